@@ -1,0 +1,86 @@
+/*
+** functions.c: registration of scalars, error messages and number arguments (see functions.h).
+*/
+#include "functions/functions.h"
+
+#include <math.h>
+#include <stdarg.h>
+
+#include "functions/host.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* User data of a registered scalar: its row of the table, and a counted reference to the host. */
+struct binding {
+  const struct scalar *scalar;
+  struct host *host;
+};
+
+static void binding_free(void *pointer) {
+  struct binding *binding = pointer;
+  host_release(binding->host);
+  sqlite3_free(binding);
+}
+
+int scalars_register(sqlite3 *db, struct host *host, const struct scalar *table, int count) {
+  for (int i = 0; i < count; i++) {
+    for (int arity = table[i].min_arguments; arity <= table[i].max_arguments; arity++) {
+      struct binding *binding = sqlite3_malloc(sizeof *binding);
+      if (!binding) return SQLITE_NOMEM;
+      *binding = (struct binding){&table[i], host_retain(host)};
+      /* A failed registration calls binding_free itself. */
+      int rc = sqlite3_create_function_v2(db, table[i].name, arity, table[i].flags, binding,
+                                          table[i].call, 0, 0, binding_free);
+      if (rc != SQLITE_OK) return rc;
+    }
+  }
+  return SQLITE_OK;
+}
+
+const struct scalar *function_of(sqlite3_context *context) {
+  const struct binding *binding = sqlite3_user_data(context);
+  return binding->scalar;
+}
+
+struct host *host_of(sqlite3_context *context) {
+  const struct binding *binding = sqlite3_user_data(context);
+  return binding->host;
+}
+
+void function_error(sqlite3_context *context, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char *message = sqlite3_vmprintf(format, arguments);
+  va_end(arguments);
+  char *full = message ? sqlite3_mprintf("%s: %s", function_of(context)->name, message) : 0;
+  if (full) {
+    sqlite3_result_error(context, full, -1);
+  } else {
+    sqlite3_result_error_nomem(context);
+  }
+  sqlite3_free(full);
+  sqlite3_free(message);
+}
+
+int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
+                    double *number) {
+  int type = sqlite3_value_type(value);
+  double x = sqlite3_value_double(value);
+  int numeric = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+  if (numeric && (domain->low_open ? x > domain->low : x >= domain->low) &&
+      (domain->high_open ? x < domain->high : x <= domain->high)) {
+    *number = x;
+    return 1;
+  }
+  const char *shown = type == SQLITE_NULL ? "NULL" : (const char *)sqlite3_value_text(value);
+  if (domain->high < INFINITY) {
+    function_error(context, "%s must be a number in %c%g, %g%c, not %s", domain->parameter,
+                   domain->low_open ? '(' : '[', domain->low, domain->high,
+                   domain->high_open ? ')' : ']', shown);
+  } else {
+    function_error(context, "%s must be a%s number %s %g, not %s", domain->parameter,
+                   domain->high_open ? " finite" : "", domain->low_open ? "above" : "of at least",
+                   domain->low, shown);
+  }
+  return 0;
+}

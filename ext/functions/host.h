@@ -1,0 +1,18 @@
+/*
+** host.h: what the extension keeps for one host connection, shared by all its functions and tables.
+*/
+#ifndef DIFFUSE_FUNCTIONS_HOST_H
+#define DIFFUSE_FUNCTIONS_HOST_H
+
+#include <sqlite3ext.h>
+
+struct host;
+
+/* A new host with one reference, or null when out of memory. */
+struct host *host_new(sqlite3 *db);
+
+/* Counted references: the last release closes the ledger. Both accept null. */
+struct host *host_retain(struct host *host);
+void host_release(struct host *host);
+
+#endif

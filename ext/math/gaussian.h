@@ -1,0 +1,39 @@
+/*
+** gaussian.h: the exact privacy profile of the Gaussian mechanism.
+**
+** A mechanism of zCDP rate `rate` that is exactly Gaussian (mu = sqrt(2 rate) = sensitivity/sigma)
+** is (epsilon, delta)-DP iff delta >= gaussian_delta(rate, epsilon) (Balle and Wang 2018, Theorem 8;
+** Balle et al. 2019, section 5; Asoodeh et al. 2020, Lemma 2: theta_{e^epsilon}(mu)). Adaptive
+** composition adds rates.
+**
+** All functions: finite arguments inside the stated domain, NaN outside it; relative error at most
+** 1e-12 wherever the result is a normal double (rates 1e-12 to 1e6, delta down to 1e-300). They
+** return the nearest value they can; rounding in the direction of privacy is rounding.h's business.
+*/
+#ifndef DIFFUSE_MATH_GAUSSIAN_H
+#define DIFFUSE_MATH_GAUSSIAN_H
+
+#include <stdint.h>
+
+/* Least delta at which `rate` is (epsilon, delta)-DP. rate >= 0, epsilon >= 0 (infinity gives 0). */
+double gaussian_delta(double rate, double epsilon);
+
+/* Its natural logarithm, also where delta itself would underflow; -infinity for delta = 0. */
+double gaussian_log_delta(double rate, double epsilon);
+
+/* Least epsilon >= 0 at which `rate` is (epsilon, delta)-DP. rate >= 0, 0 < delta < 1. */
+double gaussian_epsilon(double rate, double delta);
+
+/* Largest rate that is (epsilon, delta)-DP. epsilon >= 0, 0 < delta < 1. */
+double gaussian_rate(double epsilon, double delta);
+
+/*
+** Upper bound on the total variation distance between one coordinate of discrete Gaussian noise of
+** integer variance `variance` and the rounded continuous Gaussian of variance `variance` - 1/12:
+** 0.0035 (1 + 1.12/s)/s^4 + 1.1 exp(-2 pi^2 variance), s^2 = variance - 1/12. What the
+** exact-Gaussian accountant pays, times (1 + e^epsilon), for each coordinate drawn.
+** variance >= 2^20.
+*/
+double gaussian_lattice_slack(uint64_t variance);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+** renyi.h: Renyi differential privacy: the grid of orders, conversion to (epsilon, delta), filters.
+**
+** A mechanism is (alpha, r(alpha))-RDP; a zCDP rate L means r(alpha) = alpha L for every order.
+** Conversion (Balle et al. 2020, Theorem 21; Canonne, Kamath and Steinke 2020, Proposition 12):
+**     epsilon = r(alpha) + ln(1 - 1/alpha) - (ln delta + ln alpha)/(alpha - 1),
+** minimised over alpha > 1 and clamped at 0. A budget enforced at one order fixed in advance is valid
+** for adaptively chosen releases (Feldman and Zrnic 2021, Renyi filters).
+**
+** Functions return NaN outside their domain; relative error at most 1e-12; rounding.h rounds.
+*/
+#ifndef DIFFUSE_MATH_RENYI_H
+#define DIFFUSE_MATH_RENYI_H
+
+/* The stored orders: 1 + 2^(k/4) for k = -32 .. 80, then infinity. */
+#define RENYI_ORDERS 114
+
+/* Order number `index`, 0 <= index < RENYI_ORDERS. */
+double renyi_order(int index);
+
+/*
+** What order alpha may spend: the largest r(alpha) that this order alone converts to
+** (epsilon, delta); negative where the order cannot certify epsilon at all. alpha > 1 (infinity
+** gives epsilon), epsilon >= 0, 0 < delta < 1.
+*/
+double renyi_allowed(double alpha, double epsilon, double delta);
+
+/* Least epsilon of a pure rate over all real orders. rate >= 0, 0 < delta < 1. */
+double zcdp_epsilon(double rate, double delta);
+
+/*
+** Largest rate whose zcdp_epsilon() is at most epsilon, with the order at which it is attained:
+** the filter of a tier. epsilon > 0, 0 < delta < 1; *order may be asked for with a null pointer.
+*/
+double zcdp_rate(double epsilon, double delta, double *order);
+
+#endif
