@@ -77,12 +77,11 @@ $(BUILD)/core/libdiffuse.a: $(OBJECTS)
 UNITS := $(patsubst tests/unit/test_%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 
 unit: $(UNITS)
-$(BUILD)/unit/%: tests/unit/test_%.c tests/unit/check.h $(BUILD)/unit/rooms.a
+$(BUILD)/unit/%: tests/unit/test_%.c tests/unit/check.h $(BUILD)/rooms.a
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Itests/unit $(CODEGEN) $(CFLAGS) $(WARNINGS) -o $@ $< \
-	  $(BUILD)/unit/rooms.a $(STATIC) -lm
-$(BUILD)/unit/rooms.a: $(RELEASE) $(NOISE) $(MATH)
-	@mkdir -p $(@D)
+	  $(BUILD)/rooms.a $(STATIC) -lm
+$(BUILD)/rooms.a: $(RELEASE) $(NOISE) $(MATH)
 	rm -f $@
 	$(AR) rcs $@ $^
 

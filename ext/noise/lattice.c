@@ -22,6 +22,12 @@ static int bit_length(uint128 x) {
   return length;
 }
 
+/* x * 2^shift, saturated at 2^128 - 1. shift >= 0. */
+static uint128 shift_left(uint128 x, int64_t shift) {
+  if (x == 0) return 0;
+  return bit_length(x) + shift <= 128 ? x << shift : ~(uint128)0;
+}
+
 static uint128 divide_up(uint128 a, uint128 b) {
   return a / b + (a % b > 0);
 }
@@ -30,11 +36,6 @@ static uint128 divide_up(uint128 a, uint128 b) {
 static uint128 divide_nearest(uint128 a, uint128 b) {
   uint128 rest = a % b;
   return a / b + (rest >= b - rest);
-}
-
-/* The variance `least`, or 0 where it is not an admissible one. */
-static uint64_t variance_or_zero(uint128 least) {
-  return least < LATTICE_VARIANCE_END ? (uint64_t)least : 0;
 }
 
 int128 lattice_clamp(int128 x, int128 low, int128 high) {
@@ -58,16 +59,28 @@ uint64_t lattice_sensitivity(uint64_t distance, int shift) {
   return steps < UINT64_MAX ? steps + 1 : steps;
 }
 
-/* ceil(a / (mantissa * 2^exponent)), or UINT64_MAX where it would not be below 2^64. */
-static uint64_t divide_by_scaled(uint128 a, uint64_t mantissa, int64_t exponent) {
-  if (exponent >= 0) {
-    if (bit_length(mantissa) + exponent > 128) return a > 0; /* the divisor is 2^128 or more */
-    return variance_or_zero(0), 0;
-  }
-  return 0;
+/*
+** s^2/(2 rate) = s^2 / (mantissa * 2^(exponent + 1)); the power of two goes to the side where it is
+** positive. Saturation does not change the result: a divisor above s^2 gives 1 whatever it is, and
+** 2^128 - 1 divided by 64 bits is beyond every variance, like what it stands for.
+*/
+uint64_t lattice_variance(uint64_t sensitivity, uint64_t mantissa, int exponent) {
+  if (mantissa == 0) return 0;
+  int64_t shift = (int64_t)exponent + 1;
+  uint128 square = shift_left((uint128)sensitivity * sensitivity, shift < 0 ? -shift : 0);
+  uint128 divisor = shift_left(mantissa, shift > 0 ? shift : 0);
+  uint128 least = divide_up(square, divisor);
+  return least < LATTICE_VARIANCE_END - 1 ? (uint64_t)least + 1 : 0;
 }
 
-uint64_t lattice_variance(uint64_t sensitivity, uint64_t mantissa, int exponent) {
-  (void)sensitivity; (void)mantissa; (void)exponent; (void)divide_by_scaled; (void)divide_up;
-  return 0;
+/* The product is below 2^124. */
+uint64_t lattice_refinement(uint64_t inner, uint64_t outer) {
+  uint128 least = divide_up((uint128)outer * inner, outer - inner);
+  return least < LATTICE_VARIANCE_END ? (uint64_t)least : 0;
+}
+
+/* The weights add up to outer < 2^62: the sum is at most 2^125, the result between y and z. */
+int64_t lattice_refine(int64_t y, int64_t z, uint64_t inner, uint64_t outer) {
+  int128 sum = (int128)inner * y + (int128)(outer - inner) * z;
+  return with_sign((uint64_t)divide_nearest(magnitude(sum), outer), sum < 0);
 }
