@@ -1,9 +1,118 @@
-/* planning.c: pure functions of public parameters. */
+/*
+** planning.c: what a rate, an epsilon or a delta is worth, before anything is released. Pure
+** functions of public parameters: no ledger, no data, no charge. The comment of each function is
+** its entry in the reference.
+**
+** Units. A rate is a zCDP rate: (sensitivity/sigma)^2/2 for Gaussian noise; rates of releases on the
+** same data add. epsilon is in nats, delta a probability, sensitivity and sigma are in the unit of
+** the data.
+**
+** Errors, the same for all: an argument that is NULL, text or outside its domain fails the call
+** with one sentence that names the parameter and the domain.
+**
+** Rounding, the same for all: in the direction of privacy, by less than 1e-12 of the value.
+*/
 #include "functions/functions.h"
+
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+
+#include "math/gaussian.h"
+#include "math/renyi.h"
+#include "math/rounding.h"
 
 SQLITE_EXTENSION_INIT3
 
+/*
+** dp_rate(epsilon, delta): the largest rate at which Gaussian noise is (epsilon, delta)-DP, rounded
+** down. epsilon >= 0 and finite, 0 < delta < 1. Inverts the exact profile of dp_delta().
+*/
+static double rate(double epsilon, double delta) {
+  return published_down(gaussian_rate(epsilon, delta));
+}
+
+/*
+** dp_sigma(rate, sensitivity): the standard deviation of Gaussian noise that costs this rate, rounded
+** up: sensitivity/sqrt(2 rate). rate > 0, sensitivity > 0 in L2, both finite. (Bun and Steinke 2016,
+** Proposition 1.6.)
+*/
+static double sigma(double rate, double sensitivity) {
+  double noise = sensitivity / (M_SQRT2 * sqrt(rate));
+  return published_up(fmax(noise, DBL_MIN)); /* an underflow to no noise would be no privacy */
+}
+
+/*
+** dp_epsilon(rate, delta): the least epsilon >= 0 at which Gaussian noise of this rate is (epsilon,
+** delta)-DP, rounded up; 0 where delta covers the whole distance. rate >= 0 and finite,
+** 0 < delta < 1. Inverts the exact profile of dp_delta().
+*/
+static double epsilon(double rate, double delta) {
+  return published_up(gaussian_epsilon(rate, delta));
+}
+
+/*
+** dp_delta(rate, epsilon): the least delta at which Gaussian noise of this rate is (epsilon,
+** delta)-DP, rounded up, at most 1; what is below the smallest normal double is returned as that
+** double. rate >= 0 and finite, epsilon >= 0 and finite. (Balle and Wang 2018, Theorem 8; Asoodeh,
+** Diaz and Calmon 2020, Lemma 2.)
+*/
+static double delta(double rate, double epsilon) {
+  double exact = gaussian_delta(rate, epsilon);
+  if (rate > 0.0 && exact < DBL_MIN) return DBL_MIN; /* not 0, which would claim pure privacy */
+  return fmin(published_up(exact), 1.0);
+}
+
+/*
+** dp_zcdp_epsilon(rate, delta): the least epsilon >= 0 that zCDP of this rate implies at delta,
+** rounded up, whatever the mechanism; for noise that is exactly Gaussian dp_epsilon() is smaller.
+** rate >= 0 and finite, 0 < delta < 1. (Canonne, Kamath and Steinke 2020, Proposition 12, over all
+** real orders.)
+*/
+static double any_epsilon(double rate, double delta) {
+  return published_up(zcdp_epsilon(rate, delta));
+}
+
+#define RATE {"rate", 0.0, INFINITY, 0, 1}
+#define POSITIVE_RATE {"rate", 0.0, INFINITY, 1, 1}
+#define EPSILON {"epsilon", 0.0, INFINITY, 0, 1}
+#define DELTA {"delta", 0.0, 1.0, 1, 1}
+#define SENSITIVITY {"sensitivity", 0.0, INFINITY, 1, 1}
+
+static void plan(sqlite3_context *context, int count, sqlite3_value **arguments);
+
+/* A planning function: a scalar (first, so that function_of() leads to the row), its domains, its
+** value. */
+static const struct planning {
+  struct scalar scalar;
+  struct domain domains[2];
+  double (*value)(double, double);
+} table[] = {
+    {{"dp_rate", 2, 2, PURE, plan}, {EPSILON, DELTA}, rate},
+    {{"dp_sigma", 2, 2, PURE, plan}, {POSITIVE_RATE, SENSITIVITY}, sigma},
+    {{"dp_epsilon", 2, 2, PURE, plan}, {RATE, DELTA}, epsilon},
+    {{"dp_delta", 2, 2, PURE, plan}, {RATE, EPSILON}, delta},
+    {{"dp_zcdp_epsilon", 2, 2, PURE, plan}, {RATE, DELTA}, any_epsilon},
+};
+
+static void plan(sqlite3_context *context, int count, sqlite3_value **arguments) {
+  const struct planning *row = (const struct planning *)function_of(context);
+  double x[2];
+  for (int i = 0; i < count; i++) {
+    if (!argument_number(context, arguments[i], &row->domains[i], &x[i])) return;
+  }
+  double value = row->value(x[0], x[1]);
+  if (isnan(value)) { /* out of memory, or a bracket that rounding broke: never a NULL budget */
+    function_error(context, "no value could be computed for (%!.17g, %!.17g)", x[0], x[1]);
+    return;
+  }
+  sqlite3_result_double(context, value);
+}
+
 int planning_register(sqlite3 *db) {
-  (void)db;
-  return SQLITE_OK;
+  int rc = SQLITE_OK;
+  for (size_t i = 0; i < sizeof table / sizeof *table && rc == SQLITE_OK; i++) {
+    rc = scalars_register(db, 0, &table[i].scalar, 1);
+  }
+  return rc;
 }

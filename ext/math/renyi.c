@@ -1,0 +1,103 @@
+/*
+** renyi.c: Renyi orders and their conversion to (epsilon, delta) (see renyi.h).
+**
+** In terms of u = alpha - 1 and the slack left by an order, S(u) = -ln(alpha delta), the conversion
+** is
+**     epsilon = r(alpha) - ln(1 + 1/u) + S(u)/u.
+**
+** For a pure rate r = (1 + u) rate the derivative in u vanishes iff rate u^2 = S(u), and the left side
+** increases while the right decreases: one root. The optima below are found as roots, but the value
+** is then taken from the formula above, which is a valid guarantee at EVERY order: an error of
+** the root costs its square in tightness and nothing in privacy.
+*/
+#include "math/renyi.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "math/root.h"
+
+/* Orders 1 + 2^(k/4), k from FIRST_QUARTER on; the last one is infinity. */
+#define FIRST_QUARTER (-32)
+
+double renyi_order(int index) {
+  if (index < 0 || index >= RENYI_ORDERS) return NAN;
+  if (index == RENYI_ORDERS - 1) return INFINITY;
+  /* Square roots are the same on every machine; exp2() is not, and a ledger may move. */
+  const double quarter[4] = {1.0, sqrt(M_SQRT2), M_SQRT2, sqrt(2.0 * M_SQRT2)};
+  return 1.0 + ldexp(quarter[index % 4], index / 4 + FIRST_QUARTER / 4);
+}
+
+/* S(u) = -ln((1 + u) delta); the difference ln(1/delta) - ln(1 + u) would cancel. */
+static double slack(double u, double delta) {
+  if (delta > 0.5) return -log1p(delta * u - (1.0 - delta));
+  return -log((1.0 + u) * delta);
+}
+
+static int is_probability(double delta) {
+  return delta > 0.0 && delta < 1.0;
+}
+
+double renyi_allowed(double alpha, double epsilon, double delta) {
+  if (!(alpha > 1.0) || !(epsilon >= 0.0) || !is_probability(delta)) return NAN;
+  if (alpha == INFINITY) return epsilon;
+  double u = alpha - 1.0;
+  return epsilon + log1p(1.0 / u) - slack(u, delta) / u;
+}
+
+/* Parameters of the two equations in u; each uses rate or epsilon. */
+struct equation {
+  double rate, epsilon, delta;
+};
+
+/* rate u^2 - S(u): the order of zcdp_epsilon(). */
+static double epsilon_residual(double u, void *pointer) {
+  const struct equation *equation = pointer;
+  return equation->rate * u * u - slack(u, equation->delta);
+}
+
+double zcdp_epsilon(double rate, double delta) {
+  if (!(rate >= 0.0 && rate < INFINITY) || !is_probability(delta)) return NAN;
+  if (rate == 0.0) return 0.0;
+  struct equation equation = {rate, 0.0, delta};
+  /* S < ln(1/delta) bounds the root, and so does S > 0. */
+  double high = fmin(sqrt(-log(delta)) / sqrt(rate), fmin((1.0 - delta) / delta, DBL_MAX));
+  double u = root_between(epsilon_residual, &equation, 0.0, high * (1.0 + 4.0 * DBL_EPSILON));
+  double epsilon = (1.0 + u) * rate - log1p(1.0 / u) + slack(u, delta) / u;
+  return epsilon < 0.0 ? 0.0 : epsilon; /* keeps a NaN */
+}
+
+/*
+** The order of zcdp_rate() maximises renyi_allowed(1 + u)/(1 + u). There both
+** rate = (epsilon + ln(1 + 1/u))/(2u + 1) and rate = S(u)/u^2; this is u^2 times their difference.
+** The first term increases (ln(1 + 1/u) > 2/(2u + 1) shows it), S decreases: one root.
+*/
+static double rate_residual(double u, void *pointer) {
+  const struct equation *equation = pointer;
+  return u / (2.0 + 1.0 / u) * (equation->epsilon + log1p(1.0 / u)) - slack(u, equation->delta);
+}
+
+/* The root of rate_residual(). */
+static double rate_order(struct equation *equation) {
+  double epsilon = equation->epsilon, delta = equation->delta;
+  double l = -log(delta);
+  /* The positive root of u^2 epsilon = (2u + 1) l is too large, and so is what makes S vanish. */
+  double high = fmin((l + sqrt(l) * sqrt(l + epsilon)) / epsilon,
+                     fmin((1.0 - delta) / delta, DBL_MAX / 2.0));
+  high *= 1.0 + 4.0 * DBL_EPSILON;
+  if (rate_residual(high, equation) <= 0.0) return high; /* the root is not a double */
+  double low = high / 16.0;
+  while (rate_residual(low, equation) > 0.0) { /* ends: the limit at 0 is -l */
+    low /= 16.0;
+  }
+  return root_between(rate_residual, equation, low, high);
+}
+
+double zcdp_rate(double epsilon, double delta, double *order) {
+  struct equation equation = {0.0, epsilon, delta};
+  int valid = epsilon > 0.0 && epsilon < INFINITY && is_probability(delta);
+  double u = valid ? rate_order(&equation) : NAN;
+  /* An order must stay above 1 in a double, also where u (for epsilon beyond 1e30) is below an ulp. */
+  if (order) *order = valid ? fmax(1.0 + u, 1.0 + DBL_EPSILON) : NAN;
+  return (epsilon + log1p(1.0 / u) - slack(u, delta) / u) / (1.0 + u);
+}
