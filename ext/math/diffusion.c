@@ -1,0 +1,133 @@
+/*
+** diffusion.c: Brownian motion and the Ornstein-Uhlenbeck process (see diffusion.h).
+**
+** The formulas cancel as theta t -> 0 and overflow as theta t -> infinity. Both ends are met by two
+** means: (1 - e^-u)/u is one function, continuous at 0; and products are formed as scaled numbers.
+*/
+#include "math/diffusion.h"
+
+#include <math.h>
+
+#include "math/scaled.h"
+
+/* (1 - e^(-2 theta t))/theta, which is 2t at theta = 0 and 1/theta at theta t = infinity. */
+static double decayed_time(double theta, double t) {
+  double u = 2.0 * (theta * t);
+  if (u > 1.0) return -expm1(-u) / theta;
+  return u > 0.0 ? 2.0 * t * (-expm1(-u) / u) : 2.0 * t;
+}
+
+/* The clock tau = rho^2 e^(2 theta t) decayed_time, without overflow. */
+static struct scaled scaled_clock(double theta, double rho, double t) {
+  struct scaled variance =
+      scaled_times(scaled_square(scaled(rho)), scaled(decayed_time(theta, t)));
+  return scaled_times(variance, scaled_exp(2.0 * (theta * t)));
+}
+
+/* sensitivity^2/(2 clock), 0 for sensitivity 0 whatever the clock. */
+static double clock_rate(double sensitivity, struct scaled clock) {
+  if (sensitivity == 0.0) return 0.0;
+  struct scaled rate = scaled_over(scaled_square(scaled(sensitivity)), clock);
+  return scaled_value(scaled_times(rate, scaled(0.5)));
+}
+
+double brownian_rate(double sensitivity, double t) {
+  return clock_rate(sensitivity, scaled_times(scaled(2.0), scaled(t)));
+}
+
+double ou_rate(double sensitivity, double theta, double rho, double t) {
+  return clock_rate(sensitivity, scaled_clock(theta, rho, t));
+}
+
+double ou_clock(double theta, double rho, double t) {
+  return scaled_value(scaled_clock(theta, rho, t));
+}
+
+/* With x = theta clock/rho^2: ln(1+x)/(2 theta), which is clock/(2 rho^2) while x is negligible. */
+double ou_time(double theta, double rho, double clock) {
+  struct scaled base = scaled_over(scaled(clock), scaled_square(scaled(rho)));
+  struct scaled x = scaled_times(base, scaled(theta));
+  double small = scaled_value(x);
+  if (small < 1.0) {
+    double ratio = small > 1e-17 ? log1p(small) / small : 1.0;
+    return scaled_value(scaled_times(base, scaled(0.5 * ratio)));
+  }
+  double logarithm =
+      small < 1e300 ? log1p(small) : log(x.mantissa) + (double)x.exponent * 0x1.62e42fefa39efp-1;
+  return scaled_value(scaled_over(scaled(0.5 * logarithm), scaled(theta)));
+}
+
+static struct scaled scaled_variance(double theta, double rho, double t) {
+  return scaled_times(scaled_square(scaled(rho)), scaled(decayed_time(theta, t)));
+}
+
+double ou_variance(double theta, double rho, double t) {
+  return scaled_value(scaled_variance(theta, rho, t));
+}
+
+double ou_shrink(double theta, double t) {
+  return exp(-theta * t);
+}
+
+double ou_mse(double theta, double rho, double t, double norm, double dimension) {
+  struct scaled bias = scaled_square(scaled_times(scaled(-expm1(-theta * t)), scaled(norm)));
+  struct scaled noise = scaled_times(scaled(dimension), scaled_variance(theta, rho, t));
+  return scaled_value(scaled_plus(bias, noise));
+}
+
+double gaussian_mse(double theta, double rho, double t, double dimension) {
+  return scaled_value(scaled_times(scaled(dimension), scaled_clock(theta, rho, t)));
+}
+
+/* radius^2/(radius^2 + dimension clock). */
+static struct scaled best_shrink(double radius, double dimension, struct scaled clock) {
+  struct scaled square = scaled_square(scaled(radius));
+  return scaled_over(square, scaled_plus(square, scaled_times(scaled(dimension), clock)));
+}
+
+double pgm_mse(double theta, double rho, double t, double radius, double dimension) {
+  struct scaled clock = scaled_clock(theta, rho, t);
+  if (isinf(clock.mantissa)) return scaled_value(scaled_square(scaled(radius)));
+  struct scaled noise = scaled_times(scaled(dimension), clock);
+  return scaled_value(scaled_times(noise, best_shrink(radius, dimension, clock)));
+}
+
+/* x of Theorem 8: dimension sensitivity^2/(2 rate radius^2). */
+static struct scaled theorem_8_x(double rate, double sensitivity, double radius, double dimension) {
+  struct scaled ratio = scaled_square(scaled_over(scaled(sensitivity), scaled(radius)));
+  ratio = scaled_over(scaled_times(ratio, scaled(dimension)), scaled(rate));
+  return scaled_times(ratio, scaled(0.5));
+}
+
+/* ln(1+x), also for x beyond the largest double. */
+static struct scaled scaled_log1p(struct scaled x) {
+  if (x.exponent > 200) {
+    return scaled(log(x.mantissa) + (double)x.exponent * 0x1.62e42fefa39efp-1);
+  }
+  return x.exponent < -60 ? x : scaled(log1p(scaled_value(x)));
+}
+
+double ou_best_theta(double rate, double sensitivity, double radius, double dimension) {
+  return scaled_value(scaled_log1p(theorem_8_x(rate, sensitivity, radius, dimension)));
+}
+
+/* rho^2 = tau theta/(e^(2 theta) - 1) with tau = sensitivity^2/(2 rate), e^(2 theta) - 1 = x (x+2). */
+double ou_best_rho(double rate, double sensitivity, double radius, double dimension) {
+  struct scaled x = theorem_8_x(rate, sensitivity, radius, dimension);
+  struct scaled clock = scaled_over(scaled_square(scaled(sensitivity)), scaled(rate));
+  clock = scaled_times(clock, scaled(0.5));
+  /* theta/x -> 1 as x -> 0, also where x is below the smallest double. */
+  struct scaled ratio = scaled_over(scaled_log1p(x), x);
+  return scaled_value(
+      scaled_root(scaled_over(scaled_times(clock, ratio), scaled_plus(x, scaled(2.0)))));
+}
+
+double ou_shrink_radius(double radius, double dimension, double clock) {
+  return scaled_value(best_shrink(radius, dimension, scaled(clock)));
+}
+
+double ou_shrink_process(double theta, double rho, double clock) {
+  struct scaled square = scaled_square(scaled(rho));
+  struct scaled sum = scaled_plus(square, scaled_times(scaled(theta), scaled(clock)));
+  return scaled_value(scaled_root(scaled_over(square, sum)));
+}

@@ -1,0 +1,60 @@
+/*
+** diffusion.h: Brownian motion and the Ornstein-Uhlenbeck (OU) process as privacy mechanisms
+** (Balle et al. 2019, section 5).
+**
+** A diffusion mechanism releases a sample of the process at time t that was started in f(D). Seen on
+** its clock tau it is a Brownian path, f(D) + N(0, tau I), then a deterministic shrink towards the
+** centre; its zCDP rate is sensitivity^2/(2 tau), an equality.
+**     Brownian motion (Example 4):      variance 2t per coordinate, tau = 2t.
+**     OU (Theorem 6, Corollary 7):      dX = -theta (X - centre) dt + sqrt(2) rho dW,
+**         shrink b = e^(-theta t), variance rho^2 (1 - e^(-2 theta t))/theta = b^2 tau.
+** theta = 0 is Brownian motion with variance 2 rho^2 t everywhere.
+**
+** Norms, radii, sensitivities and rho are in the unit of f; t and 1/theta share a unit of time; a
+** clock, a variance and a mean squared error (MSE) are in the square of the unit of f. Conditions:
+** every argument is finite and not negative; rho, radius and dimension are positive, and so is
+** sensitivity or t where the result would be 0/0. The functions do not check them. Relative error is
+** at most 1e-12 wherever the result is a normal double.
+*/
+#ifndef DIFFUSE_MATH_DIFFUSION_H
+#define DIFFUSE_MATH_DIFFUSION_H
+
+/* zCDP rate of Brownian motion, sensitivity^2/(4 t); at t = 0 infinite unless sensitivity is 0. */
+double brownian_rate(double sensitivity, double t);
+
+/* zCDP rate of OU (Corollary 7), sensitivity^2/(2 tau); at t = 0 as above. */
+double ou_rate(double sensitivity, double theta, double rho, double t);
+
+/* The clock tau = rho^2 (e^(2 theta t) - 1)/theta, and the time at which a clock is reached. */
+double ou_clock(double theta, double rho, double t);
+double ou_time(double theta, double rho, double clock);
+
+/* Variance of each published coordinate, and the shrink e^(-theta t) of the mean to the centre. */
+double ou_variance(double theta, double rho, double t);
+double ou_shrink(double theta, double t);
+
+/*
+** Equation (4) and its neighbours, all at the privacy of OU(theta, rho) at time t, for a true answer
+** at distance `norm` from the centre, or within `radius` of it, in `dimension` dimensions: the MSE of
+** OU, (1-b)^2 norm^2 + b^2 dimension tau; of the plain Gaussian, dimension tau; of the Gaussian
+** shrunk by the best constant (PGM), dimension tau radius^2/(radius^2 + dimension tau), worst case.
+*/
+double ou_mse(double theta, double rho, double t, double norm, double dimension);
+double gaussian_mse(double theta, double rho, double t, double dimension);
+double pgm_mse(double theta, double rho, double t, double radius, double dimension);
+
+/*
+** Theorem 8 at t = 1: theta = ln(1 + x), x = dimension sensitivity^2/(2 rate radius^2), and rho such
+** that the rate is `rate`. Among all shrinks at this rate OU's then has the least worst-case MSE over
+** the ball of this radius. rate, sensitivity > 0.
+*/
+double ou_best_theta(double rate, double sensitivity, double radius, double dimension);
+double ou_best_rho(double rate, double sensitivity, double radius, double dimension);
+
+/* The shrink of Theorem 8 at any clock: radius^2/(radius^2 + dimension clock). */
+double ou_shrink_radius(double radius, double dimension, double clock);
+
+/* The shrink of the homogeneous process when its clock shows `clock`: 1/sqrt(1+theta clock/rho^2). */
+double ou_shrink_process(double theta, double rho, double clock);
+
+#endif
