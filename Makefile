@@ -52,7 +52,8 @@ $(BUILD)/diffuse.so: $(OBJECTS)
 
 $(BUILD)/obj/%.o: ext/%.c | $(BUILD)/ledger_sql.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(WARNINGS) -ffunction-sections -MMD -MP -c -o $@ $<
+	@echo CC $<
+	@$(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(WARNINGS) -ffunction-sections -MMD -MP -c -o $@ $<
 
 # The ledger's schema is a file that people can read; the extension carries it as a string.
 $(BUILD)/ledger_sql.h: sql/ledger.sql

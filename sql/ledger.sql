@@ -48,7 +48,7 @@ CREATE TABLE dp_release(
   theta       REAL,                  -- OU: the homogeneous process, with rho
   rho         REAL,
   options     TEXT NOT NULL,         -- the parameters as JSON, for people
-  fingerprint TEXT NOT NULL,         -- SHA-256 of the parameters: a name asked again must match
+  fingerprint TEXT NOT NULL,         -- the parameters, exactly: a name asked again must match
   state       TEXT NOT NULL CHECK (state IN ('charged', 'released', 'failed', 'discarded')),
   created_at  TEXT NOT NULL
 );

@@ -47,12 +47,8 @@ struct host *host_of(sqlite3_context *context) {
   return binding->host;
 }
 
-void function_error(sqlite3_context *context, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  char *message = sqlite3_vmprintf(format, arguments);
-  va_end(arguments);
-  char *full = message ? sqlite3_mprintf("%s: %s", function_of(context)->name, message) : 0;
+void fail_call(sqlite3_context *context, const char *name, char *message) {
+  char *full = message ? sqlite3_mprintf("%s: %s", name, message) : 0;
   if (full) {
     sqlite3_result_error(context, full, -1);
   } else {
@@ -62,25 +58,49 @@ void function_error(sqlite3_context *context, const char *format, ...) {
   sqlite3_free(message);
 }
 
-int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
-                    double *number) {
+void function_error(sqlite3_context *context, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fail_call(context, function_of(context)->name, sqlite3_vmprintf(format, arguments));
+  va_end(arguments);
+}
+
+/* A value as an error message shows it. */
+static const char *shown(sqlite3_value *value) {
+  const char *text = (const char *)sqlite3_value_text(value);
+  return text ? text : "NULL";
+}
+
+char *domain_check(sqlite3_value *value, const struct domain *domain, double *number) {
   int type = sqlite3_value_type(value);
   double x = sqlite3_value_double(value);
   int numeric = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
   if (numeric && (domain->low_open ? x > domain->low : x >= domain->low) &&
       (domain->high_open ? x < domain->high : x <= domain->high)) {
     *number = x;
-    return 1;
+    return 0;
   }
-  const char *shown = type == SQLITE_NULL ? "NULL" : (const char *)sqlite3_value_text(value);
-  if (domain->high < INFINITY) {
-    function_error(context, "%s must be a number in %c%g, %g%c, not %s", domain->parameter,
-                   domain->low_open ? '(' : '[', domain->low, domain->high,
-                   domain->high_open ? ')' : ']', shown);
-  } else {
-    function_error(context, "%s must be a%s number %s %g, not %s", domain->parameter,
-                   domain->high_open ? " finite" : "", domain->low_open ? "above" : "of at least",
-                   domain->low, shown);
-  }
+  if (domain->high < INFINITY)
+    return sqlite3_mprintf("%s must be a number in %c%g, %g%c, not %s", domain->parameter,
+                           domain->low_open ? '(' : '[', domain->low, domain->high,
+                           domain->high_open ? ')' : ']', shown(value));
+  const char *finite = domain->high_open ? " finite" : "";
+  if (domain->low == -INFINITY)
+    return sqlite3_mprintf("%s must be a%s number, not %s", domain->parameter, finite, shown(value));
+  return sqlite3_mprintf("%s must be a%s number %s %g, not %s", domain->parameter, finite,
+                         domain->low_open ? "above" : "of at least", domain->low, shown(value));
+}
+
+int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
+                    double *number) {
+  char *message = domain_check(value, domain, number);
+  if (message) fail_call(context, function_of(context)->name, message);
+  return !message;
+}
+
+const char *argument_text(sqlite3_context *context, sqlite3_value *value, const char *parameter) {
+  const char *text = (const char *)sqlite3_value_text(value);
+  if (sqlite3_value_type(value) == SQLITE_TEXT && text && *text) return text;
+  function_error(context, "%s must be a text that is not empty, not %s", parameter, shown(value));
   return 0;
 }

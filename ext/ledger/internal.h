@@ -59,8 +59,6 @@ struct ledger {
 
 /* ---- errors and statements (statements.c) ---- */
 
-/* Records an error unless there is one already; always returns 0. Out of memory is an error too. */
-int ledger_fail(struct ledger *ledger, const char *format, ...);
 void ledger_clear(struct ledger *ledger);
 
 /*

@@ -19,7 +19,7 @@ static int parser_open(struct ledger *ledger) {
   return ledger_fail(ledger, "out of memory");
 }
 
-int ledger_json(struct ledger *ledger, const char *json,
+int ledger_options(struct ledger *ledger, const char *json,
                 int (*take)(void *context, const char *key, const char *type, sqlite3_value *value),
                 void *context) {
   /* One row per member; `again` counts how often its key occurs. json_valid comes first because
@@ -28,7 +28,8 @@ int ledger_json(struct ledger *ledger, const char *json,
       "SELECT key, type, value, (SELECT count(*) FROM json_each(?1) other WHERE other.key = each.key)"
       " FROM json_each(CASE WHEN json_valid(?1) AND json_type(?1) = 'object' THEN ?1 END) each";
   sqlite3_stmt *row = 0;
-  if (ledger->error || !parser_open(ledger)) return 0;
+  ledger_clear(ledger);
+  if (!parser_open(ledger)) return 0;
   int rc = sqlite3_prepare_v2(ledger->parser, "SELECT json_valid(?1) AND json_type(?1) = 'object'",
                               -1, &row, 0);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, json, -1, SQLITE_TRANSIENT);

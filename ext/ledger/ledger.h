@@ -82,6 +82,16 @@ const char *ledger_path(const struct ledger *ledger); /* ":memory:" for an in-me
 
 /* Why the last operation failed: one sentence without the function's name. */
 const char *ledger_error(const struct ledger *ledger);
+int ledger_failed(const struct ledger *ledger);
+
+/* Records an error unless there is one already; always returns 0. For callers' errors too. */
+int ledger_fail(struct ledger *ledger, const char *format, ...);
+
+/*
+** A clean slate on the connection that is open already, without a look at the host's database: for the
+** end of a release, which may come while SQLite tears a statement down.
+*/
+int ledger_resume(struct ledger *ledger);
 
 /* Transactions on the private connection. After a failure only ledger_rollback() does anything.
 ** ledger_commit() returns 0 and rolls back when anything before it failed. */
@@ -171,9 +181,10 @@ int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, c
 /*
 ** Hands each member of a JSON object to `take`: key, type as json_each() calls it ('text', 'real',
 ** 'integer', 'true', 'array', ...), and the value. Fails on malformed JSON, on anything that is not an
-** object, on a key given twice and on numbers that are not finite. Needs no ledger.
+** object, on a key given twice and on numbers that are not finite. Starts with a clean slate, and needs
+** no ledger to exist.
 */
-int ledger_json(struct ledger *ledger, const char *json,
+int ledger_options(struct ledger *ledger, const char *json,
                 int (*take)(void *context, const char *key, const char *type, sqlite3_value *value),
                 void *context);
 

@@ -221,6 +221,12 @@ int ledger_ready(struct ledger *ledger) {
   return marker_check_attached(ledger);
 }
 
+int ledger_resume(struct ledger *ledger) {
+  ledger_clear(ledger);
+  if (!ledger->db) return ledger_fail(ledger, "the privacy ledger was closed meanwhile");
+  return check_connection(ledger);
+}
+
 /* ---- creation ------------------------------------------------------------------------------------ */
 
 static const char *const protects_name[] = {"unit", "unit", "row"};

@@ -90,6 +90,10 @@ const char *ledger_error(const struct ledger *ledger) {
   return ledger->error ? ledger->error : "out of memory";
 }
 
+int ledger_failed(const struct ledger *ledger) {
+  return ledger->error != 0;
+}
+
 int ledger_fail_sqlite(struct ledger *ledger) {
   int code = sqlite3_errcode(ledger->db) & 0xff;
   const char *advice = code == SQLITE_BUSY                        ? " (another connection holds it)"
