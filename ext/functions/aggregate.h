@@ -21,9 +21,8 @@ struct aggregate {
   struct places places;
   double default_clip; /* 0: it must be given */
   int is_ou;
-  int nonnegative;                  /* contributions lie in [0, clip], not in [-clip, clip] */
-  int row_at_most_one;              /* a row contributes at most 1: the clip of a row is at most 1 */
-  double (*value)(sqlite3_value *); /* what a row with a value that is not NULL contributes */
+  int nonnegative; /* contributions lie in [0, clip], not in [-clip, clip] */
+  int counts; /* a row contributes 1, not its value */
 };
 
 extern const struct aggregate aggregates[];

@@ -28,15 +28,6 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- the table ----------------------------------------------------------------------------------- */
 
-static double count_value(sqlite3_value *value) {
-  (void)value;
-  return 1;
-}
-
-static double sum_value(sqlite3_value *value) {
-  return sqlite3_value_double(value);
-}
-
 /*
 ** dp_count(tier, x [, clip, unit [, name]])            rows with x not NULL; clip 1 unless given
 ** dp_sum(tier, x, clip [, unit [, name]])              sum of x; a unit's total in [-clip, clip]
@@ -49,10 +40,10 @@ static double sum_value(sqlite3_value *value) {
 ** name: a text, or a JSON object of options.
 */
 const struct aggregate aggregates[] = {
-    {"dp_count", "count", 2, 5, {2, 0, 3, 4}, 1, 0, 1, 1, count_value},
-    {"dp_sum", "sum", 3, 5, {2, 0, 3, 4}, 0, 0, 0, 0, sum_value},
-    {"dp_ou_count", "ou_count", 3, 6, {3, 2, 4, 5}, 1, 1, 1, 1, count_value},
-    {"dp_ou_sum", "ou_sum", 4, 6, {2, 3, 4, 5}, 0, 1, 0, 0, sum_value},
+    {"dp_count", "count", 2, 5, {2, 0, 3, 4}, 1, 0, 1, 1},
+    {"dp_sum", "sum", 3, 5, {2, 0, 3, 4}, 0, 0, 0, 0},
+    {"dp_ou_count", "ou_count", 3, 6, {3, 2, 4, 5}, 1, 1, 1, 1},
+    {"dp_ou_sum", "ou_sum", 4, 6, {2, 3, 4, 5}, 0, 1, 0, 0},
 };
 const int aggregate_count = sizeof aggregates / sizeof *aggregates;
 
@@ -63,14 +54,8 @@ const struct aggregate *aggregate_of_kind(const char *kind) {
   return 0;
 }
 
-int aggregate_row(const struct aggregate *aggregate, struct accumulator *accumulator,
-                  sqlite3_value *value, sqlite3_value *unit) {
-  if (sqlite3_value_type(value) == SQLITE_NULL) return 0;
-  double x = aggregate->value(value);
-  if (!accumulator->units) {
-    accumulate_row(accumulator, x);
-    return 0;
-  }
+/* A row of a unit. */
+static int unit_row(struct accumulator *accumulator, double x, sqlite3_value *unit) {
   switch (sqlite3_value_type(unit)) {
   case SQLITE_INTEGER: return accumulate_integer(accumulator, sqlite3_value_int64(unit), x);
   case SQLITE_FLOAT: return accumulate_real(accumulator, sqlite3_value_double(unit), x);
@@ -84,6 +69,15 @@ int aggregate_row(const struct aggregate *aggregate, struct accumulator *accumul
     return accumulate_bytes(accumulator, blob, (size_t)sqlite3_value_bytes(unit), 0, x);
   }
   }
+}
+
+int aggregate_row(const struct aggregate *aggregate, struct accumulator *accumulator,
+                  sqlite3_value *value, sqlite3_value *unit) {
+  if (sqlite3_value_type(value) == SQLITE_NULL) return 0;
+  double x = aggregate->counts ? 1 : sqlite3_value_double(value);
+  if (accumulator->units) return unit_row(accumulator, x, unit);
+  accumulate_row(accumulator, x);
+  return 0;
 }
 
 /* ---- the sentinel (A3, A4) ----------------------------------------------------------------------- */
@@ -174,7 +168,7 @@ static int sentinel_note(struct sentinel *sentinel, int64_t release_id) {
 enum phase { NEW, COLLECTING, ANSWERED, DEAD };
 
 struct run {
-  unsigned rows;
+  unsigned rows; /* whose parameters have been checked, up to 1024 */
   const struct aggregate *aggregate;
   int unit; /* place of the unit argument; 0: rows are protected */
   struct host *host;
@@ -187,7 +181,8 @@ struct run {
 /* SQLite's memory for an aggregate: too loosely aligned for 128-bit integers, so it only points. */
 struct evaluation {
   enum phase phase;
-  struct run *run; /* null before the first row and after the end */
+  unsigned unchecked; /* rows until the parameters are looked at again */
+  struct run *run;    /* null before the first row and after the end */
 };
 
 struct binding {
@@ -197,7 +192,7 @@ struct binding {
 
 static void evaluation_end(struct evaluation *evaluation) {
   struct run *run = evaluation->run;
-  *evaluation = (struct evaluation){DEAD, 0};
+  *evaluation = (struct evaluation){DEAD, 0, 0};
   if (!run) return;
   accumulator_close(&run->accumulator);
   publish_clear(&run->publication);
@@ -313,28 +308,40 @@ static int same_parameters(const struct run *run, int argc, sqlite3_value **argv
   return 1;
 }
 
+/* The rows that are more than rows (A1, A2). Returns 0 when the evaluation has failed. */
+static int checked_row(sqlite3_context *context, struct evaluation *evaluation, int argc,
+                       sqlite3_value **argv) {
+  if (evaluation->phase == NEW) {
+    char *error = evaluation_begin(context, evaluation, argc, argv);
+    if (error) evaluation_fail(context, evaluation, error);
+  }
+  struct run *run = evaluation->run;
+  if (!run) return 0;
+  if (!same_parameters(run, argc, argv)) {
+    evaluation_fail(context, evaluation,
+                    sqlite3_mprintf("only the value and the unit may differ from row to row (a "
+                                    "parameter changed; the charge stays)"));
+    return 0;
+  }
+  evaluation->unchecked = ++run->rows < 1024 ? 0 : 1023;
+  return 1;
+}
+
 static void step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct evaluation *evaluation = sqlite3_aggregate_context(context, sizeof *evaluation);
   if (!evaluation) {
     sqlite3_result_error_nomem(context);
     return;
   }
-  if (evaluation->phase == NEW) {
-    char *error = evaluation_begin(context, evaluation, argc, argv);
-    if (error) evaluation_fail(context, evaluation, error);
+  if (evaluation->unchecked) {
+    evaluation->unchecked--;
+  } else if (!checked_row(context, evaluation, argc, argv)) {
+    return;
   }
   struct run *run = evaluation->run;
-  if (!run) return; /* it has failed */
-  unsigned row = run->rows++;
-  if ((row < 1024 || row % 1024 == 0) && !same_parameters(run, argc, argv)) { /* A2 */
-    evaluation_fail(context, evaluation,
-                    sqlite3_mprintf("only the value and the unit may differ from row to row (a "
-                                    "parameter changed; the charge stays)"));
-  } else if (evaluation->phase == COLLECTING &&
-             aggregate_row(run->aggregate, &run->accumulator, argv[1],
-                           run->unit ? argv[run->unit] : 0)) {
+  if (evaluation->phase == COLLECTING &&
+      aggregate_row(run->aggregate, &run->accumulator, argv[1], run->unit ? argv[run->unit] : 0))
     evaluation_fail(context, evaluation, sqlite3_mprintf("out of memory (the charge stays)"));
-  }
 }
 
 /* ---- the end ------------------------------------------------------------------------------------- */

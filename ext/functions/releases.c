@@ -125,7 +125,7 @@ static char *run_query(struct host *host, const char *sql, int length, int colum
 
 static char *collect_and_finish(struct publication *publication, const struct request *request,
                                 const char *sql, int length, int columns) {
-  struct collection collection = {request->aggregate, {{0, 0, 0}, 0, 0}};
+  struct collection collection = {request->aggregate, {{0, 0, 0, 0, 0}, 0, 0}};
   int128 total = 0;
   char *error = 0;
   if (accumulator_open(&collection.accumulator, &publication->bounds, columns > 1))

@@ -149,7 +149,7 @@ char *request_finish(struct request *request, int by_unit) {
   if (request->clip == 0)
     return sqlite3_mprintf("clip is missing (the bound on what one %s contributes)",
                            by_unit ? "unit" : "row");
-  if (!by_unit && aggregate->row_at_most_one) request->clip = fmin(request->clip, 1);
+  if (!by_unit && aggregate->counts) request->clip = fmin(request->clip, 1);
   int has_theta = !isnan(request->theta), has_rho = !isnan(request->rho);
   if (has_theta != has_rho)
     return sqlite3_mprintf("theta and rho belong together (%s is missing)",

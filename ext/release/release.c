@@ -21,12 +21,13 @@ static int fine_exponent(double clip) {
 struct bounds design_bounds(double clip, int nonnegative) {
   double scale = ldexp(1, -fine_exponent(clip));
   int64_t high = (int64_t)(clip * scale); /* exact */
-  return (struct bounds){scale, nonnegative ? 0 : -high, high};
+  int64_t low = nonnegative ? 0 : -high;
+  return (struct bounds){scale, (double)low, (double)high, low, high};
 }
 
 void design_make(struct design *design, double clip, int nonnegative, int replace, double rate) {
   struct bounds bounds = design_bounds(clip, nonnegative);
-  uint64_t reach = (uint64_t)bounds.high;
+  uint64_t reach = (uint64_t)bounds.high_steps;
   uint64_t distance = replace && !nonnegative ? 2 * reach : reach;
   double sigma = (replace && !nonnegative ? 2 * clip : clip) / sqrt(2 * rate);
   int exponent;

@@ -67,16 +67,6 @@ static int128 steps_of(double value, double scale) {
   return x == x ? (int128)x : 0; /* doubles of this size are integers already */
 }
 
-void accumulate_row(struct accumulator *accumulator, double value) {
-  const struct bounds *bounds = &accumulator->bounds;
-  double x = value * bounds->scale;
-  int64_t steps = x >= (double)bounds->high  ? bounds->high
-                  : x <= (double)bounds->low ? bounds->low
-                  : x == x                   ? llrint(x)
-                                             : 0;
-  accumulator->total += steps;
-}
-
 /* ---- the table ----------------------------------------------------------------------------------- */
 
 static uint64_t place_of(const struct units *units, struct key key) {
@@ -182,7 +172,7 @@ int accumulator_open(struct accumulator *accumulator, const struct bounds *bound
 void accumulator_close(struct accumulator *accumulator) {
   if (accumulator->units) free(accumulator->units->slots);
   free(accumulator->units);
-  *accumulator = (struct accumulator){{0, 0, 0}, 0, 0};
+  *accumulator = (struct accumulator){{0, 0, 0, 0, 0}, 0, 0};
 }
 
 int accumulator_total(struct accumulator *accumulator, int128 *total) {
@@ -192,8 +182,8 @@ int accumulator_total(struct accumulator *accumulator, int128 *total) {
   if (flush(units)) return -1;
   for (uint64_t i = 0; i <= units->mask; i++) {
     if (units->slots[i].key.kind != EMPTY) /* U1 */
-      *total += lattice_clamp(units->slots[i].total, accumulator->bounds.low,
-                              accumulator->bounds.high);
+      *total += lattice_clamp(units->slots[i].total, accumulator->bounds.low_steps,
+                              accumulator->bounds.high_steps);
   }
   return 0;
 }
