@@ -12,7 +12,8 @@
 #include "math/gaussian.h"
 
 static const double rates[] = {1e-12, 1e-8, 1e-3, 0.1249, 0.125, 0.1251, 0.5, 3.0, 50.0, 1e3, 1e6};
-static const double deltas[] = {1e-300, 1e-200, 1e-100, 1e-30, 1e-12, 1e-6, 1e-3, 0.1, 0.5, 0.9, 0.999999};
+static const double deltas[] = {1e-300, 1e-200, 1e-100, 1e-30, 1e-12,   1e-6,
+                                1e-3,   0.1,    0.5,    0.9,   0.999999};
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* NOISE.md section 4, and points that mpmath gave for the extremes. */
@@ -44,8 +45,7 @@ static void agrees_with_the_printed_formula(void) {
   for (double mu = 0.05; mu < 8.0; mu *= 1.3) {
     for (double epsilon = 0.0; epsilon < 10.0; epsilon += 0.37) {
       double a = epsilon / mu - 0.5 * mu;
-      double want =
-          0.5 * erfc(a * M_SQRT1_2) - 0.5 * exp(epsilon) * erfc((a + mu) * M_SQRT1_2);
+      double want = 0.5 * erfc(a * M_SQRT1_2) - 0.5 * exp(epsilon) * erfc((a + mu) * M_SQRT1_2);
       double got = gaussian_delta(0.5 * mu * mu, epsilon);
       CHECK(fabs(got - want) < 1e-14, "mu %g epsilon %g: %.17g, printed %.17g", mu, epsilon, got,
             want);
@@ -63,8 +63,9 @@ static void derivative_in_mu_is_a_density(void) {
       double half = 1e-3 * mu / (1.0 + fabs(a) * (epsilon / mu + mu)), slope[2];
       for (int i = 0; i < 2; i++) {
         double h = half * (1 + i), up = mu + h, down = mu - h;
-        slope[i] = (gaussian_delta(0.5 * up * up, epsilon) -
-                    gaussian_delta(0.5 * down * down, epsilon)) / (2.0 * h);
+        slope[i] =
+            (gaussian_delta(0.5 * up * up, epsilon) - gaussian_delta(0.5 * down * down, epsilon)) /
+            (2.0 * h);
       }
       double want = exp(-0.5 * a * a) * M_SQRT1_2 * M_2_SQRTPI * 0.5;
       double noise = 1e-15 * gaussian_delta(0.5 * mu * mu, epsilon) * (10.0 + a * a) / half;

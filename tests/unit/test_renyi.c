@@ -67,8 +67,8 @@ static void least_epsilon_of_a_rate(void) {
   for (size_t i = 0; i < COUNT(rates); i++) {
     for (size_t j = 0; j < COUNT(deltas); j++) {
       double got = zcdp_epsilon(rates[i], deltas[j]), want = least_converted(rates[i], deltas[j]);
-      CHECK(fabs(got - want) <= 1e-12 * (want + fmin(rates[i], 1.0)), "rate %g delta %g: %g, want %g",
-            rates[i], deltas[j], got, want);
+      CHECK(fabs(got - want) <= 1e-12 * (want + fmin(rates[i], 1.0)),
+            "rate %g delta %g: %g, want %g", rates[i], deltas[j], got, want);
     }
   }
 }
@@ -78,8 +78,8 @@ static void never_below_the_exact_gaussian(void) {
   for (size_t i = 0; i < COUNT(rates); i++) {
     for (size_t j = 0; j < COUNT(deltas); j++) {
       double exact = gaussian_epsilon(rates[i], deltas[j]);
-      CHECK(zcdp_epsilon(rates[i], deltas[j]) >= exact * (1.0 - 1e-13), "rate %g delta %g", rates[i],
-            deltas[j]);
+      CHECK(zcdp_epsilon(rates[i], deltas[j]) >= exact * (1.0 - 1e-13), "rate %g delta %g",
+            rates[i], deltas[j]);
     }
   }
 }
@@ -121,7 +121,8 @@ static void outside_the_domain_is_nan(void) {
     double order = 0.0;
     CHECK(isnan(renyi_allowed(2.0, 1.0, not_a_delta[i])), "delta %g", not_a_delta[i]);
     CHECK(isnan(zcdp_epsilon(1.0, not_a_delta[i])), "delta %g", not_a_delta[i]);
-    CHECK(isnan(zcdp_rate(1.0, not_a_delta[i], &order)) && isnan(order), "delta %g", not_a_delta[i]);
+    CHECK(isnan(zcdp_rate(1.0, not_a_delta[i], &order)) && isnan(order), "delta %g",
+          not_a_delta[i]);
   }
   CHECK(isnan(renyi_allowed(1.0, 1.0, 0.1)) && isnan(renyi_allowed(NAN, 1.0, 0.1)), "alpha");
   CHECK(isnan(renyi_allowed(2.0, -1.0, 0.1)) && isnan(renyi_allowed(2.0, NAN, 0.1)), "epsilon");
