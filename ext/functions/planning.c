@@ -4,13 +4,15 @@
 ** its entry in the reference.
 **
 ** Units. A rate is a zCDP rate: (sensitivity/sigma)^2/2 for Gaussian noise; rates of releases on
-** the same data add. epsilon is in nats, delta a probability, sensitivity and sigma are in the unit of
-** the data.
+** the same data add. epsilon is in nats, delta a probability, sensitivity and sigma are in the
+** unit of the data.
 **
 ** Errors, the same for all: an argument that is NULL, text or outside its domain fails the call
 ** with one sentence that names the parameter and the domain.
 **
-** Rounding, the same for all: in the direction of privacy, by less than 1e-12 of the value.
+** Rounding, the same for all: in the direction of privacy, by less than 1e-12 of the value. Only an
+** epsilon that nearly vanishes against sqrt(2 rate) is exact no further than a relative change of
+** 2e-15 in delta goes (gaussian.h).
 */
 #include "functions/functions.h"
 

@@ -33,8 +33,8 @@
 
 /*
 ** Gauss-Legendre points on an interval shorter than SHORT. M' is entire; on the ellipse around the
-** interval with half axes of about 5 it is at most of size exp(5.5^2/2), so the error is of the order
-** of 40^(-2 POINTS) exp(16), 1e-31.
+** interval with half axes of about 5 it is at most of size exp(5.5^2/2), so the error is of the
+** order of 40^(-2 POINTS) exp(16), 1e-31.
 */
 #define POINTS 12
 #define SHORT 0.5
@@ -43,8 +43,8 @@
 
 /*
 ** Continued fraction of Laplace, M(t) = 1/(t + K), K = 1/(t + 2/(t + 3/(t + ...))), for t >= 2.
-** Its tail T_n = n/(t + T_(n+1)) starts close to the root of T^2 + t T = n. Each term shrinks an error
-** by T_n^2/n, about exp(-t/sqrt n), and all of them by exp(-2 t sqrt terms), below 1e-14.
+** Its tail T_n = n/(t + T_(n+1)) starts close to the root of T^2 + t T = n. Each term shrinks an
+** error by T_n^2/n, about exp(-t/sqrt n), and all of them by exp(-2 t sqrt terms), below 1e-14.
 */
 static double fraction(double t) {
   int terms = 12 + (int)(240.0 / (t * t));

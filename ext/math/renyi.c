@@ -6,9 +6,9 @@
 **     epsilon = r(alpha) - ln(1 + 1/u) + S(u)/u.
 **
 ** For a pure rate r = (1 + u) rate the derivative in u vanishes iff rate u^2 = S(u), and the left
-** side increases while the right decreases: one root. The optima below are found as roots, but the value
-** is then taken from the formula above, which is a valid guarantee at EVERY order: an error of
-** the root costs its square in tightness and nothing in privacy.
+** side increases while the right decreases: one root. The optima below are found as roots, but the
+** value is then taken from the formula above, which is a valid guarantee at EVERY order: an error
+** of the root costs its square in tightness and nothing in privacy.
 */
 #include "math/renyi.h"
 
@@ -97,7 +97,7 @@ double zcdp_rate(double epsilon, double delta, double *order) {
   struct equation equation = {0.0, epsilon, delta};
   int valid = epsilon > 0.0 && epsilon < INFINITY && is_probability(delta);
   double u = valid ? rate_order(&equation) : NAN;
-  /* An order must stay above 1 as a double, also where u is less than an ulp (epsilon above 1e30). */
+  /* An order stays above 1 as a double, also where u is less than an ulp (epsilon above 1e30). */
   if (order) *order = valid ? fmax(1.0 + u, 1.0 + DBL_EPSILON) : NAN;
   return (epsilon + log1p(1.0 / u) - slack(u, delta) / u) / (1.0 + u);
 }

@@ -1,6 +1,6 @@
 /*
-** test_renyi.c: orders, what an order allows, and the two optima over all real orders, each compared
-** with a plain minimisation that shares no code with it.
+** test_renyi.c: orders, what an order allows, and the two optima over all real orders, each
+** compared with a plain minimisation that shares no code with it.
 */
 #include "check.h"
 
