@@ -19,7 +19,7 @@
 ** 4. The time of a draw depends on its value. A coordinate of a short vector is one of BATCH draws,
 **    chosen at random, so that the time is mostly that of the others.
 **
-** A draw uses 4 to 5 words of 64 bits (V near 2^41), a quarter microsecond with the system's share.
+** A draw uses about 4 words of 64 bits (V near 2^41): a fifth of a microsecond, system included.
 */
 #include "noise/sampler.h"
 
