@@ -70,6 +70,19 @@ $(BUILD)/libdiffuse.a: $(SOURCES) $(BUILD)/ledger_sql.h
 $(BUILD)/core/libdiffuse.a: $(OBJECTS)
 	$(AR) rcs $@ $^
 
+# ---- the main job, on real data --------------------------------------------------------------------
+
+$(BUILD)/star.db: fixtures/star.csv sql/star.sql
+	@mkdir -p $(@D)
+	rm -f $@ $@-ledger*
+	$(SQLITE3) $@ < sql/star.sql
+
+# Every run starts afresh: a database of its own and a new ledger.
+demo: $(BUILD)/diffuse.so $(BUILD)/star.db
+	@rm -f $(BUILD)/demo.db $(BUILD)/demo.db-ledger*
+	@cp $(BUILD)/star.db $(BUILD)/demo.db
+	@$(SQLITE3) $(BUILD)/demo.db < sql/demo.sql
+
 # ---- tests -----------------------------------------------------------------------------------------
 
 # A unit test links only the rooms it tests, never SQLite: that keeps math/ and noise/ free of it.
