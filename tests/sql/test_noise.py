@@ -9,7 +9,7 @@ import numpy
 import pytest
 from scipy import stats
 
-from noise_helpers import (SIX, check_mean, check_path, check_variance, column, fill, one, open_ledger, record)
+from noise_helpers import (SIX, check_mean, check_path, check_variance, column, connect, fill, one, open_ledger, record)
 
 TIERS = {"inner": 1.0, "middle": 0.3, "outer": 0.1}
 EXACT = {"exact": 1e6}  # noise of clip/1414: what is under it shows
@@ -258,6 +258,20 @@ def test_values_count_as_sqlite_converts_them(x, counts_as, protects):
     assert abs(value - 1000 * counts_as) <= noise
     count = one(db, f"SELECT dp_count('exact', x, 1, {unit}) FROM t")
     assert abs(count - 1000 * (x is not None)) <= 12 * sigma(1, 1e6)
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
+def test_databases_in_utf_16(encoding):
+    """Text units are told apart as in UTF-8, and parameters that are converted stay the same from row to row."""
+    db = connect()
+    db.execute(f"PRAGMA encoding = '{encoding}'")
+    one(db, "SELECT dp_init()")
+    one(db, "SELECT dp_tier('exact', 1e6, 1e15, 1e-6)")
+    fill(db, [("1.5", f"n{i % 50}\u00e9") for i in range(3000)])
+    value = one(db, "SELECT dp_sum('exact', x, 1000, unit, '{\"name\":\"\u00fc\",\"weight\":1}') FROM t")
+    assert abs(value - 4500) <= 12 * sigma(1000, 1e6)
+    assert abs(one(db, "SELECT dp_count('exact', x, 1, unit) FROM t") - 50) <= 12 * sigma(1, 1e6)
+    assert one(db, "SELECT name FROM dp_release WHERE id = 1") == "\u00fc"
 
 
 def test_one_unit_with_many_rows_counts_as_one():

@@ -109,6 +109,37 @@ def test_points_are_stored_once_and_clocks_are_monotone(tmp_path):
         assert math.isclose(sensitivity**2 / (2 * clock), TIERS[tier], rel_tol=1e-9)
 
 
+@pytest.mark.parametrize("inner,outer", [("a", "z"), ("z", "a")])
+@pytest.mark.parametrize("then", ["diffuse", "refine"])
+def test_tiers_too_close_for_a_draw_share_a_point(inner, outer, then):
+    """Rates 1e-7 apart: the draw between them would leave the lattice, so the inner point is the outer one. The path
+    goes on from there in both directions, whatever the tiers are called."""
+    db = ledger(tiers={"most": 1.0, inner: 0.10000001, outer: 0.1, "least": 0.05})
+    value = release(db, outer)
+    assert release(db, inner) == value
+    before = len(charges(db))
+    assert before == 3  # most, inner and outer, once each
+    if then == "diffuse":
+        diffuse(db, "least")
+        assert [charge[2] for charge in charges(db)[before:]] == ["least"]
+    else:
+        release(db, "most")
+        assert [charge[2] for charge in charges(db)[before:]] == ["most"]
+    assert one(db, "SELECT state FROM dp_release") == "released"
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.parametrize("gap", [1e-16, 1e-12, 1e-9, 1e-6, 1e-3])
+def test_close_tiers_outward(gap):
+    """A step outward adds noise of at least 16 steps squared, so that points stay apart."""
+    db = ledger(tiers={"in": 0.1, "out": 0.1 * (1 - gap) if gap > 1e-15 else math.nextafter(0.1, 0)})
+    release(db, "in")
+    diffuse(db, "out")
+    clocks = column(db, "SELECT clock FROM dp_publication ORDER BY rate DESC")
+    assert clocks[1] - clocks[0] >= 16
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
 # ---- the law -------------------------------------------------------------------------------------------------------
 
 
