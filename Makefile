@@ -26,7 +26,7 @@ MATH    := $(filter $(BUILD)/obj/math/%,$(OBJECTS))
 NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
-.PHONY: all deps static demo test unit check-sanitize check-valgrind bench clean format
+.PHONY: all deps deps-hosts static demo test unit check-sanitize check-valgrind bench clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -44,6 +44,10 @@ deps:
 	  if [ -n "$$missing" ]; then echo "installing:" $$missing; \
 	    $(SUDO) apt-get update -qq && \
 	    DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq --no-install-recommends $$missing; fi
+
+# Other hosts that the tests use when they are there: Node's better-sqlite3 (needs node and npm).
+deps-hosts:
+	npm install --silent --no-fund --no-audit --prefix build/node better-sqlite3
 
 # ---- the extension ---------------------------------------------------------------------------------
 
