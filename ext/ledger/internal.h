@@ -12,6 +12,7 @@
 /* Every statement on the ledger, prepared once per connection (statements.c holds the text). */
 enum statement {
   BEGIN_WRITE,
+  BEGIN_READ,
   COMMIT,
   ROLLBACK,
   TERMS_READ,

@@ -96,6 +96,7 @@ int ledger_resume(struct ledger *ledger);
 /* Transactions on the private connection. After a failure only ledger_rollback() does anything.
 ** ledger_commit() returns 0 and rolls back when anything before it failed. */
 int ledger_begin(struct ledger *ledger);
+int ledger_begin_reading(struct ledger *ledger); /* one consistent view; ends with a rollback */
 int ledger_commit(struct ledger *ledger);
 void ledger_rollback(struct ledger *ledger);
 

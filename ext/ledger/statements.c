@@ -13,6 +13,7 @@ SQLITE_EXTENSION_INIT3
 
 static const char *const statement_text[STATEMENTS] = {
     [BEGIN_WRITE] = "BEGIN IMMEDIATE",
+    [BEGIN_READ] = "BEGIN",
     [COMMIT] = "COMMIT",
     [ROLLBACK] = "ROLLBACK",
     [TERMS_READ] = "SELECT id, protects, adjacency, unit FROM dp_ledger",

@@ -124,7 +124,7 @@ char *ledger_verify(struct ledger *ledger) {
   struct ledger_tier *tiers;
   int count;
   char *result = 0;
-  if (!ledger_begin(ledger)) return 0; /* one consistent view of all tables */
+  if (!ledger_begin_reading(ledger)) return 0;
   if (ledger_tiers(ledger, &tiers, &count)) {
     struct recount *recounts =
         sqlite3_malloc64(sizeof *recounts * (sqlite3_uint64)(count ? count : 1));
