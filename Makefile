@@ -54,10 +54,11 @@ deps-hosts:
 $(BUILD)/diffuse.so: $(OBJECTS)
 	$(CC) $(CFLAGS) $(LINK) -o $@ $^ $(STATIC) -lm
 
+COMPILE = @echo CC $<; mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(WARNINGS) \
+          -ffunction-sections -MMD -MP -c -o $@ $<
+
 $(BUILD)/obj/%.o: ext/%.c | $(BUILD)/ledger_sql.h
-	@mkdir -p $(@D)
-	@echo CC $<
-	@$(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(WARNINGS) -ffunction-sections -MMD -MP -c -o $@ $<
+	$(COMPILE)
 
 # The ledger's schema is a file that people can read; the extension carries it as a string.
 $(BUILD)/ledger_sql.h: sql/ledger.sql
@@ -68,10 +69,14 @@ $(BUILD)/ledger_sql.h: sql/ledger.sql
 # For programs that link SQLite themselves: compiled with SQLITE_CORE, to be handed to
 # sqlite3_auto_extension(); link it with GSL, libmd and SQLite.
 static: $(BUILD)/libdiffuse.a
-$(BUILD)/libdiffuse.a: $(SOURCES) $(BUILD)/ledger_sql.h
-	$(MAKE) BUILD=$(BUILD)/core CPPFLAGS='$(CPPFLAGS) -DSQLITE_CORE' $(BUILD)/core/libdiffuse.a
-	cp $(BUILD)/core/libdiffuse.a $@
-$(BUILD)/core/libdiffuse.a: $(OBJECTS)
+
+CORE := $(SOURCES:ext/%.c=$(BUILD)/core/%.o)
+$(CORE): CPPFLAGS += -DSQLITE_CORE
+$(BUILD)/core/%.o: ext/%.c | $(BUILD)/ledger_sql.h
+	$(COMPILE)
+
+$(BUILD)/libdiffuse.a: $(CORE)
+	@rm -f $@
 	$(AR) rcs $@ $^
 
 # ---- the main job, on real data --------------------------------------------------------------------
@@ -135,4 +140,4 @@ clean:
 format:
 	clang-format -i $(wildcard ext/*.[ch] ext/*/*.[ch] tests/unit/*.[ch])
 
--include $(OBJECTS:.o=.d)
+-include $(OBJECTS:.o=.d) $(CORE:.o=.d)
