@@ -139,17 +139,6 @@ static char *collect_and_finish(struct publication *publication, const struct re
   return error;
 }
 
-static char *unknown_kind(const char *kind) {
-  sqlite3_str *known = sqlite3_str_new(0);
-  for (int i = 0; i < aggregate_count; i++)
-    sqlite3_str_appendf(known, "%s%s", i ? ", " : "", aggregates[i].kind);
-  char *list = sqlite3_str_finish(known);
-  char *message = sqlite3_mprintf("unknown kind '%s' (known kinds: %s)", kind ? kind : "NULL",
-                                  list ? list : "");
-  sqlite3_free(list);
-  return message;
-}
-
 static char *release(struct publication *publication, struct request *request, struct host *host,
                      int argc, sqlite3_value **argv) {
   const char *kind = (const char *)sqlite3_value_text(argv[1]);

@@ -155,11 +155,18 @@ int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_stand
   return 1;
 }
 
-double ledger_paid(struct ledger *ledger, int64_t release_id, const char *tier) {
-  sqlite3_stmt *row = statement_bind(ledger, CHARGE_PAID, "is", release_id, tier);
-  double paid = statement_row(ledger, row) ? sqlite3_column_double(row, 0) : 0;
+int64_t ledger_last_charge(struct ledger *ledger) {
+  sqlite3_stmt *row = statement_bind(ledger, CHARGE_LAST, "");
+  int64_t last = statement_row(ledger, row) ? sqlite3_column_int64(row, 0) : 0;
   sqlite3_reset(row);
-  return paid;
+  return last;
+}
+
+double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier) {
+  sqlite3_stmt *row = statement_bind(ledger, CHARGE_SINCE, "is", charge, tier);
+  double rate = statement_row(ledger, row) ? sqlite3_column_double(row, 0) : 0;
+  sqlite3_reset(row);
+  return rate;
 }
 
 /* ---- the hash chain ------------------------------------------------------------------------------ */

@@ -122,8 +122,9 @@ int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *tier);
 int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at, double rate);
 
-/* What a tier has paid for a release so far. */
-double ledger_paid(struct ledger *ledger, int64_t release_id, const char *tier);
+/* The last charge, 0 for none; and the rate that a tier has been charged after it. */
+int64_t ledger_last_charge(struct ledger *ledger);
+double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier);
 
 /* The standing of a tier as dp_budget shows it. */
 struct ledger_standing {
@@ -136,8 +137,12 @@ int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_stand
 char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
                       int chosen_count);
 
-/* Recomputes everything from dp_charge. 'ok' or the first discrepancy (sqlite3_free); null on error. */
+/* Recomputes everything from dp_charge, inside a transaction. 'ok' or the first discrepancy
+** (sqlite3_free); null on error. */
 char *ledger_verify(struct ledger *ledger);
+
+/* All an auditor needs, as JSON (sqlite3_free); `verified` is what ledger_verify() said. Null on error. */
+char *ledger_certificate(struct ledger *ledger, const char *verified);
 
 /* ---- releases, points and values (store.c), inside a transaction --------------------------------- */
 

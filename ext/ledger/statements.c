@@ -34,6 +34,7 @@ static const char *const statement_text[STATEMENTS] = {
                     " (SELECT id, hash FROM dp_charge ORDER BY id DESC LIMIT 1)",
     [CHARGE_INSERT] = "INSERT INTO dp_charge(id, release_id, release, tier, rate, slack, delta, at,"
                       " hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [CHARGE_SINCE] = "SELECT total(rate) FROM dp_charge WHERE id > ? AND tier = ?",
     [CHARGE_PAID] = "SELECT total(rate), total(slack) FROM dp_charge"
                     " WHERE release_id = ? AND tier = ?",
     [CHARGE_PAID_EACH] = "SELECT release_id, release, total(rate), total(slack), total(delta)"

@@ -124,7 +124,6 @@ char *ledger_verify(struct ledger *ledger) {
   struct ledger_tier *tiers;
   int count;
   char *result = 0;
-  if (!ledger_begin_reading(ledger)) return 0;
   if (ledger_tiers(ledger, &tiers, &count)) {
     struct recount *recounts =
         sqlite3_malloc64(sizeof *recounts * (sqlite3_uint64)(count ? count : 1));
@@ -136,7 +135,6 @@ char *ledger_verify(struct ledger *ledger) {
     }
   }
   ledger_tiers_free(tiers, count);
-  ledger_rollback(ledger);
   return result;
 }
 
