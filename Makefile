@@ -70,6 +70,19 @@ $(BUILD)/libdiffuse.a: $(SOURCES) $(BUILD)/ledger_sql.h
 $(BUILD)/core/libdiffuse.a: $(OBJECTS)
 	$(AR) rcs $@ $^
 
+# ---- the main job, on real data --------------------------------------------------------------------
+
+$(BUILD)/star.db: fixtures/star.csv sql/star.sql
+	@mkdir -p $(@D)
+	rm -f $@ $@-ledger*
+	$(SQLITE3) $@ < sql/star.sql
+
+# Every run starts afresh: a database of its own and a new ledger.
+demo: $(BUILD)/diffuse.so $(BUILD)/star.db
+	@rm -f $(BUILD)/demo.db $(BUILD)/demo.db-ledger*
+	@cp $(BUILD)/star.db $(BUILD)/demo.db
+	@$(SQLITE3) $(BUILD)/demo.db < sql/demo.sql
+
 # ---- tests -----------------------------------------------------------------------------------------
 
 # A unit test links only the rooms it tests, never SQLite: that keeps math/ and noise/ free of it.
@@ -86,8 +99,31 @@ $(BUILD)/rooms.a: $(RELEASE) $(NOISE) $(MATH)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-test: all unit static
-	$(PYTHON) -m pytest -q tests
+PYTEST = BUILD=$(BUILD) $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS)
+
+test: all unit static $(BUILD)/star.db
+	$(PYTEST) tests
+
+# The same tests under AddressSanitizer and UndefinedBehaviorSanitizer. Python itself is not
+# instrumented, so the runtime is preloaded; leaks are looked for in the unit tests and by
+# check-valgrind. Tests marked "plain" measure what instrumentation changes, and are left out.
+SANITIZE = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+check-sanitize:
+	$(MAKE) BUILD=$(BUILD)/sanitize CFLAGS='$(SANITIZE)' all unit $(BUILD)/sanitize/star.db
+	BUILD=$(BUILD)/sanitize LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
+	  ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	  $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS) -m 'not plain' tests
+
+# The demo under valgrind: no leak, no invalid access.
+check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
+	@rm -f $(BUILD)/demo.db $(BUILD)/demo.db-ledger*
+	@cp $(BUILD)/star.db $(BUILD)/demo.db
+	valgrind -q --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite \
+	  $(SQLITE3) $(BUILD)/demo.db < sql/demo.sql
+
+# Ratios to SQLite's own sum() on ten million rows.
+bench: $(BUILD)/diffuse.so
+	BUILD=$(BUILD) $(PYTHON) bench/rows.py
 
 clean:
 	rm -rf $(BUILD)

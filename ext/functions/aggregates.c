@@ -73,8 +73,8 @@ static int unit_row(struct accumulator *accumulator, double x, sqlite3_value *un
 
 int aggregate_row(const struct aggregate *aggregate, struct accumulator *accumulator,
                   sqlite3_value *value, sqlite3_value *unit) {
-  if (sqlite3_value_type(value) == SQLITE_NULL) return 0;
-  double x = aggregate->counts ? 1 : sqlite3_value_double(value);
+  /* NULL contributes nothing: it is not counted, and SQLite converts it to 0. */
+  double x = aggregate->counts ? sqlite3_value_type(value) != SQLITE_NULL : sqlite3_value_double(value);
   if (accumulator->units) return unit_row(accumulator, x, unit);
   accumulate_row(accumulator, x);
   return 0;

@@ -101,7 +101,7 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
   struct ledger_release *release = &publication->release;
   int steps = publication->at - from, dimension = release->dimension;
   uint64_t *clocks = sqlite3_malloc64(sizeof *clocks * (sqlite3_uint64)(steps + 1));
-  int64_t *values = sqlite3_malloc64(sizeof *values * (sqlite3_uint64)dimension);
+  int64_t *values = sqlite3_malloc64(2 * sizeof *values * (sqlite3_uint64)dimension);
   int going = (clocks && values) || out_of_memory(ledger);
   if (going) {
     clocks[0] = outermost->clock;
@@ -115,8 +115,10 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
   going = going && ledger_release_slack(ledger, release->id, release->slack) &&
           charge(publication, clocks[steps]);
   for (int i = 1; i <= steps && going; i++) {
-    if (release_diffuse(values, dimension, clocks[i] - clocks[i - 1], values))
+    int64_t *next = values + dimension;
+    if (release_diffuse(values, dimension, clocks[i] - clocks[i - 1], next))
       going = ledger_fail(ledger, "the system gave no random bytes");
+    memcpy(values, next, sizeof *values * (size_t)dimension);
     going = going && store_point(publication, from + i, clocks[i], values);
   }
   going = going && store_values(publication, clocks[steps], values);

@@ -5,10 +5,10 @@
 ** is
 **     epsilon = r(alpha) - ln(1 + 1/u) + S(u)/u.
 **
-** For a pure rate r = (1 + u) rate the derivative in u vanishes iff rate u^2 = S(u), and the left side
-** increases while the right decreases: one root. The optima below are found as roots, but the value
-** is then taken from the formula above, which is a valid guarantee at EVERY order: an error of
-** the root costs its square in tightness and nothing in privacy.
+** For a pure rate r = (1 + u) rate the derivative in u vanishes iff rate u^2 = S(u), and the left
+** side increases while the right decreases: one root. The optima below are found as roots, but the
+** value is then taken from the formula above, which is a valid guarantee at EVERY order: an error
+** of the root costs its square in tightness and nothing in privacy.
 */
 #include "math/renyi.h"
 
@@ -82,8 +82,8 @@ static double rate_order(struct equation *equation) {
   double epsilon = equation->epsilon, delta = equation->delta;
   double l = -log(delta);
   /* The positive root of u^2 epsilon = (2u + 1) l is too large, and so is what makes S vanish. */
-  double high = fmin((l + sqrt(l) * sqrt(l + epsilon)) / epsilon,
-                     fmin((1.0 - delta) / delta, DBL_MAX / 2.0));
+  double high =
+      fmin((l + sqrt(l) * sqrt(l + epsilon)) / epsilon, fmin((1.0 - delta) / delta, DBL_MAX / 2.0));
   high *= 1.0 + 4.0 * DBL_EPSILON;
   if (rate_residual(high, equation) <= 0.0) return high; /* the root is not a double */
   double low = high / 16.0;
@@ -97,7 +97,7 @@ double zcdp_rate(double epsilon, double delta, double *order) {
   struct equation equation = {0.0, epsilon, delta};
   int valid = epsilon > 0.0 && epsilon < INFINITY && is_probability(delta);
   double u = valid ? rate_order(&equation) : NAN;
-  /* An order must stay above 1 in a double, also where u (for epsilon beyond 1e30) is below an ulp. */
+  /* An order stays above 1 as a double, also where u is less than an ulp (epsilon above 1e30). */
   if (order) *order = valid ? fmax(1.0 + u, 1.0 + DBL_EPSILON) : NAN;
   return (epsilon + log1p(1.0 / u) - slack(u, delta) / u) / (1.0 + u);
 }

@@ -63,18 +63,20 @@ uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t
 
 /* ---- points -------------------------------------------------------------------------------------- */
 
-int release_draw(const int64_t *totals, int dimension, uint64_t variance, int64_t *values) {
+int release_draw(const int64_t *restrict totals, int dimension, uint64_t variance,
+                 int64_t *restrict values) {
   if (sampler_gaussian(variance, values, (size_t)dimension)) return -1;
   for (int i = 0; i < dimension; i++) values[i] += totals[i]; /* |total| <= 2^62 (lattice_round) */
   return 0;
 }
 
-int release_diffuse(const int64_t *from, int dimension, uint64_t step, int64_t *to) {
+int release_diffuse(const int64_t *restrict from, int dimension, uint64_t step,
+                    int64_t *restrict to) {
   return release_draw(from, dimension, step, to);
 }
 
-int release_refine(const int64_t *from, const int64_t *totals, int dimension, uint64_t inner,
-                   uint64_t outer, uint64_t fresh, int64_t *to) {
+int release_refine(const int64_t *restrict from, const int64_t *restrict totals, int dimension,
+                   uint64_t inner, uint64_t outer, uint64_t fresh, int64_t *restrict to) {
   if (fresh && release_draw(totals, dimension, fresh, to)) return -1;
   for (int i = 0; i < dimension; i++)
     to[i] = fresh ? lattice_refine(from[i], to[i], inner, outer) : from[i];

@@ -55,15 +55,20 @@ uint64_t path_outward(uint64_t sensitivity, double rate, uint64_t inner);
 */
 uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t *fresh);
 
-/* values = totals + N_Z(0, variance). These three return 0, or -1 when the system gave no entropy. */
-int release_draw(const int64_t *totals, int dimension, uint64_t variance, int64_t *values);
+/*
+** values = totals + N_Z(0, variance). These three return 0, or -1 when the system gave no entropy.
+** Their arrays must not overlap.
+*/
+int release_draw(const int64_t *restrict totals, int dimension, uint64_t variance,
+                 int64_t *restrict values);
 
 /* to = from + N_Z(0, step): the semigroup P_s, from the point alone. */
-int release_diffuse(const int64_t *from, int dimension, uint64_t step, int64_t *to);
+int release_diffuse(const int64_t *restrict from, int dimension, uint64_t step,
+                    int64_t *restrict to);
 
 /* to = refinement of `from` (variance outer) to variance inner with one draw of variance fresh. */
-int release_refine(const int64_t *from, const int64_t *totals, int dimension, uint64_t inner,
-                   uint64_t outer, uint64_t fresh, int64_t *to);
+int release_refine(const int64_t *restrict from, const int64_t *restrict totals, int dimension,
+                   uint64_t inner, uint64_t outer, uint64_t fresh, int64_t *restrict to);
 
 /* Lattice slack (NOISE 4), rounded up: of a draw, and of a step outward from one variance to another. */
 double draw_slack(uint64_t variance, int dimension);
