@@ -1,5 +1,6 @@
 """Shared helpers: connections with the extension, a ready ledger, and snippets in processes of their own."""
 
+import ctypes
 import os
 import pathlib
 import sqlite3
@@ -11,8 +12,8 @@ import pytest
 
 EXTENSION = str((pathlib.Path(os.environ.get("BUILD", "build")) / "diffuse").resolve())
 
-# Three audiences with room for a few hundred releases: (name, rate, epsilon, delta), the innermost first.
-TIERS = [("clinic", 0.02, 8.0, 1e-6), ("region", 0.005, 5.0, 1e-6), ("public", 0.001, 3.0, 1e-6)]
+# Three audiences with room for hundreds of releases: (name, rate, epsilon, delta), the innermost first.
+TIERS = [("clinic", 0.004, 8.0, 1e-6), ("region", 0.001, 5.0, 1e-6), ("public", 0.0002, 3.0, 1e-6)]
 
 
 def load(connection):
@@ -105,3 +106,40 @@ def db(path):
     connection = create(path)
     yield connection
     connection.close()
+
+
+class Raw:
+    """SQLite's C interface, for what Python's module does on its own: reset, step again, sqlite3_close."""
+
+    OK, ROW, DONE = 0, 100, 101
+
+    def __init__(self, path):
+        self.c = ctypes.CDLL("libsqlite3.so.0")
+        self.c.sqlite3_column_double.restype = ctypes.c_double
+        self.c.sqlite3_errmsg.restype = ctypes.c_char_p
+        self.db = ctypes.c_void_p()
+        assert self.c.sqlite3_open(str(path).encode(), ctypes.byref(self.db)) == self.OK
+        self.c.sqlite3_enable_load_extension(self.db, 1)
+        assert self.c.sqlite3_load_extension(self.db, EXTENSION.encode(), None, None) == self.OK
+
+    def prepare(self, sql):
+        statement = ctypes.c_void_p()
+        code = self.c.sqlite3_prepare_v2(self.db, sql.encode(), -1, ctypes.byref(statement), None)
+        assert code == self.OK, self.c.sqlite3_errmsg(self.db)
+        return statement
+
+    def step(self, statement):
+        return self.c.sqlite3_step(statement)
+
+    def double(self, statement):
+        return self.c.sqlite3_column_double(statement, 0)
+
+    def reset(self, statement):
+        return self.c.sqlite3_reset(statement)
+
+    def finalize(self, statement):
+        return self.c.sqlite3_finalize(statement)
+
+    def close(self):
+        """sqlite3_close(), which, unlike the sqlite3_close_v2() of Python, refuses while anything is open."""
+        return self.c.sqlite3_close(self.db)
