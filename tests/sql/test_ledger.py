@@ -484,6 +484,18 @@ def test_a_read_only_database_gets_a_ledger_and_releases(path, how):
     assert path.read_bytes() == before
 
 
+def test_dp_init_again_keeps_the_named_ledger_of_a_read_only_database(path, tmp_path_factory):
+    """There is no marker to remember it by, but the connection knows what it spends from."""
+    bare(path).close()
+    db = connect(f"file:{path}?mode=ro", uri=True)
+    named = str(tmp_path_factory.mktemp("elsewhere") / "mine")
+    one(db, "SELECT dp_init(?)", json.dumps({"path": named}))
+    add_tiers(db)
+    one(db, SUM, "a")
+    assert one(db, "SELECT dp_init()") == named
+    assert charges(db) == 1 and files(path.parent) == ["clinic.db"]
+
+
 def test_a_read_only_database_with_a_marker_uses_its_ledger(db, path):
     value = one(db, SUM, "a")
     readonly = connect(f"file:{path}?mode=ro", uri=True)
