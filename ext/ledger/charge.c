@@ -145,6 +145,23 @@ static int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, 
   return 1;
 }
 
+int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_standing *standing) {
+  sqlite3_stmt *row = statement_bind(ledger, STANDING, "s", tier);
+  if (!statement_row(ledger, row)) return 0;
+  standing->spent_epsilon = sqlite3_column_double(row, 0);
+  standing->remaining_epsilon = sqlite3_column_double(row, 1);
+  standing->releases_left = sqlite3_column_int64(row, 2);
+  sqlite3_reset(row);
+  return 1;
+}
+
+double ledger_paid(struct ledger *ledger, int64_t release_id, const char *tier) {
+  sqlite3_stmt *row = statement_bind(ledger, CHARGE_PAID, "is", release_id, tier);
+  double paid = statement_row(ledger, row) ? sqlite3_column_double(row, 0) : 0;
+  sqlite3_reset(row);
+  return paid;
+}
+
 /* ---- the hash chain ------------------------------------------------------------------------------ */
 
 static void append_double(sqlite3_str *text, double x) {

@@ -12,6 +12,7 @@
 /* Every statement on the ledger, prepared once per connection (statements.c holds the text). */
 enum statement {
   BEGIN_WRITE,
+  BEGIN_READ,
   COMMIT,
   ROLLBACK,
   TERMS_READ,
@@ -38,6 +39,8 @@ enum statement {
   PUBLICATION_INSERT,
   VALUE_INSERT,
   VALUE_READ,
+  VALUE_FIND,
+  STANDING,
   PUBLICATION_LIST,
   BUDGET_CHECK,
   PUBLICATION_CHECK,

@@ -96,6 +96,7 @@ int ledger_resume(struct ledger *ledger);
 /* Transactions on the private connection. After a failure only ledger_rollback() does anything.
 ** ledger_commit() returns 0 and rolls back when anything before it failed. */
 int ledger_begin(struct ledger *ledger);
+int ledger_begin_reading(struct ledger *ledger); /* one consistent view; ends with a rollback */
 int ledger_commit(struct ledger *ledger);
 void ledger_rollback(struct ledger *ledger);
 
@@ -120,6 +121,16 @@ int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *tier);
 */
 int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at, double rate);
+
+/* What a tier has paid for a release so far. */
+double ledger_paid(struct ledger *ledger, int64_t release_id, const char *tier);
+
+/* The standing of a tier as dp_budget shows it. */
+struct ledger_standing {
+  double spent_epsilon, remaining_epsilon;
+  int64_t releases_left;
+};
+int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_standing *standing);
 
 /* What someone has been exposed to who saw exactly the publications at `names` (JSON, sqlite3_free). */
 char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
@@ -158,6 +169,10 @@ int ledger_value_insert(struct ledger *ledger, const struct ledger_release *rele
                         double stddev, double low, double high);
 int ledger_value_read(struct ledger *ledger, int64_t release_id, const char *tier, double *value);
 
+/* One value by its key ('' for a scalar release) with the standard deviation of its noise: 1 found. */
+int ledger_value_find(struct ledger *ledger, int64_t release_id, const char *tier, const char *key,
+                      double *value, double *stddev);
+
 /* ---- reading tables for the host (tables.c) ------------------------------------------------------ */
 
 /* A table that the host may see: its name and its columns, separated by commas, for CREATE TABLE. */
@@ -184,8 +199,14 @@ int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, c
 ** object, on a key given twice and on numbers that are not finite. Starts with a clean slate, and needs
 ** no ledger to exist.
 */
-int ledger_options(struct ledger *ledger, const char *json,
-                int (*take)(void *context, const char *key, const char *type, sqlite3_value *value),
-                void *context);
+typedef int ledger_take_member(void *context, const char *key, const char *type,
+                               sqlite3_value *value);
+int ledger_options(struct ledger *ledger, const char *json, ledger_take_member *take, void *context);
+
+/* The same for the elements of a JSON array, whose keys are '0', '1', ... */
+int ledger_elements(struct ledger *ledger, const char *json, ledger_take_member *take, void *context);
+
+/* Appends text as a JSON string. */
+void ledger_append_string(sqlite3_str *json, const char *text);
 
 #endif

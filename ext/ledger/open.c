@@ -104,6 +104,19 @@ static int pragma(struct ledger *ledger, const char *sql) {
   return sqlite3_exec(ledger->db, sql, 0, 0, 0) == SQLITE_OK || ledger_fail_sqlite(ledger);
 }
 
+/* Somebody may have turned the file into a WAL database; that must not pass unnoticed. */
+static int set_journal(struct ledger *ledger) {
+  char mode[16] = "";
+  sqlite3_stmt *statement = 0;
+  if (sqlite3_prepare_v2(ledger->db, "PRAGMA journal_mode = TRUNCATE", -1, &statement, 0) == SQLITE_OK &&
+      sqlite3_step(statement) == SQLITE_ROW)
+    sqlite3_snprintf(sizeof mode, mode, "%s", sqlite3_column_text(statement, 0));
+  if (sqlite3_finalize(statement) != SQLITE_OK) return ledger_fail_sqlite(ledger);
+  return strcmp(mode, is_memory(ledger) ? "memory" : "truncate") == 0 ||
+         ledger_fail(ledger, "the privacy ledger '%s' is in journal mode '%s', not truncate (close "
+                             "other connections and try again)", ledger->path, mode);
+}
+
 static int connect_db(struct ledger *ledger, int create) {
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX |
               (create ? SQLITE_OPEN_CREATE : 0);
@@ -115,8 +128,7 @@ static int connect_db(struct ledger *ledger, int create) {
   }
   ledger->pid = (long)getpid();
   sqlite3_busy_timeout(ledger->db, BUSY_MILLISECONDS);
-  return pragma(ledger, "PRAGMA journal_mode = TRUNCATE") &&
-         pragma(ledger, "PRAGMA synchronous = FULL");
+  return set_journal(ledger) && pragma(ledger, "PRAGMA synchronous = FULL");
 }
 
 static int pragma_integer(struct ledger *ledger, const char *sql) {
@@ -332,6 +344,10 @@ int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
 
 int ledger_begin(struct ledger *ledger) {
   return statement_run(ledger, BEGIN_WRITE, "");
+}
+
+int ledger_begin_reading(struct ledger *ledger) {
+  return statement_run(ledger, BEGIN_READ, "");
 }
 
 int ledger_commit(struct ledger *ledger) {

@@ -13,6 +13,7 @@ SQLITE_EXTENSION_INIT3
 
 static const char *const statement_text[STATEMENTS] = {
     [BEGIN_WRITE] = "BEGIN IMMEDIATE",
+    [BEGIN_READ] = "BEGIN",
     [COMMIT] = "COMMIT",
     [ROLLBACK] = "ROLLBACK",
     [TERMS_READ] = "SELECT id, protects, adjacency, unit FROM dp_ledger",
@@ -55,6 +56,10 @@ static const char *const statement_text[STATEMENTS] = {
     [PATH_INSERT] = "INSERT INTO dp_path VALUES (?, ?, ?, ?, '', ?, ?)",
     [PUBLICATION_INSERT] = "INSERT INTO dp_publication VALUES (?, ?, ?, ?, ?, ?, ?, " NOW ")",
     [VALUE_INSERT] = "INSERT INTO dp_value VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [VALUE_FIND] = "SELECT value, stddev FROM dp_value WHERE release_id = ? AND tier = ?"
+                   " AND key = ? ORDER BY component LIMIT 1",
+    [STANDING] = "SELECT spent_epsilon, remaining_epsilon, releases_left FROM dp_budget"
+                 " WHERE tier = ?",
     [VALUE_READ] = "SELECT value FROM dp_value WHERE release_id = ? AND tier = ?"
                    " ORDER BY key, component",
     [PUBLICATION_LIST] = "SELECT release_id, release, tier, rate FROM dp_publication"

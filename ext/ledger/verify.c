@@ -124,7 +124,7 @@ char *ledger_verify(struct ledger *ledger) {
   struct ledger_tier *tiers;
   int count;
   char *result = 0;
-  if (!ledger_begin(ledger)) return 0; /* one consistent view of all tables */
+  if (!ledger_begin_reading(ledger)) return 0;
   if (ledger_tiers(ledger, &tiers, &count)) {
     struct recount *recounts =
         sqlite3_malloc64(sizeof *recounts * (sqlite3_uint64)(count ? count : 1));
@@ -142,16 +142,6 @@ char *ledger_verify(struct ledger *ledger) {
 
 /* ---- dp_exposure --------------------------------------------------------------------------------- */
 
-static void append_string(sqlite3_str *json, const char *text) {
-  sqlite3_str_appendchar(json, 1, '"');
-  for (; *text; text++) {
-    if (*text == '"' || *text == '\\') sqlite3_str_appendchar(json, 1, '\\');
-    if ((unsigned char)*text < 0x20) sqlite3_str_appendf(json, "\\u%04x", *text);
-    else sqlite3_str_appendchar(json, 1, *text);
-  }
-  sqlite3_str_appendchar(json, 1, '"');
-}
-
 /* One release as the chosen tiers have seen it: its least noisy publication among theirs. */
 struct sight {
   int64_t release_id;
@@ -162,9 +152,9 @@ struct sight {
 static void sight_finish(struct sight *sight, sqlite3_str *json, struct total *rate) {
   if (sight->release && sight->tier) {
     sqlite3_str_appendall(json, rate->high > 0 ? ",{\"release\":" : "{\"release\":");
-    append_string(json, sight->release);
+    ledger_append_string(json, sight->release);
     sqlite3_str_appendall(json, ",\"tier\":");
-    append_string(json, sight->tier);
+    ledger_append_string(json, sight->tier);
     sqlite3_str_appendf(json, ",\"rate\":%!.17g}", sight->rate);
     *rate = total_add(*rate, sight->rate);
   }
@@ -224,7 +214,7 @@ char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, co
                       total_up(rate), tiers[worst].delta, exposure_epsilon(&tiers[worst], rate));
   for (int i = 0; i < count; i++) {
     sqlite3_str_appendall(json, i ? ",{\"tier\":" : "{\"tier\":");
-    append_string(json, tiers[chosen[i]].name);
+    ledger_append_string(json, tiers[chosen[i]].name);
     sqlite3_str_appendf(json, ",\"delta\":%!.17g,\"epsilon\":%!.17g}", tiers[chosen[i]].delta,
                         exposure_epsilon(&tiers[chosen[i]], rate));
   }
