@@ -246,8 +246,14 @@ def test_a_release_does_not_keep_the_database_locked(db, path):
     ledger.execute("ROLLBACK")
 
 
-def test_a_release_waits_for_a_ledger_that_is_locked_for_a_moment(db, path):
-    holder = other_process(f"{path}-ledger", "BEGIN EXCLUSIVE")
+@pytest.mark.parametrize("lock", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
+@pytest.mark.parametrize("opened", [True, False], ids=["opened before", "opened meanwhile"])
+def test_a_release_waits_for_a_ledger_that_is_locked_for_a_moment(path, lock, opened):
+    create(path).close()
+    db = connect(path)
+    if opened:
+        one(db, "SELECT dp_verify()")
+    holder = other_process(f"{path}-ledger", lock)
     timer = threading.Timer(0.7, lambda: holder.communicate("\n"))
     timer.start()
     began = time.time()
