@@ -911,7 +911,15 @@ def test_what_a_release_has_paid_in_pieces_is_never_below_its_rate(path, seed):
         assert paid >= Fraction(one(db, "SELECT rate FROM dp_publication WHERE tier = ?", tier)), tier
 
 
-LARGE = [("gdp", "dp_epsilon", rate) for rate in (1 / 3, 2.5)]  # epsilon 14.6 and 56: the lattice slack weighs e^epsilon
+def test_exact_accounting_is_refused_where_the_lattice_would_take_half_of_delta(path):
+    db = create(path)
+    message = refused(db, "SELECT dp_tier('huge', 2.5, 57.8, 1e-6, 'gdp')")
+    assert message == ("dp_tier: epsilon 57.8 is too large for exact Gaussian accounting on the lattice"
+                       " at delta 1e-06 (use the accountant 'rdp')")
+    assert one(db, "SELECT count(*) FROM dp_tier WHERE name = 'huge'") == 0
+
+
+LARGE = [("gdp", "dp_epsilon", rate) for rate in (1 / 3,)]  # epsilon 14.6: the lattice slack weighs e^epsilon
 
 
 @pytest.mark.parametrize("accountant,function,rate", [(a, f, rate) for a, f in (("rdp", "dp_zcdp_epsilon"), ("gdp", "dp_epsilon"))
