@@ -148,7 +148,7 @@ CREATE TABLE dp_order(
 -- The whole RDP curve of a tier (1.0000000000000002: the product is rounded up).
 CREATE VIEW dp_rdp AS
   SELECT tier, alpha,
-         CASE WHEN spent_rate = 0 THEN curve
-              ELSE (alpha * spent_rate + curve) * 1.0000000000000002 END AS spent,
+         CAST(CASE WHEN spent_rate = 0 THEN curve
+                   ELSE (alpha * spent_rate + curve) * 1.0000000000000002 END AS REAL) AS spent,
          allowed
   FROM dp_order JOIN dp_budget USING (tier);

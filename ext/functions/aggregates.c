@@ -54,6 +54,17 @@ const struct aggregate *aggregate_of_kind(const char *kind) {
   return 0;
 }
 
+char *unknown_kind(const char *kind) {
+  sqlite3_str *known = sqlite3_str_new(0);
+  for (int i = 0; i < aggregate_count; i++)
+    sqlite3_str_appendf(known, "%s%s", i ? ", " : "", aggregates[i].kind);
+  char *list = sqlite3_str_finish(known);
+  char *message = sqlite3_mprintf("unknown kind '%s' (known kinds: %s)", kind ? kind : "NULL",
+                                  list ? list : "");
+  sqlite3_free(list);
+  return message;
+}
+
 /* A row of a unit. */
 static int unit_row(struct accumulator *accumulator, double x, sqlite3_value *unit) {
   switch (sqlite3_value_type(unit)) {
@@ -73,8 +84,8 @@ static int unit_row(struct accumulator *accumulator, double x, sqlite3_value *un
 
 int aggregate_row(const struct aggregate *aggregate, struct accumulator *accumulator,
                   sqlite3_value *value, sqlite3_value *unit) {
-  if (sqlite3_value_type(value) == SQLITE_NULL) return 0;
-  double x = aggregate->counts ? 1 : sqlite3_value_double(value);
+  /* NULL contributes nothing: it is not counted, and SQLite converts it to 0. */
+  double x = aggregate->counts ? sqlite3_value_type(value) != SQLITE_NULL : sqlite3_value_double(value);
   if (accumulator->units) return unit_row(accumulator, x, unit);
   accumulate_row(accumulator, x);
   return 0;

@@ -45,6 +45,7 @@ static double point_rate(const struct publication *publication, int tier, uint64
 }
 
 static int charge(struct publication *publication, uint64_t variance) {
+  publication->variance = variance;
   return ledger_charge(publication->host->ledger, &publication->release, publication->tiers,
                        publication->tier_count, publication->at,
                        point_rate(publication, publication->at, variance));
@@ -58,15 +59,22 @@ static int store_point(struct publication *publication, int tier, uint64_t varia
   return ledger_path_insert(publication->host->ledger, &publication->release, &point);
 }
 
+struct view publish_view(const struct publication *publication) {
+  const struct ledger_release *release = &publication->release;
+  struct view view = {release->granularity, release->centre, 1};
+  if (strcmp(release->mechanism, "ou") == 0)
+    view.shrink = estimate_shrink(publication->variance, release->granularity, release->dimension,
+                                  release->radius, release->theta, release->rho);
+  return view;
+}
+
 /* The publication of a stored point at publication->at, and its values. */
 static int store_values(struct publication *publication, uint64_t variance, const int64_t *values) {
   const struct ledger_release *release = &publication->release;
   struct ledger *ledger = publication->host->ledger;
   const char *tier = publication->tiers[publication->at].name;
-  struct view view = {release->granularity, release->centre, 1};
-  if (strcmp(release->mechanism, "ou") == 0)
-    view.shrink = estimate_shrink(variance, release->granularity, release->dimension,
-                                  release->radius, release->theta, release->rho);
+  publication->variance = variance;
+  struct view view = publish_view(publication);
   double stddev = estimate_stddev(&view, variance);
   double half_width = estimate_half_width(stddev, 0.95);
   int stored = ledger_publication_insert(ledger, release, tier, variance,
@@ -330,9 +338,8 @@ static int same_question(struct publication *publication, const struct request *
                              publication->release.options);
 }
 
+/* Inside a transaction. */
 static void begin(struct publication *publication, const struct request *request) {
-  struct ledger *ledger = publication->host->ledger;
-  if (!ledger_begin(ledger)) return;
   int found = load(publication, request->tier, request->name);
   if (found) {
     if (same_question(publication, request) && is_usable(publication))
@@ -340,19 +347,31 @@ static void begin(struct publication *publication, const struct request *request
   } else if (publication->at >= 0) {
     publish_new(publication, request); /* a no-op after an error */
   }
-  ledger_commit(ledger);
 }
 
 static char *error_of(struct host *host) {
   return sqlite3_mprintf("%s", ledger_error(host->ledger));
 }
 
-char *publish_begin(struct publication *publication, struct host *host,
-                    const struct request *request) {
+static void publication_open(struct publication *publication, struct host *host) {
   *publication = (struct publication){0};
   publication->host = host;
   publication->at = -1;
+}
+
+int publish_plan(struct publication *publication, struct host *host, const struct request *request) {
+  publication_open(publication, host);
   begin(publication, request);
+  return !ledger_failed(host->ledger);
+}
+
+char *publish_begin(struct publication *publication, struct host *host,
+                    const struct request *request) {
+  publication_open(publication, host);
+  if (ledger_begin(host->ledger)) {
+    begin(publication, request);
+    ledger_commit(host->ledger);
+  }
   if (ledger_failed(host->ledger)) return error_of(host);
   publication->bounds = design_bounds(request->clip, request->aggregate->nonnegative);
   return 0;
@@ -401,9 +420,9 @@ void publish_fail_id(struct host *host, int64_t release_id, const char *from) {
 }
 
 char *publish_diffuse(struct host *host, const char *name, const char *tier, double *value) {
-  struct publication publication = {0};
+  struct publication publication;
   struct ledger *ledger = host->ledger;
-  publication.host = host;
+  publication_open(&publication, host);
   if (ledger_ready(ledger) && ledger_begin(ledger)) {
     if (load(&publication, tier, name)) {
       if (is_usable(&publication)) publish_existing(&publication, 0);

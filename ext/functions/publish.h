@@ -12,6 +12,7 @@
 #include "functions/host.h"
 #include "functions/request.h"
 #include "ledger/ledger.h"
+#include "release/estimate.h"
 #include "release/release.h"
 
 struct publication {
@@ -20,8 +21,9 @@ struct publication {
   struct ledger_tier *tiers;
   int tier_count, at; /* tiers[at] is where it is published */
   struct bounds bounds;
-  int refining; /* walks inward from points that are stored already */
-  int answered; /* value is there: nothing to collect */
+  uint64_t variance; /* of the noise there, in lattice steps; 0 for a replay */
+  int refining;      /* walks inward from points that are stored already */
+  int answered;      /* value is there: nothing to collect */
   double value;
 };
 
@@ -38,6 +40,15 @@ char *publish_finish(struct publication *publication, int128 total);
 /* Marks the release as failed: it is never replayed or diffused. The charge stays. */
 void publish_fail(struct publication *publication);
 void publish_fail_id(struct host *host, int64_t release_id, const char *from);
+
+/*
+** What publish_begin() would do, inside the caller's transaction, which must be rolled back: the
+** charge is made and can be read from the ledger. Returns 1, or 0 with the reason in the ledger.
+*/
+int publish_plan(struct publication *publication, struct host *host, const struct request *request);
+
+/* How publication->at shows the release. */
+struct view publish_view(const struct publication *publication);
 
 /* dp_diffuse(): publishes a stored release at an outer tier. Reads no data. */
 char *publish_diffuse(struct host *host, const char *name, const char *tier, double *value);

@@ -98,56 +98,55 @@ static char *check_query(sqlite3 *db, const char *sql, int columns, int *length)
   return error;
 }
 
-/* Runs the query with its rows going to the collection. Returns null or a sentence. */
-static char *run_query(struct host *host, const char *sql, int length, int columns,
-                       struct collection *collection) {
+/* Compiles the query with its rows going to dp_collect(). Returns null or a sentence. */
+static char *prepare_query(sqlite3 *db, const char *sql, int columns, sqlite3_stmt **statement) {
+  int length;
+  char *error = check_query(db, sql, columns, &length);
+  if (error) return error;
   const char *names = columns > 1 ? "x, unit" : "x";
+  char *rows = sqlite3_mprintf("dp_rows"); /* a name that the owner's text does not use */
+  while (rows && strstr(sql, rows)) rows = sqlite3_mprintf("%z_", rows);
   /* The line break ends a comment at the end of the owner's text. */
-  char *text = sqlite3_mprintf("WITH \"dp rows\"(%s) AS (%.*s\n) SELECT dp_collect(%s) FROM "
-                               "\"dp rows\"", names, length, sql, names);
-  if (!text) return sqlite3_mprintf("out of memory");
-  sqlite3_stmt *statement = 0;
-  host->collecting = collection;
-  if (sqlite3_prepare_v3(host->db, text, -1, PREPARE_FROM_DDL, &statement, 0) == SQLITE_OK) {
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-    }
+  char *text = rows ? sqlite3_mprintf("WITH %s(%s) AS (%.*s\n) SELECT dp_collect(%s) FROM %s", rows,
+                                      names, length, sql, names, rows)
+                    : 0;
+  if (!text) {
+    error = sqlite3_mprintf("out of memory");
+  } else if (sqlite3_prepare_v3(db, text, -1, PREPARE_FROM_DDL, statement, 0) != SQLITE_OK) {
+    error = sqlite3_mprintf("cannot compile sql as a subquery: %s", sqlite3_errmsg(db));
   }
-  char *error = sqlite3_finalize(statement) == SQLITE_OK && statement
-                    ? 0
-                    : sqlite3_mprintf("the query failed: %s (the charge stays)",
-                                      sqlite3_errmsg(host->db));
-  host->collecting = 0;
   sqlite3_free(text);
+  sqlite3_free(rows);
   return error;
+}
+
+/* Runs the prepared query. Returns null or a sentence. */
+static char *run_query(struct host *host, sqlite3_stmt *statement, struct collection *collection) {
+  int rc;
+  host->collecting = collection;
+  while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
+  }
+  host->collecting = 0;
+  if (rc == SQLITE_DONE) return 0;
+  return sqlite3_mprintf("the query failed: %s (the charge stays)", sqlite3_errmsg(host->db));
 }
 
 /* ---- dp_release ---------------------------------------------------------------------------------- */
 
 static char *collect_and_finish(struct publication *publication, const struct request *request,
-                                const char *sql, int length, int columns) {
+                                sqlite3_stmt *statement, int by_unit) {
   struct collection collection = {request->aggregate, {{0, 0, 0, 0, 0}, 0, 0}};
   int128 total = 0;
   char *error = 0;
-  if (accumulator_open(&collection.accumulator, &publication->bounds, columns > 1))
+  if (accumulator_open(&collection.accumulator, &publication->bounds, by_unit))
     error = sqlite3_mprintf("out of memory (the charge stays)");
-  if (!error) error = run_query(publication->host, sql, length, columns, &collection);
+  if (!error) error = run_query(publication->host, statement, &collection);
   if (!error && accumulator_total(&collection.accumulator, &total))
     error = sqlite3_mprintf("out of memory (the charge stays)");
   accumulator_close(&collection.accumulator);
   if (!error) return publish_finish(publication, total);
   publish_fail(publication);
   return error;
-}
-
-static char *unknown_kind(const char *kind) {
-  sqlite3_str *known = sqlite3_str_new(0);
-  for (int i = 0; i < aggregate_count; i++)
-    sqlite3_str_appendf(known, "%s%s", i ? ", " : "", aggregates[i].kind);
-  char *list = sqlite3_str_finish(known);
-  char *message = sqlite3_mprintf("unknown kind '%s' (known kinds: %s)", kind ? kind : "NULL",
-                                  list ? list : "");
-  sqlite3_free(list);
-  return message;
 }
 
 static char *release(struct publication *publication, struct request *request, struct host *host,
@@ -157,15 +156,17 @@ static char *release(struct publication *publication, struct request *request, s
   if (!aggregate) return unknown_kind(kind);
   const char *sql = (const char *)sqlite3_value_text(argv[2]);
   if (sqlite3_value_type(argv[2]) != SQLITE_TEXT || !sql)
-    return sqlite3_mprintf("sql must be the text of one SELECT");
-  int by_unit = ledger_protects(host->ledger) == LEDGER_UNITS, length;
+    return sqlite3_mprintf("sql must be the text of one SELECT, not %s", sql ? sql : "NULL");
+  int by_unit = ledger_protects(host->ledger) == LEDGER_UNITS;
+  sqlite3_stmt *statement = 0;
   char *error = request_start(request, aggregate, host->ledger, argv[0], argc > 3 ? argv[3] : 0,
                               OPTIONS_OF_RELEASE);
   if (!error) error = request_finish(request, by_unit);
-  if (!error) error = check_query(host->db, sql, 1 + by_unit, &length);
+  if (!error) error = prepare_query(host->db, sql, 1 + by_unit, &statement);
   if (!error) error = publish_begin(publication, host, request);
   if (!error && !publication->answered)
-    error = collect_and_finish(publication, request, sql, length, 1 + by_unit);
+    error = collect_and_finish(publication, request, statement, by_unit);
+  sqlite3_finalize(statement); /* the error of its last step has been reported */
   return error;
 }
 
@@ -280,7 +281,7 @@ static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv
   int count = 0, *chosen = 0;
   char *json = 0;
   if (!list) return;
-  if (ledger_ready(ledger) && ledger_begin(ledger)) {
+  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) {
     if (ledger_tiers(ledger, &tiers, &count)) {
       chosen = sqlite3_malloc64(sizeof *chosen * (sqlite3_uint64)(count + 1));
       int found = chosen ? find_tiers(ledger, tiers, count, list, chosen) : 0;

@@ -14,7 +14,7 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- options: one row each ----------------------------------------------------------------------- */
 
-enum option_type { TEXT, NUMBER, FLAG };
+enum option_type { TEXT, NUMBER, FLAG, READ_ALREADY };
 
 struct option {
   struct domain domain; /* its name, and for numbers what they may be */
@@ -24,18 +24,22 @@ struct option {
   int ou_only;
 };
 
-#define BOTH (OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE)
+#define ALL         (OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN)
+#define NO_ARGUMENT (OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN)
 #define IN(member) offsetof(struct request, member)
 
 static const struct option options[] = {
-    {{"name", 0, 0, 0, 0}, TEXT, IN(name), BOTH, 0},
-    {{"weight", 0, 1, 1, 0}, NUMBER, IN(weight), BOTH, 0},
-    {{"refine", 0, 0, 0, 0}, FLAG, IN(refine), BOTH, 0},
-    {{"clip", DESIGN_MIN_CLIP, DESIGN_MAX_CLIP, 0, 0}, NUMBER, IN(clip), OPTIONS_OF_RELEASE, 0},
-    {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(radius), OPTIONS_OF_RELEASE, 1},
-    {{"centre", -INFINITY, INFINITY, 1, 1}, NUMBER, IN(centre), BOTH, 1},
-    {{"theta", 0, INFINITY, 1, 1}, NUMBER, IN(theta), BOTH, 1},
-    {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), BOTH, 1},
+    {{"name", 0, 0, 0, 0}, TEXT, IN(name), ALL, 0},
+    {{"weight", 0, 1, 1, 0}, NUMBER, IN(weight), ALL, 0},
+    {{"refine", 0, 0, 0, 0}, FLAG, IN(refine), ALL, 0},
+    {{"clip", DESIGN_MIN_CLIP, DESIGN_MAX_CLIP, 0, 0}, NUMBER, IN(clip), NO_ARGUMENT, 0},
+    {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(radius), NO_ARGUMENT, 1},
+    {{"centre", -INFINITY, INFINITY, 1, 1}, NUMBER, IN(centre), ALL, 1},
+    {{"theta", 0, INFINITY, 1, 1}, NUMBER, IN(theta), ALL, 1},
+    {{"half_width", 0, INFINITY, 1, 1}, NUMBER, IN(half_width), OPTIONS_OF_PLAN, 0},
+    {{"tier", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, 0},
+    {{"kind", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, 0},
+    {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), ALL, 1},
 };
 #define OPTION_COUNT ((int)(sizeof options / sizeof *options))
 
@@ -92,6 +96,7 @@ static int take_option(void *context, const char *key, const char *type, sqlite3
     switch (option->type) {
     case TEXT: parse->error = set_name(member, type, value); break;
     case FLAG: parse->error = set_flag(key, type, value, member); break;
+    case READ_ALREADY: break;
     case NUMBER:
       parse->error = boolean ? sqlite3_mprintf("%s must be a number, not %s", key, type)
                              : domain_check(value, &option->domain, member);
@@ -120,7 +125,7 @@ static char *parse_name_or_options(struct parse *parse, struct ledger *ledger,
 
 char *request_start(struct request *request, const struct aggregate *aggregate, struct ledger *ledger,
                     sqlite3_value *tier, sqlite3_value *name_or_options, int form) {
-  *request = (struct request){aggregate, 0, 0, 0, 1, 0, NAN, NAN, NAN, 0};
+  *request = (struct request){aggregate, 0, 0, 0, 1, 0, NAN, NAN, NAN, NAN, 0};
   const char *text = (const char *)sqlite3_value_text(tier);
   if (sqlite3_value_type(tier) != SQLITE_TEXT)
     return sqlite3_mprintf("tier must be the name of a tier, not %s", text ? text : "NULL");
@@ -154,6 +159,10 @@ char *request_finish(struct request *request, int by_unit) {
   if (has_theta != has_rho)
     return sqlite3_mprintf("theta and rho belong together (%s is missing)",
                            has_theta ? "rho" : "theta");
+  if (!isnan(request->half_width) && request->weight != 1)
+    return sqlite3_mprintf("half_width asks for a weight: give one of them, not both");
+  if (aggregate->is_ou && !isnan(request->half_width))
+    return sqlite3_mprintf("half_width is for kinds without shrink, not '%s'", aggregate->kind);
   if (aggregate->is_ou && !has_theta && isnan(request->radius))
     return sqlite3_mprintf("radius must be a finite number above 0 (the public bound on the distance "
                            "of the true answer from the centre), unless theta and rho are given");

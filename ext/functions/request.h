@@ -14,11 +14,12 @@ struct request {
   char *name;                  /* null: a release of its own */
   double clip, weight, centre; /* weight 1 and centre 0 unless given */
   double radius, theta, rho;   /* NaN where not given */
+  double half_width;           /* dp_plan(): the wanted 95% half-width; NaN where not given */
   int refine;
 };
 
 /* Which of the options a caller may use. */
-enum { OPTIONS_OF_AGGREGATE = 1, OPTIONS_OF_RELEASE = 2 };
+enum { OPTIONS_OF_AGGREGATE = 1, OPTIONS_OF_RELEASE = 2, OPTIONS_OF_PLAN = 4, OPTIONS_OF_ELEMENT = 8 };
 
 /*
 ** Fills a request from the tier and from the argument that holds a name or options (null or NULL:

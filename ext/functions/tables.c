@@ -4,7 +4,7 @@
 **   T1  xFilter copies its rows and finishes its statement before it returns: a cursor that held a
 **       statement would chase its own writes in SELECT dp_diffuse(name, 'public') FROM dp_release.
 **   T2  Not DIRECTONLY: persistent views may read the books.
-**   T3  Equality on any column is passed down.
+**   T3  Equality on any column is passed down, unless a collation makes it mean something else.
 */
 #include <string.h>
 
@@ -69,7 +69,8 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   int count = 0;
   for (int i = 0; i < info->nConstraint && count < MAX_COLUMNS; i++) {
     if (!info->aConstraint[i].usable || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ ||
-        info->aConstraint[i].iColumn < 0)
+        info->aConstraint[i].iColumn < 0 ||
+        sqlite3_stricmp(sqlite3_vtab_collation(info, i), "BINARY") != 0)
       continue;
     columns[count++] = (char)('a' + info->aConstraint[i].iColumn);
     info->aConstraintUsage[i].argvIndex = count; /* and SQLite checks again, with its collation */

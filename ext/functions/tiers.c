@@ -137,7 +137,18 @@ static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
   }
 }
 
-/* ---- dp_verify, dp_version, dp_debug ------------------------------------------------------------- */
+/* ---- dp_verify, dp_certificate, dp_version, dp_debug ------------------------------------------------------------- */
+
+/* Gives what was computed inside a transaction for reading, or the ledger's error. */
+static void give_text(sqlite3_context *context, struct ledger *ledger, char *text) {
+  ledger_rollback(ledger);
+  if (text && !ledger_failed(ledger)) {
+    sqlite3_result_text(context, text, -1, sqlite3_free);
+  } else {
+    sqlite3_free(text);
+    ledger_result(context, ledger);
+  }
+}
 
 /*
 ** dp_verify() -> TEXT
@@ -148,13 +159,26 @@ static void dp_verify(sqlite3_context *context, int argc, sqlite3_value **argv) 
   (void)argc;
   (void)argv;
   struct ledger *ledger = host_of(context)->ledger;
-  char *found = ledger_ready(ledger) ? ledger_verify(ledger) : 0;
-  if (found && !ledger_failed(ledger)) {
-    sqlite3_result_text(context, found, -1, sqlite3_free);
-  } else {
-    sqlite3_free(found);
-    ledger_result(context, ledger);
-  }
+  char *found = 0;
+  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) found = ledger_verify(ledger);
+  give_text(context, ledger, found);
+}
+
+/*
+** dp_certificate() -> TEXT, JSON
+** What an auditor needs: the terms of the ledger, tiers with their filters and totals, releases with
+** their lattice, sensitivity, publications and theorems, the number of charges and the hash of the
+** last, and what dp_verify() says of them.
+*/
+static void dp_certificate(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  (void)argv;
+  struct ledger *ledger = host_of(context)->ledger;
+  char *verified = 0, *certificate = 0;
+  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) verified = ledger_verify(ledger);
+  if (verified) certificate = ledger_certificate(ledger, verified);
+  sqlite3_free(verified);
+  give_text(context, ledger, certificate);
 }
 
 /* dp_version() -> TEXT */
@@ -178,6 +202,7 @@ static const struct scalar functions[] = {
     {"dp_init", 0, 1, PRIVATE_FUNCTION, dp_init},
     {"dp_tier", 4, 6, PRIVATE_FUNCTION, dp_tier},
     {"dp_verify", 0, 0, PRIVATE_FUNCTION, dp_verify},
+    {"dp_certificate", 0, 0, PRIVATE_FUNCTION, dp_certificate},
     {"dp_version", 0, 0, PURE, dp_version},
     {"dp_debug", 0, 0, PURE, dp_debug},
 };

@@ -103,7 +103,7 @@ static int budget_read(struct ledger *ledger, const char *tier, struct budget *b
 
 /* The part of a tier's delta that converts rates to an epsilon. */
 static double noise_delta(const struct ledger_tier *tier) {
-  double reserved = tier->accountant == LEDGER_GDP ? tier->slack_limit * (1 + exp(tier->epsilon)) : 0;
+  double reserved = tier->slack_limit > 0 ? tier->slack_limit * (1 + exp(tier->epsilon)) : 0;
   return tier->delta - tier->delta_keys - reserved;
 }
 
@@ -125,24 +125,47 @@ static int budget_write(struct ledger *ledger, const struct ledger_tier *tier,
                        total_up(budget->rate), budget_epsilon(tier, budget));
 }
 
-/*
-** releases_left of every tier: how many more releases of weight 1 at that tier all the tiers that
-** pay for it, itself and those inside it, can bear.
-*/
-static int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
-  for (int at = 0; at < count; at++) {
-    double left = 0x1p52;
-    for (int k = 0; k <= at; k++) {
-      struct budget budget;
-      if (!budget_read(ledger, tiers[k].name, &budget)) return 0;
-      left = fmin(left, floor(total_left(budget.rate, tiers[k].rate_limit) / tiers[at].rate));
-      if (tiers[k].accountant == LEDGER_GDP)
-        left = fmin(left, floor((tiers[k].slack_limit - budget.slack) /
-                                gaussian_lattice_slack((uint64_t)1 << 40)));
-    }
-    if (!statement_run(ledger, BUDGET_LEFT, "si", tiers[at].name, (int64_t)fmax(left, 0))) return 0;
+int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at) {
+  double left = 0x1p52;
+  for (int k = 0; k <= at; k++) {
+    struct budget budget;
+    if (!budget_read(ledger, tiers[k].name, &budget)) return -1;
+    left = fmin(left, floor(total_left(budget.rate, tiers[k].rate_limit) / tiers[at].rate));
+    if (tiers[k].accountant == LEDGER_GDP)
+      left = fmin(left, floor((tiers[k].slack_limit - budget.slack) /
+                              gaussian_lattice_slack((uint64_t)1 << 40)));
   }
+  return (int64_t)fmax(left, 0);
+}
+
+static int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
+  for (int at = 0; at < count && !ledger->error; at++)
+    statement_run(ledger, BUDGET_LEFT, "si", tiers[at].name, releases_left(ledger, tiers, at));
+  return !ledger->error;
+}
+
+int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_standing *standing) {
+  sqlite3_stmt *row = statement_bind(ledger, STANDING, "s", tier);
+  if (!statement_row(ledger, row)) return 0;
+  standing->spent_epsilon = sqlite3_column_double(row, 0);
+  standing->remaining_epsilon = sqlite3_column_double(row, 1);
+  standing->releases_left = sqlite3_column_int64(row, 2);
+  sqlite3_reset(row);
   return 1;
+}
+
+int64_t ledger_last_charge(struct ledger *ledger) {
+  sqlite3_stmt *row = statement_bind(ledger, CHARGE_LAST, "");
+  int64_t last = statement_row(ledger, row) ? sqlite3_column_int64(row, 0) : 0;
+  sqlite3_reset(row);
+  return last;
+}
+
+double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier) {
+  sqlite3_stmt *row = statement_bind(ledger, CHARGE_SINCE, "is", charge, tier);
+  double rate = statement_row(ledger, row) ? sqlite3_column_double(row, 0) : 0;
+  sqlite3_reset(row);
+  return rate;
 }
 
 /* ---- the hash chain ------------------------------------------------------------------------------ */
@@ -226,17 +249,30 @@ struct bill {
   struct budget budget;
 };
 
+/* What a tier has paid for a release so far, exactly. */
+struct paid {
+  struct total rate;
+  double slack;
+};
+
+static struct paid paid_for(struct ledger *ledger, int64_t release_id, const char *tier) {
+  struct paid paid = {{0, 0}, 0};
+  sqlite3_stmt *row = statement_bind(ledger, CHARGE_PAID, "is", release_id, tier);
+  while (statement_row(ledger, row)) {
+    paid.rate = total_add(paid.rate, sqlite3_column_double(row, 0));
+    paid.slack += sqlite3_column_double(row, 1);
+  }
+  return paid;
+}
+
 static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
                      const struct ledger_release *release, double rate, struct bill *bill) {
-  sqlite3_stmt *row = statement_bind(ledger, CHARGE_PAID, "is", release->id, tier->name);
-  if (!statement_row(ledger, row)) return 0;
-  double paid = sqlite3_column_double(row, 0), paid_slack = sqlite3_column_double(row, 1);
-  sqlite3_reset(row);
-  bill->rate = total_missing(paid, rate);
-  bill->slack = bill->rate > 0 ? fmax(0, release->slack - paid_slack) : 0;
+  struct paid paid = paid_for(ledger, release->id, tier->name);
+  bill->rate = total_missing(paid.rate, rate);
+  bill->slack = bill->rate > 0 ? fmax(0, release->slack - paid.slack) : 0;
   return budget_read(ledger, tier->name, &bill->budget) &&
-         (bill->rate == 0 ||
-          budget_admit(ledger, tier, &bill->budget, bill->rate, bill->slack, paid == 0));
+         (bill->rate == 0 || budget_admit(ledger, tier, &bill->budget, bill->rate, bill->slack,
+                                          paid.rate.high == 0));
 }
 
 static int bill_pay(struct ledger *ledger, const struct ledger_tier *tier, int64_t release_id,
@@ -271,23 +307,29 @@ int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
 
 /* ---- creating a tier ----------------------------------------------------------------------------- */
 
-/* Coordinates of lattice noise for which a gdp tier sets slack aside, beyond 2^-40 of its delta. */
-#define SLACK_COORDINATES 65536
+/* Coordinates of lattice noise for which a gdp tier sets slack aside, if 2^-40 of its delta is less. */
+#define SLACK_COORDINATES 1024
+
+/* The part of delta that the lattice takes at a gdp tier: so little of it that a tenth of a budget fits
+** ten times, unless (1 + e^epsilon) makes the slack dear (epsilon above 15 or so). */
+static double reserved_delta(const struct ledger_tier *tier) {
+  double delta = tier->delta - tier->delta_keys;
+  double wanted = (1 + exp(tier->epsilon)) * SLACK_COORDINATES *
+                  gaussian_lattice_slack((uint64_t)1 << 40);
+  return tier->accountant == LEDGER_GDP ? fmax(wanted, delta * 0x1p-40) : 0;
+}
 
 /* The filter: limits fixed once and for all from epsilon and the noise part of delta. */
-static int fix_filter(struct ledger *ledger, struct ledger_tier *tier) {
-  double delta = tier->delta - tier->delta_keys;
-  tier->slack_limit = 0;
+int fix_filter(struct ledger *ledger, struct ledger_tier *tier) {
+  double delta = tier->delta - tier->delta_keys, reserved = reserved_delta(tier);
+  if (!(reserved < delta / 2))
+    return ledger_fail(ledger, "epsilon %g is too large for exact Gaussian accounting on the lattice "
+                               "at delta %g (use the accountant 'rdp')", tier->epsilon, tier->delta);
+  tier->slack_limit = reserved > 0 ? reserved / (1 + exp(tier->epsilon)) : 0;
   tier->filter_order = NAN;
-  if (tier->accountant == LEDGER_RDP) {
-    tier->rate_limit = zcdp_rate(tier->epsilon, delta, &tier->filter_order);
-  } else {
-    double price = 1 + exp(tier->epsilon);
-    double wanted = price * SLACK_COORDINATES * gaussian_lattice_slack((uint64_t)1 << 40);
-    double reserved = fmin(fmax(wanted, delta * 0x1p-40), delta / 2);
-    tier->slack_limit = reserved / price;
-    tier->rate_limit = gaussian_rate(tier->epsilon, delta - reserved);
-  }
+  tier->rate_limit = tier->accountant == LEDGER_GDP
+                         ? gaussian_rate(tier->epsilon, delta - reserved)
+                         : zcdp_rate(tier->epsilon, delta, &tier->filter_order);
   return tier->rate_limit > 0 ||
          ledger_fail(ledger, "epsilon %g with delta %g leaves nothing to spend", tier->epsilon,
                      tier->delta);
@@ -310,7 +352,6 @@ static int store_tier(struct ledger *ledger, const struct ledger_tier *tier) {
 struct inherited {
   int64_t release_id;
   char *release;
-  double rate, slack;
 };
 
 static int inherited_read(struct ledger *ledger, const char *outer, struct inherited **list,
@@ -321,9 +362,8 @@ static int inherited_read(struct ledger *ledger, const char *outer, struct inher
         sqlite3_realloc64(*list, sizeof **list * (sqlite3_uint64)(*count + 1));
     if (!grown) return ledger_fail(ledger, "out of memory");
     *list = grown;
-    grown[(*count)++] = (struct inherited){sqlite3_column_int64(row, 0), column_copy(ledger, row, 1),
-                                           sqlite3_column_double(row, 2),
-                                           sqlite3_column_double(row, 3)};
+    grown[(*count)++] =
+        (struct inherited){sqlite3_column_int64(row, 0), column_copy(ledger, row, 1)};
   }
   return !ledger->error;
 }
@@ -336,8 +376,9 @@ static int pay_inherited(struct ledger *ledger, const struct ledger_tier *tier, 
   struct bill bill = {0};
   if (!ledger->error) budget_read(ledger, tier->name, &bill.budget);
   for (int i = 0; i < count && !ledger->error; i++) {
-    bill.rate = list[i].rate;
-    bill.slack = list[i].slack;
+    struct paid paid = paid_for(ledger, list[i].release_id, outer);
+    bill.rate = total_up(paid.rate);
+    bill.slack = paid.slack;
     if (budget_admit(ledger, tier, &bill.budget, bill.rate, bill.slack, 1))
       bill_pay(ledger, tier, list[i].release_id, list[i].release, &bill);
   }

@@ -12,6 +12,7 @@
 /* Every statement on the ledger, prepared once per connection (statements.c holds the text). */
 enum statement {
   BEGIN_WRITE,
+  BEGIN_READ,
   COMMIT,
   ROLLBACK,
   TERMS_READ,
@@ -26,6 +27,7 @@ enum statement {
   CHARGE_LAST,
   CHARGE_INSERT,
   CHARGE_PAID,
+  CHARGE_SINCE,
   CHARGE_PAID_EACH,
   CHARGE_LIST,
   RELEASE_FIND,
@@ -38,8 +40,12 @@ enum statement {
   PUBLICATION_INSERT,
   VALUE_INSERT,
   VALUE_READ,
+  VALUE_FIND,
+  STANDING,
   PUBLICATION_LIST,
   BUDGET_CHECK,
+  ORDER_CHECK,
+  PATH_CHECK,
   PUBLICATION_CHECK,
   STATEMENTS
 };
@@ -91,6 +97,7 @@ void marker_clear(struct marker *marker);
 
 /* The marker of one attached database. 0 on failure, 1 otherwise (found or not). */
 int marker_read(struct ledger *ledger, const char *schema, struct marker *marker);
+/* Leaves the marker, or finds the same one left by another process. */
 int marker_write(struct ledger *ledger, const char *id, const char *path);
 int marker_drop(struct ledger *ledger);
 
@@ -121,6 +128,12 @@ struct charge {
 
 /* Writes the hash of a charge that follows one with hash `previous`. 0 when out of memory. */
 int charge_hash(const char *previous, const struct charge *charge, char hash[CHARGE_HASH_SIZE]);
+
+/* Sets filter_order, rate_limit and slack_limit from epsilon, delta and delta_keys. */
+int fix_filter(struct ledger *ledger, struct ledger_tier *tier);
+
+/* How many more releases of weight 1 at tiers[at] all tiers that pay for them can bear; -1: failure. */
+int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at);
 
 /* What a budget has spent, as an epsilon at the tier's delta for noise, rounded up. */
 double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget);

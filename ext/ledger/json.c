@@ -19,24 +19,28 @@ static int parser_open(struct ledger *ledger) {
   return ledger_fail(ledger, "out of memory");
 }
 
-int ledger_options(struct ledger *ledger, const char *json,
-                int (*take)(void *context, const char *key, const char *type, sqlite3_value *value),
-                void *context) {
-  /* One row per member; `again` counts how often its key occurs. json_valid comes first because
-  ** json_each raises its own, less helpful error. */
-  static const char sql[] =
-      "SELECT key, type, value, (SELECT count(*) FROM json_each(?1) other WHERE other.key = each.key)"
-      " FROM json_each(CASE WHEN json_valid(?1) AND json_type(?1) = 'object' THEN ?1 END) each";
+/* Whether the text is JSON of this type; json_each() itself would raise a less helpful error. */
+static int is_json(struct ledger *ledger, const char *json, const char *wanted) {
+  sqlite3_stmt *row = 0;
+  int rc = sqlite3_prepare_v2(ledger->parser, "SELECT json_valid(?1) AND json_type(?1) = ?2", -1,
+                              &row, 0);
+  if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, json, -1, SQLITE_TRANSIENT);
+  if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 2, wanted, -1, SQLITE_TRANSIENT);
+  int is = rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 0);
+  sqlite3_finalize(row); /* json_valid() cannot fail but for want of memory */
+  return is || ledger_fail(ledger, "malformed JSON %s %s", wanted, json);
+}
+
+/* Hands over the members of a JSON value of one type. */
+static int each_member(struct ledger *ledger, const char *json, const char *wanted,
+                       ledger_take_member *take, void *context) {
+  /* One row per member; the count says how often its key occurs. */
+  static const char sql[] = "SELECT key, type, value, count(*) OVER (PARTITION BY key)"
+                            " FROM json_each(?1) ORDER BY id";
   sqlite3_stmt *row = 0;
   ledger_clear(ledger);
-  if (!parser_open(ledger)) return 0;
-  int rc = sqlite3_prepare_v2(ledger->parser, "SELECT json_valid(?1) AND json_type(?1) = 'object'",
-                              -1, &row, 0);
-  if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, json, -1, SQLITE_TRANSIENT);
-  int object = rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 0);
-  sqlite3_finalize(row);
-  if (!object) return ledger_fail(ledger, "malformed JSON object %s", json);
-  rc = sqlite3_prepare_v2(ledger->parser, sql, -1, &row, 0);
+  if (!parser_open(ledger) || !is_json(ledger, json, wanted)) return 0;
+  int rc = sqlite3_prepare_v2(ledger->parser, sql, -1, &row, 0);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, json, -1, SQLITE_TRANSIENT);
   int going = rc == SQLITE_OK;
   while (going && (rc = sqlite3_step(row)) == SQLITE_ROW) {
@@ -55,4 +59,27 @@ int ledger_options(struct ledger *ledger, const char *json,
     ledger_fail(ledger, "cannot read JSON: %s", sqlite3_errmsg(ledger->parser));
   sqlite3_finalize(row); /* its error, if any, has just been recorded */
   return going && !ledger->error;
+}
+
+int ledger_options(struct ledger *ledger, const char *json, ledger_take_member *take,
+                   void *context) {
+  return each_member(ledger, json, "object", take, context);
+}
+
+int ledger_elements(struct ledger *ledger, const char *json, ledger_take_member *take,
+                    void *context) {
+  return each_member(ledger, json, "array", take, context);
+}
+
+void ledger_append_string(sqlite3_str *json, const char *text) {
+  sqlite3_str_appendchar(json, 1, '"');
+  for (; *text; text++) {
+    if (*text == '"' || *text == '\\') sqlite3_str_appendchar(json, 1, '\\');
+    if ((unsigned char)*text < 0x20) {
+      sqlite3_str_appendf(json, "\\u%04x", *text);
+    } else {
+      sqlite3_str_appendchar(json, 1, *text);
+    }
+  }
+  sqlite3_str_appendchar(json, 1, '"');
 }

@@ -96,6 +96,7 @@ int ledger_resume(struct ledger *ledger);
 /* Transactions on the private connection. After a failure only ledger_rollback() does anything.
 ** ledger_commit() returns 0 and rolls back when anything before it failed. */
 int ledger_begin(struct ledger *ledger);
+int ledger_begin_reading(struct ledger *ledger); /* one consistent view; ends with a rollback */
 int ledger_commit(struct ledger *ledger);
 void ledger_rollback(struct ledger *ledger);
 
@@ -121,12 +122,27 @@ int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *tier);
 int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at, double rate);
 
+/* The last charge, 0 for none; and the rate that a tier has been charged after it. */
+int64_t ledger_last_charge(struct ledger *ledger);
+double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier);
+
+/* The standing of a tier as dp_budget shows it. */
+struct ledger_standing {
+  double spent_epsilon, remaining_epsilon;
+  int64_t releases_left;
+};
+int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_standing *standing);
+
 /* What someone has been exposed to who saw exactly the publications at `names` (JSON, sqlite3_free). */
 char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
                       int chosen_count);
 
-/* Recomputes everything from dp_charge. 'ok' or the first discrepancy (sqlite3_free); null on error. */
+/* Recomputes everything from dp_charge, inside a transaction. 'ok' or the first discrepancy
+** (sqlite3_free); null on error. */
 char *ledger_verify(struct ledger *ledger);
+
+/* All an auditor needs, as JSON (sqlite3_free); `verified` is what ledger_verify() said. Null on error. */
+char *ledger_certificate(struct ledger *ledger, const char *verified);
 
 /* ---- releases, points and values (store.c), inside a transaction --------------------------------- */
 
@@ -158,6 +174,10 @@ int ledger_value_insert(struct ledger *ledger, const struct ledger_release *rele
                         double stddev, double low, double high);
 int ledger_value_read(struct ledger *ledger, int64_t release_id, const char *tier, double *value);
 
+/* One value by its key ('' for a scalar release) with the standard deviation of its noise: 1 found. */
+int ledger_value_find(struct ledger *ledger, int64_t release_id, const char *tier, const char *key,
+                      double *value, double *stddev);
+
 /* ---- reading tables for the host (tables.c) ------------------------------------------------------ */
 
 /* A table that the host may see: its name and its columns, separated by commas, for CREATE TABLE. */
@@ -184,8 +204,14 @@ int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, c
 ** object, on a key given twice and on numbers that are not finite. Starts with a clean slate, and needs
 ** no ledger to exist.
 */
-int ledger_options(struct ledger *ledger, const char *json,
-                int (*take)(void *context, const char *key, const char *type, sqlite3_value *value),
-                void *context);
+typedef int ledger_take_member(void *context, const char *key, const char *type,
+                               sqlite3_value *value);
+int ledger_options(struct ledger *ledger, const char *json, ledger_take_member *take, void *context);
+
+/* The same for the elements of a JSON array, whose keys are '0', '1', ... */
+int ledger_elements(struct ledger *ledger, const char *json, ledger_take_member *take, void *context);
+
+/* Appends text as a JSON string. */
+void ledger_append_string(sqlite3_str *json, const char *text);
 
 #endif

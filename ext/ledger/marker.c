@@ -51,14 +51,20 @@ static int host_run(struct ledger *ledger, const char *sql, const char *what) {
 
 int marker_write(struct ledger *ledger, const char *id, const char *path) {
   static const char what[] = "leave the marker dp_ledger_id in the database";
-  char *insert = sqlite3_mprintf("INSERT INTO main.dp_ledger_id VALUES (%Q, %Q)", id, path);
+  struct marker marker = {0, 0};
+  char *insert = sqlite3_mprintf("INSERT INTO main.dp_ledger_id SELECT %Q, %Q"
+                                 " WHERE NOT EXISTS (SELECT 1 FROM main.dp_ledger_id)", id, path);
   if (!insert) return ledger_fail(ledger, "out of memory");
-  if (host_run(ledger, "BEGIN IMMEDIATE", what) &&
-      !(host_run(ledger, "CREATE TABLE main.dp_ledger_id(id TEXT NOT NULL, path TEXT NOT NULL)",
-                 what) &&
-        host_run(ledger, insert, what) && host_run(ledger, "COMMIT", what))) {
-    sqlite3_exec(ledger->host, "ROLLBACK", 0, 0, 0); /* the first error is the one to report */
+  if (host_run(ledger, "BEGIN IMMEDIATE", what)) {
+    host_run(ledger, "CREATE TABLE IF NOT EXISTS main.dp_ledger_id(id TEXT NOT NULL,"
+                     " path TEXT NOT NULL)", what);
+    if (!ledger->error) host_run(ledger, insert, what);
+    if (!ledger->error && marker_read(ledger, "main", &marker) && strcmp(marker.id, id) != 0)
+      ledger_fail(ledger, "another process has just given this database another ledger (try again)");
+    if (!ledger->error) host_run(ledger, "COMMIT", what);
+    if (ledger->error) sqlite3_exec(ledger->host, "ROLLBACK", 0, 0, 0); /* the first error counts */
   }
+  marker_clear(&marker);
   sqlite3_free(insert);
   return !ledger->error;
 }
@@ -70,11 +76,9 @@ int marker_drop(struct ledger *ledger) {
 int host_in_memory(const struct ledger *ledger) {
   const char *file = sqlite3_db_filename(ledger->host, "main");
   if (!file || !*file) return 1;
-  char *vfs = 0;
-  sqlite3_file_control(ledger->host, "main", SQLITE_FCNTL_VFSNAME, &vfs);
-  int memory = vfs && strcmp(vfs, "memdb") == 0;
-  sqlite3_free(vfs);
-  return memory;
+  sqlite3_vfs *vfs = 0;
+  sqlite3_file_control(ledger->host, "main", SQLITE_FCNTL_VFS_POINTER, &vfs);
+  return vfs && strcmp(vfs->zName, "memdb") == 0;
 }
 
 static int check_one(struct ledger *ledger, const char *schema, const char *file) {

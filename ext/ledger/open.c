@@ -104,6 +104,19 @@ static int pragma(struct ledger *ledger, const char *sql) {
   return sqlite3_exec(ledger->db, sql, 0, 0, 0) == SQLITE_OK || ledger_fail_sqlite(ledger);
 }
 
+/* Somebody may have turned the file into a WAL database; that must not pass unnoticed. */
+static int set_journal(struct ledger *ledger) {
+  char mode[16] = "";
+  sqlite3_stmt *statement = 0;
+  if (sqlite3_prepare_v2(ledger->db, "PRAGMA journal_mode = TRUNCATE", -1, &statement, 0) == SQLITE_OK &&
+      sqlite3_step(statement) == SQLITE_ROW)
+    sqlite3_snprintf(sizeof mode, mode, "%s", sqlite3_column_text(statement, 0));
+  if (sqlite3_finalize(statement) != SQLITE_OK) return ledger_fail_sqlite(ledger);
+  return strcmp(mode, is_memory(ledger) ? "memory" : "truncate") == 0 ||
+         ledger_fail(ledger, "the privacy ledger '%s' is in journal mode '%s', not truncate (close "
+                             "other connections and try again)", ledger->path, mode);
+}
+
 static int connect_db(struct ledger *ledger, int create) {
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX |
               (create ? SQLITE_OPEN_CREATE : 0);
@@ -115,8 +128,7 @@ static int connect_db(struct ledger *ledger, int create) {
   }
   ledger->pid = (long)getpid();
   sqlite3_busy_timeout(ledger->db, BUSY_MILLISECONDS);
-  return pragma(ledger, "PRAGMA journal_mode = TRUNCATE") &&
-         pragma(ledger, "PRAGMA synchronous = FULL");
+  return pragma(ledger, "PRAGMA synchronous = FULL");
 }
 
 static int pragma_integer(struct ledger *ledger, const char *sql) {
@@ -168,9 +180,19 @@ static int check_connection(struct ledger *ledger) {
 }
 
 static int open_existing(struct ledger *ledger) {
-  if (connect_db(ledger, 0) && read_terms(ledger)) return 1;
+  /* The journal mode comes last: a file that is no ledger must not be touched. */
+  if (connect_db(ledger, 0) && read_terms(ledger) && set_journal(ledger)) return 1;
   close_db(ledger);
   return 0;
+}
+
+/* An empty file may be a ledger that another process is about to commit: waits for its lock. */
+static int wait_for_creator(struct ledger *ledger) {
+  if (access(ledger->path, F_OK) != 0) return 0;
+  int waited = connect_db(ledger, 0) && ledger_begin(ledger);
+  ledger_rollback(ledger);
+  close_db(ledger);
+  return waited && file_exists(ledger->path);
 }
 
 /* Makes `path` (taken over) the open ledger. An in-memory ledger cannot be opened, only kept. */
@@ -182,7 +204,8 @@ static int use_path(struct ledger *ledger, char *path) {
   }
   close_db(ledger);
   set_path(ledger, path);
-  if (is_memory(ledger) || !file_exists(ledger->path)) return 0;
+  if (is_memory(ledger)) return 0;
+  if (!file_exists(ledger->path) && !wait_for_creator(ledger)) return 0;
   return open_existing(ledger);
 }
 
@@ -196,14 +219,19 @@ static int open_marked(struct ledger *ledger, const struct marker *marker) {
   if (!use_path(ledger, resolve(ledger, marker->path))) return fail_missing(ledger);
   if (strcmp(ledger->id, marker->id) != 0)
     return ledger_fail(ledger, "'%s' is the privacy ledger of another database (restore the right "
-                               "one, or DROP TABLE dp_ledger_id to start a new budget)",
+                               "one, or move this one away and DROP TABLE dp_ledger_id to start a "
+                               "new budget)",
                        ledger->path);
   return 1;
 }
 
 /* Without a marker (a read-only database): the path given to dp_init() here, or the default one. */
+static char *unmarked_name(const struct ledger *ledger) {
+  return ledger->named_path ? sqlite3_mprintf("%s", ledger->path) : default_name(ledger);
+}
+
 static int open_unmarked(struct ledger *ledger) {
-  char *name = ledger->named_path ? sqlite3_mprintf("%s", ledger->path) : default_name(ledger);
+  char *name = unmarked_name(ledger);
   char *path = name ? resolve(ledger, name) : 0;
   sqlite3_free(name);
   return use_path(ledger, path);
@@ -232,9 +260,9 @@ int ledger_resume(struct ledger *ledger) {
 static const char *const protects_name[] = {"unit", "unit", "row"};
 static const char *const adjacency_name[] = {"add-remove", "add-remove", "replace"};
 
-/* The schema and the terms, in one transaction that is left open. */
+/* The schema and the terms, in the open transaction. */
 static int write_schema(struct ledger *ledger, const struct ledger_terms *terms) {
-  return ledger_begin(ledger) && pragma(ledger, ledger_sql) &&
+  return pragma(ledger, ledger_sql) &&
          statement_run(ledger, TERMS_INSERT, "sss", terms->unit, protects_name[terms->protects],
                        adjacency_name[terms->adjacency]) &&
          read_terms(ledger);
@@ -272,18 +300,33 @@ static int create_again(struct ledger *ledger, const struct ledger_terms *terms)
   return terms_match(ledger, terms);
 }
 
+/* What a failed creation leaves: a file of no bytes, and its journal. */
+static void remove_empty(struct ledger *ledger) {
+  char *journal = sqlite3_mprintf("%s-journal", ledger->path);
+  if (!is_memory(ledger) && !file_exists(ledger->path)) {
+    unlink(ledger->path);
+    if (journal && !file_exists(journal)) unlink(journal);
+  }
+  sqlite3_free(journal);
+}
+
 /* Marker first, then the ledger's commit; a failure undoes both. */
 static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms, const char *name,
                         int mark) {
-  int existed = is_memory(ledger) || file_exists(ledger->path);
-  if (connect_db(ledger, 1) && write_schema(ledger, terms) &&
+  int begun = connect_db(ledger, 1) && set_journal(ledger) && ledger_begin(ledger);
+  if (begun && pragma_integer(ledger, "PRAGMA application_id") == APPLICATION_ID) {
+    ledger_rollback(ledger); /* another process was faster: its ledger is the one */
+    close_db(ledger);
+    return ledger_create(ledger, terms);
+  }
+  if (begun && write_schema(ledger, terms) &&
       (!mark || marker_write(ledger, ledger->id, name))) {
     if (ledger_commit(ledger)) return 1;
     if (mark) marker_drop(ledger);
   }
   ledger_rollback(ledger);
   close_db(ledger);
-  if (!existed && !file_exists(ledger->path)) unlink(ledger->path); /* the empty file of connect_db */
+  remove_empty(ledger);
   return 0;
 }
 
@@ -320,11 +363,12 @@ int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
   if (mark && !sqlite3_get_autocommit(ledger->host))
     return ledger_fail(ledger, "a ledger cannot be created inside a transaction (COMMIT first)");
   if (terms->path && !check_path(ledger, terms->path)) return 0;
-  char *name = terms->path ? sqlite3_mprintf("%s", terms->path) : default_name(ledger);
+  int named = terms->path || ledger->named_path;
+  char *name = terms->path ? sqlite3_mprintf("%s", terms->path) : unmarked_name(ledger);
   if (!name) return ledger_fail(ledger, "out of memory");
   int created = create_named(ledger, terms, name, mark);
   sqlite3_free(name);
-  ledger->named_path = created && terms->path != 0;
+  ledger->named_path = created && named;
   return created;
 }
 
@@ -332,6 +376,10 @@ int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
 
 int ledger_begin(struct ledger *ledger) {
   return statement_run(ledger, BEGIN_WRITE, "");
+}
+
+int ledger_begin_reading(struct ledger *ledger) {
+  return statement_run(ledger, BEGIN_READ, "");
 }
 
 int ledger_commit(struct ledger *ledger) {

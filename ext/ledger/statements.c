@@ -13,6 +13,7 @@ SQLITE_EXTENSION_INIT3
 
 static const char *const statement_text[STATEMENTS] = {
     [BEGIN_WRITE] = "BEGIN IMMEDIATE",
+    [BEGIN_READ] = "BEGIN",
     [COMMIT] = "COMMIT",
     [ROLLBACK] = "ROLLBACK",
     [TERMS_READ] = "SELECT id, protects, adjacency, unit FROM dp_ledger",
@@ -33,10 +34,10 @@ static const char *const statement_text[STATEMENTS] = {
                     " (SELECT id, hash FROM dp_charge ORDER BY id DESC LIMIT 1)",
     [CHARGE_INSERT] = "INSERT INTO dp_charge(id, release_id, release, tier, rate, slack, delta, at,"
                       " hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    [CHARGE_PAID] = "SELECT total(rate), total(slack) FROM dp_charge"
-                    " WHERE release_id = ? AND tier = ?",
-    [CHARGE_PAID_EACH] = "SELECT release_id, release, total(rate), total(slack), total(delta)"
-                         " FROM dp_charge WHERE tier = ? GROUP BY release_id ORDER BY release_id",
+    [CHARGE_SINCE] = "SELECT total(rate) FROM dp_charge WHERE id > ? AND tier = ?",
+    [CHARGE_PAID] = "SELECT rate, slack FROM dp_charge WHERE release_id = ? AND tier = ?",
+    [CHARGE_PAID_EACH] = "SELECT release_id, release FROM dp_charge WHERE tier = ?"
+                         " GROUP BY release_id ORDER BY release_id",
     [CHARGE_LIST] = "SELECT id, release_id, release, tier, rate, slack, delta, curve, at, hash"
                     " FROM dp_charge ORDER BY id",
     [RELEASE_FIND] = "SELECT id, name, kind, mechanism, options, fingerprint, state, clip, weight,"
@@ -55,17 +56,26 @@ static const char *const statement_text[STATEMENTS] = {
     [PATH_INSERT] = "INSERT INTO dp_path VALUES (?, ?, ?, ?, '', ?, ?)",
     [PUBLICATION_INSERT] = "INSERT INTO dp_publication VALUES (?, ?, ?, ?, ?, ?, ?, " NOW ")",
     [VALUE_INSERT] = "INSERT INTO dp_value VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [VALUE_FIND] = "SELECT value, stddev FROM dp_value WHERE release_id = ? AND tier = ?"
+                   " AND key = ? ORDER BY component LIMIT 1",
+    [STANDING] = "SELECT spent_epsilon, remaining_epsilon, releases_left FROM dp_budget"
+                 " WHERE tier = ?",
     [VALUE_READ] = "SELECT value FROM dp_value WHERE release_id = ? AND tier = ?"
                    " ORDER BY key, component",
     [PUBLICATION_LIST] = "SELECT release_id, release, tier, rate FROM dp_publication"
                          " ORDER BY release_id",
     [BUDGET_CHECK] = "SELECT spent_high, spent_low, spent_slack, spent_delta, spent_rate,"
-                     " spent_epsilon, remaining_epsilon, releases,"
+                     " spent_epsilon, remaining_epsilon, epsilon, delta, releases_left, releases,"
                      " (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE c.tier = b.tier)"
                      " FROM dp_budget b WHERE tier = ?",
+    [ORDER_CHECK] = "SELECT alpha, allowed FROM dp_order WHERE tier = ? ORDER BY alpha",
+    /* Publications that do not agree with the point of the path that they show. */
+    [PATH_CHECK] = "SELECT p.release, p.tier FROM dp_publication p LEFT JOIN dp_path q"
+                   " ON q.release_id = p.release_id AND q.tier = p.tier AND q.component = 0"
+                   " WHERE q.clock IS NOT p.clock LIMIT 1",
     /* Publications beside what each tier at or inside them has paid for the release. */
     [PUBLICATION_CHECK] =
-        "SELECT p.release, p.tier, t.name, p.rate, p.clock, r.sensitivity,"
+        "SELECT p.release, p.tier, t.name, p.rate, p.clock, r.sensitivity, r.weight * own.rate,"
         " (SELECT total(rate) FROM dp_charge WHERE release_id = p.release_id AND tier = t.name)"
         " FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
         " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate",

@@ -143,3 +143,13 @@ int ledger_value_read(struct ledger *ledger, int64_t release_id, const char *tie
   sqlite3_reset(row);
   return 1;
 }
+
+int ledger_value_find(struct ledger *ledger, int64_t release_id, const char *tier, const char *key,
+                      double *value, double *stddev) {
+  sqlite3_stmt *row = statement_bind(ledger, VALUE_FIND, "iss", release_id, tier, key);
+  if (!statement_row(ledger, row)) return 0;
+  *value = sqlite3_column_double(row, 0);
+  *stddev = sqlite3_column_double(row, 1);
+  sqlite3_reset(row);
+  return 1;
+}

@@ -2,9 +2,11 @@
 ** verify.c: recomputes the books from dp_charge, and what a set of tiers has been exposed to.
 */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ledger/internal.h"
+#include "math/renyi.h"
 #include "math/rounding.h"
 
 SQLITE_EXTENSION_INIT3
@@ -69,13 +71,23 @@ static int close_to(double a, double b) {
   return a == b || fabs(a - b) <= 1e-9 * fabs(b);
 }
 
+static char *check_present(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
+  char *found = 0;
+  for (int i = 0; i < count && !found; i++) {
+    sqlite3_stmt *row = statement_bind(ledger, BUDGET_READ, "s", tiers[i].name);
+    if (!statement_row(ledger, row))
+      found = sqlite3_mprintf("dp_budget: tier '%s' is missing", tiers[i].name);
+    sqlite3_reset(row);
+  }
+  return found;
+}
+
 /* The stored totals must be those of the charges, and lie within the filter. */
-static char *check_budget(struct ledger *ledger, const struct recount *recount) {
+static char *check_budget(struct ledger *ledger, const struct recount *recount, int64_t left) {
   const struct ledger_tier *tier = recount->tier;
   const struct budget *budget = &recount->budget;
   sqlite3_stmt *row = statement_bind(ledger, BUDGET_CHECK, "s", tier->name);
-  if (!statement_row(ledger, row))
-    return sqlite3_mprintf("dp_budget: tier '%s' is missing", tier->name);
+  if (!statement_row(ledger, row)) return 0;
   double epsilon = budget_epsilon(tier, budget);
   int same = sqlite3_column_double(row, 0) == budget->rate.high &&
              sqlite3_column_double(row, 1) == budget->rate.low &&
@@ -83,8 +95,12 @@ static char *check_budget(struct ledger *ledger, const struct recount *recount) 
              sqlite3_column_double(row, 3) == budget->delta &&
              sqlite3_column_double(row, 4) == total_up(budget->rate) &&
              close_to(sqlite3_column_double(row, 5), epsilon) &&
-             close_to(sqlite3_column_double(row, 6), fmax(0, tier->epsilon - epsilon)) &&
-             sqlite3_column_int64(row, 7) == sqlite3_column_int64(row, 8);
+             fabs(sqlite3_column_double(row, 6) - fmax(0, tier->epsilon - epsilon)) <=
+                 1e-9 * tier->epsilon &&
+             sqlite3_column_double(row, 7) == tier->epsilon &&
+             sqlite3_column_double(row, 8) == tier->delta &&
+             llabs(sqlite3_column_int64(row, 9) - left) <= 1 &&
+             sqlite3_column_int64(row, 10) == sqlite3_column_int64(row, 11);
   sqlite3_reset(row);
   if (!same) return sqlite3_mprintf("dp_budget: tier '%s' does not match its charges", tier->name);
   if (!total_within(budget->rate, tier->rate_limit) || !(budget->delta <= tier->delta_keys) ||
@@ -93,29 +109,68 @@ static char *check_budget(struct ledger *ledger, const struct recount *recount) 
   return 0;
 }
 
-/* Every publication is paid for by every tier that sees it, at the rate of its clock. */
+/* The filter must be what epsilon and delta make it, also as the allowance of every order. */
+static char *check_filter(struct ledger *ledger, const struct ledger_tier *tier) {
+  struct ledger_tier fresh = *tier;
+  int orders = 0;
+  if (!fix_filter(ledger, &fresh) || !close_to(tier->rate_limit, fresh.rate_limit) ||
+      !close_to(tier->slack_limit, fresh.slack_limit) ||
+      (tier->accountant == LEDGER_RDP && !close_to(tier->filter_order, fresh.filter_order)))
+    return sqlite3_mprintf("dp_tier: the filter of tier '%s' is not that of its budget", tier->name);
+  sqlite3_stmt *row = statement_bind(ledger, ORDER_CHECK, "s", tier->name);
+  for (; statement_row(ledger, row); orders++) {
+    double alpha = sqlite3_column_double(row, 0);
+    double allowed = renyi_allowed(alpha, tier->epsilon, tier->delta - tier->delta_keys);
+    if (alpha != renyi_order(orders) ||
+        fabs(sqlite3_column_double(row, 1) - allowed) > 1e-9 * (tier->epsilon + fabs(allowed))) {
+      orders = -1;
+      break;
+    }
+  }
+  sqlite3_reset(row);
+  return orders == RENYI_ORDERS
+             ? 0
+             : sqlite3_mprintf("dp_rdp: the orders of tier '%s' are damaged", tier->name);
+}
+
+/* What a publication says of itself and what it has cost: a discrepancy, or null. */
+static char *check_publication(sqlite3_stmt *row) {
+  double rate = sqlite3_column_double(row, 3), paid = sqlite3_column_double(row, 7);
+  double of_clock = lattice_rate((uint64_t)sqlite3_column_int64(row, 5),
+                                 (uint64_t)sqlite3_column_int64(row, 4));
+  double expected = fmin(of_clock, sqlite3_column_double(row, 6));
+  if (!(fabs(rate - expected) <= 1e-13 * expected))
+    return sqlite3_mprintf("dp_publication: '%s' at tier '%s' has a rate that is not that of its clock",
+                           sqlite3_column_text(row, 0), sqlite3_column_text(row, 1));
+  if (!(paid >= rate * (1 - 0x1p-48)))
+    return sqlite3_mprintf("dp_charge: tier '%s' has not paid for '%s' at tier '%s'",
+                           sqlite3_column_text(row, 2), sqlite3_column_text(row, 0),
+                           sqlite3_column_text(row, 1));
+  return 0;
+}
+
+/* Every publication shows a point of its path, and every tier that sees it has paid for it. */
 static char *check_publications(struct ledger *ledger) {
   char *found = 0;
-  sqlite3_stmt *row = statement_bind(ledger, PUBLICATION_CHECK, "");
-  while (!found && statement_row(ledger, row)) {
-    double rate = sqlite3_column_double(row, 3), paid = sqlite3_column_double(row, 6);
-    double true_rate = lattice_rate((uint64_t)sqlite3_column_int64(row, 5),
-                                    (uint64_t)sqlite3_column_int64(row, 4));
-    if (!(rate >= true_rate * (1 - 0x1p-48)))
-      found = sqlite3_mprintf("dp_publication: '%s' at tier '%s' has a rate below that of its clock",
-                              sqlite3_column_text(row, 0), sqlite3_column_text(row, 1));
-    else if (!(paid >= rate * (1 - 0x1p-48)))
-      found = sqlite3_mprintf("dp_charge: tier '%s' has not paid for '%s' at tier '%s'",
-                              sqlite3_column_text(row, 2), sqlite3_column_text(row, 0),
-                              sqlite3_column_text(row, 1));
-  }
+  sqlite3_stmt *row = statement_bind(ledger, PATH_CHECK, "");
+  if (statement_row(ledger, row))
+    found = sqlite3_mprintf("dp_publication: '%s' at tier '%s' does not show the point of its path",
+                            sqlite3_column_text(row, 0), sqlite3_column_text(row, 1));
+  sqlite3_reset(row);
+  row = statement_bind(ledger, PUBLICATION_CHECK, "");
+  while (!found && statement_row(ledger, row)) found = check_publication(row);
   sqlite3_reset(row);
   return found;
 }
 
-static char *verify(struct ledger *ledger, struct recount *recounts, int count) {
-  char *found = check_chain(ledger, recounts, count);
-  for (int i = 0; i < count && !found; i++) found = check_budget(ledger, &recounts[i]);
+static char *verify(struct ledger *ledger, const struct ledger_tier *tiers,
+                    struct recount *recounts, int count) {
+  char *found = check_present(ledger, tiers, count);
+  if (!found) found = check_chain(ledger, recounts, count);
+  for (int i = 0; i < count && !found; i++) {
+    found = check_filter(ledger, &tiers[i]);
+    if (!found) found = check_budget(ledger, &recounts[i], releases_left(ledger, tiers, i));
+  }
   if (!found) found = check_publications(ledger);
   return found;
 }
@@ -124,33 +179,21 @@ char *ledger_verify(struct ledger *ledger) {
   struct ledger_tier *tiers;
   int count;
   char *result = 0;
-  if (!ledger_begin(ledger)) return 0; /* one consistent view of all tables */
   if (ledger_tiers(ledger, &tiers, &count)) {
     struct recount *recounts =
         sqlite3_malloc64(sizeof *recounts * (sqlite3_uint64)(count ? count : 1));
     if (recounts) {
       for (int i = 0; i < count; i++) recounts[i] = (struct recount){&tiers[i], {{0, 0}, 0, 0, 0}};
-      result = verify(ledger, recounts, count);
+      result = verify(ledger, tiers, recounts, count);
       if (!result && !ledger->error) result = sqlite3_mprintf("ok");
       sqlite3_free(recounts);
     }
   }
   ledger_tiers_free(tiers, count);
-  ledger_rollback(ledger);
   return result;
 }
 
 /* ---- dp_exposure --------------------------------------------------------------------------------- */
-
-static void append_string(sqlite3_str *json, const char *text) {
-  sqlite3_str_appendchar(json, 1, '"');
-  for (; *text; text++) {
-    if (*text == '"' || *text == '\\') sqlite3_str_appendchar(json, 1, '\\');
-    if ((unsigned char)*text < 0x20) sqlite3_str_appendf(json, "\\u%04x", *text);
-    else sqlite3_str_appendchar(json, 1, *text);
-  }
-  sqlite3_str_appendchar(json, 1, '"');
-}
 
 /* One release as the chosen tiers have seen it: its least noisy publication among theirs. */
 struct sight {
@@ -162,9 +205,9 @@ struct sight {
 static void sight_finish(struct sight *sight, sqlite3_str *json, struct total *rate) {
   if (sight->release && sight->tier) {
     sqlite3_str_appendall(json, rate->high > 0 ? ",{\"release\":" : "{\"release\":");
-    append_string(json, sight->release);
+    ledger_append_string(json, sight->release);
     sqlite3_str_appendall(json, ",\"tier\":");
-    append_string(json, sight->tier);
+    ledger_append_string(json, sight->tier);
     sqlite3_str_appendf(json, ",\"rate\":%!.17g}", sight->rate);
     *rate = total_add(*rate, sight->rate);
   }
@@ -224,7 +267,7 @@ char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, co
                       total_up(rate), tiers[worst].delta, exposure_epsilon(&tiers[worst], rate));
   for (int i = 0; i < count; i++) {
     sqlite3_str_appendall(json, i ? ",{\"tier\":" : "{\"tier\":");
-    append_string(json, tiers[chosen[i]].name);
+    ledger_append_string(json, tiers[chosen[i]].name);
     sqlite3_str_appendf(json, ",\"delta\":%!.17g,\"epsilon\":%!.17g}", tiers[chosen[i]].delta,
                         exposure_epsilon(&tiers[chosen[i]], rate));
   }

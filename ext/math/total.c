@@ -37,9 +37,13 @@ double total_left(struct total total, double limit) {
   return left > 0 ? nextafter(left, 0) : 0;
 }
 
-double total_missing(double paid, double cost) {
-  double missing = cost - paid;
-  if (!(missing > 0)) return 0;
-  while (paid + missing < cost) missing = nextafter(missing, INFINITY);
-  return missing;
+double total_missing(struct total paid, double cost) {
+  double error_of_high, error_of_low, error_of_rest, error;
+  double missing = two_sum(cost, -paid.high, &error_of_high);
+  missing = two_sum(missing, -paid.low, &error_of_low);
+  double rest = two_sum(error_of_high, error_of_low, &error_of_rest);
+  if (error_of_rest > 0) rest = nextafter(rest, INFINITY);
+  missing = two_sum(missing, rest, &error); /* cost - paid is at most missing + error */
+  if (error > 0) missing = nextafter(missing, INFINITY);
+  return missing > 0 ? missing : 0;
 }

@@ -24,7 +24,7 @@ int total_within(struct total total, double limit);
 /* A lower bound on limit - total, 0 where that is negative. */
 double total_left(struct total total, double limit);
 
-/* The least double x such that paid + x, in doubles, is at least `cost`; 0 where paid >= cost. */
-double total_missing(double paid, double cost);
+/* The least double x such that paid + x is at least `cost`; 0 where it is already. */
+double total_missing(struct total paid, double cost);
 
 #endif

@@ -31,7 +31,7 @@
 #define BUFFER_WORDS 64 /* random words asked of the system at a time */
 #define BATCH        32 /* draws per coordinate of a vector shorter than this */
 
-/* ---- random bits -------------------------------------------------------------------------------- */
+/* ---- random bits ----------------------------------------------------------------------------- */
 
 struct bits {
   uint64_t words[BUFFER_WORDS]; /* random, from `next` on; zero before */
@@ -89,7 +89,7 @@ static inline uint64_t below(struct bits *bits, uint64_t n) {
   return value;
 }
 
-/* ---- events ------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* The probability (whole + rest/parts)/base, at most 1. whole <= base; rest < parts. */
 struct chance {
@@ -129,7 +129,7 @@ static inline int bernoulli(struct bits *bits, const struct chance *chances, int
   return !bits->failed && (k & 1);
 }
 
-/* ---- distributions ------------------------------------------------------------------------------ */
+/* ---- distributions --------------------------------------------------------------------------- */
 
 /* What all draws of one call share. */
 struct gaussian {
@@ -157,7 +157,7 @@ static struct gaussian gaussian_of(uint64_t variance) {
   return (struct gaussian){variance, scale, scale * scale};
 }
 
-/* u on 0 .. t-1 with P(u) proportional to exp(-u/t): keeps 1 - 1/e of the uniform ones, 1.6 tries. */
+/* u on 0 .. t-1 with P(u) proportional to exp(-u/t): keeps 1 - 1/e of all, 1.6 tries. */
 static inline uint64_t laplace_remainder(struct bits *bits, uint64_t t) {
   struct chance ratio = {0, 0, 1, t};
   do {
@@ -221,7 +221,7 @@ static int64_t gaussian(struct bits *bits, const struct gaussian *law) {
   return y.negative ? -(int64_t)y.magnitude : (int64_t)y.magnitude;
 }
 
-/* ---- vectors ------------------------------------------------------------------------------------ */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
 /*
 ** One of BATCH draws. The index is drawn first and independently of them, so the choice has the law

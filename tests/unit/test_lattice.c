@@ -38,7 +38,7 @@ static int is_nearest(int128 rounded, int128 numerator, int128 denominator) {
   return twice < denominator;
 }
 
-/* ---- rounding ---------------------------------------------------------------------------------- */
+/* ---- rounding -------------------------------------------------------------------------------- */
 
 static void clamp_keeps_the_interval(void) {
   int128 huge = (int128)1 << 120;
@@ -90,7 +90,7 @@ static void rounding_saturates(void) {
   CHECK(lattice_round(-last - 2, 0) == -LATTICE_TOTAL, "first beyond, negative");
 }
 
-/* ---- sensitivity ------------------------------------------------------------------------------- */
+/* ---- sensitivity ----------------------------------------------------------------------------- */
 
 /* Largest distance of the rounded totals over all pairs at fine distance D in a window. */
 static int64_t widest_pair(int distance, int shift) {
@@ -135,7 +135,7 @@ static void saturation_does_not_widen(void) {
   }
 }
 
-/* ---- variance ---------------------------------------------------------------------------------- */
+/* ---- variance -------------------------------------------------------------------------------- */
 
 static int bits_of(uint128 x) {
   int bits = 0;
@@ -216,7 +216,7 @@ static void variance_at_the_extremes(void) {
   CHECK(lattice_variance(7, 0, 3) == 0, "a rate of zero");
 }
 
-/* ---- refinement -------------------------------------------------------------------------------- */
+/* ---- refinement ------------------------------------------------------------------------------ */
 
 static void check_refinement(uint64_t inner, uint64_t outer) {
   uint128 product = (uint128)inner * outer;

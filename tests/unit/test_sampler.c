@@ -9,7 +9,7 @@
 ** Power, at a million draws (stated with each test; failure to see it below 1e-6):
 **   the whole law, V up to 1000    a variance that is off by 5% (tried: see the control)
 **   variance, V from 2^20 to 2^62  off by 2%, 8 standard deviations beyond the limit
-**   shape against the normal       a central cell off by 8%, or P(|y| > 4 sigma) three times as large
+**   shape against the normal       a central cell off by 8%, P(|y| > 4 sigma) three times as large
 **   low-order bits                 a residue mod 64 that is off by 15%
 **   dependence of two draws        a correlation of 3%
 */
@@ -33,7 +33,7 @@ static long double real_sqrt(uint64_t variance) {
   return sqrtl((long double)variance);
 }
 
-/* ---- chi-square -------------------------------------------------------------------------------- */
+/* ---- chi-square ------------------------------------------------------------------------------ */
 
 /* Sum of (seen - expected)^2/expected over cells whose expectations add up to the total seen. */
 struct chi_square {
@@ -57,7 +57,7 @@ static double p_value_uniform(const long *counts, int cells, double total) {
   return p_value(&test);
 }
 
-/* ---- the exact law, small variances ------------------------------------------------------------ */
+/* ---- the exact law, small variances ---------------------------------------------------------- */
 
 #define REACH       700 /* 22 standard deviations at V = 1000 */
 #define LEAST_CELL  200 /* expected count of a cell; values are pooled until they have it */
@@ -124,7 +124,7 @@ static void single_numbers_follow_the_law(void) {
   CHECK(p > ALARM, "p %g", p);
 }
 
-/* ---- moments and symmetry ---------------------------------------------------------------------- */
+/* ---- moments and symmetry -------------------------------------------------------------------- */
 
 static const uint64_t large[] = {
     (uint64_t)1 << 41, 847288609443 /* 3^25 */, (uint64_t)1 << 61, SAMPLER_MAX_VARIANCE - 1};
@@ -183,7 +183,7 @@ static void parity_is_right(void) {
   }
 }
 
-/* ---- large variances --------------------------------------------------------------------------- */
+/* ---- large variances ------------------------------------------------------------------------- */
 
 /*
 ** Against the normal in cells of a quarter of sigma up to 4 sigma and two tails: at V >= 2^40 a
