@@ -29,10 +29,10 @@ extern const struct aggregate aggregates[];
 extern const int aggregate_count;
 
 /* The aggregate of a kind, or null. */
-const struct aggregate *aggregate_of_kind(const char *kind);
+const struct aggregate *aggregate_of_kind(sqlite3_value *kind);
 
-/* The message for a kind (or null) that is none; to be freed. */
-char *unknown_kind(const char *kind);
+/* The message for a kind that is none; to be freed. */
+char *unknown_kind(sqlite3_value *kind);
 
 /* Adds one row; unit is null where rows are protected. Returns 0, or -1 when out of memory. */
 int aggregate_row(const struct aggregate *aggregate, struct accumulator *accumulator,

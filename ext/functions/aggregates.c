@@ -47,19 +47,20 @@ const struct aggregate aggregates[] = {
 };
 const int aggregate_count = sizeof aggregates / sizeof *aggregates;
 
-const struct aggregate *aggregate_of_kind(const char *kind) {
-  for (int i = 0; i < aggregate_count; i++) {
-    if (strcmp(aggregates[i].kind, kind) == 0) return &aggregates[i];
+const struct aggregate *aggregate_of_kind(sqlite3_value *kind) {
+  const char *text = plain_text(kind);
+  for (int i = 0; text && i < aggregate_count; i++) {
+    if (strcmp(aggregates[i].kind, text) == 0) return &aggregates[i];
   }
   return 0;
 }
 
-char *unknown_kind(const char *kind) {
+char *unknown_kind(sqlite3_value *kind) {
   sqlite3_str *known = sqlite3_str_new(0);
   for (int i = 0; i < aggregate_count; i++)
     sqlite3_str_appendf(known, "%s%s", i ? ", " : "", aggregates[i].kind);
   char *list = sqlite3_str_finish(known);
-  char *message = sqlite3_mprintf("unknown kind '%s' (known kinds: %s)", kind ? kind : "NULL",
+  char *message = sqlite3_mprintf("unknown kind %z (known kinds: %s)", shown(kind),
                                   list ? list : "");
   sqlite3_free(list);
   return message;
@@ -307,7 +308,9 @@ static int same_value(sqlite3_value *a, sqlite3_value *b) {
   if (type == SQLITE_INTEGER) return sqlite3_value_int64(a) == sqlite3_value_int64(b);
   if (type == SQLITE_FLOAT) return sqlite3_value_double(a) == sqlite3_value_double(b);
   if (type == SQLITE_NULL) return 1;
-  const void *p = sqlite3_value_blob(a), *q = sqlite3_value_blob(b);
+  int text = type == SQLITE_TEXT; /* as UTF-8: one of them may have been converted already */
+  const void *p = text ? sqlite3_value_text(a) : sqlite3_value_blob(a);
+  const void *q = text ? sqlite3_value_text(b) : sqlite3_value_blob(b);
   int size = sqlite3_value_bytes(a);
   return size == sqlite3_value_bytes(b) && (size == 0 || (p && q && memcmp(p, q, (size_t)size) == 0));
 }

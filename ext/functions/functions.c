@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include "functions/host.h"
 
@@ -65,10 +66,19 @@ void function_error(sqlite3_context *context, const char *format, ...) {
   va_end(arguments);
 }
 
-/* A value as an error message shows it. */
-static const char *shown(sqlite3_value *value) {
+const char *plain_text(sqlite3_value *value) {
+  if (sqlite3_value_type(value) != SQLITE_TEXT) return 0;
   const char *text = (const char *)sqlite3_value_text(value);
-  return text ? text : "NULL";
+  return text && strlen(text) == (size_t)sqlite3_value_bytes(value) ? text : 0;
+}
+
+char *shown(sqlite3_value *value) {
+  switch (sqlite3_value_type(value)) {
+  case SQLITE_NULL: return sqlite3_mprintf("NULL");
+  case SQLITE_BLOB: return sqlite3_mprintf("a blob");
+  case SQLITE_TEXT: return sqlite3_mprintf("'%s'", sqlite3_value_text(value));
+  default: return sqlite3_mprintf("%s", sqlite3_value_text(value));
+  }
 }
 
 char *domain_check(sqlite3_value *value, const struct domain *domain, double *number) {
@@ -81,13 +91,13 @@ char *domain_check(sqlite3_value *value, const struct domain *domain, double *nu
     return 0;
   }
   if (domain->high < INFINITY)
-    return sqlite3_mprintf("%s must be a number in %c%g, %g%c, not %s", domain->parameter,
+    return sqlite3_mprintf("%s must be a number in %c%g, %g%c, not %z", domain->parameter,
                            domain->low_open ? '(' : '[', domain->low, domain->high,
                            domain->high_open ? ')' : ']', shown(value));
   const char *finite = domain->high_open ? " finite" : "";
   if (domain->low == -INFINITY)
-    return sqlite3_mprintf("%s must be a%s number, not %s", domain->parameter, finite, shown(value));
-  return sqlite3_mprintf("%s must be a%s number %s %g, not %s", domain->parameter, finite,
+    return sqlite3_mprintf("%s must be a%s number, not %z", domain->parameter, finite, shown(value));
+  return sqlite3_mprintf("%s must be a%s number %s %g, not %z", domain->parameter, finite,
                          domain->low_open ? "above" : "of at least", domain->low, shown(value));
 }
 
@@ -99,8 +109,8 @@ int argument_number(sqlite3_context *context, sqlite3_value *value, const struct
 }
 
 const char *argument_text(sqlite3_context *context, sqlite3_value *value, const char *parameter) {
-  const char *text = (const char *)sqlite3_value_text(value);
-  if (sqlite3_value_type(value) == SQLITE_TEXT && text && *text) return text;
-  function_error(context, "%s must be a text that is not empty, not %s", parameter, shown(value));
+  const char *text = plain_text(value);
+  if (text && *text) return text;
+  function_error(context, "%s must be a text that is not empty, not %z", parameter, shown(value));
   return 0;
 }

@@ -58,6 +58,15 @@ char *domain_check(sqlite3_value *value, const struct domain *domain, double *nu
 int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
                     double *number);
 
+/*
+** A text without a zero byte (which would cut it short), or null for anything else. The type is asked
+** first: after a conversion it is undefined.
+*/
+const char *plain_text(sqlite3_value *value);
+
+/* A value as an error message shows it: NULL, 5, 'text', a blob. To be freed (%z). */
+char *shown(sqlite3_value *value);
+
 /* A text argument that is not empty, or null after failing the scalar that runs. */
 const char *argument_text(sqlite3_context *context, sqlite3_value *value, const char *parameter);
 

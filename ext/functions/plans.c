@@ -127,9 +127,8 @@ static char *plan_error(struct ledger *ledger) {
 /* One plan from arguments. Returns null, or a sentence to be freed. */
 static char *plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_str *json) {
   struct ledger *ledger = host->ledger;
-  const char *kind = (const char *)sqlite3_value_text(argv[1]);
-  const struct aggregate *aggregate = kind ? aggregate_of_kind(kind) : 0;
-  if (!aggregate) return unknown_kind(kind);
+  const struct aggregate *aggregate = aggregate_of_kind(argv[1]);
+  if (!aggregate) return unknown_kind(argv[1]);
   struct request request;
   char *error = request_start(&request, aggregate, ledger, argv[0], argc > 3 ? argv[3] : 0,
                               OPTIONS_OF_PLAN);
@@ -168,9 +167,9 @@ static int take_place(void *context, const char *key, const char *type, sqlite3_
 static char *plan_of_element(struct batch *batch, struct element *element, sqlite3_value *value) {
   struct ledger *ledger = batch->host->ledger;
   struct request request;
-  const char *kind = element->kind ? (const char *)sqlite3_value_text(element->kind) : 0;
-  const struct aggregate *aggregate = kind ? aggregate_of_kind(kind) : 0;
-  if (!aggregate) return unknown_kind(kind);
+  if (!element->kind) return sqlite3_mprintf("kind is missing");
+  const struct aggregate *aggregate = aggregate_of_kind(element->kind);
+  if (!aggregate) return unknown_kind(element->kind);
   if (!element->tier) return sqlite3_mprintf("tier is missing");
   char *error = request_start(&request, aggregate, ledger, element->tier, value,
                               OPTIONS_OF_PLAN | OPTIONS_OF_ELEMENT);
@@ -283,11 +282,15 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
   struct ledger *ledger = host_of(context)->ledger;
   const char *name = argument_text(context, argv[0], "name");
   const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
-  const char *key = (const char *)sqlite3_value_text(argv[2]);
+  const char *key = sqlite3_value_type(argv[2]) == SQLITE_NULL ? "" : plain_text(argv[2]);
   double confidence, value = 0, stddev = 0;
   if (!tier || !argument_number(context, argv[3], &confidence_domain, &confidence)) return;
+  if (!key) {
+    function_error(context, "key must be a text or NULL, not %z", shown(argv[2]));
+    return;
+  }
   if (ledger_ready(ledger) && ledger_begin_reading(ledger)) {
-    interval(ledger, name, tier, key ? key : "", &value, &stddev);
+    interval(ledger, name, tier, key, &value, &stddev);
     ledger_rollback(ledger);
   }
   if (ledger_failed(ledger)) {

@@ -14,6 +14,7 @@
 */
 #include "functions/publish.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -44,8 +45,21 @@ static double point_rate(const struct publication *publication, int tier, uint64
               tier_rate(publication, tier));
 }
 
+struct view publish_view(const struct publication *publication) {
+  const struct ledger_release *release = &publication->release;
+  struct view view = {release->granularity, release->centre, 1};
+  if (strcmp(release->mechanism, "ou") == 0)
+    view.shrink = estimate_shrink(publication->variance, release->granularity, release->dimension,
+                                  release->radius, release->theta, release->rho);
+  return view;
+}
+
 static int charge(struct publication *publication, uint64_t variance) {
   publication->variance = variance;
+  if (!(publish_view(publication).shrink >= DBL_MIN))
+    return ledger_fail(publication->host->ledger,
+                       "the noise at tier '%s' would shrink the value to nothing but its centre (give "
+                       "a larger radius, or rho)", publication->tiers[publication->at].name);
   return ledger_charge(publication->host->ledger, &publication->release, publication->tiers,
                        publication->tier_count, publication->at,
                        point_rate(publication, publication->at, variance));
@@ -57,15 +71,6 @@ static int store_point(struct publication *publication, int tier, uint64_t varia
                        int64_t *values) {
   struct ledger_point point = {publication->tiers[tier].name, variance, values};
   return ledger_path_insert(publication->host->ledger, &publication->release, &point);
-}
-
-struct view publish_view(const struct publication *publication) {
-  const struct ledger_release *release = &publication->release;
-  struct view view = {release->granularity, release->centre, 1};
-  if (strcmp(release->mechanism, "ou") == 0)
-    view.shrink = estimate_shrink(publication->variance, release->granularity, release->dimension,
-                                  release->radius, release->theta, release->rho);
-  return view;
 }
 
 /* The publication of a stored point at publication->at, and its values. */

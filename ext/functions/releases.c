@@ -151,12 +151,10 @@ static char *collect_and_finish(struct publication *publication, const struct re
 
 static char *release(struct publication *publication, struct request *request, struct host *host,
                      int argc, sqlite3_value **argv) {
-  const char *kind = (const char *)sqlite3_value_text(argv[1]);
-  const struct aggregate *aggregate = kind ? aggregate_of_kind(kind) : 0;
-  if (!aggregate) return unknown_kind(kind);
-  const char *sql = (const char *)sqlite3_value_text(argv[2]);
-  if (sqlite3_value_type(argv[2]) != SQLITE_TEXT || !sql)
-    return sqlite3_mprintf("sql must be the text of one SELECT, not %s", sql ? sql : "NULL");
+  const struct aggregate *aggregate = aggregate_of_kind(argv[1]);
+  if (!aggregate) return unknown_kind(argv[1]);
+  const char *sql = plain_text(argv[2]);
+  if (!sql) return sqlite3_mprintf("sql must be the text of one SELECT, not %z", shown(argv[2]));
   int by_unit = ledger_protects(host->ledger) == LEDGER_UNITS;
   sqlite3_stmt *statement = 0;
   char *error = request_start(request, aggregate, host->ledger, argv[0], argc > 3 ? argv[3] : 0,

@@ -68,10 +68,10 @@ static char *unknown_option(const struct parse *parse, const char *key) {
 }
 
 /* Names that unnamed releases get are not for others to take. */
-static char *set_name(char **name, const char *type, sqlite3_value *value) {
-  const char *text = (const char *)sqlite3_value_text(value);
-  if (strcmp(type, "text") != 0 || !text || !*text)
-    return sqlite3_mprintf("name must be a text that is not empty");
+static char *set_name(char **name, sqlite3_value *value) {
+  const char *text = plain_text(value);
+  if (!text || !*text)
+    return sqlite3_mprintf("name must be a text that is not empty, not %z", shown(value));
   if (strncmp(text, "release-", 8) == 0 && text[8] && strspn(text + 8, "0123456789") == strlen(text + 8))
     return sqlite3_mprintf("name '%s' is kept for unnamed releases (choose another)", text);
   sqlite3_free(*name);
@@ -79,12 +79,6 @@ static char *set_name(char **name, const char *type, sqlite3_value *value) {
   return *name ? 0 : sqlite3_mprintf("out of memory");
 }
 
-static char *set_flag(const char *parameter, const char *type, sqlite3_value *value, int *flag) {
-  if (strcmp(type, "true") != 0 && strcmp(type, "false") != 0)
-    return sqlite3_mprintf("%s must be true or false", parameter);
-  *flag = sqlite3_value_int(value);
-  return 0;
-}
 
 static int take_option(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct parse *parse = context;
@@ -94,8 +88,11 @@ static int take_option(void *context, const char *key, const char *type, sqlite3
     void *member = (char *)parse->request + option->offset;
     int boolean = strcmp(type, "true") == 0 || strcmp(type, "false") == 0;
     switch (option->type) {
-    case TEXT: parse->error = set_name(member, type, value); break;
-    case FLAG: parse->error = set_flag(key, type, value, member); break;
+    case TEXT: parse->error = set_name(member, value); break;
+    case FLAG:
+      if (boolean) *(int *)member = sqlite3_value_int(value);
+      else parse->error = sqlite3_mprintf("%s must be true or false, not %z", key, shown(value));
+      break;
     case READ_ALREADY: break;
     case NUMBER:
       parse->error = boolean ? sqlite3_mprintf("%s must be a number, not %s", key, type)
@@ -113,11 +110,10 @@ static int take_option(void *context, const char *key, const char *type, sqlite3
 static char *parse_name_or_options(struct parse *parse, struct ledger *ledger,
                                    sqlite3_value *argument) {
   if (!argument || sqlite3_value_type(argument) == SQLITE_NULL) return 0;
-  const char *text = (const char *)sqlite3_value_text(argument);
-  if (sqlite3_value_type(argument) != SQLITE_TEXT || !text || !*text)
-    return sqlite3_mprintf("name or options must be a name or a JSON object, not %s",
-                           text && *text ? text : "an empty text");
-  if (*text != '{') return set_name(&parse->request->name, "text", argument);
+  const char *text = plain_text(argument);
+  if (!text || !*text)
+    return sqlite3_mprintf("name or options must be a name or a JSON object, not %z", shown(argument));
+  if (text[strspn(text, " \t\r\n")] != '{') return set_name(&parse->request->name, argument);
   if (!ledger_options(ledger, text, take_option, parse) && !parse->error)
     parse->error = sqlite3_mprintf("%s", ledger_error(ledger));
   return parse->error;
@@ -126,10 +122,9 @@ static char *parse_name_or_options(struct parse *parse, struct ledger *ledger,
 char *request_start(struct request *request, const struct aggregate *aggregate, struct ledger *ledger,
                     sqlite3_value *tier, sqlite3_value *name_or_options, int form) {
   *request = (struct request){aggregate, 0, 0, 0, 1, 0, NAN, NAN, NAN, NAN, 0};
-  const char *text = (const char *)sqlite3_value_text(tier);
-  if (sqlite3_value_type(tier) != SQLITE_TEXT)
-    return sqlite3_mprintf("tier must be the name of a tier, not %s", text ? text : "NULL");
-  request->tier = sqlite3_mprintf("%s", text ? text : "");
+  const char *text = plain_text(tier);
+  if (!text) return sqlite3_mprintf("tier must be the name of a tier, not %z", shown(tier));
+  request->tier = sqlite3_mprintf("%s", text);
   if (!request->tier) return sqlite3_mprintf("out of memory");
   struct parse parse = {request, form, 0};
   return parse_name_or_options(&parse, ledger, name_or_options);

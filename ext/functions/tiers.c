@@ -27,31 +27,33 @@ struct init {
   char *error;
 };
 
-static char *init_text(char **member, const char *key, const char *type, const char *text) {
-  if (strcmp(type, "text") != 0 || !*text)
-    return sqlite3_mprintf("%s must be a text that is not empty", key);
+static char *init_text(char **member, const char *key, sqlite3_value *value) {
+  const char *text = plain_text(value);
+  if (!text || !*text)
+    return sqlite3_mprintf("%s must be a text that is not empty, not %z", key, shown(value));
   *member = sqlite3_mprintf("%s", text);
   return *member ? 0 : sqlite3_mprintf("out of memory");
 }
 
-static char *init_choice(int *member, const char *key, const char *text, const char *first,
+static char *init_choice(int *member, const char *key, sqlite3_value *value, const char *first,
                          const char *second) {
-  *member = strcmp(text, first) == 0 ? 1 : strcmp(text, second) == 0 ? 2 : 0;
-  return *member ? 0 : sqlite3_mprintf("%s must be '%s' or '%s', not '%s'", key, first, second, text);
+  const char *text = plain_text(value);
+  *member = !text ? 0 : strcmp(text, first) == 0 ? 1 : strcmp(text, second) == 0 ? 2 : 0;
+  return *member ? 0 : sqlite3_mprintf("%s must be '%s' or '%s', not %z", key, first, second,
+                                       shown(value));
 }
 
 static int init_option(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct init *init = context;
-  const char *text = (const char *)sqlite3_value_text(value);
-  if (!text) text = "";
+  (void)type;
   if (strcmp(key, "path") == 0) {
-    init->error = init_text(&init->path, key, type, text);
+    init->error = init_text(&init->path, key, value);
   } else if (strcmp(key, "unit") == 0) {
-    init->error = init_text(&init->unit, key, type, text);
+    init->error = init_text(&init->unit, key, value);
   } else if (strcmp(key, "protects") == 0) {
-    init->error = init_choice(&init->protects, key, text, "unit", "row");
+    init->error = init_choice(&init->protects, key, value, "unit", "row");
   } else if (strcmp(key, "adjacency") == 0) {
-    init->error = init_choice(&init->adjacency, key, text, "add-remove", "replace");
+    init->error = init_choice(&init->adjacency, key, value, "add-remove", "replace");
   } else {
     init->error = sqlite3_mprintf("unknown option '%s' (known options: path, unit, protects, "
                                   "adjacency)", key);
@@ -95,11 +97,11 @@ static const struct domain delta_domain = {"delta", 0, 1, 1, 1};
 static const struct domain delta_keys_domain = {"delta_keys", 0, 1, 0, 1};
 
 static int tier_accountant(sqlite3_context *context, sqlite3_value *value, int *accountant) {
-  const char *text = (const char *)sqlite3_value_text(value);
-  if (!text) return 1; /* NULL: the default */
-  *accountant = strcmp(text, "gdp") == 0 ? LEDGER_GDP : LEDGER_RDP;
-  if (*accountant == LEDGER_GDP || strcmp(text, "rdp") == 0) return 1;
-  function_error(context, "accountant must be 'rdp' or 'gdp', not '%s'", text);
+  if (sqlite3_value_type(value) == SQLITE_NULL) return 1; /* the default */
+  const char *text = plain_text(value);
+  *accountant = text && strcmp(text, "gdp") == 0 ? LEDGER_GDP : LEDGER_RDP;
+  if (*accountant == LEDGER_GDP || (text && strcmp(text, "rdp") == 0)) return 1;
+  function_error(context, "accountant must be 'rdp' or 'gdp', not %z", shown(value));
   return 0;
 }
 

@@ -51,8 +51,9 @@ static const char *const statement_text[STATEMENTS] = {
     [RELEASE_NAME] = "UPDATE dp_release SET name = ?2 WHERE id = ?1",
     [RELEASE_STATE] = "UPDATE dp_release SET state = ?3 WHERE id = ?1 AND state = ?2",
     [RELEASE_SLACK] = "UPDATE dp_release SET slack = ?2 WHERE id = ?1",
-    [PATH_READ] = "SELECT tier, clock, component, value FROM dp_path WHERE release_id = ?"
-                  " ORDER BY clock, tier, key, component",
+    /* By rate and not by clock: tiers too close for a draw between them share a point. */
+    [PATH_READ] = "SELECT tier, clock, component, value FROM dp_path JOIN dp_tier ON name = tier"
+                  " WHERE release_id = ? ORDER BY dp_tier.rate DESC, key, component",
     [PATH_INSERT] = "INSERT INTO dp_path VALUES (?, ?, ?, ?, '', ?, ?)",
     [PUBLICATION_INSERT] = "INSERT INTO dp_publication VALUES (?, ?, ?, ?, ?, ?, ?, " NOW ")",
     [VALUE_INSERT] = "INSERT INTO dp_value VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -128,14 +128,16 @@ static void what_is_left_is_a_lower_bound(void) {
 }
 
 static void what_is_missing_reaches_the_cost(void) {
-  CHECK(total_missing(1, 1) == 0 && total_missing(2, 1) == 0 && total_missing(0, 0) == 0, "paid");
-  CHECK(total_missing(0, 0.3) == 0.3, "nothing paid");
-  CHECK(total_missing(NAN, 1) == 0 && total_missing(1, NAN) == 0, "NaN"); /* ledger_charge refuses */
+  CHECK(total_missing((struct total){1, 0}, 1) == 0 && total_missing((struct total){2, 0}, 1) == 0 &&
+            total_missing((struct total){0, 0}, 0) == 0, "paid");
+  CHECK(total_missing((struct total){0, 0}, 0.3) == 0.3, "nothing paid");
+  CHECK(total_missing((struct total){NAN, 0}, 1) == 0 &&
+            total_missing((struct total){1, 0}, NAN) == 0, "NaN"); /* ledger_charge refuses */
   int far = 0, short_of = 0;
   for (int run = 0; run < 1000000; run++) {
     double cost = ldexp((double)(random_bits() >> 11 | 1), -60);
     double paid = cost * ldexp((double)(random_bits() >> 11), -53 - (int)(random_bits() % 60));
-    double missing = total_missing(paid, cost);
+    double missing = total_missing((struct total){paid, 0}, cost);
     short_of += !(paid + missing >= cost);
     far += fabsl((long double)paid + (long double)missing - (long double)cost) > 0x1p-52L * cost;
   }
