@@ -76,7 +76,9 @@ char *shown(sqlite3_value *value) {
   switch (sqlite3_value_type(value)) {
   case SQLITE_NULL: return sqlite3_mprintf("NULL");
   case SQLITE_BLOB: return sqlite3_mprintf("a blob");
-  case SQLITE_TEXT: return sqlite3_mprintf("'%s'", sqlite3_value_text(value));
+  case SQLITE_TEXT:
+    return sqlite3_value_bytes(value) ? sqlite3_mprintf("'%s'", sqlite3_value_text(value))
+                                      : sqlite3_mprintf("an empty text");
   default: return sqlite3_mprintf("%s", sqlite3_value_text(value));
   }
 }

@@ -3,6 +3,7 @@
 ** connection (the host's connection may have functions of that name, or an authorizer).
 */
 #include <math.h>
+#include <string.h>
 
 #include "ledger/internal.h"
 
@@ -28,7 +29,9 @@ static int is_json(struct ledger *ledger, const char *json, const char *wanted) 
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 2, wanted, -1, SQLITE_TRANSIENT);
   int is = rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 0);
   sqlite3_finalize(row); /* json_valid() cannot fail but for want of memory */
-  return is || ledger_fail(ledger, "malformed JSON %s %s", wanted, json);
+  if (!is) return ledger_fail(ledger, "malformed JSON %s %s", wanted, json);
+  /* SQLite's parser cuts a text there; a name must not become another one. */
+  return !strstr(json, "\\u0000") || ledger_fail(ledger, "a zero byte in %s", json);
 }
 
 /* Hands over the members of a JSON value of one type. */

@@ -7,8 +7,8 @@
 
 /* Published numbers are rounded up, by less than 1e-12 of them. */
 static void check_up(double got, long double want, const char *what) {
-  CHECK((long double)got >= want && (long double)got <= want * (1 + 1e-12L), "%s: got %.17g, want %.19Lg",
-        what, got, want);
+  CHECK((long double)got >= want && (long double)got <= want * (1 + 1e-12L),
+        "%s: got %.17g, want %.19Lg", what, got, want);
 }
 
 static const uint64_t clocks[] = {(uint64_t)1 << 20, ((uint64_t)1 << 40) + 12345, 2199023255553u,

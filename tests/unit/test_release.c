@@ -50,38 +50,50 @@ static void check_design(double clip, double rate, int nonnegative, int replace)
   design_make(&design, clip, nonnegative, replace, rate);
   long double distance = (replace && !nonnegative ? 2.0L : 1.0L) * clip;
   long double steps = ldexpl(distance / sqrtl(2.0L * rate), -design.granularity);
-  CHECK(steps >= 0x1p20L * (1 - 1e-15L) && steps < 0x1p21L * (1 + 1e-15L), "clip %a rate %a: sigma %Lg",
-        clip, rate, steps);
-  CHECK(design.shift >= 0 && design.shift <= 100, "clip %a rate %a: shift %d", clip, rate, design.shift);
+  CHECK(steps >= 0x1p20L * (1 - 1e-15L) && steps < 0x1p21L * (1 + 1e-15L),
+        "clip %a rate %a: sigma %Lg", clip, rate, steps);
+  CHECK(design.shift >= 0 && design.shift <= 100, "clip %a rate %a: shift %d", clip, rate,
+        design.shift);
   /* The bounds are the clip exactly, on a lattice 2^shift finer than the release's. */
   double fine = ldexp(1, design.granularity - design.shift);
   CHECK(design.bounds.high * fine == clip && design.bounds.low * fine == (nonnegative ? 0 : -clip),
         "clip %a rate %a: bounds %g %g", clip, rate, design.bounds.low, design.bounds.high);
   CHECK(design.bounds.scale * fine == 1, "clip %a: scale %a", clip, design.bounds.scale);
   uint128 moved = (uint128)design.bounds.high_steps * (replace && !nonnegative ? 2 : 1);
-  CHECK(design.sensitivity == (uint64_t)(moved >> design.shift) + 1, "clip %a rate %a: sensitivity %llu",
-        clip, rate, (unsigned long long)design.sensitivity);
+  CHECK(design.sensitivity == (uint64_t)(moved >> design.shift) + 1,
+        "clip %a rate %a: sensitivity %llu", clip, rate, (unsigned long long)design.sensitivity);
   CHECK(design.sensitivity < (uint64_t)1 << 32, "sensitivity %llu",
         (unsigned long long)design.sensitivity);
 
   uint64_t variance = design_variance(design.sensitivity, rate), s = design.sensitivity;
-  CHECK(variance >= LATTICE_MIN_VARIANCE && variance < LATTICE_VARIANCE_END, "clip %a rate %a: V %llu",
-        clip, rate, (unsigned long long)variance);
+  CHECK(variance >= LATTICE_MIN_VARIANCE && variance < LATTICE_VARIANCE_END,
+        "clip %a rate %a: V %llu", clip, rate, (unsigned long long)variance);
   /* V = ceil(s^2/(2 rate)) + 1: V - 1 is enough, V - 2 is not. */
   CHECK(compare_cost(rate, variance - 1, s) >= 0, "clip %a rate %a: V too small", clip, rate);
   CHECK(compare_cost(rate, variance - 2, s) < 0, "clip %a rate %a: V too large", clip, rate);
   long double cost = (long double)s * (long double)s / (2 * ((long double)variance - 1 / 12.0L));
-  CHECK((long double)lattice_rate(s, variance) >= cost, "clip %a rate %a: the charged rate", clip, rate);
-  CHECK(lattice_rate(s, variance) <= rate * (1 + 0x1p-48), "clip %a rate %a: charges more", clip, rate);
+  CHECK((long double)lattice_rate(s, variance) >= cost, "clip %a rate %a: the charged rate", clip,
+        rate);
+  CHECK(lattice_rate(s, variance) <= rate * (1 + 0x1p-48), "clip %a rate %a: charges more", clip,
+        rate);
 }
 
 static void designs_over_the_whole_domain(void) {
-  const double clips[] = {DESIGN_MIN_CLIP, DESIGN_MAX_CLIP, 1, nextafter(1, 0), nextafter(1, 2), 240, 0.1};
-  const double rates[] = {DESIGN_MIN_RATE, DESIGN_MAX_RATE, 0.5, nextafter(0.5, 0), nextafter(0.5, 1),
-                          2, 0.125, 1e-6, 0.3};
+  const double clips[] = {
+      DESIGN_MIN_CLIP, DESIGN_MAX_CLIP, 1, nextafter(1, 0), nextafter(1, 2), 240, 0.1};
+  const double rates[] = {DESIGN_MIN_RATE,
+                          DESIGN_MAX_RATE,
+                          0.5,
+                          nextafter(0.5, 0),
+                          nextafter(0.5, 1),
+                          2,
+                          0.125,
+                          1e-6,
+                          0.3};
   for (int flags = 0; flags < 4; flags++) {
     for (int i = 0; i < 7; i++) {
-      for (int j = 0; j < 9; j++) check_design(clips[i], rates[j], flags & 1, flags >> 1);
+      for (int j = 0; j < 9; j++)
+        check_design(clips[i], rates[j], flags & 1, flags >> 1);
     }
     for (int i = 0; i < 50000; i++) {
       check_design(log_uniform(DESIGN_MIN_CLIP, DESIGN_MAX_CLIP),
@@ -153,15 +165,17 @@ static void check_neighbours(double clip, double rate, int counts, int replace) 
     accumulator_close(&with);
     accumulator_close(&without);
   }
-  CHECK(worst + 1 >= design.sensitivity, "clip %g rate %g counts %d replace %d: at most %llu of %llu",
-        clip, rate, counts, replace, (unsigned long long)worst,
-        (unsigned long long)design.sensitivity);
+  CHECK(worst + 1 >= design.sensitivity,
+        "clip %g rate %g counts %d replace %d: at most %llu of %llu", clip, rate, counts, replace,
+        (unsigned long long)worst, (unsigned long long)design.sensitivity);
 }
 
 static void neighbours_stay_within_the_sensitivity(void) {
   for (int i = 0; i < 60; i++) {
-    double clip = i ? log_uniform(1e-3, 1e6) : 1, rate = log_uniform(DESIGN_MIN_RATE, DESIGN_MAX_RATE);
-    for (int flags = 0; flags < 4; flags++) check_neighbours(clip, rate, flags & 1, flags >> 1);
+    double clip = i ? log_uniform(1e-3, 1e6) : 1,
+           rate = log_uniform(DESIGN_MIN_RATE, DESIGN_MAX_RATE);
+    for (int flags = 0; flags < 4; flags++)
+      check_neighbours(clip, rate, flags & 1, flags >> 1);
   }
 }
 
@@ -189,8 +203,9 @@ static void outward_steps(void) {
     uint64_t inner = design_variance(design.sensitivity, rate), before = inner;
     for (int step = 0; step < 4; step++) {
       /* Tiers far apart, close, and as close as doubles are. */
-      double next = i % 3 == 0 ? rate * uniform() : i % 3 == 1 ? rate * (1 - 1e-12 * uniform())
-                                                               : nextafter(rate, 0);
+      double next = i % 3 == 0   ? rate * uniform()
+                    : i % 3 == 1 ? rate * (1 - 1e-12 * uniform())
+                                 : nextafter(rate, 0);
       if (!(next >= DESIGN_MIN_RATE)) break;
       uint64_t outer = path_outward(design.sensitivity, next, before);
       uint64_t wanted = design_variance(design.sensitivity, next);
@@ -200,8 +215,8 @@ static void outward_steps(void) {
       }
       CHECK(outer >= before + LATTICE_MIN_STEP && outer < LATTICE_VARIANCE_END, "step %llu",
             (unsigned long long)(outer - before));
-      CHECK(outer >= wanted && compare_cost(next, outer, design.sensitivity) >= 0, "rate %g costs more",
-            next);
+      CHECK(outer >= wanted && compare_cost(next, outer, design.sensitivity) >= 0,
+            "rate %g costs more", next);
       CHECK(outer == wanted || outer == before + LATTICE_MIN_STEP, "more noise than needed");
       before = outer;
       rate = next;
@@ -240,7 +255,8 @@ static void inward_steps(void) {
     uint64_t inner = path_inward(s, rate, outer, &fresh);
     if (inner == 0) {
       refused++;
-      CHECK(design_variance(s, rate) < LATTICE_MIN_VARIANCE, "rate %g after %g is refused", rate, first);
+      CHECK(design_variance(s, rate) < LATTICE_MIN_VARIANCE, "rate %g after %g is refused", rate,
+            first);
     } else if (fresh == 0) {
       same++;
       CHECK(inner == outer, "no draw, but another point");
@@ -254,7 +270,8 @@ static void inward_steps(void) {
       CHECK(((uint128)outer + fresh) * inner <= (uint128)fresh * outer, "the point costs more");
       CHECK(((uint128)outer + fresh - 1) * inner > (uint128)(fresh - 1) * outer, "W is too large");
       /* The draw costs at most the difference of the two points. */
-      double pays = lattice_rate(s, fresh), difference = lattice_rate(s, inner) - lattice_rate(s, outer);
+      double pays = lattice_rate(s, fresh),
+             difference = lattice_rate(s, inner) - lattice_rate(s, outer);
       CHECK(pays <= difference + 1e-12 * lattice_rate(s, inner), "pays %g of %g", pays, difference);
     }
   }
@@ -291,10 +308,12 @@ static void add_moments(struct moments *moments, int64_t points[POINTS][DIMENSIO
                         const int64_t *totals) {
   for (int c = 0; c < DIMENSION; c++) {
     double x[POINTS];
-    for (int i = 0; i < POINTS; i++) x[i] = (double)(points[i][c] - totals[c]);
+    for (int i = 0; i < POINTS; i++)
+      x[i] = (double)(points[i][c] - totals[c]);
     for (int i = 0; i < POINTS; i++) {
       moments->mean[i] += x[i];
-      for (int j = 0; j <= i; j++) moments->second[i][j] += x[i] * x[j];
+      for (int j = 0; j <= i; j++)
+        moments->second[i][j] += x[i] * x[j];
     }
   }
 }
@@ -308,8 +327,8 @@ static void check_moments(const struct moments *moments, const uint64_t *clocks)
     for (int j = 0; j <= i; j++) {
       double inner = (double)clocks[j], got = moments->second[i][j] / DRAWS;
       double error = sqrt((v * inner + inner * inner) / DRAWS);
-      CHECK(fabs(got - inner) <= 6 * error, "covariance of points %d and %d is %g of what it should be",
-            i, j, got / inner);
+      CHECK(fabs(got - inner) <= 6 * error,
+            "covariance of points %d and %d is %g of what it should be", i, j, got / inner);
     }
   }
   /* The step from one point to the next is independent of the inner one. */
@@ -318,8 +337,9 @@ static void check_moments(const struct moments *moments, const uint64_t *clocks)
     double got = (moments->second[i][i - 1] - moments->second[i - 1][i - 1]) / DRAWS;
     CHECK(fabs(got) <= 6 * sqrt(inner * step / DRAWS), "step %d goes with the inner point: %g", i,
           got / sqrt(inner * step));
-    double variance = (moments->second[i][i] - 2 * moments->second[i][i - 1] +
-                       moments->second[i - 1][i - 1]) / DRAWS;
+    double variance =
+        (moments->second[i][i] - 2 * moments->second[i][i - 1] + moments->second[i - 1][i - 1]) /
+        DRAWS;
     CHECK(fabs(variance / step - 1) <= 6 * sqrt(2 / DRAWS), "variance of step %d is %g of it", i,
           variance / step);
   }
@@ -330,7 +350,8 @@ static void check_moments(const struct moments *moments, const uint64_t *clocks)
 }
 
 static void some_totals(int64_t *totals) {
-  for (int c = 0; c < DIMENSION; c++) totals[c] = (int64_t)(random_bits() >> 20) - ((int64_t)1 << 43);
+  for (int c = 0; c < DIMENSION; c++)
+    totals[c] = (int64_t)(random_bits() >> 20) - ((int64_t)1 << 43);
 }
 
 static void draw_then_diffuse(void) {
@@ -380,7 +401,8 @@ static void draw_then_refine(void) {
 static void refine_without_a_draw(void) {
   int64_t from[3] = {1, -5, INT64_MAX / 4}, totals[3] = {100, 200, 300}, to[3] = {0, 0, 0};
   CHECK(!release_refine(from, totals, 3, 1 << 21, 1 << 21, 0, to), "no entropy");
-  for (int i = 0; i < 3; i++) CHECK(to[i] == from[i], "coordinate %d", i);
+  for (int i = 0; i < 3; i++)
+    CHECK(to[i] == from[i], "coordinate %d", i);
 }
 
 /* Totals at their end, noise at its largest: no overflow on the way. */
@@ -388,7 +410,8 @@ static void the_largest_numbers(void) {
   int64_t totals[DIMENSION], points[2][DIMENSION];
   uint64_t variance = LATTICE_VARIANCE_END - 1;
   double sigma = sqrt((double)variance);
-  for (int c = 0; c < DIMENSION; c++) totals[c] = c % 2 ? LATTICE_TOTAL : -LATTICE_TOTAL;
+  for (int c = 0; c < DIMENSION; c++)
+    totals[c] = c % 2 ? LATTICE_TOTAL : -LATTICE_TOTAL;
   CHECK(!release_draw(totals, DIMENSION, variance, points[0]), "no entropy");
   CHECK(!release_diffuse(points[0], DIMENSION, variance, points[1]), "no entropy");
   for (int c = 0; c < DIMENSION; c++) {
@@ -402,7 +425,8 @@ static void the_largest_numbers(void) {
 static void slack_is_negligible_and_upward(void) {
   CHECK(draw_slack((uint64_t)1 << 40, 1) > 0 && draw_slack((uint64_t)1 << 40, 1) < 3e-27, "a draw");
   CHECK_CLOSE(draw_slack((uint64_t)1 << 40, 7), 7 * draw_slack((uint64_t)1 << 40, 1), 1e-11);
-  CHECK(step_slack((uint64_t)1 << 40, ((uint64_t)1 << 40) + LATTICE_MIN_STEP, 1) < 1e-136, "a step");
+  CHECK(step_slack((uint64_t)1 << 40, ((uint64_t)1 << 40) + LATTICE_MIN_STEP, 1) < 1e-136,
+        "a step");
   double least = step_slack(16, 32, 1);
   CHECK(least >= 2.1 * exp(-2 * M_PI * M_PI * 8) * (1 - 1e-12), "v = 8: %g", least);
   CHECK(step_slack(100, 100, 3) == 0, "no step");

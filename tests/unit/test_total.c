@@ -89,7 +89,8 @@ static void the_edge_is_within(void) {
   }
   /* Ten tenths, as doubles, are a little more than 1: the books must know it. */
   struct total tenths = {0, 0};
-  for (int i = 0; i < 10; i++) tenths = total_add(tenths, 0.1);
+  for (int i = 0; i < 10; i++)
+    tenths = total_add(tenths, 0.1);
   CHECK(!total_within(tenths, 1.0), "ten times 0.1 (0.1 is above a tenth)");
 }
 
@@ -127,22 +128,32 @@ static void what_is_left_is_a_lower_bound(void) {
   }
 }
 
-static void what_is_missing_reaches_the_cost(void) {
-  CHECK(total_missing((struct total){1, 0}, 1) == 0 && total_missing((struct total){2, 0}, 1) == 0 &&
-            total_missing((struct total){0, 0}, 0) == 0, "paid");
-  CHECK(total_missing((struct total){0, 0}, 0.3) == 0.3, "nothing paid");
-  CHECK(total_missing((struct total){NAN, 0}, 1) == 0 &&
-            total_missing((struct total){1, 0}, NAN) == 0, "NaN"); /* ledger_charge refuses */
-  int far = 0, short_of = 0;
+static double missing_of(double paid, double cost) {
+  return total_missing((struct total){paid, 0}, cost);
+}
+
+/* x >= cost - paid exactly, and the double before x is not. */
+static void what_is_missing_is_the_least_that_reaches_the_cost(void) {
+  CHECK(missing_of(1, 1) == 0 && missing_of(2, 1) == 0 && missing_of(0, 0) == 0, "paid");
+  CHECK(missing_of(0, 0.3) == 0.3, "nothing paid");
+  CHECK(missing_of(NAN, 1) == 0 && missing_of(1, NAN) == 0, "NaN"); /* ledger_charge refuses */
+  int short_of = 0, more = 0, needless = 0;
   for (int run = 0; run < 1000000; run++) {
-    double cost = ldexp((double)(random_bits() >> 11 | 1), -60);
-    double paid = cost * ldexp((double)(random_bits() >> 11), -53 - (int)(random_bits() % 60));
-    double missing = total_missing((struct total){paid, 0}, cost);
-    short_of += !(paid + missing >= cost);
-    far += fabsl((long double)paid + (long double)missing - (long double)cost) > 0x1p-52L * cost;
+    double cost = ldexp((double)(random_bits() >> 11 | 1), (int)(random_bits() % 20) - 60);
+    double part = cost * ldexp((double)(random_bits() >> 44), -20);
+    double tiny = ldexp((double)(random_bits() >> 14), -FIXED_BITS);
+    struct total paid = total_add(total_add((struct total){0, 0}, part), run % 3 ? tiny : 0);
+    fixed truth = fixed_of(cost) - fixed_of(paid.high) - fixed_of(paid.low);
+    double missing = total_missing(paid, cost);
+    short_of += fixed_of(missing) < truth;
+    needless += truth <= 0 && missing != 0;
+    /* From 2^-56 up the double before is on the grid; below, every multiple of it is a double. */
+    fixed before = missing >= 0x1p-56 ? fixed_of(nextafter(missing, 0)) : fixed_of(missing) - 1;
+    more += truth > 0 && before >= truth;
   }
   CHECK(short_of == 0, "%d charges short of the cost", short_of);
-  CHECK(far == 0, "%d charges more than a last place off", far);
+  CHECK(needless == 0, "%d charges of what is paid", needless);
+  CHECK(more == 0, "%d charges are not the least", more);
 }
 
 int main(void) {
@@ -151,6 +162,6 @@ int main(void) {
   RUN(the_edge_is_within);
   RUN(nan_refuses);
   RUN(what_is_left_is_a_lower_bound);
-  RUN(what_is_missing_reaches_the_cost);
+  RUN(what_is_missing_is_the_least_that_reaches_the_cost);
   FINISH();
 }

@@ -57,7 +57,8 @@ static void shuffle(struct row *rows, int count) {
 
 /* ---- the extension's answer and the reference ------------------------------------------------------ */
 
-static int128 total_of(const struct bounds *bounds, const struct row *rows, int count, int by_unit) {
+static int128 total_of(const struct bounds *bounds, const struct row *rows, int count,
+                       int by_unit) {
   struct accumulator accumulator;
   int128 total = -1;
   int failed = accumulator_open(&accumulator, bounds, by_unit);
@@ -107,7 +108,8 @@ static int128 clamped(int128 x, const struct bounds *bounds) {
   return x > (int128)bounds->high ? (int128)bounds->high : x;
 }
 
-static int128 reference(const struct bounds *bounds, const struct row *rows, int count, int by_unit) {
+static int128 reference(const struct bounds *bounds, const struct row *rows, int count,
+                        int by_unit) {
   int128 total = 0;
   char *done = calloc(1, (size_t)count + 1);
   for (int i = 0; i < count; i++) {
@@ -149,16 +151,18 @@ static void bounds_are_exact(void) {
 
 static void every_order_of_six_rows(void) {
   struct bounds bounds = design_bounds(10, 0);
-  struct row rows[] = {of_integer(1, 3.7),  of_real(1.0, 9.9),     of_integer(2, -1e300),
-                       of_integer(2, 1e17), of_null(0.1),          of_bytes(KIND_TEXT, "1", INFINITY)};
+  struct row rows[] = {of_integer(1, 3.7),  of_real(1.0, 9.9), of_integer(2, -1e300),
+                       of_integer(2, 1e17), of_null(0.1),      of_bytes(KIND_TEXT, "1", INFINITY)};
   int128 want = reference(&bounds, rows, 6, 1);
   int wrong = 0, orders = 0, index[6] = {0, 0, 0, 0, 0, 0};
   for (int code = 0; code < 46656; code++) { /* all maps of 6 places, of which 720 are orders */
     int seen = 0;
-    for (int i = 0, c = code; i < 6; i++, c /= 6) seen |= 1 << (index[i] = c % 6);
+    for (int i = 0, c = code; i < 6; i++, c /= 6)
+      seen |= 1 << (index[i] = c % 6);
     if (seen != 63) continue;
     struct row order[6];
-    for (int i = 0; i < 6; i++) order[i] = rows[index[i]];
+    for (int i = 0; i < 6; i++)
+      order[i] = rows[index[i]];
     wrong += total_of(&bounds, order, 6, 1) != want;
     orders++;
   }
@@ -168,7 +172,10 @@ static void every_order_of_six_rows(void) {
 static void units_that_are_equal_as_keys(void) {
   struct bounds bounds = design_bounds(1, 0);
   double scale = bounds.scale;
-  const struct { struct row a, b; int one; } pairs[] = {
+  const struct {
+    struct row a, b;
+    int one;
+  } pairs[] = {
       {of_integer(1, 1), of_real(1.0, 1), 1},
       {of_real(0.0, 1), of_real(-0.0, 1), 1},
       {of_integer(0, 1), of_real(-0.0, 1), 1},
@@ -198,7 +205,8 @@ static void units_that_are_equal_as_keys(void) {
     struct row rows[2] = {pairs[i].a, pairs[i].b};
     CHECK(same_unit(&rows[0], &rows[1]) == pairs[i].one, "pair %d of the test", i);
     int128 total = total_of(&bounds, rows, 2, 1);
-    CHECK(total == (int128)((pairs[i].one ? 1 : 2) * scale), "pair %d: %g", i, (double)total / scale);
+    CHECK(total == (int128)((pairs[i].one ? 1 : 2) * scale), "pair %d: %g", i,
+          (double)total / scale);
   }
 }
 
@@ -219,15 +227,17 @@ static void text_keys_of_every_length(void) {
 }
 
 static void values_that_are_extreme(void) {
-  const double values[] = {INFINITY, -INFINITY, DBL_MAX, -DBL_MAX, -0x1p63, 0x1p63, DBL_TRUE_MIN,
-                           -DBL_TRUE_MIN, DBL_MIN, 0.0, -0.0, 1e-160, 1e150, 0.5, 1.5, -2.5, 1e19};
+  const double values[] = {INFINITY,     -INFINITY,     DBL_MAX, -DBL_MAX, -0x1p63, 0x1p63,
+                           DBL_TRUE_MIN, -DBL_TRUE_MIN, DBL_MIN, 0.0,      -0.0,    1e-160,
+                           1e150,        0.5,           1.5,     -2.5,     1e19};
   int count = sizeof values / sizeof *values;
   for (int c = 0; c < CLIPS; c++) {
     for (int nonnegative = 0; nonnegative < 2; nonnegative++) {
       struct bounds bounds = design_bounds(clips[c], nonnegative);
       for (int i = 0; i < count; i++) {
         for (int j = 0; j < count; j++) {
-          struct row rows[3] = {of_integer(7, values[i]), of_integer(7, values[j]), of_null(values[i])};
+          struct row rows[3] = {of_integer(7, values[i]), of_integer(7, values[j]),
+                                of_null(values[i])};
           CHECK(same(&bounds, rows, 3, 1), "clip %g: %g and %g by unit", clips[c], values[i],
                 values[j]);
           CHECK(same(&bounds, rows, 3, 0), "clip %g: %g and %g by row", clips[c], values[i],
@@ -242,8 +252,9 @@ static void values_that_are_extreme(void) {
 static void rows_next_to_a_bound(void) {
   struct bounds bounds = design_bounds(M_PI, 0);
   double step = 1 / bounds.scale;
-  double values[] = {M_PI, nextafter(M_PI, 4), nextafter(M_PI, 3), step / 2, step * 1.5, step * 2.5,
-                     nextafter(step / 2, 1), nextafter(step / 2, 0)};
+  double values[] = {
+      M_PI,       nextafter(M_PI, 4), nextafter(M_PI, 3),     step / 2,
+      step * 1.5, step * 2.5,         nextafter(step / 2, 1), nextafter(step / 2, 0)};
   for (int i = 0; i < 8; i++) {
     for (int sign = -1; sign <= 1; sign += 2) {
       struct row row = of_integer(1, sign * values[i]);
@@ -256,20 +267,23 @@ static void ten_thousand_rows_of_one_unit(void) {
   struct bounds bounds = design_bounds(1, 0);
   struct row *rows = malloc(20000 * sizeof *rows);
   /* Saturated rows that cancel: what stays is exact, in every order. */
-  for (int i = 0; i < 10000; i++) rows[i] = of_integer(1, i % 2 ? DBL_MAX : -INFINITY);
+  for (int i = 0; i < 10000; i++)
+    rows[i] = of_integer(1, i % 2 ? DBL_MAX : -INFINITY);
   rows[10000] = of_real(1.0, 0.375);
   for (int run = 0; run < 3; run++) {
     CHECK(total_of(&bounds, rows, 10001, 1) == (int128)(0.375 * bounds.scale), "run %d", run);
     shuffle(rows, 10001);
   }
-  for (int i = 0; i < 20000; i++) rows[i] = of_integer(1, INFINITY);
+  for (int i = 0; i < 20000; i++)
+    rows[i] = of_integer(1, INFINITY);
   CHECK(total_of(&bounds, rows, 20000, 1) == (int128)bounds.high_steps, "20000 infinities");
   CHECK(total_of(&bounds, rows, 20000, 0) == (int128)20000 * bounds.high_steps, "by row");
   free(rows);
 }
 
 static struct row random_row(int units) {
-  static const char *const names[] = {"", "1", "2", "1.0", "anna", "Anna", "a much longer name of a unit"};
+  static const char *const names[] = {
+      "", "1", "2", "1.0", "anna", "Anna", "a much longer name of a unit"};
   static const double magnitudes[] = {1e-3, 1, 100, 1e10, 1e25, 1e300};
   double value = magnitudes[random_bits() % 6] * ((double)(random_bits() >> 11) * 0x1p-52 - 1);
   int64_t unit = (int64_t)(random_bits() % (uint64_t)units);
@@ -287,7 +301,8 @@ static void random_tables_like_the_reference(void) {
   for (int run = 0; run < 2000; run++) {
     int count = 1 + (int)(random_bits() % 300);
     struct bounds bounds = design_bounds(clips[random_bits() % 4], (int)(random_bits() % 2));
-    for (int i = 0; i < count; i++) rows[i] = random_row(1 + run % 40);
+    for (int i = 0; i < count; i++)
+      rows[i] = random_row(1 + run % 40);
     CHECK(same(&bounds, rows, count, 1), "run %d, by unit", run);
     CHECK(same(&bounds, rows, count, 0), "run %d, by row", run);
     int128 before = total_of(&bounds, rows, count, 1);
@@ -332,8 +347,10 @@ static void the_total_is_not_consumed(void) {
   int128 first = 0, again = 0, more = 0;
   CHECK(!accumulator_open(&accumulator, &bounds, 1), "open");
   CHECK(!accumulate_integer(&accumulator, 1, 0.75), "row");
-  CHECK(!accumulator_total(&accumulator, &first) && !accumulator_total(&accumulator, &again), "total");
-  CHECK(!accumulate_integer(&accumulator, 1, 0.75) && !accumulator_total(&accumulator, &more), "row");
+  CHECK(!accumulator_total(&accumulator, &first) && !accumulator_total(&accumulator, &again),
+        "total");
+  CHECK(!accumulate_integer(&accumulator, 1, 0.75) && !accumulator_total(&accumulator, &more),
+        "row");
   CHECK(first == again && first == (int128)(0.75 * bounds.scale), "twice");
   CHECK(more == (int128)bounds.high_steps, "more");
   accumulator_close(&accumulator);
