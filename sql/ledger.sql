@@ -94,9 +94,11 @@ CREATE TABLE dp_path(
 );
 
 -- What tiers have paid. Append-only. hash is the SHA-256, in hexadecimal, of the lines
---   previous hash ('' for the first row), id, release_id, release, tier, rate, slack, delta, curve, at
+--   previous hash ('' for the first row), id, release_id, release, tier, subject, rate of the tier,
+--   rate, slack, delta, curve, at
 -- each ended by a newline, numbers as 16 hexadecimal digits of their IEEE 754 double (integers in
--- decimal), the curve in hexadecimal.
+-- decimal), the curve in hexadecimal. The subject says what the charge is for: the ledger's id, protects
+-- and adjacency, the release's fingerprint, granularity, shift and sensitivity, joined by '/'.
 CREATE TABLE dp_charge(
   id         INTEGER PRIMARY KEY,
   release_id INTEGER NOT NULL,

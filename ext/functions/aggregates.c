@@ -60,7 +60,7 @@ char *unknown_kind(sqlite3_value *kind) {
   for (int i = 0; i < aggregate_count; i++)
     sqlite3_str_appendf(known, "%s%s", i ? ", " : "", aggregates[i].kind);
   char *list = sqlite3_str_finish(known);
-  char *message = sqlite3_mprintf("unknown kind %z (known kinds: %s)", shown(kind),
+  char *message = sentence("unknown kind %z (known kinds: %s)", shown(kind),
                                   list ? list : "");
   sqlite3_free(list);
   return message;
@@ -137,7 +137,7 @@ static void sentinel_dies(void *pointer) {
   uint64_t mark = sentinel->count ? statements_mark(sentinel->host->db) : 0;
   for (int i = 0; i < sentinel->count && mark; i++) {
     if (sentinel->finished[i].mark == mark)
-      publish_fail_id(sentinel->host, sentinel->finished[i].release_id, "released");
+      publish_revoke(sentinel->host, sentinel->finished[i].release_id);
   }
   sentinel_release(sentinel);
 }
@@ -229,10 +229,10 @@ static char *check_unit(struct run *run, int argc, sqlite3_value **argv) {
   int place = run->aggregate->places.unit;
   int by_unit = ledger_protects(run->host->ledger) == LEDGER_UNITS;
   if (by_unit && argc <= place)
-    return sqlite3_mprintf("the ledger protects units: name the unit of each row in argument %d, or "
+    return sentence("the ledger protects units: name the unit of each row in argument %d, or "
                            "start a ledger of rows with dp_init('{\"protects\":\"row\"}')", place + 1);
   if (!by_unit && argc > place && sqlite3_value_type(argv[place]) != SQLITE_NULL)
-    return sqlite3_mprintf("the ledger protects rows: give NULL as the unit (argument %d), or start a "
+    return sentence("the ledger protects rows: give NULL as the unit (argument %d), or start a "
                            "ledger of units with dp_init()", place + 1);
   run->unit = by_unit ? place : 0;
   return 0;
@@ -251,16 +251,16 @@ static char *parse_request(struct run *run, struct request *request, int argc, s
 
 static char *keep_parameters(struct run *run, int argc, sqlite3_value **argv) {
   for (int i = 0; i < argc; i++) {
-    if (i == 1 || (run->unit && i == run->unit)) continue; /* these differ from row to row */
+    if (i == 1 || i == run->aggregate->places.unit) continue; /* these differ from row to row */
     run->parameters[i] = sqlite3_value_dup(argv[i]);
-    if (!run->parameters[i]) return sqlite3_mprintf("out of memory");
+    if (!run->parameters[i]) return sentence("out of memory");
   }
   return 0;
 }
 
 static char *check_evaluation(struct run *run, const struct request *request) {
   if (run->sentinel->evaluations++ == 0 || !request->name) return 0;
-  return sqlite3_mprintf("the name '%s' stands for one release, but the statement evaluates it more "
+  return sentence("the name '%s' stands for one release, but the statement evaluates it more "
                          "than once (leave the name out, or group with dp_group_%s)", request->name,
                          request->aggregate->kind);
 }
@@ -273,7 +273,7 @@ static char *begin_request(struct evaluation *evaluation, const struct request *
   evaluation->phase = run->publication.answered ? ANSWERED : COLLECTING;
   if (evaluation->phase == COLLECTING &&
       accumulator_open(&run->accumulator, &run->publication.bounds, run->unit != 0))
-    error = sqlite3_mprintf("out of memory");
+    error = sentence("out of memory or random bytes (the charge stays)");
   return error;
 }
 
@@ -281,15 +281,15 @@ static char *evaluation_begin(sqlite3_context *context, struct evaluation *evalu
                               sqlite3_value **argv) {
   const struct binding *binding = sqlite3_user_data(context);
   struct run *run = evaluation->run = calloc(1, sizeof *run);
-  if (!run) return sqlite3_mprintf("out of memory");
+  if (!run) return sentence("out of memory");
   run->aggregate = binding->aggregate;
   run->host = host_retain(binding->host);
   run->sentinel = sentinel_of(context, run->host);
-  if (!run->sentinel) return sqlite3_mprintf("out of memory");
+  if (!run->sentinel) return sentence("out of memory");
   if (run->host->collecting)
-    return sqlite3_mprintf("a release cannot read from another release");
+    return sentence("a release cannot read from another release");
   if (!ledger_ready(run->host->ledger))
-    return sqlite3_mprintf("%s", ledger_error(run->host->ledger));
+    return sentence("%s", ledger_error(run->host->ledger));
   struct request request;
   char *error = check_unit(run, argc, argv);
   if (error) return error;
@@ -333,7 +333,7 @@ static int checked_row(sqlite3_context *context, struct evaluation *evaluation, 
   if (!run) return 0;
   if (!same_parameters(run, argc, argv)) {
     evaluation_fail(context, evaluation,
-                    sqlite3_mprintf("only the value and the unit may differ from row to row (a "
+                    sentence("only the value and the unit may differ from row to row (a "
                                     "parameter changed; the charge stays)"));
     return 0;
   }
@@ -355,7 +355,7 @@ static void step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct run *run = evaluation->run;
   if (evaluation->phase == COLLECTING &&
       aggregate_row(run->aggregate, &run->accumulator, argv[1], run->unit ? argv[run->unit] : 0))
-    evaluation_fail(context, evaluation, sqlite3_mprintf("out of memory (the charge stays)"));
+    evaluation_fail(context, evaluation, sentence("out of memory (the charge stays)"));
 }
 
 /* ---- the end ------------------------------------------------------------------------------------- */
@@ -363,15 +363,15 @@ static void step(sqlite3_context *context, int argc, sqlite3_value **argv) {
 static char *collect(struct run *run) {
   int128 total;
   if (accumulator_total(&run->accumulator, &total))
-    return sqlite3_mprintf("out of memory (the charge stays)");
+    return sentence("out of memory (the charge stays)");
   return publish_finish(&run->publication, total);
 }
 
 static char *finish(struct run *run) {
   char *error = collect(run);
   if (error || sentinel_note(run->sentinel, run->publication.release.id)) return error;
-  publish_fail_id(run->host, run->publication.release.id, "released");
-  return sqlite3_mprintf("out of memory (the charge stays)");
+  publish_revoke(run->host, run->publication.release.id);
+  return sentence("out of memory (the charge stays)");
 }
 
 static void final(sqlite3_context *context) {
@@ -379,7 +379,7 @@ static void final(sqlite3_context *context) {
   struct evaluation *evaluation = sqlite3_aggregate_context(context, 0);
   if (!evaluation || evaluation->phase == NEW) {
     fail_call(context, binding->aggregate->name,
-              sqlite3_mprintf("no row reached %s (put the condition in the value: iif(cond, x, NULL), "
+              sentence("no row reached %s (put the condition in the value: iif(cond, x, NULL), "
                               "or use dp_release)", binding->aggregate->name));
     return;
   }

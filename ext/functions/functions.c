@@ -48,22 +48,38 @@ struct host *host_of(sqlite3_context *context) {
   return binding->host;
 }
 
+/* Stands for every sentence that there was no memory for. */
+static char no_memory[] = "out of memory";
+
+char *sentence(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char *text = sqlite3_vmprintf(format, arguments);
+  va_end(arguments);
+  return text ? text : no_memory;
+}
+
+void sentence_free(char *text) {
+  if (text != no_memory) sqlite3_free(text);
+}
+
 void fail_call(sqlite3_context *context, const char *name, char *message) {
-  char *full = message ? sqlite3_mprintf("%s: %s", name, message) : 0;
+  char *full = message != no_memory ? sqlite3_mprintf("%s: %s", name, message) : 0;
   if (full) {
     sqlite3_result_error(context, full, -1);
   } else {
     sqlite3_result_error_nomem(context);
   }
   sqlite3_free(full);
-  sqlite3_free(message);
+  sentence_free(message);
 }
 
 void function_error(sqlite3_context *context, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  fail_call(context, function_of(context)->name, sqlite3_vmprintf(format, arguments));
+  char *text = sqlite3_vmprintf(format, arguments);
   va_end(arguments);
+  fail_call(context, function_of(context)->name, text ? text : no_memory);
 }
 
 const char *plain_text(sqlite3_value *value) {
@@ -76,9 +92,7 @@ char *shown(sqlite3_value *value) {
   switch (sqlite3_value_type(value)) {
   case SQLITE_NULL: return sqlite3_mprintf("NULL");
   case SQLITE_BLOB: return sqlite3_mprintf("a blob");
-  case SQLITE_TEXT:
-    return sqlite3_value_bytes(value) ? sqlite3_mprintf("'%s'", sqlite3_value_text(value))
-                                      : sqlite3_mprintf("an empty text");
+  case SQLITE_TEXT: return sqlite3_mprintf("'%s'", sqlite3_value_text(value));
   default: return sqlite3_mprintf("%s", sqlite3_value_text(value));
   }
 }
@@ -93,13 +107,13 @@ char *domain_check(sqlite3_value *value, const struct domain *domain, double *nu
     return 0;
   }
   if (domain->high < INFINITY)
-    return sqlite3_mprintf("%s must be a number in %c%g, %g%c, not %z", domain->parameter,
+    return sentence("%s must be a number in %c%g, %g%c, not %z", domain->parameter,
                            domain->low_open ? '(' : '[', domain->low, domain->high,
                            domain->high_open ? ')' : ']', shown(value));
   const char *finite = domain->high_open ? " finite" : "";
   if (domain->low == -INFINITY)
-    return sqlite3_mprintf("%s must be a%s number, not %z", domain->parameter, finite, shown(value));
-  return sqlite3_mprintf("%s must be a%s number %s %g, not %z", domain->parameter, finite,
+    return sentence("%s must be a%s number, not %z", domain->parameter, finite, shown(value));
+  return sentence("%s must be a%s number %s %g, not %z", domain->parameter, finite,
                          domain->low_open ? "above" : "of at least", domain->low, shown(value));
 }
 

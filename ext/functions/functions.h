@@ -37,6 +37,13 @@ struct host *host_of(sqlite3_context *context);
 /* Fails the call: "name: message". The format is sqlite3_mprintf's. */
 void function_error(sqlite3_context *context, const char *format, ...);
 
+/*
+** An error is a sentence, no error a null pointer. sentence() never returns null: where there is no
+** memory for the text it gives one that stands for that, so that a failure cannot pass as success.
+*/
+char *sentence(const char *format, ...);
+void sentence_free(char *text);
+
 /* The same for functions that are not scalars: "name: message", which is taken over and freed. */
 void fail_call(sqlite3_context *context, const char *name, char *message);
 
@@ -48,8 +55,7 @@ struct domain {
 };
 
 /*
-** A value as a number of the domain: returns null and sets *number, or returns one sentence (to be
-** freed) that names the parameter, the value and the domain. Text is not a number here: a parameter
+** A value as a number of the domain: returns null and sets *number, or returns one sentence that names the parameter, the value and the domain. Text is not a number here: a parameter
 ** that arrives as text is a mistake.
 */
 char *domain_check(sqlite3_value *value, const struct domain *domain, double *number);

@@ -26,7 +26,3 @@ void host_release(struct host *host) {
   ledger_free(host->ledger);
   sqlite3_free(host);
 }
-
-void host_release_pointer(void *host) {
-  host_release(host);
-}

@@ -121,7 +121,7 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
 /* ---- dp_plan ------------------------------------------------------------------------------------- */
 
 static char *plan_error(struct ledger *ledger) {
-  return sqlite3_mprintf("%s", ledger_error(ledger));
+  return sentence("%s", ledger_error(ledger));
 }
 
 /* One plan from arguments. Returns null, or a sentence to be freed. */
@@ -167,10 +167,10 @@ static int take_place(void *context, const char *key, const char *type, sqlite3_
 static char *plan_of_element(struct batch *batch, struct element *element, sqlite3_value *value) {
   struct ledger *ledger = batch->host->ledger;
   struct request request;
-  if (!element->kind) return sqlite3_mprintf("kind is missing");
+  if (!element->kind) return sentence("kind is missing");
   const struct aggregate *aggregate = aggregate_of_kind(element->kind);
   if (!aggregate) return unknown_kind(element->kind);
-  if (!element->tier) return sqlite3_mprintf("tier is missing");
+  if (!element->tier) return sentence("tier is missing");
   char *error = request_start(&request, aggregate, ledger, element->tier, value,
                               OPTIONS_OF_PLAN | OPTIONS_OF_ELEMENT);
   if (!error) error = request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS);
@@ -185,15 +185,15 @@ static int take_element(void *context, const char *key, const char *type, sqlite
   struct element element = {0, 0};
   char *error = 0;
   if (strcmp(type, "object") != 0) {
-    error = sqlite3_mprintf("not an object");
+    error = sentence("not an object");
   } else if (!ledger_options(batch->host->ledger, (const char *)sqlite3_value_text(value), take_place,
                              &element)) {
     error = plan_error(batch->host->ledger);
   } else {
     error = plan_of_element(batch, &element, value);
   }
-  if (error) batch->error = sqlite3_mprintf("plan %s of the array: %s", key, error);
-  sqlite3_free(error);
+  if (error) batch->error = sentence("plan %s of the array: %s", key, error);
+  sentence_free(error);
   sqlite3_value_free(element.tier);
   sqlite3_value_free(element.kind);
   batch->count++;

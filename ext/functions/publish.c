@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "functions/functions.h"
 #include "math/rounding.h"
 #include "release/estimate.h"
 
@@ -241,7 +242,7 @@ static int publish_existing(struct publication *publication, int may_refine) {
   }
   struct path path;
   int done = 0;
-  if (ledger_path_read(ledger, &publication->release, &path.points, &path.count) && path.count) {
+  if (ledger_path_read(ledger, &publication->release, &path.points, &path.count)) {
     const struct ledger_point *innermost = &path.points[0], *outermost = &path.points[path.count - 1];
     const struct ledger_point *here = 0;
     for (int i = 0; i < path.count; i++) {
@@ -355,7 +356,7 @@ static void begin(struct publication *publication, const struct request *request
 }
 
 static char *error_of(struct host *host) {
-  return sqlite3_mprintf("%s", ledger_error(host->ledger));
+  return sentence("%s", ledger_error(host->ledger));
 }
 
 static void publication_open(struct publication *publication, struct host *host) {
@@ -390,7 +391,7 @@ char *publish_finish(struct publication *publication, int128 total) {
       ledger_release_state(ledger, release->id, "charged", "released")) {
     if (publication->refining) {
       struct path path;
-      if (ledger_path_read(ledger, release, &path.points, &path.count) && path.count)
+      if (ledger_path_read(ledger, release, &path.points, &path.count))
         walk_inward(publication, &path.points[0], tier_index(publication, path.points[0].tier),
                     totals);
       ledger_path_free(path.points, path.count);
@@ -411,17 +412,22 @@ char *publish_finish(struct publication *publication, int128 total) {
   return error;
 }
 
-void publish_fail(struct publication *publication) {
-  publish_fail_id(publication->host, publication->release.id, "charged");
-}
-
 /* Nobody is left to tell when this fails; the release then stays as it is, never with a new value. */
-void publish_fail_id(struct host *host, int64_t release_id, const char *from) {
+static void change_state(struct host *host, int64_t release_id, const char *from, const char *to) {
   struct ledger *ledger = host->ledger;
   if (ledger_resume(ledger) && ledger_begin(ledger)) {
-    ledger_release_state(ledger, release_id, from, "failed");
+    ledger_release_state(ledger, release_id, from, to);
     ledger_commit(ledger);
   }
+}
+
+void publish_fail(struct publication *publication) {
+  change_state(publication->host, publication->release.id, "charged",
+               publication->refining ? "released" : "failed");
+}
+
+void publish_revoke(struct host *host, int64_t release_id) {
+  change_state(host, release_id, "released", "failed");
 }
 
 char *publish_diffuse(struct host *host, const char *name, const char *tier, double *value) {

@@ -37,9 +37,14 @@ char *publish_begin(struct publication *publication, struct host *host,
 /* Publishes the exact fine total. Returns null and sets value, or one sentence to be freed. */
 char *publish_finish(struct publication *publication, int128 total);
 
-/* Marks the release as failed: it is never replayed or diffused. The charge stays. */
+/*
+** Marks the release as failed: it is never replayed or diffused. The charge stays. A refinement that
+** fails has drawn nothing: what was published before is good as ever.
+*/
 void publish_fail(struct publication *publication);
-void publish_fail_id(struct host *host, int64_t release_id, const char *from);
+
+/* Marks a finished release as failed, because its rows turn out not to have been all. */
+void publish_revoke(struct host *host, int64_t release_id);
 
 /*
 ** What publish_begin() would do, inside the caller's transaction, which must be rolled back: the

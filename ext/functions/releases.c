@@ -26,13 +26,16 @@ struct collection {
   struct accumulator accumulator;
 };
 
-/* dp_collect(x [, unit]): usable only by dp_release(), which sets host->collecting. */
+/* The type of the pointer that only dp_release() can bind. */
+#define COLLECTION_TYPE "diffuse-collection"
+
+/* dp_collect(collection, x [, unit]): usable only by dp_release(), which binds the collection. */
 static void collect_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct collection *collection = ((struct host *)sqlite3_user_data(context))->collecting;
-  if (!collection) {
+  struct collection *collection = sqlite3_value_pointer(argv[0], COLLECTION_TYPE);
+  if (!collection || (argc == 3) != (collection->accumulator.units != 0)) {
     sqlite3_result_error(context, "dp_collect: for dp_release() only", -1);
-  } else if (aggregate_row(collection->aggregate, &collection->accumulator, argv[0],
-                           argc > 1 ? argv[1] : 0)) {
+  } else if (aggregate_row(collection->aggregate, &collection->accumulator, argv[1],
+                           argc == 3 ? argv[2] : 0)) {
     sqlite3_result_error_nomem(context);
   }
 }
@@ -69,11 +72,11 @@ static char *check_statement(sqlite3_stmt *statement, const char *sql, int colum
   first_word(sql, word);
   if (!statement || sqlite3_stmt_isexplain(statement) || !sqlite3_stmt_readonly(statement) ||
       (strcmp(word, "SELECT") != 0 && strcmp(word, "WITH") != 0 && strcmp(word, "VALUES") != 0))
-    return sqlite3_mprintf("sql must be one SELECT that only reads, not '%s'", sql);
+    return sentence("sql must be one SELECT that only reads, not '%s'", sql);
   if (sqlite3_bind_parameter_count(statement) > 0)
-    return sqlite3_mprintf("sql cannot have parameters (write the values into its text)");
+    return sentence("sql cannot have parameters (write the values into its text)");
   if (sqlite3_column_count(statement) != columns)
-    return sqlite3_mprintf("sql must give %d column%s (%s), not %d", columns, columns > 1 ? "s" : "",
+    return sentence("sql must give %d column%s (%s), not %d", columns, columns > 1 ? "s" : "",
                            columns > 1 ? "x, unit" : "x; the ledger protects rows",
                            sqlite3_column_count(statement));
   return 0;
@@ -85,11 +88,11 @@ static char *check_query(sqlite3 *db, const char *sql, int columns, int *length)
   const char *tail = 0;
   char *error = 0;
   if (sqlite3_prepare_v3(db, sql, -1, PREPARE_FROM_DDL, &statement, &tail) != SQLITE_OK) {
-    error = sqlite3_mprintf("cannot compile sql: %s", sqlite3_errmsg(db));
+    error = sentence("cannot compile sql: %s", sqlite3_errmsg(db));
   } else {
     error = check_statement(statement, sql, columns);
     if (!error && (sqlite3_prepare_v2(db, tail, -1, &second, 0) != SQLITE_OK || second))
-      error = sqlite3_mprintf("sql must be one statement, but more follows: '%s'", tail);
+      error = sentence("sql must be one statement, but more follows: '%s'", tail);
   }
   *length = tail ? (int)(tail - sql) : 0;
   if (*length > 0 && sql[*length - 1] == ';') --*length;
@@ -107,13 +110,13 @@ static char *prepare_query(sqlite3 *db, const char *sql, int columns, sqlite3_st
   char *rows = sqlite3_mprintf("dp_rows"); /* a name that the owner's text does not use */
   while (rows && strstr(sql, rows)) rows = sqlite3_mprintf("%z_", rows);
   /* The line break ends a comment at the end of the owner's text. */
-  char *text = rows ? sqlite3_mprintf("WITH %s(%s) AS (%.*s\n) SELECT dp_collect(%s) FROM %s", rows,
+  char *text = rows ? sqlite3_mprintf("WITH %s(%s) AS (%.*s\n) SELECT dp_collect(?1, %s) FROM %s", rows,
                                       names, length, sql, names, rows)
                     : 0;
   if (!text) {
-    error = sqlite3_mprintf("out of memory");
+    error = sentence("out of memory");
   } else if (sqlite3_prepare_v3(db, text, -1, PREPARE_FROM_DDL, statement, 0) != SQLITE_OK) {
-    error = sqlite3_mprintf("cannot compile sql as a subquery: %s", sqlite3_errmsg(db));
+    error = sentence("cannot compile sql as a subquery: %s", sqlite3_errmsg(db));
   }
   sqlite3_free(text);
   sqlite3_free(rows);
@@ -122,13 +125,14 @@ static char *prepare_query(sqlite3 *db, const char *sql, int columns, sqlite3_st
 
 /* Runs the prepared query. Returns null or a sentence. */
 static char *run_query(struct host *host, sqlite3_stmt *statement, struct collection *collection) {
-  int rc;
-  host->collecting = collection;
+  int rc = sqlite3_bind_pointer(statement, 1, collection, COLLECTION_TYPE, 0);
+  if (rc != SQLITE_OK) return sentence("out of memory (the charge stays)");
+  host->collecting = 1;
   while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
   }
   host->collecting = 0;
   if (rc == SQLITE_DONE) return 0;
-  return sqlite3_mprintf("the query failed: %s (the charge stays)", sqlite3_errmsg(host->db));
+  return sentence("the query failed: %s (the charge stays)", sqlite3_errmsg(host->db));
 }
 
 /* ---- dp_release ---------------------------------------------------------------------------------- */
@@ -139,10 +143,10 @@ static char *collect_and_finish(struct publication *publication, const struct re
   int128 total = 0;
   char *error = 0;
   if (accumulator_open(&collection.accumulator, &publication->bounds, by_unit))
-    error = sqlite3_mprintf("out of memory (the charge stays)");
+    error = sentence("out of memory or random bytes (the charge stays)");
   if (!error) error = run_query(publication->host, statement, &collection);
   if (!error && accumulator_total(&collection.accumulator, &total))
-    error = sqlite3_mprintf("out of memory (the charge stays)");
+    error = sentence("out of memory (the charge stays)");
   accumulator_close(&collection.accumulator);
   if (!error) return publish_finish(publication, total);
   publish_fail(publication);
@@ -154,7 +158,7 @@ static char *release(struct publication *publication, struct request *request, s
   const struct aggregate *aggregate = aggregate_of_kind(argv[1]);
   if (!aggregate) return unknown_kind(argv[1]);
   const char *sql = plain_text(argv[2]);
-  if (!sql) return sqlite3_mprintf("sql must be the text of one SELECT, not %z", shown(argv[2]));
+  if (!sql) return sentence("sql must be the text of one SELECT, not %z", shown(argv[2]));
   int by_unit = ledger_protects(host->ledger) == LEDGER_UNITS;
   sqlite3_stmt *statement = 0;
   char *error = request_start(request, aggregate, host->ledger, argv[0], argc > 3 ? argv[3] : 0,
@@ -248,7 +252,7 @@ static void dp_discard(sqlite3_context *context, int argc, sqlite3_value **argv)
 static int find_tiers(struct ledger *ledger, const struct ledger_tier *tiers, int count,
                       const char *list, int *chosen) {
   int found = 0;
-  while (*list && found < count) {
+  while (*list) {
     int length = (int)strcspn(list, ",");
     const char *next = list + length + (list[length] == ',');
     while (length && isspace((unsigned char)*list)) list++, length--;
@@ -310,9 +314,8 @@ int releases_register(sqlite3 *db, struct host *host) {
   int rc = scalars_register(db, host, functions, sizeof functions / sizeof *functions);
   /* Not DIRECTONLY, because dp_release() compiles under the rules for schemas; without dp_release()
   ** it can do nothing. */
-  for (int arity = 1; arity <= 2 && rc == SQLITE_OK; arity++)
-    rc = sqlite3_create_function_v2(db, "dp_collect", arity, SQLITE_UTF8 | SQLITE_INNOCUOUS,
-                                    host_retain(host), 0, collect_step, collect_final,
-                                    host_release_pointer);
+  for (int arity = 2; arity <= 3 && rc == SQLITE_OK; arity++)
+    rc = sqlite3_create_function_v2(db, "dp_collect", arity, SQLITE_UTF8 | SQLITE_INNOCUOUS, 0, 0,
+                                    collect_step, collect_final, 0);
   return rc;
 }

@@ -62,7 +62,7 @@ static char *unknown_option(const struct parse *parse, const char *key) {
                           options[i].domain.parameter);
   }
   char *list = sqlite3_str_finish(known);
-  char *message = sqlite3_mprintf("unknown option '%s' (known options: %s)", key, list ? list : "");
+  char *message = sentence("unknown option '%s' (known options: %s)", key, list ? list : "");
   sqlite3_free(list);
   return message;
 }
@@ -71,12 +71,12 @@ static char *unknown_option(const struct parse *parse, const char *key) {
 static char *set_name(char **name, sqlite3_value *value) {
   const char *text = plain_text(value);
   if (!text || !*text)
-    return sqlite3_mprintf("name must be a text that is not empty, not %z", shown(value));
+    return sentence("name must be a text that is not empty, not %z", shown(value));
   if (strncmp(text, "release-", 8) == 0 && text[8] && strspn(text + 8, "0123456789") == strlen(text + 8))
-    return sqlite3_mprintf("name '%s' is kept for unnamed releases (choose another)", text);
+    return sentence("name '%s' is kept for unnamed releases (choose another)", text);
   sqlite3_free(*name);
   *name = sqlite3_mprintf("%s", text);
-  return *name ? 0 : sqlite3_mprintf("out of memory");
+  return *name ? 0 : sentence("out of memory");
 }
 
 
@@ -91,11 +91,11 @@ static int take_option(void *context, const char *key, const char *type, sqlite3
     case TEXT: parse->error = set_name(member, value); break;
     case FLAG:
       if (boolean) *(int *)member = sqlite3_value_int(value);
-      else parse->error = sqlite3_mprintf("%s must be true or false, not %z", key, shown(value));
+      else parse->error = sentence("%s must be true or false, not %z", key, shown(value));
       break;
     case READ_ALREADY: break;
     case NUMBER:
-      parse->error = boolean ? sqlite3_mprintf("%s must be a number, not %s", key, type)
+      parse->error = boolean ? sentence("%s must be a number, not %s", key, type)
                              : domain_check(value, &option->domain, member);
       break;
     }
@@ -112,10 +112,10 @@ static char *parse_name_or_options(struct parse *parse, struct ledger *ledger,
   if (!argument || sqlite3_value_type(argument) == SQLITE_NULL) return 0;
   const char *text = plain_text(argument);
   if (!text || !*text)
-    return sqlite3_mprintf("name or options must be a name or a JSON object, not %z", shown(argument));
+    return sentence("name or options must be a name or a JSON object, not %z", shown(argument));
   if (text[strspn(text, " \t\r\n")] != '{') return set_name(&parse->request->name, argument);
   if (!ledger_options(ledger, text, take_option, parse) && !parse->error)
-    parse->error = sqlite3_mprintf("%s", ledger_error(ledger));
+    parse->error = sentence("%s", ledger_error(ledger));
   return parse->error;
 }
 
@@ -123,9 +123,9 @@ char *request_start(struct request *request, const struct aggregate *aggregate, 
                     sqlite3_value *tier, sqlite3_value *name_or_options, int form) {
   *request = (struct request){aggregate, 0, 0, 0, 1, 0, NAN, NAN, NAN, NAN, 0};
   const char *text = plain_text(tier);
-  if (!text) return sqlite3_mprintf("tier must be the name of a tier, not %z", shown(tier));
+  if (!text) return sentence("tier must be the name of a tier, not %z", shown(tier));
   request->tier = sqlite3_mprintf("%s", text);
-  if (!request->tier) return sqlite3_mprintf("out of memory");
+  if (!request->tier) return sentence("out of memory");
   struct parse parse = {request, form, 0};
   return parse_name_or_options(&parse, ledger, name_or_options);
 }
@@ -147,19 +147,19 @@ char *request_finish(struct request *request, int by_unit) {
   const struct aggregate *aggregate = request->aggregate;
   if (request->clip == 0) request->clip = aggregate->default_clip;
   if (request->clip == 0)
-    return sqlite3_mprintf("clip is missing (the bound on what one %s contributes)",
+    return sentence("clip is missing (the bound on what one %s contributes)",
                            by_unit ? "unit" : "row");
   if (!by_unit && aggregate->counts) request->clip = fmin(request->clip, 1);
   int has_theta = !isnan(request->theta), has_rho = !isnan(request->rho);
   if (has_theta != has_rho)
-    return sqlite3_mprintf("theta and rho belong together (%s is missing)",
+    return sentence("theta and rho belong together (%s is missing)",
                            has_theta ? "rho" : "theta");
   if (!isnan(request->half_width) && request->weight != 1)
-    return sqlite3_mprintf("half_width asks for a weight: give one of them, not both");
+    return sentence("half_width asks for a weight: give one of them, not both");
   if (aggregate->is_ou && !isnan(request->half_width))
-    return sqlite3_mprintf("half_width is for kinds without shrink, not '%s'", aggregate->kind);
+    return sentence("half_width is for kinds without shrink, not '%s'", aggregate->kind);
   if (aggregate->is_ou && !has_theta && isnan(request->radius))
-    return sqlite3_mprintf("radius must be a finite number above 0 (the public bound on the distance "
+    return sentence("radius must be a finite number above 0 (the public bound on the distance "
                            "of the true answer from the centre), unless theta and rho are given");
   return 0;
 }

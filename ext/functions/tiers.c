@@ -30,16 +30,16 @@ struct init {
 static char *init_text(char **member, const char *key, sqlite3_value *value) {
   const char *text = plain_text(value);
   if (!text || !*text)
-    return sqlite3_mprintf("%s must be a text that is not empty, not %z", key, shown(value));
+    return sentence("%s must be a text that is not empty, not %z", key, shown(value));
   *member = sqlite3_mprintf("%s", text);
-  return *member ? 0 : sqlite3_mprintf("out of memory");
+  return *member ? 0 : sentence("out of memory");
 }
 
 static char *init_choice(int *member, const char *key, sqlite3_value *value, const char *first,
                          const char *second) {
   const char *text = plain_text(value);
   *member = !text ? 0 : strcmp(text, first) == 0 ? 1 : strcmp(text, second) == 0 ? 2 : 0;
-  return *member ? 0 : sqlite3_mprintf("%s must be '%s' or '%s', not %z", key, first, second,
+  return *member ? 0 : sentence("%s must be '%s' or '%s', not %z", key, first, second,
                                        shown(value));
 }
 
@@ -55,7 +55,7 @@ static int init_option(void *context, const char *key, const char *type, sqlite3
   } else if (strcmp(key, "adjacency") == 0) {
     init->error = init_choice(&init->adjacency, key, value, "add-remove", "replace");
   } else {
-    init->error = sqlite3_mprintf("unknown option '%s' (known options: path, unit, protects, "
+    init->error = sentence("unknown option '%s' (known options: path, unit, protects, "
                                   "adjacency)", key);
   }
   return init->error == 0;
@@ -75,7 +75,7 @@ static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
     const char *json = argument_text(context, argv[0], "options");
     if (!json) return;
     if (!ledger_options(ledger, json, init_option, &init) && !init.error)
-      init.error = sqlite3_mprintf("%s", ledger_error(ledger));
+      init.error = sentence("%s", ledger_error(ledger));
   }
   struct ledger_terms terms = {init.path, init.unit, init.protects, init.adjacency};
   if (init.error) {

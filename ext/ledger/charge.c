@@ -63,7 +63,8 @@ int ledger_tiers(struct ledger *ledger, struct ledger_tier **tiers, int *count) 
       break;
     }
     *tiers = grown;
-    read_tier(ledger, row, &grown[(*count)++]);
+    read_tier(ledger, row, &grown[*count]);
+    if (!grown[(*count)++].name || !(grown[*count - 1].rate > 0)) ledger_fail_damaged(ledger, "dp_tier");
   }
   return !ledger->error;
 }
@@ -178,8 +179,9 @@ static void append_double(sqlite3_str *text, double x) {
 
 int charge_hash(const char *previous, const struct charge *charge, char hash[CHARGE_HASH_SIZE]) {
   sqlite3_str *text = sqlite3_str_new(0);
-  sqlite3_str_appendf(text, "%s\n%lld\n%lld\n%s\n%s\n", previous, (long long)charge->id,
-                      (long long)charge->release_id, charge->release, charge->tier);
+  sqlite3_str_appendf(text, "%s\n%lld\n%lld\n%s\n%s\n%s\n", previous, (long long)charge->id,
+                      (long long)charge->release_id, charge->release, charge->tier, charge->subject);
+  append_double(text, charge->tier_rate);
   append_double(text, charge->rate);
   append_double(text, charge->slack);
   append_double(text, charge->delta);
@@ -209,12 +211,18 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   charge->id = sqlite3_column_int64(row, 0) + 1;
   charge->at = at;
   sqlite3_reset(row);
+  row = statement_bind(ledger, CHARGE_SUBJECT, "i", charge->release_id);
+  char *subject = statement_row(ledger, row) ? column_copy(ledger, row, 0) : 0;
+  charge->subject = subject;
+  sqlite3_reset(row);
+  if (!subject) ledger_fail_damaged(ledger, "dp_release");
   char hash[CHARGE_HASH_SIZE];
   if (!ledger->error && !charge_hash(previous ? previous : "", charge, hash))
     ledger_fail(ledger, "out of memory");
   statement_run(ledger, CHARGE_INSERT, "iissdddss", charge->id, charge->release_id, charge->release,
                 charge->tier, charge->rate, charge->slack, charge->delta, charge->at, hash);
   sqlite3_free(previous);
+  sqlite3_free(subject);
   sqlite3_free(at);
   return !ledger->error;
 }
@@ -282,6 +290,7 @@ static int bill_pay(struct ledger *ledger, const struct ledger_tier *tier, int64
   charge.release_id = release_id;
   charge.release = release;
   charge.tier = tier->name;
+  charge.tier_rate = tier->rate;
   charge.rate = bill->rate;
   charge.slack = bill->slack;
   return charge_append(ledger, &charge) && budget_write(ledger, tier, &bill->budget);
@@ -330,6 +339,7 @@ int fix_filter(struct ledger *ledger, struct ledger_tier *tier) {
   tier->rate_limit = tier->accountant == LEDGER_GDP
                          ? gaussian_rate(tier->epsilon, delta - reserved)
                          : zcdp_rate(tier->epsilon, delta, &tier->filter_order);
+  tier->rate_limit *= 1 - 0x1p-46; /* a cap: below the truth by what math/ may be wrong */
   return tier->rate_limit > 0 ||
          ledger_fail(ledger, "epsilon %g with delta %g leaves nothing to spend", tier->epsilon,
                      tier->delta);

@@ -25,6 +25,7 @@ enum statement {
   BUDGET_LEFT,
   ORDER_INSERT,
   CHARGE_LAST,
+  CHARGE_SUBJECT,
   CHARGE_INSERT,
   CHARGE_PAID,
   CHARGE_SINCE,
@@ -45,7 +46,8 @@ enum statement {
   PUBLICATION_LIST,
   BUDGET_CHECK,
   ORDER_CHECK,
-  PATH_CHECK,
+  VALUE_CHECK,
+  ORPHAN_CHECK,
   PUBLICATION_CHECK,
   STATEMENTS
 };
@@ -78,6 +80,9 @@ int statement_row(struct ledger *ledger, sqlite3_stmt *statement);
 
 /* Binds and runs a statement that gives no rows. */
 int statement_run(struct ledger *ledger, enum statement which, const char *types, ...);
+
+/* The ledger holds what it cannot hold: names the table. Always returns 0. */
+int ledger_fail_damaged(struct ledger *ledger, const char *table);
 
 /* The one place where an SQLite error of the private connection becomes our sentence. */
 int ledger_fail_sqlite(struct ledger *ledger);
@@ -120,8 +125,8 @@ struct budget {
 /* The fields of a charge that its hash covers. */
 struct charge {
   int64_t id, release_id;
-  const char *release, *tier, *at;
-  double rate, slack, delta;
+  const char *release, *tier, *subject, *at;
+  double tier_rate, rate, slack, delta;
   const void *curve;
   int curve_size;
 };

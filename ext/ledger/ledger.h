@@ -184,6 +184,7 @@ int ledger_value_find(struct ledger *ledger, int64_t release_id, const char *tie
 struct ledger_table {
   const char *name;
   const char *columns; /* the declaration, as in "name TEXT, rate REAL" */
+  const char *shown;   /* the condition on rows that the host may see; null: all */
 };
 extern const struct ledger_table ledger_tables[];
 extern const int ledger_table_count;

@@ -6,8 +6,8 @@
 ** rollback-journal mode. TRUNCATE and not WAL: a WAL ledger loses charges when a process forks or
 ** when only the main file is copied.
 */
-#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ledger/internal.h"
@@ -45,7 +45,7 @@ void ledger_free(struct ledger *ledger) {
   close_db(ledger);
   sqlite3_close(ledger->parser);
   sqlite3_free(ledger->path);
-  sqlite3_free(ledger->error);
+  ledger_clear(ledger);
   sqlite3_free(ledger);
 }
 
@@ -94,10 +94,8 @@ static int is_memory(const struct ledger *ledger) {
 
 /* An absent or empty file is no ledger (a killed dp_init can leave an empty one). */
 static int file_exists(const char *path) {
-  FILE *file = fopen(path, "rb");
-  int exists = file && fgetc(file) != EOF;
-  if (file) fclose(file);
-  return exists;
+  struct stat status; /* never open(): closing the file would drop this process's locks on it */
+  return stat(path, &status) == 0 && status.st_size > 0;
 }
 
 static int pragma(struct ledger *ledger, const char *sql) {
@@ -141,6 +139,19 @@ static int pragma_integer(struct ledger *ledger, const char *sql) {
   return value;
 }
 
+static const char *const protects_name[] = {"unit", "unit", "row"}; /* by LEDGER_UNITS, ... */
+static const char *const adjacency_name[] = {"add-remove", "add-remove", "replace"};
+
+/* Which of names[1] and names[2] a column holds; anything else is a damaged ledger. */
+static int column_choice(struct ledger *ledger, sqlite3_stmt *row, int column,
+                         const char *const names[3]) {
+  char *text = column_copy(ledger, row, column);
+  int choice = !text ? 0 : strcmp(text, names[1]) == 0 ? 1 : strcmp(text, names[2]) == 0 ? 2 : 0;
+  sqlite3_free(text);
+  if (!choice) ledger_fail_damaged(ledger, "dp_ledger");
+  return choice;
+}
+
 /* Reads the terms of an open connection. */
 static int read_terms(struct ledger *ledger) {
   if (pragma_integer(ledger, "PRAGMA application_id") != APPLICATION_ID)
@@ -154,11 +165,8 @@ static int read_terms(struct ledger *ledger) {
   if (statement_row(ledger, row)) {
     sqlite3_free(ledger->id);
     ledger->id = column_copy(ledger, row, 0);
-    const char *protects = (const char *)sqlite3_column_text(row, 1);
-    const char *adjacency = (const char *)sqlite3_column_text(row, 2);
-    ledger->protects = protects && strcmp(protects, "row") == 0 ? LEDGER_ROWS : LEDGER_UNITS;
-    ledger->adjacency =
-        adjacency && strcmp(adjacency, "replace") == 0 ? LEDGER_REPLACE : LEDGER_ADD_REMOVE;
+    ledger->protects = column_choice(ledger, row, 1, protects_name);
+    ledger->adjacency = column_choice(ledger, row, 2, adjacency_name);
     sqlite3_reset(row);
   }
   if (!ledger->error && !ledger->id)
@@ -256,9 +264,6 @@ int ledger_resume(struct ledger *ledger) {
 }
 
 /* ---- creation ------------------------------------------------------------------------------------ */
-
-static const char *const protects_name[] = {"unit", "unit", "row"};
-static const char *const adjacency_name[] = {"add-remove", "add-remove", "replace"};
 
 /* The schema and the terms, in the open transaction. */
 static int write_schema(struct ledger *ledger, const struct ledger_terms *terms) {

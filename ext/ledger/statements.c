@@ -9,6 +9,12 @@
 
 SQLITE_EXTENSION_INIT3
 
+/* What a charge is for, as its hash sees it: the terms and what fixes the sensitivity. */
+#define SUBJECT(release_id)                                                                         \
+  "(SELECT l.id || '/' || protects || '/' || adjacency || '/' || fingerprint || '/' ||"              \
+  " granularity || '/' || shift || '/' || sensitivity FROM dp_ledger l, dp_release r"                \
+  " WHERE r.id = " release_id ")"
+
 #define NOW "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
 static const char *const statement_text[STATEMENTS] = {
@@ -32,14 +38,15 @@ static const char *const statement_text[STATEMENTS] = {
     [ORDER_INSERT] = "INSERT INTO dp_order VALUES (?, ?, ?, 0)",
     [CHARGE_LAST] = "SELECT id, hash, " NOW " FROM (SELECT 0) LEFT JOIN"
                     " (SELECT id, hash FROM dp_charge ORDER BY id DESC LIMIT 1)",
+    [CHARGE_SUBJECT] = "SELECT " SUBJECT("?1"),
     [CHARGE_INSERT] = "INSERT INTO dp_charge(id, release_id, release, tier, rate, slack, delta, at,"
                       " hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [CHARGE_SINCE] = "SELECT total(rate) FROM dp_charge WHERE id > ? AND tier = ?",
     [CHARGE_PAID] = "SELECT rate, slack FROM dp_charge WHERE release_id = ? AND tier = ?",
     [CHARGE_PAID_EACH] = "SELECT release_id, release FROM dp_charge WHERE tier = ?"
                          " GROUP BY release_id ORDER BY release_id",
-    [CHARGE_LIST] = "SELECT id, release_id, release, tier, rate, slack, delta, curve, at, hash"
-                    " FROM dp_charge ORDER BY id",
+    [CHARGE_LIST] = "SELECT id, release_id, release, tier, rate, slack, delta, curve, at, hash,"
+                    " " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id",
     [RELEASE_FIND] = "SELECT id, name, kind, mechanism, options, fingerprint, state, clip, weight,"
                      " slack, dimension, granularity, shift, sensitivity, centre, radius, theta, rho"
                      " FROM dp_release WHERE name = ? AND state <> 'discarded'",
@@ -70,10 +77,19 @@ static const char *const statement_text[STATEMENTS] = {
                      " (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE c.tier = b.tier)"
                      " FROM dp_budget b WHERE tier = ?",
     [ORDER_CHECK] = "SELECT alpha, allowed FROM dp_order WHERE tier = ? ORDER BY alpha",
-    /* Publications that do not agree with the point of the path that they show. */
-    [PATH_CHECK] = "SELECT p.release, p.tier FROM dp_publication p LEFT JOIN dp_path q"
-                   " ON q.release_id = p.release_id AND q.tier = p.tier AND q.component = 0"
-                   " WHERE q.clock IS NOT p.clock LIMIT 1",
+    /* Publications beside the points that they show and the values that they gave. */
+    [VALUE_CHECK] = "SELECT p.release, p.tier, p.clock, p.shrink, p.centre, q.clock, q.value,"
+                    " v.value, v.stddev, r.granularity, r.dimension, r.radius, r.theta, r.rho, r.centre"
+                    " FROM dp_publication p LEFT JOIN dp_release r ON r.id = p.release_id"
+                    " LEFT JOIN dp_path q ON q.release_id = p.release_id AND q.tier = p.tier"
+                    " LEFT JOIN dp_value v ON v.release_id = p.release_id AND v.tier = p.tier"
+                    " AND v.key = q.key AND v.component = q.component",
+    [ORPHAN_CHECK] =
+        "SELECT 'dp_value', release FROM dp_value v WHERE NOT EXISTS (SELECT 1 FROM dp_publication p"
+        " WHERE p.release_id = v.release_id AND p.tier = v.tier) UNION ALL"
+        " SELECT 'dp_path', release FROM dp_path q WHERE release_id NOT IN (SELECT id FROM dp_release)"
+        " UNION ALL SELECT 'dp_release', name FROM dp_release r WHERE state = 'released' AND id NOT IN"
+        " (SELECT release_id FROM dp_publication) LIMIT 1",
     /* Publications beside what each tier at or inside them has paid for the release. */
     [PUBLICATION_CHECK] =
         "SELECT p.release, p.tier, t.name, p.rate, p.clock, r.sensitivity, r.weight * own.rate,"
@@ -82,18 +98,21 @@ static const char *const statement_text[STATEMENTS] = {
         " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate",
 };
 
+/* Stands for every message that there was no memory for. */
+static char no_memory[] = "out of memory";
+
 int ledger_fail(struct ledger *ledger, const char *format, ...) {
   if (ledger->error) return 0;
   va_list arguments;
   va_start(arguments, format);
   ledger->error = sqlite3_vmprintf(format, arguments);
   va_end(arguments);
-  if (!ledger->error) ledger->error = sqlite3_mprintf("%s", "out of memory");
+  if (!ledger->error) ledger->error = no_memory; /* an error must stick, come what may */
   return 0;
 }
 
 void ledger_clear(struct ledger *ledger) {
-  sqlite3_free(ledger->error);
+  if (ledger->error != no_memory) sqlite3_free(ledger->error);
   ledger->error = 0;
 }
 
@@ -103,6 +122,11 @@ const char *ledger_error(const struct ledger *ledger) {
 
 int ledger_failed(const struct ledger *ledger) {
   return ledger->error != 0;
+}
+
+int ledger_fail_damaged(struct ledger *ledger, const char *table) {
+  return ledger_fail(ledger, "the privacy ledger '%s' is damaged: %s (restore it from a backup)",
+                     ledger->path, table);
 }
 
 int ledger_fail_sqlite(struct ledger *ledger) {
@@ -175,9 +199,9 @@ void statements_finalize(struct ledger *ledger) {
 }
 
 char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column) {
+  if (sqlite3_column_type(statement, column) == SQLITE_NULL) return 0;
   const char *text = (const char *)sqlite3_column_text(statement, column);
-  if (!text) return 0;
-  char *copy = sqlite3_mprintf("%s", text);
+  char *copy = text ? sqlite3_mprintf("%s", text) : 0;
   if (!copy) ledger_fail(ledger, "out of memory");
   return copy;
 }

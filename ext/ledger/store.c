@@ -12,6 +12,14 @@ static double column_real(sqlite3_stmt *row, int column) {
   return sqlite3_column_type(row, column) == SQLITE_NULL ? NAN : sqlite3_column_double(row, column);
 }
 
+/* What is read back must be something that can have been stored; the rest of the code relies on it. */
+static int is_sound(const struct ledger_release *r) {
+  return r->name && r->kind && r->mechanism && r->options && r->fingerprint && r->state &&
+         r->dimension == 1 && r->granularity >= -4000 && r->granularity <= 4000 && r->shift >= 0 &&
+         r->shift <= 100 && r->sensitivity > 0 && r->sensitivity < (uint64_t)1 << 32 &&
+         r->weight > 0 && r->weight <= 1 && isfinite(r->centre);
+}
+
 int ledger_release_find(struct ledger *ledger, const char *name, struct ledger_release *release) {
   memset(release, 0, sizeof *release);
   sqlite3_stmt *row = statement_bind(ledger, RELEASE_FIND, "s", name);
@@ -30,6 +38,7 @@ int ledger_release_find(struct ledger *ledger, const char *name, struct ledger_r
   double *reals[] = {&release->centre, &release->radius, &release->theta, &release->rho};
   for (int i = 0; i < 4; i++) *reals[i] = column_real(row, 14 + i);
   sqlite3_reset(row);
+  if (!ledger->error && !is_sound(release)) ledger_fail_damaged(ledger, "dp_release");
   if (!ledger->error) return 1;
   ledger_release_clear(release);
   return 0;
@@ -108,8 +117,11 @@ int ledger_path_read(struct ledger *ledger, const struct ledger_release *release
     }
     point->values[component++] = sqlite3_column_int64(row, 3);
   }
-  if (!ledger->error && component != release->dimension)
-    ledger_fail(ledger, "the path of release '%s' is damaged (see dp_verify())", release->name);
+  int sound = *count > 0 && component == release->dimension;
+  for (int i = 0; i < *count; i++)
+    sound = sound && (*points)[i].tier && (*points)[i].clock >= (uint64_t)1 << 20 &&
+            (*points)[i].clock < (uint64_t)1 << 62;
+  if (!ledger->error && !sound) ledger_fail_damaged(ledger, "dp_path");
   return !ledger->error;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ledger/internal.h"
+#include "math/diffusion.h"
 #include "math/renyi.h"
 #include "math/rounding.h"
 
@@ -26,29 +27,37 @@ static struct recount *recount_of(struct recount *recounts, int count, const cha
   return 0;
 }
 
+/* A text column as the hash saw it. */
+static const char *text_of(sqlite3_stmt *row, int column) {
+  const char *text = (const char *)sqlite3_column_text(row, column);
+  return text ? text : "";
+}
+
 /* Checks one row of the chain and adds it up; returns a discrepancy or null. */
 static char *check_charge(sqlite3_stmt *row, int64_t expected, char hash[CHARGE_HASH_SIZE],
                           struct recount *recounts, int count) {
-  struct charge charge = {sqlite3_column_int64(row, 0),
-                          sqlite3_column_int64(row, 1),
-                          (const char *)sqlite3_column_text(row, 2),
-                          (const char *)sqlite3_column_text(row, 3),
-                          (const char *)sqlite3_column_text(row, 8),
-                          sqlite3_column_double(row, 4),
-                          sqlite3_column_double(row, 5),
-                          sqlite3_column_double(row, 6),
-                          sqlite3_column_blob(row, 7),
-                          sqlite3_column_bytes(row, 7)};
-  const char *stored = (const char *)sqlite3_column_text(row, 9);
+  struct charge charge = {.id = sqlite3_column_int64(row, 0),
+                          .release_id = sqlite3_column_int64(row, 1),
+                          .release = text_of(row, 2),
+                          .tier = text_of(row, 3),
+                          .subject = text_of(row, 10),
+                          .at = text_of(row, 8),
+                          .rate = sqlite3_column_double(row, 4),
+                          .slack = sqlite3_column_double(row, 5),
+                          .delta = sqlite3_column_double(row, 6),
+                          .curve = sqlite3_column_blob(row, 7),
+                          .curve_size = sqlite3_column_bytes(row, 7)};
+  struct recount *recount = recount_of(recounts, count, charge.tier);
   if (charge.id != expected)
     return sqlite3_mprintf("dp_charge: row %lld is missing", (long long)expected);
-  if (!charge_hash(hash, &charge, hash)) return sqlite3_mprintf("out of memory");
-  if (!stored || strcmp(stored, hash) != 0)
-    return sqlite3_mprintf("dp_charge: row %lld does not match its hash", (long long)charge.id);
-  struct recount *recount = recount_of(recounts, count, charge.tier);
   if (!recount)
     return sqlite3_mprintf("dp_charge: row %lld charges the unknown tier '%s'", (long long)charge.id,
                            charge.tier);
+  charge.tier_rate = recount->tier->rate;
+  if (!charge_hash(hash, &charge, hash)) return sqlite3_mprintf("out of memory");
+  if (strcmp(text_of(row, 9), hash) != 0)
+    return sqlite3_mprintf("dp_charge: row %lld does not match its hash (or its release, tier or terms "
+                           "were changed)", (long long)charge.id);
   if (!(charge.rate >= 0 && charge.slack >= 0 && charge.delta >= 0))
     return sqlite3_mprintf("dp_charge: row %lld is negative", (long long)charge.id);
   recount->budget.rate = total_add(recount->budget.rate, charge.rate);
@@ -149,13 +158,47 @@ static char *check_publication(sqlite3_stmt *row) {
   return 0;
 }
 
-/* Every publication shows a point of its path, and every tier that sees it has paid for it. */
+/* The shrink that a release has at a clock: 1, or that of its OU process (Balle et al. 2019). */
+static double shrink_of(sqlite3_stmt *row, double tau) {
+  if (sqlite3_column_type(row, 12) != SQLITE_NULL)
+    return ou_shrink_process(sqlite3_column_double(row, 12), sqlite3_column_double(row, 13), tau);
+  return sqlite3_column_type(row, 11) != SQLITE_NULL
+             ? ou_shrink_radius(sqlite3_column_double(row, 11), sqlite3_column_double(row, 10), tau)
+             : 1;
+}
+
+/* Whether a publication shows the point of its path, and its value is what the point makes it. */
+static char *check_value(sqlite3_stmt *row) {
+  const char *release = text_of(row, 0), *tier = text_of(row, 1);
+  int granularity = sqlite3_column_int(row, 9);
+  double clock = sqlite3_column_double(row, 2), shrink = sqlite3_column_double(row, 3);
+  double centre = sqlite3_column_double(row, 4);
+  double point = ldexp(sqlite3_column_double(row, 6), granularity);
+  double noise = shrink * ldexp(sqrt(clock), granularity);
+  if (sqlite3_column_type(row, 9) == SQLITE_NULL)
+    return sqlite3_mprintf("dp_publication: '%s' at tier '%s' has no release", release, tier);
+  if (sqlite3_column_int64(row, 5) != sqlite3_column_int64(row, 2))
+    return sqlite3_mprintf("dp_publication: '%s' at tier '%s' does not show the point of its path",
+                           release, tier);
+  if (!close_to(shrink, shrink_of(row, ldexp(clock, 2 * granularity))) ||
+      centre != sqlite3_column_double(row, 14))
+    return sqlite3_mprintf("dp_publication: '%s' at tier '%s' has another shrink or centre than its "
+                           "release", release, tier);
+  if (!(fabs(sqlite3_column_double(row, 7) - (centre + shrink * (point - centre))) <= 1e-9 * noise) ||
+      !close_to(sqlite3_column_double(row, 8), noise))
+    return sqlite3_mprintf("dp_value: '%s' at tier '%s' is not what its point makes it", release, tier);
+  return 0;
+}
+
+/* Every publication has its point, its value and its release, and has been paid by all who see it. */
 static char *check_publications(struct ledger *ledger) {
   char *found = 0;
-  sqlite3_stmt *row = statement_bind(ledger, PATH_CHECK, "");
+  sqlite3_stmt *row = statement_bind(ledger, ORPHAN_CHECK, "");
   if (statement_row(ledger, row))
-    found = sqlite3_mprintf("dp_publication: '%s' at tier '%s' does not show the point of its path",
-                            sqlite3_column_text(row, 0), sqlite3_column_text(row, 1));
+    found = sqlite3_mprintf("%s: '%s' has no publication or release", text_of(row, 0), text_of(row, 1));
+  sqlite3_reset(row);
+  row = statement_bind(ledger, VALUE_CHECK, "");
+  while (!found && statement_row(ledger, row)) found = check_value(row);
   sqlite3_reset(row);
   row = statement_bind(ledger, PUBLICATION_CHECK, "");
   while (!found && statement_row(ledger, row)) found = check_publication(row);

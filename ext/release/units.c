@@ -6,9 +6,9 @@
 **     | kind 8 | key 8 | total 16 |      kind 0 is an empty slot
 **
 ** A unit is identified by 128 bits: (INTEGER, value), (REAL, bits), (NULL, 0), or, for text and
-** blobs, a 128-bit hash under a secret drawn for each table; two texts that collide (one chance in
-** 2^127 a pair) would be one unit, which errs on the side of privacy. Where a slot lies is decided
-** by a mix with the same secret, so that nobody can choose units that pile up.
+** blobs, 126 bits of a hash under a secret drawn for each table: two of n texts are taken for one unit
+** with probability n^2/2^127, for a billion units 1e-20. Where a slot lies is decided by a mix with the
+** same secret, so that nobody can choose units that pile up.
 **
 ** A table of a million units does not fit a cache. Rows therefore wait in a batch of 64 whose slots
 ** are prefetched; flushing the batch finds them near.
@@ -51,6 +51,7 @@ struct units {
   uint64_t mask; /* number of slots - 1 */
   uint64_t used;
   int waiting;
+  int failed; /* memory ran out and rows were lost: sticks */
   struct pending batch[BATCH];
   unsigned char secret[SECRET_SIZE];
 };
@@ -105,7 +106,11 @@ static int grow(struct units *units) {
 /* Empties the batch into the table, which stays at most three quarters full. */
 static int flush(struct units *units) {
   while ((units->used + BATCH) * 4 > (units->mask + 1) * 3) {
-    if (grow(units)) return -1;
+    if (grow(units)) {
+      units->failed = 1;
+      units->waiting = 0;
+      return -1;
+    }
   }
   for (int i = 0; i < units->waiting; i++) {
     const struct pending *pending = &units->batch[i];
@@ -179,7 +184,7 @@ int accumulator_total(struct accumulator *accumulator, int128 *total) {
   struct units *units = accumulator->units;
   *total = accumulator->total;
   if (!units) return 0;
-  if (flush(units)) return -1;
+  if (flush(units) || units->failed) return -1;
   for (uint64_t i = 0; i <= units->mask; i++) {
     if (units->slots[i].key.kind != EMPTY) /* U1 */
       *total += lattice_clamp(units->slots[i].total, accumulator->bounds.low_steps,

@@ -6,7 +6,8 @@
 ** total does not depend on the order of rows. Requirements:
 **   U1  The total of one unit is clamped to [low, high] however many rows it has.
 **   U2  Without units every row is clamped by itself.
-**   U3  Values that are equal as SQL keys are one unit: 1 and 1.0, 0.0 and -0.0; NULLs together.
+**   U3  Numbers that are equal are one unit (1 and 1.0, 0.0 and -0.0), texts and blobs byte for byte
+**       (whatever the collation of a column says), NULLs together.
 **   U4  No value of a row is an error: infinities and huge values saturate.
 */
 #ifndef DIFFUSE_RELEASE_UNITS_H

@@ -217,7 +217,7 @@ def test_a_bad_clip_is_refused_before_a_charge(db, clip):
     ('{"wieght":1}', "known options: name, weight"), ('{"weight":0}', "weight must be"),
     ('{"weight":1.5}', "weight must be"), ('{"weight":1e999}', "finite"), ('{"name":""}', "not empty"),
     ('{"name":"a","name":"b"}', "twice"), ('{"name":', "JSON"), ('{"refine":1}', "true or false"),
-    ('{"name":"release-7"}', "unnamed releases"), ('{"clip":3}', "unknown option"), ("", "empty")])
+    ('{"name":"release-7"}', "unnamed releases"), ('{"clip":3}', "unknown option"), ("", "not ''")])
 def test_bad_options_are_refused_before_a_charge(db, options, word):
     message = refused(db, SUM, options)
     assert message.startswith("dp_sum: ") and word in message

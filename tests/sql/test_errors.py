@@ -173,7 +173,7 @@ OPTIONS = [
     (SUM, '{"weight":5e-324}', "weight 4.94066e-324 makes a rate of 4.94066e-324, outside [1e-12, 1e+06]"),
     (SUM, '{"name":"release-7"}', "name 'release-7' is kept for unnamed releases (choose another)"),
     (SUM, 'release-7', "name 'release-7' is kept for unnamed releases (choose another)"),
-    (SUM, '', "name or options must be a name or a JSON object, not an empty text"),
+    (SUM, '', "name or options must be a name or a JSON object, not ''"),
     (OU, '{"theta":1}', "theta and rho belong together (rho is missing)"),
     (OU, '{"rho":1}', "theta and rho belong together (theta is missing)"),
     (OU, '{"theta":0,"rho":1}', "theta must be a finite number above 0, not 0"),
@@ -258,7 +258,7 @@ CALLS = [
      "the privacy ledger ':memory:' exists and protects a unit under add-remove adjacency, which cannot be changed"),
     ("dp_init('{\"path\":\"rel\"}')", "the privacy ledger of this database is ':memory:' (leave the path out)"),
     # others
-    ("dp_collect(1)", "for dp_release() only"),
+    ("dp_collect(1, 1)", "for dp_release() only"),
     ("dp_sum('clinic', x, 1, unit) FROM t WHERE 0",
      "no row reached dp_sum (put the condition in the value: iif(cond, x, NULL), or use dp_release)"),
 ]

@@ -716,10 +716,15 @@ def chain(ledger):
     """(id, hash) of every charge, by the rule that sql/ledger.sql states."""
     digest = ""
     hashes = []
+    terms = ledger.execute("SELECT id, protects, adjacency FROM dp_ledger").fetchone()
     for identity, release_id, release, tier, rate, slack, delta, curve, at in ledger.execute(
-            "SELECT id, release_id, release, tier, rate, slack, delta, curve, at FROM dp_charge ORDER BY id"):
-        bits = [struct.pack(">d", x).hex() for x in (rate, slack, delta)]
-        lines = [digest, str(identity), str(release_id), release, tier, *bits, (curve or b"").hex(), at]
+            "SELECT id, release_id, release, tier, rate, slack, delta, curve, at FROM dp_charge ORDER BY id").fetchall():
+        lattice = ledger.execute("SELECT fingerprint, granularity, shift, sensitivity FROM dp_release WHERE id = ?",
+                                 (release_id,)).fetchone()
+        (tier_rate,) = ledger.execute("SELECT rate FROM dp_tier WHERE name = ?", (tier,)).fetchone()
+        bits = [struct.pack(">d", x).hex() for x in (tier_rate, rate, slack, delta)]
+        subject = "/".join(map(str, terms + lattice))
+        lines = [digest, str(identity), str(release_id), release, tier, subject, *bits, (curve or b"").hex(), at]
         digest = hashlib.sha256("".join(line + "\n" for line in lines).encode()).hexdigest()
         hashes.append((identity, digest))
     return hashes

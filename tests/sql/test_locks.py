@@ -1,0 +1,76 @@
+"""The locks of the ledger survive everything that this process does beside them.
+
+On POSIX systems closing any descriptor of a file drops all locks that the process holds on it: code
+that opens the ledger just to look at it lets other processes into the middle of a transaction.
+"""
+
+import sqlite3
+import threading
+from concurrent.futures import ProcessPoolExecutor
+
+from conftest import connect, one  # noqa: F401
+
+PROCESSES, THREADS, RELEASES = 3, 4, 12
+
+
+def test_another_connection_of_the_process_does_not_release_a_lock(path):
+    create(path).close()
+    holder = sqlite3.connect(f"{path}-ledger", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    other = connect(path)
+    other.execute("SELECT count(*) FROM dp_budget").fetchall()
+    other.close()
+    with ProcessPoolExecutor(1) as pool:
+        assert pool.submit(try_to_write, f"{path}-ledger").result() == "database is locked"
+    holder.execute("ROLLBACK")
+
+
+def try_to_write(ledger):
+    try:
+        sqlite3.connect(ledger, timeout=0, isolation_level=None).execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        return str(error)
+    return "got the lock"
+
+
+def create(path):
+    db = connect(path)
+    db.execute("CREATE TABLE t(x, u)")
+    db.execute("INSERT INTO t VALUES (1, 1), (2, 2)")
+    db.execute("SELECT dp_init()")
+    db.execute("SELECT dp_tier('a', 0.0001, 50, 1e-6)")
+    return db
+
+
+def work(path):
+    """Threads with a fresh connection for every release, as web workers do it."""
+    answers, errors = [], []
+
+    def release():
+        for _ in range(RELEASES):
+            try:
+                db = connect(path)
+                answers.append(one(db, "SELECT dp_release('a', 'count', 'SELECT x, u FROM t')"))
+                db.close()
+            except sqlite3.Error as error:
+                errors.append(str(error))
+
+    threads = [threading.Thread(target=release) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return len(answers), errors
+
+
+def test_threads_of_several_processes_lose_nothing(path):
+    create(path).close()
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        results = list(pool.map(work, [path] * PROCESSES))
+    assert [errors for _, errors in results] == [[]] * PROCESSES
+    releases = PROCESSES * THREADS * RELEASES
+    assert sum(count for count, _ in results) == releases
+    db = connect(path)
+    assert one(db, "SELECT count(*) FROM dp_charge") == releases
+    assert one(db, "SELECT dp_verify()") == "ok"
+    assert sqlite3.connect(f"{path}-ledger").execute("PRAGMA integrity_check").fetchall() == [("ok",)]
