@@ -52,5 +52,6 @@ int argument_number(sqlite3_context *context, sqlite3_value *value, const struct
 
 /* One line per family: what each file of functions/ registers. */
 int planning_register(sqlite3 *db);
+int papers_register(sqlite3 *db);
 
 #endif

@@ -13,20 +13,21 @@
 /* (1 - e^(-2 theta t))/theta, which is 2t at theta = 0 and 1/theta at theta t = infinity. */
 static double decayed_time(double theta, double t) {
   double u = 2.0 * (theta * t);
-  if (u > 1.0) return -expm1(-u) / theta;
+  if (u > 1.0)
+    return -expm1(-u) / theta;
   return u > 0.0 ? 2.0 * t * (-expm1(-u) / u) : 2.0 * t;
 }
 
 /* The clock tau = rho^2 e^(2 theta t) decayed_time, without overflow. */
 static struct scaled scaled_clock(double theta, double rho, double t) {
-  struct scaled variance =
-      scaled_times(scaled_square(scaled(rho)), scaled(decayed_time(theta, t)));
+  struct scaled variance = scaled_times(scaled_square(scaled(rho)), scaled(decayed_time(theta, t)));
   return scaled_times(variance, scaled_exp(2.0 * (theta * t)));
 }
 
 /* sensitivity^2/(2 clock), 0 for sensitivity 0 whatever the clock. */
 static double clock_rate(double sensitivity, struct scaled clock) {
-  if (sensitivity == 0.0) return 0.0;
+  if (sensitivity == 0.0)
+    return 0.0;
   struct scaled rate = scaled_over(scaled_square(scaled(sensitivity)), clock);
   return scaled_value(scaled_times(rate, scaled(0.5)));
 }
@@ -87,7 +88,8 @@ static struct scaled best_shrink(double radius, double dimension, struct scaled 
 
 double pgm_mse(double theta, double rho, double t, double radius, double dimension) {
   struct scaled clock = scaled_clock(theta, rho, t);
-  if (isinf(clock.mantissa)) return scaled_value(scaled_square(scaled(radius)));
+  if (isinf(clock.mantissa))
+    return scaled_value(scaled_square(scaled(radius)));
   struct scaled noise = scaled_times(scaled(dimension), clock);
   return scaled_value(scaled_times(noise, best_shrink(radius, dimension, clock)));
 }
@@ -111,7 +113,8 @@ double ou_best_theta(double rate, double sensitivity, double radius, double dime
   return scaled_value(scaled_log1p(theorem_8_x(rate, sensitivity, radius, dimension)));
 }
 
-/* rho^2 = tau theta/(e^(2 theta) - 1) with tau = sensitivity^2/(2 rate), e^(2 theta) - 1 = x (x+2). */
+/* rho^2 = tau theta/(e^(2 theta) - 1) with tau = sensitivity^2/(2 rate), e^(2 theta) - 1 = x (x+2).
+ */
 double ou_best_rho(double rate, double sensitivity, double radius, double dimension) {
   struct scaled x = theorem_8_x(rate, sensitivity, radius, dimension);
   struct scaled clock = scaled_over(scaled_square(scaled(sensitivity)), scaled(rate));
