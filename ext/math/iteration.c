@@ -108,8 +108,7 @@ double sgd_delta_rdp(const struct sgd *sgd, double epsilon) {
   return exp(-0.25 * gap * (gap / kappa));
 }
 
-/* ---- hockey-stick divergences
- * ---------------------------------------------------------------------- */
+/* ---- hockey-stick divergences ---------------------------------------------------------------- */
 
 typedef double log_hockey_stick(double epsilon, double distance);
 
