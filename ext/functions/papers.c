@@ -247,8 +247,8 @@ static double (*method_of(sqlite3_context *context, const struct paper *paper,
       return method[k].evaluate;
   }
   const char *third = method[2].name;
-  function_error(context, "method must be '%s', '%s'%s%s%s, not %s%s%s", method[0].name,
-                 method[1].name, third ? " or '" : "", third ? third : "", third ? "'" : "",
+  function_error(context, "method must be '%s%s%s' or '%s', not %s%s%s", method[0].name,
+                 third ? "', '" : "", third ? method[1].name : "", third ? third : method[1].name,
                  asked ? "'" : "", asked ? asked : "NULL", asked ? "'" : "");
   return 0;
 }
