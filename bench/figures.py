@@ -60,7 +60,7 @@ def asoodeh(db, directory, name, title, note, records, floor, **values):
     axes.set(yscale="log", ylim=(floor, 10), xlim=(0, 4), title=title,
              xlabel=r"$\varepsilon$ (nats)", ylabel=r"$\delta$ (probability, log scale)")
     axes.title.set_fontsize(10)
-    axes.text(0.02, 0.03, note, transform=axes.transAxes, fontsize=8, color="grey")
+    axes.text(1.03, 0.05, note, transform=axes.transAxes, fontsize=8, color="grey")
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
     save(figure, directory, name)
 
@@ -147,10 +147,10 @@ def main():
     db = connect()
     asoodeh(db, directory, "asoodeh_figure_2",
             r"Asoodeh et al., Figure 2: n = 40, $\sigma$ = 2, $\rho$ = 0, $\beta$ = $\eta$ = 0.5",
-            r"best for i = 1, 20: below the axis from $\varepsilon$ = 0.05 on", (1, 20, 39), 1e-60, n=40, loss=1, sigma=2, eta=0.5, beta=0.5, rho=0, diameter=1)
+            r"best for i = 1, 20:" "\n" r"below the axis from" "\n" r"$\varepsilon$ = 0.05 on", (1, 20, 39), 1e-60, n=40, loss=1, sigma=2, eta=0.5, beta=0.5, rho=0, diameter=1)
     asoodeh(db, directory, "asoodeh_figure_3",
             r"Asoodeh et al., Figure 3: n = 40, $\sigma$ = 1, $\rho$ = 0.4, $\beta$ = 0.3, $\eta$ = 0.7",
-            r"best for i = 20, 30: below the axis from $\varepsilon$ = 0.05 on", (20, 30, 39), 1e-40, n=40, loss=1, sigma=1, eta=0.7, beta=0.3, rho=0.4, diameter=1)
+            r"best for i = 20, 30:" "\n" r"below the axis from" "\n" r"$\varepsilon$ = 0.05 on", (20, 30, 39), 1e-40, n=40, loss=1, sigma=1, eta=0.7, beta=0.3, rho=0.4, diameter=1)
     mean_squared_error(db, directory)
     iterated_laplace(db, directory)
     rate_against_clock(db, directory)
