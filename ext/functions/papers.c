@@ -276,7 +276,8 @@ static int check_index(sqlite3_context *context, const struct paper *paper, cons
   }
   if (!(index > length))
     return 1;
-  function_error(context, "i must be at most n = %.17g, not %.17g", length, index);
+  function_error(context, "i must be at most n = %lld, not %lld", (sqlite3_int64)length,
+                 (sqlite3_int64)index);
   return 0;
 }
 

@@ -334,3 +334,34 @@ def test_order_of_rows_does_not_matter():
         a = DB.execute(f"SELECT dp_kernel_{name}(x, y, p) FROM (SELECT * FROM k ORDER BY y DESC, p)")
         b = DB.execute(f"SELECT dp_kernel_{name}(x, y, p) FROM (SELECT * FROM k ORDER BY p)")
         assert a.fetchone()[0] == pytest.approx(b.fetchone()[0], rel=1e-13)
+
+
+OUT_OF_MEMORY = """
+import sqlite3, sys
+sys.path.insert(0, sys.argv[1])
+from paper_truth import connect
+db = connect()
+seen = set()
+for limit in range(12_000_000, 200_000, -390_000):  # the PRAGMA only lowers it
+    try:
+        db.execute(f"PRAGMA hard_heap_limit={limit}").fetchall()
+        row = db.execute("WITH RECURSIVE i(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM i WHERE i < 499)"
+                         " SELECT dp_kernel_doeblin(CAST(a.i AS TEXT), b.i, a.i = b.i) FROM i a, i b").fetchone()
+        seen.add(row[0])
+    except (MemoryError, sqlite3.OperationalError) as error:
+        assert isinstance(error, MemoryError) or "memory" in str(error), error
+        seen.add("out of memory")
+print(sorted(map(str, seen)))
+"""
+
+
+def test_out_of_memory_is_an_error():
+    """With a limit on SQLite's heap that falls below what the kernel needs, in a process of its own."""
+    import pathlib
+    import subprocess
+    import sys
+
+    here = str(pathlib.Path(__file__).parent)
+    done = subprocess.run([sys.executable, "-c", OUT_OF_MEMORY, here], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "['1.0', 'out of memory']"
