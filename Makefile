@@ -26,7 +26,8 @@ MATH    := $(filter $(BUILD)/obj/math/%,$(OBJECTS))
 NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
-.PHONY: all deps static demo test unit check-sanitize check-valgrind bench figures deps-figures clean format
+.PHONY: all deps deps-hosts static demo test unit check-sanitize check-valgrind bench figures deps-figures \
+        clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -45,14 +46,20 @@ deps:
 	    $(SUDO) apt-get update -qq && \
 	    DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq --no-install-recommends $$missing; fi
 
+# Other hosts that the tests use when they are there: Node's better-sqlite3 (needs node and npm).
+deps-hosts:
+	npm install --silent --no-fund --no-audit --prefix build/node better-sqlite3
+
 # ---- the extension ---------------------------------------------------------------------------------
 
 $(BUILD)/diffuse.so: $(OBJECTS)
 	$(CC) $(CFLAGS) $(LINK) -o $@ $^ $(STATIC) -lm
 
+COMPILE = @echo CC $<; mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(WARNINGS) \
+          -ffunction-sections -MMD -MP -c -o $@ $<
+
 $(BUILD)/obj/%.o: ext/%.c | $(BUILD)/ledger_sql.h
-	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(WARNINGS) -ffunction-sections -MMD -MP -c -o $@ $<
+	$(COMPILE)
 
 # The ledger's schema is a file that people can read; the extension carries it as a string.
 $(BUILD)/ledger_sql.h: sql/ledger.sql
@@ -63,25 +70,70 @@ $(BUILD)/ledger_sql.h: sql/ledger.sql
 # For programs that link SQLite themselves: compiled with SQLITE_CORE, to be handed to
 # sqlite3_auto_extension(); link it with GSL, libmd and SQLite.
 static: $(BUILD)/libdiffuse.a
-$(BUILD)/libdiffuse.a: $(SOURCES) $(BUILD)/ledger_sql.h
-	$(MAKE) BUILD=$(BUILD)/core CPPFLAGS='$(CPPFLAGS) -DSQLITE_CORE' $(BUILD)/core/libdiffuse.a
-	cp $(BUILD)/core/libdiffuse.a $@
-$(BUILD)/core/libdiffuse.a: $(OBJECTS)
+
+CORE := $(SOURCES:ext/%.c=$(BUILD)/core/%.o)
+$(CORE): CPPFLAGS += -DSQLITE_CORE
+$(BUILD)/core/%.o: ext/%.c | $(BUILD)/ledger_sql.h
+	$(COMPILE)
+
+$(BUILD)/libdiffuse.a: $(CORE)
+	@rm -f $@
 	$(AR) rcs $@ $^
+
+# ---- the main job, on real data --------------------------------------------------------------------
+
+$(BUILD)/star.db: fixtures/star.csv sql/star.sql
+	@mkdir -p $(@D)
+	rm -f $@ $@-ledger*
+	$(SQLITE3) $@ < sql/star.sql
+
+# Every run starts afresh: a database of its own and a new ledger.
+demo: $(BUILD)/diffuse.so $(BUILD)/star.db
+	@rm -f $(BUILD)/demo.db $(BUILD)/demo.db-ledger*
+	@cp $(BUILD)/star.db $(BUILD)/demo.db
+	@$(SQLITE3) $(BUILD)/demo.db < sql/demo.sql
 
 # ---- tests -----------------------------------------------------------------------------------------
 
 # A unit test links only the rooms it tests, never SQLite: that keeps math/ and noise/ free of it.
+# They come as an archive, so that a test which defines all of a file's functions itself (a source
+# of random bytes that fails) takes that file's place.
 UNITS := $(patsubst tests/unit/test_%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 
 unit: $(UNITS)
-$(BUILD)/unit/%: tests/unit/test_%.c tests/unit/check.h $(MATH) $(NOISE) $(RELEASE)
+$(BUILD)/unit/%: tests/unit/test_%.c tests/unit/check.h $(BUILD)/rooms.a
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Itests/unit $(CODEGEN) $(CFLAGS) $(WARNINGS) -o $@ $< \
-	  -Wl,--start-group $(RELEASE) $(NOISE) $(MATH) -Wl,--end-group $(STATIC) -lm
+	  $(BUILD)/rooms.a $(STATIC) -lm
+$(BUILD)/rooms.a: $(RELEASE) $(NOISE) $(MATH)
+	rm -f $@
+	$(AR) rcs $@ $^
 
-test: all unit static
-	$(PYTHON) -m pytest -q tests
+PYTEST = BUILD=$(BUILD) $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS)
+
+test: all unit static $(BUILD)/star.db
+	$(PYTEST) tests
+
+# The same tests under AddressSanitizer and UndefinedBehaviorSanitizer. Python itself is not
+# instrumented, so the runtime is preloaded; leaks are looked for in the unit tests and by
+# check-valgrind. Tests marked "plain" measure what instrumentation changes, and are left out.
+SANITIZE = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+check-sanitize:
+	$(MAKE) BUILD=$(BUILD)/sanitize CFLAGS='$(SANITIZE)' all unit $(BUILD)/sanitize/star.db
+	BUILD=$(BUILD)/sanitize LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
+	  ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	  $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS) -m 'not plain' tests
+
+# The demo under valgrind: no leak, no invalid access.
+check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
+	@rm -f $(BUILD)/demo.db $(BUILD)/demo.db-ledger*
+	@cp $(BUILD)/star.db $(BUILD)/demo.db
+	valgrind -q --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite \
+	  $(SQLITE3) $(BUILD)/demo.db < sql/demo.sql
+
+# Ratios to SQLite's own sum() on ten million rows.
+bench: $(BUILD)/diffuse.so
+	BUILD=$(BUILD) $(PYTHON) bench/rows.py
 
 # ---- figures: SVG files of the papers' results, drawn from SQL alone (sql/papers.md shows them) ------
 
@@ -99,4 +151,4 @@ clean:
 format:
 	clang-format -i $(wildcard ext/*.[ch] ext/*/*.[ch] tests/unit/*.[ch])
 
--include $(OBJECTS:.o=.d)
+-include $(OBJECTS:.o=.d) $(CORE:.o=.d)

@@ -24,6 +24,11 @@ sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
   if (!host) return SQLITE_NOMEM;
   int rc = planning_register(db);
   if (rc == SQLITE_OK) rc = papers_register(db);
-  host_release(host);
+  if (rc == SQLITE_OK) rc = tiers_register(db, host);
+  if (rc == SQLITE_OK) rc = plans_register(db, host);
+  if (rc == SQLITE_OK) rc = releases_register(db, host);
+  if (rc == SQLITE_OK) rc = aggregates_register(db, host);
+  if (rc == SQLITE_OK) rc = tables_register(db, host);
+  host_release(host); /* the registrations hold it now */
   return rc;
 }

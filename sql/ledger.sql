@@ -1,1 +1,154 @@
--- placeholder
+-- The privacy ledger, format 1: a file of its own beside the database, <database>-ledger.
+--
+-- Plain tables, readable with any SQLite tool. diffuse alone writes them, through a private
+-- connection. The file is as confidential as the database: dp_path holds points that nobody has been
+-- shown. Rates are zCDP rates: a release of rate L is (a, a L)-RDP for every order a > 1.
+
+PRAGMA application_id = 1684432486;  -- 'dff' and the letter f: recognises the file
+PRAGMA user_version = 1;             -- the format
+
+-- One row: what this ledger protects. Fixed by dp_init().
+CREATE TABLE dp_ledger(
+  id         TEXT NOT NULL,          -- the same as in the database's dp_ledger_id
+  unit       TEXT,                   -- label of the privacy unit, for people ('patient')
+  protects   TEXT NOT NULL CHECK (protects IN ('unit', 'row')),
+  adjacency  TEXT NOT NULL CHECK (adjacency IN ('add-remove', 'replace')),
+  created_at TEXT NOT NULL
+);
+
+-- One row per audience. Immutable. The larger the rate, the more inner the tier.
+CREATE TABLE dp_tier(
+  name         TEXT NOT NULL PRIMARY KEY,
+  rate         REAL NOT NULL UNIQUE, -- what one release at this tier costs at most
+  epsilon      REAL NOT NULL,        -- the whole budget ...
+  delta        REAL NOT NULL,
+  delta_keys   REAL NOT NULL,        -- ... of which this part of delta is for private key selection
+  accountant   TEXT NOT NULL CHECK (accountant IN ('rdp', 'gdp')),
+  filter_order REAL,                 -- rdp: the one order at which the budget is enforced
+  rate_limit   REAL NOT NULL,        -- total rate that the filter admits
+  slack_limit  REAL NOT NULL,        -- gdp: total lattice slack (total variation) set aside
+  created_at   TEXT NOT NULL
+);
+
+-- One row per release: one noisy vector, drawn once from the data.
+CREATE TABLE dp_release(
+  id          INTEGER PRIMARY KEY AUTOINCREMENT,
+  name        TEXT NOT NULL,         -- unique among the releases that are not discarded
+  kind        TEXT NOT NULL,         -- 'count', 'sum', 'ou_count', 'ou_sum', ...
+  mechanism   TEXT NOT NULL,         -- 'gaussian' or 'ou'
+  clip        REAL,                  -- clipping norm of one privacy unit
+  dimension   INTEGER,               -- NULL where keys were selected privately
+  granularity INTEGER NOT NULL,      -- the lattice is 2^granularity * Z
+  shift       INTEGER NOT NULL,      -- contributions are summed on a lattice 2^shift times finer
+  sensitivity INTEGER NOT NULL,      -- in lattice steps, under the ledger's adjacency
+  weight      REAL NOT NULL,         -- multiplies the rate of every tier
+  slack       REAL NOT NULL,         -- total lattice slack of the draws made so far
+  centre      REAL NOT NULL,         -- OU: the public point that values shrink towards
+  radius      REAL,                  -- OU: public bound on |true answer - centre| (Theorem 8)
+  theta       REAL,                  -- OU: the homogeneous process, with rho
+  rho         REAL,
+  options     TEXT NOT NULL,         -- the parameters as JSON, for people
+  fingerprint TEXT NOT NULL,         -- the parameters, exactly: a name asked again must match
+  state       TEXT NOT NULL CHECK (state IN ('charged', 'released', 'failed', 'discarded')),
+  created_at  TEXT NOT NULL
+);
+CREATE UNIQUE INDEX dp_release_name ON dp_release(name) WHERE state <> 'discarded';
+
+-- One row per release and tier at which it was published.
+CREATE TABLE dp_publication(
+  release_id   INTEGER NOT NULL REFERENCES dp_release(id),
+  release      TEXT NOT NULL,
+  tier         TEXT NOT NULL REFERENCES dp_tier(name),
+  clock        INTEGER NOT NULL,     -- variance of the noise in lattice steps squared
+  rate         REAL NOT NULL,        -- of the lattice noise at that clock, rounded up
+  shrink       REAL NOT NULL,        -- value = centre + shrink * (lattice value - centre)
+  centre       REAL NOT NULL,
+  published_at TEXT NOT NULL,
+  PRIMARY KEY (release_id, tier)
+);
+
+-- The published numbers. For a scalar release key is '' and component 0.
+CREATE TABLE dp_value(
+  release_id INTEGER NOT NULL,
+  release    TEXT NOT NULL,
+  tier       TEXT NOT NULL,
+  key        TEXT NOT NULL,
+  component  INTEGER NOT NULL,
+  value      REAL NOT NULL,
+  stddev     REAL NOT NULL,          -- of the noise in value, rounded up
+  low        REAL NOT NULL,          -- 95% interval of the noise around value
+  high       REAL NOT NULL,
+  PRIMARY KEY (release_id, tier, key, component)
+);
+
+-- The path of a release: every point it has on its clock, published or not. Confidential.
+CREATE TABLE dp_path(
+  release_id INTEGER NOT NULL,
+  release    TEXT NOT NULL,
+  tier       TEXT NOT NULL,
+  clock      INTEGER NOT NULL,
+  key        TEXT NOT NULL,
+  component  INTEGER NOT NULL,
+  value      INTEGER NOT NULL,       -- lattice steps
+  PRIMARY KEY (release_id, tier, key, component)
+);
+
+-- What tiers have paid. Append-only. hash is the SHA-256, in hexadecimal, of the lines
+--   previous hash ('' for the first row), id, release_id, release, tier, rate, slack, delta, curve, at
+-- each ended by a newline, numbers as 16 hexadecimal digits of their IEEE 754 double (integers in
+-- decimal), the curve in hexadecimal.
+CREATE TABLE dp_charge(
+  id         INTEGER PRIMARY KEY,
+  release_id INTEGER NOT NULL,
+  release    TEXT NOT NULL,
+  tier       TEXT NOT NULL,
+  rate       REAL NOT NULL,          -- paid now: the rest of what the release costs this tier
+  curve      BLOB,                   -- RDP beyond the rate; NULL for Gaussian and OU
+  delta      REAL NOT NULL,          -- of private key selection
+  slack      REAL NOT NULL,          -- lattice slack, for the exact-Gaussian accountant
+  at         TEXT NOT NULL,
+  hash       TEXT NOT NULL
+);
+CREATE INDEX dp_charge_release ON dp_charge(release_id, tier);
+
+CREATE TRIGGER dp_charge_no_update BEFORE UPDATE ON dp_charge
+BEGIN SELECT raise(ABORT, 'dp_charge is append-only'); END;
+CREATE TRIGGER dp_charge_no_delete BEFORE DELETE ON dp_charge
+BEGIN SELECT raise(ABORT, 'dp_charge is append-only'); END;
+CREATE TRIGGER dp_charge_no_replace BEFORE INSERT ON dp_charge
+WHEN EXISTS (SELECT 1 FROM dp_charge WHERE id = new.id)
+BEGIN SELECT raise(ABORT, 'dp_charge is append-only'); END;
+
+-- Running totals, changed in the same transaction as the charges they add up.
+-- spent_rate is the total rounded up; the exact total is spent_high + spent_low.
+CREATE TABLE dp_budget(
+  tier              TEXT NOT NULL PRIMARY KEY REFERENCES dp_tier(name),
+  epsilon           REAL NOT NULL,
+  delta             REAL NOT NULL,
+  spent_epsilon     REAL NOT NULL,   -- within the fixed budget, rounded up
+  remaining_epsilon REAL NOT NULL,
+  spent_rate        REAL NOT NULL,
+  spent_delta       REAL NOT NULL,   -- on private key selection
+  releases          INTEGER NOT NULL,
+  releases_left     INTEGER NOT NULL, -- at this tier, of weight 1, before some tier refuses
+  spent_high        REAL NOT NULL,
+  spent_low         REAL NOT NULL,
+  spent_slack       REAL NOT NULL
+);
+
+-- The orders of RDP: what each may spend, and what curves beyond the rate have spent there.
+CREATE TABLE dp_order(
+  tier    TEXT NOT NULL REFERENCES dp_tier(name),
+  alpha   REAL NOT NULL,
+  allowed REAL NOT NULL,             -- negative: this order cannot certify the budget by itself
+  curve   REAL NOT NULL,
+  PRIMARY KEY (tier, alpha)
+);
+
+-- The whole RDP curve of a tier (1.0000000000000002: the product is rounded up).
+CREATE VIEW dp_rdp AS
+  SELECT tier, alpha,
+         CAST(CASE WHEN spent_rate = 0 THEN curve
+                   ELSE (alpha * spent_rate + curve) * 1.0000000000000002 END AS REAL) AS spent,
+         allowed
+  FROM dp_order JOIN dp_budget USING (tier);

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "functions/functions.h"
 #include "math/mixing.h"
 
 SQLITE_EXTENSION_INIT3
@@ -32,10 +33,11 @@ static const struct condition {
     {"ultra", amplify_ultra},
 };
 
-static const struct bound {
-  const char *name;
-  double high;
-} bounds[] = {{"gamma", 1.0}, {"epsilon", (double)INFINITY}, {"delta", 1.0}};
+static const struct domain domains[] = {
+    {"gamma", 0.0, 1.0, 0, 0},
+    {"epsilon", 0.0, (double)INFINITY, 0, 0},
+    {"delta", 0.0, 1.0, 0, 0},
+};
 
 struct cursor {
   sqlite3_vtab_cursor base;
@@ -59,13 +61,10 @@ static int amplify_connect(sqlite3 *db, void *unused, int count, const char *con
       db, "CREATE TABLE dp_amplify(epsilon REAL, delta REAL, condition TEXT HIDDEN,"
           " gamma REAL HIDDEN, epsilon_in REAL HIDDEN, delta_in REAL HIDDEN,"
           " kernel_epsilon REAL HIDDEN)");
-  if (rc == SQLITE_OK)
-    rc = sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
-  if (rc != SQLITE_OK)
-    return rc;
+  if (rc == SQLITE_OK) rc = sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
+  if (rc != SQLITE_OK) return rc;
   *table = sqlite3_malloc(sizeof **table);
-  if (!*table)
-    return SQLITE_NOMEM;
+  if (!*table) return SQLITE_NOMEM;
   memset(*table, 0, sizeof **table);
   return SQLITE_OK;
 }
@@ -81,10 +80,8 @@ static int amplify_best_index(sqlite3_vtab *table, sqlite3_index_info *info) {
   int unusable = 0;
   for (int k = 0; k < info->nConstraint; k++) {
     int argument = info->aConstraint[k].iColumn - CONDITION;
-    if (argument < 0 || argument >= ARGUMENTS)
-      continue;
-    if (info->aConstraint[k].op != SQLITE_INDEX_CONSTRAINT_EQ)
-      continue;
+    if (argument < 0 || argument >= ARGUMENTS) continue;
+    if (info->aConstraint[k].op != SQLITE_INDEX_CONSTRAINT_EQ) continue;
     if (info->aConstraint[k].usable) {
       place[argument] = k;
     } else {
@@ -93,8 +90,7 @@ static int amplify_best_index(sqlite3_vtab *table, sqlite3_index_info *info) {
   }
   for (int argument = 0; argument < ARGUMENTS; argument++) {
     if (place[argument] < 0) {
-      if (unusable)
-        return SQLITE_CONSTRAINT;
+      if (unusable) return SQLITE_CONSTRAINT;
       return fail(table, sqlite3_mprintf("dp_amplify: needs condition, gamma, epsilon, delta"));
     }
     info->aConstraintUsage[place[argument]].argvIndex = argument + 1;
@@ -109,8 +105,7 @@ static int amplify_best_index(sqlite3_vtab *table, sqlite3_index_info *info) {
 static int amplify_open(sqlite3_vtab *table, sqlite3_vtab_cursor **opened) {
   (void)table;
   struct cursor *cursor = sqlite3_malloc(sizeof *cursor);
-  if (!cursor)
-    return SQLITE_NOMEM;
+  if (!cursor) return SQLITE_NOMEM;
   memset(cursor, 0, sizeof *cursor);
   *opened = &cursor->base;
   return SQLITE_OK;
@@ -121,40 +116,25 @@ static int amplify_close(sqlite3_vtab_cursor *base) {
   return SQLITE_OK;
 }
 
-/* How an argument is shown in an error. */
-static const char *shown(sqlite3_value *value) {
-  const char *text = (const char *)sqlite3_value_text(value);
-  return text ? text : "NULL";
-}
-
 static int amplify_filter(sqlite3_vtab_cursor *base, int number, const char *text, int count,
                           sqlite3_value **arguments) {
   (void)number, (void)text, (void)count;
   struct cursor *cursor = (struct cursor *)base;
-  const char *asked = (const char *)sqlite3_value_text(arguments[0]);
+  const char *asked = plain_text(arguments[0]);
   cursor->condition = 0;
   cursor->done = 0;
   for (size_t k = 0; asked && k < sizeof conditions / sizeof *conditions; k++) {
-    if (strcmp(conditions[k].name, asked) == 0)
-      cursor->condition = &conditions[k];
+    if (strcmp(conditions[k].name, asked) == 0) cursor->condition = &conditions[k];
   }
   if (!cursor->condition) {
     return fail(base->pVtab,
                 sqlite3_mprintf("dp_amplify: condition must be 'dobrushin', 'dobrushin-epsilon', "
-                                "'doeblin' or 'ultra', not %s",
+                                "'doeblin' or 'ultra', not %z",
                                 shown(arguments[0])));
   }
   for (int k = 0; k < 3; k++) {
-    int type = sqlite3_value_type(arguments[k + 1]);
-    double value = sqlite3_value_double(arguments[k + 1]);
-    int numeric = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
-    if (!numeric || !(value >= 0.0 && value <= bounds[k].high)) {
-      return fail(base->pVtab,
-                  sqlite3_mprintf("dp_amplify: %s must be a number %s, not %s", bounds[k].name,
-                                  bounds[k].high == 1.0 ? "in [0, 1]" : "of at least 0",
-                                  shown(arguments[k + 1])));
-    }
-    cursor->number[k] = value;
+    char *message = domain_check(arguments[k + 1], &domains[k], &cursor->number[k]);
+    if (message) return fail(base->pVtab, sqlite3_mprintf("dp_amplify: %z", message));
   }
   cursor->amplified =
       cursor->condition->amplify(cursor->number[0], cursor->number[1], cursor->number[2]);

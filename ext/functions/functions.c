@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include "functions/host.h"
 
@@ -47,12 +48,8 @@ struct host *host_of(sqlite3_context *context) {
   return binding->host;
 }
 
-void function_error(sqlite3_context *context, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  char *message = sqlite3_vmprintf(format, arguments);
-  va_end(arguments);
-  char *full = message ? sqlite3_mprintf("%s: %s", function_of(context)->name, message) : 0;
+void fail_call(sqlite3_context *context, const char *name, char *message) {
+  char *full = message ? sqlite3_mprintf("%s: %s", name, message) : 0;
   if (full) {
     sqlite3_result_error(context, full, -1);
   } else {
@@ -62,25 +59,60 @@ void function_error(sqlite3_context *context, const char *format, ...) {
   sqlite3_free(message);
 }
 
-int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
-                    double *number) {
+void function_error(sqlite3_context *context, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fail_call(context, function_of(context)->name, sqlite3_vmprintf(format, arguments));
+  va_end(arguments);
+}
+
+const char *plain_text(sqlite3_value *value) {
+  if (sqlite3_value_type(value) != SQLITE_TEXT) return 0;
+  const char *text = (const char *)sqlite3_value_text(value);
+  return text && strlen(text) == (size_t)sqlite3_value_bytes(value) ? text : 0;
+}
+
+char *shown(sqlite3_value *value) {
+  switch (sqlite3_value_type(value)) {
+  case SQLITE_NULL: return sqlite3_mprintf("NULL");
+  case SQLITE_BLOB: return sqlite3_mprintf("a blob");
+  case SQLITE_TEXT:
+    return sqlite3_value_bytes(value) ? sqlite3_mprintf("'%s'", sqlite3_value_text(value))
+                                      : sqlite3_mprintf("an empty text");
+  default: return sqlite3_mprintf("%s", sqlite3_value_text(value));
+  }
+}
+
+char *domain_check(sqlite3_value *value, const struct domain *domain, double *number) {
   int type = sqlite3_value_type(value);
   double x = sqlite3_value_double(value);
   int numeric = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
   if (numeric && (domain->low_open ? x > domain->low : x >= domain->low) &&
       (domain->high_open ? x < domain->high : x <= domain->high)) {
     *number = x;
-    return 1;
+    return 0;
   }
-  const char *shown = type == SQLITE_NULL ? "NULL" : (const char *)sqlite3_value_text(value);
-  if (domain->high < INFINITY) {
-    function_error(context, "%s must be a number in %c%g, %g%c, not %s", domain->parameter,
-                   domain->low_open ? '(' : '[', domain->low, domain->high,
-                   domain->high_open ? ')' : ']', shown);
-  } else {
-    function_error(context, "%s must be a%s number %s %g, not %s", domain->parameter,
-                   domain->high_open ? " finite" : "", domain->low_open ? "above" : "of at least",
-                   domain->low, shown);
-  }
+  if (domain->high < INFINITY)
+    return sqlite3_mprintf("%s must be a number in %c%g, %g%c, not %z", domain->parameter,
+                           domain->low_open ? '(' : '[', domain->low, domain->high,
+                           domain->high_open ? ')' : ']', shown(value));
+  const char *finite = domain->high_open ? " finite" : "";
+  if (domain->low == -INFINITY)
+    return sqlite3_mprintf("%s must be a%s number, not %z", domain->parameter, finite, shown(value));
+  return sqlite3_mprintf("%s must be a%s number %s %g, not %z", domain->parameter, finite,
+                         domain->low_open ? "above" : "of at least", domain->low, shown(value));
+}
+
+int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
+                    double *number) {
+  char *message = domain_check(value, domain, number);
+  if (message) fail_call(context, function_of(context)->name, message);
+  return !message;
+}
+
+const char *argument_text(sqlite3_context *context, sqlite3_value *value, const char *parameter) {
+  const char *text = plain_text(value);
+  if (text && *text) return text;
+  function_error(context, "%s must be a text that is not empty, not %z", parameter, shown(value));
   return 0;
 }

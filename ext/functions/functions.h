@@ -37,21 +37,46 @@ struct host *host_of(sqlite3_context *context);
 /* Fails the call: "name: message". The format is sqlite3_mprintf's. */
 void function_error(sqlite3_context *context, const char *format, ...);
 
-/*
-** Argument `index` as a finite number in [low, high] (open ends are said with low_open, high_open);
-** otherwise the call fails with one sentence that names the parameter, the value and the domain, and
-** 0 is returned. Text is not a number here: a parameter that arrives as text is a mistake.
-*/
+/* The same for functions that are not scalars: "name: message", which is taken over and freed. */
+void fail_call(sqlite3_context *context, const char *name, char *message);
+
+/* The set of numbers that a parameter may be. */
 struct domain {
   const char *parameter; /* as in the reference: "epsilon" */
   double low, high;
   int low_open, high_open; /* infinity as an end point is admitted iff closed */
 };
+
+/*
+** A value as a number of the domain: returns null and sets *number, or returns one sentence (to be
+** freed) that names the parameter, the value and the domain. Text is not a number here: a parameter
+** that arrives as text is a mistake.
+*/
+char *domain_check(sqlite3_value *value, const struct domain *domain, double *number);
+
+/* The same, failing the scalar that runs: 1 for success, 0 after a failure. */
 int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
                     double *number);
 
-/* One line per family: what each file of functions/ registers. */
+/*
+** A text without a zero byte (which would cut it short), or null for anything else. The type is asked
+** first: after a conversion it is undefined.
+*/
+const char *plain_text(sqlite3_value *value);
+
+/* A value as an error message shows it: NULL, 5, 'text', a blob. To be freed (%z). */
+char *shown(sqlite3_value *value);
+
+/* A text argument that is not empty, or null after failing the scalar that runs. */
+const char *argument_text(sqlite3_context *context, sqlite3_value *value, const char *parameter);
+
+/* One line per file: what it registers. */
 int planning_register(sqlite3 *db);
 int papers_register(sqlite3 *db);
+int tiers_register(sqlite3 *db, struct host *host);
+int plans_register(sqlite3 *db, struct host *host);
+int releases_register(sqlite3 *db, struct host *host);
+int aggregates_register(sqlite3 *db, struct host *host);
+int tables_register(sqlite3 *db, struct host *host);
 
 #endif

@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "functions/functions.h"
 #include "math/mixing.h"
 
 SQLITE_EXTENSION_INIT3
@@ -30,20 +31,14 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
-/* A parameter after p: its name and the upper end of its domain [0, high]. */
-struct parameter {
-  const char *name;
-  double high;
-};
-
-static const struct parameter epsilon = {"epsilon", (double)INFINITY};
-static const struct parameter delta = {"delta", 1.0};
-static const struct parameter epsilon_out = {"epsilon_out", (double)INFINITY};
+static const struct domain epsilon = {"epsilon", 0.0, (double)INFINITY, 0, 0};
+static const struct domain delta = {"delta", 0.0, 1.0, 0, 0};
+static const struct domain epsilon_out = {"epsilon_out", 0.0, (double)INFINITY, 0, 0};
 
 struct aggregate {
   const char *name;
   int arguments; /* x, y, p and the parameters that are given */
-  const struct parameter *parameter[MAX_PARAMETERS];
+  const struct domain *parameter[MAX_PARAMETERS];
   double (*compute)(const struct kernel *kernel, const double *parameter); /* NaN is NULL */
 };
 
@@ -88,24 +83,8 @@ static void fail(sqlite3_context *context, const char *format, ...) {
   const struct aggregate *aggregate = sqlite3_user_data(context);
   va_list arguments;
   va_start(arguments, format);
-  char *message = sqlite3_vmprintf(format, arguments);
+  fail_call(context, aggregate->name, sqlite3_vmprintf(format, arguments));
   va_end(arguments);
-  char *full = message ? sqlite3_mprintf("%s: %s", aggregate->name, message) : 0;
-  if (full) {
-    sqlite3_result_error(context, full, -1);
-  } else {
-    sqlite3_result_error_nomem(context);
-  }
-  sqlite3_free(full);
-  sqlite3_free(message);
-}
-
-/* How an argument is shown in an error. */
-static const char *shown(sqlite3_value *value) {
-  if (sqlite3_value_type(value) == SQLITE_BLOB)
-    return "a blob";
-  const char *text = (const char *)sqlite3_value_text(value);
-  return text ? text : "NULL";
 }
 
 /* ---- states ---------------------------------------------------------------------------------- */
@@ -146,15 +125,12 @@ static int number_of(struct dictionary *dictionary, int type, const void *bytes,
       return dictionary->slot[place] - 1;
     }
   }
-  if (dictionary->count == MAX_STATES)
-    return -1;
+  if (dictionary->count == MAX_STATES) return -1;
   struct state *state = sqlite3_malloc64(sizeof *state + (sqlite3_uint64)size + 1);
-  if (!state)
-    return -2;
+  if (!state) return -2;
   state->type = type;
   state->size = size;
-  if (size > 0)
-    memcpy(state->bytes, bytes, (size_t)size);
+  if (size > 0) memcpy(state->bytes, bytes, (size_t)size);
   state->bytes[size] = 0;
   dictionary->state[dictionary->count++] = state;
   dictionary->slot[place] = (uint16_t)dictionary->count;
@@ -169,15 +145,13 @@ static int state_number(struct dictionary *dictionary, sqlite3_value *value) {
     double real = sqlite3_value_double(value);
     int is_whole =
         type == SQLITE_INTEGER || (real >= -0x1p63 && real < 0x1p63 && real == (double)whole);
-    if (is_whole)
-      return number_of(dictionary, SQLITE_INTEGER, &whole, sizeof whole);
+    if (is_whole) return number_of(dictionary, SQLITE_INTEGER, &whole, sizeof whole);
     return number_of(dictionary, SQLITE_FLOAT, &real, sizeof real);
   }
   const void *bytes =
       type == SQLITE_TEXT ? (const void *)sqlite3_value_text(value) : sqlite3_value_blob(value);
   int size = sqlite3_value_bytes(value);
-  if (!bytes && size > 0)
-    return -2;
+  if (!bytes && size > 0) return -2;
   return number_of(dictionary, type, bytes, size);
 }
 
@@ -192,10 +166,8 @@ static char *state_text(const struct state *state) {
   case SQLITE_FLOAT:
     memcpy(&real, state->bytes, sizeof real);
     return sqlite3_mprintf("%.15g", real);
-  case SQLITE_TEXT:
-    return sqlite3_mprintf("%.60Q", (const char *)state->bytes);
-  default:
-    return sqlite3_mprintf("a blob");
+  case SQLITE_TEXT: return sqlite3_mprintf("%.60Q", (const char *)state->bytes);
+  default: return sqlite3_mprintf("a blob");
   }
 }
 
@@ -229,13 +201,11 @@ static size_t doubled(size_t room, size_t needed) {
 /* Makes room for every state. 0 when out of memory. */
 static int make_room(struct collected *collected) {
   size_t rows = (size_t)collected->x.count, columns = (size_t)collected->y.count;
-  if (rows <= collected->row_room && columns <= collected->column_room)
-    return 1;
+  if (rows <= collected->row_room && columns <= collected->column_room) return 1;
   size_t row_room = doubled(collected->row_room, rows);
   size_t column_room = doubled(collected->column_room, columns);
   double *cell = sqlite3_malloc64(row_room * column_room * sizeof *cell);
-  if (!cell)
-    return 0;
+  if (!cell) return 0;
   memset(cell, 0, row_room * column_room * sizeof *cell);
   for (size_t i = 0; i < collected->row_room; i++) {
     memcpy(cell + i * column_room, collected->cell + i * collected->column_room,
@@ -266,8 +236,7 @@ static int check_rows(sqlite3_context *context, const struct collected *collecte
     for (size_t j = 0; j < kernel->columns; j++) {
       sum += kernel->probability[i * kernel->columns + j];
     }
-    if (fabs(sum - 1.0) <= ROW_TOLERANCE)
-      continue;
+    if (fabs(sum - 1.0) <= ROW_TOLERANCE) continue;
     char *name = state_text(collected->x.state[i]);
     fail(context, "the probabilities of x = %s add up to %.12g, not 1 (give the whole row)",
          name ? name : "?", sum);
@@ -283,17 +252,15 @@ static int check_rows(sqlite3_context *context, const struct collected *collecte
 static int read_parameter(sqlite3_context *context, struct collected *collected, int k,
                           sqlite3_value *value) {
   const struct aggregate *aggregate = sqlite3_user_data(context);
-  const struct parameter *parameter = aggregate->parameter[k];
-  int type = sqlite3_value_type(value);
-  double number = sqlite3_value_double(value);
-  int numeric = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
-  if (!numeric || !(number >= 0.0 && number <= parameter->high)) {
-    fail(context, "%s must be a number %s, not %s", parameter->name,
-         parameter->high == 1.0 ? "in [0, 1]" : "of at least 0", shown(value));
+  const struct domain *parameter = aggregate->parameter[k];
+  double number;
+  char *message = domain_check(value, parameter, &number);
+  if (message) {
+    fail_call(context, aggregate->name, message);
     return 0;
   }
   if (collected->started && number != collected->parameter[k]) {
-    fail(context, "%s must be the same in every row, not %.15g and %.15g", parameter->name,
+    fail(context, "%s must be the same in every row, not %.15g and %.15g", parameter->parameter,
          collected->parameter[k], number);
     return 0;
   }
@@ -309,10 +276,8 @@ static int read_state(sqlite3_context *context, struct dictionary *dictionary, c
     return -1;
   }
   int number = state_number(dictionary, value);
-  if (number == -2)
-    sqlite3_result_error_nomem(context);
-  if (number == -1)
-    fail(context, "more than %d different values of %s", MAX_STATES, name);
+  if (number == -2) sqlite3_result_error_nomem(context);
+  if (number == -1) fail(context, "more than %d different values of %s", MAX_STATES, name);
   return number < 0 ? -1 : number;
 }
 
@@ -323,13 +288,12 @@ static int add_cell(sqlite3_context *context, struct collected *collected,
   double p = sqlite3_value_double(arguments[2]);
   int numeric = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
   if (!numeric || !(p >= 0.0 && p <= 1.0 + ROW_TOLERANCE)) {
-    fail(context, "p must be a probability, not %s", shown(arguments[2]));
+    fail(context, "p must be a probability, not %z", shown(arguments[2]));
     return 0;
   }
   int i = read_state(context, &collected->x, "x", arguments[0]);
   int j = i < 0 ? -1 : read_state(context, &collected->y, "y", arguments[1]);
-  if (j < 0)
-    return 0;
+  if (j < 0) return 0;
   if (!make_room(collected)) {
     sqlite3_result_error_nomem(context);
     return 0;
@@ -348,21 +312,18 @@ static void kernel_step(sqlite3_context *context, int count, sqlite3_value **arg
     collected->failed = !read_parameter(context, collected, k - 3, arguments[k]);
   }
   collected->started = 1;
-  if (!collected->failed)
-    collected->failed = !add_cell(context, collected, arguments);
+  if (!collected->failed) collected->failed = !add_cell(context, collected, arguments);
 }
 
 static void kernel_final(sqlite3_context *context) {
   const struct aggregate *aggregate = sqlite3_user_data(context);
   struct collected *collected = sqlite3_aggregate_context(context, 0);
-  if (!collected)
-    return; /* no row: NULL */
+  if (!collected) return; /* no row: NULL */
   if (!collected->failed && collected->x.count > 0) {
     struct kernel kernel = compact(collected);
     if (check_rows(context, collected, &kernel)) {
       double result = aggregate->compute(&kernel, collected->parameter);
-      if (!isnan(result))
-        sqlite3_result_double(context, result);
+      if (!isnan(result)) sqlite3_result_double(context, result);
     }
   }
   dictionary_free(&collected->x);
@@ -376,8 +337,7 @@ int kernels_register(sqlite3 *db) {
     int rc = sqlite3_create_function_v2(db, aggregates[k].name, aggregates[k].arguments,
                                         SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, data,
                                         0, kernel_step, kernel_final, 0);
-    if (rc != SQLITE_OK)
-      return rc;
+    if (rc != SQLITE_OK) return rc;
   }
   return SQLITE_OK;
 }

@@ -241,27 +241,24 @@ static const struct paper papers[] = {
 static double (*method_of(sqlite3_context *context, const struct paper *paper,
                           sqlite3_value *value))(const double *) {
   const struct method *method = paper->method;
-  const char *asked = (const char *)sqlite3_value_text(value);
+  const char *asked = plain_text(value);
   for (int k = 0; asked && k < 3 && method[k].name; k++) {
-    if (strcmp(method[k].name, asked) == 0)
-      return method[k].evaluate;
+    if (strcmp(method[k].name, asked) == 0) return method[k].evaluate;
   }
   const char *third = method[2].name;
-  function_error(context, "method must be '%s%s%s' or '%s', not %s%s%s", method[0].name,
+  function_error(context, "method must be '%s%s%s' or '%s', not %z", method[0].name,
                  third ? "', '" : "", third ? method[1].name : "", third ? third : method[1].name,
-                 asked ? "'" : "", asked ? asked : "NULL", asked ? "'" : "");
+                 shown(value));
   return 0;
 }
 
 /* Reads argument `place` and checks its domain. */
 static int read_parameter(sqlite3_context *context, const struct parameter *parameter,
                           sqlite3_value *value, double *number) {
-  if (!argument_number(context, value, &parameter->domain, number))
-    return 0;
-  if (!parameter->whole || *number == floor(*number))
-    return 1;
-  function_error(context, "%s must be a whole number, not %s", parameter->domain.parameter,
-                 sqlite3_value_text(value));
+  if (!argument_number(context, value, &parameter->domain, number)) return 0;
+  if (!parameter->whole || *number == floor(*number)) return 1;
+  function_error(context, "%s must be a whole number, not %z", parameter->domain.parameter,
+                 shown(value));
   return 0;
 }
 
@@ -269,13 +266,10 @@ static int read_parameter(sqlite3_context *context, const struct parameter *para
 static int check_index(sqlite3_context *context, const struct paper *paper, const double *number) {
   double index = NAN, length = NAN;
   for (int k = 0; k < MAX_PARAMETERS && paper->parameter[k]; k++) {
-    if (paper->parameter[k] == &index_i)
-      index = number[k];
-    if (paper->parameter[k] == &length_n)
-      length = number[k];
+    if (paper->parameter[k] == &index_i) index = number[k];
+    if (paper->parameter[k] == &length_n) length = number[k];
   }
-  if (!(index > length))
-    return 1;
+  if (!(index > length)) return 1;
   function_error(context, "i must be at most n = %lld, not %lld", (sqlite3_int64)length,
                  (sqlite3_int64)index);
   return 0;
@@ -288,16 +282,13 @@ static void paper_call(sqlite3_context *context, int count, sqlite3_value **argu
   number[MAX_PARAMETERS - 1] = NAN; /* an optional last parameter that is absent */
   for (int k = 0; k < count; k++) {
     if (k < MAX_PARAMETERS && paper->parameter[k]) {
-      if (!read_parameter(context, paper->parameter[k], arguments[k], &number[k]))
-        return;
+      if (!read_parameter(context, paper->parameter[k], arguments[k], &number[k])) return;
     } else {
       evaluate = method_of(context, paper, arguments[k]);
-      if (!evaluate)
-        return;
+      if (!evaluate) return;
     }
   }
-  if (!check_index(context, paper, number))
-    return;
+  if (!check_index(context, paper, number)) return;
   double result = evaluate(number);
   if (isnan(result)) {
     sqlite3_result_null(context);
@@ -309,8 +300,7 @@ static void paper_call(sqlite3_context *context, int count, sqlite3_value **argu
 int papers_register(sqlite3 *db) {
   for (size_t k = 0; k < sizeof papers / sizeof *papers; k++) {
     int rc = scalars_register(db, 0, &papers[k].scalar, 1);
-    if (rc != SQLITE_OK)
-      return rc;
+    if (rc != SQLITE_OK) return rc;
   }
   int rc = kernels_register(db);
   return rc == SQLITE_OK ? amplify_register(db) : rc;

@@ -3,14 +3,16 @@
 ** functions of public parameters: no ledger, no data, no charge. The comment of each function is
 ** its entry in the reference.
 **
-** Units. A rate is a zCDP rate: (sensitivity/sigma)^2/2 for Gaussian noise; rates of releases on the
-** same data add. epsilon is in nats, delta a probability, sensitivity and sigma are in the unit of
-** the data.
+** Units. A rate is a zCDP rate: (sensitivity/sigma)^2/2 for Gaussian noise; rates of releases on
+** the same data add. epsilon is in nats, delta a probability, sensitivity and sigma are in the
+** unit of the data.
 **
 ** Errors, the same for all: an argument that is NULL, text or outside its domain fails the call
 ** with one sentence that names the parameter and the domain.
 **
-** Rounding, the same for all: in the direction of privacy, by less than 1e-12 of the value.
+** Rounding, the same for all: in the direction of privacy, by less than 1e-12 of the value. Only an
+** epsilon that nearly vanishes against sqrt(2 rate) is exact no further than a relative change of
+** 2e-15 in delta goes (gaussian.h).
 */
 #include "functions/functions.h"
 
@@ -33,9 +35,9 @@ static double rate(double epsilon, double delta) {
 }
 
 /*
-** dp_sigma(rate, sensitivity): the standard deviation of Gaussian noise that costs this rate, rounded
-** up: sensitivity/sqrt(2 rate). rate > 0, sensitivity > 0 in L2, both finite. (Bun and Steinke 2016,
-** Proposition 1.6.)
+** dp_sigma(rate, sensitivity): the standard deviation of Gaussian noise that costs this rate,
+** rounded up: sensitivity/sqrt(2 rate). rate > 0, sensitivity > 0 in L2, both finite. (Bun and
+** Steinke 2016, Proposition 1.6.)
 */
 static double sigma(double rate, double sensitivity) {
   double noise = sensitivity / (M_SQRT2 * sqrt(rate));
@@ -81,10 +83,8 @@ static double any_epsilon(double rate, double delta) {
 
 static void plan(sqlite3_context *context, int count, sqlite3_value **arguments);
 
-/* A planning function: a scalar (first, so that function_of() leads to the row), its domains, its
-** value. */
 static const struct planning {
-  struct scalar scalar;
+  struct scalar scalar; /* first: function_of() leads to the row */
   struct domain domains[2];
   double (*value)(double, double);
 } table[] = {

@@ -13,8 +13,7 @@
 /* (1 - e^(-2 theta t))/theta, which is 2t at theta = 0 and 1/theta at theta t = infinity. */
 static double decayed_time(double theta, double t) {
   double u = 2.0 * (theta * t);
-  if (u > 1.0)
-    return -expm1(-u) / theta;
+  if (u > 1.0) return -expm1(-u) / theta;
   return u > 0.0 ? 2.0 * t * (-expm1(-u) / u) : 2.0 * t;
 }
 
@@ -26,8 +25,7 @@ static struct scaled scaled_clock(double theta, double rho, double t) {
 
 /* sensitivity^2/(2 clock), 0 for sensitivity 0 whatever the clock. */
 static double clock_rate(double sensitivity, struct scaled clock) {
-  if (sensitivity == 0.0)
-    return 0.0;
+  if (sensitivity == 0.0) return 0.0;
   struct scaled rate = scaled_over(scaled_square(scaled(sensitivity)), clock);
   return scaled_value(scaled_times(rate, scaled(0.5)));
 }
@@ -88,8 +86,7 @@ static struct scaled best_shrink(double radius, double dimension, struct scaled 
 
 double pgm_mse(double theta, double rho, double t, double radius, double dimension) {
   struct scaled clock = scaled_clock(theta, rho, t);
-  if (isinf(clock.mantissa))
-    return scaled_value(scaled_square(scaled(radius)));
+  if (isinf(clock.mantissa)) return scaled_value(scaled_square(scaled(radius)));
   struct scaled noise = scaled_times(scaled(dimension), clock);
   return scaled_value(scaled_times(noise, best_shrink(radius, dimension, clock)));
 }

@@ -32,10 +32,8 @@ static double step_margin(double eta, double beta, double rho) {
 */
 double printed_contraction(double eta, double beta, double rho) {
   double margin = step_margin(eta, beta, rho);
-  if (!(margin >= -8.0 * DBL_EPSILON))
-    return NAN;
-  if (beta == 0.0 || rho == 0.0)
-    return 1.0;
+  if (!(margin >= -8.0 * DBL_EPSILON)) return NAN;
+  if (beta == 0.0 || rho == 0.0) return 1.0;
   double step = fma(-eta, rho, 1.0);
   double rest = eta * rho * (rho / (beta + rho)) * fmax(margin, 0.0);
   return sqrt(step * step + rest);
@@ -61,10 +59,8 @@ static struct scaled last_rate(const struct sgd *sgd) {
 static struct scaled printed_rate(const struct sgd *sgd, double lipschitz) {
   double after = sgd->length - sgd->index;
   struct scaled rate = last_rate(sgd);
-  if (after == 0.0)
-    return rate;
-  if (lipschitz == 0.0)
-    return scaled(0.0);
+  if (after == 0.0) return rate;
+  if (lipschitz == 0.0) return scaled(0.0);
   rate = scaled_times(rate, scaled_exp((after + 1.0) * log(lipschitz)));
   return scaled_over(rate, scaled(after));
 }
@@ -80,8 +76,7 @@ double sgd_rate_printed(const struct sgd *sgd) {
 */
 static double path_rate(const struct sgd *sgd, contraction *step) {
   double lipschitz = step(sgd->eta, sgd->beta, sgd->rho);
-  if (isnan(lipschitz))
-    return lipschitz;
+  if (isnan(lipschitz)) return lipschitz;
   struct scaled path = inverse_geometric(lipschitz, sgd->length - sgd->index);
   return scaled_value(scaled_times(last_rate(sgd), path));
 }
@@ -96,14 +91,11 @@ double sgd_rate_best(const struct sgd *sgd) {
 
 double sgd_delta_rdp(const struct sgd *sgd, double epsilon) {
   double lipschitz = printed_contraction(sgd->eta, sgd->beta, sgd->rho);
-  if (isnan(lipschitz))
-    return lipschitz;
+  if (isnan(lipschitz)) return lipschitz;
   struct scaled rate = printed_rate(sgd, lipschitz);
-  if (rate.mantissa == 0.0)
-    return 0.0;
+  if (rate.mantissa == 0.0) return 0.0;
   double kappa = scaled_value(rate);
-  if (!(epsilon > kappa))
-    return 1.0;
+  if (!(epsilon > kappa)) return 1.0;
   double gap = epsilon - kappa;
   return exp(-0.25 * gap * (gap / kappa));
 }
@@ -113,12 +105,9 @@ double sgd_delta_rdp(const struct sgd *sgd, double epsilon) {
 typedef double log_hockey_stick(double epsilon, double distance);
 
 double gaussian_log_hockey_stick(double epsilon, double distance) {
-  if (epsilon == INFINITY || distance == 0.0)
-    return -INFINITY;
-  if (distance > 1e150)
-    return epsilon / distance < 0.5 * distance ? 0.0 : -INFINITY;
-  if (distance > 1e-30)
-    return gaussian_log_delta(0.5 * distance * distance, epsilon);
+  if (epsilon == INFINITY || distance == 0.0) return -INFINITY;
+  if (distance > 1e150) return epsilon / distance < 0.5 * distance ? 0.0 : -INFINITY;
+  if (distance > 1e-30) return gaussian_log_delta(0.5 * distance * distance, epsilon);
   /* At this size the divergence is linear in (epsilon, distance) jointly, to 1e-28. */
   int exponent;
   double near = ldexp(frexp(distance, &exponent), -100);
@@ -140,8 +129,7 @@ static double first_distance(const struct sgd *sgd) {
 
 /* How far two points of K can be after a later gradient step, in units of its noise. */
 static double later_distance(const struct sgd *sgd, double lipschitz) {
-  if (lipschitz == 0.0)
-    return 0.0;
+  if (lipschitz == 0.0) return 0.0;
   struct scaled moved = scaled_times(scaled(lipschitz), scaled(sgd->diameter));
   struct scaled noise = scaled_times(scaled(sgd->eta), scaled(sgd->noise));
   return scaled_value(scaled_over(moved, noise));
@@ -159,12 +147,10 @@ struct chain {
 /* first * later^(n-i). */
 static double product_bound(const struct sgd *sgd, double epsilon, struct chain chain) {
   double lipschitz = chain.step(sgd->eta, sgd->beta, sgd->rho);
-  if (isnan(lipschitz))
-    return lipschitz;
+  if (isnan(lipschitz)) return lipschitz;
   double after = sgd->length - sgd->index;
   double first = chain.stick(epsilon, first_distance(sgd));
-  if (after == 0.0 || first == -INFINITY)
-    return exp(first);
+  if (after == 0.0 || first == -INFINITY) return exp(first);
   return exp(first + after * chain.stick(epsilon, later_distance(sgd, lipschitz)));
 }
 
@@ -180,16 +166,14 @@ static double product_bound(const struct sgd *sgd, double epsilon, struct chain 
 */
 static double iterated_bound(const struct sgd *sgd, double epsilon, struct chain chain) {
   double lipschitz = chain.step(sgd->eta, sgd->beta, sgd->rho);
-  if (isnan(lipschitz))
-    return lipschitz;
+  if (isnan(lipschitz)) return lipschitz;
   double distance = later_distance(sgd, lipschitz);
   double sum = chain.stick(epsilon, first_distance(sgd)), low = 0.0;
   double delta = exp(sum), remaining = sgd->length - sgd->index;
   for (long k = 0; remaining > 0.0 && delta > 0.0; k++) {
     double now = epsilon > 0.0 && k < REFINED_STEPS ? 1.0 : remaining;
     double term = now * chain.stick(mixing_epsilon(epsilon, delta), distance) - low;
-    if (term == 0.0)
-      break; /* no contraction now, nor later: delta would stay */
+    if (term == 0.0) break; /* no contraction now, nor later: delta would stay */
     double next = sum + term;
     low = next > -INFINITY ? (next - sum) - term : 0.0;
     sum = next;
@@ -216,8 +200,7 @@ double sgd_delta_iterated(const struct sgd *sgd, double epsilon) {
 
 double sgd_delta_best(const struct sgd *sgd, double epsilon) {
   double rate = sgd_rate_best(sgd);
-  if (isnan(rate))
-    return rate;
+  if (isnan(rate)) return rate;
   double gaussian = rate < INFINITY ? gaussian_hockey_stick(epsilon, sqrt(rate) * M_SQRT2) : 1.0;
   return fmin(gaussian, iterated_bound(sgd, epsilon, gaussian_tight));
 }
@@ -236,15 +219,13 @@ double sgd_delta_laplace_best(const struct sgd *sgd, double epsilon) {
 
 /* sum_{k=0}^{m} q^k = (1 - q^(m+1))/(1 - q) with ln q at hand. */
 static double geometric_sum(double log_q, double m) {
-  if (log_q == 0.0)
-    return m + 1.0;
+  if (log_q == 0.0) return m + 1.0;
   return log_q > -INFINITY ? expm1((m + 1.0) * log_q) / expm1(log_q) : 1.0;
 }
 
 double sgd_delta_random_stop(const struct sgd *sgd, double epsilon) {
   double lipschitz = printed_contraction(sgd->eta, sgd->beta, sgd->rho);
-  if (isnan(lipschitz))
-    return lipschitz;
+  if (isnan(lipschitz)) return lipschitz;
   double first = gaussian_hockey_stick(epsilon, first_distance(sgd));
   double log_later = gaussian_log_hockey_stick(epsilon, later_distance(sgd, lipschitz));
   return first * (geometric_sum(log_later, sgd->length - sgd->index) / sgd->length);

@@ -12,8 +12,7 @@
 ** loses eleven digits there.)
 */
 static double exponential_remainder(double x) {
-  if (fabs(x) > 1.0)
-    return 2.0 * (expm1(x) - x) / x / x;
+  if (fabs(x) > 1.0) return 2.0 * (expm1(x) - x) / x / x;
   double sum = 0.0;
   for (int k = 20; k > 2; k--) {
     sum = (1.0 + sum) * x / k; /* Horner: sum of x^j 2/(j+2)! for j >= 1 */
@@ -28,8 +27,7 @@ static double exponential_remainder(double x) {
 */
 static double divergence(double alpha, double z) {
   double excess = alpha - 1.0;
-  if (isinf(alpha) || isinf(z))
-    return z;
+  if (isinf(alpha) || isinf(z)) return z;
   double share = alpha < 1e300 ? excess / (alpha + excess) : 0.5; /* (a-1)/(2a-1) */
   if (z * excess >= 1.0) {
     return z + log1p(share * expm1(-z * alpha - z * excess)) / excess;
@@ -57,13 +55,11 @@ static double slope(double alpha, double z) {
 */
 double iterated_laplace_rdp(double alpha, double sensitivity, double scale1, double scale2) {
   double near = fmin(scale1, scale2), far = fmax(scale1, scale2);
-  if (isinf(alpha) || sensitivity == 0.0)
-    return sensitivity / far;
+  if (isinf(alpha) || sensitivity == 0.0) return sensitivity / far;
   double low = 0.0, high = 0.5 * sensitivity;
   while (near < far) {
     double middle = low + 0.5 * (high - low);
-    if (middle <= low || middle >= high)
-      break;
+    if (middle <= low || middle >= high) break;
     double near_slope = slope(alpha, middle / near);
     double far_slope = slope(alpha, (sensitivity - middle) / far) * (near / far);
     if (near_slope < far_slope) {
@@ -86,8 +82,7 @@ double laplace2_density(double x, double scale1, double scale2) {
   double distance = fabs(x) / a;
   double u = x == 0.0 || a == b ? 0.0 : fabs(x) / b * ((a - b) / a);
   double bend = u > 0.0 ? -expm1(-u) / u : 1.0;
-  if (distance > 1e5)
-    return 0.0;
+  if (distance > 1e5) return 0.0;
   struct scaled peak = scaled_over(scaled(0.5 / (1.0 + b / a)), scaled(a));
   struct scaled tail = scaled_times(scaled_exp(-distance), scaled(1.0 + distance * bend));
   return scaled_value(scaled_times(peak, tail));
@@ -102,8 +97,7 @@ double laplace_hockey_stick(double epsilon, double distance) {
 }
 
 double laplace_log_hockey_stick(double epsilon, double distance) {
-  if (!(distance > epsilon))
-    return -(double)INFINITY;
+  if (!(distance > epsilon)) return -(double)INFINITY;
   double half = 0.5 * (epsilon - distance);
   return half > -0.5 ? log(-expm1(half)) : log1p(-exp(half));
 }

@@ -14,13 +14,10 @@ static double softplus(double t) {
 }
 
 double mixing_epsilon(double epsilon, double delta) {
-  if (epsilon == 0.0)
-    return 0.0;
-  if (delta == 0.0)
-    return INFINITY;
+  if (epsilon == 0.0) return 0.0;
+  if (delta == 0.0) return INFINITY;
   double odds = expm1(epsilon) / delta;
-  if (epsilon < 30.0 && odds < INFINITY)
-    return log1p(odds);
+  if (epsilon < 30.0 && odds < INFINITY) return log1p(odds);
   double gap = epsilon > 1.0 ? log1p(-exp(-epsilon)) + epsilon : log(expm1(epsilon));
   return softplus(gap - log(delta));
 }
@@ -36,8 +33,7 @@ struct amplified amplify_dobrushin_epsilon(double gamma, double epsilon, double 
 
 /* ln(1 + gamma (e^epsilon - 1)), what parts 3 and 4 make of epsilon. */
 static double mixed_epsilon(double gamma, double epsilon) {
-  if (gamma == 0.0)
-    return 0.0;
+  if (gamma == 0.0) return 0.0;
   return epsilon < 700.0 ? log1p(gamma * expm1(epsilon)) : softplus(epsilon + log(gamma));
 }
 
@@ -120,10 +116,8 @@ double kernel_ultra(const struct kernel *kernel) {
   for (size_t y = 0; y < kernel->columns; y++) {
     double low, high;
     column_range(kernel, y, &low, &high);
-    if (high > 0.0 && low == 0.0)
-      return NAN;
-    if (high > 0.0)
-      largest = fmax(largest, (high - low) / high);
+    if (high > 0.0 && low == 0.0) return NAN;
+    if (high > 0.0) largest = fmax(largest, (high - low) / high);
   }
   return largest;
 }
@@ -134,8 +128,7 @@ struct excess {
 };
 
 static struct excess excess_of(double epsilon) {
-  if (epsilon < 700.0)
-    return (struct excess){expm1(epsilon), 1.0};
+  if (epsilon < 700.0) return (struct excess){expm1(epsilon), 1.0};
   double half = exp(0.5 * fmin(epsilon, 1410.0)); /* times the least double: still infinite */
   return (struct excess){half, half};
 }
@@ -196,8 +189,7 @@ static double sinh_ratio(double x) {
 */
 double response_rdp(double alpha, double epsilon) {
   double excess = alpha - 1.0;
-  if (isinf(alpha) || isinf(epsilon))
-    return epsilon;
+  if (isinf(alpha) || isinf(epsilon)) return epsilon;
   if (excess * epsilon >= 1.0) {
     double rest = log1p(exp(-epsilon * alpha - epsilon * excess)) - log1p(exp(-epsilon));
     return epsilon + rest / excess;

@@ -5,10 +5,10 @@
 ** is
 **     epsilon = r(alpha) - ln(1 + 1/u) + S(u)/u.
 **
-** For a pure rate r = (1 + u) rate the derivative in u vanishes iff rate u^2 = S(u), and the left side
-** increases while the right decreases: one root. The optima below are found as roots, but the value
-** is then taken from the formula above, which is a valid guarantee at EVERY order: an error of
-** the root costs its square in tightness and nothing in privacy.
+** For a pure rate r = (1 + u) rate the derivative in u vanishes iff rate u^2 = S(u), and the left
+** side increases while the right decreases: one root. The optima below are found as roots, but the
+** value is then taken from the formula above, which is a valid guarantee at EVERY order: an error
+** of the root costs its square in tightness and nothing in privacy.
 */
 #include "math/renyi.h"
 
@@ -82,8 +82,8 @@ static double rate_order(struct equation *equation) {
   double epsilon = equation->epsilon, delta = equation->delta;
   double l = -log(delta);
   /* The positive root of u^2 epsilon = (2u + 1) l is too large, and so is what makes S vanish. */
-  double high = fmin((l + sqrt(l) * sqrt(l + epsilon)) / epsilon,
-                     fmin((1.0 - delta) / delta, DBL_MAX / 2.0));
+  double high =
+      fmin((l + sqrt(l) * sqrt(l + epsilon)) / epsilon, fmin((1.0 - delta) / delta, DBL_MAX / 2.0));
   high *= 1.0 + 4.0 * DBL_EPSILON;
   if (rate_residual(high, equation) <= 0.0) return high; /* the root is not a double */
   double low = high / 16.0;
@@ -97,7 +97,83 @@ double zcdp_rate(double epsilon, double delta, double *order) {
   struct equation equation = {0.0, epsilon, delta};
   int valid = epsilon > 0.0 && epsilon < INFINITY && is_probability(delta);
   double u = valid ? rate_order(&equation) : NAN;
-  /* An order must stay above 1 in a double, also where u (for epsilon beyond 1e30) is below an ulp. */
+  /* An order stays above 1 as a double, also where u is less than an ulp (epsilon above 1e30). */
   if (order) *order = valid ? fmax(1.0 + u, 1.0 + DBL_EPSILON) : NAN;
   return (epsilon + log1p(1.0 / u) - slack(u, delta) / u) / (1.0 + u);
+}
+
+/* ---- curves ------------------------------------------------------------------------------------- */
+
+#define LAST_FINITE (RENYI_ORDERS - 2)
+
+/* The stored order at or below alpha = 1 + u, for u within the finite stored orders. */
+static int interval_of(double u) {
+  int low = 0, high = LAST_FINITE;
+  while (high - low > 1) {
+    int middle = (low + high) / 2;
+    if (renyi_order(middle) - 1.0 <= u) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+/* The chord of u r between stored orders `index` and `index` + 1, divided by u. */
+static double chord(const double *curve, int index, double u) {
+  double low = renyi_order(index) - 1.0, high = renyi_order(index + 1) - 1.0;
+  double share = (u - low) / (high - low);
+  return ((1.0 - share) * low * curve[index] + share * high * curve[index + 1]) / u;
+}
+
+double renyi_curve_at(const double curve[RENYI_ORDERS], double alpha) {
+  double u = alpha - 1.0;
+  if (alpha == INFINITY || u > renyi_order(LAST_FINITE) - 1.0) return curve[RENYI_ORDERS - 1];
+  if (!(u >= renyi_order(0) - 1.0)) return INFINITY;
+  for (int i = 0; i <= LAST_FINITE; i++) {
+    if (renyi_order(i) == alpha) return curve[i]; /* no chord to an infinite neighbour */
+  }
+  return chord(curve, interval_of(u), u);
+}
+
+/* What one order of a rate and a curve converts to. */
+static double order_epsilon(double rate, const double *curve, double delta, double u) {
+  return (1.0 + u) * rate + renyi_curve_at(curve, 1.0 + u) - log1p(1.0 / u) + slack(u, delta) / u;
+}
+
+/* The least of order_epsilon() between two stored orders, by golden sections of ln u. */
+static double least_between(double rate, const double *curve, double delta, int index) {
+  double low = log(renyi_order(index) - 1.0), high = log(renyi_order(index + 1) - 1.0);
+  const double golden = (sqrt(5.0) - 1.0) / 2.0;
+  double least = INFINITY;
+  for (int i = 0; i < 60; i++) { /* the bracket shrinks by golden^60 = 3e-13 */
+    double a = high - golden * (high - low), b = low + golden * (high - low);
+    double at_a = order_epsilon(rate, curve, delta, exp(a));
+    double at_b = order_epsilon(rate, curve, delta, exp(b));
+    least = fmin(least, fmin(at_a, at_b));
+    if (at_a < at_b) {
+      high = b;
+    } else {
+      low = a;
+    }
+  }
+  return least;
+}
+
+double renyi_epsilon(double rate, const double curve[RENYI_ORDERS], double delta) {
+  if (!(rate >= 0.0 && rate < INFINITY) || !is_probability(delta)) return NAN;
+  int best = 0, empty = 1;
+  double least = rate == 0.0 ? curve[RENYI_ORDERS - 1] : INFINITY; /* pure: no delta is needed */
+  for (int i = 0; i <= LAST_FINITE; i++) {
+    double epsilon = order_epsilon(rate, curve, delta, renyi_order(i) - 1.0);
+    if (!(curve[i] >= 0.0)) return NAN;
+    if (curve[i] > 0.0) empty = 0;
+    if (i == 0 || epsilon < order_epsilon(rate, curve, delta, renyi_order(best) - 1.0)) best = i;
+    least = fmin(least, epsilon);
+  }
+  if (empty) return zcdp_epsilon(rate, delta);
+  if (best > 0) least = fmin(least, least_between(rate, curve, delta, best - 1));
+  if (best < LAST_FINITE) least = fmin(least, least_between(rate, curve, delta, best));
+  return fmax(least, 0.0);
 }

@@ -4,10 +4,12 @@
 ** A mechanism is (alpha, r(alpha))-RDP; a zCDP rate L means r(alpha) = alpha L for every order.
 ** Conversion (Balle et al. 2020, Theorem 21; Canonne, Kamath and Steinke 2020, Proposition 12):
 **     epsilon = r(alpha) + ln(1 - 1/alpha) - (ln delta + ln alpha)/(alpha - 1),
-** minimised over alpha > 1 and clamped at 0. A budget enforced at one order fixed in advance is valid
-** for adaptively chosen releases (Feldman and Zrnic 2021, Renyi filters).
+** minimised over alpha > 1 and clamped at 0. A budget enforced at one order fixed in advance is
+** valid for adaptively chosen releases (Feldman and Zrnic 2021, Renyi filters).
 **
-** Functions return NaN outside their domain; relative error at most 1e-12; rounding.h rounds.
+** Functions return NaN outside their domain; relative error at most 1e-12 (1e-14 was measured),
+** where an epsilon or an allowance is a difference that nearly vanishes, of its largest term;
+** rounding.h rounds.
 */
 #ifndef DIFFUSE_MATH_RENYI_H
 #define DIFFUSE_MATH_RENYI_H
@@ -33,5 +35,21 @@ double zcdp_epsilon(double rate, double delta);
 ** the filter of a tier. epsilon > 0, 0 < delta < 1; *order may be asked for with a null pointer.
 */
 double zcdp_rate(double epsilon, double delta, double *order);
+
+/*
+** A curve beyond a rate: r at each stored order, curve[RENYI_ORDERS - 1] at infinity (infinity where
+** the mechanism is not pure). Between stored orders (alpha - 1) r(alpha), which is convex, is bounded
+** by its chord.
+*/
+
+/* An upper bound on a curve at any order in [renyi_order(0), infinity]; infinity below that. */
+double renyi_curve_at(const double curve[RENYI_ORDERS], double alpha);
+
+/*
+** Least epsilon that `rate` and a curve together convert to, over all real orders at and between the
+** stored ones. rate >= 0, 0 < delta < 1; curve entries >= 0. With a curve of zeros it is
+** zcdp_epsilon().
+*/
+double renyi_epsilon(double rate, const double curve[RENYI_ORDERS], double delta);
 
 #endif

@@ -36,12 +36,9 @@ static inline struct scaled scaled_over(struct scaled a, struct scaled b) {
 
 /* a + b, both not negative. */
 static inline struct scaled scaled_plus(struct scaled a, struct scaled b) {
-  if (a.mantissa == 0.0)
-    return b;
-  if (b.mantissa == 0.0)
-    return a;
-  if (a.exponent < b.exponent)
-    return scaled_plus(b, a);
+  if (a.mantissa == 0.0) return b;
+  if (b.mantissa == 0.0) return a;
+  if (a.exponent < b.exponent) return scaled_plus(b, a);
   long down = b.exponent - a.exponent;
   struct scaled sum = scaled(a.mantissa + (down < -100 ? 0.0 : ldexp(b.mantissa, (int)down)));
   sum.exponent += a.exponent;
@@ -62,10 +59,8 @@ static inline struct scaled scaled_root(struct scaled a) {
 /* e^x for any x; beyond e^(+-100000) no product of a few doubles comes back into range. */
 static inline struct scaled scaled_exp(double x) {
   const double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
-  if (x > 1e5)
-    return scaled((double)INFINITY);
-  if (x < -1e5)
-    return scaled(0.0);
+  if (x > 1e5) return scaled((double)INFINITY);
+  if (x < -1e5) return scaled(0.0);
   double k = nearbyint(x / (ln2_high + ln2_low));
   struct scaled power = scaled(exp((x - k * ln2_high) - k * ln2_low));
   power.exponent += (long)k;
@@ -73,10 +68,8 @@ static inline struct scaled scaled_exp(double x) {
 }
 
 static inline double scaled_value(struct scaled a) {
-  if (a.exponent > 1100)
-    return a.mantissa > 0.0 ? (double)INFINITY : a.mantissa;
-  if (a.exponent < -1200)
-    return isfinite(a.mantissa) ? 0.0 : a.mantissa;
+  if (a.exponent > 1100) return a.mantissa > 0.0 ? (double)INFINITY : a.mantissa;
+  if (a.exponent < -1200) return isfinite(a.mantissa) ? 0.0 : a.mantissa;
   return ldexp(a.mantissa, (int)a.exponent);
 }
 

@@ -29,13 +29,17 @@ int128 lattice_clamp(int128 x, int128 low, int128 high);
 */
 int64_t lattice_round(int128 total, int shift);
 
-/* Integer sensitivity of the rounded total: floor(distance / 2^shift) + 1. */
+/*
+** Integer sensitivity of the rounded total: floor(distance / 2^shift) + 1, saturated at 2^64 - 1.
+** shift >= 0.
+*/
 uint64_t lattice_sensitivity(uint64_t distance, int shift);
 
 /*
 ** Least admissible variance for sensitivity s (s < 2^32) at rate mantissa * 2^exponent:
 ** ceil(s^2 / (2 rate)) + 1, so that neither s^2/(2V) nor s^2/(2(V - 1/12)) exceeds the rate.
-** mantissa > 0. Returns 0 where the result would not be below LATTICE_VARIANCE_END.
+** Any exponent. Returns 0 where the result would not be below LATTICE_VARIANCE_END, and for a rate
+** of zero.
 */
 uint64_t lattice_variance(uint64_t sensitivity, uint64_t mantissa, int exponent);
 
@@ -49,7 +53,8 @@ uint64_t lattice_refinement(uint64_t inner, uint64_t outer);
 
 /*
 ** The refined point: (inner/outer) y + (1 - inner/outer) z, rounded to nearest, halves away from
-** zero, where y is the published outer point and z the fresh release. 0 < inner < outer.
+** zero, where y is the published outer point and z the fresh release.
+** 0 < inner < outer < LATTICE_VARIANCE_END.
 */
 int64_t lattice_refine(int64_t y, int64_t z, uint64_t inner, uint64_t outer);
 

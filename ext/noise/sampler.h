@@ -17,7 +17,8 @@
 ** Fills noise[0 .. count-1] with independent draws of N_Z(0, variance), 1 <= variance <
 ** SAMPLER_MAX_VARIANCE. Rejection sampling takes longer for large values, so for short vectors each
 ** coordinate is picked at random from a batch: the time tells little of what was picked.
-** Returns 0, or -1 when the system gave no random bytes (noise is then all zeros and must not be used).
+** Returns 0, or -1 when the system gave no random bytes or the variance is out of range: noise is
+** then all zeros and must not be used.
 */
 int sampler_gaussian(uint64_t variance, int64_t *noise, size_t count);
 

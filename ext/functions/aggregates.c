@@ -1,0 +1,417 @@
+/*
+** aggregates.c: the aggregates as SQL functions: one release from inside the owner's SELECT.
+**
+** Requirements, most of them dictated by SQLite:
+**   A1  The first row starts the release: parameters are checked and the ledger charged before the
+**       value of any row is looked at. Without a row there are no parameters, hence an error.
+**   A2  Parameters are those of the first row. That they stay the same is checked on the first 1024
+**       rows and every 1024th after; a difference fails the statement, the charge stays.
+**   A3  SQLite finishes the aggregates of an aborted statement as if they were complete. A sentinel in
+**       the auxiliary data of argument 0 dies with the statement; if no statement has advanced since
+**       xFinal, the statement was torn down and what xFinal released becomes 'failed'. A statement
+**       that writes (INSERT ... SELECT) cannot be told apart and is believed.
+**   A4  The sentinel also shows a call site that is evaluated twice in one statement (GROUP BY, a
+**       correlated subquery): with a name that is an error.
+**   A5  xFinal never asks for auxiliary data: SQLite has none to give there and crashes.
+*/
+#include "functions/aggregate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "functions/functions.h"
+#include "functions/publish.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define MAX_ARGUMENTS 6
+
+/* ---- the table ----------------------------------------------------------------------------------- */
+
+/*
+** dp_count(tier, x [, clip, unit [, name]])            rows with x not NULL; clip 1 unless given
+** dp_sum(tier, x, clip [, unit [, name]])              sum of x; a unit's total in [-clip, clip]
+** dp_ou_count(tier, x, radius [, clip, unit [, name]]) the same two by the Ornstein-Uhlenbeck
+** dp_ou_sum(tier, x, clip, radius [, unit [, name]])   mechanism
+**
+** All return REAL. tier: text. x: any value; NULL is skipped, text and blobs count as SQLite's numeric
+** conversion says, infinities are clipped. clip: in [1e-150, 1e150]. radius: above 0, or NULL with
+** theta. unit: any value where the ledger protects units, NULL or absent where it protects rows.
+** name: a text, or a JSON object of options.
+*/
+const struct aggregate aggregates[] = {
+    {"dp_count", "count", 2, 5, {2, 0, 3, 4}, 1, 0, 1, 1},
+    {"dp_sum", "sum", 3, 5, {2, 0, 3, 4}, 0, 0, 0, 0},
+    {"dp_ou_count", "ou_count", 3, 6, {3, 2, 4, 5}, 1, 1, 1, 1},
+    {"dp_ou_sum", "ou_sum", 4, 6, {2, 3, 4, 5}, 0, 1, 0, 0},
+};
+const int aggregate_count = sizeof aggregates / sizeof *aggregates;
+
+const struct aggregate *aggregate_of_kind(sqlite3_value *kind) {
+  const char *text = plain_text(kind);
+  for (int i = 0; text && i < aggregate_count; i++) {
+    if (strcmp(aggregates[i].kind, text) == 0) return &aggregates[i];
+  }
+  return 0;
+}
+
+char *unknown_kind(sqlite3_value *kind) {
+  sqlite3_str *known = sqlite3_str_new(0);
+  for (int i = 0; i < aggregate_count; i++)
+    sqlite3_str_appendf(known, "%s%s", i ? ", " : "", aggregates[i].kind);
+  char *list = sqlite3_str_finish(known);
+  char *message = sqlite3_mprintf("unknown kind %z (known kinds: %s)", shown(kind),
+                                  list ? list : "");
+  sqlite3_free(list);
+  return message;
+}
+
+/* A row of a unit. */
+static int unit_row(struct accumulator *accumulator, double x, sqlite3_value *unit) {
+  switch (sqlite3_value_type(unit)) {
+  case SQLITE_INTEGER: return accumulate_integer(accumulator, sqlite3_value_int64(unit), x);
+  case SQLITE_FLOAT: return accumulate_real(accumulator, sqlite3_value_double(unit), x);
+  case SQLITE_NULL: return accumulate_null(accumulator, x);
+  case SQLITE_TEXT: {
+    const void *text = sqlite3_value_text(unit); /* before its size: it may convert from UTF-16 */
+    return text ? accumulate_bytes(accumulator, text, (size_t)sqlite3_value_bytes(unit), 1, x) : -1;
+  }
+  default: {
+    const void *blob = sqlite3_value_blob(unit);
+    return accumulate_bytes(accumulator, blob, (size_t)sqlite3_value_bytes(unit), 0, x);
+  }
+  }
+}
+
+int aggregate_row(const struct aggregate *aggregate, struct accumulator *accumulator,
+                  sqlite3_value *value, sqlite3_value *unit) {
+  /* NULL contributes nothing: it is not counted, and SQLite converts it to 0. */
+  double x = aggregate->counts ? sqlite3_value_type(value) != SQLITE_NULL : sqlite3_value_double(value);
+  if (accumulator->units) return unit_row(accumulator, x, unit);
+  accumulate_row(accumulator, x);
+  return 0;
+}
+
+/* ---- the sentinel (A3, A4) ----------------------------------------------------------------------- */
+
+/* A release that xFinal has finished, and where the statements stood then. */
+struct finished {
+  int64_t release_id;
+  uint64_t mark;
+};
+
+struct sentinel {
+  int references; /* the auxiliary data, and every run of this call site */
+  struct host *host;
+  int evaluations;
+  struct finished *finished;
+  int count;
+};
+
+/*
+** A number that changes whenever a running statement has advanced by a step. Returns 0 where a
+** running statement writes: then nothing can be told.
+*/
+static uint64_t statements_mark(sqlite3 *db) {
+  uint64_t mark = 1;
+  for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s)) {
+    if (!sqlite3_stmt_busy(s)) continue;
+    if (!sqlite3_stmt_readonly(s)) return 0;
+    uint64_t steps = (uint32_t)sqlite3_stmt_status(s, SQLITE_STMTSTATUS_VM_STEP, 0);
+    mark = (mark ^ (uint64_t)(uintptr_t)s) * 0x100000001b3u; /* FNV-1a, over pointers and counts */
+    mark = (mark ^ steps) * 0x100000001b3u;
+  }
+  return mark | 1;
+}
+
+static void sentinel_release(struct sentinel *sentinel) {
+  if (!sentinel || --sentinel->references > 0) return;
+  host_release(sentinel->host);
+  sqlite3_free(sentinel->finished);
+  sqlite3_free(sentinel);
+}
+
+/* The statement ends. What was finished since it last advanced was finished by its teardown. */
+static void sentinel_dies(void *pointer) {
+  struct sentinel *sentinel = pointer;
+  uint64_t mark = sentinel->count ? statements_mark(sentinel->host->db) : 0;
+  for (int i = 0; i < sentinel->count && mark; i++) {
+    if (sentinel->finished[i].mark == mark)
+      publish_fail_id(sentinel->host, sentinel->finished[i].release_id, "released");
+  }
+  sentinel_release(sentinel);
+}
+
+/* The sentinel of the call site that is running, with a reference for the caller; null: no memory. */
+static struct sentinel *sentinel_of(sqlite3_context *context, struct host *host) {
+  struct sentinel *sentinel = sqlite3_get_auxdata(context, 0);
+  if (!sentinel) {
+    sentinel = sqlite3_malloc(sizeof *sentinel);
+    if (!sentinel) return 0;
+    *sentinel = (struct sentinel){2, host_retain(host), 0, 0, 0};
+    sqlite3_set_auxdata(context, 0, sentinel, sentinel_dies);
+    if (sqlite3_get_auxdata(context, 0) == sentinel) return sentinel;
+    sentinel_release(sentinel); /* it was not kept, and sentinel_dies() took its reference */
+    return 0;
+  }
+  sentinel->references++;
+  return sentinel;
+}
+
+/* Notes a finished release; earlier ones whose statement has advanced since are safe. 0: no memory. */
+static int sentinel_note(struct sentinel *sentinel, int64_t release_id) {
+  uint64_t mark = statements_mark(sentinel->host->db);
+  if (!mark) return 1;
+  int kept = 0;
+  for (int i = 0; i < sentinel->count; i++) {
+    if (sentinel->finished[i].mark == mark) sentinel->finished[kept++] = sentinel->finished[i];
+  }
+  sentinel->count = kept;
+  struct finished *grown = sqlite3_realloc64(
+      sentinel->finished, sizeof *grown * (sqlite3_uint64)(sentinel->count + 1));
+  if (!grown) return 0;
+  sentinel->finished = grown;
+  grown[sentinel->count++] = (struct finished){release_id, mark};
+  return 1;
+}
+
+/* ---- one evaluation of an aggregate -------------------------------------------------------------- */
+
+enum phase { NEW, COLLECTING, ANSWERED, DEAD };
+
+struct run {
+  unsigned rows; /* whose parameters have been checked, up to 1024 */
+  const struct aggregate *aggregate;
+  int unit; /* place of the unit argument; 0: rows are protected */
+  struct host *host;
+  struct sentinel *sentinel;
+  struct publication publication;
+  struct accumulator accumulator;
+  sqlite3_value *parameters[MAX_ARGUMENTS]; /* those of the first row; null where rows differ */
+};
+
+/* SQLite's memory for an aggregate: too loosely aligned for 128-bit integers, so it only points. */
+struct evaluation {
+  enum phase phase;
+  unsigned unchecked; /* rows until the parameters are looked at again */
+  struct run *run;    /* null before the first row and after the end */
+};
+
+struct binding {
+  const struct aggregate *aggregate;
+  struct host *host;
+};
+
+static void evaluation_end(struct evaluation *evaluation) {
+  struct run *run = evaluation->run;
+  *evaluation = (struct evaluation){DEAD, 0, 0};
+  if (!run) return;
+  accumulator_close(&run->accumulator);
+  publish_clear(&run->publication);
+  sentinel_release(run->sentinel);
+  host_release(run->host);
+  for (int i = 0; i < MAX_ARGUMENTS; i++) sqlite3_value_free(run->parameters[i]);
+  free(run);
+}
+
+/* The statement fails; what has been charged stays charged. */
+static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluation, char *message) {
+  const struct binding *binding = sqlite3_user_data(context);
+  if (evaluation->phase == COLLECTING) publish_fail(&evaluation->run->publication);
+  evaluation_end(evaluation);
+  fail_call(context, binding->aggregate->name, message);
+}
+
+/* ---- the first row (A1) -------------------------------------------------------------------------- */
+
+/* Whether the rows of this call are what the ledger protects. */
+static char *check_unit(struct run *run, int argc, sqlite3_value **argv) {
+  int place = run->aggregate->places.unit;
+  int by_unit = ledger_protects(run->host->ledger) == LEDGER_UNITS;
+  if (by_unit && argc <= place)
+    return sqlite3_mprintf("the ledger protects units: name the unit of each row in argument %d, or "
+                           "start a ledger of rows with dp_init('{\"protects\":\"row\"}')", place + 1);
+  if (!by_unit && argc > place && sqlite3_value_type(argv[place]) != SQLITE_NULL)
+    return sqlite3_mprintf("the ledger protects rows: give NULL as the unit (argument %d), or start a "
+                           "ledger of units with dp_init()", place + 1);
+  run->unit = by_unit ? place : 0;
+  return 0;
+}
+
+static char *parse_request(struct run *run, struct request *request, int argc, sqlite3_value **argv) {
+  const struct places *places = &run->aggregate->places;
+  struct ledger *ledger = run->host->ledger;
+  char *error = request_start(request, run->aggregate, ledger, argv[0],
+                              argc > places->name ? argv[places->name] : 0, OPTIONS_OF_AGGREGATE);
+  if (!error && argc > places->clip) error = request_clip(request, argv[places->clip]);
+  if (!error && places->radius) error = request_radius(request, argv[places->radius]);
+  if (!error) error = request_finish(request, ledger_protects(ledger) == LEDGER_UNITS);
+  return error;
+}
+
+static char *keep_parameters(struct run *run, int argc, sqlite3_value **argv) {
+  for (int i = 0; i < argc; i++) {
+    if (i == 1 || (run->unit && i == run->unit)) continue; /* these differ from row to row */
+    run->parameters[i] = sqlite3_value_dup(argv[i]);
+    if (!run->parameters[i]) return sqlite3_mprintf("out of memory");
+  }
+  return 0;
+}
+
+static char *check_evaluation(struct run *run, const struct request *request) {
+  if (run->sentinel->evaluations++ == 0 || !request->name) return 0;
+  return sqlite3_mprintf("the name '%s' stands for one release, but the statement evaluates it more "
+                         "than once (leave the name out, or group with dp_group_%s)", request->name,
+                         request->aggregate->kind);
+}
+
+static char *begin_request(struct evaluation *evaluation, const struct request *request) {
+  struct run *run = evaluation->run;
+  char *error = check_evaluation(run, request);
+  if (!error) error = publish_begin(&run->publication, run->host, request);
+  if (error) return error;
+  evaluation->phase = run->publication.answered ? ANSWERED : COLLECTING;
+  if (evaluation->phase == COLLECTING &&
+      accumulator_open(&run->accumulator, &run->publication.bounds, run->unit != 0))
+    error = sqlite3_mprintf("out of memory");
+  return error;
+}
+
+static char *evaluation_begin(sqlite3_context *context, struct evaluation *evaluation, int argc,
+                              sqlite3_value **argv) {
+  const struct binding *binding = sqlite3_user_data(context);
+  struct run *run = evaluation->run = calloc(1, sizeof *run);
+  if (!run) return sqlite3_mprintf("out of memory");
+  run->aggregate = binding->aggregate;
+  run->host = host_retain(binding->host);
+  run->sentinel = sentinel_of(context, run->host);
+  if (!run->sentinel) return sqlite3_mprintf("out of memory");
+  if (run->host->collecting)
+    return sqlite3_mprintf("a release cannot read from another release");
+  if (!ledger_ready(run->host->ledger))
+    return sqlite3_mprintf("%s", ledger_error(run->host->ledger));
+  struct request request;
+  char *error = check_unit(run, argc, argv);
+  if (error) return error;
+  error = parse_request(run, &request, argc, argv);
+  if (!error) error = keep_parameters(run, argc, argv);
+  if (!error) error = begin_request(evaluation, &request);
+  request_clear(&request);
+  return error;
+}
+
+/* ---- every row ----------------------------------------------------------------------------------- */
+
+static int same_value(sqlite3_value *a, sqlite3_value *b) {
+  int type = sqlite3_value_type(a);
+  if (type != sqlite3_value_type(b)) return 0;
+  if (type == SQLITE_INTEGER) return sqlite3_value_int64(a) == sqlite3_value_int64(b);
+  if (type == SQLITE_FLOAT) return sqlite3_value_double(a) == sqlite3_value_double(b);
+  if (type == SQLITE_NULL) return 1;
+  int text = type == SQLITE_TEXT; /* as UTF-8: one of them may have been converted already */
+  const void *p = text ? sqlite3_value_text(a) : sqlite3_value_blob(a);
+  const void *q = text ? sqlite3_value_text(b) : sqlite3_value_blob(b);
+  int size = sqlite3_value_bytes(a);
+  return size == sqlite3_value_bytes(b) && (size == 0 || (p && q && memcmp(p, q, (size_t)size) == 0));
+}
+
+static int same_parameters(const struct run *run, int argc, sqlite3_value **argv) {
+  for (int i = 0; i < argc; i++) {
+    if (run->parameters[i] && !same_value(run->parameters[i], argv[i])) return 0;
+  }
+  return 1;
+}
+
+/* The rows that are more than rows (A1, A2). Returns 0 when the evaluation has failed. */
+static int checked_row(sqlite3_context *context, struct evaluation *evaluation, int argc,
+                       sqlite3_value **argv) {
+  if (evaluation->phase == NEW) {
+    char *error = evaluation_begin(context, evaluation, argc, argv);
+    if (error) evaluation_fail(context, evaluation, error);
+  }
+  struct run *run = evaluation->run;
+  if (!run) return 0;
+  if (!same_parameters(run, argc, argv)) {
+    evaluation_fail(context, evaluation,
+                    sqlite3_mprintf("only the value and the unit may differ from row to row (a "
+                                    "parameter changed; the charge stays)"));
+    return 0;
+  }
+  evaluation->unchecked = ++run->rows < 1024 ? 0 : 1023;
+  return 1;
+}
+
+static void step(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  struct evaluation *evaluation = sqlite3_aggregate_context(context, sizeof *evaluation);
+  if (!evaluation) {
+    sqlite3_result_error_nomem(context);
+    return;
+  }
+  if (evaluation->unchecked) {
+    evaluation->unchecked--;
+  } else if (!checked_row(context, evaluation, argc, argv)) {
+    return;
+  }
+  struct run *run = evaluation->run;
+  if (evaluation->phase == COLLECTING &&
+      aggregate_row(run->aggregate, &run->accumulator, argv[1], run->unit ? argv[run->unit] : 0))
+    evaluation_fail(context, evaluation, sqlite3_mprintf("out of memory (the charge stays)"));
+}
+
+/* ---- the end ------------------------------------------------------------------------------------- */
+
+static char *collect(struct run *run) {
+  int128 total;
+  if (accumulator_total(&run->accumulator, &total))
+    return sqlite3_mprintf("out of memory (the charge stays)");
+  return publish_finish(&run->publication, total);
+}
+
+static char *finish(struct run *run) {
+  char *error = collect(run);
+  if (error || sentinel_note(run->sentinel, run->publication.release.id)) return error;
+  publish_fail_id(run->host, run->publication.release.id, "released");
+  return sqlite3_mprintf("out of memory (the charge stays)");
+}
+
+static void final(sqlite3_context *context) {
+  const struct binding *binding = sqlite3_user_data(context);
+  struct evaluation *evaluation = sqlite3_aggregate_context(context, 0);
+  if (!evaluation || evaluation->phase == NEW) {
+    fail_call(context, binding->aggregate->name,
+              sqlite3_mprintf("no row reached %s (put the condition in the value: iif(cond, x, NULL), "
+                              "or use dp_release)", binding->aggregate->name));
+    return;
+  }
+  if (evaluation->phase == DEAD) return; /* the error has been raised already */
+  char *error = evaluation->phase == COLLECTING ? finish(evaluation->run) : 0;
+  if (error) {
+    evaluation_fail(context, evaluation, error);
+    return;
+  }
+  sqlite3_result_double(context, evaluation->run->publication.value);
+  evaluation_end(evaluation);
+}
+
+/* ---- registration -------------------------------------------------------------------------------- */
+
+static void binding_free(void *pointer) {
+  struct binding *binding = pointer;
+  host_release(binding->host);
+  sqlite3_free(binding);
+}
+
+int aggregates_register(sqlite3 *db, struct host *host) {
+  for (int i = 0; i < aggregate_count; i++) {
+    for (int arity = aggregates[i].min_arguments; arity <= aggregates[i].max_arguments; arity++) {
+      struct binding *binding = sqlite3_malloc(sizeof *binding);
+      if (!binding) return SQLITE_NOMEM;
+      *binding = (struct binding){&aggregates[i], host_retain(host)};
+      /* A failed registration calls binding_free itself. */
+      int rc = sqlite3_create_function_v2(db, aggregates[i].name, arity, PRIVATE_FUNCTION, binding, 0,
+                                          step, final, binding_free);
+      if (rc != SQLITE_OK) return rc;
+    }
+  }
+  return SQLITE_OK;
+}

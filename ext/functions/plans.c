@@ -1,0 +1,313 @@
+/*
+** plans.c: looking before and after: dp_plan(), what a release would cost and how precise it would
+** be; dp_interval(), how precise a published value is.
+**
+** A plan is the real thing, rolled back: the very code that charges runs in a transaction on the
+** ledger, what it did is read, and nothing of it stays. A plan can therefore not promise what a
+** release would not get.
+*/
+#include <math.h>
+#include <string.h>
+
+#include "functions/functions.h"
+#include "functions/publish.h"
+#include "math/rounding.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- precision wanted: from a half-width to a weight --------------------------------------------- */
+
+/* Half-width at 95% of a Gaussian release of this weight at a tier of this rate. */
+static double half_width_of(const struct request *request, int replace, double rate) {
+  struct design design;
+  design_make(&design, request->clip, request->aggregate->counts, replace, rate);
+  struct view view = {design.granularity, 0, 1};
+  double stddev = estimate_stddev(&view, design_variance(design.sensitivity, rate));
+  return estimate_half_width(stddev, 0.95);
+}
+
+/*
+** Sets the least weight that gives the wanted half-width. The noise is inversely proportional to the
+** root of the rate, but for the rounding of the lattice, so a few corrections suffice.
+*/
+static int solve_weight(struct request *request, struct host *host, double tier_rate) {
+  struct ledger *ledger = host->ledger;
+  int replace = ledger_adjacency(ledger) == LEDGER_REPLACE;
+  double wanted = request->half_width, rate = tier_rate, got = 0;
+  for (int i = 0; i < 30; i++) {
+    if (!(rate >= DESIGN_MIN_RATE && rate <= DESIGN_MAX_RATE))
+      return ledger_fail(ledger, "half_width %g needs a rate of %g, outside [%g, %g]", wanted, rate,
+                         DESIGN_MIN_RATE, DESIGN_MAX_RATE);
+    got = half_width_of(request, replace, rate);
+    if (got <= wanted && got > wanted * (1 - 1e-9)) break;
+    rate *= got / wanted * (got / wanted) * (1 + 1e-10);
+  }
+  if (got > wanted || rate > tier_rate)
+    return ledger_fail(ledger, "half_width %g needs rate %g, more than the %g of tier '%s' (ask at an "
+                               "inner tier)", wanted, rate, tier_rate, request->tier);
+  request->weight = rate / tier_rate;
+  return 1;
+}
+
+static int apply_half_width(struct request *request, struct host *host) {
+  if (isnan(request->half_width)) return 1;
+  struct ledger_tier *tiers;
+  int count, at = -1, solved = 0;
+  if (ledger_tiers(host->ledger, &tiers, &count))
+    at = ledger_tier_find(host->ledger, tiers, count, request->tier);
+  if (at >= 0) solved = solve_weight(request, host, tiers[at].rate);
+  ledger_tiers_free(tiers, count);
+  return solved;
+}
+
+/* ---- one plan ------------------------------------------------------------------------------------ */
+
+static void append_number(sqlite3_str *json, const char *key, double x) {
+  if (isfinite(x)) {
+    sqlite3_str_appendf(json, ",\"%s\":%!.17g", key, x);
+  } else {
+    sqlite3_str_appendf(json, ",\"%s\":null", key);
+  }
+}
+
+/* What every tier pays after charge number `since`, and where that leaves it. */
+static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since) {
+  struct ledger_tier *tiers;
+  int count;
+  ledger_tiers(ledger, &tiers, &count);
+  sqlite3_str_appendall(json, ",\"tiers\":[");
+  for (int i = 0; i < count; i++) {
+    struct ledger_standing standing = {NAN, NAN, 0};
+    ledger_standing(ledger, tiers[i].name, &standing);
+    sqlite3_str_appendall(json, i ? ",{\"tier\":" : "{\"tier\":");
+    ledger_append_string(json, tiers[i].name);
+    append_number(json, "pays", ledger_charged_since(ledger, since, tiers[i].name));
+    append_number(json, "epsilon_after", standing.spent_epsilon);
+    append_number(json, "remaining_epsilon", standing.remaining_epsilon);
+    sqlite3_str_appendf(json, ",\"releases_left\":%lld}", (long long)standing.releases_left);
+  }
+  sqlite3_str_appendall(json, "]");
+  ledger_tiers_free(tiers, count);
+}
+
+static void append_precision(sqlite3_str *json, const struct publication *publication) {
+  struct view view = publish_view(publication);
+  double stddev = estimate_stddev(&view, publication->variance);
+  append_number(json, "rate", lattice_rate(publication->release.sensitivity, publication->variance));
+  append_number(json, "sigma", stddev);
+  append_number(json, "half_width", estimate_half_width(stddev, 0.95));
+  append_number(json, "shrink", view.shrink);
+}
+
+/* Plans one request inside the open transaction. 0 with the reason in the ledger. */
+static int plan(struct host *host, struct request *request, sqlite3_str *json) {
+  struct publication publication = {0};
+  int64_t since = ledger_last_charge(host->ledger);
+  int planned = apply_half_width(request, host) && publish_plan(&publication, host, request);
+  if (planned) {
+    sqlite3_str_appendall(json, "{\"tier\":");
+    ledger_append_string(json, request->tier);
+    sqlite3_str_appendf(json, ",\"kind\":\"%s\"", request->aggregate->kind);
+    append_number(json, "clip", request->clip);
+    append_number(json, "weight", request->weight);
+    append_precision(json, &publication);
+    append_tiers(json, host->ledger, since);
+    sqlite3_str_appendall(json, "}");
+  }
+  publish_clear(&publication);
+  return planned;
+}
+
+/* ---- dp_plan ------------------------------------------------------------------------------------- */
+
+static char *plan_error(struct ledger *ledger) {
+  return sqlite3_mprintf("%s", ledger_error(ledger));
+}
+
+/* One plan from arguments. Returns null, or a sentence to be freed. */
+static char *plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_str *json) {
+  struct ledger *ledger = host->ledger;
+  const struct aggregate *aggregate = aggregate_of_kind(argv[1]);
+  if (!aggregate) return unknown_kind(argv[1]);
+  struct request request;
+  char *error = request_start(&request, aggregate, ledger, argv[0], argc > 3 ? argv[3] : 0,
+                              OPTIONS_OF_PLAN);
+  if (!error && sqlite3_value_type(argv[2]) != SQLITE_NULL) error = request_clip(&request, argv[2]);
+  if (!error) error = request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS);
+  if (!error && ledger_begin(ledger)) plan(host, &request, json);
+  if (!error && ledger_failed(ledger)) error = plan_error(ledger);
+  ledger_rollback(ledger);
+  request_clear(&request);
+  return error;
+}
+
+/* The plans of an array, one after the other inside one transaction. */
+struct batch {
+  struct host *host;
+  sqlite3_str *json;
+  int count;
+  char *error;
+};
+
+/* The members that decide how the others are read. */
+struct element {
+  sqlite3_value *tier, *kind;
+};
+
+static int take_place(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct element *element = context;
+  sqlite3_value **place = strcmp(key, "tier") == 0   ? &element->tier
+                          : strcmp(key, "kind") == 0 ? &element->kind
+                                                     : 0;
+  (void)type;
+  if (place) *place = sqlite3_value_dup(value);
+  return 1;
+}
+
+static char *plan_of_element(struct batch *batch, struct element *element, sqlite3_value *value) {
+  struct ledger *ledger = batch->host->ledger;
+  struct request request;
+  if (!element->kind) return sqlite3_mprintf("kind is missing");
+  const struct aggregate *aggregate = aggregate_of_kind(element->kind);
+  if (!aggregate) return unknown_kind(element->kind);
+  if (!element->tier) return sqlite3_mprintf("tier is missing");
+  char *error = request_start(&request, aggregate, ledger, element->tier, value,
+                              OPTIONS_OF_PLAN | OPTIONS_OF_ELEMENT);
+  if (!error) error = request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS);
+  if (batch->count) sqlite3_str_appendall(batch->json, ",");
+  if (!error && !plan(batch->host, &request, batch->json)) error = plan_error(ledger);
+  request_clear(&request);
+  return error;
+}
+
+static int take_element(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct batch *batch = context;
+  struct element element = {0, 0};
+  char *error = 0;
+  if (strcmp(type, "object") != 0) {
+    error = sqlite3_mprintf("not an object");
+  } else if (!ledger_options(batch->host->ledger, (const char *)sqlite3_value_text(value), take_place,
+                             &element)) {
+    error = plan_error(batch->host->ledger);
+  } else {
+    error = plan_of_element(batch, &element, value);
+  }
+  if (error) batch->error = sqlite3_mprintf("plan %s of the array: %s", key, error);
+  sqlite3_free(error);
+  sqlite3_value_free(element.tier);
+  sqlite3_value_free(element.kind);
+  batch->count++;
+  return batch->error == 0;
+}
+
+static char *plan_array(struct host *host, const char *array, sqlite3_str *json) {
+  struct ledger *ledger = host->ledger;
+  struct batch batch = {host, json, 0, 0};
+  if (ledger_begin(ledger)) {
+    int64_t since = ledger_last_charge(ledger);
+    sqlite3_str_appendall(json, "{\"plans\":[");
+    if (ledger_elements(ledger, array, take_element, &batch)) {
+      sqlite3_str_appendall(json, "]");
+      append_tiers(json, ledger, since);
+      sqlite3_str_appendall(json, "}");
+    }
+  }
+  char *error = batch.error ? batch.error : ledger_failed(ledger) ? plan_error(ledger) : 0;
+  ledger_rollback(ledger);
+  return error;
+}
+
+/*
+** dp_plan(tier, kind, clip [, options]) -> TEXT, JSON
+** dp_plan(array) -> TEXT, JSON
+** What a release would give and cost, without making it: sigma and half_width (95%) of the published
+** value, rate, shrink, weight; and for every tier what it pays, epsilon_after, remaining_epsilon and
+** releases_left. Arguments and options as for dp_release(), clip NULL for the default; the option
+** half_width asks the other way round, for the least weight that gives this half-width (Gaussian
+** kinds). The array holds objects with tier, kind, clip and options: they are planned one after the
+** other, and "tiers" is what all of them cost together. A plan that would be refused is the error that
+** the release would be.
+*/
+static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  struct host *host = host_of(context);
+  const char *array = 0;
+  if (argc == 1 && !(array = argument_text(context, argv[0], "array"))) return;
+  if (!ledger_ready(host->ledger)) {
+    function_error(context, "%s", ledger_error(host->ledger));
+    return;
+  }
+  sqlite3_str *json = sqlite3_str_new(0);
+  char *error = array ? plan_array(host, array, json) : plan_call(host, argc, argv, json);
+  char *text = sqlite3_str_finish(json);
+  if (error) {
+    fail_call(context, function_of(context)->name, error);
+    sqlite3_free(text);
+  } else if (text) {
+    sqlite3_result_text(context, text, -1, sqlite3_free);
+  } else {
+    sqlite3_result_error_nomem(context);
+  }
+}
+
+/* ---- dp_interval --------------------------------------------------------------------------------- */
+
+static const struct domain confidence_domain = {"confidence", 0, 1, 1, 1};
+
+static int interval(struct ledger *ledger, const char *name, const char *tier, const char *key,
+                    double *value, double *stddev) {
+  struct ledger_release release;
+  struct ledger_tier *tiers;
+  int count, found = 0;
+  if (ledger_tiers(ledger, &tiers, &count)) ledger_tier_find(ledger, tiers, count, tier);
+  ledger_tiers_free(tiers, count);
+  if (!ledger_release_find(ledger, name, &release)) return ledger_fail(ledger, "unknown release '%s'", name);
+  if (strcmp(release.state, "released") != 0) {
+    ledger_fail(ledger, "release '%s' is %s", name, release.state);
+  } else {
+    found = ledger_value_find(ledger, release.id, tier, key, value, stddev) ||
+            ledger_fail(ledger, "release '%s' has no value %s%s%sat tier '%s'", name,
+                        *key ? "for key '" : "", key, *key ? "' " : "", tier);
+  }
+  ledger_release_clear(&release);
+  return found;
+}
+
+/*
+** dp_interval(name, tier, key, confidence) -> TEXT, a JSON array [low, high]
+** The central interval that holds the noise of a published value with this confidence, in (0, 1),
+** around the value; widened by the rounding. key is NULL for a scalar release.
+*/
+static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  struct ledger *ledger = host_of(context)->ledger;
+  const char *name = argument_text(context, argv[0], "name");
+  const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
+  const char *key = sqlite3_value_type(argv[2]) == SQLITE_NULL ? "" : plain_text(argv[2]);
+  double confidence, value = 0, stddev = 0;
+  if (!tier || !argument_number(context, argv[3], &confidence_domain, &confidence)) return;
+  if (!key) {
+    function_error(context, "key must be a text or NULL, not %z", shown(argv[2]));
+    return;
+  }
+  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) {
+    interval(ledger, name, tier, key, &value, &stddev);
+    ledger_rollback(ledger);
+  }
+  if (ledger_failed(ledger)) {
+    function_error(context, "%s", ledger_error(ledger));
+    return;
+  }
+  double half_width = estimate_half_width(stddev, confidence);
+  char *json = sqlite3_mprintf("[%!.17g,%!.17g]", value - half_width, value + half_width);
+  sqlite3_result_text(context, json, -1, sqlite3_free);
+}
+
+static const struct scalar functions[] = {
+    {"dp_plan", 1, 1, PRIVATE_FUNCTION, dp_plan},
+    {"dp_plan", 3, 4, PRIVATE_FUNCTION, dp_plan},
+    {"dp_interval", 4, 4, PRIVATE_FUNCTION, dp_interval},
+};
+
+int plans_register(sqlite3 *db, struct host *host) {
+  return scalars_register(db, host, functions, sizeof functions / sizeof *functions);
+}

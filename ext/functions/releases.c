@@ -1,0 +1,318 @@
+/*
+** releases.c: dp_release(), which runs the owner's query itself, and what is done with releases that
+** exist: dp_diffuse(), dp_discard(), dp_exposure().
+**
+** dp_release() knows everything before the first row: parameters are checked, a replay does not run
+** the query, empty input is an ordinary input, an error or interrupt leaves the release 'failed'.
+** Its rows are collected by an internal aggregate, which is faster than stepping through them.
+*/
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+#include "functions/functions.h"
+#include "functions/publish.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* The statement is held to the rules for schemas, where the host knows them (SQLite 3.50): functions
+** that are not for untrusted SQL cannot hide in a query. Older versions ignore the bit. */
+#define PREPARE_FROM_DDL 0x20
+
+/* ---- collecting rows ----------------------------------------------------------------------------- */
+
+struct collection {
+  const struct aggregate *aggregate;
+  struct accumulator accumulator;
+};
+
+/* dp_collect(x [, unit]): usable only by dp_release(), which sets host->collecting. */
+static void collect_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  struct collection *collection = ((struct host *)sqlite3_user_data(context))->collecting;
+  if (!collection) {
+    sqlite3_result_error(context, "dp_collect: for dp_release() only", -1);
+  } else if (aggregate_row(collection->aggregate, &collection->accumulator, argv[0],
+                           argc > 1 ? argv[1] : 0)) {
+    sqlite3_result_error_nomem(context);
+  }
+}
+
+static void collect_final(sqlite3_context *context) {
+  sqlite3_result_null(context);
+}
+
+/* ---- the query ----------------------------------------------------------------------------------- */
+
+/* The first word of the text, in capitals, behind white space and comments. */
+static void first_word(const char *sql, char word[8]) {
+  for (;;) {
+    sql += strspn(sql, " \t\r\n\f");
+    if (strncmp(sql, "--", 2) == 0) {
+      sql += strcspn(sql, "\n");
+    } else if (strncmp(sql, "/*", 2) == 0) {
+      const char *end = strstr(sql + 2, "*/");
+      sql = end ? end + 2 : sql + strlen(sql);
+    } else {
+      break;
+    }
+  }
+  int i = 0;
+  while (i < 7 && isalpha((unsigned char)sql[i])) {
+    word[i] = (char)toupper((unsigned char)sql[i]);
+    i++;
+  }
+  word[i] = 0;
+}
+
+static char *check_statement(sqlite3_stmt *statement, const char *sql, int columns) {
+  char word[8];
+  first_word(sql, word);
+  if (!statement || sqlite3_stmt_isexplain(statement) || !sqlite3_stmt_readonly(statement) ||
+      (strcmp(word, "SELECT") != 0 && strcmp(word, "WITH") != 0 && strcmp(word, "VALUES") != 0))
+    return sqlite3_mprintf("sql must be one SELECT that only reads, not '%s'", sql);
+  if (sqlite3_bind_parameter_count(statement) > 0)
+    return sqlite3_mprintf("sql cannot have parameters (write the values into its text)");
+  if (sqlite3_column_count(statement) != columns)
+    return sqlite3_mprintf("sql must give %d column%s (%s), not %d", columns, columns > 1 ? "s" : "",
+                           columns > 1 ? "x, unit" : "x; the ledger protects rows",
+                           sqlite3_column_count(statement));
+  return 0;
+}
+
+/* Compiles the owner's text alone: it must be one statement of the right form. *length: its end. */
+static char *check_query(sqlite3 *db, const char *sql, int columns, int *length) {
+  sqlite3_stmt *statement = 0, *second = 0;
+  const char *tail = 0;
+  char *error = 0;
+  if (sqlite3_prepare_v3(db, sql, -1, PREPARE_FROM_DDL, &statement, &tail) != SQLITE_OK) {
+    error = sqlite3_mprintf("cannot compile sql: %s", sqlite3_errmsg(db));
+  } else {
+    error = check_statement(statement, sql, columns);
+    if (!error && (sqlite3_prepare_v2(db, tail, -1, &second, 0) != SQLITE_OK || second))
+      error = sqlite3_mprintf("sql must be one statement, but more follows: '%s'", tail);
+  }
+  *length = tail ? (int)(tail - sql) : 0;
+  if (*length > 0 && sql[*length - 1] == ';') --*length;
+  sqlite3_finalize(second);
+  sqlite3_finalize(statement); /* never stepped: there is no error to report */
+  return error;
+}
+
+/* Compiles the query with its rows going to dp_collect(). Returns null or a sentence. */
+static char *prepare_query(sqlite3 *db, const char *sql, int columns, sqlite3_stmt **statement) {
+  int length;
+  char *error = check_query(db, sql, columns, &length);
+  if (error) return error;
+  const char *names = columns > 1 ? "x, unit" : "x";
+  char *rows = sqlite3_mprintf("dp_rows"); /* a name that the owner's text does not use */
+  while (rows && strstr(sql, rows)) rows = sqlite3_mprintf("%z_", rows);
+  /* The line break ends a comment at the end of the owner's text. */
+  char *text = rows ? sqlite3_mprintf("WITH %s(%s) AS (%.*s\n) SELECT dp_collect(%s) FROM %s", rows,
+                                      names, length, sql, names, rows)
+                    : 0;
+  if (!text) {
+    error = sqlite3_mprintf("out of memory");
+  } else if (sqlite3_prepare_v3(db, text, -1, PREPARE_FROM_DDL, statement, 0) != SQLITE_OK) {
+    error = sqlite3_mprintf("cannot compile sql as a subquery: %s", sqlite3_errmsg(db));
+  }
+  sqlite3_free(text);
+  sqlite3_free(rows);
+  return error;
+}
+
+/* Runs the prepared query. Returns null or a sentence. */
+static char *run_query(struct host *host, sqlite3_stmt *statement, struct collection *collection) {
+  int rc;
+  host->collecting = collection;
+  while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
+  }
+  host->collecting = 0;
+  if (rc == SQLITE_DONE) return 0;
+  return sqlite3_mprintf("the query failed: %s (the charge stays)", sqlite3_errmsg(host->db));
+}
+
+/* ---- dp_release ---------------------------------------------------------------------------------- */
+
+static char *collect_and_finish(struct publication *publication, const struct request *request,
+                                sqlite3_stmt *statement, int by_unit) {
+  struct collection collection = {request->aggregate, {{0, 0, 0, 0, 0}, 0, 0}};
+  int128 total = 0;
+  char *error = 0;
+  if (accumulator_open(&collection.accumulator, &publication->bounds, by_unit))
+    error = sqlite3_mprintf("out of memory (the charge stays)");
+  if (!error) error = run_query(publication->host, statement, &collection);
+  if (!error && accumulator_total(&collection.accumulator, &total))
+    error = sqlite3_mprintf("out of memory (the charge stays)");
+  accumulator_close(&collection.accumulator);
+  if (!error) return publish_finish(publication, total);
+  publish_fail(publication);
+  return error;
+}
+
+static char *release(struct publication *publication, struct request *request, struct host *host,
+                     int argc, sqlite3_value **argv) {
+  const struct aggregate *aggregate = aggregate_of_kind(argv[1]);
+  if (!aggregate) return unknown_kind(argv[1]);
+  const char *sql = plain_text(argv[2]);
+  if (!sql) return sqlite3_mprintf("sql must be the text of one SELECT, not %z", shown(argv[2]));
+  int by_unit = ledger_protects(host->ledger) == LEDGER_UNITS;
+  sqlite3_stmt *statement = 0;
+  char *error = request_start(request, aggregate, host->ledger, argv[0], argc > 3 ? argv[3] : 0,
+                              OPTIONS_OF_RELEASE);
+  if (!error) error = request_finish(request, by_unit);
+  if (!error) error = prepare_query(host->db, sql, 1 + by_unit, &statement);
+  if (!error) error = publish_begin(publication, host, request);
+  if (!error && !publication->answered)
+    error = collect_and_finish(publication, request, statement, by_unit);
+  sqlite3_finalize(statement); /* the error of its last step has been reported */
+  return error;
+}
+
+/*
+** dp_release(tier, kind, sql [, options]) -> REAL
+** Releases an aggregate of the rows of one read-only SELECT: columns x, and unit where the ledger
+** protects units. kind: 'count', 'sum', 'ou_count', 'ou_sum'. options: a name, or a JSON object with
+** name, weight, refine, clip (required unless the kind has a default) and, for OU kinds, radius,
+** centre, theta, rho. An error in the query comes after the charge and leaves the release 'failed'.
+*/
+static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  struct host *host = host_of(context);
+  if (host->collecting) {
+    function_error(context, "a release cannot read from another release");
+    return;
+  }
+  if (!ledger_ready(host->ledger)) {
+    function_error(context, "%s", ledger_error(host->ledger));
+    return;
+  }
+  struct publication publication = {0};
+  struct request request = {0};
+  char *error = release(&publication, &request, host, argc, argv);
+  if (error) {
+    fail_call(context, function_of(context)->name, error);
+  } else {
+    sqlite3_result_double(context, publication.value);
+  }
+  publish_clear(&publication);
+  request_clear(&request);
+}
+
+/* ---- releases that exist ------------------------------------------------------------------------- */
+
+/*
+** dp_diffuse(name, tier) -> REAL
+** Publishes a release at an outer tier by adding noise to its outermost point, tier by tier (P_s of
+** Balle et al. 2019, section 5). Reads no data; charges what the tier's members now see.
+*/
+static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  const char *name = argument_text(context, argv[0], "name");
+  const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
+  if (!tier) return;
+  double value;
+  char *error = publish_diffuse(host_of(context), name, tier, &value);
+  if (error) {
+    fail_call(context, function_of(context)->name, error);
+  } else {
+    sqlite3_result_double(context, value);
+  }
+}
+
+/*
+** dp_discard(name) -> TEXT, the name
+** Frees the name of a release in any state. Its rows and charges stay.
+*/
+static void dp_discard(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  struct ledger *ledger = host_of(context)->ledger;
+  struct ledger_release release;
+  const char *name = argument_text(context, argv[0], "name");
+  if (!name) return;
+  if (ledger_ready(ledger) && ledger_begin(ledger)) {
+    if (ledger_release_find(ledger, name, &release)) {
+      ledger_release_state(ledger, release.id, release.state, "discarded");
+      ledger_release_clear(&release);
+    } else {
+      ledger_fail(ledger, "unknown release '%s'", name);
+    }
+    ledger_commit(ledger);
+  }
+  if (ledger_failed(ledger)) {
+    function_error(context, "%s", ledger_error(ledger));
+  } else {
+    sqlite3_result_value(context, argv[0]);
+  }
+}
+
+/* Finds the tiers of a list "clinic, public"; returns how many, 0 after a failure. */
+static int find_tiers(struct ledger *ledger, const struct ledger_tier *tiers, int count,
+                      const char *list, int *chosen) {
+  int found = 0;
+  while (*list && found < count) {
+    int length = (int)strcspn(list, ",");
+    const char *next = list + length + (list[length] == ',');
+    while (length && isspace((unsigned char)*list)) list++, length--;
+    while (length && isspace((unsigned char)list[length - 1])) length--;
+    char *name = sqlite3_mprintf("%.*s", length, list);
+    int index = name ? ledger_tier_find(ledger, tiers, count, name) : -1;
+    sqlite3_free(name);
+    if (index < 0) return ledger_fail(ledger, "out of memory");
+    int again = 0;
+    for (int i = 0; i < found; i++) again |= chosen[i] == index;
+    if (!again) chosen[found++] = index;
+    list = next;
+  }
+  return found;
+}
+
+/*
+** dp_exposure(tiers) -> TEXT, JSON
+** What someone has been exposed to who saw exactly the publications at the listed tiers (a text,
+** separated by commas): the rate, summed over releases of the least noisy publication seen of each,
+** and the epsilon at each listed tier's delta ("epsilon" itself: at the smallest of them).
+*/
+static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  struct ledger *ledger = host_of(context)->ledger;
+  const char *list = argument_text(context, argv[0], "tiers");
+  struct ledger_tier *tiers = 0;
+  int count = 0, *chosen = 0;
+  char *json = 0;
+  if (!list) return;
+  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) {
+    if (ledger_tiers(ledger, &tiers, &count)) {
+      chosen = sqlite3_malloc64(sizeof *chosen * (sqlite3_uint64)(count + 1));
+      int found = chosen ? find_tiers(ledger, tiers, count, list, chosen) : 0;
+      if (count == 0) ledger_tier_find(ledger, tiers, count, list); /* says that there are none */
+      if (found) json = ledger_exposure(ledger, tiers, chosen, found);
+    }
+    ledger_rollback(ledger);
+  }
+  ledger_tiers_free(tiers, count);
+  sqlite3_free(chosen);
+  if (json) {
+    sqlite3_result_text(context, json, -1, sqlite3_free);
+  } else {
+    function_error(context, "%s", ledger_error(ledger));
+  }
+}
+
+/* ---- registration -------------------------------------------------------------------------------- */
+
+static const struct scalar functions[] = {
+    {"dp_release", 3, 4, PRIVATE_FUNCTION, dp_release},
+    {"dp_diffuse", 2, 2, PRIVATE_FUNCTION, dp_diffuse},
+    {"dp_discard", 1, 1, PRIVATE_FUNCTION, dp_discard},
+    {"dp_exposure", 1, 1, PRIVATE_FUNCTION, dp_exposure},
+};
+
+int releases_register(sqlite3 *db, struct host *host) {
+  int rc = scalars_register(db, host, functions, sizeof functions / sizeof *functions);
+  /* Not DIRECTONLY, because dp_release() compiles under the rules for schemas; without dp_release()
+  ** it can do nothing. */
+  for (int arity = 1; arity <= 2 && rc == SQLITE_OK; arity++)
+    rc = sqlite3_create_function_v2(db, "dp_collect", arity, SQLITE_UTF8 | SQLITE_INNOCUOUS,
+                                    host_retain(host), 0, collect_step, collect_final,
+                                    host_release_pointer);
+  return rc;
+}

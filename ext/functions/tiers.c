@@ -1,0 +1,214 @@
+/*
+** tiers.c: setting up and looking after a ledger: dp_init(), dp_tier(), dp_verify(); and what this
+** build is: dp_version(), dp_debug().
+*/
+#include <gsl/gsl_version.h>
+#include <math.h>
+#include <string.h>
+
+#include "functions/functions.h"
+#include "functions/host.h"
+#include "ledger/ledger.h"
+#include "release/release.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define DIFFUSE_VERSION "0.1.0"
+
+static void ledger_result(sqlite3_context *context, struct ledger *ledger) {
+  function_error(context, "%s", ledger_error(ledger));
+}
+
+/* ---- dp_init ------------------------------------------------------------------------------------- */
+
+struct init {
+  char *path, *unit;
+  int protects, adjacency;
+  char *error;
+};
+
+static char *init_text(char **member, const char *key, sqlite3_value *value) {
+  const char *text = plain_text(value);
+  if (!text || !*text)
+    return sqlite3_mprintf("%s must be a text that is not empty, not %z", key, shown(value));
+  *member = sqlite3_mprintf("%s", text);
+  return *member ? 0 : sqlite3_mprintf("out of memory");
+}
+
+static char *init_choice(int *member, const char *key, sqlite3_value *value, const char *first,
+                         const char *second) {
+  const char *text = plain_text(value);
+  *member = !text ? 0 : strcmp(text, first) == 0 ? 1 : strcmp(text, second) == 0 ? 2 : 0;
+  return *member ? 0 : sqlite3_mprintf("%s must be '%s' or '%s', not %z", key, first, second,
+                                       shown(value));
+}
+
+static int init_option(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct init *init = context;
+  (void)type;
+  if (strcmp(key, "path") == 0) {
+    init->error = init_text(&init->path, key, value);
+  } else if (strcmp(key, "unit") == 0) {
+    init->error = init_text(&init->unit, key, value);
+  } else if (strcmp(key, "protects") == 0) {
+    init->error = init_choice(&init->protects, key, value, "unit", "row");
+  } else if (strcmp(key, "adjacency") == 0) {
+    init->error = init_choice(&init->adjacency, key, value, "add-remove", "replace");
+  } else {
+    init->error = sqlite3_mprintf("unknown option '%s' (known options: path, unit, protects, "
+                                  "adjacency)", key);
+  }
+  return init->error == 0;
+}
+
+/*
+** dp_init([options]) -> TEXT, the path of the ledger
+** Creates the privacy ledger beside the main database, or finds the one that is there. options: a JSON
+** object with path (of the ledger; relative to the database), unit (a label), protects ('unit', the
+** default, or 'row') and adjacency ('add-remove', the default, or 'replace'). The terms cannot be
+** changed later. An error inside a transaction, unless the database is read-only.
+*/
+static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  struct ledger *ledger = host_of(context)->ledger;
+  struct init init = {0};
+  if (argc && sqlite3_value_type(argv[0]) != SQLITE_NULL) {
+    const char *json = argument_text(context, argv[0], "options");
+    if (!json) return;
+    if (!ledger_options(ledger, json, init_option, &init) && !init.error)
+      init.error = sqlite3_mprintf("%s", ledger_error(ledger));
+  }
+  struct ledger_terms terms = {init.path, init.unit, init.protects, init.adjacency};
+  if (init.error) {
+    fail_call(context, function_of(context)->name, init.error);
+  } else if (ledger_create(ledger, &terms)) {
+    sqlite3_result_text(context, ledger_path(ledger), -1, SQLITE_TRANSIENT);
+  } else {
+    ledger_result(context, ledger);
+  }
+  sqlite3_free(init.path);
+  sqlite3_free(init.unit);
+}
+
+/* ---- dp_tier ------------------------------------------------------------------------------------- */
+
+static const struct domain rate_domain = {"rate", DESIGN_MIN_RATE, DESIGN_MAX_RATE, 0, 0};
+static const struct domain epsilon_domain = {"epsilon", 0, INFINITY, 1, 1};
+static const struct domain delta_domain = {"delta", 0, 1, 1, 1};
+static const struct domain delta_keys_domain = {"delta_keys", 0, 1, 0, 1};
+
+static int tier_accountant(sqlite3_context *context, sqlite3_value *value, int *accountant) {
+  if (sqlite3_value_type(value) == SQLITE_NULL) return 1; /* the default */
+  const char *text = plain_text(value);
+  *accountant = text && strcmp(text, "gdp") == 0 ? LEDGER_GDP : LEDGER_RDP;
+  if (*accountant == LEDGER_GDP || (text && strcmp(text, "rdp") == 0)) return 1;
+  function_error(context, "accountant must be 'rdp' or 'gdp', not %z", shown(value));
+  return 0;
+}
+
+/*
+** dp_tier(name, rate, epsilon, delta [, accountant [, delta_keys]]) -> TEXT, the name
+** Creates an audience. rate: zCDP rate that one release costs, in [1e-12, 1e6]; no two tiers share one;
+** the larger, the more inner. epsilon, delta: the whole budget. accountant: 'rdp' (the default) or
+** 'gdp'. delta_keys: the part of delta for private key selection (default 0). The tier is charged at
+** once for what it sees of earlier releases, and refused if that exceeds its budget. Asking for the
+** same tier again changes nothing.
+*/
+static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  struct ledger *ledger = host_of(context)->ledger;
+  struct ledger_tier tier = {0};
+  const char *name = argument_text(context, argv[0], "name");
+  if (!name || !argument_number(context, argv[1], &rate_domain, &tier.rate) ||
+      !argument_number(context, argv[2], &epsilon_domain, &tier.epsilon) ||
+      !argument_number(context, argv[3], &delta_domain, &tier.delta) ||
+      (argc > 4 && !tier_accountant(context, argv[4], &tier.accountant)) ||
+      (argc > 5 && !argument_number(context, argv[5], &delta_keys_domain, &tier.delta_keys)))
+    return;
+  if (strchr(name, ',')) {
+    function_error(context, "name '%s' must not contain a comma (dp_exposure lists tiers)", name);
+    return;
+  }
+  if (!(tier.delta_keys < tier.delta)) {
+    function_error(context, "delta_keys %g must be less than delta %g", tier.delta_keys, tier.delta);
+    return;
+  }
+  tier.name = (char *)name;
+  if (ledger_ready(ledger) && ledger_tier_create(ledger, &tier)) {
+    sqlite3_result_value(context, argv[0]);
+  } else {
+    ledger_result(context, ledger);
+  }
+}
+
+/* ---- dp_verify, dp_certificate, dp_version, dp_debug ------------------------------------------------------------- */
+
+/* Gives what was computed inside a transaction for reading, or the ledger's error. */
+static void give_text(sqlite3_context *context, struct ledger *ledger, char *text) {
+  ledger_rollback(ledger);
+  if (text && !ledger_failed(ledger)) {
+    sqlite3_result_text(context, text, -1, sqlite3_free);
+  } else {
+    sqlite3_free(text);
+    ledger_result(context, ledger);
+  }
+}
+
+/*
+** dp_verify() -> TEXT
+** Recomputes the books from dp_charge: hash chain, totals, filters, and that every publication has
+** been paid for by every tier that sees it. 'ok', or the first discrepancy.
+*/
+static void dp_verify(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  (void)argv;
+  struct ledger *ledger = host_of(context)->ledger;
+  char *found = 0;
+  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) found = ledger_verify(ledger);
+  give_text(context, ledger, found);
+}
+
+/*
+** dp_certificate() -> TEXT, JSON
+** What an auditor needs: the terms of the ledger, tiers with their filters and totals, releases with
+** their lattice, sensitivity, publications and theorems, the number of charges and the hash of the
+** last, and what dp_verify() says of them.
+*/
+static void dp_certificate(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  (void)argv;
+  struct ledger *ledger = host_of(context)->ledger;
+  char *verified = 0, *certificate = 0;
+  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) verified = ledger_verify(ledger);
+  if (verified) certificate = ledger_certificate(ledger, verified);
+  sqlite3_free(verified);
+  give_text(context, ledger, certificate);
+}
+
+/* dp_version() -> TEXT */
+static void dp_version(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  (void)argv;
+  sqlite3_result_text(context, DIFFUSE_VERSION, -1, SQLITE_STATIC);
+}
+
+/* dp_debug() -> TEXT: what to put into a bug report. */
+static void dp_debug(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  (void)argv;
+  char *text = sqlite3_mprintf("diffuse %s; SQLite %s (compiled against %s); GSL %s; compiler %s",
+                               DIFFUSE_VERSION, sqlite3_libversion(), SQLITE_VERSION, GSL_VERSION,
+                               __VERSION__);
+  sqlite3_result_text(context, text, -1, sqlite3_free);
+}
+
+static const struct scalar functions[] = {
+    {"dp_init", 0, 1, PRIVATE_FUNCTION, dp_init},
+    {"dp_tier", 4, 6, PRIVATE_FUNCTION, dp_tier},
+    {"dp_verify", 0, 0, PRIVATE_FUNCTION, dp_verify},
+    {"dp_certificate", 0, 0, PRIVATE_FUNCTION, dp_certificate},
+    {"dp_version", 0, 0, PURE, dp_version},
+    {"dp_debug", 0, 0, PURE, dp_debug},
+};
+
+int tiers_register(sqlite3 *db, struct host *host) {
+  return scalars_register(db, host, functions, sizeof functions / sizeof *functions);
+}

@@ -1,0 +1,437 @@
+/*
+** charge.c: who pays what. Owns tiers, charges, budgets and the hash chain.
+**
+** Exposure. Members of a tier also see everything published at outer tiers, so tier k is exposed to
+** the least noisy publication of a release at k or outside k, and releases add up:
+**
+**     spent_k = sum over releases of the rate of the innermost publication at k or outer.
+**
+** A publication at tier j with rate R therefore costs every tier k at j or inside it whatever of R it
+** has not yet paid for that release. A tier that is created later pays at once what its nearest outer
+** neighbour has paid, release by release: that is what it sees.
+**
+** Filters. The limit of a tier is fixed when it is created, from the noise part of its delta:
+**   rdp  a Renyi filter at one order (Feldman and Zrnic 2021), the order that is best for a pure rate;
+**   gdp  a Gaussian filter (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2022) on the total
+**        rate, with a part of delta set aside for the lattice: the noise is a discrete Gaussian, at
+**        total variation `slack` from a rounded continuous one, which costs (1 + e^epsilon) slack.
+** Rates charged are those of the continuous Gaussian of variance V - 1/12, so that one number serves
+** both; it is above the discrete Gaussian's s^2/(2V) by less than one part in 10^7.
+*/
+#include <math.h>
+#include <sha256.h>
+#include <string.h>
+
+#include "ledger/internal.h"
+#include "math/gaussian.h"
+#include "math/renyi.h"
+#include "math/rounding.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- tiers --------------------------------------------------------------------------------------- */
+
+static const char *const accountant_name[] = {"rdp", "gdp"};
+
+void ledger_tiers_free(struct ledger_tier *tiers, int count) {
+  for (int i = 0; i < count; i++) sqlite3_free(tiers[i].name);
+  sqlite3_free(tiers);
+}
+
+static void read_tier(struct ledger *ledger, sqlite3_stmt *row, struct ledger_tier *tier) {
+  const char *accountant = (const char *)sqlite3_column_text(row, 5);
+  tier->name = column_copy(ledger, row, 0);
+  tier->rate = sqlite3_column_double(row, 1);
+  tier->epsilon = sqlite3_column_double(row, 2);
+  tier->delta = sqlite3_column_double(row, 3);
+  tier->delta_keys = sqlite3_column_double(row, 4);
+  tier->accountant = accountant && strcmp(accountant, "gdp") == 0 ? LEDGER_GDP : LEDGER_RDP;
+  tier->filter_order = sqlite3_column_double(row, 6);
+  tier->rate_limit = sqlite3_column_double(row, 7);
+  tier->slack_limit = sqlite3_column_double(row, 8);
+}
+
+int ledger_tiers(struct ledger *ledger, struct ledger_tier **tiers, int *count) {
+  *tiers = 0;
+  *count = 0;
+  sqlite3_stmt *row = statement_bind(ledger, TIER_LIST, "");
+  while (statement_row(ledger, row)) {
+    struct ledger_tier *grown =
+        sqlite3_realloc64(*tiers, sizeof **tiers * (sqlite3_uint64)(*count + 1));
+    if (!grown) {
+      ledger_fail(ledger, "out of memory");
+      break;
+    }
+    *tiers = grown;
+    read_tier(ledger, row, &grown[(*count)++]);
+  }
+  return !ledger->error;
+}
+
+int ledger_tier_find(struct ledger *ledger, const struct ledger_tier *tiers, int count,
+                     const char *name) {
+  if (ledger->error) return -1;
+  for (int i = 0; i < count; i++) {
+    if (strcmp(tiers[i].name, name) == 0) return i;
+  }
+  sqlite3_str *known = sqlite3_str_new(0);
+  for (int i = 0; i < count; i++) sqlite3_str_appendf(known, "%s%s", i ? ", " : "", tiers[i].name);
+  char *list = sqlite3_str_finish(known);
+  if (count) {
+    ledger_fail(ledger, "unknown tier '%s' (known tiers: %s)", name, list ? list : "");
+  } else {
+    ledger_fail(ledger, "unknown tier '%s' (there are none: create one with dp_tier())", name);
+  }
+  sqlite3_free(list);
+  return -1;
+}
+
+/* ---- budgets ------------------------------------------------------------------------------------- */
+
+static int budget_read(struct ledger *ledger, const char *tier, struct budget *budget) {
+  sqlite3_stmt *row = statement_bind(ledger, BUDGET_READ, "s", tier);
+  if (!statement_row(ledger, row))
+    return ledger_fail(ledger, "the privacy ledger has no budget for tier '%s'", tier);
+  budget->rate.high = sqlite3_column_double(row, 0);
+  budget->rate.low = sqlite3_column_double(row, 1);
+  budget->slack = sqlite3_column_double(row, 2);
+  budget->delta = sqlite3_column_double(row, 3);
+  budget->releases = sqlite3_column_int64(row, 4);
+  sqlite3_reset(row);
+  return 1;
+}
+
+/* The part of a tier's delta that converts rates to an epsilon. */
+static double noise_delta(const struct ledger_tier *tier) {
+  double reserved = tier->slack_limit > 0 ? tier->slack_limit * (1 + exp(tier->epsilon)) : 0;
+  return tier->delta - tier->delta_keys - reserved;
+}
+
+double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget) {
+  double rate = total_up(budget->rate);
+  if (rate == 0) return 0;
+  double epsilon = tier->accountant == LEDGER_GDP ? gaussian_epsilon(rate, noise_delta(tier))
+                                                  : zcdp_epsilon(rate, noise_delta(tier));
+  /* Within the limit the truth is at most the tier's epsilon, whatever the margin makes of it. */
+  epsilon = published_up(epsilon);
+  return epsilon > tier->epsilon && total_within(budget->rate, tier->rate_limit) ? tier->epsilon
+                                                                                 : epsilon;
+}
+
+static int budget_write(struct ledger *ledger, const struct ledger_tier *tier,
+                        const struct budget *budget) {
+  return statement_run(ledger, BUDGET_WRITE, "sddddidd", tier->name, budget->rate.high,
+                       budget->rate.low, budget->slack, budget->delta, budget->releases,
+                       total_up(budget->rate), budget_epsilon(tier, budget));
+}
+
+int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at) {
+  double left = 0x1p52;
+  for (int k = 0; k <= at; k++) {
+    struct budget budget;
+    if (!budget_read(ledger, tiers[k].name, &budget)) return -1;
+    left = fmin(left, floor(total_left(budget.rate, tiers[k].rate_limit) / tiers[at].rate));
+    if (tiers[k].accountant == LEDGER_GDP)
+      left = fmin(left, floor((tiers[k].slack_limit - budget.slack) /
+                              gaussian_lattice_slack((uint64_t)1 << 40)));
+  }
+  return (int64_t)fmax(left, 0);
+}
+
+static int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
+  for (int at = 0; at < count && !ledger->error; at++)
+    statement_run(ledger, BUDGET_LEFT, "si", tiers[at].name, releases_left(ledger, tiers, at));
+  return !ledger->error;
+}
+
+int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_standing *standing) {
+  sqlite3_stmt *row = statement_bind(ledger, STANDING, "s", tier);
+  if (!statement_row(ledger, row)) return 0;
+  standing->spent_epsilon = sqlite3_column_double(row, 0);
+  standing->remaining_epsilon = sqlite3_column_double(row, 1);
+  standing->releases_left = sqlite3_column_int64(row, 2);
+  sqlite3_reset(row);
+  return 1;
+}
+
+int64_t ledger_last_charge(struct ledger *ledger) {
+  sqlite3_stmt *row = statement_bind(ledger, CHARGE_LAST, "");
+  int64_t last = statement_row(ledger, row) ? sqlite3_column_int64(row, 0) : 0;
+  sqlite3_reset(row);
+  return last;
+}
+
+double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier) {
+  sqlite3_stmt *row = statement_bind(ledger, CHARGE_SINCE, "is", charge, tier);
+  double rate = statement_row(ledger, row) ? sqlite3_column_double(row, 0) : 0;
+  sqlite3_reset(row);
+  return rate;
+}
+
+/* ---- the hash chain ------------------------------------------------------------------------------ */
+
+static void append_double(sqlite3_str *text, double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  sqlite3_str_appendf(text, "%016llx\n", (unsigned long long)bits);
+}
+
+int charge_hash(const char *previous, const struct charge *charge, char hash[CHARGE_HASH_SIZE]) {
+  sqlite3_str *text = sqlite3_str_new(0);
+  sqlite3_str_appendf(text, "%s\n%lld\n%lld\n%s\n%s\n", previous, (long long)charge->id,
+                      (long long)charge->release_id, charge->release, charge->tier);
+  append_double(text, charge->rate);
+  append_double(text, charge->slack);
+  append_double(text, charge->delta);
+  for (int i = 0; i < charge->curve_size; i++)
+    sqlite3_str_appendf(text, "%02x", ((const unsigned char *)charge->curve)[i]);
+  sqlite3_str_appendf(text, "\n%s\n", charge->at);
+  int size = sqlite3_str_length(text);
+  char *message = sqlite3_str_finish(text);
+  if (!message) return 0;
+  SHA256_CTX context;
+  uint8_t digest[SHA256_DIGEST_LENGTH];
+  SHA256Init(&context);
+  SHA256Update(&context, (const uint8_t *)message, (size_t)size);
+  SHA256Final(digest, &context);
+  sqlite3_free(message);
+  for (int i = 0; i < SHA256_DIGEST_LENGTH; i++)
+    sqlite3_snprintf(3, hash + 2 * i, "%02x", digest[i]);
+  return 1;
+}
+
+/* Appends one charge to dp_charge. */
+static int charge_append(struct ledger *ledger, struct charge *charge) {
+  sqlite3_stmt *row = statement_bind(ledger, CHARGE_LAST, "");
+  if (!statement_row(ledger, row)) return 0;
+  char *previous = column_copy(ledger, row, 1);
+  char *at = column_copy(ledger, row, 2);
+  charge->id = sqlite3_column_int64(row, 0) + 1;
+  charge->at = at;
+  sqlite3_reset(row);
+  char hash[CHARGE_HASH_SIZE];
+  if (!ledger->error && !charge_hash(previous ? previous : "", charge, hash))
+    ledger_fail(ledger, "out of memory");
+  statement_run(ledger, CHARGE_INSERT, "iissdddss", charge->id, charge->release_id, charge->release,
+                charge->tier, charge->rate, charge->slack, charge->delta, charge->at, hash);
+  sqlite3_free(previous);
+  sqlite3_free(at);
+  return !ledger->error;
+}
+
+/* ---- charging ------------------------------------------------------------------------------------ */
+
+/* Refuses, naming the tier, what it needs and what is left; otherwise adds the charge to *budget. */
+static int budget_admit(struct ledger *ledger, const struct ledger_tier *tier, struct budget *budget,
+                        double rate, double slack, int first) {
+  struct budget after = *budget;
+  after.rate = total_add(after.rate, rate);
+  after.slack = nextafter(after.slack + slack, INFINITY);
+  after.releases += first;
+  if (!total_within(after.rate, tier->rate_limit))
+    return ledger_fail(ledger,
+                       "tier '%s' would exceed its budget of epsilon %g at delta %g: this needs rate "
+                       "%g, and %g of %g is left (nothing was charged or read)",
+                       tier->name, tier->epsilon, tier->delta, rate,
+                       total_left(budget->rate, tier->rate_limit), tier->rate_limit);
+  if (tier->accountant == LEDGER_GDP && !(after.slack <= tier->slack_limit))
+    return ledger_fail(ledger,
+                       "tier '%s' would exceed the lattice slack of its exact-Gaussian budget: this "
+                       "needs %g, and %g is left (nothing was charged or read)",
+                       tier->name, slack, tier->slack_limit - budget->slack);
+  *budget = after;
+  return 1;
+}
+
+/* What one tier has to pay for one release, and its budget before and after. */
+struct bill {
+  double rate, slack;
+  struct budget budget;
+};
+
+/* What a tier has paid for a release so far, exactly. */
+struct paid {
+  struct total rate;
+  double slack;
+};
+
+static struct paid paid_for(struct ledger *ledger, int64_t release_id, const char *tier) {
+  struct paid paid = {{0, 0}, 0};
+  sqlite3_stmt *row = statement_bind(ledger, CHARGE_PAID, "is", release_id, tier);
+  while (statement_row(ledger, row)) {
+    paid.rate = total_add(paid.rate, sqlite3_column_double(row, 0));
+    paid.slack += sqlite3_column_double(row, 1);
+  }
+  return paid;
+}
+
+static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
+                     const struct ledger_release *release, double rate, struct bill *bill) {
+  struct paid paid = paid_for(ledger, release->id, tier->name);
+  bill->rate = total_missing(paid.rate, rate);
+  bill->slack = bill->rate > 0 ? fmax(0, release->slack - paid.slack) : 0;
+  return budget_read(ledger, tier->name, &bill->budget) &&
+         (bill->rate == 0 || budget_admit(ledger, tier, &bill->budget, bill->rate, bill->slack,
+                                          paid.rate.high == 0));
+}
+
+static int bill_pay(struct ledger *ledger, const struct ledger_tier *tier, int64_t release_id,
+                    const char *release, const struct bill *bill) {
+  if (bill->rate == 0) return 1;
+  struct charge charge = {0};
+  charge.release_id = release_id;
+  charge.release = release;
+  charge.tier = tier->name;
+  charge.rate = bill->rate;
+  charge.slack = bill->slack;
+  return charge_append(ledger, &charge) && budget_write(ledger, tier, &bill->budget);
+}
+
+int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
+                  const struct ledger_tier *tiers, int count, int at, double rate) {
+  if (ledger->error) return 0;
+  if (!(rate > 0 && isfinite(rate)))
+    return ledger_fail(ledger, "a release cannot have rate %g", rate);
+  struct bill *bills = sqlite3_malloc64(sizeof *bills * (sqlite3_uint64)(at + 1));
+  if (!bills) return ledger_fail(ledger, "out of memory");
+  int admitted = 1, changed = 0;
+  for (int k = 0; k <= at && admitted; k++) { /* L4: all are checked before any is charged */
+    admitted = bill_make(ledger, &tiers[k], release, rate, &bills[k]);
+    changed |= admitted && bills[k].rate > 0;
+  }
+  for (int k = 0; k <= at && admitted; k++)
+    admitted = bill_pay(ledger, &tiers[k], release->id, release->name, &bills[k]);
+  sqlite3_free(bills);
+  return admitted && (!changed || budgets_left(ledger, tiers, count));
+}
+
+/* ---- creating a tier ----------------------------------------------------------------------------- */
+
+/* Coordinates of lattice noise for which a gdp tier sets slack aside, if 2^-40 of its delta is less. */
+#define SLACK_COORDINATES 1024
+
+/* The part of delta that the lattice takes at a gdp tier: so little of it that a tenth of a budget fits
+** ten times, unless (1 + e^epsilon) makes the slack dear (epsilon above 15 or so). */
+static double reserved_delta(const struct ledger_tier *tier) {
+  double delta = tier->delta - tier->delta_keys;
+  double wanted = (1 + exp(tier->epsilon)) * SLACK_COORDINATES *
+                  gaussian_lattice_slack((uint64_t)1 << 40);
+  return tier->accountant == LEDGER_GDP ? fmax(wanted, delta * 0x1p-40) : 0;
+}
+
+/* The filter: limits fixed once and for all from epsilon and the noise part of delta. */
+int fix_filter(struct ledger *ledger, struct ledger_tier *tier) {
+  double delta = tier->delta - tier->delta_keys, reserved = reserved_delta(tier);
+  if (!(reserved < delta / 2))
+    return ledger_fail(ledger, "epsilon %g is too large for exact Gaussian accounting on the lattice "
+                               "at delta %g (use the accountant 'rdp')", tier->epsilon, tier->delta);
+  tier->slack_limit = reserved > 0 ? reserved / (1 + exp(tier->epsilon)) : 0;
+  tier->filter_order = NAN;
+  tier->rate_limit = tier->accountant == LEDGER_GDP
+                         ? gaussian_rate(tier->epsilon, delta - reserved)
+                         : zcdp_rate(tier->epsilon, delta, &tier->filter_order);
+  return tier->rate_limit > 0 ||
+         ledger_fail(ledger, "epsilon %g with delta %g leaves nothing to spend", tier->epsilon,
+                     tier->delta);
+}
+
+static int store_tier(struct ledger *ledger, const struct ledger_tier *tier) {
+  statement_run(ledger, TIER_INSERT, "sddddsddd", tier->name, tier->rate, tier->epsilon, tier->delta,
+                tier->delta_keys, accountant_name[tier->accountant], tier->filter_order,
+                tier->rate_limit, tier->slack_limit);
+  statement_run(ledger, BUDGET_INSERT, "sdd", tier->name, tier->epsilon, tier->delta);
+  for (int i = 0; i < RENYI_ORDERS; i++) {
+    double alpha = renyi_order(i);
+    statement_run(ledger, ORDER_INSERT, "sdd", tier->name, alpha,
+                  renyi_allowed(alpha, tier->epsilon, tier->delta - tier->delta_keys));
+  }
+  return !ledger->error;
+}
+
+/* One release that the nearest outer tier has paid for. */
+struct inherited {
+  int64_t release_id;
+  char *release;
+};
+
+static int inherited_read(struct ledger *ledger, const char *outer, struct inherited **list,
+                          int *count) {
+  sqlite3_stmt *row = statement_bind(ledger, CHARGE_PAID_EACH, "s", outer);
+  while (statement_row(ledger, row)) {
+    struct inherited *grown =
+        sqlite3_realloc64(*list, sizeof **list * (sqlite3_uint64)(*count + 1));
+    if (!grown) return ledger_fail(ledger, "out of memory");
+    *list = grown;
+    grown[(*count)++] =
+        (struct inherited){sqlite3_column_int64(row, 0), column_copy(ledger, row, 1)};
+  }
+  return !ledger->error;
+}
+
+/* A new tier sees what its nearest outer neighbour has seen, and pays for it. */
+static int pay_inherited(struct ledger *ledger, const struct ledger_tier *tier, const char *outer) {
+  struct inherited *list = 0;
+  int count = 0;
+  inherited_read(ledger, outer, &list, &count);
+  struct bill bill = {0};
+  if (!ledger->error) budget_read(ledger, tier->name, &bill.budget);
+  for (int i = 0; i < count && !ledger->error; i++) {
+    struct paid paid = paid_for(ledger, list[i].release_id, outer);
+    bill.rate = total_up(paid.rate);
+    bill.slack = paid.slack;
+    if (budget_admit(ledger, tier, &bill.budget, bill.rate, bill.slack, 1))
+      bill_pay(ledger, tier, list[i].release_id, list[i].release, &bill);
+  }
+  for (int i = 0; i < count; i++) sqlite3_free(list[i].release);
+  sqlite3_free(list);
+  return !ledger->error;
+}
+
+static int same_tier(const struct ledger_tier *a, const struct ledger_tier *b) {
+  return a->rate == b->rate && a->epsilon == b->epsilon && a->delta == b->delta &&
+         a->delta_keys == b->delta_keys && a->accountant == b->accountant;
+}
+
+/* 1 to go on, 0 when the tier is there already (no error) or clashes with another (error). */
+static int tier_is_new(struct ledger *ledger, const struct ledger_tier *tier,
+                       const struct ledger_tier *tiers, int count) {
+  for (int i = 0; i < count; i++) {
+    if (strcmp(tiers[i].name, tier->name) == 0)
+      return same_tier(tier, &tiers[i])
+                 ? 0
+                 : ledger_fail(ledger, "tier '%s' exists with other parameters (tiers are immutable: "
+                                       "choose another name)", tier->name);
+    if (tiers[i].rate == tier->rate)
+      return ledger_fail(ledger, "tier '%s' has the same rate %g (rates order the tiers: choose "
+                                 "another)", tiers[i].name, tier->rate);
+  }
+  return 1;
+}
+
+/* releases_left of all tiers, the new one among them. */
+static int refresh_left(struct ledger *ledger) {
+  struct ledger_tier *tiers;
+  int count;
+  if (ledger_tiers(ledger, &tiers, &count)) budgets_left(ledger, tiers, count);
+  ledger_tiers_free(tiers, count);
+  return !ledger->error;
+}
+
+static int create_tier(struct ledger *ledger, struct ledger_tier tier) {
+  struct ledger_tier *tiers;
+  int count;
+  if (ledger_tiers(ledger, &tiers, &count) && tier_is_new(ledger, &tier, tiers, count) &&
+      fix_filter(ledger, &tier) && store_tier(ledger, &tier)) {
+    const char *outer = 0; /* the nearest tier outside the new one */
+    for (int i = count - 1; i >= 0 && tiers[i].rate < tier.rate; i--) outer = tiers[i].name;
+    if (!outer || pay_inherited(ledger, &tier, outer)) refresh_left(ledger);
+  }
+  ledger_tiers_free(tiers, count);
+  return !ledger->error;
+}
+
+int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *tier) {
+  if (!ledger_begin(ledger)) return 0;
+  create_tier(ledger, *tier);
+  return ledger_commit(ledger);
+}

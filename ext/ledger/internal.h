@@ -1,0 +1,141 @@
+/*
+** internal.h: the handle as ledger/ sees it, and the few verbs in which its SQL is run.
+*/
+#ifndef DIFFUSE_LEDGER_INTERNAL_H
+#define DIFFUSE_LEDGER_INTERNAL_H
+
+#include "ledger/ledger.h"
+#include "math/total.h"
+
+#define MEMORY_PATH ":memory:"
+
+/* Every statement on the ledger, prepared once per connection (statements.c holds the text). */
+enum statement {
+  BEGIN_WRITE,
+  BEGIN_READ,
+  COMMIT,
+  ROLLBACK,
+  TERMS_READ,
+  TERMS_INSERT,
+  TIER_LIST,
+  TIER_INSERT,
+  BUDGET_INSERT,
+  BUDGET_READ,
+  BUDGET_WRITE,
+  BUDGET_LEFT,
+  ORDER_INSERT,
+  CHARGE_LAST,
+  CHARGE_INSERT,
+  CHARGE_PAID,
+  CHARGE_SINCE,
+  CHARGE_PAID_EACH,
+  CHARGE_LIST,
+  RELEASE_FIND,
+  RELEASE_INSERT,
+  RELEASE_NAME,
+  RELEASE_STATE,
+  RELEASE_SLACK,
+  PATH_READ,
+  PATH_INSERT,
+  PUBLICATION_INSERT,
+  VALUE_INSERT,
+  VALUE_READ,
+  VALUE_FIND,
+  STANDING,
+  PUBLICATION_LIST,
+  BUDGET_CHECK,
+  ORDER_CHECK,
+  PATH_CHECK,
+  PUBLICATION_CHECK,
+  STATEMENTS
+};
+
+struct ledger {
+  sqlite3 *host;                        /* the connection that loaded the extension */
+  sqlite3 *db;                          /* the private connection, or null */
+  sqlite3 *parser;                      /* a private in-memory connection for json_each() */
+  char *path;                           /* of the ledger file, or MEMORY_PATH */
+  char *id;                             /* dp_ledger.id of the open ledger */
+  long pid;                             /* the process that opened db (L6) */
+  int protects, adjacency;              /* terms of the open ledger */
+  int named_path;                       /* path was given to dp_init(), not derived or marked */
+  char *error;                          /* the first error since the last clean slate, or null */
+  sqlite3_stmt *statements[STATEMENTS]; /* on db */
+};
+
+/* ---- errors and statements (statements.c) ---- */
+
+void ledger_clear(struct ledger *ledger);
+
+/*
+** A statement, reset and bound by `types`: s text (null is NULL), d double (NaN is NULL), i int64_t,
+** b blob (pointer, int length). Null after a failure.
+*/
+sqlite3_stmt *statement_bind(struct ledger *ledger, enum statement which, const char *types, ...);
+
+/* Steps: 1 for a row, 0 at the end or on failure. The statement is reset unless there is a row. */
+int statement_row(struct ledger *ledger, sqlite3_stmt *statement);
+
+/* Binds and runs a statement that gives no rows. */
+int statement_run(struct ledger *ledger, enum statement which, const char *types, ...);
+
+/* The one place where an SQLite error of the private connection becomes our sentence. */
+int ledger_fail_sqlite(struct ledger *ledger);
+
+void statements_finalize(struct ledger *ledger);
+
+/* A column as a string of its own, or null for NULL; fails the ledger when out of memory. */
+char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column);
+
+/* ---- the marker in the host's database (marker.c) ---- */
+
+struct marker {
+  char *id, *path; /* both null: no marker */
+};
+
+void marker_clear(struct marker *marker);
+
+/* The marker of one attached database. 0 on failure, 1 otherwise (found or not). */
+int marker_read(struct ledger *ledger, const char *schema, struct marker *marker);
+/* Leaves the marker, or finds the same one left by another process. */
+int marker_write(struct ledger *ledger, const char *id, const char *path);
+int marker_drop(struct ledger *ledger);
+
+/* Whether the host's main database lives in memory. */
+int host_in_memory(const struct ledger *ledger);
+
+/* L3: refuses where an attached database belongs to another ledger than the open one. */
+int marker_check_attached(struct ledger *ledger);
+
+/* ---- sums shared by charge.c and verify.c ---- */
+
+struct budget {
+  struct total rate;
+  double slack, delta;
+  int64_t releases;
+};
+
+#define CHARGE_HASH_SIZE 65
+
+/* The fields of a charge that its hash covers. */
+struct charge {
+  int64_t id, release_id;
+  const char *release, *tier, *at;
+  double rate, slack, delta;
+  const void *curve;
+  int curve_size;
+};
+
+/* Writes the hash of a charge that follows one with hash `previous`. 0 when out of memory. */
+int charge_hash(const char *previous, const struct charge *charge, char hash[CHARGE_HASH_SIZE]);
+
+/* Sets filter_order, rate_limit and slack_limit from epsilon, delta and delta_keys. */
+int fix_filter(struct ledger *ledger, struct ledger_tier *tier);
+
+/* How many more releases of weight 1 at tiers[at] all tiers that pay for them can bear; -1: failure. */
+int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at);
+
+/* What a budget has spent, as an epsilon at the tier's delta for noise, rounded up. */
+double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget);
+
+#endif

@@ -1,0 +1,217 @@
+/*
+** ledger.h: the durable record of what has been released and what it has cost.
+**
+** ledger/ owns the ledger file, its schema (sql/ledger.sql), every SQL statement about it, and the
+** marker in the host's database. It decides who pays what (DESIGN: exposure) and refuses what would
+** exceed a budget. It knows nothing of noise, of rows, or of SQL functions.
+**
+** Requirements, which the tests cite:
+**   L1  Only ledger_create() creates a ledger.
+**   L2  A ledger is written on a private connection, never on the host's, so that no ROLLBACK of the
+**       host can take a charge back.
+**   L3  A database whose marker names a ledger that is missing, foreign or moved refuses everything.
+**   L4  Checks come before charges, for all affected tiers, in one transaction.
+**   L5  Charges are append-only and hash-chained; totals are exact or rounded up.
+**   L6  After a fork the handle refuses.
+**
+** Errors: the first error sticks to the handle, every later call is a no-op that fails, and the caller
+** reports ledger_error() once. ledger_ready() and ledger_create() start with a clean slate.
+** Functions that return int return 1 for success and 0 for failure, unless they say otherwise.
+*/
+#ifndef DIFFUSE_LEDGER_H
+#define DIFFUSE_LEDGER_H
+
+#include <sqlite3ext.h>
+#include <stdint.h>
+
+struct ledger;
+
+enum { LEDGER_ANY = 0, LEDGER_UNITS, LEDGER_ROWS };              /* protects */
+enum { LEDGER_ADD_REMOVE = 1, LEDGER_REPLACE };                  /* adjacency; 0 is any */
+enum { LEDGER_RDP = 0, LEDGER_GDP };                             /* accountants */
+
+/* What dp_init() asks for; null and 0 mean "not said". Strings are the caller's. */
+struct ledger_terms {
+  const char *path;
+  const char *unit;
+  int protects;
+  int adjacency;
+};
+
+/* A tier as stored. */
+struct ledger_tier {
+  char *name;
+  double rate, epsilon, delta, delta_keys;
+  int accountant;
+  double filter_order, rate_limit, slack_limit;
+};
+
+/* A release as stored; `name` and the texts are owned by whoever got the struct. */
+struct ledger_release {
+  int64_t id;
+  char *name;
+  char *kind, *mechanism, *options, *fingerprint, *state;
+  double clip, weight, slack;
+  int dimension, granularity, shift;
+  uint64_t sensitivity;
+  double centre, radius, theta, rho; /* NaN where not given */
+};
+
+/* A point of a path: `values` has `dimension` lattice integers. */
+struct ledger_point {
+  char *tier;
+  uint64_t clock;
+  int64_t *values;
+};
+
+/* ---- the handle (open.c) -------------------------------------------------------------------------*/
+
+struct ledger *ledger_new(sqlite3 *host);
+void ledger_free(struct ledger *ledger);
+
+/* Opens the ledger of the host's main database, or checks that it still is the one (L3, L6). */
+int ledger_ready(struct ledger *ledger);
+
+/* dp_init(): creates or finds the ledger and leaves the marker. */
+int ledger_create(struct ledger *ledger, const struct ledger_terms *terms);
+
+/* What an open ledger protects: LEDGER_UNITS or LEDGER_ROWS, and its adjacency. */
+int ledger_protects(const struct ledger *ledger);
+int ledger_adjacency(const struct ledger *ledger);
+const char *ledger_path(const struct ledger *ledger); /* ":memory:" for an in-memory ledger */
+
+/* Why the last operation failed: one sentence without the function's name. */
+const char *ledger_error(const struct ledger *ledger);
+int ledger_failed(const struct ledger *ledger);
+
+/* Records an error unless there is one already; always returns 0. For callers' errors too. */
+int ledger_fail(struct ledger *ledger, const char *format, ...);
+
+/*
+** A clean slate on the connection that is open already, without a look at the host's database: for the
+** end of a release, which may come while SQLite tears a statement down.
+*/
+int ledger_resume(struct ledger *ledger);
+
+/* Transactions on the private connection. After a failure only ledger_rollback() does anything.
+** ledger_commit() returns 0 and rolls back when anything before it failed. */
+int ledger_begin(struct ledger *ledger);
+int ledger_begin_reading(struct ledger *ledger); /* one consistent view; ends with a rollback */
+int ledger_commit(struct ledger *ledger);
+void ledger_rollback(struct ledger *ledger);
+
+/* ---- tiers and charges (charge.c) ---------------------------------------------------------------- */
+
+/* Tiers, the innermost first. The array is freed with ledger_tiers_free(). */
+int ledger_tiers(struct ledger *ledger, struct ledger_tier **tiers, int *count);
+void ledger_tiers_free(struct ledger_tier *tiers, int count);
+
+/* The index of a tier, or -1 with an error that lists the known ones. */
+int ledger_tier_find(struct ledger *ledger, const struct ledger_tier *tiers, int count,
+                     const char *name);
+
+/* Creates a tier, in a transaction of its own; the same tier again is a no-op. */
+int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *tier);
+
+/*
+** Charges the publication of a release at tiers[at], whose noise there has rate `rate`: every tier
+** at `at` or inside it pays what the release costs it beyond what it has paid already. Checks all
+** of them first; if one refuses, nothing is charged and the error says which, what it needs and what
+** is left. Inside a transaction.
+*/
+int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
+                  const struct ledger_tier *tiers, int count, int at, double rate);
+
+/* The last charge, 0 for none; and the rate that a tier has been charged after it. */
+int64_t ledger_last_charge(struct ledger *ledger);
+double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier);
+
+/* The standing of a tier as dp_budget shows it. */
+struct ledger_standing {
+  double spent_epsilon, remaining_epsilon;
+  int64_t releases_left;
+};
+int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_standing *standing);
+
+/* What someone has been exposed to who saw exactly the publications at `names` (JSON, sqlite3_free). */
+char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
+                      int chosen_count);
+
+/* Recomputes everything from dp_charge, inside a transaction. 'ok' or the first discrepancy
+** (sqlite3_free); null on error. */
+char *ledger_verify(struct ledger *ledger);
+
+/* All an auditor needs, as JSON (sqlite3_free); `verified` is what ledger_verify() said. Null on error. */
+char *ledger_certificate(struct ledger *ledger, const char *verified);
+
+/* ---- releases, points and values (store.c), inside a transaction --------------------------------- */
+
+/* Finds the release of that name that is not discarded: 1 found, 0 not found or failure. */
+int ledger_release_find(struct ledger *ledger, const char *name, struct ledger_release *release);
+void ledger_release_clear(struct ledger_release *release);
+
+/* Stores a new release in state 'charged' and sets its id, and its name where that is null. */
+int ledger_release_insert(struct ledger *ledger, struct ledger_release *release);
+
+/* Moves a release from one state to another; exactly one row must change. */
+int ledger_release_state(struct ledger *ledger, int64_t id, const char *from, const char *to);
+
+/* Sets the total slack of a release. */
+int ledger_release_slack(struct ledger *ledger, int64_t id, double slack);
+
+/* The points of a path, the innermost (least clock) first. */
+int ledger_path_read(struct ledger *ledger, const struct ledger_release *release,
+                     struct ledger_point **points, int *count);
+void ledger_path_free(struct ledger_point *points, int count);
+int ledger_path_insert(struct ledger *ledger, const struct ledger_release *release,
+                       const struct ledger_point *point);
+
+/* A publication and its values. ledger_value_read: 1 found, 0 not found or failure. */
+int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
+                              const char *tier, uint64_t clock, double rate, double shrink);
+int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,
+                        const char *tier, const char *key, int component, double value,
+                        double stddev, double low, double high);
+int ledger_value_read(struct ledger *ledger, int64_t release_id, const char *tier, double *value);
+
+/* One value by its key ('' for a scalar release) with the standard deviation of its noise: 1 found. */
+int ledger_value_find(struct ledger *ledger, int64_t release_id, const char *tier, const char *key,
+                      double *value, double *stddev);
+
+/* ---- reading tables for the host (tables.c) ------------------------------------------------------ */
+
+/* A table that the host may see: its name and its columns, separated by commas, for CREATE TABLE. */
+struct ledger_table {
+  const char *name;
+  const char *columns; /* the declaration, as in "name TEXT, rate REAL" */
+};
+extern const struct ledger_table ledger_tables[];
+extern const int ledger_table_count;
+
+/*
+** Copies the rows of a table in which column wanted[i] equals values[i] (with IS), and finishes the
+** statement before it returns. Every value of every row is handed to `take`, row by row.
+*/
+int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
+                      sqlite3_value **values, int count,
+                      int (*take)(void *context, sqlite3_stmt *row, int columns), void *context);
+
+/* ---- options (json.c) ---------------------------------------------------------------------------- */
+
+/*
+** Hands each member of a JSON object to `take`: key, type as json_each() calls it ('text', 'real',
+** 'integer', 'true', 'array', ...), and the value. Fails on malformed JSON, on anything that is not an
+** object, on a key given twice and on numbers that are not finite. Starts with a clean slate, and needs
+** no ledger to exist.
+*/
+typedef int ledger_take_member(void *context, const char *key, const char *type,
+                               sqlite3_value *value);
+int ledger_options(struct ledger *ledger, const char *json, ledger_take_member *take, void *context);
+
+/* The same for the elements of a JSON array, whose keys are '0', '1', ... */
+int ledger_elements(struct ledger *ledger, const char *json, ledger_take_member *take, void *context);
+
+/* Appends text as a JSON string. */
+void ledger_append_string(sqlite3_str *json, const char *text);
+
+#endif

@@ -1,0 +1,183 @@
+/*
+** statements.c: owns the text of every statement on the ledger, and how one is bound and stepped.
+*/
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "ledger/internal.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define NOW "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+
+static const char *const statement_text[STATEMENTS] = {
+    [BEGIN_WRITE] = "BEGIN IMMEDIATE",
+    [BEGIN_READ] = "BEGIN",
+    [COMMIT] = "COMMIT",
+    [ROLLBACK] = "ROLLBACK",
+    [TERMS_READ] = "SELECT id, protects, adjacency, unit FROM dp_ledger",
+    [TERMS_INSERT] = "INSERT INTO dp_ledger(id, unit, protects, adjacency, created_at)"
+                     " VALUES (lower(hex(randomblob(16))), ?, ?, ?, " NOW ")",
+    [TIER_LIST] = "SELECT name, rate, epsilon, delta, delta_keys, accountant, filter_order,"
+                  " rate_limit, slack_limit FROM dp_tier ORDER BY rate DESC",
+    [TIER_INSERT] = "INSERT INTO dp_tier VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, " NOW ")",
+    [BUDGET_INSERT] = "INSERT INTO dp_budget VALUES (?, ?, ?, 0, ?2, 0, 0, 0, 0, 0, 0, 0)",
+    [BUDGET_READ] = "SELECT spent_high, spent_low, spent_slack, spent_delta, releases"
+                    " FROM dp_budget WHERE tier = ?",
+    [BUDGET_WRITE] = "UPDATE dp_budget SET spent_high = ?2, spent_low = ?3, spent_slack = ?4,"
+                     " spent_delta = ?5, releases = ?6, spent_rate = ?7, spent_epsilon = ?8,"
+                     " remaining_epsilon = max(0.0, epsilon - ?8) WHERE tier = ?1",
+    [BUDGET_LEFT] = "UPDATE dp_budget SET releases_left = ?2 WHERE tier = ?1",
+    [ORDER_INSERT] = "INSERT INTO dp_order VALUES (?, ?, ?, 0)",
+    [CHARGE_LAST] = "SELECT id, hash, " NOW " FROM (SELECT 0) LEFT JOIN"
+                    " (SELECT id, hash FROM dp_charge ORDER BY id DESC LIMIT 1)",
+    [CHARGE_INSERT] = "INSERT INTO dp_charge(id, release_id, release, tier, rate, slack, delta, at,"
+                      " hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [CHARGE_SINCE] = "SELECT total(rate) FROM dp_charge WHERE id > ? AND tier = ?",
+    [CHARGE_PAID] = "SELECT rate, slack FROM dp_charge WHERE release_id = ? AND tier = ?",
+    [CHARGE_PAID_EACH] = "SELECT release_id, release FROM dp_charge WHERE tier = ?"
+                         " GROUP BY release_id ORDER BY release_id",
+    [CHARGE_LIST] = "SELECT id, release_id, release, tier, rate, slack, delta, curve, at, hash"
+                    " FROM dp_charge ORDER BY id",
+    [RELEASE_FIND] = "SELECT id, name, kind, mechanism, options, fingerprint, state, clip, weight,"
+                     " slack, dimension, granularity, shift, sensitivity, centre, radius, theta, rho"
+                     " FROM dp_release WHERE name = ? AND state <> 'discarded'",
+    [RELEASE_INSERT] =
+        "INSERT INTO dp_release(name, kind, mechanism, options, fingerprint, clip, weight, slack,"
+        " dimension, granularity, shift, sensitivity, centre, radius, theta, rho, state, created_at)"
+        " VALUES (ifnull(?, hex(randomblob(16))), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+        " 'charged', " NOW ")",
+    [RELEASE_NAME] = "UPDATE dp_release SET name = ?2 WHERE id = ?1",
+    [RELEASE_STATE] = "UPDATE dp_release SET state = ?3 WHERE id = ?1 AND state = ?2",
+    [RELEASE_SLACK] = "UPDATE dp_release SET slack = ?2 WHERE id = ?1",
+    /* By rate and not by clock: tiers too close for a draw between them share a point. */
+    [PATH_READ] = "SELECT tier, clock, component, value FROM dp_path JOIN dp_tier ON name = tier"
+                  " WHERE release_id = ? ORDER BY dp_tier.rate DESC, key, component",
+    [PATH_INSERT] = "INSERT INTO dp_path VALUES (?, ?, ?, ?, '', ?, ?)",
+    [PUBLICATION_INSERT] = "INSERT INTO dp_publication VALUES (?, ?, ?, ?, ?, ?, ?, " NOW ")",
+    [VALUE_INSERT] = "INSERT INTO dp_value VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [VALUE_FIND] = "SELECT value, stddev FROM dp_value WHERE release_id = ? AND tier = ?"
+                   " AND key = ? ORDER BY component LIMIT 1",
+    [STANDING] = "SELECT spent_epsilon, remaining_epsilon, releases_left FROM dp_budget"
+                 " WHERE tier = ?",
+    [VALUE_READ] = "SELECT value FROM dp_value WHERE release_id = ? AND tier = ?"
+                   " ORDER BY key, component",
+    [PUBLICATION_LIST] = "SELECT release_id, release, tier, rate FROM dp_publication"
+                         " ORDER BY release_id",
+    [BUDGET_CHECK] = "SELECT spent_high, spent_low, spent_slack, spent_delta, spent_rate,"
+                     " spent_epsilon, remaining_epsilon, epsilon, delta, releases_left, releases,"
+                     " (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE c.tier = b.tier)"
+                     " FROM dp_budget b WHERE tier = ?",
+    [ORDER_CHECK] = "SELECT alpha, allowed FROM dp_order WHERE tier = ? ORDER BY alpha",
+    /* Publications that do not agree with the point of the path that they show. */
+    [PATH_CHECK] = "SELECT p.release, p.tier FROM dp_publication p LEFT JOIN dp_path q"
+                   " ON q.release_id = p.release_id AND q.tier = p.tier AND q.component = 0"
+                   " WHERE q.clock IS NOT p.clock LIMIT 1",
+    /* Publications beside what each tier at or inside them has paid for the release. */
+    [PUBLICATION_CHECK] =
+        "SELECT p.release, p.tier, t.name, p.rate, p.clock, r.sensitivity, r.weight * own.rate,"
+        " (SELECT total(rate) FROM dp_charge WHERE release_id = p.release_id AND tier = t.name)"
+        " FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
+        " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate",
+};
+
+int ledger_fail(struct ledger *ledger, const char *format, ...) {
+  if (ledger->error) return 0;
+  va_list arguments;
+  va_start(arguments, format);
+  ledger->error = sqlite3_vmprintf(format, arguments);
+  va_end(arguments);
+  if (!ledger->error) ledger->error = sqlite3_mprintf("%s", "out of memory");
+  return 0;
+}
+
+void ledger_clear(struct ledger *ledger) {
+  sqlite3_free(ledger->error);
+  ledger->error = 0;
+}
+
+const char *ledger_error(const struct ledger *ledger) {
+  return ledger->error ? ledger->error : "out of memory";
+}
+
+int ledger_failed(const struct ledger *ledger) {
+  return ledger->error != 0;
+}
+
+int ledger_fail_sqlite(struct ledger *ledger) {
+  int code = sqlite3_errcode(ledger->db) & 0xff;
+  const char *advice = code == SQLITE_BUSY                        ? " (another connection holds it)"
+                       : code == SQLITE_READONLY                  ? " (make it writable)"
+                       : code == SQLITE_CORRUPT ||
+                             code == SQLITE_NOTADB                ? " (restore it from a backup)"
+                       : code == SQLITE_FULL                      ? " (free some space)"
+                                                                  : "";
+  return ledger_fail(ledger, "privacy ledger '%s': %s%s", ledger->path,
+                     sqlite3_errmsg(ledger->db), advice);
+}
+
+static sqlite3_stmt *bind(struct ledger *ledger, enum statement which, const char *types,
+                          va_list arguments) {
+  if (ledger->error) return 0;
+  sqlite3_stmt **slot = &ledger->statements[which];
+  if (!*slot && sqlite3_prepare_v3(ledger->db, statement_text[which], -1, SQLITE_PREPARE_PERSISTENT,
+                                   slot, 0) != SQLITE_OK) {
+    ledger_fail_sqlite(ledger);
+    return 0;
+  }
+  sqlite3_reset(*slot); /* reports the error of a step that has been dealt with already */
+  int rc = sqlite3_clear_bindings(*slot);
+  for (int i = 1; types[i - 1] && rc == SQLITE_OK; i++) {
+    switch (types[i - 1]) {
+    case 's': rc = sqlite3_bind_text(*slot, i, va_arg(arguments, const char *), -1, SQLITE_TRANSIENT); break;
+    case 'd': rc = sqlite3_bind_double(*slot, i, va_arg(arguments, double)); break;
+    default: rc = sqlite3_bind_int64(*slot, i, va_arg(arguments, int64_t)); break;
+    }
+  }
+  if (rc == SQLITE_OK) return *slot;
+  ledger_fail_sqlite(ledger);
+  return 0;
+}
+
+sqlite3_stmt *statement_bind(struct ledger *ledger, enum statement which, const char *types, ...) {
+  va_list arguments;
+  va_start(arguments, types);
+  sqlite3_stmt *statement = bind(ledger, which, types, arguments);
+  va_end(arguments);
+  return statement;
+}
+
+int statement_row(struct ledger *ledger, sqlite3_stmt *statement) {
+  if (!statement || ledger->error) return 0;
+  int rc = sqlite3_step(statement);
+  if (rc == SQLITE_ROW) return 1;
+  if (rc != SQLITE_DONE) ledger_fail_sqlite(ledger);
+  sqlite3_reset(statement); /* the error, if any, has just been recorded */
+  return 0;
+}
+
+int statement_run(struct ledger *ledger, enum statement which, const char *types, ...) {
+  va_list arguments;
+  va_start(arguments, types);
+  sqlite3_stmt *statement = bind(ledger, which, types, arguments);
+  va_end(arguments);
+  while (statement_row(ledger, statement)) {
+  }
+  return !ledger->error;
+}
+
+void statements_finalize(struct ledger *ledger) {
+  for (int i = 0; i < STATEMENTS; i++) {
+    sqlite3_finalize(ledger->statements[i]);
+    ledger->statements[i] = 0;
+  }
+}
+
+char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column) {
+  const char *text = (const char *)sqlite3_column_text(statement, column);
+  if (!text) return 0;
+  char *copy = sqlite3_mprintf("%s", text);
+  if (!copy) ledger_fail(ledger, "out of memory");
+  return copy;
+}

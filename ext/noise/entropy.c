@@ -1,0 +1,67 @@
+/*
+** entropy.c: the operating system's generator, and the wiping of what came out of it.
+**
+** One function per system, read_some(): up to MOST bytes at `bytes`; returns how many were written,
+** 0 where a signal interrupted before any were, -1 where the system has none to give. Everything
+** else is common.
+*/
+#include "noise/entropy.h"
+
+#if defined(_WIN32)
+
+#include <windows.h>
+#include <bcrypt.h>
+
+#define MOST 0x40000000 /* the length argument is a ULONG */
+
+static long read_some(unsigned char *bytes, size_t count) {
+  NTSTATUS status =
+      BCryptGenRandom(NULL, bytes, (ULONG)count, BCRYPT_USE_SYSTEM_PREFERRED_RNG);
+  return status == 0 ? (long)count : -1;
+}
+
+#elif defined(__linux__)
+
+#include <errno.h>
+#include <sys/random.h>
+
+#define MOST 0x40000000 /* the kernel gives less than 2^25 at a time: a partial read like others */
+
+/* Flags 0: waits until the kernel's generator has been seeded, and never after that. */
+static long read_some(unsigned char *bytes, size_t count) {
+  ssize_t got = getrandom(bytes, count, 0);
+  if (got < 0 && errno == EINTR) return 0;
+  return got > 0 ? (long)got : -1;
+}
+
+#else
+
+#include <unistd.h>
+#if defined(__APPLE__)
+#include <sys/random.h>
+#endif
+
+#define MOST 256 /* getentropy() refuses more; it gives all or nothing and is not interrupted */
+
+static long read_some(unsigned char *bytes, size_t count) {
+  return getentropy(bytes, count) == 0 ? (long)count : -1;
+}
+
+#endif
+
+int entropy_fill(void *bytes, size_t count) {
+  unsigned char *next = bytes;
+  while (count > 0) {
+    long got = read_some(next, count < MOST ? count : MOST);
+    if (got < 0) return -1;
+    next += got;
+    count -= (size_t)got;
+  }
+  return 0;
+}
+
+/* Stores through a volatile pointer are side effects: no compiler may drop them as dead. */
+void entropy_wipe(void *bytes, size_t count) {
+  volatile unsigned char *next = bytes;
+  while (count-- > 0) *next++ = 0;
+}

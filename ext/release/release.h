@@ -1,0 +1,77 @@
+/*
+** release.h: what a release is, between its public parameters and its published numbers.
+**
+** The lattice is fixed by public parameters alone: the clipping norm, the rate asked for and the
+** adjacency. A path is a sequence of points on the clock of one Brownian motion; a step outward adds
+** noise to the last point (the data is out of reach), a step inward averages the innermost point with
+** one fresh draw (MATH 5.3). Knows nothing of SQL, of tables or of budgets.
+*/
+#ifndef DIFFUSE_RELEASE_H
+#define DIFFUSE_RELEASE_H
+
+#include <stdint.h>
+
+#include "release/units.h"
+
+/* The lattice of one release and what one unit can move on it. */
+struct design {
+  int granularity;      /* the release lattice is 2^granularity Z */
+  int shift;            /* contributions are summed on one that is 2^shift times finer */
+  uint64_t sensitivity; /* of the rounded total, in release steps: what is charged */
+  struct bounds bounds; /* of one unit's contribution, in fine steps */
+};
+
+/* Bounds on parameters; outside them there is no lattice in doubles. */
+#define DESIGN_MIN_CLIP 1e-150
+#define DESIGN_MAX_CLIP 1e150
+#define DESIGN_MIN_RATE 1e-12
+#define DESIGN_MAX_RATE 1e6
+
+/*
+** Fills a design for contributions in [-clip, clip], or in [0, clip] where they cannot be negative,
+** released at `rate`. With `replace`, neighbours replace one unit instead of adding or removing it.
+** Both parameters inside the bounds above.
+**
+** Sensitivity on the fine lattice: a unit's total lies in [low, high]; adding or removing it moves
+** the sum by at most max(|low|, |high|); replacing it, where either may also contribute nothing, by
+** at most max(|low|, |high|, high - low). Rounding once adds at most one step (lattice.h).
+*/
+void design_make(struct design *design, double clip, int nonnegative, int replace, double rate);
+
+/* The bounds alone: what a stored release (its granularity, shift and sensitivity) still needs. */
+struct bounds design_bounds(double clip, int nonnegative);
+
+/* Variance at which a release of this sensitivity costs at most `rate`; 0 where none is admissible. */
+uint64_t design_variance(uint64_t sensitivity, double rate);
+
+/* Variance of the next point outward from `inner` for a tier of rate `rate`; 0: beyond the path. */
+uint64_t path_outward(uint64_t sensitivity, double rate, uint64_t inner);
+
+/*
+** Variance of the next point inward from `outer` for a tier of rate `rate`, and in *fresh that of the
+** draw that gets there. Where the two are so close that the draw would leave the lattice, the point
+** is the outer one itself (*fresh = 0), which is a little noisier than the tier would allow.
+** Returns 0 where the variance would be too small for the lattice.
+*/
+uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t *fresh);
+
+/*
+** values = totals + N_Z(0, variance). These three return 0, or -1 when the system gave no entropy.
+** Their arrays must not overlap.
+*/
+int release_draw(const int64_t *restrict totals, int dimension, uint64_t variance,
+                 int64_t *restrict values);
+
+/* to = from + N_Z(0, step): the semigroup P_s, from the point alone. */
+int release_diffuse(const int64_t *restrict from, int dimension, uint64_t step,
+                    int64_t *restrict to);
+
+/* to = refinement of `from` (variance outer) to variance inner with one draw of variance fresh. */
+int release_refine(const int64_t *restrict from, const int64_t *restrict totals, int dimension,
+                   uint64_t inner, uint64_t outer, uint64_t fresh, int64_t *restrict to);
+
+/* Lattice slack (NOISE 4), rounded up: of a draw, and of a step outward from one variance to another. */
+double draw_slack(uint64_t variance, int dimension);
+double step_slack(uint64_t inner, uint64_t outer, int dimension);
+
+#endif

@@ -1,0 +1,145 @@
+"""Shared helpers: connections with the extension, a ready ledger, and snippets in processes of their own."""
+
+import ctypes
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+EXTENSION = str((pathlib.Path(os.environ.get("BUILD", "build")) / "diffuse").resolve())
+
+# Three audiences with room for hundreds of releases: (name, rate, epsilon, delta), the innermost first.
+TIERS = [("clinic", 0.004, 8.0, 1e-6), ("region", 0.001, 5.0, 1e-6), ("public", 0.0002, 3.0, 1e-6)]
+
+
+def load(connection):
+    connection.enable_load_extension(True)
+    connection.load_extension(EXTENSION)
+    connection.enable_load_extension(False)
+    return connection
+
+
+def connect(path=":memory:", **options):
+    """A connection that has the extension and leaves transactions to the test."""
+    options.setdefault("isolation_level", None)
+    options.setdefault("check_same_thread", False)
+    return load(sqlite3.connect(str(path), **options))
+
+
+def one(connection, sql, *parameters):
+    """The first column of the first row."""
+    return connection.execute(sql, parameters).fetchall()[0][0]
+
+
+def refused(connection, sql, *parameters):
+    """The message of the error that the statement must end in."""
+    with pytest.raises(sqlite3.Error) as caught:
+        connection.execute(sql, parameters).fetchall()
+    return str(caught.value)
+
+
+def add_tiers(connection, tiers=TIERS):
+    for tier in tiers:
+        connection.execute(f"SELECT dp_tier({','.join('?' * len(tier))})", tier).fetchall()
+
+
+def add_visits(connection, rows=100):
+    """visits(patient, minutes): `rows` rows of rows/2 patients."""
+    connection.execute("CREATE TABLE visits(patient INTEGER, minutes REAL)")
+    connection.execute(
+        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?)"
+        " INSERT INTO visits SELECT i / 2, i % 7 FROM n", (rows,))
+
+
+def create(path, options="{}", tiers=TIERS):
+    """A database with visits, a ledger and tiers."""
+    connection = connect(path)
+    add_visits(connection)
+    connection.execute("SELECT dp_init(?)", (options,)).fetchall()
+    add_tiers(connection, tiers)
+    return connection
+
+
+def ledger_of(path):
+    """The ledger file by itself, on a plain connection that does not know the extension."""
+    return sqlite3.connect(str(path) + "-ledger", isolation_level=None)
+
+
+SUM = "SELECT dp_sum('clinic', minutes, 10, patient, ?) FROM visits"
+
+PRELUDE = """
+import os, signal, sqlite3, sys, threading, time
+sys.path.insert(0, {here!r})
+from conftest import *
+"""
+
+
+def start(code, *arguments, **options):
+    """Starts a Python snippet, which sees everything of this file, in a process of its own."""
+    prelude = PRELUDE.format(here=str(pathlib.Path(__file__).parent))
+    environment = dict(os.environ, BUILD=str(pathlib.Path(EXTENSION).parent), PYTHONDONTWRITEBYTECODE="1")
+    return subprocess.Popen([sys.executable, "-c", prelude + textwrap.dedent(code), *map(str, arguments)],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+                            **options)
+
+
+def run(code, *arguments, expect=0, **options):
+    """Runs a snippet to its end and returns what it printed; `expect` is its exit code (-9: killed)."""
+    process = start(code, *arguments, **options)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == expect, f"exit {process.returncode}\n{output}\n{errors}"
+    return output
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "clinic.db"
+
+
+@pytest.fixture
+def db(path):
+    """A database with visits, a ledger that protects units, and the tiers clinic, region, public."""
+    connection = create(path)
+    yield connection
+    connection.close()
+
+
+class Raw:
+    """SQLite's C interface, for what Python's module does on its own: reset, step again, sqlite3_close."""
+
+    OK, ROW, DONE = 0, 100, 101
+
+    def __init__(self, path):
+        self.c = ctypes.CDLL("libsqlite3.so.0")
+        self.c.sqlite3_column_double.restype = ctypes.c_double
+        self.c.sqlite3_errmsg.restype = ctypes.c_char_p
+        self.db = ctypes.c_void_p()
+        assert self.c.sqlite3_open(str(path).encode(), ctypes.byref(self.db)) == self.OK
+        self.c.sqlite3_enable_load_extension(self.db, 1)
+        assert self.c.sqlite3_load_extension(self.db, EXTENSION.encode(), None, None) == self.OK
+
+    def prepare(self, sql):
+        statement = ctypes.c_void_p()
+        code = self.c.sqlite3_prepare_v2(self.db, sql.encode(), -1, ctypes.byref(statement), None)
+        assert code == self.OK, self.c.sqlite3_errmsg(self.db)
+        return statement
+
+    def step(self, statement):
+        return self.c.sqlite3_step(statement)
+
+    def double(self, statement):
+        return self.c.sqlite3_column_double(statement, 0)
+
+    def reset(self, statement):
+        return self.c.sqlite3_reset(statement)
+
+    def finalize(self, statement):
+        return self.c.sqlite3_finalize(statement)
+
+    def close(self):
+        """sqlite3_close(), which, unlike the sqlite3_close_v2() of Python, refuses while anything is open."""
+        return self.c.sqlite3_close(self.db)

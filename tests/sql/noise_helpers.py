@@ -1,0 +1,111 @@
+"""What the tests of noise, neighbours, refinement and errors share. Databases are in memory, and so are their
+ledgers, unless a test asks for a file.
+
+Statistical tests compare a statistic with its expectation in units of its standard error and allow SIX of them:
+a false alarm has probability 2e-9 (Gaussian tails) for each comparison.
+"""
+
+import math
+import os
+import pathlib
+import sqlite3
+
+import numpy
+
+BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
+SIX = 6.0
+UNLIMITED = (1e15, 1e-6)  # epsilon and delta of tiers whose budget is not what is tested
+
+
+def connect(path=":memory:"):
+    """A connection with the extension, in autocommit."""
+    db = sqlite3.connect(path, isolation_level=None)
+    db.enable_load_extension(True)
+    db.load_extension(str(BUILD / "diffuse"))
+    db.enable_load_extension(False)
+    return db
+
+
+def open_ledger(tiers, options="{}", path=":memory:"):
+    """A connection with a ledger and {name: rate} tiers of unlimited budget."""
+    db = connect(path)
+    one(db, "SELECT dp_init(?)", options)
+    for name, rate in tiers.items():
+        one(db, "SELECT dp_tier(?, ?, ?, ?)", name, rate, *UNLIMITED)
+    return db
+
+
+def one(db, sql, *arguments):
+    """The one value of a query."""
+    rows = db.execute(sql, arguments).fetchall()
+    assert len(rows) == 1 and len(rows[0]) == 1, rows
+    return rows[0][0]
+
+
+def column(db, sql, *arguments):
+    return [row[0] for row in db.execute(sql, arguments)]
+
+
+def record(db, sql, *arguments):
+    """The one row of a query as a dictionary."""
+    cursor = db.execute(sql, arguments)
+    names = [d[0] for d in cursor.description]
+    rows = cursor.fetchall()
+    assert len(rows) == 1, rows
+    return dict(zip(names, rows[0]))
+
+
+def fill(db, rows):
+    """Replaces table t(x, unit) by these rows."""
+    db.execute("CREATE TABLE IF NOT EXISTS t(x, unit)")
+    db.execute("BEGIN")
+    db.execute("DELETE FROM t")
+    db.executemany("INSERT INTO t VALUES (?, ?)", rows)
+    db.execute("COMMIT")
+
+
+def error_of(db, sql, *arguments):
+    """The message of a statement that must fail."""
+    try:
+        rows = db.execute(sql, arguments).fetchall()
+    except sqlite3.Error as error:
+        return str(error)
+    raise AssertionError(f"no error, but {rows}: {sql}")
+
+
+def charges(db):
+    return db.execute("SELECT id, release, tier, rate, hash FROM dp_charge ORDER BY id").fetchall()
+
+
+def check_mean(x, mean, stddev, what=""):
+    """Mean of independent x with this standard deviation."""
+    z = (numpy.mean(x) - mean) / (stddev / math.sqrt(len(x)))
+    assert abs(z) <= SIX, f"{what}: the mean is {z:.1f} standard errors off"
+
+
+def check_variance(x, stddev, what=""):
+    """Second moment of independent Gaussian x of mean 0."""
+    z = (numpy.mean(numpy.square(x)) / stddev**2 - 1) / math.sqrt(2 / len(x))
+    assert abs(z) <= SIX, f"{what}: the variance is {z:.1f} standard errors off"
+
+
+def check_covariance(x, y, covariance, what=""):
+    """Mixed moment of independent pairs of Gaussian x and y of mean 0."""
+    error = math.sqrt((numpy.mean(numpy.square(x)) * numpy.mean(numpy.square(y)) + covariance**2) / len(x))
+    z = (numpy.mean(numpy.multiply(x, y)) - covariance) / error
+    assert abs(z) <= SIX, f"{what}: the covariance is {z:.1f} standard errors off"
+
+
+def check_path(noise, stddev, what=""):
+    """Rows of noise at tiers from the inner to the outer one follow one Brownian motion on their clocks."""
+    tiers = range(len(stddev))
+    for i in tiers:
+        check_mean(noise[:, i], 0, stddev[i], f"{what} tier {i}")
+        check_variance(noise[:, i], stddev[i], f"{what} tier {i}")
+        for j in range(i):
+            check_covariance(noise[:, i], noise[:, j], stddev[j] ** 2, f"{what} tiers {i} and {j}")
+    for i in tiers[1:]:
+        step = noise[:, i] - noise[:, i - 1]
+        check_variance(step, math.sqrt(stddev[i] ** 2 - stddev[i - 1] ** 2), f"{what} step {i}")
+        for j in range(i):
+            check_covariance(step, noise[:, j], 0, f"{what} step {i} and tier {j}")

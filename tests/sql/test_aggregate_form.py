@@ -1,0 +1,436 @@
+"""Releases from the owner's SELECT and from dp_release(): what they accept, refuse and return."""
+
+import math
+import sqlite3
+
+import pytest
+
+from conftest import SUM, add_tiers, add_visits, connect, one, refused
+
+# A tier whose noise is so small (clip/1414) that an answer shows which rows were counted.
+EXACT = [("exact", 1e6, 1e8, 1e-6)]
+NEAR = 0.01  # of the clip: 14 standard deviations
+
+
+@pytest.fixture
+def exact(path):
+    connection = connect(path)
+    add_visits(connection)
+    one(connection, "SELECT dp_init()")
+    add_tiers(connection, EXACT)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def rows(path):
+    """A ledger that protects rows."""
+    connection = connect(path)
+    add_visits(connection)
+    one(connection, """SELECT dp_init('{"protects":"row"}')""")
+    add_tiers(connection, EXACT)
+    yield connection
+    connection.close()
+
+
+def charges(connection):
+    return one(connection, "SELECT count(*) FROM dp_charge")
+
+
+def truth(connection, condition=lambda patient, minutes: True, clip=10, group=lambda patient: 0):
+    """Sum of minutes with each patient's total clipped to [-clip, clip], for each group: by Python."""
+    totals = {}
+    for patient, minutes in connection.execute("SELECT patient, minutes FROM visits"):
+        if condition(patient, minutes):
+            key = (group(patient), patient)
+            totals[key] = totals.get(key, 0) + minutes
+    sums = {}
+    for (key, _), total in totals.items():
+        sums[key] = sums.get(key, 0) + max(-clip, min(clip, total))
+    return sums
+
+
+# ---- rows that reach the aggregate ----------------------------------------------------------------
+
+
+def test_sum_is_the_sum_of_clipped_units(exact):
+    got = one(exact, "SELECT dp_sum('exact', minutes, 3, patient) FROM visits")
+    assert got == pytest.approx(truth(exact, clip=3)[0], abs=3 * NEAR)
+
+
+def test_count_counts_units_up_to_the_clip(exact):
+    got = one(exact, "SELECT dp_count('exact', minutes, 1, patient) FROM visits")
+    assert got == pytest.approx(50, abs=NEAR)
+    got = one(exact, "SELECT dp_count('exact', minutes, 2, patient) FROM visits")
+    assert got == pytest.approx(100, abs=2 * NEAR)
+
+
+def test_sum_over_protected_rows_clips_each_row(rows):
+    minutes = [m for (m,) in rows.execute("SELECT minutes FROM visits")]
+    got = one(rows, "SELECT dp_sum('exact', minutes, 2) FROM visits")
+    assert got == pytest.approx(sum(min(m, 2) for m in minutes), abs=2 * NEAR)
+
+
+def test_unit_is_required_where_the_ledger_protects_units(exact):
+    message = refused(exact, "SELECT dp_sum('exact', minutes, 10) FROM visits")
+    assert "protects units" in message and charges(exact) == 0
+
+
+def test_unit_is_refused_where_the_ledger_protects_rows(rows):
+    message = refused(rows, "SELECT dp_sum('exact', minutes, 10, patient) FROM visits")
+    assert "protects rows" in message and charges(rows) == 0
+
+
+@pytest.mark.parametrize("sql", [
+    "SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits WHERE 0",
+    "SELECT dp_sum('clinic', minutes, 10, patient, 'a') FILTER (WHERE patient < 0) FROM visits",
+])
+def test_no_row_is_an_error_that_charges_nothing(db, sql):
+    assert refused(db, sql) == (
+        "dp_sum: no row reached dp_sum (put the condition in the value: iif(cond, x, NULL), or use dp_release)")
+    assert charges(db) == 0
+
+
+def test_no_row_of_dp_count_names_dp_count(db):
+    assert "no row reached dp_count" in refused(db, "SELECT dp_count('clinic', 1, 1, 1) FROM visits WHERE 0")
+
+
+def test_filter_counts_only_rows_that_pass(exact):
+    got = one(exact, "SELECT dp_sum('exact', minutes, 10, patient) FILTER (WHERE minutes > 3) FROM visits")
+    assert got == pytest.approx(truth(exact, lambda p, m: m > 3)[0], abs=10 * NEAR)
+
+
+def test_join_and_subquery_work(exact):
+    exact.execute("CREATE TABLE wards AS SELECT DISTINCT patient, patient % 3 AS ward FROM visits")
+    got = one(exact, "SELECT dp_sum('exact', minutes, 10, v.patient) FROM visits v JOIN wards w USING (patient)"
+                     " WHERE ward = (SELECT min(ward) + 1 FROM wards)")
+    assert got == pytest.approx(truth(exact, lambda p, m: p % 3 == 1)[0], abs=10 * NEAR)
+    got = one(exact, "SELECT total FROM (SELECT dp_sum('exact', minutes, 10, patient) AS total FROM visits)")
+    assert got == pytest.approx(truth(exact)[0], abs=10 * NEAR)
+
+
+def test_unnamed_group_by_is_one_release_per_group(exact):
+    got = dict(exact.execute("SELECT patient % 4, dp_sum('exact', minutes, 10, patient) FROM visits GROUP BY 1"))
+    want = truth(exact, group=lambda patient: patient % 4)
+    assert got.keys() == want.keys() and len(got) == 4
+    for key in want:
+        assert got[key] == pytest.approx(want[key], abs=10 * NEAR)
+    assert charges(exact) == 4
+    assert exact.execute("SELECT name, state FROM dp_release").fetchall() == [
+        (f"release-{i}", "released") for i in (1, 2, 3, 4)]
+
+
+def test_sorted_groups_are_all_released(exact):
+    exact.execute("SELECT patient % 4 AS k, dp_sum('exact', minutes, 10, patient) AS s FROM visits GROUP BY k"
+                  " ORDER BY s DESC").fetchall()
+    assert one(exact, "SELECT count(*) FROM dp_release WHERE state = 'released'") == 4
+
+
+def test_named_group_by_is_refused(db):
+    message = refused(db, "SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits GROUP BY patient % 4")
+    assert "'a'" in message and "dp_group_sum" in message
+    assert charges(db) == 1
+
+
+def test_named_correlated_subquery_is_refused(db):
+    message = refused(db, "SELECT (SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits v"
+                          " WHERE v.patient <> o.patient) FROM visits o")
+    assert "'a'" in message and "dp_group_sum" in message
+    assert charges(db) == 1
+
+
+def test_unnamed_correlated_subquery_is_a_release_each_time(db):
+    got = db.execute("SELECT (SELECT dp_sum('clinic', minutes, 10, patient) FROM visits v WHERE v.patient <> o.patient)"
+                     " FROM (SELECT DISTINCT patient FROM visits LIMIT 3) o").fetchall()
+    assert len(set(got)) == 3 and charges(db) == 3
+
+
+def test_named_group_by_with_one_group_is_one_release(db):
+    got = db.execute("SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits GROUP BY patient < 0").fetchall()
+    assert len(got) == 1 and charges(db) == 1
+    assert one(db, SUM, "a") == got[0][0]
+
+
+def test_insert_select_stores_the_released_value(db):
+    db.execute("CREATE TABLE published(value)")
+    db.execute("INSERT INTO published SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits")
+    assert one(db, "SELECT state FROM dp_release") == "released"
+    assert one(db, "SELECT value FROM published") == one(db, "SELECT value FROM dp_value")
+    assert one(db, SUM, "a") == one(db, "SELECT value FROM published")
+
+
+def test_create_table_as_select_is_released(db):
+    db.execute("CREATE TABLE published AS SELECT dp_sum('clinic', minutes, 10, patient, 'a') AS value FROM visits")
+    assert one(db, "SELECT state FROM dp_release") == "released"
+    assert one(db, "SELECT value FROM published") == one(db, "SELECT value FROM dp_value")
+
+
+def test_over_is_refused_with_sqlites_words(db):
+    message = refused(db, "SELECT dp_sum('clinic', minutes, 10, patient) OVER () FROM visits")
+    assert message == "dp_sum() may not be used as a window function"
+    assert charges(db) == 0
+
+
+def test_distinct_is_refused_with_sqlites_words(db):
+    message = refused(db, "SELECT dp_sum(DISTINCT 'clinic', minutes, 10, patient) FROM visits")
+    assert message == "DISTINCT aggregates must have exactly one argument"
+    assert charges(db) == 0
+
+
+# ---- parameters -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", [2, 1023, 1024, 2048, 3072])
+def test_a_parameter_that_varies_fails_and_the_charge_stays(db, row):
+    db.execute("DELETE FROM visits")
+    add = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3100)"
+    db.execute(f"{add} INSERT INTO visits SELECT i, 1 FROM n")
+    message = refused(db, f"SELECT dp_sum('clinic', minutes, iif(patient = {row}, 11, 10), patient, 'a') FROM visits")
+    assert "only the value and the unit may differ" in message
+    assert charges(db) == 1
+    assert one(db, "SELECT state FROM dp_release WHERE name = 'a'") == "failed"
+
+
+@pytest.mark.parametrize("tier,name", [
+    ("iif(patient = 3, 'public', 'clinic')", "'a'"), ("'clinic'", "iif(patient = 3, 'b', 'a')"),
+    ("'clinic'", "iif(patient = 3, NULL, 'a')")])
+def test_a_tier_or_name_that_varies_fails(db, tier, name):
+    message = refused(db, f"SELECT dp_sum({tier}, minutes, 10, patient, {name}) FROM visits")
+    assert "only the value and the unit may differ" in message
+    assert charges(db) == 1
+
+
+def test_a_parameter_that_varies_in_a_replay_leaves_the_release_alone(db):
+    value = one(db, SUM, "a")
+    refused(db, "SELECT dp_sum('clinic', minutes, iif(patient = 9, 11, 10), patient, 'a') FROM visits")
+    assert one(db, "SELECT state FROM dp_release") == "released"
+    assert one(db, SUM, "a") == value and charges(db) == 1
+
+
+@pytest.mark.parametrize("clip", ["0", "-1", "NULL", "'10'", "1e999", "-1e999", "1e-200", "1e200"])
+def test_a_bad_clip_is_refused_before_a_charge(db, clip):
+    message = refused(db, f"SELECT dp_sum('clinic', minutes, {clip}, patient) FROM visits")
+    assert message.startswith("dp_sum: clip must be a number") and charges(db) == 0
+
+
+@pytest.mark.parametrize("options,word", [
+    ('{"wieght":1}', "known options: name, weight"), ('{"weight":0}', "weight must be"),
+    ('{"weight":1.5}', "weight must be"), ('{"weight":1e999}', "finite"), ('{"name":""}', "not empty"),
+    ('{"name":"a","name":"b"}', "twice"), ('{"name":', "JSON"), ('{"refine":1}', "true or false"),
+    ('{"name":"release-7"}', "unnamed releases"), ('{"clip":3}', "unknown option"), ("", "empty")])
+def test_bad_options_are_refused_before_a_charge(db, options, word):
+    message = refused(db, SUM, options)
+    assert message.startswith("dp_sum: ") and word in message
+    assert charges(db) == 0
+
+
+def test_an_unknown_tier_is_answered_with_the_known_ones(db):
+    message = refused(db, "SELECT dp_sum('clinc', minutes, 10, patient) FROM visits")
+    assert message == "dp_sum: unknown tier 'clinc' (known tiers: clinic, region, public)"
+
+
+# ---- names ----------------------------------------------------------------------------------------
+
+
+def test_a_name_replays_and_charges_once(db):
+    assert len({one(db, SUM, "a") for _ in range(5)}) == 1
+    assert charges(db) == 1
+
+
+def test_unnamed_releases_differ_and_each_is_charged(db):
+    assert len({one(db, SUM, None) for _ in range(5)}) == 5
+    assert charges(db) == 5
+
+
+def test_a_name_with_other_parameters_is_refused(db):
+    one(db, SUM, "a")
+    for sql in ("SELECT dp_sum('clinic', minutes, 11, patient, 'a') FROM visits",
+                "SELECT dp_count('clinic', minutes, 10, patient, 'a') FROM visits",
+                """SELECT dp_sum('clinic', minutes, 10, patient, '{"name":"a","weight":0.5}') FROM visits"""):
+        assert "release 'a' exists with other parameters" in refused(db, sql)
+    assert charges(db) == 1
+
+
+def test_a_name_at_an_outer_tier_is_dp_diffuse(db):
+    one(db, SUM, "a")
+    outer = one(db, "SELECT dp_sum('public', minutes, 10, patient, 'a') FROM visits")
+    assert outer == one(db, "SELECT dp_diffuse('a', 'public')")
+    assert one(db, "SELECT count(*) FROM dp_release") == 1
+
+
+def test_a_name_at_an_inner_tier_needs_refine(db):
+    one(db, "SELECT dp_sum('public', minutes, 10, patient, 'a') FROM visits")
+    before = charges(db)
+    assert '"refine":true' in refused(db, SUM, "a")
+    assert charges(db) == before
+    one(db, SUM, '{"name":"a","refine":true}')
+    assert one(db, "SELECT count(*) FROM dp_release") == 1
+
+
+def test_aggregate_and_dp_release_replay_each_other(db):
+    query = "SELECT minutes, patient FROM visits"
+    a = one(db, SUM, "a")
+    assert one(db, "SELECT dp_release('clinic', 'sum', ?, ?)", query, '{"name":"a","clip":10}') == a
+    b = one(db, "SELECT dp_release('clinic', 'sum', ?, ?)", query, '{"name":"b","clip":10}')
+    assert one(db, SUM, "b") == b
+    assert charges(db) == 2
+
+
+# ---- data never raises ----------------------------------------------------------------------------
+
+# A value, and what SQLite's own conversion makes of it, clipped to [-1, 1].
+ODD = [(None, 0), ("abc", 0), ("", 0), ("1e999", 1), ("-1e999", -1), ("0.5xyz", 0.5), ("NaN", 0), (b"\x00\xff", 0),
+       (b"0.25", 0.25), (b"", 0), (math.inf, 1), (-math.inf, -1), (-(2**63), -1), (2**63 - 1, 1), (1e308, 1),
+       (-1e308, -1), (5e-324, 0), ("9" * 400, 1), ("-" + "9" * 400, -1), (0.75, 0.75)]
+
+
+@pytest.mark.parametrize("value,clipped", ODD, ids=[repr(v)[:20] for v, _ in ODD])
+def test_an_odd_value_counts_as_sqlite_converts_it(exact, value, clipped):
+    assert one(exact, "SELECT dp_sum('exact', ?, 1, 1)", value) == pytest.approx(clipped, abs=NEAR)
+    exact.execute("CREATE TABLE odd(x)")
+    exact.execute("INSERT INTO odd VALUES (?)", (value,))
+    got = one(exact, """SELECT dp_release('exact', 'sum', 'SELECT x, 1 FROM odd', '{"clip":1}')""")
+    assert got == pytest.approx(clipped, abs=NEAR)
+
+
+def test_odd_values_count_row_by_row_where_rows_are_protected(rows):
+    rows.execute("CREATE TABLE odd(x)")
+    rows.executemany("INSERT INTO odd VALUES (?)", [(value,) for value, _ in ODD])
+    got = one(rows, "SELECT dp_sum('exact', x, 1) FROM odd")
+    assert got == pytest.approx(sum(clipped for _, clipped in ODD), abs=NEAR)
+
+
+def test_odd_units_are_units(exact):
+    """Each of these is one unit; 1 and 1.0 are the same one, text and blob are not, NULLs are together one."""
+    units = [None, None, 1, 1.0, "1", b"1", "", b"", math.inf, -math.inf, -(2**63), 1.5, 1.5, 0, -0.0, "a\0b", "a\0c"]
+    exact.execute("CREATE TABLE odd(u)")
+    exact.executemany("INSERT INTO odd VALUES (?)", [(u,) for u in units])
+    distinct = 1 + 1 + 2 + 2 + 2 + 1 + 1 + 1 + 2
+    assert one(exact, "SELECT dp_count('exact', 1, 1, u) FROM odd") == pytest.approx(distinct, abs=NEAR)
+
+
+def test_one_unit_with_ten_thousand_rows_counts_up_to_the_clip(exact):
+    exact.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)"
+                  " INSERT INTO visits SELECT 7, 1e6 FROM n")
+    got = one(exact, "SELECT dp_sum('exact', minutes, 3, patient) FROM visits")
+    assert got == pytest.approx(truth(exact, clip=3)[0], abs=3 * NEAR)
+
+
+def test_values_that_are_all_null_give_a_number(exact):
+    for function in ("dp_sum('exact', NULL, 1, patient)", "dp_count('exact', NULL, 1, patient)"):
+        got = one(exact, f"SELECT {function} FROM visits")
+        assert isinstance(got, float) and got == pytest.approx(0, abs=NEAR)
+
+
+# ---- dp_release -----------------------------------------------------------------------------------
+
+RELEASE = """SELECT dp_release('clinic', 'sum', ?, '{"clip":10}')"""
+
+
+@pytest.mark.parametrize("kind", ["sum", "count"])
+def test_dp_release_over_empty_input_gives_a_number(exact, kind):
+    got = one(exact, """SELECT dp_release('exact', ?, 'SELECT minutes, patient FROM visits WHERE 0', '{"clip":1}')""", kind)
+    assert isinstance(got, float) and got == pytest.approx(0, abs=NEAR)
+
+
+def test_dp_release_agrees_with_the_aggregate(exact):
+    got = one(exact, """SELECT dp_release('exact', 'sum', 'SELECT minutes, patient FROM visits', '{"clip":3}')""")
+    assert got == pytest.approx(truth(exact, clip=3)[0], abs=3 * NEAR)
+
+
+def test_dp_release_takes_one_column_where_rows_are_protected(rows):
+    got = one(rows, """SELECT dp_release('exact', 'sum', 'SELECT minutes FROM visits', '{"clip":2}')""")
+    minutes = [m for (m,) in rows.execute("SELECT minutes FROM visits")]
+    assert got == pytest.approx(sum(min(m, 2) for m in minutes), abs=2 * NEAR)
+
+
+@pytest.mark.parametrize("sql", [
+    "SELECT minutes, patient FROM visits;", "SELECT minutes, patient FROM visits ; ;",
+    "SELECT minutes, patient FROM visits -- all", "SELECT minutes, patient FROM visits; -- all\n",
+    "SELECT minutes, patient FROM visits /* all */ ;", "-- visits\n/* of */ SELECT minutes, patient FROM visits",
+    "\n\t select minutes, patient from visits", "WITH v AS (SELECT * FROM visits) SELECT minutes, patient FROM v",
+    "VALUES (1, 1), (2, 2)", "SELECT minutes, patient FROM visits UNION ALL SELECT 1, 2 ORDER BY 1 LIMIT 3",
+    "SELECT ';' || minutes, patient FROM visits"])
+def test_dp_release_accepts_one_select(db, sql):
+    assert isinstance(one(db, RELEASE, sql), float)
+    assert charges(db) == 1
+
+
+@pytest.mark.parametrize("sql", [
+    "SELECT minutes, patient FROM visits; SELECT 1, 2", "SELECT minutes, patient FROM visits; DELETE FROM visits",
+    "SELECT minutes, patient FROM visits; nonsense", "EXPLAIN SELECT minutes, patient FROM visits",
+    "EXPLAIN QUERY PLAN SELECT minutes, patient FROM visits", "PRAGMA table_info(visits)", "PRAGMA user_version",
+    "INSERT INTO visits VALUES (1, 1)", "INSERT INTO visits VALUES (1, 1) RETURNING minutes, patient",
+    "WITH v(a, b) AS (SELECT 1, 1) INSERT INTO visits SELECT a, b FROM v RETURNING minutes, patient",
+    "DELETE FROM visits RETURNING minutes, patient", "BEGIN", "COMMIT", "ATTACH ':memory:' AS x", "VACUUM", "", " ; ",
+    "-- nothing", "SELECT minutes FROM visits", "SELECT minutes, patient, 1 FROM visits", "SELECT * FROM visits, visits",
+    "SELECT minutes, ? FROM visits", "SELECT minutes, :a FROM visits", "SELECT no_such, patient FROM visits",
+    "SELECT minutes, patient FROM visits) SELECT 1, 2 --", "SELECT (", "nonsense"])
+def test_dp_release_refuses_what_is_not_one_select(db, sql):
+    message = refused(db, RELEASE, sql)
+    assert message.startswith("dp_release: ") and "the charge stays" not in message
+    assert charges(db) == 0
+    assert one(db, "SELECT count(*) FROM visits") == 100 and not db.in_transaction
+
+
+def test_dp_release_with_an_unclosed_comment_never_charges_for_nothing(db):
+    """SQLite accepts a /* comment that ends with the text: either it works or it is refused for free."""
+    try:
+        assert isinstance(one(db, RELEASE, "SELECT minutes, patient FROM visits /* all"), float)
+        assert charges(db) == 1
+    except sqlite3.Error as error:
+        assert "sql" in str(error) and charges(db) == 0, error
+
+
+@pytest.mark.parametrize("sql", [
+    """SELECT dp_release('clinic', 'sum', 'SELECT 1, 1', '{"clip":10}'), 1""",
+    "SELECT dp_sum('clinic', minutes, 10, patient), 1 FROM visits"])
+def test_dp_release_refuses_a_release_inside_a_release(db, sql):
+    message = refused(db, RELEASE, sql)
+    assert "a release cannot read from another release" in message
+    assert one(db, "SELECT count(*) FROM dp_value") == 0
+    assert one(db, "SELECT count(*) FROM dp_release") <= 1
+
+
+def test_dp_release_works_after_a_refused_one(db):
+    refused(db, RELEASE, "SELECT dp_sum('clinic', minutes, 10, patient), 1 FROM visits")
+    assert isinstance(one(db, RELEASE, "SELECT minutes, patient FROM visits"), float)
+    assert isinstance(one(db, SUM, "b"), float)
+
+
+def test_dp_release_replays_without_running_the_query(db):
+    calls = []
+    db.create_function("tick", 1, lambda x: calls.append(x) or x)
+    sql = """SELECT dp_release('clinic', 'sum', 'SELECT tick(minutes), patient FROM visits', '{"clip":10,"name":"a"}')"""
+    value = one(db, sql)
+    assert len(calls) == 100
+    assert one(db, sql) == value and len(calls) == 100
+
+
+def test_dp_release_whose_query_fails_is_failed_and_charged(db):
+    def fail(x):
+        raise ValueError
+
+    db.create_function("fail", 1, fail)
+    message = refused(db, """SELECT dp_release('clinic', 'sum', 'SELECT fail(minutes), patient FROM visits',
+                             '{"clip":10,"name":"a"}')""")
+    assert "the query failed" in message and "the charge stays" in message
+    assert charges(db) == 1
+    assert one(db, "SELECT state FROM dp_release") == "failed"
+    assert "failed" in refused(db, "SELECT dp_diffuse('a', 'public')")
+
+
+def test_the_internal_aggregate_of_dp_release_is_of_no_use_to_others(db):
+    assert "dp_release" in refused(db, "SELECT dp_collect(minutes, patient) FROM visits")
+
+
+def test_dp_release_reads_a_table_that_has_the_name_of_its_own_cte(db):
+    """Nothing about the wrapper that dp_release() builds may clash with the owner's names."""
+    db.execute('CREATE TABLE "dp rows"(x, unit)')
+    db.execute('INSERT INTO "dp rows" VALUES (1, 1)')
+    assert isinstance(one(db, RELEASE, 'SELECT x, unit FROM "dp rows"'), float)
+
+
+def test_dp_release_names_the_known_kinds(db):
+    message = refused(db, "SELECT dp_release('clinic', 'summe', 'SELECT 1, 1')")
+    assert "unknown kind 'summe' (known kinds: " in message and "sum" in message

@@ -1,0 +1,79 @@
+"""What is built: one exported symbol, libc and libm only, a static library, a version floor."""
+
+import os
+import pathlib
+import re
+import shutil
+import sqlite3
+import subprocess
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
+EXTENSION = BUILD / "diffuse.so"
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def plain_environment():
+    """Compilers and shells need no sanitizer preloaded."""
+    return {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
+
+
+@pytest.mark.plain
+def test_one_exported_symbol():
+    symbols = re.findall(r" [A-Z] (\S+)", run("nm", "-D", "--defined-only", str(EXTENSION)))
+    assert symbols == ["sqlite3_diffuse_init"]
+
+
+@pytest.mark.plain
+def test_needs_only_libc_and_libm():
+    needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", str(EXTENSION)))
+    assert sorted(needed) == ["libc.so.6", "libm.so.6"]
+
+
+def test_loading_has_no_side_effect(tmp_path):
+    path = tmp_path / "a.db"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE t(x)")
+    before = path.read_bytes()
+    db.enable_load_extension(True)
+    db.load_extension(str(BUILD / "diffuse"))
+    db.close()
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["a.db"]
+
+
+def test_old_sqlite_is_refused(tmp_path):
+    shared = tmp_path / "capture.so"
+    run("cc", "-shared", "-fPIC", str(HERE / "capture.c"), "-o", str(shared), env=plain_environment())
+    db = sqlite3.connect(":memory:")
+    db.enable_load_extension(True)
+    os.environ["DIFFUSE"] = str(EXTENSION)
+    with pytest.raises(sqlite3.OperationalError, match="diffuse needs SQLite 3.34 or newer, this is 3"):
+        db.load_extension(str(shared))
+
+
+@pytest.mark.plain
+def test_static_library_without_leaks(tmp_path):
+    program = tmp_path / "static"
+    run("cc", str(HERE / "static.c"), str(BUILD / "libdiffuse.a"), "-o", str(program), "-l:libsqlite3.a",
+        "-l:libgsl.a", "-l:libgslcblas.a", "-l:libmd.a", "-lm", "-lpthread", "-ldl", "-lz")
+    assert run(str(program)) == "ok\n"
+    if shutil.which("valgrind"):
+        run("valgrind", "-q", "--error-exitcode=9", "--leak-check=full", str(program))
+
+
+def test_version_and_debug():
+    db = sqlite3.connect(":memory:")
+    db.enable_load_extension(True)
+    db.load_extension(str(BUILD / "diffuse"))
+    (version,) = db.execute("SELECT dp_version()").fetchone()
+    assert re.fullmatch(r"\d+\.\d+\.\d+", version)
+    (debug,) = db.execute("SELECT dp_debug()").fetchone()
+    assert version in debug and sqlite3.sqlite_version in debug and "GSL" in debug

@@ -1,0 +1,342 @@
+"""Several processes, threads and connections at once: budgets hold, nobody waits for the host's locks."""
+
+import sqlite3
+import subprocess
+import threading
+import time
+
+import pytest
+
+from conftest import SUM, add_tiers, add_visits, connect, create, ledger_of, one, refused, start
+
+
+def finish(processes):
+    outputs = []
+    for process in processes:
+        output, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        outputs.append(output)
+    return outputs
+
+
+def in_threads(work, arguments):
+    """Runs work(argument) in a thread each, and raises what any of them raised."""
+    results, errors = [], []
+
+    def call(argument):
+        try:
+            results.append(work(argument))
+        except BaseException as error:  # handed to the test
+            errors.append(error)
+
+    threads = [threading.Thread(target=call, args=(argument,)) for argument in arguments]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not errors, errors
+    return results
+
+
+def other_process(path, *statements):
+    """Another process that has run these statements on a plain connection and holds what they hold."""
+    process = start("""
+        db = sqlite3.connect(sys.argv[1], isolation_level=None)
+        for sql in sys.argv[2:]: db.execute(sql).fetchall()
+        print("ready", flush=True)
+        sys.stdin.readline()
+        """, path, *statements, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n", process.stderr.read()
+    return process
+
+
+# ---- the last of a budget -------------------------------------------------------------------------
+
+ROUNDS, FIT, RACERS = 25, 2, 3
+
+
+@pytest.mark.parametrize("sql", [SUM, "SELECT dp_release('clinic', 'sum', 'SELECT minutes, patient FROM visits', ?)"],
+                         ids=["aggregate", "dp_release"])
+def test_processes_that_race_for_the_last_of_a_budget_never_get_more(tmp_path, sql):
+    """In every round three processes want, at one moment, one of the two releases that fit."""
+    paths = [str(tmp_path / f"{i}.db") for i in range(ROUNDS)]
+    for path in paths:
+        db = create(path, tiers=[])
+        epsilon = one(db, "SELECT dp_zcdp_epsilon(? * 0.1, 1e-6)", FIT)
+        add_tiers(db, [("clinic", 0.1, epsilon, 1e-6)])
+        db.close()
+    racers = [start("""
+        sql, *paths = sys.argv[1:]
+        connections = [connect(path) for path in paths]
+        print("ready", flush=True)
+        begin = float(sys.stdin.readline())
+        for i, db in enumerate(connections):
+            while time.time() < begin + 0.04 * i: pass
+            try:
+                one(db, sql, '{"clip":10}' if "dp_release" in sql else None)
+                print(1, flush=True)
+            except sqlite3.Error as error:
+                assert "would exceed its budget" in str(error), error
+                print(0, flush=True)
+        """, sql, *paths, stdin=subprocess.PIPE) for _ in range(RACERS)]
+    for racer in racers:
+        assert racer.stdout.readline() == "ready\n", racer.stderr.read()
+    begin = time.time() + 0.1
+    for racer in racers:
+        racer.stdin.write(f"{begin}\n")
+        racer.stdin.flush()
+    done = [[int(line) for line in output.split()] for output in finish(racers)]
+    assert [sum(column) for column in zip(*done)] == [FIT] * ROUNDS
+    assert sum(0 < sum(counts) < ROUNDS for counts in done) >= 2, "they never raced: the same two always won"
+    for path in paths:
+        db = connect(path)
+        assert one(db, "SELECT count(*) FROM dp_charge") == FIT and one(db, "SELECT dp_verify()") == "ok"
+        assert one(db, "SELECT releases_left FROM dp_budget") == 0
+
+
+def test_processes_that_race_for_one_name_draw_once(path):
+    create(path).close()
+    racers = [start("""
+        db = connect(sys.argv[1])
+        for i in range(20):
+            while True:
+                try:
+                    print(repr(one(db, SUM, f"r{i}")))
+                    break
+                except sqlite3.Error as error:
+                    assert "not finished" in str(error), error
+        """, path) for _ in range(2)]
+    first, second = finish(racers)
+    assert first == second and len(first.split()) == 20
+    db = connect(path)
+    assert one(db, "SELECT count(*) FROM dp_charge") == 20 and one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_processes_that_race_to_diffuse_publish_one_value(path):
+    db = create(path)
+    for i in range(20):
+        one(db, SUM, f"r{i}")
+    racers = [start("""
+        db = connect(sys.argv[1])
+        for i in range(20): print(*(repr(one(db, f"SELECT dp_diffuse('r{i}', '{tier}')")) for tier in sys.argv[2:]))
+        """, path, *order) for order in (["region", "public"], ["public", "region"])]
+    first, second = [[line.split() for line in output.splitlines()] for output in finish(racers)]
+    assert [tuple(pair) for pair in first] == [(b, a) for a, b in second] and len(first) == 20
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_processes_that_race_to_create_the_ledger_end_with_one(tmp_path):
+    paths = [tmp_path / f"{i}.db" for i in range(10)]
+    for path in paths:
+        add_visits(sqlite3.connect(path))
+        sqlite3.connect(path).close()
+    racers = [start("""
+        *paths, = sys.argv[1:]
+        print("ready", flush=True)
+        begin = float(sys.stdin.readline())
+        for i, path in enumerate(paths):
+            db = connect(path)
+            while time.time() < begin + 0.06 * i: pass
+            try:
+                print(one(db, "SELECT dp_init()"))
+            except sqlite3.Error as error:
+                print("error:", error)
+        """, *paths, stdin=subprocess.PIPE) for _ in range(2)]
+    for racer in racers:
+        assert racer.stdout.readline() == "ready\n", racer.stderr.read()
+    begin = time.time() + 0.1
+    for racer in racers:
+        racer.stdin.write(f"{begin}\n")
+        racer.stdin.flush()
+    outputs = [output.splitlines() for output in finish(racers)]
+    for i, path in enumerate(paths):
+        assert one(connect(path), "SELECT dp_verify()") == "ok"
+        marker = sqlite3.connect(path).execute("SELECT id FROM dp_ledger_id").fetchall()
+        assert marker == ledger_of(path).execute("SELECT id FROM dp_ledger").fetchall() and len(marker) == 1
+        assert [output[i] for output in outputs] == [f"{path}-ledger"] * 2  # dp_init is idempotent
+
+
+# ---- threads --------------------------------------------------------------------------------------
+
+
+def test_many_threads_with_connections_of_their_own_release(path):
+    create(path).close()
+
+    def work(thread):
+        db = connect(path)
+        return [one(db, SUM, f"{thread}-{i}") for i in range(8)]
+
+    results = in_threads(work, range(8))
+    assert len({value for values in results for value in values}) == 64
+    db = connect(path)
+    assert one(db, "SELECT count(*) FROM dp_charge") == 64 and one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_threads_with_shared_cache_connections_release(path):
+    create(path).close()
+    keep = connect(f"file:{path}?cache=shared", uri=True)
+
+    def work(thread):
+        db = connect(f"file:{path}?cache=shared", uri=True)
+        values = [one(db, SUM, f"{thread}-{i}") for i in range(15)]
+        return values + [one(db, "SELECT dp_diffuse(?, 'public')", f"{thread}-{i}") for i in range(15)]
+
+    results = in_threads(work, range(2))
+    assert len({value for values in results for value in values}) == 60
+    assert one(keep, "SELECT count(*) FROM dp_charge") == 90 and one(keep, "SELECT dp_verify()") == "ok"
+
+
+def test_threads_that_share_one_connection_release(db):
+    results = in_threads(lambda i: one(db, SUM, f"r{i}"), range(12))
+    assert len(set(results)) == 12
+    assert one(db, "SELECT count(*) FROM dp_charge") == 12 and one(db, "SELECT dp_verify()") == "ok"
+
+
+# ---- locks ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+@pytest.mark.parametrize("sql", [
+    SUM.replace("?", "'a'"),
+    """SELECT dp_release('clinic', 'sum', 'SELECT minutes, patient FROM visits', '{"name":"a","clip":10}')"""])
+def test_a_writer_of_the_database_does_not_block_releases(path, mode, sql):
+    create(path).close()
+    assert one(sqlite3.connect(path), f"PRAGMA journal_mode = {mode}") == mode
+    writer = other_process(path, "BEGIN IMMEDIATE", "INSERT INTO visits VALUES (1, 1)")
+    began = time.time()
+    db = connect(path)
+    value = one(db, sql)
+    assert one(db, sql) == value
+    one(db, "SELECT dp_diffuse('a', 'public')")
+    assert one(db, "SELECT dp_verify()") == "ok"
+    assert time.time() - began < 3
+    writer.communicate("\n")
+
+
+def test_a_release_inside_the_hosts_own_write_transaction_works_in_both_journal_modes(path):
+    create(path).close()
+    for mode in ("delete", "wal"):
+        db = connect(path)
+        one(db, f"PRAGMA journal_mode = {mode}")
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("INSERT INTO visits VALUES (1, 1)")
+        assert isinstance(one(db, SUM, mode), float)
+        db.execute("COMMIT")
+    assert one(db, "SELECT count(*) FROM dp_charge") == 2
+
+
+def test_a_wal_snapshot_that_is_out_of_date_does_not_block_releases(path):
+    create(path).close()
+    db = connect(path)
+    one(db, "PRAGMA journal_mode = WAL")
+    db.execute("BEGIN")
+    one(db, "SELECT count(*) FROM visits")
+    sqlite3.connect(path, isolation_level=None).execute("INSERT INTO visits VALUES (1, 1)")
+    assert isinstance(one(db, SUM, "a"), float)
+    db.execute("ROLLBACK")
+    assert one(db, "SELECT count(*) FROM dp_charge") == 1
+
+
+def test_a_release_does_not_keep_the_database_locked(db, path):
+    one(db, SUM, "a")
+    sqlite3.connect(path, timeout=0, isolation_level=None).execute("INSERT INTO visits VALUES (1, 1)")
+    ledger = ledger_of(path)
+    ledger.execute("PRAGMA busy_timeout = 0")
+    ledger.execute("BEGIN EXCLUSIVE")
+    ledger.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("lock", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
+@pytest.mark.parametrize("opened", [True, False], ids=["opened before", "opened meanwhile"])
+def test_a_release_waits_for_a_ledger_that_is_locked_for_a_moment(path, lock, opened):
+    create(path).close()
+    db = connect(path)
+    if opened:
+        one(db, "SELECT dp_verify()")
+    holder = other_process(f"{path}-ledger", lock)
+    timer = threading.Timer(0.7, lambda: holder.communicate("\n"))
+    timer.start()
+    began = time.time()
+    assert isinstance(one(db, SUM, "a"), float)
+    assert time.time() - began > 0.5
+    timer.join()
+
+
+def test_a_ledger_that_stays_locked_is_a_clear_error(db, path):
+    calls = []
+    db.create_function("tick", 1, lambda x: calls.append(x) or x)
+    holder = other_process(f"{path}-ledger", "BEGIN IMMEDIATE")
+    began = time.time()
+    message = refused(db, "SELECT dp_release('clinic', 'sum', 'SELECT tick(minutes), patient FROM visits', '{\"clip\":10}')")
+    assert 8 < time.time() - began < 20
+    assert message.startswith("dp_release: privacy ledger ") and "locked" in message and "another connection" in message
+    assert calls == []
+    holder.communicate("\n")
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0
+    assert isinstance(one(db, SUM, "a"), float)
+
+
+# ---- in flight ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sql", [
+    "SELECT dp_sum('clinic', ask(minutes), 10, patient, 'a') FROM visits",
+    """SELECT dp_release('clinic', 'sum', 'SELECT ask(minutes), patient FROM visits', '{"name":"a","clip":10}')"""])
+def test_a_name_in_flight_is_not_finished_for_others(db, path, sql):
+    messages = []
+
+    def ask(x):
+        if len(messages) < 3 and one(other, "SELECT count(*) FROM dp_release"):
+            messages.append(refused(other, SUM, "a"))
+            messages.append(refused(other, "SELECT dp_diffuse('a', 'public')"))
+            messages.append(refused(other, "SELECT dp_diffuse('a', 'clinic')"))
+        return x
+
+    other = connect(path)
+    db.create_function("ask", 1, ask)
+    value = one(db, sql)
+    assert len(messages) == 3
+    for message in messages:
+        assert "release 'a' is not finished" in message and "dp_discard('a')" in message
+    assert one(other, SUM, "a") == value
+    assert one(db, "SELECT count(*) FROM dp_charge") == 1
+
+
+def test_a_name_discarded_in_flight_gives_no_value(db, path):
+    other, discarded = connect(path), []
+
+    def discard(x):
+        if not discarded and one(other, "SELECT count(*) FROM dp_release"):
+            discarded.append(one(other, "SELECT dp_discard('a')"))
+        return x
+
+    db.create_function("discard", 1, discard)
+    message = refused(db, "SELECT dp_sum('clinic', discard(minutes), 10, patient, 'a') FROM visits")
+    assert discarded == ["a"] and "discarded" in message
+    assert one(db, "SELECT count(*) FROM dp_value") == 0 and one(db, "SELECT count(*) FROM dp_charge") == 1
+    assert one(db, "SELECT state FROM dp_release") == "discarded"
+
+
+def test_a_refinement_in_flight_is_not_finished_for_others(db, path):
+    outer = one(db, "SELECT dp_sum('public', minutes, 10, patient, 'a') FROM visits")
+    other, messages = connect(path), []
+
+    def ask(x):
+        if not messages and one(other, "SELECT state FROM dp_release") == "charged":
+            messages.append(refused(other, "SELECT dp_diffuse('a', 'public')"))
+        return x
+
+    db.create_function("ask", 1, ask)
+    one(db, """SELECT dp_sum('clinic', ask(minutes), 10, patient, '{"name":"a","refine":true}') FROM visits""")
+    assert len(messages) == 1 and "not finished" in messages[0]
+    assert one(other, "SELECT dp_diffuse('a', 'public')") == outer
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_a_tier_created_by_another_connection_is_seen(db, path):
+    other = connect(path)
+    one(db, SUM, "a")
+    add_tiers(other, [("board", 0.1, 20.0, 1e-6)])
+    assert isinstance(one(db, "SELECT dp_sum('board', minutes, 10, patient) FROM visits"), float)
+    one(db, SUM, "b")
+    assert one(other, "SELECT releases FROM dp_budget WHERE tier = 'board'") == 3

@@ -1,0 +1,376 @@
+"""What kill -9, interrupts, errors, fork() and lost files leave behind: charges, and never a second value."""
+
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import threading
+import time
+
+import pytest
+
+from conftest import SUM, Raw, connect, create, one, refused, run, start
+
+VALUE_SUM = "SELECT dp_sum('clinic', {}(minutes), 10, patient, 'a') FROM visits"
+VALUE_RELEASE = """SELECT dp_release('clinic', 'sum', 'SELECT {}(minutes), patient FROM visits', '{{"clip":10,"name":"a"}}')"""
+FORMS = pytest.mark.parametrize("form", [VALUE_SUM, VALUE_RELEASE], ids=["aggregate", "dp_release"])
+
+
+def state(connection):
+    return one(connection, "SELECT state FROM dp_release WHERE id = 1")
+
+
+def charges(connection):
+    return one(connection, "SELECT count(*) FROM dp_charge")
+
+
+def assert_failed(connection):
+    """Release 1, named 'a', is charged and failed for good; freeing the name makes a new release."""
+    assert state(connection) == "failed" and charges(connection) == 1
+    for sql in (SUM.replace("?", "'a'"), "SELECT dp_diffuse('a', 'public')", "SELECT dp_diffuse('a', 'clinic')"):
+        assert "release 'a' failed" in refused(connection, sql)
+    assert one(connection, "SELECT dp_verify()") == "ok" and charges(connection) == 1
+    one(connection, "SELECT dp_discard('a')")
+    assert isinstance(one(connection, SUM, "a"), float)
+    assert charges(connection) == 2 and one(connection, "SELECT dp_verify()") == "ok"
+
+
+# ---- kill -9 --------------------------------------------------------------------------------------
+
+
+@FORMS
+def test_killed_while_it_reads_the_charge_is_there_and_the_name_is_not_finished(path, form):
+    create(path).close()
+    run("""
+        db, calls = connect(sys.argv[1]), []
+        def kill(x):
+            calls.append(x)
+            if len(calls) == 50: os.kill(os.getpid(), signal.SIGKILL)
+            return x
+        db.create_function("kill", 1, kill)
+        one(db, sys.argv[2])
+        """, path, form.format("kill"), expect=-signal.SIGKILL)
+    db = connect(path)
+    assert state(db) == "charged" and charges(db) == 1
+    assert one(db, "SELECT spent_rate FROM dp_budget WHERE tier = 'clinic'") > 0
+    assert one(db, "SELECT count(*) FROM dp_value") == 0
+    for sql in (SUM.replace("?", "'a'"), "SELECT dp_diffuse('a', 'public')"):
+        message = refused(db, sql)
+        assert "not finished" in message and "dp_discard" in message
+    assert one(db, "SELECT dp_verify()") == "ok"
+    one(db, "SELECT dp_discard('a')")
+    assert isinstance(one(db, SUM, "a"), float)
+    assert charges(db) == 2 and one(db, "SELECT dp_verify()") == "ok"
+
+
+@FORMS
+def test_killed_after_the_answer_the_same_value_is_replayed(path, form):
+    create(path).close()
+    printed = run("""
+        db = connect(sys.argv[1])
+        print(repr(one(db, sys.argv[2])), flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+        """, path, form.format(""), expect=-signal.SIGKILL)
+    db = connect(path)
+    assert one(db, form.format("")) == float(printed)
+    assert state(db) == "released" and charges(db) == 1
+
+
+def test_killed_in_dp_init_the_next_dp_init_works(path):
+    sqlite3.connect(path).executescript("CREATE TABLE visits(patient, minutes)")
+    run("""
+        db = connect(sys.argv[1])
+        def kill(action, name, *_):
+            if action == sqlite3.SQLITE_CREATE_TABLE and name == "dp_ledger_id": os.kill(os.getpid(), signal.SIGKILL)
+            return sqlite3.SQLITE_OK
+        db.set_authorizer(kill)
+        one(db, "SELECT dp_init()")
+        """, path, expect=-signal.SIGKILL)
+    db = connect(path)
+    assert one(db, "SELECT dp_init()") == f"{path}-ledger"
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_killed_at_random_moments_no_answer_is_lost_and_no_charge(path):
+    create(path).close()
+    moments = random.Random()
+    answers = {}
+    for attempt in range(30):
+        process = start("""
+            db = connect(sys.argv[1])
+            for i in range(10**6):
+                name = f"{sys.argv[2]}-{i}"
+                print(name, repr(one(db, SUM, '{"weight":0.001,"name":"%s"}' % name)), flush=True)
+            """, path, attempt)
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        time.sleep(moments.uniform(0, 0.012))
+        process.kill()
+        output = line + process.stdout.read()
+        process.communicate()
+        for line in output.splitlines(keepends=True):
+            if line.endswith("\n"):
+                name, value = line.split()
+                answers[name] = float(value)
+    assert len(answers) >= 30
+    db = connect(path)
+    assert one(db, "SELECT dp_verify()") == "ok"
+    before = charges(db)
+    assert len(answers) <= before == one(db, "SELECT count(*) FROM dp_release")
+    stored = dict(db.execute("SELECT release, value FROM dp_value WHERE tier = 'clinic'"))
+    for name, value in answers.items():
+        assert stored[name] == value
+        assert one(db, SUM, '{"weight":0.001,"name":"%s"}' % name) == value
+    assert charges(db) == before
+    states = dict(db.execute("SELECT state, count(*) FROM dp_release GROUP BY state"))
+    assert states.get("charged", 0) <= 30 and set(states) <= {"charged", "released"}
+
+
+# ---- interrupts and errors ------------------------------------------------------------------------
+
+
+@FORMS
+def test_an_interrupt_from_a_thread_leaves_the_release_failed(db, form):
+    reading, interrupted, calls = threading.Event(), threading.Event(), []
+
+    def slow(x):
+        calls.append(x)
+        if len(calls) == 20:
+            reading.set()
+            assert interrupted.wait(10)
+        return x
+
+    def interrupt():
+        assert reading.wait(10)
+        db.interrupt()
+        interrupted.set()
+
+    db.create_function("slow", 1, slow)
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    assert "interrupted" in refused(db, form.format("slow"))
+    thread.join()
+    assert 20 <= len(calls) < 100
+    assert_failed(db)
+
+
+@FORMS
+def test_a_progress_handler_that_aborts_leaves_the_release_failed(db, form):
+    calls = []
+
+    def note(x):
+        calls.append(x)
+        return x
+
+    db.create_function("note", 1, note)
+    db.set_progress_handler(lambda: len(calls) > 30, 10)
+    assert "interrupted" in refused(db, form.format("note"))
+    db.set_progress_handler(None, 0)
+    assert 30 < len(calls) < 100
+    assert_failed(db)
+
+
+def test_a_progress_handler_that_aborts_after_the_last_row_leaves_the_release_failed(db):
+    """The aggregate is complete, the statement is not: its value must not become one that exists."""
+    after = []
+    db.create_function("after", 1, lambda x: after.append(x) or 1)
+    db.set_progress_handler(lambda: len(after) > 0, 10)
+    long = "WITH RECURSIVE n(i) AS (SELECT after(s) UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT max(i) FROM n"
+    assert "interrupted" in refused(
+        db, f"SELECT s, ({long}) FROM (SELECT dp_sum('clinic', minutes, 10, patient, 'a') AS s FROM visits)")
+    db.set_progress_handler(None, 0)
+    assert len(after) == 1 and isinstance(after[0], float)
+    assert_failed(db)
+
+
+@pytest.mark.parametrize("expression", ["abs(min(-9223372036854775808, count(*)))", "abs(-9223372036854775807 - (count(*) > 0))",
+                                        "fail(count(*))", "json('{' || count(*))", "zeroblob(count(*) * 100000000000)"])
+def test_an_error_elsewhere_in_the_statement_leaves_the_release_failed(db, expression):
+    def fail(x):
+        raise ValueError
+
+    db.create_function("fail", 1, fail)
+    refused(db, f"SELECT dp_sum('clinic', minutes, 10, patient, 'a'), {expression} FROM visits")
+    assert_failed(db)
+
+
+def test_an_error_while_rows_are_read_leaves_the_release_failed(db):
+    refused(db, "SELECT dp_sum('clinic', abs(iif(rowid = 60, -9223372036854775808, minutes)), 10, patient, 'a') FROM visits")
+    assert_failed(db)
+
+
+def test_only_the_group_that_was_torn_down_is_failed(path):
+    create(path).close()
+    raw = Raw(path)
+    statement = raw.prepare("SELECT dp_sum('clinic', minutes, 10, patient), json(iif(patient % 2 AND count(*), '{', '{}'))"
+                            " FROM visits GROUP BY patient % 2")
+    assert raw.step(statement) == raw.ROW
+    assert raw.step(statement) not in (raw.ROW, raw.DONE)
+    raw.finalize(statement)
+    raw.close()
+    db = connect(path)
+    assert [s for (s,) in db.execute("SELECT state FROM dp_release ORDER BY id")] == ["released", "failed"]
+
+
+def test_a_statement_that_is_dropped_after_its_row_keeps_its_release(path):
+    """Many drivers fetch one row, and finalize without a step to the end."""
+    create(path).close()
+    raw = Raw(path)
+    statement = raw.prepare(SUM.replace("?", "'a'"))
+    assert raw.step(statement) == raw.ROW
+    value = raw.double(statement)
+    raw.finalize(statement)
+    assert raw.close() == raw.OK
+    db = connect(path)
+    assert state(db) == "released" and one(db, SUM, "a") == value
+
+
+def test_a_statement_that_is_finalized_in_the_middle_of_its_groups_keeps_those_seen(path):
+    create(path).close()
+    raw = Raw(path)
+    statement = raw.prepare("SELECT dp_sum('clinic', minutes, 10, patient) FROM visits GROUP BY patient % 5")
+    assert raw.step(statement) == raw.ROW and raw.step(statement) == raw.ROW
+    raw.finalize(statement)
+    assert raw.close() == raw.OK
+    db = connect(path)
+    states = [s for (s,) in db.execute("SELECT state FROM dp_release ORDER BY id")]
+    assert states[:2] == ["released", "released"] and set(states[2:]) <= {"failed"}
+
+
+def test_a_statement_that_runs_twice_charges_once_and_gives_the_same_value(path):
+    create(path).close()
+    raw = Raw(path)
+    for sql in (SUM.replace("?", "'a'"), VALUE_RELEASE.format("").replace('"a"', '"b"')):
+        statement = raw.prepare(sql)
+        values = []
+        for _ in range(3):
+            assert raw.step(statement) == raw.ROW
+            values.append(raw.double(statement))
+            assert raw.reset(statement) == raw.OK
+        raw.finalize(statement)
+        assert len(set(values)) == 1
+    assert raw.close() == raw.OK
+    db = connect(path)
+    assert charges(db) == 2 and one(db, SUM, "b") == values[0]
+
+
+# ---- fork, deleted, replaced ----------------------------------------------------------------------
+
+
+def test_a_child_after_fork_is_refused_and_the_parent_goes_on(path):
+    create(path).close()
+    output = run("""
+        db = connect(sys.argv[1])
+        first = one(db, SUM, "a")
+        child = os.fork()
+        if child == 0:
+            for sql in (SUM.replace("?", "'a'"), SUM.replace("?", "'b'"), "SELECT dp_diffuse('a', 'public')",
+                        "SELECT * FROM dp_budget", "SELECT dp_verify()", "SELECT dp_init()", "SELECT dp_discard('a')"):
+                print(refused(db, sql), flush=True)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert one(db, SUM, "a") == first
+        one(db, SUM, "b")
+        assert one(db, "SELECT dp_verify()") == "ok"
+        print(one(db, "SELECT count(*) FROM dp_charge"))
+        """, path)
+    *messages, count = output.splitlines()
+    assert count == "2" and len(messages) == 7
+    for message in messages:
+        assert "fork()" in message and "reconnect" in message, message
+
+
+def test_a_child_that_reconnects_after_fork_works(path):
+    create(path).close()
+    output = run("""
+        db = connect(sys.argv[1])
+        first = one(db, SUM, "a")
+        child = os.fork()
+        if child == 0:
+            own = connect(sys.argv[1])
+            print(one(own, SUM, "a") == first and isinstance(one(own, SUM, "b"), float), flush=True)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        one(db, SUM, "c")
+        print(one(db, "SELECT count(*) FROM dp_charge"), one(db, "SELECT dp_verify()"))
+        """, path)
+    assert output.split() == ["True", "3", "ok"]
+
+
+def test_children_that_fork_before_the_ledger_is_open_have_noise_of_their_own(path):
+    create(path).close()
+    output = run("""
+        db = connect(sys.argv[1])
+        one(db, "SELECT dp_sigma(1.0, 1)")
+        children = []
+        for i in range(4):
+            child = os.fork()
+            if child == 0:
+                own = connect(sys.argv[1])
+                print(repr(one(own, SUM, None)), flush=True)
+                os._exit(0)
+            children.append(child)
+        for child in children: assert os.waitpid(child, 0)[1] == 0
+        """, path)
+    assert len(set(output.split())) == 4
+
+
+def lose(path, how):
+    ledger = f"{path}-ledger"
+    if how == "deleted":
+        os.unlink(ledger)
+    elif how == "moved":
+        os.rename(ledger, f"{path}-saved")
+    else:  # replaced by an earlier copy of itself
+        shutil.copy(ledger, f"{path}-copy")
+        os.rename(f"{path}-copy", ledger)
+
+
+@pytest.mark.parametrize("how", ["deleted", "moved", "replaced"])
+def test_a_ledger_that_is_lost_while_open_refuses(db, path, how):
+    one(db, SUM, "a")
+    lose(path, how)
+    for sql in (SUM.replace("?", "'a'"), SUM.replace("?", "'b'"), "SELECT dp_diffuse('a', 'public')", "SELECT dp_init()",
+                "SELECT dp_verify()", "SELECT * FROM dp_budget", "SELECT dp_tier('x', 1, 8, 1e-6)"):
+        message = refused(db, sql)
+        assert "moved or deleted" in message, message
+
+
+@FORMS
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+def test_a_ledger_that_is_lost_while_a_release_reads_gives_no_value(db, path, form, how):
+    calls = []
+
+    def function(x):
+        calls.append(x)
+        if len(calls) == 50:
+            lose(path, how)
+        return x
+
+    db.create_function("lose", 1, function)
+    assert "moved or deleted" in refused(db, form.format("lose"))
+    assert len(calls) == 100
+    if how == "replaced":
+        assert state(connect(path)) == "charged"
+
+
+def test_a_full_disk_gives_no_value_and_keeps_the_charge(path):
+    """A limit on file size stands in for a full disk: the charge fits, the value does not."""
+    create(path).close()
+    output = run("""
+        import resource
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        db, calls = connect(sys.argv[1]), []
+        def fill(x):
+            if not calls: resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+            calls.append(x)
+            return x
+        db.create_function("fill", 1, fill)
+        print(refused(db, "SELECT dp_release('clinic', 'sum', 'SELECT fill(minutes), patient FROM visits',"
+                          " '{\\"clip\\":10,\\"name\\":\\"a\\"}')"))
+        """, path)
+    assert "privacy ledger" in output
+    db = connect(path)
+    assert charges(db) == 1 and state(db) in ("charged", "failed")
+    assert one(db, "SELECT count(*) FROM dp_value") == 0 and one(db, "SELECT dp_verify()") == "ok"

@@ -1,0 +1,521 @@
+"""Every mistake in a parameter is one sentence, function: what is wrong (what to do), with the offending value; it
+charges nothing and, in dp_release, reads nothing."""
+
+import re
+import sqlite3
+
+import pytest
+
+from noise_helpers import charges, column, connect, error_of, fill, one
+
+KNOWN_TIERS = "(known tiers: clinic, region, public)"
+CLIP = "clip must be a number in [1e-150, 1e+150], not "
+RADIUS = "radius must be a finite number above 0, not "
+NO_RADIUS = ("radius must be a finite number above 0 (the public bound on the distance of the true answer from the centre),"
+             " unless theta and rho are given")
+NOT_EMPTY = " must be a text that is not empty, not "
+SUM_OPTIONS = "(known options: name, weight, refine)"
+OU_OPTIONS = "(known options: name, weight, refine, centre, theta, rho)"
+SQL = "SELECT x, unit FROM t"
+
+
+def make(options="{}"):
+    db = connect()
+    one(db, "SELECT dp_init(?)", options)
+    one(db, "SELECT dp_tier('clinic', 1.0, 80.0, 1e-6)")
+    one(db, "SELECT dp_tier('region', 0.3, 30.0, 1e-6, 'gdp')")
+    one(db, "SELECT dp_tier('public', 0.1, 10.0, 1e-6)")
+    fill(db, [(1.5, 1), (2.5, 2)])
+    return db
+
+
+@pytest.fixture(scope="module")
+def units():
+    """A ledger of units with one release, r, at the middle tier."""
+    db = make()
+    one(db, "SELECT dp_sum('region', x, 2.0, unit, 'r') FROM t")
+    yield db
+    assert one(db, "SELECT dp_verify()") == "ok"
+    db.close()
+
+
+@pytest.fixture(scope="module")
+def rows():
+    db = make('{"protects":"row"}')
+    yield db
+    db.close()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_charged(request):
+    """No test may charge anything in these ledgers, or leave a release or a tier there."""
+    dbs = [request.getfixturevalue(name) for name in {"units", "rows"} & set(request.fixturenames)]
+
+    def books():
+        return [(charges(db), column(db, "SELECT name FROM dp_release"), column(db, "SELECT name FROM dp_tier")) for db in dbs]
+
+    before = books()
+    yield
+    assert books() == before
+
+
+def check(db, sql, message, *arguments):
+    """The message is exactly this, and well formed."""
+    got = error_of(db, sql, *arguments)
+    function = re.search(r"dp_\w+", sql).group()
+    assert got == f"{function}: {message}"
+    assert "SQL logic error" not in got and "\n" not in got
+    assert not re.search(r"[.!?] [A-Z]|[.]$", got), "more than one sentence"
+
+
+def check_value(db, sql, value, *arguments):
+    """Well formed, and shows the offending value."""
+    got = error_of(db, sql, *arguments)
+    assert got.startswith(re.search(r"dp_\w+", sql).group() + ": ")
+    assert value in got.split(": ", 1)[1], got
+
+
+# ---- numbers -------------------------------------------------------------------------------------------------------
+
+BAD = [("NULL", "NULL"), ("0", "0"), ("-1", "-1"), ("0.0", "0.0"), ("-0.0", "0.0"), ("9e999", "Inf"), ("-9e999", "-Inf"),
+       ("9e999 - 9e999", "NULL")]
+TOO_SMALL = [("1e-310", "9.99999999999997e-311"), ("1e-151", "1.0e-151")]
+TOO_LARGE = [("1e151", "1.0e+151")]
+
+
+@pytest.mark.parametrize("literal,shown", BAD + TOO_SMALL + TOO_LARGE)
+def test_clip(units, rows, literal, shown):
+    for db, unit in ((units, "unit"), (rows, "NULL")):
+        check(db, f"SELECT dp_sum('clinic', x, {literal}, {unit}) FROM t", CLIP + shown)
+        check(db, f"SELECT dp_count('clinic', x, {literal}, {unit}) FROM t", CLIP + shown)
+        check(db, f"SELECT dp_ou_sum('clinic', x, {literal}, 1, {unit}) FROM t", CLIP + shown)
+        check(db, f"SELECT dp_ou_count('clinic', x, 1, {literal}, {unit}) FROM t", CLIP + shown)
+
+
+@pytest.mark.parametrize("literal,shown", BAD)
+def test_radius(units, literal, shown):
+    message = NO_RADIUS if shown == "NULL" else RADIUS + shown
+    check(units, f"SELECT dp_ou_sum('clinic', x, 1, {literal}, unit) FROM t", message)
+    check(units, f"SELECT dp_ou_count('clinic', x, {literal}, 1, unit) FROM t", message)
+
+
+@pytest.mark.parametrize("literal,shown", BAD + TOO_SMALL + TOO_LARGE)
+def test_rate_of_a_tier(units, literal, shown):
+    check(units, f"SELECT dp_tier('n', {literal}, 1, 1e-6)", "rate must be a number in [1e-12, 1e+06], not " + shown)
+
+
+@pytest.mark.parametrize("literal,shown", BAD)
+def test_epsilon_and_delta_of_a_tier(units, literal, shown):
+    check(units, f"SELECT dp_tier('n', 0.01, {literal}, 1e-6)", "epsilon must be a finite number above 0, not " + shown)
+    check(units, f"SELECT dp_tier('n', 0.01, 1, {literal})", "delta must be a number in (0, 1), not " + shown)
+    if shown not in ("0", "0.0"):
+        check(units, f"SELECT dp_tier('n', 0.01, 1, 1e-6, 'rdp', {literal})",
+              "delta_keys must be a number in [0, 1), not " + shown)
+
+
+PLANNING = [("dp_rate({}, 1e-6)", "epsilon must be a finite number of at least 0", 0),
+            ("dp_rate(1, {})", "delta must be a number in (0, 1)", 1),
+            ("dp_sigma({}, 1)", "rate must be a finite number above 0", 1),
+            ("dp_sigma(1, {})", "sensitivity must be a finite number above 0", 1),
+            ("dp_epsilon({}, 1e-6)", "rate must be a finite number of at least 0", 0),
+            ("dp_epsilon(1, {})", "delta must be a number in (0, 1)", 1),
+            ("dp_delta({}, 1)", "rate must be a finite number of at least 0", 0),
+            ("dp_delta(1, {})", "epsilon must be a finite number of at least 0", 0),
+            ("dp_zcdp_epsilon({}, 1e-6)", "rate must be a finite number of at least 0", 0),
+            ("dp_zcdp_epsilon(1, {})", "delta must be a number in (0, 1)", 1)]
+
+
+@pytest.mark.parametrize("call,message,above", PLANNING)
+def test_planning(units, call, message, above):
+    for literal, shown in BAD:
+        if above or shown not in ("0", "0.0"):
+            check(units, "SELECT " + call.format(literal), f"{message}, not {shown}")
+
+
+def test_planning_needs_no_ledger():
+    check(connect(), "SELECT dp_rate(-1, 1e-6)", "epsilon must be a finite number of at least 0, not -1")
+
+
+# ---- the table -----------------------------------------------------------------------------------------------------
+
+SUM = "SELECT dp_sum('clinic', x, 1, unit, {}) FROM t"
+OU = "SELECT dp_ou_sum('clinic', x, 1, NULL, unit, {}) FROM t"
+
+OPTIONS = [
+    (SUM, '{', "malformed JSON object {"),
+    (SUM, '{"a":1,}', 'malformed JSON object {"a":1,}'),
+    (SUM, '{"a":1}x', 'malformed JSON object {"a":1}x'),
+    (SUM, "{'a':1}", "malformed JSON object {'a':1}"),
+    (SUM, '{"weight":NaN}', 'malformed JSON object {"weight":NaN}'),
+    (SUM, '{"weight":Infinity}', 'malformed JSON object {"weight":Infinity}'),
+    (SUM, '{"name":"x","name":"y"}', "option 'name' is given twice"),
+    (SUM, '{"weight":0.5,"name":"x","weight":0.5}', "option 'weight' is given twice"),
+    (SUM, '{"nome":"x"}', "unknown option 'nome' " + SUM_OPTIONS),
+    (SUM, '{"Name":"x"}', "unknown option 'Name' " + SUM_OPTIONS),
+    (SUM, '{"":1}', "unknown option '' " + SUM_OPTIONS),
+    (SUM, '{"%s%n":1}', "unknown option '%s%n' " + SUM_OPTIONS),
+    (SUM, '{"clip":1}', "unknown option 'clip' " + SUM_OPTIONS),
+    (SUM, '{"radius":1}', "unknown option 'radius' " + SUM_OPTIONS),
+    (SUM, '{"theta":1,"rho":1}', "unknown option 'theta' " + SUM_OPTIONS),
+    (OU, '{"radius":1}', "unknown option 'radius' " + OU_OPTIONS),
+    (OU, '{"nope":1}', "unknown option 'nope' " + OU_OPTIONS),
+    (SUM, '{"weight":9e999}', "option 'weight' is not a finite number"),
+    (SUM, '{"weight":-9e999}', "option 'weight' is not a finite number"),
+    (OU, '{"theta":1,"rho":9e999}', "option 'rho' is not a finite number"),
+    (OU, '{"centre":9e999}', "option 'centre' is not a finite number"),
+    (SUM, '{"weight":0}', "weight must be a number in (0, 1], not 0"),
+    (SUM, '{"weight":-1}', "weight must be a number in (0, 1], not -1"),
+    (SUM, '{"weight":1.5}', "weight must be a number in (0, 1], not 1.5"),
+    (SUM, '{"weight":null}', "weight must be a number in (0, 1], not NULL"),
+    (SUM, '{"weight":true}', "weight must be a number, not true"),
+    (SUM, '{"weight":[1]}', "weight must be a number in (0, 1], not '[1]'"),
+    (SUM, '{"weight":1e-300}', "weight 1e-300 makes a rate of 1e-300, outside [1e-12, 1e+06]"),
+    (SUM, '{"weight":5e-324}', "weight 4.94066e-324 makes a rate of 4.94066e-324, outside [1e-12, 1e+06]"),
+    (SUM, '{"name":"release-7"}', "name 'release-7' is kept for unnamed releases (choose another)"),
+    (SUM, 'release-7', "name 'release-7' is kept for unnamed releases (choose another)"),
+    (SUM, '', "name or options must be a name or a JSON object, not an empty text"),
+    (OU, '{"theta":1}', "theta and rho belong together (rho is missing)"),
+    (OU, '{"rho":1}', "theta and rho belong together (theta is missing)"),
+    (OU, '{"theta":0,"rho":1}', "theta must be a finite number above 0, not 0"),
+    (OU, '{"theta":1,"rho":-1}', "rho must be a finite number above 0, not -1"),
+    (OU, '{"centre":true}', "centre must be a number, not true"),
+    (OU, '{"centre":1}', NO_RADIUS),
+]
+
+
+@pytest.mark.parametrize("sql,options,message", OPTIONS, ids=[f"{row[1]}" or "empty" for row in OPTIONS])
+def test_options(units, sql, options, message):
+    check(units, sql.format("?"), message, options)
+
+
+CALLS = [
+    # tiers
+    ("dp_sum('nope', x, 1, unit) FROM t", f"unknown tier 'nope' {KNOWN_TIERS}"),
+    ("dp_sum('', x, 1, unit) FROM t", f"unknown tier '' {KNOWN_TIERS}"),
+    ("dp_sum('Clinic', x, 1, unit) FROM t", f"unknown tier 'Clinic' {KNOWN_TIERS}"),
+    ("dp_sum('%s%n%d', x, 1, unit) FROM t", f"unknown tier '%s%n%d' {KNOWN_TIERS}"),
+    ("dp_count('nope', x, 1, unit) FROM t", f"unknown tier 'nope' {KNOWN_TIERS}"),
+    ("dp_sum(NULL, x, 1, unit) FROM t", "tier must be the name of a tier, not NULL"),
+    ("dp_sum(5, x, 1, unit) FROM t", "tier must be the name of a tier, not 5"),
+    ("dp_release('nope', 'count', 'SELECT x, unit FROM t')", f"unknown tier 'nope' {KNOWN_TIERS}"),
+    ("dp_diffuse('r', 'nope')", f"unknown tier 'nope' {KNOWN_TIERS}"),
+    ("dp_exposure('nope')", f"unknown tier 'nope' {KNOWN_TIERS}"),
+    ("dp_exposure('clinic, nope')", f"unknown tier 'nope' {KNOWN_TIERS}"),
+    ("dp_exposure(',')", f"unknown tier '' {KNOWN_TIERS}"),
+    ("dp_exposure(NULL)", "tiers" + NOT_EMPTY + "NULL"),
+    # name or options
+    ("dp_sum('clinic', x, 1, unit, 5) FROM t", "name or options must be a name or a JSON object, not 5"),
+    ("dp_sum('clinic', x, 1, unit, 2.5) FROM t", "name or options must be a name or a JSON object, not 2.5"),
+    # units
+    *[(call + " FROM t", "the ledger protects units: name the unit of each row in argument " + place +
+       ", or start a ledger of rows with dp_init('{\"protects\":\"row\"}')")
+      for call, place in [("dp_sum('clinic', x, 1)", "4"), ("dp_count('clinic', x)", "4"), ("dp_count('clinic', x, 1)", "4"),
+                          ("dp_ou_sum('clinic', x, 1, 1)", "5"), ("dp_ou_count('clinic', x, 1)", "5")]],
+    # names
+    *[(call + " FROM t", "release 'r' exists with other parameters: sum {\"clip\":2.0} (choose another name)")
+      for call in ["dp_sum('region', x, 3.0, unit, 'r')", "dp_count('region', x, 2.0, unit, 'r')",
+                   "dp_ou_sum('region', x, 2.0, 5, unit, 'r')", "dp_sum('public', x, 2.000000000000001, unit, 'r')",
+                   "dp_sum('region', x, 2.0, unit, '{\"name\":\"r\",\"weight\":0.5}')",
+                   "dp_sum('clinic', x, 1.0, unit, '{\"name\":\"r\",\"refine\":true}')"]],
+    *[(call, "release 'r' is not at tier 'clinic' or inside it (ask for it again, with its data and the option"
+       " \"refine\":true, to pay the difference)")
+      for call in ["dp_sum('clinic', x, 2.0, unit, 'r') FROM t", "dp_diffuse('r', 'clinic')"]],
+    # releases that exist
+    ("dp_diffuse('nope', 'public')", "unknown release 'nope'"),
+    ("dp_diffuse('%s%n', 'public')", "unknown release '%s%n'"),
+    ("dp_diffuse(NULL, 'public')", "name" + NOT_EMPTY + "NULL"),
+    ("dp_diffuse(1, 'public')", "name" + NOT_EMPTY + "1"),
+    ("dp_diffuse('r', NULL)", "tier" + NOT_EMPTY + "NULL"),
+    ("dp_discard('nope')", "unknown release 'nope'"),
+    ("dp_discard(NULL)", "name" + NOT_EMPTY + "NULL"),
+    ("dp_discard(3)", "name" + NOT_EMPTY + "3"),
+    # dp_tier
+    ("dp_tier(NULL, 2, 1, 1e-6)", "name" + NOT_EMPTY + "NULL"),
+    ("dp_tier(5, 2, 1, 1e-6)", "name" + NOT_EMPTY + "5"),
+    ("dp_tier('a,b', 2, 1, 1e-6)", "name 'a,b' must not contain a comma (dp_exposure lists tiers)"),
+    ("dp_tier('n', 2, 1, 1e-6, 'zcdp')", "accountant must be 'rdp' or 'gdp', not 'zcdp'"),
+    ("dp_tier('n', 2, 1, 1e-6, 'RDP')", "accountant must be 'rdp' or 'gdp', not 'RDP'"),
+    ("dp_tier('n', 2, 1, 1e-6, '')", "accountant must be 'rdp' or 'gdp', not ''"),
+    ("dp_tier('n', 2, 1, 1e-6, 5)", "accountant must be 'rdp' or 'gdp', not 5"),
+    ("dp_tier('n', 2, 1, 1e-6, 'rdp', 1e-6)", "delta_keys 1e-06 must be less than delta 1e-06"),
+    ("dp_tier('n', 2, 1, 1e-6, 'rdp', 0.5)", "delta_keys 0.5 must be less than delta 1e-06"),
+    ("dp_tier('n', 1.0, 1, 1e-6)", "tier 'clinic' has the same rate 1 (rates order the tiers: choose another)"),
+    ("dp_tier('clinic', 2.0, 80, 1e-6)", "tier 'clinic' exists with other parameters (tiers are immutable: choose another name)"),
+    ("dp_tier('clinic', 1.0, 80, 1e-6, 'gdp')",
+     "tier 'clinic' exists with other parameters (tiers are immutable: choose another name)"),
+    # dp_init
+    ("dp_init('nope')", "malformed JSON object nope"),
+    ("dp_init('[]')", "malformed JSON object []"),
+    ("dp_init(5)", "options" + NOT_EMPTY + "5"),
+    ("dp_init('{\"nope\":1}')", "unknown option 'nope' (known options: path, unit, protects, adjacency)"),
+    ("dp_init('{\"unit\":\"a\",\"unit\":\"a\"}')", "option 'unit' is given twice"),
+    ("dp_init('{\"protects\":\"people\"}')", "protects must be 'unit' or 'row', not 'people'"),
+    ("dp_init('{\"protects\":1}')", "protects must be 'unit' or 'row', not 1"),
+    ("dp_init('{\"adjacency\":\"swap\"}')", "adjacency must be 'add-remove' or 'replace', not 'swap'"),
+    ("dp_init('{\"protects\":\"row\"}')",
+     "the privacy ledger ':memory:' exists and protects a unit under add-remove adjacency, which cannot be changed"),
+    ("dp_init('{\"adjacency\":\"replace\"}')",
+     "the privacy ledger ':memory:' exists and protects a unit under add-remove adjacency, which cannot be changed"),
+    ("dp_init('{\"path\":\"rel\"}')", "the privacy ledger of this database is ':memory:' (leave the path out)"),
+    # others
+    ("dp_collect(1)", "for dp_release() only"),
+    ("dp_sum('clinic', x, 1, unit) FROM t WHERE 0",
+     "no row reached dp_sum (put the condition in the value: iif(cond, x, NULL), or use dp_release)"),
+]
+
+
+@pytest.mark.parametrize("call,message", CALLS, ids=[row[0] for row in CALLS])
+def test_calls(units, call, message):
+    check(units, "SELECT " + call, message)
+
+
+@pytest.mark.parametrize("call,place", [("dp_sum('clinic', x, 1, unit)", 4), ("dp_count('clinic', x, 1, unit)", 4),
+                                        ("dp_ou_sum('clinic', x, 1, 1, unit)", 5), ("dp_sum('clinic', x, 1, 'r', 'r')", 4)])
+def test_units_where_rows_are_protected(rows, call, place):
+    check(rows, f"SELECT {call} FROM t",
+          f"the ledger protects rows: give NULL as the unit (argument {place}), or start a ledger of units with dp_init()")
+
+
+COLUMNS = "sql must give 2 columns (x, unit), not "
+ONLY_READS = "sql must be one SELECT that only reads, not "
+RELEASES = [
+    ("nope", SQL, '{"clip":1}', "unknown kind 'nope' (known kinds: count, sum, ou_count, ou_sum)"),
+    ("SUM", SQL, '{"clip":1}', "unknown kind 'SUM' (known kinds: count, sum, ou_count, ou_sum)"),
+    ("", SQL, '{"clip":1}', "unknown kind '' (known kinds: count, sum, ou_count, ou_sum)"),
+    (None, SQL, '{"clip":1}', "unknown kind NULL (known kinds: count, sum, ou_count, ou_sum)"),
+    ("sum", SQL, None, "clip is missing (the bound on what one unit contributes)"),
+    ("sum", SQL, "name", "clip is missing (the bound on what one unit contributes)"),
+    ("sum", SQL, '{"clip":0}', CLIP + "0"),
+    ("sum", SQL, '{"clip":null}', CLIP + "NULL"),
+    ("sum", SQL, '{"clip":1e-310}', CLIP + "9.99999999999997e-311"),
+    ("sum", SQL, '{"clip":true}', "clip must be a number, not true"),
+    ("sum", SQL, '{"clip":9e999}', "option 'clip' is not a finite number"),
+    ("sum", SQL, '{"nope":1}', "unknown option 'nope' (known options: name, weight, refine, clip)"),
+    ("sum", SQL, '{"clip":1,"radius":1}', "unknown option 'radius' (known options: name, weight, refine, clip)"),
+    ("ou_sum", SQL, '{"nope":1}',
+     "unknown option 'nope' (known options: name, weight, refine, clip, radius, centre, theta, rho)"),
+    ("ou_sum", SQL, '{"clip":1}', NO_RADIUS),
+    ("ou_count", SQL, None, NO_RADIUS),
+    ("ou_sum", SQL, '{"clip":1,"radius":0}', RADIUS + "0"),
+    ("ou_sum", SQL, '{"clip":1,"theta":1}', "theta and rho belong together (rho is missing)"),
+    ("sum", "SELECT x FROM t", '{"clip":1}', COLUMNS + "1"),
+    ("sum", "SELECT x, unit, 1 FROM t", '{"clip":1}', COLUMNS + "3"),
+    ("sum", "DELETE FROM t", '{"clip":1}', ONLY_READS + "'DELETE FROM t'"),
+    ("sum", "BEGIN", '{"clip":1}', ONLY_READS + "'BEGIN'"),
+    ("sum", "PRAGMA user_version", '{"clip":1}', ONLY_READS + "'PRAGMA user_version'"),
+    ("sum", "EXPLAIN " + SQL, '{"clip":1}', ONLY_READS + f"'EXPLAIN {SQL}'"),
+    ("sum", "EXPLAIN QUERY PLAN " + SQL, '{"clip":1}', ONLY_READS + f"'EXPLAIN QUERY PLAN {SQL}'"),
+    ("sum", "WITH a AS (SELECT 1) DELETE FROM t RETURNING x, unit", '{"clip":1}',
+     ONLY_READS + "'WITH a AS (SELECT 1) DELETE FROM t RETURNING x, unit'"),
+    ("sum", "", '{"clip":1}', ONLY_READS + "''"),
+    ("sum", "-- nothing", '{"clip":1}', ONLY_READS + "'-- nothing'"),
+    ("sum", SQL + "; SELECT 1", '{"clip":1}', "sql must be one statement, but more follows: ' SELECT 1'"),
+    ("sum", SQL + "; nonsense", '{"clip":1}', "sql must be one statement, but more follows: ' nonsense'"),
+    ("sum", "SELECT nope, unit FROM t", '{"clip":1}', "cannot compile sql: no such column: nope"),
+    ("sum", "SELECT x, unit FROM nope", '{"clip":1}', "cannot compile sql: no such table: nope"),
+    ("sum", SQL + ")--", '{"clip":1}', 'cannot compile sql: near ")": syntax error'),
+    ("sum", "SELECT ?, unit FROM t", '{"clip":1}', "sql cannot have parameters (write the values into its text)"),
+]
+
+
+@pytest.mark.parametrize("kind,sql,options,message", RELEASES, ids=[f"{r[0]} {r[1]} {r[2]}" for r in RELEASES])
+def test_dp_release(units, kind, sql, options, message):
+    check(units, "SELECT dp_release('clinic', ?, ?, ?)", message, kind, sql, options)
+
+
+def test_columns_where_rows_are_protected(rows):
+    check(rows, "SELECT dp_release('clinic', 'sum', 'SELECT x, unit FROM t', '{\"clip\":1}')",
+          "sql must give 1 column (x; the ledger protects rows), not 2")
+    check(rows, "SELECT dp_release('clinic', 'sum', 'SELECT x FROM t')",
+          "clip is missing (the bound on what one row contributes)")
+
+
+@pytest.mark.parametrize("call", ["dp_sum('a', x, 1, unit) FROM t", "dp_count('a', x) FROM t", "dp_tier('a', 1, 1, 1e-6)",
+                                  "dp_verify()", "dp_diffuse('a', 'b')", "dp_discard('a')", "dp_exposure('a')",
+                                  "dp_release('a', 'sum', 'SELECT 1, 1')"])
+def test_without_a_ledger(call):
+    db = connect()
+    fill(db, [(1, 1)])
+    check(db, "SELECT " + call, "no privacy ledger for ':memory:' (run SELECT dp_init())")
+
+
+@pytest.mark.parametrize("call", ["dp_sum('a', x, 1, unit) FROM t", "dp_diffuse('x', 'a')", "dp_exposure('a')",
+                                  "dp_release('a', 'count', 'SELECT 1, 1')"])
+def test_without_a_tier(call):
+    db = connect()
+    one(db, "SELECT dp_init()")
+    fill(db, [(1, 1)])
+    check(db, "SELECT " + call, "unknown tier 'a' (there are none: create one with dp_tier())")
+
+
+# ---- budgets -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("accountant", ["rdp", "gdp"])
+def test_an_exhausted_budget_says_what_is_left(accountant):
+    """Which tier, what it needs, what is left; nothing is charged, and a smaller release still fits."""
+    db = connect()
+    one(db, "SELECT dp_init()")
+    one(db, "SELECT dp_tier('inner', 1.0, 20.0, 1e-6, ?)", accountant)
+    one(db, "SELECT dp_tier('outer', 0.5, 4.0, 1e-6, ?)", accountant)
+    fill(db, [(1, 1)])
+    before = column(db, "SELECT releases_left FROM dp_budget WHERE tier = 'outer'")[0]
+    assert before < 3
+    for _ in range(before):
+        one(db, "SELECT dp_count('outer', x, 1, unit) FROM t")
+    books = charges(db)
+    for sql in ("SELECT dp_count('outer', x, 1, unit, 'n') FROM t",
+                "SELECT dp_release('outer', 'count', 'SELECT x, unit FROM t')"):
+        message = error_of(db, sql)
+        found = re.fullmatch(r"dp_\w+: tier 'outer' would exceed its budget of epsilon 4 at delta 1e-06: this needs rate 0.5, "
+                             r"and (\S+) of (\S+) is left \(nothing was charged or read\)", message)
+        assert found, message
+        assert float(found[1]) < 0.5 and abs(float(found[1]) + 0.5 * before - float(found[2])) < 1e-5
+    assert charges(db) == books and one(db, "SELECT count(*) FROM dp_release WHERE name = 'n'") == 0
+    weight = 0.9 * float(found[1]) / 0.5
+    one(db, "SELECT dp_count('outer', x, 1, unit, ?) FROM t", f'{{"weight":{weight}}}')
+
+
+def test_a_budget_too_small_for_what_is_published():
+    """A new tier pays for what it sees at once, or is not created."""
+    db = make()
+    one(db, "SELECT dp_sum('region', x, 1, unit) FROM t")
+    before = charges(db)
+    message = error_of(db, "SELECT dp_tier('n', 0.5, 1e-3, 1e-6)")
+    assert re.fullmatch(r"dp_tier: tier 'n' would exceed its budget of epsilon 0.001 at delta 1e-06: this needs rate 0.3, "
+                        r"and (\S+) of \1 is left \(nothing was charged or read\)", message)
+    assert charges(db) == before and "n" not in column(db, "SELECT name FROM dp_tier")
+
+
+# ---- no row is read ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def spied():
+    db = make()
+    seen = []
+    db.create_function("spy", 1, lambda x: seen.append(x) or x)
+    fill(db, [(i, i) for i in range(100)])
+    return db, seen
+
+
+@pytest.mark.parametrize("tier,kind,options", [
+    ("nope", "sum", '{"clip":1}'), ("clinic", "nope", '{"clip":1}'), ("clinic", "sum", None), ("clinic", "sum", '{"clip":-1}'),
+    ("clinic", "sum", '{"clip":1,"nope":1}'), ("clinic", "sum", '{'), ("clinic", "ou_sum", '{"clip":1}'),
+    ("clinic", "sum", '{"clip":1,"weight":1e-300}'), ("clinic", "sum", '{"clip":1,"name":"release-1"}')])
+def test_dp_release_reads_nothing(spied, tier, kind, options):
+    db, seen = spied
+    error_of(db, "SELECT dp_release(?, ?, 'SELECT spy(x), unit FROM t', ?)", tier, kind, options)
+    assert seen == [] and charges(db) == []
+
+
+@pytest.mark.parametrize("call", ["dp_sum('nope', spy(x), 1, unit)", "dp_sum('clinic', spy(x), 0, unit)",
+                                  "dp_sum('clinic', spy(x), 1)", "dp_sum('clinic', spy(x), 1, unit, '{')",
+                                  "dp_ou_sum('clinic', spy(x), 1, 0, unit)"])
+def test_aggregates_stop_at_the_first_row(spied, call):
+    """SQLite hands over the first row together with the parameters; there is no second one."""
+    db, seen = spied
+    error_of(db, f"SELECT {call} FROM t")
+    assert len(seen) <= 1 and charges(db) == []
+
+
+def test_an_exhausted_budget_reads_nothing(spied):
+    db, seen = spied
+    one(db, "SELECT dp_tier('poor', 0.05, 1e-3, 1e-6)")
+    message = error_of(db, "SELECT dp_release('poor', 'sum', 'SELECT spy(x), unit FROM t', '{\"clip\":1}')")
+    assert "nothing was charged or read" in message and seen == [] and charges(db) == []
+
+
+# ---- found wanting -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call,value", [
+    ("dp_sum('clinic', x, 1, unit, '{\"name\":5}') FROM t", "5"),
+    ("dp_sum('clinic', x, 1, unit, '{\"name\":null}') FROM t", "NULL"),
+    ("dp_sum('clinic', x, 1, unit, '{\"refine\":7}') FROM t", "7"),
+    ("dp_sum('clinic', x, 1, unit, '{\"refine\":\"yes\"}') FROM t", "yes"),
+    ("dp_release('clinic', 'sum', 55, '{\"clip\":1}')", "55"),
+    ("dp_release('clinic', 'sum', NULL, '{\"clip\":1}')", "NULL"),
+    ("dp_init('{\"path\":55}')", "55"),
+    ("dp_init('{\"unit\":55}')", "55")])
+def test_the_offending_value_is_shown(units, call, value):
+    check_value(units, "SELECT " + call, value)
+
+
+NUMBERS = ["dp_sum('clinic', x, {}, unit) FROM t", "dp_count('clinic', x, {}, unit) FROM t",
+           "dp_ou_sum('clinic', x, 1, {}, unit) FROM t", "dp_tier('n', {}, 1, 1e-6)", "dp_tier('n', 0.01, {}, 1e-6)",
+           "dp_tier('n', 0.01, 1, {})", "dp_tier('n', 0.01, 1, 1e-6, 'rdp', {})",
+           *[call for call, _, _ in PLANNING]]
+IN_OPTIONS = ["dp_sum('clinic', x, 1, unit, '{\"weight\":\"10\"}') FROM t",
+              "dp_ou_sum('clinic', x, 1, 1, unit, '{\"centre\":\"10\"}') FROM t",
+              "dp_release('clinic', 'sum', 'SELECT 1, 1', '{\"clip\":\"10\"}')"]
+
+
+@pytest.mark.parametrize("call", NUMBERS)
+@pytest.mark.parametrize("literal", ["'10'", "'abc'", "'nan'", "''", "' 1'", "x'31'", "x''"])
+def test_a_text_is_not_a_number(units, call, literal):
+    message = error_of(units, "SELECT " + call.format(literal))
+    assert re.match(r"dp_\w+: \w+ must be a( finite)? number ", message), message
+
+
+@pytest.mark.parametrize("call", [call.format("'10'") for call in NUMBERS] + IN_OPTIONS)
+def test_a_text_is_told_from_a_number(units, call):
+    """'must be a number, not 10' helps nobody: texts are quoted, like names."""
+    check_value(units, "SELECT " + call, "'10'")
+
+
+BLOB = {"clinic": "x'636c696e6963'", "sum": "x'73756d'", "r": "x'72'", "blobby": "x'626c6f626279'", "name": "x'6e616d65'",
+        "options": "x'7b7d'", "sql": "x'53454c45435420782c20756e69742046524f4d2074'", "clip": "x'7b22636c6970223a317d'"}
+
+
+@pytest.mark.parametrize("call", [
+    "dp_sum({clinic}, x, 1, unit) FROM t", "dp_sum('clinic', x, 1, unit, {name}) FROM t",
+    "dp_sum('clinic', x, 1, unit, {options}) FROM t", "dp_release({clinic}, 'sum', 'SELECT 1, 1', '{{\"clip\":1}}')",
+    "dp_release('clinic', 'sum', {sql}, '{{\"clip\":1}}')", "dp_release('clinic', 'sum', 'SELECT 1, 1', {clip})",
+    "dp_tier({blobby}, 3, 1, 1e-6)", "dp_diffuse({r}, 'public')", "dp_diffuse('r', x'7075626c6963')",
+    "dp_discard({r})", "dp_exposure({clinic})", "dp_init({options})"])
+def test_a_blob_is_not_a_text(call):
+    """Python's bytes as a name: refused before anything is charged. (With two rows the aggregates charge, and then find
+    that 'a parameter changed': sqlite3_value_type() after sqlite3_value_text() is undefined.)"""
+    db = make()
+    one(db, "SELECT dp_sum('region', x, 2.0, unit, 'r') FROM t")
+    before = charges(db)
+    with pytest.raises(sqlite3.OperationalError) as error:
+        db.execute("SELECT " + call.format(**BLOB)).fetchall()
+    assert charges(db) == before
+    assert "changed" not in str(error.value)
+
+
+@pytest.mark.parametrize("sql,text", [
+    (SUM.format("?"), "na\0me"), (SUM.format("?"), '{"name":"na\\u0000me"}'), (SUM.format("?"), '{"weight":0.5}\0{'),
+    ("SELECT dp_sum(?, x, 1, unit) FROM t", "clinic\0x"), ("SELECT dp_tier(?, 3, 1000, 1e-6)", "n\0x"),
+    ("SELECT dp_diffuse(?, 'public')", "r\0x"), ("SELECT dp_diffuse('r', ?)", "public\0x"), ("SELECT dp_discard(?)", "r\0x"),
+    ("SELECT dp_release('clinic', 'sum', ?, '{\"clip\":1}')", SQL + "\0 WHERE x < 3")])
+def test_a_text_with_a_zero_byte_is_refused(sql, text):
+    """Cut off at the zero byte, 'r\\0x' would be 'r': another release."""
+    db = make()
+    one(db, "SELECT dp_sum('region', x, 2.0, unit, 'r') FROM t")
+    before = charges(db)
+    with pytest.raises(sqlite3.OperationalError):
+        db.execute(sql, (text,)).fetchall()
+    assert charges(db) == before
+
+
+@pytest.mark.parametrize("arguments", ["1e-310, unit", "1e-170, unit", "NULL, unit, '{\"theta\":1e300,\"rho\":1e-300}'"])
+def test_a_shrink_to_nothing_is_refused(arguments):
+    """A shrink that underflows to 0 (estimate.h says it is in (0, 1]) charges a release that only shows its centre."""
+    db = make()
+    with pytest.raises(sqlite3.OperationalError):
+        db.execute(f"SELECT dp_ou_sum('clinic', x, 1, {arguments}) FROM t").fetchall()
+    assert charges(db) == []
+
+
+@pytest.mark.parametrize("options", [' {"weight":0.5}', '\n{"weight":0.5}\n', '\t{"name":"q"}'])
+def test_white_space_before_options(options):
+    """Options, or an error; never a release of that name at full price."""
+    db = make()
+    try:
+        db.execute(SUM.format("?"), (options,)).fetchall()
+    except sqlite3.OperationalError:
+        pass
+    assert not {name for name in column(db, "SELECT name FROM dp_release") if "{" in name}

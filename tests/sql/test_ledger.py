@@ -1,0 +1,1196 @@
+"""The ledger: where it is, what it refuses, what it charges, and that its books can be checked."""
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+from fractions import Fraction
+
+import pytest
+
+import conftest
+from conftest import (SUM, TIERS, Raw, add_tiers, add_visits, connect, create, ledger_of, load, one, refused)
+
+RELEASE = "SELECT dp_release('clinic', 'sum', 'SELECT minutes, patient FROM visits', ?)"
+TABLES = ["dp_tier", "dp_release", "dp_publication", "dp_value", "dp_charge", "dp_rdp", "dp_budget"]
+
+
+def charges(connection):
+    return one(connection, "SELECT count(*) FROM dp_charge")
+
+
+def spent(connection, tier="clinic"):
+    return one(connection, "SELECT spent_rate FROM dp_budget WHERE tier = ?", tier)
+
+
+def files(path):
+    """What a directory holds, but for the empty journals that journal_mode = TRUNCATE leaves behind."""
+    return sorted(name for name in os.listdir(path)
+                  if not (name.endswith("-journal") and os.path.getsize(f"{path}/{name}") == 0))
+
+
+def bare(path):
+    """A database with visits and no ledger."""
+    connection = connect(path)
+    add_visits(connection)
+    return connection
+
+
+# ---- without a ledger -----------------------------------------------------------------------------
+
+NO_LEDGER = "{}: no privacy ledger for 'clinic.db' (run SELECT dp_init())"
+
+
+@pytest.mark.parametrize("function,sql", [
+    ("dp_sum", "SELECT dp_sum('clinic', minutes, 10, patient) FROM visits"),
+    ("dp_count", "SELECT dp_count('clinic', minutes, 1, patient) FROM visits"),
+    ("dp_release", "SELECT dp_release('clinic', 'sum', 'SELECT 1, 1', '{\"clip\":1}')"),
+    ("dp_tier", "SELECT dp_tier('clinic', 0.1, 8.0, 1e-6)"), ("dp_diffuse", "SELECT dp_diffuse('a', 'clinic')"),
+    ("dp_discard", "SELECT dp_discard('a')"), ("dp_exposure", "SELECT dp_exposure('clinic')"),
+    ("dp_verify", "SELECT dp_verify()")] + [(table, f"SELECT * FROM {table}") for table in TABLES])
+def test_without_a_ledger_everything_says_how_to_get_one(path, function, sql):
+    assert refused(bare(path), sql) == NO_LEDGER.format(function)
+    assert os.listdir(path.parent) == ["clinic.db"]
+
+
+def test_without_a_ledger_an_in_memory_database_is_told_the_same():
+    assert refused(bare(":memory:"), "SELECT dp_verify()") == (
+        "dp_verify: no privacy ledger for ':memory:' (run SELECT dp_init())")
+
+
+def test_planning_needs_no_ledger(path):
+    assert one(bare(path), "SELECT dp_rate(1.0, 1e-6)") > 0
+    assert os.listdir(path.parent) == ["clinic.db"]
+
+
+# ---- dp_init --------------------------------------------------------------------------------------
+
+
+def test_dp_init_returns_the_path_and_creates_the_file(path):
+    assert one(bare(path), "SELECT dp_init()") == f"{path}-ledger"
+    assert os.path.exists(f"{path}-ledger")
+
+
+def test_dp_init_is_idempotent(path):
+    db = bare(path)
+    first = one(db, """SELECT dp_init('{"unit":"patient"}')""")
+    identity = one(db, "SELECT id FROM dp_ledger_id")
+    add_tiers(db)
+    one(db, SUM, "a")
+    for sql in ("SELECT dp_init()", """SELECT dp_init('{"unit":"patient","protects":"unit"}')""",
+                """SELECT dp_init('{"adjacency":"add-remove"}')"""):
+        assert one(db, sql) == first
+        assert one(connect(path), sql) == first
+    assert db.execute("SELECT id, path FROM dp_ledger_id").fetchall() == [(identity, "clinic.db-ledger")]
+    assert charges(db) == 1
+
+
+def test_the_marker_is_one_row_with_the_ledgers_id(db, path):
+    identity = ledger_of(path).execute("SELECT id FROM dp_ledger").fetchall()
+    assert len(identity) == 1 and len(identity[0][0]) == 32
+    assert sqlite3.connect(path).execute("SELECT id, path FROM dp_ledger_id").fetchall() == [
+        (identity[0][0], "clinic.db-ledger")]
+
+
+def test_the_terms_are_stored(path):
+    one(bare(path), """SELECT dp_init('{"unit":"patient","protects":"row","adjacency":"replace"}')""")
+    assert ledger_of(path).execute("SELECT unit, protects, adjacency FROM dp_ledger").fetchall() == [
+        ("patient", "row", "replace")]
+
+
+def test_the_file_is_recognised_and_never_in_wal_mode(db, path):
+    ledger = ledger_of(path)
+    assert one(ledger, "PRAGMA application_id") == 1684432486 == int.from_bytes(b"dfff", "big")
+    assert one(ledger, "PRAGMA user_version") == 1
+    assert one(ledger, "PRAGMA journal_mode") != "wal"
+
+
+@pytest.mark.parametrize("terms", ['{"unit":"visit"}', '{"protects":"row"}', '{"adjacency":"replace"}'])
+def test_other_terms_are_refused(path, terms):
+    db = bare(path)
+    one(db, """SELECT dp_init('{"unit":"patient"}')""")
+    for connection in (db, connect(path)):
+        assert "cannot be changed" in refused(connection, "SELECT dp_init(?)", terms)
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.parametrize("options,word", [
+    ('{"units":"patient"}', "known options: path, unit, protects, adjacency"), ('{"protects":"rows"}', "'row'"),
+    ('{"adjacency":"add"}', "'add-remove'"), ('{"unit":""}', "empty"), ('{"path":3}', "path"), ('[]', "JSON"),
+    ('{"unit":"a","unit":"b"}', "twice"), ("patient", "JSON"), (3, "options")])
+def test_bad_options_leave_nothing_behind(path, options, word):
+    db = bare(path)
+    message = refused(db, "SELECT dp_init(?)", options)
+    assert message.startswith("dp_init: ") and word in message
+    assert os.listdir(path.parent) == ["clinic.db"]
+    assert "dp_verify: no privacy ledger" in refused(db, "SELECT dp_verify()")
+
+
+@pytest.mark.parametrize("begin", ["BEGIN", "BEGIN IMMEDIATE", "SAVEPOINT s"])
+def test_dp_init_in_a_transaction_is_refused(path, begin):
+    db = bare(path)
+    db.execute(begin)
+    assert "inside a transaction" in refused(db, "SELECT dp_init()")
+    assert db.in_transaction
+    db.execute("ROLLBACK")
+    assert os.listdir(path.parent) == ["clinic.db"]
+
+
+def test_dp_init_in_a_transaction_is_fine_where_main_is_read_only(path):
+    bare(path).close()
+    db = connect(f"file:{path}?mode=ro", uri=True)
+    db.execute("BEGIN")
+    assert one(db, "SELECT dp_init()") == f"{path}-ledger"
+
+
+def test_dp_init_with_a_relative_path_is_relative_to_the_database(path, monkeypatch):
+    (path.parent / "books").mkdir()
+    monkeypatch.chdir("/")
+    db = bare(path)
+    assert one(db, """SELECT dp_init('{"path":"books/mine"}')""") == str(path.parent / "books/mine")
+    assert one(db, "SELECT path FROM dp_ledger_id") == "books/mine"
+    add_tiers(db)
+    value = one(db, SUM, "a")
+    assert one(connect(path), SUM, "a") == value
+    assert files(path.parent) == ["books", "clinic.db"]
+
+
+def test_dp_init_with_an_absolute_path(path, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "mine"
+    db = bare(path)
+    assert one(db, "SELECT dp_init(?)", json.dumps({"path": str(elsewhere)})) == str(elsewhere)
+    add_tiers(db)
+    value = one(db, SUM, "a")
+    assert one(connect(path), SUM, "a") == value
+    assert files(path.parent) == ["clinic.db"] and elsewhere.exists()
+
+
+def test_dp_init_again_with_another_path_is_refused(db, path):
+    assert "clinic.db-ledger" in refused(db, """SELECT dp_init('{"path":"other"}')""")
+    assert not (path.parent / "other").exists()
+
+
+@pytest.mark.parametrize("spelling", ["{name}", "{full}", "./{name}", "../{parent}/{name}", "link"])
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_the_database_itself_cannot_be_the_ledger(path, spelling, mode):
+    db = bare(path)
+    db.execute(f"PRAGMA journal_mode = {mode}")
+    (path.parent / "link").symlink_to(path)
+    name = spelling.format(name=path.name, full=path, parent=path.parent.name)
+    assert refused(db, "SELECT dp_init(?)", json.dumps({"path": name})).startswith("dp_init: ")
+    assert one(db, "PRAGMA journal_mode") == mode
+    assert one(db, "SELECT count(*) FROM visits") == 100
+    assert [t for (t,) in db.execute("SELECT name FROM sqlite_master")] == ["visits"]
+
+
+def spoil(file, how):
+    if how == "garbage":
+        file.write_bytes(random.Random(1).randbytes(20000))
+    elif how == "a few bytes":
+        file.write_bytes(b"hello\n")
+    elif how == "an ordinary database":
+        sqlite3.connect(file).executescript("CREATE TABLE t(x); INSERT INTO t VALUES (1)")
+    elif how == "an ordinary database in WAL mode":
+        other = sqlite3.connect(file)
+        other.executescript("PRAGMA journal_mode = WAL; CREATE TABLE t(x); INSERT INTO t VALUES (1)")
+        other.close()
+    elif how == "truncated":
+        os.truncate(file, os.path.getsize(file) // 2)
+    elif how == "cut to its header":
+        os.truncate(file, 100)
+    elif how == "zero-length":
+        os.truncate(file, 0)
+
+
+@pytest.mark.parametrize("how", ["garbage", "a few bytes", "an ordinary database", "an ordinary database in WAL mode"])
+def test_dp_init_never_takes_or_touches_a_file_that_is_no_ledger(path, how):
+    file = path.parent / "clinic.db-ledger"
+    db = bare(path)
+    spoil(file, how)
+    before = file.read_bytes()
+    for sql in ("SELECT dp_init()", "SELECT dp_verify()"):
+        message = refused(db, sql)
+        assert "clinic.db-ledger" in message, message
+    assert file.read_bytes() == before
+    assert [t for (t,) in db.execute("SELECT name FROM sqlite_master")] == ["visits"]
+
+
+@pytest.mark.parametrize("how", ["garbage", "a few bytes", "truncated", "cut to its header", "zero-length"])
+def test_a_damaged_ledger_refuses_releases_and_dp_init(db, path, how):
+    one(db, SUM, "a")
+    db.close()
+    file = path.parent / "clinic.db-ledger"
+    spoil(file, how)
+    before = file.read_bytes()
+    for sql in ("SELECT dp_init()", "SELECT dp_verify()", "SELECT dp_sum('clinic', minutes, 10, patient) FROM visits"):
+        message = refused(connect(path), sql)
+        assert "clinic.db-ledger" in message and "restore" in message, message
+    assert file.read_bytes() == before
+
+
+def test_an_empty_file_is_no_ledger_and_dp_init_fills_it(path):
+    db = bare(path)
+    (path.parent / "clinic.db-ledger").touch()
+    assert refused(db, "SELECT dp_verify()") == NO_LEDGER.format("dp_verify")
+    one(db, "SELECT dp_init()")
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_a_directory_in_the_ledgers_place_is_refused(path):
+    db = bare(path)
+    (path.parent / "clinic.db-ledger").mkdir()
+    assert "clinic.db-ledger" in refused(db, "SELECT dp_init()")
+    assert [t for (t,) in db.execute("SELECT name FROM sqlite_master")] == ["visits"]
+
+
+def test_a_missing_directory_leaves_neither_marker_nor_file(path):
+    db = bare(path)
+    assert "cannot open" in refused(db, """SELECT dp_init('{"path":"nowhere/ledger"}')""")
+    assert os.listdir(path.parent) == ["clinic.db"]
+    assert [t for (t,) in db.execute("SELECT name FROM sqlite_master")] == ["visits"]
+    assert one(db, "SELECT dp_init()")
+
+
+def test_a_marker_that_cannot_be_written_leaves_neither_marker_nor_file(path):
+    db = bare(path)
+    db.execute("PRAGMA busy_timeout = 0")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert "dp_ledger_id" in refused(db, "SELECT dp_init()")
+    other.execute("ROLLBACK")
+    assert os.listdir(path.parent) == ["clinic.db"]
+    assert [t for (t,) in db.execute("SELECT name FROM sqlite_master")] == ["visits"]
+    assert not db.in_transaction and one(db, "SELECT dp_init()")
+
+
+def test_a_commit_that_fails_takes_the_marker_back(path):
+    """The ledger's file is deleted between its creation and its commit, while the marker is written."""
+    db = bare(path)
+    db.execute("CREATE TABLE t(x)")
+
+    def delete(action, name, *_):
+        if action == sqlite3.SQLITE_CREATE_TABLE and name == "dp_ledger_id":
+            os.unlink(f"{path}-ledger")
+        return sqlite3.SQLITE_OK
+
+    db.set_authorizer(delete)
+    message = refused(db, "SELECT dp_init()")
+    db.set_authorizer(None)
+    assert "moved or deleted" in message
+    assert one(db, "SELECT count(*) FROM sqlite_master WHERE name = 'dp_ledger_id'") == 0
+    assert not db.in_transaction and one(db, "SELECT dp_init()")
+
+
+def test_an_unwritable_directory_leaves_neither_marker_nor_file():
+    """As somebody who is not root, whom a directory can keep from writing."""
+    home = tempfile.mkdtemp(prefix="diffuse-test-")
+    try:
+        shutil.copy(conftest.EXTENSION + ".so", home)
+        shutil.copy(conftest.__file__, home)
+        sqlite3.connect(f"{home}/clinic.db").executescript("CREATE TABLE visits(patient, minutes)")
+        os.chmod(f"{home}/clinic.db", 0o666)
+        os.chmod(f"{home}/diffuse.so", 0o755)
+        os.chmod(f"{home}/conftest.py", 0o644)
+        os.chmod(home, 0o555)
+        who = {"user": 65534, "group": 65534} if os.getuid() == 0 else {}
+        code = ("import os; from conftest import *; assert os.getuid() != 0; db = connect('clinic.db');"
+                "print(refused(db, 'SELECT dp_init()')); print(db.execute('SELECT name FROM sqlite_master').fetchall())")
+        done = subprocess.run([sys.executable, "-B", "-c", code], cwd=home, env=dict(os.environ, BUILD=home),
+                              capture_output=True, text=True, **who)
+        assert done.returncode == 0, done.stderr
+        message, tables = done.stdout.splitlines()
+        assert message.startswith("dp_init: cannot open the privacy ledger") and "clinic.db-ledger" in message
+        assert tables == "[('visits',)]"
+        assert sorted(os.listdir(home)) == ["clinic.db", "conftest.py", "diffuse.so"]
+    finally:
+        os.chmod(home, 0o755)
+        shutil.rmtree(home)
+
+
+# ---- the marker -----------------------------------------------------------------------------------
+
+
+def lost(connection, words):
+    for sql in ("SELECT dp_init()", "SELECT dp_verify()", "SELECT * FROM dp_budget",
+                "SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits"):
+        message = refused(connection, sql)
+        assert words in message and "restore" in message and "DROP TABLE dp_ledger_id" in message, message
+
+
+def test_a_marker_without_its_ledger_refuses_releases_and_dp_init(db, path):
+    one(db, SUM, "a")
+    db.close()
+    os.unlink(f"{path}-ledger")
+    lost(connect(path), "missing")
+    assert files(path.parent) == ["clinic.db"]
+
+
+def test_dropping_the_marker_of_a_missing_ledger_starts_a_new_budget(db, path):
+    one(db, SUM, "a")
+    identity = one(db, "SELECT id FROM dp_ledger_id")
+    db.close()
+    os.unlink(f"{path}-ledger")
+    db = connect(path)
+    db.execute("DROP TABLE dp_ledger_id")
+    one(db, "SELECT dp_init()")
+    assert one(db, "SELECT id FROM dp_ledger_id") != identity
+    assert charges(db) == 0
+
+
+def test_dropping_the_marker_while_the_ledger_is_there_keeps_the_budget(db, path):
+    value = one(db, SUM, "a")
+    identity, before = one(db, "SELECT id FROM dp_ledger_id"), spent(db)
+    db.execute("DROP TABLE dp_ledger_id")
+    one(db, "SELECT dp_init()")
+    assert one(db, "SELECT id FROM dp_ledger_id") == identity
+    assert spent(db) == before > 0 and one(db, SUM, "a") == value
+
+
+def test_a_foreign_ledger_refuses_releases_and_dp_init(db, path, tmp_path_factory):
+    db.close()
+    other = tmp_path_factory.mktemp("other") / "clinic.db"
+    create(other).close()
+    shutil.copy(f"{other}-ledger", f"{path}-ledger")
+    lost(connect(path), "another database")
+    assert sqlite3.connect(f"{path}-ledger").execute("SELECT count(*) FROM dp_charge").fetchall() == [(0,)]
+
+
+def test_a_ledger_that_comes_back_is_accepted_again(db, path):
+    value = one(db, SUM, "a")
+    db.close()
+    os.rename(f"{path}-ledger", f"{path}-saved")
+    reopened = connect(path)
+    lost(reopened, "missing")
+    os.rename(f"{path}-saved", f"{path}-ledger")
+    assert one(reopened, SUM, "a") == value
+
+
+@pytest.mark.parametrize("damage", ["DELETE FROM dp_ledger_id", "UPDATE dp_ledger_id SET id = 'x'"])
+def test_a_damaged_marker_refuses(db, path, damage):
+    one(db, SUM, "a")
+    db.execute(damage)
+    for connection in (db, connect(path)):
+        for sql in ("SELECT dp_init()", "SELECT dp_verify()"):
+            assert "DROP TABLE dp_ledger_id" in refused(connection, sql)
+
+
+# ---- in memory ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", [":memory:", "", "file::memory:", "file:{}/shared?vfs=memdb", "file:m?vfs=memdb",
+                                  "file:m?mode=memory", "file:m?mode=memory&cache=shared"])
+def test_an_in_memory_database_has_an_in_memory_ledger(file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    db = connect(file.format(tmp_path), uri=True)
+    add_visits(db)
+    assert one(db, "SELECT dp_init()") == ":memory:" == one(db, "SELECT dp_init()")
+    add_tiers(db)
+    value = one(db, SUM, "a")
+    assert one(db, SUM, "a") == value and charges(db) == 1
+    assert one(db, "SELECT dp_verify()") == "ok"
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_in_memory_ledger_belongs_to_its_connection(tmp_path):
+    first = connect(f"file:{tmp_path}/one?vfs=memdb", uri=True)
+    add_visits(first)
+    one(first, "SELECT dp_init()")
+    add_tiers(first)
+    one(first, SUM, "a")
+    second = connect(f"file:{tmp_path}/one?vfs=memdb", uri=True)
+    assert one(second, "SELECT count(*) FROM visits") == 100
+    for sql in ("SELECT dp_init()", "SELECT dp_verify()"):
+        refused(second, sql)
+    assert charges(first) == 1
+
+
+def test_a_file_cannot_have_an_in_memory_ledger(path):
+    assert refused(bare(path), """SELECT dp_init('{"path":":memory:"}')""").startswith("dp_init: ")
+    assert os.listdir(path.parent) == ["clinic.db"]
+
+
+def test_an_in_memory_main_with_an_attached_file_is_refused(path):
+    bare(path).close()
+    db = connect()
+    one(db, "SELECT dp_init()")
+    add_tiers(db)
+    db.execute("ATTACH ? AS data", (str(path),))
+    message = refused(db, "SELECT dp_sum('clinic', minutes, 10, patient) FROM data.visits")
+    assert "'data'" in message and "dp_init" in message
+    db.execute("DETACH data")
+    assert charges(db) == 0
+
+
+def test_an_in_memory_main_with_an_attached_file_works_where_the_ledger_is_a_file(path, tmp_path):
+    bare(path).close()
+    db = connect()
+    db.execute("ATTACH ? AS data", (str(path),))
+    one(db, "SELECT dp_init(?)", json.dumps({"path": str(tmp_path / "mine")}))
+    add_tiers(db)
+    one(db, "SELECT dp_sum('clinic', minutes, 10, patient) FROM data.visits")
+    assert sqlite3.connect(tmp_path / "mine").execute("SELECT count(*) FROM dp_charge").fetchall() == [(1,)]
+
+
+def test_a_relative_path_for_an_in_memory_database_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "absolute" in refused(connect(), """SELECT dp_init('{"path":"mine"}')""")
+    assert os.listdir(tmp_path) == []
+
+
+# ---- attached, read-only, copied, linked ----------------------------------------------------------
+
+
+def test_an_attached_database_of_another_ledger_is_refused(db, path, tmp_path):
+    create(tmp_path / "other.db").close()
+    db.execute("ATTACH ? AS other", (str(tmp_path / "other.db"),))
+    for sql in (SUM, "SELECT dp_sum('clinic', minutes, 10, patient, ?) FROM other.visits", RELEASE):
+        assert "'other' belongs to another privacy ledger" in refused(db, sql, '{"clip":10}' if "dp_rel" in sql else "a")
+    db.execute("DETACH other")
+    assert charges(db) == 0
+    assert isinstance(one(db, SUM, "a"), float)
+
+
+def test_an_attached_database_of_the_same_ledger_is_fine(db, path, tmp_path):
+    shutil.copy(path, tmp_path / "copy.db")
+    db.execute("ATTACH ? AS copy", (str(tmp_path / "copy.db"),))
+    assert isinstance(one(db, "SELECT dp_sum('clinic', minutes, 10, patient) FROM copy.visits"), float)
+
+
+def test_an_attached_plain_database_is_fine(db, tmp_path):
+    bare(tmp_path / "plain.db").close()
+    db.execute("ATTACH ? AS plain", (str(tmp_path / "plain.db"),))
+    db.execute("ATTACH ':memory:' AS scratch")
+    assert isinstance(one(db, "SELECT dp_sum('clinic', minutes, 10, patient) FROM plain.visits"), float)
+    assert charges(db) == 1
+
+
+@pytest.mark.parametrize("how", ["mode=ro", "immutable=1"])
+def test_a_read_only_database_gets_a_ledger_and_releases(path, how):
+    bare(path).close()
+    before = path.read_bytes()
+    db = connect(f"file:{path}?{how}", uri=True)
+    assert one(db, "SELECT dp_init()") == f"{path}-ledger"
+    add_tiers(db)
+    value = one(db, SUM, "a")
+    again = connect(f"file:{path}?{how}", uri=True)
+    assert one(again, SUM, "a") == value and charges(again) == 1
+    assert one(again, "SELECT dp_verify()") == "ok"
+    assert path.read_bytes() == before
+
+
+def test_dp_init_again_keeps_the_named_ledger_of_a_read_only_database(path, tmp_path_factory):
+    """There is no marker to remember it by, but the connection knows what it spends from."""
+    bare(path).close()
+    db = connect(f"file:{path}?mode=ro", uri=True)
+    named = str(tmp_path_factory.mktemp("elsewhere") / "mine")
+    one(db, "SELECT dp_init(?)", json.dumps({"path": named}))
+    add_tiers(db)
+    one(db, SUM, "a")
+    assert one(db, "SELECT dp_init()") == named
+    assert charges(db) == 1 and files(path.parent) == ["clinic.db"]
+
+
+def test_a_read_only_database_with_a_marker_uses_its_ledger(db, path):
+    value = one(db, SUM, "a")
+    readonly = connect(f"file:{path}?mode=ro", uri=True)
+    assert one(readonly, SUM, "a") == value
+    one(readonly, SUM, "b")
+    assert charges(db) == 2
+
+
+def test_a_copied_pair_works_elsewhere_with_the_same_budget(db, path, tmp_path_factory):
+    value = one(db, SUM, "a")
+    db.close()
+    there = tmp_path_factory.mktemp("there")
+    for name in ("clinic.db", "clinic.db-ledger"):
+        shutil.copy(path.parent / name, there)
+    copy = connect(there / "clinic.db")
+    assert charges(copy) == 1 and spent(copy) > 0
+    assert one(copy, SUM, "a") == value
+    one(copy, SUM, "b")
+    assert charges(copy) == 2 and charges(connect(path)) == 1
+
+
+def test_a_copy_of_the_database_beside_it_shares_the_budget(db, path):
+    one(db, SUM, "a")
+    shutil.copy(path, path.parent / "copy.db")
+    copy = connect(path.parent / "copy.db")
+    one(copy, SUM, "b")
+    assert charges(copy) == charges(db) == 2
+    assert files(path.parent) == ["clinic.db", "clinic.db-ledger", "copy.db"]
+
+
+def test_a_copy_of_the_database_alone_elsewhere_is_refused(db, path, tmp_path_factory):
+    one(db, SUM, "a")
+    there = tmp_path_factory.mktemp("there")
+    shutil.copy(path, there)
+    lost(connect(there / "clinic.db"), "missing")
+    assert files(there) == ["clinic.db"]
+
+
+@pytest.mark.parametrize("way", ["VACUUM INTO", "backup"])
+def test_a_vacuumed_or_backed_up_database_carries_the_marker(db, tmp_path_factory, way):
+    there = tmp_path_factory.mktemp("there") / "clinic.db"
+    if way == "backup":
+        db.backup(sqlite3.connect(there))
+    else:
+        db.execute("VACUUM INTO ?", (str(there),))
+    lost(connect(there), "missing")
+
+
+def test_a_symlinked_database_uses_the_same_ledger(db, path, tmp_path_factory):
+    one(db, SUM, "a")
+    link = tmp_path_factory.mktemp("links") / "link.db"
+    link.symlink_to(path)
+    linked = connect(link)
+    one(linked, SUM, "b")
+    assert charges(linked) == charges(db) == 2
+    assert os.listdir(link.parent) == ["link.db"]
+
+
+def test_a_symlinked_database_gets_its_ledger_beside_the_file(path, tmp_path_factory):
+    bare(path).close()
+    link = tmp_path_factory.mktemp("links") / "link.db"
+    link.symlink_to(path)
+    one(connect(link), "SELECT dp_init()")
+    assert os.path.exists(f"{path}-ledger") and os.listdir(link.parent) == ["link.db"]
+
+
+def test_a_relative_database_path_survives_chdir(path, monkeypatch):
+    create(path).close()
+    monkeypatch.chdir(path.parent)
+    db = connect("clinic.db")
+    monkeypatch.chdir("/")
+    assert isinstance(one(db, SUM, "a"), float) and charges(connect(path)) == 1
+
+
+@pytest.mark.parametrize("name", ["with space.db", "quo'te.db", "per%cent?.db", "Ünï✓.db", "file:x.db"])
+def test_odd_file_names_work(tmp_path, name):
+    db = create(f"{tmp_path}/{name}")
+    value = one(db, SUM, "a")
+    assert one(connect(f"{tmp_path}/{name}"), SUM, "a") == value
+    assert files(tmp_path) == sorted([name, name + "-ledger"])
+
+
+# ---- nothing takes a charge back ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("begin,undo", [("BEGIN", ["ROLLBACK"]), ("BEGIN IMMEDIATE", ["ROLLBACK"]),
+                                        ("SAVEPOINT s", ["ROLLBACK TO s", "RELEASE s"])])
+@pytest.mark.parametrize("sql,parameter", [(SUM, "a"), (RELEASE, '{"name":"a","clip":10}')])
+def test_rollback_after_the_value_keeps_charge_and_value(db, path, begin, undo, sql, parameter):
+    db.execute(begin)
+    db.execute("INSERT INTO visits VALUES (999, 3)")
+    value = one(db, sql, parameter)
+    for statement in undo:
+        db.execute(statement)
+    assert one(db, "SELECT count(*) FROM visits") == 100
+    for connection in (db, connect(path)):
+        assert charges(connection) == 1 and spent(connection) > 0
+        assert one(connection, sql, parameter) == value
+
+
+def test_a_statement_that_fails_after_the_value_keeps_charge_and_value(db):
+    db.execute("CREATE TABLE published(value CHECK (value IS NULL))")
+    refused(db, "INSERT INTO published SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits")
+    assert charges(db) == 1
+    assert one(db, SUM, "a") == one(db, "SELECT value FROM dp_value") and charges(db) == 1
+
+
+@pytest.mark.parametrize("sql", [
+    "UPDATE dp_charge SET rate = 0", "UPDATE dp_charge SET at = at WHERE id = 1", "DELETE FROM dp_charge",
+    "INSERT OR REPLACE INTO dp_charge SELECT * FROM dp_charge", "REPLACE INTO dp_charge SELECT * FROM dp_charge WHERE id = 1",
+    "INSERT INTO dp_charge SELECT * FROM dp_charge WHERE TRUE ON CONFLICT DO UPDATE SET rate = 0"])
+def test_charges_are_append_only_for_any_sqlite_tool(db, path, sql):
+    one(db, SUM, "a")
+    before = ledger_of(path).execute("SELECT * FROM dp_charge").fetchall()
+    assert refused(ledger_of(path), sql) == "dp_charge is append-only"
+    assert ledger_of(path).execute("SELECT * FROM dp_charge").fetchall() == before
+
+
+# ---- verification ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def history(db, path):
+    """Three releases, one of them at two tiers, closed."""
+    one(db, SUM, "a")
+    one(db, "SELECT dp_diffuse('a', 'public')")
+    one(db, SUM, "b")
+    one(db, "SELECT dp_sum('region', minutes, 10, patient, 'c') FROM visits")
+    assert charges(db) == 6  # a: clinic, region, public; b: clinic; c: clinic, region
+    db.close()
+    return path
+
+
+def verdict(path):
+    return one(connect(path), "SELECT dp_verify()")
+
+
+def tamper(path, *statements):
+    ledger = ledger_of(path)
+    for trigger in ("update", "delete", "replace"):
+        ledger.execute(f"DROP TRIGGER dp_charge_no_{trigger}")
+    for statement in statements:
+        assert ledger.execute(statement).rowcount != 0
+    ledger.close()
+
+
+def test_dp_verify_is_ok_for_an_honest_history(history):
+    assert verdict(history) == "ok"
+    tamper(history)
+    assert verdict(history) == "ok"
+
+
+@pytest.mark.parametrize("change", [
+    "UPDATE dp_charge SET rate = rate / 2 WHERE id = 2", "UPDATE dp_charge SET rate = 0 WHERE id = 6",
+    "UPDATE dp_charge SET release = 'z' WHERE id = 1", "UPDATE dp_charge SET release_id = 7 WHERE id = 1",
+    "UPDATE dp_charge SET tier = 'public' WHERE id = 4", "UPDATE dp_charge SET slack = 0 WHERE id = 4",
+    "UPDATE dp_charge SET delta = 1e-9 WHERE id = 4", "UPDATE dp_charge SET curve = x'00' WHERE id = 4",
+    "UPDATE dp_charge SET at = '2020-01-01' WHERE id = 4", "UPDATE dp_charge SET hash = upper(hash) WHERE id = 4",
+    "UPDATE dp_charge SET id = 70 WHERE id = 6",
+    "DELETE FROM dp_charge WHERE id = 6", "DELETE FROM dp_charge WHERE id = 1", "DELETE FROM dp_charge WHERE id = 3",
+    "DELETE FROM dp_charge", "INSERT INTO dp_charge SELECT 7, release_id, release, tier, rate, curve, delta, slack, at,"
+    " hash FROM dp_charge WHERE id = 6"])
+def test_dp_verify_finds_a_changed_charge(history, change):
+    tamper(history, change)
+    found = verdict(history)
+    assert found != "ok" and "dp_" in found
+
+
+@pytest.mark.parametrize("column", ["spent_rate", "spent_epsilon", "remaining_epsilon", "releases", "spent_high",
+                                    "spent_low", "spent_slack", "spent_delta", "releases_left", "epsilon", "delta"])
+def test_dp_verify_finds_a_changed_budget(history, column):
+    tamper(history, f"UPDATE dp_budget SET {column} = {column} * 0.5 + 1e-7 WHERE tier = 'clinic'")
+    assert verdict(history).startswith("dp_budget: tier 'clinic'")
+
+
+def test_dp_verify_finds_a_missing_budget(history):
+    tamper(history, "DELETE FROM dp_budget WHERE tier = 'region'")
+    assert "'region'" in verdict(history)
+
+
+@pytest.mark.parametrize("factor", [0.5, 2])
+def test_dp_verify_finds_a_changed_clock(history, factor):
+    tamper(history, f"UPDATE dp_publication SET clock = CAST(clock * {factor} AS INTEGER) WHERE tier = 'public'")
+    found = verdict(history)
+    assert found != "ok" and "'a'" in found
+
+
+def test_dp_verify_finds_a_changed_publication_rate(history):
+    tamper(history, "UPDATE dp_publication SET rate = rate / 2 WHERE tier = 'public'")
+    assert verdict(history) != "ok"
+
+
+def test_dp_verify_finds_a_publication_that_nobody_paid_for(history):
+    tamper(history, "INSERT INTO dp_publication SELECT release_id, release, 'public', clock, rate, shrink, centre,"
+                    " published_at FROM dp_publication WHERE release = 'b'")
+    assert verdict(history) != "ok"
+
+
+@pytest.mark.parametrize("change", ["UPDATE dp_tier SET rate_limit = rate_limit * 2 WHERE name = 'clinic'",
+                                    "UPDATE dp_tier SET epsilon = 80, rate_limit = 40 WHERE name = 'clinic'",
+                                    "UPDATE dp_tier SET filter_order = filter_order + 1 WHERE name = 'clinic'",
+                                    "UPDATE dp_order SET allowed = allowed * 2 + 1 WHERE tier = 'clinic'"])
+def test_dp_verify_finds_a_changed_limit(history, change):
+    tamper(history, change)
+    assert verdict(history) != "ok"
+
+
+def test_dp_verify_finds_a_charge_rewritten_with_its_hashes(history):
+    """Somebody who knows the chain halves a rate and recomputes all hashes: the totals give it away."""
+    ledger = ledger_of(history)
+    tamper(history, "UPDATE dp_charge SET rate = rate / 2 WHERE id = 2")
+    for identity, digest in chain(ledger):
+        ledger.execute("UPDATE dp_charge SET hash = ? WHERE id = ?", (digest, identity))
+    assert "budget" in verdict(history)
+
+
+def chain(ledger):
+    """(id, hash) of every charge, by the rule that sql/ledger.sql states."""
+    digest = ""
+    hashes = []
+    for identity, release_id, release, tier, rate, slack, delta, curve, at in ledger.execute(
+            "SELECT id, release_id, release, tier, rate, slack, delta, curve, at FROM dp_charge ORDER BY id"):
+        bits = [struct.pack(">d", x).hex() for x in (rate, slack, delta)]
+        lines = [digest, str(identity), str(release_id), release, tier, *bits, (curve or b"").hex(), at]
+        digest = hashlib.sha256("".join(line + "\n" for line in lines).encode()).hexdigest()
+        hashes.append((identity, digest))
+    return hashes
+
+
+def test_the_hash_chain_is_what_the_schema_says(db, path):
+    for name in ("a", "with\nnewline", "Ünï✓", "it's"):
+        one(db, SUM, name)
+        one(db, "SELECT dp_diffuse(?, 'public')", name)
+    stored = ledger_of(path).execute("SELECT id, hash FROM dp_charge ORDER BY id").fetchall()
+    assert len(stored) == 12 and stored == chain(ledger_of(path))
+
+
+# ---- who pays what --------------------------------------------------------------------------------
+
+
+class Books:
+    """DESIGN 3 by brute force: exposure from publications alone, and where the points of a path lie."""
+
+    def __init__(self, connection, path):
+        self.db, self.ledger = connection, ledger_of(path)
+        self.rates = {}     # tier: rate
+        self.points = {}    # release: tiers that have a point
+        self.published = {}  # release: tiers
+        self.weights = {}
+
+    def inside(self, tier):
+        return [t for t, rate in self.rates.items() if rate >= self.rates[tier]]
+
+    def spent(self, tier):
+        """Sum over releases of the rate of the innermost publication at the tier or outside it."""
+        rates = {}
+        for release, at, rate in self.ledger.execute("SELECT release_id, tier, rate FROM dp_publication"):
+            if self.rates[at] <= self.rates[tier]:
+                rates[release] = max(rates.get(release, 0), Fraction(rate))
+        return rates
+
+    def check(self):
+        assert {(r, t) for r, t in self.ledger.execute("SELECT release, tier FROM dp_publication")} == {
+            (r, t) for r, tiers in self.published.items() for t in tiers}
+        assert {(r, t) for r, t in self.ledger.execute("SELECT DISTINCT release, tier FROM dp_path")} == {
+            (r, t) for r, tiers in self.points.items() for t in tiers}
+        for release, tier, rate in self.ledger.execute("SELECT release, tier, rate FROM dp_publication"):
+            nominal = Fraction(self.rates[tier]) * Fraction(self.weights[release])
+            assert nominal * (1 - Fraction(1, 10**9)) <= Fraction(rate) <= nominal
+        for tier in self.rates:
+            rates = self.spent(tier)
+            want = sum(rates.values(), Fraction(0))
+            paid = sum((Fraction(r) for (r,) in self.db.execute("SELECT rate FROM dp_charge WHERE tier = ?", (tier,))),
+                       Fraction(0))
+            total, releases = self.db.execute("SELECT spent_rate, releases FROM dp_budget WHERE tier = ?", (tier,)).fetchall()[0]
+            assert want * (1 - Fraction(1, 10**15)) <= paid <= want * (1 + Fraction(1, 10**15))
+            assert paid <= Fraction(total) <= paid * (1 + Fraction(1, 10**15))
+            assert releases == len(rates)
+        names = list(self.rates)
+        for size in (1, 2, len(names)):
+            seen = random.sample(names, min(size, len(names)))
+            self.check_exposure(seen)
+
+    def check_exposure(self, seen):
+        """Maximum inside the sum, over exactly the publications at the tiers listed."""
+        rates = {}
+        for release, tier, rate in self.ledger.execute("SELECT release_id, tier, rate FROM dp_publication"):
+            if tier in seen:
+                rates[release] = max(rates.get(release, 0), Fraction(rate))
+        want = sum(rates.values(), Fraction(0))
+        got = json.loads(one(self.db, "SELECT dp_exposure(?)", ",".join(seen)))
+        assert want <= Fraction(got["rate"]) <= want * (1 + Fraction(1, 10**14))
+        assert len(got["releases"]) == len(rates)
+        assert got["epsilon"] == pytest.approx(one(self.db, "SELECT dp_zcdp_epsilon(?, 1e-6)", got["rate"]), rel=1e-9)
+
+    def try_sql(self, allowed, sql, *parameters):
+        before = charges(self.db)
+        if allowed:
+            one(self.db, sql, *parameters)
+        else:
+            refused(self.db, sql, *parameters)
+            assert charges(self.db) == before
+        return allowed
+
+    def new_tier(self, name, rate):
+        one(self.db, "SELECT dp_tier(?, ?, 1000, 1e-6)", name, rate)
+        self.rates[name] = rate
+
+    def release(self, name, tier, weight):
+        options = json.dumps({"name": name, "weight": weight, "clip": 1})
+        one(self.db, "SELECT dp_release(?, 'sum', 'VALUES (1, 1)', ?)", tier, options)
+        self.weights[name], self.points[name], self.published[name] = weight, {tier}, {tier}
+
+    def publish(self, name, tier, refine):
+        """At a point, outside the last, inside the first with refine; never between two points."""
+        rates, rate = [self.rates[t] for t in self.points[name]], self.rates[tier]
+        outward, inward = rate < min(rates), rate > max(rates)
+        allowed = tier in self.points[name] or outward or (inward and refine)
+        if refine:
+            options = json.dumps({"name": name, "weight": self.weights[name], "clip": 1, "refine": True})
+            self.try_sql(allowed, "SELECT dp_release(?, 'sum', 'VALUES (1, 1)', ?)", tier, options)
+        else:
+            self.try_sql(allowed, "SELECT dp_diffuse(?, ?)", name, tier)
+        if allowed:
+            low, high = min(rates + [rate]), max(rates + [rate])
+            walked = {t for t, r in self.rates.items() if (outward and rate <= r < min(rates)) or
+                      (inward and max(rates) < r <= rate)}
+            assert all(low <= self.rates[t] <= high for t in walked)
+            self.points[name] |= walked
+            self.published[name].add(tier)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_budgets_of_a_random_history_are_the_exposures(path, seed):
+    choice = random.Random(seed)
+    random.seed(seed)
+    db = connect(path)
+    one(db, "SELECT dp_init()")
+    books = Books(db, path)
+    rates = choice.sample([0.9, 0.5, 0.1, 0.07, 0.01, 0.003, 0.001], 7)
+    for step in range(45):
+        names = list(books.points)
+        if not books.rates or (rates and choice.random() < 0.15):
+            books.new_tier(f"t{len(rates)}", rates.pop())
+        elif not names or choice.random() < 0.25:
+            books.release(f"r{step}", choice.choice(list(books.rates)), choice.choice([1, 1, 0.5, 0.3, 0.01]))
+        else:
+            books.publish(choice.choice(names), choice.choice(list(books.rates)), choice.random() < 0.4)
+        if step % 3 == 0:
+            books.check()
+    books.check()
+    assert one(db, "SELECT dp_verify()") == "ok"
+    assert sum(len(tiers) for tiers in books.published.values()) > len(books.published) > 3
+
+
+def test_a_tier_created_later_pays_at_once(db, path):
+    one(db, SUM, "a")
+    one(db, "SELECT dp_diffuse('a', 'public')")
+    one(db, "SELECT dp_sum('region', minutes, 10, patient, 'b') FROM visits")
+    add_tiers(db, [("staff", 0.002, 5.0, 1e-6), ("board", 0.1, 50.0, 1e-6), ("web", 0.0001, 1.0, 1e-6)])
+    publications = {(r, t): rate for r, t, rate in db.execute("SELECT release, tier, rate FROM dp_publication")}
+    assert spent(db, "staff") == pytest.approx(publications["a", "public"] + publications["b", "region"], rel=1e-12)
+    assert spent(db, "board") == pytest.approx(publications["a", "clinic"] + publications["b", "region"], rel=1e-12)
+    assert spent(db, "web") == 0
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_a_tier_created_later_that_cannot_pay_is_refused_with_nothing_stored(db, path):
+    for name in "abc":
+        one(db, "SELECT dp_sum('region', minutes, 10, patient, ?) FROM visits", name)
+    dump = list(ledger_of(path).iterdump())
+    epsilon = one(db, "SELECT dp_zcdp_epsilon(2.5 * rate, 1e-6) FROM dp_tier WHERE name = 'region'")
+    message = refused(db, "SELECT dp_tier('staff', 0.002, ?, 1e-6)", epsilon)
+    assert "'staff'" in message and "budget" in message
+    assert list(ledger_of(path).iterdump()) == dump
+    epsilon = one(db, "SELECT dp_zcdp_epsilon(3 * rate, 1e-6) FROM dp_tier WHERE name = 'region'")
+    assert one(db, "SELECT dp_tier('staff', 0.002, ?, 1e-6)", epsilon) == "staff"
+    assert one(db, "SELECT releases_left FROM dp_budget WHERE tier = 'staff'") == 0
+
+
+def test_the_same_tier_again_is_a_no_op(db, path):
+    dump = list(ledger_of(path).iterdump())
+    add_tiers(db)
+    assert list(ledger_of(path).iterdump()) == dump
+
+
+@pytest.mark.parametrize("tier,word", [
+    (("clinic", 0.005, 8.0, 1e-6), "'clinic'"), (("clinic", 0.004, 8.5, 1e-6), "'clinic'"),
+    (("clinic", 0.004, 8.0, 1e-7), "'clinic'"), (("clinic", 0.004, 8.0, 1e-6, "gdp"), "'clinic'"),
+    (("other", 0.004, 8.0, 1e-6), "rate"), (("a,b", 0.1, 8.0, 1e-6), "comma"), (("", 0.1, 8.0, 1e-6), "name"),
+    (("x", 0, 8.0, 1e-6), "rate"), (("x", -1, 8.0, 1e-6), "rate"), (("x", 1e999, 8.0, 1e-6), "rate"),
+    (("x", "0.1", 8.0, 1e-6), "rate"), (("x", None, 8.0, 1e-6), "rate"), (("x", 0.1, 0, 1e-6), "epsilon"),
+    (("x", 0.1, 1e999, 1e-6), "epsilon"), (("x", 0.1, 8.0, 0), "delta"), (("x", 0.1, 8.0, 1), "delta"),
+    (("x", 5e-324, 8.0, 1e-6), "rate"), (("x", 0.1, 8.0, 1e-6, "xdp"), "accountant"),
+    (("x", 0.1, 8.0, 1e-6, "rdp", 1e-6), "delta_keys")])
+def test_a_bad_tier_is_refused_with_nothing_stored(db, path, tier, word):
+    dump = list(ledger_of(path).iterdump())
+    message = refused(db, f"SELECT dp_tier({','.join('?' * len(tier))})", *tier)
+    assert message.startswith("dp_tier: ") and word in message
+    assert list(ledger_of(path).iterdump()) == dump
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_a_release_has_paid_in_pieces_is_never_below_its_rate(path, seed):
+    """Inward step by step: the differences, added up exactly, reach the rate of the innermost publication."""
+    choice = random.Random(seed)
+    db = create(path, tiers=[(f"t{i}", choice.uniform(0.001, 1), 1000, 1e-6) for i in range(6)])
+    tiers = [name for (name,) in db.execute("SELECT name FROM dp_tier ORDER BY rate")]
+    for tier in tiers:
+        one(db, "SELECT dp_sum(?, minutes, 10, patient, ?) FROM visits", tier, '{"name":"a","refine":true}')
+    for tier in tiers:
+        paid = sum(Fraction(r) for (r,) in db.execute("SELECT rate FROM dp_charge WHERE tier = ?", (tier,)))
+        assert paid >= Fraction(one(db, "SELECT rate FROM dp_publication WHERE tier = ?", tier)), tier
+
+
+def test_exact_accounting_is_refused_where_the_lattice_would_take_half_of_delta(path):
+    db = create(path)
+    message = refused(db, "SELECT dp_tier('huge', 2.5, 57.8, 1e-6, 'gdp')")
+    assert message == ("dp_tier: epsilon 57.8 is too large for exact Gaussian accounting on the lattice"
+                       " at delta 1e-06 (use the accountant 'rdp')")
+    assert one(db, "SELECT count(*) FROM dp_tier WHERE name = 'huge'") == 0
+
+
+LARGE = [("gdp", "dp_epsilon", rate) for rate in (1 / 3,)]  # epsilon 14.6: the lattice slack weighs e^epsilon
+
+
+@pytest.mark.parametrize("accountant,function,rate", [(a, f, rate) for a, f in (("rdp", "dp_zcdp_epsilon"), ("gdp", "dp_epsilon"))
+                                                      for rate in (0.1, 0.0007, 0.03)]
+                         + [("rdp", "dp_zcdp_epsilon", rate) for rate in (1 / 3, 2.5)] + LARGE)
+def test_ten_tenths_of_a_budget_fit_exactly_ten_times(path, accountant, function, rate):
+    db = bare(path)
+    one(db, "SELECT dp_init()")
+    epsilon = one(db, f"SELECT {function}(10 * ?, 1e-6)", rate)
+    one(db, "SELECT dp_tier('clinic', ?, ?, 1e-6, ?)", rate, epsilon, accountant)
+    calls = []
+    db.create_function("tick", 1, lambda x: calls.append(x) or x)
+    aggregate = "SELECT dp_sum('clinic', tick(minutes), 10, patient) FROM visits"
+    release = """SELECT dp_release('clinic', 'sum', 'SELECT tick(minutes), patient FROM visits', '{"clip":10}')"""
+    for i in range(10):
+        assert one(db, "SELECT releases_left FROM dp_budget") == 10 - i
+        one(db, aggregate if i % 2 else release)
+    before = list(ledger_of(path).iterdump())
+    assert len(calls) == 1000
+    calls.clear()
+    message = refused(db, release)
+    assert "tier 'clinic' would exceed its budget" in message and "nothing was charged or read" in message
+    assert len(calls) == 0
+    assert "tier 'clinic' would exceed its budget" in refused(db, aggregate)
+    assert len(calls) <= 1  # SQLite evaluates the arguments of the first row before any aggregate sees it
+    assert list(ledger_of(path).iterdump()) == before
+    assert one(db, "SELECT releases_left FROM dp_budget") == 0
+    remaining, allowed = db.execute("SELECT remaining_epsilon, epsilon FROM dp_budget").fetchall()[0]
+    assert 0 <= remaining <= 1e-9 * allowed
+
+
+def test_a_refusal_of_one_tier_charges_none(path):
+    """The outer release would fit its own tier but not the tier inside it."""
+    db = create(path, tiers=[("inner", 0.1, 0.2, 1e-6), ("outer", 0.05, 9.0, 1e-6)])
+    before = list(ledger_of(path).iterdump())
+    message = refused(db, "SELECT dp_sum('outer', minutes, 10, patient) FROM visits")
+    assert "tier 'inner'" in message and "left" in message
+    assert list(ledger_of(path).iterdump()) == before
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_releases_left_is_how_many_really_fit(tmp_path, seed):
+    choice = random.Random(seed)
+    db = create(tmp_path / "clinic.db", tiers=[
+        ("inner", 0.1, choice.uniform(8, 10), 1e-6, choice.choice(["rdp", "gdp"])),
+        ("middle", 0.05, choice.uniform(4, 8), 1e-6), ("outer", 0.02, choice.uniform(3, 6), 1e-6, "gdp")])
+    for _ in range(4):
+        one(db, "SELECT dp_sum(?, minutes, 10, patient, ?) FROM visits", choice.choice(["inner", "middle", "outer"]),
+            json.dumps({"weight": choice.choice([1, 0.5, 0.3])}))
+    left = dict(db.execute("SELECT tier, releases_left FROM dp_budget"))
+    db.close()
+    for tier in left:
+        there = tmp_path / tier
+        there.mkdir()
+        for name in ("clinic.db", "clinic.db-ledger"):
+            shutil.copy(tmp_path / name, there)
+        copy = connect(there / "clinic.db")
+        fitted = 0
+        while fitted < 1000:
+            try:
+                one(copy, """SELECT dp_release(?, 'sum', 'VALUES (1, 1)', '{"clip":1}')""", tier)
+            except sqlite3.Error as error:
+                assert "would exceed its budget" in str(error)
+                break
+            fitted += 1
+        assert fitted == left[tier] > 0, tier
+        assert one(copy, "SELECT dp_verify()") == "ok"
+
+
+def test_a_gdp_tier_has_room_for_more_than_an_rdp_tier(path):
+    db = create(path, tiers=[("a", 0.01, 1.0, 1e-6, "rdp"), ("b", 0.011, 1.0, 1e-6, "gdp")])
+    limits = dict(db.execute("SELECT accountant, rate_limit FROM dp_tier"))
+    assert limits["gdp"] > limits["rdp"] * 1.1
+
+
+def test_a_thousand_tiny_charges_do_not_vanish(path):
+    """Rates of 1e-12 on top of 1e5, whose last bit is worth 1.5e-11, in exact rational arithmetic."""
+    db = create(path, tiers=[("clinic", 1e5, 1e7, 1e-6)])
+    one(db, SUM, "a")
+    assert spent(db) + 1e-12 == spent(db)
+    for _ in range(1000):
+        one(db, """SELECT dp_release('clinic', 'sum', 'VALUES (1, 1)', '{"clip":1,"weight":1.01e-17}')""")
+    rates = [Fraction(rate) for (rate,) in db.execute("SELECT rate FROM dp_publication")]
+    exact = sum(rates)
+    assert len(rates) == 1001 and exact > max(rates) + Fraction(1, 10**9)
+    assert sum(Fraction(rate) for (rate,) in db.execute("SELECT rate FROM dp_charge")) == exact
+    high, low = ledger_of(path).execute("SELECT spent_high, spent_low FROM dp_budget").fetchall()[0]
+    assert exact <= Fraction(high) + Fraction(low) <= exact * (1 + Fraction(1, 2**90))
+    assert exact <= Fraction(spent(db)) <= exact + Fraction(3, 10**11)
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_discarding_frees_the_name_and_keeps_the_charge(db):
+    value = one(db, SUM, "a")
+    assert one(db, "SELECT dp_discard('a')") == "a"
+    assert charges(db) == 1
+    assert "unknown release 'a'" in refused(db, "SELECT dp_diffuse('a', 'public')")
+    assert one(db, SUM, "a") != value
+    assert charges(db) == 2
+    assert db.execute("SELECT state FROM dp_release ORDER BY id").fetchall() == [("discarded",), ("released",)]
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_the_curve_of_a_tier_is_its_order_times_its_rate(db):
+    one(db, SUM, "a")
+    total = Fraction(spent(db))
+    rows = db.execute("SELECT alpha, spent, allowed FROM dp_rdp WHERE tier = 'clinic'").fetchall()
+    assert len(rows) > 50
+    for alpha, used, _ in rows:
+        if alpha != float("inf"):
+            assert Fraction(alpha) * total <= Fraction(used) <= Fraction(alpha) * total * (1 + Fraction(1, 10**14))
+
+
+# ---- the tables on the host connection ------------------------------------------------------------
+
+
+@pytest.fixture
+def rich(db):
+    for name in ("a", "b", "c"):
+        one(db, SUM, name)
+        one(db, "SELECT dp_diffuse(?, 'public')", name)
+    one(db, "SELECT dp_ou_sum('region', minutes, 10, 500, patient, 'A') FROM visits")
+    one(db, "SELECT dp_discard('c')")
+    one(db, SUM, None)
+    return db
+
+
+@pytest.mark.parametrize("table", ["dp_path", "dp_order", "dp_ledger"])
+def test_what_is_the_owners_is_not_visible_on_the_host_connection(rich, table):
+    assert f"no such table: {table}" in refused(rich, f"SELECT * FROM {table}")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_tables_are_read_only(rich, table):
+    column = rich.execute(f"SELECT * FROM {table}").description[0][0]
+    for sql in (f"DELETE FROM {table}", f"UPDATE {table} SET {column} = NULL", f"INSERT INTO {table}({column}) VALUES (1)"):
+        assert "may not be modified" in refused(rich, sql)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_tables_show_what_the_file_holds(rich, path, table):
+    cursor = rich.execute(f"SELECT * FROM {table}")
+    columns = ", ".join(d[0] for d in cursor.description)
+    want = ledger_of(path).execute(f"SELECT {columns} FROM {table}").fetchall()
+    assert sorted(cursor.fetchall(), key=repr) == sorted(want, key=repr) and want
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_an_equality_gives_the_rows_of_a_full_scan(rich, table):
+    cursor = rich.execute(f"SELECT * FROM {table}")
+    columns, rows = [d[0] for d in cursor.description], cursor.fetchall()
+    for i, column in enumerate(columns):
+        for value in sorted({row[i] for row in rows}, key=repr)[:12] + ["nothing", None]:
+            want = [row for row in rows if row[i] == value and value is not None]
+            assert rich.execute(f"SELECT * FROM {table} WHERE {column} = ?", (value,)).fetchall() == want
+            other = [row for row in rows if row[i] == value]
+            assert rich.execute(f"SELECT * FROM {table} WHERE {column} IS ?", (value,)).fetchall() == other
+
+
+@pytest.mark.parametrize("table,column", [("dp_tier", "name"), ("dp_release", "name"), ("dp_value", "release"),
+                                          ("dp_charge", "tier"), ("dp_budget", "tier"), ("dp_rdp", "tier")])
+def test_an_equality_under_another_collation_gives_the_rows_of_a_full_scan(rich, table, column):
+    cursor = rich.execute(f"SELECT {column} FROM {table}")
+    names = [name for (name,) in cursor]
+    for name in {names[0].upper(), "a"}:
+        got = rich.execute(f"SELECT {column} FROM {table} WHERE {column} = ? COLLATE NOCASE", (name,)).fetchall()
+        assert [n for (n,) in got] == [n for n in names if n.lower() == name.lower()]
+
+
+@pytest.mark.parametrize("table,column,text", [
+    ("dp_release", "id", "1"), ("dp_charge", "id", " 2 "), ("dp_publication", "release_id", "1.0"),
+    ("dp_release", "weight", "1"), ("dp_rdp", "spent", "0"), ("dp_budget", "releases", "4")])
+def test_an_equality_with_a_number_written_as_text_gives_the_rows_of_a_full_scan(rich, table, column, text):
+    add_tiers(rich, [("web", 0.0001, 1.0, 1e-6)])  # a tier that has spent nothing
+    rows = rich.execute(f"SELECT {column} FROM {table}").fetchall()
+    want = [row for row in rows if row[0] == float(text)]
+    assert want and rich.execute(f"SELECT {column} FROM {table} WHERE {column} = ?", (text,)).fetchall() == want
+
+
+def test_equalities_in_joins_give_the_rows_of_a_full_scan(rich):
+    rows = rich.execute("SELECT id, release FROM dp_charge").fetchall()
+    released = {name for (name,) in rich.execute("SELECT name FROM dp_release WHERE state = 'released'")}
+    got = rich.execute("SELECT c.id, c.release FROM dp_charge c JOIN dp_release r ON r.id = c.release_id"
+                       " AND r.name = c.release WHERE r.state = 'released' ORDER BY c.id").fetchall()
+    assert got == [row for row in rows if row[1] in released]
+    got = rich.execute("SELECT id FROM dp_charge WHERE tier IN ('clinic', 'public') ORDER BY id").fetchall()
+    all_tiers = rich.execute("SELECT id, tier FROM dp_charge").fetchall()
+    assert got == [(i,) for i, tier in all_tiers if tier in ("clinic", "public")]
+
+
+def test_the_tables_work_in_a_persistent_view(rich, path):
+    rich.execute("CREATE VIEW books AS SELECT tier, spent_rate FROM dp_budget WHERE spent_rate > 0")
+    want = rich.execute("SELECT tier, spent_rate FROM dp_budget").fetchall()
+    for connection in (rich, connect(path)):
+        assert connection.execute("SELECT * FROM books").fetchall() == want
+        connection.execute("PRAGMA trusted_schema = OFF")
+
+
+def test_diffusing_every_release_terminates(db):
+    names = [f"r{i}" for i in range(20)]
+    for name in names:
+        one(db, SUM, name)
+    got = db.execute("SELECT name, dp_diffuse(name, 'public') FROM dp_release").fetchall()
+    assert [name for name, _ in got] == names
+    assert charges(db) == 60
+    got = db.execute("SELECT release, dp_diffuse(release, 'region') FROM dp_charge").fetchall()
+    assert len(got) == 60 and charges(db) == 80  # region pays the difference to what it saw at public
+
+
+@pytest.mark.parametrize("call", [
+    "dp_diffuse('a', 'public')", "dp_discard('a')", "dp_init()", "dp_tier('x', 1, 8, 1e-6)", "dp_verify()",
+    "dp_exposure('clinic')", """dp_release('clinic', 'sum', 'SELECT 1, 1', '{"clip":1}')""",
+    "(SELECT dp_sum('clinic', minutes, 10, patient) FROM visits)",
+    "(SELECT dp_count('clinic', minutes, 1, patient) FROM visits)",
+    "(SELECT dp_ou_sum('clinic', minutes, 1, 10, patient) FROM visits)"])
+def test_what_charges_cannot_hide_in_a_view_or_trigger(db, call):
+    one(db, SUM, "a")
+    for setup, use in ((f"CREATE VIEW trap AS SELECT {call} AS x", "SELECT * FROM trap"),
+                       (f"CREATE TRIGGER spring AFTER INSERT ON visits BEGIN SELECT {call}; END",
+                        "INSERT INTO visits VALUES (1, 1)")):
+        db.execute(setup)
+        assert "unsafe use of dp_" in refused(db, use)
+        db.execute("DROP VIEW IF EXISTS trap")
+    assert charges(db) == 1 and one(db, "SELECT count(*) FROM dp_release WHERE state = 'released'") == 1
+
+
+# ---- closing --------------------------------------------------------------------------------------
+
+
+def open_files(path):
+    links = (os.path.join("/proc/self/fd", fd) for fd in os.listdir("/proc/self/fd"))
+    return [target for target in (os.readlink(link) for link in links if os.path.lexists(link)) if str(path) in target]
+
+
+def test_sqlite3_close_succeeds_with_the_ledger_open(path):
+    create(path).close()
+    raw = Raw(path)
+    for sql in ("SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits", "SELECT * FROM dp_charge"):
+        statement = raw.prepare(sql)
+        assert raw.step(statement) == raw.ROW
+        raw.finalize(statement)
+    assert f"{path}-ledger" in open_files(path)
+    assert raw.close() == raw.OK
+    assert open_files(path) == []
+
+
+def test_closing_with_cursors_open_lets_go_of_the_ledger(path):
+    db = create(path)
+    one(db, SUM, "a")
+    cursors = [db.execute("SELECT * FROM dp_rdp"), db.execute("SELECT * FROM dp_charge"),
+               db.execute("SELECT dp_diffuse('a', 'public') FROM visits")]
+    for cursor in cursors:
+        cursor.fetchone()
+    db.close()
+    del cursors, cursor
+    assert open_files(path) == []
+
+
+def test_a_cursor_over_the_tables_keeps_nobody_from_releasing(db, path):
+    for name in "abc":
+        one(db, SUM, name)
+    cursor = db.execute("SELECT id FROM dp_charge")
+    assert cursor.fetchone() == (1,)
+    one(db, SUM, "d")
+    one(connect(path), SUM, "e")
+    assert cursor.fetchall() == [(2,), (3,)]
+
+
+def test_loading_twice_and_loading_into_two_connections_is_harmless(db, path):
+    load(db)
+    other = connect(path)
+    one(db, SUM, "a")
+    one(other, SUM, "b")
+    assert charges(db) == charges(other) == 2

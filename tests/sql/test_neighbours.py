@@ -1,0 +1,103 @@
+"""The property that everything rests on: a neighbour's release differs by no more than the sensitivity that was
+charged. Noise at rate 1e6 is 1/1414 of the clip, so that what is under it shows."""
+
+import math
+import random
+
+import pytest
+
+from noise_helpers import fill, one, open_ledger, record
+
+RATE = 1e6
+TABLES = 25  # pairs of neighbours for each combination
+MARGIN = 12 * math.sqrt(2)  # of the noise of a difference: exceeded with probability 1e-32
+
+KINDS = {  # kind: (the call, its clip)
+    "count": ("dp_count('exact', x, 3{unit})", 3.0),
+    "sum": ("dp_sum('exact', x, 2.7{unit})", 2.7),
+    "ou_count": ("dp_ou_count('exact', x, 50, 3{unit})", 3.0),
+    "ou_sum": ("dp_ou_sum('exact', x, 2.7, 50{unit})", 2.7),
+}
+
+
+def random_value(rng):
+    return rng.choice([
+        lambda: rng.uniform(-1, 1), lambda: rng.uniform(-10, 10), lambda: rng.choice([1e308, -1e308, 1e20, -2**63, 2**63 - 1]),
+        lambda: rng.choice([float("inf"), float("-inf")]), lambda: None, lambda: rng.choice(["7", "abc", b"3", "", b"\xff"]),
+        lambda: rng.choice([5e-324, 0.0, -0.0, 2.7, -2.7])])()
+
+
+def random_unit(rng):
+    return rng.choice([lambda: None, lambda: rng.randrange(8), lambda: rng.randrange(8) / 2,
+                       lambda: rng.choice(["a", "b", "1", ""]), lambda: rng.choice([b"a", b"1", b""])])()
+
+
+def rows_of(rng, unit):
+    """What one unit may contribute: from nothing that counts to a thousand rows that all pull one way."""
+    count = rng.choice([1, 1, 3, 1000])
+    if rng.random() < 0.5:
+        return [(rng.choice([-1e9, 1e9]), unit)] * count
+    return [(random_value(rng), unit) for _ in range(count)]
+
+
+def neighbours(rng, protects, adjacency):
+    """Two tables that differ in one unit: 'new', or one row of any unit."""
+    base = [(random_value(rng), random_unit(rng)) for _ in range(rng.randrange(30))]
+    if protects == "unit":
+        mine, other = rows_of(rng, "new"), rows_of(rng, "new")
+    else:
+        mine, other = [(random_value(rng), random_unit(rng))], [(random_value(rng), random_unit(rng))]
+    a, b = base + mine, base + (other if adjacency == "replace" and rng.random() < 0.9 else [])
+    rng.shuffle(a)
+    rng.shuffle(b)
+    return (a, b) if rng.random() < 0.5 else (b, a)
+
+
+def released(db, rows, protects, kind):
+    """A release of the table, in steps of the lattice before the shrink; empty tables by dp_release."""
+    fill(db, rows)
+    call, clip = KINDS[kind]
+    if rows:
+        return one(db, "SELECT " + call.format(unit=", unit" if protects == "unit" else "") + " FROM t")
+    columns = "x, unit" if protects == "unit" else "x"
+    radius = ',"radius":50' if kind.startswith("ou") else ""
+    return one(db, f"SELECT dp_release('exact', '{kind}', 'SELECT {columns} FROM t', '{{\"clip\":{clip}{radius}}}')")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("protects", ["unit", "row"])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+def test_neighbours_differ_by_the_sensitivity_at_most(kind, protects, adjacency):
+    rng = random.Random(f"{kind} {protects} {adjacency}")
+    db = open_ledger({"exact": RATE}, f'{{"protects":"{protects}","adjacency":"{adjacency}"}}')
+    worst = 0.0
+    for i in range(TABLES):
+        a, b = neighbours(rng, protects, adjacency)
+        if i == 0:  # the worst case by hand: one way, and the other or nothing
+            few = 1 if protects == "row" else 5
+            a, b = [(1e9, "new")] * few, [(-1e9, "new")] * few if adjacency == "replace" else []
+        difference = abs(released(db, a, protects, kind) - released(db, b, protects, kind))
+        release = record(db, "SELECT * FROM dp_release ORDER BY id DESC LIMIT 1")
+        publication = record(db, "SELECT * FROM dp_publication ORDER BY release_id DESC LIMIT 1")
+        step = math.ldexp(publication["shrink"], release["granularity"])
+        noise = step * math.sqrt(publication["clock"])
+        assert difference <= release["sensitivity"] * step + MARGIN * noise, (a, b)
+        worst = max(worst, difference / (release["sensitivity"] * step))
+    # Attained, but for the noise; a count under replacement moves from clip to 0, like one that is removed.
+    counts_nothing = kind.endswith("count") and adjacency == "replace"
+    assert worst >= 1 - MARGIN / math.sqrt(2 * RATE) or counts_nothing
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+def test_sensitivity_is_that_of_the_clip(kind, adjacency):
+    """The integer that is charged is the distance on the lattice, rounded up by at most one step."""
+    db = open_ledger({"exact": RATE}, f'{{"adjacency":"{adjacency}"}}')
+    released(db, [(1, 1)], "unit", kind)
+    release = record(db, "SELECT * FROM dp_release")
+    distance = KINDS[kind][1] * (2 if kind.endswith("sum") and adjacency == "replace" else 1)
+    steps = math.ldexp(distance, -release["granularity"])
+    assert steps <= release["sensitivity"] <= steps + 1
+    publication = record(db, "SELECT * FROM dp_publication")
+    assert release["sensitivity"] ** 2 <= 2 * RATE * publication["clock"]
+    assert publication["rate"] <= RATE

@@ -1,0 +1,313 @@
+"""The noise of releases, seen through SQL: its law at every tier, its lattice, and what is under it."""
+
+import math
+import random
+import sqlite3
+from fractions import Fraction
+
+import numpy
+import pytest
+from scipy import stats
+
+from noise_helpers import (SIX, check_mean, check_path, check_variance, column, connect, fill, one, open_ledger, record)
+
+TIERS = {"inner": 1.0, "middle": 0.3, "outer": 0.1}
+EXACT = {"exact": 1e6}  # noise of clip/1414: what is under it shows
+RELEASES = 4000
+
+
+def sigma(clip, rate):
+    return clip / math.sqrt(2 * rate)
+
+
+@pytest.fixture(scope="module", params=["count", "sum"])
+def paths(request):
+    """RELEASES releases of the same data at three tiers: kind, clip, the truth, {tier: rows of dp_value}."""
+    kind, clip, truth = {"count": ("count", 2.0, 5.0), "sum": ("sum", 3.7, 3.2)}[request.param]
+    db = open_ledger(TIERS)
+    fill(db, [(1.25, "a"), (100.0, "b"), (-1.75, "c"), (0.0, "a")] if kind == "sum" else [(1, u) for u in "aaabbbc"])
+    for i in range(RELEASES):
+        one(db, f"SELECT dp_{kind}('inner', x, ?, unit, ?) FROM t", clip, f"r{i:05}")
+    db.execute("SELECT dp_diffuse(name, 'outer') FROM dp_release").fetchall()
+    db.execute("SELECT dp_diffuse(name, 'middle') FROM dp_release").fetchall()
+    rows = {tier: numpy.array(db.execute("SELECT value, stddev, low, high FROM dp_value WHERE tier = ? ORDER BY release",
+                                         (tier,)).fetchall()) for tier in TIERS}
+    granularities = column(db, "SELECT DISTINCT granularity FROM dp_release")
+    assert one(db, "SELECT dp_verify()") == "ok"
+    return kind, clip, truth, rows, granularities
+
+
+def test_stddev_is_that_of_the_rate(paths):
+    """dp_value.stddev is clip/sqrt(2 rate), rounded up by less than the integer sensitivity's last step."""
+    _, clip, _, rows, _ = paths
+    for tier, rate in TIERS.items():
+        assert len(set(rows[tier][:, 1])) == 1
+        assert sigma(clip, rate) <= rows[tier][0, 1] <= sigma(clip, rate) * (1 + 2e-6)
+
+
+def test_noise_is_one_brownian_path(paths):
+    """Mean, variance, covariance of the tiers and independent steps (24 comparisons, false alarms 5e-8 in all)."""
+    kind, clip, truth, rows, _ = paths
+    noise = numpy.stack([rows[tier][:, 0] - truth for tier in TIERS], axis=1)
+    check_path(noise, [sigma(clip, rate) for rate in TIERS.values()], kind)
+
+
+def test_noise_is_gaussian(paths):
+    """Kolmogorov-Smirnov at 1e-9 (lattice steps are a millionth of sigma: the law is continuous to this test)."""
+    _, clip, truth, rows, _ = paths
+    for tier, rate in TIERS.items():
+        assert stats.kstest((rows[tier][:, 0] - truth) / sigma(clip, rate), "norm").pvalue > 1e-9
+
+
+def test_intervals_cover(paths):
+    """low and high hold the truth 95 times in 100, within six standard errors (2e-9 each)."""
+    _, _, truth, rows, _ = paths
+    for tier in TIERS:
+        value, stddev, low, high = rows[tier].T
+        held = numpy.mean((low <= truth) & (truth <= high))
+        assert abs(held - 0.95) <= SIX * math.sqrt(0.95 * 0.05 / RELEASES)
+        assert numpy.allclose((high - low) / stddev, 2 * stats.norm.ppf(0.975), rtol=1e-9)
+        assert numpy.allclose((high + low) / 2, value)
+
+
+def test_values_lie_on_the_lattice(paths):
+    _, _, _, rows, granularities = paths
+    assert len(granularities) == 1
+    for tier in TIERS:
+        steps = rows[tier][:, 0] * 2.0 ** -granularities[0]
+        assert (steps == numpy.rint(steps)).all()
+
+
+def test_low_order_bits_are_uniform(paths):
+    """Each of the 16 lowest bits, and the 64 patterns of the lowest six (chi squared at 1e-9)."""
+    _, _, _, rows, granularities = paths
+    for tier in TIERS:
+        steps = (rows[tier][:, 0] * 2.0 ** -granularities[0]).astype(numpy.int64)
+        for bit in range(16):
+            ones = int(((steps >> bit) & 1).sum())
+            assert abs(ones - RELEASES / 2) <= SIX * math.sqrt(RELEASES) / 2, f"bit {bit}"
+        assert stats.chisquare(numpy.bincount(steps & 63, minlength=64)).pvalue > 1e-9
+
+
+# ---- the lattice is public -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", ["dp_sum('inner', x, 10, unit)", "dp_count('inner', x, 10, unit)",
+                                      "dp_ou_sum('inner', x, 10, 100, unit)"])
+def test_granularity_and_sensitivity_do_not_depend_on_data(function):
+    db = open_ledger(TIERS)
+    tables = [[(0, 1)], [(None, None)], [(1e308, i) for i in range(500)], [(float("inf"), 1)], [("x", b"y")],
+              [(1e-300, i % 3) for i in range(100)], [(-2**63, i) for i in range(10)]]
+    for rows in tables:
+        fill(db, rows)
+        one(db, f"SELECT {function} FROM t")
+    assert len(db.execute("SELECT DISTINCT granularity, sensitivity, clip, dimension FROM dp_release").fetchall()) == 1
+    assert len(db.execute("SELECT DISTINCT clock, rate, shrink FROM dp_publication").fetchall()) == 1
+    assert len(set(column(db, "SELECT stddev FROM dp_value"))) == 1
+
+
+def test_no_two_releases_share_their_noise():
+    """Not in one connection, not in two: 2000 draws of 41 bits of noise are all different (false alarm 1e-6)."""
+    values = []
+    for _ in range(2):
+        db = open_ledger({"wide": 1e-6})
+        fill(db, [(0, 1)])
+        values += [one(db, "SELECT dp_sum('wide', x, 1, unit) FROM t") for _ in range(1000)]
+    assert len(set(values)) >= len(values) - 3  # sigma is a million steps: a few pairs may meet
+
+
+# ---- Ornstein-Uhlenbeck --------------------------------------------------------------------------------------------
+
+
+def ou_ledger(tmp_path, options):
+    """A file database with one OU release at all tiers; its publications joined with the points of its path."""
+    path = str(tmp_path / "data.db")
+    db = open_ledger(TIERS, path=path)
+    fill(db, [(3.0, 1), (4.5, 2)])
+    one(db, "SELECT dp_release('inner', 'ou_sum', 'SELECT x, unit FROM t', ?)", options)
+    one(db, "SELECT dp_diffuse('r', 'outer')")
+    one(db, "SELECT dp_diffuse('r', 'middle')")
+    release = record(db, "SELECT * FROM dp_release")
+    db.close()
+    ledger = sqlite3.connect(f"file:{path}-ledger?mode=ro", uri=True)
+    ledger.row_factory = sqlite3.Row
+    rows = ledger.execute("SELECT p.tier, p.clock, p.shrink, p.centre, v.value, v.stddev, v.low, v.high, x.value AS point,"
+                          " x.clock AS point_clock FROM dp_publication p JOIN dp_value v USING (release_id, tier)"
+                          " JOIN dp_path x USING (release_id, tier)").fetchall()
+    ledger.close()
+    assert {row["tier"] for row in rows} == set(TIERS)
+    return release, rows
+
+
+def check_views(release, rows, centre):
+    g = release["granularity"]
+    for row in rows:
+        assert row["clock"] == row["point_clock"] and row["centre"] == centre
+        x = math.ldexp(row["point"], g)
+        assert row["value"] == centre + row["shrink"] * (x - centre)
+        stddev = row["shrink"] * math.ldexp(math.sqrt(row["clock"]), g)
+        assert stddev <= row["stddev"] <= stddev * (1 + 1e-12)
+        assert row["low"] < row["value"] < row["high"]
+
+
+def tau(release, row):
+    return Fraction(row["clock"]) * Fraction(4) ** release["granularity"]
+
+
+def test_ou_shrink_of_theorem_8(tmp_path):
+    """R^2/(R^2 + tau) at every tier, tau from the clock, exactly; value from the point, exactly."""
+    radius, centre = 7.5, 2.0
+    release, rows = ou_ledger(tmp_path, '{"name":"r","clip":5,"radius":7.5,"centre":2}')
+    check_views(release, rows, centre)
+    for row in rows:
+        t = tau(release, row)
+        shrink = float(Fraction(radius) ** 2 / (Fraction(radius) ** 2 + t))
+        assert math.isclose(row["shrink"], shrink, rel_tol=1e-12)
+        assert math.isclose(float(t), sigma(5, TIERS[row["tier"]]) ** 2, rel_tol=4e-6)
+
+
+def test_ou_shrink_of_the_homogeneous_process(tmp_path):
+    """1/sqrt(1 + theta tau/rho^2) at every tier."""
+    theta, rho = 0.4, 3.0
+    release, rows = ou_ledger(tmp_path, '{"name":"r","clip":5,"theta":0.4,"rho":3}')
+    check_views(release, rows, 0.0)
+    for row in rows:
+        shrink = 1 / math.sqrt(1 + theta * float(tau(release, row)) / rho**2)
+        assert math.isclose(row["shrink"], shrink, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("call,shrink", [
+    ("dp_ou_sum('inner', x, 5, 7.5, unit, '{\"centre\":2}')", lambda t: 7.5**2 / (7.5**2 + t)),
+    ("dp_ou_sum('inner', x, 5, NULL, unit, '{\"centre\":2,\"theta\":0.4,\"rho\":3}')",
+     lambda t: 1 / math.sqrt(1 + 0.4 * t / 9))])
+def test_ou_law(call, shrink):
+    """Mean centre + b (f - centre), variance b^2 tau (two comparisons at six standard errors)."""
+    db = open_ledger(TIERS)
+    fill(db, [(3.0, 1), (4.5, 2)])
+    x = numpy.array([one(db, f"SELECT {call} FROM t") for _ in range(3000)])
+    t = sigma(5, 1.0) ** 2
+    b = shrink(t)
+    check_mean(x, 2 + b * (7.5 - 2), b * math.sqrt(t))
+    check_variance(x - (2 + b * (7.5 - 2)), b * math.sqrt(t))
+
+
+def test_ou_count_is_that_of_the_count():
+    """A wide radius shrinks nothing: dp_ou_count at tiny noise is the count."""
+    db = open_ledger(EXACT)
+    fill(db, [(1, i % 7) for i in range(100)] + [(None, 1)])
+    value = one(db, "SELECT dp_ou_count('exact', x, 1e9, 10, unit) FROM t")
+    assert abs(value - 70) <= 12 * sigma(10, 1e6)
+
+
+# ---- what is under the noise ---------------------------------------------------------------------------------------
+
+
+def exact_sum(rows, clip):
+    """The sum of unit totals clipped to [-clip, clip], in exact rational arithmetic."""
+    totals = {}
+    for x, unit in rows:
+        if x is not None:
+            key = (unit is None, isinstance(unit, str), isinstance(unit, bytes), unit)
+            totals[key] = totals.get(key, Fraction(0)) + Fraction(x)
+    clip = Fraction(clip)
+    return float(sum(max(-clip, min(clip, total)) for total in totals.values()))
+
+
+def test_sum_is_exact_in_every_order():
+    """Sums that lose everything in doubles, shuffled: within 12 sigma (1e-32) of the exact sum every time."""
+    db = open_ledger(EXACT)
+    rng = random.Random(5)
+    rows = [(rng.choice([1e16, -1e16, 1.0, 0.1, -3.5, 1e-9]), rng.randrange(12)) for _ in range(400)]
+    rows += [(-x, unit) for x, unit in rows if abs(x) > 1e15]
+    want = exact_sum(rows, 100)
+    for _ in range(20):
+        rng.shuffle(rows)
+        fill(db, rows)
+        assert abs(one(db, "SELECT dp_sum('exact', x, 100, unit) FROM t") - want) <= 12 * sigma(100, 1e6)
+        value = one(db, "SELECT dp_release('exact', 'sum', 'SELECT x, unit FROM t ORDER BY random()', '{\"clip\":100}')")
+        assert abs(value - want) <= 12 * sigma(100, 1e6)
+
+
+@pytest.mark.parametrize("units,count", [
+    ([None] * 50, 1), ([1, 1.0], 1), ([0.0, -0.0, 0], 1), (["1", 1], 2), (["1", b"1"], 2), ([b"1", 1], 2),
+    ([2**53 + 1, float(2**53)], 2), ([2**63 - 1, float(2**63)], 2), ([-2**63, -float(2**63)], 1), (["a", "A"], 2),
+    (["", None], 2), ([b"", ""], 2), ([b"", None], 2), (["\u00e9", "e\u0301"], 2), ([float("inf"), float("-inf")], 2),
+    (["a", "a\0b"], 2), ([b"a\0b", b"a\0c"], 2)])
+@pytest.mark.parametrize("form", ["SELECT dp_count('exact', x, 1, unit) FROM t",
+                                  "SELECT dp_release('exact', 'count', 'SELECT x, unit FROM t')"])
+def test_units_are_equal_as_sqlite_keys(units, count, form):
+    """Each unit counts once; SQLite's own count(DISTINCT) agrees, with NULLs one unit."""
+    db = open_ledger(EXACT)
+    fill(db, [(1, unit) for unit in units])
+    assert abs(one(db, form) - count) <= 12 * sigma(1, 1e6)
+    assert one(db, "SELECT count(DISTINCT unit) + max(unit IS NULL) FROM t") == count
+
+
+@pytest.mark.parametrize("x,counts_as", [
+    (12, 12), (-2.5, -2.5), ("12.5", 12.5), ("12abc", 12), ("abc", 0), ("", 0), ("1e2", 100), (" 7", 7), (b"12", 12),
+    (b"\x00\xff", 0), (b"", 0), (float("inf"), 1000), (float("-inf"), -1000), (-2**63, -1000), (2**63 - 1, 1000),
+    (1e308, 1000), (-1.7976931348623157e308, -1000), (5e-324, 0), ("1e999", 1000), ("nan", 0), ("inf", 0), (None, 0)])
+@pytest.mark.parametrize("protects", ["unit", "row"])
+def test_values_count_as_sqlite_converts_them(x, counts_as, protects):
+    db = open_ledger(EXACT, f'{{"protects":"{protects}"}}')
+    unit, columns = ("unit", "x, unit") if protects == "unit" else ("NULL", "x")
+    fill(db, [(x, i) for i in range(1000)])  # so that the noise, 0.7 of 1000, is nothing beside the sum
+    noise = 12 * sigma(1000, 1e6)
+    assert abs(one(db, f"SELECT dp_sum('exact', x, 1000, {unit}) FROM t") - 1000 * counts_as) <= noise
+    value = one(db, f"SELECT dp_release('exact', 'sum', 'SELECT {columns} FROM t', '{{\"clip\":1000}}')")
+    assert abs(value - 1000 * counts_as) <= noise
+    count = one(db, f"SELECT dp_count('exact', x, 1, {unit}) FROM t")
+    assert abs(count - 1000 * (x is not None)) <= 12 * sigma(1, 1e6)
+
+
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16le", "UTF-16be"])
+@pytest.mark.parametrize("sql", [
+    "SELECT dp_sum('exact', x, 1000, unit, '{\"name\":\"\u00fc\"}') FROM t",
+    "SELECT dp_release('exact', 'sum', 'SELECT x, unit FROM t', '{\"name\":\"\u00fc\",\"clip\":1000}')"])
+def test_encodings(encoding, sql):
+    """Text units are told apart, and parameters stay the same from row to row, however the database writes text."""
+    db = connect()
+    db.execute(f"PRAGMA encoding = '{encoding}'")
+    one(db, "SELECT dp_init()")
+    one(db, "SELECT dp_tier('exact', 1e6, 1e15, 1e-6)")
+    fill(db, [("25.5", f"n{i % 50}\u00e9") for i in range(3000)] + [("1", "n1e\u0301")])
+    value = one(db, sql)
+    assert abs(value - 50 * 1000) <= 12 * sigma(1000, 1e6)
+    assert one(db, "SELECT name FROM dp_release") == "\u00fc"
+    assert one(db, sql) == value
+
+
+def test_one_unit_with_many_rows_counts_as_one():
+    db = open_ledger(EXACT)
+    fill(db, [(1e6, "whale")] * 10000 + [(1.5, "a"), (-2.25, "b")])
+    assert abs(one(db, "SELECT dp_sum('exact', x, 5, unit) FROM t") - (5 + 1.5 - 2.25)) <= 12 * sigma(5, 1e6)
+    assert abs(one(db, "SELECT dp_count('exact', x, 5, unit) FROM t") - 7) <= 12 * sigma(5, 1e6)
+
+
+def test_rows_are_clipped_one_by_one_where_rows_are_protected():
+    db = open_ledger(EXACT, '{"protects":"row"}')
+    fill(db, [(1e6, "whale")] * 100 + [(1.5, "a"), (-2.25, "b"), (-1e6, "b")])
+    assert abs(one(db, "SELECT dp_sum('exact', x, 5) FROM t") - (500 + 1.5 - 2.25 - 5)) <= 12 * sigma(5, 1e6)
+    assert abs(one(db, "SELECT dp_count('exact', x) FROM t") - 103) <= 12 * sigma(1, 1e6)
+
+
+@pytest.mark.parametrize("protects,columns", [("unit", "x, unit"), ("row", "x")])
+@pytest.mark.parametrize("where", ["WHERE 0", "WHERE x IS NULL"])
+def test_empty_input_is_an_input(protects, columns, where):
+    """No rows, or NULLs alone, give a noisy zero: dp_release reads them like any other input."""
+    db = open_ledger(EXACT, f'{{"protects":"{protects}"}}')
+    fill(db, [(None, 1), (None, 2), (3, 3)])
+    for kind in ("count", "sum"):
+        value = one(db, f"SELECT dp_release('exact', '{kind}', 'SELECT {columns} FROM t {where}', '{{\"clip\":1}}')")
+        assert value is not None and abs(value) <= 12 * sigma(1, 1e6)
+
+
+def test_weight_makes_the_noise_of_a_smaller_rate():
+    db = open_ledger(TIERS)
+    fill(db, [(1, 1)])
+    one(db, "SELECT dp_sum('inner', x, 2, unit, '{\"name\":\"w\",\"weight\":0.25}') FROM t")
+    one(db, "SELECT dp_diffuse('w', 'outer')")
+    for tier in ("inner", "outer"):
+        wanted = sigma(2, TIERS[tier] / 4)
+        assert wanted <= one(db, "SELECT stddev FROM dp_value WHERE tier = ?", tier) <= wanted * (1 + 4e-6)
+        assert one(db, "SELECT rate FROM dp_publication WHERE tier = ?", tier) <= TIERS[tier] / 4

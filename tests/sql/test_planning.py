@@ -1,0 +1,243 @@
+"""Planning functions against mpmath at 70 digits, from the printed formulas: never on the wrong side of the
+truth, and never more than 1e-12 away from it."""
+
+import itertools
+import os
+import pathlib
+import sqlite3
+
+import pytest
+from mpmath import mp, mpf
+
+BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
+SMALLEST = mpf(2) ** -1022  # the smallest normal double
+MARGIN = mpf(2) ** -41  # PUBLISHED_MARGIN of math/rounding.h
+ACCURACY = mpf("3e-14")  # of what is under the margin
+
+RATES = [0.0, 1e-12, 3.7e-9, 1e-6, 7.5e-4, 0.02, 0.1249999, 0.125, 0.125000001, 0.5, 2.0, 17.3, 400.0, 3e4, 1e6]
+DELTAS = [1e-300, 1e-200, 3e-77, 1e-30, 1e-15, 1e-9, 1e-6, 1e-5, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.5000001, 0.9, 0.999,
+          1 - 1e-9, 1 - 2.0**-53]
+EPSILONS = [0.0, 1e-12, 1e-8, 1e-4, 0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 88.0, 708.0, 709.0, 710.0, 1e3, 2.5e4, 1e6]
+
+
+@pytest.fixture(autouse=True)
+def digits():
+    with mp.workdps(70):
+        yield
+
+
+@pytest.fixture(scope="module")
+def sql():
+    db = sqlite3.connect(":memory:")
+    db.enable_load_extension(True)
+    db.load_extension(str(BUILD / "diffuse"))
+    db.enable_load_extension(False)
+
+    def call(name, *arguments):
+        marks = ", ".join("?" * len(arguments))
+        return db.execute(f"SELECT {name}({marks})", arguments).fetchone()[0]
+
+    call.db = db
+    yield call
+    db.close()
+
+
+# ---- the truth -----------------------------------------------------------------------------------------
+
+
+def tail(x):
+    return mp.erfc(x / mp.sqrt(2)) / 2
+
+
+def true_delta(rate, epsilon):
+    mu = mp.sqrt(2 * mpf(rate))
+    with mp.workdps(mp.dps + max(0, -int(mp.log10(mu)))):  # the difference is of the order of mu
+        mu = mp.sqrt(2 * mpf(rate))
+        return tail(epsilon / mu - mu / 2) - mp.exp(epsilon) * tail(epsilon / mu + mu / 2)
+
+
+def true_complement(rate, epsilon):
+    mu = mp.sqrt(2 * mpf(rate))
+    return tail(mu / 2 - epsilon / mu) + mp.exp(epsilon) * tail(epsilon / mu + mu / 2)
+
+
+def log_odds(rate, epsilon):
+    return mp.log(true_delta(rate, epsilon)) - mp.log(true_complement(rate, epsilon))
+
+
+def newton(residual, guess):
+    """The root next to a guess. A guess that is wrong beyond repair fails, and so does the test."""
+    x = mpf(guess)
+    for _ in range(8):
+        h = x * mpf(10) ** -20
+        step = residual(x) * 2 * h / (residual(x + h) - residual(x - h))
+        x -= step
+        if abs(step) < abs(x) * mpf(10) ** -25:
+            return x
+    raise AssertionError(f"no root near {guess}")
+
+
+def odds_of(delta):
+    return mp.log(mpf(delta)) - mp.log(1 - mpf(delta))
+
+
+def true_zcdp_epsilon(rate, delta):
+    """min over alpha of the conversion as it is printed, by bisection on the derivative in ln(alpha - 1)."""
+    rate, l = mpf(rate), -mp.log(mpf(delta))
+
+    def value(u):
+        alpha = 1 + u
+        return rate * alpha + mp.log(1 - 1 / alpha) + (l - mp.log(alpha)) / u
+
+    low, high = mpf(-60), mpf(800)
+    while high - low > mpf(10) ** -12:  # the minimum is flat: its value gets 24 digits
+        middle, h = (low + high) / 2, mpf(10) ** -20
+        falls = value(mp.exp(middle + h)) < value(mp.exp(middle - h))
+        low, high = (middle, high) if falls else (low, middle)
+    return max(mpf(0), value(mp.exp(low)))
+
+
+def accurate(got, published, where):
+    """The margin must not be what hides an inaccurate formula."""
+    assert abs(mpf(got) - published) <= published * ACCURACY, f"{where}: {got!r}, {mp.nstr(published, 20)}"
+
+
+def above(got, want, where):
+    """Published as a cost: never below the truth, at most 1e-12 above."""
+    assert 0 <= mpf(got) - want <= want * mpf("1e-12"), f"{where}: {got!r}, truth {mp.nstr(want, 20)}"
+    if got != 1:  # where dp_delta() stops
+        accurate(got, want * (1 + MARGIN), where)
+
+
+def below(got, want, where):
+    """Published as an allowance: never above the truth, at most 1e-12 below."""
+    assert 0 <= want - mpf(got) <= want * mpf("1e-12"), f"{where}: {got!r}, truth {mp.nstr(want, 20)}"
+    accurate(got, want * (1 - MARGIN), where)
+
+
+# ---- values --------------------------------------------------------------------------------------------
+
+
+def test_reference_points(sql):
+    above(sql("dp_epsilon", 0.5, 1e-6), mpf("4.88655411746221201"), "NOISE.md 4")
+    above(sql("dp_zcdp_epsilon", 0.5, 1e-6), mpf("5.22153444453016905"), "NOISE.md 4")
+    sigma = sql("dp_sigma", sql("dp_rate", 1, 1e-6), 1)  # a rate rounded down, half of it in sigma
+    accurate(sigma, mpf("4.22467888932683529") * (1 + MARGIN * 3 / 2), "NOISE.md 4")
+
+
+@pytest.mark.parametrize("rate", RATES[1:])
+def test_delta(sql, rate):
+    mu = (2 * rate) ** 0.5
+    near = [rate + a * mu for a in (-8, -2, -1e-9, 0, 0.3, 1.9, 2.1, 7, 15, 24.4, 30, 36.9)]
+    for epsilon in EPSILONS + [e for e in near if e >= 0]:
+        got, want = sql("dp_delta", rate, epsilon), true_delta(rate, mpf(epsilon))
+        if want < SMALLEST:
+            assert got == SMALLEST, (rate, epsilon, got)
+        else:
+            assert got <= 1
+            above(got, want, (rate, epsilon))
+
+
+@pytest.mark.parametrize("rate", RATES[1:])
+def test_epsilon(sql, rate):
+    for delta in DELTAS:
+        got = sql("dp_epsilon", rate, delta)
+        if true_delta(rate, mpf(0)) <= mpf(delta):
+            assert got == 0, (rate, delta, got)
+        else:
+            target = odds_of(delta)
+            above(got, newton(lambda x: log_odds(rate, x) - target, got), (rate, delta))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_rate(sql, epsilon):
+    for delta in DELTAS:
+        got = sql("dp_rate", epsilon, delta)
+        if got == 0:  # only where the rate is no normal double
+            assert true_delta(4 * SMALLEST, mpf(epsilon)) > delta, (epsilon, delta)
+            continue
+        target = odds_of(delta)
+        below(got, newton(lambda x: log_odds(x, mpf(epsilon)) - target, got), (epsilon, delta))
+
+
+@pytest.mark.parametrize("rate", RATES[1:])
+def test_zcdp_epsilon(sql, rate):
+    for delta in DELTAS[::2]:
+        got, want = sql("dp_zcdp_epsilon", rate, delta), true_zcdp_epsilon(rate, delta)
+        above(got, want, (rate, delta))
+        assert got >= sql("dp_epsilon", rate, delta)
+
+
+def test_sigma(sql):
+    for rate, sensitivity in itertools.product(RATES[1:] + [1e-300, 1e300], [1e-9, 1.0, 3, 2.5e8]):
+        above(sql("dp_sigma", rate, sensitivity), sensitivity / mp.sqrt(2 * mpf(rate)), (rate, sensitivity))
+    assert sql("dp_sigma", 1e300, 1e-300) >= SMALLEST  # never no noise
+
+
+def test_rate_zero_is_perfect_privacy(sql):
+    assert sql("dp_epsilon", 0, 1e-9) == 0
+    assert sql("dp_delta", 0, 0) == 0
+    assert sql("dp_zcdp_epsilon", 0.0, 0.5) == 0
+
+
+@pytest.mark.parametrize("rate", [1e-10, 0.02, 3.0])
+def test_epsilon_clamps_at_the_total_variation(sql, rate):
+    """Next to the clamp epsilon is only as good as delta is a double: 2e-15 mu (gaussian.h)."""
+    total, mu = true_delta(rate, mpf(0)), mp.sqrt(2 * mpf(rate))
+    assert sql("dp_epsilon", rate, float(total * (1 + mpf(10) ** -12))) == 0
+    for gap in ("1e-4", "1e-7", "1e-10"):
+        delta = float(total * (1 - mpf(gap)))
+        target = odds_of(delta)
+        want = newton(lambda x: log_odds(rate, x) - target, mpf(gap) * total * 2)
+        assert abs(sql("dp_epsilon", rate, delta) - want) < mpf("2e-15") * mu + want * mpf("1e-12")
+
+
+def test_delta_is_never_above_one(sql):
+    assert sql("dp_delta", 1e6, 0) == 1
+    assert sql("dp_delta", 40, 1e-3) <= 1
+
+
+# ---- the face ------------------------------------------------------------------------------------------
+
+GOOD = {"rate": 0.5, "epsilon": 1.0, "delta": 1e-6, "sensitivity": 2.0}
+BAD = {
+    "rate": [-1e-300, -1, float("inf")],
+    "epsilon": [-1e-300, -1, float("inf")],
+    "delta": [0, 0.0, 1, 1.0, -0.1, 2],
+    "sensitivity": [0, -1.0, float("inf")],
+}
+FUNCTIONS = {
+    "dp_rate": ("epsilon", "delta"),
+    "dp_sigma": ("rate", "sensitivity"),
+    "dp_epsilon": ("rate", "delta"),
+    "dp_delta": ("rate", "epsilon"),
+    "dp_zcdp_epsilon": ("rate", "delta"),
+}
+
+
+@pytest.mark.parametrize("name,place", [(n, i) for n in FUNCTIONS for i in range(2)])
+def test_a_bad_argument_is_an_error_that_names_it(sql, name, place):
+    parameter = FUNCTIONS[name][place]
+    for bad in BAD[parameter] + [None, "0.5", "x", b"\x01"] + ([0] if name == "dp_sigma" else []):
+        arguments = [GOOD[p] for p in FUNCTIONS[name]]
+        arguments[place] = bad
+        with pytest.raises(sqlite3.OperationalError, match=f"^{name}: {parameter} must be a"):
+            sql(name, *arguments)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_only_two_arguments(sql, name):
+    for count in (0, 1, 3):
+        with pytest.raises(sqlite3.OperationalError, match="wrong number of arguments"):
+            sql(name, *[0.5] * count)
+
+
+def test_pure_functions_serve_in_schemas(sql):
+    """DETERMINISTIC and INNOCUOUS: allowed in a CHECK of a schema that nobody vouches for."""
+    sql.db.execute("PRAGMA trusted_schema = off")
+    sql.db.execute("CREATE TABLE plan(rate REAL CHECK (dp_epsilon(rate, 1e-6) <= 5))")
+    sql.db.execute("CREATE VIEW costs AS SELECT dp_zcdp_epsilon(rate, 1e-6) AS epsilon FROM plan")
+    sql.db.execute("INSERT INTO plan VALUES (0.5)")
+    with pytest.raises(sqlite3.IntegrityError):
+        sql.db.execute("INSERT INTO plan VALUES (0.6)")
+    assert 5.2 < sql.db.execute("SELECT epsilon FROM costs").fetchone()[0] < 5.3

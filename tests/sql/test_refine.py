@@ -1,0 +1,269 @@
+"""Refinement: an outer publication first, then inner ones for the difference of rates."""
+
+import math
+import sqlite3
+
+import numpy
+import pytest
+
+from noise_helpers import check_path, charges, column, connect, error_of, fill, one, open_ledger, record
+
+TIERS = {"a": 1.0, "b": 0.3, "c": 0.1, "d": 0.02}
+CLIP = 2.0
+TRUTH = 3.5
+
+
+def ledger(options="{}", path=":memory:", tiers=TIERS):
+    db = open_ledger(tiers, options, path)
+    fill(db, [(9.0, 1), (2.5, 2), (-1.0, 3)])
+    return db
+
+
+def release(db, tier, refine=True, name="r", more=""):
+    options = f'{{"name":"{name}","refine":{str(refine).lower()}{more}}}'
+    return one(db, "SELECT dp_sum(?, x, ?, unit, ?) FROM t", tier, CLIP, options)
+
+
+def diffuse(db, tier, name="r"):
+    return one(db, "SELECT dp_diffuse(?, ?)", name, tier)
+
+
+def paid(db, tier, name="r"):
+    return math.fsum(column(db, "SELECT rate FROM dp_charge WHERE tier = ? AND release = ?", tier, name))
+
+
+def published_rate(db, tier):
+    return one(db, "SELECT rate FROM dp_publication WHERE tier = ? AND release = 'r'", tier)
+
+
+# ---- what it costs -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("outer,inner", [("c", "b"), ("c", "a"), ("d", "a"), ("b", "a")])
+@pytest.mark.parametrize("weight", [1, 0.3])
+def test_refining_pays_the_difference(outer, inner, weight):
+    """Every tier inside has paid for what it sees, no more; every tier's total is its innermost rate (1e-9)."""
+    db = ledger()
+    more = f',"weight":{weight}' if weight != 1 else ""
+    release(db, outer, more=more)
+    before = len(charges(db))
+    release(db, inner, more=more)
+    for tier, rate in TIERS.items():
+        wanted = TIERS[inner] if rate >= TIERS[inner] else TIERS[outer] if rate >= TIERS[outer] else 0
+        assert math.isclose(paid(db, tier), weight * wanted, rel_tol=1e-9), tier
+    for _, _, tier, rate, _ in charges(db)[before:]:
+        assert math.isclose(rate, weight * (TIERS[inner] - TIERS[outer]), rel_tol=1e-9), tier
+        assert TIERS[tier] >= TIERS[inner]
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_replays_after_refining_charge_nothing():
+    db = ledger()
+    outer, inner = release(db, "c"), release(db, "a")
+    before = charges(db)
+    assert (release(db, "c"), release(db, "a"), diffuse(db, "c"), diffuse(db, "a")) == (outer, inner, outer, inner)
+    assert (release(db, "a", refine=False), release(db, "c", refine=False)) == (inner, outer)
+    assert charges(db) == before
+
+
+def test_the_tier_in_between_has_its_point():
+    """From c to a by way of b: publishing b then charges b alone, and is the point that a was made from."""
+    db = ledger()
+    release(db, "c")
+    release(db, "a")
+    before = len(charges(db))
+    value = diffuse(db, "b")
+    assert [charge[2] for charge in charges(db)[before:]] == ["b"]
+    assert math.isclose(paid(db, "b"), TIERS["b"], rel_tol=1e-9)
+    assert math.isclose(paid(db, "a"), TIERS["a"], rel_tol=1e-9)
+    assert diffuse(db, "b") == value
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_diffusing_outward_after_refining():
+    """From the outermost point, c: d is charged, and those inside it have paid already."""
+    db = ledger()
+    release(db, "c")
+    release(db, "a")
+    before = len(charges(db))
+    diffuse(db, "d")
+    assert [charge[2] for charge in charges(db)[before:]] == ["d"]
+    assert math.isclose(paid(db, "d"), TIERS["d"], rel_tol=1e-9)
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_points_are_stored_once_and_clocks_are_monotone(tmp_path):
+    path = str(tmp_path / "data.db")
+    db = ledger(path=path)
+    for tier in ("c", "b", "a"):
+        release(db, tier)
+    diffuse(db, "d")
+    db.close()
+    with sqlite3.connect(f"file:{path}-ledger?mode=ro", uri=True) as books:
+        points = books.execute("SELECT tier, clock FROM dp_path ORDER BY clock").fetchall()
+        sensitivity = one(books, "SELECT sensitivity FROM dp_release")
+    assert [tier for tier, _ in points] == ["a", "b", "c", "d"]
+    assert all(later - before >= 16 for (_, before), (_, later) in zip(points, points[1:]))
+    for tier, clock in points:
+        assert sensitivity**2 <= 2 * TIERS[tier] * clock
+        assert math.isclose(sensitivity**2 / (2 * clock), TIERS[tier], rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("inner,outer", [("a", "z"), ("z", "a")])
+@pytest.mark.parametrize("then", ["diffuse", "refine"])
+def test_tiers_too_close_for_a_draw_share_a_point(inner, outer, then):
+    """Rates 1e-7 apart: the draw between them would leave the lattice, so the inner point is the outer one. The path
+    goes on from there in both directions, whatever the tiers are called."""
+    db = ledger(tiers={"most": 1.0, inner: 0.10000001, outer: 0.1, "least": 0.05})
+    value = release(db, outer)
+    assert release(db, inner) == value
+    before = len(charges(db))
+    assert before == 3  # most, inner and outer, once each
+    if then == "diffuse":
+        diffuse(db, "least")
+        assert [charge[2] for charge in charges(db)[before:]] == ["least"]
+    else:
+        release(db, "most")
+        assert [charge[2] for charge in charges(db)[before:]] == ["most"]
+    assert one(db, "SELECT state FROM dp_release") == "released"
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.parametrize("gap", [1e-16, 1e-12, 1e-9, 1e-6, 1e-3])
+def test_close_tiers_outward(gap):
+    """A step outward adds noise of at least 16 steps squared, so that points stay apart."""
+    db = ledger(tiers={"in": 0.1, "out": 0.1 * (1 - gap) if gap > 1e-15 else math.nextafter(0.1, 0)})
+    release(db, "in")
+    diffuse(db, "out")
+    clocks = column(db, "SELECT clock FROM dp_publication ORDER BY rate DESC")
+    assert clocks[1] - clocks[0] >= 16
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+# ---- the law -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("walk", ["one tier at a time", "two tiers at once"])
+@pytest.mark.parametrize("kind", ["sum", "ou_sum"])
+def test_joint_law_is_that_of_the_forward_construction(walk, kind):
+    """3000 paths, c first, then b and a, then d outward: one Brownian path on the clocks of the tiers (40
+    comparisons of moments at six standard errors, false alarms 8e-8 in all)."""
+    db = ledger()
+    radius = ", 4" if kind == "ou_sum" else ""
+    for tier in ("c", "b", "a") if walk == "one tier at a time" else ("c", "a"):
+        for i in range(3000):
+            one(db, f"SELECT dp_{kind}(?, x, ?{radius}, unit, ?) FROM t", tier, CLIP, f'{{"name":"r{i:05}","refine":true}}')
+    for tier in ("b", "d"):
+        db.execute("SELECT dp_diffuse(name, ?) FROM dp_release", (tier,)).fetchall()
+    truth = 2 * CLIP - 1  # 9 and 2.5 are clipped to 2
+    noise, stddev = [], []
+    for tier in TIERS:
+        shrink = one(db, "SELECT DISTINCT shrink FROM dp_publication WHERE tier = ?", tier)
+        assert (shrink == 1) == (kind == "sum")
+        noise.append(numpy.array(column(db, "SELECT value FROM dp_value WHERE tier = ? ORDER BY release", tier)) / shrink - truth)
+        stddev.append(CLIP / math.sqrt(2 * TIERS[tier]))
+    check_path(numpy.stack(noise, axis=1), stddev, f"{kind}, {walk}:")
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_a_refinement_reads_the_data_again_not_the_outer_value():
+    """A wide outer point and a narrow inner one: the inner value is near the truth however far off the outer is."""
+    db = ledger(tiers={"exact": 1.0, "wide": 1e-5})
+    for i in range(20):
+        release(db, "wide", name=f"n{i}")
+        inner = release(db, "exact", name=f"n{i}")
+        assert abs(inner - (2 * CLIP - 1)) <= 12 * CLIP / math.sqrt(2)
+
+
+# ---- what is refused -----------------------------------------------------------------------------------------------
+
+
+def test_an_inner_tier_needs_the_option():
+    db = ledger()
+    release(db, "c")
+    before = charges(db)
+    for sql in ("SELECT dp_sum('a', x, 2.0, unit, 'r') FROM t", "SELECT dp_diffuse('r', 'a')",
+                "SELECT dp_sum('a', x, 2.0, unit, '{\"name\":\"r\",\"refine\":false}') FROM t",
+                "SELECT dp_release('b', 'sum', 'SELECT x, unit FROM t', '{\"name\":\"r\",\"clip\":2.0}')"):
+        message = error_of(db, sql)
+        assert "refine" in message and "'r'" in message
+    assert charges(db) == before
+    assert one(db, "SELECT state FROM dp_release") == "released"
+
+
+def test_a_tier_between_two_points_is_refused():
+    db = ledger()
+    release(db, "a")
+    diffuse(db, "c")
+    one(db, "SELECT dp_tier('late', 0.5, 1e15, 1e-6)")  # between a and b
+    before = charges(db)
+    for sql in ("SELECT dp_diffuse('r', 'late')", "SELECT dp_sum('late', x, 2.0, unit, '{\"name\":\"r\",\"refine\":true}') FROM t"):
+        assert error_of(db, sql) == (sql[7:sql.index("(")] + ": tier 'late' was created after release 'r', between two points "
+                                     "of its path (make a release of its own)")
+    assert charges(db) == before
+    diffuse(db, "b")  # the others are as they were
+    diffuse(db, "d")
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_a_tier_created_before_the_walk_gets_its_point(tmp_path):
+    """Outside the outermost point, or inside the innermost, a new tier is a tier like others."""
+    path = str(tmp_path / "data.db")
+    db = ledger(path=path)
+    release(db, "c")
+    one(db, "SELECT dp_tier('in', 0.5, 1e15, 1e-6)")
+    one(db, "SELECT dp_tier('out', 0.05, 1e15, 1e-6)")
+    release(db, "a")
+    diffuse(db, "d")
+    diffuse(db, "in")
+    diffuse(db, "out")
+    assert one(db, "SELECT dp_verify()") == "ok"
+    db.close()
+    with sqlite3.connect(f"file:{path}-ledger?mode=ro", uri=True) as books:
+        assert column(books, "SELECT tier FROM dp_path ORDER BY clock") == ["a", "in", "b", "c", "out", "d"]
+
+
+def test_a_failed_refinement_leaves_failed():
+    """The charge stays, the release is never shown again, not even where it was, until it is discarded."""
+    db = ledger()
+    release(db, "c")
+    message = error_of(db, "SELECT dp_release('a', 'sum', 'SELECT json(''{''), unit FROM t',"
+                           " '{\"name\":\"r\",\"clip\":2.0,\"refine\":true}')")
+    assert message.startswith("dp_release: the query failed: ") and message.endswith("(the charge stays)")
+    assert one(db, "SELECT state FROM dp_release") == "failed"
+    assert math.isclose(paid(db, "a"), TIERS["a"], rel_tol=1e-9)
+    assert column(db, "SELECT tier FROM dp_publication") == ["c"]
+    before = charges(db)
+    for sql in ("SELECT dp_diffuse('r', 'd')", "SELECT dp_diffuse('r', 'c')", "SELECT dp_sum('c', x, 2.0, unit, 'r') FROM t"):
+        assert "failed and its charge stays" in error_of(db, sql)
+    assert charges(db) == before
+    assert one(db, "SELECT dp_discard('r')") == "r"
+    release(db, "c")
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_a_torn_down_refinement_leaves_failed():
+    """An error elsewhere in the statement that refines: SQLite finishes the aggregate, nobody has seen the value."""
+    db = ledger()
+    release(db, "c")
+    error_of(db, "SELECT dp_sum('a', x, 2.0, unit, '{\"name\":\"r\",\"refine\":true}'), max(json(iif(unit = 3, '{', '1')))"
+                 " FROM t")
+    assert one(db, "SELECT state FROM dp_release") == "failed"
+    assert math.isclose(paid(db, "a"), TIERS["a"], rel_tol=1e-9)
+
+
+def test_an_exhausted_budget_refuses_a_refinement_whole():
+    """Nothing is charged, read or marked; what was there stays as it was."""
+    db = connect()
+    one(db, "SELECT dp_init()")
+    one(db, "SELECT dp_tier('a', 1.0, 3.0, 1e-6)")  # less than one release at a
+    one(db, "SELECT dp_tier('c', 0.1, 1e15, 1e-6)")
+    fill(db, [(1, 1)])
+    value = release(db, "c")
+    before = charges(db)
+    message = error_of(db, "SELECT dp_sum('a', x, 2.0, unit, '{\"name\":\"r\",\"refine\":true}') FROM t")
+    assert "tier 'a' would exceed its budget" in message and "this needs rate 0.9" in message
+    assert charges(db) == before
+    assert one(db, "SELECT state FROM dp_release") == "released"
+    assert diffuse(db, "c") == value
+    assert one(db, "SELECT dp_verify()") == "ok"

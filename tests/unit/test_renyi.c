@@ -1,0 +1,155 @@
+/*
+** test_renyi.c: orders, what an order allows, and the two optima over all real orders, each
+** compared with a plain minimisation that shares no code with it.
+*/
+#include "check.h"
+
+#include <float.h>
+
+#include <gsl/gsl_errno.h>
+
+#include "math/gaussian.h"
+#include "math/renyi.h"
+
+static const double rates[] = {1e-12, 1e-6, 1e-3, 0.1, 0.5, 3.0, 100.0, 1e6};
+static const double deltas[] = {1e-300, 1e-100, 1e-12, 1e-6, 1e-2, 0.3, 0.5, 0.7, 0.99};
+static const double epsilons[] = {1e-9, 1e-3, 0.1, 1.0, 10.0, 800.0, 1e5};
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* The conversion as NOISE.md prints it. */
+static double converted(double alpha, double spent, double delta) {
+  return spent + log1p(-1.0 / alpha) - (log(delta) + log(alpha)) / (alpha - 1.0);
+}
+
+/* Its least value for spent = alpha rate, by golden section in ln(alpha - 1) (one minimum). */
+static double least_converted(double rate, double delta) {
+  double low = -60.0, high = 720.0, golden = 0.5 * (sqrt(5.0) - 1.0);
+  for (int i = 0; i < 200; i++) {
+    double a = high - golden * (high - low), b = low + golden * (high - low);
+    double at_a = 1.0 + exp(a), at_b = 1.0 + exp(b);
+    if (converted(at_a, at_a * rate, delta) <= converted(at_b, at_b * rate, delta)) {
+      high = b;
+    } else {
+      low = a;
+    }
+  }
+  double alpha = 1.0 + exp(low);
+  return fmax(0.0, converted(alpha, alpha * rate, delta));
+}
+
+static void orders_are_the_stored_grid(void) {
+  for (int k = -32; k <= 80; k++) {
+    CHECK_CLOSE(renyi_order(k + 32), 1.0 + exp2(k / 4.0), DBL_EPSILON);
+  }
+  CHECK(renyi_order(32) == 2.0 && renyi_order(0) == 1.0 + 0x1p-8, "exact powers");
+  CHECK(renyi_order(RENYI_ORDERS - 1) == INFINITY, "the last order is pure privacy");
+  CHECK(isnan(renyi_order(-1)) && isnan(renyi_order(RENYI_ORDERS)), "outside the grid");
+}
+
+static void allowed_inverts_the_conversion(void) {
+  for (int k = 0; k < RENYI_ORDERS - 1; k++) {
+    for (size_t i = 0; i < COUNT(epsilons); i++) {
+      for (size_t j = 0; j < COUNT(deltas); j++) {
+        double alpha = renyi_order(k), allowed = renyi_allowed(alpha, epsilons[i], deltas[j]);
+        double largest = fabs(allowed) + fabs(log(deltas[j])) / (alpha - 1.0);
+        CHECK(fabs(converted(alpha, allowed, deltas[j]) - epsilons[i]) <=
+                  1e-14 * (largest + epsilons[i] + log(alpha)),
+              "order %g epsilon %g delta %g", alpha, epsilons[i], deltas[j]);
+      }
+    }
+  }
+  CHECK_CLOSE(renyi_allowed(INFINITY, 3.0, 1e-6), 3.0, 0.0);
+  CHECK(renyi_allowed(1.5, 1.0, 1e-6) < 0.0, "an order that cannot certify epsilon at all");
+}
+
+static void least_epsilon_of_a_rate(void) {
+  CHECK_CLOSE(zcdp_epsilon(0.5, 1e-6), 5.22153444453016905, 1e-14);
+  for (size_t i = 0; i < COUNT(rates); i++) {
+    for (size_t j = 0; j < COUNT(deltas); j++) {
+      double got = zcdp_epsilon(rates[i], deltas[j]), want = least_converted(rates[i], deltas[j]);
+      CHECK(fabs(got - want) <= 1e-12 * (want + fmin(rates[i], 1.0)),
+            "rate %g delta %g: %g, want %g", rates[i], deltas[j], got, want);
+    }
+  }
+}
+
+/* zCDP says less than the Gaussian that it comes from. */
+static void never_below_the_exact_gaussian(void) {
+  for (size_t i = 0; i < COUNT(rates); i++) {
+    for (size_t j = 0; j < COUNT(deltas); j++) {
+      double exact = gaussian_epsilon(rates[i], deltas[j]);
+      CHECK(zcdp_epsilon(rates[i], deltas[j]) >= exact * (1.0 - 1e-13), "rate %g delta %g",
+            rates[i], deltas[j]);
+    }
+  }
+}
+
+static void rate_and_epsilon_are_inverse(void) {
+  for (size_t i = 0; i < COUNT(epsilons); i++) {
+    for (size_t j = 0; j < COUNT(deltas); j++) {
+      double rate = zcdp_rate(epsilons[i], deltas[j], 0);
+      if (rate < 1e-280) continue;
+      CHECK(fabs(zcdp_epsilon(rate, deltas[j]) - epsilons[i]) <= 2e-14 * (epsilons[i] + 1.0),
+            "epsilon %g delta %g", epsilons[i], deltas[j]);
+      CHECK(zcdp_epsilon(1.001 * rate, deltas[j]) > epsilons[i], "a larger rate would do");
+    }
+  }
+}
+
+/* The filter: at the order returned, and at no stored order, is more than the rate allowed. */
+static void rate_is_the_best_order(void) {
+  for (size_t i = 0; i < COUNT(epsilons); i++) {
+    for (size_t j = 0; j < COUNT(deltas); j++) {
+      double order, rate = zcdp_rate(epsilons[i], deltas[j], &order);
+      CHECK(order > 1.0, "order %g", order);
+      if (order < 1e12 && order - 1.0 > 1e-3) {
+        CHECK_CLOSE(renyi_allowed(order, epsilons[i], deltas[j]) / order, rate, 1e-12);
+      }
+      for (int k = 0; k < RENYI_ORDERS - 1; k++) {
+        double alpha = renyi_order(k);
+        double other = renyi_allowed(alpha, epsilons[i], deltas[j]) / alpha;
+        CHECK(other <= rate * (1.0 + 1e-13) + 1e-15 * epsilons[i], "order %g allows %g, not %g",
+              alpha, other, rate);
+      }
+    }
+  }
+}
+
+static void outside_the_domain_is_nan(void) {
+  const double not_a_delta[] = {0.0, 1.0, -1.0, NAN, INFINITY};
+  for (size_t i = 0; i < COUNT(not_a_delta); i++) {
+    double order = 0.0;
+    CHECK(isnan(renyi_allowed(2.0, 1.0, not_a_delta[i])), "delta %g", not_a_delta[i]);
+    CHECK(isnan(zcdp_epsilon(1.0, not_a_delta[i])), "delta %g", not_a_delta[i]);
+    CHECK(isnan(zcdp_rate(1.0, not_a_delta[i], &order)) && isnan(order), "delta %g",
+          not_a_delta[i]);
+  }
+  CHECK(isnan(renyi_allowed(1.0, 1.0, 0.1)) && isnan(renyi_allowed(NAN, 1.0, 0.1)), "alpha");
+  CHECK(isnan(renyi_allowed(2.0, -1.0, 0.1)) && isnan(renyi_allowed(2.0, NAN, 0.1)), "epsilon");
+  CHECK(isnan(zcdp_epsilon(-1.0, 0.1)) && isnan(zcdp_epsilon(INFINITY, 0.1)), "rate");
+  CHECK(isnan(zcdp_epsilon(NAN, 0.1)), "rate");
+  CHECK(isnan(zcdp_rate(0.0, 0.1, 0)) && isnan(zcdp_rate(NAN, 0.1, 0)), "epsilon");
+  CHECK(isnan(zcdp_rate(INFINITY, 0.1, 0)), "epsilon");
+}
+
+static void extremes(void) {
+  CHECK_CLOSE(zcdp_epsilon(0.0, 0.1), 0.0, 0.0);
+  CHECK_CLOSE(zcdp_epsilon(1.0, 1.0 - DBL_EPSILON), 0.0, 0.0); /* rate < ln(1 + 1/u) */
+  CHECK(zcdp_epsilon(DBL_MIN, 5e-324) >= 0.0, "smallest arguments");
+  CHECK(zcdp_epsilon(1e300, 5e-324) >= 1e300, "largest rate");
+  CHECK(zcdp_rate(5e-324, 5e-324, 0) >= 0.0, "smallest arguments");
+  CHECK_CLOSE(zcdp_rate(1e300, 1e-6, 0), 1e300, 1e-13);
+}
+
+int main(void) {
+  gsl_set_error_handler_off();
+  RUN(orders_are_the_stored_grid);
+  RUN(allowed_inverts_the_conversion);
+  RUN(least_epsilon_of_a_rate);
+  RUN(never_below_the_exact_gaussian);
+  RUN(rate_and_epsilon_are_inverse);
+  RUN(rate_is_the_best_order);
+  RUN(outside_the_domain_is_nan);
+  RUN(extremes);
+  FINISH();
+}

@@ -1,0 +1,296 @@
+/*
+** test_sampler.c: the law of sampler_gaussian(), over the real source of random bytes.
+**
+** False alarms. A chi-square test fails below a p-value of 1e-9; its cells expect 200 or more (30
+** in the two outermost cells of the normal's), which keeps the true rate below 1e-8. A test of a
+** proportion or of a variance fails beyond 5.9 standard deviations: 4e-9. All tests together raise
+** a false alarm in fewer than one run of a million.
+**
+** Power, at a million draws (stated with each test; failure to see it below 1e-6):
+**   the whole law, V up to 1000    a variance that is off by 5% (tried: see the control)
+**   variance, V from 2^20 to 2^62  off by 2%, 8 standard deviations beyond the limit
+**   shape against the normal       a central cell off by 8%, P(|y| > 4 sigma) three times as large
+**   low-order bits                 a residue mod 64 that is off by 15%
+**   dependence of two draws        a correlation of 3%
+*/
+#include <gsl/gsl_cdf.h>
+
+#include "check.h"
+#include "noise/sampler.h"
+
+#define DRAWS  1000000
+#define ALARM  1e-9 /* p-value of a chi-square that fails */
+#define LIMIT  5.9  /* standard deviations that fail */
+#define OCTILE 8
+
+static int64_t draws[DRAWS];
+
+static void draw(uint64_t variance) {
+  CHECK(sampler_gaussian(variance, draws, DRAWS) == 0, "no random bytes");
+}
+
+static long double real_sqrt(uint64_t variance) {
+  return sqrtl((long double)variance);
+}
+
+/* ---- chi-square ------------------------------------------------------------------------------ */
+
+/* Sum of (seen - expected)^2/expected over cells whose expectations add up to the total seen. */
+struct chi_square {
+  double sum;
+  int cells;
+};
+
+static void add_cell(struct chi_square *test, double seen, double expected) {
+  test->sum += (seen - expected) * (seen - expected) / expected;
+  test->cells++;
+}
+
+static double p_value(const struct chi_square *test) {
+  return gsl_cdf_chisq_Q(test->sum, test->cells - 1);
+}
+
+/* p-value of counts[0 .. cells-1] against equal probabilities. */
+static double p_value_uniform(const long *counts, int cells, double total) {
+  struct chi_square test = {0, 0};
+  for (int i = 0; i < cells; i++) add_cell(&test, (double)counts[i], total / cells);
+  return p_value(&test);
+}
+
+/* ---- the exact law, small variances ---------------------------------------------------------- */
+
+#define REACH       700 /* 22 standard deviations at V = 1000 */
+#define LEAST_CELL  200 /* expected count of a cell; values are pooled until they have it */
+
+/* exact[y + REACH] = P(y) under N_Z(0, variance): a theta sum, all terms positive. */
+static void exact_law(double variance, long double *exact) {
+  long double sum = 0;
+  for (int y = -REACH; y <= REACH; y++) {
+    exact[y + REACH] = expl(-(long double)y * y / (2 * (long double)variance));
+    sum += exact[y + REACH];
+  }
+  for (int i = 0; i <= 2 * REACH; i++) exact[i] /= sum;
+}
+
+/* p-value of the first `count` draws against N_Z(0, variance). */
+static double p_value_exact(double variance, int count) {
+  static long double exact[2 * REACH + 1];
+  long counts[2 * REACH + 1] = {0};
+  exact_law(variance, exact);
+  for (int i = 0; i < count; i++) {
+    CHECK(draws[i] >= -REACH && draws[i] <= REACH, "22 sigma: %lld", (long long)draws[i]);
+    if (draws[i] >= -REACH && draws[i] <= REACH) counts[draws[i] + REACH]++;
+  }
+  struct chi_square test = {0, 0};
+  double seen = 0, expected = 0, rest = count;
+  for (int i = 0; i <= 2 * REACH; i++) {
+    seen += (double)counts[i];
+    expected += (double)exact[i] * count;
+    if (expected < LEAST_CELL || rest - expected < LEAST_CELL) continue;
+    add_cell(&test, seen, expected);
+    rest -= expected;
+    seen = expected = 0;
+  }
+  add_cell(&test, seen, expected);
+  return p_value(&test);
+}
+
+static void law_is_exact_for_small_variances(void) {
+  const int variances[] = {1, 2, 3, 5, 10, 16, 100, 1000};
+  for (int i = 0; i < 8; i++) {
+    draw((uint64_t)variances[i]);
+    double p = p_value_exact(variances[i], DRAWS);
+    CHECK(p > ALARM, "variance %d: p %g", variances[i], p);
+  }
+}
+
+/* Control: the same test must refuse a law whose variance is 5% larger or smaller. */
+static void a_wrong_variance_is_seen(void) {
+  const int variances[] = {1, 10, 1000};
+  for (int i = 0; i < 3; i++) {
+    draw((uint64_t)variances[i]);
+    CHECK(p_value_exact(1.05 * variances[i], DRAWS) < ALARM, "variance %d", variances[i]);
+    CHECK(p_value_exact(variances[i] / 1.05, DRAWS) < ALARM, "variance %d", variances[i]);
+  }
+}
+
+/* The batch path, 100000 draws one by one: sees a variance that is off by 15%. */
+static void single_numbers_follow_the_law(void) {
+  enum { SINGLES = 100000 };
+  for (int i = 0; i < SINGLES; i++) {
+    CHECK(sampler_gaussian(10, &draws[i], 1) == 0, "no random bytes");
+  }
+  double p = p_value_exact(10, SINGLES);
+  CHECK(p > ALARM, "p %g", p);
+}
+
+/* ---- moments and symmetry -------------------------------------------------------------------- */
+
+static const uint64_t large[] = {
+    (uint64_t)1 << 41, 847288609443 /* 3^25 */, (uint64_t)1 << 61, SAMPLER_MAX_VARIANCE - 1};
+enum { LARGE = sizeof large / sizeof large[0] };
+
+/* The sum of squares over V has standard deviation sqrt(2/DRAWS) = 0.14%: fails beyond 0.83%. */
+static void variance_is_right(uint64_t variance) {
+  draw(variance);
+  long double sum = 0;
+  for (int i = 0; i < DRAWS; i++) sum += (long double)draws[i] * (long double)draws[i];
+  double ratio = (double)(sum / DRAWS / (long double)variance);
+  CHECK(fabs(ratio - 1) < LIMIT * sqrt(2.0 / DRAWS), "variance %llu: times %.5f",
+        (unsigned long long)variance, ratio);
+}
+
+static void variance_is_right_for_large_ones(void) {
+  variance_is_right((uint64_t)1 << 20);
+  for (int i = 0; i < LARGE; i++) variance_is_right(large[i]);
+}
+
+/* Is `seen` of `total` in keeping with a probability? */
+static int in_keeping(double seen, double total, double probability) {
+  double deviation = sqrt(total * probability * (1 - probability));
+  return fabs(seen - total * probability) < LIMIT * deviation;
+}
+
+/* A sign that is positive with probability 50.7% is seen. */
+static void signs_are_even(void) {
+  const uint64_t variances[] = {1, 5, (uint64_t)1 << 41, SAMPLER_MAX_VARIANCE - 1};
+  for (int i = 0; i < 4; i++) {
+    draw(variances[i]);
+    int positive = 0, nonzero = 0;
+    for (int j = 0; j < DRAWS; j++) {
+      positive += draws[j] > 0;
+      nonzero += draws[j] != 0;
+    }
+    CHECK(in_keeping(positive, nonzero, 0.5), "case %d: %d of %d", i, positive, nonzero);
+  }
+}
+
+/* P(y even): from the exact law for small variances, where it is not 1/2. */
+static void parity_is_right(void) {
+  static long double exact[2 * REACH + 1];
+  const uint64_t variances[] = {1, 2, 3, 1000, (uint64_t)1 << 41, 847288609443};
+  for (int i = 0; i < 6; i++) {
+    long double even = 0.5;
+    if (variances[i] <= 1000) {
+      exact_law((double)variances[i], exact);
+      even = 0;
+      for (int y = -REACH; y <= REACH; y += 2) even += exact[y + REACH]; /* REACH is even */
+    }
+    draw(variances[i]);
+    int seen = 0;
+    for (int j = 0; j < DRAWS; j++) seen += draws[j] % 2 == 0;
+    CHECK(in_keeping(seen, DRAWS, (double)even), "case %d: %d even", i, seen);
+  }
+}
+
+/* ---- large variances ------------------------------------------------------------------------- */
+
+/*
+** Against the normal in cells of a quarter of sigma up to 4 sigma and two tails: at V >= 2^40 a
+** cell's probability differs from the normal's by less than 1e-6 of a cell.
+*/
+static void shape_is_normal_for_large_variances(void) {
+  enum { CELLS = 34 };
+  for (int i = 0; i < LARGE; i++) {
+    draw(large[i]);
+    long counts[CELLS] = {0};
+    for (int j = 0; j < DRAWS; j++) {
+      int cell = (int)floorl(4 * (long double)draws[j] / real_sqrt(large[i])) + CELLS / 2;
+      counts[cell < 0 ? 0 : cell >= CELLS ? CELLS - 1 : cell]++;
+    }
+    struct chi_square test = {0, 0};
+    for (int cell = 0; cell < CELLS; cell++) {
+      double low = cell > 0 ? gsl_cdf_ugaussian_P((cell - CELLS / 2) / 4.0) : 0;
+      double high = cell < CELLS - 1 ? gsl_cdf_ugaussian_P((cell + 1 - CELLS / 2) / 4.0) : 1;
+      add_cell(&test, (double)counts[cell], DRAWS * (high - low));
+    }
+    CHECK(p_value(&test) > ALARM, "case %d: chi-square %g", i, test.sum);
+  }
+}
+
+/* y mod 64 is uniform to within exp(-2 pi^2 V/64^2): the attack on low-order bits finds nothing. */
+static void low_order_bits_are_uniform(void) {
+  for (int i = 0; i < LARGE; i++) {
+    draw(large[i]);
+    long low[64] = {0}, middle[64] = {0};
+    for (int j = 0; j < DRAWS; j++) {
+      low[(uint64_t)draws[j] % 64]++;
+      middle[((uint64_t)draws[j] >> 6) % 64]++;
+    }
+    double p = p_value_uniform(low, 64, DRAWS), q = p_value_uniform(middle, 64, DRAWS);
+    CHECK(p > ALARM && q > ALARM, "case %d: p %g and %g", i, p, q);
+  }
+}
+
+/* Which eighth of the normal law a draw is in: 0..7, equally likely. */
+static int octile(int64_t value, uint64_t variance) {
+  static double edges[OCTILE - 1];
+  if (edges[0] == 0) {
+    for (int i = 0; i < OCTILE - 1; i++) edges[i] = gsl_cdf_ugaussian_Pinv((i + 1.0) / OCTILE);
+  }
+  double x = (double)((long double)value / real_sqrt(variance));
+  int eighth = 0;
+  while (eighth < OCTILE - 1 && x >= edges[eighth]) eighth++;
+  return eighth;
+}
+
+/* p-value of the draws i and i + lag being in all pairs of octiles equally often; no draw twice. */
+static double p_value_pairs(uint64_t variance, int lag, int count) {
+  long pairs[OCTILE * OCTILE] = {0};
+  int total = 0;
+  for (int i = 0; i + lag < count; i++) {
+    if (i / lag % 2) continue;
+    pairs[OCTILE * octile(draws[i], variance) + octile(draws[i + lag], variance)]++;
+    total++;
+  }
+  return p_value_uniform(pairs, OCTILE * OCTILE, total);
+}
+
+static void consecutive_draws_are_independent(void) {
+  for (int i = 0; i < LARGE; i++) {
+    draw(large[i]);
+    for (int lag = 1; lag <= 3; lag++) {
+      double p = p_value_pairs(large[i], lag, DRAWS);
+      CHECK(p > ALARM, "case %d, lag %d: p %g", i, lag, p);
+    }
+  }
+}
+
+/* The two coordinates of short vectors, 40000 pairs: sees a correlation of 10%. */
+static void coordinates_of_short_vectors_are_independent(void) {
+  enum { NUMBERS = 80000 };
+  const uint64_t variance = (uint64_t)1 << 41;
+  for (int i = 0; i < NUMBERS; i += 2) {
+    CHECK(sampler_gaussian(variance, &draws[i], 2) == 0, "no random bytes");
+  }
+  double p = p_value_pairs(variance, 1, NUMBERS);
+  CHECK(p > ALARM, "p %g", p);
+}
+
+/* The size of a draw says nothing about its low-order bits: 8 octiles and 8 residues. */
+static void low_order_bits_are_independent_of_size(void) {
+  for (int i = 0; i < LARGE; i++) {
+    draw(large[i]);
+    long cells[8 * OCTILE] = {0};
+    for (int j = 0; j < DRAWS; j++) {
+      cells[8 * octile(draws[j], large[i]) + (int)((uint64_t)draws[j] % 8)]++;
+    }
+    double p = p_value_uniform(cells, 8 * OCTILE, DRAWS);
+    CHECK(p > ALARM, "case %d: p %g", i, p);
+  }
+}
+
+int main(void) {
+  RUN(law_is_exact_for_small_variances);
+  RUN(a_wrong_variance_is_seen);
+  RUN(single_numbers_follow_the_law);
+  RUN(variance_is_right_for_large_ones);
+  RUN(signs_are_even);
+  RUN(parity_is_right);
+  RUN(shape_is_normal_for_large_variances);
+  RUN(low_order_bits_are_uniform);
+  RUN(consecutive_draws_are_independent);
+  RUN(coordinates_of_short_vectors_are_independent);
+  RUN(low_order_bits_are_independent_of_size);
+  FINISH();
+}
