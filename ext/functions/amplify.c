@@ -4,10 +4,8 @@
 **     SELECT epsilon, delta FROM dp_amplify(condition, gamma, epsilon, delta);
 **
 ** condition is 'dobrushin', 'dobrushin-epsilon', 'doeblin' or 'ultra'. For 'dobrushin-epsilon'
-*gamma is
-** the kernel's coefficient at the epsilon that the hidden column kernel_epsilon shows. Read-only
-*and
-** innocuous: it computes from its arguments alone.
+** gamma is the kernel's coefficient at the epsilon that the hidden column kernel_epsilon shows.
+** Read-only and innocuous: it computes from its arguments alone.
 */
 #include "functions/kernels.h"
 

@@ -4,8 +4,7 @@
 ** 1. x and y are any SQL values but NULL, equal as SQLite's = says without affinity or collation
 **    (1 = 1.0, 'a' <> 'A', text never equals a number or a blob). At most 1000 of each.
 ** 2. A cell that is missing is 0; cells that come twice are added. p is a number, not negative;
-*each
-**    row adds up to 1 within 1e-9. No row at all: NULL.
+**    each row adds up to 1 within 1e-9. No row at all: NULL.
 ** 3. Parameters after p are the same in every row.
 ** 4. Whatever happens, xFinal runs once and frees everything; the order of rows does not matter, up
 **    to rounding.

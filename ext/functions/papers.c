@@ -1,7 +1,6 @@
 /*
-** papers.c: the results of Balle et al. 2019 and Asoodeh et al. 2020 as SQL scalars: pure functions
-*of
-** public parameters. sql/papers.md states the theorem and the conditions of each.
+** papers.c: the results of Balle et al. 2019 and Asoodeh et al. 2020 as SQL scalars: pure
+** functions of public parameters. sql/papers.md states the theorem and the conditions of each.
 **
 ** 1. One row of the table says everything about a function: its parameters in order, and what is
 **    computed by each of its methods, the default first.

@@ -32,8 +32,8 @@ double lipschitz_gaussian_rdp(double alpha, double sensitivity, double sigma1, d
 }
 
 /*
-** With s = -2 ln L: (e^s - 1)/(e^((terms+1) s) - 1). For s > 0 that is divided through by e^(terms
-*s).
+** With s = -2 ln L: (e^s - 1)/(e^((terms+1) s) - 1). For s > 0 that is divided through by
+** e^(terms s).
 */
 struct scaled inverse_geometric(double lipschitz, double terms) {
   if (terms == 0.0) return scaled(1.0);

@@ -2,11 +2,10 @@
 ** coupling.h: Gaussian noise added step by step between Lipschitz maps, by Renyi couplings
 ** (Balle et al. 2019, Theorems 2 and 4, Examples 1 and 3).
 **
-** alpha >= 1 is the Renyi order (1 is the Kullback-Leibler divergence; at infinity every result is
-** infinite unless it is 0). Distances and sensitivities are not negative; standard deviations are
-*not
-** negative and not all 0. Relative error is at most 1e-12 wherever the result is a normal double;
-** arguments are not checked.
+** alpha >= 1 is the Renyi order (1 is the Kullback-Leibler divergence; at infinity every result
+** is infinite unless it is 0). Distances and sensitivities are not negative; standard deviations
+** are not negative and not all 0. Relative error is at most 1e-12 wherever the result is a normal
+** double; arguments are not checked.
 */
 #ifndef DIFFUSE_MATH_COUPLING_H
 #define DIFFUSE_MATH_COUPLING_H
@@ -37,8 +36,7 @@ double path_iteration_rdp(double alpha, double distance, double sigma, double li
 double printed_iteration_rdp(double alpha, double distance, double sigma, double lipschitz,
                              double steps);
 
-/* 1/(1 + L^-2 + ... + L^(-2 terms)), for lipschitz L >= 0 and terms >= 0: what the path is made of.
- */
+/* 1/(1 + L^-2 + ... + L^(-2 terms)) for lipschitz L >= 0, terms >= 0: what the path is made of. */
 struct scaled inverse_geometric(double lipschitz, double terms);
 
 #endif

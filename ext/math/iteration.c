@@ -154,9 +154,8 @@ static double product_bound(const struct sgd *sgd, double epsilon, struct chain 
   return exp(first + after * chain.stick(epsilon, later_distance(sgd, lipschitz)));
 }
 
-/* So many steps are refined one by one (a second of work); what follows them is then bounded,
-*validly,
-** by the power of the last coefficient. */
+/* So many steps are refined one by one (a second of work at most); what follows them is bounded,
+** validly, by a power of the last coefficient. */
 #define REFINED_STEPS 1000000
 
 /*

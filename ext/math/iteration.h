@@ -2,18 +2,16 @@
 ** iteration.h: privacy of projected noisy stochastic gradient descent (SGD).
 **
 ** The algorithm (Balle et al. 2019, section 4; Asoodeh et al. 2020, section IV): from a starting
-*law
-** that does not depend on the data, step i = 1..n reads record i once and sets
+** law that does not depend on the data, step i = 1..n reads record i once and sets
 **     x <- projection onto K of (x - eta (gradient of loss(x, record i) + Z)),
 ** K convex and closed; the loss is lipschitz_loss-Lipschitz, beta-smooth and rho-strongly convex on
 ** K; Z is N(0, noise^2 I), or, in one dimension, Laplace of scale noise. Neighbouring data replace
 ** the record that is read at `index`; only the last x is released.
 **
 ** Every result is NaN where the theorem says nothing: eta > 2/(beta + rho). Conditions, not
-*checked:
-** 1 <= index <= length, whole numbers; lipschitz_loss, beta, rho, diameter >= 0; noise, eta > 0;
-** finite except diameter. rho > beta describes no loss, but the formulas are defined and computed.
-** Relative error is at most 1e-11 wherever the result is a normal double.
+** checked: 1 <= index <= length, whole numbers; lipschitz_loss, beta, rho, diameter >= 0; noise,
+** eta > 0; finite except diameter. rho > beta describes no loss, but the formulas are defined and
+** computed. Relative error is at most 1e-11 wherever the result is a normal double.
 */
 #ifndef DIFFUSE_MATH_ITERATION_H
 #define DIFFUSE_MATH_ITERATION_H
@@ -51,8 +49,7 @@ double sgd_rate_best(const struct sgd *sgd);
 ** printed: Asoodeh et al., Theorem 4. iterated: Theorem 1(2) of Balle et al. applied anew in each
 ** step after i, never above printed. best: the least of what is valid, that is of `iterated` with
 ** the best contraction and the exact Gaussian profile at sgd_rate_best (Bok, Su and Altschuler
-*2024).
-** Proposition 1 is never below that profile, and Theorem 4 never below `iterated`.
+** 2024). Proposition 1 is never below that profile, and Theorem 4 never below `iterated`.
 */
 double sgd_delta_printed(const struct sgd *sgd, double epsilon);
 double sgd_delta_iterated(const struct sgd *sgd, double epsilon);

@@ -72,10 +72,9 @@ double iterated_laplace_rdp(double alpha, double sensitivity, double scale1, dou
 }
 
 /*
-** With a the larger scale, b the smaller, u = |x| (1/b - 1/a):
-** e^(-|x|/a)/(2(a+b)) (1 + (|x|/a) (1 - e^-u)/u). The printed form for a != b subtracts two
-*densities
-** that agree to all digits as a -> b; this one is continuous there.
+** With a the larger scale, b the smaller, u = |x| (1/b - 1/a): e^(-|x|/a)/(2(a+b)) (1 + (|x|/a)
+** (1 - e^-u)/u). The printed form for a != b subtracts two densities that agree to all digits as
+** a -> b; this one is continuous there.
 */
 double laplace2_density(double x, double scale1, double scale2) {
   double a = fmax(scale1, scale2), b = fmin(scale1, scale2);

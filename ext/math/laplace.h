@@ -27,10 +27,9 @@ double laplace2_epsilon(double sensitivity, double scale1, double scale2);
 
 /*
 ** Lemma 1: hockey-stick divergence of order e^epsilon of two Laplace distributions whose centres
-*are
-** `distance` scales apart, [1 - e^((epsilon - distance)/2)]_+, and its natural logarithm (-infinity
-** for 0), which is accurate also where the divergence is close to 1. epsilon, distance >= 0, not
-** both infinite.
+** are `distance` scales apart, [1 - e^((epsilon - distance)/2)]_+, and its natural logarithm
+** (-infinity for 0), which is accurate also where the divergence is close to 1. epsilon, distance
+** >= 0, not both infinite.
 */
 double laplace_hockey_stick(double epsilon, double distance);
 double laplace_log_hockey_stick(double epsilon, double distance);

@@ -1,7 +1,6 @@
 /*
 ** mixing.h: privacy amplification by uniform mixing (Balle et al. 2019, Theorem 1) and the
-*contraction
-** coefficients of finite Markov kernels (Asoodeh et al. 2020, Theorem 2).
+** contraction coefficients of finite Markov kernels (Asoodeh et al. 2020, Theorem 2).
 **
 ** The four conditions, each with its least gamma for a kernel K of n rows that sum to 1:
 **     Dobrushin            max over x, x' of the total variation of K(x) and K(x')
@@ -62,9 +61,9 @@ double kernel_hockey_stick(const struct kernel *kernel, double weight, double ep
 ** The least delta such that every (epsilon, delta)-DP mechanism is, after the kernel,
 ** (epsilon_out, delta')-DP: exact, for every epsilon_out >= 0. Any (epsilon, delta)-DP pair of
 ** inputs is (epsilon_out, d)-DP with d = delta + (1-delta) [e^epsilon -
-*e^epsilon_out]_+/(1+e^epsilon),
-** attained by randomized response, and the worst pair after the kernel sits on two states only
-** (the hockey-stick divergence is convex), so it is Theorem 1(2) at (epsilon_out, d).
+** e^epsilon_out]_+/(1+e^epsilon), attained by randomized response, and the worst pair after the
+** kernel sits on two states only (the hockey-stick divergence is convex), so it is Theorem 1(2)
+** at (epsilon_out, d).
 */
 double kernel_worst_delta(const struct kernel *kernel, double epsilon, double delta,
                           double epsilon_out);
@@ -72,7 +71,7 @@ double kernel_worst_delta(const struct kernel *kernel, double epsilon, double de
 /*
 ** Renyi divergence of binary randomized response with parameter epsilon, the worst case of any
 ** epsilon-DP mechanism. alpha >= 1, where 1 is the Kullback-Leibler divergence; infinity gives
-*epsilon.
+** epsilon.
 */
 double response_rdp(double alpha, double epsilon);
 
