@@ -122,6 +122,25 @@ def test_gaussian_bounds_hold(setting, n, index, sigma):
         assert exact <= best <= path * (1 + 1e-12) and path <= printed * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("sigma", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("after", [1, 2, 3, 4, 6])
+def test_deep_bounds_hold(after, sigma):
+    """Where the bounds are tiny: to three digits of the exact divergence, however small, instead of
+    to an absolute error. From every corner, with the later records pulling back to the middle."""
+    grid, noise = Grid(1.0, 60), lambda eta: gaussian(eta * sigma)
+    up, down, compared = linear(-1), linear(1), 0
+    for start, later in itertools.product((0.0, 0.5, 1.0), (linear(0), linear(-0.5), linear(1))):
+        p, q = (laws(grid, noise, 0.5, [g] + [later] * after, start)[-1] for g in (up, down))
+        for epsilon in (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 2.0):
+            s = (epsilon, 1, 1 + after, 1, sigma, 0.5, 0.5, 0)
+            exact = max(hockey(epsilon, p, q), hockey(epsilon, q, p))
+            bounds = [call("dp_sgd_delta", *s, 1, m) for m in ("best", "iterated", "paper")]
+            assert exact * (1 - 1e-3) - 1e-15 <= min(bounds)
+            assert bounds[0] <= bounds[1] * (1 + 1e-12) and bounds[1] <= bounds[2] * (1 + 1e-12)
+            compared += exact > 1e-13
+    assert compared > 20
+
+
 @pytest.mark.parametrize("setting", [LINEAR, CURVED], ids=["linear", "curved"])
 @pytest.mark.parametrize("n,index", [(1, 1), (2, 1), (3, 1), (4, 2)])
 @pytest.mark.parametrize("scale", [0.7, 2.0])
