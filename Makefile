@@ -26,7 +26,8 @@ MATH    := $(filter $(BUILD)/obj/math/%,$(OBJECTS))
 NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
-.PHONY: all deps deps-hosts static demo test unit check-sanitize check-valgrind bench clean format
+.PHONY: all deps deps-hosts static demo test unit check-sanitize check-valgrind bench figures deps-figures \
+        clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -133,6 +134,16 @@ check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
 # Ratios to SQLite's own sum() on ten million rows.
 bench: $(BUILD)/diffuse.so
 	BUILD=$(BUILD) $(PYTHON) bench/rows.py
+
+# ---- figures: SVG files of the papers' results, drawn from SQL alone (sql/papers.md shows them) ------
+
+deps-figures:
+	$(MAKE) deps PACKAGES='python3 python3-matplotlib'
+
+figures: all
+	@$(PYTHON) -c 'import matplotlib' 2>/dev/null || \
+	  { echo 'figures need python3-matplotlib (make deps-figures)' >&2; exit 1; }
+	BUILD=$(BUILD) $(PYTHON) bench/figures.py $(BUILD)/figures
 
 clean:
 	rm -rf $(BUILD)

@@ -23,6 +23,7 @@ sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
   struct host *host = host_new(db);
   if (!host) return SQLITE_NOMEM;
   int rc = planning_register(db);
+  if (rc == SQLITE_OK) rc = papers_register(db);
   if (rc == SQLITE_OK) rc = tiers_register(db, host);
   if (rc == SQLITE_OK) rc = plans_register(db, host);
   if (rc == SQLITE_OK) rc = releases_register(db, host);

@@ -78,6 +78,7 @@ const char *argument_text(sqlite3_context *context, sqlite3_value *value, const 
 
 /* One line per file: what it registers. */
 int planning_register(sqlite3 *db);
+int papers_register(sqlite3 *db);
 int tiers_register(sqlite3 *db, struct host *host);
 int plans_register(sqlite3 *db, struct host *host);
 int releases_register(sqlite3 *db, struct host *host);

@@ -19,8 +19,7 @@ static double decayed_time(double theta, double t) {
 
 /* The clock tau = rho^2 e^(2 theta t) decayed_time, without overflow. */
 static struct scaled scaled_clock(double theta, double rho, double t) {
-  struct scaled variance =
-      scaled_times(scaled_square(scaled(rho)), scaled(decayed_time(theta, t)));
+  struct scaled variance = scaled_times(scaled_square(scaled(rho)), scaled(decayed_time(theta, t)));
   return scaled_times(variance, scaled_exp(2.0 * (theta * t)));
 }
 
@@ -111,7 +110,9 @@ double ou_best_theta(double rate, double sensitivity, double radius, double dime
   return scaled_value(scaled_log1p(theorem_8_x(rate, sensitivity, radius, dimension)));
 }
 
-/* rho^2 = tau theta/(e^(2 theta) - 1) with tau = sensitivity^2/(2 rate), e^(2 theta) - 1 = x (x+2). */
+/*
+** rho^2 = tau theta/(e^(2 theta) - 1) with tau = sensitivity^2/(2 rate), e^(2 theta) - 1 = x (x+2).
+*/
 double ou_best_rho(double rate, double sensitivity, double radius, double dimension) {
   struct scaled x = theorem_8_x(rate, sensitivity, radius, dimension);
   struct scaled clock = scaled_over(scaled_square(scaled(sensitivity)), scaled(rate));

@@ -2,19 +2,19 @@
 ** diffusion.h: Brownian motion and the Ornstein-Uhlenbeck (OU) process as privacy mechanisms
 ** (Balle et al. 2019, section 5).
 **
-** A diffusion mechanism releases a sample of the process at time t that was started in f(D). Seen on
-** its clock tau it is a Brownian path, f(D) + N(0, tau I), then a deterministic shrink towards the
-** centre; its zCDP rate is sensitivity^2/(2 tau), an equality.
+** A diffusion mechanism releases a sample of the process at time t that was started in f(D). Seen
+** on its clock tau it is a Brownian path, f(D) + N(0, tau I), then a deterministic shrink towards
+** the centre; its zCDP rate is sensitivity^2/(2 tau), an equality.
 **     Brownian motion (Example 4):      variance 2t per coordinate, tau = 2t.
 **     OU (Theorem 6, Corollary 7):      dX = -theta (X - centre) dt + sqrt(2) rho dW,
 **         shrink b = e^(-theta t), variance rho^2 (1 - e^(-2 theta t))/theta = b^2 tau.
 ** theta = 0 is Brownian motion with variance 2 rho^2 t everywhere.
 **
 ** Norms, radii, sensitivities and rho are in the unit of f; t and 1/theta share a unit of time; a
-** clock, a variance and a mean squared error (MSE) are in the square of the unit of f. Conditions:
-** every argument is finite and not negative; rho, radius and dimension are positive, and so is
-** sensitivity or t where the result would be 0/0. The functions do not check them. Relative error is
-** at most 1e-12 wherever the result is a normal double.
+** clock, a variance and a mean squared error (MSE) are in the square of the unit of f.
+** Conditions: every argument is finite and not negative; rho, radius and dimension are positive,
+** and so is sensitivity or t where the result would be 0/0. The functions do not check them.
+** Relative error is at most 1e-12 wherever the result is a normal double.
 */
 #ifndef DIFFUSE_MATH_DIFFUSION_H
 #define DIFFUSE_MATH_DIFFUSION_H
@@ -34,19 +34,20 @@ double ou_variance(double theta, double rho, double t);
 double ou_shrink(double theta, double t);
 
 /*
-** Equation (4) and its neighbours, all at the privacy of OU(theta, rho) at time t, for a true answer
-** at distance `norm` from the centre, or within `radius` of it, in `dimension` dimensions: the MSE of
-** OU, (1-b)^2 norm^2 + b^2 dimension tau; of the plain Gaussian, dimension tau; of the Gaussian
-** shrunk by the best constant (PGM), dimension tau radius^2/(radius^2 + dimension tau), worst case.
+** Equation (4) and its neighbours, all at the privacy of OU(theta, rho) at time t, for a true
+** answer at distance `norm` from the centre, or within `radius` of it, in `dimension` dimensions:
+** the MSE of OU, (1-b)^2 norm^2 + b^2 dimension tau; of the plain Gaussian, dimension tau; of the
+** Gaussian shrunk by the best constant (PGM), dimension tau radius^2/(radius^2 + dimension tau),
+** worst case.
 */
 double ou_mse(double theta, double rho, double t, double norm, double dimension);
 double gaussian_mse(double theta, double rho, double t, double dimension);
 double pgm_mse(double theta, double rho, double t, double radius, double dimension);
 
 /*
-** Theorem 8 at t = 1: theta = ln(1 + x), x = dimension sensitivity^2/(2 rate radius^2), and rho such
-** that the rate is `rate`. Among all shrinks at this rate OU's then has the least worst-case MSE over
-** the ball of this radius. rate, sensitivity > 0.
+** Theorem 8 at t = 1: theta = ln(1 + x), x = dimension sensitivity^2/(2 rate radius^2), and rho
+** such that the rate is `rate`. Among all shrinks at this rate OU's then has the least worst-case
+** MSE over the ball of this radius. rate, sensitivity > 0.
 */
 double ou_best_theta(double rate, double sensitivity, double radius, double dimension);
 double ou_best_rho(double rate, double sensitivity, double radius, double dimension);
@@ -54,7 +55,9 @@ double ou_best_rho(double rate, double sensitivity, double radius, double dimens
 /* The shrink of Theorem 8 at any clock: radius^2/(radius^2 + dimension clock). */
 double ou_shrink_radius(double radius, double dimension, double clock);
 
-/* The shrink of the homogeneous process when its clock shows `clock`: 1/sqrt(1+theta clock/rho^2). */
+/*
+** The shrink of the homogeneous process when its clock shows `clock`: 1/sqrt(1+theta clock/rho^2).
+*/
 double ou_shrink_process(double theta, double rho, double clock);
 
 #endif

@@ -2,8 +2,8 @@
 ** scaled.h: positive products and quotients that must not overflow or underflow on the way.
 **
 ** A scaled number is mantissa * 2^exponent with the mantissa in [1/2, 1), 0 or infinity. Every
-** operation costs one rounding, so a formula is as accurate as its number of factors, whatever their
-** size; scaled_value() rounds once more and only there goes to 0 or infinity.
+** operation costs one rounding, so a formula is as accurate as its number of factors, whatever
+** their size; scaled_value() rounds once more and only there goes to 0 or infinity.
 */
 #ifndef DIFFUSE_MATH_SCALED_H
 #define DIFFUSE_MATH_SCALED_H

@@ -1,0 +1,15 @@
+/*
+** kernels.h: Markov kernels given as rows (x, y, p), and the amplification theorem as a table.
+*/
+#ifndef DIFFUSE_FUNCTIONS_KERNELS_H
+#define DIFFUSE_FUNCTIONS_KERNELS_H
+
+#include <sqlite3ext.h>
+
+/* Registers the dp_kernel_... aggregates. Returns an SQLite code. */
+int kernels_register(sqlite3 *db);
+
+/* Registers the table-valued function dp_amplify. Returns an SQLite code. */
+int amplify_register(sqlite3 *db);
+
+#endif

@@ -1,0 +1,102 @@
+/*
+** laplace.c: privacy of Laplace noise, once and twice (see laplace.h).
+*/
+#include "math/laplace.h"
+
+#include <math.h>
+
+#include "math/scaled.h"
+
+/*
+** 2 (e^x - 1 - x)/x^2, continuous at 0. (gsl_sf_exprel_2 subtracts directly down to |x| = 0.002 and
+** loses eleven digits there.)
+*/
+static double exponential_remainder(double x) {
+  if (fabs(x) > 1.0) return 2.0 * (expm1(x) - x) / x / x;
+  double sum = 0.0;
+  for (int k = 20; k > 2; k--) {
+    sum = (1.0 + sum) * x / k; /* Horner: sum of x^j 2/(j+2)! for j >= 1 */
+  }
+  return 1.0 + sum;
+}
+
+/*
+** r(z), the divergence at distance z in scales. With g the paper's
+** a/(2a-1) e^(z(a-1)) + (a-1)/(2a-1) e^(-za), r = ln(g)/(a-1). Two forms: one factors the larger
+** exponential out, the other writes g - 1 as a sum of positive terms.
+*/
+static double divergence(double alpha, double z) {
+  double excess = alpha - 1.0;
+  if (isinf(alpha) || isinf(z)) return z;
+  double share = alpha < 1e300 ? excess / (alpha + excess) : 0.5; /* (a-1)/(2a-1) */
+  if (z * excess >= 1.0) {
+    return z + log1p(share * expm1(-z * alpha - z * excess)) / excess;
+  }
+  double above = share * exponential_remainder(z * excess);
+  double below = (1.0 - share) * exponential_remainder(-z * alpha);
+  double w = 0.5 * z * (z * alpha) * (above + below); /* (g - 1)/(a - 1) */
+  return excess * w > 0.0 ? w * (log1p(excess * w) / (excess * w)) : w;
+}
+
+double laplace_rdp(double alpha, double sensitivity, double scale) {
+  return divergence(alpha, sensitivity / scale);
+}
+
+/* r'(z) up to a factor that depends on alpha alone; increasing from 0. Finite alpha. */
+static double slope(double alpha, double z) {
+  double exponent = -z * alpha - z * (alpha - 1.0);
+  return -expm1(exponent) / (1.0 + (alpha - 1.0) / alpha * exp(exponent));
+}
+
+/*
+** Minimises F(s) = r(s/near) + r((D-s)/far), near <= far, over the distance s = |w - v| that the
+** noise of scale `near` has to cover. F' increases through 0 in (0, D/2], so bisection down to
+** neighbouring doubles finds the minimum; F is flat there, hence as accurate as r.
+*/
+double iterated_laplace_rdp(double alpha, double sensitivity, double scale1, double scale2) {
+  double near = fmin(scale1, scale2), far = fmax(scale1, scale2);
+  if (isinf(alpha) || sensitivity == 0.0) return sensitivity / far;
+  double low = 0.0, high = 0.5 * sensitivity;
+  while (near < far) {
+    double middle = low + 0.5 * (high - low);
+    if (middle <= low || middle >= high) break;
+    double near_slope = slope(alpha, middle / near);
+    double far_slope = slope(alpha, (sensitivity - middle) / far) * (near / far);
+    if (near_slope < far_slope) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return divergence(alpha, high / near) + divergence(alpha, (sensitivity - high) / far);
+}
+
+/*
+** With a the larger scale, b the smaller, u = |x| (1/b - 1/a): e^(-|x|/a)/(2(a+b)) (1 + (|x|/a)
+** (1 - e^-u)/u). The printed form for a != b subtracts two densities that agree to all digits as
+** a -> b; this one is continuous there.
+*/
+double laplace2_density(double x, double scale1, double scale2) {
+  double a = fmax(scale1, scale2), b = fmin(scale1, scale2);
+  double distance = fabs(x) / a;
+  double u = x == 0.0 || a == b ? 0.0 : fabs(x) / b * ((a - b) / a);
+  double bend = u > 0.0 ? -expm1(-u) / u : 1.0;
+  if (distance > 1e5) return 0.0;
+  struct scaled peak = scaled_over(scaled(0.5 / (1.0 + b / a)), scaled(a));
+  struct scaled tail = scaled_times(scaled_exp(-distance), scaled(1.0 + distance * bend));
+  return scaled_value(scaled_times(peak, tail));
+}
+
+double laplace2_epsilon(double sensitivity, double scale1, double scale2) {
+  return sensitivity / fmax(scale1, scale2);
+}
+
+double laplace_hockey_stick(double epsilon, double distance) {
+  return distance > epsilon ? -expm1(0.5 * (epsilon - distance)) : 0.0;
+}
+
+double laplace_log_hockey_stick(double epsilon, double distance) {
+  if (!(distance > epsilon)) return -(double)INFINITY;
+  double half = 0.5 * (epsilon - distance);
+  return half > -0.5 ? log(-expm1(half)) : log1p(-exp(half));
+}

@@ -1,0 +1,201 @@
+/*
+** mixing.c: privacy amplification by uniform mixing, and coefficients of finite kernels (see
+** mixing.h).
+*/
+#include "math/mixing.h"
+
+#include <math.h>
+
+/* ---- Theorem 1 ------------------------------------------------------------------------------- */
+
+/* ln(1 + e^t). */
+static double softplus(double t) {
+  return t > 0.0 ? t + log1p(exp(-t)) : log1p(exp(t));
+}
+
+double mixing_epsilon(double epsilon, double delta) {
+  if (epsilon == 0.0) return 0.0;
+  if (delta == 0.0) return INFINITY;
+  double odds = expm1(epsilon) / delta;
+  if (epsilon < 30.0 && odds < INFINITY) return log1p(odds);
+  double gap = epsilon > 1.0 ? log1p(-exp(-epsilon)) + epsilon : log(expm1(epsilon));
+  return softplus(gap - log(delta));
+}
+
+struct amplified amplify_dobrushin(double gamma, double epsilon, double delta) {
+  return (struct amplified){epsilon, gamma * delta};
+}
+
+/* Part 2; gamma is the coefficient at mixing_epsilon(epsilon, delta). */
+struct amplified amplify_dobrushin_epsilon(double gamma, double epsilon, double delta) {
+  return (struct amplified){epsilon, gamma * delta};
+}
+
+/* ln(1 + gamma (e^epsilon - 1)), what parts 3 and 4 make of epsilon. */
+static double mixed_epsilon(double gamma, double epsilon) {
+  if (gamma == 0.0) return 0.0;
+  return epsilon < 700.0 ? log1p(gamma * expm1(epsilon)) : softplus(epsilon + log(gamma));
+}
+
+/* e^(mixed_epsilon - epsilon). */
+static double mixed_ratio(double gamma, double epsilon) {
+  return exp(-epsilon) - gamma * expm1(-epsilon);
+}
+
+/* gamma (1 - ratio (1 - delta)), with 1 - ratio = (1 - gamma)(1 - e^-epsilon) not cancelled. */
+struct amplified amplify_doeblin(double gamma, double epsilon, double delta) {
+  double kept = (gamma - 1.0) * expm1(-epsilon) + mixed_ratio(gamma, epsilon) * delta;
+  return (struct amplified){mixed_epsilon(gamma, epsilon), gamma * kept};
+}
+
+struct amplified amplify_ultra(double gamma, double epsilon, double delta) {
+  double kept = mixed_ratio(gamma, epsilon) * delta;
+  return (struct amplified){mixed_epsilon(gamma, epsilon), gamma * kept};
+}
+
+/* ---- coefficients of a kernel ---------------------------------------------------------------- */
+
+/* Sums run in this many lanes at once; each lane is a plain sum, so results do not depend on the
+** compiler. */
+#define LANES 8
+
+static double lanes_total(const double lane[LANES]) {
+  return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+}
+
+/* sum_y |a(y) - b(y)|. */
+static double distance(const double *a, const double *b, size_t columns) {
+  double lane[LANES] = {0.0};
+  size_t y = 0;
+  for (; y + LANES <= columns; y += LANES) {
+    for (size_t k = 0; k < LANES; k++) {
+      lane[k] += fabs(a[y + k] - b[y + k]);
+    }
+  }
+  for (; y < columns; y++) {
+    lane[y % LANES] += fabs(a[y] - b[y]);
+  }
+  return lanes_total(lane);
+}
+
+double kernel_dobrushin(const struct kernel *kernel) {
+  double largest = 0.0;
+  for (size_t i = 0; i < kernel->rows; i++) {
+    const double *row = kernel->probability + i * kernel->columns;
+    for (size_t j = 0; j < i; j++) {
+      const double *other = kernel->probability + j * kernel->columns;
+      largest = fmax(largest, distance(row, other, kernel->columns));
+    }
+  }
+  return 0.5 * largest;
+}
+
+static void column_range(const struct kernel *kernel, size_t column, double *low, double *high) {
+  *low = INFINITY;
+  *high = 0.0;
+  for (size_t i = 0; i < kernel->rows; i++) {
+    double p = kernel->probability[i * kernel->columns + column];
+    *low = fmin(*low, p);
+    *high = fmax(*high, p);
+  }
+}
+
+/* Summed as K(x0,y) - min_x K(x,y) over y, without the cancellation of 1 - sum_y min_x K(x,y). */
+double kernel_doeblin(const struct kernel *kernel) {
+  double sum = 0.0;
+  for (size_t y = 0; y < kernel->columns; y++) {
+    double low, high;
+    column_range(kernel, y, &low, &high);
+    sum += kernel->probability[y] - low;
+  }
+  return sum;
+}
+
+double kernel_ultra(const struct kernel *kernel) {
+  double largest = 0.0;
+  for (size_t y = 0; y < kernel->columns; y++) {
+    double low, high;
+    column_range(kernel, y, &low, &high);
+    if (high > 0.0 && low == 0.0) return NAN;
+    if (high > 0.0) largest = fmax(largest, (high - low) / high);
+  }
+  return largest;
+}
+
+/* e^epsilon - 1 as a product, so that it times a small probability does not overflow. */
+struct excess {
+  double first, second;
+};
+
+static struct excess excess_of(double epsilon) {
+  if (epsilon < 700.0) return (struct excess){expm1(epsilon), 1.0};
+  double half = exp(0.5 * fmin(epsilon, 1410.0)); /* times the least double: still infinite */
+  return (struct excess){half, half};
+}
+
+/*
+** sum_y [weight a(y) - (weight + excess) b(y)]_+. Written as a difference of neighbours, it keeps
+** its digits for a small excess.
+*/
+static double positive_part(const double *a, const double *b, size_t columns, double weight,
+                            struct excess excess) {
+  double lane[LANES] = {0.0};
+  size_t y = 0;
+  for (; y + LANES <= columns; y += LANES) {
+    for (size_t k = 0; k < LANES; k++) {
+      double gain = weight * (a[y + k] - b[y + k]) - b[y + k] * excess.first * excess.second;
+      lane[k] += gain > 0.0 ? gain : 0.0;
+    }
+  }
+  for (; y < columns; y++) {
+    double gain = weight * (a[y] - b[y]) - b[y] * excess.first * excess.second;
+    lane[y % LANES] += gain > 0.0 ? gain : 0.0;
+  }
+  return lanes_total(lane);
+}
+
+double kernel_hockey_stick(const struct kernel *kernel, double weight, double epsilon) {
+  struct excess excess = excess_of(epsilon);
+  double largest = 0.0;
+  for (size_t i = 0; i < kernel->rows; i++) {
+    const double *row = kernel->probability + i * kernel->columns;
+    for (size_t j = 0; j < kernel->rows; j++) {
+      const double *other = kernel->probability + j * kernel->columns;
+      largest = fmax(largest, positive_part(row, other, kernel->columns, weight, excess));
+    }
+  }
+  return largest;
+}
+
+double kernel_worst_delta(const struct kernel *kernel, double epsilon, double delta,
+                          double epsilon_out) {
+  double lost = 0.0; /* [e^epsilon - e^epsilon_out]_+/(1 + e^epsilon) */
+  if (epsilon_out < epsilon) {
+    lost = -expm1(epsilon_out - epsilon) / (1.0 + exp(-epsilon));
+  }
+  return kernel_hockey_stick(kernel, delta + (1.0 - delta) * lost, epsilon_out);
+}
+
+/* ---- randomized response --------------------------------------------------------------------- */
+
+/* sinh(x)/x. */
+static double sinh_ratio(double x) {
+  return x > 1e-4 ? sinh(x) / x : 1.0 + x * x / 6.0;
+}
+
+/*
+** (e^(a e) + e^((1-a) e))/(1 + e^e), the moment of order a, is 1 + 2 sinh(a e/2) sinh((a-1) e/2)/
+** cosh(e/2). Beyond (a-1) e = 1 its largest exponential is factored out.
+*/
+double response_rdp(double alpha, double epsilon) {
+  double excess = alpha - 1.0;
+  if (isinf(alpha) || isinf(epsilon)) return epsilon;
+  if (excess * epsilon >= 1.0) {
+    double rest = log1p(exp(-epsilon * alpha - epsilon * excess)) - log1p(exp(-epsilon));
+    return epsilon + rest / excess;
+  }
+  double half = 0.5 * excess * epsilon;
+  double w =
+      epsilon * sinh_ratio(half) * exp(half) * -expm1(-alpha * epsilon) / (1.0 + exp(-epsilon));
+  return excess * w > 0.0 ? w * (log1p(excess * w) / (excess * w)) : w;
+}

@@ -1,0 +1,78 @@
+/*
+** mixing.h: privacy amplification by uniform mixing (Balle et al. 2019, Theorem 1) and the
+** contraction coefficients of finite Markov kernels (Asoodeh et al. 2020, Theorem 2).
+**
+** The four conditions, each with its least gamma for a kernel K of n rows that sum to 1:
+**     Dobrushin            max over x, x' of the total variation of K(x) and K(x')
+**     (gamma, epsilon)-D.  max over x, x' of sum_y [K(x,y) - e^epsilon K(x',y)]_+
+**     Doeblin              1 - sum_y min_x K(x,y)
+**     ultra-mixing         max over x, x', y of 1 - K(x,y)/K(x',y)
+** For every kernel (gamma, epsilon)-Dobrushin <= Dobrushin <= Doeblin <= ultra-mixing.
+*/
+#ifndef DIFFUSE_MATH_MIXING_H
+#define DIFFUSE_MATH_MIXING_H
+
+#include <stddef.h>
+
+/* Privacy after the kernel. */
+struct amplified {
+  double epsilon;
+  double delta;
+};
+
+/*
+** Theorem 1: an (epsilon, delta)-DP mechanism followed by a kernel with the named property for
+** `gamma`. 0 <= gamma, delta <= 1, 0 <= epsilon <= infinity. Not checked. Relative error at most
+** 1e-12 wherever the result is a normal double.
+*/
+struct amplified amplify_dobrushin(double gamma, double epsilon, double delta);
+struct amplified amplify_dobrushin_epsilon(double gamma, double epsilon, double delta);
+struct amplified amplify_doeblin(double gamma, double epsilon, double delta);
+struct amplified amplify_ultra(double gamma, double epsilon, double delta);
+
+/*
+** The epsilon~ at which part 2 asks for the (gamma, epsilon~)-Dobrushin property:
+** ln(1 + (e^epsilon - 1)/delta). 0 for epsilon = 0; infinite for delta = 0 < epsilon, where delta
+** stays 0 whatever the kernel.
+*/
+double mixing_epsilon(double epsilon, double delta);
+
+/* A kernel: `rows` x `columns` probabilities, row after row. */
+struct kernel {
+  const double *probability;
+  size_t rows;
+  size_t columns;
+};
+
+double kernel_dobrushin(const struct kernel *kernel);
+double kernel_doeblin(const struct kernel *kernel);
+
+/* NaN where the supports of two rows differ: no gamma then satisfies the definition. */
+double kernel_ultra(const struct kernel *kernel);
+
+/*
+** max over x, x' of sum_y [weight K(x,y) - (weight + e^epsilon - 1) K(x',y)]_+, weight >= 0,
+** 0 <= epsilon <= infinity. The contraction coefficient at e^epsilon for weight 1; at weight =
+** delta this is the delta of Theorem 1(2), without its division, right also at epsilon = 0.
+*/
+double kernel_hockey_stick(const struct kernel *kernel, double weight, double epsilon);
+
+/*
+** The least delta such that every (epsilon, delta)-DP mechanism is, after the kernel,
+** (epsilon_out, delta')-DP: exact, for every epsilon_out >= 0. Any (epsilon, delta)-DP pair of
+** inputs is (epsilon_out, d)-DP with d = delta + (1-delta) [e^epsilon -
+** e^epsilon_out]_+/(1+e^epsilon), attained by randomized response, and the worst pair after the
+** kernel sits on two states only (the hockey-stick divergence is convex), so it is Theorem 1(2)
+** at (epsilon_out, d).
+*/
+double kernel_worst_delta(const struct kernel *kernel, double epsilon, double delta,
+                          double epsilon_out);
+
+/*
+** Renyi divergence of binary randomized response with parameter epsilon, the worst case of any
+** epsilon-DP mechanism. alpha >= 1, where 1 is the Kullback-Leibler divergence; infinity gives
+** epsilon.
+*/
+double response_rdp(double alpha, double epsilon);
+
+#endif
