@@ -103,7 +103,8 @@ UNITS := $(patsubst tests/unit/test_%.c,$(BUILD)/unit/%,$(wildcard tests/unit/te
 unit: $(UNITS)
 $(BUILD)/unit/%: tests/unit/test_%.c tests/unit/check.h $(BUILD)/rooms.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Itests/unit $(CODEGEN) $(CFLAGS) $(WARNINGS) -o $@ $< \
+	@echo CC $<
+	@$(CC) $(CPPFLAGS) -Itests/unit $(CODEGEN) $(CFLAGS) $(WARNINGS) -o $@ $< \
 	  $(BUILD)/rooms.a $(STATIC) -lm
 $(BUILD)/rooms.a: $(RELEASE) $(NOISE) $(MATH)
 	rm -f $@

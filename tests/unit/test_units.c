@@ -316,7 +316,7 @@ static void a_hundred_thousand_units(void) {
   enum { UNITS = 100000 };
   struct bounds bounds = design_bounds(3, 0);
   struct row *rows = malloc(2 * UNITS * sizeof *rows);
-  static char names[UNITS][12];
+  static char names[UNITS][24];
   int128 want = 0;
   for (int i = 0; i < UNITS; i++) {
     double first = (double)(i % 1000) / 256, second = (double)(i % 777) / 256 - 1;
