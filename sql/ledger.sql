@@ -63,6 +63,8 @@ CREATE TABLE dp_publication(
   rate         REAL NOT NULL,        -- of the lattice noise at that clock, rounded up
   shrink       REAL NOT NULL,        -- value = centre + shrink * (lattice value - centre)
   centre       REAL NOT NULL,
+  curve        BLOB,                 -- RDP beyond the rate, as in dp_charge; NULL for none
+  delta        REAL NOT NULL,        -- of private key selection
   published_at TEXT NOT NULL,
   PRIMARY KEY (release_id, tier)
 );
@@ -105,7 +107,8 @@ CREATE TABLE dp_charge(
   release    TEXT NOT NULL,
   tier       TEXT NOT NULL,
   rate       REAL NOT NULL,          -- paid now: the rest of what the release costs this tier
-  curve      BLOB,                   -- RDP beyond the rate; NULL for Gaussian and OU
+  curve      BLOB,                   -- RDP beyond the rate; NULL for Gaussian and OU. 115 doubles,
+                                     -- little-endian: the orders of dp_rdp, then the filter order
   delta      REAL NOT NULL,          -- of private key selection
   slack      REAL NOT NULL,          -- lattice slack, for the exact-Gaussian accountant
   at         TEXT NOT NULL,
@@ -135,7 +138,8 @@ CREATE TABLE dp_budget(
   releases_left     INTEGER NOT NULL, -- at this tier, of weight 1, before some tier refuses
   spent_high        REAL NOT NULL,
   spent_low         REAL NOT NULL,
-  spent_slack       REAL NOT NULL
+  spent_slack       REAL NOT NULL,
+  spent_curve       REAL NOT NULL    -- RDP beyond the rate at the filter order
 );
 
 -- The orders of RDP: what each may spend, and what curves beyond the rate have spent there.

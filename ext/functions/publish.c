@@ -55,15 +55,20 @@ struct view publish_view(const struct publication *publication) {
   return view;
 }
 
+/* What the point costs: a rate alone, because Gaussian noise is all there is. */
+static struct ledger_cost point_cost(const struct publication *publication, uint64_t variance) {
+  return (struct ledger_cost){point_rate(publication, publication->at, variance), 0, 0, 0};
+}
+
 static int charge(struct publication *publication, uint64_t variance) {
+  struct ledger_cost cost = point_cost(publication, variance);
   publication->variance = variance;
   if (!(publish_view(publication).shrink >= DBL_MIN))
     return ledger_fail(publication->host->ledger,
                        "the noise at tier '%s' would shrink the value to nothing but its centre (give "
                        "a larger radius, or rho)", publication->tiers[publication->at].name);
   return ledger_charge(publication->host->ledger, &publication->release, publication->tiers,
-                       publication->tier_count, publication->at,
-                       point_rate(publication, publication->at, variance));
+                       publication->tier_count, publication->at, &cost);
 }
 
 /* ---- storing ------------------------------------------------------------------------------------- */
@@ -83,9 +88,8 @@ static int store_values(struct publication *publication, uint64_t variance, cons
   struct view view = publish_view(publication);
   double stddev = estimate_stddev(&view, variance);
   double half_width = estimate_half_width(stddev, 0.95);
-  int stored = ledger_publication_insert(ledger, release, tier, variance,
-                                         point_rate(publication, publication->at, variance),
-                                         view.shrink);
+  struct ledger_cost cost = point_cost(publication, variance);
+  int stored = ledger_publication_insert(ledger, release, tier, variance, &cost, view.shrink);
   for (int i = 0; i < release->dimension && stored; i++) {
     double value = estimate_value(&view, values[i]);
     if (i == 0) publication->value = value;

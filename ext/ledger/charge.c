@@ -98,8 +98,27 @@ static int budget_read(struct ledger *ledger, const char *tier, struct budget *b
   budget->slack = sqlite3_column_double(row, 2);
   budget->delta = sqlite3_column_double(row, 3);
   budget->releases = sqlite3_column_int64(row, 4);
+  budget->curve = sqlite3_column_double(row, 5);
   sqlite3_reset(row);
   return 1;
+}
+
+/* The total curve of a tier at the stored orders; one of zeros where it has none. */
+static struct curve orders_read(struct ledger *ledger, const char *tier) {
+  struct curve curve = {0, {0}};
+  sqlite3_stmt *row = statement_bind(ledger, ORDERS_READ, "s", tier);
+  for (int i = 0; statement_row(ledger, row) && i < RENYI_ORDERS; i++) {
+    curve.values[i] = sqlite3_column_double(row, 0);
+    curve.any |= curve.values[i] > 0;
+  }
+  sqlite3_reset(row);
+  return curve;
+}
+
+static int orders_write(struct ledger *ledger, const char *tier, const struct curve *curve) {
+  for (int i = 0; i < RENYI_ORDERS; i++)
+    statement_run(ledger, ORDER_WRITE, "dsd", curve->values[i], tier, renyi_order(i));
+  return !ledger->error;
 }
 
 /* The part of a tier's delta that converts rates to an epsilon. */
@@ -108,22 +127,34 @@ static double noise_delta(const struct ledger_tier *tier) {
   return tier->delta - tier->delta_keys - reserved;
 }
 
-double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget) {
-  double rate = total_up(budget->rate);
-  if (rate == 0) return 0;
-  double epsilon = tier->accountant == LEDGER_GDP ? gaussian_epsilon(rate, noise_delta(tier))
-                                                  : zcdp_epsilon(rate, noise_delta(tier));
+int budget_within(const struct ledger_tier *tier, const struct budget *budget) {
+  struct total total = budget->rate;
+  /* At the filter order a curve counts as the rate that costs the same there. */
+  if (budget->curve > 0)
+    total = total_add(total, nextafter(budget->curve / tier->filter_order, INFINITY));
+  return total_within(total, tier->rate_limit) && budget->delta <= tier->delta_keys &&
+         (tier->accountant == LEDGER_RDP || budget->slack <= tier->slack_limit);
+}
+
+double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget,
+                      const struct curve *curve) {
+  double rate = total_up(budget->rate), delta = noise_delta(tier);
+  int curved = curve && curve->any;
+  if (rate == 0 && !curved) return 0;
+  double epsilon = published_up(tier->accountant == LEDGER_GDP ? gaussian_epsilon(rate, delta)
+                                : curved ? renyi_epsilon(rate, curve->values, delta)
+                                         : zcdp_epsilon(rate, delta));
   /* Within the limit the truth is at most the tier's epsilon, whatever the margin makes of it. */
-  epsilon = published_up(epsilon);
-  return epsilon > tier->epsilon && total_within(budget->rate, tier->rate_limit) ? tier->epsilon
-                                                                                 : epsilon;
+  return epsilon > tier->epsilon && budget_within(tier, budget) ? tier->epsilon : epsilon;
 }
 
 static int budget_write(struct ledger *ledger, const struct ledger_tier *tier,
                         const struct budget *budget) {
-  return statement_run(ledger, BUDGET_WRITE, "sddddidd", tier->name, budget->rate.high,
+  struct curve curve = {0, {0}};
+  if (budget->curve > 0) curve = orders_read(ledger, tier->name);
+  return statement_run(ledger, BUDGET_WRITE, "sddddiddd", tier->name, budget->rate.high,
                        budget->rate.low, budget->slack, budget->delta, budget->releases,
-                       total_up(budget->rate), budget_epsilon(tier, budget));
+                       total_up(budget->rate), budget_epsilon(tier, budget, &curve), budget->curve);
 }
 
 int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at) {
@@ -131,6 +162,7 @@ int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, in
   for (int k = 0; k <= at; k++) {
     struct budget budget;
     if (!budget_read(ledger, tiers[k].name, &budget)) return -1;
+    if (budget.curve > 0) budget.rate = total_add(budget.rate, budget.curve / tiers[k].filter_order);
     left = fmin(left, floor(total_left(budget.rate, tiers[k].rate_limit) / tiers[at].rate));
     if (tiers[k].accountant == LEDGER_GDP)
       left = fmin(left, floor((tiers[k].slack_limit - budget.slack) /
@@ -219,8 +251,9 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   char hash[CHARGE_HASH_SIZE];
   if (!ledger->error && !charge_hash(previous ? previous : "", charge, hash))
     ledger_fail(ledger, "out of memory");
-  statement_run(ledger, CHARGE_INSERT, "iissdddss", charge->id, charge->release_id, charge->release,
-                charge->tier, charge->rate, charge->slack, charge->delta, charge->at, hash);
+  statement_run(ledger, CHARGE_INSERT, "iissdddssb", charge->id, charge->release_id, charge->release,
+                charge->tier, charge->rate, charge->slack, charge->delta, charge->at, hash,
+                charge->curve, charge->curve_size);
   sqlite3_free(previous);
   sqlite3_free(subject);
   sqlite3_free(at);
@@ -229,84 +262,137 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
 
 /* ---- charging ------------------------------------------------------------------------------------ */
 
-/* Refuses, naming the tier, what it needs and what is left; otherwise adds the charge to *budget. */
-static int budget_admit(struct ledger *ledger, const struct ledger_tier *tier, struct budget *budget,
-                        double rate, double slack, int first) {
-  struct budget after = *budget;
-  after.rate = total_add(after.rate, rate);
-  after.slack = nextafter(after.slack + slack, INFINITY);
-  after.releases += first;
-  if (!total_within(after.rate, tier->rate_limit))
-    return ledger_fail(ledger,
-                       "tier '%s' would exceed its budget of epsilon %g at delta %g: this needs rate "
-                       "%g, and %g of %g is left (nothing was charged or read)",
-                       tier->name, tier->epsilon, tier->delta, rate,
-                       total_left(budget->rate, tier->rate_limit), tier->rate_limit);
-  if (tier->accountant == LEDGER_GDP && !(after.slack <= tier->slack_limit))
-    return ledger_fail(ledger,
-                       "tier '%s' would exceed the lattice slack of its exact-Gaussian budget: this "
-                       "needs %g, and %g is left (nothing was charged or read)",
-                       tier->name, slack, tier->slack_limit - budget->slack);
-  *budget = after;
-  return 1;
-}
+/* What a tier has paid, or has to pay, for one release. */
+struct payment {
+  struct total rate;
+  double slack, delta;
+  struct curve curve;
+};
 
 /* What one tier has to pay for one release, and its budget before and after. */
 struct bill {
-  double rate, slack;
+  struct payment payment;
   struct budget budget;
 };
 
-/* What a tier has paid for a release so far, exactly. */
-struct paid {
-  struct total rate;
-  double slack;
-};
+static int is_free(const struct payment *payment) {
+  return payment->rate.high == 0 && payment->delta == 0 && !payment->curve.any;
+}
 
-static struct paid paid_for(struct ledger *ledger, int64_t release_id, const char *tier) {
-  struct paid paid = {{0, 0}, 0};
+/* The budget after a payment. */
+static struct budget budget_after(const struct budget *budget, const struct payment *payment,
+                                  int first) {
+  struct budget after = *budget;
+  after.rate = total_add(after.rate, total_up(payment->rate));
+  if (payment->slack > 0) after.slack = nextafter(after.slack + payment->slack, INFINITY);
+  if (payment->delta > 0) after.delta = nextafter(after.delta + payment->delta, INFINITY);
+  if (payment->curve.any && payment->curve.values[AT_FILTER] > 0)
+    after.curve = nextafter(after.curve + payment->curve.values[AT_FILTER], INFINITY);
+  after.releases += first;
+  return after;
+}
+
+/* Says why a tier refuses: what it needs and what is left. Always returns 0. */
+static int refuse(struct ledger *ledger, const struct ledger_tier *tier, const struct budget *budget,
+                  const struct budget *after, const struct payment *payment) {
+  if (!(after->delta <= tier->delta_keys))
+    return ledger_fail(ledger, "tier '%s' would exceed its delta_keys of %g: this needs delta %g, and "
+                               "%g is left (nothing was charged or read)",
+                       tier->name, tier->delta_keys, payment->delta,
+                       tier->delta_keys - budget->delta);
+  if (tier->accountant == LEDGER_GDP && !(after->slack <= tier->slack_limit))
+    return ledger_fail(ledger, "tier '%s' would exceed the lattice slack of its exact-Gaussian budget: "
+                               "this needs %g, and %g is left (nothing was charged or read)",
+                       tier->name, payment->slack, tier->slack_limit - budget->slack);
+  double share = tier->accountant == LEDGER_RDP ? 1 / tier->filter_order : 0;
+  double needed = total_up(payment->rate) +
+                  (payment->curve.any ? payment->curve.values[AT_FILTER] * share : 0);
+  return ledger_fail(ledger, "tier '%s' would exceed its budget of epsilon %g at delta %g: this needs "
+                             "rate %g, and %g of %g is left (nothing was charged or read)",
+                     tier->name, tier->epsilon, tier->delta, needed,
+                     fmax(0, total_left(budget->rate, tier->rate_limit) - budget->curve * share),
+                     tier->rate_limit);
+}
+
+/* Adds a bill's payment to its budget, or refuses. */
+static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, struct bill *bill,
+                      int first) {
+  if (bill->payment.curve.any && tier->accountant == LEDGER_GDP)
+    return ledger_fail(ledger, "tier '%s' has exact Gaussian accounting, and this release is not "
+                               "Gaussian (nothing was charged or read)", tier->name);
+  struct budget after = budget_after(&bill->budget, &bill->payment, first);
+  if (!budget_within(tier, &after)) return refuse(ledger, tier, &bill->budget, &after, &bill->payment);
+  bill->budget = after;
+  return 1;
+}
+
+/* What a tier has paid for a release so far. */
+static struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier) {
+  struct payment paid = {{0, 0}, 0, 0, {0, {0}}};
   sqlite3_stmt *row = statement_bind(ledger, CHARGE_PAID, "is", release_id, tier);
   while (statement_row(ledger, row)) {
+    struct curve curve = curve_column(ledger, row, 3);
     paid.rate = total_add(paid.rate, sqlite3_column_double(row, 0));
     paid.slack += sqlite3_column_double(row, 1);
+    paid.delta += sqlite3_column_double(row, 2);
+    curve_add(&paid.curve, &curve);
   }
   return paid;
 }
 
 static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
-                     const struct ledger_release *release, double rate, struct bill *bill) {
-  struct paid paid = paid_for(ledger, release->id, tier->name);
-  bill->rate = total_missing(paid.rate, rate);
-  bill->slack = bill->rate > 0 ? fmax(0, release->slack - paid.slack) : 0;
+                     const struct ledger_release *release, const struct ledger_cost *cost,
+                     struct bill *bill) {
+  struct payment paid = paid_for(ledger, release->id, tier->name);
+  struct curve curve = curve_of(cost, tier->filter_order);
+  double rate = total_missing(paid.rate, cost->rate);
+  bill->payment = (struct payment){{rate, 0},
+                                   rate > 0 ? fmax(0, release->slack - paid.slack) : 0,
+                                   cost->delta,
+                                   curve_missing(&curve, &paid.curve)};
   return budget_read(ledger, tier->name, &bill->budget) &&
-         (bill->rate == 0 || budget_admit(ledger, tier, &bill->budget, bill->rate, bill->slack,
-                                          paid.rate.high == 0));
+         (is_free(&bill->payment) || bill_admit(ledger, tier, bill, is_free(&paid)));
 }
 
 static int bill_pay(struct ledger *ledger, const struct ledger_tier *tier, int64_t release_id,
                     const char *release, const struct bill *bill) {
-  if (bill->rate == 0) return 1;
-  struct charge charge = {0};
-  charge.release_id = release_id;
-  charge.release = release;
-  charge.tier = tier->name;
-  charge.tier_rate = tier->rate;
-  charge.rate = bill->rate;
-  charge.slack = bill->slack;
+  const struct payment *payment = &bill->payment;
+  unsigned char bytes[CURVE_BYTES];
+  if (is_free(payment)) return 1;
+  struct charge charge = {.release_id = release_id,
+                          .release = release,
+                          .tier = tier->name,
+                          .tier_rate = tier->rate,
+                          .rate = total_up(payment->rate),
+                          .slack = payment->slack,
+                          .delta = payment->delta};
+  charge.curve = curve_bytes(&payment->curve, bytes, &charge.curve_size);
+  if (payment->curve.any) {
+    struct curve total = orders_read(ledger, tier->name);
+    curve_add(&total, &payment->curve);
+    orders_write(ledger, tier->name, &total);
+  }
   return charge_append(ledger, &charge) && budget_write(ledger, tier, &bill->budget);
 }
 
+static int is_cost(const struct ledger_cost *cost) {
+  int sound = cost->rate >= 0 && isfinite(cost->rate) && cost->delta >= 0 && cost->delta < 1;
+  struct curve curve = curve_of(cost, NAN);
+  for (int i = 0; curve.any && i < RENYI_ORDERS; i++) sound = sound && curve.values[i] >= 0;
+  return sound && (cost->rate > 0 || cost->curve);
+}
+
 int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
-                  const struct ledger_tier *tiers, int count, int at, double rate) {
+                  const struct ledger_tier *tiers, int count, int at,
+                  const struct ledger_cost *cost) {
   if (ledger->error) return 0;
-  if (!(rate > 0 && isfinite(rate)))
-    return ledger_fail(ledger, "a release cannot have rate %g", rate);
+  if (!is_cost(cost)) return ledger_fail(ledger, "a release cannot have rate %g", cost->rate);
   struct bill *bills = sqlite3_malloc64(sizeof *bills * (sqlite3_uint64)(at + 1));
   if (!bills) return ledger_fail(ledger, "out of memory");
   int admitted = 1, changed = 0;
   for (int k = 0; k <= at && admitted; k++) { /* L4: all are checked before any is charged */
-    admitted = bill_make(ledger, &tiers[k], release, rate, &bills[k]);
-    changed |= admitted && bills[k].rate > 0;
+    admitted = bill_make(ledger, &tiers[k], release, cost, &bills[k]);
+    changed |= admitted && !is_free(&bills[k].payment);
   }
   for (int k = 0; k <= at && admitted; k++)
     admitted = bill_pay(ledger, &tiers[k], release->id, release->name, &bills[k]);
@@ -386,10 +472,11 @@ static int pay_inherited(struct ledger *ledger, const struct ledger_tier *tier, 
   struct bill bill = {0};
   if (!ledger->error) budget_read(ledger, tier->name, &bill.budget);
   for (int i = 0; i < count && !ledger->error; i++) {
-    struct paid paid = paid_for(ledger, list[i].release_id, outer);
-    bill.rate = total_up(paid.rate);
-    bill.slack = paid.slack;
-    if (budget_admit(ledger, tier, &bill.budget, bill.rate, bill.slack, 1))
+    bill.payment = paid_for(ledger, list[i].release_id, outer);
+    struct curve *curve = &bill.payment.curve;
+    if (curve->any) /* the outer tier's filter order is another: the chord is an upper bound there */
+      curve->values[AT_FILTER] = renyi_curve_at(curve->values, tier->filter_order);
+    if (bill_admit(ledger, tier, &bill, 1))
       bill_pay(ledger, tier, list[i].release_id, list[i].release, &bill);
   }
   for (int i = 0; i < count; i++) sqlite3_free(list[i].release);

@@ -5,6 +5,7 @@
 #define DIFFUSE_LEDGER_INTERNAL_H
 
 #include "ledger/ledger.h"
+#include "math/renyi.h"
 #include "math/total.h"
 
 #define MEMORY_PATH ":memory:"
@@ -21,6 +22,8 @@ enum statement {
   TIER_INSERT,
   BUDGET_INSERT,
   BUDGET_READ,
+  ORDERS_READ,
+  ORDER_WRITE,
   BUDGET_WRITE,
   BUDGET_LEFT,
   ORDER_INSERT,
@@ -117,8 +120,33 @@ int marker_check_attached(struct ledger *ledger);
 struct budget {
   struct total rate;
   double slack, delta;
+  double curve; /* RDP beyond the rate, at the filter order */
   int64_t releases;
 };
+
+/* RDP beyond a rate: at the stored orders, and at the filter order of the tier in question. */
+#define CURVE_SIZE (RENYI_ORDERS + 1)
+#define AT_FILTER  RENYI_ORDERS
+struct curve {
+  int any; /* 0: it is zero everywhere, and values is not to be read */
+  double values[CURVE_SIZE];
+};
+
+/* The curve of a cost, rounded up; NaN for the filter order leaves that entry 0. */
+struct curve curve_of(const struct ledger_cost *cost, double filter_order);
+
+/* What of a curve has not been paid yet, order by order. */
+struct curve curve_missing(const struct curve *cost, const struct curve *paid);
+
+/* Adds one curve to another, rounded up. */
+void curve_add(struct curve *sum, const struct curve *term);
+
+/* A curve as stored in a column, NULL for none. Fails the ledger where the blob is damaged. */
+struct curve curve_column(struct ledger *ledger, sqlite3_stmt *row, int column);
+
+/* The bytes to store; *size is 0, and the result null, for no curve. */
+#define CURVE_BYTES (CURVE_SIZE * 8)
+const void *curve_bytes(const struct curve *curve, unsigned char bytes[CURVE_BYTES], int *size);
 
 #define CHARGE_HASH_SIZE 65
 
@@ -140,7 +168,12 @@ int fix_filter(struct ledger *ledger, struct ledger_tier *tier);
 /* How many more releases of weight 1 at tiers[at] all tiers that pay for them can bear; -1: failure. */
 int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at);
 
-/* What a budget has spent, as an epsilon at the tier's delta for noise, rounded up. */
-double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget);
+/* What has been spent, as an epsilon at the tier's delta for noise, rounded up; with the total curve
+** where there is one (null: none). */
+double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget,
+                      const struct curve *curve);
+
+/* Whether a budget lies within the filter of its tier. */
+int budget_within(const struct ledger_tier *tier, const struct budget *budget);
 
 #endif

@@ -28,21 +28,25 @@ static const char *const statement_text[STATEMENTS] = {
     [TIER_LIST] = "SELECT name, rate, epsilon, delta, delta_keys, accountant, filter_order,"
                   " rate_limit, slack_limit FROM dp_tier ORDER BY rate DESC",
     [TIER_INSERT] = "INSERT INTO dp_tier VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, " NOW ")",
-    [BUDGET_INSERT] = "INSERT INTO dp_budget VALUES (?, ?, ?, 0, ?2, 0, 0, 0, 0, 0, 0, 0)",
-    [BUDGET_READ] = "SELECT spent_high, spent_low, spent_slack, spent_delta, releases"
+    [BUDGET_INSERT] = "INSERT INTO dp_budget VALUES (?, ?, ?, 0, ?2, 0, 0, 0, 0, 0, 0, 0, 0)",
+    [BUDGET_READ] = "SELECT spent_high, spent_low, spent_slack, spent_delta, releases, spent_curve"
                     " FROM dp_budget WHERE tier = ?",
+    [ORDERS_READ] = "SELECT curve FROM dp_order WHERE tier = ? ORDER BY alpha",
+    [ORDER_WRITE] = "UPDATE dp_order SET curve = ? WHERE tier = ? AND alpha = ?",
     [BUDGET_WRITE] = "UPDATE dp_budget SET spent_high = ?2, spent_low = ?3, spent_slack = ?4,"
                      " spent_delta = ?5, releases = ?6, spent_rate = ?7, spent_epsilon = ?8,"
-                     " remaining_epsilon = max(0.0, epsilon - ?8) WHERE tier = ?1",
+                     " remaining_epsilon = max(0.0, epsilon - ?8), spent_curve = ?9"
+                     " WHERE tier = ?1",
     [BUDGET_LEFT] = "UPDATE dp_budget SET releases_left = ?2 WHERE tier = ?1",
     [ORDER_INSERT] = "INSERT INTO dp_order VALUES (?, ?, ?, 0)",
     [CHARGE_LAST] = "SELECT id, hash, " NOW " FROM (SELECT 0) LEFT JOIN"
                     " (SELECT id, hash FROM dp_charge ORDER BY id DESC LIMIT 1)",
     [CHARGE_SUBJECT] = "SELECT " SUBJECT("?1"),
     [CHARGE_INSERT] = "INSERT INTO dp_charge(id, release_id, release, tier, rate, slack, delta, at,"
-                      " hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                      " hash, curve) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [CHARGE_SINCE] = "SELECT total(rate) FROM dp_charge WHERE id > ? AND tier = ?",
-    [CHARGE_PAID] = "SELECT rate, slack FROM dp_charge WHERE release_id = ? AND tier = ?",
+    [CHARGE_PAID] = "SELECT rate, slack, delta, curve FROM dp_charge"
+                    " WHERE release_id = ? AND tier = ?",
     [CHARGE_PAID_EACH] = "SELECT release_id, release FROM dp_charge WHERE tier = ?"
                          " GROUP BY release_id ORDER BY release_id",
     [CHARGE_LIST] = "SELECT id, release_id, release, tier, rate, slack, delta, curve, at, hash,"
@@ -62,7 +66,7 @@ static const char *const statement_text[STATEMENTS] = {
     [PATH_READ] = "SELECT tier, clock, component, value FROM dp_path JOIN dp_tier ON name = tier"
                   " WHERE release_id = ? ORDER BY dp_tier.rate DESC, key, component",
     [PATH_INSERT] = "INSERT INTO dp_path VALUES (?, ?, ?, ?, '', ?, ?)",
-    [PUBLICATION_INSERT] = "INSERT INTO dp_publication VALUES (?, ?, ?, ?, ?, ?, ?, " NOW ")",
+    [PUBLICATION_INSERT] = "INSERT INTO dp_publication VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, " NOW ")",
     [VALUE_INSERT] = "INSERT INTO dp_value VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [VALUE_FIND] = "SELECT value, stddev FROM dp_value WHERE release_id = ? AND tier = ?"
                    " AND key = ? ORDER BY component LIMIT 1",
@@ -70,20 +74,21 @@ static const char *const statement_text[STATEMENTS] = {
                  " WHERE tier = ?",
     [VALUE_READ] = "SELECT value FROM dp_value WHERE release_id = ? AND tier = ?"
                    " ORDER BY key, component",
-    [PUBLICATION_LIST] = "SELECT release_id, release, tier, rate FROM dp_publication"
+    [PUBLICATION_LIST] = "SELECT release_id, release, tier, rate, curve, delta FROM dp_publication"
                          " ORDER BY release_id",
     [BUDGET_CHECK] = "SELECT spent_high, spent_low, spent_slack, spent_delta, spent_rate,"
-                     " spent_epsilon, remaining_epsilon, epsilon, delta, releases_left, releases,"
+                     " spent_curve, spent_epsilon, remaining_epsilon, epsilon, delta, releases_left, releases,"
                      " (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE c.tier = b.tier)"
                      " FROM dp_budget b WHERE tier = ?",
-    [ORDER_CHECK] = "SELECT alpha, allowed FROM dp_order WHERE tier = ? ORDER BY alpha",
+    [ORDER_CHECK] = "SELECT alpha, allowed, curve FROM dp_order WHERE tier = ? ORDER BY alpha",
     /* Publications beside the points that they show and the values that they gave. */
     [VALUE_CHECK] = "SELECT p.release, p.tier, p.clock, p.shrink, p.centre, q.clock, q.value,"
                     " v.value, v.stddev, r.granularity, r.dimension, r.radius, r.theta, r.rho, r.centre"
                     " FROM dp_publication p LEFT JOIN dp_release r ON r.id = p.release_id"
                     " LEFT JOIN dp_path q ON q.release_id = p.release_id AND q.tier = p.tier"
                     " LEFT JOIN dp_value v ON v.release_id = p.release_id AND v.tier = p.tier"
-                    " AND v.key = q.key AND v.component = q.component",
+                    " AND v.key = q.key AND v.component = q.component"
+                    " WHERE r.id IS NULL OR r.mechanism IN ('gaussian', 'ou')",
     [ORPHAN_CHECK] =
         "SELECT 'dp_value', release FROM dp_value v WHERE NOT EXISTS (SELECT 1 FROM dp_publication p"
         " WHERE p.release_id = v.release_id AND p.tier = v.tier) UNION ALL"
@@ -95,7 +100,8 @@ static const char *const statement_text[STATEMENTS] = {
         "SELECT p.release, p.tier, t.name, p.rate, p.clock, r.sensitivity, r.weight * own.rate,"
         " (SELECT total(rate) FROM dp_charge WHERE release_id = p.release_id AND tier = t.name)"
         " FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
-        " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate",
+        " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
+        " WHERE r.mechanism IN ('gaussian', 'ou')",
 };
 
 /* Stands for every message that there was no memory for. */
@@ -154,6 +160,11 @@ static sqlite3_stmt *bind(struct ledger *ledger, enum statement which, const cha
   int rc = sqlite3_clear_bindings(*slot);
   for (int i = 1; types[i - 1] && rc == SQLITE_OK; i++) {
     switch (types[i - 1]) {
+    case 'b': {
+      const void *bytes = va_arg(arguments, const void *);
+      rc = sqlite3_bind_blob(*slot, i, bytes, va_arg(arguments, int), SQLITE_TRANSIENT);
+      break;
+    }
     case 's': rc = sqlite3_bind_text(*slot, i, va_arg(arguments, const char *), -1, SQLITE_TRANSIENT); break;
     case 'd': rc = sqlite3_bind_double(*slot, i, va_arg(arguments, double)); break;
     default: rc = sqlite3_bind_int64(*slot, i, va_arg(arguments, int64_t)); break;

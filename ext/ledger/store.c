@@ -136,9 +136,14 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
 /* ---- publications -------------------------------------------------------------------------------- */
 
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
-                              const char *tier, uint64_t clock, double rate, double shrink) {
-  return statement_run(ledger, PUBLICATION_INSERT, "issiddd", release->id, release->name, tier,
-                       (int64_t)clock, rate, shrink, release->centre);
+                              const char *tier, uint64_t clock, const struct ledger_cost *cost,
+                              double shrink) {
+  unsigned char bytes[CURVE_BYTES];
+  int size;
+  struct curve curve = curve_of(cost, NAN);
+  const void *blob = curve_bytes(&curve, bytes, &size);
+  return statement_run(ledger, PUBLICATION_INSERT, "issidddbd", release->id, release->name, tier,
+                       (int64_t)clock, cost->rate, shrink, release->centre, blob, size, cost->delta);
 }
 
 int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,

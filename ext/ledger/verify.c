@@ -16,6 +16,7 @@ SQLITE_EXTENSION_INIT3
 struct recount {
   const struct ledger_tier *tier;
   struct budget budget;
+  struct curve curve;
 };
 
 /* ---- dp_verify ----------------------------------------------------------------------------------- */
@@ -34,7 +35,7 @@ static const char *text_of(sqlite3_stmt *row, int column) {
 }
 
 /* Checks one row of the chain and adds it up; returns a discrepancy or null. */
-static char *check_charge(sqlite3_stmt *row, int64_t expected, char hash[CHARGE_HASH_SIZE],
+static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expected, char hash[CHARGE_HASH_SIZE],
                           struct recount *recounts, int count) {
   struct charge charge = {.id = sqlite3_column_int64(row, 0),
                           .release_id = sqlite3_column_int64(row, 1),
@@ -60,9 +61,14 @@ static char *check_charge(sqlite3_stmt *row, int64_t expected, char hash[CHARGE_
                            "were changed)", (long long)charge.id);
   if (!(charge.rate >= 0 && charge.slack >= 0 && charge.delta >= 0))
     return sqlite3_mprintf("dp_charge: row %lld is negative", (long long)charge.id);
-  recount->budget.rate = total_add(recount->budget.rate, charge.rate);
-  recount->budget.slack = nextafter(recount->budget.slack + charge.slack, INFINITY);
-  recount->budget.delta += charge.delta;
+  struct budget *budget = &recount->budget;
+  struct curve curve = curve_column(ledger, row, 7);
+  budget->rate = total_add(budget->rate, charge.rate);
+  if (charge.slack > 0) budget->slack = nextafter(budget->slack + charge.slack, INFINITY);
+  if (charge.delta > 0) budget->delta = nextafter(budget->delta + charge.delta, INFINITY);
+  if (curve.any && curve.values[AT_FILTER] > 0)
+    budget->curve = nextafter(budget->curve + curve.values[AT_FILTER], INFINITY);
+  curve_add(&recount->curve, &curve);
   return 0;
 }
 
@@ -71,7 +77,7 @@ static char *check_chain(struct ledger *ledger, struct recount *recounts, int co
   char *found = 0;
   sqlite3_stmt *row = statement_bind(ledger, CHARGE_LIST, "");
   for (int64_t expected = 1; !found && statement_row(ledger, row); expected++)
-    found = check_charge(row, expected, hash, recounts, count);
+    found = check_charge(ledger, row, expected, hash, recounts, count);
   sqlite3_reset(row);
   return found;
 }
@@ -97,29 +103,30 @@ static char *check_budget(struct ledger *ledger, const struct recount *recount, 
   const struct budget *budget = &recount->budget;
   sqlite3_stmt *row = statement_bind(ledger, BUDGET_CHECK, "s", tier->name);
   if (!statement_row(ledger, row)) return 0;
-  double epsilon = budget_epsilon(tier, budget);
+  double epsilon = budget_epsilon(tier, budget, &recount->curve);
   int same = sqlite3_column_double(row, 0) == budget->rate.high &&
              sqlite3_column_double(row, 1) == budget->rate.low &&
              sqlite3_column_double(row, 2) == budget->slack &&
              sqlite3_column_double(row, 3) == budget->delta &&
              sqlite3_column_double(row, 4) == total_up(budget->rate) &&
-             close_to(sqlite3_column_double(row, 5), epsilon) &&
-             fabs(sqlite3_column_double(row, 6) - fmax(0, tier->epsilon - epsilon)) <=
+             sqlite3_column_double(row, 5) == budget->curve &&
+             close_to(sqlite3_column_double(row, 6), epsilon) &&
+             fabs(sqlite3_column_double(row, 7) - fmax(0, tier->epsilon - epsilon)) <=
                  1e-9 * tier->epsilon &&
-             sqlite3_column_double(row, 7) == tier->epsilon &&
-             sqlite3_column_double(row, 8) == tier->delta &&
-             llabs(sqlite3_column_int64(row, 9) - left) <= 1 &&
-             sqlite3_column_int64(row, 10) == sqlite3_column_int64(row, 11);
+             sqlite3_column_double(row, 8) == tier->epsilon &&
+             sqlite3_column_double(row, 9) == tier->delta &&
+             llabs(sqlite3_column_int64(row, 10) - left) <= 1 &&
+             sqlite3_column_int64(row, 11) == sqlite3_column_int64(row, 12);
   sqlite3_reset(row);
   if (!same) return sqlite3_mprintf("dp_budget: tier '%s' does not match its charges", tier->name);
-  if (!total_within(budget->rate, tier->rate_limit) || !(budget->delta <= tier->delta_keys) ||
-      (tier->accountant == LEDGER_GDP && !(budget->slack <= tier->slack_limit)))
+  if (!budget_within(tier, budget))
     return sqlite3_mprintf("dp_charge: tier '%s' has spent more than its budget", tier->name);
   return 0;
 }
 
 /* The filter must be what epsilon and delta make it, also as the allowance of every order. */
-static char *check_filter(struct ledger *ledger, const struct ledger_tier *tier) {
+static char *check_filter(struct ledger *ledger, const struct recount *recount) {
+  const struct ledger_tier *tier = recount->tier;
   struct ledger_tier fresh = *tier;
   int orders = 0;
   if (!fix_filter(ledger, &fresh) || !close_to(tier->rate_limit, fresh.rate_limit) ||
@@ -131,7 +138,8 @@ static char *check_filter(struct ledger *ledger, const struct ledger_tier *tier)
     double alpha = sqlite3_column_double(row, 0);
     double allowed = renyi_allowed(alpha, tier->epsilon, tier->delta - tier->delta_keys);
     if (alpha != renyi_order(orders) ||
-        fabs(sqlite3_column_double(row, 1) - allowed) > 1e-9 * (tier->epsilon + fabs(allowed))) {
+        fabs(sqlite3_column_double(row, 1) - allowed) > 1e-9 * (tier->epsilon + fabs(allowed)) ||
+        sqlite3_column_double(row, 2) != (recount->curve.any ? recount->curve.values[orders] : 0)) {
       orders = -1;
       break;
     }
@@ -211,7 +219,7 @@ static char *verify(struct ledger *ledger, const struct ledger_tier *tiers,
   char *found = check_present(ledger, tiers, count);
   if (!found) found = check_chain(ledger, recounts, count);
   for (int i = 0; i < count && !found; i++) {
-    found = check_filter(ledger, &tiers[i]);
+    found = check_filter(ledger, &recounts[i]);
     if (!found) found = check_budget(ledger, &recounts[i], releases_left(ledger, tiers, i));
   }
   if (!found) found = check_publications(ledger);
@@ -226,7 +234,7 @@ char *ledger_verify(struct ledger *ledger) {
     struct recount *recounts =
         sqlite3_malloc64(sizeof *recounts * (sqlite3_uint64)(count ? count : 1));
     if (recounts) {
-      for (int i = 0; i < count; i++) recounts[i] = (struct recount){&tiers[i], {{0, 0}, 0, 0, 0}};
+      for (int i = 0; i < count; i++) recounts[i] = (struct recount){&tiers[i], {{0, 0}, 0, 0, 0, 0}, {0, {0}}};
       result = verify(ledger, tiers, recounts, count);
       if (!result && !ledger->error) result = sqlite3_mprintf("ok");
       sqlite3_free(recounts);
@@ -238,83 +246,119 @@ char *ledger_verify(struct ledger *ledger) {
 
 /* ---- dp_exposure --------------------------------------------------------------------------------- */
 
-/* One release as the chosen tiers have seen it: its least noisy publication among theirs. */
+/* One release as the chosen tiers have seen it: its innermost publication among theirs. */
 struct sight {
   int64_t release_id;
-  char *release, *tier;
-  double rate;
+  int tier; /* index; the least is the innermost */
+  char *release;
+  double rate, delta; /* delta: of all publications seen, each of which selected keys anew */
+  struct curve curve;
 };
 
-static void sight_finish(struct sight *sight, sqlite3_str *json, struct total *rate) {
-  if (sight->release && sight->tier) {
-    sqlite3_str_appendall(json, rate->high > 0 ? ",{\"release\":" : "{\"release\":");
-    ledger_append_string(json, sight->release);
-    sqlite3_str_appendall(json, ",\"tier\":");
-    ledger_append_string(json, sight->tier);
-    sqlite3_str_appendf(json, ",\"rate\":%!.17g}", sight->rate);
-    *rate = total_add(*rate, sight->rate);
+/* What the sights add up to: the maximum is inside the sum. */
+struct exposure {
+  struct total rate;
+  double delta;
+  struct curve curve;
+  sqlite3_str *json; /* the list of sights */
+};
+
+static void exposure_add(struct exposure *exposure, const struct ledger_tier *tiers,
+                         struct sight *sight) {
+  if (sight->release) {
+    sqlite3_str_appendf(exposure->json, "%s{\"release\":",
+                        sqlite3_str_length(exposure->json) ? "," : "");
+    ledger_append_string(exposure->json, sight->release);
+    sqlite3_str_appendall(exposure->json, ",\"tier\":");
+    ledger_append_string(exposure->json, tiers[sight->tier].name);
+    sqlite3_str_appendf(exposure->json, ",\"rate\":%!.17g}", sight->rate);
+    exposure->rate = total_add(exposure->rate, sight->rate);
+    exposure->delta += sight->delta;
+    curve_add(&exposure->curve, &sight->curve);
   }
   sqlite3_free(sight->release);
-  sqlite3_free(sight->tier);
-  *sight = (struct sight){0, 0, 0, 0};
+  sight->release = 0;
+  sight->release_id = 0;
 }
 
-static int is_chosen(const struct ledger_tier *tiers, const int *chosen, int count,
-                     const char *name) {
+/* The index of a chosen tier by its name, or -1. */
+static int chosen_index(const struct ledger_tier *tiers, const int *chosen, int count,
+                        const char *name) {
   for (int i = 0; name && i < count; i++) {
-    if (strcmp(tiers[chosen[i]].name, name) == 0) return 1;
+    if (strcmp(tiers[chosen[i]].name, name) == 0) return chosen[i];
   }
-  return 0;
+  return -1;
 }
 
-/* The list of sights as JSON, and their total rate: the maximum inside the sum. */
-static char *collect_sights(struct ledger *ledger, const struct ledger_tier *tiers,
-                            const int *chosen, int count, struct total *rate) {
-  sqlite3_str *json = sqlite3_str_new(0);
-  struct sight sight = {0, 0, 0, 0};
+static void collect_sights(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
+                           int count, struct exposure *exposure) {
+  struct sight sight = {0};
   sqlite3_stmt *row = statement_bind(ledger, PUBLICATION_LIST, ""); /* by release */
   while (statement_row(ledger, row)) {
-    if (!is_chosen(tiers, chosen, count, (const char *)sqlite3_column_text(row, 2))) continue;
+    int tier = chosen_index(tiers, chosen, count, (const char *)sqlite3_column_text(row, 2));
     int64_t release_id = sqlite3_column_int64(row, 0);
-    if (release_id != sight.release_id) sight_finish(&sight, json, rate);
-    if (sqlite3_column_double(row, 3) <= sight.rate) continue;
-    sqlite3_free(sight.release);
-    sqlite3_free(sight.tier);
-    sight = (struct sight){release_id, column_copy(ledger, row, 1), column_copy(ledger, row, 2),
-                           sqlite3_column_double(row, 3)};
+    if (tier < 0) continue;
+    if (release_id != sight.release_id) {
+      exposure_add(exposure, tiers, &sight);
+      sight = (struct sight){release_id, tier, column_copy(ledger, row, 1), 0, 0, {0, {0}}};
+    }
+    if (tier <= sight.tier) {
+      sight.tier = tier;
+      sight.rate = sqlite3_column_double(row, 3);
+      sight.curve = curve_column(ledger, row, 4);
+    }
+    sight.delta += sqlite3_column_double(row, 5);
   }
-  sight_finish(&sight, json, rate);
-  int empty = sqlite3_str_length(json) == 0;
-  char *text = sqlite3_str_finish(json);
-  if (!text && empty) text = sqlite3_mprintf("");
-  if (!text) ledger_fail(ledger, "out of memory");
-  return text;
+  exposure_add(exposure, tiers, &sight);
 }
 
-static double exposure_epsilon(const struct ledger_tier *tier, struct total rate) {
-  struct budget budget = {rate, 0, 0, 0};
-  return budget_epsilon(tier, &budget);
+static double exposure_epsilon(const struct ledger_tier *tier, const struct exposure *exposure) {
+  struct budget budget = {.rate = exposure->rate, .curve = exposure->curve.any ? INFINITY : 0};
+  if (exposure->curve.any && tier->accountant == LEDGER_GDP) return INFINITY;
+  return budget_epsilon(tier, &budget, &exposure->curve);
 }
 
-char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
-                      int count) {
-  struct total rate = {0, 0};
-  char *sights = collect_sights(ledger, tiers, chosen, count, &rate);
-  if (!sights) return 0;
+/* A number, or null for infinity: a curve has no epsilon by exact Gaussian accounting. */
+static void append_epsilon(sqlite3_str *json, double epsilon) {
+  if (isfinite(epsilon)) {
+    sqlite3_str_appendf(json, ",\"epsilon\":%!.17g", epsilon);
+  } else {
+    sqlite3_str_appendall(json, ",\"epsilon\":null");
+  }
+}
+
+static void append_exposure(sqlite3_str *json, const struct ledger_tier *tiers, const int *chosen,
+                            int count, const struct exposure *exposure) {
   int worst = chosen[0];
   for (int i = 1; i < count; i++) {
     if (tiers[chosen[i]].delta < tiers[worst].delta) worst = chosen[i];
   }
-  sqlite3_str *json = sqlite3_str_new(0);
-  sqlite3_str_appendf(json, "{\"rate\":%!.17g,\"delta\":%!.17g,\"epsilon\":%!.17g,\"tiers\":[",
-                      total_up(rate), tiers[worst].delta, exposure_epsilon(&tiers[worst], rate));
+  sqlite3_str_appendf(json, "{\"rate\":%!.17g,\"delta\":%!.17g,\"delta_keys\":%!.17g",
+                      total_up(exposure->rate), tiers[worst].delta, exposure->delta);
+  append_epsilon(json, exposure_epsilon(&tiers[worst], exposure));
+  sqlite3_str_appendall(json, ",\"tiers\":[");
   for (int i = 0; i < count; i++) {
     sqlite3_str_appendall(json, i ? ",{\"tier\":" : "{\"tier\":");
     ledger_append_string(json, tiers[chosen[i]].name);
-    sqlite3_str_appendf(json, ",\"delta\":%!.17g,\"epsilon\":%!.17g}", tiers[chosen[i]].delta,
-                        exposure_epsilon(&tiers[chosen[i]], rate));
+    sqlite3_str_appendf(json, ",\"delta\":%!.17g", tiers[chosen[i]].delta);
+    append_epsilon(json, exposure_epsilon(&tiers[chosen[i]], exposure));
+    sqlite3_str_appendall(json, "}");
   }
-  sqlite3_str_appendf(json, "],\"releases\":[%s]}", sights);
+  sqlite3_str_appendall(json, "]");
+  for (int i = 0; exposure->curve.any && i < RENYI_ORDERS; i++)
+    sqlite3_str_appendf(json, isfinite(exposure->curve.values[i]) ? "%s%!.17g" : "%snull",
+                        i ? "," : ",\"curve\":[", exposure->curve.values[i]);
+  if (exposure->curve.any) sqlite3_str_appendall(json, "]");
+}
+
+char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
+                      int count) {
+  struct exposure exposure = {{0, 0}, 0, {0, {0}}, sqlite3_str_new(0)};
+  sqlite3_str *json = sqlite3_str_new(0);
+  collect_sights(ledger, tiers, chosen, count, &exposure);
+  char *sights = sqlite3_str_finish(exposure.json);
+  append_exposure(json, tiers, chosen, count, &exposure);
+  sqlite3_str_appendf(json, ",\"releases\":[%s]}", sights ? sights : "");
   sqlite3_free(sights);
   char *result = sqlite3_str_finish(json);
   if (!result) ledger_fail(ledger, "out of memory");

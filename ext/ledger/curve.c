@@ -1,0 +1,76 @@
+/*
+** curve.c: RDP curves as the ledger keeps them: 114 orders and one filter order, in a blob of
+** little-endian doubles.
+*/
+#include <math.h>
+#include <string.h>
+
+#include "ledger/internal.h"
+#include "math/rounding.h"
+
+SQLITE_EXTENSION_INIT3
+
+struct curve curve_of(const struct ledger_cost *cost, double filter_order) {
+  struct curve curve;
+  curve.any = cost->curve != 0;
+  for (int i = 0; curve.any && i < CURVE_SIZE; i++) {
+    double alpha = i < RENYI_ORDERS ? renyi_order(i) : filter_order;
+    curve.values[i] = isnan(alpha) ? 0 : published_up(cost->curve(cost->parameters, alpha));
+  }
+  return curve;
+}
+
+struct curve curve_missing(const struct curve *cost, const struct curve *paid) {
+  struct curve missing = {0, {0}};
+  for (int i = 0; cost->any && i < CURVE_SIZE; i++) {
+    double before = paid->any ? paid->values[i] : 0;
+    /* Infinite where it was infinite already: nothing more to pay. */
+    missing.values[i] = cost->values[i] > before
+                            ? total_missing((struct total){before, 0}, cost->values[i])
+                            : 0;
+    missing.any |= missing.values[i] > 0;
+  }
+  return missing;
+}
+
+void curve_add(struct curve *sum, const struct curve *term) {
+  if (!term->any) return;
+  for (int i = 0; i < CURVE_SIZE; i++) {
+    double before = sum->any ? sum->values[i] : 0;
+    sum->values[i] = before + term->values[i];
+    /* Exact where one of them is 0; otherwise the last place goes up. */
+    if (before > 0 && term->values[i] > 0) sum->values[i] = nextafter(sum->values[i], INFINITY);
+  }
+  sum->any = 1;
+}
+
+const void *curve_bytes(const struct curve *curve, unsigned char bytes[CURVE_BYTES], int *size) {
+  *size = 0;
+  if (!curve->any) return 0;
+  for (int i = 0; i < CURVE_SIZE; i++) {
+    uint64_t bits;
+    memcpy(&bits, &curve->values[i], sizeof bits);
+    for (int j = 0; j < 8; j++) bytes[8 * i + j] = (unsigned char)(bits >> (8 * j));
+  }
+  *size = CURVE_BYTES;
+  return bytes;
+}
+
+struct curve curve_column(struct ledger *ledger, sqlite3_stmt *row, int column) {
+  struct curve curve;
+  curve.any = sqlite3_column_type(row, column) != SQLITE_NULL;
+  if (!curve.any) return curve;
+  const unsigned char *bytes = sqlite3_column_blob(row, column);
+  if (!bytes || sqlite3_column_bytes(row, column) != CURVE_BYTES) {
+    ledger_fail_damaged(ledger, "a curve in dp_charge or dp_publication");
+    curve.any = 0;
+    return curve;
+  }
+  for (int i = 0; i < CURVE_SIZE; i++) {
+    uint64_t bits = 0;
+    for (int j = 0; j < 8; j++) bits |= (uint64_t)bytes[8 * i + j] << (8 * j);
+    memcpy(&curve.values[i], &bits, sizeof bits);
+    if (!(curve.values[i] >= 0)) ledger_fail_damaged(ledger, "a curve in dp_charge or dp_publication");
+  }
+  return curve;
+}

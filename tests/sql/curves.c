@@ -1,0 +1,55 @@
+/*
+** Charges the ledger of a database directly, through ledger.h, for mechanisms that have no SQL function
+** of their own: curves DATABASE (TIER MECHANISM PARAMETER SCALE DELTA)... prints, for each release,
+** "charged" or the error.
+*/
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger/ledger.h"
+#include "math/laplace.h"
+
+struct laplace {
+  double sensitivity, scale;
+};
+
+static double laplace(const void *parameters, double alpha) {
+  const struct laplace *p = parameters;
+  return laplace_rdp(alpha, p->sensitivity, p->scale);
+}
+
+static int charge(struct ledger *ledger, const char *tier, const struct ledger_cost *cost) {
+  struct ledger_tier *tiers = 0;
+  struct ledger_release release = {.kind = "test", .mechanism = "laplace", .options = "{}",
+                                   .fingerprint = "test", .clip = 1, .weight = 1, .dimension = 1,
+                                   .sensitivity = 1, .radius = 0.0 / 0.0, .theta = 0.0 / 0.0,
+                                   .rho = 0.0 / 0.0};
+  int count = 0, at;
+  if (ledger_ready(ledger) && ledger_begin(ledger) && ledger_tiers(ledger, &tiers, &count) &&
+      (at = ledger_tier_find(ledger, tiers, count, tier)) >= 0 &&
+      ledger_release_insert(ledger, &release) &&
+      ledger_charge(ledger, &release, tiers, count, at, cost))
+    ledger_publication_insert(ledger, &release, tier, 1, cost, 1);
+  int charged = ledger_commit(ledger);
+  ledger_tiers_free(tiers, count);
+  sqlite3_free(release.name);
+  puts(charged ? "charged" : ledger_error(ledger));
+  return charged;
+}
+
+int main(int argc, char **argv) {
+  sqlite3 *db;
+  if (argc < 2 || sqlite3_open(argv[1], &db)) return 1;
+  struct ledger *ledger = ledger_new(db);
+  for (int i = 2; i + 4 < argc; i += 5) {
+    struct laplace parameters = {atof(argv[i + 2]), atof(argv[i + 3])};
+    struct ledger_cost cost = {0, atof(argv[i + 4]), laplace, &parameters};
+    if (strcmp(argv[i + 1], "gaussian") == 0)
+      cost = (struct ledger_cost){parameters.sensitivity, atof(argv[i + 4]), 0, 0};
+    charge(ledger, argv[i], &cost);
+  }
+  ledger_free(ledger);
+  return sqlite3_close(db) != SQLITE_OK;
+}
