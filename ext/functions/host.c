@@ -26,3 +26,7 @@ void host_release(struct host *host) {
   ledger_free(host->ledger);
   sqlite3_free(host);
 }
+
+void host_release_pointer(void *host) {
+  host_release(host);
+}

@@ -7,12 +7,13 @@
 #include <sqlite3ext.h>
 
 struct ledger;
+struct collection; /* releases.c: the rows that dp_release() is collecting */
 
 struct host {
   int references;        /* functions, tables and running statements */
   sqlite3 *db;           /* the connection that loaded the extension */
   struct ledger *ledger; /* opened by the first function that needs it */
-  int collecting;        /* set while dp_release() runs its query */
+  struct collection *collecting; /* set while dp_release() runs its query */
 };
 
 /* A new host with one reference, or null when out of memory. */
@@ -21,5 +22,8 @@ struct host *host_new(sqlite3 *db);
 /* Counted references: the last release closes the ledger. Both accept null. */
 struct host *host_retain(struct host *host);
 void host_release(struct host *host);
+
+/* host_release() with the type of an xDestroy. */
+void host_release_pointer(void *host);
 
 #endif

@@ -26,16 +26,18 @@ struct collection {
   struct accumulator accumulator;
 };
 
-/* The type of the pointer that only dp_release() can bind. */
-#define COLLECTION_TYPE "diffuse-collection"
+/*
+** dp_collect(x [, unit]): usable only by the statement that dp_release() writes around the owner's
+** text, which must not contain the name; DIRECTONLY keeps it out of views that the text may use.
+*/
+#define COLLECT "dp_collect"
 
-/* dp_collect(collection, x [, unit]): usable only by dp_release(), which binds the collection. */
 static void collect_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct collection *collection = sqlite3_value_pointer(argv[0], COLLECTION_TYPE);
-  if (!collection || (argc == 3) != (collection->accumulator.units != 0)) {
-    sqlite3_result_error(context, "dp_collect: for dp_release() only", -1);
-  } else if (aggregate_row(collection->aggregate, &collection->accumulator, argv[1],
-                           argc == 3 ? argv[2] : 0)) {
+  struct collection *collection = ((struct host *)sqlite3_user_data(context))->collecting;
+  if (!collection || (argc == 2) != (collection->accumulator.units != 0)) {
+    sqlite3_result_error(context, COLLECT ": for dp_release() only", -1);
+  } else if (aggregate_row(collection->aggregate, &collection->accumulator, argv[0],
+                           argc == 2 ? argv[1] : 0)) {
     sqlite3_result_error_nomem(context);
   }
 }
@@ -73,6 +75,8 @@ static char *check_statement(sqlite3_stmt *statement, const char *sql, int colum
   if (!statement || sqlite3_stmt_isexplain(statement) || !sqlite3_stmt_readonly(statement) ||
       (strcmp(word, "SELECT") != 0 && strcmp(word, "WITH") != 0 && strcmp(word, "VALUES") != 0))
     return sentence("sql must be one SELECT that only reads, not '%s'", sql);
+  if (sqlite3_strlike("%" COLLECT "%", sql, 0) == 0)
+    return sentence("sql cannot use " COLLECT ", which is dp_release()'s own");
   if (sqlite3_bind_parameter_count(statement) > 0)
     return sentence("sql cannot have parameters (write the values into its text)");
   if (sqlite3_column_count(statement) != columns)
@@ -110,12 +114,12 @@ static char *prepare_query(sqlite3 *db, const char *sql, int columns, sqlite3_st
   char *rows = sqlite3_mprintf("dp_rows"); /* a name that the owner's text does not use */
   while (rows && strstr(sql, rows)) rows = sqlite3_mprintf("%z_", rows);
   /* The line break ends a comment at the end of the owner's text. */
-  char *text = rows ? sqlite3_mprintf("WITH %s(%s) AS (%.*s\n) SELECT dp_collect(?1, %s) FROM %s", rows,
+  char *text = rows ? sqlite3_mprintf("WITH %s(%s) AS (%.*s\n) SELECT " COLLECT "(%s) FROM %s", rows,
                                       names, length, sql, names, rows)
                     : 0;
   if (!text) {
     error = sentence("out of memory");
-  } else if (sqlite3_prepare_v3(db, text, -1, PREPARE_FROM_DDL, statement, 0) != SQLITE_OK) {
+  } else if (sqlite3_prepare_v2(db, text, -1, statement, 0) != SQLITE_OK) {
     error = sentence("cannot compile sql as a subquery: %s", sqlite3_errmsg(db));
   }
   sqlite3_free(text);
@@ -125,9 +129,8 @@ static char *prepare_query(sqlite3 *db, const char *sql, int columns, sqlite3_st
 
 /* Runs the prepared query. Returns null or a sentence. */
 static char *run_query(struct host *host, sqlite3_stmt *statement, struct collection *collection) {
-  int rc = sqlite3_bind_pointer(statement, 1, collection, COLLECTION_TYPE, 0);
-  if (rc != SQLITE_OK) return sentence("out of memory (the charge stays)");
-  host->collecting = 1;
+  int rc;
+  host->collecting = collection;
   while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
   }
   host->collecting = 0;
@@ -312,10 +315,8 @@ static const struct scalar functions[] = {
 
 int releases_register(sqlite3 *db, struct host *host) {
   int rc = scalars_register(db, host, functions, sizeof functions / sizeof *functions);
-  /* Not DIRECTONLY, because dp_release() compiles under the rules for schemas; without dp_release()
-  ** it can do nothing. */
-  for (int arity = 2; arity <= 3 && rc == SQLITE_OK; arity++)
-    rc = sqlite3_create_function_v2(db, "dp_collect", arity, SQLITE_UTF8 | SQLITE_INNOCUOUS, 0, 0,
-                                    collect_step, collect_final, 0);
+  for (int arity = 1; arity <= 2 && rc == SQLITE_OK; arity++)
+    rc = sqlite3_create_function_v2(db, COLLECT, arity, PRIVATE_FUNCTION, host_retain(host), 0,
+                                    collect_step, collect_final, host_release_pointer);
   return rc;
 }

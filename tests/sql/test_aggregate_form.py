@@ -434,3 +434,13 @@ def test_dp_release_reads_a_table_that_has_the_name_of_its_own_cte(db):
 def test_dp_release_names_the_known_kinds(db):
     message = refused(db, "SELECT dp_release('clinic', 'summe', 'SELECT 1, 1')")
     assert "unknown kind 'summe' (known kinds: " in message and "sum" in message
+
+
+def test_sql_cannot_reach_the_internal_aggregate(db):
+    """Inside the query of dp_release() it would add rows of its own, or crash on a missing unit."""
+    sql = "SELECT DP_Collect(1), 2"
+    message = refused(db, "SELECT dp_release('clinic', 'sum', ?, '{\"clip\":1}')", sql)
+    assert message == "dp_release: sql cannot use dp_collect, which is dp_release()'s own"
+    db.execute("CREATE TEMP VIEW sneaky AS SELECT dp_collect(1, 2) AS x, 2 AS u")
+    message = refused(db, "SELECT dp_release('clinic', 'sum', 'SELECT x, u FROM sneaky', '{\"clip\":1}')")
+    assert "unsafe use of dp_collect" in message
