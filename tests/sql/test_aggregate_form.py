@@ -441,6 +441,6 @@ def test_sql_cannot_reach_the_internal_aggregate(db):
     sql = "SELECT DP_Collect(1), 2"
     message = refused(db, "SELECT dp_release('clinic', 'sum', ?, '{\"clip\":1}')", sql)
     assert message == "dp_release: sql cannot use dp_collect, which is dp_release()'s own"
-    db.execute("CREATE TEMP VIEW sneaky AS SELECT dp_collect(1, 2) AS x, 2 AS u")
+    db.execute("CREATE VIEW sneaky AS SELECT dp_collect(1, 2) AS x, 2 AS u")
     message = refused(db, "SELECT dp_release('clinic', 'sum', 'SELECT x, u FROM sneaky', '{\"clip\":1}')")
     assert "unsafe use of dp_collect" in message
