@@ -74,9 +74,9 @@ static void append_number(sqlite3_str *json, const char *key, double x) {
 static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since) {
   struct ledger_tier *tiers;
   int count;
-  ledger_tiers(ledger, &tiers, &count);
+  int loaded = ledger_tiers(ledger, &tiers, &count);
   sqlite3_str_appendall(json, ",\"tiers\":[");
-  for (int i = 0; i < count; i++) {
+  for (int i = 0; i < count && loaded; i++) {
     struct ledger_standing standing = {NAN, NAN, 0};
     ledger_standing(ledger, tiers[i].name, &standing);
     sqlite3_str_appendall(json, i ? ",{\"tier\":" : "{\"tier\":");

@@ -37,12 +37,12 @@ int marker_read(struct ledger *ledger, const char *schema, struct marker *marker
   }
   sqlite3_free(sql);
   int rc = sqlite3_finalize(statement);
-  if (ledger->error) return 0;
-  if (rc != SQLITE_OK) return fail_host(ledger, "read dp_ledger_id");
-  if (!marker->id || !marker->path)
-    return ledger_fail(ledger, "the table dp_ledger_id of '%s' is damaged (restore it, or DROP TABLE "
+  if (!ledger->error && rc != SQLITE_OK) fail_host(ledger, "read dp_ledger_id");
+  if (!ledger->error && (!marker->id || !marker->path))
+    ledger_fail(ledger, "the table dp_ledger_id of '%s' is damaged (restore it, or DROP TABLE "
                                "dp_ledger_id to start a new budget)", schema);
-  return 1;
+  if (ledger->error) marker_clear(marker);
+  return !ledger->error;
 }
 
 static int host_run(struct ledger *ledger, const char *sql, const char *what) {

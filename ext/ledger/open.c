@@ -126,7 +126,8 @@ static int connect_db(struct ledger *ledger, int create) {
   }
   ledger->pid = (long)getpid();
   sqlite3_busy_timeout(ledger->db, BUSY_MILLISECONDS);
-  return pragma(ledger, "PRAGMA synchronous = FULL");
+  /* ROLLBACK is compiled now, because there may be no memory when it is needed. */
+  return pragma(ledger, "PRAGMA synchronous = FULL") && statement_bind(ledger, ROLLBACK, "");
 }
 
 static int pragma_integer(struct ledger *ledger, const char *sql) {
@@ -247,6 +248,7 @@ static int open_unmarked(struct ledger *ledger) {
 
 int ledger_ready(struct ledger *ledger) {
   ledger_clear(ledger);
+  ledger_rollback(ledger); /* of a transaction that could not even be rolled back, if there is one */
   struct marker marker;
   if (!marker_read(ledger, "main", &marker)) return 0;
   int found = marker.id ? open_marked(ledger, &marker) : open_unmarked(ledger);
@@ -259,6 +261,7 @@ int ledger_ready(struct ledger *ledger) {
 
 int ledger_resume(struct ledger *ledger) {
   ledger_clear(ledger);
+  ledger_rollback(ledger);
   if (!ledger->db) return ledger_fail(ledger, "the privacy ledger was closed meanwhile");
   return check_connection(ledger);
 }
@@ -379,12 +382,19 @@ int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
 
 /* ---- transactions -------------------------------------------------------------------------------- */
 
+/* A BEGIN that fails for want of memory can leave a transaction open. */
+static int begin_with(struct ledger *ledger, enum statement which) {
+  if (statement_run(ledger, which, "")) return 1;
+  ledger_rollback(ledger);
+  return 0;
+}
+
 int ledger_begin(struct ledger *ledger) {
-  return statement_run(ledger, BEGIN_WRITE, "");
+  return begin_with(ledger, BEGIN_WRITE);
 }
 
 int ledger_begin_reading(struct ledger *ledger) {
-  return statement_run(ledger, BEGIN_READ, "");
+  return begin_with(ledger, BEGIN_READ);
 }
 
 int ledger_commit(struct ledger *ledger) {
@@ -397,5 +407,6 @@ int ledger_commit(struct ledger *ledger) {
 void ledger_rollback(struct ledger *ledger) {
   if (!ledger->db || sqlite3_get_autocommit(ledger->db)) return;
   for (int i = 0; i < STATEMENTS; i++) sqlite3_reset(ledger->statements[i]);
-  sqlite3_exec(ledger->db, "ROLLBACK", 0, 0, 0); /* the error that led here is already recorded */
+  sqlite3_step(ledger->statements[ROLLBACK]); /* the error that led here is already recorded */
+  sqlite3_reset(ledger->statements[ROLLBACK]);
 }
