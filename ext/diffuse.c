@@ -11,12 +11,13 @@ SQLITE_EXTENSION_INIT1
 
 #define SQLITE_FLOOR 3034000
 
-__attribute__((visibility("default"))) int
-sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_routines *api) {
+__attribute__((visibility("default"))) int sqlite3_diffuse_init(sqlite3 *db, char **error,
+                                                                const sqlite3_api_routines *api) {
   SQLITE_EXTENSION_INIT2(api);
   (void)api;
   if (sqlite3_libversion_number() < SQLITE_FLOOR) {
-    *error = sqlite3_mprintf("diffuse needs SQLite 3.34 or newer, this is %s", sqlite3_libversion());
+    *error =
+        sqlite3_mprintf("diffuse needs SQLite 3.34 or newer, this is %s", sqlite3_libversion());
     return SQLITE_ERROR;
   }
   gsl_set_error_handler_off(); /* the default handler aborts the process; every status is checked */

@@ -22,7 +22,7 @@ struct aggregate {
   double default_clip; /* 0: it must be given */
   int is_ou;
   int nonnegative; /* contributions lie in [0, clip], not in [-clip, clip] */
-  int counts; /* a row contributes 1, not its value */
+  int counts;      /* a row contributes 1, not its value */
 };
 
 extern const struct aggregate aggregates[];

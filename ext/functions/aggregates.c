@@ -60,8 +60,7 @@ char *unknown_kind(sqlite3_value *kind) {
   for (int i = 0; i < aggregate_count; i++)
     sqlite3_str_appendf(known, "%s%s", i ? ", " : "", aggregates[i].kind);
   char *list = sqlite3_str_finish(known);
-  char *message = sentence("unknown kind %z (known kinds: %s)", shown(kind),
-                                  list ? list : "");
+  char *message = sentence("unknown kind %z (known kinds: %s)", shown(kind), list ? list : "");
   sqlite3_free(list);
   return message;
 }
@@ -86,7 +85,8 @@ static int unit_row(struct accumulator *accumulator, double x, sqlite3_value *un
 int aggregate_row(const struct aggregate *aggregate, struct accumulator *accumulator,
                   sqlite3_value *value, sqlite3_value *unit) {
   /* NULL contributes nothing: it is not counted, and SQLite converts it to 0. */
-  double x = aggregate->counts ? sqlite3_value_type(value) != SQLITE_NULL : sqlite3_value_double(value);
+  double x =
+      aggregate->counts ? sqlite3_value_type(value) != SQLITE_NULL : sqlite3_value_double(value);
   if (accumulator->units) return unit_row(accumulator, x, unit);
   accumulate_row(accumulator, x);
   return 0;
@@ -167,8 +167,8 @@ static int sentinel_note(struct sentinel *sentinel, int64_t release_id) {
     if (sentinel->finished[i].mark == mark) sentinel->finished[kept++] = sentinel->finished[i];
   }
   sentinel->count = kept;
-  struct finished *grown = sqlite3_realloc64(
-      sentinel->finished, sizeof *grown * (sqlite3_uint64)(sentinel->count + 1));
+  struct finished *grown =
+      sqlite3_realloc64(sentinel->finished, sizeof *grown * (sqlite3_uint64)(sentinel->count + 1));
   if (!grown) return 0;
   sentinel->finished = grown;
   grown[sentinel->count++] = (struct finished){release_id, mark};
@@ -215,7 +215,8 @@ static void evaluation_end(struct evaluation *evaluation) {
 }
 
 /* The statement fails; what has been charged stays charged. */
-static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluation, char *message) {
+static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluation,
+                            char *message) {
   const struct binding *binding = sqlite3_user_data(context);
   if (evaluation->phase == COLLECTING) publish_fail(&evaluation->run->publication);
   evaluation_end(evaluation);
@@ -230,15 +231,18 @@ static char *check_unit(struct run *run, int argc, sqlite3_value **argv) {
   int by_unit = ledger_protects(run->host->ledger) == LEDGER_UNITS;
   if (by_unit && argc <= place)
     return sentence("the ledger protects units: name the unit of each row in argument %d, or "
-                           "start a ledger of rows with dp_init('{\"protects\":\"row\"}')", place + 1);
+                    "start a ledger of rows with dp_init('{\"protects\":\"row\"}')",
+                    place + 1);
   if (!by_unit && argc > place && sqlite3_value_type(argv[place]) != SQLITE_NULL)
     return sentence("the ledger protects rows: give NULL as the unit (argument %d), or start a "
-                           "ledger of units with dp_init()", place + 1);
+                    "ledger of units with dp_init()",
+                    place + 1);
   run->unit = by_unit ? place : 0;
   return 0;
 }
 
-static char *parse_request(struct run *run, struct request *request, int argc, sqlite3_value **argv) {
+static char *parse_request(struct run *run, struct request *request, int argc,
+                           sqlite3_value **argv) {
   const struct places *places = &run->aggregate->places;
   struct ledger *ledger = run->host->ledger;
   char *error = request_start(request, run->aggregate, ledger, argv[0],
@@ -261,8 +265,8 @@ static char *keep_parameters(struct run *run, int argc, sqlite3_value **argv) {
 static char *check_evaluation(struct run *run, const struct request *request) {
   if (run->sentinel->evaluations++ == 0 || !request->name) return 0;
   return sentence("the name '%s' stands for one release, but the statement evaluates it more "
-                         "than once (leave the name out, or group with dp_group_%s)", request->name,
-                         request->aggregate->kind);
+                  "than once (leave the name out, or group with dp_group_%s)",
+                  request->name, request->aggregate->kind);
 }
 
 static char *begin_request(struct evaluation *evaluation, const struct request *request) {
@@ -286,10 +290,8 @@ static char *evaluation_begin(sqlite3_context *context, struct evaluation *evalu
   run->host = host_retain(binding->host);
   run->sentinel = sentinel_of(context, run->host);
   if (!run->sentinel) return sentence("out of memory");
-  if (run->host->collecting)
-    return sentence("a release cannot read from another release");
-  if (!ledger_ready(run->host->ledger))
-    return sentence("%s", ledger_error(run->host->ledger));
+  if (run->host->collecting) return sentence("a release cannot read from another release");
+  if (!ledger_ready(run->host->ledger)) return sentence("%s", ledger_error(run->host->ledger));
   struct request request;
   char *error = check_unit(run, argc, argv);
   if (error) return error;
@@ -312,7 +314,8 @@ static int same_value(sqlite3_value *a, sqlite3_value *b) {
   const void *p = text ? sqlite3_value_text(a) : sqlite3_value_blob(a);
   const void *q = text ? sqlite3_value_text(b) : sqlite3_value_blob(b);
   int size = sqlite3_value_bytes(a);
-  return size == sqlite3_value_bytes(b) && (size == 0 || (p && q && memcmp(p, q, (size_t)size) == 0));
+  return size == sqlite3_value_bytes(b) &&
+         (size == 0 || (p && q && memcmp(p, q, (size_t)size) == 0));
 }
 
 static int same_parameters(const struct run *run, int argc, sqlite3_value **argv) {
@@ -334,7 +337,7 @@ static int checked_row(sqlite3_context *context, struct evaluation *evaluation, 
   if (!same_parameters(run, argc, argv)) {
     evaluation_fail(context, evaluation,
                     sentence("only the value and the unit may differ from row to row (a "
-                                    "parameter changed; the charge stays)"));
+                             "parameter changed; the charge stays)"));
     return 0;
   }
   evaluation->unchecked = ++run->rows < 1024 ? 0 : 1023;
@@ -380,7 +383,8 @@ static void final(sqlite3_context *context) {
   if (!evaluation || evaluation->phase == NEW) {
     fail_call(context, binding->aggregate->name,
               sentence("no row reached %s (put the condition in the value: iif(cond, x, NULL), "
-                              "or use dp_release)", binding->aggregate->name));
+                       "or use dp_release)",
+                       binding->aggregate->name));
     return;
   }
   if (evaluation->phase == DEAD) return; /* the error has been raised already */
@@ -408,8 +412,8 @@ int aggregates_register(sqlite3 *db, struct host *host) {
       if (!binding) return SQLITE_NOMEM;
       *binding = (struct binding){&aggregates[i], host_retain(host)};
       /* A failed registration calls binding_free itself. */
-      int rc = sqlite3_create_function_v2(db, aggregates[i].name, arity, PRIVATE_FUNCTION, binding, 0,
-                                          step, final, binding_free);
+      int rc = sqlite3_create_function_v2(db, aggregates[i].name, arity, PRIVATE_FUNCTION, binding,
+                                          0, step, final, binding_free);
       if (rc != SQLITE_OK) return rc;
     }
   }

@@ -108,13 +108,13 @@ char *domain_check(sqlite3_value *value, const struct domain *domain, double *nu
   }
   if (domain->high < INFINITY)
     return sentence("%s must be a number in %c%g, %g%c, not %z", domain->parameter,
-                           domain->low_open ? '(' : '[', domain->low, domain->high,
-                           domain->high_open ? ')' : ']', shown(value));
+                    domain->low_open ? '(' : '[', domain->low, domain->high,
+                    domain->high_open ? ')' : ']', shown(value));
   const char *finite = domain->high_open ? " finite" : "";
   if (domain->low == -INFINITY)
     return sentence("%s must be a%s number, not %z", domain->parameter, finite, shown(value));
   return sentence("%s must be a%s number %s %g, not %z", domain->parameter, finite,
-                         domain->low_open ? "above" : "of at least", domain->low, shown(value));
+                  domain->low_open ? "above" : "of at least", domain->low, shown(value));
 }
 
 int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,

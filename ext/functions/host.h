@@ -10,9 +10,9 @@ struct ledger;
 struct collection; /* releases.c: the rows that dp_release() is collecting */
 
 struct host {
-  int references;        /* functions, tables and running statements */
-  sqlite3 *db;           /* the connection that loaded the extension */
-  struct ledger *ledger; /* opened by the first function that needs it */
+  int references;                /* functions, tables and running statements */
+  sqlite3 *db;                   /* the connection that loaded the extension */
+  struct ledger *ledger;         /* opened by the first function that needs it */
   struct collection *collecting; /* set while dp_release() runs its query */
 };
 

@@ -75,11 +75,16 @@ static double any_epsilon(double rate, double delta) {
   return published_up(zcdp_epsilon(rate, delta));
 }
 
-#define RATE {"rate", 0.0, INFINITY, 0, 1}
-#define POSITIVE_RATE {"rate", 0.0, INFINITY, 1, 1}
-#define EPSILON {"epsilon", 0.0, INFINITY, 0, 1}
-#define DELTA {"delta", 0.0, 1.0, 1, 1}
-#define SENSITIVITY {"sensitivity", 0.0, INFINITY, 1, 1}
+#define RATE                                                                                       \
+  { "rate", 0.0, INFINITY, 0, 1 }
+#define POSITIVE_RATE                                                                              \
+  { "rate", 0.0, INFINITY, 1, 1 }
+#define EPSILON                                                                                    \
+  { "epsilon", 0.0, INFINITY, 0, 1 }
+#define DELTA                                                                                      \
+  { "delta", 0.0, 1.0, 1, 1 }
+#define SENSITIVITY                                                                                \
+  { "sensitivity", 0.0, INFINITY, 1, 1 }
 
 static void plan(sqlite3_context *context, int count, sqlite3_value **arguments);
 

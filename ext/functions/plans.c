@@ -43,8 +43,10 @@ static int solve_weight(struct request *request, struct host *host, double tier_
     rate *= got / wanted * (got / wanted) * (1 + 1e-10);
   }
   if (got > wanted || rate > tier_rate)
-    return ledger_fail(ledger, "half_width %g needs rate %g, more than the %g of tier '%s' (ask at an "
-                               "inner tier)", wanted, rate, tier_rate, request->tier);
+    return ledger_fail(ledger,
+                       "half_width %g needs rate %g, more than the %g of tier '%s' (ask at an "
+                       "inner tier)",
+                       wanted, rate, tier_rate, request->tier);
   request->weight = rate / tier_rate;
   return 1;
 }
@@ -93,7 +95,8 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
 static void append_precision(sqlite3_str *json, const struct publication *publication) {
   struct view view = publish_view(publication);
   double stddev = estimate_stddev(&view, publication->variance);
-  append_number(json, "rate", lattice_rate(publication->release.sensitivity, publication->variance));
+  append_number(json, "rate",
+                lattice_rate(publication->release.sensitivity, publication->variance));
   append_number(json, "sigma", stddev);
   append_number(json, "half_width", estimate_half_width(stddev, 0.95));
   append_number(json, "shrink", view.shrink);
@@ -130,8 +133,8 @@ static char *plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite
   const struct aggregate *aggregate = aggregate_of_kind(argv[1]);
   if (!aggregate) return unknown_kind(argv[1]);
   struct request request;
-  char *error = request_start(&request, aggregate, ledger, argv[0], argc > 3 ? argv[3] : 0,
-                              OPTIONS_OF_PLAN);
+  char *error =
+      request_start(&request, aggregate, ledger, argv[0], argc > 3 ? argv[3] : 0, OPTIONS_OF_PLAN);
   if (!error && sqlite3_value_type(argv[2]) != SQLITE_NULL) error = request_clip(&request, argv[2]);
   if (!error) error = request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS);
   if (!error && ledger_begin(ledger)) plan(host, &request, json);
@@ -186,8 +189,8 @@ static int take_element(void *context, const char *key, const char *type, sqlite
   char *error = 0;
   if (strcmp(type, "object") != 0) {
     error = sentence("not an object");
-  } else if (!ledger_options(batch->host->ledger, (const char *)sqlite3_value_text(value), take_place,
-                             &element)) {
+  } else if (!ledger_options(batch->host->ledger, (const char *)sqlite3_value_text(value),
+                             take_place, &element)) {
     error = plan_error(batch->host->ledger);
   } else {
     error = plan_of_element(batch, &element, value);
@@ -260,7 +263,8 @@ static int interval(struct ledger *ledger, const char *name, const char *tier, c
   int count, found = 0;
   if (ledger_tiers(ledger, &tiers, &count)) ledger_tier_find(ledger, tiers, count, tier);
   ledger_tiers_free(tiers, count);
-  if (!ledger_release_find(ledger, name, &release)) return ledger_fail(ledger, "unknown release '%s'", name);
+  if (!ledger_release_find(ledger, name, &release))
+    return ledger_fail(ledger, "unknown release '%s'", name);
   if (strcmp(release.state, "released") != 0) {
     ledger_fail(ledger, "release '%s' is %s", name, release.state);
   } else {

@@ -64,9 +64,11 @@ static int charge(struct publication *publication, uint64_t variance) {
   struct ledger_cost cost = point_cost(publication, variance);
   publication->variance = variance;
   if (!(publish_view(publication).shrink >= DBL_MIN))
-    return ledger_fail(publication->host->ledger,
-                       "the noise at tier '%s' would shrink the value to nothing but its centre (give "
-                       "a larger radius, or rho)", publication->tiers[publication->at].name);
+    return ledger_fail(
+        publication->host->ledger,
+        "the noise at tier '%s' would shrink the value to nothing but its centre (give "
+        "a larger radius, or rho)",
+        publication->tiers[publication->at].name);
   return ledger_charge(publication->host->ledger, &publication->release, publication->tiers,
                        publication->tier_count, publication->at, &cost);
 }
@@ -105,8 +107,9 @@ static int store_values(struct publication *publication, uint64_t variance, cons
 static int too_far(struct publication *publication, int tier) {
   return ledger_fail(publication->host->ledger,
                      "tier '%s' has a rate %g too far from that of release '%s' for its lattice "
-                     "(make a release of its own)", publication->tiers[tier].name,
-                     publication->tiers[tier].rate, publication->release.name);
+                     "(make a release of its own)",
+                     publication->tiers[tier].name, publication->tiers[tier].rate,
+                     publication->release.name);
 }
 
 /*
@@ -197,8 +200,8 @@ static int walk_inward(struct publication *publication, const struct ledger_poin
   int count = from - publication->at, dimension = publication->release.dimension;
   struct inward_step *steps;
   int64_t *values = sqlite3_malloc64(2 * sizeof *values * (sqlite3_uint64)dimension);
-  int going = plan_inward(publication, innermost->clock, from, &steps) &&
-              (values || out_of_memory(ledger));
+  int going =
+      plan_inward(publication, innermost->clock, from, &steps) && (values || out_of_memory(ledger));
   if (going) memcpy(values, innermost->values, sizeof *values * (size_t)dimension);
   uint64_t outer = innermost->clock;
   for (int i = 0; i < count && going; i++) {
@@ -227,11 +230,15 @@ static int is_usable(struct publication *publication) {
   const struct ledger_release *release = &publication->release;
   struct ledger *ledger = publication->host->ledger;
   if (strcmp(release->state, "charged") == 0)
-    return ledger_fail(ledger, "release '%s' is not finished (wait, or free the name with "
-                               "dp_discard('%s'))", release->name, release->name);
+    return ledger_fail(ledger,
+                       "release '%s' is not finished (wait, or free the name with "
+                       "dp_discard('%s'))",
+                       release->name, release->name);
   if (strcmp(release->state, "failed") == 0)
-    return ledger_fail(ledger, "release '%s' failed and its charge stays (free the name with "
-                               "dp_discard('%s'))", release->name, release->name);
+    return ledger_fail(ledger,
+                       "release '%s' failed and its charge stays (free the name with "
+                       "dp_discard('%s'))",
+                       release->name, release->name);
   return 1;
 }
 
@@ -247,7 +254,8 @@ static int publish_existing(struct publication *publication, int may_refine) {
   struct path path;
   int done = 0;
   if (ledger_path_read(ledger, &publication->release, &path.points, &path.count)) {
-    const struct ledger_point *innermost = &path.points[0], *outermost = &path.points[path.count - 1];
+    const struct ledger_point *innermost = &path.points[0],
+                              *outermost = &path.points[path.count - 1];
     const struct ledger_point *here = 0;
     for (int i = 0; i < path.count; i++) {
       if (strcmp(path.points[i].tier, tier) == 0) here = &path.points[i];
@@ -255,17 +263,22 @@ static int publish_existing(struct publication *publication, int may_refine) {
     int first = tier_index(publication, innermost->tier);
     int last = tier_index(publication, outermost->tier);
     if (here) {
-      done = charge(publication, here->clock) && store_values(publication, here->clock, here->values);
+      done =
+          charge(publication, here->clock) && store_values(publication, here->clock, here->values);
     } else if (publication->at > last) {
       done = walk_outward(publication, outermost, last);
     } else if (publication->at > first) {
-      ledger_fail(ledger, "tier '%s' was created after release '%s', between two points of its path "
-                          "(make a release of its own)", tier, name);
+      ledger_fail(ledger,
+                  "tier '%s' was created after release '%s', between two points of its path "
+                  "(make a release of its own)",
+                  tier, name);
     } else if (may_refine) {
       done = begin_refining(publication, innermost, first);
     } else {
-      ledger_fail(ledger, "release '%s' is not at tier '%s' or inside it (ask for it again, with its "
-                          "data and the option \"refine\":true, to pay the difference)", name, tier);
+      ledger_fail(ledger,
+                  "release '%s' is not at tier '%s' or inside it (ask for it again, with its "
+                  "data and the option \"refine\":true, to pay the difference)",
+                  name, tier);
     }
   }
   ledger_path_free(path.points, path.count);
@@ -291,8 +304,8 @@ static int insert_release(struct publication *publication, const struct request 
   row.mechanism = request->aggregate->is_ou ? "ou" : "gaussian";
   row.options = options;
   row.fingerprint = fingerprint;
-  int stored = (options && fingerprint && ledger_release_insert(ledger, &row)) ||
-               out_of_memory(ledger);
+  int stored =
+      (options && fingerprint && ledger_release_insert(ledger, &row)) || out_of_memory(ledger);
   release->id = row.id;
   release->name = stored ? sqlite3_mprintf("%s", row.name) : 0;
   release->mechanism = stored ? sqlite3_mprintf("%s", row.mechanism) : 0;
@@ -342,10 +355,10 @@ static int same_question(struct publication *publication, const struct request *
   char *fingerprint = request_fingerprint(request);
   int same = fingerprint && strcmp(fingerprint, publication->release.fingerprint) == 0;
   sqlite3_free(fingerprint);
-  return same || ledger_fail(publication->host->ledger,
-                             "release '%s' exists with other parameters: %s %s (choose another name)",
-                             request->name, publication->release.kind,
-                             publication->release.options);
+  return same ||
+         ledger_fail(publication->host->ledger,
+                     "release '%s' exists with other parameters: %s %s (choose another name)",
+                     request->name, publication->release.kind, publication->release.options);
 }
 
 /* Inside a transaction. */
@@ -369,7 +382,8 @@ static void publication_open(struct publication *publication, struct host *host)
   publication->at = -1;
 }
 
-int publish_plan(struct publication *publication, struct host *host, const struct request *request) {
+int publish_plan(struct publication *publication, struct host *host,
+                 const struct request *request) {
   publication_open(publication, host);
   begin(publication, request);
   return !ledger_failed(host->ledger);

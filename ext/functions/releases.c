@@ -81,8 +81,8 @@ static char *check_statement(sqlite3_stmt *statement, const char *sql, int colum
     return sentence("sql cannot have parameters (write the values into its text)");
   if (sqlite3_column_count(statement) != columns)
     return sentence("sql must give %d column%s (%s), not %d", columns, columns > 1 ? "s" : "",
-                           columns > 1 ? "x, unit" : "x; the ledger protects rows",
-                           sqlite3_column_count(statement));
+                    columns > 1 ? "x, unit" : "x; the ledger protects rows",
+                    sqlite3_column_count(statement));
   return 0;
 }
 
@@ -114,8 +114,8 @@ static char *prepare_query(sqlite3 *db, const char *sql, int columns, sqlite3_st
   char *rows = sqlite3_mprintf("dp_rows"); /* a name that the owner's text does not use */
   while (rows && strstr(sql, rows)) rows = sqlite3_mprintf("%z_", rows);
   /* The line break ends a comment at the end of the owner's text. */
-  char *text = rows ? sqlite3_mprintf("WITH %s(%s) AS (%.*s\n) SELECT " COLLECT "(%s) FROM %s", rows,
-                                      names, length, sql, names, rows)
+  char *text = rows ? sqlite3_mprintf("WITH %s(%s) AS (%.*s\n) SELECT " COLLECT "(%s) FROM %s",
+                                      rows, names, length, sql, names, rows)
                     : 0;
   if (!text) {
     error = sentence("out of memory");

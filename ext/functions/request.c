@@ -26,7 +26,7 @@ struct option {
 
 #define ALL         (OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN)
 #define NO_ARGUMENT (OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN)
-#define IN(member) offsetof(struct request, member)
+#define IN(member)  offsetof(struct request, member)
 
 static const struct option options[] = {
     {{"name", 0, 0, 0, 0}, TEXT, IN(name), ALL, 0},
@@ -72,13 +72,13 @@ static char *set_name(char **name, sqlite3_value *value) {
   const char *text = plain_text(value);
   if (!text || !*text)
     return sentence("name must be a text that is not empty, not %z", shown(value));
-  if (strncmp(text, "release-", 8) == 0 && text[8] && strspn(text + 8, "0123456789") == strlen(text + 8))
+  if (strncmp(text, "release-", 8) == 0 && text[8] &&
+      strspn(text + 8, "0123456789") == strlen(text + 8))
     return sentence("name '%s' is kept for unnamed releases (choose another)", text);
   sqlite3_free(*name);
   *name = sqlite3_mprintf("%s", text);
   return *name ? 0 : sentence("out of memory");
 }
-
 
 static int take_option(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct parse *parse = context;
@@ -90,8 +90,10 @@ static int take_option(void *context, const char *key, const char *type, sqlite3
     switch (option->type) {
     case TEXT: parse->error = set_name(member, value); break;
     case FLAG:
-      if (boolean) *(int *)member = sqlite3_value_int(value);
-      else parse->error = sentence("%s must be true or false, not %z", key, shown(value));
+      if (boolean)
+        *(int *)member = sqlite3_value_int(value);
+      else
+        parse->error = sentence("%s must be true or false, not %z", key, shown(value));
       break;
     case READ_ALREADY: break;
     case NUMBER:
@@ -119,8 +121,9 @@ static char *parse_name_or_options(struct parse *parse, struct ledger *ledger,
   return parse->error;
 }
 
-char *request_start(struct request *request, const struct aggregate *aggregate, struct ledger *ledger,
-                    sqlite3_value *tier, sqlite3_value *name_or_options, int form) {
+char *request_start(struct request *request, const struct aggregate *aggregate,
+                    struct ledger *ledger, sqlite3_value *tier, sqlite3_value *name_or_options,
+                    int form) {
   *request = (struct request){aggregate, 0, 0, 0, 1, 0, NAN, NAN, NAN, NAN, 0};
   const char *text = plain_text(tier);
   if (!text) return sentence("tier must be the name of a tier, not %z", shown(tier));
@@ -148,19 +151,18 @@ char *request_finish(struct request *request, int by_unit) {
   if (request->clip == 0) request->clip = aggregate->default_clip;
   if (request->clip == 0)
     return sentence("clip is missing (the bound on what one %s contributes)",
-                           by_unit ? "unit" : "row");
+                    by_unit ? "unit" : "row");
   if (!by_unit && aggregate->counts) request->clip = fmin(request->clip, 1);
   int has_theta = !isnan(request->theta), has_rho = !isnan(request->rho);
   if (has_theta != has_rho)
-    return sentence("theta and rho belong together (%s is missing)",
-                           has_theta ? "rho" : "theta");
+    return sentence("theta and rho belong together (%s is missing)", has_theta ? "rho" : "theta");
   if (!isnan(request->half_width) && request->weight != 1)
     return sentence("half_width asks for a weight: give one of them, not both");
   if (aggregate->is_ou && !isnan(request->half_width))
     return sentence("half_width is for kinds without shrink, not '%s'", aggregate->kind);
   if (aggregate->is_ou && !has_theta && isnan(request->radius))
     return sentence("radius must be a finite number above 0 (the public bound on the distance "
-                           "of the true answer from the centre), unless theta and rho are given");
+                    "of the true answer from the centre), unless theta and rho are given");
   return 0;
 }
 

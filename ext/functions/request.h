@@ -19,15 +19,21 @@ struct request {
 };
 
 /* Which of the options a caller may use. */
-enum { OPTIONS_OF_AGGREGATE = 1, OPTIONS_OF_RELEASE = 2, OPTIONS_OF_PLAN = 4, OPTIONS_OF_ELEMENT = 8 };
+enum {
+  OPTIONS_OF_AGGREGATE = 1,
+  OPTIONS_OF_RELEASE = 2,
+  OPTIONS_OF_PLAN = 4,
+  OPTIONS_OF_ELEMENT = 8
+};
 
 /*
 ** Fills a request from the tier and from the argument that holds a name or options (null or NULL:
 ** neither). Returns null, or one sentence to be freed. The caller clears the request either way.
 ** For request_finish() the bounds must have been set, from arguments or options.
 */
-char *request_start(struct request *request, const struct aggregate *aggregate, struct ledger *ledger,
-                    sqlite3_value *tier, sqlite3_value *name_or_options, int form);
+char *request_start(struct request *request, const struct aggregate *aggregate,
+                    struct ledger *ledger, sqlite3_value *tier, sqlite3_value *name_or_options,
+                    int form);
 
 /* Sets a bound from an argument: clip or radius. */
 char *request_clip(struct request *request, sqlite3_value *value);

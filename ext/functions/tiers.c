@@ -39,8 +39,8 @@ static char *init_choice(int *member, const char *key, sqlite3_value *value, con
                          const char *second) {
   const char *text = plain_text(value);
   *member = !text ? 0 : strcmp(text, first) == 0 ? 1 : strcmp(text, second) == 0 ? 2 : 0;
-  return *member ? 0 : sentence("%s must be '%s' or '%s', not %z", key, first, second,
-                                       shown(value));
+  return *member ? 0
+                 : sentence("%s must be '%s' or '%s', not %z", key, first, second, shown(value));
 }
 
 static int init_option(void *context, const char *key, const char *type, sqlite3_value *value) {
@@ -56,7 +56,8 @@ static int init_option(void *context, const char *key, const char *type, sqlite3
     init->error = init_choice(&init->adjacency, key, value, "add-remove", "replace");
   } else {
     init->error = sentence("unknown option '%s' (known options: path, unit, protects, "
-                                  "adjacency)", key);
+                           "adjacency)",
+                           key);
   }
   return init->error == 0;
 }
@@ -128,7 +129,8 @@ static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
     return;
   }
   if (!(tier.delta_keys < tier.delta)) {
-    function_error(context, "delta_keys %g must be less than delta %g", tier.delta_keys, tier.delta);
+    function_error(context, "delta_keys %g must be less than delta %g", tier.delta_keys,
+                   tier.delta);
     return;
   }
   tier.name = (char *)name;

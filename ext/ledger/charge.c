@@ -64,7 +64,8 @@ int ledger_tiers(struct ledger *ledger, struct ledger_tier **tiers, int *count) 
     }
     *tiers = grown;
     read_tier(ledger, row, &grown[*count]);
-    if (!grown[(*count)++].name || !(grown[*count - 1].rate > 0)) ledger_fail_damaged(ledger, "dp_tier");
+    if (!grown[(*count)++].name || !(grown[*count - 1].rate > 0))
+      ledger_fail_damaged(ledger, "dp_tier");
   }
   return !ledger->error;
 }
@@ -162,7 +163,8 @@ int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, in
   for (int k = 0; k <= at; k++) {
     struct budget budget;
     if (!budget_read(ledger, tiers[k].name, &budget)) return -1;
-    if (budget.curve > 0) budget.rate = total_add(budget.rate, budget.curve / tiers[k].filter_order);
+    if (budget.curve > 0)
+      budget.rate = total_add(budget.rate, budget.curve / tiers[k].filter_order);
     left = fmin(left, floor(total_left(budget.rate, tiers[k].rate_limit) / tiers[at].rate));
     if (tiers[k].accountant == LEDGER_GDP)
       left = fmin(left, floor((tiers[k].slack_limit - budget.slack) /
@@ -212,7 +214,8 @@ static void append_double(sqlite3_str *text, double x) {
 int charge_hash(const char *previous, const struct charge *charge, char hash[CHARGE_HASH_SIZE]) {
   sqlite3_str *text = sqlite3_str_new(0);
   sqlite3_str_appendf(text, "%s\n%lld\n%lld\n%s\n%s\n%s\n", previous, (long long)charge->id,
-                      (long long)charge->release_id, charge->release, charge->tier, charge->subject);
+                      (long long)charge->release_id, charge->release, charge->tier,
+                      charge->subject);
   append_double(text, charge->tier_rate);
   append_double(text, charge->rate);
   append_double(text, charge->slack);
@@ -251,9 +254,9 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   char hash[CHARGE_HASH_SIZE];
   if (!ledger->error && !charge_hash(previous ? previous : "", charge, hash))
     ledger_fail(ledger, "out of memory");
-  statement_run(ledger, CHARGE_INSERT, "iissdddssb", charge->id, charge->release_id, charge->release,
-                charge->tier, charge->rate, charge->slack, charge->delta, charge->at, hash,
-                charge->curve, charge->curve_size);
+  statement_run(ledger, CHARGE_INSERT, "iissdddssb", charge->id, charge->release_id,
+                charge->release, charge->tier, charge->rate, charge->slack, charge->delta,
+                charge->at, hash, charge->curve, charge->curve_size);
   sqlite3_free(previous);
   sqlite3_free(subject);
   sqlite3_free(at);
@@ -293,22 +296,26 @@ static struct budget budget_after(const struct budget *budget, const struct paym
 }
 
 /* Says why a tier refuses: what it needs and what is left. Always returns 0. */
-static int refuse(struct ledger *ledger, const struct ledger_tier *tier, const struct budget *budget,
-                  const struct budget *after, const struct payment *payment) {
+static int refuse(struct ledger *ledger, const struct ledger_tier *tier,
+                  const struct budget *budget, const struct budget *after,
+                  const struct payment *payment) {
   if (!(after->delta <= tier->delta_keys))
-    return ledger_fail(ledger, "tier '%s' would exceed its delta_keys of %g: this needs delta %g, and "
-                               "%g is left (nothing was charged or read)",
+    return ledger_fail(ledger,
+                       "tier '%s' would exceed its delta_keys of %g: this needs delta %g, and "
+                       "%g is left (nothing was charged or read)",
                        tier->name, tier->delta_keys, payment->delta,
                        tier->delta_keys - budget->delta);
   if (tier->accountant == LEDGER_GDP && !(after->slack <= tier->slack_limit))
-    return ledger_fail(ledger, "tier '%s' would exceed the lattice slack of its exact-Gaussian budget: "
-                               "this needs %g, and %g is left (nothing was charged or read)",
+    return ledger_fail(ledger,
+                       "tier '%s' would exceed the lattice slack of its exact-Gaussian budget: "
+                       "this needs %g, and %g is left (nothing was charged or read)",
                        tier->name, payment->slack, tier->slack_limit - budget->slack);
   double share = tier->accountant == LEDGER_RDP ? 1 / tier->filter_order : 0;
-  double needed = total_up(payment->rate) +
-                  (payment->curve.any ? payment->curve.values[AT_FILTER] * share : 0);
-  return ledger_fail(ledger, "tier '%s' would exceed its budget of epsilon %g at delta %g: this needs "
-                             "rate %g, and %g of %g is left (nothing was charged or read)",
+  double needed =
+      total_up(payment->rate) + (payment->curve.any ? payment->curve.values[AT_FILTER] * share : 0);
+  return ledger_fail(ledger,
+                     "tier '%s' would exceed its budget of epsilon %g at delta %g: this needs "
+                     "rate %g, and %g of %g is left (nothing was charged or read)",
                      tier->name, tier->epsilon, tier->delta, needed,
                      fmax(0, total_left(budget->rate, tier->rate_limit) - budget->curve * share),
                      tier->rate_limit);
@@ -318,10 +325,13 @@ static int refuse(struct ledger *ledger, const struct ledger_tier *tier, const s
 static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, struct bill *bill,
                       int first) {
   if (bill->payment.curve.any && tier->accountant == LEDGER_GDP)
-    return ledger_fail(ledger, "tier '%s' has exact Gaussian accounting, and this release is not "
-                               "Gaussian (nothing was charged or read)", tier->name);
+    return ledger_fail(ledger,
+                       "tier '%s' has exact Gaussian accounting, and this release is not "
+                       "Gaussian (nothing was charged or read)",
+                       tier->name);
   struct budget after = budget_after(&bill->budget, &bill->payment, first);
-  if (!budget_within(tier, &after)) return refuse(ledger, tier, &bill->budget, &after, &bill->payment);
+  if (!budget_within(tier, &after))
+    return refuse(ledger, tier, &bill->budget, &after, &bill->payment);
   bill->budget = after;
   return 1;
 }
@@ -409,8 +419,8 @@ int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
 ** ten times, unless (1 + e^epsilon) makes the slack dear (epsilon above 15 or so). */
 static double reserved_delta(const struct ledger_tier *tier) {
   double delta = tier->delta - tier->delta_keys;
-  double wanted = (1 + exp(tier->epsilon)) * SLACK_COORDINATES *
-                  gaussian_lattice_slack((uint64_t)1 << 40);
+  double wanted =
+      (1 + exp(tier->epsilon)) * SLACK_COORDINATES * gaussian_lattice_slack((uint64_t)1 << 40);
   return tier->accountant == LEDGER_GDP ? fmax(wanted, delta * 0x1p-40) : 0;
 }
 
@@ -418,8 +428,10 @@ static double reserved_delta(const struct ledger_tier *tier) {
 int fix_filter(struct ledger *ledger, struct ledger_tier *tier) {
   double delta = tier->delta - tier->delta_keys, reserved = reserved_delta(tier);
   if (!(reserved < delta / 2))
-    return ledger_fail(ledger, "epsilon %g is too large for exact Gaussian accounting on the lattice "
-                               "at delta %g (use the accountant 'rdp')", tier->epsilon, tier->delta);
+    return ledger_fail(ledger,
+                       "epsilon %g is too large for exact Gaussian accounting on the lattice "
+                       "at delta %g (use the accountant 'rdp')",
+                       tier->epsilon, tier->delta);
   tier->slack_limit = reserved > 0 ? reserved / (1 + exp(tier->epsilon)) : 0;
   tier->filter_order = NAN;
   tier->rate_limit = tier->accountant == LEDGER_GDP
@@ -432,9 +444,9 @@ int fix_filter(struct ledger *ledger, struct ledger_tier *tier) {
 }
 
 static int store_tier(struct ledger *ledger, const struct ledger_tier *tier) {
-  statement_run(ledger, TIER_INSERT, "sddddsddd", tier->name, tier->rate, tier->epsilon, tier->delta,
-                tier->delta_keys, accountant_name[tier->accountant], tier->filter_order,
-                tier->rate_limit, tier->slack_limit);
+  statement_run(ledger, TIER_INSERT, "sddddsddd", tier->name, tier->rate, tier->epsilon,
+                tier->delta, tier->delta_keys, accountant_name[tier->accountant],
+                tier->filter_order, tier->rate_limit, tier->slack_limit);
   statement_run(ledger, BUDGET_INSERT, "sdd", tier->name, tier->epsilon, tier->delta);
   for (int i = 0; i < RENYI_ORDERS; i++) {
     double alpha = renyi_order(i);
@@ -474,7 +486,8 @@ static int pay_inherited(struct ledger *ledger, const struct ledger_tier *tier, 
   for (int i = 0; i < count && !ledger->error; i++) {
     bill.payment = paid_for(ledger, list[i].release_id, outer);
     struct curve *curve = &bill.payment.curve;
-    if (curve->any) /* the outer tier's filter order is another: the chord is an upper bound there */
+    if (curve
+            ->any) /* the outer tier's filter order is another: the chord is an upper bound there */
       curve->values[AT_FILTER] = renyi_curve_at(curve->values, tier->filter_order);
     if (bill_admit(ledger, tier, &bill, 1))
       bill_pay(ledger, tier, list[i].release_id, list[i].release, &bill);
@@ -496,11 +509,15 @@ static int tier_is_new(struct ledger *ledger, const struct ledger_tier *tier,
     if (strcmp(tiers[i].name, tier->name) == 0)
       return same_tier(tier, &tiers[i])
                  ? 0
-                 : ledger_fail(ledger, "tier '%s' exists with other parameters (tiers are immutable: "
-                                       "choose another name)", tier->name);
+                 : ledger_fail(ledger,
+                               "tier '%s' exists with other parameters (tiers are immutable: "
+                               "choose another name)",
+                               tier->name);
     if (tiers[i].rate == tier->rate)
-      return ledger_fail(ledger, "tier '%s' has the same rate %g (rates order the tiers: choose "
-                                 "another)", tiers[i].name, tier->rate);
+      return ledger_fail(ledger,
+                         "tier '%s' has the same rate %g (rates order the tiers: choose "
+                         "another)",
+                         tiers[i].name, tier->rate);
   }
   return 1;
 }

@@ -25,9 +25,8 @@ struct curve curve_missing(const struct curve *cost, const struct curve *paid) {
   for (int i = 0; cost->any && i < CURVE_SIZE; i++) {
     double before = paid->any ? paid->values[i] : 0;
     /* Infinite where it was infinite already: nothing more to pay. */
-    missing.values[i] = cost->values[i] > before
-                            ? total_missing((struct total){before, 0}, cost->values[i])
-                            : 0;
+    missing.values[i] =
+        cost->values[i] > before ? total_missing((struct total){before, 0}, cost->values[i]) : 0;
     missing.any |= missing.values[i] > 0;
   }
   return missing;
@@ -70,7 +69,8 @@ struct curve curve_column(struct ledger *ledger, sqlite3_stmt *row, int column) 
     uint64_t bits = 0;
     for (int j = 0; j < 8; j++) bits |= (uint64_t)bytes[8 * i + j] << (8 * j);
     memcpy(&curve.values[i], &bits, sizeof bits);
-    if (!(curve.values[i] >= 0)) ledger_fail_damaged(ledger, "a curve in dp_charge or dp_publication");
+    if (!(curve.values[i] >= 0))
+      ledger_fail_damaged(ledger, "a curve in dp_charge or dp_publication");
   }
   return curve;
 }

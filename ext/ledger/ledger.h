@@ -26,9 +26,9 @@
 
 struct ledger;
 
-enum { LEDGER_ANY = 0, LEDGER_UNITS, LEDGER_ROWS };              /* protects */
-enum { LEDGER_ADD_REMOVE = 1, LEDGER_REPLACE };                  /* adjacency; 0 is any */
-enum { LEDGER_RDP = 0, LEDGER_GDP };                             /* accountants */
+enum { LEDGER_ANY = 0, LEDGER_UNITS, LEDGER_ROWS }; /* protects */
+enum { LEDGER_ADD_REMOVE = 1, LEDGER_REPLACE };     /* adjacency; 0 is any */
+enum { LEDGER_RDP = 0, LEDGER_GDP };                /* accountants */
 
 /* What dp_init() asks for; null and 0 mean "not said". Strings are the caller's. */
 struct ledger_terms {
@@ -220,10 +220,12 @@ int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, c
 */
 typedef int ledger_take_member(void *context, const char *key, const char *type,
                                sqlite3_value *value);
-int ledger_options(struct ledger *ledger, const char *json, ledger_take_member *take, void *context);
+int ledger_options(struct ledger *ledger, const char *json, ledger_take_member *take,
+                   void *context);
 
 /* The same for the elements of a JSON array, whose keys are '0', '1', ... */
-int ledger_elements(struct ledger *ledger, const char *json, ledger_take_member *take, void *context);
+int ledger_elements(struct ledger *ledger, const char *json, ledger_take_member *take,
+                    void *context);
 
 /* Appends text as a JSON string. */
 void ledger_append_string(sqlite3_str *json, const char *text);

@@ -39,8 +39,10 @@ int marker_read(struct ledger *ledger, const char *schema, struct marker *marker
   int rc = sqlite3_finalize(statement);
   if (!ledger->error && rc != SQLITE_OK) fail_host(ledger, "read dp_ledger_id");
   if (!ledger->error && (!marker->id || !marker->path))
-    ledger_fail(ledger, "the table dp_ledger_id of '%s' is damaged (restore it, or DROP TABLE "
-                               "dp_ledger_id to start a new budget)", schema);
+    ledger_fail(ledger,
+                "the table dp_ledger_id of '%s' is damaged (restore it, or DROP TABLE "
+                "dp_ledger_id to start a new budget)",
+                schema);
   if (ledger->error) marker_clear(marker);
   return !ledger->error;
 }
@@ -53,14 +55,18 @@ int marker_write(struct ledger *ledger, const char *id, const char *path) {
   static const char what[] = "leave the marker dp_ledger_id in the database";
   struct marker marker = {0, 0};
   char *insert = sqlite3_mprintf("INSERT INTO main.dp_ledger_id SELECT %Q, %Q"
-                                 " WHERE NOT EXISTS (SELECT 1 FROM main.dp_ledger_id)", id, path);
+                                 " WHERE NOT EXISTS (SELECT 1 FROM main.dp_ledger_id)",
+                                 id, path);
   if (!insert) return ledger_fail(ledger, "out of memory");
   if (host_run(ledger, "BEGIN IMMEDIATE", what)) {
-    host_run(ledger, "CREATE TABLE IF NOT EXISTS main.dp_ledger_id(id TEXT NOT NULL,"
-                     " path TEXT NOT NULL)", what);
+    host_run(ledger,
+             "CREATE TABLE IF NOT EXISTS main.dp_ledger_id(id TEXT NOT NULL,"
+             " path TEXT NOT NULL)",
+             what);
     if (!ledger->error) host_run(ledger, insert, what);
     if (!ledger->error && marker_read(ledger, "main", &marker) && strcmp(marker.id, id) != 0)
-      ledger_fail(ledger, "another process has just given this database another ledger (try again)");
+      ledger_fail(ledger,
+                  "another process has just given this database another ledger (try again)");
     if (!ledger->error) host_run(ledger, "COMMIT", what);
     if (ledger->error) sqlite3_exec(ledger->host, "ROLLBACK", 0, 0, 0); /* the first error counts */
   }
@@ -86,11 +92,15 @@ static int check_one(struct ledger *ledger, const char *schema, const char *file
   struct marker marker;
   if (!marker_read(ledger, schema, &marker)) return 0;
   if (marker.id && strcmp(marker.id, ledger->id) != 0) {
-    ledger_fail(ledger, "the attached database '%s' belongs to another privacy ledger "
-                        "(open it as the main database, or DETACH it)", schema);
+    ledger_fail(ledger,
+                "the attached database '%s' belongs to another privacy ledger "
+                "(open it as the main database, or DETACH it)",
+                schema);
   } else if (!marker.id && file && *file && strcmp(ledger->path, MEMORY_PATH) == 0) {
-    ledger_fail(ledger, "the file '%s' is attached to an in-memory database whose budget would be "
-                        "forgotten (name a ledger file: dp_init('{\"path\":\"...\"}'))", schema);
+    ledger_fail(ledger,
+                "the file '%s' is attached to an in-memory database whose budget would be "
+                "forgotten (name a ledger file: dp_init('{\"path\":\"...\"}'))",
+                schema);
   }
   marker_clear(&marker);
   return !ledger->error;

@@ -67,7 +67,8 @@ const char *ledger_path(const struct ledger *ledger) {
 static char *resolve(const struct ledger *ledger, const char *name) {
   const char *database = sqlite3_db_filename(ledger->host, "main");
   const char *slash = database && !host_in_memory(ledger) ? strrchr(database, '/') : 0;
-  if (name[0] == '/' || strcmp(name, MEMORY_PATH) == 0 || !slash) return sqlite3_mprintf("%s", name);
+  if (name[0] == '/' || strcmp(name, MEMORY_PATH) == 0 || !slash)
+    return sqlite3_mprintf("%s", name);
   return sqlite3_mprintf("%.*s/%s", (int)(slash - database), database, name);
 }
 
@@ -106,13 +107,16 @@ static int pragma(struct ledger *ledger, const char *sql) {
 static int set_journal(struct ledger *ledger) {
   char mode[16] = "";
   sqlite3_stmt *statement = 0;
-  if (sqlite3_prepare_v2(ledger->db, "PRAGMA journal_mode = TRUNCATE", -1, &statement, 0) == SQLITE_OK &&
+  if (sqlite3_prepare_v2(ledger->db, "PRAGMA journal_mode = TRUNCATE", -1, &statement, 0) ==
+          SQLITE_OK &&
       sqlite3_step(statement) == SQLITE_ROW)
     sqlite3_snprintf(sizeof mode, mode, "%s", sqlite3_column_text(statement, 0));
   if (sqlite3_finalize(statement) != SQLITE_OK) return ledger_fail_sqlite(ledger);
   return strcmp(mode, is_memory(ledger) ? "memory" : "truncate") == 0 ||
-         ledger_fail(ledger, "the privacy ledger '%s' is in journal mode '%s', not truncate (close "
-                             "other connections and try again)", ledger->path, mode);
+         ledger_fail(ledger,
+                     "the privacy ledger '%s' is in journal mode '%s', not truncate (close "
+                     "other connections and try again)",
+                     ledger->path, mode);
 }
 
 static int connect_db(struct ledger *ledger, int create) {
@@ -182,9 +186,12 @@ static int check_connection(struct ledger *ledger) {
     return ledger_fail(ledger, "the privacy ledger was opened before fork() (reconnect)");
   int moved = 0;
   if (!is_memory(ledger) &&
-      sqlite3_file_control(ledger->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
-    return ledger_fail(ledger, "the privacy ledger '%s' was moved or deleted (restore it and "
-                               "reconnect)", ledger->path);
+      sqlite3_file_control(ledger->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
+      moved)
+    return ledger_fail(ledger,
+                       "the privacy ledger '%s' was moved or deleted (restore it and "
+                       "reconnect)",
+                       ledger->path);
   return 1;
 }
 
@@ -219,17 +226,20 @@ static int use_path(struct ledger *ledger, char *path) {
 }
 
 static int fail_missing(struct ledger *ledger) {
-  return ledger_fail(ledger, "the privacy ledger '%s' of this database is missing (restore it, or "
-                             "DROP TABLE dp_ledger_id to start a new budget)", ledger->path);
+  return ledger_fail(ledger,
+                     "the privacy ledger '%s' of this database is missing (restore it, or "
+                     "DROP TABLE dp_ledger_id to start a new budget)",
+                     ledger->path);
 }
 
 /* Opens the ledger that the marker names and checks that it is the one (L3). */
 static int open_marked(struct ledger *ledger, const struct marker *marker) {
   if (!use_path(ledger, resolve(ledger, marker->path))) return fail_missing(ledger);
   if (strcmp(ledger->id, marker->id) != 0)
-    return ledger_fail(ledger, "'%s' is the privacy ledger of another database (restore the right "
-                               "one, or move this one away and DROP TABLE dp_ledger_id to start a "
-                               "new budget)",
+    return ledger_fail(ledger,
+                       "'%s' is the privacy ledger of another database (restore the right "
+                       "one, or move this one away and DROP TABLE dp_ledger_id to start a "
+                       "new budget)",
                        ledger->path);
   return 1;
 }
@@ -248,7 +258,8 @@ static int open_unmarked(struct ledger *ledger) {
 
 int ledger_ready(struct ledger *ledger) {
   ledger_clear(ledger);
-  ledger_rollback(ledger); /* of a transaction that could not even be rolled back, if there is one */
+  ledger_rollback(
+      ledger); /* of a transaction that could not even be rolled back, if there is one */
   struct marker marker;
   if (!marker_read(ledger, "main", &marker)) return 0;
   int found = marker.id ? open_marked(ledger, &marker) : open_unmarked(ledger);
@@ -280,15 +291,19 @@ static int write_schema(struct ledger *ledger, const struct ledger_terms *terms)
 static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) {
   if ((terms->protects && terms->protects != ledger->protects) ||
       (terms->adjacency && terms->adjacency != ledger->adjacency))
-    return ledger_fail(ledger, "the privacy ledger '%s' exists and protects a %s under %s adjacency, "
-                               "which cannot be changed", ledger->path,
-                       protects_name[ledger->protects], adjacency_name[ledger->adjacency]);
+    return ledger_fail(ledger,
+                       "the privacy ledger '%s' exists and protects a %s under %s adjacency, "
+                       "which cannot be changed",
+                       ledger->path, protects_name[ledger->protects],
+                       adjacency_name[ledger->adjacency]);
   sqlite3_stmt *row = statement_bind(ledger, TERMS_READ, "");
   if (statement_row(ledger, row)) {
     const char *unit = (const char *)sqlite3_column_text(row, 3);
     if (terms->unit && (!unit || strcmp(unit, terms->unit) != 0))
-      ledger_fail(ledger, "the privacy ledger '%s' exists and its unit is '%s', which cannot be "
-                          "changed", ledger->path, unit ? unit : "");
+      ledger_fail(ledger,
+                  "the privacy ledger '%s' exists and its unit is '%s', which cannot be "
+                  "changed",
+                  ledger->path, unit ? unit : "");
     sqlite3_reset(row);
   }
   return !ledger->error;
@@ -327,8 +342,7 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
     close_db(ledger);
     return ledger_create(ledger, terms);
   }
-  if (begun && write_schema(ledger, terms) &&
-      (!mark || marker_write(ledger, ledger->id, name))) {
+  if (begun && write_schema(ledger, terms) && (!mark || marker_write(ledger, ledger->id, name))) {
     if (ledger_commit(ledger)) return 1;
     if (mark) marker_drop(ledger);
   }
@@ -356,8 +370,10 @@ static int check_path(struct ledger *ledger, const char *path) {
   char *full = resolve(ledger, path);
   int same = full && strcmp(full, sqlite3_db_filename(ledger->host, "main")) == 0;
   sqlite3_free(full);
-  return !same || ledger_fail(ledger, "path '%s' is the database itself (a ledger is a file of its "
-                                      "own)", path);
+  return !same || ledger_fail(ledger,
+                              "path '%s' is the database itself (a ledger is a file of its "
+                              "own)",
+                              path);
 }
 
 int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {

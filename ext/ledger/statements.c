@@ -10,9 +10,9 @@
 SQLITE_EXTENSION_INIT3
 
 /* What a charge is for, as its hash sees it: the terms and what fixes the sensitivity. */
-#define SUBJECT(release_id)                                                                         \
-  "(SELECT l.id || '/' || protects || '/' || adjacency || '/' || fingerprint || '/' ||"              \
-  " granularity || '/' || shift || '/' || sensitivity FROM dp_ledger l, dp_release r"                \
+#define SUBJECT(release_id)                                                                        \
+  "(SELECT l.id || '/' || protects || '/' || adjacency || '/' || fingerprint || '/' ||"            \
+  " granularity || '/' || shift || '/' || sensitivity FROM dp_ledger l, dp_release r"              \
   " WHERE r.id = " release_id ")"
 
 #define NOW "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
@@ -51,12 +51,14 @@ static const char *const statement_text[STATEMENTS] = {
                          " GROUP BY release_id ORDER BY release_id",
     [CHARGE_LIST] = "SELECT id, release_id, release, tier, rate, slack, delta, curve, at, hash,"
                     " " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id",
-    [RELEASE_FIND] = "SELECT id, name, kind, mechanism, options, fingerprint, state, clip, weight,"
-                     " slack, dimension, granularity, shift, sensitivity, centre, radius, theta, rho"
-                     " FROM dp_release WHERE name = ? AND state <> 'discarded'",
+    [RELEASE_FIND] =
+        "SELECT id, name, kind, mechanism, options, fingerprint, state, clip, weight,"
+        " slack, dimension, granularity, shift, sensitivity, centre, radius, theta, rho"
+        " FROM dp_release WHERE name = ? AND state <> 'discarded'",
     [RELEASE_INSERT] =
         "INSERT INTO dp_release(name, kind, mechanism, options, fingerprint, clip, weight, slack,"
-        " dimension, granularity, shift, sensitivity, centre, radius, theta, rho, state, created_at)"
+        " dimension, granularity, shift, sensitivity, centre, radius, theta, rho, state, "
+        "created_at)"
         " VALUES (ifnull(?, hex(randomblob(16))), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
         " 'charged', " NOW ")",
     [RELEASE_NAME] = "UPDATE dp_release SET name = ?2 WHERE id = ?1",
@@ -76,25 +78,29 @@ static const char *const statement_text[STATEMENTS] = {
                    " ORDER BY key, component",
     [PUBLICATION_LIST] = "SELECT release_id, release, tier, rate, curve, delta FROM dp_publication"
                          " ORDER BY release_id",
-    [BUDGET_CHECK] = "SELECT spent_high, spent_low, spent_slack, spent_delta, spent_rate,"
-                     " spent_curve, spent_epsilon, remaining_epsilon, epsilon, delta, releases_left, releases,"
-                     " (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE c.tier = b.tier)"
-                     " FROM dp_budget b WHERE tier = ?",
+    [BUDGET_CHECK] =
+        "SELECT spent_high, spent_low, spent_slack, spent_delta, spent_rate,"
+        " spent_curve, spent_epsilon, remaining_epsilon, epsilon, delta, releases_left, releases,"
+        " (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE c.tier = b.tier)"
+        " FROM dp_budget b WHERE tier = ?",
     [ORDER_CHECK] = "SELECT alpha, allowed, curve FROM dp_order WHERE tier = ? ORDER BY alpha",
     /* Publications beside the points that they show and the values that they gave. */
-    [VALUE_CHECK] = "SELECT p.release, p.tier, p.clock, p.shrink, p.centre, q.clock, q.value,"
-                    " v.value, v.stddev, r.granularity, r.dimension, r.radius, r.theta, r.rho, r.centre"
-                    " FROM dp_publication p LEFT JOIN dp_release r ON r.id = p.release_id"
-                    " LEFT JOIN dp_path q ON q.release_id = p.release_id AND q.tier = p.tier"
-                    " LEFT JOIN dp_value v ON v.release_id = p.release_id AND v.tier = p.tier"
-                    " AND v.key = q.key AND v.component = q.component"
-                    " WHERE r.id IS NULL OR r.mechanism IN ('gaussian', 'ou')",
-    [ORPHAN_CHECK] =
-        "SELECT 'dp_value', release FROM dp_value v WHERE NOT EXISTS (SELECT 1 FROM dp_publication p"
-        " WHERE p.release_id = v.release_id AND p.tier = v.tier) UNION ALL"
-        " SELECT 'dp_path', release FROM dp_path q WHERE release_id NOT IN (SELECT id FROM dp_release)"
-        " UNION ALL SELECT 'dp_release', name FROM dp_release r WHERE state = 'released' AND id NOT IN"
-        " (SELECT release_id FROM dp_publication) LIMIT 1",
+    [VALUE_CHECK] =
+        "SELECT p.release, p.tier, p.clock, p.shrink, p.centre, q.clock, q.value,"
+        " v.value, v.stddev, r.granularity, r.dimension, r.radius, r.theta, r.rho, r.centre"
+        " FROM dp_publication p LEFT JOIN dp_release r ON r.id = p.release_id"
+        " LEFT JOIN dp_path q ON q.release_id = p.release_id AND q.tier = p.tier"
+        " LEFT JOIN dp_value v ON v.release_id = p.release_id AND v.tier = p.tier"
+        " AND v.key = q.key AND v.component = q.component"
+        " WHERE r.id IS NULL OR r.mechanism IN ('gaussian', 'ou')",
+    [ORPHAN_CHECK] = "SELECT 'dp_value', release FROM dp_value v WHERE NOT EXISTS (SELECT 1 FROM "
+                     "dp_publication p"
+                     " WHERE p.release_id = v.release_id AND p.tier = v.tier) UNION ALL"
+                     " SELECT 'dp_path', release FROM dp_path q WHERE release_id NOT IN (SELECT id "
+                     "FROM dp_release)"
+                     " UNION ALL SELECT 'dp_release', name FROM dp_release r WHERE state = "
+                     "'released' AND id NOT IN"
+                     " (SELECT release_id FROM dp_publication) LIMIT 1",
     /* Publications beside what each tier at or inside them has paid for the release. */
     [PUBLICATION_CHECK] =
         "SELECT p.release, p.tier, t.name, p.rate, p.clock, r.sensitivity, r.weight * own.rate,"
@@ -137,14 +143,14 @@ int ledger_fail_damaged(struct ledger *ledger, const char *table) {
 
 int ledger_fail_sqlite(struct ledger *ledger) {
   int code = sqlite3_errcode(ledger->db) & 0xff;
-  const char *advice = code == SQLITE_BUSY                        ? " (another connection holds it)"
-                       : code == SQLITE_READONLY                  ? " (make it writable)"
-                       : code == SQLITE_CORRUPT ||
-                             code == SQLITE_NOTADB                ? " (restore it from a backup)"
-                       : code == SQLITE_FULL                      ? " (free some space)"
-                                                                  : "";
-  return ledger_fail(ledger, "privacy ledger '%s': %s%s", ledger->path,
-                     sqlite3_errmsg(ledger->db), advice);
+  const char *advice = code == SQLITE_BUSY       ? " (another connection holds it)"
+                       : code == SQLITE_READONLY ? " (make it writable)"
+                       : code == SQLITE_CORRUPT || code == SQLITE_NOTADB
+                           ? " (restore it from a backup)"
+                       : code == SQLITE_FULL ? " (free some space)"
+                                             : "";
+  return ledger_fail(ledger, "privacy ledger '%s': %s%s", ledger->path, sqlite3_errmsg(ledger->db),
+                     advice);
 }
 
 static sqlite3_stmt *bind(struct ledger *ledger, enum statement which, const char *types,
@@ -165,7 +171,9 @@ static sqlite3_stmt *bind(struct ledger *ledger, enum statement which, const cha
       rc = sqlite3_bind_blob(*slot, i, bytes, va_arg(arguments, int), SQLITE_TRANSIENT);
       break;
     }
-    case 's': rc = sqlite3_bind_text(*slot, i, va_arg(arguments, const char *), -1, SQLITE_TRANSIENT); break;
+    case 's':
+      rc = sqlite3_bind_text(*slot, i, va_arg(arguments, const char *), -1, SQLITE_TRANSIENT);
+      break;
     case 'd': rc = sqlite3_bind_double(*slot, i, va_arg(arguments, double)); break;
     default: rc = sqlite3_bind_int64(*slot, i, va_arg(arguments, int64_t)); break;
     }

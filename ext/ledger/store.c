@@ -143,7 +143,8 @@ int ledger_publication_insert(struct ledger *ledger, const struct ledger_release
   struct curve curve = curve_of(cost, NAN);
   const void *blob = curve_bytes(&curve, bytes, &size);
   return statement_run(ledger, PUBLICATION_INSERT, "issidddbd", release->id, release->name, tier,
-                       (int64_t)clock, cost->rate, shrink, release->centre, blob, size, cost->delta);
+                       (int64_t)clock, cost->rate, shrink, release->centre, blob, size,
+                       cost->delta);
 }
 
 int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,

@@ -14,20 +14,32 @@ SQLITE_EXTENSION_INIT3
 #define ANSWERS "release_id NOT IN (SELECT id FROM dp_release WHERE state = 'failed')"
 
 const struct ledger_table ledger_tables[] = {
-    {"dp_tier", "name TEXT, rate REAL, epsilon REAL, delta REAL, delta_keys REAL, accountant TEXT,"
-                " filter_order REAL, rate_limit REAL, created_at TEXT", 0},
-    {"dp_release", "id INTEGER, name TEXT, kind TEXT, mechanism TEXT, clip REAL, dimension INTEGER,"
-                   " granularity INTEGER, sensitivity INTEGER, weight REAL, slack REAL, options TEXT,"
-                   " state TEXT, created_at TEXT", 0},
-    {"dp_publication", "release_id INTEGER, release TEXT, tier TEXT, clock INTEGER, rate REAL,"
-                       " shrink REAL, centre REAL, published_at TEXT", ANSWERS},
-    {"dp_value", "release_id INTEGER, release TEXT, tier TEXT, key TEXT, component INTEGER,"
-                 " value REAL, stddev REAL, low REAL, high REAL", ANSWERS},
-    {"dp_charge", "id INTEGER, release_id INTEGER, release TEXT, tier TEXT, rate REAL, curve BLOB,"
-                  " delta REAL, slack REAL, at TEXT, hash TEXT", 0},
+    {"dp_tier",
+     "name TEXT, rate REAL, epsilon REAL, delta REAL, delta_keys REAL, accountant TEXT,"
+     " filter_order REAL, rate_limit REAL, created_at TEXT",
+     0},
+    {"dp_release",
+     "id INTEGER, name TEXT, kind TEXT, mechanism TEXT, clip REAL, dimension INTEGER,"
+     " granularity INTEGER, sensitivity INTEGER, weight REAL, slack REAL, options TEXT,"
+     " state TEXT, created_at TEXT",
+     0},
+    {"dp_publication",
+     "release_id INTEGER, release TEXT, tier TEXT, clock INTEGER, rate REAL,"
+     " shrink REAL, centre REAL, published_at TEXT",
+     ANSWERS},
+    {"dp_value",
+     "release_id INTEGER, release TEXT, tier TEXT, key TEXT, component INTEGER,"
+     " value REAL, stddev REAL, low REAL, high REAL",
+     ANSWERS},
+    {"dp_charge",
+     "id INTEGER, release_id INTEGER, release TEXT, tier TEXT, rate REAL, curve BLOB,"
+     " delta REAL, slack REAL, at TEXT, hash TEXT",
+     0},
     {"dp_rdp", "tier TEXT, alpha REAL, spent REAL, allowed REAL", 0},
-    {"dp_budget", "tier TEXT, epsilon REAL, delta REAL, spent_epsilon REAL, remaining_epsilon REAL,"
-                  " spent_rate REAL, spent_delta REAL, releases INTEGER, releases_left INTEGER", 0},
+    {"dp_budget",
+     "tier TEXT, epsilon REAL, delta REAL, spent_epsilon REAL, remaining_epsilon REAL,"
+     " spent_rate REAL, spent_delta REAL, releases INTEGER, releases_left INTEGER",
+     0},
 };
 const int ledger_table_count = sizeof ledger_tables / sizeof *ledger_tables;
 
@@ -53,8 +65,9 @@ static char *select_text(const struct ledger_table *table, const int *wanted, in
     sqlite3_str_appendall(sql, " IS ?");
   }
   /* An order that people expect: the order of events; tiers the innermost first. */
-  sqlite3_str_appendall(sql, strcmp(table->name, "dp_tier") == 0 ? " ORDER BY rate DESC"
-                             : strcmp(table->name, "dp_rdp") == 0 ? "" : " ORDER BY rowid");
+  sqlite3_str_appendall(sql, strcmp(table->name, "dp_tier") == 0  ? " ORDER BY rate DESC"
+                             : strcmp(table->name, "dp_rdp") == 0 ? ""
+                                                                  : " ORDER BY rowid");
   return sqlite3_str_finish(sql);
 }
 

@@ -35,8 +35,8 @@ static const char *text_of(sqlite3_stmt *row, int column) {
 }
 
 /* Checks one row of the chain and adds it up; returns a discrepancy or null. */
-static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expected, char hash[CHARGE_HASH_SIZE],
-                          struct recount *recounts, int count) {
+static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expected,
+                          char hash[CHARGE_HASH_SIZE], struct recount *recounts, int count) {
   struct charge charge = {.id = sqlite3_column_int64(row, 0),
                           .release_id = sqlite3_column_int64(row, 1),
                           .release = text_of(row, 2),
@@ -52,13 +52,15 @@ static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expe
   if (charge.id != expected)
     return sqlite3_mprintf("dp_charge: row %lld is missing", (long long)expected);
   if (!recount)
-    return sqlite3_mprintf("dp_charge: row %lld charges the unknown tier '%s'", (long long)charge.id,
-                           charge.tier);
+    return sqlite3_mprintf("dp_charge: row %lld charges the unknown tier '%s'",
+                           (long long)charge.id, charge.tier);
   charge.tier_rate = recount->tier->rate;
   if (!charge_hash(hash, &charge, hash)) return sqlite3_mprintf("out of memory");
   if (strcmp(text_of(row, 9), hash) != 0)
-    return sqlite3_mprintf("dp_charge: row %lld does not match its hash (or its release, tier or terms "
-                           "were changed)", (long long)charge.id);
+    return sqlite3_mprintf(
+        "dp_charge: row %lld does not match its hash (or its release, tier or terms "
+        "were changed)",
+        (long long)charge.id);
   if (!(charge.rate >= 0 && charge.slack >= 0 && charge.delta >= 0))
     return sqlite3_mprintf("dp_charge: row %lld is negative", (long long)charge.id);
   struct budget *budget = &recount->budget;
@@ -132,7 +134,8 @@ static char *check_filter(struct ledger *ledger, const struct recount *recount) 
   if (!fix_filter(ledger, &fresh) || !close_to(tier->rate_limit, fresh.rate_limit) ||
       !close_to(tier->slack_limit, fresh.slack_limit) ||
       (tier->accountant == LEDGER_RDP && !close_to(tier->filter_order, fresh.filter_order)))
-    return sqlite3_mprintf("dp_tier: the filter of tier '%s' is not that of its budget", tier->name);
+    return sqlite3_mprintf("dp_tier: the filter of tier '%s' is not that of its budget",
+                           tier->name);
   sqlite3_stmt *row = statement_bind(ledger, ORDER_CHECK, "s", tier->name);
   for (; statement_row(ledger, row); orders++) {
     double alpha = sqlite3_column_double(row, 0);
@@ -153,12 +156,13 @@ static char *check_filter(struct ledger *ledger, const struct recount *recount) 
 /* What a publication says of itself and what it has cost: a discrepancy, or null. */
 static char *check_publication(sqlite3_stmt *row) {
   double rate = sqlite3_column_double(row, 3), paid = sqlite3_column_double(row, 7);
-  double of_clock = lattice_rate((uint64_t)sqlite3_column_int64(row, 5),
-                                 (uint64_t)sqlite3_column_int64(row, 4));
+  double of_clock =
+      lattice_rate((uint64_t)sqlite3_column_int64(row, 5), (uint64_t)sqlite3_column_int64(row, 4));
   double expected = fmin(of_clock, sqlite3_column_double(row, 6));
   if (!(fabs(rate - expected) <= 1e-13 * expected))
-    return sqlite3_mprintf("dp_publication: '%s' at tier '%s' has a rate that is not that of its clock",
-                           sqlite3_column_text(row, 0), sqlite3_column_text(row, 1));
+    return sqlite3_mprintf(
+        "dp_publication: '%s' at tier '%s' has a rate that is not that of its clock",
+        sqlite3_column_text(row, 0), sqlite3_column_text(row, 1));
   if (!(paid >= rate * (1 - 0x1p-48)))
     return sqlite3_mprintf("dp_charge: tier '%s' has not paid for '%s' at tier '%s'",
                            sqlite3_column_text(row, 2), sqlite3_column_text(row, 0),
@@ -190,11 +194,15 @@ static char *check_value(sqlite3_stmt *row) {
                            release, tier);
   if (!close_to(shrink, shrink_of(row, ldexp(clock, 2 * granularity))) ||
       centre != sqlite3_column_double(row, 14))
-    return sqlite3_mprintf("dp_publication: '%s' at tier '%s' has another shrink or centre than its "
-                           "release", release, tier);
-  if (!(fabs(sqlite3_column_double(row, 7) - (centre + shrink * (point - centre))) <= 1e-9 * noise) ||
+    return sqlite3_mprintf(
+        "dp_publication: '%s' at tier '%s' has another shrink or centre than its "
+        "release",
+        release, tier);
+  if (!(fabs(sqlite3_column_double(row, 7) - (centre + shrink * (point - centre))) <=
+        1e-9 * noise) ||
       !close_to(sqlite3_column_double(row, 8), noise))
-    return sqlite3_mprintf("dp_value: '%s' at tier '%s' is not what its point makes it", release, tier);
+    return sqlite3_mprintf("dp_value: '%s' at tier '%s' is not what its point makes it", release,
+                           tier);
   return 0;
 }
 
@@ -203,7 +211,8 @@ static char *check_publications(struct ledger *ledger) {
   char *found = 0;
   sqlite3_stmt *row = statement_bind(ledger, ORPHAN_CHECK, "");
   if (statement_row(ledger, row))
-    found = sqlite3_mprintf("%s: '%s' has no publication or release", text_of(row, 0), text_of(row, 1));
+    found =
+        sqlite3_mprintf("%s: '%s' has no publication or release", text_of(row, 0), text_of(row, 1));
   sqlite3_reset(row);
   row = statement_bind(ledger, VALUE_CHECK, "");
   while (!found && statement_row(ledger, row)) found = check_value(row);
@@ -234,7 +243,8 @@ char *ledger_verify(struct ledger *ledger) {
     struct recount *recounts =
         sqlite3_malloc64(sizeof *recounts * (sqlite3_uint64)(count ? count : 1));
     if (recounts) {
-      for (int i = 0; i < count; i++) recounts[i] = (struct recount){&tiers[i], {{0, 0}, 0, 0, 0, 0}, {0, {0}}};
+      for (int i = 0; i < count; i++)
+        recounts[i] = (struct recount){&tiers[i], {{0, 0}, 0, 0, 0, 0}, {0, {0}}};
       result = verify(ledger, tiers, recounts, count);
       if (!result && !ledger->error) result = sqlite3_mprintf("ok");
       sqlite3_free(recounts);
@@ -266,8 +276,8 @@ struct exposure {
 static void exposure_add(struct exposure *exposure, const struct ledger_tier *tiers,
                          struct sight *sight) {
   if (sight->release) {
-    sqlite3_str_appendf(exposure->json, "%s{\"release\":",
-                        sqlite3_str_length(exposure->json) ? "," : "");
+    sqlite3_str_appendf(exposure->json,
+                        "%s{\"release\":", sqlite3_str_length(exposure->json) ? "," : "");
     ledger_append_string(exposure->json, sight->release);
     sqlite3_str_appendall(exposure->json, ",\"tier\":");
     ledger_append_string(exposure->json, tiers[sight->tier].name);
@@ -290,8 +300,8 @@ static int chosen_index(const struct ledger_tier *tiers, const int *chosen, int 
   return -1;
 }
 
-static void collect_sights(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
-                           int count, struct exposure *exposure) {
+static void collect_sights(struct ledger *ledger, const struct ledger_tier *tiers,
+                           const int *chosen, int count, struct exposure *exposure) {
   struct sight sight = {0};
   sqlite3_stmt *row = statement_bind(ledger, PUBLICATION_LIST, ""); /* by release */
   while (statement_row(ledger, row)) {

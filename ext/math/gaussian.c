@@ -37,7 +37,7 @@
 ** order of 40^(-2 POINTS) exp(16), 1e-31.
 */
 #define POINTS 12
-#define SHORT 0.5
+#define SHORT  0.5
 
 /* ---- the Mills ratio ------------------------------------------------------------------------- */
 

@@ -15,8 +15,7 @@
 #define MOST 0x40000000 /* the length argument is a ULONG */
 
 static long read_some(unsigned char *bytes, size_t count) {
-  NTSTATUS status =
-      BCryptGenRandom(NULL, bytes, (ULONG)count, BCRYPT_USE_SYSTEM_PREFERRED_RNG);
+  NTSTATUS status = BCryptGenRandom(NULL, bytes, (ULONG)count, BCRYPT_USE_SYSTEM_PREFERRED_RNG);
   return status == 0 ? (long)count : -1;
 }
 

@@ -31,7 +31,7 @@ void design_make(struct design *design, double clip, int nonnegative, int replac
   uint64_t distance = replace && !nonnegative ? 2 * reach : reach;
   double sigma = (replace && !nonnegative ? 2 * clip : clip) / sqrt(2 * rate);
   int exponent;
-  frexp(sigma, &exponent);            /* sigma in [2^(exponent-1), 2^exponent) */
+  frexp(sigma, &exponent);             /* sigma in [2^(exponent-1), 2^exponent) */
   design->granularity = exponent - 21; /* so sigma is 2^20 to 2^21 steps */
   design->shift = design->granularity - fine_exponent(clip);
   design->sensitivity = lattice_sensitivity(distance, design->shift);

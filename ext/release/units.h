@@ -31,7 +31,7 @@ struct units; /* a hash table of totals by unit */
 /* An accumulator: with a table where units are protected, without where rows are. */
 struct accumulator {
   struct bounds bounds;
-  int128 total;       /* of the rows, without a table */
+  int128 total; /* of the rows, without a table */
   struct units *units;
 };
 

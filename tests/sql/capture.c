@@ -15,6 +15,7 @@ int sqlite3_capture_init(sqlite3 *db, char **error, const sqlite3_api_routines *
   old.libversion_number = old_version;
   void *library = dlopen(getenv("DIFFUSE"), RTLD_NOW);
   int (*init)(sqlite3 *, char **, const sqlite3_api_routines *) =
-      (int (*)(sqlite3 *, char **, const sqlite3_api_routines *))dlsym(library, "sqlite3_diffuse_init");
+      (int (*)(sqlite3 *, char **, const sqlite3_api_routines *))dlsym(library,
+                                                                       "sqlite3_diffuse_init");
   return init(db, error, &old);
 }

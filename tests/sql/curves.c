@@ -22,9 +22,16 @@ static double laplace(const void *parameters, double alpha) {
 
 static int charge(struct ledger *ledger, const char *tier, const struct ledger_cost *cost) {
   struct ledger_tier *tiers = 0;
-  struct ledger_release release = {.kind = "test", .mechanism = "laplace", .options = "{}",
-                                   .fingerprint = "test", .clip = 1, .weight = 1, .dimension = 1,
-                                   .sensitivity = 1, .radius = 0.0 / 0.0, .theta = 0.0 / 0.0,
+  struct ledger_release release = {.kind = "test",
+                                   .mechanism = "laplace",
+                                   .options = "{}",
+                                   .fingerprint = "test",
+                                   .clip = 1,
+                                   .weight = 1,
+                                   .dimension = 1,
+                                   .sensitivity = 1,
+                                   .radius = 0.0 / 0.0,
+                                   .theta = 0.0 / 0.0,
                                    .rho = 0.0 / 0.0};
   int count = 0, at;
   if (ledger_ready(ledger) && ledger_begin(ledger) && ledger_tiers(ledger, &tiers, &count) &&

@@ -58,10 +58,12 @@ static int run(long n, const char *sql, const char *exact, int charges) {
   sqlite3_initialize();
   sqlite3_open(":memory:", &db);
   sqlite3_diffuse_init(db, 0, 0);
-  check(get(db, "CREATE TABLE t(u, x); INSERT INTO t VALUES (1, 1), (1, 2), (2, 3), (3, 4);"
-                "SELECT dp_init(); SELECT dp_tier('a', 1e6, 1e9, 1e-6);"
-                "SELECT dp_tier('b', 5e5, 1e9, 1e-6); SELECT dp_tier('c', 2e5, 1e9, 1e-6);"
-                "SELECT dp_sum('b', x, 100, u, 'old') FROM t", text) == SQLITE_OK,
+  check(get(db,
+            "CREATE TABLE t(u, x); INSERT INTO t VALUES (1, 1), (1, 2), (2, 3), (3, 4);"
+            "SELECT dp_init(); SELECT dp_tier('a', 1e6, 1e9, 1e-6);"
+            "SELECT dp_tier('b', 5e5, 1e9, 1e-6); SELECT dp_tier('c', 2e5, 1e9, 1e-6);"
+            "SELECT dp_sum('b', x, 100, u, 'old') FROM t",
+            text) == SQLITE_OK,
         n, "set up", sqlite3_errmsg(db));
   failed = 0;
   countdown = n;

@@ -222,14 +222,14 @@ static void check_refinement(uint64_t inner, uint64_t outer) {
   uint128 product = (uint128)inner * outer;
   uint64_t gap = outer - inner, fresh = lattice_refinement(inner, outer);
   if (fresh == 0) {
-    CHECK((uint128)gap * (LATTICE_VARIANCE_END - 1) < product,
-          "refused %" PRIu64 " %" PRIu64, inner, outer);
+    CHECK((uint128)gap * (LATTICE_VARIANCE_END - 1) < product, "refused %" PRIu64 " %" PRIu64,
+          inner, outer);
     return;
   }
   CHECK(fresh < LATTICE_VARIANCE_END && (uint128)gap * fresh >= product,
         "too small: %" PRIu64 " %" PRIu64 ": %" PRIu64, inner, outer, fresh);
-  CHECK((uint128)gap * (fresh - 1) < product,
-        "not the least: %" PRIu64 " %" PRIu64 ": %" PRIu64, inner, outer, fresh);
+  CHECK((uint128)gap * (fresh - 1) < product, "not the least: %" PRIu64 " %" PRIu64 ": %" PRIu64,
+        inner, outer, fresh);
   /* The rates add up: 1/fresh + 1/outer <= 1/inner. */
   CHECK(((uint128)outer + fresh) * inner <= (uint128)fresh * outer,
         "%" PRIu64 " %" PRIu64 ": %" PRIu64, inner, outer, fresh);
@@ -284,8 +284,8 @@ static void refined_point_is_nearest(void) {
 
 static void refined_point_at_the_extremes(void) {
   const uint64_t last = LATTICE_VARIANCE_END - 1;
-  const int64_t ends[] = {-INT64_MAX, -LATTICE_TOTAL - 1, -LATTICE_TOTAL, -1, 0, 1, LATTICE_TOTAL,
-                          INT64_MAX};
+  const int64_t ends[] = {-INT64_MAX, -LATTICE_TOTAL - 1, -LATTICE_TOTAL, -1, 0,
+                          1,          LATTICE_TOTAL,      INT64_MAX};
   const uint64_t weights[] = {1, 2, last / 2, last / 2 + 1, last - 1};
   for (int i = 0; i < 8; i++) {
     for (int j = 0; j < 8; j++) {

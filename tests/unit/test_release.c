@@ -92,8 +92,7 @@ static void designs_over_the_whole_domain(void) {
                           0.3};
   for (int flags = 0; flags < 4; flags++) {
     for (int i = 0; i < 7; i++) {
-      for (int j = 0; j < 9; j++)
-        check_design(clips[i], rates[j], flags & 1, flags >> 1);
+      for (int j = 0; j < 9; j++) check_design(clips[i], rates[j], flags & 1, flags >> 1);
     }
     for (int i = 0; i < 50000; i++) {
       check_design(log_uniform(DESIGN_MIN_CLIP, DESIGN_MAX_CLIP),
@@ -174,8 +173,7 @@ static void neighbours_stay_within_the_sensitivity(void) {
   for (int i = 0; i < 60; i++) {
     double clip = i ? log_uniform(1e-3, 1e6) : 1,
            rate = log_uniform(DESIGN_MIN_RATE, DESIGN_MAX_RATE);
-    for (int flags = 0; flags < 4; flags++)
-      check_neighbours(clip, rate, flags & 1, flags >> 1);
+    for (int flags = 0; flags < 4; flags++) check_neighbours(clip, rate, flags & 1, flags >> 1);
   }
 }
 
@@ -308,12 +306,10 @@ static void add_moments(struct moments *moments, int64_t points[POINTS][DIMENSIO
                         const int64_t *totals) {
   for (int c = 0; c < DIMENSION; c++) {
     double x[POINTS];
-    for (int i = 0; i < POINTS; i++)
-      x[i] = (double)(points[i][c] - totals[c]);
+    for (int i = 0; i < POINTS; i++) x[i] = (double)(points[i][c] - totals[c]);
     for (int i = 0; i < POINTS; i++) {
       moments->mean[i] += x[i];
-      for (int j = 0; j <= i; j++)
-        moments->second[i][j] += x[i] * x[j];
+      for (int j = 0; j <= i; j++) moments->second[i][j] += x[i] * x[j];
     }
   }
 }
@@ -401,8 +397,7 @@ static void draw_then_refine(void) {
 static void refine_without_a_draw(void) {
   int64_t from[3] = {1, -5, INT64_MAX / 4}, totals[3] = {100, 200, 300}, to[3] = {0, 0, 0};
   CHECK(!release_refine(from, totals, 3, 1 << 21, 1 << 21, 0, to), "no entropy");
-  for (int i = 0; i < 3; i++)
-    CHECK(to[i] == from[i], "coordinate %d", i);
+  for (int i = 0; i < 3; i++) CHECK(to[i] == from[i], "coordinate %d", i);
 }
 
 /* Totals at their end, noise at its largest: no overflow on the way. */
@@ -410,8 +405,7 @@ static void the_largest_numbers(void) {
   int64_t totals[DIMENSION], points[2][DIMENSION];
   uint64_t variance = LATTICE_VARIANCE_END - 1;
   double sigma = sqrt((double)variance);
-  for (int c = 0; c < DIMENSION; c++)
-    totals[c] = c % 2 ? LATTICE_TOTAL : -LATTICE_TOTAL;
+  for (int c = 0; c < DIMENSION; c++) totals[c] = c % 2 ? LATTICE_TOTAL : -LATTICE_TOTAL;
   CHECK(!release_draw(totals, DIMENSION, variance, points[0]), "no entropy");
   CHECK(!release_diffuse(points[0], DIMENSION, variance, points[1]), "no entropy");
   for (int c = 0; c < DIMENSION; c++) {

@@ -59,8 +59,8 @@ static double p_value_uniform(const long *counts, int cells, double total) {
 
 /* ---- the exact law, small variances ---------------------------------------------------------- */
 
-#define REACH       700 /* 22 standard deviations at V = 1000 */
-#define LEAST_CELL  200 /* expected count of a cell; values are pooled until they have it */
+#define REACH      700 /* 22 standard deviations at V = 1000 */
+#define LEAST_CELL 200 /* expected count of a cell; values are pooled until they have it */
 
 /* exact[y + REACH] = P(y) under N_Z(0, variance): a theta sum, all terms positive. */
 static void exact_law(double variance, long double *exact) {
@@ -126,8 +126,8 @@ static void single_numbers_follow_the_law(void) {
 
 /* ---- moments and symmetry -------------------------------------------------------------------- */
 
-static const uint64_t large[] = {
-    (uint64_t)1 << 41, 847288609443 /* 3^25 */, (uint64_t)1 << 61, SAMPLER_MAX_VARIANCE - 1};
+static const uint64_t large[] = {(uint64_t)1 << 41, 847288609443 /* 3^25 */, (uint64_t)1 << 61,
+                                 SAMPLER_MAX_VARIANCE - 1};
 enum { LARGE = sizeof large / sizeof large[0] };
 
 /* The sum of squares over V has standard deviation sqrt(2/DRAWS) = 0.14%: fails beyond 0.83%. */

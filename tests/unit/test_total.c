@@ -89,8 +89,7 @@ static void the_edge_is_within(void) {
   }
   /* Ten tenths, as doubles, are a little more than 1: the books must know it. */
   struct total tenths = {0, 0};
-  for (int i = 0; i < 10; i++)
-    tenths = total_add(tenths, 0.1);
+  for (int i = 0; i < 10; i++) tenths = total_add(tenths, 0.1);
   CHECK(!total_within(tenths, 1.0), "ten times 0.1 (0.1 is above a tenth)");
 }
 

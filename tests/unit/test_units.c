@@ -157,12 +157,10 @@ static void every_order_of_six_rows(void) {
   int wrong = 0, orders = 0, index[6] = {0, 0, 0, 0, 0, 0};
   for (int code = 0; code < 46656; code++) { /* all maps of 6 places, of which 720 are orders */
     int seen = 0;
-    for (int i = 0, c = code; i < 6; i++, c /= 6)
-      seen |= 1 << (index[i] = c % 6);
+    for (int i = 0, c = code; i < 6; i++, c /= 6) seen |= 1 << (index[i] = c % 6);
     if (seen != 63) continue;
     struct row order[6];
-    for (int i = 0; i < 6; i++)
-      order[i] = rows[index[i]];
+    for (int i = 0; i < 6; i++) order[i] = rows[index[i]];
     wrong += total_of(&bounds, order, 6, 1) != want;
     orders++;
   }
@@ -267,15 +265,13 @@ static void ten_thousand_rows_of_one_unit(void) {
   struct bounds bounds = design_bounds(1, 0);
   struct row *rows = malloc(20000 * sizeof *rows);
   /* Saturated rows that cancel: what stays is exact, in every order. */
-  for (int i = 0; i < 10000; i++)
-    rows[i] = of_integer(1, i % 2 ? DBL_MAX : -INFINITY);
+  for (int i = 0; i < 10000; i++) rows[i] = of_integer(1, i % 2 ? DBL_MAX : -INFINITY);
   rows[10000] = of_real(1.0, 0.375);
   for (int run = 0; run < 3; run++) {
     CHECK(total_of(&bounds, rows, 10001, 1) == (int128)(0.375 * bounds.scale), "run %d", run);
     shuffle(rows, 10001);
   }
-  for (int i = 0; i < 20000; i++)
-    rows[i] = of_integer(1, INFINITY);
+  for (int i = 0; i < 20000; i++) rows[i] = of_integer(1, INFINITY);
   CHECK(total_of(&bounds, rows, 20000, 1) == (int128)bounds.high_steps, "20000 infinities");
   CHECK(total_of(&bounds, rows, 20000, 0) == (int128)20000 * bounds.high_steps, "by row");
   free(rows);
@@ -301,8 +297,7 @@ static void random_tables_like_the_reference(void) {
   for (int run = 0; run < 2000; run++) {
     int count = 1 + (int)(random_bits() % 300);
     struct bounds bounds = design_bounds(clips[random_bits() % 4], (int)(random_bits() % 2));
-    for (int i = 0; i < count; i++)
-      rows[i] = random_row(1 + run % 40);
+    for (int i = 0; i < count; i++) rows[i] = random_row(1 + run % 40);
     CHECK(same(&bounds, rows, count, 1), "run %d, by unit", run);
     CHECK(same(&bounds, rows, count, 0), "run %d, by row", run);
     int128 before = total_of(&bounds, rows, count, 1);
