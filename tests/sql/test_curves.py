@@ -26,7 +26,7 @@ def program(tmp_path_factory):
     path = tmp_path_factory.mktemp("curves") / "curves"
     subprocess.run(["cc", "-DSQLITE_CORE", f"-I{ROOT}/ext", str(HERE / "curves.c"), str(BUILD / "libdiffuse.a"),
                     "-o", str(path), "-l:libsqlite3.a", "-l:libgsl.a", "-l:libgslcblas.a", "-l:libmd.a", "-lm",
-                    "-lpthread", "-ldl", "-lz"], check=True)
+                    "-lpthread", "-ldl"], check=True)
     return path
 
 
