@@ -132,7 +132,11 @@ static int amplify_filter(sqlite3_vtab_cursor *base, int number, const char *tex
   }
   for (int k = 0; k < 3; k++) {
     char *message = domain_check(arguments[k + 1], &domains[k], &cursor->number[k]);
-    if (message) return fail(base->pVtab, sqlite3_mprintf("dp_amplify: %z", message));
+    if (message) {
+      char *error = sqlite3_mprintf("dp_amplify: %s", message);
+      sentence_free(message);
+      return fail(base->pVtab, error);
+    }
   }
   cursor->amplified =
       cursor->condition->amplify(cursor->number[0], cursor->number[1], cursor->number[2]);

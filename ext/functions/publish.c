@@ -247,7 +247,8 @@ static int publish_existing(struct publication *publication, int may_refine) {
   struct ledger *ledger = publication->host->ledger;
   const char *tier = publication->tiers[publication->at].name;
   const char *name = publication->release.name;
-  if (ledger_value_read(ledger, publication->release.id, tier, &publication->value)) {
+  if (ledger_value_read(ledger, publication->release.id, tier, &publication->value,
+                        &publication->variance)) {
     publication->answered = 1;
     return 1;
   }
@@ -382,13 +383,6 @@ static void publication_open(struct publication *publication, struct host *host)
   publication->at = -1;
 }
 
-int publish_plan(struct publication *publication, struct host *host,
-                 const struct request *request) {
-  publication_open(publication, host);
-  begin(publication, request);
-  return !ledger_failed(host->ledger);
-}
-
 char *publish_begin(struct publication *publication, struct host *host,
                     const struct request *request) {
   publication_open(publication, host);
@@ -401,33 +395,45 @@ char *publish_begin(struct publication *publication, struct host *host,
   return 0;
 }
 
-char *publish_finish(struct publication *publication, int128 total) {
+/* Draws from exact totals, stores points and values, and ends the release; inside a transaction. */
+static void finish(struct publication *publication, const int64_t *totals) {
   struct ledger *ledger = publication->host->ledger;
   struct ledger_release *release = &publication->release;
-  int64_t totals[1] = {lattice_round(total, release->shift)}, values[1];
-  if (ledger_resume(ledger) && ledger_begin(ledger) &&
-      ledger_release_state(ledger, release->id, "charged", "released")) {
-    if (publication->refining) {
-      struct path path;
-      if (ledger_path_read(ledger, release, &path.points, &path.count))
-        walk_inward(publication, &path.points[0], tier_index(publication, path.points[0].tier),
-                    totals);
-      ledger_path_free(path.points, path.count);
-    } else {
-      uint64_t variance =
-          design_variance(release->sensitivity, tier_rate(publication, publication->at));
-      if (release_draw(totals, release->dimension, variance, values)) {
-        ledger_fail(ledger, "the system gave no random bytes");
-      } else {
-        store_point(publication, publication->at, variance, values);
-        store_values(publication, variance, values);
-      }
-    }
+  int64_t values[1];
+  if (!ledger_release_state(ledger, release->id, "charged", "released")) return;
+  if (publication->refining) {
+    struct path path;
+    if (ledger_path_read(ledger, release, &path.points, &path.count))
+      walk_inward(publication, &path.points[0], tier_index(publication, path.points[0].tier),
+                  totals);
+    ledger_path_free(path.points, path.count);
+  } else if (release_draw(totals, release->dimension, publication->variance, values)) {
+    ledger_fail(ledger, "the system gave no random bytes");
+  } else {
+    store_point(publication, publication->at, publication->variance, values);
+    store_values(publication, publication->variance, values);
   }
-  if (ledger_commit(ledger)) return 0;
+}
+
+char *publish_finish(struct publication *publication, int128 total) {
+  struct ledger *ledger = publication->host->ledger;
+  int64_t totals[1] = {lattice_round(total, publication->release.shift)};
+  if (ledger_resume(ledger) && ledger_begin(ledger)) {
+    finish(publication, totals);
+    if (ledger_commit(ledger)) return 0;
+  }
   char *error = error_of(publication->host);
   publish_fail(publication);
   return error;
+}
+
+int publish_plan(struct publication *publication, struct host *host,
+                 const struct request *request) {
+  static const int64_t nothing[1] = {0};
+  publication_open(publication, host);
+  begin(publication, request);
+  if (!ledger_failed(host->ledger) && !publication->answered) finish(publication, nothing);
+  return !ledger_failed(host->ledger);
 }
 
 /* Nobody is left to tell when this fails; the release then stays as it is, never with a new value. */

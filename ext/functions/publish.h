@@ -43,12 +43,16 @@ char *publish_finish(struct publication *publication, int128 total);
 */
 void publish_fail(struct publication *publication);
 
-/* Marks a finished release as failed, because its rows turn out not to have been all. */
+/*
+** Marks a finished release as failed, because its rows turn out not to have been all. A refinement
+** too: its value was in the ledger for somebody to read, so there must be no second one for its price.
+*/
 void publish_revoke(struct host *host, int64_t release_id);
 
 /*
-** What publish_begin() would do, inside the caller's transaction, which must be rolled back: the
-** charge is made and can be read from the ledger. Returns 1, or 0 with the reason in the ledger.
+** What a release would do, inside the caller's transaction, which must be rolled back: the charge is
+** made and can be read from the ledger, and the release is finished as if its data summed up to 0, so
+** that the next plan can diffuse or refine it. Returns 1, or 0 with the reason in the ledger.
 */
 int publish_plan(struct publication *publication, struct host *host, const struct request *request);
 

@@ -69,13 +69,20 @@ static void first_word(const char *sql, char word[8]) {
   word[i] = 0;
 }
 
+/* Whether a name occurs in an SQL text, in any case. */
+static int is_in(const char *name, const char *sql) {
+  size_t length = strlen(name);
+  while (*sql && sqlite3_strnicmp(sql, name, (int)length) != 0) sql++;
+  return *sql != 0;
+}
+
 static char *check_statement(sqlite3_stmt *statement, const char *sql, int columns) {
   char word[8];
   first_word(sql, word);
   if (!statement || sqlite3_stmt_isexplain(statement) || !sqlite3_stmt_readonly(statement) ||
       (strcmp(word, "SELECT") != 0 && strcmp(word, "WITH") != 0 && strcmp(word, "VALUES") != 0))
     return sentence("sql must be one SELECT that only reads, not '%s'", sql);
-  if (sqlite3_strlike("%" COLLECT "%", sql, 0) == 0)
+  if (is_in(COLLECT, sql))
     return sentence("sql cannot use " COLLECT ", which is dp_release()'s own");
   if (sqlite3_bind_parameter_count(statement) > 0)
     return sentence("sql cannot have parameters (write the values into its text)");
@@ -112,7 +119,7 @@ static char *prepare_query(sqlite3 *db, const char *sql, int columns, sqlite3_st
   if (error) return error;
   const char *names = columns > 1 ? "x, unit" : "x";
   char *rows = sqlite3_mprintf("dp_rows"); /* a name that the owner's text does not use */
-  while (rows && strstr(sql, rows)) rows = sqlite3_mprintf("%z_", rows);
+  while (rows && is_in(rows, sql)) rows = sqlite3_mprintf("%z_", rows);
   /* The line break ends a comment at the end of the owner's text. */
   char *text = rows ? sqlite3_mprintf("WITH %s(%s) AS (%.*s\n) SELECT " COLLECT "(%s) FROM %s",
                                       rows, names, length, sql, names, rows)

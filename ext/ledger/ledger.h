@@ -185,7 +185,8 @@ int ledger_publication_insert(struct ledger *ledger, const struct ledger_release
 int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,
                         const char *tier, const char *key, int component, double value,
                         double stddev, double low, double high);
-int ledger_value_read(struct ledger *ledger, int64_t release_id, const char *tier, double *value);
+int ledger_value_read(struct ledger *ledger, int64_t release_id, const char *tier, double *value,
+                      uint64_t *clock);
 
 /* One value by its key ('' for a scalar release) with the standard deviation of its noise: 1 found. */
 int ledger_value_find(struct ledger *ledger, int64_t release_id, const char *tier, const char *key,

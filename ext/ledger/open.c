@@ -336,6 +336,7 @@ static void remove_empty(struct ledger *ledger) {
 /* Marker first, then the ledger's commit; a failure undoes both. */
 static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms, const char *name,
                         int mark) {
+  int existed = access(ledger->path, F_OK) == 0;
   int begun = connect_db(ledger, 1) && set_journal(ledger) && ledger_begin(ledger);
   if (begun && pragma_integer(ledger, "PRAGMA application_id") == APPLICATION_ID) {
     ledger_rollback(ledger); /* another process was faster: its ledger is the one */
@@ -348,7 +349,7 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
   }
   ledger_rollback(ledger);
   close_db(ledger);
-  remove_empty(ledger);
+  if (begun && !existed) remove_empty(ledger); /* otherwise it may be another process's */
   return 0;
 }
 

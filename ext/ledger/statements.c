@@ -74,8 +74,8 @@ static const char *const statement_text[STATEMENTS] = {
                    " AND key = ? ORDER BY component LIMIT 1",
     [STANDING] = "SELECT spent_epsilon, remaining_epsilon, releases_left FROM dp_budget"
                  " WHERE tier = ?",
-    [VALUE_READ] = "SELECT value FROM dp_value WHERE release_id = ? AND tier = ?"
-                   " ORDER BY key, component",
+    [VALUE_READ] = "SELECT value, clock FROM dp_value JOIN dp_publication USING (release_id, tier)"
+                   " WHERE release_id = ? AND tier = ? ORDER BY key, component",
     [PUBLICATION_LIST] = "SELECT release_id, release, tier, rate, curve, delta FROM dp_publication"
                          " ORDER BY release_id",
     [BUDGET_CHECK] =

@@ -154,10 +154,12 @@ int ledger_value_insert(struct ledger *ledger, const struct ledger_release *rele
                        (int64_t)component, value, stddev, low, high);
 }
 
-int ledger_value_read(struct ledger *ledger, int64_t release_id, const char *tier, double *value) {
+int ledger_value_read(struct ledger *ledger, int64_t release_id, const char *tier, double *value,
+                      uint64_t *clock) {
   sqlite3_stmt *row = statement_bind(ledger, VALUE_READ, "is", release_id, tier);
   if (!statement_row(ledger, row)) return 0;
   *value = sqlite3_column_double(row, 0);
+  *clock = (uint64_t)sqlite3_column_int64(row, 1);
   sqlite3_reset(row);
   return 1;
 }

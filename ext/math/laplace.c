@@ -28,6 +28,7 @@ static double exponential_remainder(double x) {
 static double divergence(double alpha, double z) {
   double excess = alpha - 1.0;
   if (isinf(alpha) || isinf(z)) return z;
+  if (excess == 0.0 && z > 1.0) return z + expm1(-z); /* where z^2 could overflow */
   double share = alpha < 1e300 ? excess / (alpha + excess) : 0.5; /* (a-1)/(2a-1) */
   if (z * excess >= 1.0) {
     return z + log1p(share * expm1(-z * alpha - z * excess)) / excess;
