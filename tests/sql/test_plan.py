@@ -147,7 +147,7 @@ def test_a_plan_to_diffuse_is_what_dp_diffuse_does():
     check_tiers(db, planned["tiers"], since)
 
 
-@known("publish.c:195 leaves publication->variance at 0 when the value is there already")
+@known("publish.c:239 leaves publication->variance at 0 when the value is there already")
 def test_a_plan_to_replay_pays_nothing_and_tells_what_is_there():
     db = memory()
     release(db, "clinic", "sum", 10, {"name": "a"})
@@ -212,7 +212,7 @@ def test_bad_half_widths(options, word):
     assert word in refused(memory(), "SELECT dp_plan('clinic', 'sum', 10, ?)", json.dumps(options))
 
 
-@known("request.c:159 takes weight 1 for no weight")
+@known("request.c:157 takes weight 1 for no weight")
 def test_half_width_and_weight_are_an_error_whatever_the_weight_is():
     options = json.dumps({"half_width": 300, "weight": 1})
     assert "not both" in refused(memory(), "SELECT dp_plan('clinic', 'sum', 10, ?)", options)
@@ -259,7 +259,7 @@ def test_an_array_costs_what_the_releases_cost_one_after_the_other(seed):
     check_array(db, requests)
 
 
-@known("plans.c:201 leaves releases of earlier elements 'charged', so that is_usable() refuses the next")
+@known("plans.c:173 leaves releases of earlier elements 'charged', so that is_usable() refuses the next")
 def test_an_array_may_diffuse_what_it_makes():
     """A new name and then the same name further out: what the two calls after each other do."""
     check_array(memory(), [{"tier": "clinic", "kind": "sum", "clip": 10, "name": "a"},
@@ -415,7 +415,7 @@ def test_intervals_of_small_confidence(confidence):
     check_interval(db, confidence)
 
 
-@known("plans.c:294 and publish.c:88 round value -/+ half_width to nearest; they need nextafter() outward")
+@known("plans.c:301 and publish.c:92 round value -/+ half_width to nearest; they need nextafter() outward")
 def test_interval_ends_are_rounded_outward():
     """A value that is large beside its noise: its ends are on a coarse grid, and outside the truth."""
     db = memory(tiers=[("clinic", 1e6, 1e15, 1e-6)])

@@ -9,6 +9,8 @@ import sqlite3
 import pytest
 from mpmath import mp, mpf
 
+from truth import log_odds, newton, odds_of, true_delta, true_zcdp_epsilon
+
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 SMALLEST = mpf(2) ** -1022  # the smallest normal double
 MARGIN = mpf(2) ** -41  # PUBLISHED_MARGIN of math/rounding.h
@@ -42,59 +44,7 @@ def sql():
     db.close()
 
 
-# ---- the truth -----------------------------------------------------------------------------------------
-
-
-def tail(x):
-    return mp.erfc(x / mp.sqrt(2)) / 2
-
-
-def true_delta(rate, epsilon):
-    mu = mp.sqrt(2 * mpf(rate))
-    with mp.workdps(mp.dps + max(0, -int(mp.log10(mu)))):  # the difference is of the order of mu
-        mu = mp.sqrt(2 * mpf(rate))
-        return tail(epsilon / mu - mu / 2) - mp.exp(epsilon) * tail(epsilon / mu + mu / 2)
-
-
-def true_complement(rate, epsilon):
-    mu = mp.sqrt(2 * mpf(rate))
-    return tail(mu / 2 - epsilon / mu) + mp.exp(epsilon) * tail(epsilon / mu + mu / 2)
-
-
-def log_odds(rate, epsilon):
-    return mp.log(true_delta(rate, epsilon)) - mp.log(true_complement(rate, epsilon))
-
-
-def newton(residual, guess):
-    """The root next to a guess. A guess that is wrong beyond repair fails, and so does the test."""
-    x = mpf(guess)
-    for _ in range(8):
-        h = x * mpf(10) ** -20
-        step = residual(x) * 2 * h / (residual(x + h) - residual(x - h))
-        x -= step
-        if abs(step) < abs(x) * mpf(10) ** -25:
-            return x
-    raise AssertionError(f"no root near {guess}")
-
-
-def odds_of(delta):
-    return mp.log(mpf(delta)) - mp.log(1 - mpf(delta))
-
-
-def true_zcdp_epsilon(rate, delta):
-    """min over alpha of the conversion as it is printed, by bisection on the derivative in ln(alpha - 1)."""
-    rate, l = mpf(rate), -mp.log(mpf(delta))
-
-    def value(u):
-        alpha = 1 + u
-        return rate * alpha + mp.log(1 - 1 / alpha) + (l - mp.log(alpha)) / u
-
-    low, high = mpf(-60), mpf(800)
-    while high - low > mpf(10) ** -12:  # the minimum is flat: its value gets 24 digits
-        middle, h = (low + high) / 2, mpf(10) ** -20
-        falls = value(mp.exp(middle + h)) < value(mp.exp(middle - h))
-        low, high = (middle, high) if falls else (low, middle)
-    return max(mpf(0), value(mp.exp(low)))
+# ---- beside the truth -----------------------------------------------------------------------------------------
 
 
 def accurate(got, published, where):
