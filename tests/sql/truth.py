@@ -43,7 +43,7 @@ def odds_of(delta):
 
 def true_gaussian_epsilon(rate, delta, guess):
     """The epsilon >= 0 of the Gaussian profile; the guess only says where Newton's method starts."""
-    if true_delta(rate, mpf(0)) <= mpf(delta):
+    if rate == 0 or true_delta(rate, mpf(0)) <= mpf(delta):
         return mpf(0)
     target = odds_of(delta)
     return newton(lambda x: log_odds(rate, x) - target, guess)
@@ -52,6 +52,8 @@ def true_gaussian_epsilon(rate, delta, guess):
 def true_zcdp_epsilon(rate, delta):
     """min over alpha of the conversion as it is printed, by bisection on the derivative in ln(alpha - 1)."""
     rate, l = mpf(rate), -mp.log(mpf(delta))
+    if rate == 0:
+        return mpf(0)
 
     def value(u):
         alpha = 1 + u
