@@ -26,7 +26,7 @@ MATH    := $(filter $(BUILD)/obj/math/%,$(OBJECTS))
 NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
-.PHONY: all deps deps-hosts static demo test unit check-sanitize check-valgrind bench clean format
+.PHONY: all deps deps-hosts deps-accounting static demo test unit check-sanitize check-valgrind bench clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -48,6 +48,12 @@ deps:
 # Other hosts that the tests use when they are there: Node's better-sqlite3 (needs node and npm).
 deps-hosts:
 	npm install --silent --no-fund --no-audit --prefix build/node better-sqlite3
+
+# Google's dp-accounting, with which one test compares figures (needs pip). Only what Debian's Python does
+# not have: its own numpy, scipy and mpmath serve.
+deps-accounting:
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade \
+	  --no-deps --target build/python dp-accounting absl-py attrs dm-tree wrapt
 
 # ---- the extension ---------------------------------------------------------------------------------
 

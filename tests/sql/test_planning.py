@@ -9,12 +9,10 @@ import sqlite3
 import pytest
 from mpmath import mp, mpf
 
-from truth import log_odds, newton, odds_of, true_delta, true_zcdp_epsilon
+from truth import MARGIN, above, accurate, below, log_odds, newton, odds_of, true_delta, true_zcdp_epsilon
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 SMALLEST = mpf(2) ** -1022  # the smallest normal double
-MARGIN = mpf(2) ** -41  # PUBLISHED_MARGIN of math/rounding.h
-ACCURACY = mpf("3e-14")  # of what is under the margin
 
 RATES = [0.0, 1e-12, 3.7e-9, 1e-6, 7.5e-4, 0.02, 0.1249999, 0.125, 0.125000001, 0.5, 2.0, 17.3, 400.0, 3e4, 1e6]
 DELTAS = [1e-300, 1e-200, 3e-77, 1e-30, 1e-15, 1e-9, 1e-6, 1e-5, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.5000001, 0.9, 0.999,
@@ -42,27 +40,6 @@ def sql():
     call.db = db
     yield call
     db.close()
-
-
-# ---- beside the truth -----------------------------------------------------------------------------------------
-
-
-def accurate(got, published, where):
-    """The margin must not be what hides an inaccurate formula."""
-    assert abs(mpf(got) - published) <= published * ACCURACY, f"{where}: {got!r}, {mp.nstr(published, 20)}"
-
-
-def above(got, want, where):
-    """Published as a cost: never below the truth, at most 1e-12 above."""
-    assert 0 <= mpf(got) - want <= want * mpf("1e-12"), f"{where}: {got!r}, truth {mp.nstr(want, 20)}"
-    if got != 1:  # where dp_delta() stops
-        accurate(got, want * (1 + MARGIN), where)
-
-
-def below(got, want, where):
-    """Published as an allowance: never above the truth, at most 1e-12 below."""
-    assert 0 <= want - mpf(got) <= want * mpf("1e-12"), f"{where}: {got!r}, truth {mp.nstr(want, 20)}"
-    accurate(got, want * (1 - MARGIN), where)
 
 
 # ---- values --------------------------------------------------------------------------------------------

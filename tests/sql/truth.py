@@ -3,6 +3,9 @@ Nothing here calls the code under test."""
 
 from mpmath import mp, mpf
 
+MARGIN = mpf(2) ** -41  # PUBLISHED_MARGIN of math/rounding.h
+ACCURACY = mpf("3e-14")  # of what is under the margin
+
 
 def tail(x):
     return mp.erfc(x / mp.sqrt(2)) / 2
@@ -65,3 +68,24 @@ def true_zcdp_epsilon(rate, delta):
         falls = value(mp.exp(middle + h)) < value(mp.exp(middle - h))
         low, high = (middle, high) if falls else (low, middle)
     return max(mpf(0), value(mp.exp(low)))
+
+
+# ---- beside the truth ----------------------------------------------------------------------------------
+
+
+def accurate(got, published, where):
+    """The margin must not be what hides an inaccurate formula."""
+    assert abs(mpf(got) - published) <= published * ACCURACY, f"{where}: {got!r}, {mp.nstr(published, 20)}"
+
+
+def above(got, want, where):
+    """Published as a cost: never below the truth, at most 1e-12 above."""
+    assert 0 <= mpf(got) - want <= want * mpf("1e-12"), f"{where}: {got!r}, truth {mp.nstr(want, 20)}"
+    if got != 1:  # where dp_delta() stops
+        accurate(got, want * (1 + MARGIN), where)
+
+
+def below(got, want, where):
+    """Published as an allowance: never above the truth, at most 1e-12 below."""
+    assert 0 <= want - mpf(got) <= want * mpf("1e-12"), f"{where}: {got!r}, truth {mp.nstr(want, 20)}"
+    accurate(got, want * (1 - MARGIN), where)
