@@ -136,8 +136,9 @@ check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
 	valgrind -q --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite \
 	  $(SQLITE3) $(BUILD)/demo.db < sql/demo.sql
 
-# Ratios to SQLite's own sum() on ten million rows.
+# What a long ledger costs; then ratios to SQLite's own sum() on ten million rows.
 bench: $(BUILD)/diffuse.so
+	BUILD=$(BUILD) $(PYTHON) bench/ledger.py
 	BUILD=$(BUILD) $(PYTHON) bench/rows.py
 
 clean:

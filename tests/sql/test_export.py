@@ -179,6 +179,8 @@ def test_the_certificate_is_that_of_the_ledger_cut_down(handed, book, tier):
         assert r["discarded"] == (want["state"] == "discarded")
         assert r["name"] == want["name"] or (r["name"].startswith("(unnamed ")
                                              and want["name"] == f"release-{want['id']}")
+        assert set(r) == {"name", "kind", "mechanism", "discarded", "options", "dimension", "weight", "publications",
+                          "theorem"}
         publications = [p for p in want["publications"] if p["tier"] in seen]
         assert r["publications"] == [{k: v for k, v in p.items() if k != "variance"} for p in publications]
 
