@@ -86,7 +86,7 @@ def spellings(number):
     """How a number might stand in a file: as text with more or fewer digits, or as its bytes."""
     found = {repr(number), f"{number:.17g}", f"{number:.15g}", f"{number:.6f}"}
     bytes_ = {struct.pack(order + "d", number) for order in "<>"}
-    if float(number).is_integer() and abs(number) < 2**47:
+    if float(number).is_integer() and 2**31 <= abs(number) < 2**47:  # how SQLite stores it, and long enough
         bytes_.add(int(number).to_bytes(6, "big", signed=True))
     return {s.encode() for s in found if len(s) >= 6} | bytes_
 
