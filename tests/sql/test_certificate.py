@@ -116,7 +116,8 @@ def test_every_figure_is_the_ledgers(book, path):
         elif row["mechanism"] == "ou":
             assert "Theorem 8" in r["theorem"]["shrink"]
 
-    (chain,) = rows(path, "SELECT count(*) AS n, (SELECT hash FROM dp_charge ORDER BY id DESC LIMIT 1) AS h FROM dp_charge")
+    (chain,) = rows(path, "SELECT count(*) AS n, (SELECT hash FROM dp_charge ORDER BY id DESC LIMIT 1) AS h"
+                          " FROM dp_charge")
     same(got["charges"], chain["n"])
     same(got["last_hash"], chain["h"])
     assert re.fullmatch("[0-9a-f]{64}", got["last_hash"])

@@ -98,7 +98,8 @@ def test_zcdp_epsilon_is_the_least_over_orders_of_dp_accounting(db, rate):
 def points(count):
     draw = random.Random(20260101)
     corners = [(r, d) for r in (1e-12, 1.0, 1e6) for d in (0.1, 1e-6, 1e-300)]
-    return corners + [(10 ** draw.uniform(-12, 6), 10 ** draw.uniform(-300 if i % 2 else -20, -1)) for i in range(count)]
+    return corners + [(10 ** draw.uniform(-12, 6), 10 ** draw.uniform(-300 if i % 2 else -20, -1))
+                      for i in range(count)]
 
 
 def test_epsilon_on_the_grid(db):

@@ -436,11 +436,13 @@ def test_interval_ends_are_rounded_outward():
     (("a", "x", None, 0.5), "unknown tier 'x' (known tiers: clinic, region, public)"),
     (("a", "public", None, 0.5), "release 'a' has no value at tier 'public'"),
     (("a", "clinic", "k", 0.5), "release 'a' has no value for key 'k' at tier 'clinic'"),
-    (("gone", "clinic", None, 0.5), "unknown release 'gone'"), (("failed", "clinic", None, 0.5), "release 'failed' is failed"),
+    (("gone", "clinic", None, 0.5), "unknown release 'gone'"),
+    (("failed", "clinic", None, 0.5), "release 'failed' is failed"),
     (("a", "clinic", None, 0), "confidence must be a number in (0, 1), not 0"),
     (("a", "clinic", None, 1), "confidence must be a number in (0, 1), not 1"),
     (("a", "clinic", None, -0.5), None), (("a", "clinic", None, 95), None), (("a", "clinic", None, None), None),
-    (("a", "clinic", None, "0.5"), None), (("a", "clinic", None, float("inf")), None), ((None, "clinic", None, 0.5), None),
+    (("a", "clinic", None, "0.5"), None), (("a", "clinic", None, float("inf")), None),
+    ((None, "clinic", None, 0.5), None),
     (("a", None, None, 0.5), None), ((1, "clinic", None, 0.5), None), (("a", "clinic", 3, 0.5), None),
     (("a", "clinic", b"k", 0.5), None)])
 def test_interval_errors(arguments, message):
