@@ -220,6 +220,28 @@ def test_the_budget_is_used_up_to_the_last_drop(path, budget):
     assert epsilon * (1 - mpf("1e-6")) <= true <= epsilon * (1 + mpf("1e-12"))
 
 
+@pytest.mark.parametrize("budget", sorted({b for budgets in BUDGETS for b in budgets}))
+def test_the_last_release_may_take_all_that_is_left(path, budget):
+    """Filled to the stored limit itself: the true epsilon is the budget's to 1e-12, and never above."""
+    epsilon, delta, accountant = budget
+    db = connect(path)
+    one(db, "SELECT dp_init()")
+    db.execute("SELECT dp_tier('in', ?, ?, ?, ?)", (float(limit_of(budget)) * 0.4, *budget)).fetchall()
+    truth = Truth(path, db)
+    rate, limit = db.execute("SELECT rate, rate_limit FROM dp_tier").fetchone()
+    ask = "SELECT dp_release('in', 'count', 'VALUES (1, 1)', ?)"
+    for name in ("a", "b"):
+        one(db, ask, json.dumps({"name": name, "clip": 1}))
+        truth.note(name, "in")
+    weight = (limit - one(db, "SELECT spent_rate FROM dp_budget")) / rate
+    assert "would exceed its budget" in refused(db, ask, json.dumps({"name": "c", "weight": weight * (1 + 1e-9)}))
+    one(db, ask, json.dumps({"name": "c", "weight": weight * (1 - 1e-12)}))
+    truth.note("c", "in")
+    true = truth.epsilon("in", mpf(delta), accountant)
+    assert epsilon * (1 - mpf("1e-8")) <= true <= epsilon * (1 + mpf("1e-12"))
+    assert one(db, "SELECT spent_epsilon FROM dp_budget") == pytest.approx(epsilon, rel=1e-8)
+
+
 @pytest.mark.xfail(strict=True, reason="charge.c:328 reserves 2^-40 of delta for the lattice: a refinement far inward "
                                        "leaves a small variance, and a slack that does not fit (2^-20 would do)")
 def test_an_exact_gaussian_budget_admits_a_refinement_far_inward(path):
