@@ -26,7 +26,7 @@ MATH    := $(filter $(BUILD)/obj/math/%,$(OBJECTS))
 NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
-.PHONY: all deps deps-hosts static demo test unit check-sanitize check-valgrind bench figures deps-figures \
+.PHONY: all deps deps-hosts deps-accounting static demo test unit check-sanitize check-valgrind bench figures deps-figures \
         clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -49,6 +49,12 @@ deps:
 # Other hosts that the tests use when they are there: Node's better-sqlite3 (needs node and npm).
 deps-hosts:
 	npm install --silent --no-fund --no-audit --prefix build/node better-sqlite3
+
+# Google's dp-accounting, with which one test compares figures (needs pip). Only what Debian's Python does
+# not have: its own numpy, scipy and mpmath serve.
+deps-accounting:
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade \
+	  --no-deps --target build/python dp-accounting absl-py attrs dm-tree wrapt
 
 # ---- the extension ---------------------------------------------------------------------------------
 
@@ -132,8 +138,9 @@ check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
 	valgrind -q --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite \
 	  $(SQLITE3) $(BUILD)/demo.db < sql/demo.sql
 
-# Ratios to SQLite's own sum() on ten million rows.
+# What a long ledger costs; then ratios to SQLite's own sum() on ten million rows.
 bench: $(BUILD)/diffuse.so
+	BUILD=$(BUILD) $(PYTHON) bench/ledger.py
 	BUILD=$(BUILD) $(PYTHON) bench/rows.py
 
 # ---- figures: SVG files of the papers' results, drawn from SQL alone (sql/papers.md shows them) ------

@@ -27,27 +27,34 @@ static double half_width_of(const struct request *request, int replace, double r
 }
 
 /*
-** Sets the least weight that gives the wanted half-width. The noise is inversely proportional to the
-** root of the rate, but for the rounding of the lattice, so a few corrections suffice.
+** Sets the least weight that gives the wanted half-width, by bisection: the half-width falls with the
+** rate, but for small steps where the lattice changes.
 */
 static int solve_weight(struct request *request, struct host *host, double tier_rate) {
   struct ledger *ledger = host->ledger;
   int replace = ledger_adjacency(ledger) == LEDGER_REPLACE;
-  double wanted = request->half_width, rate = tier_rate, got = 0;
-  for (int i = 0; i < 30; i++) {
-    if (!(rate >= DESIGN_MIN_RATE && rate <= DESIGN_MAX_RATE))
-      return ledger_fail(ledger, "half_width %g needs a rate of %g, outside [%g, %g]", wanted, rate,
-                         DESIGN_MIN_RATE, DESIGN_MAX_RATE);
-    got = half_width_of(request, replace, rate);
-    if (got <= wanted && got > wanted * (1 - 1e-9)) break;
-    rate *= got / wanted * (got / wanted) * (1 + 1e-10);
-  }
-  if (got > wanted || rate > tier_rate)
+  double wanted = request->half_width, low = DESIGN_MIN_RATE, high = tier_rate;
+  double least = half_width_of(request, replace, tier_rate);
+  if (half_width_of(request, replace, low) <= wanted)
+    return ledger_fail(ledger, "half_width %g is that of a rate outside [%g, %g]", wanted,
+                       DESIGN_MIN_RATE, DESIGN_MAX_RATE);
+  if (!(least <= wanted))
     return ledger_fail(ledger,
-                       "half_width %g needs rate %g, more than the %g of tier '%s' (ask at an "
+                       "half_width %g needs about rate %g, more than the %g of tier '%s' (ask at an "
                        "inner tier)",
-                       wanted, rate, tier_rate, request->tier);
-  request->weight = rate / tier_rate;
+                       wanted, tier_rate * (least / wanted) * (least / wanted), tier_rate,
+                       request->tier);
+  for (int i = 0; i < 80; i++) { /* the range is at most e^41; each step takes its root */
+    double middle = sqrt(low) * sqrt(high);
+    if (half_width_of(request, replace, middle) <= wanted) {
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  request->weight = fmin(1, high / tier_rate);
+  while (half_width_of(request, replace, request->weight * tier_rate) > wanted)
+    request->weight = fmin(1, request->weight * (1 + 0x1p-52)); /* the quotient was rounded down */
   return 1;
 }
 
@@ -302,7 +309,8 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
     return;
   }
   double half_width = estimate_half_width(stddev, confidence);
-  char *json = sqlite3_mprintf("[%!.17g,%!.17g]", value - half_width, value + half_width);
+  char *json = sqlite3_mprintf("[%!.17g,%!.17g]", nextafter(value - half_width, -INFINITY),
+                               nextafter(value + half_width, INFINITY));
   sqlite3_result_text(context, json, -1, sqlite3_free);
 }
 

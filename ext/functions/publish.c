@@ -95,8 +95,9 @@ static int store_values(struct publication *publication, uint64_t variance, cons
   for (int i = 0; i < release->dimension && stored; i++) {
     double value = estimate_value(&view, values[i]);
     if (i == 0) publication->value = value;
-    stored = ledger_value_insert(ledger, release, tier, "", i, value, stddev, value - half_width,
-                                 value + half_width);
+    stored = ledger_value_insert(ledger, release, tier, "", i, value, stddev,
+                                 nextafter(value - half_width, -INFINITY),
+                                 nextafter(value + half_width, INFINITY));
   }
   publication->answered = stored;
   return stored;

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "functions/functions.h"
@@ -124,7 +123,7 @@ static char *parse_name_or_options(struct parse *parse, struct ledger *ledger,
 char *request_start(struct request *request, const struct aggregate *aggregate,
                     struct ledger *ledger, sqlite3_value *tier, sqlite3_value *name_or_options,
                     int form) {
-  *request = (struct request){aggregate, 0, 0, 0, 1, 0, NAN, NAN, NAN, NAN, 0};
+  *request = (struct request){aggregate, 0, 0, 0, NAN, 0, NAN, NAN, NAN, NAN, 0};
   const char *text = plain_text(tier);
   if (!text) return sentence("tier must be the name of a tier, not %z", shown(tier));
   request->tier = sqlite3_mprintf("%s", text);
@@ -156,8 +155,9 @@ char *request_finish(struct request *request, int by_unit) {
   int has_theta = !isnan(request->theta), has_rho = !isnan(request->rho);
   if (has_theta != has_rho)
     return sentence("theta and rho belong together (%s is missing)", has_theta ? "rho" : "theta");
-  if (!isnan(request->half_width) && request->weight != 1)
+  if (!isnan(request->half_width) && !isnan(request->weight))
     return sentence("half_width asks for a weight: give one of them, not both");
+  if (isnan(request->weight)) request->weight = 1;
   if (aggregate->is_ou && !isnan(request->half_width))
     return sentence("half_width is for kinds without shrink, not '%s'", aggregate->kind);
   if (aggregate->is_ou && !has_theta && isnan(request->radius))
@@ -173,16 +173,14 @@ void request_clear(struct request *request) {
 }
 
 char *request_fingerprint(const struct request *request) {
-  const double numbers[] = {request->clip,   request->weight, request->centre,
-                            request->radius, request->theta,  request->rho};
-  sqlite3_str *text = sqlite3_str_new(0);
-  sqlite3_str_appendall(text, request->aggregate->kind);
-  for (int i = 0; i < 6; i++) {
-    uint64_t bits = 0;
-    if (!isnan(numbers[i])) memcpy(&bits, &numbers[i], sizeof bits);
-    sqlite3_str_appendf(text, isnan(numbers[i]) ? "/-" : "/%016llx", (unsigned long long)bits);
-  }
-  return sqlite3_str_finish(text);
+  struct ledger_release release = {.kind = (char *)request->aggregate->kind,
+                                   .clip = request->clip,
+                                   .weight = request->weight,
+                                   .centre = request->centre,
+                                   .radius = request->radius,
+                                   .theta = request->theta,
+                                   .rho = request->rho};
+  return ledger_fingerprint(&release);
 }
 
 char *request_options(const struct request *request) {

@@ -162,6 +162,9 @@ char *ledger_certificate(struct ledger *ledger, const char *verified);
 int ledger_release_find(struct ledger *ledger, const char *name, struct ledger_release *release);
 void ledger_release_clear(struct ledger_release *release);
 
+/* The parameters of a release, exactly: what a name asked again must match (sqlite3_free). */
+char *ledger_fingerprint(const struct ledger_release *release);
+
 /* Stores a new release in state 'charged' and sets its id, and its name where that is null. */
 int ledger_release_insert(struct ledger *ledger, struct ledger_release *release);
 

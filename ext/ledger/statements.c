@@ -15,6 +15,11 @@ SQLITE_EXTENSION_INIT3
   " granularity || '/' || shift || '/' || sensitivity FROM dp_ledger l, dp_release r"              \
   " WHERE r.id = " release_id ")"
 
+/* Whether the options of a release say of a parameter what its column says, to 12 digits. */
+#define SAYS(name, otherwise)                                                                      \
+  "abs(ifnull(json_extract(options, '$." name "'), " otherwise ") - ifnull(" name ", " otherwise "))" \
+  " <= 1e-12 * abs(ifnull(" name ", 0))"
+
 #define NOW "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
 static const char *const statement_text[STATEMENTS] = {
@@ -93,6 +98,14 @@ static const char *const statement_text[STATEMENTS] = {
         " LEFT JOIN dp_value v ON v.release_id = p.release_id AND v.tier = p.tier"
         " AND v.key = q.key AND v.component = q.component"
         " WHERE r.id IS NULL OR r.mechanism IN ('gaussian', 'ou')",
+    /* Releases: the parameters that the fingerprint covers, whether the JSON for people says the same,
+    ** and the name that was charged. */
+    [RELEASE_CHECK] =
+        "SELECT name, kind, fingerprint, clip, weight, centre, radius, theta, rho,"
+        " " SAYS("clip", "0") " AND " SAYS("weight", "1") " AND " SAYS("centre", "0") " AND"
+        " " SAYS("radius", "0") " AND " SAYS("theta", "0") " AND " SAYS("rho", "0") ","
+        " NOT EXISTS (SELECT 1 FROM dp_charge c WHERE c.release_id = r.id AND c.release <> r.name)"
+        " FROM dp_release r WHERE mechanism IN ('gaussian', 'ou')",
     [ORPHAN_CHECK] = "SELECT 'dp_value', release FROM dp_value v WHERE NOT EXISTS (SELECT 1 FROM "
                      "dp_publication p"
                      " WHERE p.release_id = v.release_id AND p.tier = v.tier) UNION ALL"

@@ -51,6 +51,18 @@ void ledger_release_clear(struct ledger_release *release) {
   memset(release, 0, sizeof *release);
 }
 
+char *ledger_fingerprint(const struct ledger_release *r) {
+  const double numbers[] = {r->clip, r->weight, r->centre, r->radius, r->theta, r->rho};
+  sqlite3_str *text = sqlite3_str_new(0);
+  sqlite3_str_appendall(text, r->kind);
+  for (int i = 0; i < 6; i++) {
+    uint64_t bits = 0;
+    if (!isnan(numbers[i])) memcpy(&bits, &numbers[i], sizeof bits);
+    sqlite3_str_appendf(text, isnan(numbers[i]) ? "/-" : "/%016llx", (unsigned long long)bits);
+  }
+  return sqlite3_str_finish(text);
+}
+
 int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
   if (!statement_run(ledger, RELEASE_INSERT, "sssssdddiiiidddd", r->name, r->kind, r->mechanism,
                      r->options, r->fingerprint, r->clip, r->weight, r->slack,

@@ -170,6 +170,28 @@ static char *check_publication(sqlite3_stmt *row) {
   return 0;
 }
 
+static double real_of(sqlite3_stmt *row, int column) {
+  return sqlite3_column_type(row, column) == SQLITE_NULL ? NAN : sqlite3_column_double(row, column);
+}
+
+/* Whether a release still has the parameters that its charges are hashed with. */
+static char *check_release(sqlite3_stmt *row) {
+  struct ledger_release release = {.kind = (char *)text_of(row, 1),
+                                   .clip = real_of(row, 3),
+                                   .weight = real_of(row, 4),
+                                   .centre = real_of(row, 5),
+                                   .radius = real_of(row, 6),
+                                   .theta = real_of(row, 7),
+                                   .rho = real_of(row, 8)};
+  char *fingerprint = ledger_fingerprint(&release);
+  int same = fingerprint && strcmp(fingerprint, text_of(row, 2)) == 0 &&
+             sqlite3_column_int(row, 9) && sqlite3_column_int(row, 10);
+  sqlite3_free(fingerprint);
+  return same ? 0
+              : sqlite3_mprintf("dp_release: '%s' has other parameters or another name than when it "
+                                "was charged", text_of(row, 0));
+}
+
 /* The shrink that a release has at a clock: 1, or that of its OU process (Balle et al. 2019). */
 static double shrink_of(sqlite3_stmt *row, double tau) {
   if (sqlite3_column_type(row, 12) != SQLITE_NULL)
@@ -213,6 +235,9 @@ static char *check_publications(struct ledger *ledger) {
   if (statement_row(ledger, row))
     found =
         sqlite3_mprintf("%s: '%s' has no publication or release", text_of(row, 0), text_of(row, 1));
+  sqlite3_reset(row);
+  row = statement_bind(ledger, RELEASE_CHECK, "");
+  while (!found && statement_row(ledger, row)) found = check_release(row);
   sqlite3_reset(row);
   row = statement_bind(ledger, VALUE_CHECK, "");
   while (!found && statement_row(ledger, row)) found = check_value(row);

@@ -93,6 +93,24 @@ def test_sql_of_document(document, tmp_path):
         run_statement(db, statement, expected)
 
 
+def test_shell_of_reference(tmp_path):
+    """Its ```sh block, after its SQL: a line that starts with "# " is what the command above it prints."""
+    shutil.copy(BUILD / "star.db", tmp_path / "star.db")
+    db = connect(tmp_path / "star.db")
+    for block in blocks("sql/reference.md", "sql"):
+        for statement, expected in statements(block):
+            run_statement(db, statement, expected)
+    db.close()
+    place_build(tmp_path)
+    shutil.copytree(ROOT / "sql", tmp_path / "sql")
+    (block,) = blocks("sql/reference.md", "sh")
+    shell = os.environ.get("SQLITE3", "sqlite3")
+    done = subprocess.run(["sh", "-e", "-c", f'sqlite3() {{ command {shell} "$@"; }}\n' + block], cwd=tmp_path,
+                          capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert done.stdout.splitlines() == [line[2:] for line in block.splitlines() if line.startswith("# ")]
+
+
 def place_build(folder):
     """The snippets load build/diffuse from where they are."""
     (folder / "build").mkdir()

@@ -9,10 +9,10 @@ import sqlite3
 import pytest
 from mpmath import mp, mpf
 
+from truth import MARGIN, above, accurate, below, log_odds, newton, odds_of, true_delta, true_zcdp_epsilon
+
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 SMALLEST = mpf(2) ** -1022  # the smallest normal double
-MARGIN = mpf(2) ** -41  # PUBLISHED_MARGIN of math/rounding.h
-ACCURACY = mpf("3e-14")  # of what is under the margin
 
 RATES = [0.0, 1e-12, 3.7e-9, 1e-6, 7.5e-4, 0.02, 0.1249999, 0.125, 0.125000001, 0.5, 2.0, 17.3, 400.0, 3e4, 1e6]
 DELTAS = [1e-300, 1e-200, 3e-77, 1e-30, 1e-15, 1e-9, 1e-6, 1e-5, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.5000001, 0.9, 0.999,
@@ -40,79 +40,6 @@ def sql():
     call.db = db
     yield call
     db.close()
-
-
-# ---- the truth -----------------------------------------------------------------------------------------
-
-
-def tail(x):
-    return mp.erfc(x / mp.sqrt(2)) / 2
-
-
-def true_delta(rate, epsilon):
-    mu = mp.sqrt(2 * mpf(rate))
-    with mp.workdps(mp.dps + max(0, -int(mp.log10(mu)))):  # the difference is of the order of mu
-        mu = mp.sqrt(2 * mpf(rate))
-        return tail(epsilon / mu - mu / 2) - mp.exp(epsilon) * tail(epsilon / mu + mu / 2)
-
-
-def true_complement(rate, epsilon):
-    mu = mp.sqrt(2 * mpf(rate))
-    return tail(mu / 2 - epsilon / mu) + mp.exp(epsilon) * tail(epsilon / mu + mu / 2)
-
-
-def log_odds(rate, epsilon):
-    return mp.log(true_delta(rate, epsilon)) - mp.log(true_complement(rate, epsilon))
-
-
-def newton(residual, guess):
-    """The root next to a guess. A guess that is wrong beyond repair fails, and so does the test."""
-    x = mpf(guess)
-    for _ in range(8):
-        h = x * mpf(10) ** -20
-        step = residual(x) * 2 * h / (residual(x + h) - residual(x - h))
-        x -= step
-        if abs(step) < abs(x) * mpf(10) ** -25:
-            return x
-    raise AssertionError(f"no root near {guess}")
-
-
-def odds_of(delta):
-    return mp.log(mpf(delta)) - mp.log(1 - mpf(delta))
-
-
-def true_zcdp_epsilon(rate, delta):
-    """min over alpha of the conversion as it is printed, by bisection on the derivative in ln(alpha - 1)."""
-    rate, l = mpf(rate), -mp.log(mpf(delta))
-
-    def value(u):
-        alpha = 1 + u
-        return rate * alpha + mp.log(1 - 1 / alpha) + (l - mp.log(alpha)) / u
-
-    low, high = mpf(-60), mpf(800)
-    while high - low > mpf(10) ** -12:  # the minimum is flat: its value gets 24 digits
-        middle, h = (low + high) / 2, mpf(10) ** -20
-        falls = value(mp.exp(middle + h)) < value(mp.exp(middle - h))
-        low, high = (middle, high) if falls else (low, middle)
-    return max(mpf(0), value(mp.exp(low)))
-
-
-def accurate(got, published, where):
-    """The margin must not be what hides an inaccurate formula."""
-    assert abs(mpf(got) - published) <= published * ACCURACY, f"{where}: {got!r}, {mp.nstr(published, 20)}"
-
-
-def above(got, want, where):
-    """Published as a cost: never below the truth, at most 1e-12 above."""
-    assert 0 <= mpf(got) - want <= want * mpf("1e-12"), f"{where}: {got!r}, truth {mp.nstr(want, 20)}"
-    if got != 1:  # where dp_delta() stops
-        accurate(got, want * (1 + MARGIN), where)
-
-
-def below(got, want, where):
-    """Published as an allowance: never above the truth, at most 1e-12 below."""
-    assert 0 <= want - mpf(got) <= want * mpf("1e-12"), f"{where}: {got!r}, truth {mp.nstr(want, 20)}"
-    accurate(got, want * (1 - MARGIN), where)
 
 
 # ---- values --------------------------------------------------------------------------------------------

@@ -1,0 +1,134 @@
+-- Hands one tier to its audience: a new SQLite file with what its members may see, and nothing else.
+--
+--   sqlite3 clinic.db ".load build/diffuse" ".parameter set @tier public" \
+--           ".parameter set @file public.db" ".read sql/export.sql"
+--
+-- (or replace @tier and @file in the first statement below). The file must not exist. It gets three
+-- tables, which need no extension:
+--
+--   value        the tier's published numbers, and those of the tiers outside it, which its members see
+--                anyway: tiers are nested by rate
+--   tier         the terms of these tiers, and what they have spent
+--   certificate  one JSON document: dp_certificate() cut down to these tiers
+--
+-- What is left out, and why. An inner publication, and whatever was decided after a look at one, counts
+-- at the inner rate; so an outer audience must not learn how many inner releases there are or when they
+-- were made. Left out are therefore, beside inner tiers and their publications: ids of releases (they
+-- count all of them; unnamed releases are numbered anew), state and created_at (of the first draw, which
+-- may be an inner one), the lattice and its slack (fixed by the tier that was asked first, and added to
+-- by refinements), the number and hashes of charges, and releases_left (the least over inner budgets).
+-- Run it while nobody is releasing: each statement reads the ledger by itself.
+.bail on
+
+CREATE TEMP TABLE handover_request(
+  tier TEXT NOT NULL,
+  file TEXT NOT NULL,
+  rate REAL CONSTRAINT "@tier is a tier of this ledger" CHECK (rate IS NOT NULL),
+  books TEXT CONSTRAINT "dp_verify() is ok" CHECK (books = 'ok')
+);
+INSERT INTO handover_request(tier, file, rate, books)
+  SELECT tier, file, (SELECT rate FROM dp_tier WHERE name = tier), dp_verify()
+  FROM (SELECT @tier AS tier, @file AS file);
+
+ATTACH (SELECT file FROM handover_request) AS handover;
+
+CREATE TEMP TABLE handover_empty(
+  tables INTEGER CONSTRAINT "@file is a new file" CHECK (tables = 0)
+);
+INSERT INTO handover_empty SELECT count(*) FROM handover.sqlite_schema;
+
+-- The tiers that the audience sees: its own and those outside it.
+CREATE TEMP TABLE handover_tier AS
+  SELECT t.* FROM dp_tier t, handover_request q WHERE t.rate <= q.rate;
+
+-- The releases that it sees, under the names that it may know.
+CREATE TEMP TABLE handover_release AS
+  SELECT id, CASE WHEN name = 'release-' || id
+                  THEN '(unnamed ' || row_number() OVER (PARTITION BY name = 'release-' || id
+                                                         ORDER BY seen_at, id) || ')'
+                  ELSE name END AS name, state = 'discarded' AS discarded, seen_at
+  FROM dp_release JOIN (SELECT release_id, min(published_at) AS seen_at FROM dp_publication
+                        WHERE tier IN (SELECT name FROM handover_tier) GROUP BY release_id)
+    ON release_id = id;
+
+BEGIN;
+
+CREATE TABLE handover.value(
+  release      TEXT NOT NULL,
+  tier         TEXT NOT NULL,
+  key          TEXT NOT NULL,      -- '' for a release of one number
+  component    INTEGER NOT NULL,
+  value        REAL NOT NULL,
+  stddev       REAL NOT NULL,      -- of the noise in value
+  low          REAL NOT NULL,      -- 95% interval of the noise around value
+  high         REAL NOT NULL,
+  published_at TEXT NOT NULL,
+  discarded    INTEGER NOT NULL    -- 1: the name has been freed; another release may carry it
+);
+INSERT INTO handover.value
+  SELECT r.name, v.tier, v.key, v.component, v.value, v.stddev, v.low, v.high, p.published_at, r.discarded
+  FROM dp_value v JOIN dp_publication p ON p.release_id = v.release_id AND p.tier = v.tier
+  JOIN handover_release r ON r.id = v.release_id
+  WHERE v.tier IN (SELECT name FROM handover_tier)
+  ORDER BY p.published_at, r.seen_at, r.name, v.key, v.component;
+
+CREATE TABLE handover.tier(
+  name          TEXT NOT NULL PRIMARY KEY,
+  rate          REAL NOT NULL,     -- zCDP rate of one release at most
+  epsilon       REAL NOT NULL,     -- the whole budget
+  delta         REAL NOT NULL,
+  accountant    TEXT NOT NULL,
+  spent_rate    REAL NOT NULL,     -- what its members have been exposed to
+  spent_epsilon REAL NOT NULL,
+  releases      INTEGER NOT NULL
+);
+INSERT INTO handover.tier
+  SELECT t.name, t.rate, t.epsilon, t.delta, t.accountant, b.spent_rate, b.spent_epsilon, b.releases
+  FROM handover_tier t JOIN dp_budget b ON b.tier = t.name ORDER BY t.rate DESC;
+
+-- Figures are taken over as JSON texts ("->"), so that they keep all their digits.
+CREATE TABLE handover.certificate(document TEXT NOT NULL);
+INSERT INTO handover.certificate
+  WITH full(document) AS (SELECT dp_certificate()),
+  audience(tier) AS (
+    SELECT json_group_array(json_object(
+      'name', t.value -> 'name', 'rate', t.value -> 'rate', 'epsilon', t.value -> 'epsilon',
+      'delta', t.value -> 'delta', 'delta_keys', t.value -> 'delta_keys',
+      'accountant', t.value -> 'accountant', 'filter_order', t.value -> 'filter_order',
+      'rate_limit', t.value -> 'rate_limit', 'spent_rate', t.value -> 'spent_rate',
+      'spent_delta', t.value -> 'spent_delta', 'spent_epsilon', t.value -> 'spent_epsilon',
+      'releases', t.value -> 'releases', 'theorem', t.value -> 'theorem'))
+    FROM full, json_each(document, '$.tiers') t
+    WHERE t.value ->> 'name' IN (SELECT name FROM handover_tier)),
+  published(release_id, publications) AS (
+    SELECT r.value ->> 'id', json_group_array(json_object(
+      'tier', p.value -> 'tier', 'rate', p.value -> 'rate', 'shrink', p.value -> 'shrink',
+      'centre', p.value -> 'centre', 'published_at', p.value -> 'published_at'))
+    FROM full, json_each(document, '$.releases') r, json_each(r.value, '$.publications') p
+    WHERE p.value ->> 'tier' IN (SELECT name FROM handover_tier) GROUP BY 1),
+  seen(releases) AS (
+    SELECT json_group_array(json(release)) FROM (
+      SELECT json_object(
+        'name', h.name, 'kind', r.value -> 'kind', 'mechanism', r.value -> 'mechanism',
+        'discarded', json(iif(h.discarded, 'true', 'false')), 'options', r.value -> 'options',
+        'dimension', r.value -> 'dimension', 'weight', r.value -> 'weight',
+        'publications', json(publications), 'theorem', r.value -> 'theorem') AS release
+      FROM full, json_each(document, '$.releases') r
+      JOIN handover_release h ON h.id = r.value ->> 'id' JOIN published ON release_id = h.id
+      ORDER BY h.seen_at, h.name))
+  SELECT json_object('certificate', document -> 'certificate', 'audience', q.tier,
+                     'ledger', document -> 'ledger', 'tiers', json(audience.tier),
+                     'releases', json(releases), 'verify', document -> 'verify')
+  FROM full, audience, seen, handover_request q;
+
+COMMIT;
+
+SELECT count(*) || ' values of ' || count(DISTINCT release) || ' releases for ''' || q.tier || ''' in '
+       || q.file AS handover
+FROM handover_request q LEFT JOIN handover.value;
+
+DETACH handover;
+DROP TABLE handover_request;
+DROP TABLE handover_empty;
+DROP TABLE handover_tier;
+DROP TABLE handover_release;

@@ -1,0 +1,243 @@
+"""sql/export.sql, run by the sqlite3 shell: the audience's file holds all that it may see and nothing else."""
+
+import json
+import os
+import pathlib
+import sqlite3
+import struct
+import subprocess
+
+import pytest
+
+from conftest import EXTENSION, connect, create, ledger_of, one, refused
+from test_certificate import no_twins
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "sql" / "export.sql"
+SHELL = os.environ.get("SQLITE3", "sqlite3")
+NESTED = {"clinic": ["clinic", "region", "public"], "region": ["region", "public"], "public": ["public"]}
+ROWS = "SELECT minutes, patient FROM visits"
+
+
+@pytest.fixture
+def book(path):
+    db = create(path, '{"unit":"patient","adjacency":"replace"}')
+
+    def release(tier, kind, **options):
+        one(db, "SELECT dp_release(?, ?, ?, ?)", tier, kind, ROWS, json.dumps(options))
+
+    release("clinic", "sum", name="only the clinic knows", clip=10)
+    release("clinic", "count")  # unnamed, inner
+    release("clinic", "sum", name="everywhere", clip=10)
+    one(db, "SELECT dp_diffuse('everywhere', 'public')")
+    release("region", "count", name="refined later", weight=0.5)
+    release("clinic", "count", name="refined later", weight=0.5, refine=True)
+    release("region", "ou_sum", name="only the region knows", clip=10, radius=1e4, centre=100)
+    release("public", "count", name="it's for \"all\"")
+    release("public", "count")  # unnamed
+    release("public", "sum", name="again", clip=3)
+    one(db, "SELECT dp_discard('again')")
+    release("public", "sum", name="again", clip=4)
+    one(db, "SELECT dp_tier('web', 0.0001, 1.0, 1e-6)")
+    refused(db, "SELECT dp_release('public', 'sum', 'SELECT abs(-9223372036854775807 - 1), 1',"
+                """ '{"clip":10,"name":"a failure"}')""")
+    db.execute("DELETE FROM visits")
+    return db
+
+
+def hand_over(path, tier, file, *more):
+    """The command of sql/reference.md."""
+    settings = [f".parameter set @{k} \"'{v}'\"" for k, v in (("tier", tier), ("file", file)) if v is not None]
+    return subprocess.run([SHELL, str(path), f".load {EXTENSION}", ".parameter init", *settings, *more,
+                           f".read {SCRIPT}"], capture_output=True, text=True)
+
+
+@pytest.fixture
+def handed(book, path, tmp_path):
+    def run(tier):
+        file = tmp_path / f"{tier}.handover"
+        done = hand_over(path, tier, file)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        return sqlite3.connect(file), file
+    return run
+
+
+@pytest.mark.parametrize("tier", NESTED)
+def test_values_are_all_there_exactly(handed, path, tier):
+    file, _ = handed(tier)
+    seen = NESTED[tier] + ["web"]
+    got = file.execute("SELECT tier, key, component, value, stddev, low, high, published_at FROM value").fetchall()
+    want = [row for row in ledger_of(path).execute(
+        "SELECT v.tier, key, component, value, stddev, low, high, published_at FROM dp_value v"
+        " JOIN dp_publication USING (release_id, tier)") if row[0] in seen]
+    assert sorted(got) == sorted(want) and len(got) == {"clinic": 11, "region": 7, "public": 5}[tier]
+    assert [t for (t,) in file.execute("SELECT name FROM tier ORDER BY rate DESC")] == seen
+    budgets = {row[0]: row[1:] for row in ledger_of(path).execute(
+        "SELECT name, t.rate, t.epsilon, t.delta, accountant, spent_rate, spent_epsilon, releases"
+        " FROM dp_tier t JOIN dp_budget b ON b.tier = t.name")}
+    for name, *rest in file.execute("SELECT * FROM tier"):
+        assert tuple(rest) == budgets[name]
+    names = [n for (n,) in file.execute("SELECT release FROM value WHERE tier = 'public' ORDER BY published_at")]
+    assert names == ["everywhere", "it's for \"all\"", f"(unnamed {2 if tier == 'clinic' else 1})", "again", "again"]
+    assert file.execute("SELECT release, discarded FROM value WHERE release = 'again' ORDER BY rowid").fetchall() == [
+        ("again", 1), ("again", 0)]
+
+
+def spellings(number):
+    """How a number might stand in a file: as text with more or fewer digits, or as its bytes."""
+    found = {repr(number), f"{number:.17g}", f"{number:.15g}", f"{number:.6f}"}
+    bytes_ = {struct.pack(order + "d", number) for order in "<>"}
+    if float(number).is_integer() and 2**31 <= abs(number) < 2**47:  # how SQLite stores it, and long enough
+        bytes_.add(int(number).to_bytes(6, "big", signed=True))
+    return {s.encode() for s in found if len(s) >= 6} | bytes_
+
+
+@pytest.mark.parametrize("tier", ["public", "region"])
+def test_nothing_of_inner_tiers_is_in_the_file(handed, path, tier):
+    _, file = handed(tier)
+    content, ledger, seen = file.read_bytes(), ledger_of(path), NESTED[tier] + ["web"]
+    may = set()  # numbers that are the audience's own
+    for row in ledger.execute("SELECT tier, value, stddev, low, high FROM dp_value"):
+        may |= set(row[1:]) if row[0] in seen else set()
+    numbers, words = set(), set()
+    for row in ledger.execute("SELECT tier, value, stddev, low, high FROM dp_value"):
+        numbers |= set(row[1:]) if row[0] not in seen else set()
+    for at, value, granularity in ledger.execute(
+            "SELECT q.tier, value, granularity FROM dp_path q JOIN dp_release r ON r.id = release_id"):
+        numbers |= {value * 2.0**granularity, value} if at not in seen else set()
+    for name, rate, spent, limit, budget in ledger.execute(
+            "SELECT name, rate, spent_rate, rate_limit, spent_epsilon FROM dp_tier JOIN dp_budget ON tier = name"):
+        if name not in seen:
+            words.add(name)
+            numbers |= {rate, spent, limit, budget}
+    for name, tiers in ledger.execute(
+            "SELECT name, group_concat(tier) FROM dp_release LEFT JOIN dp_publication ON id = release_id GROUP BY id"):
+        if not set((tiers or "").split(",")) & set(seen):
+            words.add(name)
+    if tier == "public":
+        assert {"only the clinic knows", "only the region knows", "refined later", "clinic", "region"} <= words
+    words |= {h for (h,) in ledger.execute("SELECT hash FROM dp_charge")}
+    words |= {n for (n,) in ledger.execute("SELECT name FROM dp_release WHERE name = 'release-' || id")}
+    # instants at which inner things happened
+    instants = {at for at, t in ledger.execute("SELECT published_at, tier FROM dp_publication") if t in seen}
+    instants |= {at for (at,) in ledger.execute("SELECT created_at FROM dp_ledger")}
+    words |= {at for at, t in ledger.execute("SELECT published_at, tier FROM dp_publication")
+              if t not in seen and at not in instants}
+    words |= {at for (at,) in ledger.execute("SELECT created_at FROM dp_release") if at not in instants}
+    assert len(numbers - may) > 20 and len(words) > 20
+    for word in words:
+        assert word.encode() not in content, word
+    for number in numbers - may:
+        for text in spellings(number):
+            assert text not in content, (number, text)
+    assert b"dp_path" not in content and b"slack" not in content and b"releases_left" not in content
+    # and the search can find: the audience's own values are there as doubles
+    for (value,) in ledger.execute("SELECT value FROM dp_value WHERE tier = ?", (tier,)):
+        assert struct.pack(">d", value) in content or float(value).is_integer()
+
+
+@pytest.mark.parametrize("tier", ["public", "region"])
+def test_the_file_does_not_tell_what_inner_tiers_did(book, path, tmp_path, tier):
+    """The same file, byte for byte, whatever happens at inner tiers."""
+    def content(name):
+        file = tmp_path / name
+        assert hand_over(path, tier, file).returncode == 0
+        dump = list(sqlite3.connect(file).iterdump())
+        return dump, file.read_bytes()
+    before = content("before")
+    one(book, "SELECT dp_release('clinic', 'count', 'VALUES (1, 1)')")
+    one(book, """SELECT dp_release('clinic', 'ou_sum', 'VALUES (1, 1)',
+                 '{"name":"only the region knows","clip":10,"radius":1e4,"centre":100,"refine":true}')""")
+    one(book, "SELECT dp_release('clinic', 'count', 'VALUES (1, 1)', ?)",
+        json.dumps({"name": 'it\'s for "all"', "refine": True}))
+    one(book, "SELECT dp_diffuse('everywhere', 'clinic')")
+    one(book, "SELECT dp_tier('ward', 0.1, 9.0, 1e-6)")
+    assert content("after") == before
+
+
+@pytest.mark.parametrize("tier", NESTED)
+def test_the_certificate_is_that_of_the_ledger_cut_down(handed, book, tier):
+    file, _ = handed(tier)
+    ((text,),) = file.execute("SELECT document FROM certificate").fetchall()
+    got = json.loads(text, object_pairs_hook=no_twins)
+    full = json.loads(one(book, "SELECT dp_certificate()"))
+    seen = NESTED[tier] + ["web"]
+    assert set(got) == {"certificate", "audience", "ledger", "tiers", "releases", "verify"}
+    assert (got["audience"], got["verify"], got["certificate"]) == (tier, "ok", 1)
+    assert got["ledger"] == full["ledger"]
+    terms = {t["name"]: t for t in full["tiers"]}
+    assert [t["name"] for t in got["tiers"]] == seen
+    for t in got["tiers"]:
+        assert t.items() <= terms[t["name"]].items()
+        assert set(terms[t["name"]]) - set(t) == {"slack_limit", "spent_slack"}
+    visible = [r for r in full["releases"]
+               if r["state"] != "failed" and any(p["tier"] in seen for p in r["publications"])]
+    assert len(got["releases"]) == len(visible)
+    by_instant = {p["published_at"]: r for r in visible for p in r["publications"] if p["tier"] in seen}
+    for r in got["releases"]:
+        want = by_instant[r["publications"][0]["published_at"]]
+        assert {k: r[k] for k in ("kind", "mechanism", "options", "dimension", "weight", "theorem")} == {
+            k: want[k] for k in ("kind", "mechanism", "options", "dimension", "weight", "theorem")}
+        assert r["discarded"] == (want["state"] == "discarded")
+        assert r["name"] == want["name"] or (r["name"].startswith("(unnamed ")
+                                             and want["name"] == f"release-{want['id']}")
+        assert set(r) == {"name", "kind", "mechanism", "discarded", "options", "dimension", "weight", "publications",
+                          "theorem"}
+        publications = [p for p in want["publications"] if p["tier"] in seen]
+        assert r["publications"] == [{k: v for k, v in p.items() if k != "variance"} for p in publications]
+
+
+def test_an_existing_file_is_refused_and_left_alone(book, path, tmp_path):
+    other = tmp_path / "other.db"
+    sqlite3.connect(other).executescript("CREATE TABLE mine(x); INSERT INTO mine VALUES (1)")
+    for file in (other, path, f"{path}-ledger"):
+        before = pathlib.Path(file).read_bytes()
+        done = hand_over(path, "public", file)
+        assert done.returncode != 0 and "@file is a new file" in done.stderr
+        assert pathlib.Path(file).read_bytes() == before
+
+
+@pytest.mark.parametrize("tier,file,word", [
+    ("village", "x.db", "@tier is a tier of this ledger"), ("public,region", "x.db", "@tier is a tier of this ledger"),
+    (None, "x.db", "NOT NULL constraint failed: handover_request.tier"),
+    ("public", None, "NOT NULL constraint failed: handover_request.file")])
+def test_a_wrong_request_makes_no_file(book, path, tmp_path, tier, file, word):
+    done = hand_over(path, tier, file and tmp_path / file)
+    assert done.returncode != 0 and word in done.stderr
+    assert not (tmp_path / "x.db").exists()
+
+
+def test_books_that_do_not_verify_are_not_handed_over(book, path, tmp_path):
+    ledger = ledger_of(path)
+    ledger.execute("UPDATE dp_value SET value = value + 1e9 WHERE tier = 'public'")
+    ledger.close()
+    done = hand_over(path, "public", tmp_path / "x.db")
+    assert done.returncode != 0 and "dp_verify() is ok" in done.stderr
+    assert not (tmp_path / "x.db").exists()
+
+
+def test_it_charges_nothing_and_can_be_done_again(book, path, tmp_path):
+    before = pathlib.Path(f"{path}-ledger").read_bytes()
+    files = [tmp_path / "1", tmp_path / "2"]
+    for file in files:
+        done = hand_over(path, "region", file)
+        assert done.stdout.strip() == f"7 values of 6 releases for 'region' in {file}"
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert pathlib.Path(f"{path}-ledger").read_bytes() == before
+    assert [t for (t,) in sqlite3.connect(path).execute("SELECT name FROM sqlite_schema ORDER BY 1")] == [
+        "dp_ledger_id", "visits"]
+
+
+def test_twice_in_one_session(book, path, tmp_path):
+    first = [f".parameter set @file \"'{tmp_path / 'a'}'\"", ".parameter set @tier public", f".read {SCRIPT}"]
+    done = hand_over(path, "region", tmp_path / "b", *first, f".parameter set @file \"'{tmp_path / 'b'}'\"")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "a").exists() and (tmp_path / "b").exists()
+
+
+def test_nothing_published_is_an_empty_file(path, tmp_path):
+    db = create(path)
+    one(db, "SELECT dp_release('clinic', 'count', 'VALUES (1, 1)', 'inner')")
+    assert hand_over(path, "public", tmp_path / "x").returncode == 0
+    file = sqlite3.connect(tmp_path / "x")
+    assert file.execute("SELECT count(*) FROM value").fetchone() == (0,)
+    assert json.loads(file.execute("SELECT document FROM certificate").fetchone()[0])["releases"] == []

@@ -1,0 +1,205 @@
+"""dp_exposure() against brute force: the joint law of everything that was published, from the process itself.
+
+For each release the published lattice values are linear in the data and in independent Gaussian draws. A coalition
+that saw some of them has y = a x + noise of covariance Sigma, and its exact rate is s^2/2 a^T Sigma^-1 a. Nothing of
+this uses the rates that the ledger stores: the variances of draws follow from the clocks of the path alone.
+"""
+
+import itertools
+import json
+import random
+
+import pytest
+from mpmath import mp, mpf
+
+from conftest import connect, ledger_of, one
+from truth import true_gaussian_epsilon, true_zcdp_epsilon
+
+RATES = [0.18, 0.062, 0.02, 0.009, 0.002]
+NAMES = ["t0", "t1", "t2", "t3", "t4"]
+
+
+class Lineage:
+    """One release: the points of its path as linear forms (coefficient of the data, weights of the draws)."""
+
+    def __init__(self, sensitivity):
+        self.sensitivity = sensitivity
+        self.draws = []   # variances of independent draws
+        self.points = {}  # tier index: (clock, coefficient, {draw: weight})
+        self.published = set()
+
+    def draw(self, variance):
+        self.draws.append(mpf(variance))
+        return len(self.draws) - 1
+
+    def start(self, tier, clock):
+        self.points[tier] = (clock, mpf(1), {self.draw(clock): mpf(1)})
+
+    def outward(self, tier, clock):
+        inner, coefficient, weights = self.points[max(self.points)]
+        assert clock - inner >= 16
+        self.points[tier] = (clock, coefficient, {**weights, self.draw(clock - inner): mpf(1)})
+
+    def inward(self, tier, clock):
+        outer, coefficient, weights = self.points[min(self.points)]
+        share = mpf(clock) / outer
+        fresh = mp.ceil(mpf(clock) * outer / (outer - clock))
+        weights = {draw: share * weight for draw, weight in weights.items()}
+        weights[self.draw(fresh)] = 1 - share
+        self.points[tier] = (clock, share * coefficient + (1 - share), weights)
+
+    def rate(self, tiers):
+        """s^2/2 a^T Sigma^-1 a over the publications at these tiers."""
+        seen = sorted(self.published & set(tiers))
+        if not seen:
+            return mpf(0)
+        forms = [self.points[tier] for tier in seen]
+        sigma = mp.matrix(len(forms))
+        for i, (_, _, v) in enumerate(forms):
+            for j, (_, _, w) in enumerate(forms):
+                sigma[i, j] = mp.fsum(v[d] * w[d] * self.draws[d] for d in v if d in w)
+        a = mp.matrix([form[1] for form in forms])
+        return self.sensitivity**2 * (a.T * mp.lu_solve(sigma, a))[0] / 2
+
+
+class History:
+    """Random releases, diffusions and refinements, and their lineages as the process makes them."""
+
+    def __init__(self, path, seed, tiers):
+        self.choice = random.Random(seed)
+        self.db = connect(path)
+        adjacency = self.choice.choice(["add-remove", "replace"])
+        one(self.db, "SELECT dp_init(?)", json.dumps({"adjacency": adjacency}))
+        for name, rate in zip(NAMES[:tiers], RATES):
+            self.db.execute("SELECT dp_tier(?, ?, ?, ?, ?)", (
+                name, rate, self.choice.choice([12.0, 10.5]), self.choice.choice([1e-6, 1e-5, 1e-9]),
+                self.choice.choice(["rdp", "gdp"]))).fetchall()
+        self.ledger, self.tiers, self.lineages, self.options = ledger_of(path), tiers, {}, {}
+
+    def clock(self, name, tier):
+        """What the stored path says; only the outermost draw of a step comes from it, never a rate."""
+        return self.ledger.execute("SELECT clock FROM dp_path WHERE release = ? AND tier = ?",
+                                   (name, NAMES[tier])).fetchone()[0]
+
+    def release(self, name, tier):
+        kind = self.choice.choice(["sum", "count", "ou_sum"])
+        self.options[name] = (kind, {"name": name, "weight": self.choice.choice([1, 0.5, 0.03]), "clip": 1,
+                                     **({"radius": 100} if kind == "ou_sum" else {})})
+        self.ask(name, tier, False)
+        (sensitivity,) = self.ledger.execute("SELECT sensitivity FROM dp_release WHERE name = ?", (name,)).fetchone()
+        self.lineages[name] = Lineage(sensitivity)
+        self.lineages[name].start(tier, self.clock(name, tier))
+        self.lineages[name].published.add(tier)
+
+    def ask(self, name, tier, refine):
+        kind, options = self.options[name]
+        options = {**options, "refine": True} if refine else options
+        one(self.db, "SELECT dp_release(?, ?, 'VALUES (1, 1)', ?)", NAMES[tier], kind, json.dumps(options))
+
+    def publish(self, name, tier):
+        lineage = self.lineages[name]
+        first, last = min(lineage.points), max(lineage.points)
+        if self.choice.random() < 0.5 and tier >= first:
+            one(self.db, "SELECT dp_diffuse(?, ?)", name, NAMES[tier])
+        else:
+            self.ask(name, tier, True)
+        for k in range(last + 1, tier + 1):
+            lineage.outward(k, self.clock(name, k))
+        for k in range(first - 1, tier - 1, -1):
+            lineage.inward(k, self.clock(name, k))
+        lineage.published.add(tier)
+
+    def run(self, steps):
+        for step in range(steps):
+            tier = self.choice.randrange(self.tiers)
+            if not self.lineages or self.choice.random() < 0.35:
+                self.release(f"r{step}", tier)
+            else:
+                self.publish(self.choice.choice(list(self.lineages)), tier)
+
+
+@pytest.fixture(autouse=True)
+def digits():
+    with mp.workdps(60):
+        yield
+
+
+def check(history, coalition):
+    listed = history.choice.sample(coalition, len(coalition))
+    separator = history.choice.choice([",", ", ", " , "])
+    got = json.loads(one(history.db, "SELECT dp_exposure(?)", separator.join(NAMES[t] for t in listed)))
+    seen = {name: lineage for name, lineage in history.lineages.items() if lineage.published & set(coalition)}
+    rates = {name: lineage.rate(coalition) for name, lineage in seen.items()}
+    truth = mp.fsum(rates.values())
+    assert truth * (1 - mpf("1e-12")) <= got["rate"] <= truth * (1 + mpf("1e-9"))
+
+    assert [r["release"] for r in got["releases"]] == [n for n in history.lineages if n in seen]
+    for r in got["releases"]:
+        assert r["tier"] == NAMES[min(seen[r["release"]].published & set(coalition))]
+        rate = rates[r["release"]]
+        assert rate * (1 - mpf("1e-12")) <= r["rate"] <= rate * (1 + mpf("1e-9"))
+
+    terms = {name: rest for name, *rest in history.ledger.execute(
+        "SELECT name, delta, epsilon, accountant, slack_limit FROM dp_tier")}
+    assert [t["tier"] for t in got["tiers"]] == [NAMES[t] for t in listed]
+    epsilons = {}
+    for t in got["tiers"]:
+        delta, epsilon, accountant, slack = terms[t["tier"]]
+        assert t["delta"] == delta
+        if accountant == "gdp":  # the lattice's part of delta is set aside
+            want = true_gaussian_epsilon(truth, mpf(delta) - slack * (1 + mp.exp(epsilon)), t["epsilon"])
+        else:
+            want = true_zcdp_epsilon(truth, delta)
+        assert want * (1 - mpf("1e-12")) <= t["epsilon"] <= want * (1 + mpf("2e-9"))
+        epsilons.setdefault(delta, []).append(t["epsilon"])
+    assert got["delta"] == min(epsilons)
+    assert got["epsilon"] in epsilons[got["delta"]]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_exposure_is_the_rate_of_the_joint_law(path, seed):
+    history = History(path, seed, tiers=3 + seed % 3)
+    history.run(14)
+    assert sum(len(lineage.published) for lineage in history.lineages.values()) > len(history.lineages)
+    for size in range(1, history.tiers + 1):
+        for coalition in itertools.combinations(range(history.tiers), size):
+            check(history, list(coalition))
+    assert one(history.db, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_tier_has_paid_for_the_joint_law_of_what_it_sees(path, seed):
+    history = History(path, 100 + seed, tiers=5)
+    history.run(16)
+    for tier in range(5):
+        truth = mp.fsum(lineage.rate(range(tier, 5)) for lineage in history.lineages.values())
+        spent = one(history.db, "SELECT spent_rate FROM dp_budget WHERE tier = ?", NAMES[tier])
+        assert truth * (1 - mpf("1e-12")) <= spent <= truth * (1 + mpf("1e-9"))
+
+
+def test_the_sum_of_maxima_is_not_what_a_coalition_knows(path):
+    """r is seen best at a, s best at b: the coalition adds r at a and s at b, more than either tier alone."""
+    history = History(path, 7, tiers=2)
+    history.release("r", 0)
+    history.options["s"] = ("sum", {"name": "s", "clip": 1})
+    history.ask("s", 1, False)
+    (sensitivity,) = history.ledger.execute("SELECT sensitivity FROM dp_release WHERE name = 's'").fetchone()
+    history.lineages["s"] = Lineage(sensitivity)
+    history.lineages["s"].start(1, history.clock("s", 1))
+    history.lineages["s"].published.add(1)
+    rates = {}
+    for coalition in ([0], [1], [0, 1]):
+        check(history, coalition)
+        tiers = ",".join(NAMES[t] for t in coalition)
+        rates[tiers] = json.loads(one(history.db, "SELECT dp_exposure(?)", tiers))["rate"]
+    assert rates["t0,t1"] == pytest.approx(rates["t0"] + rates["t1"], rel=1e-12)
+    assert rates["t0,t1"] > max(rates["t0"], rates["t1"])
+
+
+def test_what_nobody_saw_costs_nothing(path):
+    history = History(path, 8, tiers=3)
+    got = json.loads(one(history.db, "SELECT dp_exposure('t0,t2')"))
+    assert (got["rate"], got["epsilon"], got["releases"]) == (0, 0, [])
+    history.release("r", 0)
+    got = json.loads(one(history.db, "SELECT dp_exposure('t1,t2')"))
+    assert (got["rate"], got["releases"]) == (0, [])

@@ -1,0 +1,288 @@
+"""The filters against adaptive adversaries: whatever they choose after what they saw, the true guarantee of a tier
+stays within its budget, and nothing that would have stayed within it is refused.
+
+The truth is computed from the clocks in the ledger alone: the draws of each release, their variances, and the
+conversions of truth.py, never from rates or limits that the ledger stores.
+"""
+
+import json
+import random
+
+import pytest
+from mpmath import mp, mpf
+
+from conftest import connect, ledger_of, one, refused
+from truth import true_delta, true_gaussian_epsilon, true_zcdp_epsilon
+
+NAMES = ["in", "mid", "out"]
+BUDGETS = [  # epsilon, delta, accountant of the three tiers
+    [(3.0, 1e-6, "rdp"), (2.0, 1e-6, "rdp"), (1.0, 1e-6, "rdp")],
+    [(3.0, 1e-6, "gdp"), (2.0, 1e-6, "gdp"), (1.0, 1e-6, "gdp")],
+    [(1.5, 1e-9, "rdp"), (2.5, 1e-5, "gdp"), (0.4, 1e-3, "rdp")],
+    [(0.9, 0.01, "gdp"), (1.2, 1e-4, "rdp"), (8.0, 1e-8, "gdp")],
+    [(6.0, 1e-7, "gdp"), (0.05, 0.1, "rdp"), (0.3, 0.2, "gdp")],
+]
+
+
+@pytest.fixture(autouse=True)
+def digits():
+    with mp.workdps(40):
+        yield
+
+
+def lattice_slack(variance):
+    """TV distance of a discrete Gaussian from a rounded continuous one (NOISE.md 4)."""
+    s = mp.sqrt(mpf(variance) - mpf(1) / 12)
+    return mpf("0.0035") * (1 + mpf("1.12") / s) / s**4 + mpf("1.1") * mp.exp(-2 * mp.pi**2 * mpf(variance))
+
+
+class Truth:
+    """What was really drawn and shown, from the points of the paths."""
+
+    def __init__(self, path, db):
+        self.ledger, self.rates = ledger_of(path), dict(db.execute("SELECT name, rate FROM dp_tier").fetchall())
+        self.published = {}  # release: tiers
+        self.order = {}      # release: tiers in the order in which points were drawn
+
+    def note(self, name, tier):
+        """Every point of a path, in the order in which it was drawn."""
+        self.published.setdefault(name, set()).add(tier)
+        points = self.order.setdefault(name, [])
+        for (point,) in self.ledger.execute("SELECT tier FROM dp_path WHERE release = ? ORDER BY rowid", (name,)):
+            if point not in points:
+                points.append(point)
+
+    def draws(self, name, tier):
+        """(sensitivity, variances of the draws that read the data and reach what this tier sees, outward steps)."""
+        seen = [t for t in self.published[name] if self.rates[t] <= self.rates[tier]]
+        if not seen:
+            return 0, [], []
+        innermost = max(seen, key=self.rates.get)
+        (sensitivity,) = self.ledger.execute("SELECT sensitivity FROM dp_release WHERE name = ?", (name,)).fetchone()
+        clocks = dict(self.ledger.execute("SELECT tier, clock FROM dp_path WHERE release = ?", (name,)))
+        first = self.order[name][0]
+        if self.rates[innermost] <= self.rates[first]:  # diffused: all that is seen is made from the innermost seen
+            inner = [clocks[t] for t in clocks if self.rates[innermost] <= self.rates[t] <= self.rates[first]]
+            inner.sort()
+            return sensitivity, [clocks[innermost]], list(zip(inner, inner[1:]))
+        # refined: the first draw, and one fresh draw for every step inward
+        inner = sorted(clocks[t] for t in clocks if self.rates[first] <= self.rates[t] <= self.rates[innermost])
+        fresh = [mp.ceil(mpf(a) * b / (b - a)) for a, b in zip(inner, inner[1:])]
+        return sensitivity, [inner[-1], *fresh], []
+
+    def epsilon(self, tier, delta, accountant):
+        """The least epsilon that the theorems give at this delta."""
+        rate, gaussian, tau = mpf(0), mpf(0), mpf(0)
+        for name in self.published:
+            s, variances, steps = self.draws(name, tier)
+            rate += mp.fsum(mpf(s) ** 2 / (2 * mpf(v)) for v in variances)
+            gaussian += mp.fsum(mpf(s) ** 2 / (2 * (mpf(v) - mpf(1) / 12)) for v in variances)
+            tau += mp.fsum(lattice_slack(v) for v in variances)
+            tau += mp.fsum(mpf("2.1") * mp.exp(-2 * mp.pi**2 * a * (mpf(b) - a) / b) for a, b in steps)
+        if rate == 0:
+            return mpf(0)
+        if accountant == "rdp":
+            return true_zcdp_epsilon(rate, delta)
+        epsilon = true_gaussian_epsilon(gaussian, delta, true_zcdp_epsilon(gaussian, delta) * mpf("0.9"))
+        for _ in range(4):  # delta_G(epsilon) + (1 + e^epsilon) tau = delta
+            epsilon = true_gaussian_epsilon(gaussian, delta - (1 + mp.exp(epsilon)) * tau, epsilon or 1)
+        return epsilon
+
+
+def true_limit(epsilon, delta, accountant):
+    """The total rate that the theorem admits: at the best fixed order, resp. on the profile."""
+    low, high = mpf(0), mpf(epsilon) + 1
+    for _ in range(90):
+        middle = (low + high) / 2
+        within = (true_zcdp_epsilon(middle, delta) <= epsilon if accountant == "rdp"
+                  else true_delta(middle, mpf(epsilon)) <= delta)
+        low, high = (middle, high) if within else (low, middle)
+    return low
+
+
+LIMITS = {}
+
+
+def limit_of(budget):
+    if budget not in LIMITS:
+        LIMITS[budget] = true_limit(*budget)
+    return LIMITS[budget]
+
+
+class Adversary:
+    """Chooses what to ask next from the last digits of what it was shown."""
+
+    def __init__(self, path, seed):
+        self.random = random.Random(seed)
+        self.budgets = BUDGETS[seed % len(BUDGETS)]
+        self.db = connect(path)
+        one(self.db, "SELECT dp_init(?)", json.dumps({"adjacency": self.random.choice(["add-remove", "replace"])}))
+        rate = float("inf")
+        for name, budget in zip(NAMES, self.budgets):
+            rate = min(0.23 * float(limit_of(budget)), 0.3 * rate)
+            self.db.execute("SELECT dp_tier(?, ?, ?, ?, ?)", (name, rate, *budget)).fetchall()
+        self.truth, self.kinds, self.refused = Truth(path, self.db), {}, 0
+
+    def dice(self):
+        """A generator that depends on everything that was shown: adaptivity."""
+        shown = self.db.execute("SELECT value FROM dp_value ORDER BY release_id, tier").fetchall()
+        return random.Random(repr((shown, self.random.random())))
+
+    def ask(self, sql, parameters, name, tier, weight):
+        """Asks; a refusal must be for want of budget, and rightly so."""
+        before = one(self.db, "SELECT count(*) FROM dp_charge")
+        try:
+            one(self.db, sql, *parameters)
+        except Exception as error:
+            assert "would exceed its budget" in str(error), error
+            self.refused += 1
+            assert one(self.db, "SELECT count(*) FROM dp_charge") == before
+            self.check_refusal(str(error), name, tier, weight)
+            return False
+        self.truth.note(name, tier)
+        return True
+
+    def check_refusal(self, message, name, tier, weight):
+        """Some tier at or inside this one would really have gone over its limit."""
+        rate, over = mpf(weight) * self.truth.rates[tier], []
+        for inside, budget in zip(NAMES, self.budgets):
+            if self.truth.rates[inside] < self.truth.rates[tier]:
+                continue
+            total = mpf(0)
+            for release in set(self.truth.published) | {name}:
+                has = mpf(0)
+                if release in self.truth.published:
+                    s, variances, _ = self.truth.draws(release, inside)
+                    has = mp.fsum(mpf(s) ** 2 / (2 * mpf(v)) for v in variances)
+                total += max(has, rate) if release == name else has
+            over.append((total > limit_of(budget) * (1 - mpf("1e-10")), inside))
+        assert any(o for o, _ in over), message
+        assert any(o and f"tier '{t}'" in message for o, t in over), message
+
+    def step(self, number):
+        dice = self.dice()
+        tier = dice.choice(NAMES)
+        if not self.kinds or dice.random() < 0.4:
+            name, kind = f"r{number}", dice.choice(["sum", "count", "ou_sum"])
+            options = {"name": name, "weight": dice.choice([1, 1, 0.5, dice.uniform(0.01, 1)]), "clip": 2}
+            self.kinds[name] = (kind, {**options, **({"radius": 10} if kind == "ou_sum" else {})})
+            refine = False
+        else:
+            name, refine = dice.choice(list(self.kinds)), True
+        kind, options = self.kinds[name]
+        sql, parameters = "SELECT dp_release(?, ?, 'VALUES (1, 1)', ?)", (
+            tier, kind, json.dumps({**options, "refine": True} if refine else options))
+        if not self.ask(sql, parameters, name, tier, options["weight"]) and name not in self.truth.published:
+            del self.kinds[name]
+
+    def check(self):
+        for name, (epsilon, delta, accountant) in zip(NAMES, self.budgets):
+            truth = self.truth.epsilon(name, mpf(delta), accountant)
+            spent = one(self.db, "SELECT spent_epsilon FROM dp_budget WHERE tier = ?", name)
+            assert truth <= mpf(epsilon) * (1 + mpf("1e-12")), (name, truth)
+            assert truth <= mpf(spent) * (1 + mpf("1e-12")), (name, truth, spent)
+            assert mpf(spent) <= min(mpf(epsilon), truth * (1 + mpf("1e-8")) + mpf("1e-12")), (name, truth, spent)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_no_adversary_gets_more_than_the_budget(path, seed):
+    adversary = Adversary(path, seed)
+    for number in range(45):
+        adversary.step(number)
+        if number % 15 == 14:
+            adversary.check()
+    assert adversary.refused and adversary.truth.published
+    assert one(adversary.db, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.parametrize("budget", sorted({b for budgets in BUDGETS for b in budgets}))
+def test_the_budget_is_used_up_to_the_last_drop(path, budget):
+    """Releases of shrinking weight fill a tier: what is left at the end is 1e-10 of the limit, the truth within."""
+    db = connect(path)
+    one(db, "SELECT dp_init()")
+    limit = limit_of(budget)
+    db.execute("SELECT dp_tier('in', ?, ?, ?, ?)", (float(limit) * 0.6, *budget)).fetchall()
+    truth, weight = Truth(path, db), 1.0
+    for number in range(36):
+        options = json.dumps({"name": f"r{number}", "clip": 1, "weight": weight})
+        before = mp.fsum(mpf(s) ** 2 / (2 * mpf(v[0])) for s, v, _ in (truth.draws(n, "in") for n in truth.published))
+        fits = before + mpf(weight) * truth.rates["in"]
+        if fits <= limit * (1 - mpf("1e-10")):
+            one(db, "SELECT dp_release('in', 'count', 'VALUES (1, 1)', ?)", options)
+            truth.note(f"r{number}", "in")
+        elif fits > limit * (1 + mpf("1e-10")):
+            assert "would exceed its budget" in refused(
+                db, "SELECT dp_release('in', 'count', 'VALUES (1, 1)', ?)", options)
+        if weight * truth.rates["in"] > 2.1e-12:
+            weight /= 2
+    epsilon, delta, accountant = budget
+    true = truth.epsilon("in", mpf(delta), accountant)
+    assert epsilon * (1 - mpf("1e-6")) <= true <= epsilon * (1 + mpf("1e-12"))
+
+
+@pytest.mark.parametrize("budget", sorted({b for budgets in BUDGETS for b in budgets}))
+def test_the_last_release_may_take_all_that_is_left(path, budget):
+    """Filled to the stored limit itself: the true epsilon is the budget's to 1e-12, and never above."""
+    epsilon, delta, accountant = budget
+    db = connect(path)
+    one(db, "SELECT dp_init()")
+    db.execute("SELECT dp_tier('in', ?, ?, ?, ?)", (float(limit_of(budget)) * 0.4, *budget)).fetchall()
+    truth = Truth(path, db)
+    rate, limit = db.execute("SELECT rate, rate_limit FROM dp_tier").fetchone()
+    ask = "SELECT dp_release('in', 'count', 'VALUES (1, 1)', ?)"
+    for name in ("a", "b"):
+        one(db, ask, json.dumps({"name": name, "clip": 1}))
+        truth.note(name, "in")
+    weight = (limit - one(db, "SELECT spent_rate FROM dp_budget")) / rate
+    assert "would exceed its budget" in refused(db, ask, json.dumps({"name": "c", "weight": weight * (1 + 1e-9)}))
+    one(db, ask, json.dumps({"name": "c", "weight": weight * (1 - 1e-12)}))
+    truth.note("c", "in")
+    true = truth.epsilon("in", mpf(delta), accountant)
+    assert epsilon * (1 - mpf("1e-8")) <= true <= epsilon * (1 + mpf("1e-12"))
+    assert one(db, "SELECT spent_epsilon FROM dp_budget") == pytest.approx(epsilon, rel=1e-8)
+
+
+def test_an_exact_gaussian_budget_refuses_a_refinement_for_which_the_lattice_is_too_coarse(path):
+    """From a rate 500 times smaller the inner variance is small, and its slack beyond what 2^-40 of delta sets aside:
+    a clear refusal, and nothing charged."""
+    db = connect(path)
+    one(db, "SELECT dp_init()")
+    for tier in (("in", 0.05, 6.0, 1e-9, "gdp"), ("out", 0.0001, 6.0, 1e-9, "gdp")):
+        db.execute("SELECT dp_tier(?, ?, ?, ?, ?)", tier).fetchall()
+    ask = "SELECT dp_release(?, 'count', 'VALUES (1, 1)', '{\"name\":\"r\",\"refine\":true}')"
+    one(db, ask, "out")
+    before = one(db, "SELECT count(*) FROM dp_charge")
+    assert "would exceed the lattice slack of its exact-Gaussian budget" in refused(db, ask, "in")
+    assert one(db, "SELECT count(*) FROM dp_charge") == before
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.parametrize("place,bad", [(p, b) for p in (1, 2, 3) for b in (float("nan"), float("inf"), -float("inf"))])
+@pytest.mark.parametrize("accountant", ["rdp", "gdp"])
+def test_a_tier_that_is_no_number_is_refused(db, place, bad, accountant):
+    arguments = ["new", 0.5, 4.0, 1e-6, accountant]
+    arguments[place] = bad  # SQLite binds NaN as NULL
+    assert "must be a" in refused(db, "SELECT dp_tier(?, ?, ?, ?, ?)", *arguments)
+    assert one(db, "SELECT count(*) FROM dp_tier") == 3
+
+
+@pytest.mark.parametrize("option", ["weight", "clip", "radius", "centre", "theta", "rho"])
+@pytest.mark.parametrize("bad", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "null", '"nan"', '"1"'])
+@pytest.mark.parametrize("function", ["dp_release", "dp_plan"])
+def test_a_parameter_that_is_no_number_is_refused(db, option, bad, function):
+    good = {"clip": "1", "radius": "10", "theta": "1", "rho": "1"}
+    options = "{" + ",".join(f'"{k}":{v}' for k, v in {**good, option: bad}.items()) + "}"
+    middle = "'VALUES (1, 1)'" if function == "dp_release" else "NULL"
+    message = refused(db, f"SELECT {function}('clinic', 'ou_sum', {middle}, ?)", options)
+    assert message.startswith(f"{function}: ")
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0 == one(db, "SELECT count(*) FROM dp_release")
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_a_bound_that_is_no_number_is_refused(db, bad):
+    for sql in ("SELECT dp_sum('clinic', minutes, ?, patient) FROM visits",
+                "SELECT dp_count('clinic', minutes, ?, patient) FROM visits",
+                "SELECT dp_ou_sum('clinic', minutes, 10, ?, patient, '{\"theta\":1}') FROM visits",
+                "SELECT dp_plan('clinic', 'sum', ?)"):
+        refused(db, sql, bad)
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0
