@@ -2,7 +2,7 @@
 ** ledger.h: the durable record of what has been released and what it has cost.
 **
 ** ledger/ owns the ledger file, its schema (sql/ledger.sql), every SQL statement about it, and the
-** marker in the host's database. It decides who pays what (DESIGN: exposure) and refuses what would
+** marker in the host's database. It decides who pays what (charge.c) and refuses what would
 ** exceed a budget. It knows nothing of noise, of rows, or of SQL functions.
 **
 ** Requirements, which the tests cite:

@@ -12,7 +12,7 @@
 __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 
-/* Bounds of NOISE.md: rows and totals saturate, variances of a path stay inside. */
+/* Rows and totals saturate, variances of a path stay inside. */
 #define LATTICE_ROW_BITS     90                 /* a row saturates at +-2^90 fine steps */
 #define LATTICE_TOTAL        ((int64_t)1 << 62) /* a released total saturates at +-2^62 */
 #define LATTICE_MIN_VARIANCE ((uint64_t)1 << 20)

@@ -4,7 +4,7 @@
 ** The lattice is fixed by public parameters alone: the clipping norm, the rate asked for and the
 ** adjacency. A path is a sequence of points on the clock of one Brownian motion; a step outward adds
 ** noise to the last point (the data is out of reach), a step inward averages the innermost point with
-** one fresh draw (MATH 5.3). Knows nothing of SQL, of tables or of budgets.
+** one fresh draw. Knows nothing of SQL, of tables or of budgets.
 */
 #ifndef DIFFUSE_RELEASE_H
 #define DIFFUSE_RELEASE_H
@@ -70,7 +70,7 @@ int release_diffuse(const int64_t *restrict from, int dimension, uint64_t step,
 int release_refine(const int64_t *restrict from, const int64_t *restrict totals, int dimension,
                    uint64_t inner, uint64_t outer, uint64_t fresh, int64_t *restrict to);
 
-/* Lattice slack (NOISE 4), rounded up: of a draw, and of a step outward from one variance to another. */
+/* Lattice slack (gaussian.h), rounded up: of a draw, and of a step outward from one variance to another. */
 double draw_slack(uint64_t variance, int dimension);
 double step_slack(uint64_t inner, uint64_t outer, int dimension);
 

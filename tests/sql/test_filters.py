@@ -31,7 +31,7 @@ def digits():
 
 
 def lattice_slack(variance):
-    """TV distance of a discrete Gaussian from a rounded continuous one (NOISE.md 4)."""
+    """TV distance of a discrete Gaussian from a rounded continuous one."""
     s = mp.sqrt(mpf(variance) - mpf(1) / 12)
     return mpf("0.0035") * (1 + mpf("1.12") / s) / s**4 + mpf("1.1") * mp.exp(-2 * mp.pi**2 * mpf(variance))
 

@@ -742,7 +742,7 @@ def test_the_hash_chain_is_what_the_schema_says(db, path):
 
 
 class Books:
-    """DESIGN 3 by brute force: exposure from publications alone, and where the points of a path lie."""
+    """The exposure rule by brute force: exposure from publications alone, and where the points of a path lie."""
 
     def __init__(self, connection, path):
         self.db, self.ledger = connection, ledger_of(path)

@@ -252,7 +252,7 @@ def test_thousands_of_iterated_steps(steps, sigma, diameter, epsilon):
 
 
 def test_figures_of_asoodeh():
-    """Rows of MATH.md 4 (60-digit arithmetic), in their five printed digits."""
+    """Reference rows (60-digit arithmetic), in their five printed digits."""
     for row in """2 20 0.5 0.5 0 0 1.7595e-09 1
                   2 39 0.5 0.5 0 3 2.3629e-06 4.3937e-02
                   2 1 0.5 0.5 0 4 8.4938e-174 2.3298e-135

@@ -85,7 +85,7 @@ def test_theorem_1_part_2_is_the_exact_worst_case(seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_exact_worst_case_is_the_maximum_over_four_states(seed):
-    """The four-state formula of MATH.md 1.2, whose maximum always sits on two."""
+    """The four-state formula of the exact worst case, whose maximum always sits on two."""
     kernel = random_kernel(np.random.default_rng(seed), sparse=seed % 2)
     for epsilon, delta, out in ((1.3, 0.1, 0.4), (0.5, 0, 0.5), (2, 0.4, 0)):
         e, o = math.exp(epsilon), math.exp(out)

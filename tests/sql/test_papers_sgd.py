@@ -174,7 +174,7 @@ def test_random_stop_bounds_hold(setting, n, index):
 
 
 def test_examples_of_the_notes():
-    """MATH.md 1.8 and 1.12: exact figures of two settings, and how far the bounds are from them."""
+    """Exact figures of two settings, and how far the bounds are from them."""
     pairs = [(p[-1], q[-1]) for p, q in worst_laws(FAST, gaussian, 2, 1, 60)]
     exact = max(renyi(2.0, p, q) for p, q in pairs)
     s = (1, 2, 1, 1, 0.1, 1, 0)

@@ -46,10 +46,10 @@ def sql():
 
 
 def test_reference_points(sql):
-    above(sql("dp_epsilon", 0.5, 1e-6), mpf("4.88655411746221201"), "NOISE.md 4")
-    above(sql("dp_zcdp_epsilon", 0.5, 1e-6), mpf("5.22153444453016905"), "NOISE.md 4")
+    above(sql("dp_epsilon", 0.5, 1e-6), mpf("4.88655411746221201"), "reference point")
+    above(sql("dp_zcdp_epsilon", 0.5, 1e-6), mpf("5.22153444453016905"), "reference point")
     sigma = sql("dp_sigma", sql("dp_rate", 1, 1e-6), 1)  # a rate rounded down, half of it in sigma
-    accurate(sigma, mpf("4.22467888932683529") * (1 + MARGIN * 3 / 2), "NOISE.md 4")
+    accurate(sigma, mpf("4.22467888932683529") * (1 + MARGIN * 3 / 2), "reference point")
 
 
 @pytest.mark.parametrize("rate", RATES[1:])

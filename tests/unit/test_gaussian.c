@@ -16,7 +16,7 @@ static const double deltas[] = {1e-300, 1e-200, 1e-100, 1e-30, 1e-12,   1e-6,
                                 1e-3,   0.1,    0.5,    0.9,   0.999999};
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* NOISE.md section 4, and points that mpmath gave for the extremes. */
+/* Reference points of 17 digits, and points that mpmath gave for the extremes. */
 static void reference_points(void) {
   CHECK_CLOSE(gaussian_epsilon(0.5, 1e-6), 4.88655411746221201, 1e-14);
   CHECK_CLOSE(1.0 / sqrt(2.0 * gaussian_rate(1.0, 1e-6)), 4.22467888932683529, 1e-14);
@@ -53,7 +53,7 @@ static void agrees_with_the_printed_formula(void) {
   }
 }
 
-/* d delta/d mu = phi(epsilon/mu - mu/2) (MATH.md 1.11), by Richardson's central difference; the
+/* d delta/d mu = phi(epsilon/mu - mu/2), by Richardson's central difference; the
 ** profile must not jump where the code changes its method. */
 static void derivative_in_mu_is_a_density(void) {
   for (double mu = 0.02; mu < 30.0; mu *= 1.07) {
@@ -160,7 +160,7 @@ static void lattice_slack(void) {
   CHECK(isnan(gaussian_lattice_slack(0)), "variance 0");
   CHECK(isnan(gaussian_lattice_slack((UINT64_C(1) << 20) - 1)), "below the floor");
   CHECK_CLOSE(gaussian_lattice_slack(UINT64_C(1) << 20), 3.186713622263291135e-15, 1e-14);
-  CHECK(gaussian_lattice_slack(UINT64_C(1) << 40) < 3e-27, "NOISE.md 4");
+  CHECK(gaussian_lattice_slack(UINT64_C(1) << 40) < 3e-27, "reference point");
   CHECK(gaussian_lattice_slack(UINT64_MAX) > 0.0, "positive");
 }
 
