@@ -7,6 +7,7 @@ that opens the ledger just to look at it lets other processes into the middle of
 import sqlite3
 import threading
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 from conftest import connect, one  # noqa: F401
 
@@ -20,7 +21,8 @@ def test_another_connection_of_the_process_does_not_release_a_lock(path):
     other = connect(path)
     other.execute("SELECT count(*) FROM dp_budget").fetchall()
     other.close()
-    with ProcessPoolExecutor(1) as pool:
+    # A spawned process: a forked one would inherit SQLite's own table of locks.
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         assert pool.submit(try_to_write, f"{path}-ledger").result() == "database is locked"
     holder.execute("ROLLBACK")
 
