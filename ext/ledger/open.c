@@ -26,9 +26,20 @@ struct ledger *ledger_new(sqlite3 *host) {
   return ledger;
 }
 
+/* Whether the connection came here through a fork(). Then it is the parent's (L6): closing it or
+** rolling back could undo a transaction that a thread of the parent has open in the same file. */
+static int is_inherited(const struct ledger *ledger) {
+  return ledger->db && ledger->pid != (long)getpid();
+}
+
+/* An inherited connection is forgotten, not closed. */
 static void close_db(struct ledger *ledger) {
-  statements_finalize(ledger);
-  sqlite3_close(ledger->db);
+  if (is_inherited(ledger)) {
+    memset(ledger->statements, 0, sizeof ledger->statements);
+  } else {
+    statements_finalize(ledger);
+    sqlite3_close(ledger->db);
+  }
   ledger->db = 0;
   sqlite3_free(ledger->id);
   ledger->id = 0;
@@ -122,13 +133,13 @@ static int set_journal(struct ledger *ledger) {
 static int connect_db(struct ledger *ledger, int create) {
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX |
               (create ? SQLITE_OPEN_CREATE : 0);
+  ledger->pid = (long)getpid();
   if (sqlite3_open_v2(ledger->path, &ledger->db, flags, 0) != SQLITE_OK) {
     ledger_fail(ledger, "cannot open the privacy ledger '%s': %s", ledger->path,
                 ledger->db ? sqlite3_errmsg(ledger->db) : "out of memory");
     close_db(ledger);
     return 0;
   }
-  ledger->pid = (long)getpid();
   sqlite3_busy_timeout(ledger->db, BUSY_MILLISECONDS);
   /* ROLLBACK is compiled now, because there may be no memory when it is needed. */
   return pragma(ledger, "PRAGMA synchronous = FULL") && statement_bind(ledger, ROLLBACK, "");
@@ -182,7 +193,7 @@ static int read_terms(struct ledger *ledger) {
 
 /* L6, and a file that was deleted or replaced under an open connection. */
 static int check_connection(struct ledger *ledger) {
-  if (ledger->pid != (long)getpid())
+  if (is_inherited(ledger))
     return ledger_fail(ledger, "the privacy ledger was opened before fork() (reconnect)");
   int moved = 0;
   if (!is_memory(ledger) &&
@@ -258,8 +269,8 @@ static int open_unmarked(struct ledger *ledger) {
 
 int ledger_ready(struct ledger *ledger) {
   ledger_clear(ledger);
-  ledger_rollback(
-      ledger); /* of a transaction that could not even be rolled back, if there is one */
+  if (is_inherited(ledger)) return check_connection(ledger); /* whatever the marker says */
+  ledger_rollback(ledger); /* of what could not be rolled back when memory ran out, if anything */
   struct marker marker;
   if (!marker_read(ledger, "main", &marker)) return 0;
   int found = marker.id ? open_marked(ledger, &marker) : open_unmarked(ledger);
@@ -379,6 +390,7 @@ static int check_path(struct ledger *ledger, const char *path) {
 
 int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
   ledger_clear(ledger);
+  if (is_inherited(ledger)) return check_connection(ledger);
   struct marker marker;
   if (!marker_read(ledger, "main", &marker)) return 0;
   int marked = marker.id != 0;
@@ -422,7 +434,7 @@ int ledger_commit(struct ledger *ledger) {
 }
 
 void ledger_rollback(struct ledger *ledger) {
-  if (!ledger->db || sqlite3_get_autocommit(ledger->db)) return;
+  if (!ledger->db || is_inherited(ledger) || sqlite3_get_autocommit(ledger->db)) return;
   for (int i = 0; i < STATEMENTS; i++) sqlite3_reset(ledger->statements[i]);
   sqlite3_step(ledger->statements[ROLLBACK]); /* the error that led here is already recorded */
   sqlite3_reset(ledger->statements[ROLLBACK]);
