@@ -26,8 +26,8 @@ MATH    := $(filter $(BUILD)/obj/math/%,$(OBJECTS))
 NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
-.PHONY: all deps deps-hosts deps-accounting static demo test unit check-sanitize check-valgrind bench figures deps-figures \
-        clean format
+.PHONY: all deps deps-hosts deps-accounting static demo test unit check-sanitize check-valgrind bench bench-utility deps-utility \
+        figures deps-figures clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -142,6 +142,25 @@ check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
 bench: $(BUILD)/diffuse.so
 	BUILD=$(BUILD) $(PYTHON) bench/ledger.py
 	BUILD=$(BUILD) $(PYTHON) bench/rows.py
+
+# Errors at the same (epsilon, delta) beside other systems (bench/utility.md): needs pip, and takes an hour.
+# SmartNoise SQL wants another OpenDP than the newest, so it has a folder of its own.
+PIP = $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade
+deps-utility: $(BUILD)/nafld2.csv
+	$(PIP) --target $(BUILD)/python-utility-smartnoise smartnoise-sql
+
+$(BUILD)/python-utility:
+	$(PIP) --target $@ 'opendp[polars]' diffprivlib 'scikit-learn<1.7' pipeline-dp dp-accounting rdata
+
+# The data set nafld2, from Debian's package of R's survival; R itself is not needed.
+$(BUILD)/nafld2.csv: bench/nafld2.py | $(BUILD)/python-utility
+	@mkdir -p $(BUILD)/survival
+	cd $(BUILD)/survival && apt-get download -qq r-cran-survival && dpkg-deb -x r-cran-survival_*.deb .
+	PYTHONPATH=$(BUILD)/python-utility $(PYTHON) bench/nafld2.py \
+	  $(BUILD)/survival/usr/lib/R/library/survival/data $@
+
+bench-utility: $(BUILD)/diffuse.so
+	BUILD=$(BUILD) $(PYTHON) bench/utility.py
 
 # ---- figures: SVG files of the papers' results, drawn from SQL alone (sql/papers.md shows them) ------
 
