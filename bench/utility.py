@@ -119,7 +119,7 @@ def questions():
     near = hdl & (year >= -10) & (year < 10)
     by_year = patient[near], value[near], year[near] + 10
     tests = np.unique(test, return_inverse=True)[1]
-    wide = [1, 2, 4, 8, 16, 32, 64]
+    wide = [1, 2, 4, 8, 16, 32, 64, 128]
     ask("nafld2", "persons", "count(DISTINCT id)", patient, np.ones(len(patient)), None, 0, 1, [1], [1])
     ask("nafld2", "rows", "count(*)", patient, np.ones(len(patient)), None, 0, 1, wide, [1])
     ask("nafld2", "sum", "sum(value) of test hdl, in 0..150", *some, None, 0, 150, wide, [1])
