@@ -34,9 +34,16 @@ CREATE TABLE dp_tier(
 CREATE TABLE dp_release(
   id          INTEGER PRIMARY KEY AUTOINCREMENT,
   name        TEXT NOT NULL,         -- unique among the releases that are not discarded
-  kind        TEXT NOT NULL,         -- 'count', 'sum', 'ou_count', 'ou_sum', ...
+  kind        TEXT NOT NULL,         -- 'count', 'sum', 'avg', 'group_sum', 'ou_sum', ...
   mechanism   TEXT NOT NULL,         -- 'gaussian' or 'ou'
   clip        REAL,                  -- clipping norm of one privacy unit
+  lo          REAL,                  -- range of x: averages, spreads, quantiles, histograms
+  hi          REAL,
+  size        INTEGER,               -- dimension of vectors, number of bins or leaves
+  quantiles   TEXT,                  -- the wanted ones: a number, or a JSON array
+  keys        TEXT,                  -- public keys: a JSON array in the order of their texts
+  max_groups  INTEGER,               -- private keys: how many a unit may have ...
+  key_share   REAL,                  -- ... and the part of delta_keys that each publication takes
   dimension   INTEGER,               -- NULL where keys were selected privately
   granularity INTEGER NOT NULL,      -- the lattice is 2^granularity * Z
   shift       INTEGER NOT NULL,      -- contributions are summed on a lattice 2^shift times finer
@@ -69,7 +76,7 @@ CREATE TABLE dp_publication(
   PRIMARY KEY (release_id, tier)
 );
 
--- The published numbers. For a scalar release key is '' and component 0.
+-- The published numbers. key is '' where there are no groups; component counts the numbers of an array.
 CREATE TABLE dp_value(
   release_id INTEGER NOT NULL,
   release    TEXT NOT NULL,
@@ -83,7 +90,9 @@ CREATE TABLE dp_value(
   PRIMARY KEY (release_id, tier, key, component)
 );
 
--- The path of a release: every point it has on its clock, published or not. Confidential.
+-- The path of a release: every point it has on its clock, published or not. Confidential. component is the
+-- number of the coordinate; with keys, of the coordinate of that key. Where keys are private a row of
+-- component -1 stands for the point itself, which may have no keys at all.
 CREATE TABLE dp_path(
   release_id INTEGER NOT NULL,
   release    TEXT NOT NULL,

@@ -64,6 +64,10 @@ def create(path, options="{}", tiers=TIERS):
     return connection
 
 
+KINDS = ("count, count_distinct, sum, avg, var, stddev, quantile, median, histogram, vec_sum, vec_avg, group_count,"
+         " group_sum, group_avg, ou_count, ou_sum, ou_avg, ou_vec_sum, ou_group_count, ou_group_sum")
+
+
 def ledger_of(path):
     """The ledger file by itself, on a plain connection that does not know the extension."""
     return sqlite3.connect(str(path) + "-ledger", isolation_level=None)

@@ -1,41 +1,67 @@
 /*
-** aggregate.h: what the aggregates are. One row of the table is one kind of release, whether its rows
-** come from the owner's SELECT (aggregates.c) or from dp_release() (releases.c).
+** aggregate.h: what the aggregates are. One row of the table (kinds.c) is one kind of release, whether its
+** rows come from the owner's SELECT (aggregates.c) or from dp_release() (releases.c).
 */
 #ifndef DIFFUSE_FUNCTIONS_AGGREGATE_H
 #define DIFFUSE_FUNCTIONS_AGGREGATE_H
 
 #include <sqlite3ext.h>
 
-#include "release/units.h"
+#include "release/shape.h"
+
+/* Arguments and options that set a parameter of a kind. */
+enum parameter {
+  P_CLIP,
+  P_RADIUS,
+  P_LO,
+  P_HI,
+  P_Q,
+  P_DIM,
+  P_BINS,
+  P_KEYS, /* and how private keys are selected: never arguments of their own */
+  PARAMETERS
+};
 
 /* Where an argument stands in the call; 0 where the function has none (0 is the tier's place). */
 struct places {
-  int clip, radius, unit, name;
+  int key, value; /* what a row is asked for */
+  int unit, name;
+  int parameters[PARAMETERS];
 };
+
+/* What people get. */
+enum answer_form { FORM_NUMBER, FORM_ARRAY, FORM_OBJECT };
 
 struct aggregate {
   const char *name; /* of the SQL function */
   const char *kind; /* of dp_release() and in the ledger */
+  enum family family;
+  enum answer_form form;
   int min_arguments, max_arguments;
   struct places places;
+  unsigned takes;      /* bits 1 << parameter: as argument, or as option where it has no place */
   double default_clip; /* 0: it must be given */
   int is_ou;
-  int nonnegative; /* contributions lie in [0, clip], not in [-clip, clip] */
-  int counts;      /* a row contributes 1, not its value */
+  int counts; /* a row contributes 1, not its value */
+  int root;   /* FAMILY_SPREAD: the standard deviation */
 };
 
 extern const struct aggregate aggregates[];
 extern const int aggregate_count;
 
+#define MAX_ARGUMENTS 7
+
 /* The aggregate of a kind, or null. */
+const struct aggregate *aggregate_find(const char *kind);
 const struct aggregate *aggregate_of_kind(sqlite3_value *kind);
 
 /* The message for a kind that is none; to be freed. */
 char *unknown_kind(sqlite3_value *kind);
 
-/* Adds one row; unit is null where rows are protected. Returns 0, or -1 when out of memory. */
-int aggregate_row(const struct aggregate *aggregate, struct accumulator *accumulator,
-                  sqlite3_value *value, sqlite3_value *unit);
+/* The columns that dp_release() wants of a query, as in "key, x, unit"; how many. */
+int aggregate_columns(const struct aggregate *aggregate, int by_unit, const char **names);
+
+/* Kinds that give linear sums: their noise does not depend on the data. */
+int aggregate_is_linear(const struct aggregate *aggregate);
 
 #endif

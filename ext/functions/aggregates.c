@@ -20,77 +20,9 @@
 #include <string.h>
 
 #include "functions/functions.h"
-#include "functions/publish.h"
+#include "functions/rows.h"
 
 SQLITE_EXTENSION_INIT3
-
-#define MAX_ARGUMENTS 6
-
-/* ---- the table ----------------------------------------------------------------------------------- */
-
-/*
-** dp_count(tier, x [, clip, unit [, name]])            rows with x not NULL; clip 1 unless given
-** dp_sum(tier, x, clip [, unit [, name]])              sum of x; a unit's total in [-clip, clip]
-** dp_ou_count(tier, x, radius [, clip, unit [, name]]) the same two by the Ornstein-Uhlenbeck
-** dp_ou_sum(tier, x, clip, radius [, unit [, name]])   mechanism
-**
-** All return REAL. tier: text. x: any value; NULL is skipped, text and blobs count as SQLite's numeric
-** conversion says, infinities are clipped. clip: in [1e-150, 1e150]. radius: above 0, or NULL with
-** theta. unit: any value where the ledger protects units, NULL or absent where it protects rows.
-** name: a text, or a JSON object of options.
-*/
-const struct aggregate aggregates[] = {
-    {"dp_count", "count", 2, 5, {2, 0, 3, 4}, 1, 0, 1, 1},
-    {"dp_sum", "sum", 3, 5, {2, 0, 3, 4}, 0, 0, 0, 0},
-    {"dp_ou_count", "ou_count", 3, 6, {3, 2, 4, 5}, 1, 1, 1, 1},
-    {"dp_ou_sum", "ou_sum", 4, 6, {2, 3, 4, 5}, 0, 1, 0, 0},
-};
-const int aggregate_count = sizeof aggregates / sizeof *aggregates;
-
-const struct aggregate *aggregate_of_kind(sqlite3_value *kind) {
-  const char *text = plain_text(kind);
-  for (int i = 0; text && i < aggregate_count; i++) {
-    if (strcmp(aggregates[i].kind, text) == 0) return &aggregates[i];
-  }
-  return 0;
-}
-
-char *unknown_kind(sqlite3_value *kind) {
-  sqlite3_str *known = sqlite3_str_new(0);
-  for (int i = 0; i < aggregate_count; i++)
-    sqlite3_str_appendf(known, "%s%s", i ? ", " : "", aggregates[i].kind);
-  char *list = sqlite3_str_finish(known);
-  char *message = sentence("unknown kind %z (known kinds: %s)", shown(kind), list ? list : "");
-  sqlite3_free(list);
-  return message;
-}
-
-/* A row of a unit. */
-static int unit_row(struct accumulator *accumulator, double x, sqlite3_value *unit) {
-  switch (sqlite3_value_type(unit)) {
-  case SQLITE_INTEGER: return accumulate_integer(accumulator, sqlite3_value_int64(unit), x);
-  case SQLITE_FLOAT: return accumulate_real(accumulator, sqlite3_value_double(unit), x);
-  case SQLITE_NULL: return accumulate_null(accumulator, x);
-  case SQLITE_TEXT: {
-    const void *text = sqlite3_value_text(unit); /* before its size: it may convert from UTF-16 */
-    return text ? accumulate_bytes(accumulator, text, (size_t)sqlite3_value_bytes(unit), 1, x) : -1;
-  }
-  default: {
-    const void *blob = sqlite3_value_blob(unit);
-    return accumulate_bytes(accumulator, blob, (size_t)sqlite3_value_bytes(unit), 0, x);
-  }
-  }
-}
-
-int aggregate_row(const struct aggregate *aggregate, struct accumulator *accumulator,
-                  sqlite3_value *value, sqlite3_value *unit) {
-  /* NULL contributes nothing: it is not counted, and SQLite converts it to 0. */
-  double x =
-      aggregate->counts ? sqlite3_value_type(value) != SQLITE_NULL : sqlite3_value_double(value);
-  if (accumulator->units) return unit_row(accumulator, x, unit);
-  accumulate_row(accumulator, x);
-  return 0;
-}
 
 /* ---- the sentinel (A3, A4) ----------------------------------------------------------------------- */
 
@@ -180,13 +112,13 @@ static int sentinel_note(struct sentinel *sentinel, int64_t release_id) {
 enum phase { NEW, COLLECTING, ANSWERED, DEAD };
 
 struct run {
-  unsigned rows; /* whose parameters have been checked, up to 1024 */
+  unsigned checked; /* rows whose parameters have been compared, up to 1024 */
   const struct aggregate *aggregate;
   int unit; /* place of the unit argument; 0: rows are protected */
   struct host *host;
   struct sentinel *sentinel;
   struct publication publication;
-  struct accumulator accumulator;
+  struct rows rows;
   sqlite3_value *parameters[MAX_ARGUMENTS]; /* those of the first row; null where rows differ */
 };
 
@@ -206,7 +138,7 @@ static void evaluation_end(struct evaluation *evaluation) {
   struct run *run = evaluation->run;
   *evaluation = (struct evaluation){DEAD, 0, 0};
   if (!run) return;
-  accumulator_close(&run->accumulator);
+  rows_close(&run->rows);
   publish_clear(&run->publication);
   sentinel_release(run->sentinel);
   host_release(run->host);
@@ -233,7 +165,7 @@ static char *check_unit(struct run *run, int argc, sqlite3_value **argv) {
     return sentence("the ledger protects units: name the unit of each row in argument %d, or "
                     "start a ledger of rows with dp_init('{\"protects\":\"row\"}')",
                     place + 1);
-  if (!by_unit && argc > place && sqlite3_value_type(argv[place]) != SQLITE_NULL)
+  if (!by_unit && place > 1 && argc > place && sqlite3_value_type(argv[place]) != SQLITE_NULL)
     return sentence("the ledger protects rows: give NULL as the unit (argument %d), or start a "
                     "ledger of units with dp_init()",
                     place + 1);
@@ -247,38 +179,55 @@ static char *parse_request(struct run *run, struct request *request, int argc,
   struct ledger *ledger = run->host->ledger;
   char *error = request_start(request, run->aggregate, ledger, argv[0],
                               argc > places->name ? argv[places->name] : 0, OPTIONS_OF_AGGREGATE);
-  if (!error && argc > places->clip) error = request_clip(request, argv[places->clip]);
-  if (!error && places->radius) error = request_radius(request, argv[places->radius]);
+  for (int i = 0; i < PARAMETERS && !error; i++) {
+    int place = places->parameters[i];
+    if (place && place < argc)
+      error = request_argument(request, ledger, (enum parameter)i, argv[place]);
+  }
   if (!error) error = request_finish(request, ledger_protects(ledger) == LEDGER_UNITS);
   return error;
 }
 
+/* Whether an argument differs from row to row. */
+static int is_of_row(const struct aggregate *aggregate, int place) {
+  const struct places *places = &aggregate->places;
+  return place && (place == places->key || place == places->value || place == places->unit);
+}
+
 static char *keep_parameters(struct run *run, int argc, sqlite3_value **argv) {
   for (int i = 0; i < argc; i++) {
-    if (i == 1 || i == run->aggregate->places.unit) continue; /* these differ from row to row */
+    if (is_of_row(run->aggregate, i)) continue;
     run->parameters[i] = sqlite3_value_dup(argv[i]);
     if (!run->parameters[i]) return sentence("out of memory");
   }
   return 0;
 }
 
+/* What to use where a call site is evaluated for each group. */
+static const char *grouped_form(const struct aggregate *aggregate) {
+  switch (aggregate->family) {
+  case FAMILY_SUM:
+    if (aggregate->counts) return aggregate->is_ou ? "dp_ou_group_count" : "dp_group_count";
+    return aggregate->is_ou ? "dp_ou_group_sum" : "dp_group_sum";
+  case FAMILY_MEAN: return "dp_group_avg";
+  default: return "one of the dp_group_ functions";
+  }
+}
+
 static char *check_evaluation(struct run *run, const struct request *request) {
   if (run->sentinel->evaluations++ == 0 || !request->name) return 0;
   return sentence("the name '%s' stands for one release, but the statement evaluates it more "
-                  "than once (leave the name out, or group with dp_group_%s)",
-                  request->name, request->aggregate->kind);
+                  "than once (leave the name out, or use %s)",
+                  request->name, grouped_form(request->aggregate));
 }
 
-static char *begin_request(struct evaluation *evaluation, const struct request *request) {
+static char *begin_request(struct evaluation *evaluation, struct request *request) {
   struct run *run = evaluation->run;
   char *error = check_evaluation(run, request);
   if (!error) error = publish_begin(&run->publication, run->host, request);
   if (error) return error;
   evaluation->phase = run->publication.answered ? ANSWERED : COLLECTING;
-  if (evaluation->phase == COLLECTING &&
-      accumulator_open(&run->accumulator, &run->publication.bounds, run->unit != 0))
-    error = sentence("out of memory or random bytes (the charge stays)");
-  return error;
+  return evaluation->phase == COLLECTING ? rows_open(&run->rows, &run->publication) : 0;
 }
 
 static char *evaluation_begin(sqlite3_context *context, struct evaluation *evaluation, int argc,
@@ -340,7 +289,7 @@ static int checked_row(sqlite3_context *context, struct evaluation *evaluation, 
                              "parameter changed; the charge stays)"));
     return 0;
   }
-  evaluation->unchecked = ++run->rows < 1024 ? 0 : 1023;
+  evaluation->unchecked = ++run->checked < 1024 ? 0 : 1023;
   return 1;
 }
 
@@ -356,22 +305,17 @@ static void step(sqlite3_context *context, int argc, sqlite3_value **argv) {
     return;
   }
   struct run *run = evaluation->run;
+  const struct places *places = &run->aggregate->places;
   if (evaluation->phase == COLLECTING &&
-      aggregate_row(run->aggregate, &run->accumulator, argv[1], run->unit ? argv[run->unit] : 0))
+      rows_add(&run->rows, places->key ? argv[places->key] : 0,
+               places->value ? argv[places->value] : 0, run->unit ? argv[run->unit] : 0))
     evaluation_fail(context, evaluation, sentence("out of memory (the charge stays)"));
 }
 
 /* ---- the end ------------------------------------------------------------------------------------- */
 
-static char *collect(struct run *run) {
-  int128 total;
-  if (accumulator_total(&run->accumulator, &total))
-    return sentence("out of memory (the charge stays)");
-  return publish_finish(&run->publication, total);
-}
-
 static char *finish(struct run *run) {
-  char *error = collect(run);
+  char *error = rows_publish(&run->rows, &run->publication);
   if (error || sentinel_note(run->sentinel, run->publication.release.id)) return error;
   publish_revoke(run->host, run->publication.release.id);
   return sentence("out of memory (the charge stays)");
@@ -393,7 +337,7 @@ static void final(sqlite3_context *context) {
     evaluation_fail(context, evaluation, error);
     return;
   }
-  sqlite3_result_double(context, evaluation->run->publication.value);
+  publish_result(context, &evaluation->run->publication);
   evaluation_end(evaluation);
 }
 

@@ -10,20 +10,20 @@
 #include <string.h>
 
 #include "functions/functions.h"
-#include "functions/publish.h"
+#include "functions/answers.h"
 #include "math/rounding.h"
 
 SQLITE_EXTENSION_INIT3
 
 /* ---- precision wanted: from a half-width to a weight --------------------------------------------- */
 
-/* Half-width at 95% of a Gaussian release of this weight at a tier of this rate. */
-static double half_width_of(const struct request *request, int replace, double rate) {
+/* Half-width at 95% of what a release of this shape shows at this rate. */
+static double half_width_of(const struct shape *shape, double rate) {
   struct design design;
-  design_make(&design, request->clip, request->aggregate->counts, replace, rate);
-  struct view view = {design.granularity, 0, 1};
-  double stddev = estimate_stddev(&view, design_variance(design.sensitivity, rate));
-  return estimate_half_width(stddev, 0.95);
+  design_make(&design, shape, rate);
+  struct view view = {.granularity = design.granularity,
+                      .clock = design_variance(design.sensitivity, rate)};
+  return estimate_half_width(estimate_stddev(&view), 0.95);
 }
 
 /*
@@ -32,28 +32,30 @@ static double half_width_of(const struct request *request, int replace, double r
 */
 static int solve_weight(struct request *request, struct host *host, double tier_rate) {
   struct ledger *ledger = host->ledger;
-  int replace = ledger_adjacency(ledger) == LEDGER_REPLACE;
+  struct publication publication = {.host = host, .release = request_release(request)};
   double wanted = request->half_width, low = DESIGN_MIN_RATE, high = tier_rate;
-  double least = half_width_of(request, replace, tier_rate);
-  if (half_width_of(request, replace, low) <= wanted)
+  if (!answers_describe(&publication, request->key_count)) return 0;
+  const struct shape *shape = &publication.shape;
+  double least = half_width_of(shape, tier_rate);
+  if (half_width_of(shape, low) <= wanted)
     return ledger_fail(ledger, "half_width %g is that of a rate outside [%g, %g]", wanted,
                        DESIGN_MIN_RATE, DESIGN_MAX_RATE);
   if (!(least <= wanted))
-    return ledger_fail(ledger,
-                       "half_width %g needs about rate %g, more than the %g of tier '%s' (ask at an "
-                       "inner tier)",
-                       wanted, tier_rate * (least / wanted) * (least / wanted), tier_rate,
-                       request->tier);
+    return ledger_fail(
+        ledger,
+        "half_width %g needs about rate %g, more than the %g of tier '%s' (ask at an "
+        "inner tier)",
+        wanted, tier_rate * (least / wanted) * (least / wanted), tier_rate, request->tier);
   for (int i = 0; i < 80; i++) { /* the range is at most e^41; each step takes its root */
     double middle = sqrt(low) * sqrt(high);
-    if (half_width_of(request, replace, middle) <= wanted) {
+    if (half_width_of(shape, middle) <= wanted) {
       high = middle;
     } else {
       low = middle;
     }
   }
   request->weight = fmin(1, high / tier_rate);
-  while (half_width_of(request, replace, request->weight * tier_rate) > wanted)
+  while (half_width_of(shape, request->weight * tier_rate) > wanted)
     request->weight = fmin(1, request->weight * (1 + 0x1p-52)); /* the quotient was rounded down */
   return 1;
 }
@@ -99,14 +101,16 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
   ledger_tiers_free(tiers, count);
 }
 
-static void append_precision(sqlite3_str *json, const struct publication *publication) {
-  struct view view = publish_view(publication);
-  double stddev = estimate_stddev(&view, publication->variance);
+static void append_precision(sqlite3_str *json, struct publication *publication) {
+  struct view view = answers_view(publication);
+  double stddev = answers_stddev(publication);
   append_number(json, "rate",
                 lattice_rate(publication->release.sensitivity, publication->variance));
   append_number(json, "sigma", stddev);
   append_number(json, "half_width", estimate_half_width(stddev, 0.95));
-  append_number(json, "shrink", view.shrink);
+  append_number(json, "shrink", estimate_shrink(&view, estimate_variance(&view)));
+  if (publication->release.max_groups)
+    append_number(json, "threshold", answers_threshold(publication));
 }
 
 /* Plans one request inside the open transaction. 0 with the reason in the ledger. */
@@ -142,7 +146,8 @@ static char *plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite
   struct request request;
   char *error =
       request_start(&request, aggregate, ledger, argv[0], argc > 3 ? argv[3] : 0, OPTIONS_OF_PLAN);
-  if (!error && sqlite3_value_type(argv[2]) != SQLITE_NULL) error = request_clip(&request, argv[2]);
+  if (!error && sqlite3_value_type(argv[2]) != SQLITE_NULL)
+    error = request_argument(&request, ledger, P_CLIP, argv[2]);
   if (!error) error = request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS);
   if (!error && ledger_begin(ledger)) plan(host, &request, json);
   if (!error && ledger_failed(ledger)) error = plan_error(ledger);
@@ -264,7 +269,7 @@ static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
 static const struct domain confidence_domain = {"confidence", 0, 1, 1, 1};
 
 static int interval(struct ledger *ledger, const char *name, const char *tier, const char *key,
-                    double *value, double *stddev) {
+                    int component, double *value, double *stddev) {
   struct ledger_release release;
   struct ledger_tier *tiers;
   int count, found = 0;
@@ -275,7 +280,7 @@ static int interval(struct ledger *ledger, const char *name, const char *tier, c
   if (strcmp(release.state, "released") != 0) {
     ledger_fail(ledger, "release '%s' is %s", name, release.state);
   } else {
-    found = ledger_value_find(ledger, release.id, tier, key, value, stddev) ||
+    found = ledger_value_find(ledger, release.id, tier, key, component, value, stddev) ||
             ledger_fail(ledger, "release '%s' has no value %s%s%sat tier '%s'", name,
                         *key ? "for key '" : "", key, *key ? "' " : "", tier);
   }
@@ -286,22 +291,27 @@ static int interval(struct ledger *ledger, const char *name, const char *tier, c
 /*
 ** dp_interval(name, tier, key, confidence) -> TEXT, a JSON array [low, high]
 ** The central interval that holds the noise of a published value with this confidence, in (0, 1),
-** around the value; widened by the rounding. key is NULL for a scalar release.
+** around the value; widened by the rounding. key is NULL for a release of one number, the number of a
+** component (from 0) for an array, the text of a key for groups.
 */
 static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   struct ledger *ledger = host_of(context)->ledger;
   const char *name = argument_text(context, argv[0], "name");
   const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
-  const char *key = sqlite3_value_type(argv[2]) == SQLITE_NULL ? "" : plain_text(argv[2]);
+  int key_type = sqlite3_value_type(argv[2]);
+  int component = key_type == SQLITE_INTEGER ? sqlite3_value_int(argv[2]) : 0;
+  const char *key =
+      key_type == SQLITE_NULL || key_type == SQLITE_INTEGER ? "" : plain_text(argv[2]);
   double confidence, value = 0, stddev = 0;
   if (!tier || !argument_number(context, argv[3], &confidence_domain, &confidence)) return;
   if (!key) {
-    function_error(context, "key must be a text or NULL, not %z", shown(argv[2]));
+    function_error(context, "key must be a text, the number of a component, or NULL, not %z",
+                   shown(argv[2]));
     return;
   }
   if (ledger_ready(ledger) && ledger_begin_reading(ledger)) {
-    interval(ledger, name, tier, key, &value, &stddev);
+    interval(ledger, name, tier, key, component, &value, &stddev);
     ledger_rollback(ledger);
   }
   if (ledger_failed(ledger)) {

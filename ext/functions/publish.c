@@ -18,17 +18,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "functions/answers.h"
 #include "functions/functions.h"
 #include "math/rounding.h"
-#include "release/estimate.h"
 
 SQLITE_EXTENSION_INIT3
-
-/* The points of a release while a transaction works on them, the innermost first. */
-struct path {
-  struct ledger_point *points;
-  int count;
-};
 
 static int out_of_memory(struct ledger *ledger) {
   return ledger_fail(ledger, "out of memory");
@@ -46,61 +40,64 @@ static double point_rate(const struct publication *publication, int tier, uint64
               tier_rate(publication, tier));
 }
 
-struct view publish_view(const struct publication *publication) {
+/* A publication of private keys takes its share of the tier's delta_keys, each time anew. */
+static double selection_delta(const struct publication *publication) {
   const struct ledger_release *release = &publication->release;
-  struct view view = {release->granularity, release->centre, 1};
-  if (strcmp(release->mechanism, "ou") == 0)
-    view.shrink = estimate_shrink(publication->variance, release->granularity, release->dimension,
-                                  release->radius, release->theta, release->rho);
-  return view;
+  return release->max_groups ? release->key_share * publication->tiers[publication->at].delta_keys
+                             : 0;
 }
 
-/* What the point costs: a rate alone, because Gaussian noise is all there is. */
 static struct ledger_cost point_cost(const struct publication *publication, uint64_t variance) {
-  return (struct ledger_cost){point_rate(publication, publication->at, variance), 0, 0, 0};
+  return (struct ledger_cost){point_rate(publication, publication->at, variance),
+                              selection_delta(publication), 0, 0};
 }
 
 static int charge(struct publication *publication, uint64_t variance) {
+  struct ledger *ledger = publication->host->ledger;
+  const char *tier = publication->tiers[publication->at].name;
   struct ledger_cost cost = point_cost(publication, variance);
   publication->variance = variance;
-  if (!(publish_view(publication).shrink >= DBL_MIN))
-    return ledger_fail(
-        publication->host->ledger,
-        "the noise at tier '%s' would shrink the value to nothing but its centre (give "
-        "a larger radius, or rho)",
-        publication->tiers[publication->at].name);
-  return ledger_charge(publication->host->ledger, &publication->release, publication->tiers,
-                       publication->tier_count, publication->at, &cost);
+  struct view view = answers_view(publication);
+  if (!(estimate_shrink(&view, estimate_variance(&view)) >= DBL_MIN))
+    return ledger_fail(ledger,
+                       "the noise at tier '%s' would shrink the value to nothing but its centre "
+                       "(give a larger radius, or rho)",
+                       tier);
+  if (publication->release.max_groups && !(cost.delta > 0))
+    return ledger_fail(ledger,
+                       "tier '%s' has no delta_keys for selecting keys privately (list public "
+                       "\"keys\", or create a tier with delta_keys)",
+                       tier);
+  return ledger_charge(ledger, &publication->release, publication->tiers, publication->tier_count,
+                       publication->at, &cost);
 }
 
-/* ---- storing ------------------------------------------------------------------------------------- */
+/* ---- points -------------------------------------------------------------------------------------- */
+
+static size_t dimension_of(const struct publication *publication) {
+  return (size_t)publication->grid.cells * (size_t)publication->grid.components;
+}
+
+/* Room for two points, or null with the error in the ledger. */
+static int64_t *two_points(const struct publication *publication) {
+  size_t count = 2 * dimension_of(publication) + 1;
+  int64_t *values = sqlite3_malloc64(sizeof *values * count);
+  if (!values) out_of_memory(publication->host->ledger);
+  return values;
+}
 
 static int store_point(struct publication *publication, int tier, uint64_t variance,
                        int64_t *values) {
   struct ledger_point point = {publication->tiers[tier].name, variance, values};
-  return ledger_path_insert(publication->host->ledger, &publication->release, &point);
+  return ledger_path_insert(publication->host->ledger, &publication->release, &publication->grid,
+                            &point);
 }
 
 /* The publication of a stored point at publication->at, and its values. */
 static int store_values(struct publication *publication, uint64_t variance, const int64_t *values) {
-  const struct ledger_release *release = &publication->release;
-  struct ledger *ledger = publication->host->ledger;
-  const char *tier = publication->tiers[publication->at].name;
-  publication->variance = variance;
-  struct view view = publish_view(publication);
-  double stddev = estimate_stddev(&view, variance);
-  double half_width = estimate_half_width(stddev, 0.95);
   struct ledger_cost cost = point_cost(publication, variance);
-  int stored = ledger_publication_insert(ledger, release, tier, variance, &cost, view.shrink);
-  for (int i = 0; i < release->dimension && stored; i++) {
-    double value = estimate_value(&view, values[i]);
-    if (i == 0) publication->value = value;
-    stored = ledger_value_insert(ledger, release, tier, "", i, value, stddev,
-                                 nextafter(value - half_width, -INFINITY),
-                                 nextafter(value + half_width, INFINITY));
-  }
-  publication->answered = stored;
-  return stored;
+  publication->variance = variance;
+  return answers_store(publication, &cost, values);
 }
 
 /* ---- walking outward ----------------------------------------------------------------------------- */
@@ -121,18 +118,19 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
                         int from) {
   struct ledger *ledger = publication->host->ledger;
   struct ledger_release *release = &publication->release;
-  int steps = publication->at - from, dimension = release->dimension;
+  int steps = publication->at - from;
+  size_t dimension = dimension_of(publication);
   uint64_t *clocks = sqlite3_malloc64(sizeof *clocks * (sqlite3_uint64)(steps + 1));
-  int64_t *values = sqlite3_malloc64(2 * sizeof *values * (sqlite3_uint64)dimension);
+  int64_t *values = two_points(publication);
   int going = (clocks && values) || out_of_memory(ledger);
   if (going) {
     clocks[0] = outermost->clock;
-    memcpy(values, outermost->values, sizeof *values * (size_t)dimension);
+    if (dimension) memcpy(values, outermost->values, sizeof *values * dimension);
   }
   for (int i = 1; i <= steps && going; i++) {
     clocks[i] = path_outward(release->sensitivity, tier_rate(publication, from + i), clocks[i - 1]);
     going = clocks[i] || too_far(publication, from + i);
-    if (going) release->slack += step_slack(clocks[i - 1], clocks[i], dimension);
+    if (going) release->slack += step_slack(clocks[i - 1], clocks[i], publication->shape.touched);
   }
   going = going && ledger_release_slack(ledger, release->id, release->slack) &&
           charge(publication, clocks[steps]);
@@ -140,7 +138,7 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
     int64_t *next = values + dimension;
     if (release_diffuse(values, dimension, clocks[i] - clocks[i - 1], next))
       going = ledger_fail(ledger, "the system gave no random bytes");
-    memcpy(values, next, sizeof *values * (size_t)dimension);
+    memcpy(values, next, sizeof *values * dimension);
     going = going && store_point(publication, from + i, clocks[i], values);
   }
   going = going && store_values(publication, clocks[steps], values);
@@ -185,7 +183,7 @@ static int begin_refining(struct publication *publication, const struct ledger_p
   int count = from - publication->at;
   int going = plan_inward(publication, innermost->clock, from, &steps);
   for (int i = 0; i < count && going; i++) {
-    if (steps[i].fresh) release->slack += draw_slack(steps[i].fresh, release->dimension);
+    if (steps[i].fresh) release->slack += draw_slack(steps[i].fresh, publication->shape.touched);
   }
   going = going && ledger_release_slack(ledger, release->id, release->slack) &&
           charge(publication, steps[count - 1].variance) &&
@@ -198,18 +196,18 @@ static int begin_refining(struct publication *publication, const struct ledger_p
 static int walk_inward(struct publication *publication, const struct ledger_point *innermost,
                        int from, const int64_t *totals) {
   struct ledger *ledger = publication->host->ledger;
-  int count = from - publication->at, dimension = publication->release.dimension;
+  int count = from - publication->at;
+  size_t dimension = dimension_of(publication);
   struct inward_step *steps;
-  int64_t *values = sqlite3_malloc64(2 * sizeof *values * (sqlite3_uint64)dimension);
-  int going =
-      plan_inward(publication, innermost->clock, from, &steps) && (values || out_of_memory(ledger));
-  if (going) memcpy(values, innermost->values, sizeof *values * (size_t)dimension);
+  int64_t *values = two_points(publication);
+  int going = plan_inward(publication, innermost->clock, from, &steps) && values;
+  if (going) memcpy(values, innermost->values, sizeof *values * dimension);
   uint64_t outer = innermost->clock;
   for (int i = 0; i < count && going; i++) {
     int64_t *next = values + dimension;
     if (release_refine(values, totals, dimension, steps[i].variance, outer, steps[i].fresh, next))
       going = ledger_fail(ledger, "the system gave no random bytes");
-    memcpy(values, next, sizeof *values * (size_t)dimension);
+    memcpy(values, next, sizeof *values * dimension);
     outer = steps[i].variance;
     going = going && store_point(publication, from - 1 - i, outer, values);
   }
@@ -243,47 +241,55 @@ static int is_usable(struct publication *publication) {
   return 1;
 }
 
-/* Publishes the existing release at publication->at, by whichever way leads there. */
-static int publish_existing(struct publication *publication, int may_refine) {
+/* Publishes the existing release at publication->at from its path, by whichever way leads there. */
+static int publish_from(struct publication *publication, const struct ledger_path *path,
+                        int may_refine) {
   struct ledger *ledger = publication->host->ledger;
   const char *tier = publication->tiers[publication->at].name;
   const char *name = publication->release.name;
-  if (ledger_value_read(ledger, publication->release.id, tier, &publication->value,
-                        &publication->variance)) {
-    publication->answered = 1;
-    return 1;
+  const struct ledger_point *innermost = &path->points[0];
+  const struct ledger_point *outermost = &path->points[path->count - 1];
+  int first = tier_index(publication, innermost->tier);
+  int last = tier_index(publication, outermost->tier);
+  for (int i = 0; i < path->count; i++) {
+    const struct ledger_point *here = &path->points[i];
+    if (strcmp(here->tier, tier) == 0)
+      return charge(publication, here->clock) &&
+             store_values(publication, here->clock, here->values);
   }
-  struct path path;
+  if (publication->at > last) return walk_outward(publication, outermost, last);
+  if (publication->at > first)
+    return ledger_fail(ledger,
+                       "tier '%s' was created after release '%s', between two points of its path "
+                       "(make a release of its own)",
+                       tier, name);
+  if (publication->release.max_groups)
+    return ledger_fail(ledger,
+                       "release '%s' has private keys and cannot be refined (make a release of its "
+                       "own at tier '%s')",
+                       name, tier);
+  if (may_refine) return begin_refining(publication, innermost, first);
+  return ledger_fail(ledger,
+                     "release '%s' is not at tier '%s' or inside it (ask for it again, with its "
+                     "data and the option \"refine\":true, to pay the difference)",
+                     name, tier);
+}
+
+static int publish_existing(struct publication *publication, int keys, int may_refine) {
+  struct ledger *ledger = publication->host->ledger;
+  const struct ledger_release *release = &publication->release;
+  const char *tier = publication->tiers[publication->at].name;
+  if (!answers_describe(publication, keys)) return 0;
+  if (ledger_publication_find(ledger, release->id, tier, &publication->variance))
+    return answers_read(publication, tier);
+  struct ledger_path path;
   int done = 0;
-  if (ledger_path_read(ledger, &publication->release, &path.points, &path.count)) {
-    const struct ledger_point *innermost = &path.points[0],
-                              *outermost = &path.points[path.count - 1];
-    const struct ledger_point *here = 0;
-    for (int i = 0; i < path.count; i++) {
-      if (strcmp(path.points[i].tier, tier) == 0) here = &path.points[i];
-    }
-    int first = tier_index(publication, innermost->tier);
-    int last = tier_index(publication, outermost->tier);
-    if (here) {
-      done =
-          charge(publication, here->clock) && store_values(publication, here->clock, here->values);
-    } else if (publication->at > last) {
-      done = walk_outward(publication, outermost, last);
-    } else if (publication->at > first) {
-      ledger_fail(ledger,
-                  "tier '%s' was created after release '%s', between two points of its path "
-                  "(make a release of its own)",
-                  tier, name);
-    } else if (may_refine) {
-      done = begin_refining(publication, innermost, first);
-    } else {
-      ledger_fail(ledger,
-                  "release '%s' is not at tier '%s' or inside it (ask for it again, with its "
-                  "data and the option \"refine\":true, to pay the difference)",
-                  name, tier);
-    }
+  if (ledger_path_read(ledger, release, answers_grid(publication).components, &path)) {
+    publication->grid = path.grid; /* taken over */
+    done = publish_from(publication, &path, may_refine);
+    path.grid.keys = 0;
   }
-  ledger_path_free(path.points, path.count);
+  ledger_path_free(&path);
   return done;
 }
 
@@ -296,51 +302,66 @@ static int check_rate(struct publication *publication) {
                      publication->release.weight, rate, DESIGN_MIN_RATE, DESIGN_MAX_RATE);
 }
 
-static int insert_release(struct publication *publication, const struct request *request) {
-  struct ledger *ledger = publication->host->ledger;
-  struct ledger_release *release = &publication->release;
-  struct ledger_release row = *release; /* its texts are borrowed */
-  char *options = request_options(request), *fingerprint = request_fingerprint(request);
-  row.name = request->name;
-  row.kind = (char *)request->aggregate->kind;
-  row.mechanism = request->aggregate->is_ou ? "ou" : "gaussian";
-  row.options = options;
-  row.fingerprint = fingerprint;
-  int stored =
-      (options && fingerprint && ledger_release_insert(ledger, &row)) || out_of_memory(ledger);
-  release->id = row.id;
-  release->name = stored ? sqlite3_mprintf("%s", row.name) : 0;
-  release->mechanism = stored ? sqlite3_mprintf("%s", row.mechanism) : 0;
-  if (stored && (!release->name || !release->mechanism)) stored = out_of_memory(ledger);
-  if (row.name != request->name) sqlite3_free(row.name);
-  sqlite3_free(options);
-  sqlite3_free(fingerprint);
-  return stored;
+/* Copies a text that the request owns; null stays null. */
+static int own(struct ledger *ledger, char **text) {
+  if (!*text) return 1;
+  *text = sqlite3_mprintf("%s", *text);
+  return *text || out_of_memory(ledger);
 }
 
-static int publish_new(struct publication *publication, const struct request *request) {
+/* The row of the new release: the request's parameters, and texts of its own. */
+static int make_release(struct publication *publication, const struct request *request) {
+  struct ledger *ledger = publication->host->ledger;
+  struct ledger_release row = request_release(request);
+  row.name = request->name;
+  row.state = "charged";
+  row.options = 0;
+  struct ledger_release *release = &publication->release;
+  *release = row;
+  char **texts[] = {&release->name,      &release->kind, &release->mechanism,
+                    &release->quantiles, &release->keys, &release->state};
+  int made = 1;
+  for (int i = 0; i < 6; i++) { /* all of them, so that each is either owned or null */
+    if (made) {
+      made = own(ledger, texts[i]);
+    } else {
+      *texts[i] = 0;
+    }
+  }
+  release->options = request_options(request);
+  release->fingerprint = ledger_fingerprint(&row);
+  return made && ((release->options && release->fingerprint) || out_of_memory(ledger));
+}
+
+/* Takes over the request's list of keys. */
+static void take_keys(struct publication *publication, struct request *request) {
+  publication->grid = answers_grid(publication);
+  publication->grid.keys = request->key_list;
+  request->key_list = 0;
+  request->key_count = 0;
+}
+
+static int publish_new(struct publication *publication, struct request *request) {
   struct ledger *ledger = publication->host->ledger;
   struct ledger_release *release = &publication->release;
-  release->weight = request->weight;
-  if (!check_rate(publication)) return 0;
+  int keys = request->key_count;
+  if (!make_release(publication, request) || !check_rate(publication) ||
+      !answers_describe(publication, keys))
+    return 0;
+  const struct shape *shape = &publication->shape;
   double rate = tier_rate(publication, publication->at);
   struct design design;
-  design_make(&design, request->clip, request->aggregate->nonnegative,
-              ledger_adjacency(ledger) == LEDGER_REPLACE, rate);
+  design_make(&design, shape, rate);
   uint64_t variance = design_variance(design.sensitivity, rate);
   if (variance < LATTICE_MIN_VARIANCE || variance >= LATTICE_VARIANCE_END)
     return too_far(publication, publication->at);
-  release->clip = request->clip;
-  release->dimension = 1;
+  take_keys(publication, request);
+  release->dimension = shape->coordinates;
   release->granularity = design.granularity;
   release->shift = design.shift;
   release->sensitivity = design.sensitivity;
-  release->slack = draw_slack(variance, 1);
-  release->centre = request->centre;
-  release->radius = request->radius;
-  release->theta = request->theta;
-  release->rho = request->rho;
-  return insert_release(publication, request) && charge(publication, variance);
+  release->slack = draw_slack(variance, shape->touched);
+  return ledger_release_insert(ledger, release) && charge(publication, variance);
 }
 
 /* ---- the interface ------------------------------------------------------------------------------- */
@@ -354,7 +375,8 @@ static int load(struct publication *publication, const char *tier, const char *n
 }
 
 static int same_question(struct publication *publication, const struct request *request) {
-  char *fingerprint = request_fingerprint(request);
+  struct ledger_release asked = request_release(request);
+  char *fingerprint = ledger_fingerprint(&asked);
   int same = fingerprint && strcmp(fingerprint, publication->release.fingerprint) == 0;
   sqlite3_free(fingerprint);
   return same ||
@@ -364,13 +386,13 @@ static int same_question(struct publication *publication, const struct request *
 }
 
 /* Inside a transaction. */
-static void begin(struct publication *publication, const struct request *request) {
+static void begin(struct publication *publication, struct request *request) {
   int found = load(publication, request->tier, request->name);
   if (found) {
     if (same_question(publication, request) && is_usable(publication))
-      publish_existing(publication, request->refine);
-  } else if (publication->at >= 0) {
-    publish_new(publication, request); /* a no-op after an error */
+      publish_existing(publication, request->key_count, request->refine);
+  } else if (publication->at >= 0 && !ledger_failed(publication->host->ledger)) {
+    publish_new(publication, request);
   }
 }
 
@@ -384,41 +406,71 @@ static void publication_open(struct publication *publication, struct host *host)
   publication->at = -1;
 }
 
-char *publish_begin(struct publication *publication, struct host *host,
-                    const struct request *request) {
+char *publish_begin(struct publication *publication, struct host *host, struct request *request) {
   publication_open(publication, host);
   if (ledger_begin(host->ledger)) {
     begin(publication, request);
     ledger_commit(host->ledger);
   }
-  if (ledger_failed(host->ledger)) return error_of(host);
-  publication->bounds = design_bounds(request->clip, request->aggregate->nonnegative);
-  return 0;
+  return ledger_failed(host->ledger) ? error_of(host) : 0;
+}
+
+/* ---- the end of a release ------------------------------------------------------------------------ */
+
+/* The keys that the rows brought up, where they are private, as the publication's own. */
+static int take_private_keys(struct publication *publication, const struct ledger_grid *grid) {
+  if (!publication->release.max_groups) return 1;
+  char **keys = sqlite3_malloc64(sizeof *keys * (sqlite3_uint64)(grid->cells + 1));
+  if (!keys) return out_of_memory(publication->host->ledger);
+  publication->grid = (struct ledger_grid){keys, 0, grid->components};
+  for (int i = 0; i < grid->cells; i++) {
+    keys[i] = sqlite3_mprintf("%s", grid->keys[i]);
+    if (!keys[i]) return out_of_memory(publication->host->ledger);
+    publication->grid.cells++;
+  }
+  return 1;
+}
+
+/* Draws a new point, and stores it with its values. */
+static int draw_new(struct publication *publication, const int64_t *rounded, int64_t *values) {
+  if (release_draw(rounded, dimension_of(publication), publication->variance, values))
+    return ledger_fail(publication->host->ledger, "the system gave no random bytes");
+  return store_point(publication, publication->at, publication->variance, values) &&
+         store_values(publication, publication->variance, values);
+}
+
+static int refine(struct publication *publication, const int64_t *rounded) {
+  struct ledger *ledger = publication->host->ledger;
+  struct ledger_path path;
+  int done = 0;
+  if (ledger_path_read(ledger, &publication->release, publication->grid.components, &path))
+    done = walk_inward(publication, &path.points[0], tier_index(publication, path.points[0].tier),
+                       rounded);
+  ledger_path_free(&path);
+  return done;
 }
 
 /* Draws from exact totals, stores points and values, and ends the release; inside a transaction. */
-static void finish(struct publication *publication, const int64_t *totals) {
+static void finish(struct publication *publication, const struct totals *totals) {
   struct ledger *ledger = publication->host->ledger;
   struct ledger_release *release = &publication->release;
-  int64_t values[1];
-  if (!ledger_release_state(ledger, release->id, "charged", "released")) return;
-  if (publication->refining) {
-    struct path path;
-    if (ledger_path_read(ledger, release, &path.points, &path.count))
-      walk_inward(publication, &path.points[0], tier_index(publication, path.points[0].tier),
-                  totals);
-    ledger_path_free(path.points, path.count);
-  } else if (release_draw(totals, release->dimension, publication->variance, values)) {
-    ledger_fail(ledger, "the system gave no random bytes");
-  } else {
-    store_point(publication, publication->at, publication->variance, values);
-    store_values(publication, publication->variance, values);
+  if (!ledger_release_state(ledger, release->id, "charged", "released") ||
+      !take_private_keys(publication, &totals->grid))
+    return;
+  size_t dimension = dimension_of(publication);
+  int64_t *values = two_points(publication), *rounded = values ? values + dimension : 0;
+  for (size_t i = 0; i < dimension && values; i++)
+    rounded[i] = totals->values ? lattice_round(totals->values[i], release->shift) : 0;
+  if (values && publication->refining) {
+    refine(publication, rounded);
+  } else if (values) {
+    draw_new(publication, rounded, values);
   }
+  sqlite3_free(values);
 }
 
-char *publish_finish(struct publication *publication, int128 total) {
+char *publish_finish(struct publication *publication, const struct totals *totals) {
   struct ledger *ledger = publication->host->ledger;
-  int64_t totals[1] = {lattice_round(total, publication->release.shift)};
   if (ledger_resume(ledger) && ledger_begin(ledger)) {
     finish(publication, totals);
     if (ledger_commit(ledger)) return 0;
@@ -428,12 +480,13 @@ char *publish_finish(struct publication *publication, int128 total) {
   return error;
 }
 
-int publish_plan(struct publication *publication, struct host *host,
-                 const struct request *request) {
-  static const int64_t nothing[1] = {0};
+int publish_plan(struct publication *publication, struct host *host, struct request *request) {
   publication_open(publication, host);
   begin(publication, request);
-  if (!ledger_failed(host->ledger) && !publication->answered) finish(publication, nothing);
+  if (!ledger_failed(host->ledger) && !publication->answered) {
+    struct totals nothing = {answers_grid(publication), 0};
+    finish(publication, &nothing);
+  }
   return !ledger_failed(host->ledger);
 }
 
@@ -455,25 +508,35 @@ void publish_revoke(struct host *host, int64_t release_id) {
   change_state(host, release_id, "released", "failed");
 }
 
-char *publish_diffuse(struct host *host, const char *name, const char *tier, double *value) {
-  struct publication publication;
+char *publish_diffuse(struct publication *publication, struct host *host, const char *name,
+                      const char *tier) {
   struct ledger *ledger = host->ledger;
-  publication_open(&publication, host);
+  publication_open(publication, host);
   if (ledger_ready(ledger) && ledger_begin(ledger)) {
-    if (load(&publication, tier, name)) {
-      if (is_usable(&publication)) publish_existing(&publication, 0);
-    } else {
+    if (!load(publication, tier, name)) {
       ledger_fail(ledger, "unknown release '%s'", name);
+    } else if (is_usable(publication)) {
+      publish_existing(publication, answers_keys(&publication->release), 0);
     }
     ledger_commit(ledger);
   }
-  *value = publication.value;
-  int answered = publication.answered && !ledger_failed(ledger);
-  publish_clear(&publication);
-  return answered ? 0 : error_of(host);
+  return publication->answered && !ledger_failed(ledger) ? 0 : error_of(host);
+}
+
+void publish_result(sqlite3_context *context, struct publication *publication) {
+  if (publication->answer.json) {
+    sqlite3_result_text(context, publication->answer.json, -1, sqlite3_free);
+    publication->answer.json = 0;
+  } else {
+    sqlite3_result_double(context, publication->answer.number);
+  }
 }
 
 void publish_clear(struct publication *publication) {
+  struct ledger_grid *grid = &publication->grid;
+  for (int i = 0; grid->keys && i < grid->cells; i++) sqlite3_free(grid->keys[i]);
+  sqlite3_free(grid->keys);
+  sqlite3_free(publication->answer.json);
   ledger_tiers_free(publication->tiers, publication->tier_count);
   ledger_release_clear(&publication->release);
   *publication = (struct publication){0};

@@ -3,7 +3,7 @@
 **
 **   publish_begin()   checks, charges and commits; or answers from the ledger alone
 **   (the caller collects rows)
-**   publish_finish()  draws, stores the point and the values, commits; only then is there a value
+**   publish_finish()  draws, stores the point and the values, commits; only then is there an answer
 **   publish_fail()    instead of publish_finish(), when the rows did not all come
 */
 #ifndef DIFFUSE_FUNCTIONS_PUBLISH_H
@@ -15,27 +15,43 @@
 #include "release/estimate.h"
 #include "release/release.h"
 
+/* What people get: a number, or JSON. */
+struct answer {
+  double number;
+  char *json; /* null for a number; sqlite3_free */
+};
+
 struct publication {
   struct host *host;
   struct ledger_release release;
+  const struct aggregate *aggregate; /* of its kind */
+  struct question question;          /* its parameters */
+  struct shape shape;                /* of a unit's vector */
+  int by_unit;                       /* units are protected, not rows */
+  struct ledger_grid grid;           /* what its coordinates are; owned */
   struct ledger_tier *tiers;
   int tier_count, at; /* tiers[at] is where it is published */
-  struct bounds bounds;
-  uint64_t variance; /* of the noise there, in lattice steps; 0 for a replay */
-  int refining;      /* walks inward from points that are stored already */
-  int answered;      /* value is there: nothing to collect */
-  double value;
+  uint64_t variance;  /* of the noise there, in lattice steps */
+  int refining;       /* walks inward from points that are stored already */
+  int answered;       /* the answer is there: nothing to collect */
+  struct answer answer;
+};
+
+/* The exact totals of the rows, in fine steps, and what they stand for. */
+struct totals {
+  struct ledger_grid grid; /* not owned */
+  int128 *values;
 };
 
 /*
 ** Opens the ledger, checks that it protects what the caller's rows are, and answers or charges.
-** Returns null, or one sentence to be freed. publish_clear() afterwards either way.
+** Returns null, or one sentence to be freed. publish_clear() afterwards either way. Takes over the
+** request's list of keys.
 */
-char *publish_begin(struct publication *publication, struct host *host,
-                    const struct request *request);
+char *publish_begin(struct publication *publication, struct host *host, struct request *request);
 
-/* Publishes the exact fine total. Returns null and sets value, or one sentence to be freed. */
-char *publish_finish(struct publication *publication, int128 total);
+/* Publishes the totals. Returns null and sets the answer, or one sentence to be freed. */
+char *publish_finish(struct publication *publication, const struct totals *totals);
 
 /*
 ** Marks the release as failed: it is never replayed or diffused. The charge stays. A refinement that
@@ -54,13 +70,14 @@ void publish_revoke(struct host *host, int64_t release_id);
 ** made and can be read from the ledger, and the release is finished as if its data summed up to 0, so
 ** that the next plan can diffuse or refine it. Returns 1, or 0 with the reason in the ledger.
 */
-int publish_plan(struct publication *publication, struct host *host, const struct request *request);
-
-/* How publication->at shows the release. */
-struct view publish_view(const struct publication *publication);
+int publish_plan(struct publication *publication, struct host *host, struct request *request);
 
 /* dp_diffuse(): publishes a stored release at an outer tier. Reads no data. */
-char *publish_diffuse(struct host *host, const char *name, const char *tier, double *value);
+char *publish_diffuse(struct publication *publication, struct host *host, const char *name,
+                      const char *tier);
+
+/* The answer as the result of the function that runs; the publication gives it away. */
+void publish_result(sqlite3_context *context, struct publication *publication);
 
 void publish_clear(struct publication *publication);
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "functions/functions.h"
-#include "functions/publish.h"
+#include "functions/rows.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -22,24 +22,29 @@ SQLITE_EXTENSION_INIT3
 /* ---- collecting rows ----------------------------------------------------------------------------- */
 
 struct collection {
+  struct rows rows;
   const struct aggregate *aggregate;
-  struct accumulator accumulator;
+  int columns;
 };
 
 /*
-** dp_collect(x [, unit]): usable only by the statement that dp_release() writes around the owner's
+** dp_collect([key,] [x,] [unit]): usable only by the statement that dp_release() writes around the owner's
 ** text, which must not contain the name; DIRECTONLY keeps it out of views that the text may use.
 */
 #define COLLECT "dp_collect"
 
 static void collect_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct collection *collection = ((struct host *)sqlite3_user_data(context))->collecting;
-  if (!collection || (argc == 2) != (collection->accumulator.units != 0)) {
+  if (!collection || argc != collection->columns) {
     sqlite3_result_error(context, COLLECT ": for dp_release() only", -1);
-  } else if (aggregate_row(collection->aggregate, &collection->accumulator, argv[0],
-                           argc == 2 ? argv[1] : 0)) {
-    sqlite3_result_error_nomem(context);
+    return;
   }
+  const struct places *places = &collection->aggregate->places;
+  sqlite3_value *key = places->key ? *argv++ : 0;
+  sqlite3_value *value = places->value ? *argv++ : 0;
+  int left = argc - (key != 0) - (value != 0);
+  if (rows_add(&collection->rows, key, value, left ? *argv : 0))
+    sqlite3_result_error_nomem(context);
 }
 
 static void collect_final(sqlite3_context *context) {
@@ -76,7 +81,8 @@ static int is_in(const char *name, const char *sql) {
   return *sql != 0;
 }
 
-static char *check_statement(sqlite3_stmt *statement, const char *sql, int columns) {
+static char *check_statement(sqlite3_stmt *statement, const char *sql, int columns,
+                             const char *names) {
   char word[8];
   first_word(sql, word);
   if (!statement || sqlite3_stmt_isexplain(statement) || !sqlite3_stmt_readonly(statement) ||
@@ -87,21 +93,22 @@ static char *check_statement(sqlite3_stmt *statement, const char *sql, int colum
   if (sqlite3_bind_parameter_count(statement) > 0)
     return sentence("sql cannot have parameters (write the values into its text)");
   if (sqlite3_column_count(statement) != columns)
-    return sentence("sql must give %d column%s (%s), not %d", columns, columns > 1 ? "s" : "",
-                    columns > 1 ? "x, unit" : "x; the ledger protects rows",
+    return sentence("sql must give %d column%s (%s%s), not %d", columns, columns > 1 ? "s" : "",
+                    names, strstr(names, "unit") ? "" : "; the ledger protects rows",
                     sqlite3_column_count(statement));
   return 0;
 }
 
 /* Compiles the owner's text alone: it must be one statement of the right form. *length: its end. */
-static char *check_query(sqlite3 *db, const char *sql, int columns, int *length) {
+static char *check_query(sqlite3 *db, const char *sql, int columns, const char *names,
+                         int *length) {
   sqlite3_stmt *statement = 0, *second = 0;
   const char *tail = 0;
   char *error = 0;
   if (sqlite3_prepare_v3(db, sql, -1, PREPARE_FROM_DDL, &statement, &tail) != SQLITE_OK) {
     error = sentence("cannot compile sql: %s", sqlite3_errmsg(db));
   } else {
-    error = check_statement(statement, sql, columns);
+    error = check_statement(statement, sql, columns, names);
     if (!error && (sqlite3_prepare_v2(db, tail, -1, &second, 0) != SQLITE_OK || second))
       error = sentence("sql must be one statement, but more follows: '%s'", tail);
   }
@@ -113,11 +120,11 @@ static char *check_query(sqlite3 *db, const char *sql, int columns, int *length)
 }
 
 /* Compiles the query with its rows going to dp_collect(). Returns null or a sentence. */
-static char *prepare_query(sqlite3 *db, const char *sql, int columns, sqlite3_stmt **statement) {
+static char *prepare_query(sqlite3 *db, const char *sql, int columns, const char *names,
+                           sqlite3_stmt **statement) {
   int length;
-  char *error = check_query(db, sql, columns, &length);
+  char *error = check_query(db, sql, columns, names, &length);
   if (error) return error;
-  const char *names = columns > 1 ? "x, unit" : "x";
   char *rows = sqlite3_mprintf("dp_rows"); /* a name that the owner's text does not use */
   while (rows && is_in(rows, sql)) rows = sqlite3_mprintf("%z_", rows);
   /* The line break ends a comment at the end of the owner's text. */
@@ -147,19 +154,17 @@ static char *run_query(struct host *host, sqlite3_stmt *statement, struct collec
 
 /* ---- dp_release ---------------------------------------------------------------------------------- */
 
-static char *collect_and_finish(struct publication *publication, const struct request *request,
-                                sqlite3_stmt *statement, int by_unit) {
-  struct collection collection = {request->aggregate, {{0, 0, 0, 0, 0}, 0, 0}};
-  int128 total = 0;
-  char *error = 0;
-  if (accumulator_open(&collection.accumulator, &publication->bounds, by_unit))
-    error = sentence("out of memory or random bytes (the charge stays)");
+static char *collect_and_finish(struct publication *publication, sqlite3_stmt *statement,
+                                int columns) {
+  struct collection collection = {.aggregate = publication->aggregate, .columns = columns};
+  char *error = rows_open(&collection.rows, publication);
   if (!error) error = run_query(publication->host, statement, &collection);
-  if (!error && accumulator_total(&collection.accumulator, &total))
-    error = sentence("out of memory (the charge stays)");
-  accumulator_close(&collection.accumulator);
-  if (!error) return publish_finish(publication, total);
-  publish_fail(publication);
+  if (error) {
+    publish_fail(publication);
+  } else {
+    error = rows_publish(&collection.rows, publication);
+  }
+  rows_close(&collection.rows);
   return error;
 }
 
@@ -167,27 +172,27 @@ static char *release(struct publication *publication, struct request *request, s
                      int argc, sqlite3_value **argv) {
   const struct aggregate *aggregate = aggregate_of_kind(argv[1]);
   if (!aggregate) return unknown_kind(argv[1]);
-  const char *sql = plain_text(argv[2]);
+  const char *sql = plain_text(argv[2]), *names;
   if (!sql) return sentence("sql must be the text of one SELECT, not %z", shown(argv[2]));
   int by_unit = ledger_protects(host->ledger) == LEDGER_UNITS;
+  int columns = aggregate_columns(aggregate, by_unit, &names);
   sqlite3_stmt *statement = 0;
   char *error = request_start(request, aggregate, host->ledger, argv[0], argc > 3 ? argv[3] : 0,
                               OPTIONS_OF_RELEASE);
   if (!error) error = request_finish(request, by_unit);
-  if (!error) error = prepare_query(host->db, sql, 1 + by_unit, &statement);
+  if (!error) error = prepare_query(host->db, sql, columns, names, &statement);
   if (!error) error = publish_begin(publication, host, request);
-  if (!error && !publication->answered)
-    error = collect_and_finish(publication, request, statement, by_unit);
+  if (!error && !publication->answered) error = collect_and_finish(publication, statement, columns);
   sqlite3_finalize(statement); /* the error of its last step has been reported */
   return error;
 }
 
 /*
-** dp_release(tier, kind, sql [, options]) -> REAL
-** Releases an aggregate of the rows of one read-only SELECT: columns x, and unit where the ledger
-** protects units. kind: 'count', 'sum', 'ou_count', 'ou_sum'. options: a name, or a JSON object with
-** name, weight, refine, clip (required unless the kind has a default) and, for OU kinds, radius,
-** centre, theta, rho. An error in the query comes after the charge and leaves the release 'failed'.
+** dp_release(tier, kind, sql [, options]) -> REAL or TEXT, as the aggregate of that kind gives
+** Releases an aggregate of the rows of one read-only SELECT: columns key, x (or vector) and unit, as far as
+** the kind has them; unit where the ledger protects units. kind: those of kinds.c. options: a name, or a
+** JSON object with name, weight, refine and the parameters of the kind. An error in the query comes after
+** the charge and leaves the release 'failed'.
 */
 static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
@@ -205,7 +210,7 @@ static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv)
   if (error) {
     fail_call(context, function_of(context)->name, error);
   } else {
-    sqlite3_result_double(context, publication.value);
+    publish_result(context, &publication);
   }
   publish_clear(&publication);
   request_clear(&request);
@@ -214,7 +219,7 @@ static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv)
 /* ---- releases that exist ------------------------------------------------------------------------- */
 
 /*
-** dp_diffuse(name, tier) -> REAL
+** dp_diffuse(name, tier) -> REAL or TEXT, like the release
 ** Publishes a release at an outer tier by adding noise to its outermost point, tier by tier (P_s of
 ** Balle et al. 2019, section 5). Reads no data; charges what the tier's members now see.
 */
@@ -223,13 +228,14 @@ static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv)
   const char *name = argument_text(context, argv[0], "name");
   const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
   if (!tier) return;
-  double value;
-  char *error = publish_diffuse(host_of(context), name, tier, &value);
+  struct publication publication;
+  char *error = publish_diffuse(&publication, host_of(context), name, tier);
   if (error) {
     fail_call(context, function_of(context)->name, error);
   } else {
-    sqlite3_result_double(context, value);
+    publish_result(context, &publication);
   }
+  publish_clear(&publication);
 }
 
 /*
@@ -322,7 +328,7 @@ static const struct scalar functions[] = {
 
 int releases_register(sqlite3 *db, struct host *host) {
   int rc = scalars_register(db, host, functions, sizeof functions / sizeof *functions);
-  for (int arity = 1; arity <= 2 && rc == SQLITE_OK; arity++)
+  for (int arity = 1; arity <= 3 && rc == SQLITE_OK; arity++)
     rc = sqlite3_create_function_v2(db, COLLECT, arity, PRIVATE_FUNCTION, host_retain(host), 0,
                                     collect_step, collect_final, host_release_pointer);
   return rc;

@@ -3,24 +3,26 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "functions/functions.h"
-#include "ledger/ledger.h"
-#include "release/release.h"
+#include "functions/numbers.h"
+#include "functions/rows.h"
 
 SQLITE_EXTENSION_INIT3
 
 /* ---- options: one row each ----------------------------------------------------------------------- */
 
-enum option_type { TEXT, NUMBER, FLAG, READ_ALREADY };
+enum option_type { TEXT, NUMBER, WHOLE_NUMBER, FLAG, QUANTILES, KEYS, READ_ALREADY };
 
 struct option {
   struct domain domain; /* its name, and for numbers what they may be */
   enum option_type type;
-  size_t offset; /* in struct request */
-  int forms;     /* which callers have it */
-  int ou_only;
+  size_t offset;            /* in struct request */
+  int forms;                /* which callers have it */
+  enum parameter parameter; /* which it sets, for kinds that take it; PARAMETERS: all kinds */
+  int is_argument;          /* the parameter may have a place in the call */
 };
 
 #define ALL         (OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN)
@@ -28,29 +30,43 @@ struct option {
 #define IN(member)  offsetof(struct request, member)
 
 static const struct option options[] = {
-    {{"name", 0, 0, 0, 0}, TEXT, IN(name), ALL, 0},
-    {{"weight", 0, 1, 1, 0}, NUMBER, IN(weight), ALL, 0},
-    {{"refine", 0, 0, 0, 0}, FLAG, IN(refine), ALL, 0},
-    {{"clip", DESIGN_MIN_CLIP, DESIGN_MAX_CLIP, 0, 0}, NUMBER, IN(clip), NO_ARGUMENT, 0},
-    {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(radius), NO_ARGUMENT, 1},
-    {{"centre", -INFINITY, INFINITY, 1, 1}, NUMBER, IN(centre), ALL, 1},
-    {{"theta", 0, INFINITY, 1, 1}, NUMBER, IN(theta), ALL, 1},
-    {{"half_width", 0, INFINITY, 1, 1}, NUMBER, IN(half_width), OPTIONS_OF_PLAN, 0},
-    {{"tier", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, 0},
-    {{"kind", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, 0},
-    {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), ALL, 1},
+    {{"name", 0, 0, 0, 0}, TEXT, IN(name), ALL, PARAMETERS, 0},
+    {{"weight", 0, 1, 1, 0}, NUMBER, IN(weight), ALL, PARAMETERS, 0},
+    {{"refine", 0, 0, 0, 0}, FLAG, IN(refine), ALL, PARAMETERS, 0},
+    {{"clip", SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0}, NUMBER, IN(clip), ALL, P_CLIP, 1},
+    {{"lo", -SHAPE_MAX_CLIP, SHAPE_MAX_CLIP, 0, 0}, NUMBER, IN(lo), ALL, P_LO, 1},
+    {{"hi", -SHAPE_MAX_CLIP, SHAPE_MAX_CLIP, 0, 0}, NUMBER, IN(hi), ALL, P_HI, 1},
+    {{"q", 0, 1, 0, 0}, QUANTILES, IN(quantiles), ALL, P_Q, 1},
+    {{"dim", 1, SHAPE_MAX_SIZE, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_DIM, 1},
+    {{"bins", 1, SHAPE_MAX_BINS, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_BINS, 1},
+    {{"keys", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_KEYS, 0},
+    {{"max_groups", 1, SHAPE_MAX_GROUPS, 0, 0}, WHOLE_NUMBER, IN(max_groups), ALL, P_KEYS, 0},
+    {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), ALL, P_KEYS, 0},
+    {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(radius), ALL, P_RADIUS, 1},
+    {{"centre", -INFINITY, INFINITY, 1, 1}, NUMBER, IN(centre), ALL, P_RADIUS, 0},
+    {{"theta", 0, INFINITY, 1, 1}, NUMBER, IN(theta), ALL, P_RADIUS, 0},
+    {{"half_width", 0, INFINITY, 1, 1}, NUMBER, IN(half_width), OPTIONS_OF_PLAN, PARAMETERS, 0},
+    {{"tier", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, PARAMETERS, 0},
+    {{"kind", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, PARAMETERS, 0},
+    {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), ALL, P_RADIUS, 0},
 };
 #define OPTION_COUNT ((int)(sizeof options / sizeof *options))
 
 /* What take_option() works on. */
 struct parse {
   struct request *request;
+  struct ledger *ledger;
   int form;
   char *error;
 };
 
+/* A parameter that has its place among the arguments is an option only where there are none. */
 static int applies(const struct parse *parse, const struct option *option) {
-  return (option->forms & parse->form) && (!option->ou_only || parse->request->aggregate->is_ou);
+  const struct aggregate *aggregate = parse->request->aggregate;
+  if (!(option->forms & parse->form)) return 0;
+  if (option->parameter == PARAMETERS) return 1;
+  int placed = option->is_argument && aggregate->places.parameters[option->parameter];
+  return (aggregate->takes & 1u << option->parameter) && (!placed || parse->form & NO_ARGUMENT);
 }
 
 static char *unknown_option(const struct parse *parse, const char *key) {
@@ -79,30 +95,138 @@ static char *set_name(char **name, sqlite3_value *value) {
   return *name ? 0 : sentence("out of memory");
 }
 
+/* ---- lists --------------------------------------------------------------------------------------- */
+
+#define MOST_QUANTILES 1000
+
+/* One number in [0, 1], or a JSON array of such; kept as JSON. */
+static char *set_quantiles(char **quantiles, sqlite3_value *value) {
+  const char *text =
+      sqlite3_value_type(value) == SQLITE_BLOB ? 0 : (const char *)sqlite3_value_text(value);
+  double numbers[MOST_QUANTILES];
+  int count = text ? numbers_list(text, numbers, MOST_QUANTILES) : 0, sound = count > 0;
+  for (int i = 0; i < count; i++) sound = sound && numbers[i] >= 0 && numbers[i] <= 1;
+  if (!sound)
+    return sentence(
+        "q must be a number in [0, 1] or a JSON array of at most %d such numbers, not %z",
+        MOST_QUANTILES, shown(value));
+  int is_array = text[strspn(text, " \t\r\n")] == '[';
+  sqlite3_str *json = sqlite3_str_new(0);
+  for (int i = 0; i < count; i++)
+    sqlite3_str_appendf(json, "%s%!.17g", i ? "," : is_array ? "[" : "", numbers[i]);
+  if (is_array) sqlite3_str_appendall(json, "]");
+  sqlite3_free(*quantiles);
+  *quantiles = sqlite3_str_finish(json);
+  return *quantiles ? 0 : sentence("out of memory");
+}
+
+static int take_key(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct parse *parse = context;
+  struct request *request = parse->request;
+  (void)key;
+  (void)type;
+  if (request->key_count == SHAPE_MAX_KEYS) {
+    parse->error = sentence("keys has more than %d elements", SHAPE_MAX_KEYS);
+    return 0;
+  }
+  int used = request->key_count;
+  if ((used & (used - 1)) == 0) { /* a power of two: the list is full */
+    char **grown =
+        sqlite3_realloc64(request->key_list, sizeof *grown * (sqlite3_uint64)(used ? 2 * used : 1));
+    if (grown) request->key_list = grown;
+    if (!grown) parse->error = sentence("out of memory");
+  }
+  char *text = parse->error ? 0 : key_text(value);
+  if (!text && !parse->error) parse->error = sentence("out of memory");
+  if (text) request->key_list[request->key_count++] = text;
+  return !parse->error;
+}
+
+static int by_text(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Public keys: sorted, each once, and as JSON. */
+static char *set_keys(struct parse *parse, const char *json) {
+  struct request *request = parse->request;
+  if (!ledger_elements(parse->ledger, json, take_key, parse))
+    return parse->error ? parse->error : sentence("%s", ledger_error(parse->ledger));
+  if (!request->key_count) return sentence("keys is empty (leave it out to select keys privately)");
+  qsort(request->key_list, (size_t)request->key_count, sizeof *request->key_list, by_text);
+  int kept = 0;
+  sqlite3_str *text = sqlite3_str_new(0);
+  for (int i = 0; i < request->key_count; i++) {
+    char *key = request->key_list[i];
+    if (kept && strcmp(request->key_list[kept - 1], key) == 0) {
+      sqlite3_free(key);
+      continue;
+    }
+    sqlite3_str_appendall(text, kept ? "," : "[");
+    ledger_append_string(text, key);
+    request->key_list[kept++] = key;
+  }
+  request->key_count = kept;
+  sqlite3_str_appendall(text, "]");
+  request->keys = sqlite3_str_finish(text);
+  return request->keys ? 0 : sentence("out of memory");
+}
+
+/* ---- one option or argument ---------------------------------------------------------------------- */
+
+static char *set_number(const struct option *option, sqlite3_value *value, double *member) {
+  char *error = domain_check(value, &option->domain, member);
+  if (!error && option->type == WHOLE_NUMBER && *member != floor(*member))
+    error = sentence("%s must be a whole number, not %z", option->domain.parameter, shown(value));
+  return error;
+}
+
+/* Sets what the option sets; type is that of its JSON value. */
+static char *set_option(struct parse *parse, const struct option *option, const char *type,
+                        sqlite3_value *value) {
+  const char *key = option->domain.parameter;
+  void *member = (char *)parse->request + option->offset;
+  int boolean = strcmp(type, "true") == 0 || strcmp(type, "false") == 0;
+  switch (option->type) {
+  case TEXT: return set_name(member, value);
+  case FLAG:
+    if (!boolean) return sentence("%s must be true or false, not %z", key, shown(value));
+    *(int *)member = sqlite3_value_int(value);
+    return 0;
+  case NUMBER:
+  case WHOLE_NUMBER:
+    return boolean ? sentence("%s must be a number, not %s", key, type)
+                   : set_number(option, value, member);
+  case QUANTILES:
+    return boolean ? sentence("%s must be a number, not %s", key, type)
+                   : set_quantiles(member, value);
+  case KEYS:
+    return strcmp(type, "array") == 0 ? set_keys(parse, (const char *)sqlite3_value_text(value))
+                                      : sentence("keys must be a JSON array, not %z", shown(value));
+  default: return 0; /* read already */
+  }
+}
+
 static int take_option(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct parse *parse = context;
   for (int i = 0; i < OPTION_COUNT; i++) {
     const struct option *option = &options[i];
     if (!applies(parse, option) || strcmp(option->domain.parameter, key) != 0) continue;
-    void *member = (char *)parse->request + option->offset;
-    int boolean = strcmp(type, "true") == 0 || strcmp(type, "false") == 0;
-    switch (option->type) {
-    case TEXT: parse->error = set_name(member, value); break;
-    case FLAG:
-      if (boolean)
-        *(int *)member = sqlite3_value_int(value);
-      else
-        parse->error = sentence("%s must be true or false, not %z", key, shown(value));
-      break;
-    case READ_ALREADY: break;
-    case NUMBER:
-      parse->error = boolean ? sentence("%s must be a number, not %s", key, type)
-                             : domain_check(value, &option->domain, member);
-      break;
-    }
+    parse->error = set_option(parse, option, type, value);
     return parse->error == 0;
   }
   parse->error = unknown_option(parse, key);
+  return 0;
+}
+
+/* A radius may be NULL: with theta it sets nothing. */
+char *request_argument(struct request *request, struct ledger *ledger, enum parameter parameter,
+                       sqlite3_value *value) {
+  struct parse parse = {request, ledger, 0, 0};
+  if (parameter == P_RADIUS && sqlite3_value_type(value) == SQLITE_NULL) return 0;
+  for (int i = 0; i < OPTION_COUNT; i++) {
+    if (options[i].parameter == parameter && options[i].is_argument)
+      return set_option(&parse, &options[i], "", value);
+  }
   return 0;
 }
 
@@ -123,74 +247,181 @@ static char *parse_name_or_options(struct parse *parse, struct ledger *ledger,
 char *request_start(struct request *request, const struct aggregate *aggregate,
                     struct ledger *ledger, sqlite3_value *tier, sqlite3_value *name_or_options,
                     int form) {
-  *request = (struct request){aggregate, 0, 0, 0, NAN, 0, NAN, NAN, NAN, NAN, 0};
+  *request = (struct request){.aggregate = aggregate};
+  for (int i = 0; i < OPTION_COUNT; i++) {
+    if (options[i].type == NUMBER || options[i].type == WHOLE_NUMBER)
+      *(double *)((char *)request + options[i].offset) = NAN;
+  }
   const char *text = plain_text(tier);
   if (!text) return sentence("tier must be the name of a tier, not %z", shown(tier));
   request->tier = sqlite3_mprintf("%s", text);
   if (!request->tier) return sentence("out of memory");
-  struct parse parse = {request, form, 0};
+  struct parse parse = {request, ledger, form, 0};
   return parse_name_or_options(&parse, ledger, name_or_options);
 }
 
-static const struct domain clip_domain = {"clip", DESIGN_MIN_CLIP, DESIGN_MAX_CLIP, 0, 0};
-static const struct domain radius_domain = {"radius", 0, INFINITY, 1, 1};
+/* ---- defaults and checks across parameters ------------------------------------------------------- */
 
-char *request_clip(struct request *request, sqlite3_value *value) {
-  return domain_check(value, &clip_domain, &request->clip);
+#define DEFAULT_LEAVES    1024
+#define DEFAULT_GROUPS    4
+#define DEFAULT_KEY_SHARE 0.1
+
+static int is_given(double x) {
+  return !isnan(x);
 }
 
-/* NULL is admitted: with theta the radius sets nothing. */
-char *request_radius(struct request *request, sqlite3_value *value) {
-  if (sqlite3_value_type(value) == SQLITE_NULL) return 0;
-  return domain_check(value, &radius_domain, &request->radius);
+static double or_else(double x, double otherwise) {
+  return isnan(x) ? otherwise : x;
 }
 
-char *request_finish(struct request *request, int by_unit) {
-  const struct aggregate *aggregate = request->aggregate;
-  if (request->clip == 0) request->clip = aggregate->default_clip;
-  if (request->clip == 0)
+static int takes(const struct request *request, enum parameter parameter) {
+  return (request->aggregate->takes & 1u << parameter) != 0;
+}
+
+static char *finish_clip(struct request *request, int by_unit) {
+  double clip = request->aggregate->default_clip;
+  request->clip = or_else(request->clip, clip > 0 ? clip : NAN);
+  if (!is_given(request->clip))
     return sentence("clip is missing (the bound on what one %s contributes)",
                     by_unit ? "unit" : "row");
-  if (!by_unit && aggregate->counts) request->clip = fmin(request->clip, 1);
-  int has_theta = !isnan(request->theta), has_rho = !isnan(request->rho);
+  /* Where clip is a number of rows, a row that is protected itself is one. */
+  if (!by_unit && clip > 0) request->clip = fmin(request->clip, 1);
+  return 0;
+}
+
+static char *finish_range(struct request *request) {
+  if (!takes(request, P_LO)) return 0;
+  if (!is_given(request->lo) || !is_given(request->hi))
+    return sentence("lo and hi are missing (the public range of x)");
+  if (!(request->lo < request->hi) || !(request->hi / 2 - request->lo / 2 > 0))
+    return sentence("lo must be below hi, not %!.15g and %!.15g", request->lo, request->hi);
+  return 0;
+}
+
+static char *finish_size(struct request *request) {
+  int is_tree = request->aggregate->family == FAMILY_TREE;
+  if (is_tree) request->size = or_else(request->size, DEFAULT_LEAVES);
+  if ((takes(request, P_DIM) || takes(request, P_BINS)) && !is_given(request->size))
+    return sentence("%s is missing", takes(request, P_DIM) ? "dim" : "bins");
+  int size = is_given(request->size) ? (int)request->size : 0;
+  if (is_tree && (size < 2 || (size & (size - 1))))
+    return sentence("bins must be a power of two from 2 to %d, not %d", SHAPE_MAX_BINS, size);
+  if (!is_tree || request->quantiles) return 0;
+  if (takes(request, P_Q)) return sentence("q is missing (a number in [0, 1] or a JSON array)");
+  request->quantiles = sqlite3_mprintf("0.5");
+  return request->quantiles ? 0 : sentence("out of memory");
+}
+
+static char *finish_keys(struct request *request, int by_unit) {
+  if (!takes(request, P_KEYS)) return 0;
+  int selecting = is_given(request->max_groups) || is_given(request->key_share);
+  if (request->keys && selecting)
+    return sentence("%s is for keys that are selected privately: leave it out, or keys",
+                    is_given(request->max_groups) ? "max_groups" : "key_share");
+  if (request->keys) return 0;
+  if (request->aggregate->is_ou)
+    return sentence("keys is missing: OU needs to know in public how many groups there are");
+  /* A row that is protected itself has one key. */
+  request->max_groups = by_unit ? or_else(request->max_groups, DEFAULT_GROUPS) : 1;
+  request->key_share = or_else(request->key_share, DEFAULT_KEY_SHARE);
+  return 0;
+}
+
+static char *finish_ou(struct request *request) {
+  const struct aggregate *aggregate = request->aggregate;
+  int has_theta = is_given(request->theta), has_rho = is_given(request->rho);
   if (has_theta != has_rho)
     return sentence("theta and rho belong together (%s is missing)", has_theta ? "rho" : "theta");
-  if (!isnan(request->half_width) && !isnan(request->weight))
-    return sentence("half_width asks for a weight: give one of them, not both");
-  if (isnan(request->weight)) request->weight = 1;
-  if (aggregate->is_ou && !isnan(request->half_width))
-    return sentence("half_width is for kinds without shrink, not '%s'", aggregate->kind);
-  if (aggregate->is_ou && !has_theta && isnan(request->radius))
+  double middle = aggregate->family == FAMILY_MEAN ? request->lo / 2 + request->hi / 2 : 0;
+  request->centre = aggregate->is_ou ? or_else(request->centre, middle) : 0;
+  if (aggregate->is_ou && !has_theta && !is_given(request->radius))
     return sentence("radius must be a finite number above 0 (the public bound on the distance "
                     "of the true answer from the centre), unless theta and rho are given");
   return 0;
 }
 
-void request_clear(struct request *request) {
-  sqlite3_free(request->tier);
-  sqlite3_free(request->name);
-  request->tier = request->name = 0;
+static char *finish_precision(struct request *request) {
+  const struct aggregate *aggregate = request->aggregate;
+  if (is_given(request->half_width)) {
+    if (is_given(request->weight))
+      return sentence("half_width asks for a weight: give one of them, not both");
+    if (aggregate->is_ou || !aggregate_is_linear(aggregate))
+      return sentence("half_width is for counts and sums without shrink, not '%s'",
+                      aggregate->kind);
+  }
+  request->weight = or_else(request->weight, 1);
+  return 0;
 }
 
-char *request_fingerprint(const struct request *request) {
-  struct ledger_release release = {.kind = (char *)request->aggregate->kind,
-                                   .clip = request->clip,
-                                   .weight = request->weight,
-                                   .centre = request->centre,
-                                   .radius = request->radius,
-                                   .theta = request->theta,
-                                   .rho = request->rho};
-  return ledger_fingerprint(&release);
+char *request_finish(struct request *request, int by_unit) {
+  if (!by_unit && request->aggregate->places.unit == 1)
+    return sentence("the ledger protects rows, and every row is a unit (use dp_count)");
+  char *error = finish_clip(request, by_unit);
+  if (!error) error = finish_range(request);
+  if (!error) error = finish_size(request);
+  if (!error) error = finish_keys(request, by_unit);
+  if (!error) error = finish_precision(request);
+  if (!error) error = finish_ou(request);
+  return error;
+}
+
+void request_clear(struct request *request) {
+  for (int i = 0; i < request->key_count; i++) sqlite3_free(request->key_list[i]);
+  sqlite3_free(request->key_list);
+  sqlite3_free(request->tier);
+  sqlite3_free(request->name);
+  sqlite3_free(request->quantiles);
+  sqlite3_free(request->keys);
+  *request = (struct request){0};
+}
+
+/* ---- requests as releases ------------------------------------------------------------------------ */
+
+static int whole(double x) {
+  return isnan(x) ? 0 : (int)x;
+}
+
+struct ledger_release request_release(const struct request *request) {
+  const struct aggregate *aggregate = request->aggregate;
+  return (struct ledger_release){.kind = (char *)aggregate->kind,
+                                 .mechanism = aggregate->is_ou ? "ou" : "gaussian",
+                                 .quantiles = request->quantiles,
+                                 .keys = request->keys,
+                                 .clip = request->clip,
+                                 .weight = request->weight,
+                                 .centre = request->centre,
+                                 .radius = request->radius,
+                                 .theta = request->theta,
+                                 .rho = request->rho,
+                                 .lo = request->lo,
+                                 .hi = request->hi,
+                                 .key_share = request->key_share,
+                                 .size = whole(request->size),
+                                 .max_groups = whole(request->max_groups)};
+}
+
+static void append_option(sqlite3_str *json, const char *name, double value) {
+  if (!isnan(value)) sqlite3_str_appendf(json, ",\"%s\":%!.17g", name, value);
+}
+
+static void append_whole(sqlite3_str *json, const char *name, double value) {
+  if (!isnan(value)) sqlite3_str_appendf(json, ",\"%s\":%d", name, (int)value);
 }
 
 char *request_options(const struct request *request) {
   sqlite3_str *json = sqlite3_str_new(0);
   sqlite3_str_appendf(json, "{\"clip\":%!.17g", request->clip);
-  if (request->weight != 1) sqlite3_str_appendf(json, ",\"weight\":%!.17g", request->weight);
-  if (request->aggregate->is_ou) sqlite3_str_appendf(json, ",\"centre\":%!.17g", request->centre);
-  if (!isnan(request->radius)) sqlite3_str_appendf(json, ",\"radius\":%!.17g", request->radius);
-  if (!isnan(request->theta))
-    sqlite3_str_appendf(json, ",\"theta\":%!.17g,\"rho\":%!.17g", request->theta, request->rho);
+  if (request->weight != 1) append_option(json, "weight", request->weight);
+  if (request->aggregate->is_ou) append_option(json, "centre", request->centre);
+  append_option(json, "radius", request->radius);
+  append_option(json, "theta", request->theta);
+  append_option(json, "rho", request->rho);
+  append_option(json, "lo", request->lo);
+  append_option(json, "hi", request->hi);
+  append_whole(json, takes(request, P_DIM) ? "dim" : "bins", request->size);
+  if (request->quantiles) sqlite3_str_appendf(json, ",\"q\":%s", request->quantiles);
+  append_whole(json, "max_groups", request->max_groups);
+  append_option(json, "key_share", request->key_share);
   sqlite3_str_appendall(json, "}");
   return sqlite3_str_finish(json);
 }

@@ -5,16 +5,22 @@
 #define DIFFUSE_FUNCTIONS_REQUEST_H
 
 #include "functions/aggregate.h"
-
-struct ledger;
+#include "ledger/ledger.h"
 
 struct request {
   const struct aggregate *aggregate;
   char *tier;
   char *name;                  /* null: a release of its own */
-  double clip, weight, centre; /* weight 1 and centre 0 unless given */
-  double radius, theta, rho;   /* NaN where not given */
-  double half_width;           /* dp_plan(): the wanted 95% half-width; NaN where not given */
+  double clip, weight, centre; /* weight 1 unless given; centre 0, or the middle of [lo, hi] */
+  double radius, theta, rho;   /* NaN where not given, like all numbers below */
+  double lo, hi;
+  double size;                  /* dim or bins */
+  double max_groups, key_share; /* private keys */
+  double half_width;            /* dp_plan(): the wanted 95% half-width */
+  char *quantiles;              /* a number or a JSON array; null where the kind has none */
+  char *keys;                   /* public keys as a JSON array, sorted; null: none, or private */
+  char **key_list;              /* the same as texts */
+  int key_count;
   int refine;
 };
 
@@ -29,23 +35,25 @@ enum {
 /*
 ** Fills a request from the tier and from the argument that holds a name or options (null or NULL:
 ** neither). Returns null, or one sentence to be freed. The caller clears the request either way.
-** For request_finish() the bounds must have been set, from arguments or options.
+** For request_finish() the parameters must have been set, from arguments or options.
 */
 char *request_start(struct request *request, const struct aggregate *aggregate,
                     struct ledger *ledger, sqlite3_value *tier, sqlite3_value *name_or_options,
                     int form);
 
-/* Sets a bound from an argument: clip or radius. */
-char *request_clip(struct request *request, sqlite3_value *value);
-char *request_radius(struct request *request, sqlite3_value *value);
+/* Sets a parameter from an argument. */
+char *request_argument(struct request *request, struct ledger *ledger, enum parameter parameter,
+                       sqlite3_value *value);
 
 /* Defaults and checks across parameters. */
 char *request_finish(struct request *request, int by_unit);
 
 void request_clear(struct request *request);
 
-/* The parameters, exactly, for comparison; and as JSON for people. To be freed. */
-char *request_fingerprint(const struct request *request);
+/* The parameters as a release has them; its texts are the request's own, id and lattice are not set. */
+struct ledger_release request_release(const struct request *request);
+
+/* The parameters as JSON for people. To be freed. */
 char *request_options(const struct request *request);
 
 #endif

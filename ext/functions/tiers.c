@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "functions/answers.h"
 #include "functions/functions.h"
-#include "functions/host.h"
 #include "ledger/ledger.h"
 #include "release/release.h"
 
@@ -154,17 +154,28 @@ static void give_text(sqlite3_context *context, struct ledger *ledger, char *tex
   }
 }
 
+/* 'ok' or the first discrepancy, in the books or between points and values; inside a transaction. */
+static char *verify(struct host *host) {
+  char *found = ledger_verify(host->ledger);
+  if (!found || strcmp(found, "ok") != 0) return found;
+  char *discrepancy = answers_verify(host);
+  if (!discrepancy) return found;
+  sqlite3_free(found);
+  return discrepancy;
+}
+
 /*
 ** dp_verify() -> TEXT
-** Recomputes the books from dp_charge: hash chain, totals, filters, and that every publication has
-** been paid for by every tier that sees it. 'ok', or the first discrepancy.
+** Recomputes the books from dp_charge: hash chain, totals, filters, that every publication has been paid
+** for by every tier that sees it, and that its values are what its point makes them. 'ok', or the first
+** discrepancy.
 */
 static void dp_verify(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   (void)argv;
   struct ledger *ledger = host_of(context)->ledger;
   char *found = 0;
-  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) found = ledger_verify(ledger);
+  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) found = verify(host_of(context));
   give_text(context, ledger, found);
 }
 
@@ -179,7 +190,7 @@ static void dp_certificate(sqlite3_context *context, int argc, sqlite3_value **a
   (void)argv;
   struct ledger *ledger = host_of(context)->ledger;
   char *verified = 0, *certificate = 0;
-  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) verified = ledger_verify(ledger);
+  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) verified = verify(host_of(context));
   if (verified) certificate = ledger_certificate(ledger, verified);
   sqlite3_free(verified);
   give_text(context, ledger, certificate);

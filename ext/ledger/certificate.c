@@ -10,55 +10,54 @@ SQLITE_EXTENSION_INIT3
 /* A REAL with all its digits, or null: SQLite's own JSON keeps fewer. */
 #define EXACT(x) "json(CASE WHEN " x " IS NULL THEN 'null' ELSE printf('%!.17g', " x ") END)"
 
-#define RDP_THEOREM                                                                                \
-  "'Renyi filter at filter_order (Feldman and Zrnic 2021); conversion of Balle et al. 2020, "      \
-  "Theorem"                                                                                        \
+/* clang-format off */
+#define RDP_THEOREM \
+  "'Renyi filter at filter_order (Feldman and Zrnic 2021); conversion of Balle et al. 2020, Theorem" \
   " 21, and Canonne, Kamath and Steinke 2020, Proposition 12'"
-#define GDP_THEOREM                                                                                \
-  "'Gaussian filter (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2022); profile of "     \
-  "Balle"                                                                                          \
+#define GDP_THEOREM \
+  "'Gaussian filter (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2022); profile of Balle" \
   " and Wang 2018, Theorem 8, with slack (1 + e^epsilon) for the lattice'"
-#define RATE_THEOREM                                                                               \
-  "'discrete Gaussian: sensitivity^2 / (2 variance) (Canonne, Kamath and Steinke 2020, Theorem "   \
-  "4);"                                                                                            \
+#define RATE_THEOREM \
+  "'discrete Gaussian: sensitivity^2 / (2 variance) (Canonne, Kamath and Steinke 2020, Theorem 4);" \
   " charged as sensitivity^2 / (2 (variance - 1/12))'"
-#define TIERS_THEOREM                                                                              \
-  "'semigroup P_s M_t = M_(t+s) and post-processing (Balle et al. 2019, section 5): a coalition "  \
-  "has"                                                                                            \
+#define TIERS_THEOREM \
+  "'semigroup P_s M_t = M_(t+s) and post-processing (Balle et al. 2019, section 5): a coalition has" \
   " seen its innermost publication'"
-#define SHRINK_THEOREM                                                                             \
+#define SHRINK_THEOREM \
   "CASE WHEN theta IS NOT NULL THEN 'Ornstein-Uhlenbeck process (Balle et al. 2019, Corollary 7)'" \
   " WHEN mechanism = 'ou' THEN 'Balle et al. 2019, Theorem 8' END"
+#define KEYS_THEOREM \
+  "CASE WHEN max_groups IS NOT NULL THEN 'private keys: noisy counts above a threshold that one unit" \
+  " alone exceeds with probability at most delta (Korolova et al. 2009; Gopi et al. 2020)' END"
 
-static const char certificate_sql[] = "SELECT json_object('certificate', 1, 'ledger', (SELECT "
-                                      "json_object('id', id, 'format', 1,"
-                                      " 'unit', unit, 'protects', protects, 'adjacency', "
-                                      "adjacency, 'created_at', created_at)"
-                                      " FROM dp_ledger),"
-                                      " 'tiers', json((SELECT json_group_array(json_object("
-                                      "'name', name, 'rate', " EXACT("t.rate") ", "
-                                                                               "'epsilon', " EXACT("t.epsilon") ", 'delta', " EXACT(
-                                                                                   "t.delta") ", "
-                                                                                              "'del"
-                                                                                              "ta_"
-                                                                                              "keys"
-                                                                                              "',"
-                                                                                              " " EXACT("delta_keys") ", 'accountant', accountant, 'filter_order', " EXACT("filter_order") ", 'rate_limit', " EXACT("rate_limit") ", 'slack_limit', " EXACT("slack_limit") ", 'spent_rate', " EXACT("spent_rate") ", 'spent_slack', " EXACT("spent_slack") ", 'spent_delta', " EXACT("spent_delta") ", 'spent_epsilon', " EXACT("spent_epsilon") ", 'releases', releases, 'theorem', CASE accountant WHEN 'rdp' THEN " RDP_THEOREM " ELSE " GDP_THEOREM
-                                                                                                                                                                                                                                                                                                                                                                                                                                                 " END))"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                 " FROM (SELECT * FROM dp_tier ORDER BY rate DESC) t JOIN dp_budget b ON b.tier = t.name)),"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                 " 'releases', json((SELECT json_group_array(json_object("
-                                                                                                                                                                                                                                                                                                                                                                                                                                                 "'id', id, 'name', name, 'kind', kind, 'mechanism', mechanism, 'state', state,"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                 " 'options', json(options), 'dimension', dimension, 'granularity', granularity,"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                 " 'sensitivity', sensitivity, 'weight', " EXACT("weight") ", 'slack', " EXACT(
-                                                                                                                                                                                                                                                                                                                                                                                                                                                     "slack") ", 'created_at', created_at,"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                              " 'publications', json((SELECT json_group_array(json_object("
-                                                                                                                                                                                                                                                                                                                                                                                                                                                              "'tier', tier, 'variance', clock, 'rate', " EXACT("p.rate") ", 'shrink', " EXACT("shrink") ", 'centre', " EXACT(
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                  "p.centre") ", 'published_at', published_at))"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                              " FROM (SELECT * FROM dp_publication p WHERE p.release_id = r.id ORDER BY p.rate DESC) p)),"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                              " 'theorem', json_object('rate', " RATE_THEOREM ", 'tiers', " TIERS_THEOREM ", 'shrink', " SHRINK_THEOREM ")))"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                              " FROM (SELECT * FROM dp_release ORDER BY id) r)),"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                              " 'charges', (SELECT count(*) FROM dp_charge),"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                              " 'last_hash', (SELECT hash FROM dp_charge ORDER BY id DESC LIMIT 1), 'verify', ?1)";
+static const char certificate_sql[] =
+  "SELECT json_object('certificate', 1,"
+  " 'ledger', (SELECT json_object('id', id, 'format', 1, 'unit', unit, 'protects', protects,"
+  "   'adjacency', adjacency, 'created_at', created_at) FROM dp_ledger),"
+  " 'tiers', json((SELECT json_group_array(json_object('name', name, 'rate', " EXACT("t.rate") ","
+  "   'epsilon', " EXACT("t.epsilon") ", 'delta', " EXACT("t.delta") ","
+  "   'delta_keys', " EXACT("delta_keys") ", 'accountant', accountant,"
+  "   'filter_order', " EXACT("filter_order") ", 'rate_limit', " EXACT("rate_limit") ","
+  "   'slack_limit', " EXACT("slack_limit") ", 'spent_rate', " EXACT("spent_rate") ","
+  "   'spent_slack', " EXACT("spent_slack") ", 'spent_delta', " EXACT("spent_delta") ","
+  "   'spent_epsilon', " EXACT("spent_epsilon") ", 'releases', releases,"
+  "   'theorem', CASE accountant WHEN 'rdp' THEN " RDP_THEOREM " ELSE " GDP_THEOREM " END))"
+  "   FROM (SELECT * FROM dp_tier ORDER BY rate DESC) t JOIN dp_budget b ON b.tier = t.name)),"
+  " 'releases', json((SELECT json_group_array(json_object("
+  "   'id', id, 'name', name, 'kind', kind, 'mechanism', mechanism, 'state', state,"
+  "   'options', json(options), 'dimension', dimension, 'granularity', granularity,"
+  "   'sensitivity', sensitivity, 'weight', " EXACT("weight") ", 'slack', " EXACT("slack") ","
+  "   'created_at', created_at,"
+  "   'publications', json((SELECT json_group_array(json_object('tier', tier, 'variance', clock,"
+  "     'rate', " EXACT("p.rate") ", 'delta', " EXACT("p.delta") ", 'shrink', " EXACT("shrink") ","
+  "     'centre', " EXACT("p.centre") ", 'published_at', published_at))"
+  "     FROM (SELECT * FROM dp_publication p WHERE p.release_id = r.id ORDER BY p.rate DESC) p)),"
+  "   'theorem', json_object('rate', " RATE_THEOREM ", 'tiers', " TIERS_THEOREM ","
+  "     'shrink', " SHRINK_THEOREM ", 'keys', " KEYS_THEOREM ")))"
+  "   FROM (SELECT * FROM dp_release ORDER BY id) r)),"
+  " 'charges', (SELECT count(*) FROM dp_charge),"
+  " 'last_hash', (SELECT hash FROM dp_charge ORDER BY id DESC LIMIT 1), 'verify', ?1)";
+/* clang-format on */
 
 char *ledger_certificate(struct ledger *ledger, const char *verified) {
   sqlite3_stmt *row = 0;

@@ -211,6 +211,16 @@ static void append_double(sqlite3_str *text, double x) {
   sqlite3_str_appendf(text, "%016llx\n", (unsigned long long)bits);
 }
 
+void text_hash(const char *text, size_t size, char hash[CHARGE_HASH_SIZE]) {
+  SHA256_CTX context;
+  uint8_t digest[SHA256_DIGEST_LENGTH];
+  SHA256Init(&context);
+  SHA256Update(&context, (const uint8_t *)text, size);
+  SHA256Final(digest, &context);
+  for (int i = 0; i < SHA256_DIGEST_LENGTH; i++)
+    sqlite3_snprintf(3, hash + 2 * i, "%02x", digest[i]);
+}
+
 int charge_hash(const char *previous, const struct charge *charge, char hash[CHARGE_HASH_SIZE]) {
   sqlite3_str *text = sqlite3_str_new(0);
   sqlite3_str_appendf(text, "%s\n%lld\n%lld\n%s\n%s\n%s\n", previous, (long long)charge->id,
@@ -223,17 +233,11 @@ int charge_hash(const char *previous, const struct charge *charge, char hash[CHA
   for (int i = 0; i < charge->curve_size; i++)
     sqlite3_str_appendf(text, "%02x", ((const unsigned char *)charge->curve)[i]);
   sqlite3_str_appendf(text, "\n%s\n", charge->at);
-  int size = sqlite3_str_length(text);
+  size_t size = (size_t)sqlite3_str_length(text);
   char *message = sqlite3_str_finish(text);
   if (!message) return 0;
-  SHA256_CTX context;
-  uint8_t digest[SHA256_DIGEST_LENGTH];
-  SHA256Init(&context);
-  SHA256Update(&context, (const uint8_t *)message, (size_t)size);
-  SHA256Final(digest, &context);
+  text_hash(message, size, hash);
   sqlite3_free(message);
-  for (int i = 0; i < SHA256_DIGEST_LENGTH; i++)
-    sqlite3_snprintf(3, hash + 2 * i, "%02x", digest[i]);
   return 1;
 }
 

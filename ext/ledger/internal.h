@@ -4,6 +4,8 @@
 #ifndef DIFFUSE_LEDGER_INTERNAL_H
 #define DIFFUSE_LEDGER_INTERNAL_H
 
+#include <stddef.h>
+
 #include "ledger/ledger.h"
 #include "math/renyi.h"
 #include "math/total.h"
@@ -35,6 +37,7 @@ enum statement {
   CHARGE_PAID_EACH,
   CHARGE_LIST,
   RELEASE_FIND,
+  RELEASE_GET,
   RELEASE_INSERT,
   RELEASE_NAME,
   RELEASE_STATE,
@@ -42,14 +45,15 @@ enum statement {
   PATH_READ,
   PATH_INSERT,
   PUBLICATION_INSERT,
+  PUBLICATION_FIND,
+  PUBLICATION_EACH,
   VALUE_INSERT,
-  VALUE_READ,
+  VALUE_LIST,
   VALUE_FIND,
   STANDING,
   PUBLICATION_LIST,
   BUDGET_CHECK,
   ORDER_CHECK,
-  VALUE_CHECK,
   RELEASE_CHECK,
   ORPHAN_CHECK,
   PUBLICATION_CHECK,
@@ -159,6 +163,12 @@ struct charge {
   const void *curve;
   int curve_size;
 };
+
+/* The columns RELEASE_COLUMNS (statements.c) of a row; the texts are copies (ledger_release_clear). */
+void release_read(struct ledger *ledger, sqlite3_stmt *row, struct ledger_release *release);
+
+/* SHA-256 of a text, in hexadecimal. */
+void text_hash(const char *text, size_t size, char hash[CHARGE_HASH_SIZE]);
 
 /* Writes the hash of a charge that follows one with hash `previous`. 0 when out of memory. */
 int charge_hash(const char *previous, const struct charge *charge, char hash[CHARGE_HASH_SIZE]);

@@ -46,22 +46,38 @@ struct ledger_tier {
   double filter_order, rate_limit, slack_limit;
 };
 
-/* A release as stored; `name` and the texts are owned by whoever got the struct. */
+/* A release as stored; the texts are owned by whoever got the struct. */
 struct ledger_release {
   int64_t id;
   char *name;
   char *kind, *mechanism, *options, *fingerprint, *state;
+  char *quantiles, *keys; /* null where there are none */
   double clip, weight, slack;
-  int dimension, granularity, shift;
+  int dimension; /* 0 where keys are private */
+  int granularity, shift;
   uint64_t sensitivity;
-  double centre, radius, theta, rho; /* NaN where not given */
+  double centre, radius, theta, rho, lo, hi, key_share; /* NaN where not given */
+  int size, max_groups;                                 /* 0 where not given */
 };
 
-/* A point of a path: `values` has `dimension` lattice integers. */
+/* A point of a path: a lattice integer for each coordinate. */
 struct ledger_point {
   char *tier;
   uint64_t clock;
   int64_t *values;
+};
+
+/* What the coordinates of a point stand for: `components` of each of `cells` keys, in their order. */
+struct ledger_grid {
+  char **keys; /* null: one cell, whose key is '' */
+  int cells, components;
+};
+
+/* The points of a release, the innermost (least clock) first. */
+struct ledger_path {
+  struct ledger_grid grid;
+  struct ledger_point *points;
+  int count;
 };
 
 /* ---- the handle (open.c) -------------------------------------------------------------------------*/
@@ -174,26 +190,50 @@ int ledger_release_state(struct ledger *ledger, int64_t id, const char *from, co
 /* Sets the total slack of a release. */
 int ledger_release_slack(struct ledger *ledger, int64_t id, double slack);
 
-/* The points of a path, the innermost (least clock) first. */
-int ledger_path_read(struct ledger *ledger, const struct ledger_release *release,
-                     struct ledger_point **points, int *count);
-void ledger_path_free(struct ledger_point *points, int count);
+/* The path of a release with so many components for each key. ledger_path_free() also after failure. */
+int ledger_path_read(struct ledger *ledger, const struct ledger_release *release, int components,
+                     struct ledger_path *path);
+void ledger_path_free(struct ledger_path *path);
 int ledger_path_insert(struct ledger *ledger, const struct ledger_release *release,
-                       const struct ledger_point *point);
+                       const struct ledger_grid *grid, const struct ledger_point *point);
 
-/* A publication and its values. ledger_value_read: 1 found, 0 not found or failure. */
+/* A publication: 1 found (and then its clock and shrink), 0 not found or failure. */
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
                               const char *tier, uint64_t clock, const struct ledger_cost *cost,
                               double shrink);
-int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,
-                        const char *tier, const char *key, int component, double value,
-                        double stddev, double low, double high);
-int ledger_value_read(struct ledger *ledger, int64_t release_id, const char *tier, double *value,
-                      uint64_t *clock);
+int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
+                            uint64_t *clock);
 
-/* One value by its key ('' for a scalar release) with the standard deviation of its noise: 1 found. */
+/* A published value. */
+struct ledger_value {
+  const char *key; /* '' without keys */
+  int component;
+  double value, stddev, low, high;
+};
+int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,
+                        const char *tier, const struct ledger_value *value);
+
+/* Hands over the values of a publication in the order of keys and components, until take() returns 0. */
+int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
+                  int (*take)(void *context, const struct ledger_value *value), void *context);
+
+/* One value with the standard deviation of its noise: 1 found. */
 int ledger_value_find(struct ledger *ledger, int64_t release_id, const char *tier, const char *key,
-                      double *value, double *stddev);
+                      int component, double *value, double *stddev);
+
+/* Hands over every publication, release by release: what it says of itself. */
+struct ledger_publication {
+  int64_t release_id;
+  const char *tier;
+  uint64_t clock;
+  double shrink, centre, delta;
+};
+int ledger_publications(struct ledger *ledger,
+                        int (*take)(void *context, const struct ledger_publication *publication),
+                        void *context);
+
+/* A release by its id, discarded ones too. */
+int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release *release);
 
 /* ---- reading tables for the host (tables.c) ------------------------------------------------------ */
 

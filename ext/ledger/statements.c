@@ -17,8 +17,15 @@ SQLITE_EXTENSION_INIT3
 
 /* Whether the options of a release say of a parameter what its column says, to 12 digits. */
 #define SAYS(name, otherwise)                                                                      \
-  "abs(ifnull(json_extract(options, '$." name "'), " otherwise ") - ifnull(" name ", " otherwise "))" \
+  "abs(ifnull(json_extract(options, '$." name "'), " otherwise ") - ifnull(" name ", " otherwise   \
+  "))"                                                                                             \
   " <= 1e-12 * abs(ifnull(" name ", 0))"
+
+/* In the order in which release_read() (store.c) takes them. */
+#define RELEASE_COLUMNS                                                                            \
+  "id, name, kind, mechanism, options, fingerprint, state, quantiles, keys, clip, weight, slack,"  \
+  " centre, radius, theta, rho, lo, hi, key_share, ifnull(dimension, 0), granularity, shift,"      \
+  " sensitivity, ifnull(size, 0), ifnull(max_groups, 0)"
 
 #define NOW "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
@@ -56,31 +63,34 @@ static const char *const statement_text[STATEMENTS] = {
                          " GROUP BY release_id ORDER BY release_id",
     [CHARGE_LIST] = "SELECT id, release_id, release, tier, rate, slack, delta, curve, at, hash,"
                     " " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id",
-    [RELEASE_FIND] =
-        "SELECT id, name, kind, mechanism, options, fingerprint, state, clip, weight,"
-        " slack, dimension, granularity, shift, sensitivity, centre, radius, theta, rho"
-        " FROM dp_release WHERE name = ? AND state <> 'discarded'",
+    [RELEASE_FIND] = "SELECT " RELEASE_COLUMNS " FROM dp_release"
+                     " WHERE name = ? AND state <> 'discarded'",
+    [RELEASE_GET] = "SELECT " RELEASE_COLUMNS " FROM dp_release WHERE id = ?",
     [RELEASE_INSERT] =
-        "INSERT INTO dp_release(name, kind, mechanism, options, fingerprint, clip, weight, slack,"
-        " dimension, granularity, shift, sensitivity, centre, radius, theta, rho, state, "
-        "created_at)"
-        " VALUES (ifnull(?, hex(randomblob(16))), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-        " 'charged', " NOW ")",
+        "INSERT INTO dp_release(name, kind, mechanism, options, fingerprint, quantiles, keys, clip,"
+        " weight, slack, centre, radius, theta, rho, lo, hi, key_share, dimension, granularity,"
+        " shift, sensitivity, size, max_groups, state, created_at)"
+        " VALUES (ifnull(?, hex(randomblob(16))), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+        " nullif(?, 0), ?, ?, ?, nullif(?, 0), nullif(?, 0), 'charged', " NOW ")",
     [RELEASE_NAME] = "UPDATE dp_release SET name = ?2 WHERE id = ?1",
     [RELEASE_STATE] = "UPDATE dp_release SET state = ?3 WHERE id = ?1 AND state = ?2",
     [RELEASE_SLACK] = "UPDATE dp_release SET slack = ?2 WHERE id = ?1",
     /* By rate and not by clock: tiers too close for a draw between them share a point. */
-    [PATH_READ] = "SELECT tier, clock, component, value FROM dp_path JOIN dp_tier ON name = tier"
-                  " WHERE release_id = ? ORDER BY dp_tier.rate DESC, key, component",
-    [PATH_INSERT] = "INSERT INTO dp_path VALUES (?, ?, ?, ?, '', ?, ?)",
+    [PATH_READ] =
+        "SELECT tier, clock, key, component, value FROM dp_path JOIN dp_tier ON name = tier"
+        " WHERE release_id = ? ORDER BY dp_tier.rate DESC, component >= 0, key, component",
+    [PATH_INSERT] = "INSERT INTO dp_path VALUES (?, ?, ?, ?, ?, ?, ?)",
     [PUBLICATION_INSERT] = "INSERT INTO dp_publication VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, " NOW ")",
     [VALUE_INSERT] = "INSERT INTO dp_value VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [PUBLICATION_FIND] = "SELECT clock FROM dp_publication WHERE release_id = ? AND tier = ?",
+    [PUBLICATION_EACH] = "SELECT release_id, tier, clock, shrink, centre, delta FROM dp_publication"
+                         " ORDER BY release_id",
     [VALUE_FIND] = "SELECT value, stddev FROM dp_value WHERE release_id = ? AND tier = ?"
-                   " AND key = ? ORDER BY component LIMIT 1",
+                   " AND key = ? AND component = ?",
+    [VALUE_LIST] = "SELECT key, component, value, stddev, low, high FROM dp_value"
+                   " WHERE release_id = ? AND tier = ? ORDER BY key, component",
     [STANDING] = "SELECT spent_epsilon, remaining_epsilon, releases_left FROM dp_budget"
                  " WHERE tier = ?",
-    [VALUE_READ] = "SELECT value, clock FROM dp_value JOIN dp_publication USING (release_id, tier)"
-                   " WHERE release_id = ? AND tier = ? ORDER BY key, component",
     [PUBLICATION_LIST] = "SELECT release_id, release, tier, rate, curve, delta FROM dp_publication"
                          " ORDER BY release_id",
     [BUDGET_CHECK] =
@@ -89,23 +99,27 @@ static const char *const statement_text[STATEMENTS] = {
         " (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE c.tier = b.tier)"
         " FROM dp_budget b WHERE tier = ?",
     [ORDER_CHECK] = "SELECT alpha, allowed, curve FROM dp_order WHERE tier = ? ORDER BY alpha",
-    /* Publications beside the points that they show and the values that they gave. */
-    [VALUE_CHECK] =
-        "SELECT p.release, p.tier, p.clock, p.shrink, p.centre, q.clock, q.value,"
-        " v.value, v.stddev, r.granularity, r.dimension, r.radius, r.theta, r.rho, r.centre"
-        " FROM dp_publication p LEFT JOIN dp_release r ON r.id = p.release_id"
-        " LEFT JOIN dp_path q ON q.release_id = p.release_id AND q.tier = p.tier"
-        " LEFT JOIN dp_value v ON v.release_id = p.release_id AND v.tier = p.tier"
-        " AND v.key = q.key AND v.component = q.component"
-        " WHERE r.id IS NULL OR r.mechanism IN ('gaussian', 'ou')",
     /* Releases: the parameters that the fingerprint covers, whether the JSON for people says the same,
     ** and the name that was charged. */
     [RELEASE_CHECK] =
-        "SELECT name, kind, fingerprint, clip, weight, centre, radius, theta, rho,"
-        " " SAYS("clip", "0") " AND " SAYS("weight", "1") " AND " SAYS("centre", "0") " AND"
-        " " SAYS("radius", "0") " AND " SAYS("theta", "0") " AND " SAYS("rho", "0") ","
-        " NOT EXISTS (SELECT 1 FROM dp_charge c WHERE c.release_id = r.id AND c.release <> r.name)"
-        " FROM dp_release r WHERE mechanism IN ('gaussian', 'ou')",
+        "SELECT " RELEASE_COLUMNS ","
+        " " SAYS("clip", "0") " AND " SAYS("weight", "1") " AND " SAYS(
+            "centre",
+            "0") " AND"
+                 " " SAYS("radius", "0") " AND " SAYS("theta", "0") " AND " SAYS(
+                     "rho",
+                     "0") " AND"
+                          " " SAYS("lo", "0") " AND " SAYS("hi", "0") " AND " SAYS(
+                              "key_share",
+                              "0") " AND"
+                                   " " SAYS("max_groups",
+                                            "0") " AND ifnull(size, 0) ="
+                                                 " coalesce(json_extract(options, '$.dim'), "
+                                                 "json_extract(options, '$.bins'), 0),"
+                                                 " NOT EXISTS (SELECT 1 FROM dp_charge c WHERE "
+                                                 "c.release_id = r.id AND c.release <> r.name)"
+                                                 " FROM dp_release r WHERE mechanism IN "
+                                                 "('gaussian', 'ou')",
     [ORPHAN_CHECK] = "SELECT 'dp_value', release FROM dp_value v WHERE NOT EXISTS (SELECT 1 FROM "
                      "dp_publication p"
                      " WHERE p.release_id = v.release_id AND p.tier = v.tier) UNION ALL"

@@ -12,31 +12,47 @@ static double column_real(sqlite3_stmt *row, int column) {
   return sqlite3_column_type(row, column) == SQLITE_NULL ? NAN : sqlite3_column_double(row, column);
 }
 
+/* The columns of a release by type, in the order of RELEASE_COLUMNS (statements.c). */
+#define TEXTS(r)                                                                                   \
+  {                                                                                                \
+    &(r)->name, &(r)->kind, &(r)->mechanism, &(r)->options, &(r)->fingerprint, &(r)->state,        \
+        &(r)->quantiles, &(r)->keys                                                                \
+  }
+#define REALS(r)                                                                                   \
+  {                                                                                                \
+    &(r)->clip, &(r)->weight, &(r)->slack, &(r)->centre, &(r)->radius, &(r)->theta, &(r)->rho,     \
+        &(r)->lo, &(r)->hi, &(r)->key_share                                                        \
+  }
+
 /* What is read back must be something that can have been stored; the rest of the code relies on it. */
 static int is_sound(const struct ledger_release *r) {
+  int is_private = r->max_groups > 0 && r->dimension == 0 && r->key_share > 0 && r->key_share <= 1;
   return r->name && r->kind && r->mechanism && r->options && r->fingerprint && r->state &&
-         r->dimension == 1 && r->granularity >= -4000 && r->granularity <= 4000 && r->shift >= 0 &&
-         r->shift <= 100 && r->sensitivity > 0 && r->sensitivity < (uint64_t)1 << 32 &&
-         r->weight > 0 && r->weight <= 1 && isfinite(r->centre);
+         (r->dimension > 0 || is_private) && r->size >= 0 && r->granularity >= -4000 &&
+         r->granularity <= 4000 && r->shift >= 0 && r->shift <= 100 && r->sensitivity > 0 &&
+         r->sensitivity < (uint64_t)1 << 32 && r->weight > 0 && r->weight <= 1 &&
+         isfinite(r->centre);
 }
 
-int ledger_release_find(struct ledger *ledger, const char *name, struct ledger_release *release) {
-  memset(release, 0, sizeof *release);
-  sqlite3_stmt *row = statement_bind(ledger, RELEASE_FIND, "s", name);
-  if (!statement_row(ledger, row)) return 0;
+void release_read(struct ledger *ledger, sqlite3_stmt *row, struct ledger_release *release) {
+  char **texts[] = TEXTS(release);
+  double *reals[] = REALS(release);
+  int column = 1;
   release->id = sqlite3_column_int64(row, 0);
-  char **texts[] = {&release->name,    &release->kind,        &release->mechanism,
-                    &release->options, &release->fingerprint, &release->state};
-  for (int i = 0; i < 6; i++) *texts[i] = column_copy(ledger, row, 1 + i);
-  release->clip = column_real(row, 7);
-  release->weight = sqlite3_column_double(row, 8);
-  release->slack = sqlite3_column_double(row, 9);
-  release->dimension = sqlite3_column_int(row, 10);
-  release->granularity = sqlite3_column_int(row, 11);
-  release->shift = sqlite3_column_int(row, 12);
-  release->sensitivity = (uint64_t)sqlite3_column_int64(row, 13);
-  double *reals[] = {&release->centre, &release->radius, &release->theta, &release->rho};
-  for (int i = 0; i < 4; i++) *reals[i] = column_real(row, 14 + i);
+  for (int i = 0; i < 8; i++) *texts[i] = column_copy(ledger, row, column++);
+  for (int i = 0; i < 10; i++) *reals[i] = column_real(row, column++);
+  release->dimension = sqlite3_column_int(row, column++);
+  release->granularity = sqlite3_column_int(row, column++);
+  release->shift = sqlite3_column_int(row, column++);
+  release->sensitivity = (uint64_t)sqlite3_column_int64(row, column++);
+  release->size = sqlite3_column_int(row, column++);
+  release->max_groups = sqlite3_column_int(row, column);
+}
+
+static int find_release(struct ledger *ledger, sqlite3_stmt *row, struct ledger_release *release) {
+  memset(release, 0, sizeof *release);
+  if (!statement_row(ledger, row)) return 0;
+  release_read(ledger, row, release);
   sqlite3_reset(row);
   if (!ledger->error && !is_sound(release)) ledger_fail_damaged(ledger, "dp_release");
   if (!ledger->error) return 1;
@@ -44,30 +60,45 @@ int ledger_release_find(struct ledger *ledger, const char *name, struct ledger_r
   return 0;
 }
 
+int ledger_release_find(struct ledger *ledger, const char *name, struct ledger_release *release) {
+  return find_release(ledger, statement_bind(ledger, RELEASE_FIND, "s", name), release);
+}
+
+int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release *release) {
+  return find_release(ledger, statement_bind(ledger, RELEASE_GET, "i", id), release);
+}
+
 void ledger_release_clear(struct ledger_release *release) {
-  char *texts[] = {release->name,    release->kind,        release->mechanism,
-                   release->options, release->fingerprint, release->state};
-  for (int i = 0; i < 6; i++) sqlite3_free(texts[i]);
+  char **texts[] = TEXTS(release);
+  for (int i = 0; i < 8; i++) sqlite3_free(*texts[i]);
   memset(release, 0, sizeof *release);
 }
 
 char *ledger_fingerprint(const struct ledger_release *r) {
-  const double numbers[] = {r->clip, r->weight, r->centre, r->radius, r->theta, r->rho};
+  const double numbers[] = {r->clip, r->weight, r->centre, r->radius,   r->theta,
+                            r->rho,  r->lo,     r->hi,     r->key_share};
   sqlite3_str *text = sqlite3_str_new(0);
   sqlite3_str_appendall(text, r->kind);
-  for (int i = 0; i < 6; i++) {
+  for (int i = 0; i < 9; i++) {
     uint64_t bits = 0;
     if (!isnan(numbers[i])) memcpy(&bits, &numbers[i], sizeof bits);
     sqlite3_str_appendf(text, isnan(numbers[i]) ? "/-" : "/%016llx", (unsigned long long)bits);
   }
+  sqlite3_str_appendf(text, "/%d/%d/%s/", r->size, r->max_groups,
+                      r->quantiles ? r->quantiles : "-");
+  char hash[CHARGE_HASH_SIZE] = "-";
+  if (r->keys) text_hash(r->keys, strlen(r->keys), hash);
+  sqlite3_str_appendall(text, hash);
   return sqlite3_str_finish(text);
 }
 
 int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
-  if (!statement_run(ledger, RELEASE_INSERT, "sssssdddiiiidddd", r->name, r->kind, r->mechanism,
-                     r->options, r->fingerprint, r->clip, r->weight, r->slack,
-                     (int64_t)r->dimension, (int64_t)r->granularity, (int64_t)r->shift,
-                     (int64_t)r->sensitivity, r->centre, r->radius, r->theta, r->rho))
+  if (!statement_run(ledger, RELEASE_INSERT, "sssssssddddddddddiiiiii", r->name, r->kind,
+                     r->mechanism, r->options, r->fingerprint, r->quantiles, r->keys, r->clip,
+                     r->weight, r->slack, r->centre, r->radius, r->theta, r->rho, r->lo, r->hi,
+                     r->key_share, (int64_t)r->dimension, (int64_t)r->granularity,
+                     (int64_t)r->shift, (int64_t)r->sensitivity, (int64_t)r->size,
+                     (int64_t)r->max_groups))
     return 0;
   r->id = sqlite3_last_insert_rowid(ledger->db);
   if (r->name) return 1;
@@ -88,60 +119,106 @@ int ledger_release_slack(struct ledger *ledger, int64_t id, double slack) {
 
 /* ---- paths --------------------------------------------------------------------------------------- */
 
-void ledger_path_free(struct ledger_point *points, int count) {
-  for (int i = 0; i < count; i++) {
-    sqlite3_free(points[i].tier);
-    sqlite3_free(points[i].values);
+void ledger_path_free(struct ledger_path *path) {
+  for (int i = 0; i < path->count; i++) {
+    sqlite3_free(path->points[i].tier);
+    sqlite3_free(path->points[i].values);
   }
-  sqlite3_free(points);
+  for (int i = 0; path->grid.keys && i < path->grid.cells; i++) sqlite3_free(path->grid.keys[i]);
+  sqlite3_free(path->points);
+  sqlite3_free(path->grid.keys);
+  memset(path, 0, sizeof *path);
 }
 
-static struct ledger_point *point_append(struct ledger *ledger, struct ledger_point **points,
-                                         int *count, int dimension) {
-  struct ledger_point *grown =
-      sqlite3_realloc64(*points, sizeof **points * (sqlite3_uint64)(*count + 1));
-  int64_t *values = sqlite3_malloc64(sizeof *values * (sqlite3_uint64)dimension);
-  if (grown) *points = grown;
-  if (!grown || !values) {
-    sqlite3_free(values);
-    ledger_fail(ledger, "out of memory");
+/* Makes an array longer by one where it is full: its room is the next power of two. 0: out of memory. */
+static int make_room(struct ledger *ledger, void **array, int used, size_t size) {
+  if (used & (used - 1)) return 1; /* not a power of two: there is room */
+  void *grown = sqlite3_realloc64(*array, size * (sqlite3_uint64)(used ? 2 * used : 1));
+  if (!grown) return ledger_fail(ledger, "out of memory");
+  *array = grown;
+  return 1;
+}
+
+/* What ledger_path_read() knows of the point that it is reading. */
+struct point_reading {
+  struct ledger_path *path;
+  int keyed; /* there are keys */
+  int rows;  /* of the point so far */
+};
+
+/* A row of the first point names a key; the other points must have the same ones. */
+static int read_key(struct ledger *ledger, struct point_reading *reading, sqlite3_stmt *row) {
+  struct ledger_grid *grid = &reading->path->grid;
+  int cell = reading->rows / grid->components;
+  const char *key = (const char *)sqlite3_column_text(row, 2);
+  if (!reading->keyed) return key && !*key;
+  if (reading->path->count == 1 && reading->rows % grid->components == 0) {
+    if (!make_room(ledger, (void **)&grid->keys, cell, sizeof *grid->keys)) return 0;
+    grid->keys[grid->cells++] = column_copy(ledger, row, 2);
+  }
+  return key && cell < grid->cells && grid->keys[cell] && strcmp(grid->keys[cell], key) == 0;
+}
+
+/* Whether the last point has a value for each coordinate. */
+static int is_complete(const struct point_reading *reading) {
+  const struct ledger_grid *grid = &reading->path->grid;
+  return reading->path->count > 0 && reading->rows == grid->cells * grid->components;
+}
+
+static int read_row(struct ledger *ledger, struct point_reading *reading, sqlite3_stmt *row) {
+  struct ledger_path *path = reading->path;
+  const char *tier = (const char *)sqlite3_column_text(row, 0);
+  int component = sqlite3_column_int(row, 3), components = path->grid.components;
+  if (!tier) return 0;
+  if (!path->count || strcmp(path->points[path->count - 1].tier, tier) != 0) {
+    if ((path->count && !is_complete(reading)) ||
+        !make_room(ledger, (void **)&path->points, path->count, sizeof *path->points))
+      return 0;
+    struct ledger_point *point = &path->points[path->count++];
+    *point = (struct ledger_point){0, (uint64_t)sqlite3_column_int64(row, 1), 0};
+    point->tier = column_copy(ledger, row, 0);
+    reading->rows = 0;
+    if (!point->tier) return 0;
+  }
+  struct ledger_point *point = &path->points[path->count - 1];
+  if (component == -1) return !point->values;
+  if (component != reading->rows % components || !read_key(ledger, reading, row) ||
+      !make_room(ledger, (void **)&point->values, reading->rows, sizeof *point->values))
     return 0;
-  }
-  struct ledger_point *point = &grown[(*count)++];
-  *point = (struct ledger_point){0, 0, values};
-  return point;
+  point->values[reading->rows++] = sqlite3_column_int64(row, 4);
+  return 1;
 }
 
-int ledger_path_read(struct ledger *ledger, const struct ledger_release *release,
-                     struct ledger_point **points, int *count) {
-  *points = 0;
-  *count = 0;
-  int component = release->dimension;
+int ledger_path_read(struct ledger *ledger, const struct ledger_release *release, int components,
+                     struct ledger_path *path) {
+  int keyed = release->keys || release->dimension == 0, sound = components > 0;
+  *path = (struct ledger_path){{0, keyed ? 0 : 1, components}, 0, 0};
+  struct point_reading reading = {path, keyed, 0};
   sqlite3_stmt *row = statement_bind(ledger, PATH_READ, "i", release->id);
-  while (statement_row(ledger, row)) {
-    struct ledger_point *point = *count ? &(*points)[*count - 1] : 0;
-    if (component == release->dimension) { /* the last point is complete */
-      point = point_append(ledger, points, count, release->dimension);
-      if (!point) return 0;
-      point->tier = column_copy(ledger, row, 0);
-      point->clock = (uint64_t)sqlite3_column_int64(row, 1);
-      component = 0;
-    }
-    point->values[component++] = sqlite3_column_int64(row, 3);
-  }
-  int sound = *count > 0 && component == release->dimension;
-  for (int i = 0; i < *count; i++)
-    sound = sound && (*points)[i].tier && (*points)[i].clock >= (uint64_t)1 << 20 &&
-            (*points)[i].clock < (uint64_t)1 << 62;
+  while (sound && statement_row(ledger, row)) sound = read_row(ledger, &reading, row);
+  if (row) sqlite3_reset(row); /* its error, if any, has been recorded */
+  sound =
+      sound && is_complete(&reading) && (!release->dimension || reading.rows == release->dimension);
+  for (int i = 0; i < path->count; i++)
+    sound = sound && path->points[i].clock >= (uint64_t)1 << 20 &&
+            path->points[i].clock < (uint64_t)1 << 62;
   if (!ledger->error && !sound) ledger_fail_damaged(ledger, "dp_path");
   return !ledger->error;
 }
 
 int ledger_path_insert(struct ledger *ledger, const struct ledger_release *release,
-                       const struct ledger_point *point) {
-  for (int i = 0; i < release->dimension; i++)
-    statement_run(ledger, PATH_INSERT, "issiii", release->id, release->name, point->tier,
-                  (int64_t)point->clock, (int64_t)i, point->values[i]);
+                       const struct ledger_grid *grid, const struct ledger_point *point) {
+  int64_t clock = (int64_t)point->clock;
+  const int64_t *value = point->values;
+  if (release->dimension == 0)
+    statement_run(ledger, PATH_INSERT, "issisii", release->id, release->name, point->tier, clock,
+                  "", (int64_t)-1, (int64_t)0);
+  for (int cell = 0; cell < grid->cells; cell++) {
+    const char *key = grid->keys ? grid->keys[cell] : "";
+    for (int j = 0; j < grid->components && !ledger->error; j++)
+      statement_run(ledger, PATH_INSERT, "issisii", release->id, release->name, point->tier, clock,
+                    key, (int64_t)j, *value++);
+  }
   return !ledger->error;
 }
 
@@ -159,26 +236,59 @@ int ledger_publication_insert(struct ledger *ledger, const struct ledger_release
                        cost->delta);
 }
 
-int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,
-                        const char *tier, const char *key, int component, double value,
-                        double stddev, double low, double high) {
-  return statement_run(ledger, VALUE_INSERT, "isssidddd", release->id, release->name, tier, key,
-                       (int64_t)component, value, stddev, low, high);
-}
-
-int ledger_value_read(struct ledger *ledger, int64_t release_id, const char *tier, double *value,
-                      uint64_t *clock) {
-  sqlite3_stmt *row = statement_bind(ledger, VALUE_READ, "is", release_id, tier);
+int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
+                            uint64_t *clock) {
+  sqlite3_stmt *row = statement_bind(ledger, PUBLICATION_FIND, "is", release_id, tier);
   if (!statement_row(ledger, row)) return 0;
-  *value = sqlite3_column_double(row, 0);
-  *clock = (uint64_t)sqlite3_column_int64(row, 1);
+  *clock = (uint64_t)sqlite3_column_int64(row, 0);
   sqlite3_reset(row);
   return 1;
 }
 
+int ledger_publications(struct ledger *ledger,
+                        int (*take)(void *context, const struct ledger_publication *publication),
+                        void *context) {
+  sqlite3_stmt *row = statement_bind(ledger, PUBLICATION_EACH, "");
+  int going = 1;
+  while (going && statement_row(ledger, row)) {
+    struct ledger_publication publication = {
+        sqlite3_column_int64(row, 0),           (const char *)sqlite3_column_text(row, 1),
+        (uint64_t)sqlite3_column_int64(row, 2), sqlite3_column_double(row, 3),
+        sqlite3_column_double(row, 4),          sqlite3_column_double(row, 5)};
+    going = publication.tier ? take(context, &publication) : ledger_fail(ledger, "out of memory");
+  }
+  if (row) sqlite3_reset(row);
+  return !ledger->error;
+}
+
+int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,
+                        const char *tier, const struct ledger_value *value) {
+  return statement_run(ledger, VALUE_INSERT, "isssidddd", release->id, release->name, tier,
+                       value->key, (int64_t)value->component, value->value, value->stddev,
+                       value->low, value->high);
+}
+
+int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
+                  int (*take)(void *context, const struct ledger_value *value), void *context) {
+  sqlite3_stmt *row = statement_bind(ledger, VALUE_LIST, "is", release_id, tier);
+  int going = 1;
+  while (going && statement_row(ledger, row)) {
+    struct ledger_value value = {(const char *)sqlite3_column_text(row, 0),
+                                 sqlite3_column_int(row, 1),
+                                 sqlite3_column_double(row, 2),
+                                 sqlite3_column_double(row, 3),
+                                 sqlite3_column_double(row, 4),
+                                 sqlite3_column_double(row, 5)};
+    going = value.key ? take(context, &value) : ledger_fail(ledger, "out of memory");
+  }
+  if (row) sqlite3_reset(row);
+  return !ledger->error;
+}
+
 int ledger_value_find(struct ledger *ledger, int64_t release_id, const char *tier, const char *key,
-                      double *value, double *stddev) {
-  sqlite3_stmt *row = statement_bind(ledger, VALUE_FIND, "iss", release_id, tier, key);
+                      int component, double *value, double *stddev) {
+  sqlite3_stmt *row =
+      statement_bind(ledger, VALUE_FIND, "issi", release_id, tier, key, (int64_t)component);
   if (!statement_row(ledger, row)) return 0;
   *value = sqlite3_column_double(row, 0);
   *stddev = sqlite3_column_double(row, 1);

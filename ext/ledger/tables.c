@@ -20,7 +20,7 @@ const struct ledger_table ledger_tables[] = {
      0},
     {"dp_release",
      "id INTEGER, name TEXT, kind TEXT, mechanism TEXT, clip REAL, dimension INTEGER,"
-     " granularity INTEGER, sensitivity INTEGER, weight REAL, slack REAL, options TEXT,"
+     " granularity INTEGER, sensitivity INTEGER, weight REAL, slack REAL, options TEXT, keys TEXT,"
      " state TEXT, created_at TEXT",
      0},
     {"dp_publication",

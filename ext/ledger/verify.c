@@ -170,62 +170,22 @@ static char *check_publication(sqlite3_stmt *row) {
   return 0;
 }
 
-static double real_of(sqlite3_stmt *row, int column) {
-  return sqlite3_column_type(row, column) == SQLITE_NULL ? NAN : sqlite3_column_double(row, column);
-}
-
 /* Whether a release still has the parameters that its charges are hashed with. */
-static char *check_release(sqlite3_stmt *row) {
-  struct ledger_release release = {.kind = (char *)text_of(row, 1),
-                                   .clip = real_of(row, 3),
-                                   .weight = real_of(row, 4),
-                                   .centre = real_of(row, 5),
-                                   .radius = real_of(row, 6),
-                                   .theta = real_of(row, 7),
-                                   .rho = real_of(row, 8)};
-  char *fingerprint = ledger_fingerprint(&release);
-  int same = fingerprint && strcmp(fingerprint, text_of(row, 2)) == 0 &&
-             sqlite3_column_int(row, 9) && sqlite3_column_int(row, 10);
+static char *check_release(struct ledger *ledger, sqlite3_stmt *row) {
+  struct ledger_release release;
+  memset(&release, 0, sizeof release);
+  release_read(ledger, row, &release);
+  char *fingerprint = release.kind ? ledger_fingerprint(&release) : 0, *found = 0;
+  int columns = sqlite3_column_count(row);
+  if (!fingerprint || !release.fingerprint || strcmp(fingerprint, release.fingerprint) != 0 ||
+      !sqlite3_column_int(row, columns - 2) || !sqlite3_column_int(row, columns - 1))
+    found =
+        sqlite3_mprintf("dp_release: '%s' has other parameters or another name than when it was "
+                        "charged",
+                        release.name ? release.name : "");
   sqlite3_free(fingerprint);
-  return same ? 0
-              : sqlite3_mprintf("dp_release: '%s' has other parameters or another name than when it "
-                                "was charged", text_of(row, 0));
-}
-
-/* The shrink that a release has at a clock: 1, or that of its OU process (Balle et al. 2019). */
-static double shrink_of(sqlite3_stmt *row, double tau) {
-  if (sqlite3_column_type(row, 12) != SQLITE_NULL)
-    return ou_shrink_process(sqlite3_column_double(row, 12), sqlite3_column_double(row, 13), tau);
-  return sqlite3_column_type(row, 11) != SQLITE_NULL
-             ? ou_shrink_radius(sqlite3_column_double(row, 11), sqlite3_column_double(row, 10), tau)
-             : 1;
-}
-
-/* Whether a publication shows the point of its path, and its value is what the point makes it. */
-static char *check_value(sqlite3_stmt *row) {
-  const char *release = text_of(row, 0), *tier = text_of(row, 1);
-  int granularity = sqlite3_column_int(row, 9);
-  double clock = sqlite3_column_double(row, 2), shrink = sqlite3_column_double(row, 3);
-  double centre = sqlite3_column_double(row, 4);
-  double point = ldexp(sqlite3_column_double(row, 6), granularity);
-  double noise = shrink * ldexp(sqrt(clock), granularity);
-  if (sqlite3_column_type(row, 9) == SQLITE_NULL)
-    return sqlite3_mprintf("dp_publication: '%s' at tier '%s' has no release", release, tier);
-  if (sqlite3_column_int64(row, 5) != sqlite3_column_int64(row, 2))
-    return sqlite3_mprintf("dp_publication: '%s' at tier '%s' does not show the point of its path",
-                           release, tier);
-  if (!close_to(shrink, shrink_of(row, ldexp(clock, 2 * granularity))) ||
-      centre != sqlite3_column_double(row, 14))
-    return sqlite3_mprintf(
-        "dp_publication: '%s' at tier '%s' has another shrink or centre than its "
-        "release",
-        release, tier);
-  if (!(fabs(sqlite3_column_double(row, 7) - (centre + shrink * (point - centre))) <=
-        1e-9 * noise) ||
-      !close_to(sqlite3_column_double(row, 8), noise))
-    return sqlite3_mprintf("dp_value: '%s' at tier '%s' is not what its point makes it", release,
-                           tier);
-  return 0;
+  ledger_release_clear(&release);
+  return found;
 }
 
 /* Every publication has its point, its value and its release, and has been paid by all who see it. */
@@ -237,10 +197,7 @@ static char *check_publications(struct ledger *ledger) {
         sqlite3_mprintf("%s: '%s' has no publication or release", text_of(row, 0), text_of(row, 1));
   sqlite3_reset(row);
   row = statement_bind(ledger, RELEASE_CHECK, "");
-  while (!found && statement_row(ledger, row)) found = check_release(row);
-  sqlite3_reset(row);
-  row = statement_bind(ledger, VALUE_CHECK, "");
-  while (!found && statement_row(ledger, row)) found = check_value(row);
+  while (!found && statement_row(ledger, row)) found = check_release(ledger, row);
   sqlite3_reset(row);
   row = statement_bind(ledger, PUBLICATION_CHECK, "");
   while (!found && statement_row(ledger, row)) found = check_publication(row);

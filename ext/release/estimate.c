@@ -3,26 +3,288 @@
 
 #include <gsl/gsl_cdf.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "math/diffusion.h"
 #include "math/rounding.h"
+#include "release/tree.h"
 
-double estimate_shrink(uint64_t clock, int granularity, int dimension, double radius, double theta,
-                       double rho) {
-  double tau = ldexp((double)clock, 2 * granularity);
-  if (theta == theta) return ou_shrink_process(theta, rho, tau);
-  return radius == radius ? ou_shrink_radius(radius, dimension, tau) : 1;
+#define CONFIDENCE 0.95
+
+/* ---- views --------------------------------------------------------------------------------------- */
+
+double estimate_variance(const struct view *view) {
+  return ldexp((double)view->clock, 2 * view->granularity);
 }
 
-double estimate_value(const struct view *view, int64_t lattice) {
-  double x = ldexp((double)lattice, view->granularity);
-  return view->centre + view->shrink * (x - view->centre);
+double estimate_shrink(const struct view *view, double tau) {
+  if (!view->is_ou) return 1;
+  if (view->theta == view->theta) return ou_shrink_process(view->theta, view->rho, tau);
+  return ou_shrink_radius(view->radius, view->dimension, tau);
 }
 
-double estimate_stddev(const struct view *view, uint64_t clock) {
-  return published_up(view->shrink * ldexp(sqrt((double)clock), view->granularity));
+static double noise_of(const struct view *view) {
+  return ldexp(sqrt((double)view->clock), view->granularity);
+}
+
+double estimate_stddev(const struct view *view) {
+  return published_up(estimate_shrink(view, estimate_variance(view)) * noise_of(view));
 }
 
 double estimate_half_width(double stddev, double confidence) {
   return published_up(stddev * gsl_cdf_ugaussian_Qinv((1 - confidence) / 2));
+}
+
+/* ---- what the estimators share ------------------------------------------------------------------- */
+
+/* A coordinate of the point, in the unit of its value where its factor is 1. */
+static double coordinate(const struct reading *reading, const int64_t *values, int cell,
+                         int component) {
+  int64_t steps = values[(int64_t)cell * reading->shape->components + component];
+  return ldexp((double)steps, reading->view.granularity);
+}
+
+static struct estimate estimate(int cell, int component, double value, double stddev) {
+  double noise = published_up(stddev), half_width = estimate_half_width(noise, CONFIDENCE);
+  return (struct estimate){cell,
+                           component,
+                           value,
+                           noise,
+                           nextafter(value - half_width, -INFINITY),
+                           nextafter(value + half_width, INFINITY)};
+}
+
+static double clamp(double x, double low, double high) {
+  return x > low ? fmin(x, high) : low;
+}
+
+/* The noisy number of rows in a cell, and the variance of its noise. */
+struct rows {
+  double count, variance;
+};
+
+static struct rows rows_of(const struct reading *reading, const int64_t *values, int cell) {
+  double factor = reading->shape->count_factor;
+  return (struct rows){coordinate(reading, values, cell, 0) / factor,
+                       estimate_variance(&reading->view) / (factor * factor)};
+}
+
+/* ---- sums: counts, vectors, bins, keys ----------------------------------------------------------- */
+
+static struct estimate shown_sum(struct reading *reading, const int64_t *values, int cell,
+                                 int component, int number) {
+  const struct view *view = &reading->view;
+  double x = coordinate(reading, values, cell, component);
+  double value = view->centre + reading->shrink * (x - view->centre);
+  return estimate(cell, number, value, reading->shrink * noise_of(view));
+}
+
+static int sums(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+  int first =
+      reading->shape->components > 1 && reading->shape->counts; /* after the private count */
+  int used = 0, per_cell = reading->shape->components - first;
+  reading->shrink = estimate_shrink(&reading->view, estimate_variance(&reading->view));
+  for (int cell = 0; cell < reading->cells; cell++) {
+    for (int j = 0; j < per_cell; j++)
+      estimates[used++] = shown_sum(reading, values, cell, first + j, j);
+  }
+  return used;
+}
+
+/* Bins are cells of the shape, but components of the answer: an array. */
+static int bins(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+  int used = sums(reading, values, estimates);
+  for (int i = 0; i < used; i++) {
+    estimates[i].component = estimates[i].cell;
+    estimates[i].cell = 0;
+  }
+  return used;
+}
+
+/* ---- means --------------------------------------------------------------------------------------- */
+
+/*
+** A mean of values in [-1, 1] (or of a vector's components, of any size): sum / rows, where rows below 1
+** count as 1. Its variance, to first order: (var(sum) + mean^2 var(rows)) / rows^2.
+*/
+struct mean {
+  double value, variance;
+};
+
+static struct mean mean_of(const struct reading *reading, const int64_t *values, int cell,
+                           int component, double limit) {
+  struct rows rows = rows_of(reading, values, cell);
+  double count = fmax(rows.count, 1);
+  double mean = clamp(coordinate(reading, values, cell, component) / count, -limit, limit);
+  double variance = estimate_variance(&reading->view) + mean * mean * rows.variance;
+  return (struct mean){mean, variance / (count * count)};
+}
+
+/*
+** Averages of x in [low, high], one for each cell. For OU the average itself shrinks towards the centre, as
+** one number whose noise has the variance that its noisy count gives it: where data is thin, it is there.
+*/
+static int means(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+  const struct question *question = reading->question;
+  double half = question->high / 2 - question->low / 2;
+  double middle = question->low / 2 + question->high / 2;
+  double centre = reading->view.centre;
+  for (int cell = 0; cell < reading->cells; cell++) {
+    struct mean u = mean_of(reading, values, cell, 1, 1);
+    double mean = clamp(middle + half * u.value, question->low, question->high);
+    double noise = half * sqrt(u.variance);
+    double shrink = estimate_shrink(&reading->view, noise * noise);
+    if (cell == 0) reading->shrink = shrink;
+    estimates[cell] = estimate(
+        cell, 0, reading->view.is_ou ? centre + shrink * (mean - centre) : mean, shrink * noise);
+  }
+  return reading->cells;
+}
+
+static int vector_means(struct reading *reading, const int64_t *values,
+                        struct estimate *estimates) {
+  double limit = reading->question->clip;
+  for (int j = 0; j < reading->question->size; j++) {
+    struct mean mean = mean_of(reading, values, 0, 1 + j, limit);
+    estimates[j] = estimate(0, j, mean.value, sqrt(mean.variance));
+  }
+  return reading->question->size;
+}
+
+/* ---- spreads ------------------------------------------------------------------------------------- */
+
+/*
+** The variance of u in [-1, 1] from n = rows, a = sum of u, b = sum of 2 u^2 - 1:
+**     w(n, a, b) = (b/n + 1)/2 - (a/n)^2,
+** and to first order var(w) = var(n) (dw/dn)^2 + var(a) (dw/da)^2 + var(b) (dw/db)^2. All three have the
+** same variance: their factors are 1.
+*/
+static int spreads(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+  double half = reading->question->high / 2 - reading->question->low / 2;
+  double n = fmax(rows_of(reading, values, 0).count, 1);
+  double a = clamp(coordinate(reading, values, 0, 1) / n, -1, 1);
+  double b = clamp(coordinate(reading, values, 0, 2) / n, -1, 1);
+  double variance = clamp((b + 1) / 2 - a * a, 0, 1);
+  double slope = hypot(hypot(2 * a * a - b / 2, 2 * a), 0.5) / n;
+  double noise = slope * noise_of(&reading->view);
+  if (reading->root) { /* d sqrt(w) = dw / (2 sqrt(w)), and near 0 no more than sqrt(dw) */
+    estimates[0] = estimate(0, 0, half * sqrt(variance),
+                            half * fmin(noise / (2 * sqrt(variance)), sqrt(noise)));
+  } else {
+    estimates[0] = estimate(0, 0, half * half * variance, half * half * noise);
+  }
+  return 1;
+}
+
+/* ---- quantiles ----------------------------------------------------------------------------------- */
+
+/* Running totals and the width of a leaf: from ranks to values. */
+struct ranks {
+  const struct reading *reading;
+  double *totals;
+  int count;
+};
+
+/* The value at a rank; where there are no rows at all, as if they were spread evenly. */
+static double value_at(const struct ranks *ranks, double q, double shift) {
+  const struct question *question = ranks->reading->question;
+  double all = ranks->totals[ranks->count];
+  double place = all > 0 ? tree_place(ranks->totals, ranks->count, clamp(q * all + shift, 0, all))
+                         : q * ranks->count;
+  double part = place / ranks->count;
+  return clamp(question->low * (1 - part) + question->high * part, question->low, question->high);
+}
+
+static int quantiles_of(const struct ranks *ranks, struct estimate *estimates) {
+  const struct reading *reading = ranks->reading;
+  double z = gsl_cdf_ugaussian_Qinv((1 - CONFIDENCE) / 2);
+  for (int i = 0; i < reading->quantile_count; i++) {
+    double q = reading->quantiles[i], all = ranks->totals[ranks->count];
+    double place = all > 0 ? tree_place(ranks->totals, ranks->count, q * all) : q * ranks->count;
+    double error = tree_rank_stddev(reading->shape->levels, q, (int)nearbyint(place)) *
+                   noise_of(&reading->view);
+    if (!(error >= 0)) return -1;
+    double low = all > 0 ? value_at(ranks, q, -z * error) : reading->question->low;
+    double high = all > 0 ? value_at(ranks, q, z * error) : reading->question->high;
+    estimates[i] = (struct estimate){
+        0, i, value_at(ranks, q, 0), published_up((high - low) / (2 * z)), low, high};
+  }
+  return reading->quantile_count;
+}
+
+static int quantiles(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+  int levels = reading->shape->levels, count = 1 << levels, used = -1;
+  int coordinates = reading->shape->coordinates;
+  double *nodes = malloc(sizeof *nodes * (size_t)coordinates);
+  double *leaves = malloc(sizeof *leaves * (size_t)count);
+  double *totals = malloc(sizeof *totals * (size_t)(count + 1));
+  if (nodes && leaves && totals) {
+    for (int i = 0; i < coordinates; i++)
+      nodes[i] = ldexp((double)values[i], reading->view.granularity);
+    struct ranks ranks = {reading, totals, count};
+    if (!tree_leaves(nodes, levels, leaves) && !tree_running(leaves, count, totals))
+      used = quantiles_of(&ranks, estimates);
+  }
+  free(nodes);
+  free(leaves);
+  free(totals);
+  return used;
+}
+
+/* ---- the table ----------------------------------------------------------------------------------- */
+
+typedef int estimator(struct reading *reading, const int64_t *values, struct estimate *estimates);
+
+static estimator *const estimators[] = {
+    [FAMILY_SUM] = sums,
+    [FAMILY_MEAN] = means,
+    [FAMILY_SPREAD] = spreads,
+    [FAMILY_VECTOR] = sums,
+    [FAMILY_VECTOR_MEAN] = vector_means,
+    [FAMILY_BINS] = bins,
+    [FAMILY_TREE] = quantiles,
+    [FAMILY_KEY_COUNT] = sums,
+    [FAMILY_KEY_SUM] = sums,
+    [FAMILY_KEY_MEAN] = means,
+};
+
+double estimate_total_stddev(const struct reading *reading) {
+  const struct question *question = reading->question;
+  double noise = noise_of(&reading->view), half = question->high / 2 - question->low / 2;
+  switch (reading->shape->family) {
+  case FAMILY_MEAN:
+  case FAMILY_KEY_MEAN: return published_up(half * noise);
+  case FAMILY_SPREAD: return published_up(half * (reading->root ? 1 : half) * noise);
+  case FAMILY_VECTOR_MEAN: return published_up(noise);
+  case FAMILY_TREE:
+    return published_up(
+        noise * tree_rank_stddev(reading->shape->levels, 0.5, 1 << (reading->shape->levels - 1)));
+  default: return estimate_stddev(&reading->view);
+  }
+}
+
+int estimate_room(const struct reading *reading) {
+  if (reading->shape->levels) return reading->quantile_count;
+  return reading->cells * reading->shape->components;
+}
+
+double estimate_threshold(const struct reading *reading) {
+  const struct shape *shape = reading->shape;
+  double reach = ldexp((double)shape->blocks[0].lead_reach, -reading->view.shift);
+  double tail = -expm1(log1p(-reading->selection_delta) / shape->max_groups);
+  double noise = sqrt((double)reading->view.clock) * gsl_cdf_ugaussian_Qinv(tail);
+  return ceil((reach + noise) * (1 + 0x1p-40)) + 2;
+}
+
+int estimate_point(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+  const struct shape *shape = reading->shape;
+  reading->shrink = 1;
+  int used = estimators[shape->family](reading, values, estimates), kept = 0;
+  if (!shape->max_groups) return used;
+  double threshold = estimate_threshold(reading);
+  for (int i = 0; i < used; i++) {
+    if ((double)values[(int64_t)estimates[i].cell * shape->components] >= threshold)
+      estimates[kept++] = estimates[i];
+  }
+  return kept;
 }

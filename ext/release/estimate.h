@@ -1,33 +1,84 @@
 /*
 ** estimate.h: from a lattice point to what people read. Post-processing: floating point is fine here.
+**
+** Each family has its estimator (a row of a table); all of them give values with the standard deviation of
+** the noise in them and a 95% interval. For averages, spreads and quantiles, which are not linear in the
+** point, these are first-order figures at the estimate itself.
 */
 #ifndef DIFFUSE_RELEASE_ESTIMATE_H
 #define DIFFUSE_RELEASE_ESTIMATE_H
 
 #include <stdint.h>
 
-/* How a point is shown: value = centre + shrink (x - centre), x = lattice value * 2^granularity. */
+#include "release/release.h"
+
+/* How a point is read: value = centre + shrink (x - centre), x = lattice value * 2^granularity. */
 struct view {
-  int granularity;
-  double centre; /* data-independent */
-  double shrink; /* in (0, 1]; 1 for the Gaussian mechanism */
+  int granularity, shift;
+  uint64_t clock;            /* variance of each coordinate, in lattice steps */
+  int is_ou;                 /* 0: shrink is 1 */
+  double centre;             /* data-independent */
+  double radius, theta, rho; /* NaN where not given */
+  int dimension;             /* of what shrinks */
 };
 
 /*
-** The OU shrink at variance `clock` (in lattice steps): Theorem 8 of Balle et al. 2019 for a public
-** bound `radius` on the norm of the true answer minus the centre; or, where theta is given, that of
-** the homogeneous process dX = -theta (X - centre) dt + sqrt(2) rho dW. NaN means not given; with
-** neither the shrink is 1.
+** The OU shrink of a vector whose coordinates have noise of variance `tau`: Theorem 8 of Balle et al. 2019
+** for a public bound `radius` on the norm of the true answer minus the centre; or, where theta is given,
+** that of the homogeneous process dX = -theta (X - centre) dt + sqrt(2) rho dW.
 */
-double estimate_shrink(uint64_t clock, int granularity, int dimension, double radius, double theta,
-                       double rho);
+double estimate_shrink(const struct view *view, double tau);
 
-double estimate_value(const struct view *view, int64_t lattice);
+/* Variance of the noise of a coordinate, in the unit of its value where its factor is 1. */
+double estimate_variance(const struct view *view);
 
-/* Standard deviation of the noise in that value, rounded up. */
-double estimate_stddev(const struct view *view, uint64_t clock);
+/* Standard deviation of the noise in a sum that is shown with this view, rounded up. */
+double estimate_stddev(const struct view *view);
+
+/*
+** What is known of the noise before there is data, rounded up: the standard deviation of a sum, count or bin
+** as it is shown; of means and spreads times the number of rows; of the rank of a median.
+*/
+struct reading;
+double estimate_total_stddev(const struct reading *reading);
 
 /* Half-width of the central interval that holds the noise with this confidence, in (0, 1). */
 double estimate_half_width(double stddev, double confidence);
+
+/* One published number. */
+struct estimate {
+  int cell, component;
+  double value, stddev, low, high;
+};
+
+/* What the estimators need beside the shape. */
+struct reading {
+  const struct question *question;
+  const struct shape *shape;
+  struct view view;
+  int cells;               /* of the point */
+  int root;                /* FAMILY_SPREAD: the standard deviation, not the variance */
+  const double *quantiles; /* FAMILY_TREE: wanted ones, in [0, 1] */
+  int quantile_count;
+  double selection_delta; /* private keys: probability that a unit shows a key of its own */
+  double shrink;          /* set by estimate_point(): that of the first value */
+};
+
+/* How many numbers estimate_point() may give. */
+int estimate_room(const struct reading *reading);
+
+/*
+** Reads a point: fills estimates and returns how many, or -1 when out of memory. Private keys are shown
+** where their noisy count reaches estimate_threshold() only.
+*/
+int estimate_point(struct reading *reading, const int64_t *values, struct estimate *estimates);
+
+/*
+** Least noisy count, in lattice steps, with which a private key is shown: a unit's counts have a norm of at
+** most C over at most m keys, so each is at most C, and by chance alone one of m exceeds
+** C + sigma * Phi^-1((1 - delta)^(1/m)) with probability at most delta; two steps more for rounding and for
+** the tail of the discrete Gaussian (Canonne, Kamath and Steinke 2020, Proposition 25).
+*/
+double estimate_threshold(const struct reading *reading);
 
 #endif

@@ -9,33 +9,20 @@
 
 /* ---- design -------------------------------------------------------------------------------------- */
 
-/* The fine lattice is fixed by the clip alone: clip is an integer of 53 bits on it. */
-#define CLIP_BITS 53
-
-static int fine_exponent(double clip) {
-  int exponent;
-  frexp(clip, &exponent);
-  return exponent - CLIP_BITS;
+struct bounds design_bounds(const struct shape *shape) {
+  const struct block *block = &shape->blocks[0];
+  int64_t low = block->spread < 2 ? 0 : -block->reach; /* cannot be negative */
+  return (struct bounds){shape->scale, (double)low, (double)block->reach, low, block->reach};
 }
 
-struct bounds design_bounds(double clip, int nonnegative) {
-  double scale = ldexp(1, -fine_exponent(clip));
-  int64_t high = (int64_t)(clip * scale); /* exact */
-  int64_t low = nonnegative ? 0 : -high;
-  return (struct bounds){scale, (double)low, (double)high, low, high};
-}
-
-void design_make(struct design *design, double clip, int nonnegative, int replace, double rate) {
-  struct bounds bounds = design_bounds(clip, nonnegative);
-  uint64_t reach = (uint64_t)bounds.high_steps;
-  uint64_t distance = replace && !nonnegative ? 2 * reach : reach;
-  double sigma = (replace && !nonnegative ? 2 * clip : clip) / sqrt(2 * rate);
+void design_make(struct design *design, const struct shape *shape, double rate) {
+  double sigma = ldexp((double)shape->distance, shape->fine_exponent) / sqrt(2 * rate);
   int exponent;
   frexp(sigma, &exponent);             /* sigma in [2^(exponent-1), 2^exponent) */
   design->granularity = exponent - 21; /* so sigma is 2^20 to 2^21 steps */
-  design->shift = design->granularity - fine_exponent(clip);
-  design->sensitivity = lattice_sensitivity(distance, design->shift);
-  design->bounds = bounds;
+  design->shift = design->granularity - shape->fine_exponent;
+  design->sensitivity = lattice_sensitivity(shape->distance, design->shift);
+  if (shape->touched > 1) design->sensitivity += (uint64_t)ceil(sqrt(shape->touched));
 }
 
 /* A positive double is an integer of 53 bits times a power of two, exactly. */
@@ -63,22 +50,23 @@ uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t
 
 /* ---- points -------------------------------------------------------------------------------------- */
 
-int release_draw(const int64_t *restrict totals, int dimension, uint64_t variance,
+int release_draw(const int64_t *restrict totals, size_t dimension, uint64_t variance,
                  int64_t *restrict values) {
-  if (sampler_gaussian(variance, values, (size_t)dimension)) return -1;
-  for (int i = 0; i < dimension; i++) values[i] += totals[i]; /* |total| <= 2^62 (lattice_round) */
+  if (sampler_gaussian(variance, values, dimension)) return -1;
+  for (size_t i = 0; i < dimension; i++)
+    values[i] += totals[i]; /* |total| <= 2^62 (lattice_round) */
   return 0;
 }
 
-int release_diffuse(const int64_t *restrict from, int dimension, uint64_t step,
+int release_diffuse(const int64_t *restrict from, size_t dimension, uint64_t step,
                     int64_t *restrict to) {
   return release_draw(from, dimension, step, to);
 }
 
-int release_refine(const int64_t *restrict from, const int64_t *restrict totals, int dimension,
+int release_refine(const int64_t *restrict from, const int64_t *restrict totals, size_t dimension,
                    uint64_t inner, uint64_t outer, uint64_t fresh, int64_t *restrict to) {
   if (fresh && release_draw(totals, dimension, fresh, to)) return -1;
-  for (int i = 0; i < dimension; i++)
+  for (size_t i = 0; i < dimension; i++)
     to[i] = fresh ? lattice_refine(from[i], to[i], inner, outer) : from[i];
   return 0;
 }

@@ -9,37 +9,34 @@
 #ifndef DIFFUSE_RELEASE_H
 #define DIFFUSE_RELEASE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
+#include "release/shape.h"
 #include "release/units.h"
 
-/* The lattice of one release and what one unit can move on it. */
+/* The lattice of one release. */
 struct design {
   int granularity;      /* the release lattice is 2^granularity Z */
   int shift;            /* contributions are summed on one that is 2^shift times finer */
-  uint64_t sensitivity; /* of the rounded total, in release steps: what is charged */
-  struct bounds bounds; /* of one unit's contribution, in fine steps */
+  uint64_t sensitivity; /* of the rounded totals, in release steps: what is charged */
 };
 
-/* Bounds on parameters; outside them there is no lattice in doubles. */
-#define DESIGN_MIN_CLIP 1e-150
-#define DESIGN_MAX_CLIP 1e150
+/* Bounds on rates; outside them there is no lattice in doubles. */
 #define DESIGN_MIN_RATE 1e-12
 #define DESIGN_MAX_RATE 1e6
 
 /*
-** Fills a design for contributions in [-clip, clip], or in [0, clip] where they cannot be negative,
-** released at `rate`. With `replace`, neighbours replace one unit instead of adding or removing it.
-** Both parameters inside the bounds above.
+** Fills a design for vectors of this shape released at `rate`, inside the bounds above.
 **
-** Sensitivity on the fine lattice: a unit's total lies in [low, high]; adding or removing it moves
-** the sum by at most max(|low|, |high|); replacing it, where either may also contribute nothing, by
-** at most max(|low|, |high|, high - low). Rounding once adds at most one step (lattice.h).
+** The totals of neighbours are at most `distance` apart on the fine lattice, in at most `touched`
+** coordinates. Rounding to the release lattice adds at most one step to each (lattice.h), so at most
+** sqrt(touched) steps to the distance.
 */
-void design_make(struct design *design, double clip, int nonnegative, int replace, double rate);
+void design_make(struct design *design, const struct shape *shape, double rate);
 
-/* The bounds alone: what a stored release (its granularity, shift and sensitivity) still needs. */
-struct bounds design_bounds(double clip, int nonnegative);
+/* What bounds the contributions to a single number (FAMILY_SUM). */
+struct bounds design_bounds(const struct shape *shape);
 
 /* Variance at which a release of this sensitivity costs at most `rate`; 0 where none is admissible. */
 uint64_t design_variance(uint64_t sensitivity, double rate);
@@ -59,15 +56,15 @@ uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t
 ** values = totals + N_Z(0, variance). These three return 0, or -1 when the system gave no entropy.
 ** Their arrays must not overlap.
 */
-int release_draw(const int64_t *restrict totals, int dimension, uint64_t variance,
+int release_draw(const int64_t *restrict totals, size_t dimension, uint64_t variance,
                  int64_t *restrict values);
 
 /* to = from + N_Z(0, step): the semigroup P_s, from the point alone. */
-int release_diffuse(const int64_t *restrict from, int dimension, uint64_t step,
+int release_diffuse(const int64_t *restrict from, size_t dimension, uint64_t step,
                     int64_t *restrict to);
 
 /* to = refinement of `from` (variance outer) to variance inner with one draw of variance fresh. */
-int release_refine(const int64_t *restrict from, const int64_t *restrict totals, int dimension,
+int release_refine(const int64_t *restrict from, const int64_t *restrict totals, size_t dimension,
                    uint64_t inner, uint64_t outer, uint64_t fresh, int64_t *restrict to);
 
 /* Lattice slack (gaussian.h), rounded up: of a draw, and of a step outward from one variance to another. */

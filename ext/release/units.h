@@ -6,9 +6,8 @@
 ** total does not depend on the order of rows. Requirements:
 **   U1  The total of one unit is clamped to [low, high] however many rows it has.
 **   U2  Without units every row is clamped by itself.
-**   U3  Numbers that are equal are one unit (1 and 1.0, 0.0 and -0.0), texts and blobs byte for byte
-**       (whatever the collation of a column says), NULLs together.
-**   U4  No value of a row is an error: infinities and huge values saturate.
+**   U3  No value of a row is an error: infinities and huge values saturate.
+** Which rows are of one unit is identity.h's business.
 */
 #ifndef DIFFUSE_RELEASE_UNITS_H
 #define DIFFUSE_RELEASE_UNITS_H
@@ -18,6 +17,7 @@
 #include <stdint.h>
 
 #include "noise/lattice.h"
+#include "release/identity.h"
 
 /* What bounds a contribution, in fine steps. */
 struct bounds {
@@ -35,6 +35,16 @@ struct accumulator {
   struct units *units;
 };
 
+/* A value in fine steps, to nearest, saturated at +-2^LATTICE_ROW_BITS (U3). */
+static inline int128 fine_steps(double value, double scale) {
+  double x = value * scale;
+  if (fabs(x) < 0x1p62) return llrint(x);
+  int128 limit = (int128)1 << LATTICE_ROW_BITS;
+  if (x >= 0x1p90) return limit;
+  if (x <= -0x1p90) return -limit;
+  return x == x ? (int128)x : 0; /* doubles of this size are integers already */
+}
+
 /* Starts an accumulator. Returns 0, or -1 when memory or entropy ran out. */
 int accumulator_open(struct accumulator *accumulator, const struct bounds *bounds, int by_unit);
 void accumulator_close(struct accumulator *accumulator);
@@ -51,12 +61,11 @@ static inline void accumulate_row(struct accumulator *accumulator, double value)
   }
 }
 
-/* Add a row of a unit (U1, U3). Return 0, or -1 when memory ran out. */
-int accumulate_null(struct accumulator *accumulator, double value);
-int accumulate_integer(struct accumulator *accumulator, int64_t unit, double value);
-int accumulate_real(struct accumulator *accumulator, double unit, double value);
-int accumulate_bytes(struct accumulator *accumulator, const void *unit, size_t size, int is_text,
-                     double value);
+/* Adds a row of a unit (U1). Returns 0, or -1 when memory ran out. */
+int accumulate_unit(struct accumulator *accumulator, struct identity unit, double value);
+
+/* The secret under which the units of an accumulator are hashed; it must have a table. */
+const struct secret *accumulator_secret(const struct accumulator *accumulator);
 
 /* Sets *total to the exact total of all contributions. Returns 0, or -1 when memory ran out. */
 int accumulator_total(struct accumulator *accumulator, int128 *total);

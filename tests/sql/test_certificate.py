@@ -108,8 +108,8 @@ def test_every_figure_is_the_ledgers(book, path):
         publications = rows(path, "SELECT * FROM dp_publication WHERE release_id = ? ORDER BY rate DESC", row["id"])
         assert len(r["publications"]) == len(publications)
         for p, published in zip(r["publications"], publications):
-            compare(p, published, {**named("tier", "rate", "shrink", "centre", "published_at"), "variance": "clock"})
-            assert len(p) == 6
+            compare(p, published, {**named("tier", "rate", "delta", "shrink", "centre", "published_at"), "variance": "clock"})
+            assert len(p) == 7
         assert (r["theorem"]["shrink"] is None) == (row["mechanism"] == "gaussian")
         if row["theta"] is not None:
             assert "Corollary 7" in r["theorem"]["shrink"]

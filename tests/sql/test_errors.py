@@ -5,6 +5,7 @@ import re
 import sqlite3
 
 import pytest
+from conftest import KINDS
 
 from noise_helpers import charges, column, connect, error_of, fill, one
 
@@ -279,10 +280,10 @@ def test_units_where_rows_are_protected(rows, call, place):
 COLUMNS = "sql must give 2 columns (x, unit), not "
 ONLY_READS = "sql must be one SELECT that only reads, not "
 RELEASES = [
-    ("nope", SQL, '{"clip":1}', "unknown kind 'nope' (known kinds: count, sum, ou_count, ou_sum)"),
-    ("SUM", SQL, '{"clip":1}', "unknown kind 'SUM' (known kinds: count, sum, ou_count, ou_sum)"),
-    ("", SQL, '{"clip":1}', "unknown kind '' (known kinds: count, sum, ou_count, ou_sum)"),
-    (None, SQL, '{"clip":1}', "unknown kind NULL (known kinds: count, sum, ou_count, ou_sum)"),
+    ("nope", SQL, '{"clip":1}', f"unknown kind 'nope' (known kinds: {KINDS})"),
+    ("SUM", SQL, '{"clip":1}', f"unknown kind 'SUM' (known kinds: {KINDS})"),
+    ("", SQL, '{"clip":1}', f"unknown kind '' (known kinds: {KINDS})"),
+    (None, SQL, '{"clip":1}', f"unknown kind NULL (known kinds: {KINDS})"),
     ("sum", SQL, None, "clip is missing (the bound on what one unit contributes)"),
     ("sum", SQL, "name", "clip is missing (the bound on what one unit contributes)"),
     ("sum", SQL, '{"clip":0}', CLIP + "0"),

@@ -9,6 +9,7 @@ import sqlite3
 from fractions import Fraction
 
 import pytest
+from conftest import KINDS as KNOWN_KINDS
 import scipy.special
 from scipy.stats import norm
 
@@ -290,7 +291,7 @@ GOOD = '{"tier":"clinic","kind":"sum","clip":10}'
      "plan 1 of the array: unknown tier 'none' (known tiers: clinic, region, public)"),
     ('[{"tier":1,"kind":"count"}]', "plan 0 of the array: tier must be the name of a tier, not 1"),
     ('[{"tier":"clinic","kind":"mean"}]',
-     "plan 0 of the array: unknown kind 'mean' (known kinds: count, sum, ou_count, ou_sum)"),
+     f"plan 0 of the array: unknown kind 'mean' (known kinds: {KNOWN_KINDS})"),
     ('[{"tier":"clinic","kind":"count","kind":"sum"}]', "plan 0 of the array: option 'kind' is given twice"),
     ('[{"tier":"clinic","kind":"count","half_width":90,"weight":0.5}]',
      "plan 0 of the array: half_width asks for a weight: give one of them, not both"),

@@ -15,6 +15,27 @@ static const uint64_t clocks[] = {(uint64_t)1 << 20, ((uint64_t)1 << 40) + 12345
                                   ((uint64_t)1 << 62) - 1};
 static const int granularities[] = {-520, -41, -20, 0, 13, 470};
 
+static struct view plain_view(uint64_t clock, int granularity) {
+  return (struct view){.granularity = granularity, .clock = clock};
+}
+
+static struct view ou_view(uint64_t clock, int granularity, double radius, double theta, double rho,
+                           int dimension) {
+  return (struct view){granularity, 0, clock, 1, 0, radius, theta, rho, dimension};
+}
+
+/* What a release of one sum shows of a point. */
+static struct estimate shown(const struct view *view, int64_t point) {
+  struct question question = {.family = FAMILY_SUM, .clip = 1};
+  struct shape shape;
+  struct reading reading = {.question = &question, .shape = &shape, .view = *view, .cells = 1};
+  struct estimate estimate = {0, 0, NAN, NAN, NAN, NAN};
+  shape_make(&shape, &question, 1, 0);
+  CHECK(estimate_room(&reading) == 1 && estimate_point(&reading, &point, &estimate) == 1, "one number");
+  CHECK(estimate.cell == 0 && estimate.component == 0, "its place");
+  return estimate;
+}
+
 static void shrink_of_a_radius(void) {
   const double radii[] = {1e-140, 0.5, 100, 1e9, 1e140};
   for (int i = 0; i < 4; i++) {
@@ -24,7 +45,8 @@ static void shrink_of_a_radius(void) {
           long double square = (long double)radii[r] * (long double)radii[r];
           long double tau = ldexpl((long double)clocks[i], 2 * granularities[g]);
           long double want = square / (square + d * tau);
-          double got = estimate_shrink(clocks[i], granularities[g], d, radii[r], NAN, NAN);
+          struct view view = ou_view(clocks[i], granularities[g], radii[r], NAN, NAN, d);
+          double got = estimate_shrink(&view, estimate_variance(&view));
           if (want > 1e-300L) CHECK_CLOSE(got, (double)want, 1e-12);
           CHECK(got >= 0 && got <= 1, "shrink %g", got);
         }
@@ -43,7 +65,8 @@ static void shrink_of_a_process(void) {
           long double rho = rhos[r];
           long double want = 1 / sqrtl(1 + thetas[t] * tau / (rho * rho));
           double radius = r ? NAN : 5; /* theta decides where both are given */
-          double got = estimate_shrink(clocks[i], granularities[g], 3, radius, thetas[t], rhos[r]);
+          struct view view = ou_view(clocks[i], granularities[g], radius, thetas[t], rhos[r], 3);
+          double got = estimate_shrink(&view, estimate_variance(&view));
           CHECK_CLOSE(got, (double)want, 1e-12);
         }
       }
@@ -52,7 +75,8 @@ static void shrink_of_a_process(void) {
 }
 
 static void no_shrink(void) {
-  CHECK(estimate_shrink(1 << 20, 0, 1, NAN, NAN, NAN) == 1, "neither radius nor theta");
+  struct view view = plain_view(1 << 20, 0);
+  CHECK(estimate_shrink(&view, estimate_variance(&view)) == 1, "not OU");
 }
 
 /* A Gaussian value is the lattice point itself, to the last bit where it fits a double. */
@@ -60,30 +84,40 @@ static void values(void) {
   const int64_t points[] = {0, 1, -1, 123456789, -((int64_t)1 << 52) + 1, (int64_t)1 << 62};
   for (int p = 0; p < 6; p++) {
     for (int g = 0; g < 6; g++) {
-      struct view plain = {granularities[g], 0, 1};
-      CHECK(estimate_value(&plain, points[p]) == ldexp((double)points[p], granularities[g]),
+      struct view plain = plain_view(clocks[0], granularities[g]);
+      CHECK(shown(&plain, points[p]).value == ldexp((double)points[p], granularities[g]),
             "point %lld", (long long)points[p]);
     }
     for (int g = 1; g < 5; g++) {
-      struct view view = {granularities[g], 17.25, 0.3};
+      long double tau = ldexpl((long double)clocks[0], 2 * granularities[g]);
+      double radius = (double)sqrtl(tau * 3 / 7); /* a shrink of 3/10 */
+      struct view view = ou_view(clocks[0], granularities[g], radius, NAN, NAN, 1);
+      view.centre = 17.25;
+      long double square = (long double)radius * radius, shrink = square / (square + tau);
       long double x = ldexpl((long double)points[p], granularities[g]);
-      long double want = 17.25L + (long double)0.3 * (x - 17.25L);
-      long double size = 17.25L + fabsl(x);
-      CHECK(fabsl((long double)estimate_value(&view, points[p]) - want) <= 4e-16L * size,
-            "point %lld: %.17g", (long long)points[p], estimate_value(&view, points[p]));
+      long double want = 17.25L + shrink * (x - 17.25L), size = 17.25L + fabsl(x);
+      CHECK(fabsl((long double)shown(&view, points[p]).value - want) <= 1e-15L * size,
+            "point %lld: %.17g", (long long)points[p], shown(&view, points[p]).value);
     }
   }
-  struct view all_centre = {0, 42, 0}; /* a shrink that underflowed */
-  CHECK(estimate_value(&all_centre, 1000) == 42, "the centre");
+  struct view all_centre = ou_view(clocks[0], 470, 1e-140, NAN, NAN, 1); /* the shrink is nothing */
+  all_centre.centre = 42;
+  CHECK(shown(&all_centre, 1000).value == 42, "the centre");
 }
 
 static void standard_deviations(void) {
   for (int i = 0; i < 4; i++) {
-    for (int g = 0; g < 6; g++) {
-      struct view plain = {granularities[g], 0, 1}, shrunk = {granularities[g], 5, 0.1};
+    for (int g = 1; g < 5; g++) {
       long double want = ldexpl(sqrtl((long double)clocks[i]), granularities[g]);
-      check_up(estimate_stddev(&plain, clocks[i]), want, "stddev");
-      check_up(estimate_stddev(&shrunk, clocks[i]), (long double)0.1 * want, "shrunk stddev");
+      struct view plain = plain_view(clocks[i], granularities[g]);
+      struct view shrunk = ou_view(clocks[i], granularities[g], (double)(want / 3), NAN, NAN, 1);
+      check_up(estimate_stddev(&plain), want, "stddev");
+      check_up(shown(&plain, 5).stddev, want, "stddev of a value");
+      CHECK_CLOSE(estimate_stddev(&shrunk), (double)(want / 10), 1e-12);
+      CHECK_CLOSE(shown(&shrunk, 5).stddev, (double)(want / 10), 1e-12);
+      struct estimate value = shown(&plain, 5);
+      check_up(value.high - value.value, 1.959963984540054235L * want, "interval");
+      check_up(value.value - value.low, 1.959963984540054235L * want, "interval");
     }
   }
 }

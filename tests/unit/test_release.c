@@ -14,6 +14,7 @@
 #include "math/rounding.h"
 #include "noise/lattice.h"
 #include "release/release.h"
+#include "scalar.h"
 
 static uint64_t state = 0x9e3779b97f4a7c15u;
 
@@ -47,19 +48,20 @@ static int compare_cost(double rate, uint64_t variance, uint64_t sensitivity) {
 
 static void check_design(double clip, double rate, int nonnegative, int replace) {
   struct design design;
-  design_make(&design, clip, nonnegative, replace, rate);
+  scalar_design(&design, clip, nonnegative, replace, rate);
   long double distance = (replace && !nonnegative ? 2.0L : 1.0L) * clip;
   long double steps = ldexpl(distance / sqrtl(2.0L * rate), -design.granularity);
   CHECK(steps >= 0x1p20L * (1 - 1e-15L) && steps < 0x1p21L * (1 + 1e-15L),
         "clip %a rate %a: sigma %Lg", clip, rate, steps);
   CHECK(design.shift >= 0 && design.shift <= 100, "clip %a rate %a: shift %d", clip, rate,
         design.shift);
+  struct bounds bounds = scalar_bounds(clip, nonnegative);
   /* The bounds are the clip exactly, on a lattice 2^shift finer than the release's. */
   double fine = ldexp(1, design.granularity - design.shift);
-  CHECK(design.bounds.high * fine == clip && design.bounds.low * fine == (nonnegative ? 0 : -clip),
-        "clip %a rate %a: bounds %g %g", clip, rate, design.bounds.low, design.bounds.high);
-  CHECK(design.bounds.scale * fine == 1, "clip %a: scale %a", clip, design.bounds.scale);
-  uint128 moved = (uint128)design.bounds.high_steps * (replace && !nonnegative ? 2 : 1);
+  CHECK(bounds.high * fine == clip && bounds.low * fine == (nonnegative ? 0 : -clip),
+        "clip %a rate %a: bounds %g %g", clip, rate, bounds.low, bounds.high);
+  CHECK(bounds.scale * fine == 1, "clip %a: scale %a", clip, bounds.scale);
+  uint128 moved = (uint128)bounds.high_steps * (replace && !nonnegative ? 2 : 1);
   CHECK(design.sensitivity == (uint64_t)(moved >> design.shift) + 1,
         "clip %a rate %a: sensitivity %llu", clip, rate, (unsigned long long)design.sensitivity);
   CHECK(design.sensitivity < (uint64_t)1 << 32, "sensitivity %llu",
@@ -80,7 +82,7 @@ static void check_design(double clip, double rate, int nonnegative, int replace)
 
 static void designs_over_the_whole_domain(void) {
   const double clips[] = {
-      DESIGN_MIN_CLIP, DESIGN_MAX_CLIP, 1, nextafter(1, 0), nextafter(1, 2), 240, 0.1};
+      SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 1, nextafter(1, 0), nextafter(1, 2), 240, 0.1};
   const double rates[] = {DESIGN_MIN_RATE,
                           DESIGN_MAX_RATE,
                           0.5,
@@ -95,7 +97,7 @@ static void designs_over_the_whole_domain(void) {
       for (int j = 0; j < 9; j++) check_design(clips[i], rates[j], flags & 1, flags >> 1);
     }
     for (int i = 0; i < 50000; i++) {
-      check_design(log_uniform(DESIGN_MIN_CLIP, DESIGN_MAX_CLIP),
+      check_design(log_uniform(SHAPE_MIN_CLIP, SHAPE_MAX_CLIP),
                    log_uniform(DESIGN_MIN_RATE, DESIGN_MAX_RATE), flags & 1, flags >> 1);
     }
   }
@@ -106,7 +108,7 @@ static void noise_is_not_wasted(void) {
   for (int i = 0; i < 20000; i++) {
     double clip = log_uniform(1e-6, 1e9), rate = log_uniform(1e-8, 1e6);
     struct design design;
-    design_make(&design, clip, i & 1, i >> 1 & 1, rate);
+    scalar_design(&design, clip, i & 1, i >> 1 & 1, rate);
     uint64_t variance = design_variance(design.sensitivity, rate);
     double wanted = ((i & 3) == 2 ? 2 : 1) * clip / sqrt(2 * rate);
     double got = ldexp(sqrt((double)variance), design.granularity);
@@ -123,7 +125,7 @@ static int add_unit(struct accumulator *accumulator, int64_t unit, double clip, 
   int whole = random_bits() % 3 == 0, negative = (int)(random_bits() & 1);
   for (int i = 0; i < rows; i++) {
     double value = whole ? (negative ? -1e300 : 1e300) : clip * (4 * uniform() - 2);
-    failed |= accumulate_integer(accumulator, unit, counts ? (whole ? clip : uniform()) : value);
+    failed |= accumulate_unit(accumulator, identity_integer(unit), counts ? (whole ? clip : uniform()) : value);
   }
   return failed;
 }
@@ -140,13 +142,14 @@ static int64_t released(struct accumulator *accumulator, const struct design *de
 */
 static void check_neighbours(double clip, double rate, int counts, int replace) {
   struct design design;
-  design_make(&design, clip, counts, replace, rate);
+  scalar_design(&design, clip, counts, replace, rate);
+  struct bounds bounds = scalar_bounds(clip, counts);
   uint64_t worst = 0;
   for (int run = 0; run < 400; run++) {
     struct accumulator with, without;
     int units = (int)(random_bits() % 6), failed = 0;
-    failed |= accumulator_open(&without, &design.bounds, 1);
-    failed |= accumulator_open(&with, &design.bounds, 1);
+    failed |= accumulator_open(&without, &bounds, 1);
+    failed |= accumulator_open(&with, &bounds, 1);
     for (int i = 0; i < units; i++) {
       uint64_t kept = state; /* the same rows for both */
       failed |= add_unit(&without, i, clip, counts);
@@ -180,8 +183,9 @@ static void neighbours_stay_within_the_sensitivity(void) {
 /* Saturation of the total is 1-Lipschitz too. */
 static void neighbours_at_the_end_of_the_lattice(void) {
   struct design design;
-  design_make(&design, 1, 0, 0, 0.5);
-  int128 edge = ((int128)LATTICE_TOTAL << design.shift), moved = design.bounds.high_steps;
+  scalar_design(&design, 1, 0, 0, 0.5);
+  int128 edge = ((int128)LATTICE_TOTAL << design.shift);
+  int128 moved = scalar_bounds(1, 0).high_steps;
   for (int i = 0; i < 10000; i++) {
     int128 from = edge - (int128)(random_bits() >> 8);
     int64_t a = lattice_round(from, design.shift), b = lattice_round(from + moved, design.shift);
@@ -197,7 +201,7 @@ static void outward_steps(void) {
   for (int i = 0; i < 100000; i++) {
     struct design design;
     double rate = log_uniform(1e-6, DESIGN_MAX_RATE);
-    design_make(&design, 1, 0, 0, rate);
+    scalar_design(&design, 1, 0, 0, rate);
     uint64_t inner = design_variance(design.sensitivity, rate), before = inner;
     for (int step = 0; step < 4; step++) {
       /* Tiers far apart, close, and as close as doubles are. */
@@ -224,7 +228,7 @@ static void outward_steps(void) {
 
 static void outward_to_the_end(void) {
   struct design design;
-  design_make(&design, 1, 0, 0, 1);
+  scalar_design(&design, 1, 0, 0, 1);
   uint64_t s = design.sensitivity, inner = design_variance(s, 1), last = inner;
   CHECK(path_outward(s, 1e-6, inner) != 0, "a millionth of the rate");
   CHECK(path_outward(s, 1e-12, inner) == 0, "beyond the lattice");
@@ -245,7 +249,7 @@ static void inward_steps(void) {
   for (int i = 0; i < 200000; i++) {
     struct design design;
     double first = log_uniform(1e-9, 1);
-    design_make(&design, 1, 0, 0, first);
+    scalar_design(&design, 1, 0, 0, first);
     uint64_t s = design.sensitivity, outer = design_variance(s, first), fresh = 1;
     double rate = i % 3 == 0   ? log_uniform(first, 1e9 * first)
                   : i % 3 == 1 ? first * (1 + 1e-9 * uniform())
@@ -280,7 +284,7 @@ static void inward_steps(void) {
 static void inward_to_the_end(void) {
   struct design design;
   uint64_t fresh;
-  design_make(&design, 1, 0, 0, 1e-3);
+  scalar_design(&design, 1, 0, 0, 1e-3);
   uint64_t s = design.sensitivity, outer = design_variance(s, 1e-3), last = outer;
   for (double rate = 1e-3; rate < 1e6; rate *= 1.01) {
     uint64_t inner = path_inward(s, rate, outer, &fresh);
@@ -353,7 +357,7 @@ static void some_totals(int64_t *totals) {
 static void draw_then_diffuse(void) {
   const double rates[POINTS] = {1, 0.6, 0.1};
   struct design design;
-  design_make(&design, 1, 0, 0, rates[0]);
+  scalar_design(&design, 1, 0, 0, rates[0]);
   uint64_t clocks[POINTS] = {design_variance(design.sensitivity, rates[0]), 0, 0};
   for (int i = 1; i < POINTS; i++)
     clocks[i] = path_outward(design.sensitivity, rates[i], clocks[i - 1]);
@@ -374,7 +378,7 @@ static void draw_then_diffuse(void) {
 static void draw_then_refine(void) {
   const double rates[POINTS] = {1, 0.3, 0.1};
   struct design design;
-  design_make(&design, 1, 0, 0, rates[2]); /* the outer tier is asked first and fixes the lattice */
+  scalar_design(&design, 1, 0, 0, rates[2]); /* the outer tier is asked first and fixes the lattice */
   uint64_t clocks[POINTS] = {0, 0, design_variance(design.sensitivity, rates[2])}, fresh[POINTS];
   for (int i = POINTS - 2; i >= 0; i--)
     clocks[i] = path_inward(design.sensitivity, rates[i], clocks[i + 1], &fresh[i]);

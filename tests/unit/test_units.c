@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "release/release.h"
+#include "scalar.h"
 #include "release/units.h"
 
 /* ---- rows ---------------------------------------------------------------------------------------- */
@@ -68,13 +69,15 @@ static int128 total_of(const struct bounds *bounds, const struct row *rows, int 
       accumulate_row(&accumulator, r->value);
       continue;
     }
+    struct identity unit;
     switch (r->kind) {
-    case KIND_NULL: failed = accumulate_null(&accumulator, r->value); break;
-    case KIND_INTEGER: failed = accumulate_integer(&accumulator, r->integer, r->value); break;
-    case KIND_REAL: failed = accumulate_real(&accumulator, r->real, r->value); break;
+    case KIND_NULL: unit = identity_null(); break;
+    case KIND_INTEGER: unit = identity_integer(r->integer); break;
+    case KIND_REAL: unit = identity_real(r->real); break;
     default:
-      failed = accumulate_bytes(&accumulator, r->bytes, r->size, r->kind == KIND_TEXT, r->value);
+      unit = identity_bytes(accumulator_secret(&accumulator), r->bytes, r->size, r->kind == KIND_TEXT);
     }
+    failed = accumulate_unit(&accumulator, unit, r->value);
   }
   if (!failed) failed = accumulator_total(&accumulator, &total);
   accumulator_close(&accumulator);
@@ -138,7 +141,7 @@ static const double clips[] = {1, 240, 0.1, M_PI, 1e-150, 1e150, 0x1.fffffffffff
 
 static void bounds_are_exact(void) {
   for (int i = 0; i < CLIPS; i++) {
-    struct bounds both = design_bounds(clips[i], 0), positive = design_bounds(clips[i], 1);
+    struct bounds both = scalar_bounds(clips[i], 0), positive = scalar_bounds(clips[i], 1);
     CHECK(both.high / both.scale == clips[i] && both.low == -both.high, "clip %g", clips[i]);
     CHECK(positive.high == both.high && positive.low == 0, "clip %g", clips[i]);
     CHECK(both.high >= 0x1p52 && both.high < 0x1p53, "clip %g is %g steps", clips[i], both.high);
@@ -150,7 +153,7 @@ static void bounds_are_exact(void) {
 }
 
 static void every_order_of_six_rows(void) {
-  struct bounds bounds = design_bounds(10, 0);
+  struct bounds bounds = scalar_bounds(10, 0);
   struct row rows[] = {of_integer(1, 3.7),  of_real(1.0, 9.9), of_integer(2, -1e300),
                        of_integer(2, 1e17), of_null(0.1),      of_bytes(KIND_TEXT, "1", INFINITY)};
   int128 want = reference(&bounds, rows, 6, 1);
@@ -168,7 +171,7 @@ static void every_order_of_six_rows(void) {
 }
 
 static void units_that_are_equal_as_keys(void) {
-  struct bounds bounds = design_bounds(1, 0);
+  struct bounds bounds = scalar_bounds(1, 0);
   double scale = bounds.scale;
   const struct {
     struct row a, b;
@@ -209,7 +212,7 @@ static void units_that_are_equal_as_keys(void) {
 }
 
 static void text_keys_of_every_length(void) {
-  struct bounds bounds = design_bounds(1, 0);
+  struct bounds bounds = scalar_bounds(1, 0);
   static char text[600];
   struct row rows[1200];
   memset(text, 'x', sizeof text);
@@ -231,7 +234,7 @@ static void values_that_are_extreme(void) {
   int count = sizeof values / sizeof *values;
   for (int c = 0; c < CLIPS; c++) {
     for (int nonnegative = 0; nonnegative < 2; nonnegative++) {
-      struct bounds bounds = design_bounds(clips[c], nonnegative);
+      struct bounds bounds = scalar_bounds(clips[c], nonnegative);
       for (int i = 0; i < count; i++) {
         for (int j = 0; j < count; j++) {
           struct row rows[3] = {of_integer(7, values[i]), of_integer(7, values[j]),
@@ -248,7 +251,7 @@ static void values_that_are_extreme(void) {
 
 /* Half a step either way, where nearest matters, and next to the bounds. */
 static void rows_next_to_a_bound(void) {
-  struct bounds bounds = design_bounds(M_PI, 0);
+  struct bounds bounds = scalar_bounds(M_PI, 0);
   double step = 1 / bounds.scale;
   double values[] = {
       M_PI,       nextafter(M_PI, 4), nextafter(M_PI, 3),     step / 2,
@@ -262,7 +265,7 @@ static void rows_next_to_a_bound(void) {
 }
 
 static void ten_thousand_rows_of_one_unit(void) {
-  struct bounds bounds = design_bounds(1, 0);
+  struct bounds bounds = scalar_bounds(1, 0);
   struct row *rows = malloc(20000 * sizeof *rows);
   /* Saturated rows that cancel: what stays is exact, in every order. */
   for (int i = 0; i < 10000; i++) rows[i] = of_integer(1, i % 2 ? DBL_MAX : -INFINITY);
@@ -296,7 +299,7 @@ static void random_tables_like_the_reference(void) {
   struct row rows[300];
   for (int run = 0; run < 2000; run++) {
     int count = 1 + (int)(random_bits() % 300);
-    struct bounds bounds = design_bounds(clips[random_bits() % 4], (int)(random_bits() % 2));
+    struct bounds bounds = scalar_bounds(clips[random_bits() % 4], (int)(random_bits() % 2));
     for (int i = 0; i < count; i++) rows[i] = random_row(1 + run % 40);
     CHECK(same(&bounds, rows, count, 1), "run %d, by unit", run);
     CHECK(same(&bounds, rows, count, 0), "run %d, by row", run);
@@ -309,7 +312,7 @@ static void random_tables_like_the_reference(void) {
 /* The table grows; every unit keeps what it had. Two rows each, far apart. */
 static void a_hundred_thousand_units(void) {
   enum { UNITS = 100000 };
-  struct bounds bounds = design_bounds(3, 0);
+  struct bounds bounds = scalar_bounds(3, 0);
   struct row *rows = malloc(2 * UNITS * sizeof *rows);
   static char names[UNITS][24];
   int128 want = 0;
@@ -331,20 +334,20 @@ static void a_hundred_thousand_units(void) {
 }
 
 static void no_rows(void) {
-  struct bounds bounds = design_bounds(1, 0);
+  struct bounds bounds = scalar_bounds(1, 0);
   CHECK(total_of(&bounds, 0, 0, 1) == 0 && total_of(&bounds, 0, 0, 0) == 0, "not zero");
 }
 
 /* The total can be asked for twice, and between rows. */
 static void the_total_is_not_consumed(void) {
-  struct bounds bounds = design_bounds(1, 0);
+  struct bounds bounds = scalar_bounds(1, 0);
   struct accumulator accumulator;
   int128 first = 0, again = 0, more = 0;
   CHECK(!accumulator_open(&accumulator, &bounds, 1), "open");
-  CHECK(!accumulate_integer(&accumulator, 1, 0.75), "row");
+  CHECK(!accumulate_unit(&accumulator, identity_integer(1), 0.75), "row");
   CHECK(!accumulator_total(&accumulator, &first) && !accumulator_total(&accumulator, &again),
         "total");
-  CHECK(!accumulate_integer(&accumulator, 1, 0.75) && !accumulator_total(&accumulator, &more),
+  CHECK(!accumulate_unit(&accumulator, identity_integer(1), 0.75) && !accumulator_total(&accumulator, &more),
         "row");
   CHECK(first == again && first == (int128)(0.75 * bounds.scale), "twice");
   CHECK(more == (int128)bounds.high_steps, "more");

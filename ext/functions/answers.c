@@ -1,0 +1,296 @@
+/* answers.c: see answers.h. */
+#include "functions/answers.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "functions/functions.h"
+#include "functions/numbers.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- what a release is --------------------------------------------------------------------------- */
+
+int answers_describe(struct publication *publication, int keys) {
+  const struct ledger_release *release = &publication->release;
+  struct ledger *ledger = publication->host->ledger;
+  const struct aggregate *aggregate = aggregate_find(release->kind);
+  if (!aggregate)
+    return ledger_fail(ledger, "release '%s' is of a kind '%s' that this version does not know",
+                       release->name ? release->name : "", release->kind);
+  int is_private = release->max_groups > 0;
+  publication->aggregate = aggregate;
+  publication->by_unit = ledger_protects(ledger) == LEDGER_UNITS;
+  publication->question = (struct question){aggregate->family,
+                                            aggregate->counts,
+                                            release->clip,
+                                            release->lo,
+                                            release->hi,
+                                            release->size,
+                                            is_private ? KEYS_PRIVATE : keys,
+                                            release->max_groups};
+  shape_make(&publication->shape, &publication->question, publication->by_unit,
+             ledger_adjacency(ledger) == LEDGER_REPLACE);
+  return 1;
+}
+
+int answers_keys(const struct ledger_release *release) {
+  const struct aggregate *aggregate = aggregate_find(release->kind);
+  int components = aggregate && aggregate->family == FAMILY_KEY_MEAN ? 2 : 1;
+  return release->keys ? release->dimension / components : 0;
+}
+
+struct ledger_grid answers_grid(const struct publication *publication) {
+  const struct shape *shape = &publication->shape;
+  if (publication->question.keys) return (struct ledger_grid){0, shape->cells, shape->components};
+  return (struct ledger_grid){0, 1, shape->coordinates};
+}
+
+struct view answers_view(const struct publication *publication) {
+  const struct ledger_release *release = &publication->release;
+  int is_mean = publication->question.family == FAMILY_MEAN; /* which shrinks as one number */
+  return (struct view){release->granularity,
+                       release->shift,
+                       publication->variance,
+                       publication->aggregate->is_ou,
+                       release->centre,
+                       release->radius,
+                       release->theta,
+                       release->rho,
+                       is_mean ? 1 : publication->shape.coordinates};
+}
+
+/* ---- values -------------------------------------------------------------------------------------- */
+
+/* Numbers that estimate_point() has made of a point. */
+struct numbers {
+  struct estimate *estimates;
+  int count;
+  double shrink;
+};
+
+static struct reading reading_of(const struct publication *publication, double delta) {
+  int keyed = publication->question.keys != 0;
+  return (struct reading){.question = &publication->question,
+                          .shape = &publication->shape,
+                          .view = answers_view(publication),
+                          .cells = keyed ? publication->grid.cells : publication->shape.cells,
+                          .root = publication->aggregate->root,
+                          .selection_delta = delta};
+}
+
+/* Reads a point; 0 with the reason in the ledger. */
+static int read_point(const struct publication *publication, double delta, const int64_t *values,
+                      struct numbers *numbers) {
+  struct reading reading = reading_of(publication, delta);
+  const char *text = publication->release.quantiles;
+  double *quantiles = text ? sqlite3_malloc64(sizeof *quantiles * strlen(text)) : 0;
+  if (quantiles) reading.quantile_count = numbers_list(text, quantiles, (int)strlen(text));
+  reading.quantiles = quantiles;
+  size_t room = (size_t)estimate_room(&reading) + 1;
+  numbers->estimates = sqlite3_malloc64(sizeof *numbers->estimates * room);
+  numbers->count = -1;
+  if (numbers->estimates && (quantiles || !text))
+    numbers->count = estimate_point(&reading, values, numbers->estimates);
+  numbers->shrink = reading.shrink;
+  sqlite3_free(quantiles);
+  return numbers->count >= 0 || ledger_fail(publication->host->ledger, "out of memory");
+}
+
+static struct ledger_value value_of(const struct publication *publication,
+                                    const struct estimate *estimate) {
+  char **keys = publication->grid.keys;
+  return (struct ledger_value){keys ? keys[estimate->cell] : "",
+                               estimate->component,
+                               estimate->value,
+                               estimate->stddev,
+                               estimate->low,
+                               estimate->high};
+}
+
+int answers_store(struct publication *publication, const struct ledger_cost *cost,
+                  const int64_t *values) {
+  struct ledger *ledger = publication->host->ledger;
+  const char *tier = publication->tiers[publication->at].name;
+  struct numbers numbers;
+  int stored = read_point(publication, cost->delta, values, &numbers) &&
+               ledger_publication_insert(ledger, &publication->release, tier, publication->variance,
+                                         cost, numbers.shrink);
+  for (int i = 0; i < numbers.count && stored; i++) {
+    struct ledger_value value = value_of(publication, &numbers.estimates[i]);
+    stored = ledger_value_insert(ledger, &publication->release, tier, &value);
+  }
+  sqlite3_free(numbers.estimates);
+  return stored && answers_read(publication, tier);
+}
+
+double answers_threshold(const struct publication *publication) {
+  const struct ledger_tier *tier = &publication->tiers[publication->at];
+  struct reading reading =
+      reading_of(publication, publication->release.key_share * tier->delta_keys);
+  return ldexp(estimate_threshold(&reading), publication->release.granularity) /
+         publication->shape.count_factor;
+}
+
+double answers_stddev(const struct publication *publication) {
+  struct reading reading = reading_of(publication, 0);
+  return estimate_total_stddev(&reading);
+}
+
+/* ---- answers ------------------------------------------------------------------------------------- */
+
+struct rendering {
+  enum answer_form form;
+  sqlite3_str *json;
+  double number;
+  int count;
+};
+
+static enum answer_form form_of(const struct publication *publication) {
+  const char *quantiles = publication->release.quantiles;
+  return quantiles && *quantiles != '[' ? FORM_NUMBER : publication->aggregate->form;
+}
+
+static int render(void *context, const struct ledger_value *value) {
+  struct rendering *rendering = context;
+  if (rendering->count++) sqlite3_str_appendall(rendering->json, ",");
+  rendering->number = value->value;
+  if (rendering->form == FORM_OBJECT) {
+    ledger_append_string(rendering->json, value->key);
+    sqlite3_str_appendall(rendering->json, ":");
+  }
+  sqlite3_str_appendf(rendering->json, "%!.17g", value->value);
+  return 1;
+}
+
+int answers_read(struct publication *publication, const char *tier) {
+  struct ledger *ledger = publication->host->ledger;
+  struct rendering rendering = {form_of(publication), sqlite3_str_new(0), 0, 0};
+  int is_object = rendering.form == FORM_OBJECT;
+  sqlite3_str_appendall(rendering.json, is_object ? "{" : "[");
+  int going = ledger_values(ledger, publication->release.id, tier, render, &rendering);
+  sqlite3_str_appendall(rendering.json, is_object ? "}" : "]");
+  char *json = sqlite3_str_finish(rendering.json);
+  if (going && !json) going = ledger_fail(ledger, "out of memory");
+  if (going && !is_object && !rendering.count)
+    going = ledger_fail(ledger, "release '%s' has lost its values", publication->release.name);
+  sqlite3_free(publication->answer.json);
+  publication->answer = (struct answer){rendering.number, 0};
+  if (going && rendering.form != FORM_NUMBER) {
+    publication->answer.json = json;
+  } else {
+    sqlite3_free(json);
+  }
+  publication->answered = going;
+  return going;
+}
+
+/* ---- verification -------------------------------------------------------------------------------- */
+
+static int close_to(double a, double b, double scale) {
+  return a == b || fabs(a - b) <= 1e-9 * scale;
+}
+
+/* The stored values beside those that the point gives now. */
+struct comparison {
+  const struct publication *publication;
+  struct numbers numbers;
+  int at, same;
+};
+
+static int compare_value(void *context, const struct ledger_value *stored) {
+  struct comparison *comparison = context;
+  if (comparison->at == comparison->numbers.count) {
+    comparison->same = 0; /* one too many */
+  } else {
+    struct ledger_value value =
+        value_of(comparison->publication, &comparison->numbers.estimates[comparison->at++]);
+    double noise = value.stddev;
+    comparison->same =
+        strcmp(stored->key, value.key) == 0 && stored->component == value.component &&
+        close_to(stored->value, value.value, noise) &&
+        close_to(stored->stddev, value.stddev, noise) && close_to(stored->low, value.low, noise) &&
+        close_to(stored->high, value.high, noise);
+  }
+  return comparison->same;
+}
+
+static char *compare_values(struct publication *publication,
+                            const struct ledger_publication *published,
+                            const struct ledger_point *point) {
+  const char *name = publication->release.name, *tier = published->tier;
+  struct comparison comparison = {publication, {0, 0, 0}, 0, 1};
+  char *found = 0;
+  publication->variance = point->clock;
+  if (read_point(publication, published->delta, point->values, &comparison.numbers)) {
+    ledger_values(publication->host->ledger, publication->release.id, tier, compare_value,
+                  &comparison);
+    if (!close_to(published->shrink, comparison.numbers.shrink, comparison.numbers.shrink) ||
+        published->centre != publication->release.centre) {
+      found =
+          sqlite3_mprintf("dp_publication: '%s' at tier '%s' has another shrink or centre than its "
+                          "release",
+                          name, tier);
+    } else if (!comparison.same || comparison.at != comparison.numbers.count) {
+      found =
+          sqlite3_mprintf("dp_value: '%s' at tier '%s' is not what its point makes it", name, tier);
+    }
+  }
+  sqlite3_free(comparison.numbers.estimates);
+  return found;
+}
+
+static char *check_path(struct publication *publication,
+                        const struct ledger_publication *published) {
+  struct ledger_path path;
+  struct ledger_release *release = &publication->release;
+  struct ledger *ledger = publication->host->ledger;
+  char *found = 0;
+  int components = answers_grid(publication).components;
+  if (ledger_path_read(ledger, release, components, &path)) {
+    const struct ledger_point *point = 0;
+    for (int i = 0; i < path.count; i++) {
+      if (strcmp(path.points[i].tier, published->tier) == 0) point = &path.points[i];
+    }
+    publication->grid = path.grid;
+    if (!point || point->clock != published->clock) {
+      found =
+          sqlite3_mprintf("dp_publication: '%s' at tier '%s' does not show the point of its path",
+                          release->name, published->tier);
+    } else {
+      found = compare_values(publication, published, point);
+    }
+    publication->grid = (struct ledger_grid){0, 0, 0}; /* the path's own */
+  }
+  ledger_path_free(&path);
+  return found;
+}
+
+struct verification {
+  struct host *host;
+  char *found;
+};
+
+static int verify_publication(void *context, const struct ledger_publication *published) {
+  struct verification *verification = context;
+  struct publication publication = {0};
+  struct ledger_release *release = &publication.release;
+  publication.host = verification->host;
+  struct ledger *ledger = verification->host->ledger;
+  if (!ledger_release_get(ledger, published->release_id, release)) {
+    if (!ledger_failed(ledger))
+      verification->found = sqlite3_mprintf("dp_publication: release %lld at tier '%s' is missing",
+                                            (long long)published->release_id, published->tier);
+  } else if (aggregate_find(release->kind)) { /* others are not ours to read */
+    if (answers_describe(&publication, answers_keys(release)))
+      verification->found = check_path(&publication, published);
+  }
+  ledger_release_clear(release);
+  return !verification->found && !ledger_failed(ledger);
+}
+
+char *answers_verify(struct host *host) {
+  struct verification verification = {host, 0};
+  ledger_publications(host->ledger, verify_publication, &verification);
+  return verification.found;
+}

@@ -1,0 +1,42 @@
+/*
+** answers.h: from a stored point to what people get: the values of a publication, the answer that they make,
+** and whether they still are what the point makes them.
+*/
+#ifndef DIFFUSE_FUNCTIONS_ANSWERS_H
+#define DIFFUSE_FUNCTIONS_ANSWERS_H
+
+#include "functions/publish.h"
+
+/* Sets kind, question and shape of a publication whose release has its parameters; keys: public ones. */
+int answers_describe(struct publication *publication, int keys);
+
+/* How many public keys a stored release has. */
+int answers_keys(const struct ledger_release *release);
+
+/* What its points are stored as, but for the texts of keys. */
+struct ledger_grid answers_grid(const struct publication *publication);
+
+/* How publication->variance shows the release; delta: what selects private keys there. */
+struct view answers_view(const struct publication *publication);
+
+/* Stores the values of a point at publication->at. */
+int answers_store(struct publication *publication, const struct ledger_cost *cost,
+                  const int64_t *values);
+
+/* Sets the answer from the values that are stored at a tier. */
+int answers_read(struct publication *publication, const char *tier);
+
+/* Least noisy number of units or rows with which a private key is shown at
+** publication->at. */
+double answers_threshold(const struct publication *publication);
+
+/* estimate_total_stddev() at publication->variance. */
+double answers_stddev(const struct publication *publication);
+
+/*
+** Whether every publication shows the point of its path: null, or the first discrepancy (sqlite3_free).
+** Inside a transaction. An error is in the ledger.
+*/
+char *answers_verify(struct host *host);
+
+#endif

@@ -1,0 +1,152 @@
+/* rows.c: see rows.h. */
+#include "functions/rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "functions/functions.h"
+#include "functions/numbers.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- identities and keys ------------------------------------------------------------------------- */
+
+/* Who a value stands for. Returns 0, or -1 when out of memory. */
+static int identity_of(const struct secret *secret, sqlite3_value *value,
+                       struct identity *identity) {
+  int type = sqlite3_value_type(value);
+  if (type == SQLITE_INTEGER) {
+    *identity = identity_integer(sqlite3_value_int64(value));
+  } else if (type == SQLITE_FLOAT) {
+    *identity = identity_real(sqlite3_value_double(value));
+  } else if (type == SQLITE_NULL) {
+    *identity = identity_null();
+  } else {
+    /* Before the size: a text may be converted from UTF-16. */
+    const void *bytes = type == SQLITE_TEXT ? sqlite3_value_text(value) : sqlite3_value_blob(value);
+    size_t size = (size_t)sqlite3_value_bytes(value);
+    if (type == SQLITE_TEXT && !bytes) return -1;
+    *identity = identity_bytes(secret, bytes, size, type == SQLITE_TEXT);
+  }
+  return 0;
+}
+
+char *key_text(sqlite3_value *key) {
+  switch (sqlite3_value_type(key)) {
+  case SQLITE_INTEGER: return sqlite3_mprintf("%lld", sqlite3_value_int64(key));
+  case SQLITE_FLOAT: {
+    double x = sqlite3_value_double(key);
+    if (x >= -0x1p63 && x < 0x1p63 && x == trunc(x)) return sqlite3_mprintf("%lld", (int64_t)x);
+    return sqlite3_mprintf("%!.15g", x);
+  }
+  case SQLITE_NULL: return sqlite3_mprintf("null");
+  case SQLITE_TEXT: {
+    const unsigned char *text = sqlite3_value_text(key);
+    return text ? sqlite3_mprintf("%s", text) : 0;
+  }
+  default: {
+    const unsigned char *bytes = sqlite3_value_blob(key);
+    int size = sqlite3_value_bytes(key);
+    sqlite3_str *text = sqlite3_str_new(0);
+    sqlite3_str_appendall(text, "x'");
+    for (int i = 0; i < size; i++) sqlite3_str_appendf(text, "%02x", bytes[i]);
+    sqlite3_str_appendall(text, "'");
+    return sqlite3_str_finish(text);
+  }
+  }
+}
+
+/* The cell of a key: CELL_NONE for one that is not public, CELL_FAILED without memory. */
+static int cell_of(struct vectors *vectors, sqlite3_value *key) {
+  struct cells *cells = vectors_cells(vectors);
+  struct identity identity;
+  if (identity_of(vectors_secret(vectors), key, &identity)) return CELL_FAILED;
+  int cell = cells_find(cells, identity);
+  if (cell != CELL_NEW) return cell;
+  char *text = key_text(key);
+  cell = text ? cells_name(cells, identity, text) : CELL_FAILED;
+  sqlite3_free(text);
+  return cell;
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------- */
+
+char *rows_open(struct rows *rows, const struct publication *publication) {
+  const struct shape *shape = &publication->shape;
+  *rows =
+      (struct rows){publication->aggregate, &publication->question, {{0, 0, 0, 0, 0}, 0, 0}, 0, 0};
+  int failed;
+  if (shape->family == FAMILY_SUM) {
+    struct bounds bounds = design_bounds(shape);
+    failed = accumulator_open(&rows->numbers, &bounds, publication->by_unit);
+  } else {
+    rows->vectors =
+        vectors_open(rows->question, shape, publication->by_unit, publication->grid.keys);
+    rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
+    failed = !rows->vectors || !rows->buffer;
+  }
+  return failed ? sentence("out of memory or random bytes (the charge stays)") : 0;
+}
+
+void rows_close(struct rows *rows) {
+  accumulator_close(&rows->numbers);
+  vectors_close(rows->vectors);
+  free(rows->buffer);
+  rows->vectors = 0;
+  rows->buffer = 0;
+}
+
+/* A row of a release of one sum: the path that has to be as short as SQLite's own sum(). */
+static int add_to_sum(struct rows *rows, sqlite3_value *value, sqlite3_value *unit) {
+  /* NULL contributes nothing: it is not counted, and SQLite converts it to 0. */
+  double x = !rows->aggregate->counts ? sqlite3_value_double(value)
+                                      : !value || sqlite3_value_type(value) != SQLITE_NULL;
+  if (!rows->numbers.units) {
+    accumulate_row(&rows->numbers, x);
+    return 0;
+  }
+  struct identity identity;
+  if (identity_of(accumulator_secret(&rows->numbers), unit, &identity)) return -1;
+  return accumulate_unit(&rows->numbers, identity, x);
+}
+
+int rows_add(struct rows *rows, sqlite3_value *key, sqlite3_value *value, sqlite3_value *unit) {
+  struct vectors *vectors = rows->vectors;
+  if (!vectors) return add_to_sum(rows, value, unit);
+  struct identity identity = {0, 0};
+  if (value && sqlite3_value_type(value) == SQLITE_NULL) return 0; /* contributes nothing */
+  if (unit && identity_of(vectors_secret(vectors), unit, &identity)) return -1;
+  if (key) {
+    int cell = cell_of(vectors, key);
+    if (cell == CELL_NONE) return 0;
+    if (cell == CELL_FAILED) return -1;
+    return vectors_add_key(vectors, identity, cell, value ? sqlite3_value_double(value) : 1);
+  }
+  if (rows->aggregate->takes & 1u << P_DIM) {
+    numbers_read(value, rows->buffer, rows->question->size); /* malformed: all zero */
+    return vectors_add_vector(vectors, identity, rows->buffer);
+  }
+  return vectors_add_number(vectors, identity, sqlite3_value_double(value));
+}
+
+char *rows_publish(struct rows *rows, struct publication *publication) {
+  struct totals totals = {{0, 1, 1}, 0};
+  const char **keys = 0;
+  int128 sum = 0;
+  if (!rows->vectors) {
+    if (!accumulator_total(&rows->numbers, &sum)) totals.values = &sum;
+  } else {
+    totals.grid = publication->grid;
+    int cells;
+    totals.values = vectors_totals(rows->vectors, &cells, &keys);
+    if (keys) {
+      totals.grid.keys = (char **)keys;
+      totals.grid.cells = cells;
+    }
+  }
+  char *error = totals.values ? publish_finish(publication, &totals)
+                              : sentence("out of memory (the charge stays)");
+  if (rows->vectors) free(totals.values);
+  free(keys);
+  return error;
+}

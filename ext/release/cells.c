@@ -1,0 +1,128 @@
+/*
+** cells.c: see cells.h.
+**
+** One table maps identities to cells; the text of a key has an identity too, through which the integer 5,
+** the real 5.0 and the text '5' meet.
+*/
+#include "release/cells.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct entry {
+  struct identity key;
+  int cell;
+};
+
+struct cells {
+  const struct secret *secret;
+  struct entry *entries; /* open addressing, linear probing, at most half full */
+  uint64_t mask, used;
+  struct identity *named; /* identity of each cell's text */
+  char **texts;
+  int count, room;
+  int collecting;
+};
+
+static struct entry *find(const struct cells *cells, struct identity key) {
+  uint64_t place = identity_mix(cells->secret, key, 0);
+  struct entry *entry = &cells->entries[place & cells->mask];
+  while (entry->key.kind != IDENTITY_NOBODY && !identity_same(entry->key, key)) {
+    place++;
+    entry = &cells->entries[place & cells->mask];
+  }
+  return entry;
+}
+
+/* Keeps the table at most half full. Returns -1 when memory ran out. */
+static int make_room(struct cells *cells) {
+  if (cells->entries && (cells->used + 1) * 2 <= cells->mask + 1) return 0;
+  uint64_t old = cells->entries ? cells->mask + 1 : 0, size = old ? old * 2 : 64;
+  struct entry *before = cells->entries, *fresh = calloc(size, sizeof *fresh);
+  if (!fresh) return -1;
+  cells->entries = fresh;
+  cells->mask = size - 1;
+  for (uint64_t i = 0; i < old; i++) {
+    if (before[i].key.kind != IDENTITY_NOBODY) *find(cells, before[i].key) = before[i];
+  }
+  free(before);
+  return 0;
+}
+
+static int enter(struct cells *cells, struct identity key, int cell) {
+  if (make_room(cells)) return -1;
+  *find(cells, key) = (struct entry){key, cell};
+  cells->used++;
+  return 0;
+}
+
+/* Makes a cell of a text; its number, or CELL_FAILED. */
+static int add_cell(struct cells *cells, struct identity named, const char *text) {
+  if (cells->count == cells->room) {
+    int room = cells->room * 2 + 64;
+    char **texts = realloc(cells->texts, sizeof *texts * (size_t)room);
+    if (texts) cells->texts = texts;
+    struct identity *identities = realloc(cells->named, sizeof *identities * (size_t)room);
+    if (identities) cells->named = identities;
+    if (!texts || !identities) return CELL_FAILED;
+    cells->room = room;
+  }
+  size_t size = strlen(text) + 1;
+  char *copy = malloc(size);
+  if (!copy || enter(cells, named, cells->count)) {
+    free(copy);
+    return CELL_FAILED;
+  }
+  memcpy(copy, text, size);
+  cells->texts[cells->count] = copy;
+  cells->named[cells->count] = named;
+  return cells->count++;
+}
+
+struct cells *cells_open(const struct secret *secret, char *const *keys, int count,
+                         int collecting) {
+  struct cells *cells = calloc(1, sizeof *cells);
+  if (!cells) return 0;
+  cells->secret = secret;
+  int failed = make_room(cells);
+  for (int i = 0; i < count && !failed; i++)
+    failed = add_cell(cells, identity_bytes(secret, keys[i], strlen(keys[i]), 1), keys[i]) < 0;
+  cells->collecting = collecting;
+  if (!failed) return cells;
+  cells_close(cells);
+  return 0;
+}
+
+void cells_close(struct cells *cells) {
+  if (!cells) return;
+  for (int i = 0; i < cells->count; i++) free(cells->texts[i]);
+  free(cells->texts);
+  free(cells->named);
+  free(cells->entries);
+  free(cells);
+}
+
+int cells_find(const struct cells *cells, struct identity key) {
+  const struct entry *entry = find(cells, key);
+  return entry->key.kind == IDENTITY_NOBODY ? CELL_NEW : entry->cell;
+}
+
+int cells_name(struct cells *cells, struct identity key, const char *text) {
+  struct identity named = identity_bytes(cells->secret, text, strlen(text), 1);
+  int cell = cells_find(cells, named);
+  if (cell == CELL_NEW) cell = cells->collecting ? add_cell(cells, named, text) : CELL_NONE;
+  if (cell >= 0 && !identity_same(key, named) && enter(cells, key, cell)) return CELL_FAILED;
+  return cell;
+}
+
+int cells_count(const struct cells *cells) {
+  return cells->count;
+}
+
+const char *cells_text(const struct cells *cells, int cell) {
+  return cells->texts[cell];
+}
+
+uint64_t cells_hash(const struct cells *cells, int cell) {
+  return cells->named[cell].low;
+}

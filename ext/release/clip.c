@@ -1,0 +1,91 @@
+/* clip.c: see clip.h. */
+#include "release/clip.h"
+
+#include <math.h>
+
+/* Part of a matrix: components [first, end) of every cell. */
+struct part {
+  int128 *values;
+  size_t cells;
+  int components, first, end;
+};
+
+static uint128 magnitude(int128 x) {
+  return x < 0 ? -(uint128)x : (uint128)x;
+}
+
+static uint128 largest(const struct part *part) {
+  uint128 most = 0;
+  for (size_t cell = 0; cell < part->cells; cell++) {
+    for (int j = part->first; j < part->end; j++) {
+      uint128 size = magnitude(part->values[cell * (size_t)part->components + (size_t)j]);
+      if (size > most) most = size;
+    }
+  }
+  return most;
+}
+
+/* Sum of squares of the values divided by 2^shift, which must be below 2^53: below 2^128. */
+static uint128 squares(const struct part *part, int shift) {
+  uint128 sum = 0;
+  for (size_t cell = 0; cell < part->cells; cell++) {
+    for (int j = part->first; j < part->end; j++) {
+      uint128 size = magnitude(part->values[cell * (size_t)part->components + (size_t)j]) >> shift;
+      sum += size * size;
+    }
+  }
+  return sum;
+}
+
+/* Least shift that brings a magnitude below 2^53. */
+static int shift_of(uint128 size) {
+  int shift = 0;
+  while (size >> (53 + shift)) shift++;
+  return shift;
+}
+
+/* Whether the norm is at most reach, exactly. reach < 2^62. */
+static int fits(const struct part *part, int64_t reach) {
+  uint128 limit = (uint128)reach * (uint128)reach, sum = 0;
+  for (size_t cell = 0; cell < part->cells; cell++) {
+    for (int j = part->first; j < part->end; j++) {
+      uint128 size = magnitude(part->values[cell * (size_t)part->components + (size_t)j]);
+      if (size > (uint128)reach) return 0;
+      sum += size * size; /* at most 2^124 more than what was within the limit */
+      if (sum > limit) return 0;
+    }
+  }
+  return 1;
+}
+
+/* Multiplies by a factor in (0, 1), truncating towards zero. */
+static void scale(const struct part *part, double factor) {
+  for (size_t cell = 0; cell < part->cells; cell++) {
+    for (int j = part->first; j < part->end; j++) {
+      int128 *value = &part->values[cell * (size_t)part->components + (size_t)j];
+      *value = (int128)((double)*value * factor);
+    }
+  }
+}
+
+/* The norm, too small by less than 2^-41 of it; the same whatever the order of the values. */
+static double norm(const struct part *part) {
+  int shift = shift_of(largest(part));
+  return ldexp(sqrt((double)squares(part, shift)), shift);
+}
+
+/* Scales `whole` down until the norm of `lead`, a part of it, is at most reach. */
+static void shrink(const struct part *whole, const struct part *lead, int64_t reach) {
+  for (double margin = 1; !fits(lead, reach); margin *= 1 - 0x1p-40) /* two rounds at most */
+    scale(whole, (double)reach / norm(lead) * margin);
+}
+
+void clip_vector(const struct shape *shape, int128 *values, size_t cells, int components) {
+  for (int i = 0; i < shape->block_count; i++) {
+    const struct block *block = &shape->blocks[i];
+    struct part whole = {values, cells, components, block->first, block->end}, lead = whole;
+    lead.end = block->lead_end;
+    shrink(&whole, &lead, block->lead_reach);
+    shrink(&whole, &whole, block->reach);
+  }
+}

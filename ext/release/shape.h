@@ -1,0 +1,101 @@
+/*
+** shape.h: what the vector of one privacy unit looks like, and how far it may reach.
+**
+** A release is a vector of coordinates. Rows fall into cells (group keys, bins of a histogram, leaves of
+** a tree; one cell where there are none) and add to each component of their cell: a count, sums. So a
+** unit has a sparse matrix, cells times components, of exact integers, and before units are added up it
+** is made to fit a ball: the sensitivity of the sum is the radius. The public parameters alone decide
+** the shape.
+**
+** Fine steps: component j of a row is round(value * factor_j * scale) steps, scale a power of two such
+** that the radius of the whole is an integer of 53 bits. factor is 1 but for counts that stand beside
+** sums: how much of the noise the count takes and how much the sums.
+*/
+#ifndef DIFFUSE_RELEASE_SHAPE_H
+#define DIFFUSE_RELEASE_SHAPE_H
+
+#include <math.h>
+#include <stdint.h>
+
+/* What a row adds to its cell. */
+enum family {
+  FAMILY_SUM,    /* x, or 1: one number, no cells */
+  FAMILY_MEAN,   /* 1 and u, u = (x - middle) / half of [lo, hi] */
+  FAMILY_SPREAD, /* 1, u and 2 u^2 - 1 */
+  FAMILY_VECTOR, /* the components of a vector */
+  FAMILY_VECTOR_MEAN,
+  FAMILY_BINS,      /* 1, in a cell for each bin of [lo, hi] */
+  FAMILY_TREE,      /* 1, in a cell for each leaf; the coordinates are the nodes above them too */
+  FAMILY_KEY_COUNT, /* 1, in a cell for each key */
+  FAMILY_KEY_SUM,   /* x, in a cell for each key; and 1 where keys are selected privately */
+  FAMILY_KEY_MEAN   /* 1 and u, in a cell for each key */
+};
+
+/* The public parameters of a release that shape its vector. */
+struct question {
+  enum family family;
+  int nonnegative;  /* FAMILY_SUM: contributions lie in [0, clip] */
+  double clip;      /* norm of a unit's vector, in the unit of x; or rows that a unit counts for */
+  double low, high; /* range of x: means, spreads, bins, trees */
+  int size;         /* dimension of vectors, number of bins or leaves */
+  int keys;         /* public keys; KEYS_PRIVATE; 0 where there are no keys */
+  int max_groups;   /* keys that a unit may have, where they are private */
+};
+#define KEYS_PRIVATE (-1)
+
+/* Bounds on parameters; outside them there is no lattice in doubles, or no memory. */
+#define SHAPE_MIN_CLIP   1e-150
+#define SHAPE_MAX_CLIP   1e150
+#define SHAPE_MAX_SIZE   4096  /* dimension of a vector */
+#define SHAPE_MAX_BINS   65536 /* of a histogram, leaves of a tree */
+#define SHAPE_MAX_GROUPS 1024  /* private keys of a unit */
+#define SHAPE_MAX_KEYS   (1 << 20)
+
+/*
+** A run of components that is clipped together. The norm of the leading ones decides how far: where it
+** exceeds lead_reach, all of the block is scaled down until it does not. Then the norm of the whole is
+** at most reach, exactly.
+*/
+struct block {
+  int first, lead_end, end; /* [first, lead_end) leads [first, end) */
+  int64_t lead_reach, reach;
+  double spread; /* two vectors inside are at most spread * reach apart (for 'replace') */
+};
+
+struct shape {
+  enum family family;
+  int cells;           /* 0: private keys, known to nobody until rows are read */
+  int components;      /* of each cell */
+  int coordinates;     /* of the release; 0: private keys */
+  int counts;          /* component 0 counts rows */
+  int touched;         /* coordinates in which two neighbours can differ: at most so many */
+  int max_groups;      /* cells that a unit may have; 0: any number */
+  int levels;          /* of the tree; 0: none */
+  double count_factor; /* of component 0, where it counts */
+  double scale;
+  int fine_exponent;   /* scale = 2^-fine_exponent */
+  int64_t count_steps; /* what one row adds to component 0, where it counts */
+  uint64_t distance;   /* of two neighbours, in fine steps: the sensitivity before rounding */
+  int block_count;
+  struct block blocks[2];
+};
+
+/*
+** Fills a shape. by_unit: units are protected, not rows. replace: neighbours replace a unit instead of
+** adding or removing one.
+**
+** distance: adding or removing a unit moves the sum by its vector. Replacing it moves the sum by the
+** difference of two vectors of a block's cone K, at most sqrt(2 + 2c) times the radius if a.b >= -c |a||b|
+** for all a, b in K: for counts c = 0; for means |u| <= 2 * 1/2, so K has half the angle arctan 2 and
+** c = -cos(2 arctan 2) = 3/5; for (1, u, 2u^2 - 1) c < 1/8; for sums c = 1. Products of cones have the c
+** of their factors. Truncation moves a clipped vector out of K by less than one step a component.
+*/
+void shape_make(struct shape *shape, const struct question *question, int by_unit, int replace);
+
+/* Value of x in [low, high] as u in [-1, 1]; what is outside counts as the nearer end, NaN as 0. */
+double shape_centred(double x, double low, double high);
+
+/* Bin of x among `bins` equal ones of [low, high]; what is outside falls into the first or last. */
+int shape_bin(double x, double low, double high, int bins);
+
+#endif

@@ -1,0 +1,475 @@
+/*
+** vectors.c: see vectors.h.
+**
+** A record is what a unit has in one cell; the records of a unit are chained:
+**
+**     pairs    (unit, cell) -> record      one look-up for each row
+**     units    unit -> first record        one for each new record; only where there is more than one cell
+**     links    record -> cell, next record of the unit
+**     values   record -> components        exact integers
+**
+** Rows wait in a batch whose slots are prefetched, then their records, as in units.c.
+*/
+#include "release/vectors.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "release/clip.h"
+#include "release/units.h"
+
+#define BATCH       64
+#define SMALL       4 /* components of a record up to which rows are batched */
+#define FIRST_SLOTS 256
+#define NO_RECORD   UINT32_MAX
+
+struct slot {
+  struct identity unit;
+  uint32_t cell, record;
+};
+
+/* A table of slots by unit and cell, at most three quarters full. */
+struct table {
+  struct slot *slots;
+  uint64_t mask, used;
+};
+
+struct link {
+  uint32_t cell, next;
+};
+
+struct pending {
+  struct identity unit;
+  uint64_t place;
+  uint32_t cell, record;
+};
+
+/* A record while its unit's matrix is put together. */
+struct item {
+  uint64_t order;
+  uint32_t record;
+};
+
+/* Room for the matrix of one unit. */
+struct scratch {
+  struct item *items;
+  uint32_t
+      *cells; /* of the matrix; coordinates where it has been expanded to the nodes of the tree */
+  int128 *values;
+  size_t room; /* in records */
+};
+
+struct vectors {
+  struct question question;
+  const struct shape *shape;
+  int by_unit, components, batch;
+  struct secret secret;
+  struct cells *cells; /* null without keys */
+  struct table pairs, units;
+  struct link *links;
+  int128 *values;
+  uint32_t records, room;
+  int waiting, failed; /* failed: memory ran out and rows were lost; sticks */
+  struct pending pending[BATCH];
+  int128 *rows;   /* components of the rows that wait */
+  int128 *totals; /* of coordinates */
+  size_t totals_room;
+  struct scratch scratch;
+};
+
+/* ---- the tables ---------------------------------------------------------------------------------- */
+
+static struct slot *find(const struct table *table, struct identity unit, uint32_t cell,
+                         uint64_t place) {
+  struct slot *slot = &table->slots[place & table->mask];
+  while (slot->unit.kind != IDENTITY_NOBODY &&
+         (slot->cell != cell || !identity_same(slot->unit, unit))) {
+    place++;
+    slot = &table->slots[place & table->mask];
+  }
+  return slot;
+}
+
+/* Makes room for `more` slots. Returns -1 when memory ran out. */
+static int reserve(struct table *table, const struct secret *secret, uint64_t more) {
+  while (!table->slots || (table->used + more) * 4 > (table->mask + 1) * 3) {
+    uint64_t old = table->slots ? table->mask + 1 : 0, size = old ? old * 2 : FIRST_SLOTS;
+    struct slot *before = table->slots, *fresh = calloc(size, sizeof *fresh);
+    if (!fresh) return -1;
+    table->slots = fresh;
+    table->mask = size - 1;
+    for (uint64_t i = 0; i < old; i++) {
+      const struct slot *slot = &before[i];
+      if (slot->unit.kind != IDENTITY_NOBODY)
+        *find(table, slot->unit, slot->cell, identity_mix(secret, slot->unit, slot->cell)) = *slot;
+    }
+    free(before);
+  }
+  return 0;
+}
+
+/* ---- records ------------------------------------------------------------------------------------- */
+
+static int grow_records(struct vectors *vectors, uint32_t more) {
+  if (vectors->records + more <= vectors->room) return 0;
+  if (vectors->room > UINT32_MAX / 2 - BATCH) return -1;
+  uint32_t room = vectors->room * 2 + more;
+  struct link *links = realloc(vectors->links, sizeof *links * room);
+  if (links) vectors->links = links;
+  int128 *values = realloc(vectors->values, sizeof *values * room * (size_t)vectors->components);
+  if (values) vectors->values = values;
+  if (!links || !values) return -1;
+  vectors->room = room;
+  return 0;
+}
+
+/* A new record, chained to its unit's others. Room has been made. */
+static uint32_t new_record(struct vectors *vectors, struct identity unit, uint32_t cell) {
+  uint32_t record = vectors->records++, next = NO_RECORD;
+  if (vectors->units.slots) {
+    struct slot *head = find(&vectors->units, unit, 0, identity_mix(&vectors->secret, unit, 0));
+    if (head->unit.kind == IDENTITY_NOBODY) {
+      vectors->units.used++;
+      *head = (struct slot){unit, 0, NO_RECORD};
+    }
+    next = head->record;
+    head->record = record;
+  }
+  vectors->links[record] = (struct link){cell, next};
+  memset(&vectors->values[record * (size_t)vectors->components], 0,
+         sizeof *vectors->values * (size_t)vectors->components);
+  return record;
+}
+
+/* Empties the batch into the records. */
+static int flush(struct vectors *vectors) {
+  uint64_t waiting = (uint64_t)vectors->waiting;
+  size_t components = (size_t)vectors->components;
+  vectors->waiting = 0;
+  if (vectors->failed || reserve(&vectors->pairs, &vectors->secret, waiting) ||
+      (vectors->units.slots && reserve(&vectors->units, &vectors->secret, waiting)) ||
+      grow_records(vectors, (uint32_t)waiting)) {
+    vectors->failed = 1;
+    return -1;
+  }
+  for (uint64_t i = 0; i < waiting; i++) {
+    struct pending *pending = &vectors->pending[i];
+    struct slot *slot = find(&vectors->pairs, pending->unit, pending->cell, pending->place);
+    if (slot->unit.kind == IDENTITY_NOBODY) {
+      vectors->pairs.used++;
+      *slot = (struct slot){pending->unit, pending->cell,
+                            new_record(vectors, pending->unit, pending->cell)};
+    }
+    pending->record = slot->record;
+    __builtin_prefetch(&vectors->values[slot->record * components], 1);
+  }
+  for (uint64_t i = 0; i < waiting; i++) {
+    int128 *values = &vectors->values[vectors->pending[i].record * components];
+    for (size_t j = 0; j < components; j++) values[j] += vectors->rows[i * components + j];
+  }
+  return 0;
+}
+
+/* ---- the tree ------------------------------------------------------------------------------------ */
+
+/* Where the nodes of a level begin among the coordinates; level 1 has two, and the root is left out. */
+static size_t level_start(int level) {
+  return ((size_t)1 << level) - 2;
+}
+
+/* ---- one unit's matrix into the totals ----------------------------------------------------------- */
+
+static int by_order(const void *a, const void *b) {
+  uint64_t x = ((const struct item *)a)->order, y = ((const struct item *)b)->order;
+  return (x > y) - (x < y);
+}
+
+static int scratch_reserve(struct vectors *vectors, size_t records) {
+  struct scratch *scratch = &vectors->scratch;
+  if (records <= scratch->room) return 0;
+  size_t room = records + scratch->room;
+  size_t cells = room * (size_t)(vectors->shape->levels ? vectors->shape->levels : 1);
+  struct item *items = realloc(scratch->items, sizeof *items * room);
+  if (items) scratch->items = items;
+  uint32_t *numbers = realloc(scratch->cells, sizeof *numbers * cells);
+  if (numbers) scratch->cells = numbers;
+  int128 *values = realloc(scratch->values, sizeof *values * cells * (size_t)vectors->components);
+  if (values) scratch->values = values;
+  if (!items || !numbers || !values) return -1;
+  scratch->room = room;
+  return 0;
+}
+
+/* Private keys: cells come up while rows are read. */
+static int totals_reserve(struct vectors *vectors, size_t coordinates) {
+  if (coordinates <= vectors->totals_room) return 0;
+  size_t room = coordinates + vectors->totals_room;
+  int128 *grown = realloc(vectors->totals, sizeof *grown * room);
+  if (!grown) return -1;
+  memset(grown + vectors->totals_room, 0, sizeof *grown * (room - vectors->totals_room));
+  vectors->totals = grown;
+  vectors->totals_room = room;
+  return 0;
+}
+
+/*
+** The nodes above `count` leaves of one unit, whose cells and counts are in the scratch: afterwards it holds
+** coordinates and counts, leaves first. Returns how many. Leaves are sorted by cell, so that those with one
+** parent are neighbours.
+*/
+static size_t climb(struct vectors *vectors, size_t count) {
+  struct scratch *scratch = &vectors->scratch;
+  size_t start = 0, end = count;
+  for (int level = vectors->shape->levels; level >= 1; level--) {
+    for (size_t i = start; i < end && level > 1; i++) {
+      uint32_t parent = scratch->cells[i] / 2;
+      size_t last = count - 1;
+      if (count > end && scratch->cells[last] == parent) {
+        scratch->values[last] += scratch->values[i];
+      } else {
+        scratch->cells[count] = parent;
+        scratch->values[count++] = scratch->values[i];
+      }
+    }
+    for (size_t i = start; i < end; i++) scratch->cells[i] += (uint32_t)level_start(level);
+    start = end;
+    end = count;
+  }
+  return count;
+}
+
+/* Clips the matrix in the scratch, of `count` cells, and adds it to the totals (V1). */
+static void add_matrix(struct vectors *vectors, size_t count) {
+  struct scratch *scratch = &vectors->scratch;
+  size_t components = (size_t)vectors->components;
+  if (vectors->shape->levels) count = climb(vectors, count);
+  clip_vector(vectors->shape, scratch->values, count, vectors->components);
+  for (size_t i = 0; i < count; i++) {
+    int128 *total = &vectors->totals[scratch->cells[i] * components];
+    for (size_t j = 0; j < components; j++) total[j] += scratch->values[i * components + j];
+  }
+}
+
+/* Which private keys a unit keeps (V3): those of the records that come first. */
+static size_t keep_first(struct vectors *vectors, struct identity unit, size_t count) {
+  size_t most = (size_t)vectors->shape->max_groups;
+  struct item *items = vectors->scratch.items;
+  if (!most || count <= most) return count;
+  for (size_t i = 0; i < count; i++) {
+    int cell = (int)vectors->links[items[i].record].cell;
+    items[i].order = identity_mix(&vectors->secret, unit, cells_hash(vectors->cells, cell));
+  }
+  qsort(items, count, sizeof *items, by_order);
+  return most;
+}
+
+/* The records of a unit into the totals. */
+static int add_unit(struct vectors *vectors, struct identity unit, uint32_t record) {
+  struct scratch *scratch = &vectors->scratch;
+  size_t count = 0, components = (size_t)vectors->components;
+  for (; record != NO_RECORD; record = vectors->links[record].next) {
+    if (scratch_reserve(vectors, count + 1)) return -1;
+    scratch->items[count++] = (struct item){vectors->links[record].cell, record};
+  }
+  if (vectors->shape->levels) qsort(scratch->items, count, sizeof *scratch->items, by_order);
+  count = keep_first(vectors, unit, count);
+  for (size_t i = 0; i < count; i++) {
+    record = scratch->items[i].record;
+    scratch->cells[i] = vectors->links[record].cell;
+    memcpy(&scratch->values[i * components], &vectors->values[record * components],
+           sizeof *scratch->values * components);
+  }
+  add_matrix(vectors, count);
+  return 0;
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------- */
+
+/* Where the next row's components go. */
+static int128 *next_row(struct vectors *vectors) {
+  return &vectors->rows[(size_t)vectors->waiting * (size_t)vectors->components];
+}
+
+/* Takes the components at next_row(). */
+static int add_row(struct vectors *vectors, struct identity unit, int cell) {
+  if (!vectors->by_unit) { /* V2 */
+    vectors->scratch.cells[0] = (uint32_t)cell;
+    memcpy(vectors->scratch.values, vectors->rows,
+           sizeof *vectors->rows * (size_t)vectors->components);
+    add_matrix(vectors, 1);
+    return 0;
+  }
+  struct pending *pending = &vectors->pending[vectors->waiting++];
+  pending->unit = unit;
+  pending->cell = (uint32_t)cell;
+  pending->place = identity_mix(&vectors->secret, unit, (uint64_t)cell);
+  __builtin_prefetch(&vectors->pairs.slots[pending->place & vectors->pairs.mask], 1);
+  return vectors->waiting == vectors->batch ? flush(vectors) : 0;
+}
+
+int vectors_add_number(struct vectors *vectors, struct identity unit, double x) {
+  const struct question *question = &vectors->question;
+  const struct shape *shape = vectors->shape;
+  int128 *row = next_row(vectors);
+  row[0] = shape->count_steps;
+  if (question->family == FAMILY_BINS || question->family == FAMILY_TREE)
+    return add_row(vectors, unit, shape_bin(x, question->low, question->high, question->size));
+  double u = shape_centred(x, question->low, question->high);
+  row[1] = fine_steps(u, shape->scale);
+  if (question->family == FAMILY_SPREAD) row[2] = fine_steps(2 * u * u - 1, shape->scale);
+  return add_row(vectors, unit, 0);
+}
+
+int vectors_add_key(struct vectors *vectors, struct identity unit, int cell, double x) {
+  const struct shape *shape = vectors->shape;
+  int128 *row = next_row(vectors);
+  if (shape->max_groups &&
+      totals_reserve(vectors, (size_t)(cell + 1) * (size_t)vectors->components))
+    return -1;
+  if (shape->counts) *row++ = shape->count_steps;
+  if (shape->family == FAMILY_KEY_SUM) *row = fine_steps(x, shape->scale);
+  if (shape->family == FAMILY_KEY_MEAN)
+    *row =
+        fine_steps(shape_centred(x, vectors->question.low, vectors->question.high), shape->scale);
+  return add_row(vectors, unit, cell);
+}
+
+/* The factor that brings a row's vector into its ball; the margin is for rounding. */
+static double row_factor(const double *v, int dimension, double reach) {
+  double most = 0, sum = 0;
+  for (int i = 0; i < dimension; i++) most = fmax(most, fabs(v[i]));
+  if (most == 0) return 1;
+  for (int i = 0; i < dimension; i++) sum += (v[i] / most) * (v[i] / most);
+  double factor = reach / most / sqrt(sum) * (1 - 0x1p-40);
+  return factor < 1 ? factor : 1;
+}
+
+int vectors_add_vector(struct vectors *vectors, struct identity unit, const double *v) {
+  const struct shape *shape = vectors->shape;
+  int128 *row = next_row(vectors);
+  double factor = 1;
+  if (shape->counts) {
+    *row++ = shape->count_steps;
+    factor = row_factor(v, vectors->question.size, vectors->question.clip);
+  }
+  for (int i = 0; i < vectors->question.size; i++) row[i] = fine_steps(v[i] * factor, shape->scale);
+  return add_row(vectors, unit, 0);
+}
+
+/* ---- vectors ------------------------------------------------------------------------------------- */
+
+static int open_tables(struct vectors *vectors, char *const *keys) {
+  const struct shape *shape = vectors->shape;
+  size_t components = (size_t)shape->components;
+  int many = shape->cells != 1; /* cells: the records of a unit are chained */
+  vectors->rows = calloc((size_t)vectors->batch * components, sizeof *vectors->rows);
+  if (!vectors->rows || secret_draw(&vectors->secret) || scratch_reserve(vectors, 1) ||
+      totals_reserve(vectors, shape->coordinates ? (size_t)shape->coordinates : 1))
+    return -1;
+  if (vectors->question.keys) {
+    vectors->cells = cells_open(&vectors->secret, keys, shape->cells, shape->cells == 0);
+    if (!vectors->cells) return -1;
+  }
+  if (!vectors->by_unit) return 0;
+  return reserve(&vectors->pairs, &vectors->secret, 1) ||
+                 (many && reserve(&vectors->units, &vectors->secret, 1))
+             ? -1
+             : 0;
+}
+
+struct vectors *vectors_open(const struct question *question, const struct shape *shape,
+                             int by_unit, char *const *keys) {
+  struct vectors *vectors = calloc(1, sizeof *vectors);
+  if (!vectors) return 0;
+  vectors->question = *question;
+  vectors->shape = shape;
+  vectors->by_unit = by_unit;
+  vectors->components = shape->components;
+  vectors->batch = by_unit && shape->components <= SMALL ? BATCH : 1;
+  if (!open_tables(vectors, keys)) return vectors;
+  vectors_close(vectors);
+  return 0;
+}
+
+void vectors_close(struct vectors *vectors) {
+  if (!vectors) return;
+  cells_close(vectors->cells);
+  void *arrays[] = {vectors->pairs.slots,   vectors->units.slots,   vectors->links,
+                    vectors->values,        vectors->rows,          vectors->totals,
+                    vectors->scratch.items, vectors->scratch.cells, vectors->scratch.values};
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
+  free(vectors);
+}
+
+const struct secret *vectors_secret(const struct vectors *vectors) {
+  return &vectors->secret;
+}
+
+struct cells *vectors_cells(struct vectors *vectors) {
+  return vectors->cells;
+}
+
+/* ---- totals -------------------------------------------------------------------------------------- */
+
+static int add_units(struct vectors *vectors) {
+  const struct table *table = vectors->units.slots ? &vectors->units : &vectors->pairs;
+  for (uint64_t i = 0; table->slots && i <= table->mask; i++) {
+    const struct slot *slot = &table->slots[i];
+    if (slot->unit.kind == IDENTITY_NOBODY) continue;
+    if (add_unit(vectors, slot->unit, slot->record)) return -1;
+  }
+  return 0;
+}
+
+/* A private key and its place, for sorting. */
+struct named {
+  const char *text;
+  int cell;
+};
+
+static int by_text(const void *a, const void *b) {
+  return strcmp(((const struct named *)a)->text, ((const struct named *)b)->text);
+}
+
+/* The totals of private keys in the order of their texts, which go to keys. */
+static int sort_cells(const struct vectors *vectors, int128 *totals, const char **keys, int cells) {
+  size_t components = (size_t)vectors->components;
+  struct named *order = malloc(sizeof *order * (size_t)(cells + 1));
+  if (!order) return -1;
+  for (int i = 0; i < cells; i++) order[i] = (struct named){cells_text(vectors->cells, i), i};
+  qsort(order, (size_t)cells, sizeof *order, by_text);
+  for (int i = 0; i < cells; i++) {
+    keys[i] = order[i].text;
+    memcpy(&totals[(size_t)i * components], &vectors->totals[(size_t)order[i].cell * components],
+           sizeof *totals * components);
+  }
+  free(order);
+  return 0;
+}
+
+int128 *vectors_totals(struct vectors *vectors, int *cells, const char ***keys) {
+  const struct shape *shape = vectors->shape;
+  *keys = 0;
+  *cells = shape->cells;
+  if (vectors->waiting) flush(vectors);
+  if (vectors->failed) return 0;
+  memset(vectors->totals, 0, vectors->by_unit ? sizeof *vectors->totals * vectors->totals_room : 0);
+  if (add_units(vectors)) return 0;
+  int is_private = shape->cells == 0;
+  if (is_private) *cells = cells_count(vectors->cells);
+  size_t count =
+      is_private ? (size_t)*cells * (size_t)vectors->components : (size_t)shape->coordinates;
+  int128 *totals = malloc(sizeof *totals * (count + 1));
+  if (!totals) return 0;
+  if (!is_private) {
+    memcpy(totals, vectors->totals, sizeof *totals * count);
+    return totals;
+  }
+  *keys = malloc(sizeof **keys * ((size_t)*cells + 1));
+  if (*keys && !sort_cells(vectors, totals, *keys, *cells)) return totals;
+  free(*keys);
+  free(totals);
+  *keys = 0;
+  return 0;
+}
