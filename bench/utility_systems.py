@@ -28,13 +28,14 @@ RANDOM = np.random.default_rng()
 
 NOTES = {
     "diffuse": "Gaussian noise on an exact lattice; a tier with the accountant `'gdp'`; options `clip` as shown (c).",
-    "OpenDP": "Polars queries with `truncate_per_group` and `truncate_num_groups`; scales are what `summarize()` says "
-              "of that very query, noise is drawn by the library's own measurements. Laplace under pure epsilon "
+    "OpenDP": "Polars queries with `truncate_per_group` and `truncate_num_groups` (sums: of the "
+              "persons' clipped totals); scales are what `summarize()` says of that very query, noise is drawn by the library's own measurements. Laplace under pure epsilon "
               "(split evenly), or Gaussian under zCDP with the largest rho that `make_zCDP_to_approxDP` allows.",
     "SmartNoise SQL": "`max_ids`, `sample_max_ids` and clamped columns, on the same SQLite rows; Laplace noise; the "
                       "batch takes the largest epsilon with which its odometer stays within the total.",
     "diffprivlib": "`tools`, Laplace or exponential mechanism. It protects single rows: of each person k random rows "
-                   "are kept, and epsilon is divided by k (sums: a person's clipped total is one row). Its means and "
+                   "are kept, and epsilon is divided by k (sums: a person's clipped total is one row); counts are "
+                   "histograms. Its means and "
                    "medians take the number of rows for public and compare databases in which a row is replaced: a "
                    "weaker promise than that of the others. The batch is split by its `BudgetAccountant`.",
     "PipelineDP": "on Google's python-dp: its combiners, accumulators filled by the harness. Laplace or Gaussian; "
@@ -159,29 +160,37 @@ class OpenDP:
         dp.enable_features("contrib", "honest-but-curious")
         self.dp, self.pl = dp, polars
         self.number = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-        self.integer = dp.atom_domain(T="i64"), dp.absolute_distance(T=float)
 
         def epsilon(scale):
             gaussian = dp.m.make_gaussian(*self.number, scale)
             return dp.c.make_zCDP_to_approxDP(gaussian).map(1.0).epsilon(DELTA)
 
         scale = dp.binary_search(lambda s: epsilon(s) <= EPSILON, bounds=(0.1, 1e4))
+        self.calibrated = {}
         self.rho = dp.m.make_gaussian(*self.number, scale).map(1.0)
 
     def losses(self):
         return {"Laplace": self.dp.loss_of(epsilon=EPSILON), "Gaussian": self.dp.loss_of(rho=self.rho)}
 
-    def scales(self, query, loss, share):
-        """What the library itself calibrates for this query: [(aggregate, scale)]."""
+    def scales(self, question, query, noise, share, *bounds):
+        """What the library itself calibrates for this query: [(aggregate, scale)]. It takes seconds, so it is asked
+        for one question alone: with `share` of them, epsilon is divided by it, or rho."""
+        key = (question, noise, bounds)
+        if key not in self.calibrated:
+            self.calibrated[key] = self.calibrate(query, self.losses()[noise])
+        factor = share if noise == "Laplace" else share ** 0.5
+        return [(aggregate, scale * factor) for aggregate, scale in self.calibrated[key]]
+
+    def calibrate(self, query, loss):
         frame = self.pl.LazyFrame({"id": [1, 2], "key": [0, 1], "value": [1.0, 2.0]})
         context = self.dp.Context.compositor(
-            data=frame, privacy_loss=loss, split_evenly_over=share,
+            data=frame, privacy_loss=loss, split_evenly_over=1,
             privacy_unit=self.dp.unit_of(contributions=1, identifier=self.pl.col("id")),
             margins=[self.dp.polars.Margin(max_length=10**6, max_groups=1000)])
         return [(row[-3], row[-1]) for row in query(context.query()).summarize().rows()]
 
     def noise(self, noise, aggregate, scale):
-        space = self.integer if "Length" in aggregate else self.number
+        space = self.number
         make = self.dp.m.make_laplace if noise == "Laplace" else self.dp.m.make_gaussian
         if "Length" in aggregate:
             space = (self.dp.atom_domain(T="i64"),
@@ -190,20 +199,27 @@ class OpenDP:
 
     def candidates(self, question, share):
         found = []
-        for (noise, loss), bounds in itertools.product(self.losses().items(), question.bounds):
-            l0, linf = bounds
-            draw = (self.one if question.keys is None else self.groups)(question, noise, loss, share, l0, linf)
-            label = f"k={linf}" if question.keys is None else f"l0={l0}, linf={linf}"
+        bounds = question.bounds + ([] if question.keys is None else [(None, k) for k in question.totals])
+        for noise, (l0, linf) in itertools.product(self.losses(), bounds):
+            draw = (self.one if question.keys is None else self.groups)(question, noise, share, l0, linf)
+            label = f"k={linf}" if question.keys is None else f"l0={l0}, linf={linf}" if l0 else f"k={linf} in all"
             found.append((f"{noise}, {label}" if question.kind != "persons" else noise, draw))
         return found
 
-    def one(self, question, noise, loss, share, _, k):
+    def one(self, question, noise, share, _, k):
         dp, pl = self.dp, self.pl
         expression = {"persons": lambda: dp.len(signed=True), "rows": lambda: dp.len(signed=True),
-                      "sum": lambda: pl.col("value").dp.sum((question.lo, question.hi)),
+                      "sum": lambda: pl.col("value").dp.sum((0.0, float(most))),
                       "mean": lambda: pl.col("value").dp.mean((question.lo, question.hi)),
                       "median": lambda: pl.col("value").dp.median(candidates=question.candidates)}[question.kind]
-        scales = self.scales(lambda q: q.truncate_per_group(k).select(expression()), loss, share)
+        most = k * question.hi
+
+        def query(q):
+            if question.kind != "sum":
+                return q.truncate_per_group(k).select(expression())
+            return q.group_by("id").agg(pl.col("value").sum().clip(0.0, most)).select(expression())
+
+        scales = self.scales(question, query, noise, share, k)
         clipped = np.clip(question.values, question.lo, question.hi)
         if question.kind == "median":
             measure = dp.max_divergence() if noise == "Laplace" else dp.zero_concentrated_divergence()
@@ -215,27 +231,31 @@ class OpenDP:
         if question.kind in ("persons", "rows"):
             return lambda: mechanisms[0](len(keep_rows(question.units, k)))
         if question.kind == "sum":
-            return lambda: mechanisms[0](float(clipped[keep_rows(question.units, k)].sum()))
+            return lambda: mechanisms[0](float(unit_sums(question, question.values, most).sum()))
 
         def mean():
             kept = clipped[keep_rows(question.units, k)]
             return mechanisms[0](float(kept.sum())) / max(1, mechanisms[1](len(kept)))
         return mean
 
-    def groups(self, question, noise, loss, share, l0, linf):
+    def groups(self, question, noise, share, l0, linf):
         dp, pl = self.dp, self.pl
         expression = {"group counts": lambda: dp.len(signed=True),
                       "group sums": lambda: pl.col("value").dp.sum((question.lo, question.hi)),
                       "group means": lambda: pl.col("value").dp.mean((question.lo, question.hi))}[question.kind]
         keys = pl.LazyFrame({"key": list(range(question.keys_count))})
-        scales = self.scales(
-            lambda q: q.truncate_per_group(linf, by=["key"]).truncate_num_groups(l0, by=["key"])
-                       .group_by("key").agg(expression()).with_keys(keys), loss, share)
+
+        def query(q):
+            q = q.truncate_per_group(linf, by=["key"]).truncate_num_groups(l0, by=["key"]) if l0 \
+                else q.truncate_per_group(linf)
+            return q.group_by("key").agg(expression()).with_keys(keys)
+
+        scales = self.scales(question, query, noise, share, l0, linf)
         mechanisms = [self.noise(noise, *scale) for scale in scales]
         clipped = np.clip(question.values, question.lo, question.hi)
 
         def draw():
-            rows = keep_pairs(question, l0, linf)
+            rows = keep_pairs(question, l0, linf) if l0 else keep_rows(question.units, linf)
             if question.kind == "group counts":
                 return np.array([mechanisms[0](int(n)) for n in group_sums(question, rows)])
             sums = np.array([mechanisms[0](float(s)) for s in group_sums(question, rows, clipped)])
@@ -335,9 +355,10 @@ class Diffprivlib:
             return np.array([function(values[rows[keys[rows] == key]]) for key in range(count)])
 
         return {
-            "persons": lambda: tools.count_nonzero(np.ones(len(np.unique(units))), epsilon=epsilon, accountant=off),
-            "rows": lambda: tools.sum(unit_sums(question, np.ones(len(units)), k), bounds=(0, k), epsilon=epsilon,
-                                      accountant=off),
+            "persons": lambda: tools.histogram(np.zeros(len(np.unique(units))), epsilon=epsilon, bins=1,
+                                               range=(-1, 1), accountant=off)[0][0],
+            "rows": lambda: tools.histogram(np.zeros(len(keep_rows(units, k))), epsilon=epsilon / k, bins=1,
+                                            range=(-1, 1), accountant=off)[0][0],
             "sum": lambda: tools.sum(unit_sums(question, values, k * question.hi), bounds=(0, k * question.hi),
                                      epsilon=epsilon, accountant=off),
             "mean": lambda: tools.mean(values[keep_rows(units, k)], bounds=bounds, epsilon=epsilon / k,
