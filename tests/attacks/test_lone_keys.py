@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from attack import PEOPLE, KEYS, alarm, exists, fill, one, person, system
+from attack import KEYS, PEOPLE, alarm, exists, fill, one, person, system
 
 LONE = [person("she", 1, "far village")]
 
