@@ -58,11 +58,10 @@ def noise_of(call, tmp_path, order):
 
 
 @EACH_CALL
-@pytest.mark.parametrize("order", [("inner", "outer", "middle"), ("outer", "middle", "inner"), ("middle", "inner", "outer")],
-                         ids=" ".join)
-@alarm(3 * 20 * 2 * 1e-9)
+@pytest.mark.parametrize("order", [("inner", "outer", "middle"), ("middle", "inner", "outer")], ids=" ".join)
+@alarm(2 * 20 * 2 * 1e-9)
 def test_a_coalition_knows_what_its_innermost_tier_knows(call, order, tmp_path):
-    """In three orders of asking: diffused outward, refined inward. An alarm is a variance below 0.65 of the innermost (or
-    above 1.4): fresh noise at all tiers, 0.37, is 11 standard errors below that, at any two of them, 0.53, four."""
+    """In two orders of asking: diffused outward; refined inward, then diffused. An alarm is a variance below 0.65 of the
+    innermost (or above 1.4): fresh noise at all tiers, 0.37, is 11 standard errors below that, at any two, 0.53, four."""
     noise, variance = noise_of(call, tmp_path, order)
     assert significance(noise, variance) > LEVEL
