@@ -3,7 +3,7 @@ clips; the noise is made for one."""
 
 import pytest
 
-from attack import (EACH_CALL, EACH_FORM, EXACT, KEYS, PEOPLE, alarm, check_distance, exists, fill, lattice, one, path_for,
+from attack import (EACH_CALL, EACH_FORM, EXACT, KEYS, PEOPLE, alarm, check_distance, fill, lattice, one, path_for,
                     person, system)
 
 ROWS = 10**4
@@ -61,7 +61,6 @@ def test_a_ledger_of_rows_says_that_it_protects_rows():
     assert one(db, "SELECT dp_certificate() ->> '$.ledger.protects'") == "row"
 
 
-@exists("dp_group_count")
 @alarm(4e-11)
 def test_a_unit_in_ten_thousand_groups_keeps_a_few():
     """Private keys: a unit that is everywhere adds as much as one that is in max_groups groups."""

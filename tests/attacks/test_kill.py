@@ -3,7 +3,7 @@ kills the process has seen a value that nobody has paid for."""
 
 import signal
 
-from attack import CALLS, FORMS, PRESENT, charges, file_in, one, room_for, system, verified
+from attack import CALLS, FORMS, charges, file_in, one, room_for, system, verified
 from conftest import connect, refused, run
 
 NAIVE = """
@@ -28,7 +28,7 @@ def test_a_budget_remembers_what_was_seen(tmp_path):
     """Three processes are killed the moment after they have printed an answer of each call, by each form: the fourth gets
     nothing, and the answers are there."""
     path = file_in(tmp_path)
-    statements = [form(call, "audience", None) for call in PRESENT for form in FORMS]
+    statements = [form(call, "audience", None) for call in CALLS for form in FORMS]
     db = system(path, {})
     room_for(db, 3 * len(statements))
     db.close()

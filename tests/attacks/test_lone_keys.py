@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from attack import KEYS, PEOPLE, alarm, exists, fill, one, person, system
+from attack import KEYS, PEOPLE, alarm, fill, one, person, system
 
 LONE = [person("she", 1, "far village")]
 
@@ -62,9 +62,9 @@ def test_groups_of_a_public_list_by_dp_release(kind):
                               f"SELECT x, unit FROM people WHERE key = '{key}'"), float)
 
 
-# ---- LATER: dp_group_... -------------------------------------------------------------------------------------------
+# ---- dp_group_... --------------------------------------------------------------------------------------------------
 
-GROUPS = [pytest.param(kind, arguments, id=kind, marks=exists(f"dp_{kind}")) for kind, arguments in
+GROUPS = [pytest.param(kind, arguments, id=kind) for kind, arguments in
           [("group_count", "key, 1"), ("group_sum", "key, x, 1"), ("group_avg", "key, x, -2, 2"),
            ("ou_group_count", "key, 100, 1"), ("ou_group_sum", "key, x, 1, 100")]]
 
