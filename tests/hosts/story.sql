@@ -5,7 +5,8 @@
 --   -- $name           a number: the same one wherever $name stands, in whatever host
 --   -- error: message  it fails, and the message arrives whole
 --
--- A comment after a blank line is prose. A statement is one line. :host is a text that the driver binds: the name of the host.
+-- A comment after a blank line is prose. A statement is one line. :host is a
+-- text that the driver binds: the name of the host.
 
 -- part: create
 
