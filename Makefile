@@ -26,8 +26,8 @@ MATH    := $(filter $(BUILD)/obj/math/%,$(OBJECTS))
 NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
-.PHONY: all deps deps-hosts deps-accounting static demo test unit check-sanitize check-valgrind bench bench-utility deps-utility \
-        figures deps-figures clean format
+.PHONY: all deps deps-hosts hosts-packages deps-accounting static demo test unit check-sanitize \
+        check-valgrind bench bench-utility deps-utility figures deps-figures clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -46,9 +46,49 @@ deps:
 	    $(SUDO) apt-get update -qq && \
 	    DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq --no-install-recommends $$missing; fi
 
-# Other hosts that the tests use when they are there: Node's better-sqlite3 (needs node and npm).
-deps-hosts:
-	npm install --silent --no-fund --no-audit --prefix build/node better-sqlite3
+# Other hosts that tests/hosts runs its story from, with drivers old and new, so that SQLite's releases are
+# covered from the floor to the newest. All of it is optional and goes to build/ (but for Debian's
+# packages); `make -k deps-hosts` takes what it can get: parts need pip, npm, mvn and javac, or go.
+HOSTS  = build/hosts
+WHEELS = apsw/3.39.4.0 apsw/3.42.0.1 apsw/3.46.1.0 apsw/newest pysqlite3-binary/0.5.0 pysqlite3-binary/newest
+GO     = v1.14.6 v1.14.17 latest
+
+deps-hosts: hosts-packages build/node/.done $(HOSTS)/node/.done $(HOSTS)/java/.done $(HOSTS)/java/Story.class \
+            $(WHEELS:%=$(HOSTS)/python/%/.done) $(GO:%=$(HOSTS)/go/%/story)
+
+hosts-packages:
+	$(MAKE) deps PACKAGES='php-cli php-sqlite3 libdbd-sqlite3-perl'
+
+build/node/.done:
+	npm install --silent --no-fund --no-audit --prefix $(@D) better-sqlite3
+	touch $@
+
+# A newer node than the system's may be: node:sqlite needs 22.13.
+$(HOSTS)/node/.done:
+	npm install --silent --no-fund --no-audit --prefix $(@D) node-linux-$$(node -p process.arch)@24
+	touch $@
+
+$(HOSTS)/java/.done: tests/hosts/pom.xml
+	mvn -q -B -f tests/hosts/pom.xml -Dmaven.repo.local=$(abspath $(HOSTS))/m2 \
+	  -DoutputDirectory=$(abspath $(@D)) dependency:copy
+	rm -rf $(HOSTS)/m2
+	touch $@
+
+$(HOSTS)/java/Story.class: tests/hosts/Story.java
+	javac -d $(@D) $<
+
+# A wheel carries a SQLite of its own.
+$(HOSTS)/python/%/.done:
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade \
+	  --no-deps --only-binary :all: --target $(@D) $(subst /,==,$(subst /newest,,$*))
+	touch $@
+
+# go-sqlite3 compiles the SQLite that it carries; those before 3.38 have JSON only by that tag.
+$(HOSTS)/go/%/story: tests/hosts/story.go
+	@mkdir -p $(@D) && cp $< $(@D) && cd $(@D) && rm -f go.mod go.sum && \
+	  export GOFLAGS='-mod=mod -modcacherw' CGO_CFLAGS=-O1 \
+	         GOMODCACHE=$(abspath $(HOSTS))/go/mod GOCACHE=$(abspath $(HOSTS))/go/cache && set -x && \
+	  go mod init story && go get github.com/mattn/go-sqlite3@$* && go build -tags sqlite_json -o story .
 
 # Google's dp-accounting, with which one test compares figures (needs pip). Only what Debian's Python does
 # not have: its own numpy, scipy and mpmath serve.

@@ -54,7 +54,17 @@ FROM dp_value s JOIN dp_value c ON c.tier = s.tier AND c.release = 'small: count
 WHERE s.release = 'small: sum' ORDER BY s.stddev;
 
 .print
-.print 6. Budgets shrink. Asking again for the same name replays the same number and costs nothing.
+.print 6. One release answers for all groups, with one charge. Does a small class help? (Truth beside it.)
+
+SELECT g.key AS class_type, round(g.value, 1) AS average, round(v.stddev, 2) AS stddev,
+       (SELECT round(avg(reading), 1) FROM star WHERE grade = '2' AND class_type = g.key) AS truth
+FROM json_each((SELECT dp_group_avg('school', class_type, reading, 300, 800, student_id,
+                                    '{"name":"by class","keys":["small","reg","reg+A"]}')
+                FROM star WHERE grade = '2')) g
+JOIN dp_value v ON v.release = 'by class' AND v.key = g.key;
+
+.print
+.print 7. Budgets shrink. Asking again for the same name replays the same number and costs nothing.
 
 SELECT round(dp_count('school', reading, 1, student_id, 'small: count')) AS same_count
 FROM star WHERE grade = '2' AND class_type = 'small';

@@ -68,7 +68,7 @@ CREATE TABLE dp_publication(
   tier         TEXT NOT NULL REFERENCES dp_tier(name),
   clock        INTEGER NOT NULL,     -- variance of the noise in lattice steps squared
   rate         REAL NOT NULL,        -- of the lattice noise at that clock, rounded up
-  shrink       REAL NOT NULL,        -- value = centre + shrink * (lattice value - centre)
+  shrink       REAL NOT NULL,        -- of sums: value = centre + shrink * (lattice value - centre)
   centre       REAL NOT NULL,
   curve        BLOB,                 -- RDP beyond the rate, as in dp_charge; NULL for none
   delta        REAL NOT NULL,        -- of private key selection

@@ -99,18 +99,19 @@ static char *set_name(char **name, sqlite3_value *value) {
 
 #define MOST_QUANTILES 1000
 
-/* One number in [0, 1], or a JSON array of such; kept as JSON. */
+/* One number in [0, 1], or the text of a JSON array of such; kept as JSON. */
 static char *set_quantiles(char **quantiles, sqlite3_value *value) {
-  const char *text =
-      sqlite3_value_type(value) == SQLITE_BLOB ? 0 : (const char *)sqlite3_value_text(value);
-  double numbers[MOST_QUANTILES];
-  int count = text ? numbers_list(text, numbers, MOST_QUANTILES) : 0, sound = count > 0;
+  double numbers[MOST_QUANTILES] = {0};
+  int type = sqlite3_value_type(value), count = 0;
+  const char *text = type == SQLITE_TEXT ? plain_text(value) : 0;
+  int is_array = text && text[strspn(text, " \t\r\n")] == '[';
+  if (is_array) count = numbers_list(text, numbers, MOST_QUANTILES);
+  if (type == SQLITE_INTEGER || type == SQLITE_FLOAT) numbers[count++] = sqlite3_value_double(value);
+  int sound = count > 0;
   for (int i = 0; i < count; i++) sound = sound && numbers[i] >= 0 && numbers[i] <= 1;
   if (!sound)
-    return sentence(
-        "q must be a number in [0, 1] or a JSON array of at most %d such numbers, not %z",
-        MOST_QUANTILES, shown(value));
-  int is_array = text[strspn(text, " \t\r\n")] == '[';
+    return sentence("q must be a number in [0, 1] or a JSON array of at most %d such numbers, not %z",
+                    MOST_QUANTILES, shown(value));
   sqlite3_str *json = sqlite3_str_new(0);
   for (int i = 0; i < count; i++)
     sqlite3_str_appendf(json, "%s%!.17g", i ? "," : is_array ? "[" : "", numbers[i]);

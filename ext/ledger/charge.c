@@ -431,7 +431,7 @@ static double reserved_delta(const struct ledger_tier *tier) {
 /* The filter: limits fixed once and for all from epsilon and the noise part of delta. */
 int fix_filter(struct ledger *ledger, struct ledger_tier *tier) {
   double delta = tier->delta - tier->delta_keys, reserved = reserved_delta(tier);
-  if (!(reserved < delta / 2))
+  if (reserved > 0 && !(reserved < delta / 2))
     return ledger_fail(ledger,
                        "epsilon %g is too large for exact Gaussian accounting on the lattice "
                        "at delta %g (use the accountant 'rdp')",

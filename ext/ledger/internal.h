@@ -100,6 +100,11 @@ void statements_finalize(struct ledger *ledger);
 /* A column as a string of its own, or null for NULL; fails the ledger when out of memory. */
 char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column);
 
+/* ---- JSON (json.c) ---- */
+
+/* Refuses where SQLite has no JSON functions (a build choice before 3.38). */
+int json_present(struct ledger *ledger);
+
 /* ---- the marker in the host's database (marker.c) ---- */
 
 struct marker {

@@ -20,6 +20,17 @@ static int parser_open(struct ledger *ledger) {
   return ledger_fail(ledger, "out of memory");
 }
 
+int json_present(struct ledger *ledger) {
+  sqlite3_stmt *statement = 0;
+  if (!parser_open(ledger)) return 0;
+  int rc = sqlite3_prepare_v2(ledger->parser, "SELECT json_extract(value, '$') FROM json_each('[]')",
+                              -1, &statement, 0);
+  sqlite3_finalize(statement); /* never stepped */
+  return rc == SQLITE_OK || ledger_fail(ledger, "this SQLite was built without the JSON functions that "
+                                                "the ledger needs (%s)",
+                                        sqlite3_errmsg(ledger->parser));
+}
+
 /* Whether the text is JSON of this type; json_each() itself would raise a less helpful error. */
 static int is_json(struct ledger *ledger, const char *json, const char *wanted) {
   sqlite3_stmt *row = 0;
@@ -42,7 +53,7 @@ static int each_member(struct ledger *ledger, const char *json, const char *want
                             " FROM json_each(?1) ORDER BY id";
   sqlite3_stmt *row = 0;
   ledger_clear(ledger);
-  if (!parser_open(ledger) || !is_json(ledger, json, wanted)) return 0;
+  if (!json_present(ledger) || !is_json(ledger, json, wanted)) return 0;
   int rc = sqlite3_prepare_v2(ledger->parser, sql, -1, &row, 0);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, json, -1, SQLITE_TRANSIENT);
   int going = rc == SQLITE_OK;

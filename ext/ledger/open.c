@@ -7,6 +7,7 @@
 ** when only the main file is copied.
 */
 #include <string.h>
+#include <time.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +16,8 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define BUSY_MILLISECONDS 10000
+#define BUSY_MILLISECONDS 10000 /* how long to wait for another connection's transaction ... */
+#define BUSY_STEP         5     /* ... and how often to look */
 #define APPLICATION_ID    1684432486
 #define FORMAT            1
 
@@ -130,6 +132,15 @@ static int set_journal(struct ledger *ledger) {
                      ledger->path, mode);
 }
 
+/* SQLite's own handler waits in whole seconds where it was built without usleep(). */
+static int wait_for_lock(void *context, int calls) {
+  (void)context;
+  if (calls >= BUSY_MILLISECONDS / BUSY_STEP) return 0;
+  struct timespec step = {0, BUSY_STEP * 1000000};
+  nanosleep(&step, 0);
+  return 1;
+}
+
 static int connect_db(struct ledger *ledger, int create) {
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX |
               (create ? SQLITE_OPEN_CREATE : 0);
@@ -140,7 +151,7 @@ static int connect_db(struct ledger *ledger, int create) {
     close_db(ledger);
     return 0;
   }
-  sqlite3_busy_timeout(ledger->db, BUSY_MILLISECONDS);
+  sqlite3_busy_handler(ledger->db, wait_for_lock, 0);
   /* ROLLBACK is compiled now, because there may be no memory when it is needed. */
   return pragma(ledger, "PRAGMA synchronous = FULL") && statement_bind(ledger, ROLLBACK, "");
 }
@@ -392,7 +403,7 @@ int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
   ledger_clear(ledger);
   if (is_inherited(ledger)) return check_connection(ledger);
   struct marker marker;
-  if (!marker_read(ledger, "main", &marker)) return 0;
+  if (!json_present(ledger) || !marker_read(ledger, "main", &marker)) return 0;
   int marked = marker.id != 0;
   marker_clear(&marker);
   if (marked) return create_again(ledger, terms);

@@ -134,7 +134,6 @@ static int means(struct reading *reading, const int64_t *values, struct estimate
     double mean = clamp(middle + half * u.value, question->low, question->high);
     double noise = half * sqrt(u.variance);
     double shrink = estimate_shrink(&reading->view, noise * noise);
-    if (cell == 0) reading->shrink = shrink;
     estimates[cell] = estimate(
         cell, 0, reading->view.is_ou ? centre + shrink * (mean - centre) : mean, shrink * noise);
   }

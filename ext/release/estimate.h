@@ -61,7 +61,7 @@ struct reading {
   const double *quantiles; /* FAMILY_TREE: wanted ones, in [0, 1] */
   int quantile_count;
   double selection_delta; /* private keys: probability that a unit shows a key of its own */
-  double shrink;          /* set by estimate_point(): that of the first value */
+  double shrink;          /* set by estimate_point(): that of its coordinates; 1 for averages */
 };
 
 /* How many numbers estimate_point() may give. */

@@ -1,0 +1,200 @@
+"""What the attacks share: the calls they are tried on, a table of people, and the integers of a release.
+
+Every file here is one attack. It is shown twice: to succeed against a naive system of a few lines in the same
+file, and to fail against diffuse, through SQL. A new aggregate joins all attacks by a row in CALLS.
+
+A test that could fail by chance says how likely that is with @alarm(probability), for all of its parameters
+together; test_alarms.py adds them up. Distances are compared with their bound plus twelve standard deviations
+of the noise under them: 4e-33, which is not counted.
+"""
+
+import json
+import math
+import os
+import pathlib
+import tempfile
+from typing import NamedTuple
+
+import numpy
+import pytest
+
+from conftest import connect, ledger_of, one
+
+UNLIMITED = (1e15, 1e-6)  # epsilon and delta where the budget is not what is attacked
+EXACT = {"exact": 1e6}  # the noise is 1/1414 of what one unit can do: what is under it shows
+SIX = 6.0  # standard errors, in statistical tests: a false alarm has probability 2e-9
+TWELVE = 12.0
+KEYS = ["north", "south", "east"]
+DIM = 3
+
+alarm = pytest.mark.alarm
+
+
+class Call(NamedTuple):
+    """An aggregate, its columns in the query of dp_release(), and its public parameters as SQL literals."""
+
+    kind: str
+    arguments: str  # of the aggregate, between the tier and the unit
+    columns: str  # of the query, before the unit
+    parameters: dict
+    keys: bool = False  # takes public keys
+    linear: bool = True  # published values are centre + shrink (lattice point - centre)
+
+    def aggregate(self, tier, name=None, source="people", unit="unit", **changes):
+        """The aggregate in the owner's SELECT. `changes` are parameters, or options that are not parameters."""
+        parameters = {**self.parameters, **{k: v for k, v in changes.items() if k in self.parameters}}
+        options = self.options(name, {k: v for k, v in changes.items() if k not in self.parameters})
+        arguments = [text(tier), self.arguments.format(**parameters), unit, text(options) if options != "{}" else ""]
+        return f"SELECT dp_{self.kind}({', '.join(filter(None, arguments))}) FROM {source}"
+
+    def release(self, tier, name=None, source="people", unit="unit", **changes):
+        """The same through dp_release()."""
+        columns = ", ".join(filter(None, [self.columns, unit]))
+        options = self.options(name, {**self.parameters, **changes})
+        return f"SELECT dp_release({text(tier)}, '{self.kind}', {text(f'SELECT {columns} FROM {source}')}, {text(options)})"
+
+    def options(self, name, changes):
+        keys = {"keys": json.dumps(KEYS)} if self.keys else {}
+        named = {"name": json.dumps(name)} if name is not None else {}
+        return "{" + ",".join(f'"{key}":{value}' for key, value in {**named, **keys, **changes}.items()) + "}"
+
+
+def text(value):
+    """An SQL text."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+FORMS = [Call.aggregate, Call.release]
+
+CALLS = [
+    Call("count", "x, {clip}", "x", {"clip": "1"}),
+    Call("sum", "x, {clip}", "x", {"clip": "1.5"}),
+    Call("ou_count", "x, {radius}, {clip}", "x", {"radius": "100", "clip": "1"}),
+    Call("ou_sum", "x, {clip}, {radius}", "x", {"clip": "1.5", "radius": "100"}),
+]
+
+RANGE = {"lo": "-2", "hi": "2"}
+VECTOR = {"dim": str(DIM), "clip": "1.5"}
+
+CALLS += [
+    Call("count_distinct", "", "", {}),
+    Call("avg", "x, {lo}, {hi}", "x", RANGE, linear=False),
+    Call("var", "x, {lo}, {hi}", "x", RANGE, linear=False),
+    Call("stddev", "x, {lo}, {hi}", "x", RANGE, linear=False),
+    Call("quantile", "x, {q}, {lo}, {hi}", "x", {"q": "0.25", **RANGE}, linear=False),
+    Call("median", "x, {lo}, {hi}", "x", RANGE, linear=False),
+    Call("histogram", "x, {lo}, {hi}, {bins}", "x", {**RANGE, "bins": "8"}),
+    Call("vec_sum", "v, {dim}, {clip}", "v", VECTOR),
+    Call("vec_avg", "v, {dim}, {clip}", "v", VECTOR, linear=False),
+    Call("group_count", "key, {clip}", "key", {"clip": "1"}, keys=True),
+    Call("group_sum", "key, x, {clip}", "key, x", {"clip": "1.5"}, keys=True),
+    Call("group_avg", "key, x, {lo}, {hi}", "key, x", RANGE, keys=True, linear=False),
+    Call("ou_avg", "x, {lo}, {hi}, {radius}", "x", {**RANGE, "radius": "100"}, linear=False),
+    Call("ou_vec_sum", "v, {dim}, {clip}, {radius}", "v", {**VECTOR, "radius": "100"}),
+    Call("ou_group_sum", "key, x, {clip}, {radius}", "key, x", {"clip": "1.5", "radius": "100"}, keys=True),
+    Call("ou_group_count", "key, {radius}, {clip}", "key", {"radius": "100", "clip": "1"}, keys=True),
+]
+
+EACH_CALL = pytest.mark.parametrize("call", CALLS, ids=[call.kind for call in CALLS])
+EACH_FORM = pytest.mark.parametrize("form", FORMS, ids=["aggregate", "dp_release"])
+
+# ---- tables --------------------------------------------------------------------------------------------------------
+
+
+def person(unit, x, key="north"):
+    """A row of people: the vector says what x says."""
+    return (unit, key, x, json.dumps([x, 0.25, -0.5]) if isinstance(x, (int, float)) and math.isfinite(x) else x)
+
+
+PEOPLE = [person(i // 2, (-1, 0.5, 0.25, 1.25)[i % 4], KEYS[i % 3]) for i in range(120)]
+
+
+def fill(db, rows, table="people"):
+    """Replaces the table by these rows."""
+    db.execute(f"CREATE TABLE IF NOT EXISTS {table}(unit, key, x, v)")
+    db.execute("BEGIN")
+    db.execute(f"DELETE FROM {table}")
+    db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?)", rows)
+    db.execute("COMMIT")
+
+
+def system(path=":memory:", tiers=EXACT, options="{}", rows=PEOPLE):
+    """A database of people with a ledger and tiers: {name: rate}, of unlimited budget, or {name: (rate, epsilon, delta)}."""
+    db = connect(path)
+    fill(db, rows)
+    one(db, "SELECT dp_init(?)", options)
+    for name, terms in tiers.items():
+        rate, *budget = terms if isinstance(terms, tuple) else (terms,)
+        one(db, "SELECT dp_tier(?, ?, ?, ?)", name, rate, *(budget or UNLIMITED))
+    return db
+
+
+def room_for(db, count, rate=0.1, name="audience"):
+    """A tier whose budget is that of so many releases."""
+    one(db, "SELECT dp_tier(?, ?, dp_zcdp_epsilon(? * ?, 1e-6), 1e-6)", name, rate, count, rate)
+
+
+def charges(db):
+    return one(db, "SELECT count(*) FROM dp_charge")
+
+
+def verified(db):
+    return one(db, "SELECT dp_verify()") == "ok"
+
+
+# ---- the integers of releases --------------------------------------------------------------------------------------
+
+
+class Lattice(NamedTuple):
+    """Releases of one call: a row of integers each, in steps of the lattice."""
+
+    integers: numpy.ndarray
+    sensitivity: int
+    stddev: float
+
+
+SHARED_MEMORY = "/dev/shm"  # of Linux: files that need no disk
+DIRECTORIES = []  # removed at the end
+
+
+def file_in(tmp_path):
+    """The path of a database, without a disk where that can be: nothing here is about power cuts."""
+    if os.access(SHARED_MEMORY, os.W_OK):
+        DIRECTORIES.append(tempfile.TemporaryDirectory(dir=SHARED_MEMORY))
+        tmp_path = pathlib.Path(DIRECTORIES[-1].name)
+    return tmp_path / "people.db"
+
+
+def path_for(call, tmp_path):
+    """Where the database of `call` goes for lattice(): what it publishes, or else dp_path in the file, shows the integers."""
+    return ":memory:" if call.linear else file_in(tmp_path)
+
+
+def lattice(db, path, tier):
+    """The integers of all releases in the ledger at this tier; they must share one design."""
+    designs = db.execute("SELECT DISTINCT granularity, sensitivity, clock, shrink, p.centre FROM dp_release r"
+                         " JOIN dp_publication p ON p.release_id = r.id WHERE tier = ?", (tier,)).fetchall()
+    assert len(designs) == 1, designs
+    granularity, sensitivity, clock, shrink, centre = designs[0]
+    if str(path) == ":memory:":
+        rows = db.execute("SELECT release_id, (value - ?) / ? + ? FROM dp_value WHERE tier = ? ORDER BY release_id, key,"
+                          " component", (centre, shrink, centre, tier)).fetchall()
+        steps = numpy.ldexp(numpy.array([value for _, value in rows]), -granularity)
+        integers = numpy.rint(steps)
+        assert (abs(steps - integers) <= 2.0**-50 * abs(steps)).all(), "a published value is not on the lattice"
+    else:
+        ledger = ledger_of(path)
+        rows = ledger.execute("SELECT release_id, value FROM dp_path WHERE tier = ? ORDER BY release_id, key, component",
+                              (tier,)).fetchall()
+        ledger.close()
+        integers = numpy.array([value for _, value in rows], dtype=float)
+    releases = len({release for release, _ in rows})
+    return Lattice(integers.reshape(releases, -1), sensitivity, math.sqrt(clock))
+
+
+def check_distance(found, a, b, bound, what=""):
+    """Releases number a and b are from tables whose integers are at most `bound` sensitivities apart. The noise between
+    them is longer than sqrt(2) stddev (sqrt(dimension) + 12) with probability 5e-32 at most."""
+    difference = found.integers[a] - found.integers[b]
+    noise = math.sqrt(2) * found.stddev * (math.sqrt(len(difference)) + TWELVE)
+    assert numpy.linalg.norm(difference) <= bound * found.sensitivity + noise, what

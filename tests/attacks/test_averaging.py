@@ -1,0 +1,74 @@
+"""Attack: replay and averaging. Who may ask again for fresh noise and does not pay for it averages the noise away."""
+
+import numpy
+
+from attack import EACH_CALL, EACH_FORM, FORMS, alarm, charges, one, room_for, system, verified
+from conftest import refused
+
+ROOM = 5
+
+
+@alarm(1e-30)
+def test_the_mean_of_naive_answers_is_the_answer():
+    """Ten thousand answers with noise of stddev 4 pin a count down to within 0.5 (12 standard errors)."""
+    rng = numpy.random.default_rng()
+    assert round(numpy.mean([60 + rng.normal(0, 4) for _ in range(10000)])) == 60
+
+
+@EACH_CALL
+def test_a_name_is_one_answer_however_often_it_is_asked(call):
+    """By both forms, at both tiers, with options written in other ways, and by dp_diffuse(): one answer, paid for once."""
+    db = system(tiers={"inner": 1.0, "outer": 0.1})
+    inner = {one(db, form(call, "inner", "a", **more)) for _ in range(50) for form in FORMS
+             for more in ({}, {"weight": "1.0"}, {"weight": "1e0"})}
+    outer = {one(db, form(call, "outer", "a")) for _ in range(50) for form in FORMS}
+    diffused = {one(db, "SELECT dp_diffuse('a', 'outer')") for _ in range(50)}
+    assert len(inner) == 1 and len(outer | diffused) == 1
+    # the inner tier has paid once; the outer publication cost it nothing more
+    assert db.execute("SELECT tier, count(*) FROM dp_charge GROUP BY tier ORDER BY tier").fetchall() == [
+        ("inner", 1), ("outer", 1)] and verified(db)
+
+
+@EACH_CALL
+@EACH_FORM
+def test_every_answer_with_noise_of_its_own_is_paid_for(call, form):
+    """Without a name, under another name, after dp_discard(): five times, which is what fits, and no more. The mean of five
+    answers is what five times the rate is for."""
+    db = system(tiers={})
+    room_for(db, ROOM)
+    for name in (None, None, "a", "A"):
+        one(db, form(call, "audience", name))
+    one(db, "SELECT dp_discard('a')")
+    one(db, form(call, "audience", "a"))
+    assert one(db, "SELECT count(DISTINCT release_id) FROM dp_value") == ROOM == charges(db)
+    one(db, "SELECT dp_discard('a')")
+    for name in (None, "a", "b"):
+        assert "would exceed its budget" in refused(db, form(call, "audience", name))
+    assert charges(db) == ROOM and verified(db)
+
+
+def test_failed_answers_are_paid_for_too():
+    """A release that its statement throws away has been drawn: it is charged, and its name is gone."""
+    db = system(tiers={})
+    room_for(db, ROOM)
+    thrown_away = "SELECT json('{' || dp_count('audience', x, 1, unit)) FROM people"
+    for _ in range(ROOM):
+        assert "malformed JSON" in refused(db, thrown_away)
+    assert "would exceed its budget" in refused(db, thrown_away)
+    assert charges(db) == ROOM
+
+
+def test_the_best_mean_within_a_budget_is_as_noisy_as_the_budget_allows():
+    """n answers of variance V cost n s^2/(2V): whatever their weights, the budget bounds what all of them tell."""
+    db = system(tiers={})
+    room_for(db, ROOM)
+    weights = numpy.random.default_rng(3).uniform(0.01, 0.9, 200)
+    for weight in weights:
+        try:
+            one(db, f"SELECT dp_sum('audience', x, 1, unit, '{{\"weight\":{weight}}}') FROM people")
+        except Exception as error:
+            assert "would exceed its budget" in str(error)
+    stddev = numpy.array([s for (s,) in db.execute("SELECT stddev FROM dp_value")])
+    assert len(stddev) > ROOM
+    best = 1 / (1 / stddev**2).sum()  # variance of the best mean of all answers
+    assert best >= 1 / (2 * one(db, "SELECT rate_limit FROM dp_tier"))

@@ -1,0 +1,74 @@
+"""Attack: errors raised by data. Where a value can make the aggregate itself fail, the error is an exact answer about one
+person, for nothing. Here only parameters are errors, and they are before a row is looked at."""
+
+from attack import EACH_CALL, EACH_FORM, PEOPLE, Call, charges, fill, one, person, system, verified
+from conftest import connect, refused
+from odd import COLUMNS, ODD, odd_row
+
+
+class NaiveSum:
+    """An aggregate that trusts its rows."""
+
+    def __init__(self):
+        self.total = 0.0
+
+    def step(self, x):
+        self.total += max(-1.0, min(1.0, float(x)))
+
+    def finalize(self):
+        return self.total + 0.1  # some noise
+
+
+def test_a_naive_aggregate_fails_where_she_is_in_the_table():
+    db = connect()
+    db.create_aggregate("naive_sum", 1, NaiveSum)
+    fill(db, PEOPLE)
+    assert one(db, "SELECT naive_sum(x) FROM people")
+    fill(db, PEOPLE + [odd_row("x", "unknown")])
+    assert "step" in refused(db, "SELECT naive_sum(x) FROM people")
+
+
+LONG = ["x" * 10**6, b"\xff" * 10**6, "[" * 10**5, "[" + "1," * 10**5 + "1]", "9" * 10**6, "[1" + "0" * 10**5 + ",0,0]"]
+
+
+@EACH_CALL
+@EACH_FORM
+def test_no_row_raises_an_error(call, form):
+    """A table of nothing but odd rows, odd in every column, and rows of a megabyte: one answer and one charge each."""
+    db = system(tiers={"inner": 1.0})
+    rows = [odd_row(column, value) for column in COLUMNS for value in ODD]
+    for i, table in enumerate([rows, [(value,) * 4 for value in ODD], [(value,) * 4 for value in LONG], [(None,) * 4]]):
+        fill(db, table)
+        assert one(db, form(call, "inner", f"r{i}")) is not None
+    assert charges(db) == 4 and one(db, "SELECT count(*) FROM dp_release WHERE state = 'released'") == 4
+    assert verified(db)
+
+
+@EACH_CALL
+@EACH_FORM
+def test_errors_in_parameters_do_not_know_the_data(call, form):
+    """Word for word the same with her and without her, and with any data; free of charge."""
+    db = system(tiers={"inner": 1.0})
+    wrong = [dict(weight="0"), dict(weight="2"), dict(weight="1e-300"), dict(nonsense="1"), dict(refine="7")]
+    null = "NULL" if form is Call.aggregate else "null"
+    wrong += [{parameter: bad} for parameter in call.parameters for bad in (null, "9e999")]
+    messages = []
+    for rows in (PEOPLE, PEOPLE[2:], [person("odd", value) for value in ODD]):
+        fill(db, rows)
+        messages.append([refused(db, form(call, "inner", None, **changes)) for changes in wrong])
+        messages[-1].append(refused(db, form(call, "nowhere")))
+    assert messages[0] == messages[1] == messages[2]
+    assert charges(db) == 0
+
+
+@EACH_CALL
+@EACH_FORM
+def test_an_error_of_the_owners_expression_is_paid_for(call, form):
+    """Out of reach: an expression that fails for her row alone tells on her. It costs a charge and gives no number."""
+    db = system(tiers={"inner": 1.0})
+    source = "(SELECT iif(unit = 7, abs(-9223372036854775807 - 1), unit) AS unit, key, x, v FROM people)"
+    message = refused(db, form(call, "inner", "a", source))
+    assert "integer overflow" in message or "failed" in message
+    assert charges(db) == 1 and one(db, "SELECT state FROM dp_release") == "failed"
+    assert "failed" in refused(db, form(call, "inner", "a"))
+    assert one(db, "SELECT count(*) FROM dp_value") == 0 and charges(db) == 1

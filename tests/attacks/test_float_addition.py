@@ -1,0 +1,71 @@
+"""Attack: the precision of a floating-point addition (Casacuberta et al. 2022, Haney et al. 2022).
+
+A sum of doubles is rounded to the spacing of doubles near the larger of them. Beside an answer of 1 no noise keeps
+bits below 2^-53; beside an answer of 0 small noise keeps all of them.
+"""
+
+import math
+import random
+
+import numpy
+from scipy import stats
+
+from attack import alarm, file_in, fill, lattice, one, person, system
+from conftest import ledger_of
+
+SAMPLES = 2000
+
+
+def fine(value):
+    """Whether the value has bits below 2^-53."""
+    return math.ldexp(value, 53) % 1 != 0
+
+
+@alarm(1e-30)
+def test_naive_sums_show_a_small_answer():
+    """Gaussian noise of stddev 1: a quarter of the values of answer 0, and none of answer 1, have bits below 2^-53. (Fewer
+    than 300 of 2000: 1e-30.)"""
+    rng = random.Random()
+    assert sum(fine(0 + rng.gauss(0, 1)) for _ in range(SAMPLES)) > 300
+    assert not any(fine(1 + rng.gauss(0, 1)) for _ in range(SAMPLES))
+
+
+def trailing_zeros(values):
+    """How many integers end in 0, 1, ... 5 and more zero bits."""
+    values = values.astype(numpy.int64)
+    exactly = [((values & 2**n - 1 == 0) & (values >> n & 1 == 1)).sum() for n in range(5)]
+    return numpy.array(exactly + [(values & 31 == 0).sum()])
+
+
+@alarm(4e-9)
+def test_the_precision_of_a_value_does_not_depend_on_the_answer():
+    """Answers 0, 1 and 400 with noise of stddev 1: as many trailing zero bits (chi-squared against a geometric law);
+    and alike among values near zero, where the attack looks. Four times at 1e-10, for 1e-9 each: the multinomial's tail may
+    be ten times that. Naive values near zero, of which half are fine for one answer and none for the other, give over 200."""
+    db = system(tiers={"inner": 0.5})
+    near, law = [], numpy.array([2.0 ** -(n + 1) for n in range(5)] + [2.0**-5])
+    for answer in (0, 1, 400):
+        fill(db, [person(i, int(i < answer)) for i in range(max(1, answer))])
+        for _ in range(SAMPLES):
+            one(db, "SELECT dp_sum('inner', x, 1, unit) FROM people")
+        integers = lattice(db, ":memory:", "inner").integers[-SAMPLES:, 0]
+        assert stats.chisquare(trailing_zeros(integers), SAMPLES * law).pvalue > 1e-10
+        if answer < 400:
+            (granularity,), = db.execute("SELECT DISTINCT granularity FROM dp_release")
+            near.append(trailing_zeros(integers[abs(numpy.ldexp(integers, granularity)) < 0.5]))
+    assert stats.chi2_contingency(near).pvalue > 1e-10
+
+
+def test_values_are_one_conversion_of_an_integer(tmp_path):
+    """The double that is published is that of the integer in the ledger and of nothing else."""
+    path = file_in(tmp_path)
+    db = system(path, {"inner": 0.5, "outer": 0.01})
+    for i in range(10):
+        one(db, "SELECT dp_sum('inner', x, 1, unit, ?) FROM people", f"r{i}")
+        one(db, "SELECT dp_diffuse(?, 'outer')", f"r{i}")
+    (granularity,), = db.execute("SELECT DISTINCT granularity FROM dp_release")
+    published = dict(((r, t), v) for r, t, v in db.execute("SELECT release, tier, value FROM dp_value"))
+    points = ledger_of(path).execute("SELECT release, tier, value FROM dp_path").fetchall()
+    assert len(points) == 20
+    for release, tier, integer in points:
+        assert published[release, tier] == math.ldexp(float(integer), granularity)

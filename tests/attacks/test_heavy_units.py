@@ -1,0 +1,70 @@
+"""Attack: one unit with ten thousand rows. Where rows are clipped one by one, whoever has many moves the answer by many
+clips; the noise is made for one."""
+
+import pytest
+
+from attack import (EACH_CALL, EACH_FORM, EXACT, KEYS, PEOPLE, alarm, check_distance, fill, lattice, one, path_for,
+                    person, system)
+
+ROWS = 10**4
+
+
+def naive(rows, clip=1.0):
+    """A sum of clipped rows."""
+    return sum(max(-clip, min(clip, x)) for _, _, x, _ in rows)
+
+
+HEAVY = {
+    "one value": [person("heavy", 1.25)] * ROWS,
+    "all values": [person("heavy", i / ROWS * 4 - 2, KEYS[i % 3]) for i in range(ROWS)],
+    "large values": [person("heavy", 1e9, KEYS[i % 3]) for i in range(ROWS)],
+    "all keys": [person("heavy", 1, f"key {i}") for i in range(ROWS)],
+    "no name": [person(None, -1e9)] * ROWS,
+}
+
+
+def test_one_unit_moves_a_naive_sum_by_ten_thousand_clips():
+    assert naive(PEOPLE + HEAVY["large values"]) - naive(PEOPLE) == ROWS
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    path = tmp_path_factory.mktemp("heavy") / "people.db"
+    db = system(path, EXACT)
+    for i, rows in enumerate(HEAVY.values()):
+        fill(db, PEOPLE + rows, f"heavy_{i}")
+    db.close()
+    return path
+
+
+@EACH_CALL
+@EACH_FORM
+def test_one_unit_moves_the_integers_by_one_sensitivity(call, form, tables, tmp_path):
+    path = path_for(call, tmp_path)
+    db = system(path, EXACT)
+    db.execute("ATTACH ? AS source", (str(tables),))
+    for i in range(len(HEAVY)):
+        db.execute(f"CREATE TABLE heavy_{i} AS SELECT * FROM source.heavy_{i}")
+    db.execute("DETACH source")
+    one(db, form(call, "exact", "base"))
+    for i in range(len(HEAVY)):
+        one(db, form(call, "exact", f"{i}", f"heavy_{i}"))
+    found = lattice(db, path, "exact")
+    for i, name in enumerate(HEAVY):
+        check_distance(found, i + 1, 0, 1, name)
+
+
+def test_a_ledger_of_rows_says_that_it_protects_rows():
+    """There a heavy unit moves the answer by all of its rows, and the books say what they are about."""
+    db = system(tiers=EXACT, options='{"protects":"row"}', rows=HEAVY["large values"])
+    assert abs(one(db, "SELECT dp_sum('exact', x, 1, NULL) FROM people") - ROWS) <= 12 / 1414
+    assert one(db, "SELECT dp_certificate() ->> '$.ledger.protects'") == "row"
+
+
+@alarm(4e-11)
+def test_a_unit_in_ten_thousand_groups_keeps_a_few():
+    """Private keys: a unit that is everywhere adds as much as one that is in max_groups groups."""
+    db = system(rows=HEAVY["all keys"], tiers={})
+    one(db, "SELECT dp_tier('exact', 1e6, 1e15, 1e-6, 'rdp', 1e-10)")
+    answer = one(db, "SELECT dp_group_count('exact', key, 1, unit, '{\"max_groups\":4}') FROM people")
+    assert answer == "{}"  # each of its four keys is held by one unit: 1e-11

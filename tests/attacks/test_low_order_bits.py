@@ -1,0 +1,102 @@
+"""Attack: the low-order bits of the noise (Mironov 2012; Jin et al. 2022).
+
+A floating-point sampler reaches only some of the doubles, and the answer that is added decides which. Whoever knows
+the sampler asks which of two answers can have produced the very number that was published.
+"""
+
+import math
+import random
+
+import numpy
+from scipy import stats
+
+from attack import EACH_CALL, PEOPLE, alarm, fill, lattice, one, path_for, person, system
+
+# ---- naive: inversion in doubles -----------------------------------------------------------------------------------
+
+
+def naive(answer, rng):
+    """Laplace noise of scale 1 from a uniform double, as textbooks have it."""
+    return answer + rng.choice([-1, 1]) * math.log(1 - rng.random())
+
+
+def could_be(value, answer):
+    """Whether some output of random() makes `value` of `answer`."""
+    near = round(math.exp(-abs(value - answer)) * 2**53)
+    return any(answer + sign * math.log(k * 2.0**-53) == value
+               for k in range(max(1, near - 3), min(2**53, near + 3) + 1) for sign in (-1, 1))
+
+
+@alarm(1e-30)
+def test_naive_values_tell_which_neighbour_they_come_from():
+    """500 values of the answer 0 or 1: six in ten are impossible for the other answer. (Fewer than 200 of them: 1e-40.)"""
+    rng = random.Random()
+    certain = 0
+    for _ in range(500):
+        truth = rng.choice([0, 1])
+        value = naive(truth, rng)
+        assert could_be(value, truth)
+        certain += not could_be(value, 1 - truth)
+    assert certain >= 200
+
+
+# ---- diffuse -------------------------------------------------------------------------------------------------------
+
+
+def test_every_value_could_come_from_either_neighbour():
+    """Answers 60 and 59: the noise that either would need is a whole number of lattice steps; all of them are possible."""
+    db = system(tiers={"inner": 0.5})
+    for rows in (PEOPLE, PEOPLE[2:]):
+        fill(db, rows)
+        for _ in range(250):
+            one(db, "SELECT dp_count('inner', x, 1, unit) FROM people")
+    (granularity,), = db.execute("SELECT DISTINCT granularity FROM dp_release")
+    for (value,) in db.execute("SELECT value FROM dp_value"):
+        for answer in (59, 60):
+            noise = math.ldexp(value - answer, -granularity)
+            assert noise == int(noise) and answer + math.ldexp(noise, granularity) == value
+
+
+CELLS = 16
+
+
+def low_bits(values):
+    return numpy.bincount(values.astype(numpy.int64).ravel() % CELLS, minlength=CELLS)
+
+
+@EACH_CALL
+@alarm(60 * 1e-9)
+def test_low_order_bits_say_nothing(call, tmp_path):
+    """The four lowest bits of the integers, for two neighbours: uniform for each (chi-squared, 2 times for each of 20 calls
+    at most) and alike. At 1e-10: the multinomial's tail may be ten times that. 400 integers each: a bit that is always 0
+    gives 400, one that is 0 four times in five 144, and the limit is 79."""
+    path = path_for(call, tmp_path)
+    db = system(path, {"inner": 0.5})
+    for table, rows in (("with_her", PEOPLE), ("without", PEOPLE[2:])):
+        fill(db, rows, table)
+    one(db, call.aggregate("inner", "first", "with_her"))
+    dimension = lattice(db, path, "inner").integers.shape[1]
+    for i in range(-(-400 // dimension)):
+        one(db, call.aggregate("inner", f"a{i}", "with_her"))
+        one(db, call.aggregate("inner", f"b{i}", "without"))
+    integers = lattice(db, path, "inner").integers[1:]
+    counts = [low_bits(integers[0::2]), low_bits(integers[1::2])]
+    for count in counts:
+        assert stats.chisquare(count).pvalue > 1e-10
+    assert stats.chi2_contingency(counts).pvalue > 1e-10
+
+
+@alarm(1e-30)
+def test_that_comparison_finds_naive_noise():
+    """The bits of 400 naive values on a grid of 2^-53, for the answers 0 and 1."""
+    rng = random.Random()
+    counts = [low_bits(numpy.array([math.ldexp(naive(answer, rng), 53) % 2**40 for _ in range(400)])) for answer in (0, 1)]
+    assert stats.chisquare(counts[1]).pvalue < 1e-30
+
+
+def test_odd_answers_are_on_the_lattice_too():
+    """0.1 is on no lattice: it is rounded before the noise, so that its bits do not show."""
+    db = system(tiers={"inner": 0.5}, rows=[person(1, 0.1), person(2, 1e-300), person(3, 1 / 3)])
+    for _ in range(20):
+        one(db, "SELECT dp_sum('inner', x, 1, unit) FROM people")
+    lattice(db, ":memory:", "inner")

@@ -1,0 +1,70 @@
+"""Attack: NaN, infinities, text, blobs, -2^63 and other odd values. A value that a naive system lets through to its sum
+shows in the answer, whatever the noise; here every value counts as some number within the bounds."""
+
+import json
+import math
+
+import numpy
+import pytest
+
+from attack import EACH_CALL, EXACT, FORMS, PEOPLE, check_distance, fill, lattice, one, path_for, system
+from conftest import connect
+from odd import COLUMNS, NAN, ODD, odd_row
+
+
+def naive(values, rng):
+    """A sum of values clipped to [-1, 1] with Gaussian noise."""
+    return float(numpy.sum(numpy.clip(numpy.array(values), -1, 1)) + rng.normal(0, 100))
+
+
+def test_a_nan_shows_through_naive_noise():
+    rng = numpy.random.default_rng()
+    assert math.isnan(naive([0.5, NAN], rng)) and math.isfinite(naive([0.5, 0.5], rng))
+
+
+def test_the_least_integer_is_larger_than_no_clip_to_naive_sql():
+    """abs(-2^63) is an error in SQL and negative in C: a clip by abs(x) <= clip lets it through."""
+    with pytest.raises(Exception, match="integer overflow"):
+        one(connect(), "SELECT sum(CASE WHEN abs(x) <= 1 THEN x ELSE 1 END) FROM (SELECT -9223372036854775807 - 1 AS x)")
+    with numpy.errstate(all="ignore"):
+        assert numpy.abs(numpy.int64(-(2**63))) <= 1
+
+
+def finite(answer):
+    """Whether all that was published are finite numbers."""
+    values = json.loads(answer) if isinstance(answer, str) else [answer]
+    values = values.values() if isinstance(values, dict) else values
+    return all(isinstance(value, (int, float)) and math.isfinite(value) for value in values)
+
+
+@EACH_CALL
+@pytest.mark.parametrize("column", COLUMNS)
+def test_an_odd_row_moves_the_integers_by_no_more_than_the_sensitivity(call, column, tmp_path):
+    """Both forms in turn. An odd unit may be one of those that are there: from one end of the range to the other."""
+    path = path_for(call, tmp_path)
+    db = system(path, EXACT)
+    one(db, call.aggregate("exact"))
+    for i, value in enumerate(ODD):
+        fill(db, PEOPLE + [odd_row(column, value)])
+        assert finite(one(db, FORMS[(i + len(column)) % 2](call, "exact"))), repr(value)
+    found = lattice(db, path, "exact")
+    for i, value in enumerate(ODD):
+        check_distance(found, i + 1, 0, 2 if column == "unit" else 1, repr(value))
+
+
+@EACH_CALL
+def test_values_that_a_query_makes_are_values_too(call, tmp_path):
+    """NaN from a function of the owner, texts that are not UTF-8, zeroblobs."""
+    path = path_for(call, tmp_path)
+    db = system(path, EXACT)
+    db.create_function("nan", 0, lambda: NAN)
+    one(db, call.aggregate("exact"))
+    expressions = ["nan()", "9e999 - 9e999", "9e999", "-9e999", "CAST(x'fffe31' AS TEXT)", "zeroblob(24)",
+                   "-9223372036854775807 - 1"]
+    for expression in expressions:
+        source = f"(SELECT * FROM people UNION ALL SELECT 'odd', {', '.join([expression] * 3)})"
+        assert finite(one(db, call.aggregate("exact", source=source)))
+        assert finite(one(db, call.release("exact", source=source)))
+    found = lattice(db, path, "exact")
+    for i in range(2 * len(expressions)):
+        check_distance(found, i + 1, 0, 1, expressions[i // 2])

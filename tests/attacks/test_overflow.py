@@ -1,0 +1,70 @@
+"""Attack: overflow (Casacuberta et al. 2022). Where a total wraps around, or becomes infinite or NaN, one unit moves the
+answer by all of its range."""
+
+import math
+
+import numpy
+import pytest
+
+from attack import EACH_CALL, EACH_FORM, EXACT, PEOPLE, check_distance, fill, lattice, one, path_for, person, system
+
+HUGE = 1.7976931348623157e308
+
+
+def wrapping(values, clip=2**62):
+    """A sum of 64-bit integers."""
+    return int(numpy.sum(numpy.clip(numpy.array(values), -clip, clip)))
+
+
+def floating(values):
+    """A clipped total of doubles."""
+    return float(numpy.clip(numpy.sum(numpy.array(values)), -1, 1))
+
+
+def test_a_naive_total_of_integers_wraps_around():
+    one_more = wrapping([2**62, 2**62]) - wrapping([2**62])
+    assert abs(one_more) > 2 * 2**62
+
+
+def test_a_naive_total_of_doubles_is_no_number():
+    with numpy.errstate(all="ignore"):
+        assert floating([HUGE, HUGE]) == 1 and math.isnan(floating([math.inf, HUGE, -math.inf]))
+
+
+# What one unit's rows may be, to push a total out of its range in one direction, or in both.
+RUNS = {
+    "up": [HUGE] * 1000, "down": [-HUGE] * 1000, "both": [HUGE, HUGE, -HUGE, -HUGE, -HUGE] * 100,
+    "infinite": [math.inf] * 10, "infinities": [math.inf, -math.inf] * 10 + [-math.inf], "integers": [-(2**63)] * 1000,
+    "most": [2**63 - 1] * 1000, "texts": ["9" * 400, "-1e999", "1e308"] * 5,
+}
+
+
+@EACH_CALL
+@EACH_FORM
+def test_no_unit_moves_the_integers_by_more_than_the_sensitivity(call, form, tmp_path):
+    path = path_for(call, tmp_path)
+    db = system(path, EXACT)
+    one(db, form(call, "exact", "base"))
+    for name, values in RUNS.items():
+        fill(db, PEOPLE + [person("new", x) for x in values])
+        one(db, form(call, "exact", name))
+    found = lattice(db, path, "exact")
+    for i, name in enumerate(RUNS):
+        check_distance(found, i + 1, 0, 1, name)
+
+
+@pytest.mark.parametrize("clip", [1e-150, 1e-9, 1.5, 1e9, 1e150])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_totals_at_the_ends_of_the_range_are_exact(clip, sign):
+    """2000 units that all pull one way with all they have: 2000 clips, not what wrapped around."""
+    db = system(rows=[person(i, sign * (math.inf if i % 2 else HUGE)) for i in range(2000)])
+    value = one(db, "SELECT dp_sum('exact', x, ?, unit) FROM people", clip)
+    assert abs(value / clip - sign * 2000) <= 12 / 1414 + 2000 * 2.0**-50
+    value = one(db, "SELECT dp_release('exact', 'sum', 'SELECT x, unit FROM people', ?)", f'{{"clip":{clip}}}')
+    assert abs(value / clip - sign * 2000) <= 12 / 1414 + 2000 * 2.0**-50
+
+
+def test_a_saturated_unit_forgets_nothing_of_the_others():
+    """A unit at the end of its range goes back inside: its other rows count."""
+    db = system(rows=[person("a", HUGE), person("a", -HUGE), person("a", 0.5), person("b", 0.25)])
+    assert abs(one(db, "SELECT dp_sum('exact', x, 1, unit) FROM people") - 0.75) <= 12 / 1414

@@ -1,0 +1,171 @@
+"""Attack: NaN, zero, negative, infinite and subnormal parameters. A NaN passes every check that asks what is wrong instead
+of what is right; a negative weight is a refund; a subnormal clip leaves no room for noise."""
+
+import math
+import random
+
+import pytest
+
+from attack import EACH_CALL, EACH_FORM, UNLIMITED, Call, charges, one, system, verified
+from conftest import refused
+
+
+class Naive:
+    """A budget that refuses what is too much."""
+
+    def __init__(self, limit):
+        self.limit, self.spent = limit, 0.0
+
+    def answer(self, rate, clip=1.0):
+        if self.spent + rate > self.limit:
+            return None
+        self.spent += rate
+        return 1000 * clip + random.gauss(0, 1) * (clip / math.sqrt(2 * abs(rate)))
+
+
+def test_a_naive_budget_lets_them_in():
+    budget = Naive(1.0)
+    assert budget.answer(math.nan) is not None
+    assert all(budget.answer(100.0) is not None for _ in range(100))  # NaN for ever after
+    budget = Naive(1.0)
+    budget.answer(-100.0)
+    assert budget.answer(100.0) is not None  # paid by a negative rate
+    assert Naive(10.0).answer(8.0, clip=5e-324) == 1000 * 5e-324  # the noise is less than half of a step: none
+
+
+# SQL literals. Python's NaN is bound as NULL.
+SMALL = ["0", "0.0", "-0.0", "-1", "-5e-324", "5e-324", "1e-310", "2.2250738585072014e-308"]
+NUMBERS = ["NULL", "9e999", "-9e999", "9e999 - 9e999", "'nan'", "'1'", "x'31'", *SMALL]
+TINY = {"5e-324", "1e-310", "2.2250738585072014e-308"}
+ORDINARY = {"lo": SMALL, "hi": SMALL, "q": TINY | {"0", "0.0", "-0.0"}}  # where they are ordinary numbers
+JSON = {"NULL": "null", "'nan'": '"nan"', "'1'": '"1"', "x'31'": "[1]", "9e999 - 9e999": "NaN"}
+ALSO = {"dim": ["1.5", "1e9", "9223372036854775807"], "bins": ["1.5", "1e9", "9223372036854775807"],
+        "q": ["1.5", "'[NaN]'", "'[2]'"], "lo": ["2"], "hi": ["-2", "-2.5"], "clip": ["1e-151", "1e151"]}
+
+
+def spied(db):
+    """How many rows have been read since."""
+    rows = []
+    db.create_function("spy", 1, lambda unit: rows.append(unit) or unit)
+    return rows
+
+
+@EACH_CALL
+@EACH_FORM
+def test_no_call_takes_them(call, form):
+    """Each parameter in its turn: refused, nothing charged, nothing read but the first row of an aggregate."""
+    db = system(tiers={"inner": 1.0})
+    rows = spied(db)
+    for parameter in call.parameters:
+        for bad in NUMBERS + ALSO.get(parameter, []):
+            if bad in ORDINARY.get(parameter, ()) or (parameter == "q" and bad == "x'31'"):  # [1] is a list of quantiles
+                continue
+            if form is Call.release:
+                bad = JSON.get(bad, bad.strip("'"))
+            rows.clear()
+            message = refused(db, form(call, "inner", unit="spy(unit)", **{parameter: bad}))
+            assert "SQL logic error" not in message, (parameter, bad)
+            assert len(rows) <= (form is Call.aggregate), (parameter, bad)
+            assert charges(db) == 0, (parameter, bad)
+    assert one(db, "SELECT count(*) FROM dp_release") == 0
+
+
+@EACH_CALL
+@EACH_FORM
+def test_no_weight_is_one_of_them(call, form):
+    db = system(tiers={"inner": 1.0})
+    rows = spied(db)
+    for bad in ["null", "NaN", "9e999", "-9e999", "Infinity", '"1"', "[1]", "true", "0", "-0.0", "-1", "5e-324", "1e-310",
+                "1.0000001"]:
+        refused(db, form(call, "inner", unit="spy(unit)", weight=bad))
+    for option in ("centre", "theta", "rho", "radius", "clip", "lo", "hi", "max_groups", "key_share", "bins"):
+        if option in call.parameters:
+            continue
+        for bad in ("null", "NaN", "9e999", "-9e999", '"1"', "true"):
+            refused(db, form(call, "inner", unit="spy(unit)", **{option: bad}))
+    assert charges(db) == 0 and len(rows) <= 24 + 60
+
+
+@pytest.mark.parametrize("options", ['"theta":{},"rho":1', '"theta":1,"rho":{}', '"theta":{0},"rho":{0}', '"radius":{}'])
+@pytest.mark.parametrize("kind", ["ou_count", "ou_sum"])
+def test_no_ornstein_uhlenbeck_process_takes_them(kind, options):
+    db = system(tiers={"inner": 1.0})
+    release = f"SELECT dp_release('inner', '{kind}', 'SELECT x, unit FROM people', '{{{{\"clip\":1,{{}}}}}}')"
+    assert math.isfinite(one(db, release.format('"theta":1,"rho":1')))
+    for bad in ("null", "NaN", "9e999", "-9e999", '"1"', "0", "-0.0", "-1", "-5e-324"):
+        refused(db, release.format(options.format(bad)))
+    for theta, rho in (("5e-324", "1"), ("1", "5e-324"), ("1e300", "1e-300"), ("1e-310", "1e-310")):
+        # subnormal numbers are numbers: refused, or a shrink in (0, 1] and a finite value
+        try:
+            assert math.isfinite(one(db, release.format(f'"theta":{theta},"rho":{rho}')))
+        except Exception as error:
+            assert "dp_release: " in str(error)
+    assert all(0 < shrink <= 1 for (shrink,) in db.execute("SELECT shrink FROM dp_publication"))
+    assert verified(db)
+
+
+TIER = ["1.0", "8.0", "1e-6", "'rdp'", "0"]
+
+
+def test_no_tier_takes_them():
+    """In each of its numbers; a tier that is let in with a subnormal epsilon or delta keeps to it (with
+    delta 1e-6 there is a tiny rate of no epsilon at all)."""
+    db = system(tiers={})
+    for place, good in ((0, set()), (1, TINY), (2, TINY), (4, TINY | {"0", "0.0", "-0.0"})):  # delta_keys may be zero
+        for i, bad in enumerate(NUMBERS):
+            arguments = TIER[:place] + [bad] + TIER[place + 1:]
+            sql = f"SELECT dp_tier('t{place}-{i}', {', '.join(arguments)})"
+            if bad not in good:
+                assert "dp_tier: " in refused(db, sql), sql
+            elif place != 4:
+                for accountant in ("'rdp'", "'gdp'"):
+                    db = system(tiers={})
+                    try:
+                        one(db, sql.replace("'rdp'", accountant))
+                    except Exception as error:
+                        assert "dp_tier: " in str(error)
+                        continue
+                    limit = one(db, "SELECT rate_limit FROM dp_tier")
+                    epsilon, delta = one(db, "SELECT epsilon FROM dp_tier"), one(db, "SELECT delta FROM dp_tier")
+                    assert epsilon == float(arguments[1]) and delta == float(arguments[2])
+                    # dp_delta() rounds what is smaller up to the least normal number
+                    assert limit == 0 or one(db, "SELECT dp_delta(?, ?)", limit, epsilon) <= max(delta, 2.3e-308), sql
+                    if limit < 1:
+                        count = f"SELECT dp_count('t{place}-{i}', x, 1, unit) FROM people"
+                        assert "would exceed its budget" in refused(db, count) and charges(db) == 0
+    assert verified(db)
+
+
+PURE = ["dp_rate({}, 1e-6)", "dp_rate(1, {})", "dp_sigma({}, 1)", "dp_sigma(1, {})", "dp_epsilon({}, 1e-6)", "dp_epsilon(1, {})",
+        "dp_delta({}, 1)", "dp_delta(1, {})", "dp_zcdp_epsilon({}, 1e-6)", "dp_zcdp_epsilon(1, {})",
+        "dp_interval('a', 'inner', NULL, {})", "dp_plan('inner', 'count', {})", "dp_plan('inner', 'sum', {})"]
+
+
+@pytest.mark.parametrize("call", PURE)
+def test_no_plan_is_made_of_them(call):
+    """An error, or where zero and tiny numbers have a meaning a number that is one; never a NaN, which SQL shows as NULL."""
+    db = system(tiers={"inner": 1.0})
+    one(db, "SELECT dp_count('inner', x, 1, unit, 'a') FROM people")
+    for bad in NUMBERS:
+        try:
+            value = one(db, "SELECT " + call.format(bad))
+        except Exception as error:
+            assert str(error).startswith(call.split("(")[0] + ": "), error
+            continue
+        assert bad in SMALL + (["NULL", "9e999 - 9e999"] if "plan" in call else []) and not bad.startswith("-1"), bad
+        assert value is not None and (isinstance(value, str) or value >= 0), (bad, value)
+        assert "Inf" not in str(value) and "nan" not in str(value).lower(), (bad, value)
+
+
+def test_terms_of_all_that_was_let_in_are_numbers():
+    """Books after a good release beside all the bad ones."""
+    db = system(tiers={"inner": (1.0, *UNLIMITED), "outer": 0.1})
+    for weight in ("NaN", "-1", "0", "0.5", "5e-324", "1"):
+        try:
+            one(db, f"SELECT dp_sum('inner', x, 1, unit, '{{\"weight\":{weight}}}') FROM people")
+        except Exception as error:
+            assert str(error).startswith("dp_sum: ")
+    assert [rate > 0 and math.isfinite(rate) for (rate,) in db.execute("SELECT rate FROM dp_charge")] == [True, True]
+    for row in db.execute("SELECT * FROM dp_budget"):
+        assert all(isinstance(term, str) or math.isfinite(term) for term in row)
+    assert verified(db)

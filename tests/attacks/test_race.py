@@ -1,0 +1,83 @@
+"""Attack: two connections that race for the last of a budget. Between a look at what is left and the charge there is a
+moment in which somebody else looks too."""
+
+import random
+import subprocess
+
+import pytest
+
+from attack import EACH_CALL, EACH_FORM, FORMS, charges, file_in, one, room_for, system, verified
+from conftest import connect, refused, start
+
+
+class Naive:
+    """Looks at the budget, reads the data, charges."""
+
+    def __init__(self, left):
+        self.left = left
+
+    def answer(self, meanwhile):
+        if self.left < 1:
+            return None
+        total = sum(1 for _ in range(1000)) + random.gauss(0, 10)
+        meanwhile()
+        self.left -= 1
+        return total
+
+
+def test_two_naive_readers_both_get_the_last_of_a_budget():
+    naive, answers = Naive(1), []
+    answers.append(naive.answer(lambda: answers.append(naive.answer(lambda: None))))
+    assert len(answers) == 2 and None not in answers
+
+
+@EACH_CALL
+@EACH_FORM
+def test_whoever_comes_while_the_last_release_reads_is_refused(call, form, tmp_path):
+    """At the first row of the last release that fits, another connection asks for it, by name and without."""
+    path = file_in(tmp_path)
+    db = system(path, {})
+    room_for(db, 1)
+    other, messages = connect(path), []
+
+    def meanwhile(unit):
+        if not messages and one(other, "SELECT count(*) FROM dp_charge"):
+            messages.extend(refused(other, sql(call, "audience", name)) for name in (None, "b")
+                            for sql in FORMS)
+            messages.append(refused(other, form(call, "audience", "a")))
+        return unit
+
+    db.create_function("meanwhile", 1, meanwhile)
+    assert one(db, form(call, "audience", "a", unit="meanwhile(unit)")) is not None
+    assert len(messages) == 5
+    assert all("would exceed its budget" in message for message in messages[:4]) and "not finished" in messages[4]
+    assert charges(other) == 1 and verified(other)
+
+
+@pytest.mark.parametrize("sql", ["SELECT dp_sum('audience', x, 1, unit) FROM people",
+                                 "SELECT dp_release('audience', 'sum', 'SELECT x, unit FROM people', '{\"clip\":1}')"])
+def test_processes_that_take_all_they_get_never_get_more(tmp_path, sql):
+    """Two processes ask until they are refused: together they get the sixty releases that fit."""
+    path = file_in(tmp_path)
+    db = system(path, {})
+    room_for(db, 60)
+    racers = [start("""
+        db = connect(sys.argv[1])
+        print("ready", flush=True)
+        sys.stdin.readline()
+        while True:
+            try:
+                print(repr(one(db, sys.argv[2])), flush=True)
+            except sqlite3.Error as error:
+                assert "would exceed its budget" in str(error), error
+                break
+        """, path, sql, stdin=subprocess.PIPE) for _ in range(2)]
+    for racer in racers:
+        assert racer.stdout.readline() == "ready\n", racer.stderr.read()
+    for racer in racers:
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    outputs = [racer.communicate(timeout=60) for racer in racers]
+    assert all(racer.returncode == 0 for racer in racers), outputs
+    answers = [line for output, _ in outputs for line in output.split()]
+    assert len(answers) == charges(db) == 60 and verified(db)

@@ -1,0 +1,52 @@
+"""Attack: repeated rounding (Casacuberta et al. 2022). A running total is rounded after every addition, in steps that
+depend on its size. One unit that lifts it over a power of two doubles the steps for all rows that follow, and the
+rounding errors of all of them add up.
+
+Shown in single precision, where 16384 pairs of rows do it; in doubles it takes 2^27.
+"""
+
+import numpy
+import pytest
+
+from attack import EACH_CALL, EXACT, check_distance, fill, lattice, one, path_for, person, system
+
+BASE, PAIRS = 8192, 16384
+UP, DOWN = 2.0**-11 * (1 + 2.0**-8), -(2.0**-11) * (1 - 2.0**-8)  # a little above and below half a step at BASE
+PAIRED = [UP, DOWN] * PAIRS
+WITH, WITHOUT = [1.0] * BASE + PAIRED, [1.0] * (BASE - 1) + PAIRED
+
+
+def naive(values):
+    """A running total in single precision, every row clipped to [-1, 1]."""
+    total = numpy.float32(0)
+    for x in numpy.clip(numpy.array(values, dtype=numpy.float32), -1, 1):
+        total += x
+    return float(total)
+
+
+def test_one_unit_moves_a_naive_total_by_many_clips():
+    assert naive(WITH) - naive(WITHOUT) > 10
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """One file: with her, without her."""
+    path = tmp_path_factory.mktemp("rounding") / "people.db"
+    db = system(path, EXACT)
+    for table, values in (("with_her", WITH), ("without", WITHOUT)):
+        fill(db, [person(i, x) for i, x in enumerate(values, BASE - len(values))], table)
+    db.close()
+    return path
+
+
+@EACH_CALL
+def test_one_unit_moves_the_integers_by_one_sensitivity(call, tables, tmp_path):
+    path = path_for(call, tmp_path)
+    db = system(path, EXACT)
+    db.execute("ATTACH ? AS source", (str(tables),))
+    db.execute("CREATE TABLE with_her AS SELECT * FROM source.with_her")
+    db.execute("CREATE TABLE without AS SELECT * FROM source.without")
+    db.execute("DETACH source")
+    one(db, call.aggregate("exact", "a", "with_her"))
+    one(db, call.aggregate("exact", "b", "without"))
+    check_distance(lattice(db, path, "exact"), 0, 1, 1)

@@ -1,0 +1,54 @@
+"""Attack: the order of rows (Casacuberta et al. 2022). A sum of doubles depends on it; the noise is made for a sum that
+does not. The same rows in two orders are the same table."""
+
+import random
+
+from attack import EACH_CALL, EACH_FORM, EXACT, KEYS, check_distance, fill, lattice, one, path_for, person, system
+
+UNITS = 300
+
+# Each unit has 1e16, 1 and -1e16: the total is 1, or 0 where the 1 was added to 1e16.
+ROWS = [person(unit, x, KEYS[unit % 3]) for unit in range(UNITS) for x in (1e16, 1, -1e16)]
+
+
+def absorbed():
+    return list(ROWS)
+
+
+def kept():
+    return sorted(ROWS, key=lambda row: (row[0], abs(row[2]) == 1))
+
+
+def naive(rows, clip=1.0):
+    """The sum of clipped totals of units, in doubles."""
+    totals = {}
+    for unit, _, x, _ in rows:
+        totals[unit] = totals.get(unit, 0.0) + x
+    return sum(max(-clip, min(clip, total)) for total in totals.values())
+
+
+def test_a_naive_sum_moves_by_every_unit_at_once():
+    assert naive(absorbed()) == 0 and naive(kept()) == UNITS and sorted(absorbed()) == sorted(kept())
+
+
+@EACH_CALL
+@EACH_FORM
+def test_the_integers_are_the_same_in_every_order(call, form, tmp_path):
+    """A naive sum moves by 300 sensitivities, this one by the noise."""
+    path = path_for(call, tmp_path)
+    db = system(path, EXACT)
+    orders = [absorbed(), kept(), sorted(ROWS, key=lambda row: row[2])]
+    orders.append(random.Random(1).sample(ROWS, len(ROWS)))
+    for i, rows in enumerate(orders):
+        fill(db, rows)
+        one(db, form(call, "exact", f"r{i}", "(SELECT * FROM people ORDER BY rowid)"))
+    found = lattice(db, path, "exact")
+    for i in range(1, len(orders)):
+        check_distance(found, i, 0, 0, f"order {i}")
+
+
+def test_the_sum_in_every_order_is_the_exact_one():
+    db = system()
+    for rows in (absorbed(), kept()):
+        fill(db, rows)
+        assert abs(one(db, "SELECT dp_sum('exact', x, 1, unit) FROM people") - UNITS) <= 12 / 1414

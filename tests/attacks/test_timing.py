@@ -1,0 +1,76 @@
+"""Attack: the time of a release against the size of its noise (Jin et al. 2022). A sampler that counts its way to a value
+takes longer for large noise: who sees the time knows the noise, and with the published value the answer.
+
+Under the null hypothesis the noise is independent of the times, whatever the machine does meanwhile, so that the rank
+correlation has stddev 1/sqrt(n): a noisy machine cannot make the second test fail, and the first has n to spare.
+"""
+
+import random
+import time
+
+import numpy
+import pytest
+from scipy import stats
+
+from attack import alarm, system
+
+pytestmark = pytest.mark.plain
+
+RELEASES = 10000
+BOUND = 0.08  # 8 of 1/sqrt(RELEASES)
+
+
+def timed(call, times):
+    """(time, result) of so many calls."""
+    clock = time.perf_counter_ns
+    rows = []
+    for _ in range(times):
+        before = clock()
+        value = call()
+        rows.append((clock() - before, value))
+    return numpy.array(rows, dtype=float).T
+
+
+def correlation(rows, answer=0):
+    return stats.spearmanr(rows[0], abs(rows[1] - answer)).statistic
+
+
+@alarm(1e-30)
+def test_the_time_of_a_naive_sampler_is_the_size_of_its_noise():
+    """A geometric law by counting trials: rank correlation above 0.5 (0.99 on a quiet machine)."""
+    rng = random.Random()
+
+    def geometric():
+        failures = 0
+        while rng.random() > 0.005:
+            failures += 1
+        return failures
+
+    assert correlation(timed(geometric, 2000)) > 0.5
+
+
+@alarm(4e-9)
+@pytest.mark.parametrize("sql,answer", [("SELECT dp_sum('inner', x, 1, unit) FROM people", 1),
+                                        ("SELECT dp_release('inner', 'count', 'SELECT x, unit FROM people')", 1)])
+def test_the_time_of_a_release_says_next_to_nothing(sql, answer):
+    """One of 32 draws made at the same time is the noise: a correlation of 0.01 is what remains of a draw's own (a
+    hundredth of a percent of the variance). More than 0.08, six standard errors further on, is an alarm."""
+    db = system(tiers={"inner": 1.0}, rows=[(1, "", 1, "")])
+    execute = db.cursor().execute
+    rows = timed(lambda: execute(sql).fetchall()[0][0], RELEASES)
+    assert abs(correlation(rows, answer)) < BOUND
+
+
+@alarm(4e-9)
+def test_the_time_of_a_diffusion_says_next_to_nothing():
+    db = system(tiers={"inner": 1.0, "outer": 0.1}, rows=[(1, "", 1, "")])
+    execute = db.cursor().execute
+    names = []
+    for i in range(4000):
+        execute("SELECT dp_sum('inner', x, 1, unit) FROM people").fetchall()
+        names.append(f"release-{i + 1}")
+    left = iter(names)
+    rows = timed(lambda: execute("SELECT dp_diffuse(?, 'outer')", (next(left),)).fetchall()[0][0], len(names))
+    inner = numpy.array([value for (value,) in execute("SELECT value FROM dp_value WHERE tier = 'inner' ORDER BY release_id")])
+    rows[1] -= inner
+    assert abs(correlation(rows)) < 0.12  # 7.6 of 1/sqrt(4000): 3e-14, and 0.02 of a draw's own is six away

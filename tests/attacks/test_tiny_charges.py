@@ -1,0 +1,86 @@
+"""Attack: a million tiny charges. A double that holds a large total does not change when something small is added to it,
+and what is added for ever is never noticed.
+
+A tier of rate 10^6, the largest, is all but spent by one release; a release of weight 10^-18 then pays 10^-12, the
+smallest rate there is, of which a double of that size takes no notice up to 58 at a time.
+"""
+
+from fractions import Fraction
+
+from attack import EACH_CALL, EACH_FORM, charges, fill, one, person, system, verified
+from conftest import refused
+from math import nextafter
+
+LARGE, TINY = 1e6, 1e-12
+
+
+def test_a_naive_total_never_notices():
+    spent = LARGE
+    limit = nextafter(LARGE, 2 * LARGE)
+    for _ in range(10**6):
+        assert spent + TINY <= limit
+        spent += TINY
+    assert spent == LARGE
+
+
+def paid(db):
+    return [Fraction(rate) for (rate,) in db.execute("SELECT rate FROM dp_charge WHERE tier = 'inner'")]
+
+
+def rounded_up(total):
+    """The least double that is no smaller."""
+    double = float(total)
+    return double if Fraction(double) >= total else nextafter(double, float("inf"))
+
+
+def many(db, count, weight, rows="groups"):
+    """So many unnamed releases in one statement."""
+    sql = f"SELECT dp_count('inner', x, 1, unit, '{{\"weight\":{weight}}}') FROM {rows} WHERE key < ? GROUP BY key"
+    assert len(db.execute(sql, (count,)).fetchall()) == count
+
+
+def test_thousands_of_tiny_charges_add_up_exactly():
+    """After the large one, tiny ones of four sizes: the total is the exact sum, rounded up once."""
+    db = system(tiers={"inner": LARGE})
+    fill(db, [person(1, 1, i) for i in range(1500)], "groups")
+    one(db, "SELECT dp_count('inner', x, 1, unit) FROM people")
+    for weight in ("1e-18", "3.3e-18", "1.7e-17", "1e-18"):
+        many(db, 1500, weight)
+        assert one(db, "SELECT spent_rate FROM dp_budget") == rounded_up(sum(paid(db)))
+    assert one(db, "SELECT spent_rate FROM dp_budget") > max(map(float, paid(db))) + 3e-8
+    assert charges(db) == 6001 and verified(db)
+
+
+def test_tiny_charges_exhaust_a_budget():
+    """What two large releases leave is filled by so many tiny ones as fit in exact arithmetic, and by not one more."""
+    db = system(tiers={})
+    fill(db, [person(1, 1, i) for i in range(4000)], "groups")
+    one(db, "SELECT dp_tier('inner', ?, dp_zcdp_epsilon(?, 1e-6), 1e-6)", LARGE, LARGE)
+    limit = Fraction(one(db, "SELECT rate_limit FROM dp_tier"))
+    one(db, "SELECT dp_count('inner', x, 1, unit) FROM people")
+    left = limit - sum(paid(db)) - Fraction(2500 * TINY)  # leaves room for 2500 and a few
+    one(db, f"SELECT dp_count('inner', x, 1, unit, '{{\"weight\":{float(left / 10**6)!r}}}') FROM people")
+    tiny = "SELECT dp_count('inner', x, 1, unit, '{\"weight\":1e-18}') FROM people"
+    one(db, tiny)
+    rate = paid(db)[-1]
+    room = (limit - sum(paid(db))) // rate
+    assert 2000 < room < 3000, room
+    many(db, room, "1e-18")
+    assert 0 <= limit - sum(paid(db)) < rate
+    assert "would exceed its budget" in refused(db, tiny)
+    assert verified(db)
+
+
+@EACH_CALL
+@EACH_FORM
+def test_the_smallest_release_is_charged(call, form):
+    """No call is too small to be seen, and none smaller is let in."""
+    db = system(tiers={"inner": LARGE})
+    one(db, form(call, "inner"))
+    for _ in range(10):
+        one(db, form(call, "inner", weight="1e-18"))
+    assert all(rate > 0 for rate in paid(db)) and len(paid(db)) == 11
+    assert one(db, "SELECT spent_rate FROM dp_budget") == rounded_up(sum(paid(db))) > float(paid(db)[0])
+    for weight in ("9e-19", "1e-300", "5e-324", "0", "-1e-18"):
+        refused(db, form(call, "inner", weight=weight))
+    assert charges(db) == 11 and verified(db)

@@ -1,0 +1,64 @@
+"""Attack: drivers that run a SELECT twice (PHP's sqlite3 does), tools that run it in a savepoint first (DB Browser). The
+second run must be neither a second draw for one price nor a charge that is lost."""
+
+import ctypes
+import random
+
+from attack import EACH_CALL, EACH_FORM, charges, file_in, one, system, verified
+from conftest import Raw, connect
+
+
+def twice(raw, sql):
+    """A statement that is stepped, reset and stepped again, and one that is prepared and never run. Values as texts."""
+    raw.c.sqlite3_column_text.restype = ctypes.c_char_p
+    raw.finalize(raw.prepare(sql))
+    statement = raw.prepare(sql)
+    answers = []
+    for _ in range(2):
+        assert raw.step(statement) == raw.ROW
+        answers.append(raw.c.sqlite3_column_text(statement, 0))
+        raw.reset(statement)
+    raw.finalize(statement)
+    return answers
+
+
+def test_a_naive_answer_is_drawn_twice():
+    """One charge for the statement, a draw for each run of it."""
+    db, books = connect(), []
+    db.create_function("naive_noise", 0, lambda: random.gauss(0, 10))
+    sql = "SELECT count(*) + naive_noise() FROM (VALUES (1), (2))"
+    books.append(sql)
+    assert one(db, sql) != one(db, sql) and len(books) == 1
+
+
+@EACH_CALL
+@EACH_FORM
+def test_a_named_statement_that_runs_twice_is_one_release(call, form, tmp_path):
+    path = file_in(tmp_path)
+    system(path, {"inner": 1.0}).close()
+    raw = Raw(path)
+    first, second = twice(raw, form(call, "inner", "a"))
+    assert first == second
+    db = connect(path)
+    assert charges(db) == 1 and verified(db)
+
+
+@EACH_CALL
+@EACH_FORM
+def test_an_unnamed_statement_that_runs_twice_is_two_releases_and_two_charges(call, form, tmp_path):
+    path = file_in(tmp_path)
+    system(path, {"inner": 1.0}).close()
+    twice(Raw(path), form(call, "inner"))
+    db = connect(path)
+    assert charges(db) == 2 and one(db, "SELECT count(*) FROM dp_release WHERE state = 'released'") == 2
+
+
+@EACH_CALL
+@EACH_FORM
+def test_a_rehearsal_in_a_savepoint_is_the_release(call, form):
+    db = system(tiers={"inner": 1.0})
+    db.execute("SAVEPOINT rehearsal")
+    value = one(db, form(call, "inner", "a"))
+    db.execute("ROLLBACK TO rehearsal")
+    db.execute("RELEASE rehearsal")
+    assert one(db, form(call, "inner", "a")) == value and charges(db) == 1

@@ -1,0 +1,192 @@
+"""Empirical audit: how much of the charged epsilon an attacker can be seen to use, and that it is not more.
+
+For each aggregate, thousands of releases of two neighbouring tables that are as far apart as the clipping allows. A first
+part of them teaches the attacker the direction in which the tables differ and where the middle is; the rest is a
+threshold test on the likelihood ratio, which for Gaussian noise is the projection on that direction. Clopper-Pearson bounds on
+its error rates give a lower bound on mu, the distance in standard deviations (Nasr et al. 2023 audit the same way), and by
+the exact profile of the Gaussian mechanism on epsilon. It must lie below what was charged, and above half of it, or the
+audit could not see anything. The attacker here sees the lattice point itself, more than any tier is shown.
+
+A build whose noise is a fifth too small is caught: the last test makes one.
+
+False alarms: each bound holds with probability 1 - 2e-9; there are less than 60 of them: 1.2e-7. Power: the build with the
+wrong noise is missed with probability 1e-7 (five standard errors).
+"""
+
+import os
+import pathlib
+import sqlite3
+import subprocess
+import tempfile
+
+import numpy
+import pytest
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
+from scipy.stats import beta, norm
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
+RATE = 2.0  # mu = 2: errors of one in six, which a few thousand releases tell apart
+LEARN, TEST = 500, 4000
+CONFIDENCE = 1e-9
+DELTA = 1e-6
+
+pytestmark = pytest.mark.plain  # statistics do not change under sanitizers, and are slow there
+
+# kind: the call, and the rows that the neighbour has more. Table t(unit, key, x, v) has 40 units with one row each:
+# x = 0, key 'a' or 'b' in turn, v = [0, 0].
+WORST = {
+    "count": ("dp_count('inner', x, 3, unit)", [(1, "a", 0, "[0,0]")] * 3),
+    "count_distinct": ("dp_count_distinct('inner', unit)", [(1, "a", 0, "[0,0]")]),
+    "sum": ("dp_sum('inner', x, 2, unit)", [(1, "a", 1e9, "[0,0]")] * 2),
+    "avg": ("dp_avg('inner', x, -1, 1, unit)", [(1, "a", 1, "[0,0]")]),
+    "var": ("dp_var('inner', x, -1, 1, unit)", [(1, "a", 1, "[0,0]")] * 5),
+    "quantile": ("dp_quantile('inner', x, '[0.1,0.9]', -1, 1, unit, '{\"bins\":8}')", [(1, "a", 1, "[0,0]")] * 9),
+    "histogram": ("dp_histogram('inner', x, -1, 1, 4, unit)", [(1, "a", 1, "[0,0]"), (1, "a", -1, "[0,0]")]),
+    "vec_sum": ("dp_vec_sum('inner', v, 2, 1, unit)", [(1, "a", 0, "[3,4]")]),
+    "vec_avg": ("dp_vec_avg('inner', v, 2, 1, unit)", [(1, "a", 0, "[3,4]")] * 2),
+    "group_count": ("dp_group_count('inner', key, 1, unit, '{\"keys\":[\"a\",\"b\"]}')",
+                    [(1, "a", 0, "[0,0]"), (1, "b", 0, "[0,0]")]),
+    "group_sum": ("dp_group_sum('inner', key, x, 1, unit, '{\"keys\":[\"a\",\"b\"]}')",
+                  [(1, "a", 7, "[0,0]"), (1, "b", -7, "[0,0]")]),
+    "group_sum, private keys": ("dp_group_sum('inner', key, x, 1, unit, '{\"key_share\":1e-5}')", [(1, "a", 7, "[0,0]"), (1, "b", 7, "[0,0]")]),
+    "group_avg": ("dp_group_avg('inner', key, x, -1, 1, unit, '{\"keys\":[\"a\",\"b\"]}')", [(1, "b", 1, "[0,0]")]),
+    "ou_sum": ("dp_ou_sum('inner', x, 2, 100, unit)", [(1, "a", -1e9, "[0,0]")]),
+    "ou_avg": ("dp_ou_avg('inner', x, -1, 1, 1, unit)", [(1, "a", 1, "[0,0]")]),
+}
+
+
+class System:
+    """A database on a file system in memory where there is one, with two tiers of unlimited budget."""
+
+    def __init__(self, extension, options="{}"):
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.directory = tempfile.TemporaryDirectory(dir=memory)
+        self.path = os.path.join(self.directory.name, "audit.db")
+        self.db = sqlite3.connect(self.path, isolation_level=None)
+        self.db.enable_load_extension(True)
+        self.db.load_extension(str(extension))
+        self.db.execute("CREATE TABLE t(unit, key, x, v)")
+        self.db.execute("SELECT dp_init(?)", (options,))
+        for name, rate in (("inner", RATE), ("outer", RATE / 4)):
+            self.db.execute("SELECT dp_tier(?, ?, 1e15, 0.5, 'rdp', 0.4)", (name, rate))
+        self.db.execute("PRAGMA synchronous = OFF")
+
+    def fill(self, more):
+        self.db.execute("DELETE FROM t")
+        self.db.executemany("INSERT INTO t VALUES (?, ?, 0, '[0,0]')", [(1000 + i, "ab"[i % 2]) for i in range(40)])
+        self.db.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", more)
+
+    def points(self, tier, releases):
+        """The lattice points of the last releases at a tier, one a row."""
+        ledger = sqlite3.connect(self.path + "-ledger")
+        rows = ledger.execute("SELECT value FROM dp_path WHERE tier = ? AND component >= 0"
+                              " ORDER BY release_id, key, component", (tier,)).fetchall()
+        ledger.close()
+        return numpy.array(rows, dtype=float).reshape(releases, -1)
+
+    def close(self):
+        self.db.close()
+        self.directory.cleanup()
+
+
+def epsilon_of(mu):
+    """Least epsilon at which N(0, 1) and N(mu, 1) are (epsilon, DELTA)-close, by its exact profile."""
+    def excess(epsilon):
+        a, b = log_ndtr(mu / 2 - epsilon / mu), epsilon + log_ndtr(-mu / 2 - epsilon / mu)
+        return numpy.log(DELTA) - (a + numpy.log1p(-numpy.exp(b - a)))
+    return brentq(excess, 1e-9, 200)
+
+
+def mu_bound(without, with_her):
+    """A lower confidence bound on mu by the attacker's threshold test."""
+    direction = with_her[:LEARN].mean(0) - without[:LEARN].mean(0)
+    middle = (with_her[:LEARN].mean(0) + without[:LEARN].mean(0)) / 2
+    false = int((((without[LEARN:] - middle) @ direction) > 0).sum())
+    true = int((((with_her[LEARN:] - middle) @ direction) > 0).sum())
+    least_true = beta.ppf(CONFIDENCE, true, TEST - true + 1)
+    most_false = beta.ppf(1 - CONFIDENCE, false + 1, TEST - false)
+    return norm.ppf(least_true) - norm.ppf(most_false)
+
+
+def points_of(system, call, more, diffuse=False):
+    """Points of both tiers for the two tables, each as {tier: array}."""
+    count = LEARN + TEST
+    for extra in ([], more):
+        system.fill(extra)
+        for _ in range(count):
+            system.db.execute(f"SELECT {call} FROM t").fetchone()
+    if diffuse:
+        for (name,) in system.db.execute("SELECT name FROM dp_release").fetchall():
+            system.db.execute("SELECT dp_diffuse(?, 'outer')", (name,))
+    tiers = ["inner", "outer"] if diffuse else ["inner"]
+    both = {tier: system.points(tier, 2 * count) for tier in tiers}
+    return {tier: (points[:count], points[count:]) for tier, points in both.items()}
+
+
+def charged(system, tier):
+    """mu of one release, by the rate that was charged for it."""
+    (rate,) = system.db.execute("SELECT max(rate) FROM dp_publication WHERE tier = ?", (tier,)).fetchone()
+    (paid,) = system.db.execute("SELECT min(rate) FROM dp_charge WHERE tier = ?", (tier,)).fetchone()
+    assert paid >= rate * (1 - 1e-12) or tier == "outer"
+    return (2 * rate) ** 0.5
+
+
+@pytest.mark.parametrize("kind", WORST)
+def test_no_more_than_charged_and_more_than_half(kind):
+    call, more = WORST[kind]
+    system = System(BUILD / "diffuse")
+    points = points_of(system, call, more)
+    bound, limit = mu_bound(*points["inner"]), charged(system, "inner")
+    system.close()
+    assert bound <= limit, "the attacker learns more than was charged"
+    assert epsilon_of(bound) > epsilon_of(limit) / 2, "the audit has no power"
+
+
+def test_tiers_and_coalitions():
+    """At the outer tier no more than its own charge; both tiers together no more than the inner one, whatever the weights."""
+    system = System(BUILD / "diffuse")
+    points = points_of(system, *WORST["group_sum"], diffuse=True)
+    inner, outer = charged(system, "inner"), charged(system, "outer")
+    bound = mu_bound(*points["outer"])
+    assert epsilon_of(outer) / 2 < epsilon_of(bound) and bound <= outer
+    for weight in (0.25, 0.5, 0.8):
+        mixed = [weight * a + (1 - weight) * b for a, b in zip(points["inner"], points["outer"])]
+        assert mu_bound(*mixed) <= inner
+    stacked = [numpy.hstack(pair) for pair in zip(points["inner"], points["outer"])]
+    assert mu_bound(*stacked) <= inner
+    system.close()
+
+
+def test_replacement():
+    """The distance doubles, and so does what is charged for."""
+    system = System(BUILD / "diffuse", '{"adjacency":"replace"}')
+    call, count = "dp_sum('inner', x, 2, unit)", LEARN + TEST
+    for x in (-1e9, 1e9):
+        system.fill([(1, "a", x, "[0,0]")])
+        for _ in range(count):
+            system.db.execute(f"SELECT {call} FROM t").fetchone()
+    points = system.points("inner", 2 * count)
+    bound, limit = mu_bound(points[:count], points[count:]), charged(system, "inner")
+    system.close()
+    assert bound <= limit and epsilon_of(bound) > epsilon_of(limit) / 2
+
+
+def test_noise_a_fifth_too_small_is_caught(tmp_path):
+    """The same audit on a build in which every draw has 16/25 of its variance."""
+    source = (ROOT / "ext/release/release.c").read_text()
+    wrong = source.replace("sampler_gaussian(variance,", "sampler_gaussian(variance / 25 * 16,")
+    assert wrong != source
+    (tmp_path / "release.c").write_text(wrong)
+    subprocess.run(["cc", "-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-I", ROOT / "ext", "-D_DEFAULT_SOURCE", "-c",
+                    "release.c", "-o", "release.o"], cwd=tmp_path, check=True)
+    objects = [path for path in (BUILD / "obj").rglob("*.o") if path.name != "release.o"]
+    subprocess.run(["cc", "-shared", "-o", tmp_path / "diffuse.so", tmp_path / "release.o", *objects, "-Wl,--exclude-libs,ALL",
+                    "-l:libgsl.a", "-l:libgslcblas.a", "-l:libmd.a", "-lm"], check=True)
+    system = System(tmp_path / "diffuse")
+    call, more = WORST["sum"]
+    points = points_of(system, call, more)
+    bound, limit = mu_bound(*points["inner"]), charged(system, "inner")
+    system.close()
+    assert bound > limit

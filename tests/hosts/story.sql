@@ -1,0 +1,121 @@
+-- What a program does with a ledger, from the first line of SQL to the last. Every driver in this
+-- directory runs it; test_hosts.py reads the comments under the statements:
+--
+--   -- value           a row it prints; numbers are compared as numbers
+--   -- $name           a number: the same one wherever $name stands, in whatever host
+--   -- error: message  it fails, and the message arrives whole
+--
+-- A comment after a blank line is prose. A statement is one line. :host is a
+-- text that the driver binds: the name of the host.
+
+-- part: create
+
+CREATE TABLE visits(patient INTEGER, minutes REAL);
+WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999) INSERT INTO visits SELECT i / 2, 1 + i % 7 FROM n;
+SELECT dp_sum('clinic', minutes, 14, patient, 'minutes') FROM visits;
+-- error: dp_sum: no privacy ledger for 'story.db' (run SELECT dp_init())
+SELECT dp_init('{"unit":"patient"}') LIKE '%/story.db-ledger';
+-- 1
+SELECT dp_tier('clinic', 0.004, 8.0, 1e-6);
+-- clinic
+SELECT dp_tier('region', 0.001, 5.0, 1e-6);
+-- region
+SELECT dp_tier('public', 0.0002, 3.0, 1e-6, 'gdp');
+-- public
+SELECT dp_sum('clinic', minutes, 14, patient, 'minutes') FROM visits;
+-- $minutes
+
+CREATE VIEW planned AS SELECT round(dp_sigma(0.004, 14), 6) AS sigma;
+
+-- part: go on
+
+SELECT dp_init() LIKE '%/story.db-ledger', dp_tier('clinic', 0.004, 8.0, 1e-6);
+-- 1|clinic
+SELECT sigma FROM planned;
+-- 156.524758
+CREATE TEMP VIEW published AS SELECT release, tier, value FROM dp_value;
+SELECT value FROM published WHERE release = 'minutes';
+-- $minutes
+
+-- A release has a name; the same name is the same number and costs nothing, whoever asks.
+SELECT dp_sum('clinic', minutes, 14, patient, 'minutes') FROM visits;
+-- $minutes
+SELECT dp_count('clinic', minutes, 2, patient, :host) FROM visits;
+-- $count
+SELECT dp_count('clinic', minutes, 2, patient, :host) FROM visits;
+-- $count
+SELECT count(*) FROM dp_charge WHERE release = :host;
+-- 1
+SELECT dp_release('region', 'sum', 'SELECT minutes, patient FROM visits', json_object('name', :host || ' sum', 'clip', 14));
+-- $sum
+SELECT dp_release('region', 'sum', 'SELECT minutes, patient FROM visits', json_object('name', :host || ' sum', 'clip', 14));
+-- $sum
+
+-- Outward: no data is read, and each tier pays for what it sees.
+SELECT dp_diffuse(:host, 'public');
+-- $public
+SELECT dp_diffuse(:host, 'public');
+-- $public
+SELECT tier, value FROM dp_value WHERE release = :host ORDER BY tier;
+-- clinic|$count
+-- public|$public
+SELECT abs(value - 1000) < 12 * stddev, low < value, value < high FROM dp_value WHERE release = :host AND tier = 'public';
+-- 1|1|1
+SELECT abs(value - 3997) < 12 * stddev FROM dp_value WHERE release IN ('minutes', :host || ' sum');
+-- 1
+-- 1
+SELECT tier, round(rate, 4) FROM dp_charge WHERE release IN (:host, :host || ' sum') ORDER BY id;
+-- clinic|0.004
+-- clinic|0.001
+-- region|0.001
+-- region|0.0002
+-- public|0.0002
+SELECT tier, epsilon, spent_rate > 0, releases_left > 0 FROM dp_budget;
+-- clinic|8.0|1|1
+-- region|5.0|1|1
+-- public|3.0|1|1
+
+-- What is wrong is an ordinary error of one sentence, and costs nothing.
+SELECT dp_sum('village', minutes, 14, patient, 'village') FROM visits;
+-- error: dp_sum: unknown tier 'village' (known tiers: clinic, region, public)
+SELECT dp_sum('clinic', minutes, -1, patient, 'less') FROM visits;
+-- error: dp_sum: clip must be a number in [1e-150, 1e+150], not -1
+SELECT dp_diffuse('niemand', 'public');
+-- error: dp_diffuse: unknown release 'niemand'
+SELECT dp_tier('clinic', 0.005, 8.0, 1e-6);
+-- error: dp_tier: tier 'clinic' exists
+
+-- The program takes back what it did; the charge stays, and so does the number.
+BEGIN;
+INSERT INTO visits VALUES (9999, 5);
+SELECT dp_sum('public', minutes, 14, patient, :host || ' undone') FROM visits;
+-- $undone
+ROLLBACK;
+SELECT count(*) FROM visits;
+-- 1000
+SELECT dp_sum('public', minutes, 14, patient, :host || ' undone') FROM visits;
+-- $undone
+SELECT state, count(*) FROM dp_release JOIN dp_charge ON dp_charge.release = dp_release.name WHERE name = :host || ' undone' GROUP BY state;
+-- released|3
+SELECT dp_verify();
+-- ok
+
+-- part: threads
+
+-- Many connections at once.
+SELECT dp_count('clinic', minutes, 2, patient, :host) FROM visits;
+-- $count
+SELECT dp_sum('clinic', minutes, 14, patient, 'minutes') FROM visits;
+-- $minutes
+SELECT dp_diffuse(:host, 'public');
+-- $public
+SELECT dp_release('region', 'sum', 'SELECT minutes, patient FROM visits', json_object('name', :host || ' sum', 'clip', 14));
+-- $sum
+SELECT dp_count('clinic', minutes, 2, patient, :host) FROM visits;
+-- $count
+SELECT dp_verify();
+-- ok
+SELECT dp_sum('region', minutes, 14, patient, :host || ' more') FROM visits;
+-- $more
+SELECT count(*) FROM dp_charge WHERE release IN (:host, :host || ' sum', :host || ' more');
+-- 7
