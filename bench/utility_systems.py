@@ -30,7 +30,8 @@ NOTES = {
     "diffuse": "Gaussian noise on an exact lattice; a tier with the accountant `'gdp'`; options `clip` as shown (c).",
     "OpenDP": "Polars queries with `truncate_per_group` and `truncate_num_groups` (sums: of the "
               "persons' clipped totals); scales are what `summarize()` says of that very query, noise is "
-              "drawn by the library's own measurements. Laplace under pure epsilon (split evenly), or Gaussian under zCDP with the largest rho that `make_zCDP_to_approxDP` allows.",
+              "drawn by the library's own measurements. Laplace under pure epsilon (split evenly), or "
+              "Gaussian under zCDP with the largest rho that `make_zCDP_to_approxDP` allows.",
     "SmartNoise SQL": "`max_ids`, `sample_max_ids` and clamped columns, on the same SQLite rows; Laplace noise; the "
                       "batch takes the largest epsilon with which its odometer stays within the total.",
     "diffprivlib": "`tools`, Laplace or exponential mechanism. It protects single rows: of each person k random rows "
