@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "release/memory.h"
+
 struct entry {
   struct identity key;
   int cell;
@@ -38,7 +40,7 @@ static struct entry *find(const struct cells *cells, struct identity key) {
 static int make_room(struct cells *cells) {
   if (cells->entries && (cells->used + 1) * 2 <= cells->mask + 1) return 0;
   uint64_t old = cells->entries ? cells->mask + 1 : 0, size = old ? old * 2 : 64;
-  struct entry *before = cells->entries, *fresh = calloc(size, sizeof *fresh);
+  struct entry *before = cells->entries, *fresh = memory_table(size * sizeof *fresh);
   if (!fresh) return -1;
   cells->entries = fresh;
   cells->mask = size - 1;

@@ -14,6 +14,8 @@
 
 #include <stdlib.h>
 
+#include "release/memory.h"
+
 #define BATCH       64
 #define FIRST_SLOTS 256
 
@@ -52,7 +54,7 @@ static struct slot *find(struct units *units, struct identity unit, uint64_t pla
 static int grow(struct units *units) {
   uint64_t old = units->slots ? units->mask + 1 : 0;
   uint64_t slots = old ? old * 2 : FIRST_SLOTS;
-  struct slot *before = units->slots, *fresh = calloc(slots, sizeof *fresh);
+  struct slot *before = units->slots, *fresh = memory_table(slots * sizeof *fresh);
   if (!fresh) return -1;
   units->slots = fresh;
   units->mask = slots - 1;

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "release/clip.h"
+#include "release/memory.h"
 #include "release/units.h"
 
 #define BATCH       64
@@ -95,7 +96,7 @@ static struct slot *find(const struct table *table, struct identity unit, uint32
 static int reserve(struct table *table, const struct secret *secret, uint64_t more) {
   while (!table->slots || (table->used + more) * 4 > (table->mask + 1) * 3) {
     uint64_t old = table->slots ? table->mask + 1 : 0, size = old ? old * 2 : FIRST_SLOTS;
-    struct slot *before = table->slots, *fresh = calloc(size, sizeof *fresh);
+    struct slot *before = table->slots, *fresh = memory_table(size * sizeof *fresh);
     if (!fresh) return -1;
     table->slots = fresh;
     table->mask = size - 1;
