@@ -186,9 +186,14 @@ static struct matrix random_matrix(size_t cells, int components, int bits, int i
   return matrix;
 }
 
-static const int64_t reaches[] = {
-    0, 1, 2, 1000, ((int64_t)1 << 52) + 1, ((int64_t)1 << 53) - 1, ((int64_t)1 << 53) + 2,
-    ((int64_t)1 << 62) - 1};
+static const int64_t reaches[] = {0,
+                                  1,
+                                  2,
+                                  1000,
+                                  ((int64_t)1 << 52) + 1,
+                                  ((int64_t)1 << 53) - 1,
+                                  ((int64_t)1 << 53) + 2,
+                                  ((int64_t)1 << 62) - 1};
 enum { REACHES = sizeof reaches / sizeof *reaches };
 
 /* ---- tests --------------------------------------------------------------------------------------- */
@@ -224,10 +229,18 @@ static void one_step_decides(void) {
     int64_t a, b, reach;
     int fits;
   } cases[] = {
-      {3 * k, 4 * k, 5 * k, 1},     {3 * k + 1, 4 * k, 5 * k, 0}, {3 * k, 4 * k, 5 * k - 1, 0},
-      {-3 * k, 4 * k, 5 * k, 1},    {5 * k, 0, 5 * k, 1},         {0, -5 * k, 5 * k, 1},
-      {5 * k, 1, 5 * k, 0},         {5 * k + 1, 0, 5 * k, 0},     {1, 0, 1, 1},
-      {1, 1, 1, 0},                 {0, 0, 0, 1},                 {1, 0, 0, 0},
+      {3 * k, 4 * k, 5 * k, 1},
+      {3 * k + 1, 4 * k, 5 * k, 0},
+      {3 * k, 4 * k, 5 * k - 1, 0},
+      {-3 * k, 4 * k, 5 * k, 1},
+      {5 * k, 0, 5 * k, 1},
+      {0, -5 * k, 5 * k, 1},
+      {5 * k, 1, 5 * k, 0},
+      {5 * k + 1, 0, 5 * k, 0},
+      {1, 0, 1, 1},
+      {1, 1, 1, 0},
+      {0, 0, 0, 1},
+      {1, 0, 0, 0},
       {5 * k - 1, 1, 5 * k, 1},
   };
   for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {

@@ -50,7 +50,8 @@ static struct apart apart_of(const struct release *release, const int128 *a, con
   }
   CHECK(!huge && sum <= square_of((int128)shape->distance), "%s, %s: %.9Lf of the distance", name,
         what, sqrtl((long double)sum) / (long double)shape->distance);
-  CHECK(differ <= shape->touched, "%s, %s: %d coordinates of %d", name, what, differ, shape->touched);
+  CHECK(differ <= shape->touched, "%s, %s: %d coordinates of %d", name, what, differ,
+        shape->touched);
   apart.fine = sqrtl((long double)sum) / (long double)shape->distance;
   for (int r = 0; r < RATES; r++) {
     struct design design;
@@ -60,10 +61,9 @@ static struct apart apart_of(const struct release *release, const int128 *a, con
       int128 moved = (int128)lattice_round(a[i], design.shift) - lattice_round(b[i], design.shift);
       steps += square_of(moved);
     }
-    CHECK(steps <= square_of((int128)design.sensitivity), "%s, %s, rate %g: %.9Lf of %llu", name, what,
-          rates[r], sqrtl((long double)steps), (unsigned long long)design.sensitivity);
-    if (r == MIDDLE)
-      apart.lattice = sqrtl((long double)steps) / (long double)design.sensitivity;
+    CHECK(steps <= square_of((int128)design.sensitivity), "%s, %s, rate %g: %.9Lf of %llu", name,
+          what, rates[r], sqrtl((long double)steps), (unsigned long long)design.sensitivity);
+    if (r == MIDDLE) apart.lattice = sqrtl((long double)steps) / (long double)design.sensitivity;
   }
   return apart;
 }
@@ -80,7 +80,8 @@ struct pair {
 };
 
 /* The totals with a version of the unit (-1: without), the rows in random order. */
-static int128 *totals_with(const struct release *release, struct pair *pair, int version, int keys) {
+static int128 *totals_with(const struct release *release, struct pair *pair, int version,
+                           int keys) {
   int count = version < 0 ? 0 : pair->counts[version];
   static struct row rows[BASE_ROWS + MOST_ROWS];
   memcpy(rows, pair->rows, sizeof *rows * (size_t)pair->base);
@@ -114,8 +115,8 @@ static struct apart compare(const struct release *release, struct pair *pair, in
 /* ---- random rows --------------------------------------------------------------------------------- */
 
 static const double strange[] = {
-    1e308, -1e308, INFINITY, -INFINITY, NAN,   DBL_MAX, -DBL_MAX, DBL_TRUE_MIN, -DBL_TRUE_MIN, 0,
-    -0.0,  1e-310, 0.5,      1,         -1,    1e9,     -1e9,     1e25,         -1e25,         1e150};
+    1e308, -1e308, INFINITY, -INFINITY, NAN, DBL_MAX, -DBL_MAX, DBL_TRUE_MIN, -DBL_TRUE_MIN, 0,
+    -0.0,  1e-310, 0.5,      1,         -1,  1e9,     -1e9,     1e25,         -1e25,         1e150};
 enum { STRANGE = sizeof strange / sizeof *strange };
 
 /* What a unit's rows have in common. */
@@ -163,8 +164,8 @@ static struct row random_row(const struct release *release, const struct manner 
   /* Bins and leaves are reached through x. */
   enum family family = release->question.family;
   if ((family == FAMILY_BINS || family == FAMILY_TREE) && manner->values != 0)
-    row.x = release->question.low + (release->question.high - release->question.low) *
-                                        (row.key + 0.5) / manner->key_end;
+    row.x = release->question.low +
+            (release->question.high - release->question.low) * (row.key + 0.5) / manner->key_end;
   return row;
 }
 
@@ -222,9 +223,9 @@ static void random_neighbours(enum family family) {
     for (int run = 0; run < RUNS; run++) {
       struct question question = random_question(family, by_unit, is_private);
       struct release release = release_of(&question, by_unit, replace);
-      int key_end = is_private ? 40 : family == FAMILY_BINS || family == FAMILY_TREE
-                                          ? question.size
-                                          : question.keys + 3;
+      int key_end = is_private                                       ? 40
+                    : family == FAMILY_BINS || family == FAMILY_TREE ? question.size
+                                                                     : question.keys + 3;
       fill_pool(question.clip);
       entropy_seed = random_bits();
       random_pair(&release, &pair, key_end);
@@ -270,7 +271,8 @@ static const double plus[MOST_DIMENSION] = {1e300}, minus[MOST_DIMENSION] = {-1e
 
 static void repeat(struct row *rows, int *count, int times, int key, double x, const double *v) {
   for (int i = 0; i < times; i++)
-    rows[(*count)++] = (struct row){.who = WHO_INTEGER, .unit = 1000000, .key = key, .x = x, .v = v};
+    rows[(*count)++] =
+        (struct row){.who = WHO_INTEGER, .unit = 1000000, .key = key, .x = x, .v = v};
 }
 
 /* Two versions of a unit that are far from nothing and from each other. x in [-1, 1]. */
@@ -314,12 +316,13 @@ static void check_worst(struct question question, int by_unit, int replace) {
     worst.lattice = fmaxl(worst.lattice, apart.lattice);
   }
   const char *keys = question.keys < 0 ? ", private keys" : "";
-  printf("# %s of %s%s, %s: %.4Lf of the distance, %.4Lf of the sensitivity\n", names[question.family],
-         by_unit ? "units" : "rows", keys, replace ? "replace" : "add-remove", worst.fine,
-         worst.lattice);
+  printf("# %s of %s%s, %s: %.4Lf of the distance, %.4Lf of the sensitivity\n",
+         names[question.family], by_unit ? "units" : "rows", keys,
+         replace ? "replace" : "add-remove", worst.fine, worst.lattice);
   long double least = expected(&release, replace);
-  CHECK(worst.fine >= least && worst.lattice >= least, "%s: only %.4Lf and %.4Lf of what is charged",
-        names[question.family], worst.fine, worst.lattice);
+  CHECK(worst.fine >= least && worst.lattice >= least,
+        "%s: only %.4Lf and %.4Lf of what is charged", names[question.family], worst.fine,
+        worst.lattice);
 }
 
 static void worst_cases_come_near(void) {

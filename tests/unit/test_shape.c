@@ -125,8 +125,8 @@ static void check_shape(const struct question *question, int by_unit, int replac
   struct ideal ideal = ideal_of(question);
   int family = (int)question->family, exponent, at = 0;
   double clip = question->clip;
-  CHECK(frexp(shape.scale, &exponent) == 0.5, "family %d clip %a: %a is no power of two", family, clip,
-        shape.scale);
+  CHECK(frexp(shape.scale, &exponent) == 0.5, "family %d clip %a: %a is no power of two", family,
+        clip, shape.scale);
   CHECK(shape.scale == ldexp(1, -shape.fine_exponent), "family %d clip %a", family, clip);
   long double squares = 0, apart = 0;
   for (int i = 0; i < shape.block_count; i++) {
@@ -168,10 +168,11 @@ static void check_shape(const struct question *question, int by_unit, int replac
       CHECK(shape.count_steps <= shape.blocks[0].lead_reach || clip < 1, "family %d", family);
   }
   long double distance = replace ? sqrtl(apart) : radius, charged = (long double)shape.distance;
-  CHECK(charged >= distance, "family %d clip %a replace %d: distance %Lf of %Lf", family, clip, replace,
-        charged, distance);
+  CHECK(charged >= distance, "family %d clip %a replace %d: distance %Lf of %Lf", family, clip,
+        replace, charged, distance);
   CHECK(charged <= distance * (1 + 0x1p-49L) + 8 + 12 * sqrtl(shape.touched),
-        "family %d clip %a replace %d: distance %Lf of %Lf", family, clip, replace, charged, distance);
+        "family %d clip %a replace %d: distance %Lf of %Lf", family, clip, replace, charged,
+        distance);
 }
 
 static int is_of_rows(enum family family) { /* what is bounded is a number of rows */
@@ -245,8 +246,8 @@ static void cone_of_spreads(void) {
     worst = c;
     for (int m = 0; m < 4; m++) at[m] = x[m];
   }
-  printf("# spreads: c = %.9f at (1, %.5f, %.5f) and (1, %.5f, %.5f); charged 0.125\n", worst, at[0],
-         at[1], at[2], at[3]);
+  printf("# spreads: c = %.9f at (1, %.5f, %.5f) and (1, %.5f, %.5f); charged 0.125\n", worst,
+         at[0], at[1], at[2], at[3]);
   CHECK(worst < 0.125 - 0.05, "c = %.9f", worst);
   CHECK(worst > 0.05, "c = %.9f: the search has lost its way", worst);
   struct question question = {.family = FAMILY_SPREAD, .clip = 1, .low = 0, .high = 1};
@@ -343,8 +344,9 @@ static void centred_values_of_anything(void) {
     low = ldexp(2 * uniform() - 1, (int)fmin(exponent, 1000));
     high = low + ldexp(uniform(), (int)exponent % 1000);
     if (!(low < high)) continue;
-    double xs[] = {-INFINITY, -DBL_MAX, low - (high - low), low, low / 2 + high / 2,
-                   high,      high + (high - low), DBL_MAX, INFINITY};
+    double xs[] = {
+        -INFINITY, -DBL_MAX, low - (high - low), low, low / 2 + high / 2, high, high + (high - low),
+        DBL_MAX,   INFINITY};
     for (int i = 0; i < 9; i++) {
       double u = shape_centred(xs[i], low, high);
       CHECK(u >= -1 && u <= 1, "%a of [%a, %a]: %a", xs[i], low, high, u);

@@ -76,8 +76,8 @@ static void leaves_are_least_squares(void) {
       solve_normal(levels, want);
       CHECK(tree_leaves(y, levels, got) == 0, "memory");
       for (int i = 0; i < leaves; i++)
-        CHECK(fabsl(got[i] - want[i]) <= 1e-11L, "levels %d leaf %d: %.17g, %.19Lg", levels, i, got[i],
-              want[i]);
+        CHECK(fabsl(got[i] - want[i]) <= 1e-11L, "levels %d leaf %d: %.17g, %.19Lg", levels, i,
+              got[i], want[i]);
     }
   }
 }
@@ -119,8 +119,8 @@ static void rank_stddev_by_elimination(void) {
         solve_normal(levels, x);
         for (int i = 0; i < leaves; i++) variance += c[i] * x[i];
         double got = tree_rank_stddev(levels, quantiles[q], place), want = (double)sqrtl(variance);
-        CHECK(fabs(got - want) <= 1e-12 + 1e-12 * want, "levels %d q %g place %d: %.17g, %.17g", levels,
-              quantiles[q], place, got, want);
+        CHECK(fabs(got - want) <= 1e-12 + 1e-12 * want, "levels %d q %g place %d: %.17g, %.17g",
+              levels, quantiles[q], place, got, want);
       }
     }
   }
@@ -140,7 +140,8 @@ static void rank_stddev_by_simulation(void) {
       double error = 0;
       for (int i = 0; i < nodes; i++) y[i] = normal();
       tree_leaves(y, levels, x);
-      for (int i = 0; i < leaves; i++) error += (i < cases[c].place ? 1 - cases[c].q : -cases[c].q) * x[i];
+      for (int i = 0; i < leaves; i++)
+        error += (i < cases[c].place ? 1 - cases[c].q : -cases[c].q) * x[i];
       squares += error * error;
     }
     double got = sqrt(squares / RUNS), want = tree_rank_stddev(levels, cases[c].q, cases[c].place);
@@ -178,8 +179,8 @@ static void running_totals_are_isotonic(void) {
     CHECK(totals[0] == 0, "run %d: begins with %g", run, totals[0]);
     for (int i = 0; i < count; i++) {
       double want = fmax(max_min(sums, count, i), 0);
-      CHECK(fabs(totals[i + 1] - want) <= 1e-11, "run %d at %d: %.17g, %.17g", run, i, totals[i + 1],
-            want);
+      CHECK(fabs(totals[i + 1] - want) <= 1e-11, "run %d at %d: %.17g, %.17g", run, i,
+            totals[i + 1], want);
       CHECK(totals[i + 1] >= totals[i], "run %d at %d decreases", run, i);
     }
   }
@@ -222,7 +223,8 @@ static void places_invert_totals(void) {
   enum { COUNT = 64 };
   for (int run = 0; run < 500; run++) {
     double leaves[COUNT], totals[COUNT + 1], previous = 0;
-    for (int i = 0; i < COUNT; i++) leaves[i] = run % 2 ? (double)(random_bits() % 3) : normal() + 0.5;
+    for (int i = 0; i < COUNT; i++)
+      leaves[i] = run % 2 ? (double)(random_bits() % 3) : normal() + 0.5;
     CHECK(tree_running(leaves, COUNT, totals) == 0, "memory");
     for (int i = 0; i <= 100 && totals[COUNT] > 0; i++) {
       double rank = totals[COUNT] * i / 100, place = tree_place(totals, COUNT, rank);
@@ -233,7 +235,8 @@ static void places_invert_totals(void) {
       double there = totals[leaf] + (place - leaf) * (totals[leaf + 1] - totals[leaf]);
       CHECK(fabs(there - rank) <= 1e-12 * totals[COUNT], "run %d: %g of %g", run, there, rank);
       int before = (int)ceil(place) - 1; /* the totals reach the rank here, not earlier */
-      CHECK(rank == 0 || before < 0 || totals[before] < rank, "run %d: reached before %g", run, place);
+      CHECK(rank == 0 || before < 0 || totals[before] < rank, "run %d: reached before %g", run,
+            place);
     }
   }
 }
