@@ -35,6 +35,7 @@ static inline double uniform(void) {
 }
 
 static uint64_t entropy_seed; /* of the next secret; drawing one does not change it */
+static int entropy_fails;     /* 1: the system has no random bytes */
 
 int entropy_fill(void *bytes, size_t count) { /* SplitMix64 */
   unsigned char *next = bytes;
@@ -45,7 +46,7 @@ int entropy_fill(void *bytes, size_t count) { /* SplitMix64 */
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     next[i] = (unsigned char)(z ^ (z >> 31));
   }
-  return 0;
+  return entropy_fails ? -1 : 0;
 }
 
 void entropy_wipe(void *bytes, size_t count) {

@@ -342,6 +342,46 @@ static void worst_cases_come_near(void) {
   }
 }
 
+/* The same over a thousand cells or components, where there is the most to truncate. */
+static void worst_cases_over_many_cells(void) {
+  static struct pair pair;
+  static double wide[2][SHAPE_MAX_SIZE];
+  for (int j = 0; j < SHAPE_MAX_SIZE; j++) {
+    wide[0][j] = 1e3 * (2 * uniform() - 1);
+    wide[1][j] = -wide[0][j];
+  }
+  static const struct {
+    enum family family;
+    int size, keys, halves; /* halves: the versions have different cells */
+  } cases[] = {
+      {FAMILY_VECTOR, SHAPE_MAX_SIZE, 0, 0}, {FAMILY_VECTOR_MEAN, SHAPE_MAX_SIZE, 0, 0},
+      {FAMILY_BINS, MOST_ROWS, 0, 1},        {FAMILY_TREE, 512, 0, 1},
+      {FAMILY_KEY_COUNT, 0, MOST_ROWS, 1},   {FAMILY_KEY_SUM, 0, MOST_ROWS, 0},
+      {FAMILY_KEY_MEAN, 0, MOST_ROWS, 0},
+  };
+  for (int c = 0; c < 7; c++) {
+    for (int replace = 0; replace < 2; replace++) {
+      struct question question = {.family = cases[c].family, .clip = 3.7, .low = -1, .high = 1};
+      question.size = cases[c].size;
+      question.keys = cases[c].keys;
+      struct release release = release_of(&question, 1, replace);
+      for (int i = 0; i < 2; i++) {
+        pair.counts[i] = 0;
+        for (int row = 0; row < MOST_ROWS; row++) {
+          int key = cases[c].halves ? row / 2 + i * MOST_ROWS / 2 : row;
+          double x = i ? -1e9 : 1e9;
+          if (!cases[c].keys) x = 2 * (key + 0.5) / MOST_ROWS - 1;
+          repeat(pair.units[i], &pair.counts[i], 1, key, x, wide[i]);
+        }
+      }
+      pair.base = 0;
+      struct apart worst = compare(&release, &pair, replace, 0, "many cells");
+      CHECK(worst.fine >= 0.99L && worst.lattice >= 0.99L, "%s: only %.4Lf and %.4Lf",
+            names[question.family], worst.fine, worst.lattice);
+    }
+  }
+}
+
 int main(void) {
   RUN(sums_at_random);
   RUN(means_at_random);
@@ -354,5 +394,6 @@ int main(void) {
   RUN(key_sums_at_random);
   RUN(key_means_at_random);
   RUN(worst_cases_come_near);
+  RUN(worst_cases_over_many_cells);
   FINISH();
 }

@@ -369,6 +369,17 @@ static void no_rows(void) {
   vectors_close(0);
 }
 
+/* Without a secret anybody could choose units and keys that pile up: nothing starts. */
+static void no_random_bytes(void) {
+  for (int family = FAMILY_MEAN; family <= FAMILY_KEY_MEAN; family++) {
+    struct question question = random_question((enum family)family, family >= FAMILY_KEY_COUNT);
+    struct release release = release_of(&question, 1, 0);
+    entropy_fails = 1;
+    CHECK(!vectors_start(&release), "family %d", family);
+    entropy_fails = 0;
+  }
+}
+
 /* ---- private keys -------------------------------------------------------------------------------- */
 
 enum { HELD = 8, KEPT = 3 };
@@ -539,6 +550,7 @@ int main(void) {
   RUN(nodes_are_sums_of_leaves);
   RUN(totals_are_not_consumed);
   RUN(no_rows);
+  RUN(no_random_bytes);
   RUN(private_keys_are_chosen_at_random);
   RUN(private_keys_do_not_depend_on_the_rest);
   RUN(private_keys_come_in_an_order);
