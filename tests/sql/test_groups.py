@@ -6,17 +6,15 @@ false alarms 2e-8 in all.
 
 import json
 import math
-import os
 import shutil
 import sqlite3
-import tempfile
 
 import numpy
 import pytest
 from scipy import stats
 
 from kinds_reference import KINDS, Row, aggregate, by_query, totals
-from noise_helpers import charges, column, connect, error_of, one, record
+from noise_helpers import charges, column, connect, error_of, one, quick_path, record
 from test_kinds_exact import fill
 
 Z = 6.2
@@ -255,15 +253,10 @@ def test_values_of_private_keys(kind, protects):
         assert abs(value - wanted) <= 0.03
 
 
-def ledger_directory():
-    return tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-
-
 @pytest.fixture
 def path():
-    directory = ledger_directory()
-    yield os.path.join(directory, "data.db")
-    shutil.rmtree(directory)
+    with quick_path() as path:
+        yield path
 
 
 def books(path):
@@ -446,6 +439,55 @@ def test_the_number_of_keys_is_shown_nowhere(kind):
     assert seen[0] == seen[1]
 
 
+TAMPERED = [
+    "UPDATE dp_release SET key_share = 0.2", "UPDATE dp_release SET max_groups = 3", "UPDATE dp_release SET keys = '[\"a\"]'",
+    "UPDATE dp_release SET dimension = 2",
+    "UPDATE dp_budget SET spent_delta = spent_delta / 2", "DELETE FROM dp_value WHERE key = 'a' AND tier = 'in'",
+    "UPDATE dp_value SET key = 'c' WHERE key = 'b' AND tier = 'in'", "UPDATE dp_path SET key = 'c' WHERE key = 'b'",
+    "DELETE FROM dp_path WHERE key = 'a' AND tier = 'in'", "UPDATE dp_path SET value = 0 WHERE key = 'a' AND tier = 'in'",
+    "DELETE FROM dp_path WHERE tier = 'out'",
+    "INSERT INTO dp_value SELECT release_id, release, tier, 'k1', 0, value, stddev, low, high FROM dp_value WHERE key = 'a'"]
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
+def test_verify_finds_what_was_changed(path, kind):
+    db = make(("in", 1e4, 1e-9), ("out", 100.0, 1e-9), path=path)
+    fill(db, [Row("ab"[i % 2], 1, None, i) for i in range(500)] + [Row(f"k{i}", 1, None, i) for i in range(10)])
+    sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "name": "r"}, True, "in")
+    one(db, sql, *arguments)
+    one(db, "SELECT dp_diffuse('r', 'out')")
+    assert one(db, "SELECT dp_verify()") == "ok"
+    db.close()
+    shutil.copy(path + "-ledger", path + "-good")
+    missed = []
+    for change in TAMPERED:
+        shutil.copy(path + "-good", path + "-ledger")
+        ledger = sqlite3.connect(path + "-ledger", isolation_level=None)
+        assert ledger.execute(change).rowcount > 0
+        ledger.close()
+        db = connect(path)
+        try:
+            if one(db, "SELECT dp_verify()") == "ok":
+                missed.append(change)
+        except sqlite3.Error:
+            pass  # found, too
+        db.close()
+    assert not missed
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
+def test_encodings(encoding):
+    db = connect()
+    db.execute(f"PRAGMA encoding = '{encoding}'")
+    one(db, "SELECT dp_init()")
+    one(db, "SELECT dp_tier('exact', ?, ?, 0.5, 'rdp', 0.1)", EXACT, HUGE)
+    fill_keys(db, thousandfold(["\u00e9", "e\u0301", "😀", "a\"b", ""]))
+    expected = sorted(["\u00e9", "e\u0301", "😀", "a\"b", ""], key=str.encode)
+    for got in (groups(db), groups(db, ["😀", "a\"b", "\u00e9", "", "e\u0301"])):
+        assert [key for key, _ in got] == expected
+        assert all(abs(value - 1000) <= 0.02 for _, value in got)
+
+
 # ---- max_groups ----------------------------------------------------------------------------------------------------
 
 
@@ -474,19 +516,17 @@ def kept_keys(order, runs, units=40, keys=6):
     """How often each place is kept, of keys in rows in this order; two of six for every unit."""
     tally = numpy.zeros(keys)
     for _ in range(runs):
-        directory = ledger_directory()
-        path = os.path.join(directory, "data.db")
-        db = make(("exact", EXACT, 1e-9), path=path)
-        rows = [Row(f"{unit} {j}", 1, None, unit) for unit in range(units) for j in range(keys)]
-        fill(db, rows[::order])
-        groups(db, max_groups=2)
-        ledger = books(path)
-        granularity = one(ledger, "SELECT granularity FROM dp_release")
-        for key, value in ledger.execute("SELECT key, value FROM dp_path WHERE component = 0"):
-            tally[int(key.split()[1])] += value * 2.0**granularity > 0.1  # kept: 0.7
-        ledger.close()
-        db.close()
-        shutil.rmtree(directory)
+        with quick_path() as path:
+            db = make(("exact", EXACT, 1e-9), path=path)
+            rows = [Row(f"{unit} {j}", 1, None, unit) for unit in range(units) for j in range(keys)]
+            fill(db, rows[::order])
+            groups(db, max_groups=2)
+            ledger = books(path)
+            granularity = one(ledger, "SELECT granularity FROM dp_release")
+            for key, value in ledger.execute("SELECT key, value FROM dp_path WHERE component = 0"):
+                tally[int(key.split()[1])] += value * 2.0**granularity > 0.1  # kept: 0.7
+            ledger.close()
+            db.close()
     return tally / (runs * units)
 
 

@@ -4,17 +4,13 @@ sensitivity on each coordinate."""
 
 import json
 import math
-import os
 import random
-import shutil
 import sqlite3
-import tempfile
 
-import numpy
 import pytest
 
 from kinds_reference import KINDS, Row, aggregate, by_query
-from noise_helpers import connect, one
+from noise_helpers import connect, one, quick_path
 from test_kinds_exact import INF, KEYS, fill, random_key, random_v, random_x
 
 RATE = 1e6
@@ -76,8 +72,8 @@ class Points:
     """Points of releases, by key and component."""
 
     def __init__(self, protects, adjacency):
-        self.directory = tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-        path = os.path.join(self.directory, "data.db")
+        self.place = quick_path()
+        path = self.place.__enter__()
         self.db = connect(path)
         one(self.db, "SELECT dp_init(?)", json.dumps({"protects": protects, "adjacency": adjacency}))
         one(self.db, "SELECT dp_tier('exact', ?, 1e15, 0.9, 'rdp', 0.8)", RATE)
@@ -100,7 +96,7 @@ class Points:
     def close(self):
         self.ledger.close()
         self.db.close()
-        shutil.rmtree(self.directory)
+        self.place.__exit__(None, None, None)
 
 
 def combinations():

@@ -2,22 +2,20 @@
 refinement, verification.
 
 Moments are compared in units of their standard error; Z of them are allowed: a false alarm has probability 5.6e-10
-for each comparison, of which there are about 250: 1.4e-7 in all.
+for each comparison, of which there are about 220: 1.3e-7 in all.
 """
 
 import json
 import math
-import os
 import shutil
 import sqlite3
-import tempfile
 
 import numpy
 import pytest
 from scipy import stats
 
 from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, numbers
-from noise_helpers import charges, column, connect, error_of, one, open_ledger, record
+from noise_helpers import charges, column, connect, error_of, one, open_ledger, quick_path, record
 from test_kinds_exact import fill
 
 Z = 6.2
@@ -27,10 +25,8 @@ NAMES = list(TIERS)
 
 @pytest.fixture
 def path():
-    """A database file, in a file system of memory where there is one: a release waits for its ledger to be on disk."""
-    directory = tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-    yield os.path.join(directory, "data.db")
-    shutil.rmtree(directory)
+    with quick_path() as path:
+        yield path
 
 
 def books(path):
@@ -61,7 +57,7 @@ def check_white(x, what):
 
 # ---- the law over many coordinates ---------------------------------------------------------------------------------
 
-FEW = 8192
+FEW = 8192  # for kinds with several coordinates a key, and for paths
 MANY = 65536
 
 
@@ -83,36 +79,35 @@ def numbers_of(rows, n, value):
 
 
 def law_cases():
-    """name, kind, parameters, rows, the exact coordinates, how many releases beside the one that is refined."""
-    keys = list(range(MANY))
-    few = keys[:FEW]
+    """name, kind, parameters, rows, the exact coordinates, how many releases; whether their paths are walked."""
     rows = vector_rows(4096)
     sums = numpy.sum([json.loads(row.v) for row in rows], axis=0)
-    yield "vec_sum", "vec_sum", {"dim": 4096, "clip": 1024}, rows, sums, 48
-    # As many rows as keys, in bin k of MANY.
-    places = [Row(None, k + 0.5, None, k) for k in range(0, MANY, 17)]
-    counts = numpy.zeros(MANY)
-    counts[::17] = 1
-    yield "histogram", "histogram", {"lo": 0, "hi": MANY, "bins": MANY}, places, counts, 2
-    rows = key_rows(MANY, [1, 2])
-    yield "group_count", "group_count", {"keys": keys}, rows, numbers_of(rows, MANY, lambda row: 1), 2
-    rows = key_rows(MANY, [-5, 7, 0, 16])
-    yield "group_sum", "group_sum", {"keys": keys, "clip": 16}, rows, numbers_of(rows, MANY, lambda row: row.x), 2
+    yield "vec_sum", "vec_sum", {"dim": 4096, "clip": 1024}, rows, sums, 49, True
+    for name, n, releases in (("", MANY, 3), (", walked", FEW, 1)):
+        keys = list(range(n))
+        places = [Row(None, k + 0.5, None, k) for k in range(0, n, 17)]
+        counts = numpy.zeros(n)
+        counts[::17] = 1
+        yield "histogram" + name, "histogram", {"lo": 0, "hi": n, "bins": n}, places, counts, releases, n == FEW
+        rows = key_rows(n, [1, 2])
+        yield "group_count" + name, "group_count", {"keys": keys}, rows, numbers_of(rows, n, lambda row: 1), releases, n == FEW
+        rows = key_rows(n, [-5, 7, 0, 16])
+        yield ("group_sum" + name, "group_sum", {"keys": keys, "clip": 16}, rows, numbers_of(rows, n, lambda row: row.x), releases,
+               n == FEW)
     rows = key_rows(FEW, [-1, 0.5, 0, 1])
     both = numpy.stack([numbers_of(rows, FEW, lambda row: 0.5), numbers_of(rows, FEW, lambda row: row.x)], axis=1).ravel()
-    yield "group_avg", "group_avg", {"keys": few, "lo": -1, "hi": 1}, rows, both, 1
-    rows = [Row(k, (k % 5) - 2, None, k) for k in few]
+    yield "group_avg", "group_avg", {"keys": keys, "lo": -1, "hi": 1}, rows, both, 1, True
+    rows = [Row(k, (k % 5) - 2, None, k) for k in keys]
     both = numpy.stack([numpy.full(FEW, 2.0), numpy.array([row.x for row in rows])], axis=1).ravel()
-    yield "group_sum of private keys", "group_sum", {"clip": 4}, rows, both, 1
-    nodes, leaf = [], counts[:FEW]
+    yield "group_sum of private keys", "group_sum", {"clip": 4}, rows, both, 1, True
+    nodes, leaf = [], counts
     while len(leaf) > 1:
         nodes.insert(0, leaf)
         leaf = leaf.reshape(-1, 2).sum(axis=1)
-    yield ("quantile", "quantile", {"q": 0.5, "lo": 0, "hi": FEW, "bins": FEW}, places[:len(range(0, FEW, 17))],
-           numpy.concatenate(nodes), 1)
+    yield "quantile", "quantile", {"q": 0.5, "lo": 0, "hi": FEW, "bins": FEW}, places, numpy.concatenate(nodes), 1, True
     rows = [Row(None, None, json.dumps([(i + j) % 3 - 1 for j in range(4096)]), i) for i in range(4)]
     sums = numpy.sum([[32.0] + json.loads(row.v) for row in rows], axis=0)  # norm 52 of 64: half of a row's count is 32
-    yield "vec_avg", "vec_avg", {"dim": 4096, "clip": 64}, rows, sums, 1
+    yield "vec_avg", "vec_avg", {"dim": 4096, "clip": 64}, rows, sums, 1, True
 
 
 def read_points(ledger, release, private):
@@ -136,8 +131,8 @@ LAWS = {case[0]: case for case in law_cases()}
 def test_coordinates_are_one_brownian_path_each(path, name):
     """Lattice integers less the exact ones, of which vec_sum, histogram, group_count and group_sum have 2e5 (the
     variance is then within 2%): independent Gaussian numbers of the variance `clock` at the inner tier, with
-    independent steps outward, whether the path was walked outward or inward."""
-    _, kind, parameters, rows, exact, releases = LAWS[name]
+    independent steps outward, whether the path was walked outward or, by refining, inward."""
+    _, kind, parameters, rows, exact, releases, walked = LAWS[name]
     private = "private" in name
     db = connect(path)
     one(db, "SELECT dp_init()")
@@ -150,9 +145,11 @@ def test_coordinates_are_one_brownian_path_each(path, name):
 
     for i in range(releases):
         release("inner", f"forward {i}")
-    one(db, "SELECT dp_diffuse('forward 0', 'outer')")
-    release("inner" if private else "outer", "inward")
-    release("inner", "inward", refine=not private)
+    if walked:
+        one(db, "SELECT dp_diffuse('forward 0', 'outer')")
+    if walked and not private:
+        release("outer", "inward")
+        release("inner", "inward", refine=True)
     ledger = books(path)
     design = record(ledger, "SELECT DISTINCT granularity, sensitivity, dimension FROM dp_release WHERE name LIKE 'forward%'")
     granularity, sensitivity = design["granularity"], design["sensitivity"]
@@ -170,23 +167,24 @@ def test_coordinates_are_one_brownian_path_each(path, name):
                 white.append((values - steps) / math.sqrt(clock))
     for a, b in zip(white[:3], white[1:3]):
         check_moment(a * b, 0, 1, "covariance of two releases")
-    inward = read_points(ledger, "inward", private)
-    if not private:
+    walks = [(read_points(ledger, "forward 0", private), granularity)] if walked else []
+    if walked and not private:
         # Refined, its lattice is that of the outer tier; the numbers are the same.
-        outer_granularity = one(ledger, "SELECT granularity FROM dp_release WHERE name = 'inward'")
-        white.append((inward["inner"][1] - exact * 2.0**-outer_granularity) / math.sqrt(inward["inner"][0]))
+        inward = read_points(ledger, "inward", private), one(ledger, "SELECT granularity FROM dp_release WHERE name = 'inward'")
+        walks.append(inward)
+        clock, values = inward[0]["inner"]
+        white.append((values - exact * 2.0 ** -inward[1]) / math.sqrt(clock))
     check_white(numpy.concatenate(white), name)
     lowest = read_points(ledger, "forward 0", private)["inner"][1].astype(numpy.int64) & 255
     assert stats.chisquare(numpy.bincount(lowest, minlength=256)).pvalue > 1e-9
-    for points in [read_points(ledger, "forward 0", private)] + ([inward] if not private else []):
+    for points, exponent in walks:
         assert list(points) == NAMES
         for inner, outer in (("inner", "middle"), ("middle", "outer")):
             (v, x), (w, y) = points[inner], points[outer]
             step = (y - x) / math.sqrt(w - v)
-            origin = exact * 2.0 ** -(granularity if points is not inward else outer_granularity)
             check_moment(step, 0, 1, f"{inner} to {outer}: mean")
             check_moment(step * step, 1, math.sqrt(2), f"{inner} to {outer}: variance")
-            check_moment(step * (x - origin) / math.sqrt(v), 0, 1, f"{inner} to {outer}: independence")
+            check_moment(step * (x - exact * 2.0**-exponent) / math.sqrt(v), 0, 1, f"{inner} to {outer}: independence")
             check_moment(step[1:] * step[:-1], 0, 1, f"{inner} to {outer}: coordinates")
     if kind in LINEAR and not private:
         shown = numpy.array(ledger.execute("SELECT value, stddev, low, high FROM dp_value WHERE release = 'forward 0' AND"
@@ -337,6 +335,33 @@ def test_figures_of_averages_are_those_of_their_noise(kind):
         assert abs(bias) <= 0.05 + Z / math.sqrt(runs)
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("ou_")])
+def test_the_homogeneous_process(path, kind):
+    """With theta and rho: A = (1 + theta tau/rho^2)^(-1/2), tau the variance of a coordinate, or of an average."""
+    theta, rho = 0.7, 3.0
+    p = {k: v for k, v in CALLS[kind].items() if k != "radius"}
+    db = open_ledger({"inner": 20.0, "outer": 0.9}, path=path)
+    fill(db, few_rows())
+    one(db, *flat(by_query(kind, {**p, "theta": theta, "rho": rho, "name": "r"}, True, "inner")))
+    one(db, "SELECT dp_diffuse('r', 'outer')")
+    ledger = books(path)
+    granularity = one(ledger, "SELECT granularity FROM dp_release")
+    for tier in ("inner", "outer"):
+        rows = ledger.execute("SELECT clock, value FROM dp_path WHERE tier = ? ORDER BY key, component", (tier,)).fetchall()
+        x, sigma = numpy.array([value for _, value in rows]) * 2.0**granularity, math.sqrt(rows[0][0]) * 2.0**granularity
+        got = column(ledger, "SELECT value FROM dp_value WHERE tier = ? ORDER BY key, component", tier)
+        if kind == "ou_avg":
+            n = max(2 * x[0], 1)
+            u = min(max(x[1] / n, -1), 1)
+            centre, x, sigma = 2, numpy.array([2 + 3 * u]), 3 * sigma * math.sqrt(1 + 4 * u * u) / n
+        else:
+            centre = p.get("centre", 0)
+        shrink = (1 + theta * sigma**2 / rho**2) ** -0.5
+        assert got == pytest.approx(list(centre + shrink * (x - centre)), rel=1e-9)
+        assert one(ledger, "SELECT shrink FROM dp_publication WHERE tier = ?", tier) == pytest.approx(shrink, rel=1e-9)
+    ledger.close()
+
+
 # ---- a life of a release -------------------------------------------------------------------------------------------
 
 
@@ -426,10 +451,27 @@ def test_another_kind_of_the_same_parameters_is_another_release():
     assert "exists with other parameters" in error_of(db, "SELECT dp_quantile('inner', x, '[0.5]', 0, 5, unit, 'q') FROM t")
 
 
+def test_the_same_parameters_in_other_words():
+    """Lists are what they say: keys in any order, some twice; numbers however they are written."""
+    db = open_ledger(TIERS)
+    fill(db, few_rows())
+    for kind, first, others in (
+            ("group_count", '"keys":["b","a",7]', ['"keys":["a","b","7","a"]', ' "clip" : 1 , "keys":[7.0,"b","a"]']),
+            ("quantile", '"lo":0,"hi":5,"q":[0.5,0.25]', ['"q":[ 5e-1 , 0.250 ],"hi":5.0,"lo":0.0,"bins":1024', '"lo":0,"hi":5,"q":[0.5,0.25],"clip":1']),
+            ("median", '"lo":0,"hi":5', ['"lo":0,"hi":5,"bins":1024.0', '"weight":1,"lo":0,"hi":5'])):
+        columns = "k, unit" if kind == "group_count" else "x, unit"
+        ask = "SELECT dp_release('inner', ?, 'SELECT ' || ? || ' FROM t', ?)"
+        value = one(db, ask, kind, columns, f'{{"name":"{kind}",{first}}}')
+        before = charges(db)
+        for other in others:
+            assert one(db, ask, kind, columns, f'{{"name":"{kind}",{other}}}') == value
+        assert charges(db) == before
+
+
 def tampered(kind):
     """Changes that dp_verify() must find."""
     row = "WHERE rowid = (SELECT max(rowid) FROM {})"
-    yield from (f"UPDATE dp_value SET {c} = {c} + 0.01 * stddev " + row.format("dp_value") for c in ("value", "stddev", "low", "high"))
+    yield from (f"UPDATE dp_value SET {c} = {c} + max(0.01, 0.01 * stddev) " + row.format("dp_value") for c in ("value", "stddev", "low", "high"))
     yield "UPDATE dp_path SET value = value + (SELECT max(1, clock) FROM dp_publication) / 100000 " + row.format("dp_path")
     yield "UPDATE dp_path SET clock = clock + 1 WHERE tier = 'outer'"
     yield "DELETE FROM dp_value " + row.format("dp_value")
