@@ -2,6 +2,7 @@
 sensitivity that was charged. Their lattice points are compared, at rate 1e6, where noise is 1/1414 of the
 sensitivity on each coordinate."""
 
+import contextlib
 import json
 import math
 import random
@@ -71,9 +72,7 @@ def extremes(kind, by_unit, replace):
 class Points:
     """Points of releases, by key and component."""
 
-    def __init__(self, protects, adjacency):
-        self.place = quick_path()
-        path = self.place.__enter__()
+    def __init__(self, path, protects, adjacency):
         self.db = connect(path)
         one(self.db, "SELECT dp_init(?)", json.dumps({"protects": protects, "adjacency": adjacency}))
         one(self.db, "SELECT dp_tier('exact', ?, 1e15, 0.9, 'rdp', 0.8)", RATE)
@@ -96,7 +95,17 @@ class Points:
     def close(self):
         self.ledger.close()
         self.db.close()
-        self.place.__exit__(None, None, None)
+
+
+@pytest.fixture
+def open_points():
+    """Points(protects, adjacency), in a place of their own until the end of the test."""
+    with contextlib.ExitStack() as stack:
+        def start(protects, adjacency):
+            points = Points(stack.enter_context(quick_path()), protects, adjacency)
+            stack.callback(points.close)
+            return points
+        yield start
 
 
 def combinations():
@@ -108,14 +117,14 @@ def combinations():
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("name,protects", combinations())
-def test_neighbours_differ_by_the_sensitivity_at_most(name, protects, adjacency):
+def test_neighbours_differ_by_the_sensitivity_at_most(open_points, name, protects, adjacency):
     rng = random.Random(f"{name} {protects} {adjacency}")
     kind, by_unit, replace = name.split()[-1], protects == "unit", adjacency == "replace"
     parameters = dict(PARAMETERS[name])
     private = name.startswith("private")
     if private:
         parameters["key_share"] = 1e-3
-    points, worst, sensitivities = Points(protects, adjacency), 0.0, set()
+    points, worst, sensitivities = open_points(protects, adjacency), 0.0, set()
     for i in range(PAIRS):
         pair = neighbours(rng, by_unit, replace) if i else extremes(name, by_unit, replace)
         if private:
@@ -132,7 +141,6 @@ def test_neighbours_differ_by_the_sensitivity_at_most(name, protects, adjacency)
     # How near the pair by hand, and luck, come to what is charged.
     assert worst >= 0.7, worst
     assert one(points.db, "SELECT dp_verify()") == "ok"
-    points.close()
 
 
 def test_every_kind_is_here():
@@ -140,16 +148,15 @@ def test_every_kind_is_here():
 
 
 @pytest.mark.parametrize("name", [name for name in PARAMETERS if name != "count_distinct"])
-def test_sensitivity_is_its_definition(name):
+def test_sensitivity_is_its_definition(open_points, name):
     """On the lattice: the radius of a unit's ball, up to the rounding of each coordinate; at most twice as far under
     'replace', sqrt(2) times for counts."""
     kind, p = name.split()[-1], PARAMETERS[name]
     found = {}
     for adjacency in ("add-remove", "replace"):
-        points = Points("unit", adjacency)
+        points = open_points("unit", adjacency)
         _, sensitivity, _ = points.of(kind, {**p, **({"key_share": 0.5} if name.startswith("private") else {})}, True, [Row("a", 1, "[1,2,3]", 1)], True)
         found[adjacency] = sensitivity * 2.0 ** one(points.ledger, "SELECT granularity FROM dp_release")
-        points.close()
     clip = p.get("clip", 1)
     counts = kind in ("quantile", "median", "histogram", "group_count", "ou_group_count")
     radius = clip
