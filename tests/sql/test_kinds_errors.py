@@ -59,7 +59,8 @@ BAD = {  # bound: (what it must be, literals that it is not)
     "bins": ("bins must be a ", [*TYPES, ("0", "0"), ("65537", "65537"), ("1.5", "1.5"), ("-2", "-2")]),
     "radius": ("radius must be a finite number above 0", [*TYPES[1:], ("0", "0"), ("-1", "-1"), ("0.0", "0.0")]),
     "q": ("q must be a number in [0, 1] or a JSON array of at most 1000 such numbers, not ", [
-        ("NULL", "NULL"), ("'x'", "'x'"), ("x'30'", "a blob"), ("9e999", "Inf"), ("-0.5", "-0.5"), ("2", "2"), ("'[2]'", "'[2]'"), ("'[]'", "'[]'")]),
+        ("NULL", "NULL"), ("'x'", "'x'"), ("x'30'", "a blob"), ("9e999", "Inf"), ("-0.5", "-0.5"), ("2", "2"), ("'[2]'", "'[2]'"),
+        ("'[]'", "'[]'")]),
 }
 
 
@@ -193,10 +194,14 @@ def test_tiers_and_names(units, kind):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("ou_")])
 def test_shrinks(units, kind):
     p = {k: v for k, v in PARAMETERS[kind][0].items() if k != "radius"}
-    for more, message in (({}, "radius must be a finite number above 0 (the public bound on the distance of the true answer from the centre)"),
-                          ({"theta": 1}, "theta and rho belong together (rho is missing)"), ({"rho": 1}, "theta and rho belong together (theta is missing)"),
-                          ({"theta": 0, "rho": 1}, "theta must be a finite number above 0, not 0"), ({"theta": 1, "rho": -1}, "rho must be a finite number above 0"),
-                          ({"radius": 1, "centre": "x"}, "centre must be a finite number, not 'x'"), ({"radius": 1e-200}, "would shrink the value to nothing but its centre")):
+    for more, message in (
+            ({}, "radius must be a finite number above 0 (the public bound on the distance of the true answer from the centre)"),
+            ({"theta": 1}, "theta and rho belong together (rho is missing)"),
+            ({"rho": 1}, "theta and rho belong together (theta is missing)"),
+            ({"theta": 0, "rho": 1}, "theta must be a finite number above 0, not 0"),
+            ({"theta": 1, "rho": -1}, "rho must be a finite number above 0"),
+            ({"radius": 1, "centre": "x"}, "centre must be a finite number, not 'x'"),
+            ({"radius": 1e-200}, "would shrink the value to nothing but its centre")):
         sql, arguments = by_query(kind, {**p, **more}, True)
         if "radius" not in more or more["radius"] == 1 or kind != "ou_avg":  # an average's noise is known with its count
             check(units, message, sql, *arguments)
@@ -264,7 +269,8 @@ def test_a_name_in_group_by_is_refused(kind):
     got = check(db, "the name 'n' stands for one release, but the statement evaluates it more than once (leave the name out",
                 f"SELECT {call} FROM t GROUP BY unit", *arguments)
     assert re.search(r"or use (dp_\w+|one of the dp_group_ functions)", got)
-    helpful = {"count": "dp_group_count", "sum": "dp_group_sum", "avg": "dp_group_avg", "ou_count": "dp_ou_group_count", "ou_sum": "dp_ou_group_sum"}
+    helpful = {"count": "dp_group_count", "sum": "dp_group_sum", "avg": "dp_group_avg",
+               "ou_count": "dp_ou_group_count", "ou_sum": "dp_ou_group_sum"}
     assert helpful.get(kind, "dp_group_") in got
     # Without a name every group is a release of its own.
     call, arguments = aggregate(kind, PARAMETERS[kind][0], True)

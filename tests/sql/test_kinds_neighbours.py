@@ -35,7 +35,8 @@ def rows_of(rng, unit):
     """What one unit may contribute: from nothing that counts to hundreds of rows that all pull one way."""
     count = rng.choice([1, 1, 3, 200])
     if rng.random() < 0.5:
-        row = (rng.choice(["a", "b", 3, rng.randrange(40)]), rng.choice([-1e9, 1e9, -3, 5, INF]), rng.choice(["[9,9,9]", "[-1e9,0,0]", "[1e308,1e308,0]"]))
+        row = (rng.choice(["a", "b", 3, rng.randrange(40)]), rng.choice([-1e9, 1e9, -3, 5, INF]),
+               rng.choice(["[9,9,9]", "[-1e9,0,0]", "[1e308,1e308,0]"]))
         return [Row(*row, unit)] * count
     if rng.random() < 0.3:
         return [Row(i % 50, rng.choice([-1, 1]) * 1e9, "[1e9,-1e9,1e9]", unit) for i in range(count)]
@@ -155,7 +156,8 @@ def test_sensitivity_is_its_definition(open_points, name):
     found = {}
     for adjacency in ("add-remove", "replace"):
         points = open_points("unit", adjacency)
-        _, sensitivity, _ = points.of(kind, {**p, **({"key_share": 0.5} if name.startswith("private") else {})}, True, [Row("a", 1, "[1,2,3]", 1)], True)
+        more = {"key_share": 0.5} if name.startswith("private") else {}
+        _, sensitivity, _ = points.of(kind, {**p, **more}, True, [Row("a", 1, "[1,2,3]", 1)], True)
         found[adjacency] = sensitivity * 2.0 ** one(points.ledger, "SELECT granularity FROM dp_release")
     clip = p.get("clip", 1)
     counts = kind in ("quantile", "median", "histogram", "group_count", "ou_group_count")
