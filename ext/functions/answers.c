@@ -1,6 +1,7 @@
 /* answers.c: see answers.h. */
 #include "functions/answers.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -68,7 +69,12 @@ struct view answers_view(const struct publication *publication) {
 
 double answers_shrink(const struct publication *publication) {
   struct view view = answers_view(publication);
-  if (publication->question.family == FAMILY_MEAN) return 1;
+  if (publication->question.family == FAMILY_MEAN) {
+    /* It depends on the number of rows; even for 2^62 of them it must be something. */
+    const struct question *question = &publication->question;
+    double least = ldexp(question->high / 2 - question->low / 2, view.granularity - 31);
+    return estimate_shrink(&view, least * least) >= DBL_MIN ? 1 : 0;
+  }
   return estimate_shrink(&view, estimate_variance(&view));
 }
 
