@@ -27,7 +27,7 @@ NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting static demo test unit check-sanitize \
-        check-valgrind bench figures deps-figures clean format
+        check-valgrind injector faults replays fuzz fuzzers bench figures deps-figures clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -158,7 +158,7 @@ $(BUILD)/rooms.a: $(RELEASE) $(NOISE) $(MATH)
 
 PYTEST = BUILD=$(BUILD) $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS)
 
-test: all unit static $(BUILD)/star.db
+test: all unit static injector replays $(BUILD)/star.db
 	$(PYTEST) tests
 
 # The same tests under AddressSanitizer and UndefinedBehaviorSanitizer. Python itself is not
@@ -166,7 +166,8 @@ test: all unit static $(BUILD)/star.db
 # check-valgrind. Tests marked "plain" measure what instrumentation changes, and are left out.
 SANITIZE = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 check-sanitize:
-	$(MAKE) BUILD=$(BUILD)/sanitize CFLAGS='$(SANITIZE)' all unit $(BUILD)/sanitize/star.db
+	$(MAKE) BUILD=$(BUILD)/sanitize CFLAGS='$(SANITIZE)' all unit static injector replays \
+	  $(BUILD)/sanitize/star.db
 	BUILD=$(BUILD)/sanitize LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
 	  ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	  $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS) -m 'not plain' tests
@@ -182,6 +183,50 @@ check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
 bench: $(BUILD)/diffuse.so
 	BUILD=$(BUILD) $(PYTHON) bench/ledger.py
 	BUILD=$(BUILD) $(PYTHON) bench/rows.py
+
+# ---- faults: a program that fails the n-th allocation or call of the file system ---------------------
+
+WITH_SQLITE = -l:libsqlite3.a $(STATIC) -lm -lpthread -ldl
+WRAP        = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
+
+injector: $(BUILD)/injector
+$(BUILD)/injector: tests/faults/injector.c $(BUILD)/libdiffuse.a
+	@echo CC $<
+	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $^ $(WRAP) $(WITH_SQLITE)
+
+# Every n, every statement, a thousand kills: half an hour (make test takes every n-th).
+faults: all injector $(BUILD)/star.db
+	DIFFUSE_FAULTS=all $(PYTEST) -s tests/faults
+
+# ---- fuzzing: libFuzzer targets, with clang ---------------------------------------------------------
+
+FUZZ_SECONDS ?= 60
+FUZZERS  := options vectors keys calls ledgers
+FUZZFLAGS = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+
+# What make test runs on the corpora: the targets with a main() of their own, by any compiler.
+replays: $(FUZZERS:%=$(BUILD)/replay/%)
+$(BUILD)/replay/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/fuzz.h $(BUILD)/libdiffuse.a
+	@mkdir -p $(@D)
+	@echo CC $<
+	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE -DSQLITE_CORE $(CODEGEN) $(CFLAGS) -o $@ $< tests/fuzz/replay.c \
+	  $(BUILD)/libdiffuse.a $(WITH_SQLITE)
+
+# Each target for FUZZ_SECONDS, from its corpus; what is new goes to build/fuzz/corpus/, findings to
+# build/fuzz/.
+fuzz: fuzzers
+	@for target in $(FUZZERS); do \
+	  mkdir -p build/fuzz/corpus/$$target && echo "$$target:" && \
+	  build/fuzz/$$target -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -timeout=60 \
+	    -artifact_prefix=build/fuzz/$$target- -print_final_stats=1 -verbosity=0 -dict=tests/fuzz/words \
+	    build/fuzz/corpus/$$target tests/fuzz/corpus/$$target || exit 1; done
+
+fuzzers:
+	@command -v clang >/dev/null || { echo 'fuzzing needs clang' >&2; exit 1; }
+	$(MAKE) BUILD=build/fuzz CC=clang CFLAGS='$(FUZZFLAGS) -fsanitize=fuzzer-no-link' static
+	@for target in $(FUZZERS); do echo CC tests/fuzz/$$target.c && \
+	  clang $(CPPFLAGS) -Ibuild/fuzz -D_GNU_SOURCE -DSQLITE_CORE $(CODEGEN) $(FUZZFLAGS) -fsanitize=fuzzer -o build/fuzz/$$target \
+	    tests/fuzz/$$target.c build/fuzz/libdiffuse.a $(WITH_SQLITE) || exit 1; done
 
 # ---- figures: SVG files of the papers' results, drawn from SQL alone (sql/papers.md shows them) ------
 
