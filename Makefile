@@ -27,7 +27,8 @@ NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting static demo test unit check-sanitize \
-        check-valgrind injector faults replays fuzz fuzzers bench figures deps-figures clean format
+        check-valgrind coverage injector faults replays fuzz fuzzers bench bench-utility deps-utility \
+        figures deps-figures clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -172,6 +173,15 @@ check-sanitize:
 	  ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	  $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS) -m 'not plain' tests
 
+# What the tests do not reach: lines and branches of ext/ (tests/coverage.md says why). Counters are lost
+# where a test kills a process.
+COVERAGE = -O1 -g --coverage -fprofile-update=atomic
+coverage:
+	$(MAKE) BUILD=build/coverage CFLAGS='$(COVERAGE)' all unit static injector replays build/coverage/star.db
+	find build/coverage -name '*.gcda' -delete
+	-BUILD=build/coverage $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS) -m 'not plain' tests
+	$(PYTHON) tests/coverage.py build/coverage
+
 # The demo under valgrind: no leak, no invalid access.
 check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
 	@rm -f $(BUILD)/demo.db $(BUILD)/demo.db-ledger*
@@ -227,6 +237,25 @@ fuzzers:
 	@for target in $(FUZZERS); do echo CC tests/fuzz/$$target.c && \
 	  clang $(CPPFLAGS) -Ibuild/fuzz -D_GNU_SOURCE -DSQLITE_CORE $(CODEGEN) $(FUZZFLAGS) -fsanitize=fuzzer -o build/fuzz/$$target \
 	    tests/fuzz/$$target.c build/fuzz/libdiffuse.a $(WITH_SQLITE) || exit 1; done
+
+# Errors at the same (epsilon, delta) beside other systems (bench/utility.md): needs pip, and takes an hour.
+# SmartNoise SQL wants another OpenDP than the newest, so it has a folder of its own.
+PIP = $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade
+deps-utility: $(BUILD)/nafld2.csv
+	$(PIP) --target $(BUILD)/python-utility-smartnoise smartnoise-sql
+
+$(BUILD)/python-utility:
+	$(PIP) --target $@ 'opendp[polars]' diffprivlib 'scikit-learn<1.7' pipeline-dp dp-accounting rdata
+
+# The data set nafld2, from Debian's package of R's survival; R itself is not needed.
+$(BUILD)/nafld2.csv: bench/nafld2.py | $(BUILD)/python-utility
+	@mkdir -p $(BUILD)/survival
+	cd $(BUILD)/survival && apt-get download -qq r-cran-survival && dpkg-deb -x r-cran-survival_*.deb .
+	PYTHONPATH=$(BUILD)/python-utility $(PYTHON) bench/nafld2.py \
+	  $(BUILD)/survival/usr/lib/R/library/survival/data $@
+
+bench-utility: $(BUILD)/diffuse.so
+	BUILD=$(BUILD) $(PYTHON) bench/utility.py
 
 # ---- figures: SVG files of the papers' results, drawn from SQL alone (sql/papers.md shows them) ------
 

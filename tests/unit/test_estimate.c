@@ -1,7 +1,13 @@
-/* test_estimate.c: estimate.h against closed forms in long double. */
+/*
+** test_estimate.c: estimate.h against closed forms in long double, against the tables that points without
+** noise were made from, and against simulated noise.
+**
+** A simulation has 20000 points: the standard error of a standard deviation is 0.5%, and 3% are allowed.
+*/
 #include "check.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "release/estimate.h"
 
@@ -31,7 +37,8 @@ static struct estimate shown(const struct view *view, int64_t point) {
   struct reading reading = {.question = &question, .shape = &shape, .view = *view, .cells = 1};
   struct estimate estimate = {0, 0, NAN, NAN, NAN, NAN};
   shape_make(&shape, &question, 1, 0);
-  CHECK(estimate_room(&reading) == 1 && estimate_point(&reading, &point, &estimate) == 1, "one number");
+  CHECK(estimate_room(&reading) == 1 && estimate_point(&reading, &point, &estimate) == 1,
+        "one number");
   CHECK(estimate.cell == 0 && estimate.component == 0, "its place");
   return estimate;
 }
@@ -144,6 +151,490 @@ static void half_widths(void) {
   CHECK(estimate_half_width(0, 0.95) == 0, "no noise");
 }
 
+/* ---- points made from tables --------------------------------------------------------------------- */
+
+static uint64_t state = 0x2545f4914f6cdd1du;
+
+static double uniform(void) { /* xorshift64: a fixed sequence is all that is wanted */
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return (double)(state >> 11) * 0x1p-53;
+}
+
+static double normal(void) {
+  return sqrt(-2 * log(1 - uniform())) * cos(2 * M_PI * uniform());
+}
+
+enum { MOST = 2100 };
+
+/* A release at a rate, a point of it, and what is read from it. */
+struct read {
+  struct question question;
+  struct shape shape;
+  struct design design;
+  struct reading reading;
+  int coordinates, count;
+  int64_t point[MOST];
+  struct estimate estimates[MOST];
+};
+
+/* Starts a read of `cells` cells (private keys: as many as the point has). */
+static void read_start(struct read *read, const struct question *question, double rate, int cells) {
+  read->question = *question;
+  shape_make(&read->shape, question, 1, 0);
+  design_make(&read->design, &read->shape, rate);
+  uint64_t clock = design_variance(read->design.sensitivity, rate);
+  read->coordinates = read->shape.levels ? read->shape.coordinates : cells * read->shape.components;
+  read->reading =
+      (struct reading){.question = &read->question, .shape = &read->shape, .cells = cells};
+  read->reading.view = plain_view(clock, read->design.granularity);
+  read->reading.view.shift = read->design.shift;
+  for (int i = 0; i < read->coordinates; i++) read->point[i] = 0;
+}
+
+static double step_of(const struct read *read) {
+  return ldexp(1, read->design.granularity);
+}
+
+/* The true answer at a coordinate, to the nearest step. */
+static void set(struct read *read, int coordinate, double value) {
+  read->point[coordinate] = llrint(value / step_of(read));
+}
+
+static void read_point(struct read *read) {
+  int room = estimate_room(&read->reading);
+  read->count = estimate_point(&read->reading, read->point, read->estimates);
+  CHECK(read->count >= 0 && read->count <= room, "%d numbers, room for %d", read->count, room);
+}
+
+/* The numbers of a point with noise on it, some of them. */
+static void read_with_noise(struct read *read, const int64_t *truth) {
+  double sigma = sqrt((double)read->reading.view.clock);
+  for (int i = 0; i < read->coordinates; i++) read->point[i] = truth[i] + llrint(sigma * normal());
+  read_point(read);
+}
+
+/* The standard deviation that is published against that of 20000 points, and how often the interval holds. */
+static void check_noise(struct read *read, int number, double truth, const char *what) {
+  enum { RUNS = 20000 };
+  static int64_t kept[MOST];
+  read_point(read);
+  struct estimate claimed = read->estimates[number];
+  double sum = 0, squares = 0;
+  int held = 0;
+  for (int i = 0; i < read->coordinates; i++) kept[i] = read->point[i];
+  for (int run = 0; run < RUNS; run++) {
+    read_with_noise(read, kept);
+    const struct estimate *estimate = &read->estimates[number];
+    double error = estimate->value - truth;
+    sum += error;
+    squares += error * error;
+    held += estimate->low <= truth && truth <= estimate->high;
+    CHECK(estimate->low <= estimate->value && estimate->value <= estimate->high, "%s: interval",
+          what);
+  }
+  double stddev = sqrt(squares / RUNS - sum / RUNS * (sum / RUNS));
+  CHECK(fabs(stddev / claimed.stddev - 1) <= 0.03, "%s: %g, published %g", what, stddev,
+        claimed.stddev);
+  CHECK(fabs(sum / RUNS) <= 0.05 * stddev, "%s: biased by %g of %g", what, sum / RUNS, stddev);
+  CHECK(fabs((double)held / RUNS - 0.95) <= 0.01, "%s: the interval holds in %d of %d", what, held,
+        (int)RUNS);
+  for (int i = 0; i < read->coordinates; i++) read->point[i] = kept[i];
+}
+
+/* ---- averages ------------------------------------------------------------------------------------ */
+
+/* n rows spread over [from, to], in one cell: its count, sums of u and of 2 u^2 - 1. Returns their mean. */
+struct table {
+  double mean, variance;
+};
+
+static struct table put_rows(struct read *read, int cell, int n, double from, double to) {
+  const struct question *question = &read->question;
+  double low = question->low, high = question->high, sum = 0, squares = 0, a = 0, b = 0;
+  for (int i = 0; i < n; i++) {
+    double x = from + (to - from) * uniform(), u = (2 * x - low - high) / (high - low);
+    sum += x;
+    squares += (x - from) * (x - from);
+    a += u;
+    b += 2 * u * u - 1;
+  }
+  int first = cell * read->shape.components;
+  set(read, first, n * read->shape.count_factor);
+  set(read, first + 1, a);
+  if (question->family == FAMILY_SPREAD) set(read, first + 2, b);
+  double mean = sum / n;
+  return (struct table){mean, squares / n - (mean - from) * (mean - from)};
+}
+
+static void averages(void) {
+  static struct read read;
+  static const double ranges[][2] = {{0, 100}, {-1, 1}, {-1e9, 1e-3}, {1e6, 1e6 + 1}};
+  for (int i = 0; i < 4; i++) {
+    struct question question = {
+        .family = FAMILY_MEAN, .clip = 3, .low = ranges[i][0], .high = ranges[i][1]};
+    double half = (question.high - question.low) / 2;
+    read_start(&read, &question, 0.5, 1);
+    struct table table = put_rows(&read, 0, 2000, question.low + half / 2, question.high);
+    read_point(&read);
+    CHECK(read.count == 1 &&
+              fabs(read.estimates[0].value - table.mean) <= half * step_of(&read) / 500,
+          "range %d: %.17g, not %.17g", i, read.estimates[0].value, table.mean);
+    if (i < 2) check_noise(&read, 0, table.mean, "average");
+  }
+}
+
+/* One for each cell; each has the noise that its own count gives it. */
+static void averages_of_groups(void) {
+  static struct read read;
+  struct question question = {
+      .family = FAMILY_KEY_MEAN, .clip = 1, .low = 10, .high = 20, .keys = 3};
+  struct table tables[3];
+  read_start(&read, &question, 0.5, 3);
+  for (int i = 0; i < 3; i++) tables[i] = put_rows(&read, i, 200 << (2 * i), 12, 14 + 2 * i);
+  read_point(&read);
+  for (int i = 0; i < 3; i++) {
+    const struct estimate *estimate = &read.estimates[i];
+    CHECK(estimate->cell == i && estimate->component == 0, "group %d", i);
+    CHECK(fabs(estimate->value - tables[i].mean) <= 1e-6, "group %d: %.17g", i, estimate->value);
+    check_noise(&read, i, tables[i].mean, "average of a group");
+    read_point(&read);
+  }
+  CHECK(read.estimates[0].stddev > 3 * read.estimates[1].stddev, "fewer rows, more noise");
+}
+
+static void averages_of_vectors(void) {
+  static struct read read;
+  struct question question = {.family = FAMILY_VECTOR_MEAN, .clip = 8, .size = 4};
+  const double means[4] = {0, 3, -7.5, 0.001};
+  read_start(&read, &question, 0.5, 1);
+  set(&read, 0, 1500 * question.clip / 2);
+  for (int j = 0; j < 4; j++) set(&read, 1 + j, 1500 * means[j]);
+  read_point(&read);
+  CHECK(read.count == 4, "%d numbers", read.count);
+  for (int j = 0; j < 4; j++) {
+    const struct estimate *estimate = &read.estimates[j];
+    CHECK(estimate->cell == 0 && estimate->component == j, "component %d", j);
+    CHECK(fabs(estimate->value - means[j]) <= 1e-6, "component %d: %.17g", j, estimate->value);
+  }
+  check_noise(&read, 0, means[0], "average of vectors");
+  check_noise(&read, 2, means[2], "average of vectors");
+}
+
+/* Thin data: counts below 1 are 1, and what is shown stays in its range. */
+static void averages_stay_in_range(void) {
+  static struct read read;
+  struct question question = {.family = FAMILY_MEAN, .clip = 1, .low = -10, .high = 30};
+  const double counts[] = {-100, 0, 0.25, 1, 100}, sums[] = {-1000, -0.5, 0, 0.5, 1000};
+  for (int i = 0; i < 5; i++) {
+    for (int j = 0; j < 5; j++) {
+      read_start(&read, &question, 0.5, 1);
+      set(&read, 0, counts[i] / 2);
+      set(&read, 1, sums[j]);
+      read_point(&read);
+      double mean = fmin(fmax(sums[j] / fmax(counts[i], 1), -1), 1);
+      CHECK(fabs(read.estimates[0].value - (10 + 20 * mean)) <= 1e-3, "%g of %g: %g", sums[j],
+            counts[i], read.estimates[0].value);
+      CHECK(read.estimates[0].value >= -10 && read.estimates[0].value <= 30, "out of range");
+      CHECK(isfinite(read.estimates[0].stddev) && read.estimates[0].stddev > 0, "stddev");
+    }
+  }
+  struct question vectors = {.family = FAMILY_VECTOR_MEAN, .clip = 2, .size = 2};
+  read_start(&read, &vectors, 0.5, 1);
+  set(&read, 1, 50);
+  set(&read, 2, -50);
+  read_point(&read);
+  CHECK(read.estimates[0].value == 2 && read.estimates[1].value == -2, "components of vectors");
+}
+
+/* The average shrinks as one number with the noise that its count gives it. */
+static void averages_shrink_by_their_own_noise(void) {
+  static struct read read;
+  struct question question = {.family = FAMILY_MEAN, .clip = 1, .low = 0, .high = 10};
+  read_start(&read, &question, 0.01, 1);
+  struct table table = put_rows(&read, 0, 300, 2, 9);
+  read_point(&read);
+  double noise = read.estimates[0].stddev, radius = 1.5 * noise, centre = 4;
+  read.reading.view.is_ou = 1;
+  read.reading.view.centre = centre;
+  read.reading.view.radius = radius;
+  read.reading.view.theta = read.reading.view.rho = NAN;
+  read.reading.view.dimension = 1;
+  read_point(&read);
+  double shrink = 2.25 / 3.25;
+  CHECK_CLOSE(read.reading.shrink, shrink, 1e-11);
+  CHECK_CLOSE(read.estimates[0].value, centre + shrink * (table.mean - centre), 1e-6);
+  CHECK_CLOSE(read.estimates[0].stddev, shrink * noise, 1e-11);
+}
+
+/* ---- spreads ------------------------------------------------------------------------------------- */
+
+static void variances(void) {
+  static struct read read;
+  for (int root = 0; root < 2; root++) {
+    for (int i = 0; i < 3; i++) {
+      struct question question = {.family = FAMILY_SPREAD, .clip = 1, .low = -20, .high = 80};
+      read_start(&read, &question, 0.5, 1);
+      read.reading.root = root;
+      struct table table = put_rows(&read, 0, 3000, i == 1 ? 40 : -20, i == 2 ? 20 : 80);
+      double truth = root ? sqrt(table.variance) : table.variance;
+      read_point(&read);
+      CHECK(read.count == 1, "%d numbers", read.count);
+      CHECK_CLOSE(read.estimates[0].value, truth, 1e-6);
+      check_noise(&read, 0, truth, root ? "standard deviation" : "variance");
+    }
+  }
+}
+
+static void variances_stay_in_range(void) {
+  static struct read read;
+  struct question question = {.family = FAMILY_SPREAD, .clip = 1, .low = 0, .high = 4};
+  const double sums[] = {-50, -5, -1, 0, 1, 5, 50};
+  for (int root = 0; root < 2; root++) {
+    for (int i = 0; i < 343; i++) {
+      read_start(&read, &question, 0.5, 1);
+      read.reading.root = root;
+      for (int j = 0; j < 3; j++) set(&read, j, sums[j == 0 ? i % 7 : j == 1 ? i / 7 % 7 : i / 49]);
+      read_point(&read);
+      const struct estimate *estimate = &read.estimates[0];
+      CHECK(estimate->value >= 0 && estimate->value <= (root ? 2 : 4), "case %d: %g", i,
+            estimate->value);
+      CHECK(isfinite(estimate->stddev) && estimate->stddev > 0, "case %d: %g", i, estimate->stddev);
+    }
+  }
+}
+
+/* ---- quantiles ----------------------------------------------------------------------------------- */
+
+/* Sets the nodes of a tree over these counts of leaves. */
+static void put_leaves(struct read *read, const int *leaves) {
+  int levels = read->shape.levels;
+  for (int level = 1; level <= levels; level++) {
+    for (int i = 0; i < 1 << level; i++) {
+      double sum = 0;
+      for (int j = 0; j < 1 << (levels - level); j++) sum += leaves[(i << (levels - level)) + j];
+      set(read, (1 << level) - 2 + i, sum);
+    }
+  }
+}
+
+/* Where the counts reach q of them all, walking from the left. */
+static double quantile_of(const struct question *question, const int *leaves, double q) {
+  double all = 0, sum = 0, width = (question->high - question->low) / question->size;
+  for (int i = 0; i < question->size; i++) all += leaves[i];
+  if (q == 0) return question->low;
+  for (int i = 0; i < question->size; i++) {
+    if (leaves[i] && sum + leaves[i] >= q * all)
+      return question->low + width * (i + (q * all - sum) / leaves[i]);
+    sum += leaves[i];
+  }
+  return question->high;
+}
+
+static void quantiles(void) {
+  static struct read read;
+  static const double wanted[] = {0, 0.01, 0.25, 0.5, 0.625, 0.9, 1};
+  for (int kind = 0; kind < 4; kind++) {
+    struct question question = {
+        .family = FAMILY_TREE, .clip = 1, .low = -50, .high = 14, .size = 64};
+    int leaves[64];
+    for (int i = 0; i < 64; i++) {
+      leaves[i] = kind == 0 ? 400 : kind == 1 ? (int)(1000 * uniform()) : kind == 2 ? i * i : 0;
+      if (kind == 3 && i % 20 == 7) leaves[i] = 5000;
+    }
+    read_start(&read, &question, 0.5, 64);
+    read.reading.quantiles = wanted;
+    read.reading.quantile_count = 7;
+    put_leaves(&read, leaves);
+    read_point(&read);
+    CHECK(read.count == 7, "%d numbers", read.count);
+    for (int i = 0; i < 7; i++) {
+      double want = quantile_of(&question, leaves, wanted[i]);
+      /* A rank that is off by a step may lie beyond leaves that are empty. */
+      double slack = kind == 3 ? 0.001 : 0.0001;
+      CHECK(fabs(read.estimates[i].value - want) <= slack, "kind %d q %g: %.9g, not %.9g", kind,
+            wanted[i], read.estimates[i].value, want);
+      CHECK(read.estimates[i].component == i && read.estimates[i].cell == 0, "its place");
+      CHECK(i == 0 || read.estimates[i].value >= read.estimates[i - 1].value, "decreases");
+    }
+    if (kind == 0) check_noise(&read, 3, quantile_of(&question, leaves, 0.5), "median");
+  }
+}
+
+/* No rows: as if they were spread evenly, and nothing is known. */
+static void quantiles_of_nothing(void) {
+  static struct read read;
+  static const double wanted[] = {0, 0.5, 1};
+  struct question question = {.family = FAMILY_TREE, .clip = 1, .low = 0, .high = 8, .size = 16};
+  read_start(&read, &question, 0.5, 16);
+  read.reading.quantiles = wanted;
+  read.reading.quantile_count = 3;
+  for (int negative = 0; negative < 2; negative++) {
+    for (int i = 0; i < read.coordinates; i++) read.point[i] = -negative * 1000000000LL;
+    read_point(&read);
+    for (int i = 0; i < 3; i++) {
+      const struct estimate *estimate = &read.estimates[i];
+      CHECK(estimate->value == 8 * wanted[i], "%g", estimate->value);
+      CHECK(estimate->low == 0 && estimate->high == 8 && estimate->stddev > 2, "interval");
+    }
+  }
+}
+
+/* ---- sums, bins, groups -------------------------------------------------------------------------- */
+
+static void coordinates_as_they_are(void) {
+  static struct read read;
+  static const struct {
+    struct question question;
+    int cells, numbers, first, is_array;
+  } cases[] = {
+      {{.family = FAMILY_VECTOR, .clip = 2, .size = 5}, 1, 5, 0, 1},
+      {{.family = FAMILY_BINS, .clip = 2, .low = 0, .high = 1, .size = 6}, 6, 6, 0, 1},
+      {{.family = FAMILY_KEY_COUNT, .clip = 2, .keys = 4}, 4, 4, 0, 0},
+      {{.family = FAMILY_KEY_SUM, .clip = 2, .keys = 4}, 4, 4, 0, 0},
+      {{.family = FAMILY_KEY_SUM, .clip = 2, .keys = KEYS_PRIVATE, .max_groups = 3}, 4, 4, 1, 0},
+  };
+  for (int c = 0; c < 5; c++) {
+    read_start(&read, &cases[c].question, 0.5, cases[c].cells);
+    read.reading.selection_delta = 1e-6;
+    int width = 1 + cases[c].first;
+    for (int i = 0; i < cases[c].numbers; i++) {
+      set(&read, i * width, 1e4); /* counts that show every private key */
+      set(&read, i * width + cases[c].first, 100 * i - 150);
+    }
+    read_point(&read);
+    CHECK(read.count == cases[c].numbers, "case %d: %d numbers", c, read.count);
+    double noise = estimate_stddev(&read.reading.view);
+    for (int i = 0; i < read.count; i++) {
+      const struct estimate *estimate = &read.estimates[i];
+      int64_t steps = read.point[i * width + cases[c].first];
+      CHECK(estimate->value == ldexp((double)steps, read.design.granularity), "case %d: %g", c,
+            estimate->value);
+      CHECK(estimate->cell == (cases[c].is_array ? 0 : i), "case %d", c);
+      CHECK(estimate->component == (cases[c].is_array ? i : 0), "case %d", c);
+      CHECK_CLOSE(estimate->stddev, noise, 1e-12);
+    }
+  }
+}
+
+/* What is known beforehand is what comes out, where it does not depend on the data. */
+static void noise_that_is_known_beforehand(void) {
+  static struct read read;
+  struct question sum = {.family = FAMILY_VECTOR, .clip = 5, .size = 3};
+  read_start(&read, &sum, 0.1, 1);
+  CHECK_CLOSE(estimate_total_stddev(&read.reading), estimate_stddev(&read.reading.view), 1e-12);
+  struct question mean = {.family = FAMILY_MEAN, .clip = 1, .low = 0, .high = 60};
+  read_start(&read, &mean, 0.1, 1);
+  set(&read, 0, 500 * 0.5); /* at the middle the count has no say */
+  read_point(&read);
+  CHECK_CLOSE(estimate_total_stddev(&read.reading), 500 * read.estimates[0].stddev, 1e-9);
+  struct question tree = {.family = FAMILY_TREE, .clip = 1, .low = 0, .high = 64, .size = 64};
+  static const double median[] = {0.5};
+  int leaves[64];
+  for (int i = 0; i < 64; i++) leaves[i] = 1000; /* a leaf is 1 wide: so is a rank of 1000 */
+  read_start(&read, &tree, 0.5, 64);
+  read.reading.quantiles = median;
+  read.reading.quantile_count = 1;
+  put_leaves(&read, leaves);
+  read_point(&read);
+  CHECK_CLOSE(estimate_total_stddev(&read.reading), 1000 * read.estimates[0].stddev, 1e-5);
+}
+
+/* ---- private keys -------------------------------------------------------------------------------- */
+
+/* t with P(one of m standard normals exceeds t) = delta. */
+static long double level_of(long double delta, int m) {
+  long double low = -10, high = 40;
+  for (int i = 0; i < 200; i++) {
+    long double t = (low + high) / 2, outside = erfcl(t / sqrtl(2)) / 2;
+    if (-expm1l(m * log1pl(-outside)) > delta) {
+      low = t;
+    } else {
+      high = t;
+    }
+  }
+  return high;
+}
+
+static void thresholds(void) {
+  static struct read read;
+  static const double deltas[] = {1e-300, 1e-15, 1e-9, 1e-7, 1e-3, 0.1, 0.5};
+  static const int groups[] = {1, 2, 4, 100, 1024};
+  static const enum family families[] = {FAMILY_KEY_COUNT, FAMILY_KEY_SUM, FAMILY_KEY_MEAN};
+  for (int f = 0; f < 3; f++) {
+    for (int r = 0; r < 3; r++) {
+      double previous[7] = {0};
+      for (int g = 0; g < 5; g++) {
+        struct question question = {.family = families[f], .clip = 3, .low = 0, .high = 1};
+        question.keys = KEYS_PRIVATE;
+        question.max_groups = groups[g];
+        read_start(&read, &question, r == 0 ? 1e-6 : r == 1 ? 0.5 : 100, 1);
+        /* Three rows of one key, or one that takes the whole clip of a sum. */
+        long double most =
+            (families[f] == FAMILY_KEY_SUM ? 1 : 3) * (long double)read.shape.count_steps;
+        for (int d = 0; d < 7; d++) {
+          read.reading.selection_delta = deltas[d];
+          double threshold = estimate_threshold(&read.reading);
+          long double noise =
+              sqrtl((long double)read.reading.view.clock) * level_of(deltas[d], groups[g]);
+          long double want = ldexpl(most, -read.design.shift) + noise;
+          CHECK((long double)threshold >= want && (long double)threshold <= want * (1 + 1e-10L) + 4,
+                "family %d delta %g groups %d: %.17g, not %.19Lg", f, deltas[d], groups[g],
+                threshold, want);
+          CHECK(threshold >= previous[d], "more groups, no lower threshold");
+          previous[d] = threshold;
+          CHECK(d == 0 || threshold < previous[d - 1], "larger delta, lower threshold");
+        }
+      }
+    }
+  }
+}
+
+/* The threshold is the first count that is shown. */
+static void keys_below_the_threshold_are_not_shown(void) {
+  static struct read read;
+  static const enum family families[] = {FAMILY_KEY_COUNT, FAMILY_KEY_SUM, FAMILY_KEY_MEAN};
+  for (int f = 0; f < 3; f++) {
+    struct question question = {.family = families[f], .clip = 1, .low = 0, .high = 1};
+    question.keys = KEYS_PRIVATE;
+    question.max_groups = 4;
+    read_start(&read, &question, 0.5, 6);
+    read.reading.selection_delta = 1e-7;
+    int64_t threshold = (int64_t)estimate_threshold(&read.reading);
+    const int64_t counts[6] = {0,          threshold - 1, threshold,
+                               -threshold, threshold + 1, INT64_MAX / 4};
+    for (int i = 0; i < 6; i++) {
+      read.point[i * read.shape.components] = counts[i];
+      if (families[f] == FAMILY_KEY_SUM)
+        read.point[2 * i + 1] = 1000000000000; /* sums do not show */
+    }
+    read_point(&read);
+    CHECK(read.count == 3 && read.estimates[0].cell == 2 && read.estimates[1].cell == 4 &&
+              read.estimates[2].cell == 5,
+          "family %d: %d keys", f, read.count);
+  }
+}
+
+/* One unit's keys, each with all that one key may have, are shown with probability delta at most. */
+static void a_key_of_one_unit_is_rarely_shown(void) {
+  static struct read read;
+  enum { RUNS = 40000 };
+  struct question question = {
+      .family = FAMILY_KEY_COUNT, .clip = 1, .keys = KEYS_PRIVATE, .max_groups = 4};
+  int64_t truth[4];
+  int shown_runs = 0;
+  read_start(&read, &question, 0.5, 4);
+  read.reading.selection_delta = 0.05;
+  for (int i = 0; i < 4; i++) truth[i] = lattice_round(read.shape.count_steps, read.design.shift);
+  for (int run = 0; run < RUNS; run++) {
+    read_with_noise(&read, truth);
+    shown_runs += read.count > 0;
+  }
+  double part = (double)shown_runs / RUNS;
+  CHECK(fabs(part - 0.05) <= 6 * sqrt(0.05 * 0.95 / RUNS), "shown in %g of all runs", part);
+}
+
 int main(void) {
   RUN(shrink_of_a_radius);
   RUN(shrink_of_a_process);
@@ -151,5 +642,19 @@ int main(void) {
   RUN(values);
   RUN(standard_deviations);
   RUN(half_widths);
+  RUN(averages);
+  RUN(averages_of_groups);
+  RUN(averages_of_vectors);
+  RUN(averages_stay_in_range);
+  RUN(averages_shrink_by_their_own_noise);
+  RUN(variances);
+  RUN(variances_stay_in_range);
+  RUN(quantiles);
+  RUN(quantiles_of_nothing);
+  RUN(coordinates_as_they_are);
+  RUN(noise_that_is_known_beforehand);
+  RUN(thresholds);
+  RUN(keys_below_the_threshold_are_not_shown);
+  RUN(a_key_of_one_unit_is_rarely_shown);
   FINISH();
 }

@@ -1,0 +1,497 @@
+"""The systems that bench/utility.py compares: how each is asked a question at a given budget.
+
+A system gives, for a question and a number of questions that share (EPSILON, DELTA), a list of candidates (label,
+draw): draw() is one fresh answer, a number or one number per key, including the random choice of the rows that are
+kept of each person. Candidates differ in contribution bounds and, where the system offers a choice, in noise and
+accounting. Where a system cannot do a question it raises Cannot, with the reason.
+
+  1. Every candidate is (EPSILON, DELTA) for all the questions together, one person with all their rows added or
+     removed, with the exceptions that NOTES names.
+  2. Bounds are fixed before the data is looked at, and the same grid is open to everybody.
+  3. Noise, sensitivities, calibration and post-processing are the system's own; means are clipped to their public
+     range for everybody. Bounding contributions is too where
+     the system runs it on this data in tens of milliseconds (diffuse, SmartNoise SQL); elsewhere numpy does what the
+     system's documentation prescribes: keep a random k rows of each person, or at most l0 keys with linf rows each.
+"""
+
+import functools
+import itertools
+import json
+import os
+import pathlib
+import sqlite3
+
+import numpy as np
+
+EPSILON, DELTA = 1.0, 1e-6
+RANDOM = np.random.default_rng()
+
+NOTES = {
+    "diffuse": "Gaussian noise on an exact lattice; a tier with the accountant `'gdp'`; options `clip` as shown (c).",
+    "OpenDP": "Polars queries with `truncate_per_group` and `truncate_num_groups` (sums: of the "
+              "persons' clipped totals); scales are what `summarize()` says of that very query, noise is "
+              "drawn by the library's own measurements. Laplace under pure epsilon (split evenly), or "
+              "Gaussian under zCDP with the largest rho that `make_zCDP_to_approxDP` allows.",
+    "SmartNoise SQL": "`max_ids`, `sample_max_ids` and clamped columns, on the same SQLite rows; Laplace noise; the "
+                      "batch takes the largest epsilon with which its odometer stays within the total.",
+    "diffprivlib": "`tools`, Laplace or exponential mechanism. It protects single rows: of each person k random rows "
+                   "are kept, and epsilon is divided by k (sums: a person's clipped total is one row); counts are "
+                   "histograms. Its means and "
+                   "medians take the number of rows for public and compare databases in which a row is replaced: a "
+                   "weaker promise than that of the others. The batch is split by its `BudgetAccountant`.",
+    "PipelineDP": "on Google's python-dp: its combiners, accumulators filled by the harness. Laplace or Gaussian; "
+                  "budgets by its naive or its PLD accountant (`dp-accounting`), the latter marked experimental.",
+}
+
+
+class Cannot(Exception):
+    pass
+
+
+# ---- bounding contributions --------------------------------------------------------------------------
+
+
+def ranks(groups):
+    """The position of every element among the elements of its group, groups being sorted."""
+    starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]])
+    return np.arange(len(groups)) - np.repeat(starts, np.diff(np.r_[starts, len(groups)]))
+
+
+def keep_rows(groups, most):
+    """Indices of at most `most` random rows of each group."""
+    order = RANDOM.permutation(len(groups))
+    order = order[np.argsort(groups[order], kind="stable")]
+    return order[ranks(groups[order]) < most]
+
+
+def keep_pairs(question, l0, linf):
+    """Indices of the rows that are left when each unit has at most l0 keys with at most linf rows each."""
+    pair = question.units.astype(np.int64) * question.keys_count + question.keys
+    rows = keep_rows(pair, linf)
+    pairs = np.unique(pair[rows])
+    pairs = pairs[keep_rows(pairs // question.keys_count, l0)]
+    return rows[np.isin(pair[rows], pairs)]
+
+
+def group_sums(question, rows, values=None):
+    weights = None if values is None else values[rows]
+    return np.bincount(question.keys[rows], weights=weights, minlength=question.keys_count)
+
+
+def unit_sums(question, values, most):
+    """Every unit's total, clipped."""
+    return np.clip(np.bincount(question.units, weights=values), 0, most)
+
+
+# ---- diffuse -----------------------------------------------------------------------------------------
+
+
+class Diffuse:
+    def __init__(self):
+        self.db = sqlite3.connect(":memory:", isolation_level=None)
+        self.db.enable_load_extension(True)
+        self.db.load_extension(str(pathlib.Path(os.environ.get("BUILD", "build")).resolve() / "diffuse"))
+        self.functions = {name for (name,) in self.db.execute("SELECT name FROM pragma_function_list")}
+        self.loaded = None
+
+    def tier(self, share):
+        """A tier of its own for every draw would cost time: one with room for all of them, at the same rate. That
+        `share` such releases fit into (EPSILON, DELTA) is checked on a tier with that very budget."""
+        self.db.execute("SELECT dp_init()").fetchall()
+        (rate,) = self.db.execute("SELECT dp_rate(?, ?) / ? * (1 - 1e-12)", (EPSILON, DELTA, share)).fetchone()
+        self.db.execute("SELECT dp_tier('check', ?, ?, ?, 'gdp')", (rate, EPSILON, DELTA)).fetchall()
+        (left,) = self.db.execute("SELECT releases_left FROM dp_budget").fetchone()
+        assert left == share, left
+        self.db.execute("SELECT dp_tier('t', ? * (1 + 1e-9), 1e6, ?)", (rate, DELTA)).fetchall()
+
+    def load(self, question, share):
+        if self.loaded == (question, share):
+            return
+        self.__init__()
+        self.db.execute("CREATE TABLE t(unit INTEGER, key INTEGER, x REAL)")
+        keys = question.keys if question.keys is not None else question.units
+        self.db.execute("BEGIN")
+        self.db.executemany("INSERT INTO t VALUES (?, ?, ?)",
+                            zip(question.units.tolist(), keys.tolist(), question.values.tolist()))
+        self.db.execute("COMMIT")
+        self.tier(share)
+        self.loaded = (question, share)
+
+    def candidates(self, question, share):
+        self.load(question, share)
+        keys = json.dumps([str(key) for key in range(question.keys_count)])
+        ours = {
+            "persons": ("dp_count_distinct", "unit", None),
+            "rows": ("dp_count", "x, :c, unit", 1),
+            "sum": ("dp_sum", "x, :c, unit", question.hi),
+            "mean": ("dp_avg", "x, :lo, :hi, unit, json_object('clip', :c)", 1),
+            "median": ("dp_median", "x, :lo, :hi, unit, json_object('clip', :c)", 1),
+            "group counts": ("dp_group_count", "key, :c, unit, json_object('keys', json(:keys))", 1),
+            "group sums": ("dp_group_sum", "key, x, :c, unit, json_object('keys', json(:keys))", question.hi),
+            "group means": ("dp_group_avg", "key, x, :lo, :hi, unit, json_object('clip', :c, 'keys', json(:keys))", 1),
+        }
+        function, arguments, scale = ours[question.kind]
+        if function not in self.functions and function == "dp_count_distinct":
+            function, arguments = "dp_count", "unit, 1, unit"  # the same release
+        if function not in self.functions:
+            raise Cannot(f"not in this build: {function}")
+        sql = f"SELECT {function}('t', {arguments}) FROM t"
+
+        def draw(clip):
+            (answer,) = self.db.execute(sql, {"c": clip and clip * scale, "lo": question.lo, "hi": question.hi,
+                                              "keys": keys}).fetchone()
+            if isinstance(answer, str):
+                answer = json.loads(answer)
+                return np.array([answer[str(key)] for key in range(question.keys_count)])
+            return answer
+
+        if scale is None:
+            return [("", functools.partial(draw, None))]
+        return [(f"c={clip:g}", functools.partial(draw, clip)) for clip in question.clips]
+
+
+# ---- OpenDP ------------------------------------------------------------------------------------------
+
+
+class OpenDP:
+    def __init__(self):
+        import opendp.prelude as dp
+        import polars
+
+        dp.enable_features("contrib", "honest-but-curious")
+        self.dp, self.pl = dp, polars
+        self.number = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+
+        def epsilon(scale):
+            gaussian = dp.m.make_gaussian(*self.number, scale)
+            return dp.c.make_zCDP_to_approxDP(gaussian).map(1.0).epsilon(DELTA)
+
+        scale = dp.binary_search(lambda s: epsilon(s) <= EPSILON, bounds=(0.1, 1e4))
+        self.calibrated = {}
+        self.rho = dp.m.make_gaussian(*self.number, scale).map(1.0)
+
+    def losses(self):
+        return {"Laplace": self.dp.loss_of(epsilon=EPSILON), "Gaussian": self.dp.loss_of(rho=self.rho)}
+
+    def scales(self, question, query, noise, share, *bounds):
+        """What the library itself calibrates for this query: [(aggregate, scale)]. It takes seconds, so it is asked
+        for one question alone: with `share` of them, epsilon is divided by it, or rho."""
+        key = (question, noise, bounds)
+        if key not in self.calibrated:
+            self.calibrated[key] = self.calibrate(query, self.losses()[noise])
+        factor = share if noise == "Laplace" else share ** 0.5
+        return [(aggregate, scale * factor) for aggregate, scale in self.calibrated[key]]
+
+    def calibrate(self, query, loss):
+        frame = self.pl.LazyFrame({"id": [1, 2], "key": [0, 1], "value": [1.0, 2.0]})
+        context = self.dp.Context.compositor(
+            data=frame, privacy_loss=loss, split_evenly_over=1,
+            privacy_unit=self.dp.unit_of(contributions=1, identifier=self.pl.col("id")),
+            margins=[self.dp.polars.Margin(max_length=10**6, max_groups=1000)])
+        return [(row[-3], row[-1]) for row in query(context.query()).summarize().rows()]
+
+    def noise(self, noise, aggregate, scale):
+        space = self.number
+        make = self.dp.m.make_laplace if noise == "Laplace" else self.dp.m.make_gaussian
+        if "Length" in aggregate:
+            space = (self.dp.atom_domain(T="i64"),
+                     self.dp.absolute_distance(T="i64" if noise == "Laplace" else float))
+        return make(*space, scale)
+
+    def candidates(self, question, share):
+        found = []
+        bounds = question.bounds + ([] if question.keys is None else [(None, k) for k in question.totals])
+        for noise, (l0, linf) in itertools.product(self.losses(), bounds):
+            draw = (self.one if question.keys is None else self.groups)(question, noise, share, l0, linf)
+            label = f"k={linf}" if question.keys is None else f"l0={l0}, linf={linf}" if l0 else f"k={linf} in all"
+            found.append((f"{noise}, {label}" if question.kind != "persons" else noise, draw))
+        return found
+
+    def one(self, question, noise, share, _, k):
+        dp, pl = self.dp, self.pl
+        expression = {"persons": lambda: dp.len(signed=True), "rows": lambda: dp.len(signed=True),
+                      "sum": lambda: pl.col("value").dp.sum((0.0, float(most))),
+                      "mean": lambda: pl.col("value").dp.mean((question.lo, question.hi)),
+                      "median": lambda: pl.col("value").dp.median(candidates=question.candidates)}[question.kind]
+        most = k * question.hi
+
+        def query(q):
+            if question.kind != "sum":
+                return q.truncate_per_group(k).select(expression())
+            return q.group_by("id").agg(pl.col("value").sum().clip(0.0, most)).select(expression())
+
+        scales = self.scales(question, query, noise, share, k)
+        clipped = np.clip(question.values, question.lo, question.hi)
+        if question.kind == "median":
+            measure = dp.max_divergence() if noise == "Laplace" else dp.zero_concentrated_divergence()
+            pick = dp.m.make_private_quantile(
+                dp.vector_domain(self.number[0]), dp.symmetric_distance(), measure, question.candidates, 0.5,
+                scales[0][1])
+            return lambda: pick(clipped[keep_rows(question.units, k)])
+        mechanisms = [self.noise(noise, *scale) for scale in scales]
+        if question.kind in ("persons", "rows"):
+            return lambda: mechanisms[0](len(keep_rows(question.units, k)))
+        if question.kind == "sum":
+            return lambda: mechanisms[0](float(unit_sums(question, question.values, most).sum()))
+
+        def mean():
+            kept = clipped[keep_rows(question.units, k)]
+            return mechanisms[0](float(kept.sum())) / max(1, mechanisms[1](len(kept)))
+        return mean
+
+    def groups(self, question, noise, share, l0, linf):
+        dp, pl = self.dp, self.pl
+        expression = {"group counts": lambda: dp.len(signed=True),
+                      "group sums": lambda: pl.col("value").dp.sum((question.lo, question.hi)),
+                      "group means": lambda: pl.col("value").dp.mean((question.lo, question.hi))}[question.kind]
+        keys = pl.LazyFrame({"key": list(range(question.keys_count))})
+
+        def query(q):
+            q = q.truncate_per_group(linf, by=["key"]).truncate_num_groups(l0, by=["key"]) if l0 \
+                else q.truncate_per_group(linf)
+            return q.group_by("key").agg(expression()).with_keys(keys)
+
+        scales = self.scales(question, query, noise, share, l0, linf)
+        mechanisms = [self.noise(noise, *scale) for scale in scales]
+        clipped = np.clip(question.values, question.lo, question.hi)
+
+        def draw():
+            rows = keep_pairs(question, l0, linf) if l0 else keep_rows(question.units, linf)
+            if question.kind == "group counts":
+                return np.array([mechanisms[0](int(n)) for n in group_sums(question, rows)])
+            sums = np.array([mechanisms[0](float(s)) for s in group_sums(question, rows, clipped)])
+            if question.kind == "group sums":
+                return sums
+            return sums / np.array([max(1, mechanisms[1](int(n))) for n in group_sums(question, rows)])
+        return draw
+
+
+# ---- SmartNoise SQL ----------------------------------------------------------------------------------
+
+
+class SmartNoise:
+    def __init__(self):
+        import snsql
+
+        self.snsql = snsql
+        self.loaded = None
+
+    def privacy(self, steps):
+        """The largest epsilon with which `steps` mechanisms stay within the total by its own odometer."""
+        from snsql.sql.odometer import OdometerHeterogeneous
+
+        delta = DELTA / (steps + 1)
+        low, high = EPSILON / steps, EPSILON
+        for epsilon in np.linspace(high, low, 1000):
+            privacy = self.snsql.Privacy(epsilon=float(epsilon), delta=delta)
+            odometer = OdometerHeterogeneous(privacy)
+            for _ in range(steps):
+                odometer.spend()
+            if odometer.spent[0] <= EPSILON * (1 + 1e-12) and odometer.spent[1] <= DELTA:
+                return privacy
+        raise AssertionError
+
+    def candidates(self, question, share):
+        what = {"persons": "COUNT(DISTINCT unit)", "rows": "COUNT(*)", "sum": "SUM(x)", "mean": "AVG(x)",
+                "group counts": "COUNT(*)", "group sums": "SUM(x)", "group means": "AVG(x)"}.get(question.kind)
+        if what is None:
+            raise Cannot("no quantiles")
+        if self.loaded != question:
+            self.db = sqlite3.connect(":memory:")
+            self.db.execute("CREATE TABLE t(unit INTEGER, key INTEGER, x REAL)")
+            keys = question.keys if question.keys is not None else question.units
+            self.db.executemany("INSERT INTO t VALUES (?, ?, ?)",
+                                zip(question.units.tolist(), keys.tolist(), question.values.tolist()))
+            self.loaded = question
+        privacy = self.privacy(share * (2 if what == "AVG(x)" else 1))
+        by_key = question.keys is not None
+        sql = f"SELECT key, {what} AS n FROM main.t GROUP BY key" if by_key else f"SELECT {what} AS n FROM main.t"
+
+        def draw(reader):
+            rows = reader.execute(sql)[1:]
+            if not by_key:
+                return float(rows[0][0])
+            answer = dict(rows)
+            return np.array([float(answer.get(key) or 0) for key in range(question.keys_count)])
+
+        found = []
+        for k in question.totals:
+            table = {"max_ids": k, "row_privacy": False, "sample_max_ids": True, "censor_dims": False,
+                     "clamp_counts": False, "clamp_columns": True,
+                     "unit": {"type": "int", "private_id": True}, "key": {"type": "int"},
+                     "x": {"type": "float", "lower": question.lo, "upper": question.hi}}
+            reader = self.snsql.from_connection(self.db, privacy=privacy, engine="sqlite",
+                                                metadata={"": {"main": {"t": table}}})
+            found.append((f"k={k}", functools.partial(draw, reader)))
+        return found
+
+
+# ---- diffprivlib -------------------------------------------------------------------------------------
+
+
+class Diffprivlib:
+    def __init__(self):
+        import diffprivlib
+
+        self.lib = diffprivlib
+        self.tools = diffprivlib.tools
+
+    def epsilon(self, share):
+        if share == 1:
+            return EPSILON
+        accountants = [self.lib.BudgetAccountant(EPSILON, DELTA, slack=slack) for slack in (0, DELTA * (1 - 1e-9))]
+        return max(float(accountant.remaining(share)[0]) for accountant in accountants)
+
+    def candidates(self, question, share):
+        epsilon = self.epsilon(share)
+        return [(f"k={k}" if question.kind != "persons" else "", self.draw(question, epsilon, k))
+                for k in question.totals]
+
+    def draw(self, question, epsilon, k):
+        tools, off = self.tools, self.lib.BudgetAccountant()
+        bounds = (question.lo, question.hi)
+        units, values, keys, count = question.units, question.values, question.keys, question.keys_count
+
+        def by_key(function, rows):
+            return np.array([function(values[rows[keys[rows] == key]]) for key in range(count)])
+
+        return {
+            "persons": lambda: tools.histogram(np.zeros(len(np.unique(units))), epsilon=epsilon, bins=1,
+                                               range=(-1, 1), accountant=off)[0][0],
+            "rows": lambda: tools.histogram(np.zeros(len(keep_rows(units, k))), epsilon=epsilon / k, bins=1,
+                                            range=(-1, 1), accountant=off)[0][0],
+            "sum": lambda: tools.sum(unit_sums(question, values, k * question.hi), bounds=(0, k * question.hi),
+                                     epsilon=epsilon, accountant=off),
+            "mean": lambda: tools.mean(values[keep_rows(units, k)], bounds=bounds, epsilon=epsilon / k,
+                                       accountant=off),
+            "median": lambda: tools.median(values[keep_rows(units, k)], bounds=bounds, epsilon=epsilon / k,
+                                           accountant=off),
+            "group counts": lambda: tools.histogram(
+                keys[keep_rows(units, k)], epsilon=epsilon / k, bins=count, range=(-0.5, count - 0.5),
+                accountant=off)[0],
+            "group sums": lambda: by_key(
+                lambda x: tools.sum(x, bounds=(0, question.hi), epsilon=epsilon / k, accountant=off) if len(x) else 0,
+                keep_rows(units, k)),
+            "group means": lambda: by_key(
+                lambda x: tools.mean(x, bounds=bounds, epsilon=epsilon / k, accountant=off) if len(x)
+                else (question.lo + question.hi) / 2, keep_rows(units, k)),
+        }[question.kind]
+
+
+# ---- PipelineDP on Google's library ------------------------------------------------------------------
+
+
+class PipelineDP:
+    def __init__(self):
+        import pipeline_dp
+
+        self.p = pipeline_dp
+        self.deviations = {}
+
+    def combiner(self, metric, noise, accountant, share, **bounds):
+        """The combiner of one of `share` aggregations, with its budget computed by the accountant."""
+        p = self.p
+        parameters = p.AggregateParams(noise_kind=noise, metrics=[metric], **bounds)
+
+        def compound(total):
+            return p.combiners.create_compound_combiner(parameters, total)
+
+        if accountant == "naive":
+            total = p.NaiveBudgetAccountant(EPSILON, DELTA)
+            made = [compound(total) for _ in range(share)][0]
+            total.compute_budgets()
+            return made._combiners[0]
+        key = (noise, share * (2 if metric == p.Metrics.MEAN else 1))
+        if key not in self.deviations:  # the same for every combiner that asks for as many mechanisms
+            total = p.PLDBudgetAccountant(EPSILON, DELTA)
+            specs = [total.request_budget(noise.convert_to_mechanism_type()) for _ in range(key[1])]
+            total.compute_budgets()
+            self.deviations[key] = specs[0].noise_standard_deviation
+        total = p.PLDBudgetAccountant(EPSILON, DELTA)
+        made = compound(total)
+        for spec in total.mechanism_specs:
+            spec.set_noise_standard_deviation(self.deviations[key])
+        return made._combiners[0]
+
+    def candidates(self, question, share):
+        p = self.p
+        metric = {"persons": p.Metrics.PRIVACY_ID_COUNT, "rows": p.Metrics.COUNT, "group counts": p.Metrics.COUNT,
+                  "sum": p.Metrics.SUM, "group sums": p.Metrics.SUM, "mean": p.Metrics.MEAN,
+                  "group means": p.Metrics.MEAN, "median": p.Metrics.PERCENTILE(50)}[question.kind]
+        kinds = {"Laplace": p.NoiseKind.LAPLACE, "Gaussian": p.NoiseKind.GAUSSIAN}
+        found = []
+        for (name, noise), accountant in itertools.product(kinds.items(), ("naive", "PLD")):
+            choices = [(f"l0={l0}, linf={linf}" if question.keys is not None else f"k={linf}",
+                        {"max_partitions_contributed": l0, "max_contributions_per_partition": linf}, (l0, linf))
+                       for l0, linf in self.bounds(question)]
+            if question.keys is not None and name == "Laplace":
+                choices += [(f"k={k} in all", {"max_contributions": k}, k) for k in question.totals]
+            for label, bounds, keep in choices:
+                if question.kind == "group sums" and keep not in question.totals:
+                    bounds = {"max_partitions_contributed": keep[0], "max_contributions_per_partition": 1,
+                              "min_sum_per_partition": 0.0, "max_sum_per_partition": keep[1] * question.hi}
+                elif question.kind == "sum":
+                    bounds = {"max_partitions_contributed": 1, "max_contributions_per_partition": 1,
+                              "min_sum_per_partition": 0.0, "max_sum_per_partition": keep[1] * question.hi}
+                elif question.kind not in ("persons", "rows", "group counts"):
+                    bounds = dict(bounds, min_value=question.lo, max_value=question.hi)
+                combiner = self.combiner(metric, noise, accountant, share, **bounds)
+                prefix = f"{name}, {accountant}" if share > 1 or question.kind.endswith("s") else name
+                if question.kind == "persons":
+                    label = ""
+                found.append((", ".join(filter(None, (prefix, label))), self.draw(question, combiner, keep)))
+        return found
+
+    def bounds(self, question):
+        """A clipped sum may be less than one row's most."""
+        if question.kind != "group sums":
+            return question.bounds
+        return question.bounds + [(l0, part) for l0 in sorted({l0 for l0, _ in question.bounds}) for part in (0.5, 0.7)]
+
+    def draw(self, question, combiner, keep):
+        clipped = np.clip(question.values, question.lo, question.hi)
+        middle = (question.lo + question.hi) / 2
+
+        def rows():
+            if question.keys is None:
+                return keep_rows(question.units, keep[1])
+            return keep_rows(question.units, keep) if isinstance(keep, int) else keep_pairs(question, *keep)
+
+        def metric(accumulator):
+            return next(iter(combiner.compute_metrics(accumulator).values()))
+
+        def median():
+            return metric(combiner.create_accumulator(clipped[rows()]))
+
+        def mean():
+            kept = rows()
+            return metric((len(kept), float((clipped[kept] - middle).sum())))
+
+        def group_means():
+            kept = rows()
+            counts, sums = group_sums(question, kept), group_sums(question, kept, clipped - middle)
+            return np.array([metric((int(n), float(s))) for n, s in zip(counts, sums)])
+
+        def group_totals():
+            if isinstance(keep, int):
+                return group_sums(question, rows(), clipped)
+            pair = question.units.astype(np.int64) * question.keys_count + question.keys
+            pairs, at = np.unique(pair, return_inverse=True)
+            sums = np.clip(np.bincount(at, weights=question.values), 0, keep[1] * question.hi)
+            kept = keep_rows(pairs // question.keys_count, keep[0])
+            return np.bincount(pairs[kept] % question.keys_count, weights=sums[kept], minlength=question.keys_count)
+
+        return {
+            "persons": lambda: metric(len(np.unique(question.units))),
+            "rows": lambda: metric(len(rows())),
+            "sum": lambda: metric(float(unit_sums(question, question.values, keep[1] * question.hi).sum())),
+            "mean": mean,
+            "median": median,
+            "group counts": lambda: np.array([metric(int(n)) for n in group_sums(question, rows())]),
+            "group sums": lambda: np.array([metric(float(s)) for s in group_totals()]),
+            "group means": group_means,
+        }[question.kind]
+
+
+SYSTEMS = {"diffuse": Diffuse, "OpenDP": OpenDP, "SmartNoise SQL": SmartNoise, "diffprivlib": Diffprivlib,
+           "PipelineDP": PipelineDP}

@@ -1,0 +1,208 @@
+/*
+** tables.h: tables of rows for vectors.h, and their exact totals.
+**
+** The two functions of entropy.h defined here take the place of entropy.c at link time, so that two runs
+** can have one secret: the same private keys are kept, and what differs is what the rows do.
+*/
+#ifndef TEST_TABLES_H
+#define TEST_TABLES_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "noise/entropy.h"
+#include "release/release.h"
+#include "release/vectors.h"
+
+/* ---- random bits --------------------------------------------------------------------------------- */
+
+static uint64_t state = 0x2545f4914f6cdd1du;
+
+static inline uint64_t random_bits(void) { /* xorshift64: a fixed sequence is all that is wanted */
+  state ^= state << 13;
+  state ^= state >> 7;
+  return state ^= state << 17;
+}
+
+static inline int below(int bound) {
+  return (int)(random_bits() % (unsigned)bound);
+}
+
+static inline double uniform(void) {
+  return (double)(random_bits() >> 11) * 0x1p-53;
+}
+
+static uint64_t entropy_seed; /* of the next secret; drawing one does not change it */
+static int entropy_fails;     /* 1: the system has no random bytes */
+
+int entropy_fill(void *bytes, size_t count) { /* SplitMix64 */
+  unsigned char *next = bytes;
+  uint64_t at = entropy_seed;
+  for (size_t i = 0; i < count; i++) {
+    uint64_t z = at += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    next[i] = (unsigned char)(z ^ (z >> 31));
+  }
+  return entropy_fails ? -1 : 0;
+}
+
+void entropy_wipe(void *bytes, size_t count) {
+  memset(bytes, 0, count);
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------- */
+
+enum who { WHO_NULL, WHO_INTEGER, WHO_REAL, WHO_TEXT, WHO_BLOB };
+
+struct row {
+  enum who who;
+  double unit; /* the number; or that of the text or blob "unit-%g" */
+  int key;
+  double x;
+  const double *v;
+};
+
+static inline struct identity unit_of(const struct secret *secret, const struct row *row) {
+  char name[40];
+  switch (row->who) {
+  case WHO_NULL: return identity_null();
+  case WHO_INTEGER: return identity_integer((int64_t)row->unit);
+  case WHO_REAL: return identity_real(row->unit);
+  default: break;
+  }
+  snprintf(name, sizeof name, "unit-%g", row->unit);
+  return identity_bytes(secret, name, strlen(name), row->who == WHO_TEXT);
+}
+
+static inline int same_unit(const struct row *a, const struct row *b) {
+  int a_number = a->who == WHO_INTEGER || a->who == WHO_REAL;
+  int b_number = b->who == WHO_INTEGER || b->who == WHO_REAL;
+  if (a_number != b_number || (!a_number && a->who != b->who)) return 0;
+  return a->who == WHO_NULL || a->unit == b->unit;
+}
+
+static inline void shuffle(struct row *rows, int count) {
+  for (int i = count - 1; i > 0; i--) {
+    int j = below(i + 1);
+    struct row kept = rows[i];
+    rows[i] = rows[j];
+    rows[j] = kept;
+  }
+}
+
+/* Keys are numbers, shown with four digits, so that their order is that of their texts. */
+#define KEY_END  10000
+#define KEY_SIZE 8
+
+static inline void key_name(char *name, int key) {
+  snprintf(name, KEY_SIZE, "%04u", (unsigned)key % KEY_END);
+}
+
+/* ---- totals -------------------------------------------------------------------------------------- */
+
+/* One release. Public keys are those from 0 to question.keys - 1. */
+struct release {
+  struct question question;
+  struct shape shape;
+  int by_unit;
+};
+
+static inline struct release release_of(const struct question *question, int by_unit, int replace) {
+  struct release release = {.question = *question, .by_unit = by_unit};
+  shape_make(&release.shape, question, by_unit, replace);
+  return release;
+}
+
+static inline struct vectors *vectors_start(const struct release *release) {
+  int count = release->question.keys > 0 ? release->question.keys : 0;
+  char(*names)[KEY_SIZE] = malloc(sizeof *names * (size_t)(count + 1));
+  char **keys = malloc(sizeof *keys * (size_t)(count + 1));
+  for (int i = 0; i < count; i++) {
+    key_name(names[i], i);
+    keys[i] = names[i];
+  }
+  struct vectors *vectors =
+      vectors_open(&release->question, &release->shape, release->by_unit, count ? keys : 0);
+  free(keys);
+  free(names);
+  return vectors;
+}
+
+/* What the SQL functions do with a row. */
+static inline int vectors_add(const struct release *release, struct vectors *vectors,
+                              const struct row *row) {
+  const struct secret *secret = vectors_secret(vectors);
+  struct identity unit = unit_of(secret, row);
+  if (release->question.keys) {
+    char name[KEY_SIZE];
+    key_name(name, row->key);
+    struct identity key = identity_bytes(secret, name, strlen(name), 1);
+    int cell = cells_find(vectors_cells(vectors), key);
+    if (cell == CELL_NEW) cell = cells_name(vectors_cells(vectors), key, name);
+    if (cell < 0) return cell == CELL_NONE ? 0 : -1;
+    return vectors_add_key(vectors, unit, cell, row->x);
+  }
+  if (release->question.family == FAMILY_VECTOR || release->question.family == FAMILY_VECTOR_MEAN)
+    return vectors_add_vector(vectors, unit, row->v);
+  return vectors_add_number(vectors, unit, row->x);
+}
+
+/* How many numbers totals_of() gives: of private keys those from 0 to `keys` - 1. */
+static inline size_t totals_count(const struct release *release, int keys) {
+  const struct shape *shape = &release->shape;
+  return shape->cells ? (size_t)shape->coordinates : (size_t)keys * (size_t)shape->components;
+}
+
+/* Totals of an open release, private keys at their places, 0 for those that are absent; or null. */
+static inline int128 *totals_now(const struct release *release, struct vectors *vectors, int keys) {
+  int cells = 0;
+  const char **names = 0;
+  int128 *values = vectors_totals(vectors, &cells, &names);
+  if (!values || release->shape.cells) return values;
+  size_t components = (size_t)release->shape.components;
+  int128 *placed = calloc(totals_count(release, keys) + 1, sizeof *placed);
+  for (int i = 0; i < cells; i++)
+    memcpy(&placed[(size_t)atoi(names[i]) * components], &values[(size_t)i * components],
+           sizeof *placed * components);
+  free(names);
+  free(values);
+  return placed;
+}
+
+/* The total of a release of one number, which units.h sums. */
+static inline int128 *total_of(const struct release *release, const struct row *rows, int count) {
+  struct bounds bounds = design_bounds(&release->shape);
+  struct accumulator accumulator;
+  int128 *total = malloc(sizeof *total);
+  int failed = accumulator_open(&accumulator, &bounds, release->by_unit);
+  for (int i = 0; i < count && !failed; i++) {
+    if (!release->by_unit) {
+      accumulate_row(&accumulator, rows[i].x);
+    } else {
+      struct identity unit = unit_of(accumulator_secret(&accumulator), &rows[i]);
+      failed = accumulate_unit(&accumulator, unit, rows[i].x);
+    }
+  }
+  if (!failed) failed = accumulator_total(&accumulator, total);
+  accumulator_close(&accumulator);
+  if (!failed) return total;
+  free(total);
+  return 0;
+}
+
+/* Totals of a table (free()). */
+static inline int128 *totals_of(const struct release *release, const struct row *rows, int count,
+                                int keys) {
+  if (release->question.family == FAMILY_SUM) return total_of(release, rows, count);
+  struct vectors *vectors = vectors_start(release);
+  int failed = !vectors;
+  for (int i = 0; i < count && !failed; i++) failed = vectors_add(release, vectors, &rows[i]);
+  int128 *totals = failed ? 0 : totals_now(release, vectors, keys);
+  vectors_close(vectors);
+  return totals;
+}
+
+#endif

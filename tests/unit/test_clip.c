@@ -1,0 +1,389 @@
+/*
+** test_clip.c: clip.h against integers of 320 bits, which hold the sum of squares of any vector.
+**
+** What is demanded: every block, and its leading part, has a norm of at most its reach, exactly; what fits
+** already is left alone; no component grows or changes its sign; the direction is kept up to truncation;
+** the order of the values does not matter.
+*/
+#include "check.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "release/clip.h"
+
+static uint64_t state = 0x2545f4914f6cdd1du;
+
+static uint64_t random_bits(void) { /* xorshift64: a fixed sequence is all that is wanted */
+  state ^= state << 13;
+  state ^= state >> 7;
+  return state ^= state << 17;
+}
+
+/* ---- sums of squares ----------------------------------------------------------------------------- */
+
+struct wide {
+  uint64_t words[5]; /* least significant first */
+};
+
+static void add_at(struct wide *sum, int place, uint128 value) {
+  for (; value; place++) {
+    value += sum->words[place];
+    sum->words[place] = (uint64_t)value;
+    value >>= 64;
+  }
+}
+
+static void add_square(struct wide *sum, int128 x) {
+  uint128 size = x < 0 ? -(uint128)x : (uint128)x;
+  uint64_t low = (uint64_t)size, high = (uint64_t)(size >> 64);
+  add_at(sum, 0, (uint128)low * low);
+  add_at(sum, 1, (uint128)low * high);
+  add_at(sum, 1, (uint128)low * high);
+  add_at(sum, 2, (uint128)high * high);
+}
+
+/* ---- matrices ------------------------------------------------------------------------------------ */
+
+struct matrix {
+  int128 *values;
+  size_t cells;
+  int components;
+};
+
+static struct matrix matrix_of(size_t cells, int components) {
+  struct matrix matrix = {calloc(cells * (size_t)components, sizeof(int128)), cells, components};
+  return matrix;
+}
+
+static size_t size_of(const struct matrix *matrix) {
+  return matrix->cells * (size_t)matrix->components;
+}
+
+static struct matrix copy_of(const struct matrix *matrix) {
+  struct matrix copy = matrix_of(matrix->cells, matrix->components);
+  memcpy(copy.values, matrix->values, size_of(matrix) * sizeof(int128));
+  return copy;
+}
+
+static int same(const struct matrix *a, const struct matrix *b) {
+  return memcmp(a->values, b->values, size_of(a) * sizeof(int128)) == 0;
+}
+
+static int128 at(const struct matrix *matrix, size_t cell, int component) {
+  return matrix->values[cell * (size_t)matrix->components + (size_t)component];
+}
+
+/* Whether the norm of components [first, end) of all cells is at most reach. */
+static int norm_fits(const struct matrix *matrix, int first, int end, int64_t reach) {
+  struct wide sum = {{0, 0, 0, 0, 0}};
+  for (size_t i = 0; i < matrix->cells; i++) {
+    for (int j = first; j < end; j++) add_square(&sum, at(matrix, i, j));
+  }
+  uint128 limit = (uint128)reach * (uint128)reach;
+  uint128 low = (uint128)sum.words[1] << 64 | sum.words[0];
+  return !sum.words[2] && !sum.words[3] && !sum.words[4] && low <= limit;
+}
+
+static long double norm_of(const struct matrix *matrix, int first, int end) {
+  long double sum = 0;
+  for (size_t i = 0; i < matrix->cells; i++) {
+    for (int j = first; j < end; j++) {
+      long double x = (long double)at(matrix, i, j);
+      sum += x * x;
+    }
+  }
+  return sqrtl(sum);
+}
+
+static int block_fits(const struct block *block, const struct matrix *matrix) {
+  return norm_fits(matrix, block->first, block->lead_end, block->lead_reach) &&
+         norm_fits(matrix, block->first, block->end, block->reach);
+}
+
+/* ---- what a clipped matrix must be --------------------------------------------------------------- */
+
+/*
+** The factor that is found may be too small by 2^-40 and is applied twice at most, truncating; so for
+** the leading part, and again for the whole.
+*/
+static void check_block(const struct block *block, const struct matrix *before,
+                        const struct matrix *after, const char *what) {
+  int fitted = block_fits(block, before);
+  int leads = block->lead_end < block->end || block->lead_reach != block->reach;
+  long double lead = norm_of(before, block->first, block->lead_end), factor = 1;
+  if (lead > (long double)block->lead_reach) factor = (long double)block->lead_reach / lead;
+  long double norm = norm_of(before, block->first, block->end) * factor;
+  if (norm > (long double)block->reach) factor *= (long double)block->reach / norm;
+  CHECK(block_fits(block, after), "%s: too long", what);
+  int changed = 0, grown = 0, turned = 0;
+  for (size_t i = 0; i < before->cells; i++) {
+    for (int j = block->first; j < block->end; j++) {
+      int128 x = at(before, i, j), y = at(after, i, j);
+      long double ideal = (long double)x * factor, got = (long double)y;
+      long double steps = fabsl(got - ideal), allowed = leads ? 4 : 2;
+      changed += x != y;
+      grown += x < 0 ? y < x || y > 0 : y > x || y < 0;
+      turned += steps > allowed + fabsl(ideal) * (leads ? 0x1p-38L : 0x1p-39L);
+    }
+  }
+  CHECK(!fitted || !changed, "%s: %d components of a vector that fits are changed", what, changed);
+  CHECK(!grown, "%s: %d components grow or change sign", what, grown);
+  CHECK(!turned, "%s: %d components are not where scaling puts them", what, turned);
+}
+
+/* Clips a matrix, which it frees, and looks at what became of it. */
+static void check_clip(const struct shape *shape, struct matrix matrix, const char *what) {
+  struct matrix before = copy_of(&matrix);
+  clip_vector(shape, matrix.values, matrix.cells, matrix.components);
+  for (int i = 0; i < shape->block_count; i++)
+    check_block(&shape->blocks[i], &before, &matrix, what);
+  struct matrix again = copy_of(&matrix);
+  clip_vector(shape, again.values, again.cells, again.components);
+  CHECK(same(&again, &matrix), "%s: clipping twice is not clipping once", what);
+  free(before.values);
+  free(again.values);
+  free(matrix.values);
+}
+
+static struct shape one_block(int components, int64_t reach) {
+  struct shape shape = {.components = components, .block_count = 1};
+  shape.blocks[0] = (struct block){0, components, components, reach, reach, 2};
+  return shape;
+}
+
+static struct shape with_lead(int components, int lead_end, int64_t lead_reach, int64_t reach) {
+  struct shape shape = one_block(components, reach);
+  shape.blocks[0].lead_end = lead_end;
+  shape.blocks[0].lead_reach = lead_reach;
+  return shape;
+}
+
+static struct shape two_blocks(int first, int components, int64_t reach, int64_t second) {
+  struct shape shape = {.components = components, .block_count = 2};
+  shape.blocks[0] = (struct block){0, first, first, reach, reach, 2};
+  shape.blocks[1] = (struct block){first, components, components, second, second, 2};
+  return shape;
+}
+
+/* ---- values -------------------------------------------------------------------------------------- */
+
+#define MOST (((int128)1 << 126) - 1)
+
+/* A number of at most `bits` bits; now and then the largest. */
+static int128 random_value(int bits) {
+  uint128 wide = (uint128)random_bits() << 64 | random_bits();
+  int128 size = (int128)(wide >> (128 - bits));
+  if (random_bits() % 16 == 0) size = ((int128)1 << bits) - 1;
+  return random_bits() & 1 ? -size : size;
+}
+
+static struct matrix random_matrix(size_t cells, int components, int bits, int is_mixed) {
+  struct matrix matrix = matrix_of(cells, components);
+  for (size_t i = 0; i < size_of(&matrix); i++)
+    matrix.values[i] = random_value(is_mixed ? 1 + (int)(random_bits() % (unsigned)bits) : bits);
+  return matrix;
+}
+
+static const int64_t reaches[] = {0,
+                                  1,
+                                  2,
+                                  1000,
+                                  ((int64_t)1 << 52) + 1,
+                                  ((int64_t)1 << 53) - 1,
+                                  ((int64_t)1 << 53) + 2,
+                                  ((int64_t)1 << 62) - 1};
+enum { REACHES = sizeof reaches / sizeof *reaches };
+
+/* ---- tests --------------------------------------------------------------------------------------- */
+
+static void random_matrices(void) {
+  for (int run = 0; run < 6000; run++) {
+    int components = 1 + (int)(random_bits() % 5), bits = 1 + (int)(random_bits() % 126);
+    size_t cells = 1 + random_bits() % 40;
+    int64_t reach = reaches[random_bits() % REACHES], other = reaches[random_bits() % REACHES];
+    struct shape shape = one_block(components, reach);
+    if (run % 3 == 1) shape = with_lead(components, 1, other, reach);
+    if (run % 3 == 2 && components > 1) shape = two_blocks(1, components, reach, other);
+    check_clip(&shape, random_matrix(cells, components, bits, run & 1), "random");
+  }
+}
+
+/* Vectors whose norm is near the reach, where the check decides. */
+static void near_the_reach(void) {
+  for (int run = 0; run < 6000; run++) {
+    int components = 1 + (int)(random_bits() % 4);
+    struct matrix matrix = random_matrix(1 + random_bits() % 30, components, 50, run & 1);
+    long double norm = norm_of(&matrix, 0, components);
+    int64_t reach = (int64_t)norm + (int64_t)(random_bits() % 7) - 3;
+    if (run % 5 == 0) reach = (int64_t)(norm * (1 - (long double)(random_bits() % 100) * 0x1p-46L));
+    struct shape shape = one_block(components, reach > 0 ? reach : 0);
+    check_clip(&shape, matrix, "near");
+  }
+}
+
+static void one_step_decides(void) {
+  const int64_t k = ((int64_t)1 << 50) + 12345;
+  const struct {
+    int64_t a, b, reach;
+    int fits;
+  } cases[] = {
+      {3 * k, 4 * k, 5 * k, 1},
+      {3 * k + 1, 4 * k, 5 * k, 0},
+      {3 * k, 4 * k, 5 * k - 1, 0},
+      {-3 * k, 4 * k, 5 * k, 1},
+      {5 * k, 0, 5 * k, 1},
+      {0, -5 * k, 5 * k, 1},
+      {5 * k, 1, 5 * k, 0},
+      {5 * k + 1, 0, 5 * k, 0},
+      {1, 0, 1, 1},
+      {1, 1, 1, 0},
+      {0, 0, 0, 1},
+      {1, 0, 0, 0},
+      {5 * k - 1, 1, 5 * k, 1},
+  };
+  for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+    struct shape shape = one_block(2, cases[i].reach);
+    int128 values[2] = {cases[i].a, cases[i].b};
+    clip_vector(&shape, values, 1, 2);
+    CHECK((values[0] == cases[i].a && values[1] == cases[i].b) == cases[i].fits, "case %d", i);
+    struct matrix matrix = matrix_of(2, 1); /* the same in two cells */
+    matrix.values[0] = cases[i].a;
+    matrix.values[1] = cases[i].b;
+    struct shape column = one_block(1, cases[i].reach);
+    check_clip(&column, matrix, "one step");
+  }
+}
+
+/* What was clipped keeps its length: nothing but truncation and 2^-39 is given away. */
+static void nothing_is_wasted(void) {
+  for (int run = 0; run < 2000; run++) {
+    struct matrix matrix = random_matrix(1 + random_bits() % 30, 1, 1 + run % 126, run & 1);
+    int64_t reach = ((int64_t)1 << 52) + (int64_t)(random_bits() >> 12);
+    struct shape shape = one_block(1, reach);
+    int fitted = norm_fits(&matrix, 0, 1, reach);
+    long double slack = 2 * sqrtl((long double)matrix.cells) + (long double)reach * 0x1p-39L;
+    clip_vector(&shape, matrix.values, matrix.cells, 1);
+    CHECK(fitted || norm_of(&matrix, 0, 1) >= (long double)reach - slack, "run %d", run);
+    free(matrix.values);
+  }
+}
+
+static void largest_values(void) {
+  for (int i = 0; i < REACHES; i++) {
+    for (size_t cells = 1; cells <= 1000; cells *= 10) {
+      struct matrix all = matrix_of(cells, 2), one = random_matrix(cells, 2, 20, 1);
+      for (size_t j = 0; j < size_of(&all); j++) all.values[j] = j % 3 ? MOST : -MOST;
+      one.values[cells] = -MOST; /* one giant among dwarfs */
+      struct shape shape = one_block(2, reaches[i]), lead = with_lead(2, 1, reaches[i], reaches[i]);
+      check_clip(&lead, copy_of(&all), "all are the largest, with a lead");
+      check_clip(&shape, all, "all are the largest");
+      check_clip(&lead, copy_of(&one), "one is the largest, with a lead");
+      check_clip(&shape, one, "one is the largest");
+    }
+  }
+}
+
+/* The sizes that clip.h promises: a million coordinates, and 2^22 - 1 of them. */
+static void many_coordinates(void) {
+  const size_t million = (size_t)1 << 20;
+  const int64_t reach = ((int64_t)1 << 53) - 1;
+  struct shape shape = one_block(1, reach);
+  for (int kind = 0; kind < 5; kind++) {
+    struct matrix matrix = matrix_of(million, 1);
+    for (size_t i = 0; i < million; i++) {
+      int128 x = (int128)1 << 43; /* all equal, with a norm of 2^53: one step above the reach */
+      if (kind == 1) x = ((int128)1 << 43) - 1; /* below it */
+      if (kind == 2) x = random_value(126);
+      if (kind == 3) x = i ? 1 : MOST;
+      if (kind == 4) x = i % 2 ? MOST : -MOST;
+      matrix.values[i] = x;
+    }
+    check_clip(&shape, matrix, "a million");
+  }
+  struct matrix most = matrix_of(4 * million - 1, 1);
+  for (size_t i = 0; i < size_of(&most); i++) most.values[i] = MOST;
+  clip_vector(&shape, most.values, most.cells, 1);
+  CHECK(norm_fits(&most, 0, 1, reach), "too long");
+  long double short_of = (long double)reach - norm_of(&most, 0, 1);
+  CHECK(short_of <= 2 * 0x1p11L + (long double)reach * 0x1p-39L, "short by %Lg", short_of);
+  free(most.values);
+}
+
+/* A permutation of cells permutes the result. */
+static void order_does_not_matter(void) {
+  for (int run = 0; run < 1500; run++) {
+    int components = 1 + (int)(random_bits() % 3);
+    size_t cells = 2 + random_bits() % 50, size = (size_t)components;
+    struct matrix a = random_matrix(cells, components, 1 + run % 126, run & 1);
+    struct matrix b = matrix_of(cells, components);
+    size_t *places = malloc(cells * sizeof *places);
+    for (size_t i = 0; i < cells; i++) {
+      size_t j = random_bits() % (i + 1);
+      places[i] = i;
+      places[i] = places[j];
+      places[j] = i;
+    }
+    for (size_t i = 0; i < cells; i++)
+      memcpy(&b.values[places[i] * size], &a.values[i * size], size * sizeof(int128));
+    int64_t reach = ((int64_t)1 << 52) + (int64_t)(random_bits() >> 12);
+    struct shape shape =
+        run % 2 ? one_block(components, reach) : with_lead(components, 1, reach / 3, reach);
+    clip_vector(&shape, a.values, cells, components);
+    clip_vector(&shape, b.values, cells, components);
+    int wrong = 0;
+    for (size_t i = 0; i < cells; i++)
+      wrong += memcmp(&b.values[places[i] * size], &a.values[i * size], size * sizeof(int128)) != 0;
+    CHECK(!wrong, "run %d: %d cells differ", run, wrong);
+    free(places);
+    free(a.values);
+    free(b.values);
+  }
+}
+
+/* Cells of zeros change nothing: how many keys there are in all does not matter. */
+static void zeros_do_not_matter(void) {
+  struct shape shape = with_lead(2, 1, (int64_t)1 << 51, (int64_t)1 << 52);
+  for (int run = 0; run < 500; run++) {
+    struct matrix few = random_matrix(20, 2, 1 + run % 126, run & 1), many = matrix_of(500, 2);
+    for (size_t i = 0; i < 20; i++)
+      memcpy(&many.values[i * 50], &few.values[i * 2], 2 * sizeof(int128));
+    clip_vector(&shape, few.values, 20, 2);
+    clip_vector(&shape, many.values, 500, 2);
+    int wrong = 0;
+    for (size_t i = 0; i < 20; i++)
+      wrong += memcmp(&many.values[i * 50], &few.values[i * 2], 2 * sizeof(int128)) != 0;
+    CHECK(!wrong, "run %d", run);
+    free(few.values);
+    free(many.values);
+  }
+}
+
+/* A block that must shrink leaves the other alone; a lead takes what it leads along. */
+static void blocks_are_their_own(void) {
+  struct shape two = two_blocks(1, 3, 1000, 500);
+  int128 first[3] = {2000, 300, -400}, second[3] = {-1000, 600, -800};
+  clip_vector(&two, first, 1, 3);
+  clip_vector(&two, second, 1, 3);
+  CHECK(first[0] == 1000 && first[1] == 300 && first[2] == -400, "the first shrinks alone");
+  CHECK(second[0] == -1000 && second[1] == 300 && second[2] == -400, "the second shrinks alone");
+  struct shape lead = with_lead(3, 1, 1000, 1 << 20);
+  int128 led[3] = {4000, 300, -400};
+  clip_vector(&lead, led, 1, 3);
+  CHECK(led[0] == 1000 && led[1] == 75 && led[2] == -100, "%g %g %g", (double)led[0],
+        (double)led[1], (double)led[2]);
+}
+
+int main(void) {
+  RUN(random_matrices);
+  RUN(near_the_reach);
+  RUN(one_step_decides);
+  RUN(nothing_is_wasted);
+  RUN(largest_values);
+  RUN(many_coordinates);
+  RUN(order_does_not_matter);
+  RUN(zeros_do_not_matter);
+  RUN(blocks_are_their_own);
+  FINISH();
+}

@@ -1,0 +1,399 @@
+/*
+** test_neighbour_vectors.c: what is charged for is what can happen.
+**
+** Tables and their neighbours, for every family, with units and without, under both adjacencies, with public
+** keys and with private ones: the exact totals are never further apart than shape.distance, and the rounded
+** ones never further than design.sensitivity. Both runs of a pair have the same secret (tables.h), so the
+** same private keys are kept; keys are aligned by their texts, absent ones are 0.
+**
+** Worst cases per family show how much of what is charged can happen: all of it, but for
+**   spreads, replaced     0.873: the angle of the cone is charged as if it met the longest vectors, and its
+**                         c as 1/8;
+**   private sums of rows  0.943 replaced: one row cannot have its count and its sum in different cells.
+** A sensitivity that is charged twice would be as wrong as one that is too small.
+*/
+#include "check.h"
+
+#include <float.h>
+
+#include "tables.h"
+
+static const char *const names[] = {"sum",  "mean", "spread",    "vector",  "vector mean",
+                                    "bins", "tree", "key count", "key sum", "key mean"};
+
+/* ---- distances ----------------------------------------------------------------------------------- */
+
+struct apart {
+  long double fine, lattice; /* as parts of what is charged */
+};
+
+static const double rates[] = {1e-12, 1e-6, 0.013, 0.5, 1e3, 1e6};
+enum { RATES = 6, MIDDLE = 3 };
+
+static uint128 square_of(int128 x) {
+  return (uint128)x * (uint128)x;
+}
+
+/* Compares the totals of two tables with what is charged. */
+static struct apart apart_of(const struct release *release, const int128 *a, const int128 *b,
+                             size_t count, const char *what) {
+  const struct shape *shape = &release->shape;
+  const char *name = names[shape->family];
+  struct apart apart = {0, 0};
+  uint128 sum = 0;
+  int differ = 0, huge = 0;
+  for (size_t i = 0; i < count; i++) {
+    int128 moved = a[i] - b[i];
+    differ += moved != 0;
+    huge |= moved > (int128)1 << 55 || moved < -((int128)1 << 55);
+    if (!huge) sum += square_of(moved);
+  }
+  CHECK(!huge && sum <= square_of((int128)shape->distance), "%s, %s: %.9Lf of the distance", name,
+        what, sqrtl((long double)sum) / (long double)shape->distance);
+  CHECK(differ <= shape->touched, "%s, %s: %d coordinates of %d", name, what, differ,
+        shape->touched);
+  apart.fine = sqrtl((long double)sum) / (long double)shape->distance;
+  for (int r = 0; r < RATES; r++) {
+    struct design design;
+    design_make(&design, shape, rates[r]);
+    uint128 steps = 0;
+    for (size_t i = 0; i < count; i++) {
+      int128 moved = (int128)lattice_round(a[i], design.shift) - lattice_round(b[i], design.shift);
+      steps += square_of(moved);
+    }
+    CHECK(steps <= square_of((int128)design.sensitivity), "%s, %s, rate %g: %.9Lf of %llu", name,
+          what, rates[r], sqrtl((long double)steps), (unsigned long long)design.sensitivity);
+    if (r == MIDDLE) apart.lattice = sqrtl((long double)steps) / (long double)design.sensitivity;
+  }
+  return apart;
+}
+
+/* ---- tables -------------------------------------------------------------------------------------- */
+
+enum { MOST_ROWS = 1000, BASE_ROWS = 60, MOST_DIMENSION = 40 };
+
+/* A table without the unit in question, and two versions of that unit. */
+struct pair {
+  struct row rows[BASE_ROWS + MOST_ROWS]; /* the base, then room for a unit */
+  struct row units[2][MOST_ROWS];
+  int base, counts[2];
+};
+
+/* The totals with a version of the unit (-1: without), the rows in random order. */
+static int128 *totals_with(const struct release *release, struct pair *pair, int version,
+                           int keys) {
+  int count = version < 0 ? 0 : pair->counts[version];
+  static struct row rows[BASE_ROWS + MOST_ROWS];
+  memcpy(rows, pair->rows, sizeof *rows * (size_t)pair->base);
+  if (count) memcpy(rows + pair->base, pair->units[version], sizeof *rows * (size_t)count);
+  shuffle(rows, pair->base + count);
+  return totals_of(release, rows, pair->base + count, keys);
+}
+
+/* The pairs of a table and its neighbours: with and without each version, and both versions. */
+static struct apart compare(const struct release *release, struct pair *pair, int replace, int keys,
+                            const char *what) {
+  size_t count = totals_count(release, keys);
+  struct apart worst = {0, 0};
+  for (int i = 0; i < 2 + replace; i++) {
+    int128 *a = totals_with(release, pair, i == 1, keys);
+    int128 *b = totals_with(release, pair, i == 2 ? 1 : -1, keys);
+    if (i == 2) {
+      free(a);
+      a = totals_with(release, pair, 0, keys);
+    }
+    CHECK(a && b, "memory");
+    struct apart apart = apart_of(release, a, b, count, what);
+    worst.fine = fmaxl(worst.fine, apart.fine);
+    worst.lattice = fmaxl(worst.lattice, apart.lattice);
+    free(a);
+    free(b);
+  }
+  return worst;
+}
+
+/* ---- random rows --------------------------------------------------------------------------------- */
+
+static const double strange[] = {
+    1e308, -1e308, INFINITY, -INFINITY, NAN, DBL_MAX, -DBL_MAX, DBL_TRUE_MIN, -DBL_TRUE_MIN, 0,
+    -0.0,  1e-310, 0.5,      1,         -1,  1e9,     -1e9,     1e25,         -1e25,         1e150};
+enum { STRANGE = sizeof strange / sizeof *strange };
+
+/* What a unit's rows have in common. */
+struct manner {
+  int values; /* 0 strange, 1 ordinary, 2 one value, 3 an end of the range or far outside */
+  int keys;   /* 0 one, 1 any, 2 mostly one, 3 one after the other */
+  double value;
+  int key, key_end;
+};
+
+static double random_value(const struct release *release, const struct manner *manner) {
+  double size = fmax(release->question.clip, 1);
+  if (manner->values == 0) return strange[below(STRANGE)];
+  if (manner->values == 1) return size * (4 * uniform() - 2);
+  return manner->value;
+}
+
+/* Vectors come from a pool: directions, sizes and places of all kinds, but finite (numbers_read()). */
+static double pool[200][MOST_DIMENSION];
+
+static void fill_pool(double clip) {
+  for (int i = 0; i < 200; i++) {
+    static const double sizes[] = {1, 1, 1e-3, 1e-9, 5, 1e6, 1e100, 1e300, 1.7e308, 1e-320};
+    double size = sizes[below(10)] * (i % 3 ? clip : 1);
+    if (!(size < 1.7e308)) size = 1.7e308;
+    int kind = below(4), place = below(MOST_DIMENSION);
+    for (int j = 0; j < MOST_DIMENSION; j++) {
+      pool[i][j] = size * (2 * uniform() - 1);
+      if (kind == 1) pool[i][j] = j % MOST_DIMENSION == place % (1 + j) ? size : 0;
+      if (kind == 2) pool[i][j] = i & 1 ? -size : size;
+      if (kind == 3) pool[i][j] = j == 0 ? (i & 1 ? -size : size) : 0;
+    }
+  }
+}
+
+static struct row random_row(const struct release *release, const struct manner *manner, int i) {
+  struct row row = {.who = WHO_INTEGER, .unit = 1000000, .x = random_value(release, manner)};
+  switch (manner->keys) {
+  case 0: row.key = manner->key; break;
+  case 1: row.key = below(manner->key_end); break;
+  case 2: row.key = below(20) ? manner->key : below(manner->key_end); break;
+  default: row.key = i % manner->key_end;
+  }
+  row.v = pool[manner->values == 2 ? manner->key % 200 : below(200)];
+  /* Bins and leaves are reached through x. */
+  enum family family = release->question.family;
+  if ((family == FAMILY_BINS || family == FAMILY_TREE) && manner->values != 0)
+    row.x = release->question.low +
+            (release->question.high - release->question.low) * (row.key + 0.5) / manner->key_end;
+  return row;
+}
+
+static int random_unit(const struct release *release, struct row *rows, int key_end) {
+  const struct question *question = &release->question;
+  double size = fmax(question->clip, 1);
+  struct manner manner = {below(4), below(4), strange[below(STRANGE)], below(key_end), key_end};
+  if (manner.values == 3) manner.value = below(2) ? question->high : question->low;
+  if (manner.values == 3 && below(3) == 0) manner.value = below(2) ? size : -size;
+  int count = release->by_unit ? (int)exp(uniform() * 6.9) : 1;
+  if (release->by_unit && below(4) == 0) count = (int)fmin(size, MOST_ROWS);
+  for (int i = 0; i < count; i++) rows[i] = random_row(release, &manner, i);
+  return count;
+}
+
+static void random_pair(const struct release *release, struct pair *pair, int key_end) {
+  pair->base = below(BASE_ROWS);
+  struct manner manner = {below(2), 1, 0, 0, key_end};
+  for (int i = 0; i < pair->base; i++) {
+    pair->rows[i] = random_row(release, &manner, i);
+    pair->rows[i].who = (enum who)below(5);
+    pair->rows[i].unit = below(8);
+  }
+  for (int i = 0; i < 2; i++) pair->counts[i] = random_unit(release, pair->units[i], key_end);
+}
+
+/* ---- every family, at random ------------------------------------------------------------------------ */
+
+static int is_of_rows(enum family family) { /* what is bounded is a number of rows */
+  return family != FAMILY_SUM && family != FAMILY_VECTOR && family != FAMILY_VECTOR_MEAN &&
+         family != FAMILY_KEY_SUM;
+}
+
+static struct question random_question(enum family family, int by_unit, int is_private) {
+  static const double clips[] = {1, 1, 3, 240, 0.1, 1000, 5.5};
+  struct question question = {.family = family, .clip = clips[below(7)], .low = -2, .high = 2};
+  if (!is_of_rows(family)) question.clip *= below(3) ? 1 : below(2) ? 1e30 : 1e-3;
+  if (!by_unit && is_of_rows(family)) question.clip = fmin(question.clip, 1); /* request.c */
+  if (below(4) == 0) question.low = -1e150, question.high = 1e150;
+  if (below(4) == 0) question.low = 1e-9, question.high = 2e-9;
+  question.nonnegative = below(2);
+  question.size = 1 + below(MOST_DIMENSION);
+  if (family == FAMILY_TREE) question.size = 2 << below(9);
+  if (family >= FAMILY_KEY_COUNT) question.keys = is_private ? KEYS_PRIVATE : 1 + below(30);
+  question.max_groups = !is_private ? 0 : by_unit ? 1 + below(12) : 1;
+  return question;
+}
+
+static void random_neighbours(enum family family) {
+  static struct pair pair;
+  enum { RUNS = 200 };
+  for (int flags = 0; flags < 8; flags++) {
+    int by_unit = flags & 1, replace = flags >> 1 & 1, is_private = flags >> 2;
+    if (is_private && family < FAMILY_KEY_COUNT) continue;
+    for (int run = 0; run < RUNS; run++) {
+      struct question question = random_question(family, by_unit, is_private);
+      struct release release = release_of(&question, by_unit, replace);
+      int key_end = is_private                                       ? 40
+                    : family == FAMILY_BINS || family == FAMILY_TREE ? question.size
+                                                                     : question.keys + 3;
+      fill_pool(question.clip);
+      entropy_seed = random_bits();
+      random_pair(&release, &pair, key_end);
+      compare(&release, &pair, replace, key_end, "at random");
+    }
+  }
+}
+
+static void sums_at_random(void) {
+  random_neighbours(FAMILY_SUM);
+}
+static void means_at_random(void) {
+  random_neighbours(FAMILY_MEAN);
+}
+static void spreads_at_random(void) {
+  random_neighbours(FAMILY_SPREAD);
+}
+static void vectors_at_random(void) {
+  random_neighbours(FAMILY_VECTOR);
+}
+static void vector_means_at_random(void) {
+  random_neighbours(FAMILY_VECTOR_MEAN);
+}
+static void bins_at_random(void) {
+  random_neighbours(FAMILY_BINS);
+}
+static void trees_at_random(void) {
+  random_neighbours(FAMILY_TREE);
+}
+static void key_counts_at_random(void) {
+  random_neighbours(FAMILY_KEY_COUNT);
+}
+static void key_sums_at_random(void) {
+  random_neighbours(FAMILY_KEY_SUM);
+}
+static void key_means_at_random(void) {
+  random_neighbours(FAMILY_KEY_MEAN);
+}
+
+/* ---- worst cases --------------------------------------------------------------------------------- */
+
+static const double plus[MOST_DIMENSION] = {1e300}, minus[MOST_DIMENSION] = {-1e300};
+
+static void repeat(struct row *rows, int *count, int times, int key, double x, const double *v) {
+  for (int i = 0; i < times; i++)
+    rows[(*count)++] =
+        (struct row){.who = WHO_INTEGER, .unit = 1000000, .key = key, .x = x, .v = v};
+}
+
+/* Two versions of a unit that are far from nothing and from each other. x in [-1, 1]. */
+static void worst_pair(const struct release *release, struct pair *pair) {
+  enum family family = release->question.family;
+  int rows = release->by_unit ? 700 : 1, is_private = release->question.keys == KEYS_PRIVATE;
+  double far = is_of_rows(family) ? 1 : 1e300, other = -far;
+  int elsewhere = family == FAMILY_KEY_COUNT; /* another key */
+  if (family == FAMILY_SPREAD) other = -0.15; /* found by search */
+  if (family == FAMILY_SUM && release->question.nonnegative) other = 0;
+  pair->base = pair->counts[0] = pair->counts[1] = 0;
+  repeat(pair->units[0], &pair->counts[0], rows, 0, far, plus);
+  repeat(pair->units[1], &pair->counts[1], rows, elsewhere, other, minus);
+  if (family != FAMILY_KEY_SUM || !is_private || !release->by_unit) return;
+  /* Counts in different cells, sums in one. */
+  pair->counts[0] = pair->counts[1] = 0;
+  repeat(pair->units[0], &pair->counts[0], 999, 1, 0, plus);
+  repeat(pair->units[1], &pair->counts[1], 999, 2, 0, plus);
+  repeat(pair->units[0], &pair->counts[0], 1, 0, far, plus);
+  repeat(pair->units[1], &pair->counts[1], 1, 0, -far, plus);
+}
+
+/* The parts that can happen (see the head of the file). */
+static long double expected(const struct release *release, int replace) {
+  enum family family = release->question.family;
+  int is_private = release->question.keys == KEYS_PRIVATE;
+  if (replace && family == FAMILY_SPREAD) return 0.872L;
+  if (replace && family == FAMILY_KEY_SUM && is_private && !release->by_unit) return 0.942L;
+  return 0.99L;
+}
+
+static void check_worst(struct question question, int by_unit, int replace) {
+  static struct pair pair;
+  struct release release = release_of(&question, by_unit, replace);
+  worst_pair(&release, &pair);
+  struct apart worst = {0, 0};
+  for (int run = 0; run < 5; run++) { /* which private keys are kept is a matter of luck */
+    entropy_seed = random_bits();
+    struct apart apart = compare(&release, &pair, replace, 4, "the worst");
+    worst.fine = fmaxl(worst.fine, apart.fine);
+    worst.lattice = fmaxl(worst.lattice, apart.lattice);
+  }
+  const char *keys = question.keys < 0 ? ", private keys" : "";
+  printf("# %s of %s%s, %s: %.4Lf of the distance, %.4Lf of the sensitivity\n",
+         names[question.family], by_unit ? "units" : "rows", keys,
+         replace ? "replace" : "add-remove", worst.fine, worst.lattice);
+  long double least = expected(&release, replace);
+  CHECK(worst.fine >= least && worst.lattice >= least,
+        "%s: only %.4Lf and %.4Lf of what is charged", names[question.family], worst.fine,
+        worst.lattice);
+}
+
+static void worst_cases_come_near(void) {
+  for (int family = FAMILY_SUM; family <= FAMILY_KEY_MEAN; family++) {
+    for (int flags = 0; flags < 8; flags++) {
+      int by_unit = flags & 1, replace = flags >> 1 & 1, is_private = flags >> 2;
+      int has_keys = family >= FAMILY_KEY_COUNT;
+      if (is_private && !has_keys) continue;
+      struct question question = {.family = (enum family)family, .clip = 1, .low = -1, .high = 1};
+      question.size = family == FAMILY_TREE ? 1024 : 10;
+      question.keys = !has_keys ? 0 : is_private ? KEYS_PRIVATE : 4;
+      question.max_groups = is_private ? (by_unit ? 4 : 1) : 0;
+      question.nonnegative = family == FAMILY_SUM && flags > 1;
+      if (by_unit) question.clip = 17;
+      check_worst(question, by_unit, replace);
+    }
+  }
+}
+
+/* The same over a thousand cells or components, where there is the most to truncate. */
+static void worst_cases_over_many_cells(void) {
+  static struct pair pair;
+  static double wide[2][SHAPE_MAX_SIZE];
+  for (int j = 0; j < SHAPE_MAX_SIZE; j++) {
+    wide[0][j] = 1e3 * (2 * uniform() - 1);
+    wide[1][j] = -wide[0][j];
+  }
+  static const struct {
+    enum family family;
+    int size, keys, halves; /* halves: the versions have different cells */
+  } cases[] = {
+      {FAMILY_VECTOR, SHAPE_MAX_SIZE, 0, 0}, {FAMILY_VECTOR_MEAN, SHAPE_MAX_SIZE, 0, 0},
+      {FAMILY_BINS, MOST_ROWS, 0, 1},        {FAMILY_TREE, 512, 0, 1},
+      {FAMILY_KEY_COUNT, 0, MOST_ROWS, 1},   {FAMILY_KEY_SUM, 0, MOST_ROWS, 0},
+      {FAMILY_KEY_MEAN, 0, MOST_ROWS, 0},
+  };
+  for (int c = 0; c < 7; c++) {
+    for (int replace = 0; replace < 2; replace++) {
+      struct question question = {.family = cases[c].family, .clip = 3.7, .low = -1, .high = 1};
+      question.size = cases[c].size;
+      question.keys = cases[c].keys;
+      struct release release = release_of(&question, 1, replace);
+      for (int i = 0; i < 2; i++) {
+        pair.counts[i] = 0;
+        for (int row = 0; row < MOST_ROWS; row++) {
+          int key = cases[c].halves ? row / 2 + i * MOST_ROWS / 2 : row;
+          double x = i ? -1e9 : 1e9;
+          if (!cases[c].keys) x = 2 * (key + 0.5) / MOST_ROWS - 1;
+          repeat(pair.units[i], &pair.counts[i], 1, key, x, wide[i]);
+        }
+      }
+      pair.base = 0;
+      struct apart worst = compare(&release, &pair, replace, 0, "many cells");
+      CHECK(worst.fine >= 0.99L && worst.lattice >= 0.99L, "%s: only %.4Lf and %.4Lf",
+            names[question.family], worst.fine, worst.lattice);
+    }
+  }
+}
+
+int main(void) {
+  RUN(sums_at_random);
+  RUN(means_at_random);
+  RUN(spreads_at_random);
+  RUN(vectors_at_random);
+  RUN(vector_means_at_random);
+  RUN(bins_at_random);
+  RUN(trees_at_random);
+  RUN(key_counts_at_random);
+  RUN(key_sums_at_random);
+  RUN(key_means_at_random);
+  RUN(worst_cases_come_near);
+  RUN(worst_cases_over_many_cells);
+  FINISH();
+}

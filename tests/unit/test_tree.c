@@ -1,0 +1,254 @@
+/*
+** test_tree.c: tree.h against the normal equations, solved by Gaussian elimination in long double; against
+** the max-min formula of isotonic regression; and against simulated noise.
+*/
+#include "check.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "release/tree.h"
+
+static uint64_t state = 0x2545f4914f6cdd1du;
+
+static uint64_t random_bits(void) { /* xorshift64: a fixed sequence is all that is wanted */
+  state ^= state << 13;
+  state ^= state >> 7;
+  return state ^= state << 17;
+}
+
+static double uniform(void) {
+  return (double)(random_bits() >> 11) * 0x1p-53;
+}
+
+static double normal(void) {
+  return sqrt(-2 * log(1 - uniform())) * cos(2 * M_PI * uniform());
+}
+
+/* ---- least squares ------------------------------------------------------------------------------- */
+
+enum { LEVELS = 6, LEAVES = 1 << LEVELS, NODES = 2 * LEAVES - 2 };
+
+/* Whether a leaf lies below node `node`, counted as tree.h does. */
+static int is_below(int leaf, int node, int levels) {
+  int level = 1;
+  while (node >= (2 << level) - 2) level++;
+  return leaf >> (levels - level) == node - ((1 << level) - 2);
+}
+
+/* Solves (A'A) x = right, A the matrix from leaves to nodes; right becomes x. */
+static void solve_normal(int levels, long double *right) {
+  static long double matrix[LEAVES][LEAVES];
+  int leaves = 1 << levels, nodes = 2 * leaves - 2;
+  for (int i = 0; i < leaves; i++) {
+    for (int j = 0; j < leaves; j++) {
+      matrix[i][j] = 0;
+      for (int k = 0; k < nodes; k++)
+        matrix[i][j] += is_below(i, k, levels) && is_below(j, k, levels);
+    }
+  }
+  for (int i = 0; i < leaves; i++) { /* positive definite: no pivots needed */
+    for (int j = i + 1; j < leaves; j++) {
+      long double factor = matrix[j][i] / matrix[i][i];
+      for (int k = i; k < leaves; k++) matrix[j][k] -= factor * matrix[i][k];
+      right[j] -= factor * right[i];
+    }
+  }
+  for (int i = leaves - 1; i >= 0; i--) {
+    for (int j = i + 1; j < leaves; j++) right[i] -= matrix[i][j] * right[j];
+    right[i] /= matrix[i][i];
+  }
+}
+
+static void leaves_are_least_squares(void) {
+  for (int levels = 1; levels <= LEVELS; levels++) {
+    int leaves = 1 << levels, nodes = 2 * leaves - 2;
+    for (int run = 0; run < 10; run++) {
+      double y[NODES], got[LEAVES];
+      long double want[LEAVES];
+      for (int i = 0; i < nodes; i++) y[i] = run == 0 ? (i == nodes / 2) : 1000 * normal();
+      for (int i = 0; i < leaves; i++) {
+        want[i] = 0;
+        for (int k = 0; k < nodes; k++)
+          if (is_below(i, k, levels)) want[i] += y[k];
+      }
+      solve_normal(levels, want);
+      CHECK(tree_leaves(y, levels, got) == 0, "memory");
+      for (int i = 0; i < leaves; i++)
+        CHECK(fabsl(got[i] - want[i]) <= 1e-11L, "levels %d leaf %d: %.17g, %.19Lg", levels, i,
+              got[i], want[i]);
+    }
+  }
+}
+
+/* Counts that agree with each other are what they are, at every size; the nodes are not changed. */
+static void consistent_nodes_are_kept(void) {
+  for (int levels = 1; levels <= 16; levels++) {
+    int leaves = 1 << levels, nodes = 2 * leaves - 2;
+    double *y = malloc(sizeof *y * (size_t)nodes), *got = malloc(sizeof *got * (size_t)leaves);
+    double *last = y + leaves - 2, *kept = malloc(sizeof *y * (size_t)nodes);
+    for (int i = 0; i < leaves; i++) last[i] = (double)(random_bits() % 1000);
+    for (int level = levels - 1; level >= 1; level--) {
+      double *node = y + (1 << level) - 2, *child = y + (2 << level) - 2;
+      for (int i = 0; i < 1 << level; i++) node[i] = child[2 * i] + child[2 * i + 1];
+    }
+    memcpy(kept, y, sizeof *y * (size_t)nodes);
+    CHECK(tree_leaves(y, levels, got) == 0, "memory");
+    CHECK(memcmp(kept, y, sizeof *y * (size_t)nodes) == 0, "levels %d: nodes changed", levels);
+    double most = 0;
+    for (int i = 0; i < leaves; i++) most = fmax(most, fabs(got[i] - last[i]));
+    CHECK(most <= 1e-7, "levels %d: off by %g", levels, most);
+    free(y);
+    free(got);
+    free(kept);
+  }
+}
+
+/* ---- the error in rank --------------------------------------------------------------------------- */
+
+static void rank_stddev_by_elimination(void) {
+  const double quantiles[] = {0, 0.1, 0.25, 0.5, 0.7, 0.99, 1};
+  for (int levels = 1; levels <= 5; levels++) {
+    int leaves = 1 << levels;
+    for (int q = 0; q < 7; q++) {
+      for (int place = 0; place <= leaves; place++) {
+        long double c[LEAVES], x[LEAVES], variance = 0;
+        for (int i = 0; i < leaves; i++)
+          x[i] = c[i] = i < place ? 1 - (long double)quantiles[q] : -(long double)quantiles[q];
+        solve_normal(levels, x);
+        for (int i = 0; i < leaves; i++) variance += c[i] * x[i];
+        double got = tree_rank_stddev(levels, quantiles[q], place), want = (double)sqrtl(variance);
+        CHECK(fabs(got - want) <= 1e-12 + 1e-12 * want, "levels %d q %g place %d: %.17g, %.17g",
+              levels, quantiles[q], place, got, want);
+      }
+    }
+  }
+}
+
+/* 20000 trees: a standard error of 0.5%, and six of them are allowed. */
+static void rank_stddev_by_simulation(void) {
+  const struct {
+    int levels, place;
+    double q;
+  } cases[] = {{1, 1, 0.5}, {4, 8, 0.5}, {6, 13, 0.3}, {6, 64, 0.9}};
+  for (int c = 0; c < 4; c++) {
+    int levels = cases[c].levels, leaves = 1 << levels, nodes = 2 * leaves - 2;
+    double squares = 0, y[NODES], x[LEAVES];
+    enum { RUNS = 20000 };
+    for (int run = 0; run < RUNS; run++) {
+      double error = 0;
+      for (int i = 0; i < nodes; i++) y[i] = normal();
+      tree_leaves(y, levels, x);
+      for (int i = 0; i < leaves; i++)
+        error += (i < cases[c].place ? 1 - cases[c].q : -cases[c].q) * x[i];
+      squares += error * error;
+    }
+    double got = sqrt(squares / RUNS), want = tree_rank_stddev(levels, cases[c].q, cases[c].place);
+    CHECK(fabs(got / want - 1) <= 0.03, "case %d: %g of %g", c, got, want);
+  }
+}
+
+/* ---- running totals ------------------------------------------------------------------------------ */
+
+/* Isotonic regression: at i, the most over j <= i of the least over k >= i of the mean of j to k. */
+static double max_min(const double *sums, int count, int at) {
+  double most = -INFINITY;
+  for (int j = 0; j <= at; j++) {
+    double least = INFINITY, mean = 0;
+    for (int k = j; k < count; k++) {
+      mean += (sums[k] - mean) / (k - j + 1);
+      if (k >= at) least = fmin(least, mean);
+    }
+    most = fmax(most, least);
+  }
+  return most;
+}
+
+static void running_totals_are_isotonic(void) {
+  enum { MOST = 40 };
+  for (int run = 0; run < 600; run++) {
+    int count = 1 + (int)(random_bits() % MOST);
+    double leaves[MOST], sums[MOST], totals[MOST + 1], sum = 0;
+    double mean = run % 3 == 0 ? 5 : run % 3 == 1 ? 0 : -1;
+    for (int i = 0; i < count; i++) {
+      leaves[i] = run % 7 == 0 ? (double)(random_bits() % 5) - 1 : mean + 3 * normal();
+      sums[i] = sum += leaves[i];
+    }
+    CHECK(tree_running(leaves, count, totals) == 0, "memory");
+    CHECK(totals[0] == 0, "run %d: begins with %g", run, totals[0]);
+    for (int i = 0; i < count; i++) {
+      double want = fmax(max_min(sums, count, i), 0);
+      CHECK(fabs(totals[i + 1] - want) <= 1e-11, "run %d at %d: %.17g, %.17g", run, i,
+            totals[i + 1], want);
+      CHECK(totals[i + 1] >= totals[i], "run %d at %d decreases", run, i);
+    }
+  }
+}
+
+/* Counts that are not negative keep their totals to the last bit. */
+static void true_counts_are_kept(void) {
+  enum { COUNT = 1000 };
+  double leaves[COUNT], totals[COUNT + 1], sum = 0;
+  for (int i = 0; i < COUNT; i++) leaves[i] = (double)(random_bits() % 3);
+  CHECK(tree_running(leaves, COUNT, totals) == 0, "memory");
+  for (int i = 0; i < COUNT; i++) {
+    sum += leaves[i];
+    CHECK(totals[i + 1] == sum, "%d: %g of %g", i, totals[i + 1], sum);
+  }
+  for (int i = 0; i < COUNT; i++) leaves[i] = -1 - uniform();
+  CHECK(tree_running(leaves, COUNT, totals) == 0, "memory");
+  for (int i = 0; i <= COUNT; i++) CHECK(totals[i] == 0, "%d: %g", i, totals[i]);
+}
+
+/* ---- places -------------------------------------------------------------------------------------- */
+
+static void places(void) {
+  static const struct {
+    double totals[6], rank, place;
+  } cases[] = {
+      {{0, 1, 2, 3, 4, 5}, 2.5, 2.5}, {{0, 1, 2, 3, 4, 5}, 0, 0},   {{0, 1, 2, 3, 4, 5}, 5, 5},
+      {{0, 1, 2, 3, 4, 5}, 6, 5},     {{0, 1, 2, 3, 4, 5}, -1, 0},  {{0, 1, 2, 3, 4, 5}, 3, 3},
+      {{0, 0, 0, 4, 4, 8}, 1, 2.25},  {{0, 0, 0, 4, 4, 8}, 4, 3},   {{0, 0, 0, 4, 4, 8}, 6, 4.5},
+      {{0, 0, 0, 0, 0, 2}, 1, 4.5},   {{0, 2, 2, 2, 2, 2}, 1, 0.5}, {{0, 2, 2, 2, 2, 2}, 2, 1},
+  };
+  for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+    double place = tree_place(cases[i].totals, 5, cases[i].rank);
+    CHECK(place == cases[i].place, "case %d: %.17g", i, place);
+  }
+}
+
+/* The totals at a place are the rank, and just before it they are less; places do not decrease. */
+static void places_invert_totals(void) {
+  enum { COUNT = 64 };
+  for (int run = 0; run < 500; run++) {
+    double leaves[COUNT], totals[COUNT + 1], previous = 0;
+    for (int i = 0; i < COUNT; i++)
+      leaves[i] = run % 2 ? (double)(random_bits() % 3) : normal() + 0.5;
+    CHECK(tree_running(leaves, COUNT, totals) == 0, "memory");
+    for (int i = 0; i <= 100 && totals[COUNT] > 0; i++) {
+      double rank = totals[COUNT] * i / 100, place = tree_place(totals, COUNT, rank);
+      CHECK(place >= previous && place >= 0 && place <= COUNT, "run %d: %g after %g", run, place,
+            previous);
+      previous = place;
+      int leaf = place < COUNT ? (int)place : COUNT - 1;
+      double there = totals[leaf] + (place - leaf) * (totals[leaf + 1] - totals[leaf]);
+      CHECK(fabs(there - rank) <= 1e-12 * totals[COUNT], "run %d: %g of %g", run, there, rank);
+      int before = (int)ceil(place) - 1; /* the totals reach the rank here, not earlier */
+      CHECK(rank == 0 || before < 0 || totals[before] < rank, "run %d: reached before %g", run,
+            place);
+    }
+  }
+}
+
+int main(void) {
+  RUN(leaves_are_least_squares);
+  RUN(consistent_nodes_are_kept);
+  RUN(rank_stddev_by_elimination);
+  RUN(rank_stddev_by_simulation);
+  RUN(running_totals_are_isotonic);
+  RUN(true_counts_are_kept);
+  RUN(places);
+  RUN(places_invert_totals);
+  FINISH();
+}
