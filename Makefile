@@ -182,12 +182,14 @@ coverage:
 	-BUILD=build/coverage $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS) -m 'not plain' tests
 	$(PYTHON) tests/coverage.py build/coverage
 
-# The demo under valgrind: no leak, no invalid access.
+# The demo, and a story of every function and of many errors, under valgrind: no leak, no invalid access.
+VALGRIND = valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite
 check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
-	@rm -f $(BUILD)/demo.db $(BUILD)/demo.db-ledger*
+	@rm -f $(BUILD)/demo.db $(BUILD)/demo.db-ledger* $(BUILD)/story.db $(BUILD)/story.db-ledger*
 	@cp $(BUILD)/star.db $(BUILD)/demo.db
-	valgrind -q --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite \
-	  $(SQLITE3) $(BUILD)/demo.db < sql/demo.sql
+	$(VALGRIND) $(SQLITE3) $(BUILD)/demo.db < sql/demo.sql
+	$(VALGRIND) $(SQLITE3) $(BUILD)/story.db < tests/faults/story.sql >$(BUILD)/story.txt 2>&1; test $$? -ne 9 || \
+	  { cat $(BUILD)/story.txt; exit 1; }
 
 # What a long ledger costs; then ratios to SQLite's own sum() on ten million rows.
 bench: $(BUILD)/diffuse.so
