@@ -28,7 +28,7 @@ RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting static demo test unit check-sanitize \
         check-valgrind coverage injector faults replays fuzz fuzzers bench bench-utility deps-utility \
-        figures deps-figures clean format
+        figures deps-figures deps-lint lint clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -179,7 +179,12 @@ COVERAGE = -O1 -g --coverage -fprofile-update=atomic
 coverage:
 	$(MAKE) BUILD=build/coverage CFLAGS='$(COVERAGE)' all unit static injector replays build/coverage/star.db
 	find build/coverage -name '*.gcda' -delete
-	-BUILD=build/coverage $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS) -m 'not plain' tests
+	mkdir -p build/coverage/bin && printf '#!/bin/sh\nexec $(CC) --coverage "$$@"\n' >build/coverage/bin/cc && \
+	  chmod +x build/coverage/bin/cc
+	-BUILD=build/coverage DIFFUSE_FAULTS=20 $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS) \
+	  -m 'not plain' tests
+	-BUILD=build/coverage PATH=$(CURDIR)/build/coverage/bin:$$PATH $(PYTHON) -m pytest -q -p no:cacheprovider \
+	  tests/sql/test_curves.py tests/sql/test_build.py
 	$(PYTHON) tests/coverage.py build/coverage
 
 # The demo, and a story of every function and of many errors, under valgrind: no leak, no invalid access.
@@ -268,6 +273,16 @@ figures: all
 	@$(PYTHON) -c 'import matplotlib' 2>/dev/null || \
 	  { echo 'figures need python3-matplotlib (make deps-figures)' >&2; exit 1; }
 	BUILD=$(BUILD) $(PYTHON) bench/figures.py $(BUILD)/figures
+
+# ---- lint ------------------------------------------------------------------------------------------
+
+deps-lint:
+	$(MAKE) deps PACKAGES='python3 clang-tidy cppcheck'
+
+lint: $(BUILD)/ledger_sql.h
+	@command -v clang-tidy >/dev/null && command -v cppcheck >/dev/null || \
+	  { echo 'lint needs clang-tidy and cppcheck (make deps-lint)' >&2; exit 1; }
+	$(PYTHON) tests/lint.py $(BUILD)
 
 clean:
 	rm -rf $(BUILD)

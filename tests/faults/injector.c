@@ -137,7 +137,8 @@ static void lose_power(void) {
     int file = rand() & 64 ? open(change->name, O_RDWR) : -1;
     if (file < 0) continue;
     if (pwrite(file, change->before, (size_t)change->size, change->offset) >= 0 &&
-        change->offset + change->size == change->size_before && ftruncate(file, change->size_before))
+        change->offset + change->size == change->size_before &&
+        ftruncate(file, change->size_before))
       abort();
     close(file);
   }
@@ -313,7 +314,8 @@ static const char set_up[] =
 
 static const char set_up_ledger[] =
     "SELECT dp_init(); SELECT dp_tier('a', 1e6, 1e9, 1e-6, 'rdp', 1e-7);"
-    "SELECT dp_tier('b', 5e5, 1e9, 1e-6, 'rdp', 1e-7); SELECT dp_tier('c', 2e5, 1e9, 1e-6, 'rdp', 1e-7);"
+    "SELECT dp_tier('b', 5e5, 1e9, 1e-6, 'rdp', 1e-7); SELECT dp_tier('c', 2e5, 1e9, 1e-6, 'rdp', "
+    "1e-7);"
     "SELECT dp_sum('b', x, 100, u, 'old') FROM t;"
     "SELECT dp_group_count('b', k, 2, u, '{\"name\":\"keys\",\"keys\":[\"p\",\"q\"]}') FROM t;"
     "SELECT dp_group_count('a', k, 1, u, 'private') FROM t;"
@@ -321,17 +323,18 @@ static const char set_up_ledger[] =
 
 struct chapter {
   const char *sql;
-  double answer;   /* NAN: any; a failure where `never` */
-  int charges;     /* after a success */
-  int never;       /* it must fail: with what `never` charges */
-  int fresh;       /* without a ledger before */
+  double answer; /* NAN: any; a failure where `never` */
+  int charges;   /* after a success */
+  int never;     /* it must fail: with what `never` charges */
+  int fresh;     /* without a ledger before */
 };
 
 #define ANY NAN
 static const struct chapter story[] = {
     {0, ANY, BASE, 0, 0}, /* loading the extension */
     {"SELECT dp_init()", ANY, 0, 0, 1},
-    {"SELECT dp_init('{\"path\":\"other.ledger\",\"unit\":\"u\",\"adjacency\":\"replace\"}')", ANY, 0, 0, 1},
+    {"SELECT dp_init('{\"path\":\"other.ledger\",\"unit\":\"u\",\"adjacency\":\"replace\"}')", ANY,
+     0, 0, 1},
     {"SELECT dp_sum('a', x, 100, u) FROM t", ANY, 0, 1, 1},
     {"SELECT dp_init()", ANY, BASE, 0, 0},
     {"SELECT dp_tier('d', 1e3, 1, 1e-6)", ANY, BASE, 0, 0},
@@ -343,39 +346,48 @@ static const struct chapter story[] = {
     {"SELECT dp_sum('c', x, 100, u) FROM t", 10, BASE + 3, 0, 0},
     {"SELECT dp_avg('a', x, 0, 10, u, 'new') FROM t", 2.83, BASE + 1, 0, 0},
     {"SELECT dp_stddev('a', x, 0, 10, u, 'new') FROM t", 1.06, BASE + 1, 0, 0},
-    {"SELECT dp_quantile('a', x, '[0.1,0.5]', 0, 10, u, '{\"name\":\"new\",\"bins\":16}') ->> 1 FROM t", 3.1,
+    {"SELECT dp_quantile('a', x, '[0.1,0.5]', 0, 10, u, '{\"name\":\"new\",\"bins\":16}') ->> 1 "
+     "FROM t",
+     3.1, BASE + 1, 0, 0},
+    {"SELECT dp_histogram('a', x, 0, 8, 4, u, '{\"name\":\"new\",\"clip\":2}') ->> 0 FROM t", 1,
      BASE + 1, 0, 0},
-    {"SELECT dp_histogram('a', x, 0, 8, 4, u, '{\"name\":\"new\",\"clip\":2}') ->> 0 FROM t", 1, BASE + 1, 0, 0},
     {"SELECT dp_vec_sum('a', v, 2, 100, u, 'new') ->> 1 FROM t", 3, BASE + 1, 0, 0},
     {"SELECT dp_vec_avg('a', v, 2, 100, u, 'new') ->> 0 FROM t", 1.17, BASE + 1, 0, 0},
-    {"SELECT dp_group_count('a', k, 2, u, '{\"name\":\"new\",\"keys\":[\"p\",\"q\",\"r\"]}') ->> 'p' FROM t", 3,
-     BASE + 1, 0, 0},
+    {"SELECT dp_group_count('a', k, 2, u, '{\"name\":\"new\",\"keys\":[\"p\",\"q\",\"r\"]}') ->> "
+     "'p' FROM t",
+     3, BASE + 1, 0, 0},
     {"SELECT dp_group_count('a', k, 1, u, 'new') ->> 'p' FROM t", 2, BASE + 1, 0, 0},
     {"SELECT dp_group_sum('a', k, x, 100, u, 'new') ->> 'p' FROM t", 6, BASE + 1, 0, 0},
-    {"SELECT dp_group_avg('a', k, x, 0, 10, u, '{\"name\":\"new\",\"keys\":[\"p\",\"q\"]}') ->> 'q' FROM t", 4,
+    {"SELECT dp_group_avg('a', k, x, 0, 10, u, '{\"name\":\"new\",\"keys\":[\"p\",\"q\"]}') ->> "
+     "'q' FROM t",
+     4, BASE + 1, 0, 0},
+    {"SELECT dp_ou_sum('a', x, 100, 1e6, u, '{\"name\":\"new\",\"centre\":3}') FROM t", 10,
      BASE + 1, 0, 0},
-    {"SELECT dp_ou_sum('a', x, 100, 1e6, u, '{\"name\":\"new\",\"centre\":3}') FROM t", 10, BASE + 1, 0, 0},
     {"SELECT dp_ou_vec_sum('a', v, 2, 100, 1e6, u, 'new') ->> 0 FROM t", 4, BASE + 1, 0, 0},
-    {"SELECT dp_release('a', 'sum', 'SELECT x, u FROM t', '{\"clip\":100,\"name\":\"new\"}')", 10, BASE + 1, 0, 0},
-    {"SELECT dp_release('a', 'group_sum', 'SELECT k, x, u FROM t', '{\"clip\":100,\"name\":\"new\"}') ->> 'p'", 6,
+    {"SELECT dp_release('a', 'sum', 'SELECT x, u FROM t', '{\"clip\":100,\"name\":\"new\"}')", 10,
      BASE + 1, 0, 0},
+    {"SELECT dp_release('a', 'group_sum', 'SELECT k, x, u FROM t', "
+     "'{\"clip\":100,\"name\":\"new\"}') ->> 'p'",
+     6, BASE + 1, 0, 0},
     {"SELECT dp_release('a', 'sum', 'SELECT abs(-9223372036854775807 - (x > 2)), u FROM t',"
      " '{\"clip\":100,\"name\":\"new\"}')",
      ANY, BASE + 1, 1, 0}, /* its query fails */
     {"SELECT dp_release('a', 'sum', 'SELECT x FROM t', '{\"clip\":100}')", ANY, BASE, 1, 0},
-    {"SELECT dp_sum('a', x, 3) FROM t", ANY, BASE, 1, 0}, /* the ledger protects units */
+    {"SELECT dp_sum('a', x, 3) FROM t", ANY, BASE, 1, 0},            /* the ledger protects units */
     {"SELECT dp_sum('b', x, 100, u, 'old') FROM t", 10, BASE, 0, 0}, /* a replay */
     {"SELECT dp_sum('b', x, 99, u, 'old') FROM t", ANY, BASE, 1, 0},
-    {"SELECT dp_sum('a', x, 100, u, '{\"name\":\"old\",\"refine\":true}') FROM t", 10, BASE + 1, 0, 0},
-    {"SELECT dp_vec_sum('a', v, 2, 100, u, '{\"name\":\"vector\",\"refine\":true}') ->> 0 FROM t", 4, BASE + 1, 0,
+    {"SELECT dp_sum('a', x, 100, u, '{\"name\":\"old\",\"refine\":true}') FROM t", 10, BASE + 1, 0,
      0},
+    {"SELECT dp_vec_sum('a', v, 2, 100, u, '{\"name\":\"vector\",\"refine\":true}') ->> 0 FROM t",
+     4, BASE + 1, 0, 0},
     {"SELECT dp_diffuse('old', 'c')", 10, BASE + 1, 0, 0},
     {"SELECT dp_diffuse('keys', 'c') ->> 'p'", 3, BASE + 1, 0, 0},
     {"SELECT dp_diffuse('private', 'c') ->> 'p'", 2, BASE + 3, 0, 0},
     {"SELECT dp_discard('old')", ANY, BASE, 0, 0},
     {"SELECT dp_interval('keys', 'b', 'p', 0.9) ->> 0", 3, BASE, 0, 0},
     {"SELECT dp_plan('c', 'avg', 1, '{\"lo\":0,\"hi\":1}') ->> '$.weight'", 1, BASE, 0, 0},
-    {"SELECT dp_plan('[{\"tier\":\"a\",\"kind\":\"count\"},{\"tier\":\"b\",\"kind\":\"sum\",\"clip\":2}]')"
+    {"SELECT "
+     "dp_plan('[{\"tier\":\"a\",\"kind\":\"count\"},{\"tier\":\"b\",\"kind\":\"sum\",\"clip\":2}]')"
      " ->> '$.plans[0].weight'",
      1, BASE, 0, 0},
     {"SELECT dp_exposure('a,b,c') ->> '$.delta'", 1e-6, BASE, 0, 0},
@@ -385,7 +397,8 @@ static const struct chapter story[] = {
      " + (SELECT count(*) FROM dp_publication) + (SELECT count(*) FROM dp_value WHERE key = 'p')"
      " + (SELECT count(*) FROM dp_budget)",
      13, BASE, 0, 0},
-    {"SELECT (SELECT count(*) FROM dp_rdp) / 3 - (SELECT count(hash) FROM dp_charge)", 107, BASE, 0, 0},
+    {"SELECT (SELECT count(*) FROM dp_rdp) / 3 - (SELECT count(hash) FROM dp_charge)", 107, BASE, 0,
+     0},
 };
 #define CHAPTERS ((int)(sizeof story / sizeof *story))
 
@@ -460,7 +473,8 @@ static int charges_of_sound(sqlite3 *db) {
   int rc = get(db, "SELECT dp_verify()", text);
   if (chapter->fresh && rc != SQLITE_OK) {
     int may = mode == KILL || mode == POWER || mode == IO || from_then_on;
-    if (may && strstr(sqlite3_errmsg(db), "is not a privacy ledger")) /* it has just been rolled back */
+    if (may &&
+        strstr(sqlite3_errmsg(db), "is not a privacy ledger")) /* it has just been rolled back */
       get(db, "SELECT dp_verify()", text);
     const char *message = sqlite3_errmsg(db);
     /* A marker without its ledger is what an end between the two, a disk that stays full, or a failure
@@ -480,7 +494,8 @@ static int charges_of_sound(sqlite3 *db) {
 static void check_answer(const char *answer) {
   check(!chapter->never, "must fail, not give", answer);
   if (!isnan(chapter->answer)) {
-    check(fabs(atof(answer) - chapter->answer) < (chapter->answer < 1 ? 1e-7 : 1.5), "wrong answer", answer);
+    check(fabs(atof(answer) - chapter->answer) < (chapter->answer < 1 ? 1e-7 : 1.5), "wrong answer",
+          answer);
   } else if (strcmp(answer, "NULL") == 0 || !answer[0]) {
     check(0, "no answer", answer);
   }
@@ -489,7 +504,8 @@ static void check_answer(const char *answer) {
 /* I1 of a failure: a sentence, and all charges or none. */
 static void check_refusal(int charges, int before, const char *message) {
   int speechless = mode == MEMORY && from_then_on; /* SQLite cannot keep a text either */
-  check(message[0] && strcmp(message, "not an error") != 0 && strcmp(message, "unknown error") != 0 &&
+  check(message[0] && strcmp(message, "not an error") != 0 &&
+            strcmp(message, "unknown error") != 0 &&
             (speechless || strcmp(message, "SQL logic error") != 0),
         "a sentence", message);
   check(charges == before || charges == chapter->charges, "all charges or none", message);
@@ -508,10 +524,11 @@ static void check_usable(sqlite3 *db, const char *given) {
     const char *message = sqlite3_errmsg(db);
     if (strstr(message, "not finished") || strstr(message, "failed and its charge stays")) {
       int is_new = strstr(chapter->sql, "new") != 0;
-      check(get(db, is_new ? "SELECT dp_discard('new')"
-                           : strstr(chapter->sql, "'vector'") || strstr(chapter->sql, "\"vector\"")
-                                 ? "SELECT dp_discard('vector')"
-                                 : "SELECT dp_discard('old')",
+      check(get(db,
+                is_new ? "SELECT dp_discard('new')"
+                : strstr(chapter->sql, "'vector'") || strstr(chapter->sql, "\"vector\"")
+                    ? "SELECT dp_discard('vector')"
+                    : "SELECT dp_discard('old')",
                 again) == SQLITE_OK,
             "dp_discard", sqlite3_errmsg(db));
       rc = get(db, chapter->sql, again);
@@ -522,12 +539,14 @@ static void check_usable(sqlite3 *db, const char *given) {
       return;
     }
   }
-  check(rc == SQLITE_OK || (given && strstr(chapter->sql, "dp_discard")), "again", sqlite3_errmsg(db));
+  check(rc == SQLITE_OK || (given && strstr(chapter->sql, "dp_discard")), "again",
+        sqlite3_errmsg(db));
   if (rc == SQLITE_OK) check_answer(again);
   if (given && rc == SQLITE_OK && strstr(chapter->sql, "new"))
     check(strcmp(given, again) == 0, "another answer than before", again);
   if (!chapter->fresh)
-    check(get(db, "SELECT dp_count('a', x, 2, u, 'after') FROM t", after) == SQLITE_OK && fabs(atof(after) - 4) < 0.5,
+    check(get(db, "SELECT dp_count('a', x, 2, u, 'after') FROM t", after) == SQLITE_OK &&
+              fabs(atof(after) - 4) < 0.5,
           "a release afterwards", after[0] ? after : sqlite3_errmsg(db));
   charges_of_sound(db);
 }
@@ -564,7 +583,8 @@ static int run_here(void) {
   check(sqlite3_close(db) == SQLITE_OK, "close", sqlite3_errmsg(db));
   db = open_host(1);
   charges_of_sound(db);
-  if (!(moment & 1) || !chapter->sql) check_usable(db, rc == SQLITE_OK ? answer : 0); /* ... there */
+  if (!(moment & 1) || !chapter->sql)
+    check_usable(db, rc == SQLITE_OK ? answer : 0); /* ... there */
   check(sqlite3_close(db) == SQLITE_OK, "close", "");
   check_nothing_left(before);
   return met;
@@ -584,7 +604,8 @@ static int run_there(void) {
     register_shim();
     sqlite3 *db = open_host(1);
     countdown = moment;
-    if (get(db, chapter->sql, answer) == SQLITE_OK && write(ends[1], answer, strlen(answer)) < 0) _exit(3);
+    if (get(db, chapter->sql, answer) == SQLITE_OK && write(ends[1], answer, strlen(answer)) < 0)
+      _exit(3);
     sqlite3_close(db);
     _exit(0);
   }
@@ -592,7 +613,8 @@ static int run_there(void) {
   ssize_t size = read(ends[0], answer, sizeof answer - 1);
   close(ends[0]);
   check(child > 0 && waitpid(child, &status, 0) == child, "wait", "");
-  check(WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 0, "the process", "");
+  check(WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 0, "the process",
+        "");
   sqlite3_initialize();
   register_shim();
   sqlite3 *db = open_host(1);

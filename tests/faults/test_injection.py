@@ -9,14 +9,14 @@ import subprocess
 import pytest
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-EVERY = os.environ.get("DIFFUSE_FAULTS") == "all"
+STEP = os.environ.get("DIFFUSE_FAULTS", "1").replace("all", "0")
 MODES = ["memory-once", "memory-on", "io-once", "io-on", "full-once", "full-on", "kill", "power"]
 
 
 def inject(mode, tmp_path):
-    done = subprocess.run([BUILD / "injector", tmp_path, mode, "0" if EVERY else "1"], capture_output=True, text=True)
+    done = subprocess.run([BUILD / "injector", tmp_path, mode, STEP], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    if EVERY:
+    if STEP == "0":
         print(mode, done.stdout)
     return int(done.stdout.split()[-1])
 

@@ -71,24 +71,27 @@ static const struct words places[] = {
     {'t', {"'a'", "'b'", "'c'", "'d'", "'e'", "NULL", "''"}},
     {'n',
      {"'n'", "'m'", "NULL", "'{}'", "'{\"name\":\"n\",\"refine\":true}'", "'{\"weight\":0.5}'",
-      "'{\"name\":\"m\",\"clip\":3}'", "'{\"clip\":2,\"lo\":0,\"hi\":9,\"q\":0.5,\"dim\":2,\"bins\":8}'",
-      "'{\"name\":\"o\",\"keys\":[1,2,\"a\"]}'", "'{\"clip\":2,\"lo\":0,\"hi\":9,\"radius\":5,\"name\":\"r\"}'",
-      "'{\"half_width\":5}'", "'{\"name\":\"n\",\"theta\":1,\"rho\":2}'"}},
+      "'{\"name\":\"m\",\"clip\":3}'",
+      "'{\"clip\":2,\"lo\":0,\"hi\":9,\"q\":0.5,\"dim\":2,\"bins\":8}'",
+      "'{\"name\":\"o\",\"keys\":[1,2,\"a\"]}'",
+      "'{\"clip\":2,\"lo\":0,\"hi\":9,\"radius\":5,\"name\":\"r\"}'", "'{\"half_width\":5}'",
+      "'{\"name\":\"n\",\"theta\":1,\"rho\":2}'"}},
     {'m', {"'n'", "'m'", "'o'", "'r'", "'release-1'", "'release-2'", "NULL", "x'6e'"}},
     {'x',
-     {"x", "k", "v", "u", "NULL", "1", "-9223372036854775808", "1e308 * 10", "'text'", "zeroblob(8)", "rowid",
-      "random()"}},
+     {"x", "k", "v", "u", "NULL", "1", "-9223372036854775808", "1e308 * 10", "'text'",
+      "zeroblob(8)", "rowid", "random()"}},
     {'c', {"1", "2", "10", "100", "0", "-1", "1e-150", "1e150", "1e308", "NULL", "'3'", "0.1"}},
     {'r', {"0.001", "0.01", "1e-6", "1", "1e6", "1e-12", "0", "NULL", "1e-9", "100"}},
     {'d', {"1e-6", "1e-9", "0.5", "1e-300", "0", "1", "NULL", "1e-7"}},
     {'k',
-     {"'count'", "'sum'", "'avg'", "'quantile'", "'vec_sum'", "'group_count'", "'group_sum'", "'ou_sum'",
-      "'histogram'", "'var'", "'count_distinct'", "'x'"}},
+     {"'count'", "'sum'", "'avg'", "'quantile'", "'vec_sum'", "'group_count'", "'group_sum'",
+      "'ou_sum'", "'histogram'", "'var'", "'count_distinct'", "'x'"}},
     {'q',
      {"'SELECT x, u FROM t'", "'SELECT x FROM t'", "'SELECT k, x, u FROM t'", "'VALUES (1, 2)'",
       "'SELECT v, u FROM t WHERE 0'", "'SELECT dp_sum(''a'', 1, 1, 1), 1'", "'DELETE FROM t'",
       "'SELECT abs(-9223372036854775808), u FROM t'", "'SELECT x, u FROM t; SELECT 1'",
-      "'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 99) SELECT i, i % 7 FROM n'"}},
+      "'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 99) SELECT i, i % 7 "
+      "FROM n'"}},
     {'u', {"u", "1", "NULL", "x", "'one'", "x'01'", "1.0"}},
     {'l', {"'a'", "'a,b'", "'b, c,a'", "''", "','", "NULL", "'a,a'", "'x'"}},
 };
@@ -116,7 +119,7 @@ static void append_word(sqlite3_str *sql, struct input *input, char letter) {
 static char *statement_of(struct input *input) {
   const char *template = templates[next(input) % (sizeof templates / sizeof *templates)];
   sqlite3_str *sql = sqlite3_str_new(0);
-  for (; *template; template++) {
+  for (; *template; template ++) {
     if (*template == '%') {
       append_word(sql, input, *++template);
     } else {
@@ -140,14 +143,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct input input = {data, size};
   if (size > 512) return 0;
   sqlite3 *db = next(&input) & 1 ? fuzz_open() : fuzz_story();
-  sqlite3_exec(db, "CREATE TABLE IF NOT EXISTS t(u, k, x, v); INSERT INTO t(u, x) VALUES (1, 2)", 0, 0, 0);
+  sqlite3_exec(db, "CREATE TABLE IF NOT EXISTS t(u, k, x, v); INSERT INTO t(u, x) VALUES (1, 2)", 0,
+               0, 0);
   for (int i = 0; i < 32 && input.size; i++) {
     char *sql = statement_of(&input);
     int trace = getenv("FUZZ_TRACE") != 0;
     if (sqlite3_exec(db, sql, 0, 0, 0) != SQLITE_OK) {
       const char *message = sqlite3_errmsg(db);
       if (trace) fprintf(stderr, "%s\n  -- %s\n", sql, message);
-      expect(strcmp(message, "not an error") != 0 && strcmp(message, "SQL logic error") != 0, "a sentence", sql);
+      expect(strcmp(message, "not an error") != 0 && strcmp(message, "SQL logic error") != 0,
+             "a sentence", sql);
     } else if (trace) {
       fprintf(stderr, "%s\n", sql);
     }
@@ -157,7 +162,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!sqlite3_get_autocommit(db)) must(db, "ROLLBACK");
   char *sound = ask(db, "SELECT dp_verify()");
   if (sound) expect(strcmp(sound, "ok") == 0, "dp_verify()", sound);
-  if (!sound) expect(strstr(sqlite3_errmsg(db), "no privacy ledger") != 0, "dp_verify()", sqlite3_errmsg(db));
+  if (!sound)
+    expect(strstr(sqlite3_errmsg(db), "no privacy ledger") != 0, "dp_verify()", sqlite3_errmsg(db));
   sqlite3_free(sound);
   expect(sqlite3_close(db) == SQLITE_OK, "close", "");
   return 0;

@@ -27,7 +27,8 @@ static void fill(sqlite3 *db, const uint8_t *data, size_t size) {
     if (type == 0) sqlite3_bind_null(insert, 2);
     if (type == 1) sqlite3_bind_int64(insert, 2, integer);
     if (type == 2) sqlite3_bind_double(insert, 2, real);
-    if (type == 3) sqlite3_bind_blob(insert, 2, length ? (const void *)data : "", (int)length, SQLITE_STATIC);
+    if (type == 3)
+      sqlite3_bind_blob(insert, 2, length ? (const void *)data : "", (int)length, SQLITE_STATIC);
     if (type == 4) sqlite3_bind_text16(insert, 2, data, (int)(length & ~1u), SQLITE_TRANSIENT);
     if (type > 4) sqlite3_bind_text(insert, 2, (const char *)data, (int)length, SQLITE_STATIC);
     sqlite3_bind_double(insert, 3, real);
@@ -44,9 +45,10 @@ static void check_answer(sqlite3 *db, const char *answer, const char *tier) {
   char *sql = sqlite3_mprintf("SELECT json_valid(%Q) AND json_type(%Q) = 'object'", answer, answer);
   expect(ask_number(db, sql) == 1, "valid JSON", answer);
   sqlite3_free(sql);
-  sql = sqlite3_mprintf("SELECT (SELECT count(*) FROM json_each(%Q)) = (SELECT count(*) FROM dp_value"
-                        " WHERE release = (SELECT n FROM name) AND tier = %Q)",
-                        answer, tier);
+  sql =
+      sqlite3_mprintf("SELECT (SELECT count(*) FROM json_each(%Q)) = (SELECT count(*) FROM dp_value"
+                      " WHERE release = (SELECT n FROM name) AND tier = %Q)",
+                      answer, tier);
   expect(ask_number(db, sql) == 1, "one value for each key", answer);
   sqlite3_free(sql);
 }
@@ -63,11 +65,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   must(db, "UPDATE name SET n = 'n' || rowid || '-' || (SELECT count(*) FROM dp_release)");
   static const char *const statements[] = {
       "SELECT dp_group_count('a', k, 1, u, (SELECT n FROM name)) FROM t",
-      "SELECT dp_group_sum('a', k, x, 1e9, u, json_object('name', (SELECT n FROM name), 'max_groups', 3)) FROM t",
-      "SELECT dp_group_avg('a', k, x, -1, 1, u, json_object('name', (SELECT n FROM name), 'keys', (SELECT json_group_array(k)"
+      "SELECT dp_group_sum('a', k, x, 1e9, u, json_object('name', (SELECT n FROM name), "
+      "'max_groups', 3)) FROM t",
+      "SELECT dp_group_avg('a', k, x, -1, 1, u, json_object('name', (SELECT n FROM name), 'keys', "
+      "(SELECT json_group_array(k)"
       " FROM (SELECT k FROM t WHERE typeof(k) <> 'blob' LIMIT 9)))) FROM t",
-      "SELECT dp_ou_group_count('a', k, 100, 1, u, json_object('name', (SELECT n FROM name), 'keys',"
-      " (SELECT json_group_array(k) FROM (SELECT k FROM t WHERE typeof(k) = 'text' LIMIT 9)))) FROM t"};
+      "SELECT dp_ou_group_count('a', k, 100, 1, u, json_object('name', (SELECT n FROM name), "
+      "'keys',"
+      " (SELECT json_group_array(k) FROM (SELECT k FROM t WHERE typeof(k) = 'text' LIMIT 9)))) "
+      "FROM t"};
   fill(db, data + 1, size - 1);
   char *answer = ask(db, statements[data[0] & 3]);
   if (answer) {

@@ -21,9 +21,10 @@ static void write_file(const uint8_t *bytes, size_t size) {
 
 static sqlite3 *host(void) {
   sqlite3 *db = fuzz_open();
-  char *sql = sqlite3_mprintf("CREATE TABLE t(u, k, x); INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 3);"
-                              "SELECT dp_init('{\"path\":\"%s\"}')",
-                              path);
+  char *sql =
+      sqlite3_mprintf("CREATE TABLE t(u, k, x); INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 3);"
+                      "SELECT dp_init('{\"path\":\"%s\"}')",
+                      path);
   sqlite3_exec(db, sql, 0, 0, 0); /* a damaged ledger may be refused here */
   sqlite3_free(sql);
   return db;
@@ -40,13 +41,14 @@ static void make_sound(void) {
   const char *directory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
   snprintf(path, sizeof path, "%s/diffuse-fuzz-%d", directory, (int)getpid());
   sqlite3 *db = host();
-  must(db, "SELECT dp_tier('a', 1e-2, 10, 1e-5, 'rdp', 1e-6);"
-           "SELECT dp_tier('b', 1e-3, 5, 1e-5, 'rdp', 1e-6);"
-           "SELECT dp_tier('c', 1e-4, 2, 1e-5, 'gdp');"
-           "SELECT dp_sum('b', x, 10, u, 'old') FROM t;"
-           "SELECT dp_group_count('a', k, 1, u, '{\"name\":\"groups\",\"keys\":[\"a\",\"b\"]}') FROM t;"
-           "SELECT dp_group_count('a', k, 1, u, 'private') FROM t;"
-           "SELECT dp_quantile('a', x, '[0.1,0.5]', 0, 9, u, '{\"name\":\"tree\",\"bins\":8}') FROM t");
+  must(db,
+       "SELECT dp_tier('a', 1e-2, 10, 1e-5, 'rdp', 1e-6);"
+       "SELECT dp_tier('b', 1e-3, 5, 1e-5, 'rdp', 1e-6);"
+       "SELECT dp_tier('c', 1e-4, 2, 1e-5, 'gdp');"
+       "SELECT dp_sum('b', x, 10, u, 'old') FROM t;"
+       "SELECT dp_group_count('a', k, 1, u, '{\"name\":\"groups\",\"keys\":[\"a\",\"b\"]}') FROM t;"
+       "SELECT dp_group_count('a', k, 1, u, 'private') FROM t;"
+       "SELECT dp_quantile('a', x, '[0.1,0.5]', 0, 9, u, '{\"name\":\"tree\",\"bins\":8}') FROM t");
   sqlite3_close(db);
   FILE *file = fopen(path, "rb");
   struct stat status;
@@ -61,7 +63,8 @@ static void make_sound(void) {
 /* How many charges the file has of a release; -1 where it cannot be read. */
 static int charges_of(const char *release) {
   sqlite3 *db;
-  char *sql = sqlite3_mprintf("SELECT count(*) FROM dp_charge NOT INDEXED WHERE release = %Q", release);
+  char *sql =
+      sqlite3_mprintf("SELECT count(*) FROM dp_charge NOT INDEXED WHERE release = %Q", release);
   sqlite3_open(path, &db);
   char *answer = ask(db, sql);
   int count = answer ? atoi(answer) : -1;
@@ -128,7 +131,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       expect(strcmp(sqlite3_errmsg(db), "not an error") != 0, "a sentence", statements[i]);
   }
   char *answer = ask(db, "SELECT dp_count('b', x, 1, u, 'new') FROM t");
-  if (answer && access(path, F_OK) == 0) expect(charges_of("new") != 0, "an answer has a charge", answer);
+  if (answer && access(path, F_OK) == 0)
+    expect(charges_of("new") != 0, "an answer has a charge", answer);
   sqlite3_free(answer);
   expect(sqlite3_close(db) == SQLITE_OK, "close", "");
   return 0;

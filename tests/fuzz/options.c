@@ -6,13 +6,14 @@
 */
 #include "fuzz.h"
 
-static const char *const kinds[] = {"count",       "sum",        "avg",         "stddev",    "quantile",
-                                    "median",      "histogram",  "vec_sum",     "vec_avg",   "group_count",
-                                    "group_sum",   "group_avg",  "ou_sum",      "ou_avg",    "ou_vec_sum",
-                                    "ou_group_sum"};
+static const char *const kinds[] = {"count",    "sum",         "avg",        "stddev",
+                                    "quantile", "median",      "histogram",  "vec_sum",
+                                    "vec_avg",  "group_count", "group_sum",  "group_avg",
+                                    "ou_sum",   "ou_avg",      "ou_vec_sum", "ou_group_sum"};
 
-static const char *const columns[] = {"x, u", "x, u", "x, u", "x, u", "x, u",    "x, u",    "x, u",    "v, u",
-                                      "v, u", "k, u", "k, x, u", "k, x, u", "x, u", "x, u", "v, u", "k, x, u"};
+static const char *const columns[] = {"x, u", "x, u", "x, u", "x, u",   "x, u",    "x, u",
+                                      "x, u", "v, u", "v, u", "k, u",   "k, x, u", "k, x, u",
+                                      "x, u", "x, u", "v, u", "k, x, u"};
 
 static sqlite3_stmt *prepare(sqlite3 *db, const char *sql, const uint8_t *text, size_t size) {
   sqlite3_stmt *statement;
@@ -55,7 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     snprintf(sql, sizeof sql, "SELECT dp_plan('%c', '%s', NULL, ?)", 'a' + how % 3, kinds[what]);
     if (how == 9) snprintf(sql, sizeof sql, "SELECT dp_plan(?)");
     run(prepare(db, sql, data, size));
-    expect(before == ask_number(db, "SELECT count(*) FROM dp_charge"), "a plan charges nothing", sql);
+    expect(before == ask_number(db, "SELECT count(*) FROM dp_charge"), "a plan charges nothing",
+           sql);
   } else {
     snprintf(sql, sizeof sql, "SELECT dp_release('%c', '%s', 'SELECT %s FROM t', ?)", 'a' + how % 3,
              kinds[what], columns[what]);
