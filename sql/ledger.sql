@@ -1,11 +1,11 @@
--- The privacy ledger, format 1: a file of its own beside the database, <database>-ledger.
+-- The privacy ledger, format 2: a file of its own beside the database, <database>-ledger.
 --
 -- Plain tables, readable with any SQLite tool. diffuse alone writes them, through a private
 -- connection. The file is as confidential as the database: dp_path holds points that nobody has been
 -- shown. Rates are zCDP rates: a release of rate L is (a, a L)-RDP for every order a > 1.
 
 PRAGMA application_id = 1684432486;  -- 'dff' and the letter f: recognises the file
-PRAGMA user_version = 1;             -- the format
+PRAGMA user_version = 2;             -- the format
 
 -- One row: what this ledger protects. Fixed by dp_init().
 CREATE TABLE dp_ledger(

@@ -18,7 +18,8 @@ enum parameter {
   P_Q,
   P_DIM,
   P_BINS,
-  P_KEYS, /* and how private keys are selected: never arguments of their own */
+  P_KEYS,   /* public keys ... */
+  P_SELECT, /* ... and how private ones are selected: never arguments of their own */
   PARAMETERS
 };
 

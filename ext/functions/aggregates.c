@@ -285,7 +285,7 @@ static int checked_row(sqlite3_context *context, struct evaluation *evaluation, 
   if (!run) return 0;
   if (!same_parameters(run, argc, argv)) {
     evaluation_fail(context, evaluation,
-                    sentence("only the value and the unit may differ from row to row (a "
+                    sentence("only the key, the value and the unit may differ from row to row (a "
                              "parameter changed; the charge stays)"));
     return 0;
   }

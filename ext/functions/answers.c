@@ -2,6 +2,7 @@
 #include "functions/answers.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "functions/functions.h"
@@ -19,6 +20,11 @@ int answers_describe(struct publication *publication, int keys) {
     return ledger_fail(ledger, "release '%s' is of a kind '%s' that this version does not know",
                        release->name ? release->name : "", release->kind);
   int is_private = release->max_groups > 0;
+  if (release->max_groups < 0 || release->max_groups > SHAPE_MAX_GROUPS || release->size < 0 ||
+      release->size > SHAPE_MAX_BINS)
+    return ledger_fail(ledger,
+                       "release '%s' has impossible parameters (restore the ledger from a backup)",
+                       release->name ? release->name : "");
   publication->aggregate = aggregate;
   publication->by_unit = ledger_protects(ledger) == LEDGER_UNITS;
   publication->question = (struct question){aggregate->family,
@@ -58,6 +64,23 @@ struct view answers_view(const struct publication *publication) {
                        release->theta,
                        release->rho,
                        is_mean ? 1 : publication->shape.coordinates};
+}
+
+double answers_shrink(const struct publication *publication) {
+  struct view view = answers_view(publication);
+  if (publication->question.family == FAMILY_MEAN) return 1;
+  return estimate_shrink(&view, estimate_variance(&view));
+}
+
+/* Whether the keys of a stored path are the public ones that the fingerprint covers. */
+int answers_same_keys(const struct publication *publication) {
+  const struct ledger_grid *grid = &publication->grid;
+  const char *keys = publication->release.keys;
+  if (!keys) return 1;
+  char *stored = keys_json(grid->keys, grid->cells);
+  int same = stored && strcmp(stored, keys) == 0;
+  sqlite3_free(stored);
+  return same;
 }
 
 /* ---- values -------------------------------------------------------------------------------------- */
@@ -191,6 +214,16 @@ static int close_to(double a, double b, double scale) {
   return a == b || fabs(a - b) <= 1e-9 * scale;
 }
 
+/* A discrepancy as a text; where there is no memory for it, the ledger fails instead. */
+static char *discrepancy(struct ledger *ledger, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char *text = sqlite3_vmprintf(format, arguments);
+  va_end(arguments);
+  if (!text) ledger_fail(ledger, "out of memory");
+  return text;
+}
+
 /* The stored values beside those that the point gives now. */
 struct comparison {
   const struct publication *publication;
@@ -219,12 +252,12 @@ static char *compare_values(struct publication *publication,
                             const struct ledger_publication *published,
                             const struct ledger_point *point) {
   const char *name = publication->release.name, *tier = published->tier;
+  struct ledger *ledger = publication->host->ledger;
   struct comparison comparison = {publication, {0, 0, 0}, 0, 1};
   char *found = 0;
   publication->variance = point->clock;
   if (read_point(publication, published->delta, point->values, &comparison.numbers)) {
-    ledger_values(publication->host->ledger, publication->release.id, tier, compare_value,
-                  &comparison);
+    ledger_values(ledger, publication->release.id, tier, compare_value, &comparison);
     if (!close_to(published->shrink, comparison.numbers.shrink, comparison.numbers.shrink) ||
         published->centre != publication->release.centre) {
       found =
@@ -253,7 +286,9 @@ static char *check_path(struct publication *publication,
       if (strcmp(path.points[i].tier, published->tier) == 0) point = &path.points[i];
     }
     publication->grid = path.grid;
-    if (!point || point->clock != published->clock) {
+    if (!answers_same_keys(publication)) {
+      found = discrepancy(ledger, "dp_path: '%s' has other keys than its release", release->name);
+    } else if (!point || point->clock != published->clock) {
       found =
           sqlite3_mprintf("dp_publication: '%s' at tier '%s' does not show the point of its path",
                           release->name, published->tier);
@@ -279,8 +314,9 @@ static int verify_publication(void *context, const struct ledger_publication *pu
   struct ledger *ledger = verification->host->ledger;
   if (!ledger_release_get(ledger, published->release_id, release)) {
     if (!ledger_failed(ledger))
-      verification->found = sqlite3_mprintf("dp_publication: release %lld at tier '%s' is missing",
-                                            (long long)published->release_id, published->tier);
+      verification->found =
+          discrepancy(ledger, "dp_publication: release %lld at tier '%s' is missing",
+                      (long long)published->release_id, published->tier);
   } else if (aggregate_find(release->kind)) { /* others are not ours to read */
     if (answers_describe(&publication, answers_keys(release)))
       verification->found = check_path(&publication, published);

@@ -16,8 +16,14 @@ int answers_keys(const struct ledger_release *release);
 /* What its points are stored as, but for the texts of keys. */
 struct ledger_grid answers_grid(const struct publication *publication);
 
+/* Whether the keys of its path, publication->grid, are the public ones that its fingerprint covers. */
+int answers_same_keys(const struct publication *publication);
+
 /* How publication->variance shows the release; delta: what selects private keys there. */
 struct view answers_view(const struct publication *publication);
+
+/* The shrink of its coordinates; that of an average depends on the data, and is 1 here. */
+double answers_shrink(const struct publication *publication);
 
 /* Stores the values of a point at publication->at. */
 int answers_store(struct publication *publication, const struct ledger_cost *cost,

@@ -12,13 +12,14 @@ SQLITE_EXTENSION_INIT3
 #define DIM   (1u << P_DIM)
 #define BINS  (1u << P_BINS)
 #define KEYS  (1u << P_KEYS)
+#define GROUPS (KEYS | 1u << P_SELECT)
 #define OU    (1u << P_RADIUS)
 
 /*
 ** tier: text. x: any value; NULL is skipped, text and blobs count as SQLite's numeric conversion says,
 ** infinities are clipped. clip: in [1e-150, 1e150]. radius: above 0, or NULL with theta. unit: any value
 ** where the ledger protects units, NULL or absent where it protects rows. name: a text, or a JSON object of
-** options. Sources, sensitivities, NULL and error behaviour: sql/reference.md; the integer sensitivity:
+** options. Sources, sensitivities, NULL and error behaviour: sql/aggregates.md; the integer sensitivity:
 ** release/shape.h.
 */
 /* clang-format off */
@@ -62,11 +63,11 @@ const struct aggregate aggregates[] = {
   /* dp_group_count(tier, key [, clip, unit [, name]]), dp_group_sum(tier, key, x, clip [, unit [, name]]),
   ** dp_group_avg(tier, key, x, lo, hi [, unit [, name]]) */
   {"dp_group_count", "group_count", FAMILY_KEY_COUNT, FORM_OBJECT, 2, 5,
-   {.key = 1, PLACE(CLIP, 2), .unit = 3, .name = 4}, CLIP | KEYS, 1, COUNTS},
+   {.key = 1, PLACE(CLIP, 2), .unit = 3, .name = 4}, CLIP | GROUPS, 1, COUNTS},
   {"dp_group_sum", "group_sum", FAMILY_KEY_SUM, FORM_OBJECT, 4, 6,
-   {.key = 1, .value = 2, PLACE(CLIP, 3), .unit = 4, .name = 5}, CLIP | KEYS, 0, GAUSSIAN},
+   {.key = 1, .value = 2, PLACE(CLIP, 3), .unit = 4, .name = 5}, CLIP | GROUPS, 0, GAUSSIAN},
   {"dp_group_avg", "group_avg", FAMILY_KEY_MEAN, FORM_OBJECT, 5, 7,
-   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6}, CLIP | RANGE | KEYS, 1, GAUSSIAN},
+   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6}, CLIP | RANGE | GROUPS, 1, GAUSSIAN},
   /* The Ornstein-Uhlenbeck mechanism, with a radius after the bounds. */
   /* dp_ou_count(tier, x, radius [, clip, unit [, name]]) */
   {"dp_ou_count", "ou_count", FAMILY_SUM, FORM_NUMBER, 3, 6,

@@ -6,6 +6,7 @@
 ** ledger, what it did is read, and nothing of it stays. A plan can therefore not promise what a
 ** release would not get.
 */
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -102,13 +103,12 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
 }
 
 static void append_precision(sqlite3_str *json, struct publication *publication) {
-  struct view view = answers_view(publication);
   double stddev = answers_stddev(publication);
   append_number(json, "rate",
                 lattice_rate(publication->release.sensitivity, publication->variance));
   append_number(json, "sigma", stddev);
   append_number(json, "half_width", estimate_half_width(stddev, 0.95));
-  append_number(json, "shrink", estimate_shrink(&view, estimate_variance(&view)));
+  append_number(json, "shrink", answers_shrink(publication));
   if (publication->release.max_groups)
     append_number(json, "threshold", answers_threshold(publication));
 }
@@ -147,7 +147,9 @@ static char *plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite
   char *error =
       request_start(&request, aggregate, ledger, argv[0], argc > 3 ? argv[3] : 0, OPTIONS_OF_PLAN);
   if (!error && sqlite3_value_type(argv[2]) != SQLITE_NULL)
-    error = request_argument(&request, ledger, P_CLIP, argv[2]);
+    error = aggregate->takes & 1u << P_CLIP
+                ? request_argument(&request, ledger, P_CLIP, argv[2])
+                : sentence("kind '%s' has no clip (give NULL)", aggregate->kind);
   if (!error) error = request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS);
   if (!error && ledger_begin(ledger)) plan(host, &request, json);
   if (!error && ledger_failed(ledger)) error = plan_error(ledger);
@@ -300,7 +302,8 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
   const char *name = argument_text(context, argv[0], "name");
   const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
   int key_type = sqlite3_value_type(argv[2]);
-  int component = key_type == SQLITE_INTEGER ? sqlite3_value_int(argv[2]) : 0;
+  int64_t number = key_type == SQLITE_INTEGER ? sqlite3_value_int64(argv[2]) : 0;
+  int component = number >= 0 && number <= INT_MAX ? (int)number : -1; /* -1: there is none */
   const char *key =
       key_type == SQLITE_NULL || key_type == SQLITE_INTEGER ? "" : plain_text(argv[2]);
   double confidence, value = 0, stddev = 0;

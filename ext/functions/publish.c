@@ -43,8 +43,8 @@ static double point_rate(const struct publication *publication, int tier, uint64
 /* A publication of private keys takes its share of the tier's delta_keys, each time anew. */
 static double selection_delta(const struct publication *publication) {
   const struct ledger_release *release = &publication->release;
-  return release->max_groups ? release->key_share * publication->tiers[publication->at].delta_keys
-                             : 0;
+  double share = release->key_share * (1 - 0x1p-40); /* ten tenths are not more than all */
+  return release->max_groups ? share * publication->tiers[publication->at].delta_keys : 0;
 }
 
 static struct ledger_cost point_cost(const struct publication *publication, uint64_t variance) {
@@ -57,8 +57,7 @@ static int charge(struct publication *publication, uint64_t variance) {
   const char *tier = publication->tiers[publication->at].name;
   struct ledger_cost cost = point_cost(publication, variance);
   publication->variance = variance;
-  struct view view = answers_view(publication);
-  if (!(estimate_shrink(&view, estimate_variance(&view)) >= DBL_MIN))
+  if (!(answers_shrink(publication) >= DBL_MIN))
     return ledger_fail(ledger,
                        "the noise at tier '%s' would shrink the value to nothing but its centre "
                        "(give a larger radius, or rho)",
@@ -286,7 +285,12 @@ static int publish_existing(struct publication *publication, int keys, int may_r
   int done = 0;
   if (ledger_path_read(ledger, release, answers_grid(publication).components, &path)) {
     publication->grid = path.grid; /* taken over */
-    done = publish_from(publication, &path, may_refine);
+    done = answers_same_keys(publication)
+               ? publish_from(publication, &path, may_refine)
+               : ledger_fail(ledger,
+                             "release '%s' has other keys than when it was charged (restore the "
+                             "ledger from a backup)",
+                             release->name);
     path.grid.keys = 0;
   }
   ledger_path_free(&path);
@@ -381,8 +385,10 @@ static int same_question(struct publication *publication, const struct request *
   sqlite3_free(fingerprint);
   return same ||
          ledger_fail(publication->host->ledger,
-                     "release '%s' exists with other parameters: %s %s (choose another name)",
-                     request->name, publication->release.kind, publication->release.options);
+                     "release '%s' exists with other parameters: %s %s%s%s (choose another name)",
+                     request->name, publication->release.kind, publication->release.options,
+                     publication->release.keys ? ", keys " : "",
+                     publication->release.keys ? publication->release.keys : "");
 }
 
 /* Inside a transaction. */

@@ -34,14 +34,14 @@ static const struct option options[] = {
     {{"weight", 0, 1, 1, 0}, NUMBER, IN(weight), ALL, PARAMETERS, 0},
     {{"refine", 0, 0, 0, 0}, FLAG, IN(refine), ALL, PARAMETERS, 0},
     {{"clip", SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0}, NUMBER, IN(clip), ALL, P_CLIP, 1},
-    {{"lo", -SHAPE_MAX_CLIP, SHAPE_MAX_CLIP, 0, 0}, NUMBER, IN(lo), ALL, P_LO, 1},
-    {{"hi", -SHAPE_MAX_CLIP, SHAPE_MAX_CLIP, 0, 0}, NUMBER, IN(hi), ALL, P_HI, 1},
+    {{"lo", -SHAPE_MAX_RANGE, SHAPE_MAX_RANGE, 0, 0}, NUMBER, IN(lo), ALL, P_LO, 1},
+    {{"hi", -SHAPE_MAX_RANGE, SHAPE_MAX_RANGE, 0, 0}, NUMBER, IN(hi), ALL, P_HI, 1},
     {{"q", 0, 1, 0, 0}, QUANTILES, IN(quantiles), ALL, P_Q, 1},
     {{"dim", 1, SHAPE_MAX_SIZE, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_DIM, 1},
     {{"bins", 1, SHAPE_MAX_BINS, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_BINS, 1},
     {{"keys", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_KEYS, 0},
-    {{"max_groups", 1, SHAPE_MAX_GROUPS, 0, 0}, WHOLE_NUMBER, IN(max_groups), ALL, P_KEYS, 0},
-    {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), ALL, P_KEYS, 0},
+    {{"max_groups", 1, SHAPE_MAX_GROUPS, 0, 0}, WHOLE_NUMBER, IN(max_groups), ALL, P_SELECT, 0},
+    {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), ALL, P_SELECT, 0},
     {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(radius), ALL, P_RADIUS, 1},
     {{"centre", -INFINITY, INFINITY, 1, 1}, NUMBER, IN(centre), ALL, P_RADIUS, 0},
     {{"theta", 0, INFINITY, 1, 1}, NUMBER, IN(theta), ALL, P_RADIUS, 0},
@@ -106,12 +106,14 @@ static char *set_quantiles(char **quantiles, sqlite3_value *value) {
   const char *text = type == SQLITE_TEXT ? plain_text(value) : 0;
   int is_array = text && text[strspn(text, " \t\r\n")] == '[';
   if (is_array) count = numbers_list(text, numbers, MOST_QUANTILES);
-  if (type == SQLITE_INTEGER || type == SQLITE_FLOAT) numbers[count++] = sqlite3_value_double(value);
+  if (type == SQLITE_INTEGER || type == SQLITE_FLOAT)
+    numbers[count++] = sqlite3_value_double(value);
   int sound = count > 0;
   for (int i = 0; i < count; i++) sound = sound && numbers[i] >= 0 && numbers[i] <= 1;
   if (!sound)
-    return sentence("q must be a number in [0, 1] or a JSON array of at most %d such numbers, not %z",
-                    MOST_QUANTILES, shown(value));
+    return sentence(
+        "q must be a number in [0, 1] or a JSON array of at most %d such numbers, not %z",
+        MOST_QUANTILES, shown(value));
   sqlite3_str *json = sqlite3_str_new(0);
   for (int i = 0; i < count; i++)
     sqlite3_str_appendf(json, "%s%!.17g", i ? "," : is_array ? "[" : "", numbers[i]);
@@ -155,27 +157,34 @@ static char *set_keys(struct parse *parse, const char *json) {
   if (!request->key_count) return sentence("keys is empty (leave it out to select keys privately)");
   qsort(request->key_list, (size_t)request->key_count, sizeof *request->key_list, by_text);
   int kept = 0;
-  sqlite3_str *text = sqlite3_str_new(0);
   for (int i = 0; i < request->key_count; i++) {
     char *key = request->key_list[i];
     if (kept && strcmp(request->key_list[kept - 1], key) == 0) {
       sqlite3_free(key);
-      continue;
+    } else {
+      request->key_list[kept++] = key;
     }
-    sqlite3_str_appendall(text, kept ? "," : "[");
-    ledger_append_string(text, key);
-    request->key_list[kept++] = key;
   }
   request->key_count = kept;
-  sqlite3_str_appendall(text, "]");
-  request->keys = sqlite3_str_finish(text);
+  request->keys = keys_json(request->key_list, kept);
   return request->keys ? 0 : sentence("out of memory");
+}
+
+char *keys_json(char *const *keys, int count) {
+  sqlite3_str *text = sqlite3_str_new(0);
+  for (int i = 0; i < count; i++) {
+    sqlite3_str_appendall(text, i ? "," : "[");
+    ledger_append_string(text, keys[i]);
+  }
+  sqlite3_str_appendall(text, "]");
+  return sqlite3_str_finish(text);
 }
 
 /* ---- one option or argument ---------------------------------------------------------------------- */
 
 static char *set_number(const struct option *option, sqlite3_value *value, double *member) {
   char *error = domain_check(value, &option->domain, member);
+  if (!error) *member += 0.0; /* -0.0 is 0.0 */
   if (!error && option->type == WHOLE_NUMBER && *member != floor(*member))
     error = sentence("%s must be a whole number, not %z", option->domain.parameter, shown(value));
   return error;
@@ -188,7 +197,10 @@ static char *set_option(struct parse *parse, const struct option *option, const 
   void *member = (char *)parse->request + option->offset;
   int boolean = strcmp(type, "true") == 0 || strcmp(type, "false") == 0;
   switch (option->type) {
-  case TEXT: return set_name(member, value);
+  case TEXT:
+    return strcmp(type, "array") == 0 || strcmp(type, "object") == 0
+               ? sentence("%s must be a text, not %z", key, shown(value))
+               : set_name(member, value);
   case FLAG:
     if (!boolean) return sentence("%s must be true or false, not %z", key, shown(value));
     *(int *)member = sqlite3_value_int(value);
@@ -285,8 +297,13 @@ static char *finish_clip(struct request *request, int by_unit) {
   if (!is_given(request->clip))
     return sentence("clip is missing (the bound on what one %s contributes)",
                     by_unit ? "unit" : "row");
+  if (!(clip > 0)) return 0;
   /* Where clip is a number of rows, a row that is protected itself is one. */
-  if (!by_unit && clip > 0) request->clip = fmin(request->clip, 1);
+  if (!by_unit) request->clip = fmin(request->clip, 1);
+  if (request->aggregate->family != FAMILY_SUM &&
+      !(request->clip >= SHAPE_MIN_ROWS && request->clip <= SHAPE_MAX_ROWS))
+    return sentence("clip must be a number of rows in [%g, %g], not %!.15g", SHAPE_MIN_ROWS,
+                    SHAPE_MAX_ROWS, request->clip);
   return 0;
 }
 

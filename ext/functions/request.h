@@ -53,6 +53,9 @@ void request_clear(struct request *request);
 /* The parameters as a release has them; its texts are the request's own, id and lattice are not set. */
 struct ledger_release request_release(const struct request *request);
 
+/* Keys as a JSON array. To be freed. */
+char *keys_json(char *const *keys, int count);
+
 /* The parameters as JSON for people. To be freed. */
 char *request_options(const struct request *request);
 

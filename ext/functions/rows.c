@@ -31,6 +31,40 @@ static int identity_of(const struct secret *secret, sqlite3_value *value,
   return 0;
 }
 
+/* Characters of a text, bytes of a blob: a key of any length is data, and must fit everywhere. */
+#define KEY_LENGTH 1000
+
+/* Bytes of the UTF-8 character that a text starts with; 0 where its bytes are none. */
+static int utf8_length(const unsigned char *text) {
+  static const struct {
+    unsigned char mask, lead;
+    uint32_t least;
+  } forms[] = {{0x80, 0, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+  for (int size = 1; size <= 4; size++) {
+    if ((text[0] & forms[size - 1].mask) != forms[size - 1].lead) continue;
+    uint32_t code = text[0] & (unsigned char)~forms[size - 1].mask;
+    for (int i = 1; i < size; i++) {
+      if ((text[i] & 0xc0) != 0x80) return 0;
+      code = code << 6 | (text[i] & 0x3f);
+    }
+    return code >= forms[size - 1].least && code < 0x110000 && code >> 11 != 0x1b ? size : 0;
+  }
+  return 0;
+}
+
+/* A text for JSON: what is not UTF-8 becomes U+FFFD, byte by byte. */
+static char *plain_key(const unsigned char *text) {
+  sqlite3_str *key = sqlite3_str_new(0);
+  for (int i = 0; *text && i < KEY_LENGTH; i++) {
+    int size = utf8_length(text);
+    sqlite3_str_append(key, size ? (const char *)text : "\xef\xbf\xbd", size ? size : 3);
+    text += size ? size : 1;
+  }
+  int failed = sqlite3_str_errcode(key) != SQLITE_OK;
+  char *copy = sqlite3_str_finish(key);
+  return copy || failed ? copy : sqlite3_mprintf(""); /* an empty text comes back as null */
+}
+
 char *key_text(sqlite3_value *key) {
   switch (sqlite3_value_type(key)) {
   case SQLITE_INTEGER: return sqlite3_mprintf("%lld", sqlite3_value_int64(key));
@@ -42,11 +76,12 @@ char *key_text(sqlite3_value *key) {
   case SQLITE_NULL: return sqlite3_mprintf("null");
   case SQLITE_TEXT: {
     const unsigned char *text = sqlite3_value_text(key);
-    return text ? sqlite3_mprintf("%s", text) : 0;
+    return text ? plain_key(text) : 0;
   }
   default: {
     const unsigned char *bytes = sqlite3_value_blob(key);
     int size = sqlite3_value_bytes(key);
+    if (size > KEY_LENGTH) size = KEY_LENGTH;
     sqlite3_str *text = sqlite3_str_new(0);
     sqlite3_str_appendall(text, "x'");
     for (int i = 0; i < size; i++) sqlite3_str_appendf(text, "%02x", bytes[i]);

@@ -4,6 +4,7 @@
 #ifndef DIFFUSE_LEDGER_INTERNAL_H
 #define DIFFUSE_LEDGER_INTERNAL_H
 
+#include <locale.h>
 #include <stddef.h>
 
 #include "ledger/ledger.h"
@@ -104,6 +105,10 @@ char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column);
 
 /* Refuses where SQLite has no JSON functions (a build choice before 3.38). */
 int json_present(struct ledger *ledger);
+
+/* The plain locale for numbers in this thread, and back. */
+locale_t locale_plain(void);
+void locale_restore(locale_t before);
 
 /* ---- the marker in the host's database (marker.c) ---- */
 

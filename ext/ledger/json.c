@@ -9,6 +9,17 @@
 
 SQLITE_EXTENSION_INIT3
 
+/* Numbers with a point in this thread, until locale_restore(). */
+locale_t locale_plain(void) {
+  locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+  return plain ? uselocale(plain) : (locale_t)0;
+}
+
+void locale_restore(locale_t before) {
+  locale_t plain = before ? uselocale(before) : (locale_t)0;
+  if (plain && plain != LC_GLOBAL_LOCALE) freelocale(plain);
+}
+
 static int parser_open(struct ledger *ledger) {
   if (ledger->parser) return 1;
   if (sqlite3_open_v2(MEMORY_PATH, &ledger->parser,
@@ -46,7 +57,7 @@ static int is_json(struct ledger *ledger, const char *json, const char *wanted) 
 }
 
 /* Hands over the members of a JSON value of one type. */
-static int each_member(struct ledger *ledger, const char *json, const char *wanted,
+static int take_members(struct ledger *ledger, const char *json, const char *wanted,
                        ledger_take_member *take, void *context) {
   /* One row per member; the count says how often its key occurs. */
   static const char sql[] = "SELECT key, type, value, count(*) OVER (PARTITION BY key)"
@@ -73,6 +84,15 @@ static int each_member(struct ledger *ledger, const char *json, const char *want
     ledger_fail(ledger, "cannot read JSON: %s", sqlite3_errmsg(ledger->parser));
   sqlite3_finalize(row); /* its error, if any, has just been recorded */
   return going && !ledger->error;
+}
+
+/* SQLite before 3.43 may read the numbers of JSON with strtod(), which asks the locale. */
+static int each_member(struct ledger *ledger, const char *json, const char *wanted,
+                       ledger_take_member *take, void *context) {
+  locale_t before = locale_plain();
+  int taken = take_members(ledger, json, wanted, take, context);
+  locale_restore(before);
+  return taken;
 }
 
 int ledger_options(struct ledger *ledger, const char *json, ledger_take_member *take,

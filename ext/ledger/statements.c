@@ -101,25 +101,18 @@ static const char *const statement_text[STATEMENTS] = {
     [ORDER_CHECK] = "SELECT alpha, allowed, curve FROM dp_order WHERE tier = ? ORDER BY alpha",
     /* Releases: the parameters that the fingerprint covers, whether the JSON for people says the same,
     ** and the name that was charged. */
+    /* clang-format off */
     [RELEASE_CHECK] =
         "SELECT " RELEASE_COLUMNS ","
-        " " SAYS("clip", "0") " AND " SAYS("weight", "1") " AND " SAYS(
-            "centre",
-            "0") " AND"
-                 " " SAYS("radius", "0") " AND " SAYS("theta", "0") " AND " SAYS(
-                     "rho",
-                     "0") " AND"
-                          " " SAYS("lo", "0") " AND " SAYS("hi", "0") " AND " SAYS(
-                              "key_share",
-                              "0") " AND"
-                                   " " SAYS("max_groups",
-                                            "0") " AND ifnull(size, 0) ="
-                                                 " coalesce(json_extract(options, '$.dim'), "
-                                                 "json_extract(options, '$.bins'), 0),"
-                                                 " NOT EXISTS (SELECT 1 FROM dp_charge c WHERE "
-                                                 "c.release_id = r.id AND c.release <> r.name)"
-                                                 " FROM dp_release r WHERE mechanism IN "
-                                                 "('gaussian', 'ou')",
+        " " SAYS("clip", "0") " AND " SAYS("weight", "1") " AND " SAYS("centre", "0") " AND"
+        " " SAYS("radius", "0") " AND " SAYS("theta", "0") " AND " SAYS("rho", "0") " AND"
+        " " SAYS("lo", "0") " AND " SAYS("hi", "0") " AND " SAYS("key_share", "0") " AND"
+        " " SAYS("max_groups", "0") " AND ifnull(size, 0) ="
+        " coalesce(json_extract(options, '$.dim'), json_extract(options, '$.bins'), 0) AND"
+        " json_extract(options, '$.q') IS json_extract(quantiles, '$'),"
+        " NOT EXISTS (SELECT 1 FROM dp_charge c WHERE c.release_id = r.id AND c.release <> r.name)"
+        " FROM dp_release r",
+    /* clang-format on */
     [ORPHAN_CHECK] = "SELECT 'dp_value', release FROM dp_value v WHERE NOT EXISTS (SELECT 1 FROM "
                      "dp_publication p"
                      " WHERE p.release_id = v.release_id AND p.tier = v.tier) UNION ALL"
@@ -131,7 +124,9 @@ static const char *const statement_text[STATEMENTS] = {
     /* Publications beside what each tier at or inside them has paid for the release. */
     [PUBLICATION_CHECK] =
         "SELECT p.release, p.tier, t.name, p.rate, p.clock, r.sensitivity, r.weight * own.rate,"
-        " (SELECT total(rate) FROM dp_charge WHERE release_id = p.release_id AND tier = t.name)"
+        " (SELECT total(rate) FROM dp_charge WHERE release_id = p.release_id AND tier = t.name),"
+        " p.delta, ifnull(r.key_share, 0) * own.delta_keys,"
+        " (SELECT total(delta) FROM dp_charge WHERE release_id = p.release_id AND tier = t.name)"
         " FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
         " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
         " WHERE r.mechanism IN ('gaussian', 'ou')",

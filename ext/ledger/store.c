@@ -78,7 +78,7 @@ char *ledger_fingerprint(const struct ledger_release *r) {
   const double numbers[] = {r->clip, r->weight, r->centre, r->radius,   r->theta,
                             r->rho,  r->lo,     r->hi,     r->key_share};
   sqlite3_str *text = sqlite3_str_new(0);
-  sqlite3_str_appendall(text, r->kind);
+  sqlite3_str_appendf(text, "%s/%s", r->kind, r->mechanism);
   for (int i = 0; i < 9; i++) {
     uint64_t bits = 0;
     if (!isnan(numbers[i])) memcpy(&bits, &numbers[i], sizeof bits);
@@ -139,11 +139,15 @@ static int make_room(struct ledger *ledger, void **array, int used, size_t size)
   return 1;
 }
 
+/* No total and its noise get so far: saturation at 2^62, and 2^31 times a few. */
+#define FARTHEST (((int64_t)1 << 62) + ((int64_t)1 << 40))
+
 /* What ledger_path_read() knows of the point that it is reading. */
 struct point_reading {
   struct ledger_path *path;
-  int keyed; /* there are keys */
-  int rows;  /* of the point so far */
+  int keyed;      /* there are keys */
+  int is_private; /* a row of component -1 begins each point */
+  int rows;       /* of the point so far */
 };
 
 /* A row of the first point names a key; the other points must have the same ones. */
@@ -170,7 +174,8 @@ static int read_row(struct ledger *ledger, struct point_reading *reading, sqlite
   const char *tier = (const char *)sqlite3_column_text(row, 0);
   int component = sqlite3_column_int(row, 3), components = path->grid.components;
   if (!tier) return 0;
-  if (!path->count || strcmp(path->points[path->count - 1].tier, tier) != 0) {
+  int is_new = !path->count || strcmp(path->points[path->count - 1].tier, tier) != 0;
+  if (is_new) {
     if ((path->count && !is_complete(reading)) ||
         !make_room(ledger, (void **)&path->points, path->count, sizeof *path->points))
       return 0;
@@ -181,11 +186,15 @@ static int read_row(struct ledger *ledger, struct point_reading *reading, sqlite
     if (!point->tier) return 0;
   }
   struct ledger_point *point = &path->points[path->count - 1];
-  if (component == -1) return !point->values;
+  int64_t value = sqlite3_column_int64(row, 4);
+  if ((uint64_t)sqlite3_column_int64(row, 1) != point->clock || value > FARTHEST ||
+      value < -FARTHEST || is_new != (reading->is_private ? component == -1 : reading->rows == 0))
+    return 0;
+  if (component == -1) return 1;
   if (component != reading->rows % components || !read_key(ledger, reading, row) ||
       !make_room(ledger, (void **)&point->values, reading->rows, sizeof *point->values))
     return 0;
-  point->values[reading->rows++] = sqlite3_column_int64(row, 4);
+  point->values[reading->rows++] = value;
   return 1;
 }
 
@@ -193,7 +202,7 @@ int ledger_path_read(struct ledger *ledger, const struct ledger_release *release
                      struct ledger_path *path) {
   int keyed = release->keys || release->dimension == 0, sound = components > 0;
   *path = (struct ledger_path){{0, keyed ? 0 : 1, components}, 0, 0};
-  struct point_reading reading = {path, keyed, 0};
+  struct point_reading reading = {path, keyed, release->dimension == 0, 0};
   sqlite3_stmt *row = statement_bind(ledger, PATH_READ, "i", release->id);
   while (sound && statement_row(ledger, row)) sound = read_row(ledger, &reading, row);
   if (row) sqlite3_reset(row); /* its error, if any, has been recorded */

@@ -163,7 +163,11 @@ static char *check_publication(sqlite3_stmt *row) {
     return sqlite3_mprintf(
         "dp_publication: '%s' at tier '%s' has a rate that is not that of its clock",
         sqlite3_column_text(row, 0), sqlite3_column_text(row, 1));
-  if (!(paid >= rate * (1 - 0x1p-48)))
+  double delta = sqlite3_column_double(row, 8), share = sqlite3_column_double(row, 9);
+  if (!(fabs(delta - share) <= 1e-9 * share))
+    return sqlite3_mprintf("dp_publication: '%s' at tier '%s' has another delta than its release",
+                           sqlite3_column_text(row, 0), sqlite3_column_text(row, 1));
+  if (!(paid >= rate * (1 - 0x1p-48)) || !(sqlite3_column_double(row, 10) >= delta))
     return sqlite3_mprintf("dp_charge: tier '%s' has not paid for '%s' at tier '%s'",
                            sqlite3_column_text(row, 2), sqlite3_column_text(row, 0),
                            sqlite3_column_text(row, 1));
@@ -217,7 +221,7 @@ static char *verify(struct ledger *ledger, const struct ledger_tier *tiers,
   return found;
 }
 
-char *ledger_verify(struct ledger *ledger) {
+static char *verify_books(struct ledger *ledger) {
   struct ledger_tier *tiers;
   int count;
   char *result = 0;
@@ -234,6 +238,13 @@ char *ledger_verify(struct ledger *ledger) {
   }
   ledger_tiers_free(tiers, count);
   return result;
+}
+
+char *ledger_verify(struct ledger *ledger) {
+  locale_t before = locale_plain(); /* options are JSON */
+  char *found = verify_books(ledger);
+  locale_restore(before);
+  return found;
 }
 
 /* ---- dp_exposure --------------------------------------------------------------------------------- */

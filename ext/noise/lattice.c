@@ -7,10 +7,6 @@
 */
 #include "noise/lattice.h"
 
-static uint128 magnitude(int128 x) {
-  return x < 0 ? -(uint128)x : (uint128)x;
-}
-
 /* |x| <= 2^63, and 2^63 only for negative numbers. */
 static int64_t with_sign(uint64_t x, int negative) {
   return negative ? (int64_t)-x : (int64_t)x;
@@ -44,7 +40,7 @@ int128 lattice_clamp(int128 x, int128 low, int128 high) {
 }
 
 int64_t lattice_round(int128 total, int shift) {
-  uint128 steps = divide_nearest(magnitude(total), (uint128)1 << shift);
+  uint128 steps = divide_nearest(lattice_magnitude(total), (uint128)1 << shift);
   if (steps > (uint128)LATTICE_TOTAL) steps = (uint128)LATTICE_TOTAL;
   return with_sign((uint64_t)steps, total < 0);
 }
@@ -82,5 +78,5 @@ uint64_t lattice_refinement(uint64_t inner, uint64_t outer) {
 /* The weights add up to outer < 2^62: the sum is at most 2^125, the result between y and z. */
 int64_t lattice_refine(int64_t y, int64_t z, uint64_t inner, uint64_t outer) {
   int128 sum = (int128)inner * y + (int128)(outer - inner) * z;
-  return with_sign((uint64_t)divide_nearest(magnitude(sum), outer), sum < 0);
+  return with_sign((uint64_t)divide_nearest(lattice_magnitude(sum), outer), sum < 0);
 }

@@ -19,6 +19,11 @@ __extension__ typedef unsigned __int128 uint128;
 #define LATTICE_VARIANCE_END ((uint64_t)1 << 62) /* variances are below this */
 #define LATTICE_MIN_STEP     16                  /* least variance of one step outward */
 
+/* |x|, also of the least number. */
+static inline uint128 lattice_magnitude(int128 x) {
+  return x < 0 ? -(uint128)x : (uint128)x;
+}
+
 /* Clamps x to [low, high]. low <= high. */
 int128 lattice_clamp(int128 x, int128 low, int128 high);
 

@@ -22,6 +22,7 @@ struct cells {
   uint64_t mask, used;
   struct identity *named; /* identity of each cell's text */
   char **texts;
+  unsigned char *kept;
   int count, room;
   int collecting;
 };
@@ -66,7 +67,9 @@ static int add_cell(struct cells *cells, struct identity named, const char *text
     if (texts) cells->texts = texts;
     struct identity *identities = realloc(cells->named, sizeof *identities * (size_t)room);
     if (identities) cells->named = identities;
-    if (!texts || !identities) return CELL_FAILED;
+    unsigned char *kept = realloc(cells->kept, (size_t)room);
+    if (kept) cells->kept = kept;
+    if (!texts || !identities || !kept) return CELL_FAILED;
     cells->room = room;
   }
   size_t size = strlen(text) + 1;
@@ -78,6 +81,7 @@ static int add_cell(struct cells *cells, struct identity named, const char *text
   memcpy(copy, text, size);
   cells->texts[cells->count] = copy;
   cells->named[cells->count] = named;
+  cells->kept[cells->count] = 0;
   return cells->count++;
 }
 
@@ -100,6 +104,7 @@ void cells_close(struct cells *cells) {
   for (int i = 0; i < cells->count; i++) free(cells->texts[i]);
   free(cells->texts);
   free(cells->named);
+  free(cells->kept);
   free(cells->entries);
   free(cells);
 }
@@ -123,6 +128,14 @@ int cells_count(const struct cells *cells) {
 
 const char *cells_text(const struct cells *cells, int cell) {
   return cells->texts[cell];
+}
+
+void cells_keep(struct cells *cells, int cell) {
+  cells->kept[cell] = 1;
+}
+
+int cells_is_kept(const struct cells *cells, int cell) {
+  return cells->kept[cell];
 }
 
 uint64_t cells_hash(const struct cells *cells, int cell) {

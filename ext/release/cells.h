@@ -31,6 +31,13 @@ int cells_name(struct cells *cells, struct identity key, const char *text);
 int cells_count(const struct cells *cells);
 const char *cells_text(const struct cells *cells, int cell);
 
+/*
+** A cell that some unit has kept. Private keys that no unit has kept are no coordinates: each noisy count
+** more would be a chance more for a unit's own key to be shown.
+*/
+void cells_keep(struct cells *cells, int cell);
+int cells_is_kept(const struct cells *cells, int cell);
+
 /* 64 bits that depend on the text and the secret alone, not on the order of rows. */
 uint64_t cells_hash(const struct cells *cells, int cell);
 

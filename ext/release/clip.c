@@ -10,15 +10,11 @@ struct part {
   int components, first, end;
 };
 
-static uint128 magnitude(int128 x) {
-  return x < 0 ? -(uint128)x : (uint128)x;
-}
-
 static uint128 largest(const struct part *part) {
   uint128 most = 0;
   for (size_t cell = 0; cell < part->cells; cell++) {
     for (int j = part->first; j < part->end; j++) {
-      uint128 size = magnitude(part->values[cell * (size_t)part->components + (size_t)j]);
+      uint128 size = lattice_magnitude(part->values[cell * (size_t)part->components + (size_t)j]);
       if (size > most) most = size;
     }
   }
@@ -30,7 +26,8 @@ static uint128 squares(const struct part *part, int shift) {
   uint128 sum = 0;
   for (size_t cell = 0; cell < part->cells; cell++) {
     for (int j = part->first; j < part->end; j++) {
-      uint128 size = magnitude(part->values[cell * (size_t)part->components + (size_t)j]) >> shift;
+      uint128 size =
+          lattice_magnitude(part->values[cell * (size_t)part->components + (size_t)j]) >> shift;
       sum += size * size;
     }
   }
@@ -49,7 +46,7 @@ static int fits(const struct part *part, int64_t reach) {
   uint128 limit = (uint128)reach * (uint128)reach, sum = 0;
   for (size_t cell = 0; cell < part->cells; cell++) {
     for (int j = part->first; j < part->end; j++) {
-      uint128 size = magnitude(part->values[cell * (size_t)part->components + (size_t)j]);
+      uint128 size = lattice_magnitude(part->values[cell * (size_t)part->components + (size_t)j]);
       if (size > (uint128)reach) return 0;
       sum += size * size; /* at most 2^124 more than what was within the limit */
       if (sum > limit) return 0;

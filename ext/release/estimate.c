@@ -58,15 +58,9 @@ static double clamp(double x, double low, double high) {
   return x > low ? fmin(x, high) : low;
 }
 
-/* The noisy number of rows in a cell, and the variance of its noise. */
-struct rows {
-  double count, variance;
-};
-
-static struct rows rows_of(const struct reading *reading, const int64_t *values, int cell) {
-  double factor = reading->shape->count_factor;
-  return (struct rows){coordinate(reading, values, cell, 0) / factor,
-                       estimate_variance(&reading->view) / (factor * factor)};
+/* The noisy number of rows in a cell; below 1 it counts as 1. */
+static double rows_of(const struct reading *reading, const int64_t *values, int cell) {
+  return fmax(coordinate(reading, values, cell, 0) / reading->shape->count_factor, 1);
 }
 
 /* ---- sums: counts, vectors, bins, keys ----------------------------------------------------------- */
@@ -104,20 +98,19 @@ static int bins(struct reading *reading, const int64_t *values, struct estimate 
 /* ---- means --------------------------------------------------------------------------------------- */
 
 /*
-** A mean of values in [-1, 1] (or of a vector's components, of any size): sum / rows, where rows below 1
-** count as 1. Its variance, to first order: (var(sum) + mean^2 var(rows)) / rows^2.
+** A mean of values in [-limit, limit]: sum / rows. Its noise, to first order, is that of the sum and, times the
+** mean, that of the rows, which is larger by their factor: sigma sqrt(1 + (mean / factor)^2) / rows.
 */
 struct mean {
-  double value, variance;
+  double value, noise;
 };
 
 static struct mean mean_of(const struct reading *reading, const int64_t *values, int cell,
                            int component, double limit) {
-  struct rows rows = rows_of(reading, values, cell);
-  double count = fmax(rows.count, 1);
-  double mean = clamp(coordinate(reading, values, cell, component) / count, -limit, limit);
-  double variance = estimate_variance(&reading->view) + mean * mean * rows.variance;
-  return (struct mean){mean, variance / (count * count)};
+  double rows = rows_of(reading, values, cell);
+  double mean = clamp(coordinate(reading, values, cell, component) / rows, -limit, limit);
+  double slope = hypot(1, mean / reading->shape->count_factor);
+  return (struct mean){mean, noise_of(&reading->view) / rows * slope};
 }
 
 /*
@@ -132,7 +125,7 @@ static int means(struct reading *reading, const int64_t *values, struct estimate
   for (int cell = 0; cell < reading->cells; cell++) {
     struct mean u = mean_of(reading, values, cell, 1, 1);
     double mean = clamp(middle + half * u.value, question->low, question->high);
-    double noise = half * sqrt(u.variance);
+    double noise = half * u.noise;
     double shrink = estimate_shrink(&reading->view, noise * noise);
     estimates[cell] = estimate(
         cell, 0, reading->view.is_ou ? centre + shrink * (mean - centre) : mean, shrink * noise);
@@ -145,7 +138,7 @@ static int vector_means(struct reading *reading, const int64_t *values,
   double limit = reading->question->clip;
   for (int j = 0; j < reading->question->size; j++) {
     struct mean mean = mean_of(reading, values, 0, 1 + j, limit);
-    estimates[j] = estimate(0, j, mean.value, sqrt(mean.variance));
+    estimates[j] = estimate(0, j, mean.value, mean.noise);
   }
   return reading->question->size;
 }
@@ -160,15 +153,17 @@ static int vector_means(struct reading *reading, const int64_t *values,
 */
 static int spreads(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   double half = reading->question->high / 2 - reading->question->low / 2;
-  double n = fmax(rows_of(reading, values, 0).count, 1);
+  double n = rows_of(reading, values, 0);
   double a = clamp(coordinate(reading, values, 0, 1) / n, -1, 1);
   double b = clamp(coordinate(reading, values, 0, 2) / n, -1, 1);
   double variance = clamp((b + 1) / 2 - a * a, 0, 1);
   double slope = hypot(hypot(2 * a * a - b / 2, 2 * a), 0.5) / n;
   double noise = slope * noise_of(&reading->view);
-  if (reading->root) { /* d sqrt(w) = dw / (2 sqrt(w)), and near 0 no more than sqrt(dw) */
-    estimates[0] = estimate(0, 0, half * sqrt(variance),
-                            half * fmin(noise / (2 * sqrt(variance)), sqrt(noise)));
+  if (reading->root) { /* the interval of the variance, taken through the root: near 0 it is not linear */
+    double z = gsl_cdf_ugaussian_Qinv((1 - CONFIDENCE) / 2);
+    double low = half * sqrt(fmax(variance - z * noise, 0)), high = half * sqrt(variance + z * noise);
+    estimates[0] = (struct estimate){
+        0, 0, half * sqrt(variance), published_up((high - low) / (2 * z)), low, high};
   } else {
     estimates[0] = estimate(0, 0, half * half * variance, half * half * noise);
   }
@@ -184,29 +179,45 @@ struct ranks {
   int count;
 };
 
-/* The value at a rank; where there are no rows at all, as if they were spread evenly. */
-static double value_at(const struct ranks *ranks, double q, double shift) {
+/*
+** The rank of a quantile among n rows: from the middle of the first to the middle of the last, so that 0 and 1
+** stand for the least and the largest x.
+*/
+static double rank_of(double q, double n) {
+  return n > 1 ? 0.5 + q * (n - 1) : n / 2;
+}
+
+/* A place in leaves as a value. */
+static double value_at(const struct ranks *ranks, double place) {
   const struct question *question = ranks->reading->question;
-  double all = ranks->totals[ranks->count];
-  double place = all > 0 ? tree_place(ranks->totals, ranks->count, clamp(q * all + shift, 0, all))
-                         : q * ranks->count;
   double part = place / ranks->count;
   return clamp(question->low * (1 - part) + question->high * part, question->low, question->high);
 }
 
+/* A rank as a value; outside of all rows the end of the range, for how many rows there are is not certain. */
+static double bound_at(const struct ranks *ranks, double rank) {
+  if (rank <= 0) return ranks->reading->question->low;
+  if (rank >= ranks->totals[ranks->count]) return ranks->reading->question->high;
+  return value_at(ranks, tree_place(ranks->totals, ranks->count, rank));
+}
+
+/* Where there are no rows at all the answer is as if they were spread evenly. */
 static int quantiles_of(const struct ranks *ranks, struct estimate *estimates) {
   const struct reading *reading = ranks->reading;
-  double z = gsl_cdf_ugaussian_Qinv((1 - CONFIDENCE) / 2);
+  double z = gsl_cdf_ugaussian_Qinv((1 - CONFIDENCE) / 2), all = ranks->totals[ranks->count];
   for (int i = 0; i < reading->quantile_count; i++) {
-    double q = reading->quantiles[i], all = ranks->totals[ranks->count];
-    double place = all > 0 ? tree_place(ranks->totals, ranks->count, q * all) : q * ranks->count;
-    double error = tree_rank_stddev(reading->shape->levels, q, (int)nearbyint(place)) *
-                   noise_of(&reading->view);
+    double q = reading->quantiles[i], rank = rank_of(q, all);
+    double place = all > 0 ? tree_place(ranks->totals, ranks->count, rank) : q * ranks->count;
+    /* At the very ends there would be no row on one side, and no noise. */
+    double inside = clamp(place, 0.5, ranks->count - 0.5);
+    double share = clamp(q, 0.5 / ranks->count, 1 - 0.5 / ranks->count);
+    double error = tree_rank_stddev(reading->shape->levels, share, inside);
     if (!(error >= 0)) return -1;
-    double low = all > 0 ? value_at(ranks, q, -z * error) : reading->question->low;
-    double high = all > 0 ? value_at(ranks, q, z * error) : reading->question->high;
+    error *= noise_of(&reading->view);
+    double low = bound_at(ranks, rank - z * error), high = bound_at(ranks, rank + z * error);
+    double value = value_at(ranks, place);
     estimates[i] = (struct estimate){
-        0, i, value_at(ranks, q, 0), published_up((high - low) / (2 * z)), low, high};
+        0, i, value, published_up((high - low) / (2 * z)), fmin(low, value), fmax(high, value)};
   }
   return reading->quantile_count;
 }
@@ -247,17 +258,20 @@ static estimator *const estimators[] = {
     [FAMILY_KEY_MEAN] = means,
 };
 
+/* The largest slopes of a mean (u = 1, counts at half weight) and of a variance (u = 1) in their sums. */
+#define MEAN_SLOPE   2.23606797749979 /* sqrt(1 + 2^2) */
+#define SPREAD_SLOPE 2.54950975679639 /* sqrt((2 - 1/2)^2 + 2^2 + (1/2)^2) */
+
 double estimate_total_stddev(const struct reading *reading) {
   const struct question *question = reading->question;
   double noise = noise_of(&reading->view), half = question->high / 2 - question->low / 2;
+  int levels = reading->shape->levels;
   switch (reading->shape->family) {
   case FAMILY_MEAN:
-  case FAMILY_KEY_MEAN: return published_up(half * noise);
-  case FAMILY_SPREAD: return published_up(half * (reading->root ? 1 : half) * noise);
-  case FAMILY_VECTOR_MEAN: return published_up(noise);
-  case FAMILY_TREE:
-    return published_up(
-        noise * tree_rank_stddev(reading->shape->levels, 0.5, 1 << (reading->shape->levels - 1)));
+  case FAMILY_KEY_MEAN: return published_up(half * MEAN_SLOPE * noise);
+  case FAMILY_VECTOR_MEAN: return published_up(MEAN_SLOPE * noise);
+  case FAMILY_SPREAD: return published_up(half * half * SPREAD_SLOPE * noise);
+  case FAMILY_TREE: return published_up(noise * tree_rank_stddev(levels, 0.5, 1 << (levels - 1)));
   default: return estimate_stddev(&reading->view);
   }
 }

@@ -37,7 +37,8 @@ double estimate_stddev(const struct view *view);
 
 /*
 ** What is known of the noise before there is data, rounded up: the standard deviation of a sum, count or bin
-** as it is shown; of means and spreads times the number of rows; of the rank of a median.
+** as it is shown; of an average, or of the variance of a spread, times the number of rows, at most; of the rank
+** of a median.
 */
 struct reading;
 double estimate_total_stddev(const struct reading *reading);

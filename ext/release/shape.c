@@ -13,20 +13,26 @@ struct traits {
   int counts;          /* component 0 counts rows */
   double count_factor; /* times clip where sums have a unit */
   double row_norm; /* largest norm of a row's (count, values), where they are clipped together */
-  double cone;     /* c of the cone of a row (shape.h) */
+  double spread;   /* two vectors are at most so many times their largest norm apart (shape.h) */
 };
 
+#define SLANT        1.1180339887498949 /* sqrt(1/4 + 1) */
+#define ROOT_3       1.7320508075688773
+#define COUNT_SPREAD 1.4142135623730952
+#define MEAN_SPREAD  1.7888543819998320
+#define CURVE_SPREAD 1.3095310000000000
+
 static const struct traits traits[] = {
-    [FAMILY_SUM] = {0, 0, 1, 1},
-    [FAMILY_MEAN] = {1, HALF, 1.1180339887498949, 0.6},  /* sqrt(1/4 + 1) */
-    [FAMILY_SPREAD] = {1, 1, 1.7320508075688773, 0.125}, /* sqrt(1 + 1 + 1) */
-    [FAMILY_VECTOR] = {0, 0, 1, 1},
-    [FAMILY_VECTOR_MEAN] = {1, HALF, 1.1180339887498949, 0.6},
-    [FAMILY_BINS] = {1, 1, 1, 0},
-    [FAMILY_TREE] = {1, 1, 1, 0},
-    [FAMILY_KEY_COUNT] = {1, 1, 1, 0},
-    [FAMILY_KEY_SUM] = {0, HALF, 1, 1},
-    [FAMILY_KEY_MEAN] = {1, HALF, 1.1180339887498949, 0.6},
+    [FAMILY_SUM] = {0, 0, 1, 2},
+    [FAMILY_MEAN] = {1, HALF, SLANT, MEAN_SPREAD},
+    [FAMILY_SPREAD] = {1, 1, ROOT_3, CURVE_SPREAD},
+    [FAMILY_VECTOR] = {0, 0, 1, 2},
+    [FAMILY_VECTOR_MEAN] = {1, HALF, SLANT, MEAN_SPREAD},
+    [FAMILY_BINS] = {1, 1, 1, COUNT_SPREAD},
+    [FAMILY_TREE] = {1, 1, 1, COUNT_SPREAD},
+    [FAMILY_KEY_COUNT] = {1, 1, 1, COUNT_SPREAD},
+    [FAMILY_KEY_SUM] = {0, HALF, 1, 2},
+    [FAMILY_KEY_MEAN] = {1, HALF, SLANT, MEAN_SPREAD},
 };
 
 static int is_mean(enum family family) {
@@ -77,15 +83,9 @@ static int touched_of(const struct shape *shape, int by_unit, int replace) {
 
 /* ---- blocks -------------------------------------------------------------------------------------- */
 
-/* Two vectors of a block are at most this far apart, as a multiple of its reach (shape.h). */
-static double spread_of(double cone) {
-  return sqrt(2 + 2 * cone);
-}
-
-static void add_block(struct shape *shape, int first, int end, double norm, double cone) {
+static void add_block(struct shape *shape, int first, int end, double norm, double spread) {
   int64_t reach = (int64_t)ceil(norm * shape->scale); /* exact where norm is the clip */
-  shape->blocks[shape->block_count++] =
-      (struct block){first, end, end, reach, reach, spread_of(cone)};
+  shape->blocks[shape->block_count++] = (struct block){first, end, end, reach, reach, spread};
 }
 
 static void make_blocks(struct shape *shape, const struct question *question) {
@@ -93,10 +93,10 @@ static void make_blocks(struct shape *shape, const struct question *question) {
   if (family->counts || shape->components == 1 || !has_keys(question->family)) {
     double norm = question->clip * family->row_norm;
     if (shape->levels) norm *= sqrt(shape->levels);
-    add_block(shape, 0, shape->components, norm, family->cone);
+    add_block(shape, 0, shape->components, norm, family->spread);
   } else { /* sums, and before them the counts that select private keys */
-    add_block(shape, 0, 1, shape->count_factor, 0);
-    add_block(shape, 1, shape->components, question->clip, family->cone);
+    add_block(shape, 0, 1, shape->count_factor, COUNT_SPREAD);
+    add_block(shape, 1, shape->components, question->clip, family->spread);
   }
   if (is_mean(question->family)) { /* a unit counts for so many rows, and scales its sums alike */
     struct block *block = &shape->blocks[0];
@@ -105,7 +105,7 @@ static void make_blocks(struct shape *shape, const struct question *question) {
     block->lead_reach = (int64_t)(rows * (double)shape->count_steps);
     block->reach += 2; /* irrational factors: so that a row at the end of its range fits */
   }
-  if (shape->levels) shape->blocks[0].reach += 2;
+  if (shape->levels) shape->blocks[0].lead_reach = shape->blocks[0].reach += 2; /* the same */
 }
 
 /* sqrt of a sum of squares of integers below 2^54, rounded up; the margins are for rounding. */
@@ -116,8 +116,11 @@ static uint64_t distance_of(const struct shape *shape, int replace) {
     const struct block *block = &shape->blocks[i];
     double reach = (double)block->reach;
     if (exact) return (uint64_t)block->reach * (replace && block->spread == 2 ? 2 : 1);
-    if (replace) { /* truncation moves a vector by less than `out` steps, maybe out of its cone */
+    if (replace) { /* rounding moves a vector by less than `out` steps, maybe out of its cone */
       double out = 2 * sqrt(shape->touched);
+      if (shape->family ==
+          FAMILY_SPREAD) /* each row that counts: u and 2u^2 - 1 are rounded apart */
+        out += (double)block->lead_reach / (double)shape->count_steps + 1;
       reach = block->spread * (reach + out) + 2 * out;
     }
     sum += reach * reach;

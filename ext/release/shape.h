@@ -44,6 +44,9 @@ struct question {
 #define KEYS_PRIVATE (-1)
 
 /* Bounds on parameters; outside them there is no lattice in doubles, or no memory. */
+#define SHAPE_MAX_RANGE  1e100 /* of x: its square is a number too */
+#define SHAPE_MIN_ROWS   0.01  /* clip, where it is a number of rows, but for FAMILY_SUM */
+#define SHAPE_MAX_ROWS   1e9
 #define SHAPE_MIN_CLIP   1e-150
 #define SHAPE_MAX_CLIP   1e150
 #define SHAPE_MAX_SIZE   4096  /* dimension of a vector */
@@ -84,11 +87,15 @@ struct shape {
 ** Fills a shape. by_unit: units are protected, not rows. replace: neighbours replace a unit instead of
 ** adding or removing one.
 **
-** distance: adding or removing a unit moves the sum by its vector. Replacing it moves the sum by the
-** difference of two vectors of a block's cone K, at most sqrt(2 + 2c) times the radius if a.b >= -c |a||b|
-** for all a, b in K: for counts c = 0; for means |u| <= 2 * 1/2, so K has half the angle arctan 2 and
-** c = -cos(2 arctan 2) = 3/5; for (1, u, 2u^2 - 1) c < 1/8; for sums c = 1. Products of cones have the c
-** of their factors. Truncation moves a clipped vector out of K by less than one step a component.
+** distance: adding or removing a unit moves the sum by its vector, of norm R at most. Replacing it moves the
+** sum by the difference of two such vectors, at most `spread` times R:
+**   sums     2
+**   counts   sqrt(2): no component is negative, so the two have no obtuse angle
+**   means    4/sqrt(5): (1/2, u) lies in a cone of half angle arctan 2; products of such cones too
+**   spreads  the two are n (1, u, 2u^2 - 1) and mixtures of such with n <= clip: at the ends of the curve, at
+**            u = 1 and v = (sqrt(1/2) - 1)/2, they are 2.26818 clip apart, 1.30953 times R = sqrt(3) clip
+** Truncation may move a clipped vector out of its cone, by less than a step for each coordinate; so may the
+** rounding of a row of a spread (that of a mean does not: |u| <= 1 is round(|u| scale) <= scale).
 */
 void shape_make(struct shape *shape, const struct question *question, int by_unit, int replace);
 

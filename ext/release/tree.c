@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Index of the first node of a level. */
-static int level_start(int level) {
-  return (1 << level) - 2;
-}
-
 /*
 ** Upward: best[] becomes the best estimate of a node from the nodes at and below it. Its variance depends
 ** on the level alone: v = 1 for leaves; above, 1/v = 1 + 1/(2 v of the children).
@@ -18,8 +13,8 @@ static void pass_upward(double *best, int levels) {
   double variance = 1;
   for (int level = levels - 1; level >= 1; level--) {
     double own = 1, below = 1 / (2 * variance);
-    const double *children = best + level_start(level + 1);
-    double *nodes = best + level_start(level);
+    const double *children = best + tree_level(level + 1);
+    double *nodes = best + tree_level(level);
     for (int i = 0; i < 1 << level; i++)
       nodes[i] = (own * nodes[i] + below * (children[2 * i] + children[2 * i + 1])) / (own + below);
     variance = 1 / (own + below);
@@ -29,8 +24,8 @@ static void pass_upward(double *best, int levels) {
 /* Downward: siblings share equally what their parent is more than they are together. */
 static void pass_downward(double *best, int levels) {
   for (int level = 2; level <= levels; level++) {
-    const double *parents = best + level_start(level - 1);
-    double *nodes = best + level_start(level);
+    const double *parents = best + tree_level(level - 1);
+    double *nodes = best + tree_level(level);
     for (int i = 0; i < 1 << level; i += 2) {
       double rest = (parents[i / 2] - nodes[i] - nodes[i + 1]) / 2;
       nodes[i] += rest;
@@ -40,13 +35,13 @@ static void pass_downward(double *best, int levels) {
 }
 
 int tree_leaves(const double *nodes, int levels, double *leaves) {
-  size_t count = (size_t)level_start(levels + 1);
+  size_t count = (size_t)tree_level(levels + 1);
   double *best = malloc(sizeof *best * count);
   if (!best) return -1;
   memcpy(best, nodes, sizeof *best * count);
   pass_upward(best, levels);
   pass_downward(best, levels);
-  memcpy(leaves, best + level_start(levels), sizeof *leaves << levels);
+  memcpy(leaves, best + tree_level(levels), sizeof *leaves << levels);
   free(best);
   return 0;
 }
@@ -56,14 +51,14 @@ int tree_leaves(const double *nodes, int levels, double *leaves) {
 ** c' (A'A)^-1 c. Nodes that are c at the leaves and 0 above them have A' y = c, so the consistent leaves of
 ** these nodes are (A'A)^-1 c.
 */
-double tree_rank_stddev(int levels, double q, int place) {
+double tree_rank_stddev(int levels, double q, double place) {
   int count = 1 << levels;
-  double *nodes = calloc((size_t)level_start(levels + 1), sizeof *nodes);
+  double *nodes = calloc((size_t)tree_level(levels + 1), sizeof *nodes);
   double *leaves = malloc(sizeof *leaves * (size_t)count);
   double variance = NAN;
   if (nodes && leaves) {
-    double *c = nodes + level_start(levels);
-    for (int i = 0; i < count; i++) c[i] = i < place ? 1 - q : -q;
+    double *c = nodes + tree_level(levels);
+    for (int i = 0; i < count; i++) c[i] = fmin(fmax(place - i, 0), 1) - q;
     if (!tree_leaves(nodes, levels, leaves)) {
       variance = 0;
       for (int i = 0; i < count; i++) variance += c[i] * leaves[i];

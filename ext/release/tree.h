@@ -10,14 +10,20 @@
 #ifndef DIFFUSE_RELEASE_TREE_H
 #define DIFFUSE_RELEASE_TREE_H
 
+/* Index of the first node of a level. */
+static inline int tree_level(int level) {
+  return (1 << level) - 2;
+}
+
 /* Sets leaves[0 .. 2^levels - 1] from nodes. Returns 0, or -1 when out of memory. 1 <= levels <= 16. */
 int tree_leaves(const double *nodes, int levels, double *leaves);
 
 /*
-** Standard deviation, for nodes of variance 1, of the consistent (1 - q) * (count of the first `place`
-** leaves) - q * (count of the others): the error in rank of the q-quantile. NaN when out of memory.
+** Standard deviation, for nodes of variance 1, of the consistent (1 - q) * (count left of `place`) - q * (count
+** right of it), leaves that the place divides counted in part: the error in rank of the q-quantile. NaN when
+** out of memory.
 */
-double tree_rank_stddev(int levels, double q, int place);
+double tree_rank_stddev(int levels, double q, double place);
 
 /*
 ** The non-decreasing function closest to the running totals of the leaves, in least squares, no less than

@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 
+#include "noise/entropy.h"
 #include "release/memory.h"
 
 #define BATCH       64
@@ -111,7 +112,10 @@ int accumulator_open(struct accumulator *accumulator, const struct bounds *bound
 }
 
 void accumulator_close(struct accumulator *accumulator) {
-  if (accumulator->units) free(accumulator->units->slots);
+  if (accumulator->units) {
+    free(accumulator->units->slots);
+    entropy_wipe(&accumulator->units->secret, sizeof accumulator->units->secret);
+  }
   free(accumulator->units);
   *accumulator = (struct accumulator){{0, 0, 0, 0, 0}, 0, 0};
 }

@@ -16,8 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "noise/entropy.h"
 #include "release/clip.h"
 #include "release/memory.h"
+#include "release/tree.h"
 #include "release/units.h"
 
 #define BATCH       64
@@ -172,13 +174,6 @@ static int flush(struct vectors *vectors) {
   return 0;
 }
 
-/* ---- the tree ------------------------------------------------------------------------------------ */
-
-/* Where the nodes of a level begin among the coordinates; level 1 has two, and the root is left out. */
-static size_t level_start(int level) {
-  return ((size_t)1 << level) - 2;
-}
-
 /* ---- one unit's matrix into the totals ----------------------------------------------------------- */
 
 static int by_order(const void *a, const void *b) {
@@ -233,7 +228,7 @@ static size_t climb(struct vectors *vectors, size_t count) {
         scratch->values[count++] = scratch->values[i];
       }
     }
-    for (size_t i = start; i < end; i++) scratch->cells[i] += (uint32_t)level_start(level);
+    for (size_t i = start; i < end; i++) scratch->cells[i] += (uint32_t)tree_level(level);
     start = end;
     end = count;
   }
@@ -247,6 +242,7 @@ static void add_matrix(struct vectors *vectors, size_t count) {
   if (vectors->shape->levels) count = climb(vectors, count);
   clip_vector(vectors->shape, scratch->values, count, vectors->components);
   for (size_t i = 0; i < count; i++) {
+    if (vectors->cells) cells_keep(vectors->cells, (int)scratch->cells[i]);
     int128 *total = &vectors->totals[scratch->cells[i] * components];
     for (size_t j = 0; j < components; j++) total[j] += scratch->values[i * components + j];
   }
@@ -336,25 +332,35 @@ int vectors_add_key(struct vectors *vectors, struct identity unit, int cell, dou
   return add_row(vectors, unit, cell);
 }
 
-/* The factor that brings a row's vector into its ball; the margin is for rounding. */
-static double row_factor(const double *v, int dimension, double reach) {
+/*
+** How a row's vector gets a norm of at most reach: components are divided by one number and multiplied by
+** another. The largest component is divided out first, so that nothing overflows, and no factor is so small
+** that it loses digits; the margin is for rounding.
+*/
+struct row_scale {
+  double divisor, factor;
+};
+
+static struct row_scale row_scale(const double *v, int dimension, double reach) {
   double most = 0, sum = 0;
   for (int i = 0; i < dimension; i++) most = fmax(most, fabs(v[i]));
-  if (most == 0) return 1;
+  if (most == 0) return (struct row_scale){1, 1};
   for (int i = 0; i < dimension; i++) sum += (v[i] / most) * (v[i] / most);
-  double factor = reach / most / sqrt(sum) * (1 - 0x1p-40);
-  return factor < 1 ? factor : 1;
+  double largest = reach / sqrt(sum) * (1 - 0x1p-40);
+  return most <= largest ? (struct row_scale){1, 1} : (struct row_scale){most, largest};
 }
 
 int vectors_add_vector(struct vectors *vectors, struct identity unit, const double *v) {
   const struct shape *shape = vectors->shape;
   int128 *row = next_row(vectors);
-  double factor = 1;
+  int dimension = vectors->question.size;
+  struct row_scale scale = {1, 1};
   if (shape->counts) {
     *row++ = shape->count_steps;
-    factor = row_factor(v, vectors->question.size, vectors->question.clip);
+    scale = row_scale(v, dimension, vectors->question.clip);
   }
-  for (int i = 0; i < vectors->question.size; i++) row[i] = fine_steps(v[i] * factor, shape->scale);
+  for (int i = 0; i < dimension; i++)
+    row[i] = fine_steps(v[i] / scale.divisor * scale.factor, shape->scale);
   return add_row(vectors, unit, 0);
 }
 
@@ -400,6 +406,7 @@ void vectors_close(struct vectors *vectors) {
                     vectors->values,        vectors->rows,          vectors->totals,
                     vectors->scratch.items, vectors->scratch.cells, vectors->scratch.values};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
+  entropy_wipe(&vectors->secret, sizeof vectors->secret);
   free(vectors);
 }
 
@@ -433,20 +440,24 @@ static int by_text(const void *a, const void *b) {
   return strcmp(((const struct named *)a)->text, ((const struct named *)b)->text);
 }
 
-/* The totals of private keys in the order of their texts, which go to keys. */
-static int sort_cells(const struct vectors *vectors, int128 *totals, const char **keys, int cells) {
+/* The totals of the private keys that units have kept, in the order of their texts; how many, or -1. */
+static int sort_cells(const struct vectors *vectors, int128 *totals, const char **keys) {
   size_t components = (size_t)vectors->components;
+  int cells = cells_count(vectors->cells), kept = 0;
   struct named *order = malloc(sizeof *order * (size_t)(cells + 1));
   if (!order) return -1;
-  for (int i = 0; i < cells; i++) order[i] = (struct named){cells_text(vectors->cells, i), i};
-  qsort(order, (size_t)cells, sizeof *order, by_text);
   for (int i = 0; i < cells; i++) {
+    if (cells_is_kept(vectors->cells, i))
+      order[kept++] = (struct named){cells_text(vectors->cells, i), i};
+  }
+  qsort(order, (size_t)kept, sizeof *order, by_text);
+  for (int i = 0; i < kept; i++) {
     keys[i] = order[i].text;
     memcpy(&totals[(size_t)i * components], &vectors->totals[(size_t)order[i].cell * components],
            sizeof *totals * components);
   }
   free(order);
-  return 0;
+  return kept;
 }
 
 int128 *vectors_totals(struct vectors *vectors, int *cells, const char ***keys) {
@@ -458,17 +469,17 @@ int128 *vectors_totals(struct vectors *vectors, int *cells, const char ***keys) 
   memset(vectors->totals, 0, vectors->by_unit ? sizeof *vectors->totals * vectors->totals_room : 0);
   if (add_units(vectors)) return 0;
   int is_private = shape->cells == 0;
-  if (is_private) *cells = cells_count(vectors->cells);
-  size_t count =
-      is_private ? (size_t)*cells * (size_t)vectors->components : (size_t)shape->coordinates;
+  size_t count = is_private ? (size_t)cells_count(vectors->cells) * (size_t)vectors->components
+                            : (size_t)shape->coordinates;
   int128 *totals = malloc(sizeof *totals * (count + 1));
   if (!totals) return 0;
   if (!is_private) {
     memcpy(totals, vectors->totals, sizeof *totals * count);
     return totals;
   }
-  *keys = malloc(sizeof **keys * ((size_t)*cells + 1));
-  if (*keys && !sort_cells(vectors, totals, *keys, *cells)) return totals;
+  *keys = malloc(sizeof **keys * (count + 1));
+  *cells = *keys ? sort_cells(vectors, totals, *keys) : -1;
+  if (*cells >= 0) return totals;
   free(*keys);
   free(totals);
   *keys = 0;

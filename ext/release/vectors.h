@@ -33,6 +33,7 @@ struct cells *vectors_cells(struct vectors *vectors);
 /* Add a row of a unit (which rows that are protected themselves ignore). Return 0, or -1 without memory. */
 int vectors_add_number(struct vectors *vectors, struct identity unit, double x); /* no keys */
 int vectors_add_key(struct vectors *vectors, struct identity unit, int cell, double x);
+/* Of finite numbers. */
 int vectors_add_vector(struct vectors *vectors, struct identity unit, const double *v);
 
 /*

@@ -24,15 +24,18 @@ static int charge(struct ledger *ledger, const char *tier, const struct ledger_c
   struct ledger_tier *tiers = 0;
   struct ledger_release release = {.kind = "test",
                                    .mechanism = "laplace",
-                                   .options = "{}",
-                                   .fingerprint = "test",
+                                   .options = "{\"clip\":1}",
                                    .clip = 1,
                                    .weight = 1,
                                    .dimension = 1,
                                    .sensitivity = 1,
                                    .radius = 0.0 / 0.0,
                                    .theta = 0.0 / 0.0,
-                                   .rho = 0.0 / 0.0};
+                                   .rho = 0.0 / 0.0,
+                                   .lo = 0.0 / 0.0,
+                                   .hi = 0.0 / 0.0,
+                                   .key_share = 0.0 / 0.0};
+  release.fingerprint = ledger_fingerprint(&release);
   int count = 0, at;
   if (ledger_ready(ledger) && ledger_begin(ledger) && ledger_tiers(ledger, &tiers, &count) &&
       (at = ledger_tier_find(ledger, tiers, count, tier)) >= 0 &&
@@ -42,6 +45,7 @@ static int charge(struct ledger *ledger, const char *tier, const struct ledger_c
   int charged = ledger_commit(ledger);
   ledger_tiers_free(tiers, count);
   sqlite3_free(release.name);
+  sqlite3_free(release.fingerprint);
   puts(charged ? "charged" : ledger_error(ledger));
   return charged;
 }

@@ -5,10 +5,13 @@ Statistical tests compare a statistic with its expectation in units of its stand
 a false alarm has probability 2e-9 (Gaussian tails) for each comparison.
 """
 
+import contextlib
 import math
 import os
 import pathlib
+import shutil
 import sqlite3
+import tempfile
 
 import numpy
 
@@ -24,6 +27,17 @@ def connect(path=":memory:"):
     db.load_extension(str(BUILD / "diffuse"))
     db.enable_load_extension(False)
     return db
+
+
+@contextlib.contextmanager
+def quick_path():
+    """A database file, in a file system of memory where there is one: every release waits for its ledger to be on
+    disk, and some tests make thousands of them."""
+    directory = tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+    try:
+        yield os.path.join(directory, "data.db")
+    finally:
+        shutil.rmtree(directory)
 
 
 def open_ledger(tiers, options="{}", path=":memory:"):

@@ -363,7 +363,7 @@ static void averages_shrink_by_their_own_noise(void) {
   read.reading.view.dimension = 1;
   read_point(&read);
   double shrink = 2.25 / 3.25;
-  CHECK_CLOSE(read.reading.shrink, shrink, 1e-11);
+  CHECK(read.reading.shrink == 1, "public parameters alone do not know it");
   CHECK_CLOSE(read.estimates[0].value, centre + shrink * (table.mean - centre), 1e-6);
   CHECK_CLOSE(read.estimates[0].stddev, shrink * noise, 1e-11);
 }
@@ -419,14 +419,14 @@ static void put_leaves(struct read *read, const int *leaves) {
   }
 }
 
-/* Where the counts reach q of them all, walking from the left. */
+/* Where the counts reach the rank of q, walking from the left: ranks run from 1/2 to n - 1/2. */
 static double quantile_of(const struct question *question, const int *leaves, double q) {
   double all = 0, sum = 0, width = (question->high - question->low) / question->size;
   for (int i = 0; i < question->size; i++) all += leaves[i];
-  if (q == 0) return question->low;
+  double rank = 0.5 + q * (all - 1);
   for (int i = 0; i < question->size; i++) {
-    if (leaves[i] && sum + leaves[i] >= q * all)
-      return question->low + width * (i + (q * all - sum) / leaves[i]);
+    if (leaves[i] && sum + leaves[i] >= rank)
+      return question->low + width * (i + (rank - sum) / leaves[i]);
     sum += leaves[i];
   }
   return question->high;
@@ -518,7 +518,7 @@ static void coordinates_as_they_are(void) {
   }
 }
 
-/* What is known beforehand is what comes out, where it does not depend on the data. */
+/* What is known beforehand is what comes out, where the noise has most to say. */
 static void noise_that_is_known_beforehand(void) {
   static struct read read;
   struct question sum = {.family = FAMILY_VECTOR, .clip = 5, .size = 3};
@@ -526,7 +526,13 @@ static void noise_that_is_known_beforehand(void) {
   CHECK_CLOSE(estimate_total_stddev(&read.reading), estimate_stddev(&read.reading.view), 1e-12);
   struct question mean = {.family = FAMILY_MEAN, .clip = 1, .low = 0, .high = 60};
   read_start(&read, &mean, 0.1, 1);
-  set(&read, 0, 500 * 0.5); /* at the middle the count has no say */
+  set(&read, 0, 500 * 0.5);
+  set(&read, 1, 500); /* at the end of the range */
+  read_point(&read);
+  CHECK_CLOSE(estimate_total_stddev(&read.reading), 500 * read.estimates[0].stddev, 1e-9);
+  struct question spread = {.family = FAMILY_SPREAD, .clip = 1, .low = 0, .high = 60};
+  read_start(&read, &spread, 0.1, 1);
+  for (int i = 0; i < 3; i++) set(&read, i, 500);
   read_point(&read);
   CHECK_CLOSE(estimate_total_stddev(&read.reading), 500 * read.estimates[0].stddev, 1e-9);
   struct question tree = {.family = FAMILY_TREE, .clip = 1, .low = 0, .high = 64, .size = 64};

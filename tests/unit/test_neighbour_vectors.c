@@ -7,8 +7,6 @@
 ** same private keys are kept; keys are aligned by their texts, absent ones are 0.
 **
 ** Worst cases per family show how much of what is charged can happen: all of it, but for
-**   spreads, replaced     0.873: the angle of the cone is charged as if it met the longest vectors, and its
-**                         c as 1/8;
 **   private sums of rows  0.943 replaced: one row cannot have its count and its sum in different cells.
 ** A sensitivity that is charged twice would be as wrong as one that is too small.
 */
@@ -299,7 +297,6 @@ static void worst_pair(const struct release *release, struct pair *pair) {
 static long double expected(const struct release *release, int replace) {
   enum family family = release->question.family;
   int is_private = release->question.keys == KEYS_PRIVATE;
-  if (replace && family == FAMILY_SPREAD) return 0.872L;
   if (replace && family == FAMILY_KEY_SUM && is_private && !release->by_unit) return 0.942L;
   return 0.99L;
 }

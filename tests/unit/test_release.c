@@ -125,7 +125,8 @@ static int add_unit(struct accumulator *accumulator, int64_t unit, double clip, 
   int whole = random_bits() % 3 == 0, negative = (int)(random_bits() & 1);
   for (int i = 0; i < rows; i++) {
     double value = whole ? (negative ? -1e300 : 1e300) : clip * (4 * uniform() - 2);
-    failed |= accumulate_unit(accumulator, identity_integer(unit), counts ? (whole ? clip : uniform()) : value);
+    failed |= accumulate_unit(accumulator, identity_integer(unit),
+                              counts ? (whole ? clip : uniform()) : value);
   }
   return failed;
 }
@@ -378,7 +379,8 @@ static void draw_then_diffuse(void) {
 static void draw_then_refine(void) {
   const double rates[POINTS] = {1, 0.3, 0.1};
   struct design design;
-  scalar_design(&design, 1, 0, 0, rates[2]); /* the outer tier is asked first and fixes the lattice */
+  scalar_design(&design, 1, 0, 0,
+                rates[2]); /* the outer tier is asked first and fixes the lattice */
   uint64_t clocks[POINTS] = {0, 0, design_variance(design.sensitivity, rates[2])}, fresh[POINTS];
   for (int i = POINTS - 2; i >= 0; i--)
     clocks[i] = path_inward(design.sensitivity, rates[i], clocks[i + 1], &fresh[i]);

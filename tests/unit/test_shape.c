@@ -7,6 +7,7 @@
 #include <float.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "release/shape.h"
 
@@ -100,7 +101,7 @@ struct ideal {
 
 static struct ideal ideal_of(const struct question *question) {
   long double clip = question->clip, right = sqrtl(2), mean = sqrtl(2 + 2 * 0.6L);
-  long double slant = sqrtl(1.25L), spread = sqrtl(2 + 2 * 0.125L);
+  long double slant = sqrtl(1.25L), spread = 1.309531L;
   int levels = 0;
   while (question->size >> (levels + 1)) levels++;
   switch (question->family) {
@@ -170,7 +171,8 @@ static void check_shape(const struct question *question, int by_unit, int replac
   long double distance = replace ? sqrtl(apart) : radius, charged = (long double)shape.distance;
   CHECK(charged >= distance, "family %d clip %a replace %d: distance %Lf of %Lf", family, clip,
         replace, charged, distance);
-  CHECK(charged <= distance * (1 + 0x1p-49L) + 8 + 12 * sqrtl(shape.touched),
+  long double rounded = family == FAMILY_SPREAD ? 8 * clip : 0; /* rows, one by one */
+  CHECK(charged <= distance * (1 + 0x1p-49L) + 8 + 12 * sqrtl(shape.touched) + rounded,
         "family %d clip %a replace %d: distance %Lf of %Lf", family, clip, replace, charged,
         distance);
 }
@@ -203,57 +205,44 @@ static void reaches(void) {
 
 /* ---- cones --------------------------------------------------------------------------------------- */
 
-/* -cos of the angle of (1, a, b) and (1, c, d). */
-static double opposition(const double x[4]) {
-  double product = 1 + x[0] * x[2] + x[1] * x[3];
-  double first = 1 + x[0] * x[0] + x[1] * x[1], second = 1 + x[2] * x[2] + x[3] * x[3];
-  return -product / sqrt(first * second);
+/* Distance of n (1, a, b) and m (1, c, d). */
+static double apart(const double x[6]) {
+  double n = x[4], m = x[5];
+  return hypot(hypot(n - m, n * x[0] - m * x[2]), n * x[1] - m * x[3]);
 }
 
-/* Units of many rows: (1, mean of u, mean of 2u^2 - 1) fills the region above the parabola. */
-static void into_region(double x[4]) {
+/* Units of many rows: (1, mean of u, mean of 2u^2 - 1) fills the region above the parabola, times n <= 1. */
+static void into_region(double x[6]) {
   for (int i = 0; i < 4; i += 2) {
     x[i] = fmin(fmax(x[i], -1), 1);
     x[i + 1] = fmin(fmax(x[i + 1], 2 * x[i] * x[i] - 1), 1);
   }
+  for (int i = 4; i < 6; i++) x[i] = fmin(fmax(x[i], 0), 1);
 }
 
-/* The c of the cone of (1, u, 2u^2 - 1): a grid over all pairs of mixtures, then random refinement. */
-static void cone_of_spreads(void) {
-  enum { STEPS = 32 };
-  double worst = -1, at[4] = {0, 0, 0, 0};
-  for (int i = 0; i <= STEPS; i++) {
-    for (int j = 0; j <= STEPS; j++) {
-      for (int k = 0; k <= STEPS; k++) {
-        for (int l = 0; l <= STEPS; l++) {
-          double x[4] = {2.0 * i / STEPS - 1, 2.0 * j / STEPS - 1, 2.0 * k / STEPS - 1,
-                         2.0 * l / STEPS - 1};
-          into_region(x);
-          double c = opposition(x);
-          if (c <= worst) continue;
-          worst = c;
-          for (int m = 0; m < 4; m++) at[m] = x[m];
-        }
-      }
+/* How far apart two units of spreads can be: many starts, each refined at random. */
+static void diameter_of_spreads(void) {
+  double worst = 0;
+  for (int start = 0; start < 40; start++) {
+    double best = 0, at[6];
+    for (int m = 0; m < 6; m++) at[m] = 2 * uniform() - 1;
+    into_region(at);
+    for (int run = 0; run < 20000; run++) {
+      double width = pow(0.5, 1 + run / 1000), x[6];
+      for (int m = 0; m < 6; m++) x[m] = at[m] + width * (2 * uniform() - 1);
+      into_region(x);
+      if (apart(x) <= best) continue;
+      best = apart(x);
+      memcpy(at, x, sizeof at);
     }
+    worst = fmax(worst, best);
   }
-  for (int run = 0; run < 200000; run++) {
-    double width = pow(0.5, 3 + run / 10000), x[4];
-    for (int m = 0; m < 4; m++) x[m] = at[m] + width * (2 * uniform() - 1);
-    into_region(x);
-    double c = opposition(x);
-    if (c <= worst) continue;
-    worst = c;
-    for (int m = 0; m < 4; m++) at[m] = x[m];
-  }
-  printf("# spreads: c = %.9f at (1, %.5f, %.5f) and (1, %.5f, %.5f); charged 0.125\n", worst,
-         at[0], at[1], at[2], at[3]);
-  CHECK(worst < 0.125 - 0.05, "c = %.9f", worst);
-  CHECK(worst > 0.05, "c = %.9f: the search has lost its way", worst);
   struct question question = {.family = FAMILY_SPREAD, .clip = 1, .low = 0, .high = 1};
   struct shape shape;
   shape_make(&shape, &question, 1, 1);
-  CHECK(shape.blocks[0].spread >= sqrt(2 + 2 * worst), "spread %.9f", shape.blocks[0].spread);
+  double charged = shape.blocks[0].spread * sqrt(3);
+  printf("# spreads: %.9f apart; charged %.9f\n", worst, charged);
+  CHECK(worst <= charged && worst > charged * (1 - 1e-5), "%.9f apart", worst);
 }
 
 /* The c of (1/2, u): at the ends, where u is 1 and -1. */
@@ -411,7 +400,7 @@ static void bins_of_values(void) {
 int main(void) {
   RUN(sizes);
   RUN(reaches);
-  RUN(cone_of_spreads);
+  RUN(diameter_of_spreads);
   RUN(cone_of_means);
   RUN(cones_of_vectors_and_products);
   RUN(centred_values);

@@ -75,7 +75,8 @@ static int128 total_of(const struct bounds *bounds, const struct row *rows, int 
     case KIND_INTEGER: unit = identity_integer(r->integer); break;
     case KIND_REAL: unit = identity_real(r->real); break;
     default:
-      unit = identity_bytes(accumulator_secret(&accumulator), r->bytes, r->size, r->kind == KIND_TEXT);
+      unit =
+          identity_bytes(accumulator_secret(&accumulator), r->bytes, r->size, r->kind == KIND_TEXT);
     }
     failed = accumulate_unit(&accumulator, unit, r->value);
   }
@@ -347,7 +348,8 @@ static void the_total_is_not_consumed(void) {
   CHECK(!accumulate_unit(&accumulator, identity_integer(1), 0.75), "row");
   CHECK(!accumulator_total(&accumulator, &first) && !accumulator_total(&accumulator, &again),
         "total");
-  CHECK(!accumulate_unit(&accumulator, identity_integer(1), 0.75) && !accumulator_total(&accumulator, &more),
+  CHECK(!accumulate_unit(&accumulator, identity_integer(1), 0.75) &&
+            !accumulator_total(&accumulator, &more),
         "row");
   CHECK(first == again && first == (int128)(0.75 * bounds.scale), "twice");
   CHECK(more == (int128)bounds.high_steps, "more");

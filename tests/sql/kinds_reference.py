@@ -1,0 +1,374 @@
+"""Every kind of release by its definition: what a call looks like, and what it is about to answer.
+
+Nothing here is taken from the extension. A release is a vector of coordinates: each unit's rows make a sparse vector,
+which is scaled into a ball; the vectors are added; noise of one standard deviation goes on every coordinate; and the
+answer is read from the noisy vector. `answer()` gives, for each published number, the interval that holds it when no
+coordinate is off by more than MARGIN standard deviations: TAIL is the probability that one is.
+"""
+
+import itertools
+import json
+import math
+import sqlite3
+import struct
+from collections import namedtuple
+
+MARGIN = 8.0
+TAIL = 1.3e-15  # of a Gaussian beyond eight standard deviations, both sides
+
+Kind = namedtuple("Kind", "columns bounds form")  # columns before the unit; arguments after them; 'number', 'array', 'object'
+
+KINDS = {
+    "count": Kind("x", "clip", "number"),
+    "count_distinct": Kind("", "", "number"),
+    "sum": Kind("x", "clip", "number"),
+    "avg": Kind("x", "lo hi", "number"),
+    "var": Kind("x", "lo hi", "number"),
+    "stddev": Kind("x", "lo hi", "number"),
+    "quantile": Kind("x", "q lo hi", "array"),
+    "median": Kind("x", "lo hi", "number"),
+    "histogram": Kind("x", "lo hi bins", "array"),
+    "vec_sum": Kind("v", "dim clip", "array"),
+    "vec_avg": Kind("v", "dim clip", "array"),
+    "group_count": Kind("k", "clip", "object"),
+    "group_sum": Kind("k x", "clip", "object"),
+    "group_avg": Kind("k x", "lo hi", "object"),
+    "ou_count": Kind("x", "radius clip", "number"),
+    "ou_sum": Kind("x", "clip radius", "number"),
+    "ou_avg": Kind("x", "lo hi radius", "number"),
+    "ou_vec_sum": Kind("v", "dim clip radius", "array"),
+    "ou_group_count": Kind("k", "radius clip", "object"),
+    "ou_group_sum": Kind("k x", "clip radius", "object"),
+}
+LINEAR = [k for k in KINDS if not any(k.endswith(word) for word in ("avg", "var", "stddev", "quantile", "median"))]
+ROWS_COUNT = ("count", "avg", "var", "stddev", "quantile", "median", "histogram", "group_count", "group_avg", "ou_count",
+              "ou_avg", "ou_group_count")  # clip is a number of rows
+
+Row = namedtuple("Row", "k x v unit")
+
+
+# ---- calls ---------------------------------------------------------------------------------------------------------
+
+
+def aggregate(kind, parameters, by_unit, tier="exact"):
+    """The call in an owner's SELECT, as SQL with ? for the parameters, and these."""
+    bounds = KINDS[kind].bounds.split()
+    options = {k: v for k, v in parameters.items() if k not in bounds}
+    arguments = [tier] + [json.dumps(parameters[b]) if b == "q" else parameters.get(b, 1) for b in bounds]
+    sql = ["?"] + KINDS[kind].columns.split() + ["?"] * len(bounds)
+    if by_unit or options:
+        sql.append("unit" if by_unit else "NULL")
+    if options:
+        sql.append("?")
+        arguments.append(json.dumps(options))
+    return f"dp_{kind}({', '.join(sql)})", arguments
+
+
+def by_query(kind, parameters, by_unit, tier="exact", source="t"):
+    """The same by dp_release()."""
+    columns = KINDS[kind].columns.split() + ["unit"] * by_unit
+    return "SELECT dp_release(?, ?, ?, ?)", [tier, kind, f"SELECT {', '.join(columns)} FROM {source}", json.dumps(parameters)]
+
+
+def numbers(kind, parameters, result):
+    """An answer as a list of (key, component, value)."""
+    form = KINDS[kind].form
+    if form == "array" and isinstance(parameters.get("q"), float):
+        form = "number"
+    if form == "number":
+        assert isinstance(result, float)
+        return [("", 0, result)]
+    parsed = json.loads(result)
+    if form == "array":
+        assert isinstance(parsed, list)
+        return [("", i, x) for i, x in enumerate(parsed)]
+    assert isinstance(parsed, dict)
+    return [(k, 0, x) for k, x in parsed.items()]
+
+
+# ---- values --------------------------------------------------------------------------------------------------------
+
+_plain = sqlite3.connect(":memory:")
+
+
+def number(x):
+    """SQLite's numeric conversion."""
+    return float(x) if isinstance(x, (int, float)) else _plain.execute("SELECT CAST(? AS REAL)", (x,)).fetchone()[0]
+
+
+def identity(unit):
+    """1 and 1.0 are one unit; '1', x'31' are others; NULLs together are one."""
+    return ("number", unit) if isinstance(unit, (int, float)) else (type(unit), unit)
+
+
+def key_text(key):
+    if key is None:
+        return "null"
+    if isinstance(key, bytes):
+        return f"x'{key.hex()}'"
+    if isinstance(key, float) and key.is_integer() and abs(key) < 2**63:
+        return str(int(key))
+    if isinstance(key, float):
+        return _plain.execute("SELECT printf('%!.15g', ?)", (key,)).fetchone()[0]
+    return str(key)
+
+
+def vector(v, dim):
+    """A JSON array of dim numbers, or that many float32 or float64; anything else is zeros."""
+    zeros = [0.0] * dim
+    if isinstance(v, bytes):
+        form = {4 * dim: "f", 8 * dim: "d"}.get(len(v))
+        if not form:
+            return zeros
+        found = list(struct.unpack(f"<{dim}{form}", v))
+        return found if all(map(math.isfinite, found)) else zeros
+    if not isinstance(v, str):
+        return zeros
+    try:
+        found = json.loads(v)
+    except ValueError:
+        return zeros
+    if not isinstance(found, list) or len(found) != dim:
+        return zeros
+    if not all(type(x) in (int, float) and abs(x) < 1.7e308 for x in found):  # nan compares false
+        return zeros
+    return [float(x) for x in found]
+
+
+def norm(values):
+    return math.hypot(*values)
+
+
+def clamp(x, low, high):
+    return min(max(x, low), high)
+
+
+def centred(x, p):
+    return clamp((x - (p["lo"] + p["hi"]) / 2) / ((p["hi"] - p["lo"]) / 2), -1, 1)
+
+
+def bin_of(x, p):
+    place = (x - p["lo"]) / (p["hi"] - p["lo"]) * p["bins"] if math.isfinite(x) else x
+    return 0 if place < 0 else p["bins"] - 1 if place >= p["bins"] else int(place)
+
+
+def levels(p):
+    return p["bins"].bit_length() - 1
+
+
+# ---- one unit ------------------------------------------------------------------------------------------------------
+
+
+def scaled(vector, factor):
+    return {c: factor * value for c, value in vector.items()}
+
+
+def into_ball(vector, radius):
+    size = norm(vector.values()) if vector else 0
+    return scaled(vector, radius / size) if size > radius else vector
+
+
+def added(pairs):
+    """Sums by coordinate; values beyond any clip saturate, so that infinities cancel."""
+    columns = {}
+    for c, value in pairs:
+        columns.setdefault(c, []).append(value)
+    return {c: math.fsum(values) for c, values in columns.items()}
+
+
+def contribution(kind, p, rows):
+    """Coordinates of one unit: {(cell, component): value}."""
+    clip = p.get("clip", 1)
+    far = 2.0**37 * clip  # rows saturate
+
+    def x_of(row):
+        return clamp(number(row.x), -far, far)
+
+    if kind == "count_distinct":
+        return {(0, 0): 1}
+    if kind in ("count", "ou_count"):
+        return {(0, 0): min(len(rows), clip)}
+    if kind in ("sum", "ou_sum"):
+        return {(0, 0): clamp(math.fsum(map(x_of, rows)), -clip, clip)}
+    if kind in ("avg", "ou_avg", "var", "stddev"):
+        us = [centred(number(row.x), p) for row in rows]
+        factor = min(1, clip / len(rows))
+        if kind.endswith("avg"):
+            return scaled({(0, 0): len(rows) / 2, (0, 1): math.fsum(us)}, factor)
+        return scaled({(0, 0): len(rows), (0, 1): math.fsum(us), (0, 2): math.fsum(2 * u * u - 1 for u in us)}, factor)
+    if kind == "histogram":
+        return into_ball(added(((bin_of(number(row.x), p), 0), 1) for row in rows), clip)
+    if kind in ("quantile", "median"):
+        leaves = [bin_of(number(row.x), p) for row in rows]
+        return into_ball(added(((level, leaf >> (levels(p) - level)), 1) for leaf in leaves for level in range(1, levels(p) + 1)),
+                         clip * math.sqrt(levels(p)))
+    if kind in ("vec_sum", "ou_vec_sum"):
+        return into_ball(added(((0, j), clamp(value, -far, far)) for row in rows for j, value in enumerate(vector(row.v, p["dim"]))),
+                         clip)
+    if kind == "vec_avg":
+        pairs = [((0, 0), clip / 2) for _ in rows]
+        for row in rows:
+            v = vector(row.v, p["dim"])
+            most = max(map(abs, v))
+            factor = min(1, clip / most / norm([value / most for value in v])) if most else 1
+            pairs += [((0, 1 + j), value * factor) for j, value in enumerate(v)]
+        return scaled(added(pairs), 1 / len(rows))
+    counts = added((key_text(row.k), 1) for row in rows)
+    if kind in ("group_count", "ou_group_count"):
+        return into_ball({(k, 0): n for k, n in counts.items()}, clip)
+    if kind in ("group_sum", "ou_group_sum"):
+        sums = into_ball(added(((key_text(row.k), 1), x_of(row)) for row in rows), clip)
+        return {**sums, **scaled(into_ball({(k, 0): n for k, n in counts.items()}, 1), clip / 2)}
+    assert kind == "group_avg"
+    pairs = [((key_text(row.k), 0), 0.5) for row in rows] + [((key_text(row.k), 1), centred(number(row.x), p)) for row in rows]
+    return scaled(added(pairs), min(1, clip / norm(counts.values())))
+
+
+def effective(kind, parameters, by_unit):
+    """Parameters with their defaults."""
+    p = dict(parameters)
+    p.setdefault("clip", 1)
+    if not by_unit and kind in ROWS_COUNT:
+        p["clip"] = min(p["clip"], 1)
+    if kind in ("quantile", "median"):
+        p.setdefault("bins", 1024)
+    if kind == "median":
+        p["q"] = 0.5
+    return p
+
+
+def totals(kind, parameters, rows, by_unit):
+    """The exact vector of a table."""
+    p = effective(kind, parameters, by_unit)
+    columns = KINDS[kind].columns.split()
+    keys = {key_text(json.dumps(k, separators=(",", ":"), ensure_ascii=False) if isinstance(k, list) else k)
+            for k in p["keys"]} if "keys" in p else None
+    units = {}
+    for i, row in enumerate(rows):
+        if ("x" in columns and row.x is None) or ("v" in columns and row.v is None):
+            continue
+        if keys is not None and key_text(row.k) not in keys:
+            continue
+        units.setdefault(identity(row.unit) if by_unit else i, []).append(row)
+    return added(pair for mine in units.values() for pair in contribution(kind, p, mine).items())
+
+
+def reach(kind, parameters, by_unit, adjacency):
+    """The distance of two neighbours' vectors, at most."""
+    p = effective(kind, parameters, by_unit)
+    clip = p["clip"]
+    twice = 2 if adjacency == "replace" else 1
+    if kind in ("count", "ou_count", "count_distinct"):
+        return clip
+    if kind in ("histogram", "group_count", "ou_group_count", "quantile", "median"):
+        return clip * math.sqrt(twice) * (math.sqrt(levels(p)) if kind in ("quantile", "median") else 1)
+    if kind in ("var", "stddev"):
+        return clip * math.sqrt(3) * twice
+    if kind.endswith("avg"):
+        return clip * math.sqrt(5) / 2 * twice
+    if kind == "group_sum" and "keys" not in p:
+        return clip * math.sqrt(5) / 2 * twice
+    return clip * twice
+
+
+# ---- answers -------------------------------------------------------------------------------------------------------
+
+
+def corners(function, *boxes):
+    values = [function(*corner) for corner in itertools.product(*boxes)]
+    return min(values), max(values)
+
+
+def around(x, width):
+    return (x - width, x + width)
+
+
+def ou(p, sigma, d):
+    """Theorem 8: the shrink at noise sigma on each of d numbers."""
+    return p["radius"] ** 2 / (p["radius"] ** 2 + d * sigma**2)
+
+
+def mean_interval(p, n, s, width, sigma):
+    """Of an average of [lo, hi] from half the noisy count and the noisy centred sum."""
+    half, middle = (p["hi"] - p["lo"]) / 2, (p["hi"] + p["lo"]) / 2
+
+    def read(n, s, sigma):
+        n = max(2 * n, 1)
+        u = clamp(s / n, -1, 1)
+        mean = middle + half * u
+        if "radius" not in p:
+            return mean
+        tau = half**2 * sigma**2 * (1 + 4 * u**2) / n**2
+        centre = p.get("centre", middle)
+        return centre + p["radius"] ** 2 / (p["radius"] ** 2 + tau) * (mean - centre)
+
+    return corners(read, around(n, width), around(s, width), about(sigma))
+
+
+def about(sigma):
+    """The noise, of which reach() gives an upper bound: the lattice rounds up, replacements are nearer to each other."""
+    return sigma / 2, sigma * (1 + 4e-6)
+
+
+def spread_interval(kind, p, vector, width):
+    half = (p["hi"] - p["lo"]) / 2
+
+    def read(n, a, b):
+        n = max(n, 1)
+        a, b = clamp(a / n, -1, 1), clamp(b / n, -1, 1)
+        return clamp((b + 1) / 2 - a * a, 0, 1)
+
+    low, high = corners(read, *(around(vector.get((0, j), 0), 2 * width) for j in range(3)))
+    return (half**2 * low, half**2 * high) if kind == "var" else (half * math.sqrt(low), half * math.sqrt(high))
+
+
+def quantile_interval(p, vector, q, width):
+    """Running totals of the leaves are off by at most sqrt(levels) times the noise of a node, and so is all of them."""
+    bins, off = p["bins"], 2 * math.sqrt(levels(p)) * width
+    leaves = [vector.get((levels(p), i), 0) for i in range(bins)]
+    running = [0.0, *itertools.accumulate(leaves)]
+    if running[-1] <= off:
+        return p["lo"], p["hi"]
+    low, high = q * running[-1] - off, q * running[-1] + off
+    first = max((i for i in range(bins) if running[i] <= low), default=0)
+    last = min((i for i in range(1, bins + 1) if running[i] >= high), default=bins)
+
+    def inside(i, rank):
+        return i + clamp((rank - running[i]) / leaves[i], 0, 1) if leaves[i] > 0 else i
+
+    step = (p["hi"] - p["lo"]) / bins
+    return (p["lo"] + step * (inside(first, low) if low >= 0 else 0),
+            p["lo"] + step * (last if running[-1] < high else inside(last - 1, high)))
+
+
+def answer(kind, parameters, rows, by_unit, adjacency, rate):
+    """{(key, component): (low, high)} of a release with public keys; of private ones see test_groups.py."""
+    p = effective(kind, parameters, by_unit)
+    vector = totals(kind, parameters, rows, by_unit)
+    sigma = reach(kind, parameters, by_unit, adjacency) / math.sqrt(2 * rate)
+    width = MARGIN * sigma + 1e-9 * p["clip"]
+    if kind.endswith("vec_avg"):
+        factor = p["clip"] / 2
+        return {("", j): corners(lambda n, s: clamp(s / max(n / factor, 1), -p["clip"], p["clip"]),
+                                 around(vector.get((0, 0), 0), width), around(vector.get((0, 1 + j), 0), width))
+                for j in range(p["dim"])}
+    if kind in ("avg", "ou_avg"):
+        return {("", 0): mean_interval(p, vector.get((0, 0), 0), vector.get((0, 1), 0), width, sigma)}
+    if kind in ("var", "stddev"):
+        return {("", 0): spread_interval(kind, p, vector, width)}
+    if kind in ("quantile", "median"):
+        return {("", i): quantile_interval(p, vector, q, width) for i, q in enumerate(p["q"] if isinstance(p["q"], list) else [p["q"]])}
+    if "group" in kind:
+        keys = [key_text(json.dumps(k, separators=(",", ":"), ensure_ascii=False) if isinstance(k, list) else k) for k in p["keys"]]
+        if kind == "group_avg":
+            return {(k, 0): mean_interval(p, vector.get((k, 0), 0), vector.get((k, 1), 0), width, sigma) for k in keys}
+        places = {(k, 0): (k, int(kind.endswith("sum"))) for k in keys}
+    elif kind == "histogram":
+        places = {("", i): (i, 0) for i in range(p["bins"])}
+    else:
+        places = {("", i): (0, i) for i in range(p.get("dim", 1))}
+    if "radius" in p:
+        shrinks, centre = [ou(p, s, len(places)) for s in about(sigma)], p.get("centre", 0)
+        return {place: corners(lambda x, a: centre + a * (x - centre), around(vector.get(c, 0), width), shrinks)
+                for place, c in places.items()}
+    return {place: around(vector.get(c, 0), width) for place, c in places.items()}

@@ -1,0 +1,570 @@
+"""Groups: public keys as they are shown; private keys, which appear above a threshold, for a delta.
+
+Statistical checks allow Z standard errors, 5.6e-10 for each of about 20 comparisons, or state their own probability:
+false alarms 2e-8 in all.
+"""
+
+import json
+import math
+import shutil
+import sqlite3
+
+import numpy
+import pytest
+from scipy import stats
+
+from kinds_reference import KINDS, Row, aggregate, by_query, totals
+from noise_helpers import charges, column, connect, error_of, one, quick_path, record
+from test_kinds_exact import fill
+
+Z = 6.2
+EXACT = 1e6
+KINDS_OF_GROUPS = {"group_count": {}, "group_sum": {"clip": 2}, "group_avg": {"lo": -1, "hi": 3}}
+HUGE = 1e15
+
+
+def make(*tiers, options="{}", path=":memory:"):
+    """A ledger with tiers (name, rate, delta_keys)."""
+    db = connect(path)
+    one(db, "SELECT dp_init(?)", options)
+    for name, rate, delta_keys in tiers:
+        one(db, "SELECT dp_tier(?, ?, ?, ?, 'rdp', ?)", name, rate, HUGE, max(2e-6, (1 + delta_keys) / 2 if delta_keys > 0 else 0),
+            delta_keys)
+    return db
+
+
+def groups(db, keys=None, tier="exact", call="dp_group_count(?, k, 1, unit, ?)", **options):
+    options = {**options, **({"keys": keys} if keys is not None else {})}
+    return json.loads(one(db, f"SELECT {call} FROM t", tier, json.dumps(options)), object_pairs_hook=list)
+
+
+def fill_keys(db, keys):
+    """One row and unit for every key."""
+    fill(db, [Row(k, 1, None, i) for i, k in enumerate(keys)])
+
+
+def thousandfold(keys):
+    return [key for key in keys for _ in range(1000)]
+
+
+# ---- public keys ---------------------------------------------------------------------------------------------------
+
+RENDERED = [  # a key in SQL, its text
+    (1, "1"), (1.0, "1"), (-7, "-7"), (0, "0"), (-0.0, "0"), (2**63 - 1, "9223372036854775807"), (-2**63, "-9223372036854775808"),
+    (1e15, "1000000000000000"), (-1e18, "-1000000000000000000"), (1.5, "1.5"), (0.1, "0.1"), (1 / 3, "0.333333333333333"),
+    (-2.5e-7, "-2.5e-07"), (0.1 + 0.2, "0.3"), ("text", "text"), ("", ""), (" a ", " a "), ("1.0", "1.0"), ("NULL", "NULL"), (None, "null"),
+    (b"", "x''"), (b"\x00\xffA", "x'00ff41'"), ("x'00ff41'", "x'00ff41'"), ('["a",1]', '["a",1]'), ("Ünï", "Ünï"), ("e\u0301", "e\u0301")]
+
+
+@pytest.mark.parametrize("key,text", RENDERED, ids=lambda value: repr(value)[:20])
+def test_a_key_is_the_text_it_is_shown_as(key, text):
+    db = make(("exact", EXACT, 0))
+    fill_keys(db, thousandfold([key, "another"]))
+    (shown, value), = groups(db, [text])
+    assert shown == text and abs(value - 1000) <= 0.01
+    assert one(db, "SELECT key FROM dp_value") == text
+
+
+@pytest.mark.parametrize("key", [1, 1.0, "1"])
+def test_keys_that_look_alike_are_one_group(key):
+    db = make(("exact", EXACT, 0))
+    fill_keys(db, thousandfold([1, 1.0, "1", b"1", "1.0"]))
+    (shown, value), = groups(db, [key])
+    assert shown == "1" and abs(value - 3000) <= 0.01
+
+
+def test_keys_of_json():
+    """Every JSON type, each key once; arrays and objects stand for their minified text."""
+    db = make(("exact", EXACT, 0))
+    fill_keys(db, thousandfold([None, 3, 2.5, "s", '["a",1]', '{"b":[null,true]}']))
+    got = groups(db, [None, 3, 3.0, "3", 2.5, "s", ["a", 1], '["a",1]', {"b": [None, True]}, "none"])
+    assert [key for key, _ in got] == ["2.5", "3", '["a",1]', "none", "null", "s", '{"b":[null,true]}']
+    assert [round(value, 1) for _, value in got] == [1000, 1000, 1000, 0, 1000, 1000, 1000]
+    assert json.loads(one(db, "SELECT keys FROM dp_release")) == [key for key, _ in got]
+
+
+def test_composite_keys():
+    """json_array(a, b) in the rows, arrays in keys, both minified by SQLite."""
+    db = make(("exact", EXACT, 0))
+    fill(db, [Row(k, x, None, (k, x, i).__repr__()) for k, x in [("ward 1", 7), ("w\"2", None), ("é", 1.5)] for i in range(500)])
+    keys = ' [ [ "ward 1" , 7 ] , ["w\\"2",null],["\u00e9",1.5] , ["x",0]]'
+    result = one(db, "SELECT dp_group_count('exact', json_array(k, x), 1, unit, ?) FROM t", f'{{"keys":{keys}}}')
+    got = {tuple(json.loads(key)): round(value, 1) for key, value in json.loads(result).items()}
+    assert got == {("ward 1", 7): 500, ("w\"2", None): 500, ("é", 1.5): 500, ("x", 0): 0}
+    rows = db.execute("SELECT json_extract(key, '$[0]'), json_extract(key, '$[1]'), round(value) FROM json_each(?)", (result,)).fetchall()
+    assert set(rows) == {("ward 1", 7, 500.0), ("w\"2", None, 500.0), ("é", 1.5, 500.0), ("x", 0, 0.0)}
+
+
+NASTY = ['"', "\\", "\\\"", "'", "a\nb", "\r\t\b\f", "\x01\x1f\x7f", "é", "\u2028", "😀", "", " ", "{}", "[1", "null", "%s%n", "a,b:c", "\\u0041",
+         "z" * 10000, "</script>", "\ufeff", "\uffff", "$.a", "0"]
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_nasty_keys_make_sound_json(private):
+    """Whatever is in a key: JSON that SQLite and Python read, one member a key, in the order of bytes."""
+    db = make(("exact", EXACT, 0.1))
+    fill_keys(db, thousandfold(NASTY))
+    result = one(db, "SELECT dp_group_count('exact', k, 1, unit, ?) FROM t", json.dumps({"name": "r"} if private else {"keys": NASTY, "name": "r"}))
+    assert one(db, "SELECT json_valid(?)", result) == 1
+    expected = sorted(NASTY, key=str.encode)
+    assert [key for key, _ in json.loads(result, object_pairs_hook=list)] == expected
+    assert column(db, "SELECT key FROM json_each(?)", result) == expected
+    assert column(db, "SELECT key FROM dp_value ORDER BY key") == expected
+    assert db.execute("SELECT key, value FROM json_each(?)", (result,)).fetchall() == db.execute(
+        "SELECT key, value FROM dp_value ORDER BY key").fetchall()
+    assert all(abs(value - 1000) <= 0.02 for value in json.loads(result).values())
+    for key in expected[::5]:
+        low, high = json.loads(one(db, "SELECT dp_interval('r', 'exact', ?, 0.99)", key))
+        assert low < json.loads(result)[key] < high
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
+@pytest.mark.parametrize("rows", [[], [Row("b", 1, None, 1)], [Row("elsewhere", 1, None, 1)], [Row("b", None, None, 1)]])
+def test_every_public_key_is_there(kind, rows):
+    """Whatever is in the data: all keys, in order, and one row of dp_value each."""
+    db = make(("exact", 1.0, 0))
+    fill(db, rows)
+    parameters = {**KINDS_OF_GROUPS[kind], "keys": ["b", "a", "B", "é", "10", "9", 2]}
+    sql, arguments = by_query(kind, parameters, True)
+    got = json.loads(one(db, sql, *arguments), object_pairs_hook=list)
+    assert [key for key, _ in got] == ["10", "2", "9", "B", "a", "b", "é"]
+    assert db.execute("SELECT key, component, value FROM dp_value ORDER BY rowid").fetchall() == [(k, 0, v) for k, v in got]
+    assert one(db, "SELECT dimension FROM dp_release") == 7 * (2 if kind == "group_avg" else 1)
+
+
+@pytest.mark.parametrize("keys,message", [
+    ("[]", "keys is empty (leave it out to select keys privately)"), ('"a"', "keys must be a JSON array, not 'a'"),
+    ("{}", "keys must be a JSON array, not '{}'"), ("1", "keys must be a JSON array, not 1"), ("null", "keys must be a JSON array, not NULL"),
+    ('["a"', "malformed JSON object"), ('["a"],"max_groups":3', "max_groups is for keys that are selected privately: leave it out, or keys"),
+    ('["a"],"key_share":0.5', "key_share is for keys that are selected privately: leave it out, or keys"),
+    ('["a\\u0000b"]', "a zero byte in "), ('["a"],"keys":["b"]', "option 'keys' is given twice")])
+def test_malformed_keys(keys, message):
+    db = make(("exact", 1.0, 0.1))
+    fill_keys(db, ["a"])
+    for sql in ("SELECT dp_group_count('exact', k, 1, unit, ?) FROM t", "SELECT dp_release('exact', 'group_count', 'SELECT k, unit FROM t', ?)"):
+        assert message in error_of(db, sql, f'{{"keys":{keys}}}')
+    assert not charges(db)
+
+
+def test_many_keys():
+    db = make(("exact", 1.0, 0))
+    fill_keys(db, range(20))
+    got = groups(db, list(range(20000)))
+    assert len(got) == 20000 and one(db, "SELECT count(*) FROM dp_value") == 20000
+
+
+# ---- private keys: which are shown ---------------------------------------------------------------------------------
+
+
+def threshold(kind, parameters, rate, delta, by_unit=True, twice=1):
+    """What a noisy count must reach, in rows: what one unit may add, and the noise that the largest of max_groups
+    counts exceeds with probability delta."""
+    clip = parameters.get("clip", 1)
+    factor = {"group_count": 1, "group_sum": clip / 2, "group_avg": 0.5}[kind]
+    reach = {"group_count": clip, "group_sum": clip * math.sqrt(5) / 2, "group_avg": clip * math.sqrt(5) / 2}[kind]
+    sigma = twice * reach / math.sqrt(2 * rate) / factor
+    groups = parameters.get("max_groups", 4) if by_unit else 1
+    tail = -math.expm1(math.log1p(-delta) / groups)  # 1 - (1 - delta)^(1/groups)
+    return (1 if kind == "group_sum" else clip) + sigma * stats.norm.isf(tail), sigma
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
+@pytest.mark.parametrize("rate,delta_keys", [(1.0, 0.5), (0.01, 1e-7), (1e4, 1e-12), (2.0, 0.9)])
+@pytest.mark.parametrize("more", [{}, {"clip": 3}, {"max_groups": 1, "key_share": 0.5}, {"max_groups": 1024, "key_share": 1e-3}])
+def test_threshold_of_a_plan(kind, rate, delta_keys, more):
+    db = make(("t", rate, delta_keys))
+    parameters = {**KINDS_OF_GROUPS[kind], **more}
+    plan = json.loads(one(db, "SELECT dp_plan('t', ?, NULL, ?)", kind, json.dumps(parameters)))
+    wanted, sigma = threshold(kind, parameters, rate, parameters.get("key_share", 0.1) * delta_keys)
+    # The lattice has 2^20 steps for the noise, or more; the integer sensitivity is rounded up by sqrt(coordinates).
+    steps = 2.0**20 * math.sqrt(2 * rate)
+    assert 0 <= plan["threshold"] - wanted <= wanted * (math.sqrt(2 * parameters.get("max_groups", 4)) + 3) / steps + sigma * 2.0**-17
+    assert not charges(db)
+
+
+def test_thresholds_of_rows_and_of_replacement():
+    """A protected row has one key; a replacement is twice as far for sums, sqrt(2) times for counts."""
+    for options, by_unit, twice in (('{"protects":"row"}', False, 1), ('{"adjacency":"replace"}', True, math.sqrt(2))):
+        db = make(("t", 0.5, 0.1), options=options)
+        plan = json.loads(one(db, "SELECT dp_plan('t', 'group_count', NULL, '{}')"))
+        wanted, _ = threshold("group_count", {}, 0.5, 0.01, by_unit, twice)
+        assert plan["threshold"] == pytest.approx(wanted, rel=1e-5)
+    assert "threshold" not in json.loads(one(db, "SELECT dp_plan('t', 'group_count', NULL, '{\"keys\":[1]}')"))
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
+@pytest.mark.parametrize("protects", ["unit", "row"])
+def test_a_key_of_one_unit_alone_is_shown_with_probability_delta(kind, protects):
+    """6000 units with a key each, max_groups 1: the bound is met with equality, delta = 0.05. Z standard errors are
+    0.017: half of it, or twice as much, is an error."""
+    db = make(("t", 1.0, 0.5), options=json.dumps({"protects": protects}))
+    count = 6000
+    fill(db, [Row(f"k{i}", 1, None, i) for i in range(count)])
+    sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "max_groups": 1}, protects == "unit", "t")
+    shown = len(json.loads(one(db, sql, *arguments)))
+    assert abs(shown / count - 0.05) <= Z * math.sqrt(0.05 * 0.95 / count)
+    assert record(db, "SELECT delta FROM dp_charge")["delta"] == pytest.approx(0.05, rel=1e-12)
+
+
+def test_none_of_the_keys_of_a_unit_is_shown_but_with_probability_delta():
+    """1500 units of four keys each, which nobody else has: a unit shows itself by any of them. Its counts are half a
+    row each, so delta = 0.05 is not met with equality; alone with one key it is a quarter of it."""
+    db = make(("t", 1.0, 0.5))
+    fill(db, [Row(f"{i} {j}", 1, None, i) for i in range(1500) for j in range(4)])
+    shown = {key.split()[0] for key, _ in groups(db, tier="t")}
+    assert len(shown) / 1500 <= 0.05 + Z * math.sqrt(0.05 * 0.95 / 1500)
+    fill(db, [Row(f"{i} 0", 1, None, i) for i in range(8000)])
+    alone = len(groups(db, tier="t", name="alone")) / 8000
+    expected = 1 - 0.95**0.25
+    assert abs(alone - expected) <= Z * math.sqrt(expected / 8000)
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
+def test_heavy_units_hide_their_keys_as_well(kind):
+    """A thousand rows of one unit in one key are no more than clip: shown with probability delta = 0.05."""
+    db = make(("t", 1.0, 0.5))
+    fill(db, [Row(f"k{i}", 9, None, i) for i in range(300) for _ in range(300)])
+    sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "max_groups": 1, "clip": 2}, True, "t")
+    shown = len(json.loads(one(db, sql, *arguments)))
+    assert shown <= stats.binom.isf(1e-9, 300, 0.0501)
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
+@pytest.mark.parametrize("protects", ["unit", "row"])
+def test_values_of_private_keys(kind, protects):
+    """At hardly any noise: keys of many units are shown with the values of their definition, a unit's own never."""
+    db = make(("exact", EXACT, 1e-9), options=json.dumps({"protects": protects}))
+    by_unit = protects == "unit"
+    rows = [Row(["a", "b", None, 7][i % 4], i % 5 - 1, None, i % 40) for i in range(200)]
+    rows += [Row("mine alone", 2, None, 1)] + [Row("of two", 2, None, i) for i in (5, 6)] * 2
+    fill(db, rows)
+    parameters = {**KINDS_OF_GROUPS[kind], "max_groups": 8}
+    vector = totals(kind, parameters, rows, by_unit)
+    call, arguments = aggregate(kind, parameters, by_unit)
+    got = json.loads(one(db, f"SELECT {call} FROM t", *arguments))
+    assert set(got) >= {"a", "b", "null", "7"} and "mine alone" not in got
+    component = {"group_count": 0, "group_sum": 1, "group_avg": None}[kind]
+    for key, value in got.items():
+        if component is None:
+            wanted = 1 + 2 * vector[key, 1] / max(2 * vector[key, 0], 1)
+        else:
+            wanted = vector.get((key, component), 0)
+        assert abs(value - wanted) <= 0.03
+
+
+@pytest.fixture
+def path():
+    with quick_path() as path:
+        yield path
+
+
+def books(path):
+    return sqlite3.connect(f"file:{path}-ledger?mode=ro", uri=True)
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
+def test_every_tier_selects_by_its_own_noise(path, kind):
+    """Published keys are those whose noisy counts at that tier, stored for all keys, reach the threshold of that tier;
+    some that the inner tier shows vanish outside it, and some appear there. Nothing of this is random but the noise."""
+    tiers = [("in", 1.0, 0.5), ("between", 0.3, 0.4), ("out", 0.1, 0.8)]
+    db = make(*tiers, path=path)
+    # Units per key at which neither tier is sure.
+    fill(db, [Row(f"k{i:03}", 1, None, f"{i} {j}") for i in range(400) for j in range(1 + i % 12)])
+    parameters = {**KINDS_OF_GROUPS[kind], "name": "r", "max_groups": 2}
+    sql, arguments = by_query(kind, parameters, True, "in")
+    inner = json.loads(one(db, sql, *arguments))
+    outer = json.loads(one(db, "SELECT dp_diffuse('r', 'out')"))
+    middle = json.loads(one(db, "SELECT dp_diffuse('r', 'between')"))
+    assert set(inner) - set(outer) and set(outer) - set(inner)
+    ledger = books(path)
+    granularity = one(ledger, "SELECT granularity FROM dp_release")
+    factor = {"group_count": 1, "group_sum": 1, "group_avg": 0.5}[kind]
+    for (tier, rate, delta_keys), shown in zip(tiers, (inner, middle, outer)):
+        counts = dict(ledger.execute("SELECT key, value FROM dp_path WHERE tier = ? AND component = 0", (tier,)))
+        assert len(counts) == 400
+        wanted, sigma = threshold(kind, parameters, rate, 0.1 * delta_keys)
+        for key, count in counts.items():
+            rows = count * 2.0**granularity / factor
+            assert abs(rows - wanted) <= 1e-4 * sigma or (rows >= wanted) == (key in shown), (tier, key)
+        assert set(shown) == set(column(db, "SELECT key FROM dp_value WHERE tier = ?", tier))
+        assert one(ledger, "SELECT delta FROM dp_publication WHERE tier = ?", tier) == pytest.approx(0.1 * delta_keys, rel=1e-12)
+    assert one(db, "SELECT dp_verify()") == "ok"
+    ledger.close()
+
+
+# ---- private keys: what they cost ----------------------------------------------------------------------------------
+
+
+def spent(db, tier):
+    return one(db, "SELECT spent_delta FROM dp_budget WHERE tier = ?", tier)
+
+
+def test_delta_is_charged_for_every_publication():
+    """Also for the inner tiers, which see outer publications: the sum, not the largest."""
+    db = make(("in", 1.0, 0.1), ("mid", 0.5, 0.2), ("out", 0.1, 0.4))
+    fill_keys(db, thousandfold("ab"))
+    groups(db, tier="in", name="r", key_share=0.25)
+    assert [spent(db, tier) for tier in ("in", "mid", "out")] == pytest.approx([0.025, 0, 0], rel=1e-12)
+    one(db, "SELECT dp_diffuse('r', 'mid')")
+    assert [spent(db, tier) for tier in ("in", "mid", "out")] == pytest.approx([0.075, 0.05, 0], rel=1e-12)
+    before = charges(db)
+    message = error_of(db, "SELECT dp_diffuse('r', 'out')")  # 0.1 more for 'in', which has 0.025 left
+    assert message.startswith("dp_diffuse: tier 'in' would exceed its delta_keys of 0.1: this needs delta 0.1, and 0.025 is left")
+    assert charges(db) == before and column(db, "SELECT tier FROM dp_publication") == ["in", "mid"]
+    # Replays are free.
+    groups(db, tier="in", name="r", key_share=0.25)
+    one(db, "SELECT dp_diffuse('r', 'mid')")
+    assert charges(db) == before
+    deltas = db.execute("SELECT tier, sum(delta) FROM dp_charge GROUP BY tier").fetchall()
+    assert dict(deltas) == pytest.approx({"in": 0.075, "mid": 0.05}, rel=1e-12)
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_releases_exhaust_delta_keys():
+    """Of four shares of 0.3 three fit; a failure charges nothing, and public keys remain possible."""
+    db = make(("t", 1.0, 0.1))
+    fill_keys(db, thousandfold("a"))
+    for _ in range(3):
+        groups(db, tier="t", key_share=0.3)
+    before = charges(db)
+    for sql in ("SELECT dp_group_count('t', k, 1, unit, '{\"key_share\":0.3}') FROM t",
+                "SELECT dp_release('t', 'group_sum', 'SELECT k, x, unit FROM t', '{\"clip\":1,\"key_share\":0.3}')",
+                "SELECT dp_plan('t', 'group_count', 1, '{\"key_share\":0.3}')"):
+        assert "tier 't' would exceed its delta_keys of 0.1: this needs delta 0.03, and 0.01 is left" in error_of(db, sql)
+    assert charges(db) == before and one(db, "SELECT count(*) FROM dp_release") == 3
+    groups(db, ["a"], tier="t")
+    groups(db, tier="t", key_share=0.09)
+    assert spent(db, "t") == pytest.approx(0.099, rel=1e-12)
+
+
+def test_without_delta_keys_selection_is_refused():
+    """At the tier itself, and at an inner tier, which would see the publication."""
+    db = make(("in", 1.0, 0), ("out", 0.1, 0.1))
+    fill_keys(db, "a")
+    for tier, problem in (("in", "tier 'in' has no delta_keys for selecting keys privately (list public \"keys\", or create a tier with"
+                                 " delta_keys)"), ("out", "tier 'in' would exceed its delta_keys of 0: this needs delta 0.01")):
+        for sql in (f"SELECT dp_group_count('{tier}', k, 1, unit) FROM t", f"SELECT dp_release('{tier}', 'group_count', 'SELECT k, unit FROM t')"):
+            assert problem in error_of(db, sql)
+    assert not charges(db) and not one(db, "SELECT count(*) FROM dp_release")
+
+
+def test_a_later_tier_pays_for_what_it_sees():
+    db = make(("out", 0.1, 0.4))
+    fill_keys(db, thousandfold("ab"))
+    groups(db, tier="out", name="r")
+    assert "would exceed" in error_of(db, "SELECT dp_tier('poor', 1.0, ?, 0.5, 'rdp', 0.03)", HUGE)
+    assert "would exceed" in error_of(db, "SELECT dp_tier('none', 1.0, ?, 0.5)", HUGE)
+    one(db, "SELECT dp_tier('in', 1.0, ?, 0.5, 'rdp', 0.05)", HUGE)
+    assert spent(db, "in") == pytest.approx(0.04, rel=1e-12)
+    one(db, "SELECT dp_tier('outer', 0.01, ?, 0.5)", HUGE)  # has no delta_keys, and sees nothing of it
+    assert "tier 'outer' has no delta_keys" in error_of(db, "SELECT dp_diffuse('r', 'outer')")
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_refining_and_ou_are_refused():
+    db = make(("in", 1.0, 0.4), ("out", 0.1, 0.4))
+    fill_keys(db, thousandfold("ab"))
+    groups(db, tier="out", name="r")
+    before = charges(db)
+    for sql in ("SELECT dp_group_count('in', k, 1, unit, '{\"name\":\"r\",\"refine\":true}') FROM t",
+                "SELECT dp_release('in', 'group_count', 'SELECT k, unit FROM t', '{\"name\":\"r\",\"refine\":true}')", "SELECT dp_diffuse('r', 'in')"):
+        assert "release 'r' has private keys and cannot be refined (make a release of its own at tier 'in')" in error_of(db, sql)
+    for sql in ("SELECT dp_ou_group_count('in', k, 5, 1, unit) FROM t", "SELECT dp_ou_group_sum('in', k, x, 1, 5, unit) FROM t",
+                "SELECT dp_release('in', 'ou_group_count', 'SELECT k, unit FROM t', '{\"radius\":5}')"):
+        assert "keys is missing: OU needs to know in public how many groups there are" in error_of(db, sql)
+    for option in ('"max_groups":4', '"key_share":0.5'):
+        assert "keys is missing" in error_of(db, f"SELECT dp_ou_group_count('in', k, 5, 1, unit, '{{{option}}}') FROM t")
+    assert charges(db) == before
+
+
+# ---- private keys: what is not shown -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
+def test_no_key_at_all(path, kind):
+    """Where no key reaches the threshold the answer is {}, replayed and diffused as such, at the same price."""
+    db = make(("in", 1e4, 1e-9), ("out", 100.0, 1e-9), path=path)
+    for name, rows in (("nobody", []), ("singles", [Row(f"k{i}", 1, None, i) for i in range(5)]), ("nulls", [Row("k", None, None, 1)])):
+        if kind == "group_count" and name == "nulls":
+            continue
+        fill(db, rows)
+        sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "name": name}, True, "in")
+        assert one(db, sql, *arguments) == "{}"
+        before = charges(db)
+        assert one(db, sql, *arguments) == one(db, "SELECT dp_diffuse(?, 'in')", name) == "{}"
+        assert charges(db) == before
+        assert one(db, "SELECT dp_diffuse(?, 'out')", name) == one(db, "SELECT dp_diffuse(?, 'out')", name) == "{}"
+        assert column(db, "SELECT delta FROM dp_charge WHERE release = ? AND tier = 'in'", name) == pytest.approx([1e-10, 1e-10])
+        assert not db.execute("SELECT * FROM dp_value").fetchall()
+        assert "has no value for key 'k1' at tier 'in'" in error_of(db, "SELECT dp_interval(?, 'in', 'k1', 0.95)", name)
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def visible(db):
+    """All that the host connection shows, but for noise, times and hashes."""
+    hidden = {"value", "low", "high", "stddev", "at", "hash", "created_at", "published_at", "id"}
+    tables = {}
+    for table in ("dp_tier", "dp_release", "dp_publication", "dp_value", "dp_charge", "dp_rdp", "dp_budget"):
+        cursor = db.execute(f"SELECT * FROM {table}")
+        names = [d[0] for d in cursor.description]
+        tables[table] = sorted(tuple((n, v) for n, v in zip(names, row) if n not in hidden) for row in cursor.fetchall())
+    certificate = json.loads(one(db, "SELECT dp_certificate()"))
+
+    def strip(value):
+        if isinstance(value, dict):
+            return {k: strip(v) for k, v in value.items() if k not in ("id", "hash", "last_hash", "created_at", "published_at", "at", "made_at")}
+        return [strip(v) for v in value] if isinstance(value, list) else value
+
+    plan = json.loads(one(db, "SELECT dp_plan('out', 'group_avg', 1, '{\"lo\":-1,\"hi\":3}')"))
+    return tables, strip(certificate), plan
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
+def test_the_number_of_keys_is_shown_nowhere(kind):
+    """Two ledgers whose data differ in 300 keys that nobody selects: all that can be seen is the same but for noise."""
+    seen = []
+    for secret in (0, 300):
+        db = make(("in", 1e4, 1e-9), ("out", 100.0, 1e-9))
+        fill(db, [Row("ab"[i % 2], 1, None, i) for i in range(500)] + [Row(f"k{i}", 1, None, i) for i in range(secret)])
+        sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "name": "r"}, True, "in")
+        inner = json.loads(one(db, sql, *arguments))
+        outer = json.loads(one(db, "SELECT dp_diffuse('r', 'out')"))
+        assert set(inner) == set(outer) == {"a", "b"}
+        seen.append(visible(db))
+        assert record(db, "SELECT dimension FROM dp_release")["dimension"] is None
+        if kind != "group_avg":  # whose stddev depends on the noisy count
+            seen[-1] += (column(db, "SELECT stddev FROM dp_value"),)
+        assert "no such table" in error_of(db, "SELECT * FROM dp_path")
+    assert seen[0] == seen[1]
+
+
+TAMPERED = [
+    "UPDATE dp_release SET key_share = 0.2", "UPDATE dp_release SET max_groups = 3", "UPDATE dp_release SET keys = '[\"a\"]'",
+    "UPDATE dp_release SET dimension = 2",
+    "UPDATE dp_budget SET spent_delta = spent_delta / 2", "DELETE FROM dp_value WHERE key = 'a' AND tier = 'in'",
+    "UPDATE dp_value SET key = 'c' WHERE key = 'b' AND tier = 'in'", "UPDATE dp_path SET key = 'c' WHERE key = 'b'",
+    "DELETE FROM dp_path WHERE key = 'a' AND tier = 'in'", "UPDATE dp_path SET value = 0 WHERE key = 'a' AND tier = 'in'",
+    "DELETE FROM dp_path WHERE tier = 'out'",
+    "INSERT INTO dp_value SELECT release_id, release, tier, 'k1', 0, value, stddev, low, high FROM dp_value WHERE key = 'a'"]
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
+def test_verify_finds_what_was_changed(path, kind):
+    db = make(("in", 1e4, 1e-9), ("out", 100.0, 1e-9), path=path)
+    fill(db, [Row("ab"[i % 2], 1, None, i) for i in range(500)] + [Row(f"k{i}", 1, None, i) for i in range(10)])
+    sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "name": "r"}, True, "in")
+    one(db, sql, *arguments)
+    one(db, "SELECT dp_diffuse('r', 'out')")
+    assert one(db, "SELECT dp_verify()") == "ok"
+    db.close()
+    shutil.copy(path + "-ledger", path + "-good")
+    missed = []
+    for change in TAMPERED:
+        shutil.copy(path + "-good", path + "-ledger")
+        ledger = sqlite3.connect(path + "-ledger", isolation_level=None)
+        assert ledger.execute(change).rowcount > 0
+        ledger.close()
+        db = connect(path)
+        try:
+            if one(db, "SELECT dp_verify()") == "ok":
+                missed.append(change)
+        except sqlite3.Error:
+            pass  # found, too
+        db.close()
+    assert not missed
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
+def test_encodings(encoding):
+    db = connect()
+    db.execute(f"PRAGMA encoding = '{encoding}'")
+    one(db, "SELECT dp_init()")
+    one(db, "SELECT dp_tier('exact', ?, ?, 0.5, 'rdp', 0.1)", EXACT, HUGE)
+    fill_keys(db, thousandfold(["\u00e9", "e\u0301", "😀", "a\"b", ""]))
+    expected = sorted(["\u00e9", "e\u0301", "😀", "a\"b", ""], key=str.encode)
+    for got in (groups(db), groups(db, ["😀", "a\"b", "\u00e9", "", "e\u0301"])):
+        assert [key for key, _ in got] == expected
+        assert all(abs(value - 1000) <= 0.02 for _, value in got)
+
+
+# ---- max_groups ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_unit_keeps_at_most_max_groups_keys(path, kind, most):
+    """20 heavy units with 12 keys each, unseen by others: the stored counts have `most` of them for each unit."""
+    db = make(("exact", EXACT, 1e-9), path=path)
+    fill(db, [Row(f"{unit} {j}", 1, None, unit) for unit in range(20) for j in range(12)])
+    sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "max_groups": most}, True)
+    one(db, sql, *arguments)
+    ledger = books(path)
+    granularity = one(ledger, "SELECT granularity FROM dp_release")
+    kept = {}
+    for key, value in ledger.execute("SELECT key, value FROM dp_path WHERE component = 0"):
+        if value * 2.0**granularity > 0.1:
+            kept.setdefault(key.split()[0], []).append(value * 2.0**granularity)
+    ledger.close()
+    assert len(kept) == 20
+    factor = {"group_count": 1, "group_sum": 1, "group_avg": 0.5}[kind]
+    for counts in kept.values():
+        assert len(counts) == most and counts == pytest.approx([factor / math.sqrt(most)] * most, abs=0.02)
+
+
+def kept_keys(order, runs, units=40, keys=6):
+    """How often each place is kept, of keys in rows in this order; two of six for every unit."""
+    tally = numpy.zeros(keys)
+    for _ in range(runs):
+        with quick_path() as path:
+            db = make(("exact", EXACT, 1e-9), path=path)
+            rows = [Row(f"{unit} {j}", 1, None, unit) for unit in range(units) for j in range(keys)]
+            fill(db, rows[::order])
+            groups(db, max_groups=2)
+            ledger = books(path)
+            granularity = one(ledger, "SELECT granularity FROM dp_release")
+            for key, value in ledger.execute("SELECT key, value FROM dp_path WHERE component = 0"):
+                tally[int(key.split()[1])] += value * 2.0**granularity > 0.1  # kept: 0.7
+            ledger.close()
+            db.close()
+    return tally / (runs * units)
+
+
+def test_which_keys_are_kept_does_not_depend_on_the_order_of_rows():
+    """Each of six keys is kept a third of the time, first or last among the rows, afresh in every release."""
+    for order in (1, -1):
+        tally = kept_keys(order, 25)
+        assert abs(tally.sum() - 2) <= 1e-9
+        assert (abs(tally - 1 / 3) <= Z * math.sqrt(2 / 9 / 1000)).all()
+
+
+def test_public_keys_have_no_limit_of_groups():
+    db = make(("exact", EXACT, 0))
+    fill(db, [Row(j, 1, None, 1) for j in range(100)])
+    got = groups(db, list(range(100)))
+    assert [value for _, value in got] == pytest.approx([0.1] * 100, abs=0.01)
+
+
+def test_key_share_buys_a_lower_threshold():
+    db = make(("t", 1.0, 0.1))
+    thresholds = [json.loads(one(db, "SELECT dp_plan('t', 'group_count', 1, ?)", json.dumps({"key_share": share})))["threshold"]
+                  for share in (1e-6, 0.01, 0.1, 0.5, 0.99)]
+    assert thresholds == sorted(thresholds, reverse=True) and thresholds[0] > thresholds[-1] + 1
+
+
+@pytest.mark.parametrize("option,message", [
+    ('"max_groups":0', "max_groups must be a number in [1, 1024], not 0"), ('"max_groups":1025', "max_groups must be a number in [1, 1024], not 1025"),
+    ('"max_groups":2.5', "max_groups must be a whole number, not 2.5"), ('"max_groups":"4"', "max_groups must be a number"),
+    ('"max_groups":true', "max_groups must be a number, not true"), ('"key_share":0', "key_share must be a number in (0, 1], not 0"),
+    ('"key_share":1.01', "key_share must be a number in (0, 1], not 1.01"), ('"key_share":-0.5', "key_share must be a number in (0, 1], not -0.5"),
+    ('"key_share":null', "key_share must be a number")])
+def test_malformed_options(option, message):
+    db = make(("t", 1.0, 0.1))
+    fill_keys(db, "a")
+    for sql in ("SELECT dp_group_count('t', k, 1, unit, ?) FROM t", "SELECT dp_release('t', 'group_count', 'SELECT k, unit FROM t', ?)"):
+        assert message in error_of(db, sql, f"{{{option}}}")
+    assert not charges(db)
+
+
+def test_all_kinds_of_groups_are_here():
+    assert set(KINDS_OF_GROUPS) == {kind for kind in KINDS if kind.startswith("group")}

@@ -1,0 +1,290 @@
+"""Every mistake in a parameter of every kind is one sentence that shows it, charges nothing and reads nothing; what
+SQLite itself refuses; GROUP BY with a name."""
+
+import json
+import re
+import sqlite3
+
+import pytest
+
+from kinds_reference import KINDS, Row, aggregate, by_query
+from noise_helpers import charges, connect, error_of, one
+from test_kinds_exact import PARAMETERS, fill
+
+
+
+def make(options="{}"):
+    db = connect()
+    one(db, "SELECT dp_init(?)", options)
+    one(db, "SELECT dp_tier('exact', 1.0, 1e15, 1e-6)")
+    fill(db, [Row("a", 1.5, "[1,2,3]", 1), Row("b", 2.5, "[1,2,3]", 2)])
+    return db
+
+
+@pytest.fixture(scope="module")
+def units():
+    return make()
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make('{"protects":"row"}')
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_charged(units, rows):
+    yield
+    for db in (units, rows):
+        assert not charges(db) and not db.execute("SELECT * FROM dp_release").fetchall()
+
+
+def check(db, message, sql, *arguments):
+    """The error begins with the function, holds the message and is one sentence."""
+    got = error_of(db, sql, *arguments)
+    assert got.startswith(re.search(r"dp_\w+", sql).group() + ": "), got
+    assert message in got, (got, message)
+    assert "SQL logic error" not in got and "\n" not in got and not re.search(r"[.!?] [A-Z]|[.]$", got)
+    return got
+
+
+# ---- values --------------------------------------------------------------------------------------------------------
+
+CLIP, RANGE = "clip must be a number in [1e-150, 1e+150], not ", " must be a number in [-1e+150, 1e+150], not "
+TYPES = [("NULL", "NULL"), ("'x'", "'x'"), ("'2'", "'2'"), ("x'32'", "a blob"), ("9e999", "Inf"), ("-9e999", "-Inf")]
+BAD = {  # bound: (what it must be, literals that it is not)
+    "clip": (CLIP, [*TYPES, ("0", "0"), ("-1", "-1"), ("1e-151", "1.0e-151"), ("1e151", "1.0e+151")]),
+    "lo": ("lo" + RANGE, [*TYPES, ("1e151", "1.0e+151"), ("-1e200", "-1.0e+200")]),
+    "hi": ("hi" + RANGE, [*TYPES, ("1e151", "1.0e+151")]),
+    "dim": ("dim must be a ", [*TYPES, ("0", "0"), ("-3", "-3"), ("4097", "4097"), ("2.5", "2.5")]),
+    "bins": ("bins must be a ", [*TYPES, ("0", "0"), ("65537", "65537"), ("1.5", "1.5"), ("-2", "-2")]),
+    "radius": ("radius must be a finite number above 0", [*TYPES[1:], ("0", "0"), ("-1", "-1"), ("0.0", "0.0")]),
+    "q": ("q must be a number in [0, 1] or a JSON array of at most 1000 such numbers, not ", [
+        ("NULL", "NULL"), ("'x'", "'x'"), ("x'30'", "a blob"), ("9e999", "Inf"), ("-0.5", "-0.5"), ("2", "2"), ("'[2]'", "'[2]'"),
+        ("'[]'", "'[]'")]),
+}
+
+
+def with_literal(kind, bound, literal):
+    """The aggregate call of a kind with one bound as it stands."""
+    p = {k: v for k, v in PARAMETERS[kind][0].items()}
+    call, arguments = aggregate(kind, p, True)
+    place = 1 + KINDS[kind].bounds.split().index(bound)
+    parts = call.split("?")
+    return "?".join(parts[:place + 1]) + literal + "?".join(parts[place + 1:]), arguments[:place] + arguments[place + 1:]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind].bounds])
+def test_bounds(units, kind):
+    for bound in KINDS[kind].bounds.split():
+        if bound == "q" or not isinstance(PARAMETERS[kind][0].get(bound, 1), list):
+            message, literals = BAD[bound]
+            for literal, shown in literals:
+                call, arguments = with_literal(kind, bound, literal)
+                got = check(units, message, f"SELECT {call} FROM t", *arguments)
+                assert got.endswith(f"not {shown}"), got
+
+
+JSON_BAD = [("null", "NULL"), ('"2"', "'2'"), ("true", "true"), ("false", "false"), ("[1]", "'[1]'"), ('{"a":1}', '\'{"a":1}\'')]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_options_of_a_query(units, kind):
+    """Types of all numbers among the options; and each that is due, when it is missing."""
+    p = dict(PARAMETERS[kind][0])
+    for option in set(p) - {"q", "keys"} | {"weight"}:
+        for value, shown in JSON_BAD:
+            sql, arguments = by_query(kind, p, True)
+            text = json.dumps({k: v for k, v in p.items() if k != option})
+            arguments[3] = text[:-1] + ("" if text == "{}" else ",") + f'"{option}":{value}}}'
+            got = check(units, f"{option} must be a ", sql, *arguments)
+            assert got.endswith(f"not {shown}"), got
+    for option in KINDS[kind].bounds.split():
+        if option == "clip" and kind in ("count", "group_count", "ou_count", "ou_group_count"):
+            continue  # 1 unless given
+        sql, arguments = by_query(kind, {k: v for k, v in p.items() if k != option}, True)
+        check(units, "lo and hi are missing" if option in ("lo", "hi") else "radius must be" if option == "radius" else f"{option} is missing",
+              sql, *arguments)
+
+
+ALSO = {kind: set() for kind in KINDS}
+for _kind in ("avg", "var", "stddev", "quantile", "median", "histogram", "group_avg", "ou_avg"):
+    ALSO[_kind] |= {"clip"}
+for _kind in ("quantile", "median"):
+    ALSO[_kind] |= {"bins"}
+for _kind in KINDS:
+    if "group" in _kind:
+        ALSO[_kind] |= {"keys", "max_groups", "key_share"}
+    if _kind.startswith("ou_"):
+        ALSO[_kind] |= {"centre", "theta", "rho"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_unknown_options_list_the_known_ones(units, kind):
+    everywhere = {"name", "weight", "refine"}
+    p = {**PARAMETERS[kind][0], "colour": 1}
+    call, arguments = aggregate(kind, p, True)
+    bounds = set(KINDS[kind].bounds.split())
+    for wanted, sql, arguments in ((everywhere | ALSO[kind], f"SELECT {call} FROM t", arguments),
+                                   (everywhere | ALSO[kind] | bounds, *by_query(kind, p, True)),
+                                   (everywhere | ALSO[kind] | bounds | {"half_width"}, "SELECT dp_plan('exact', ?, NULL, ?)",
+                                    [kind, json.dumps(p)])):
+        got = check(units, "unknown option 'colour' (known options: ", sql, *arguments)
+        assert set(re.search(r"known options: (.*)\)", got).group(1).split(", ")) == wanted
+    # What has its place among the arguments is not an option of the aggregate.
+    for bound in bounds:
+        call, arguments = aggregate(kind, PARAMETERS[kind][0], True)
+        sql = call[:-1] + (", ?" if "?" not in call.rpartition("unit")[2] else "") + ")"
+        extra = json.dumps({bound: 1})
+        arguments = arguments[:-1] + [extra] if "?" in call.rpartition("unit")[2] else arguments + [extra]
+        check(units, f"unknown option '{bound}' (known options: ", f"SELECT {sql} FROM t", *arguments)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "lo" in KINDS[kind].bounds])
+def test_ranges(units, kind):
+    for lo, hi in ((1, 1), (2, 1), (0.0, -0.0), (5e-324, 5e-324), (1, 1 - 1e-16)):
+        sql, arguments = by_query(kind, {**PARAMETERS[kind][0], "lo": lo, "hi": hi}, True)
+        check(units, "lo must be below hi, not ", sql, *arguments)
+        call, arguments = aggregate(kind, {**PARAMETERS[kind][0], "lo": lo, "hi": hi}, True)
+        check(units, "lo must be below hi, not ", f"SELECT {call} FROM t", *arguments)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_missing_units_and_units_too_many(units, rows, kind):
+    """Units where units are protected, none where rows are."""
+    p = PARAMETERS[kind][0]
+    if kind == "count_distinct":
+        check(rows, "the ledger protects rows, and every row is a unit (use dp_count)", "SELECT dp_count_distinct('exact', unit) FROM t")
+        check(rows, "the ledger protects rows", "SELECT dp_release('exact', 'count_distinct', 'SELECT 1')")
+    else:
+        bounds = KINDS[kind].bounds.split()
+        arguments = [json.dumps(p[b]) if b == "q" else p.get(b, 1) for b in bounds]
+        call = f"dp_{kind}({', '.join(['?', *KINDS[kind].columns.split(), *'?' * len(bounds)])})"
+        place = 2 + len(KINDS[kind].columns.split()) + len(bounds)
+        check(units, f"the ledger protects units: name the unit of each row in argument {place}", f"SELECT {call} FROM t", "exact", *arguments)
+        call, arguments = aggregate(kind, p, True)
+        check(rows, "the ledger protects rows", f"SELECT {call} FROM t", *arguments)
+    sql, arguments = by_query(kind, p, True)
+    columns = ", ".join(KINDS[kind].columns.split() + ["unit"]).replace("v", "x").replace("k", "key")
+    count = columns.count(",") + 1
+    for wrong in ("1, " * count + "2", "1, " * count + "2, 3"):
+        arguments[2] = f"SELECT {wrong}"
+        got = check(units, f"sql must give {count} column", sql, *arguments)
+        assert f"({columns}), not {wrong.count(',') + 1}" in got
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tiers_and_names(units, kind):
+    p = PARAMETERS[kind][0]
+    call, arguments = aggregate(kind, p, True)
+    for tier, message in (("nowhere", "unknown tier 'nowhere' (known tiers: exact)"), (None, "tier must be the name of a tier, not NULL"),
+                          (7, "tier must be the name of a tier, not 7"), (b"exact", "tier must be the name of a tier, not ")):
+        check(units, message, f"SELECT {call} FROM t", tier, *arguments[1:])
+        sql, query = by_query(kind, p, True)
+        check(units, message, sql, tier, *query[1:])
+    for name in ("", 5, 2.5, None, True, "release-7"):
+        sql, query = by_query(kind, {**p, "name": name}, True)
+        check(units, "name ", sql, *query)
+    for weight in (0, -1, 1.5):
+        sql, query = by_query(kind, {**p, "weight": weight}, True)
+        check(units, f"weight must be a number in (0, 1], not {weight}", sql, *query)
+    sql, query = by_query(kind, {**p, "refine": 1}, True)
+    check(units, "refine must be true or false, not 1", sql, *query)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("ou_")])
+def test_shrinks(units, kind):
+    p = {k: v for k, v in PARAMETERS[kind][0].items() if k != "radius"}
+    for more, message in (
+            ({}, "radius must be a finite number above 0 (the public bound on the distance of the true answer from the centre)"),
+            ({"theta": 1}, "theta and rho belong together (rho is missing)"),
+            ({"rho": 1}, "theta and rho belong together (theta is missing)"),
+            ({"theta": 0, "rho": 1}, "theta must be a finite number above 0, not 0"),
+            ({"theta": 1, "rho": -1}, "rho must be a finite number above 0"),
+            ({"radius": 1, "centre": "x"}, "centre must be a finite number, not 'x'"),
+            ({"radius": 1e-200}, "would shrink the value to nothing but its centre")):
+        sql, arguments = by_query(kind, {**p, **more}, True)
+        if "radius" not in more or more["radius"] == 1 or kind != "ou_avg":  # an average's noise is known with its count
+            check(units, message, sql, *arguments)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.startswith("ou_")])
+def test_options_of_other_kinds(units, kind):
+    """An option that means nothing here is unknown here."""
+    p = PARAMETERS[kind][0]
+    known = {"clip", "lo", "hi", "q", "dim", "bins", "keys", "max_groups", "key_share", "radius", "centre", "theta", "rho"}
+    for option in known - ALSO[kind] - set(KINDS[kind].bounds.split()):
+        sql, arguments = by_query(kind, {**p, option: 1}, True)
+        check(units, f"unknown option '{option}' (known options: ", sql, *arguments)
+
+
+def test_unknown_kinds(units):
+    for kind in ("average", "", "AVG", "avg ", "dp_avg", "group", "ou_var", "ou_median", None, 5):
+        for sql in ("SELECT dp_release('exact', ?, 'SELECT x, unit FROM t')", "SELECT dp_plan('exact', ?, 1)"):
+            got = check(units, "unknown kind ", sql, kind)
+            assert set(re.search(r"known kinds: (.*)\)", got).group(1).split(", ")) == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_of_arguments(units, kind):
+    """SQLite's own check, for one too few and one too many."""
+    call, _ = aggregate(kind, PARAMETERS[kind][0], True)
+    most = 3 + len(KINDS[kind].columns.split()) + len(KINDS[kind].bounds.split())
+    optional = kind in ("count", "ou_count", "group_count", "ou_group_count")
+    least = most - 2 - optional if kind != "count_distinct" else 2
+    for count in (0, 1, least - 1, most + 1):
+        with pytest.raises(sqlite3.OperationalError, match=f"wrong number of arguments to function dp_{kind}"):
+            units.execute(f"SELECT dp_{kind}({', '.join(['1'] * count)}) FROM t").fetchall()
+
+
+# ---- what SQLite refuses -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_distinct_windows_views_and_triggers(units, kind):
+    call, _ = aggregate(kind, PARAMETERS[kind][0], True)
+    call = call.replace("?", "1")
+    assert "DISTINCT aggregates must have exactly one argument" in error_of(units, f"SELECT {call.replace('(', '(DISTINCT ', 1)} FROM t")
+    assert f"dp_{kind}() may not be used as a window function" in error_of(units, f"SELECT {call} OVER () FROM t")
+    units.execute("SAVEPOINT s")
+    units.execute(f"CREATE VIEW w AS SELECT {call} FROM t")
+    assert f"unsafe use of dp_{kind}()" in error_of(units, "SELECT * FROM w")
+    units.execute(f"CREATE TRIGGER r AFTER INSERT ON t BEGIN SELECT {call} FROM t; END")
+    assert f"unsafe use of dp_{kind}()" in error_of(units, "INSERT INTO t DEFAULT VALUES")
+    units.execute("ROLLBACK TO s")
+    units.execute("RELEASE s")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_row_at_all(units, kind):
+    """An aggregate that no row reaches never learns its arguments."""
+    call, arguments = aggregate(kind, PARAMETERS[kind][0], True)
+    check(units, f"no row reached dp_{kind} (", f"SELECT {call} FROM t WHERE 0", *arguments)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_name_in_group_by_is_refused(kind):
+    """It points to the function that gives all groups at once; the charge of the first group stays."""
+    db = make()
+    call, arguments = aggregate(kind, {**PARAMETERS[kind][0], "name": "n"}, True)
+    got = check(db, "the name 'n' stands for one release, but the statement evaluates it more than once (leave the name out",
+                f"SELECT {call} FROM t GROUP BY unit", *arguments)
+    assert re.search(r"or use (dp_\w+|one of the dp_group_ functions)", got)
+    helpful = {"count": "dp_group_count", "sum": "dp_group_sum", "avg": "dp_group_avg",
+               "ou_count": "dp_ou_group_count", "ou_sum": "dp_ou_group_sum"}
+    assert helpful.get(kind, "dp_group_") in got
+    # Without a name every group is a release of its own.
+    call, arguments = aggregate(kind, PARAMETERS[kind][0], True)
+    assert len(db.execute(f"SELECT {call} FROM t GROUP BY unit", arguments).fetchall()) == 2
+    assert one(db, "SELECT count(*) FROM dp_release WHERE state = 'released'") >= 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_parameters_that_change_from_row_to_row(kind):
+    db = make()
+    for i, bound in enumerate(KINDS[kind].bounds.split()):
+        if bound == "q":
+            continue
+        value = PARAMETERS[kind][0].get(bound, 1)
+        call, arguments = with_literal(kind, bound, f"iif(unit = 1, {value}, {value} + 1)")
+        got = error_of(db, f"SELECT {call} FROM t", *arguments)
+        assert got.startswith(f"dp_{kind}: ") and "row" in got, got

@@ -1,0 +1,177 @@
+"""The property that everything rests on, for every kind: the vectors of two neighbours are no further apart than the
+sensitivity that was charged. Their lattice points are compared, at rate 1e6, where noise is 1/1414 of the
+sensitivity on each coordinate."""
+
+import contextlib
+import json
+import math
+import random
+import sqlite3
+
+import pytest
+
+from kinds_reference import KINDS, Row, aggregate, by_query
+from noise_helpers import connect, one, quick_path
+from test_kinds_exact import INF, KEYS, fill, random_key, random_v, random_x
+
+RATE = 1e6
+PAIRS = 14  # of neighbours for each combination
+MARGIN = 12  # standard deviations beyond the norm of the noise: exceeded with probability below 1e-30
+
+PARAMETERS = {
+    "count": {"clip": 3}, "count_distinct": {}, "sum": {"clip": 2.7}, "avg": {"lo": -3, "hi": 5, "clip": 2},
+    "var": {"lo": -3, "hi": 5, "clip": 1.5}, "stddev": {"lo": -3, "hi": 5}, "quantile": {"q": [0.5], "lo": -4, "hi": 6, "bins": 16},
+    "median": {"lo": -4, "hi": 6, "bins": 8, "clip": 2}, "histogram": {"lo": -4, "hi": 6, "bins": 7, "clip": 2}, "vec_sum": {"dim": 3, "clip": 2.5},
+    "vec_avg": {"dim": 3, "clip": 2.5}, "group_count": {"clip": 2, "keys": KEYS}, "group_sum": {"clip": 2.7, "keys": KEYS},
+    "group_avg": {"lo": -3, "hi": 5, "keys": KEYS, "clip": 1.5}, "ou_count": {"clip": 3, "radius": 50}, "ou_sum": {"clip": 2.7, "radius": 50},
+    "ou_avg": {"lo": -3, "hi": 5, "radius": 2}, "ou_vec_sum": {"dim": 3, "clip": 2.5, "radius": 9},
+    "ou_group_count": {"clip": 2, "radius": 9, "keys": KEYS}, "ou_group_sum": {"clip": 2.7, "radius": 9, "keys": KEYS},
+    "private group_count": {"clip": 2, "max_groups": 3}, "private group_sum": {"clip": 2.7, "max_groups": 3},
+    "private group_avg": {"lo": -3, "hi": 5, "max_groups": 3},
+}
+
+
+def rows_of(rng, unit):
+    """What one unit may contribute: from nothing that counts to hundreds of rows that all pull one way."""
+    count = rng.choice([1, 1, 3, 200])
+    if rng.random() < 0.5:
+        row = (rng.choice(["a", "b", 3, rng.randrange(40)]), rng.choice([-1e9, 1e9, -3, 5, INF]),
+               rng.choice(["[9,9,9]", "[-1e9,0,0]", "[1e308,1e308,0]"]))
+        return [Row(*row, unit)] * count
+    if rng.random() < 0.3:
+        return [Row(i % 50, rng.choice([-1, 1]) * 1e9, "[1e9,-1e9,1e9]", unit) for i in range(count)]
+    return [Row(random_key(rng), random_x(rng), random_v(rng), unit) for _ in range(count)]
+
+
+def neighbours(rng, by_unit, replace):
+    """Two tables that differ in one unit, 'new', or in one row."""
+    base = [Row(random_key(rng), random_x(rng), random_v(rng), rng.randrange(6)) for _ in range(rng.randrange(25))]
+    mine, other = rows_of(rng, "new"), rows_of(rng, "new")
+    if not by_unit:
+        mine, other = mine[:1], other[:1]
+    a, b = base + mine, base + (other if replace and rng.random() < 0.9 else [])
+    rng.shuffle(a)
+    rng.shuffle(b)
+    return (a, b) if rng.random() < 0.5 else (b, a)
+
+
+def extremes(kind, by_unit, replace):
+    """The pair that is furthest apart, by hand."""
+    times = 5 if by_unit else 1
+    if kind in ("var", "stddev"):
+        pair = (5, 0.2)  # cones of (1, u, 2u^2 - 1)
+    elif "quantile" in kind or "median" in kind or "histogram" in kind:
+        pair = (-4, 5.9)
+    else:
+        pair = (1e9, -1e9)
+    keys = ("a", "b") if kind.endswith("count") else ("a", "a")
+    a = [Row(keys[0], pair[0], "[1e9,0,0]", "new")] * times
+    b = [Row(keys[1], pair[1], "[-1e9,0,0]", "new")] * times
+    return a, b if replace and kind not in ("count", "ou_count", "count_distinct") else []
+
+
+class Points:
+    """Points of releases, by key and component."""
+
+    def __init__(self, path, protects, adjacency):
+        self.db = connect(path)
+        one(self.db, "SELECT dp_init(?)", json.dumps({"protects": protects, "adjacency": adjacency}))
+        one(self.db, "SELECT dp_tier('exact', ?, 1e15, 0.9, 'rdp', 0.8)", RATE)
+        self.ledger = sqlite3.connect(f"file:{path}-ledger?mode=ro", uri=True)
+
+    def of(self, kind, parameters, by_unit, rows, query):
+        fill(self.db, rows)
+        if query or not rows:
+            sql, arguments = by_query(kind, parameters, by_unit)
+        else:
+            call, arguments = aggregate(kind, parameters, by_unit)
+            sql = f"SELECT {call} FROM t"
+        one(self.db, sql, *arguments)
+        release, sensitivity = self.ledger.execute("SELECT id, sensitivity FROM dp_release ORDER BY id DESC LIMIT 1").fetchone()
+        point = {(key, component): value for key, component, value in self.ledger.execute(
+            "SELECT key, component, value FROM dp_path WHERE release_id = ? AND component >= 0", (release,))}
+        clock = one(self.ledger, "SELECT clock FROM dp_path WHERE release_id = ? LIMIT 1", release)
+        return point, sensitivity, clock
+
+    def close(self):
+        self.ledger.close()
+        self.db.close()
+
+
+@pytest.fixture
+def open_points():
+    """Points(protects, adjacency), in a place of their own until the end of the test."""
+    with contextlib.ExitStack() as stack:
+        def start(protects, adjacency):
+            points = Points(stack.enter_context(quick_path()), protects, adjacency)
+            stack.callback(points.close)
+            return points
+        yield start
+
+
+def combinations():
+    for name in PARAMETERS:
+        for protects in ("unit", "row"):
+            if (name, protects) != ("count_distinct", "row"):
+                yield name, protects
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+@pytest.mark.parametrize("name,protects", combinations())
+def test_neighbours_differ_by_the_sensitivity_at_most(open_points, name, protects, adjacency):
+    rng = random.Random(f"{name} {protects} {adjacency}")
+    kind, by_unit, replace = name.split()[-1], protects == "unit", adjacency == "replace"
+    parameters = dict(PARAMETERS[name])
+    private = name.startswith("private")
+    if private:
+        parameters["key_share"] = 1e-3
+    points, worst, sensitivities = open_points(protects, adjacency), 0.0, set()
+    for i in range(PAIRS):
+        pair = neighbours(rng, by_unit, replace) if i else extremes(name, by_unit, replace)
+        if private:
+            # Which keys a unit keeps that has too many is drawn afresh: the others have few.
+            pair = [[row._replace(k=["a", "b", 3][row.unit % 3]) if row.unit != "new" else row for row in rows] for rows in pair]
+        (a, s, clock), (b, _, _) = (points.of(kind, parameters, by_unit, rows, rng.random() < 0.5) for rows in pair)
+        sensitivities.add((s, clock))
+        places = set(a) | set(b)
+        difference = math.sqrt(sum((a.get(c, 0) - b.get(c, 0)) ** 2 for c in places))
+        noise = math.sqrt(2 * clock) * (math.sqrt(len(places)) + MARGIN)
+        assert difference <= s + noise, pair
+        worst = max(worst, difference / s)
+    assert len(sensitivities) == 1 and math.isclose(s**2 / (2 * clock), RATE, rel_tol=1e-9)
+    # How near the pair by hand, and luck, come to what is charged.
+    assert worst >= 0.7, worst
+    assert one(points.db, "SELECT dp_verify()") == "ok"
+
+
+def test_every_kind_is_here():
+    assert set(KINDS) <= set(PARAMETERS)
+
+
+@pytest.mark.parametrize("name", [name for name in PARAMETERS if name != "count_distinct"])
+def test_sensitivity_is_its_definition(open_points, name):
+    """On the lattice: the radius of a unit's ball, up to the rounding of each coordinate; at most twice as far under
+    'replace', sqrt(2) times for counts."""
+    kind, p = name.split()[-1], PARAMETERS[name]
+    found = {}
+    for adjacency in ("add-remove", "replace"):
+        points = open_points("unit", adjacency)
+        more = {"key_share": 0.5} if name.startswith("private") else {}
+        _, sensitivity, _ = points.of(kind, {**p, **more}, True, [Row("a", 1, "[1,2,3]", 1)], True)
+        found[adjacency] = sensitivity * 2.0 ** one(points.ledger, "SELECT granularity FROM dp_release")
+    clip = p.get("clip", 1)
+    counts = kind in ("quantile", "median", "histogram", "group_count", "ou_group_count")
+    radius = clip
+    if kind in ("quantile", "median"):
+        radius *= math.sqrt(math.log2(p["bins"]))
+    elif kind in ("var", "stddev"):
+        radius *= math.sqrt(3)
+    elif kind.endswith("avg") or name == "private group_sum":
+        radius *= math.sqrt(5) / 2
+    assert found["add-remove"] == pytest.approx(radius, rel=1e-5) and found["add-remove"] >= radius * (1 - 1e-12)
+    if kind in ("count", "ou_count"):
+        assert found["replace"] == pytest.approx(radius, rel=1e-5)
+    elif counts:
+        assert found["replace"] == pytest.approx(math.sqrt(2) * radius, rel=1e-5)
+    else:
+        assert radius * math.sqrt(2) * (1 - 1e-12) <= found["replace"] <= 2 * radius * (1 + 1e-5)

@@ -1,0 +1,532 @@
+"""The law of the noise of every kind, at every tier, and how releases of many numbers live: replay, diffusion,
+refinement, verification.
+
+Moments are compared in units of their standard error; Z of them are allowed: a false alarm has probability 5.6e-10
+for each comparison, of which there are about 220: 1.3e-7 in all.
+"""
+
+import json
+import math
+import shutil
+import sqlite3
+
+import numpy
+import pytest
+from scipy import stats
+
+from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, numbers
+from noise_helpers import charges, column, connect, error_of, one, open_ledger, quick_path, record
+from test_kinds_exact import fill
+
+Z = 6.2
+TIERS = {"inner": 1.0, "middle": 0.3, "outer": 0.1}
+NAMES = list(TIERS)
+
+
+@pytest.fixture
+def path():
+    with quick_path() as path:
+        yield path
+
+
+def books(path):
+    """The ledger by itself."""
+    db = sqlite3.connect(path + "-ledger", isolation_level=None)
+    db.execute("PRAGMA synchronous = OFF")
+    return db
+
+
+def flat(call):
+    return call[0], *call[1]
+
+
+def check_moment(products, expected, stddev, what):
+    """The mean of independent products of this standard deviation."""
+    z = (numpy.mean(products) - expected) / (stddev / math.sqrt(len(products)))
+    assert abs(z) <= Z, f"{what}: {z:.1f} standard errors off"
+
+
+def check_white(x, what):
+    """Independent standard Gaussian numbers."""
+    check_moment(x, 0, 1, f"{what}: mean")
+    check_moment(x * x, 1, math.sqrt(2), f"{what}: variance")
+    assert stats.kstest(x, "norm").pvalue > 1e-9, what
+    for lag in (1, 2, 64):
+        check_moment(x[lag:] * x[:-lag], 0, 1, f"{what}: covariance at lag {lag}")
+
+
+# ---- the law over many coordinates ---------------------------------------------------------------------------------
+
+FEW = 8192  # for kinds with several coordinates a key, and for paths
+MANY = 65536
+
+
+def vector_rows(n):
+    """Integers that every lattice holds, of norm below 1024."""
+    return [Row(None, None, json.dumps([(i * j) % 7 - 3 for j in range(n)]), i) for i in range(3)]
+
+
+def key_rows(n, values):
+    """One row a unit: every 17th key, some twice."""
+    return [Row(k, values[k % len(values)], None, k) for k in range(0, n, 17)] + [Row(0, values[1], None, -1)]
+
+
+def numbers_of(rows, n, value):
+    exact = numpy.zeros(n)
+    for row in rows:
+        exact[row.k] += value(row)
+    return exact
+
+
+def law_cases():
+    """name, kind, parameters, rows, the exact coordinates, how many releases; whether their paths are walked."""
+    rows = vector_rows(4096)
+    sums = numpy.sum([json.loads(row.v) for row in rows], axis=0)
+    yield "vec_sum", "vec_sum", {"dim": 4096, "clip": 1024}, rows, sums, 49, True
+    for name, n, releases in (("", MANY, 3), (", walked", FEW, 1)):
+        keys = list(range(n))
+        places = [Row(None, k + 0.5, None, k) for k in range(0, n, 17)]
+        counts = numpy.zeros(n)
+        counts[::17] = 1
+        yield "histogram" + name, "histogram", {"lo": 0, "hi": n, "bins": n}, places, counts, releases, n == FEW
+        rows = key_rows(n, [1, 2])
+        yield "group_count" + name, "group_count", {"keys": keys}, rows, numbers_of(rows, n, lambda row: 1), releases, n == FEW
+        rows = key_rows(n, [-5, 7, 0, 16])
+        yield ("group_sum" + name, "group_sum", {"keys": keys, "clip": 16}, rows, numbers_of(rows, n, lambda row: row.x), releases,
+               n == FEW)
+    rows = key_rows(FEW, [-1, 0.5, 0, 1])
+    both = numpy.stack([numbers_of(rows, FEW, lambda row: 0.5), numbers_of(rows, FEW, lambda row: row.x)], axis=1).ravel()
+    yield "group_avg", "group_avg", {"keys": keys, "lo": -1, "hi": 1}, rows, both, 1, True
+    rows = [Row(k, (k % 5) - 2, None, k) for k in keys]
+    both = numpy.stack([numpy.full(FEW, 2.0), numpy.array([row.x for row in rows])], axis=1).ravel()
+    yield "group_sum of private keys", "group_sum", {"clip": 4}, rows, both, 1, True
+    nodes, leaf = [], counts
+    while len(leaf) > 1:
+        nodes.insert(0, leaf)
+        leaf = leaf.reshape(-1, 2).sum(axis=1)
+    yield "quantile", "quantile", {"q": 0.5, "lo": 0, "hi": FEW, "bins": FEW}, places, numpy.concatenate(nodes), 1, True
+    rows = [Row(None, None, json.dumps([(i + j) % 3 - 1 for j in range(4096)]), i) for i in range(4)]
+    sums = numpy.sum([[32.0] + json.loads(row.v) for row in rows], axis=0)  # norm 52 of 64: half of a row's count is 32
+    yield "vec_avg", "vec_avg", {"dim": 4096, "clip": 64}, rows, sums, 1, True
+
+
+def read_points(ledger, release, private):
+    """{tier: (clock, coordinates)} in the order of numeric keys and of components."""
+    order = "CAST(key AS INTEGER), component" if private or one(ledger, "SELECT keys IS NOT NULL FROM dp_release WHERE name = ?",
+                                                                release) else "component"
+    points = {}
+    for tier in NAMES:
+        rows = ledger.execute(f"SELECT clock, value FROM dp_path WHERE release = ? AND tier = ? AND component >= 0 ORDER BY {order}",
+                              (release, tier)).fetchall()
+        if rows:
+            assert len({clock for clock, _ in rows}) == 1
+            points[tier] = rows[0][0], numpy.array([value for _, value in rows], dtype=numpy.float64)
+    return points
+
+
+LAWS = {case[0]: case for case in law_cases()}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_coordinates_are_one_brownian_path_each(path, name):
+    """Lattice integers less the exact ones, of which vec_sum, histogram, group_count and group_sum have 2e5 (the
+    variance is then within 2%): independent Gaussian numbers of the variance `clock` at the inner tier, with
+    independent steps outward, whether the path was walked outward or, by refining, inward."""
+    _, kind, parameters, rows, exact, releases, walked = LAWS[name]
+    private = "private" in name
+    db = connect(path)
+    one(db, "SELECT dp_init()")
+    for tier, rate in TIERS.items():
+        one(db, "SELECT dp_tier(?, ?, 1e15, 1e-6, 'rdp', 5e-7)", tier, rate)
+    fill(db, rows)
+
+    def release(tier, name, **more):
+        one(db, *flat(by_query(kind, {**parameters, "name": name, **more}, True, tier)))
+
+    for i in range(releases):
+        release("inner", f"forward {i}")
+    if walked:
+        one(db, "SELECT dp_diffuse('forward 0', 'outer')")
+    if walked and not private:
+        release("outer", "inward")
+        release("inner", "inward", refine=True)
+    ledger = books(path)
+    design = record(ledger, "SELECT DISTINCT granularity, sensitivity, dimension FROM dp_release WHERE name LIKE 'forward%'")
+    granularity, sensitivity = design["granularity"], design["sensitivity"]
+    assert design["dimension"] == (None if private else len(exact))
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+    white = []
+    for i in range(releases):
+        for tier, (clock, values) in read_points(ledger, f"forward {i}", private).items():
+            steps = exact * 2.0**-granularity
+            assert len(values) == len(steps) and (steps == numpy.rint(steps)).all()
+            assert math.isclose(sensitivity**2 / (2 * clock), TIERS[tier], rel_tol=1e-9)
+            assert sensitivity**2 <= 2 * TIERS[tier] * clock
+            if tier == "inner":
+                white.append((values - steps) / math.sqrt(clock))
+    for a, b in zip(white[:3], white[1:3]):
+        check_moment(a * b, 0, 1, "covariance of two releases")
+    walks = [(read_points(ledger, "forward 0", private), granularity)] if walked else []
+    if walked and not private:
+        # Refined, its lattice is that of the outer tier; the numbers are the same.
+        inward = read_points(ledger, "inward", private), one(ledger, "SELECT granularity FROM dp_release WHERE name = 'inward'")
+        walks.append(inward)
+        clock, values = inward[0]["inner"]
+        white.append((values - exact * 2.0 ** -inward[1]) / math.sqrt(clock))
+    check_white(numpy.concatenate(white), name)
+    lowest = read_points(ledger, "forward 0", private)["inner"][1].astype(numpy.int64) & 255
+    assert stats.chisquare(numpy.bincount(lowest, minlength=256)).pvalue > 1e-9
+    for points, exponent in walks:
+        assert list(points) == NAMES
+        for inner, outer in (("inner", "middle"), ("middle", "outer")):
+            (v, x), (w, y) = points[inner], points[outer]
+            step = (y - x) / math.sqrt(w - v)
+            check_moment(step, 0, 1, f"{inner} to {outer}: mean")
+            check_moment(step * step, 1, math.sqrt(2), f"{inner} to {outer}: variance")
+            check_moment(step * (x - exact * 2.0**-exponent) / math.sqrt(v), 0, 1, f"{inner} to {outer}: independence")
+            check_moment(step[1:] * step[:-1], 0, 1, f"{inner} to {outer}: coordinates")
+    if kind in LINEAR and not private:
+        shown = numpy.array(ledger.execute("SELECT value, stddev, low, high FROM dp_value WHERE release = 'forward 0' AND"
+                                             " tier = 'inner' ORDER BY CAST(key AS INTEGER), component").fetchall())
+        clock, values = read_points(ledger, "forward 0", private)["inner"]
+        assert (shown[:, 0] == values * 2.0**granularity).all()
+        assert numpy.allclose(shown[:, 1], math.sqrt(clock) * 2.0**granularity, rtol=1e-11, atol=0)
+        held = (shown[:, 2] <= exact) & (exact <= shown[:, 3])
+        check_moment(held, 0.95, math.sqrt(0.95 * 0.05), "cover of the intervals")
+    ledger.close()
+
+
+def test_outer_points_add_nothing_for_a_coalition(path):
+    """Given the inner point, the outer ones are noise that knows nothing of the data: two tables whose numbers lie
+    10 standard deviations apart have the same law of (outer - inner)."""
+    laws = []
+    for name, value in (("a", 0.0), ("b", 100.0)):
+        db = open_ledger(TIERS, path=path + name)
+        fill(db, [Row(None, None, json.dumps([value] * 4096), 1)])
+        one(db, "SELECT dp_vec_sum('inner', v, 4096, 6400, unit, 'r') FROM t")
+        one(db, "SELECT dp_diffuse('r', 'outer')")
+        points = read_points(books(path + name), "r", False)
+        laws.append(points["outer"][1] - points["inner"][1])
+    assert stats.ks_2samp(*laws).pvalue > 1e-9
+
+
+# ---- from a point to values ----------------------------------------------------------------------------------------
+
+KEYS = ["a", "b", "c"]
+CALLS = {
+    "count": {"clip": 2}, "count_distinct": {}, "sum": {"clip": 3}, "avg": {"lo": -1, "hi": 5, "clip": 2}, "var": {"lo": -1, "hi": 5},
+    "stddev": {"lo": -1, "hi": 5}, "quantile": {"q": [0.1, 0.5, 1], "lo": -1, "hi": 5, "bins": 16}, "median": {"lo": -1, "hi": 5, "bins": 8},
+    "histogram": {"lo": -1, "hi": 5, "bins": 6}, "vec_sum": {"dim": 3, "clip": 4}, "vec_avg": {"dim": 3, "clip": 4},
+    "group_count": {"clip": 2, "keys": KEYS}, "group_sum": {"clip": 3, "keys": KEYS}, "group_avg": {"lo": -1, "hi": 5, "keys": KEYS},
+    "ou_count": {"radius": 60, "clip": 2, "centre": 50}, "ou_sum": {"clip": 3, "radius": 4}, "ou_avg": {"lo": -1, "hi": 5, "radius": 0.05},
+    "ou_vec_sum": {"dim": 3, "clip": 4, "radius": 30, "centre": 2}, "ou_group_count": {"radius": 40, "clip": 2, "keys": KEYS},
+    "ou_group_sum": {"clip": 3, "radius": 20, "keys": KEYS, "centre": -1},
+}
+
+
+def few_rows(units=40):
+    return [Row("abcd"[i % 4], i % 5 * 0.9, f"[{i % 3},{i % 4 - 1},0.5]", i // 2) for i in range(2 * units)]
+
+
+def consistent(nodes, levels):
+    """Least squares: leaves from the noisy counts of all nodes but the root."""
+    design = numpy.array([[leaf >> (levels - level) == node for leaf in range(1 << levels)]
+                          for level in range(1, levels + 1) for node in range(1 << level)], dtype=float)
+    return numpy.linalg.lstsq(design, nodes, rcond=None)[0]
+
+
+def monotone(y):
+    """The closest non-decreasing sequence, by the min-max formula; not below 0."""
+    n = len(y)
+    means = [[numpy.mean(y[i:j + 1]) if j >= i else None for j in range(n)] for i in range(n)]
+    return [max(0, max(min(means[i][j] for j in range(k, n)) for i in range(k + 1))) for k in range(n)]
+
+
+def values_of(kind, p, x, sigma):
+    """Values from the coordinates x in their units, each with noise sigma; and the shrink of the first."""
+    if kind in ("quantile", "median"):
+        levels = p["bins"].bit_length() - 1
+        running = [0.0, *monotone(numpy.cumsum(consistent(x, levels)))]
+        step = (p["hi"] - p["lo"]) / p["bins"]
+        found = []
+        for q in p.get("q", [0.5]):
+            rank = q * running[-1]
+            i = next(i for i in range(1, len(running)) if running[i] >= rank)
+            found.append(p["lo"] + step * (i - 1 + (rank - running[i - 1]) / (running[i] - running[i - 1])))
+        return found, 1
+    if kind in ("var", "stddev"):
+        half, n = (p["hi"] - p["lo"]) / 2, max(x[0], 1)
+        a, b = numpy.clip(x[1:] / n, -1, 1)
+        w = min(max((b + 1) / 2 - a * a, 0), 1)
+        return [half**2 * w if kind == "var" else half * math.sqrt(w)], 1
+    if kind == "vec_avg":
+        return numpy.clip(x[1:] / max(x[0] / (p["clip"] / 2), 1), -p["clip"], p["clip"]), 1
+    if kind.endswith("avg"):
+        half, middle, found, shrink = (p["hi"] - p["lo"]) / 2, (p["hi"] + p["lo"]) / 2, [], None
+        for count, total in x.reshape(-1, 2):
+            n = max(2 * count, 1)
+            u = min(max(total / n, -1), 1)
+            a = 1
+            if "radius" in p:
+                a = p["radius"]**2 / (p["radius"]**2 + half**2 * sigma**2 * (1 + 4 * u * u) / n**2)
+            shrink = shrink or a
+            found.append(middle + a * half * u)
+        return found, shrink
+    centre, a = p.get("centre", 0), 1
+    if "radius" in p:
+        a = p["radius"]**2 / (p["radius"]**2 + len(x) * sigma**2)
+    return centre + a * (x - centre), a
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_are_made_from_the_point(path, kind):
+    """At every tier, the published numbers are what their definition makes of the noisy coordinates there."""
+    db = open_ledger({"inner": 20.0, "middle": 3.0, "outer": 0.9}, path=path)
+    fill(db, few_rows())
+    one(db, *flat(by_query(kind, {**CALLS[kind], "name": "r"}, True, "inner")))
+    one(db, "SELECT dp_diffuse('r', 'outer')")
+    one(db, "SELECT dp_diffuse('r', 'middle')")
+    ledger = books(path)
+    granularity = one(ledger, "SELECT granularity FROM dp_release")
+    for tier in NAMES:
+        rows = ledger.execute("SELECT clock, value FROM dp_path WHERE tier = ? ORDER BY key, component", (tier,)).fetchall()
+        x, sigma = numpy.array([value for _, value in rows]) * 2.0**granularity, math.sqrt(rows[0][0]) * 2.0**granularity
+        wanted, shrink = values_of(kind, CALLS[kind], x, sigma)
+        got = ledger.execute("SELECT value, stddev, low, high FROM dp_value WHERE tier = ? ORDER BY key, component", (tier,)).fetchall()
+        assert [value for value, _, _, _ in got] == pytest.approx(list(wanted), rel=1e-9, abs=1e-9)
+        published = record(ledger, "SELECT shrink, centre, rate FROM dp_publication WHERE tier = ?", tier)
+        assert published["shrink"] == pytest.approx(shrink, rel=1e-9)
+        assert (shrink < 1) == kind.startswith("ou_")
+        for _, stddev, low, high in got:
+            if kind in LINEAR:
+                assert stddev == pytest.approx(shrink * sigma, rel=1e-9)
+            assert high - low == pytest.approx(2 * stats.norm.ppf(0.975) * stddev, rel=1e-6, abs=1e-300)
+    ledger.close()
+
+
+MONTE_CARLO = {  # kinds that are not linear: the truth for few_rows(400)
+    "avg": {"lo": -1, "hi": 5}, "var": {"lo": -1, "hi": 5}, "stddev": {"lo": -1, "hi": 5}, "vec_avg": {"dim": 3, "clip": 4},
+    "group_avg": {"lo": -1, "hi": 5, "keys": ["a", "b"]}, "ou_avg": {"lo": -1, "hi": 5, "radius": 10},
+}
+
+
+@pytest.mark.parametrize("kind", MONTE_CARLO)
+def test_figures_of_averages_are_those_of_their_noise(kind):
+    """1200 releases: values spread by `stddev` (first-order figures at noise of 1% of the rows: 2% more is allowed),
+    and 95% of the intervals hold what a release without noise would give."""
+    db = open_ledger({"inner": 0.5, "exact": 1e6})
+    fill(db, [Row("ab"[i % 2], i % 5 * 0.9, f"[{i % 3},{i % 4 - 1},0.5]", i) for i in range(300)])
+    sql, arguments = by_query(kind, MONTE_CARLO[kind], True, "exact")
+    exact = numpy.mean([[value for _, _, value in numbers(kind, MONTE_CARLO[kind], one(db, sql, *arguments))] for _ in range(20)], axis=0)
+    sql, arguments = by_query(kind, MONTE_CARLO[kind], True, "inner")
+    runs = 1200
+    for _ in range(runs):
+        one(db, sql, *arguments)
+    rows = numpy.array(db.execute("SELECT value, stddev, low, high FROM dp_value WHERE tier = 'inner' ORDER BY release_id, key, component"
+                                  ).fetchall()).reshape(runs, -1, 4)
+    for j, truth in enumerate(exact):
+        value, stddev, low, high = rows[:, j].T
+        spread = numpy.std(value) / numpy.mean(stddev)
+        assert abs(spread - 1) <= 0.02 + Z / math.sqrt(2 * runs)
+        held = numpy.mean((low <= truth) & (truth <= high))
+        assert abs(held - 0.95) <= 0.01 + Z * math.sqrt(0.95 * 0.05 / runs)
+        bias = (numpy.mean(value) - truth) / numpy.mean(stddev)
+        assert abs(bias) <= 0.05 + Z / math.sqrt(runs)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("ou_")])
+def test_the_homogeneous_process(path, kind):
+    """With theta and rho: A = (1 + theta tau/rho^2)^(-1/2), tau the variance of a coordinate, or of an average."""
+    theta, rho = 0.7, 3.0
+    p = {k: v for k, v in CALLS[kind].items() if k != "radius"}
+    db = open_ledger({"inner": 20.0, "outer": 0.9}, path=path)
+    fill(db, few_rows())
+    one(db, *flat(by_query(kind, {**p, "theta": theta, "rho": rho, "name": "r"}, True, "inner")))
+    one(db, "SELECT dp_diffuse('r', 'outer')")
+    ledger = books(path)
+    granularity = one(ledger, "SELECT granularity FROM dp_release")
+    for tier in ("inner", "outer"):
+        rows = ledger.execute("SELECT clock, value FROM dp_path WHERE tier = ? ORDER BY key, component", (tier,)).fetchall()
+        x, sigma = numpy.array([value for _, value in rows]) * 2.0**granularity, math.sqrt(rows[0][0]) * 2.0**granularity
+        got = column(ledger, "SELECT value FROM dp_value WHERE tier = ? ORDER BY key, component", tier)
+        if kind == "ou_avg":
+            n = max(2 * x[0], 1)
+            u = min(max(x[1] / n, -1), 1)
+            centre, x, sigma = 2, numpy.array([2 + 3 * u]), 3 * sigma * math.sqrt(1 + 4 * u * u) / n
+        else:
+            centre = p.get("centre", 0)
+        shrink = (1 + theta * sigma**2 / rho**2) ** -0.5
+        assert got == pytest.approx(list(centre + shrink * (x - centre)), rel=1e-9)
+        assert one(ledger, "SELECT shrink FROM dp_publication WHERE tier = ?", tier) == pytest.approx(shrink, rel=1e-9)
+    ledger.close()
+
+
+# ---- a life of a release -------------------------------------------------------------------------------------------
+
+
+def paid(db, tier):
+    return math.fsum(column(db, "SELECT rate FROM dp_charge WHERE tier = ? AND release = 'r'", tier))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_replay_diffuse_refine(kind):
+    """By aggregate, dp_release and dp_diffuse: identical, free, and of the same type; refining pays the difference."""
+    db = open_ledger(TIERS)
+    fill(db, few_rows())
+    parameters = {**CALLS[kind], "name": "r"}
+
+    def ask(tier, form, **more):
+        p = {**parameters, **more}
+        if form == "query":
+            return one(db, *flat(by_query(kind, p, True, tier)))
+        call, arguments = aggregate(kind, p, True, tier)
+        return one(db, f"SELECT {call} FROM t", *arguments)
+
+    middle = ask("middle", "aggregate")
+    assert [(tier, pytest.approx(rate, rel=1e-9)) for _, _, tier, rate, _ in charges(db)] == [("inner", 0.3), ("middle", 0.3)]
+    before = charges(db)
+    assert [ask("middle", form) for form in ("aggregate", "query", "aggregate")] == [middle] * 3
+    assert one(db, "SELECT dp_diffuse('r', 'middle')") == middle
+    assert charges(db) == before
+    outer = one(db, "SELECT dp_diffuse('r', 'outer')")
+    assert type(outer) is type(middle) and outer != middle
+    assert [(row[2], pytest.approx(row[3], rel=1e-9)) for row in charges(db)[2:]] == [("outer", 0.1)]
+    before = charges(db)
+    assert ask("outer", "aggregate") == ask("outer", "query") == one(db, "SELECT dp_diffuse('r', 'outer')") == outer
+    assert "refine" in error_of(db, "SELECT dp_diffuse('r', 'inner')")
+    assert charges(db) == before
+    inner = ask("inner", "query", refine=True)
+    assert paid(db, "inner") == pytest.approx(1.0, rel=1e-9) and paid(db, "middle") == pytest.approx(0.3, rel=1e-9)
+    before = charges(db)
+    assert ask("inner", "aggregate") == ask("inner", "query", refine=True) == one(db, "SELECT dp_diffuse('r', 'inner')") == inner
+    assert ask("middle", "query") == middle and ask("outer", "aggregate") == outer
+    assert charges(db) == before
+    assert [(k, j) for k, j, _ in numbers(kind, parameters, inner)] == [(k, j) for k, j, _ in numbers(kind, parameters, outer)]
+    stored = db.execute("SELECT key, component, value FROM dp_value WHERE tier = 'inner' ORDER BY key, component").fetchall()
+    assert numbers(kind, parameters, inner) == stored
+    sensitivity = one(db, "SELECT sensitivity FROM dp_release")
+    for tier, rate, clock in db.execute("SELECT tier, rate, clock FROM dp_publication"):
+        assert math.isclose(rate, sensitivity**2 / (2 * clock), rel_tol=1e-9) and rate <= TIERS[tier]
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+CHANGES = {"clip": 1.5, "lo": -2, "hi": 6, "q": [0.1, 0.5], "bins": 4, "dim": 2, "radius": 61, "centre": 0.25, "weight": 0.5,
+           "keys": ["a", "b"], "max_groups": 3, "key_share": 0.2}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_name_has_one_set_of_parameters(kind):
+    db = connect()
+    one(db, "SELECT dp_init()")
+    one(db, "SELECT dp_tier('inner', 1.0, 1e15, 1e-6, 'rdp', 5e-7)")
+    fill(db, few_rows())
+    for parameters in [CALLS[kind]] + ([{k: v for k, v in CALLS[kind].items() if k != "keys"} | {"max_groups": 2, "key_share": 0.05}]
+                                       if kind.startswith("group") else []):
+        name = f"r{len(charges(db))}"
+        one(db, *flat(by_query(kind, {**parameters, "name": name}, True, "inner")))
+        before = charges(db)
+        takes = set(parameters) | {"weight"} | (set() if kind == "count_distinct" else {"clip"})
+        changed = {k: CHANGES[k] for k in takes}
+        if kind.startswith("ou_"):
+            changed["centre"] = CHANGES["centre"]
+        if kind in ("quantile", "median"):
+            changed["bins"] = CHANGES["bins"]
+        for option, value in changed.items():
+            other = {**parameters, option: value, "name": name}
+            call, arguments = aggregate(kind, other, True, "inner")
+            for sql in ((f"SELECT {call} FROM t", *arguments), flat(by_query(kind, other, True, "inner"))):
+                message = error_of(db, *sql)
+                assert f"release '{name}' exists with other parameters" in message, (option, message)
+        assert charges(db) == before
+
+
+def test_another_kind_of_the_same_parameters_is_another_release():
+    db = open_ledger(TIERS)
+    fill(db, few_rows())
+    one(db, "SELECT dp_var('inner', x, 0, 5, unit, 'r') FROM t")
+    assert "exists with other parameters" in error_of(db, "SELECT dp_stddev('inner', x, 0, 5, unit, 'r') FROM t")
+    one(db, "SELECT dp_quantile('inner', x, 0.5, 0, 5, unit, 'q') FROM t")
+    assert "exists with other parameters" in error_of(db, "SELECT dp_median('inner', x, 0, 5, unit, 'q') FROM t")
+    assert "exists with other parameters" in error_of(db, "SELECT dp_quantile('inner', x, '[0.5]', 0, 5, unit, 'q') FROM t")
+
+
+def test_the_same_parameters_in_other_words():
+    """Lists are what they say: keys in any order, some twice; numbers however they are written."""
+    db = open_ledger(TIERS)
+    fill(db, few_rows())
+    for kind, first, others in (
+            ("group_count", '"keys":["b","a",7]', ['"keys":["a","b","7","a"]', ' "clip" : 1 , "keys":[7.0,"b","a"]']),
+            ("quantile", '"lo":0,"hi":5,"q":[0.5,0.25]', ['"q":[ 5e-1 , 0.250 ],"hi":5.0,"lo":0.0,"bins":1024', '"lo":0,"hi":5,"q":[0.5,0.25],"clip":1']),
+            ("median", '"lo":0,"hi":5', ['"lo":0,"hi":5,"bins":1024.0', '"weight":1,"lo":0,"hi":5'])):
+        columns = "k, unit" if kind == "group_count" else "x, unit"
+        ask = "SELECT dp_release('inner', ?, 'SELECT ' || ? || ' FROM t', ?)"
+        value = one(db, ask, kind, columns, f'{{"name":"{kind}",{first}}}')
+        before = charges(db)
+        for other in others:
+            assert one(db, ask, kind, columns, f'{{"name":"{kind}",{other}}}') == value
+        assert charges(db) == before
+
+
+def tampered(kind):
+    """Changes that dp_verify() must find."""
+    row = "WHERE rowid = (SELECT max(rowid) FROM {})"
+    yield from (f"UPDATE dp_value SET {c} = {c} + max(0.01, 0.01 * stddev) " + row.format("dp_value") for c in ("value", "stddev", "low", "high"))
+    yield "UPDATE dp_path SET value = value + (SELECT max(1, clock) FROM dp_publication) / 100000 " + row.format("dp_path")
+    yield "UPDATE dp_path SET clock = clock + 1 WHERE tier = 'outer'"
+    yield "DELETE FROM dp_value " + row.format("dp_value")
+    yield "DELETE FROM dp_path " + row.format("dp_path")
+    yield "UPDATE dp_value SET component = component + 1 " + row.format("dp_value")
+    yield "UPDATE dp_value SET key = key || 'x' " + row.format("dp_value")
+    yield "INSERT INTO dp_value SELECT release_id, release, tier, key || '~', component + 7, value, stddev, low, high FROM dp_value LIMIT 1"
+    yield "UPDATE dp_release SET kind = 'sum'" if kind != "sum" else "UPDATE dp_release SET kind = 'count'"
+    yield "UPDATE dp_release SET clip = clip + 1"
+    yield "UPDATE dp_release SET dimension = dimension + 1"
+    yield "UPDATE dp_release SET sensitivity = sensitivity - 1"
+    yield "UPDATE dp_release SET granularity = granularity + 1"
+    yield "UPDATE dp_publication SET clock = clock + 1"
+    bounds = KINDS[kind].bounds.split()
+    if "lo" in bounds:
+        yield "UPDATE dp_release SET lo = lo - 1"
+        yield "UPDATE dp_release SET hi = hi + 1"
+    if kind == "quantile":
+        yield "UPDATE dp_release SET quantiles = '[0.1,0.5,0.9]'"
+        yield "UPDATE dp_release SET quantiles = '0.1'"
+    if kind == "median":
+        yield "UPDATE dp_release SET quantiles = '0.75'"
+    if "dim" in bounds or "bins" in bounds or kind in ("quantile", "median"):
+        yield "UPDATE dp_release SET size = size * 2"
+    if "group" in kind:
+        yield """UPDATE dp_release SET keys = '["a","b","d"]'"""
+        yield """UPDATE dp_release SET keys = '["a","b"]'"""
+        yield "UPDATE dp_release SET keys = NULL"
+        yield "UPDATE dp_release SET max_groups = 4, key_share = 0.1"
+    if "radius" in bounds:
+        yield "UPDATE dp_release SET radius = radius + 1"
+        yield "UPDATE dp_release SET centre = centre + 1"
+        yield "UPDATE dp_publication SET shrink = shrink * 1.001"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_verify_finds_what_was_changed(path, kind):
+    db = open_ledger({"inner": 1.0, "outer": 0.1}, path=path)
+    fill(db, few_rows())
+    one(db, *flat(by_query(kind, {**CALLS[kind], "name": "r"}, True, "inner")))
+    one(db, "SELECT dp_diffuse('r', 'outer')")
+    assert one(db, "SELECT dp_verify()") == "ok"
+    db.close()
+    shutil.copy(path + "-ledger", path + "-good")
+    missed = []
+    for change in tampered(kind):
+        shutil.copy(path + "-good", path + "-ledger")
+        ledger = books(path)
+        assert ledger.execute(change).rowcount > 0
+        ledger.close()
+        db = connect(path)
+        try:
+            if one(db, "SELECT dp_verify()") == "ok":
+                missed.append(change)
+        except sqlite3.Error:
+            pass  # found, too
+        db.close()
+    assert not missed

@@ -1,0 +1,228 @@
+"""Quantiles from a noisy tree: how far off in rank, and what they do with odd data.
+
+Moments are compared in units of their standard error; Z of them are allowed: 5.6e-10 for each of about 30
+comparisons, false alarms 2e-8 in all.
+"""
+
+import json
+import math
+
+import numpy
+import pytest
+
+from noise_helpers import charges, column, error_of, fill, one, open_ledger
+
+Z = 6.2
+EXACT = {"exact": 1e6}
+
+
+def quantiles(db, q, lo, hi, tier="exact", unit="unit", **options):
+    last = (json.dumps(options),) if options else ()
+    sql = f"SELECT dp_quantile(?, x, ?, ?, ?, {unit}{', ?' if last else ''}) FROM t"
+    result = one(db, sql, tier, json.dumps(q), lo, hi, *last)
+    return json.loads(result) if isinstance(q, list) else result
+
+
+def rank_variance(levels, q, place):
+    """Of the least-squares estimate of (1 - q) (rows in the first `place` leaves) - q (the others), from the counts of
+    all nodes of a binary tree but its root, each with noise of variance 1."""
+    design = numpy.array([[leaf >> (levels - level) == node for leaf in range(1 << levels)]
+                          for level in range(1, levels + 1) for node in range(1 << level)], dtype=float)
+    c = numpy.where(numpy.arange(1 << levels) < place, 1 - q, -q)
+    return float(c @ numpy.linalg.solve(design.T @ design, c))
+
+
+# ---- how far off ---------------------------------------------------------------------------------------------------
+
+LEVELS = 4
+LEAVES = 1 << LEVELS
+RATE, PER_LEAF, RELEASES = 50.0, 60, 1500
+PLACES = [1, 3, 4, 8, 11, 15]
+
+
+@pytest.fixture(scope="module", params=["add-remove", "replace"])
+def errors(request):
+    """Errors in rank of RELEASES releases, at the boundaries of leaves; the noise of a node; what dp_value says."""
+    db = open_ledger({"wide": RATE}, json.dumps({"adjacency": request.param}))
+    fill(db, [(i // PER_LEAF + (i % PER_LEAF + 0.5) / PER_LEAF, i) for i in range(LEAVES * PER_LEAF)])
+    qs = [place / LEAVES for place in PLACES]
+    values = numpy.array([quantiles(db, qs, 0, LEAVES, "wide", bins=LEAVES) for _ in range(RELEASES)])
+    stated = numpy.array(db.execute("SELECT value, stddev, low, high FROM dp_value ORDER BY release_id, component").fetchall())
+    sigma = math.sqrt(LEVELS * (2 if request.param == "replace" else 1) / (2 * RATE))
+    return (values - PLACES) * PER_LEAF, sigma, stated.reshape(RELEASES, len(PLACES), 4)
+
+
+def test_the_error_in_rank_is_that_of_least_squares(errors):
+    """A leaf holds 60 rows and a node's noise is 0.2 (0.3): a rank is as far off as a value, but for 2% of curvature."""
+    off, sigma, _ = errors
+    for j, place in enumerate(PLACES):
+        stddev = sigma * math.sqrt(rank_variance(LEVELS, place / LEAVES, place))
+        assert abs(numpy.std(off[:, j]) / stddev - 1) <= 0.02 + Z / math.sqrt(2 * RELEASES), place
+        assert abs(numpy.mean(off[:, j])) <= 0.02 * stddev + Z * stddev / math.sqrt(RELEASES), place
+
+
+def test_stated_figures_are_those_of_least_squares(errors):
+    """stddev is the error in rank times the width of a row, and intervals cover."""
+    _, sigma, stated = errors
+    for j, place in enumerate(PLACES):
+        stddev = sigma * math.sqrt(rank_variance(LEVELS, place / LEAVES, place)) / PER_LEAF
+        assert numpy.allclose(stated[:, j, 1], stddev, rtol=0.06)
+        held = numpy.mean((stated[:, j, 2] <= place) & (place <= stated[:, j, 3]))
+        assert abs(held - 0.95) <= 0.005 + Z * math.sqrt(0.95 * 0.05 / RELEASES)
+
+
+def test_a_long_tree_costs_its_levels():
+    """1024 leaves of 4 rows: a node has the noise of sqrt(10) rows, and the median is as far off as least squares say
+    (400 releases; 5% for the noise in the leaf itself)."""
+    db = open_ledger({"wide": 200.0})
+    fill(db, [(i / 4 + 0.1, i) for i in range(4096)])
+    values = numpy.array([quantiles(db, 0.5, 0, 1024, "wide") for _ in range(400)])
+    stddev = math.sqrt(10 / 400) * math.sqrt(rank_variance(10, 0.5, 512)) / 4
+    assert abs(numpy.std(values) / stddev - 1) <= 0.05 + Z / math.sqrt(800)
+    assert abs(numpy.mean(values) - 512) <= 0.05 * stddev + Z * stddev / math.sqrt(400)
+
+
+def test_the_median_is_the_quantile_at_one_half():
+    """Two kinds, one law: mean and spread of 500 of each."""
+    db = open_ledger({"wide": 5.0})
+    fill(db, [(i % 97 / 97, i) for i in range(200)])
+    a = [one(db, "SELECT dp_median('wide', x, 0, 1, unit, '{\"bins\":16}') FROM t") for _ in range(500)]
+    b = [quantiles(db, 0.5, 0, 1, "wide", bins=16) for _ in range(500)]
+    spread = math.sqrt((numpy.var(a) + numpy.var(b)) / 500)
+    assert abs(numpy.mean(a) - numpy.mean(b)) <= Z * spread
+    assert abs(math.log(numpy.std(a) / numpy.std(b))) <= Z * math.sqrt(1 / 500) * 1.2  # a little wider than Gaussian
+    plans = [json.loads(one(db, "SELECT dp_plan('wide', ?, 1, ?)", kind, options)) for kind, options in
+             (("median", '{"lo":0,"hi":1,"bins":16}'), ("quantile", '{"lo":0,"hi":1,"bins":16,"q":0.5}'))]
+    assert plans[0]["sigma"] == plans[1]["sigma"] and plans[0]["rate"] == plans[1]["rate"]
+
+
+# ---- what always holds ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [1e-6, 0.01, 1.0, 1e6])
+@pytest.mark.parametrize("rows", [[], [(None, 1)], [(0.5, 1)], [(i / 7, i) for i in range(7)], [(-1e308, 1), (1e308, 2)]],
+                         ids=["empty", "null", "one", "few", "outside"])
+def test_monotone_and_in_range(rate, rows):
+    db = open_ledger({"t": rate})
+    fill(db, rows)
+    qs = [0, 1e-9, 0.1, 0.25, 0.3, 0.5, 0.5, 0.75, 0.99, 1]
+    for bins in (2, 64, 1024):
+        result = json.loads(one(db, "SELECT dp_release('t', 'quantile', 'SELECT x, unit FROM t', ?)",
+                                json.dumps({"q": qs, "lo": -2.5, "hi": 1.25, "bins": bins})))
+        assert result == sorted(result) and all(-2.5 <= value <= 1.25 for value in result)
+        assert result[5] == result[6]
+    for value, stddev, low, high in db.execute("SELECT value, stddev, low, high FROM dp_value"):
+        assert -2.5 <= low <= value <= high <= 1.25 and 0 <= stddev <= 3.75
+
+
+def test_the_order_of_q_is_kept():
+    db = open_ledger(EXACT)
+    fill(db, [(i / 100, i) for i in range(100)])
+    result = quantiles(db, [0.9, 0.1, 0.5, 0.1], 0, 1)
+    assert result[1] == result[3] < result[2] < result[0]
+    assert result == pytest.approx([0.9, 0.1, 0.5, 0.1], abs=0.03)
+
+
+def test_a_number_and_an_array():
+    db = open_ledger(EXACT)
+    fill(db, [(i / 100, i) for i in range(100)])
+    for q in ("0.25", "'0.25'", "' 0.25 '", "2.5e-1"):
+        assert one(db, f"SELECT typeof(dp_quantile('exact', x, {q}, 0, 1, unit)) FROM t") == "real"
+    assert one(db, "SELECT typeof(dp_quantile('exact', x, '[0.25]', 0, 1, unit)) FROM t") == "text"
+    assert one(db, "SELECT typeof(dp_quantile('exact', x, 0, 0, 1, unit)) FROM t") == "real"
+    assert one(db, "SELECT typeof(dp_quantile('exact', x, 1, 0, 1, unit)) FROM t") == "real"
+    assert json.loads(quantiles_text(db, "[ 0.25 ,\n0.5 ]")) == pytest.approx([0.25, 0.5], abs=0.03)
+    assert [json.loads(q) for q in column(db, "SELECT json_extract(options, '$.q') FROM dp_release ORDER BY id DESC LIMIT 1")] == [[0.25, 0.5]]
+    many = [i / 999 for i in range(1000)]
+    result = quantiles(db, many, 0, 1)
+    assert len(result) == 1000 and result == sorted(result)
+
+
+def quantiles_text(db, q):
+    return one(db, "SELECT dp_quantile('exact', x, ?, 0, 1, unit) FROM t", q)
+
+
+@pytest.mark.parametrize("q", ["[]", "[0.5", "[0.5,]", "[0.5 0.6]", "[[0.5]]", "[-0.1]", "[1.1]", "[0.5,null]", "['a']", "[true]",
+                               "{\"q\":0.5}", "", "abc", "0.5x", "-0.0001", "1.0001", "1e999", "NaN", ".5", "5.", "0x1", "+0.5", "00.5",
+                               "[" + ",".join(["0.5"] * 1001) + "]", None, b"0.5", b"[0.5]"])
+def test_malformed_q(q):
+    db = open_ledger(EXACT)
+    fill(db, [(1, 1)])
+    assert "q must be a number in [0, 1] or a JSON array of at most 1000 such numbers, not " in error_of(
+        db, "SELECT dp_quantile('exact', x, ?, 0, 1, unit) FROM t", q)
+    assert not charges(db)
+
+
+@pytest.mark.parametrize("bins", [2, 4, 1024, 65536])
+def test_bins_are_the_resolution(bins):
+    """All rows at one place: the answer lies in its leaf, wherever in it."""
+    db = open_ledger(EXACT)
+    fill(db, [(0.3, i) for i in range(1000)])
+    at = math.floor(0.3 * bins)
+    value = quantiles(db, 0.5, 0, 1, bins=bins)
+    assert at / bins <= value <= (at + 1) / bins
+    assert value == pytest.approx((at + 0.5) / bins, abs=0.01 / bins)
+    assert one(db, "SELECT dimension FROM dp_release") == 2 * bins - 2
+
+
+@pytest.mark.parametrize("bins", [0, 1, 3, 1000, 1025, 65535, 65537, 131072, -2, 2.5, 1e9])
+def test_other_bins_are_refused(bins):
+    db = open_ledger(EXACT)
+    fill(db, [(1, 1)])
+    for call in ("dp_quantile('exact', x, 0.5, 0, 1, unit, ?)", "dp_median('exact', x, 0, 1, unit, ?)"):
+        message = error_of(db, f"SELECT {call} FROM t", json.dumps({"bins": bins}))
+        assert ": bins must be " in message and str(bins).split(".")[0].split("e")[0] in message
+    assert not charges(db)
+
+
+def test_degenerate_data():
+    """All equal, all below, all above, at the ends, infinite: the leaf where they are."""
+    db = open_ledger(EXACT)
+    for x, low, high in ((0.5, 512 / 1024, 513 / 1024), (-7, 0, 1 / 1024), (9e999, 1023 / 1024, 1), (0, 0, 1 / 1024), (1, 1023 / 1024, 1),
+                         (-9e999, 0, 1 / 1024), ("abc", 0, 1 / 1024), (b"0.75", 0.75, 0.75 + 1 / 1024)):
+        fill(db, [(x, i) for i in range(100)])
+        for value in quantiles(db, [0.1, 0.5, 0.9], 0, 1):
+            assert low <= value <= high, x
+
+
+def test_without_rows_the_range_is_halved():
+    """Where the noisy counts are all zero the rows are as if spread evenly; any value of the range else."""
+    db = open_ledger(EXACT)
+    fill(db, [])
+    values = [json.loads(one(db, "SELECT dp_release('exact', 'quantile', 'SELECT x, unit FROM t', ?)",
+                             '{"q":[0,0.5,1],"lo":-4,"hi":4,"bins":2}')) for _ in range(50)]
+    assert all(-4 <= a <= b <= c <= 4 for a, b, c in values)
+
+
+@pytest.mark.parametrize("kind", ["quantile", "median"])
+def test_a_heavy_unit_weighs_as_one_row(kind):
+    """10^4 rows of one unit against 3 units with a row each."""
+    db = open_ledger(EXACT)
+    fill(db, [(0.9, "whale")] * 10000 + [(0.1, 1), (0.1, 2), (0.1, 3)])
+    if kind == "median":
+        median = one(db, "SELECT dp_median('exact', x, 0, 1, unit, '{\"bins\":16}') FROM t")
+    else:
+        median, upper = quantiles(db, [0.5, 0.8], 0, 1, bins=16)
+        assert 14 / 16 <= upper <= 15 / 16
+    assert 1 / 16 <= median <= 2 / 16
+    heavier = quantiles(db, 0.5, 0, 1, bins=16, clip=5)  # weighs five rows
+    assert 14 / 16 <= heavier <= 15 / 16
+
+
+def test_a_unit_that_is_spread_out_weighs_at_most_its_norm():
+    """One row in each of 16 leaves: the counts of level l have norm 16/sqrt(2^l), and all of them are scaled to 2."""
+    db = open_ledger(EXACT)
+    fill(db, [(i / 16 + 0.01, "whale") for i in range(16)] + [(0.01, i) for i in range(100)])
+    weight = 16 * 2 / math.sqrt(sum(256 / 2**level for level in range(1, 5)))
+    leaf = weight / 16
+    # The first leaf holds 100 + leaf rows, the others leaf each: where the quantile at 110/(100 + weight) lies.
+    q = (100 + 4.5 * leaf) / (100 + weight)
+    assert quantiles(db, q, 0, 1, bins=16) == pytest.approx(4.5 / 16, abs=0.01)
+
+
+def test_rows_are_units_where_rows_are_protected():
+    db = open_ledger(EXACT, '{"protects":"row"}')
+    fill(db, [(0.9, None)] * 300 + [(0.1, None)] * 100)
+    for options in ({}, {"clip": 5}, {"clip": 1}):
+        assert 14 / 16 <= quantiles(db, 0.5, 0, 1, unit="NULL", bins=16, **options) <= 15 / 16
+    assert one(db, "SELECT count(DISTINCT sensitivity) FROM dp_release") == 1
