@@ -102,7 +102,7 @@ DAMAGE = [
     "UPDATE dp_budget SET releases_left = 10000",
     "UPDATE dp_order SET allowed = allowed + 1",
     "UPDATE dp_ledger SET adjacency = 'replace'",
-    "PRAGMA user_version = 2",
+    "PRAGMA user_version = 99",
     "PRAGMA application_id = 2",
 ]
 
