@@ -5,8 +5,9 @@ import json
 import random
 
 import pytest
+from conftest import ledger_of
 
-from attack import KEYS, PEOPLE, alarm, fill, one, person, system
+from attack import KEYS, PEOPLE, alarm, file_in, fill, one, person, system
 
 LONE = [person("she", 1, "far village")]
 
@@ -90,3 +91,27 @@ def test_private_keys_that_one_unit_holds_are_not_published(kind, arguments):
         assert list(answer) == ["town"]
     assert one(db, "SELECT count(*) FROM dp_release WHERE dimension IS NOT NULL") == 0
     assert one(db, "SELECT count(*) FROM dp_value WHERE key <> 'town'") == 0
+
+
+@pytest.mark.parametrize("max_groups", [1, 3])
+@alarm(2 * 210 * 1e-12)
+def test_a_unit_with_many_keys_of_its_own_has_but_max_groups_chances(max_groups, tmp_path):
+    """Twenty thousand keys that one person alone holds. Ten releases of delta 1e-3 each: four that show any of them have
+    probability 210e-12; were each key a chance of its own, every release would show some. The ledger has no coordinate for
+    keys that nobody kept, at any tier."""
+    path = file_in(tmp_path)
+    db = system(path, tiers={}, rows=[("her", f"her {i}", 1, None) for i in range(20000)])
+    one(db, "SELECT dp_tier('inner', 0.001, 1e15, 0.5, 'rdp', 0.1)")
+    one(db, "SELECT dp_tier('outer', 0.0001, 1e15, 0.5, 'rdp', 0.1)")
+    shown = 0
+    for i in range(10):
+        options = json.dumps({"key_share": 0.01, "max_groups": max_groups, "name": f"r{i}"})
+        answer = one(db, "SELECT dp_group_count('inner', key, 1, unit, ?) FROM people", options)
+        shown += json.loads(answer) != {}
+    assert shown <= 3
+    one(db, "SELECT dp_diffuse('r0', 'outer')")
+    ledger = ledger_of(path)
+    kept = {count for (count,) in ledger.execute("SELECT count(*) FILTER (WHERE component >= 0) FROM dp_path"
+                                                 " GROUP BY release_id, tier")}
+    ledger.close()
+    assert kept == {max_groups}

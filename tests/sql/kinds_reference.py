@@ -50,11 +50,17 @@ Row = namedtuple("Row", "k x v unit")
 # ---- calls ---------------------------------------------------------------------------------------------------------
 
 
+def argument(parameters, bound):
+    """As SQL has it: lists as JSON."""
+    value = parameters.get(bound, 1)
+    return json.dumps(value) if isinstance(value, list) else value
+
+
 def aggregate(kind, parameters, by_unit, tier="exact"):
     """The call in an owner's SELECT, as SQL with ? for the parameters, and these."""
     bounds = KINDS[kind].bounds.split()
     options = {k: v for k, v in parameters.items() if k not in bounds}
-    arguments = [tier] + [json.dumps(parameters[b]) if b == "q" else parameters.get(b, 1) for b in bounds]
+    arguments = [tier] + [argument(parameters, b) for b in bounds]
     sql = ["?"] + KINDS[kind].columns.split() + ["?"] * len(bounds)
     if by_unit or options:
         sql.append("unit" if by_unit else "NULL")
@@ -263,7 +269,7 @@ def reach(kind, parameters, by_unit, adjacency):
     if kind in ("histogram", "group_count", "ou_group_count", "quantile", "median"):
         return clip * math.sqrt(twice) * (math.sqrt(levels(p)) if kind in ("quantile", "median") else 1)
     if kind in ("var", "stddev"):
-        return clip * math.sqrt(3) * twice
+        return clip * (2.26818 if adjacency == "replace" else math.sqrt(3))
     if kind.endswith("avg"):
         return clip * math.sqrt(5) / 2 * twice
     if kind == "group_sum" and "keys" not in p:
@@ -329,7 +335,9 @@ def quantile_interval(p, vector, q, width):
     running = [0.0, *itertools.accumulate(leaves)]
     if running[-1] <= off:
         return p["lo"], p["hi"]
-    low, high = q * running[-1] - off, q * running[-1] + off
+    n = running[-1]
+    rank = 0.5 + q * (n - 1) if n > 1 else n / 2  # from the middle of the first row to that of the last
+    low, high = rank - off - 1, rank + off + 1  # n itself is noisy
     first = max((i for i in range(bins) if running[i] <= low), default=0)
     last = min((i for i in range(1, bins + 1) if running[i] >= high), default=bins)
 

@@ -106,7 +106,7 @@ def test_nasty_keys_make_sound_json(private):
     fill_keys(db, thousandfold(NASTY))
     result = one(db, "SELECT dp_group_count('exact', k, 1, unit, ?) FROM t", json.dumps({"name": "r"} if private else {"keys": NASTY, "name": "r"}))
     assert one(db, "SELECT json_valid(?)", result) == 1
-    expected = sorted(NASTY, key=str.encode)
+    expected = sorted((key[:1000] for key in NASTY), key=str.encode)  # a key has at most so many characters
     assert [key for key, _ in json.loads(result, object_pairs_hook=list)] == expected
     assert column(db, "SELECT key FROM json_each(?)", result) == expected
     assert column(db, "SELECT key FROM dp_value ORDER BY key") == expected
@@ -374,7 +374,7 @@ def test_refining_and_ou_are_refused():
                 "SELECT dp_release('in', 'ou_group_count', 'SELECT k, unit FROM t', '{\"radius\":5}')"):
         assert "keys is missing: OU needs to know in public how many groups there are" in error_of(db, sql)
     for option in ('"max_groups":4', '"key_share":0.5'):
-        assert "keys is missing" in error_of(db, f"SELECT dp_ou_group_count('in', k, 5, 1, unit, '{{{option}}}') FROM t")
+        assert "unknown option" in error_of(db, f"SELECT dp_ou_group_count('in', k, 5, 1, unit, '{{{option}}}') FROM t")
     assert charges(db) == before
 
 

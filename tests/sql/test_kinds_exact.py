@@ -24,7 +24,7 @@ PARAMETERS = {  # several calls of each kind, with a value of every parameter
     "count": [{"clip": 1}, {"clip": 2.5}],
     "count_distinct": [{}],
     "sum": [{"clip": 2.75}, {"clip": 1e-3}],
-    "avg": [{"lo": -3, "hi": 5}, {"lo": -2, "hi": 2, "clip": 2}, {"lo": -2, "hi": 2, "clip": 0.001}, {"lo": 0, "hi": 1e6, "clip": 0.5}],
+    "avg": [{"lo": -3, "hi": 5}, {"lo": -2, "hi": 2, "clip": 2}, {"lo": -2, "hi": 2, "clip": 0.02}, {"lo": 0, "hi": 1e6, "clip": 0.5}],
     "var": [{"lo": -3, "hi": 5}, {"lo": -2, "hi": 2, "clip": 3}],
     "stddev": [{"lo": -3, "hi": 5}, {"lo": -1e9, "hi": 1e9, "clip": 1.5}],
     "quantile": [{"q": [0, 0.25, 0.5, 0.9, 1], "lo": -4, "hi": 6}, {"q": 0.3, "lo": 0, "hi": 2, "bins": 8, "clip": 2}],
@@ -32,7 +32,7 @@ PARAMETERS = {  # several calls of each kind, with a value of every parameter
     "histogram": [{"lo": -4.25, "hi": 6, "bins": 7}, {"lo": 0, "hi": 2.1, "bins": 1, "clip": 2}, {"lo": -5.3, "hi": 5, "bins": 30}],
     "vec_sum": [{"dim": 3, "clip": 4}, {"dim": 1, "clip": 1}],
     "vec_avg": [{"dim": 3, "clip": 4}, {"dim": 3, "clip": 0.5}],
-    "group_count": [{"clip": 1, "keys": KEYS}, {"clip": 3, "keys": KEYS}, {"clip": 0.001, "keys": KEYS}],
+    "group_count": [{"clip": 1, "keys": KEYS}, {"clip": 3, "keys": KEYS}, {"clip": 0.02, "keys": KEYS}],
     "group_sum": [{"clip": 2.5, "keys": KEYS}],
     "group_avg": [{"lo": -3, "hi": 5, "keys": KEYS}, {"lo": 0, "hi": 2, "clip": 2, "keys": KEYS}],
     "ou_count": [{"radius": 50, "clip": 2}, {"radius": 1, "clip": 1, "centre": 30}],
@@ -204,7 +204,7 @@ def test_options_may_be_given_in_place_of_nothing():
     fill(db, [Row("a", 1.0, "[1]", None)] * 100)
     for call in ("dp_avg('exact', x, 0, 2)", "dp_avg('exact', x, 0, 2, NULL)", "dp_avg('exact', x, 0, 2, NULL, 'n')",
                  "dp_avg('exact', x, 0, 2, NULL, '{\"clip\":1}')", "dp_median('exact', x, 0, 2)",
-                 "dp_quantile('exact', x, 0.5, 0, 2)", "dp_quantile('exact', x, '0.5', 0, 2, NULL)"):
+                 "dp_quantile('exact', x, 0.5, 0, 2)", "dp_quantile('exact', x, 0.5, 0, 2, NULL)"):
         assert abs(one(db, f"SELECT {call} FROM t") - 1) <= 0.01
     for call in ("dp_histogram('exact', x, 0, 2, 1)", "dp_vec_sum('exact', v, 1, 1)"):
         assert abs(json.loads(one(db, f"SELECT {call} FROM t"))[0] - 100) <= 0.01

@@ -173,5 +173,9 @@ def test_sensitivity_is_its_definition(open_points, name):
         assert found["replace"] == pytest.approx(radius, rel=1e-5)
     elif counts:
         assert found["replace"] == pytest.approx(math.sqrt(2) * radius, rel=1e-5)
+    elif kind in ("var", "stddev"):  # (1, 1, 1) and (1, v, 2v^2 - 1) at v = (sqrt(1/2) - 1)/2
+        v = (math.sqrt(0.5) - 1) / 2
+        apart = math.hypot(1 - v, 2 - 2 * v * v) / math.sqrt(3)
+        assert apart * radius * (1 - 1e-12) <= found["replace"] <= apart * radius * (1 + 1e-5)
     else:
         assert radius * math.sqrt(2) * (1 - 1e-12) <= found["replace"] <= 2 * radius * (1 + 1e-5)
