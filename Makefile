@@ -27,7 +27,8 @@ NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting static demo test unit check-sanitize \
-        check-valgrind bench bench-utility deps-utility figures deps-figures clean format
+        check-valgrind coverage injector faults replays fuzz fuzzers bench bench-utility deps-utility \
+        figures deps-figures deps-lint lint clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -158,7 +159,7 @@ $(BUILD)/rooms.a: $(RELEASE) $(NOISE) $(MATH)
 
 PYTEST = BUILD=$(BUILD) $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS)
 
-test: all unit static $(BUILD)/star.db
+test: all unit static injector replays $(BUILD)/star.db
 	$(PYTEST) tests
 
 # The same tests under AddressSanitizer and UndefinedBehaviorSanitizer. Python itself is not
@@ -166,22 +167,83 @@ test: all unit static $(BUILD)/star.db
 # check-valgrind. Tests marked "plain" measure what instrumentation changes, and are left out.
 SANITIZE = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 check-sanitize:
-	$(MAKE) BUILD=$(BUILD)/sanitize CFLAGS='$(SANITIZE)' all unit $(BUILD)/sanitize/star.db
+	$(MAKE) BUILD=$(BUILD)/sanitize CFLAGS='$(SANITIZE)' all unit static injector replays \
+	  $(BUILD)/sanitize/star.db
 	BUILD=$(BUILD)/sanitize LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
 	  ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	  $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS) -m 'not plain' tests
 
-# The demo under valgrind: no leak, no invalid access.
+# What the tests do not reach: lines and branches of ext/ (tests/coverage.md says why). Counters are lost
+# where a test kills a process.
+COVERAGE = -O1 -g --coverage -fprofile-update=atomic
+coverage:
+	$(MAKE) BUILD=build/coverage CFLAGS='$(COVERAGE)' all unit static injector replays build/coverage/star.db
+	find build/coverage -name '*.gcda' -delete
+	mkdir -p build/coverage/bin && printf '#!/bin/sh\nexec $(CC) --coverage "$$@"\n' >build/coverage/bin/cc && \
+	  chmod +x build/coverage/bin/cc
+	-BUILD=build/coverage DIFFUSE_FAULTS=20 $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS) \
+	  -m 'not plain' tests
+	-BUILD=build/coverage PATH=$(CURDIR)/build/coverage/bin:$$PATH $(PYTHON) -m pytest -q -p no:cacheprovider \
+	  tests/sql/test_curves.py tests/sql/test_build.py
+	$(PYTHON) tests/coverage.py build/coverage
+
+# The demo, and a story of every function and of many errors, under valgrind: no leak, no invalid access.
+VALGRIND = valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite
 check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
-	@rm -f $(BUILD)/demo.db $(BUILD)/demo.db-ledger*
+	@rm -f $(BUILD)/demo.db $(BUILD)/demo.db-ledger* $(BUILD)/story.db $(BUILD)/story.db-ledger*
 	@cp $(BUILD)/star.db $(BUILD)/demo.db
-	valgrind -q --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite \
-	  $(SQLITE3) $(BUILD)/demo.db < sql/demo.sql
+	$(VALGRIND) $(SQLITE3) $(BUILD)/demo.db < sql/demo.sql
+	$(VALGRIND) $(SQLITE3) $(BUILD)/story.db < tests/faults/story.sql >$(BUILD)/story.txt 2>&1; test $$? -ne 9 || \
+	  { cat $(BUILD)/story.txt; exit 1; }
 
 # What a long ledger costs; then ratios to SQLite's own sum() on ten million rows.
 bench: $(BUILD)/diffuse.so
 	BUILD=$(BUILD) $(PYTHON) bench/ledger.py
 	BUILD=$(BUILD) $(PYTHON) bench/rows.py
+
+# ---- faults: a program that fails the n-th allocation or call of the file system ---------------------
+
+WITH_SQLITE = -l:libsqlite3.a $(STATIC) -lm -lpthread -ldl
+WRAP        = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
+
+injector: $(BUILD)/injector
+$(BUILD)/injector: tests/faults/injector.c $(BUILD)/libdiffuse.a
+	@echo CC $<
+	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $^ $(WRAP) $(WITH_SQLITE)
+
+# Every n, every statement, a thousand kills: half an hour (make test takes every n-th).
+faults: all injector $(BUILD)/star.db
+	DIFFUSE_FAULTS=all $(PYTEST) -s tests/faults
+
+# ---- fuzzing: libFuzzer targets, with clang ---------------------------------------------------------
+
+FUZZ_SECONDS ?= 60
+FUZZERS  := options vectors keys calls ledgers
+FUZZFLAGS = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+
+# What make test runs on the corpora: the targets with a main() of their own, by any compiler.
+replays: $(FUZZERS:%=$(BUILD)/replay/%)
+$(BUILD)/replay/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/fuzz.h $(BUILD)/libdiffuse.a
+	@mkdir -p $(@D)
+	@echo CC $<
+	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE -DSQLITE_CORE $(CODEGEN) $(CFLAGS) -o $@ $< tests/fuzz/replay.c \
+	  $(BUILD)/libdiffuse.a $(WITH_SQLITE)
+
+# Each target for FUZZ_SECONDS, from its corpus; what is new goes to build/fuzz/corpus/, findings to
+# build/fuzz/.
+fuzz: fuzzers
+	@for target in $(FUZZERS); do \
+	  mkdir -p build/fuzz/corpus/$$target && echo "$$target:" && \
+	  build/fuzz/$$target -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -timeout=60 \
+	    -artifact_prefix=build/fuzz/$$target- -print_final_stats=1 -verbosity=0 -dict=tests/fuzz/words \
+	    build/fuzz/corpus/$$target tests/fuzz/corpus/$$target || exit 1; done
+
+fuzzers:
+	@command -v clang >/dev/null || { echo 'fuzzing needs clang' >&2; exit 1; }
+	$(MAKE) BUILD=build/fuzz CC=clang CFLAGS='$(FUZZFLAGS) -fsanitize=fuzzer-no-link' static
+	@for target in $(FUZZERS); do echo CC tests/fuzz/$$target.c && \
+	  clang $(CPPFLAGS) -Ibuild/fuzz -D_GNU_SOURCE -DSQLITE_CORE $(CODEGEN) $(FUZZFLAGS) -fsanitize=fuzzer -o build/fuzz/$$target \
+	    tests/fuzz/$$target.c build/fuzz/libdiffuse.a $(WITH_SQLITE) || exit 1; done
 
 # Errors at the same (epsilon, delta) beside other systems (bench/utility.md): needs pip, and takes an hour.
 # SmartNoise SQL wants another OpenDP than the newest, so it has a folder of its own.
@@ -211,6 +273,16 @@ figures: all
 	@$(PYTHON) -c 'import matplotlib' 2>/dev/null || \
 	  { echo 'figures need python3-matplotlib (make deps-figures)' >&2; exit 1; }
 	BUILD=$(BUILD) $(PYTHON) bench/figures.py $(BUILD)/figures
+
+# ---- lint ------------------------------------------------------------------------------------------
+
+deps-lint:
+	$(MAKE) deps PACKAGES='python3 clang-tidy cppcheck'
+
+lint: $(BUILD)/ledger_sql.h
+	@command -v clang-tidy >/dev/null && command -v cppcheck >/dev/null || \
+	  { echo 'lint needs clang-tidy and cppcheck (make deps-lint)' >&2; exit 1; }
+	$(PYTHON) tests/lint.py $(BUILD)
 
 clean:
 	rm -rf $(BUILD)

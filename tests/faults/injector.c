@@ -1,0 +1,688 @@
+/*
+** injector.c: fails the n-th allocation, or the n-th call of the file system, of every statement of a story,
+** for n = 1, 2, ... until the statement runs without meeting it.
+**
+**   injector DIRECTORY MODE STEP [STATEMENT]
+**
+** MODE: what the n-th call does, and whether only that one or all from there on
+**   memory-once memory-on   malloc(), calloc(), realloc() of SQLite, GSL and the extension give nothing
+**   io-once     io-on       xRead, xWrite, xSync, xLock, ... give SQLITE_IOERR; a write is torn
+**   full-once   full-on     writes are torn and give SQLITE_FULL
+**   kill                    the process is killed at that call of the file system
+**   power                   and of what was written but not synced, a random part is lost
+**   clock                   nothing fails, but time goes backwards at every look
+** STEP: n grows by 1 + n/STEP; 0: by 1, so that nothing is left out. STATEMENT: the number of one.
+**
+** After every run, on the connection that failed and on a new one:
+**   I1  a statement that succeeds gives the true answer (the noise is tiny) and has all its charges; one
+**       that fails has all of them or none, and says why
+**   I2  no value without a charge, dp_verify() is 'ok'
+**   I3  the ledger is usable: the statement can be run again, after dp_discard() where its name is taken
+**   I4  an answer that was given is given again
+**   I5  no allocation and no file is left over, the connection closes
+** Prints, for every statement, how many failures were survived, and at the end all of them.
+*/
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int sqlite3_diffuse_init(sqlite3 *, char **, const void *);
+
+enum mode { MEMORY, IO, FULL, KILL, POWER, CLOCK };
+
+static enum mode mode;
+static int from_then_on;
+static long countdown; /* calls until one fails; 0: none will */
+static int met;        /* that call has come */
+
+static int strikes(void) {
+  if (countdown == 0 || --countdown > 0) return 0;
+  met = 1;
+  if (from_then_on) countdown = 1;
+  return 1;
+}
+
+/* ---- memory (the linker's --wrap brings all calls here) ------------------------------------------ */
+
+static long outstanding;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void __real_free(void *memory);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+void __wrap_free(void *memory);
+
+static int memory_strikes(void) {
+  return mode == MEMORY && strikes();
+}
+
+void *__wrap_malloc(size_t size) {
+  void *memory = memory_strikes() ? 0 : __real_malloc(size);
+  outstanding += memory != 0;
+  return memory;
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+  void *memory = memory_strikes() ? 0 : __real_calloc(count, size);
+  outstanding += memory != 0;
+  return memory;
+}
+
+void *__wrap_realloc(void *before, size_t size) {
+  void *memory = memory_strikes() ? 0 : __real_realloc(before, size);
+  outstanding += memory != 0 && !before;
+  return memory;
+}
+
+void __wrap_free(void *memory) {
+  outstanding -= memory != 0;
+  __real_free(memory);
+}
+
+/* ---- what a loss of power takes with it ---------------------------------------------------------- */
+
+/* One write or truncation since the last sync of its file, and how to undo it. */
+struct change {
+  char name[200];
+  sqlite3_int64 offset, size_before; /* of the file */
+  int size;
+  char *before;
+};
+
+static struct change changes[10000];
+static int change_count;
+
+static void note_change(const char *name, sqlite3_int64 offset, sqlite3_int64 size) {
+  if (mode != POWER || !countdown || !name || change_count == 10000) return;
+  struct change *change = &changes[change_count];
+  struct stat status;
+  int file = open(name, O_RDONLY);
+  if (file < 0 || fstat(file, &status)) return;
+  change_count++;
+  snprintf(change->name, sizeof change->name, "%s", name);
+  change->offset = offset;
+  change->size_before = status.st_size;
+  if (size < 0) size = status.st_size > offset ? status.st_size - offset : 0; /* a truncation */
+  change->before = __real_malloc((size_t)size + 1);
+  ssize_t got = pread(file, change->before, (size_t)size, offset);
+  change->size = got > 0 ? (int)got : 0;
+  close(file);
+}
+
+static void forget_changes(const char *name) {
+  int kept = 0;
+  for (int i = 0; i < change_count; i++) {
+    if (name && strcmp(changes[i].name, name) == 0) {
+      __real_free(changes[i].before);
+    } else {
+      changes[kept++] = changes[i];
+    }
+  }
+  change_count = kept;
+}
+
+static void lose_power(void) {
+  for (int i = change_count - 1; i >= 0; i--) {
+    struct change *change = &changes[i];
+    int file = rand() & 64 ? open(change->name, O_RDWR) : -1;
+    if (file < 0) continue;
+    if (pwrite(file, change->before, (size_t)change->size, change->offset) >= 0 &&
+        change->offset + change->size == change->size_before &&
+        ftruncate(file, change->size_before))
+      abort();
+    close(file);
+  }
+}
+
+/* ---- the file system ----------------------------------------------------------------------------- */
+
+struct file {
+  sqlite3_file base;
+  char *name;
+  sqlite3_file *real; /* behind this struct */
+};
+
+static sqlite3_vfs *system_vfs, shim;
+static long open_files;
+static double backwards; /* days that the clock has gone back */
+
+/* Whether a call fails now; a call on files that kills does not return. */
+static int io_strikes(int is_write) {
+  if (mode == MEMORY || mode == CLOCK || (mode == FULL && !is_write) || !strikes()) return 0;
+  if (mode == POWER) lose_power();
+  if (mode == KILL || mode == POWER) kill(getpid(), SIGKILL);
+  return 1;
+}
+
+static int shim_close(sqlite3_file *base) {
+  struct file *file = (struct file *)base;
+  int rc = file->real->pMethods ? file->real->pMethods->xClose(file->real) : SQLITE_OK;
+  open_files--;
+  return rc;
+}
+
+static int shim_read(sqlite3_file *base, void *bytes, int size, sqlite3_int64 offset) {
+  sqlite3_file *real = ((struct file *)base)->real;
+  if (io_strikes(0)) return SQLITE_IOERR_READ;
+  return real->pMethods->xRead(real, bytes, size, offset);
+}
+
+static int shim_write(sqlite3_file *base, const void *bytes, int size, sqlite3_int64 offset) {
+  struct file *file = (struct file *)base;
+  sqlite3_file *real = file->real;
+  note_change(file->name, offset, size);
+  if (io_strikes(1)) {
+    if (size > 1) real->pMethods->xWrite(real, bytes, size / 2, offset);
+    return mode == FULL ? SQLITE_FULL : SQLITE_IOERR_WRITE;
+  }
+  return real->pMethods->xWrite(real, bytes, size, offset);
+}
+
+static int shim_truncate(sqlite3_file *base, sqlite3_int64 size) {
+  struct file *file = (struct file *)base;
+  note_change(file->name, size, -1);
+  if (io_strikes(0)) return SQLITE_IOERR_TRUNCATE;
+  return file->real->pMethods->xTruncate(file->real, size);
+}
+
+/* Nothing is synced in truth: no power is lost here. */
+static int shim_sync(sqlite3_file *base, int flags) {
+  (void)flags;
+  if (io_strikes(0)) return SQLITE_IOERR_FSYNC;
+  forget_changes(((struct file *)base)->name);
+  return SQLITE_OK;
+}
+
+static int shim_size(sqlite3_file *base, sqlite3_int64 *size) {
+  sqlite3_file *real = ((struct file *)base)->real;
+  if (io_strikes(0)) return SQLITE_IOERR_FSTAT;
+  return real->pMethods->xFileSize(real, size);
+}
+
+static int shim_lock(sqlite3_file *base, int level) {
+  sqlite3_file *real = ((struct file *)base)->real;
+  if (io_strikes(0)) return SQLITE_IOERR_LOCK;
+  return real->pMethods->xLock(real, level);
+}
+
+static int shim_unlock(sqlite3_file *base, int level) {
+  sqlite3_file *real = ((struct file *)base)->real;
+  int struck = io_strikes(0), rc = real->pMethods->xUnlock(real, level);
+  return struck ? SQLITE_IOERR_UNLOCK : rc;
+}
+
+static int shim_reserved(sqlite3_file *base, int *result) {
+  sqlite3_file *real = ((struct file *)base)->real;
+  if (io_strikes(0)) return SQLITE_IOERR_CHECKRESERVEDLOCK;
+  return real->pMethods->xCheckReservedLock(real, result);
+}
+
+static int shim_control(sqlite3_file *base, int what, void *argument) {
+  sqlite3_file *real = ((struct file *)base)->real;
+  if (what == SQLITE_FCNTL_HAS_MOVED && io_strikes(0)) return SQLITE_IOERR;
+  return real->pMethods->xFileControl(real, what, argument);
+}
+
+static int shim_sector(sqlite3_file *base) {
+  sqlite3_file *real = ((struct file *)base)->real;
+  return real->pMethods->xSectorSize(real);
+}
+
+static int shim_traits(sqlite3_file *base) {
+  (void)base;
+  return 0; /* the most careful file system */
+}
+
+static const sqlite3_io_methods methods = {
+    .iVersion = 1,
+    .xClose = shim_close,
+    .xRead = shim_read,
+    .xWrite = shim_write,
+    .xTruncate = shim_truncate,
+    .xSync = shim_sync,
+    .xFileSize = shim_size,
+    .xLock = shim_lock,
+    .xUnlock = shim_unlock,
+    .xCheckReservedLock = shim_reserved,
+    .xFileControl = shim_control,
+    .xSectorSize = shim_sector,
+    .xDeviceCharacteristics = shim_traits,
+};
+
+static int shim_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int flags, int *out) {
+  struct file *file = (struct file *)base;
+  (void)vfs;
+  *file = (struct file){{0}, (char *)name, (sqlite3_file *)(file + 1)};
+  if (io_strikes(0)) return SQLITE_CANTOPEN;
+  int rc = system_vfs->xOpen(system_vfs, name, file->real, flags, out);
+  if (rc != SQLITE_OK) return rc;
+  file->base.pMethods = &methods;
+  open_files++;
+  return SQLITE_OK;
+}
+
+static int shim_delete(sqlite3_vfs *vfs, const char *name, int sync) {
+  (void)vfs;
+  if (io_strikes(0)) return SQLITE_IOERR_DELETE;
+  forget_changes(name);
+  return system_vfs->xDelete(system_vfs, name, sync);
+}
+
+static int shim_access(sqlite3_vfs *vfs, const char *name, int flags, int *result) {
+  (void)vfs;
+  if (io_strikes(0)) return SQLITE_IOERR_ACCESS;
+  return system_vfs->xAccess(system_vfs, name, flags, result);
+}
+
+static int shim_time(sqlite3_vfs *vfs, sqlite3_int64 *now) {
+  (void)vfs;
+  int rc = system_vfs->xCurrentTimeInt64(system_vfs, now);
+  if (mode == CLOCK && countdown) *now -= (sqlite3_int64)(86400000.0 * ++backwards);
+  return rc;
+}
+
+/* The default file system, once more after each sqlite3_initialize(). */
+static void register_shim(void) {
+  system_vfs = sqlite3_vfs_find("unix");
+  shim = *system_vfs;
+  shim.zName = "shim";
+  shim.szOsFile += (int)sizeof(struct file);
+  shim.xOpen = shim_open;
+  shim.xDelete = shim_delete;
+  shim.xAccess = shim_access;
+  shim.xCurrentTimeInt64 = shim_time;
+  sqlite3_vfs_register(&shim, 1);
+}
+
+/* ---- the story ----------------------------------------------------------------------------------- */
+
+#define BASE 7 /* charges before */
+
+static const char set_up[] =
+    "CREATE TABLE t(u, k, x, v); INSERT INTO t VALUES (1, 'p', 1, '[1,2]'), (1, 'p', 2, '[0,1]'),"
+    " (2, 'p', 3, '[3,0]'), (3, 'q', 4, '[0,0]')";
+
+static const char set_up_ledger[] =
+    "SELECT dp_init(); SELECT dp_tier('a', 1e6, 1e9, 1e-6, 'rdp', 1e-7);"
+    "SELECT dp_tier('b', 5e5, 1e9, 1e-6, 'rdp', 1e-7); SELECT dp_tier('c', 2e5, 1e9, 1e-6, 'rdp', "
+    "1e-7);"
+    "SELECT dp_sum('b', x, 100, u, 'old') FROM t;"
+    "SELECT dp_group_count('b', k, 2, u, '{\"name\":\"keys\",\"keys\":[\"p\",\"q\"]}') FROM t;"
+    "SELECT dp_group_count('a', k, 1, u, 'private') FROM t;"
+    "SELECT dp_vec_sum('b', v, 2, 100, u, 'vector') FROM t";
+
+struct chapter {
+  const char *sql;
+  double answer; /* NAN: any; a failure where `never` */
+  int charges;   /* after a success */
+  int never;     /* it must fail: with what `never` charges */
+  int fresh;     /* without a ledger before */
+};
+
+#define ANY NAN
+static const struct chapter story[] = {
+    {0, ANY, BASE, 0, 0}, /* loading the extension */
+    {"SELECT dp_init()", ANY, 0, 0, 1},
+    {"SELECT dp_init('{\"path\":\"other.ledger\",\"unit\":\"u\",\"adjacency\":\"replace\"}')", ANY,
+     0, 0, 1},
+    {"SELECT dp_sum('a', x, 100, u) FROM t", ANY, 0, 1, 1},
+    {"SELECT dp_init()", ANY, BASE, 0, 0},
+    {"SELECT dp_tier('d', 1e3, 1, 1e-6)", ANY, BASE, 0, 0},
+    {"SELECT dp_tier('z', 8e5, 1e9, 1e-6, 'rdp', 1e-7)", ANY, BASE + 3, 0, 0},
+    {"SELECT dp_tier('g', 1e-3, 1, 1e-6, 'gdp')", ANY, BASE, 0, 0},
+    {"SELECT dp_count('a', x, 2, u, 'new') FROM t", 4, BASE + 1, 0, 0},
+    {"SELECT dp_count_distinct('a', u, 'new') FROM t", 3, BASE + 1, 0, 0},
+    {"SELECT dp_sum('a', x, 100, u, 'new') FROM t", 10, BASE + 1, 0, 0},
+    {"SELECT dp_sum('c', x, 100, u) FROM t", 10, BASE + 3, 0, 0},
+    {"SELECT dp_avg('a', x, 0, 10, u, 'new') FROM t", 2.83, BASE + 1, 0, 0},
+    {"SELECT dp_stddev('a', x, 0, 10, u, 'new') FROM t", 1.06, BASE + 1, 0, 0},
+    {"SELECT dp_quantile('a', x, '[0.1,0.5]', 0, 10, u, '{\"name\":\"new\",\"bins\":16}') ->> 1 "
+     "FROM t",
+     3.1, BASE + 1, 0, 0},
+    {"SELECT dp_histogram('a', x, 0, 8, 4, u, '{\"name\":\"new\",\"clip\":2}') ->> 0 FROM t", 1,
+     BASE + 1, 0, 0},
+    {"SELECT dp_vec_sum('a', v, 2, 100, u, 'new') ->> 1 FROM t", 3, BASE + 1, 0, 0},
+    {"SELECT dp_vec_avg('a', v, 2, 100, u, 'new') ->> 0 FROM t", 1.17, BASE + 1, 0, 0},
+    {"SELECT dp_group_count('a', k, 2, u, '{\"name\":\"new\",\"keys\":[\"p\",\"q\",\"r\"]}') ->> "
+     "'p' FROM t",
+     3, BASE + 1, 0, 0},
+    {"SELECT dp_group_count('a', k, 1, u, 'new') ->> 'p' FROM t", 2, BASE + 1, 0, 0},
+    {"SELECT dp_group_sum('a', k, x, 100, u, 'new') ->> 'p' FROM t", 6, BASE + 1, 0, 0},
+    {"SELECT dp_group_avg('a', k, x, 0, 10, u, '{\"name\":\"new\",\"keys\":[\"p\",\"q\"]}') ->> "
+     "'q' FROM t",
+     4, BASE + 1, 0, 0},
+    {"SELECT dp_ou_sum('a', x, 100, 1e6, u, '{\"name\":\"new\",\"centre\":3}') FROM t", 10,
+     BASE + 1, 0, 0},
+    {"SELECT dp_ou_vec_sum('a', v, 2, 100, 1e6, u, 'new') ->> 0 FROM t", 4, BASE + 1, 0, 0},
+    {"SELECT dp_release('a', 'sum', 'SELECT x, u FROM t', '{\"clip\":100,\"name\":\"new\"}')", 10,
+     BASE + 1, 0, 0},
+    {"SELECT dp_release('a', 'group_sum', 'SELECT k, x, u FROM t', "
+     "'{\"clip\":100,\"name\":\"new\"}') ->> 'p'",
+     6, BASE + 1, 0, 0},
+    {"SELECT dp_release('a', 'sum', 'SELECT abs(-9223372036854775807 - (x > 2)), u FROM t',"
+     " '{\"clip\":100,\"name\":\"new\"}')",
+     ANY, BASE + 1, 1, 0}, /* its query fails */
+    {"SELECT dp_release('a', 'sum', 'SELECT x FROM t', '{\"clip\":100}')", ANY, BASE, 1, 0},
+    {"SELECT dp_sum('a', x, 3) FROM t", ANY, BASE, 1, 0},            /* the ledger protects units */
+    {"SELECT dp_sum('b', x, 100, u, 'old') FROM t", 10, BASE, 0, 0}, /* a replay */
+    {"SELECT dp_sum('b', x, 99, u, 'old') FROM t", ANY, BASE, 1, 0},
+    {"SELECT dp_sum('a', x, 100, u, '{\"name\":\"old\",\"refine\":true}') FROM t", 10, BASE + 1, 0,
+     0},
+    {"SELECT dp_vec_sum('a', v, 2, 100, u, '{\"name\":\"vector\",\"refine\":true}') ->> 0 FROM t",
+     4, BASE + 1, 0, 0},
+    {"SELECT dp_diffuse('old', 'c')", 10, BASE + 1, 0, 0},
+    {"SELECT dp_diffuse('keys', 'c') ->> 'p'", 3, BASE + 1, 0, 0},
+    {"SELECT dp_diffuse('private', 'c') ->> 'p'", 2, BASE + 3, 0, 0},
+    {"SELECT dp_discard('old')", ANY, BASE, 0, 0},
+    {"SELECT dp_interval('keys', 'b', 'p', 0.9) ->> 0", 3, BASE, 0, 0},
+    {"SELECT dp_plan('c', 'avg', 1, '{\"lo\":0,\"hi\":1}') ->> '$.weight'", 1, BASE, 0, 0},
+    {"SELECT "
+     "dp_plan('[{\"tier\":\"a\",\"kind\":\"count\"},{\"tier\":\"b\",\"kind\":\"sum\",\"clip\":2}]')"
+     " ->> '$.plans[0].weight'",
+     1, BASE, 0, 0},
+    {"SELECT dp_exposure('a,b,c') ->> '$.delta'", 1e-6, BASE, 0, 0},
+    {"SELECT length(dp_certificate()) > 1000", 1, BASE, 0, 0},
+    {"SELECT dp_verify() = 'ok'", 1, BASE, 0, 0},
+    {"SELECT (SELECT count(*) FROM dp_tier) + (SELECT count(*) FROM dp_release WHERE name = 'old')"
+     " + (SELECT count(*) FROM dp_publication) + (SELECT count(*) FROM dp_value WHERE key = 'p')"
+     " + (SELECT count(*) FROM dp_budget)",
+     13, BASE, 0, 0},
+    {"SELECT (SELECT count(*) FROM dp_rdp) / 3 - (SELECT count(hash) FROM dp_charge)", 107, BASE, 0,
+     0},
+};
+#define CHAPTERS ((int)(sizeof story / sizeof *story))
+
+/* ---- one run ------------------------------------------------------------------------------------- */
+
+static char database[2][200], ledger[2][200], other[200], journal[200]; /* [1]: as they were */
+static const struct chapter *chapter;
+static long moment;
+
+static void check(int holds, const char *what, const char *text) {
+  if (holds) return;
+  printf("at failure %ld of \"%s\": %s: %s\n", moment, chapter->sql ? chapter->sql : "load", what,
+         text ? text : "(null)");
+  fflush(stdout);
+  _exit(1);
+}
+
+static void copy_file(const char *from, const char *to) {
+  static char bytes[1 << 22];
+  int in = open(from, O_RDONLY), out = open(to, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+  ssize_t size = in < 0 ? -1 : read(in, bytes, sizeof bytes);
+  check(size > 0 && out >= 0 && write(out, bytes, (size_t)size) == size, "copy", from);
+  close(in);
+  close(out);
+}
+
+static int text_of(void *text, int columns, char **values, char **names) {
+  (void)columns;
+  (void)names;
+  sqlite3_snprintf(400, text, "%s", values[0] ? values[0] : "NULL");
+  return 0;
+}
+
+static int get(sqlite3 *db, const char *sql, char text[400]) {
+  text[0] = 0;
+  return sqlite3_exec(db, sql, text_of, text, 0);
+}
+
+static int number(sqlite3 *db, const char *sql) {
+  char text[400] = "";
+  check(get(db, sql, text) == SQLITE_OK, sql, sqlite3_errmsg(db));
+  return atoi(text);
+}
+
+static sqlite3 *open_host(int load) {
+  sqlite3 *db;
+  check(sqlite3_open(database[0], &db) == SQLITE_OK, "open", "");
+  if (load) check(sqlite3_diffuse_init(db, 0, 0) == SQLITE_OK, "load", "");
+  return db;
+}
+
+static void start_over(void) {
+  sqlite3_initialize();
+  register_shim();
+  unlink(journal);
+  unlink(other);
+  if (chapter->fresh) {
+    unlink(ledger[0]);
+    unlink(database[0]);
+    sqlite3 *db = open_host(0);
+    check(sqlite3_exec(db, set_up, 0, 0, 0) == SQLITE_OK, "set up", sqlite3_errmsg(db));
+    sqlite3_close(db);
+  } else {
+    copy_file(database[1], database[0]);
+    copy_file(ledger[1], ledger[0]);
+  }
+}
+
+/* I2, and how many charges there are. A ledger that was not there may be there or not. */
+static int charges_of_sound(sqlite3 *db) {
+  char text[400];
+  int rc = get(db, "SELECT dp_verify()", text);
+  if (chapter->fresh && rc != SQLITE_OK) {
+    int may = mode == KILL || mode == POWER || mode == IO || from_then_on;
+    if (may &&
+        strstr(sqlite3_errmsg(db), "is not a privacy ledger")) /* it has just been rolled back */
+      get(db, "SELECT dp_verify()", text);
+    const char *message = sqlite3_errmsg(db);
+    /* A marker without its ledger is what an end between the two, a disk that stays full, or a failure
+    ** after the marker's commit (its unlock) can leave. */
+    int missing = strstr(message, "is missing (restore it, or DROP TABLE dp_ledger_id") != 0;
+    check(strstr(message, "no privacy ledger") || (missing && may), "dp_verify()", message);
+    if (missing) number(db, "DROP TABLE dp_ledger_id");
+    return 0;
+  }
+  check(strcmp(text, "ok") == 0, "dp_verify()", text[0] ? text : sqlite3_errmsg(db));
+  check(number(db, "SELECT count(*) FROM dp_value v WHERE NOT EXISTS"
+                   " (SELECT 1 FROM dp_charge c WHERE c.release = v.release)") == 0,
+        "a value without a charge", "");
+  return number(db, "SELECT count(*) FROM dp_charge");
+}
+
+static void check_answer(const char *answer) {
+  check(!chapter->never, "must fail, not give", answer);
+  if (!isnan(chapter->answer)) {
+    check(fabs(atof(answer) - chapter->answer) < (chapter->answer < 1 ? 1e-7 : 1.5), "wrong answer",
+          answer);
+  } else if (strcmp(answer, "NULL") == 0 || !answer[0]) {
+    check(0, "no answer", answer);
+  }
+}
+
+/* I1 of a failure: a sentence, and all charges or none. */
+static void check_refusal(int charges, int before, const char *message) {
+  int speechless = mode == MEMORY && from_then_on; /* SQLite cannot keep a text either */
+  check(message[0] && strcmp(message, "not an error") != 0 &&
+            strcmp(message, "unknown error") != 0 &&
+            (speechless || strcmp(message, "SQL logic error") != 0),
+        "a sentence", message);
+  check(charges == before || charges == chapter->charges, "all charges or none", message);
+}
+
+/* I3, I4: the statement again, without failures. `given`: what it answered before, or null. */
+static void check_usable(sqlite3 *db, const char *given) {
+  char again[400], after[400];
+  if (!chapter->sql) return;
+  int rc = get(db, chapter->sql, again);
+  if (chapter->never) {
+    check(rc != SQLITE_OK, "must fail", again);
+    return;
+  }
+  if (rc != SQLITE_OK && !given) {
+    const char *message = sqlite3_errmsg(db);
+    if (strstr(message, "not finished") || strstr(message, "failed and its charge stays")) {
+      int is_new = strstr(chapter->sql, "new") != 0;
+      check(get(db,
+                is_new ? "SELECT dp_discard('new')"
+                : strstr(chapter->sql, "'vector'") || strstr(chapter->sql, "\"vector\"")
+                    ? "SELECT dp_discard('vector')"
+                    : "SELECT dp_discard('old')",
+                again) == SQLITE_OK,
+            "dp_discard", sqlite3_errmsg(db));
+      rc = get(db, chapter->sql, again);
+    } else if (chapter->fresh && strstr(message, "is not a privacy ledger")) {
+      rc = get(db, chapter->sql, again); /* opening it has just rolled it back to nothing */
+    } else if (strstr(chapter->sql, "dp_discard")) {
+      check(strstr(message, "unknown release") != 0, "again", message); /* done already */
+      return;
+    }
+  }
+  check(rc == SQLITE_OK || (given && strstr(chapter->sql, "dp_discard")), "again",
+        sqlite3_errmsg(db));
+  if (rc == SQLITE_OK) check_answer(again);
+  if (given && rc == SQLITE_OK && strstr(chapter->sql, "new"))
+    check(strcmp(given, again) == 0, "another answer than before", again);
+  if (!chapter->fresh)
+    check(get(db, "SELECT dp_count('a', x, 2, u, 'after') FROM t", after) == SQLITE_OK &&
+              fabs(atof(after) - 4) < 0.5,
+          "a release afterwards", after[0] ? after : sqlite3_errmsg(db));
+  charges_of_sound(db);
+}
+
+static void check_nothing_left(long before) {
+  sqlite3_shutdown();
+  check(open_files == 0, "files left open", "");
+  check(outstanding == before, "memory left over", "");
+}
+
+/* A failure in this process. */
+static int run_here(void) {
+  char answer[400] = "", message[400] = "";
+  start_over();
+  long before = outstanding;
+  sqlite3_shutdown();
+  before = outstanding;
+  sqlite3_initialize();
+  register_shim();
+  int base = chapter->fresh ? 0 : BASE;
+  sqlite3 *db = open_host(chapter->sql != 0);
+  met = 0;
+  countdown = moment;
+  int rc = chapter->sql ? get(db, chapter->sql, answer) : sqlite3_diffuse_init(db, 0, 0);
+  countdown = 0;
+  if (rc != SQLITE_OK) sqlite3_snprintf(sizeof message, message, "%s", sqlite3_errmsg(db));
+  if (chapter->sql) {
+    if (rc == SQLITE_OK) check_answer(answer);
+    int charges = charges_of_sound(db);
+    if (rc == SQLITE_OK) check(charges == chapter->charges, "charges", answer);
+    if (rc != SQLITE_OK) check_refusal(charges, base, message);
+    if (moment & 1) check_usable(db, rc == SQLITE_OK ? answer : 0); /* here, or ... */
+  }
+  check(sqlite3_close(db) == SQLITE_OK, "close", sqlite3_errmsg(db));
+  db = open_host(1);
+  charges_of_sound(db);
+  if (!(moment & 1) || !chapter->sql)
+    check_usable(db, rc == SQLITE_OK ? answer : 0); /* ... there */
+  check(sqlite3_close(db) == SQLITE_OK, "close", "");
+  check_nothing_left(before);
+  return met;
+}
+
+/* A process that ends at its n-th call of the file system; what it answered comes through a pipe. */
+static int run_there(void) {
+  char answer[400] = "";
+  int ends[2], status;
+  start_over();
+  sqlite3_shutdown();
+  check(pipe(ends) == 0, "pipe", "");
+  pid_t child = fork();
+  if (child == 0) {
+    srand((unsigned)moment);
+    sqlite3_initialize();
+    register_shim();
+    sqlite3 *db = open_host(1);
+    countdown = moment;
+    if (get(db, chapter->sql, answer) == SQLITE_OK && write(ends[1], answer, strlen(answer)) < 0)
+      _exit(3);
+    sqlite3_close(db);
+    _exit(0);
+  }
+  close(ends[1]);
+  ssize_t size = read(ends[0], answer, sizeof answer - 1);
+  close(ends[0]);
+  check(child > 0 && waitpid(child, &status, 0) == child, "wait", "");
+  check(WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 0, "the process",
+        "");
+  sqlite3_initialize();
+  register_shim();
+  sqlite3 *db = open_host(1);
+  int charges = charges_of_sound(db), base = chapter->fresh ? 0 : BASE;
+  if (size > 0) check_answer(answer);
+  if (size > 0) check(charges == chapter->charges, "the charge of an answer is lost", answer);
+  check(charges == base || charges == chapter->charges, "all charges or none", "");
+  check_usable(db, size > 0 ? answer : 0);
+  check(sqlite3_close(db) == SQLITE_OK, "close", "");
+  sqlite3_shutdown();
+  return WIFSIGNALED(status);
+}
+
+/* ---- all runs ------------------------------------------------------------------------------------ */
+
+static void make_template(void) {
+  sqlite3_initialize();
+  register_shim();
+  chapter = &story[0];
+  unlink(database[0]);
+  unlink(ledger[0]);
+  sqlite3 *db = open_host(1);
+  check(sqlite3_exec(db, set_up, 0, 0, 0) == SQLITE_OK, "set up", sqlite3_errmsg(db));
+  check(sqlite3_exec(db, set_up_ledger, 0, 0, 0) == SQLITE_OK, "set up", sqlite3_errmsg(db));
+  check(number(db, "SELECT count(*) FROM dp_charge") == BASE, "charges", "");
+  sqlite3_close(db);
+  copy_file(database[0], database[1]);
+  copy_file(ledger[0], ledger[1]);
+  sqlite3_shutdown();
+}
+
+static int mode_of(const char *name) {
+  static const char *const names[] = {"memory", "io", "full", "kill", "power", "clock"};
+  for (int i = 0; i < 6; i++) {
+    size_t length = strlen(names[i]);
+    if (strncmp(name, names[i], length) != 0) continue;
+    mode = (enum mode)i;
+    from_then_on = strcmp(name + length, "-on") == 0;
+    return 1;
+  }
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 4 || !mode_of(argv[2])) return 2;
+  long step = atol(argv[3]), survived = 0;
+  snprintf(database[0], 200, "%s/a.db", argv[1]);
+  snprintf(ledger[0], 200, "%s/a.db-ledger", argv[1]);
+  snprintf(database[1], 200, "%s/template.db", argv[1]);
+  snprintf(ledger[1], 200, "%s/template.db-ledger", argv[1]);
+  snprintf(other, 200, "%s/other.ledger", argv[1]);
+  snprintf(journal, 200, "%s/a.db-ledger-journal", argv[1]);
+  sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0);
+  make_template();
+  for (int i = 0; i < CHAPTERS; i++) {
+    int there = mode == KILL || mode == POWER;
+    if ((argc > 4 && atoi(argv[4]) != i) || (there && !story[i].sql)) continue;
+    chapter = &story[i];
+    long here = 0;
+    moment = 1 + (step ? i % 3 : 0);
+    while (there ? run_there() : run_here()) {
+      here++;
+      moment += 1 + (step ? moment / step : 0);
+    }
+    printf("%6ld  %s\n", here, chapter->sql ? chapter->sql : "load");
+    fflush(stdout);
+    survived += here;
+  }
+  printf("%ld\n", survived);
+  return 0;
+}

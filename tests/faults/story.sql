@@ -1,0 +1,67 @@
+-- One of everything, for a run under valgrind (make check-valgrind): what leaks here leaks. Errors are part
+-- of the story; the shell goes on after them.
+.load build/diffuse
+CREATE TABLE t(u, k, x, v);
+INSERT INTO t VALUES (1, 'p', 1, '[1,2]'), (1, 'p', 2.5, x'0000803f00000040'), (2, 'p', '3', '[3,0]'),
+                     (3, 'q', 4, 'no vector'), (NULL, NULL, NULL, NULL), ('4', x'00ff', 1e300, '[1e3,-2]');
+SELECT dp_count('a', x, 1, u) FROM t;
+SELECT dp_init('{"unit":"u","protects":"unit","adjacency":"replace"}') IS NOT NULL;
+SELECT dp_init('{"protects":"row"}');
+SELECT dp_tier('a', 1e-2, 20, 1e-5, 'rdp', 1e-6), dp_tier('b', 1e-3, 10, 1e-5, 'rdp', 1e-6);
+SELECT dp_tier('a', 1e-4, 2, 1e-5);
+SELECT dp_count('a', x, 2, u, 'count') IS NULL, dp_count_distinct('a', u) IS NULL, dp_sum('b', x, 9, u, 'sum') IS NULL,
+       dp_avg('a', x, 0, 9, u) IS NULL, dp_var('a', x, 0, 9, u) IS NULL, dp_stddev('a', x, 0, 9, u) IS NULL FROM t;
+SELECT dp_quantile('a', x, '[0.1,0.5]', 0, 9, u, 'tree') IS NULL, dp_median('a', x, 0, 9, u) IS NULL,
+       dp_histogram('a', x, 0, 9, 3, u, 'bins') IS NULL FROM t;
+SELECT dp_vec_sum('b', v, 2, 9, u, 'vector') IS NULL, dp_vec_avg('a', v, 2, 9, u) IS NULL FROM t;
+SELECT dp_group_count('a', k, 1, u, 'private') IS NULL,
+       dp_group_sum('a', k, x, 9, u, '{"name":"groups","keys":["p","q",null,[1,2]]}') IS NULL,
+       dp_group_avg('a', k, x, 0, 9, u) IS NULL FROM t;
+SELECT dp_ou_count('a', x, 9, 1, u) IS NULL, dp_ou_sum('a', x, 9, 99, u, '{"centre":3}') IS NULL,
+       dp_ou_avg('a', x, 0, 9, 5, u) IS NULL, dp_ou_vec_sum('a', v, 2, 9, 99, u) IS NULL,
+       dp_ou_group_count('a', k, 9, 1, u, '{"keys":["p"]}') IS NULL,
+       dp_ou_group_sum('a', k, x, 9, NULL, u, '{"keys":["p"],"theta":1,"rho":2}') IS NULL FROM t;
+SELECT dp_sum('a', x, 9, u) IS NULL FROM t GROUP BY k;
+SELECT dp_release('a', 'group_sum', 'SELECT k, x, u FROM t', '{"clip":9,"keys":["p"]}') IS NULL;
+SELECT dp_release('a', 'count', 'SELECT x, u FROM t WHERE 0', 'empty') IS NULL;
+-- What is refused, before the charge and after it.
+SELECT dp_sum('a', x, 9, u, 'sum') FROM t;
+SELECT dp_sum('b', x, 8, u, 'sum') FROM t;
+SELECT dp_sum('z', x, 9, u) FROM t;
+SELECT dp_sum('a', x, 9, u, '{"keys":[1]}') FROM t;
+SELECT dp_sum('a', x, 9, u, '{"name":"x","name":"y"}') FROM t;
+SELECT dp_sum('a', x, u, u) FROM t;
+SELECT dp_sum('a', x, 9, u) FROM t WHERE 0;
+SELECT dp_sum('a', abs(iif(u = 3, -9223372036854775808, 1)), 9, u, 'error in a row') FROM t;
+SELECT dp_sum('a', x, 9, u, 'error elsewhere'), abs(min(-9223372036854775808, count(*))) FROM t;
+SELECT dp_sum('a', x, 9, u, 'twice') FROM t GROUP BY k;
+SELECT dp_release('a', 'sum', 'SELECT abs(-9223372036854775808), u FROM t', '{"clip":1,"name":"failed"}');
+SELECT dp_release('a', 'sum', 'DELETE FROM t', 'x');
+SELECT dp_release('a', 'no kind', 'SELECT 1', 'x');
+SELECT dp_quantile('a', x, '[2]', 0, 9, u) FROM t;
+SELECT dp_group_count('a', k, 1, u, '{"keys":[]}') FROM t;
+-- Releases that exist.
+SELECT dp_tier('c', 1e-4, 2, 1e-5, 'rdp', 1e-6), dp_tier('g', 1e-5, 1, 1e-5, 'gdp');
+SELECT dp_sum('a', x, 9, u, '{"name":"sum","refine":true}') IS NULL,
+       dp_vec_sum('a', v, 2, 9, u, '{"name":"vector","refine":true}') IS NULL FROM t;
+SELECT dp_diffuse(name, 'c') IS NULL FROM dp_release WHERE state = 'released' AND kind NOT LIKE 'ou%' LIMIT 3;
+SELECT dp_diffuse('private', 'c') IS NULL;
+SELECT dp_diffuse('tree', 'g') IS NULL;
+SELECT dp_diffuse('failed', 'c');
+SELECT dp_discard('failed'), dp_discard('nobody');
+SELECT dp_interval('groups', 'a', 'p', 0.9) IS NULL, dp_interval('bins', 'a', 1, 0.9) IS NULL;
+SELECT dp_plan('a', 'count', 1, '{"half_width":50}') IS NULL;
+SELECT dp_plan('[{"tier":"a","kind":"avg","lo":0,"hi":1},{"tier":"c","kind":"group_count"}]') IS NULL;
+SELECT dp_plan('[{"tier":"a","kind":"count"},{"tier":"a"}]');
+SELECT dp_exposure('a, c') IS NULL, dp_exposure('nowhere');
+SELECT length(dp_certificate()) > 1000;
+SELECT count(*) > 0 FROM dp_tier, dp_budget, dp_publication;
+SELECT count(*) > 0 FROM dp_value, dp_release, dp_charge USING (release_id);
+SELECT count(*) > 0 FROM dp_rdp WHERE tier = 'a';
+SELECT count(*), max(value) IS NULL FROM dp_value WHERE release = 'groups' AND tier = 'a' AND key = 'p';
+SELECT dp_verify();
+-- The papers' functions, and aggregates over kernels.
+SELECT round(dp_rate(1, 1e-6), 6), round(dp_epsilon(0.5, 1e-6), 6), dp_sigma(1, 'x');
+SELECT dp_kernel_dobrushin(x, y, p), dp_kernel_doeblin(x, y, p), dp_kernel_delta(x, y, p, 0.5, 0.1)
+FROM (SELECT 1 AS x, 'a' AS y, 0.25 AS p UNION ALL SELECT 1, 'b', 0.75 UNION ALL SELECT 'z', 'b', 1);
+SELECT dp_kernel_dobrushin(1, 2, 0.5);

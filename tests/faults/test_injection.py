@@ -1,0 +1,30 @@
+"""Memory that runs out, files that fail, disks that fill, kill -9 and loss of power at every call
+(injector.c): no wrong answer, no value without a charge, no lost charge, books that verify, a ledger that
+can be used, nothing left over. make test takes every n-th call, make faults each."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
+STEP = os.environ.get("DIFFUSE_FAULTS", "1").replace("all", "0")
+MODES = ["memory-once", "memory-on", "io-once", "io-on", "full-once", "full-on", "kill", "power"]
+
+
+def inject(mode, tmp_path):
+    done = subprocess.run([BUILD / "injector", tmp_path, mode, STEP], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    if STEP == "0":
+        print(mode, done.stdout)
+    return int(done.stdout.split()[-1])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_survives(mode, tmp_path):
+    assert inject(mode, tmp_path) > 100
+
+
+def test_a_clock_that_goes_backwards_changes_nothing(tmp_path):
+    assert inject("clock", tmp_path) == 0

@@ -1,0 +1,76 @@
+/*
+** options.c: the JSON options of releases, plans and dp_init. The first byte chooses the function and the
+** kind, the rest is the text.
+**
+** A plan never changes the books. A release either fails and leaves them as they were, or has a charge.
+*/
+#include "fuzz.h"
+
+static const char *const kinds[] = {"count",    "sum",         "avg",        "stddev",
+                                    "quantile", "median",      "histogram",  "vec_sum",
+                                    "vec_avg",  "group_count", "group_sum",  "group_avg",
+                                    "ou_sum",   "ou_avg",      "ou_vec_sum", "ou_group_sum"};
+
+static const char *const columns[] = {"x, u", "x, u", "x, u", "x, u",   "x, u",    "x, u",
+                                      "x, u", "v, u", "v, u", "k, u",   "k, x, u", "k, x, u",
+                                      "x, u", "x, u", "v, u", "k, x, u"};
+
+static sqlite3_stmt *prepare(sqlite3 *db, const char *sql, const uint8_t *text, size_t size) {
+  sqlite3_stmt *statement;
+  expect(sqlite3_prepare_v2(db, sql, -1, &statement, 0) == SQLITE_OK, sql, sqlite3_errmsg(db));
+  sqlite3_bind_text(statement, 1, (const char *)text, (int)size, SQLITE_STATIC);
+  return statement;
+}
+
+/* Whether the statement succeeded. */
+static int run(sqlite3_stmt *statement) {
+  int rc = sqlite3_step(statement);
+  expect(sqlite3_finalize(statement) == (rc == SQLITE_ROW ? SQLITE_OK : rc), "finalize", "");
+  return rc == SQLITE_ROW;
+}
+
+static void create(const uint8_t *text, size_t size) {
+  sqlite3 *db = fuzz_open();
+  if (memmem(text, size, "path", 4)) size = 0; /* no files */
+  if (run(prepare(db, "SELECT dp_init(?)", text, size))) expect_sound(db);
+  expect(sqlite3_close(db) == SQLITE_OK, "close", "");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static sqlite3 *db;
+  static int runs;
+  if (size == 0 || size > 4096) return 0;
+  int what = data[0] & 15, how = data[0] >> 4;
+  data++, size--;
+  if (how == 15) {
+    create(data, size);
+    return 0;
+  }
+  if (runs++ % 256 == 0) {
+    sqlite3_close(db);
+    db = fuzz_story();
+  }
+  long before = ask_number(db, "SELECT count(*) FROM dp_charge");
+  char sql[200];
+  if (how < 10) {
+    snprintf(sql, sizeof sql, "SELECT dp_plan('%c', '%s', NULL, ?)", 'a' + how % 3, kinds[what]);
+    if (how == 9) snprintf(sql, sizeof sql, "SELECT dp_plan(?)");
+    run(prepare(db, sql, data, size));
+    expect(before == ask_number(db, "SELECT count(*) FROM dp_charge"), "a plan charges nothing",
+           sql);
+  } else {
+    snprintf(sql, sizeof sql, "SELECT dp_release('%c', '%s', 'SELECT %s FROM t', ?)", 'a' + how % 3,
+             kinds[what], columns[what]);
+    long releases = ask_number(db, "SELECT count(*) FROM dp_release WHERE state <> 'released'");
+    int done = run(prepare(db, sql, data, size));
+    long paid = ask_number(db, "SELECT count(*) FROM dp_charge") - before;
+    long published = ask_number(db, "SELECT count(*) FROM dp_publication p WHERE NOT EXISTS"
+                                    " (SELECT 1 FROM dp_charge c WHERE c.release = p.release)");
+    expect(published == 0, "every publication is charged", sql);
+    expect(done || paid == 0, "a refusal charges nothing", sql);
+    expect(releases == ask_number(db, "SELECT count(*) FROM dp_release WHERE state <> 'released'"),
+           "no release is left unfinished", sql);
+  }
+  if (runs % 16 == 0) expect_sound(db);
+  return 0;
+}

@@ -1,0 +1,73 @@
+/*
+** vectors.c: JSON arrays and blobs as vectors. The first byte chooses the type and the dimension, the rest
+** is the value.
+**
+** The parser (functions/numbers.h) gives finite numbers, all zero where the value is malformed, and for
+** JSON what strtod() gives; dp_vec_sum answers whatever the value is.
+*/
+#include <math.h>
+
+#include "functions/numbers.h"
+#include "fuzz.h"
+
+#define MOST 15
+
+static void check_numbers(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  double numbers[MOST];
+  int count = sqlite3_value_int(argv[1]);
+  (void)argc;
+  int sound = numbers_read(argv[0], numbers, count);
+  for (int i = 0; i < count; i++) {
+    expect(isfinite(numbers[i]), "finite", "");
+    expect(sound || numbers[i] == 0, "zero where it is malformed", "");
+  }
+  if (sqlite3_value_type(argv[0]) != SQLITE_TEXT) return;
+  const char *text = (const char *)sqlite3_value_text(argv[0]);
+  double list[MOST];
+  int listed = numbers_list(text, list, MOST);
+  expect(listed >= 0 && listed <= MOST, "room", text);
+  for (int i = 0; i < listed; i++) {
+    text += strcspn(text, "-0123456789");
+    char *end;
+    double exact = strtod(text, &end);
+    double error = fabs(list[i] - exact);
+    expect(error <= fabs(exact) * 0x1p-48 || error <= 0x1p-1060, "strtod", text);
+    text = end;
+  }
+  sqlite3_result_int(context, sound);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static sqlite3 *db;
+  static int runs;
+  if (size == 0 || size > 4096) return 0;
+  if (runs++ % 256 == 0) {
+    sqlite3_close(db);
+    db = fuzz_story();
+    sqlite3_create_function(db, "check_numbers", 2, SQLITE_UTF8, 0, check_numbers, 0, 0);
+  }
+  int dimension = 1 + (data[0] & 127) % MOST, is_text = data[0] >> 7;
+  data++, size--;
+  const char *const statements[] = {"SELECT check_numbers(?1, ?2)",
+                                    "SELECT dp_vec_sum('a', ?1, ?2, 10, 1)"};
+  for (int i = 0; i < (runs % 8 ? 1 : 2); i++) {
+    sqlite3_stmt *statement;
+    sqlite3_prepare_v2(db, statements[i], -1, &statement, 0);
+    if (is_text) {
+      sqlite3_bind_text(statement, 1, (const char *)data, (int)size, SQLITE_STATIC);
+    } else {
+      sqlite3_bind_blob(statement, 1, size ? (const void *)data : "", (int)size, SQLITE_STATIC);
+    }
+    sqlite3_bind_int(statement, 2, dimension);
+    expect(sqlite3_step(statement) == SQLITE_ROW, "data is no error", sqlite3_errmsg(db));
+    if (i == 1) {
+      const char *answer = (const char *)sqlite3_column_text(statement, 0);
+      expect(answer && answer[0] == '[' && !strstr(answer, "nan") && !strstr(answer, "inf") &&
+                 !strstr(answer, "Inf"),
+             "an array of numbers", answer);
+    }
+    sqlite3_finalize(statement);
+  }
+  if (runs % 64 == 0) expect_sound(db);
+  return 0;
+}
