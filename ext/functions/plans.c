@@ -201,7 +201,9 @@ static int take_element(void *context, const char *key, const char *type, sqlite
   struct batch *batch = context;
   struct element element = {0, 0};
   char *error = 0;
-  if (strcmp(type, "object") != 0) {
+  if (ledger_failed(batch->host->ledger)) { /* in the plan before: the transaction may be lost */
+    error = plan_error(batch->host->ledger);
+  } else if (strcmp(type, "object") != 0) {
     error = sentence("not an object");
   } else if (!ledger_options(batch->host->ledger, (const char *)sqlite3_value_text(value),
                              take_place, &element)) {
@@ -223,7 +225,7 @@ static char *plan_array(struct host *host, const char *array, sqlite3_str *json)
   if (ledger_begin(ledger)) {
     int64_t since = ledger_last_charge(ledger);
     sqlite3_str_appendall(json, "{\"plans\":[");
-    if (ledger_elements(ledger, array, take_element, &batch)) {
+    if (!ledger_failed(ledger) && ledger_elements(ledger, array, take_element, &batch)) {
       sqlite3_str_appendall(json, "]");
       append_tiers(json, ledger, since);
       sqlite3_str_appendall(json, "}");
@@ -324,7 +326,11 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
   double half_width = estimate_half_width(stddev, confidence);
   char *json = sqlite3_mprintf("[%!.17g,%!.17g]", nextafter(value - half_width, -INFINITY),
                                nextafter(value + half_width, INFINITY));
-  sqlite3_result_text(context, json, -1, sqlite3_free);
+  if (json) {
+    sqlite3_result_text(context, json, -1, sqlite3_free);
+  } else {
+    sqlite3_result_error_nomem(context);
+  }
 }
 
 static const struct scalar functions[] = {

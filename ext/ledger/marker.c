@@ -57,7 +57,11 @@ int marker_write(struct ledger *ledger, const char *id, const char *path) {
   char *insert = sqlite3_mprintf("INSERT INTO main.dp_ledger_id SELECT %Q, %Q"
                                  " WHERE NOT EXISTS (SELECT 1 FROM main.dp_ledger_id)",
                                  id, path);
-  if (!insert) return ledger_fail(ledger, "out of memory");
+  sqlite3_stmt *rollback = 0; /* compiled now: there may be no memory when it is needed */
+  if (!insert || sqlite3_prepare_v2(ledger->host, "ROLLBACK", -1, &rollback, 0) != SQLITE_OK) {
+    sqlite3_free(insert);
+    return ledger_fail(ledger, "out of memory");
+  }
   if (host_run(ledger, "BEGIN IMMEDIATE", what)) {
     host_run(ledger,
              "CREATE TABLE IF NOT EXISTS main.dp_ledger_id(id TEXT NOT NULL,"
@@ -68,8 +72,10 @@ int marker_write(struct ledger *ledger, const char *id, const char *path) {
       ledger_fail(ledger,
                   "another process has just given this database another ledger (try again)");
     if (!ledger->error) host_run(ledger, "COMMIT", what);
-    if (ledger->error) sqlite3_exec(ledger->host, "ROLLBACK", 0, 0, 0); /* the first error counts */
   }
+  /* A BEGIN that fails for want of memory can leave a transaction open. The first error counts. */
+  if (ledger->error && !sqlite3_get_autocommit(ledger->host)) sqlite3_step(rollback);
+  sqlite3_finalize(rollback);
   marker_clear(&marker);
   sqlite3_free(insert);
   return !ledger->error;

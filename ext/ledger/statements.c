@@ -126,7 +126,8 @@ static const char *const statement_text[STATEMENTS] = {
         "SELECT p.release, p.tier, t.name, p.rate, p.clock, r.sensitivity, r.weight * own.rate,"
         " (SELECT total(rate) FROM dp_charge WHERE release_id = p.release_id AND tier = t.name),"
         " p.delta, ifnull(r.key_share, 0) * own.delta_keys,"
-        " (SELECT total(delta) FROM dp_charge WHERE release_id = p.release_id AND tier = t.name)"
+        " (SELECT total(delta) FROM dp_charge WHERE release_id = p.release_id AND tier = t.name),"
+        " p.curve IS NOT NULL"
         " FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
         " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
         " WHERE r.mechanism IN ('gaussian', 'ou')",
@@ -182,6 +183,11 @@ static sqlite3_stmt *bind(struct ledger *ledger, enum statement which, const cha
   if (!*slot && sqlite3_prepare_v3(ledger->db, statement_text[which], -1, SQLITE_PREPARE_PERSISTENT,
                                    slot, 0) != SQLITE_OK) {
     ledger_fail_sqlite(ledger);
+    return 0;
+  }
+  /* After an error SQLite may have ended the transaction; what is written then would stay. */
+  if (which > ROLLBACK && sqlite3_get_autocommit(ledger->db) && !sqlite3_stmt_readonly(*slot)) {
+    ledger_fail(ledger, "the transaction on the privacy ledger was lost (try again)");
     return 0;
   }
   sqlite3_reset(*slot); /* reports the error of a step that has been dealt with already */

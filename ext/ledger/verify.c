@@ -164,8 +164,8 @@ static char *check_publication(sqlite3_stmt *row) {
         "dp_publication: '%s' at tier '%s' has a rate that is not that of its clock",
         sqlite3_column_text(row, 0), sqlite3_column_text(row, 1));
   double delta = sqlite3_column_double(row, 8), share = sqlite3_column_double(row, 9);
-  if (!(fabs(delta - share) <= 1e-9 * share))
-    return sqlite3_mprintf("dp_publication: '%s' at tier '%s' has another delta than its release",
+  if (!(fabs(delta - share) <= 1e-9 * share) || sqlite3_column_int(row, 11))
+    return sqlite3_mprintf("dp_publication: '%s' at tier '%s' has another delta or curve than its release",
                            sqlite3_column_text(row, 0), sqlite3_column_text(row, 1));
   if (!(paid >= rate * (1 - 0x1p-48)) || !(sqlite3_column_double(row, 10) >= delta))
     return sqlite3_mprintf("dp_charge: tier '%s' has not paid for '%s' at tier '%s'",
