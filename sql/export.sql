@@ -17,6 +17,8 @@
 -- count all of them; unnamed releases are numbered anew), state and created_at (of the first draw, which
 -- may be an inner one), the lattice and its slack (fixed by the tier that was asked first, and added to
 -- by refinements), the number and hashes of charges, and releases_left (the least over inner budgets).
+-- What remains: the lattice can be read back from the low digits of values, stddev and rate, and it tells
+-- whether a release was asked first at this tier or further in.
 -- Run it while nobody is releasing: each statement reads the ledger by itself.
 .bail on
 

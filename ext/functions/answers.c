@@ -67,6 +67,13 @@ struct view answers_view(const struct publication *publication) {
                        is_mean ? 1 : publication->shape.coordinates};
 }
 
+int answers_same_lattice(const struct publication *publication) {
+  const struct ledger_release *release = &publication->release;
+  const struct shape *shape = &publication->shape;
+  return release->granularity - release->shift == shape->fine_exponent &&
+         release->sensitivity >= design_sensitivity(shape, release->shift);
+}
+
 double answers_shrink(const struct publication *publication) {
   struct view view = answers_view(publication);
   if (publication->question.family == FAMILY_MEAN) {

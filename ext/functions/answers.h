@@ -25,6 +25,9 @@ struct view answers_view(const struct publication *publication);
 /* The shrink of its coordinates; that of an average depends on the data, and is 1 here. */
 double answers_shrink(const struct publication *publication);
 
+/* Whether the lattice of a stored release is one on which its shape is charged for. */
+int answers_same_lattice(const struct publication *publication);
+
 /* Stores the values of a point at publication->at. */
 int answers_store(struct publication *publication, const struct ledger_cost *cost,
                   const int64_t *values);

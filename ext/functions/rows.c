@@ -31,8 +31,10 @@ static int identity_of(const struct secret *secret, sqlite3_value *value,
   return 0;
 }
 
-/* Characters of a text, bytes of a blob: a key of any length is data, and must fit everywhere. */
+/* Characters of a key, and the bytes of a blob that give as many: a key of any length is data, and must fit
+** everywhere. What is cut once is not cut again: the key of a key's text is that text. */
 #define KEY_LENGTH 1000
+#define BLOB_BYTES 498
 
 /* Bytes of the UTF-8 character that a text starts with; 0 where its bytes are none. */
 static int utf8_length(const unsigned char *text) {
@@ -81,7 +83,7 @@ char *key_text(sqlite3_value *key) {
   default: {
     const unsigned char *bytes = sqlite3_value_blob(key);
     int size = sqlite3_value_bytes(key);
-    if (size > KEY_LENGTH) size = KEY_LENGTH;
+    if (size > BLOB_BYTES) size = BLOB_BYTES;
     sqlite3_str *text = sqlite3_str_new(0);
     sqlite3_str_appendall(text, "x'");
     for (int i = 0; i < size; i++) sqlite3_str_appendf(text, "%02x", bytes[i]);

@@ -28,7 +28,7 @@ int rows_add(struct rows *rows, sqlite3_value *key, sqlite3_value *value, sqlite
 /* Publishes the totals. Returns null, or one sentence to be freed. */
 char *rows_publish(struct rows *rows, struct publication *publication);
 
-/* The text that a key is shown as, cut at 1000 characters or bytes (sqlite3_free); null: out of memory. */
+/* The text that a key is shown as, cut at 1000 characters (sqlite3_free); null: out of memory. */
 char *key_text(sqlite3_value *key);
 
 #endif

@@ -141,6 +141,7 @@ double budget_epsilon(const struct ledger_tier *tier, const struct budget *budge
                       const struct curve *curve) {
   double rate = total_up(budget->rate), delta = noise_delta(tier);
   int curved = curve && curve->any;
+  if (!(delta > 0)) return INFINITY;
   if (rate == 0 && !curved) return 0;
   double epsilon = published_up(tier->accountant == LEDGER_GDP ? gaussian_epsilon(rate, delta)
                                 : curved ? renyi_epsilon(rate, curve->values, delta)

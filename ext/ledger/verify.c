@@ -276,7 +276,7 @@ static void exposure_add(struct exposure *exposure, const struct ledger_tier *ti
     ledger_append_string(exposure->json, tiers[sight->tier].name);
     sqlite3_str_appendf(exposure->json, ",\"rate\":%!.17g}", sight->rate);
     exposure->rate = total_add(exposure->rate, sight->rate);
-    exposure->delta += sight->delta;
+    if (sight->delta > 0) exposure->delta = nextafter(exposure->delta + sight->delta, INFINITY);
     curve_add(&exposure->curve, &sight->curve);
   }
   sqlite3_free(sight->release);
@@ -318,10 +318,13 @@ static void collect_sights(struct ledger *ledger, const struct ledger_tier *tier
 static double exposure_epsilon(const struct ledger_tier *tier, const struct exposure *exposure) {
   struct budget budget = {.rate = exposure->rate, .curve = exposure->curve.any ? INFINITY : 0};
   if (exposure->curve.any && tier->accountant == LEDGER_GDP) return INFINITY;
-  return budget_epsilon(tier, &budget, &exposure->curve);
+  struct ledger_tier seen = *tier; /* what selected keys took of its delta is not there for the noise */
+  seen.delta_keys = fmax(tier->delta_keys, exposure->delta);
+  return budget_epsilon(&seen, &budget, &exposure->curve);
 }
 
-/* A number, or null for infinity: a curve has no epsilon by exact Gaussian accounting. */
+/* A number, or null for infinity: a curve has no epsilon by exact Gaussian accounting, nor has anything at a
+** delta that selected keys have used up. */
 static void append_epsilon(sqlite3_str *json, double epsilon) {
   if (isfinite(epsilon)) {
     sqlite3_str_appendf(json, ",\"epsilon\":%!.17g", epsilon);

@@ -1,8 +1,9 @@
 /*
 ** cells.c: see cells.h.
 **
-** One table maps identities to cells; the text of a key has an identity too, through which the integer 5,
-** the real 5.0 and the text '5' meet.
+** One table maps identities to cells: those of row values, and those of names, the texts that keys are shown
+** as, through which the integer 5, the real 5.0 and the text '5' meet. The two never mix: the cell of a value
+** is a function of the value alone, whatever other keys there are.
 */
 #include "release/cells.h"
 
@@ -54,8 +55,9 @@ static int make_room(struct cells *cells) {
 
 static int enter(struct cells *cells, struct identity key, int cell) {
   if (make_room(cells)) return -1;
-  *find(cells, key) = (struct entry){key, cell};
-  cells->used++;
+  struct entry *entry = find(cells, key);
+  cells->used += entry->key.kind == IDENTITY_NOBODY;
+  *entry = (struct entry){key, cell};
   return 0;
 }
 
@@ -92,7 +94,7 @@ struct cells *cells_open(const struct secret *secret, char *const *keys, int cou
   cells->secret = secret;
   int failed = make_room(cells);
   for (int i = 0; i < count && !failed; i++)
-    failed = add_cell(cells, identity_bytes(secret, keys[i], strlen(keys[i]), 1), keys[i]) < 0;
+    failed = add_cell(cells, identity_name(secret, keys[i]), keys[i]) < 0;
   cells->collecting = collecting;
   if (!failed) return cells;
   cells_close(cells);
@@ -115,10 +117,10 @@ int cells_find(const struct cells *cells, struct identity key) {
 }
 
 int cells_name(struct cells *cells, struct identity key, const char *text) {
-  struct identity named = identity_bytes(cells->secret, text, strlen(text), 1);
+  struct identity named = identity_name(cells->secret, text);
   int cell = cells_find(cells, named);
   if (cell == CELL_NEW) cell = cells->collecting ? add_cell(cells, named, text) : CELL_NONE;
-  if (cell >= 0 && !identity_same(key, named) && enter(cells, key, cell)) return CELL_FAILED;
+  if (cell >= 0 && enter(cells, key, cell)) return CELL_FAILED;
   return cell;
 }
 

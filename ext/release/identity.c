@@ -2,6 +2,7 @@
 #include "release/identity.h"
 
 #include <math.h>
+#include <sha256.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -27,9 +28,40 @@ struct identity identity_real(double value) {
   return identity;
 }
 
-struct identity identity_bytes(const struct secret *secret, const void *bytes, size_t size,
-                               int is_text) {
+/* 128 bits of SHA-256 of the secret and the bytes. */
+static struct identity long_hash(const struct secret *secret, const void *bytes, size_t size) {
+  SHA256_CTX context;
+  uint8_t digest[SHA256_DIGEST_LENGTH];
+  struct identity hash;
+  SHA256Init(&context);
+  SHA256Update(&context, secret->bytes, sizeof secret->bytes);
+  SHA256Update(&context, bytes, size);
+  SHA256Final(digest, &context);
+  memcpy(&hash, digest, sizeof hash);
+  return hash;
+}
+
+static struct identity short_hash(const struct secret *secret, const void *bytes, size_t size) {
   XXH128_hash_t hash =
       XXH3_128bits_withSecret(size ? bytes : "", size, secret->bytes, sizeof secret->bytes);
-  return (struct identity){HASHED | (is_text ? TEXT : 0) | hash.high64 >> 2, hash.low64};
+  return (struct identity){hash.high64, hash.low64};
+}
+
+#define LONG 240 /* bytes above which XXH3 is another algorithm */
+
+/* 126 bits, and two that say of what: values of rows are HASHED. */
+static struct identity hashed(const struct secret *secret, const void *bytes, size_t size,
+                              uint64_t what) {
+  struct identity hash =
+      size > LONG ? long_hash(secret, bytes, size) : short_hash(secret, bytes, size);
+  return (struct identity){what | hash.kind >> 2, hash.low};
+}
+
+struct identity identity_bytes(const struct secret *secret, const void *bytes, size_t size,
+                               int is_text) {
+  return hashed(secret, bytes, size, HASHED | (is_text ? TEXT : 0));
+}
+
+struct identity identity_name(const struct secret *secret, const char *name) {
+  return hashed(secret, name, strlen(name), TEXT);
 }

@@ -39,8 +39,12 @@ static inline struct identity identity_integer(int64_t value) {
 }
 
 struct identity identity_real(double value);
+/* Up to 240 bytes by XXH3; longer ones, for which its sums are linear in part, by SHA-256. */
 struct identity identity_bytes(const struct secret *secret, const void *bytes, size_t size,
                                int is_text);
+
+/* The identity of a name: never that of a row's value, whatever its bytes. */
+struct identity identity_name(const struct secret *secret, const char *name);
 
 static inline int identity_same(struct identity a, struct identity b) {
   return a.kind == b.kind && a.low == b.low;

@@ -15,14 +15,18 @@ struct bounds design_bounds(const struct shape *shape) {
   return (struct bounds){shape->scale, (double)low, (double)block->reach, low, block->reach};
 }
 
+uint64_t design_sensitivity(const struct shape *shape, int shift) {
+  uint64_t rounding = shape->touched > 1 ? (uint64_t)ceil(sqrt(shape->touched)) : 0;
+  return lattice_sensitivity(shape->distance, shift) + rounding;
+}
+
 void design_make(struct design *design, const struct shape *shape, double rate) {
   double sigma = ldexp((double)shape->distance, shape->fine_exponent) / sqrt(2 * rate);
   int exponent;
   frexp(sigma, &exponent);             /* sigma in [2^(exponent-1), 2^exponent) */
   design->granularity = exponent - 21; /* so sigma is 2^20 to 2^21 steps */
   design->shift = design->granularity - shape->fine_exponent;
-  design->sensitivity = lattice_sensitivity(shape->distance, design->shift);
-  if (shape->touched > 1) design->sensitivity += (uint64_t)ceil(sqrt(shape->touched));
+  design->sensitivity = design_sensitivity(shape, design->shift);
 }
 
 /* A positive double is an integer of 53 bits times a power of two, exactly. */

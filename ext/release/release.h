@@ -35,6 +35,9 @@ struct design {
 */
 void design_make(struct design *design, const struct shape *shape, double rate);
 
+/* The integer sensitivity on a lattice that is 2^shift times coarser than the fine one. */
+uint64_t design_sensitivity(const struct shape *shape, int shift);
+
 /* What bounds the contributions to a single number (FAMILY_SUM). */
 struct bounds design_bounds(const struct shape *shape);
 

@@ -4,6 +4,7 @@ Statistical checks allow Z standard errors, 5.6e-10 for each of about 20 compari
 false alarms 2e-8 in all.
 """
 
+import collections
 import json
 import math
 import shutil
@@ -568,3 +569,25 @@ def test_malformed_options(option, message):
 
 def test_all_kinds_of_groups_are_here():
     assert set(KINDS_OF_GROUPS) == {kind for kind in KINDS if kind.startswith("group")}
+
+
+LONG_KEYS = [b"\x00" * 600, "x'" + "00" * 600 + "'", "x'" + "00" * 498 + "'", b"\x00" * 498, "é" * 2000, "é" * 1000, "a\x00b", "a", 5, "5", 5.0,
+             0.1, "0.1", None, "null", "\ufffd" * 1000]
+
+
+def test_a_key_is_the_same_whatever_other_keys_there_are():
+    """One unit's key must not move another unit's rows: the cell of a key is a function of the key alone."""
+    db = make(("exact", EXACT, 0.1))
+    call = "SELECT dp_group_count('exact', k, 1, unit, '{\"key_share\":1e-6}') FROM t"
+    shown = []
+    for key in LONG_KEYS:
+        fill_keys(db, [key] * 1000)
+        (text,) = json.loads(one(db, call))
+        assert len(text) <= 1000
+        fill_keys(db, [text] * 1000)
+        assert list(json.loads(one(db, call))) == [text]  # the key of a key's text is that text
+        shown.append(text)
+    counts = collections.Counter(shown)
+    for keys in (LONG_KEYS, LONG_KEYS[::-1]):  # together, in two orders
+        fill_keys(db, thousandfold(keys))
+        assert json.loads(one(db, call)) == {text: pytest.approx(1000 * count, abs=1) for text, count in counts.items()}
