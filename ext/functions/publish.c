@@ -280,10 +280,11 @@ static int publish_existing(struct publication *publication, int keys, int may_r
   const char *tier = publication->tiers[publication->at].name;
   if (!answers_describe(publication, keys)) return 0;
   if (!answers_same_lattice(publication))
-    return ledger_fail(ledger,
-                       "release '%s' is on a lattice that does not cover its parameters (restore the "
-                       "ledger from a backup)",
-                       release->name);
+    return ledger_fail(
+        ledger,
+        "release '%s' is on a lattice that does not cover its parameters (restore the "
+        "ledger from a backup)",
+        release->name);
   if (ledger_publication_find(ledger, release->id, tier, &publication->variance))
     return answers_read(publication, tier);
   struct ledger_path path;

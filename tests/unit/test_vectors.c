@@ -498,8 +498,8 @@ static void public_keys_are_all_there_are(void) {
   char a[] = "a", b[] = "b", *keys[] = {a, b};
   struct cells *cells = cells_open(&secret, keys, 2, 0);
   struct identity c = identity_bytes(&secret, "c", 1, 1);
-  struct identity b = identity_bytes(&secret, "b", 1, 1);
-  CHECK(cells_find(cells, b) == CELL_NEW && cells_name(cells, b, "b") == 1, "b");
+  struct identity text = identity_bytes(&secret, "b", 1, 1);
+  CHECK(cells_find(cells, text) == CELL_NEW && cells_name(cells, text, "b") == 1, "b");
   CHECK(cells_name(cells, c, "c") == CELL_NONE && cells_name(cells, c, "c") == CELL_NONE, "c");
   CHECK(cells_name(cells, identity_integer(1), "b") == 1, "another that looks like b");
   CHECK(cells_find(cells, identity_integer(1)) == 1 && cells_count(cells) == 2, "remembered");
