@@ -160,10 +160,14 @@ int answers_store(struct publication *publication, const struct ledger_cost *cos
   return stored && answers_read(publication, tier);
 }
 
+double answers_selection_delta(const struct publication *publication) {
+  const struct ledger_release *release = &publication->release;
+  double share = release->key_share * (1 - 0x1p-40); /* ten tenths are not more than all */
+  return release->max_groups ? share * publication->tiers[publication->at].delta_keys : 0;
+}
+
 double answers_threshold(const struct publication *publication) {
-  const struct ledger_tier *tier = &publication->tiers[publication->at];
-  struct reading reading =
-      reading_of(publication, publication->release.key_share * tier->delta_keys);
+  struct reading reading = reading_of(publication, answers_selection_delta(publication));
   return ldexp(estimate_threshold(&reading), publication->release.granularity) /
          publication->shape.count_factor;
 }
@@ -273,13 +277,11 @@ static char *compare_values(struct publication *publication,
     ledger_values(ledger, publication->release.id, tier, compare_value, &comparison);
     if (!close_to(published->shrink, comparison.numbers.shrink, comparison.numbers.shrink) ||
         published->centre != publication->release.centre) {
-      found =
-          sqlite3_mprintf("dp_publication: '%s' at tier '%s' has another shrink or centre than its "
+      found = discrepancy(ledger, "dp_publication: '%s' at tier '%s' has another shrink or centre than its "
                           "release",
                           name, tier);
     } else if (!comparison.same || comparison.at != comparison.numbers.count) {
-      found =
-          sqlite3_mprintf("dp_value: '%s' at tier '%s' is not what its point makes it", name, tier);
+      found = discrepancy(ledger, "dp_value: '%s' at tier '%s' is not what its point makes it", name, tier);
     }
   }
   sqlite3_free(comparison.numbers.estimates);
@@ -302,8 +304,7 @@ static char *check_path(struct publication *publication,
     if (!answers_same_keys(publication)) {
       found = discrepancy(ledger, "dp_path: '%s' has other keys than its release", release->name);
     } else if (!point || point->clock != published->clock) {
-      found =
-          sqlite3_mprintf("dp_publication: '%s' at tier '%s' does not show the point of its path",
+      found = discrepancy(ledger, "dp_publication: '%s' at tier '%s' does not show the point of its path",
                           release->name, published->tier);
     } else {
       found = compare_values(publication, published, point);

@@ -35,6 +35,9 @@ int answers_store(struct publication *publication, const struct ledger_cost *cos
 /* Sets the answer from the values that are stored at a tier. */
 int answers_read(struct publication *publication, const char *tier);
 
+/* What a publication of private keys at publication->at takes of the tier's delta_keys, each time anew. */
+double answers_selection_delta(const struct publication *publication);
+
 /* Least noisy number of units or rows with which a private key is shown at
 ** publication->at. */
 double answers_threshold(const struct publication *publication);

@@ -40,16 +40,9 @@ static double point_rate(const struct publication *publication, int tier, uint64
               tier_rate(publication, tier));
 }
 
-/* A publication of private keys takes its share of the tier's delta_keys, each time anew. */
-static double selection_delta(const struct publication *publication) {
-  const struct ledger_release *release = &publication->release;
-  double share = release->key_share * (1 - 0x1p-40); /* ten tenths are not more than all */
-  return release->max_groups ? share * publication->tiers[publication->at].delta_keys : 0;
-}
-
 static struct ledger_cost point_cost(const struct publication *publication, uint64_t variance) {
   return (struct ledger_cost){point_rate(publication, publication->at, variance),
-                              selection_delta(publication), 0, 0};
+                              answers_selection_delta(publication), 0, 0};
 }
 
 static int charge(struct publication *publication, uint64_t variance) {

@@ -159,11 +159,10 @@ static int spreads(struct reading *reading, const int64_t *values, struct estima
   double variance = clamp((b + 1) / 2 - a * a, 0, 1);
   double slope = hypot(hypot(2 * a * a - b / 2, 2 * a), 0.5) / n;
   double noise = slope * noise_of(&reading->view);
-  if (reading
-          ->root) { /* the interval of the variance, taken through the root: near 0 it is not linear */
+  if (reading->root) { /* the interval of the variance through the root: near 0 it is not linear */
     double z = gsl_cdf_ugaussian_Qinv((1 - CONFIDENCE) / 2);
-    double low = half * sqrt(fmax(variance - z * noise, 0)),
-           high = half * sqrt(variance + z * noise);
+    double low = half * sqrt(fmax(variance - z * noise, 0));
+    double high = half * sqrt(variance + z * noise);
     estimates[0] = (struct estimate){
         0, 0, half * sqrt(variance), published_up((high - low) / (2 * z)), low, high};
   } else {

@@ -118,8 +118,7 @@ static uint64_t distance_of(const struct shape *shape, int replace) {
     if (exact) return (uint64_t)block->reach * (replace && block->spread == 2 ? 2 : 1);
     if (replace) { /* rounding moves a vector by less than `out` steps, maybe out of its cone */
       double out = 2 * sqrt(shape->touched);
-      if (shape->family ==
-          FAMILY_SPREAD) /* each row that counts: u and 2u^2 - 1 are rounded apart */
+      if (shape->family == FAMILY_SPREAD) /* u and 2u^2 - 1 of each row that counts */
         out += (double)block->lead_reach / (double)shape->count_steps + 1;
       reach = block->spread * (reach + out) + 2 * out;
     }

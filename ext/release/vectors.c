@@ -57,8 +57,7 @@ struct item {
 /* Room for the matrix of one unit. */
 struct scratch {
   struct item *items;
-  uint32_t
-      *cells; /* of the matrix; coordinates where it has been expanded to the nodes of the tree */
+  uint32_t *cells; /* of the matrix; of a tree, once expanded to its nodes, coordinates */
   int128 *values;
   size_t room; /* in records */
 };

@@ -123,3 +123,23 @@ def check_path(noise, stddev, what=""):
         check_variance(step, math.sqrt(stddev[i] ** 2 - stddev[i - 1] ** 2), f"{what} step {i}")
         for j in range(i):
             check_covariance(step, noise[:, j], 0, f"{what} step {i} and tier {j}")
+
+
+def unnoticed(path, changes):
+    """The changes to the ledger of a database, each made to the good one by itself, that dp_verify() calls 'ok'."""
+    shutil.copy(path + "-ledger", path + "-good")
+    missed = []
+    for change in changes:
+        shutil.copy(path + "-good", path + "-ledger")
+        ledger = sqlite3.connect(path + "-ledger", isolation_level=None)
+        ledger.execute("PRAGMA synchronous = OFF")
+        assert ledger.execute(change).rowcount > 0, change
+        ledger.close()
+        db = connect(path)
+        try:
+            if one(db, "SELECT dp_verify()") == "ok":
+                missed.append(change)
+        except sqlite3.Error:
+            pass  # found, too
+        db.close()
+    return missed

@@ -7,7 +7,6 @@ false alarms 2e-8 in all.
 import collections
 import json
 import math
-import shutil
 import sqlite3
 
 import numpy
@@ -15,7 +14,7 @@ import pytest
 from scipy import stats
 
 from kinds_reference import KINDS, Row, aggregate, by_query, totals
-from noise_helpers import charges, column, connect, error_of, one, quick_path, record
+from noise_helpers import charges, column, connect, error_of, one, quick_path, record, unnoticed
 from test_kinds_exact import fill
 
 Z = 6.2
@@ -446,7 +445,9 @@ TAMPERED = [
     "UPDATE dp_budget SET spent_delta = spent_delta / 2", "DELETE FROM dp_value WHERE key = 'a' AND tier = 'in'",
     "UPDATE dp_value SET key = 'c' WHERE key = 'b' AND tier = 'in'", "UPDATE dp_path SET key = 'c' WHERE key = 'b'",
     "DELETE FROM dp_path WHERE key = 'a' AND tier = 'in'", "UPDATE dp_path SET value = 0 WHERE key = 'a' AND tier = 'in'",
-    "DELETE FROM dp_path WHERE tier = 'out'",
+    "DELETE FROM dp_path WHERE tier = 'out'", "DELETE FROM dp_path WHERE component = -1 AND tier = 'in'",
+    "UPDATE dp_path SET clock = clock + 1 WHERE key = 'b' AND tier = 'in'", "UPDATE dp_publication SET delta = delta * 1.01",
+    "UPDATE dp_publication SET curve = x'00'", "UPDATE dp_release SET mechanism = 'none'",
     "INSERT INTO dp_value SELECT release_id, release, tier, 'k1', 0, value, stddev, low, high FROM dp_value WHERE key = 'a'"]
 
 
@@ -459,21 +460,7 @@ def test_verify_finds_what_was_changed(path, kind):
     one(db, "SELECT dp_diffuse('r', 'out')")
     assert one(db, "SELECT dp_verify()") == "ok"
     db.close()
-    shutil.copy(path + "-ledger", path + "-good")
-    missed = []
-    for change in TAMPERED:
-        shutil.copy(path + "-good", path + "-ledger")
-        ledger = sqlite3.connect(path + "-ledger", isolation_level=None)
-        assert ledger.execute(change).rowcount > 0
-        ledger.close()
-        db = connect(path)
-        try:
-            if one(db, "SELECT dp_verify()") == "ok":
-                missed.append(change)
-        except sqlite3.Error:
-            pass  # found, too
-        db.close()
-    assert not missed
+    assert not unnoticed(path, TAMPERED)
 
 
 @pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])

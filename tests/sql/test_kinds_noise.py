@@ -7,7 +7,6 @@ for each comparison, of which there are about 220: 1.3e-7 in all.
 
 import json
 import math
-import shutil
 import sqlite3
 
 import numpy
@@ -15,7 +14,7 @@ import pytest
 from scipy import stats
 
 from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, numbers
-from noise_helpers import charges, column, connect, error_of, one, open_ledger, quick_path, record
+from noise_helpers import charges, column, connect, error_of, one, open_ledger, quick_path, record, unnoticed
 from test_kinds_exact import fill
 
 Z = 6.2
@@ -482,6 +481,8 @@ def tampered(kind):
     yield "INSERT INTO dp_value SELECT release_id, release, tier, key || '~', component + 7, value, stddev, low, high FROM dp_value LIMIT 1"
     yield "UPDATE dp_release SET kind = 'sum'" if kind != "sum" else "UPDATE dp_release SET kind = 'count'"
     yield "UPDATE dp_release SET clip = clip + 1"
+    yield "UPDATE dp_release SET mechanism = CASE mechanism WHEN 'ou' THEN 'gaussian' ELSE 'ou' END"
+    yield "UPDATE dp_path SET clock = clock + 1 " + row.format("dp_path")
     yield "UPDATE dp_release SET dimension = dimension + 1"
     yield "UPDATE dp_release SET sensitivity = sensitivity - 1"
     yield "UPDATE dp_release SET granularity = granularity + 1"
@@ -495,9 +496,12 @@ def tampered(kind):
         yield "UPDATE dp_release SET quantiles = '0.1'"
     if kind == "median":
         yield "UPDATE dp_release SET quantiles = '0.75'"
+    if kind in ("quantile", "median"):
+        yield "UPDATE dp_release SET options = json_set(options, '$.q', 0.125)"
     if "dim" in bounds or "bins" in bounds or kind in ("quantile", "median"):
         yield "UPDATE dp_release SET size = size * 2"
-    if "group" in kind:
+    if "group" in kind:  # a public key renamed wherever it stands
+        yield "UPDATE dp_path SET key = 'bb' WHERE key = 'b'"
         yield """UPDATE dp_release SET keys = '["a","b","d"]'"""
         yield """UPDATE dp_release SET keys = '["a","b"]'"""
         yield "UPDATE dp_release SET keys = NULL"
@@ -516,18 +520,4 @@ def test_verify_finds_what_was_changed(path, kind):
     one(db, "SELECT dp_diffuse('r', 'outer')")
     assert one(db, "SELECT dp_verify()") == "ok"
     db.close()
-    shutil.copy(path + "-ledger", path + "-good")
-    missed = []
-    for change in tampered(kind):
-        shutil.copy(path + "-good", path + "-ledger")
-        ledger = books(path)
-        assert ledger.execute(change).rowcount > 0
-        ledger.close()
-        db = connect(path)
-        try:
-            if one(db, "SELECT dp_verify()") == "ok":
-                missed.append(change)
-        except sqlite3.Error:
-            pass  # found, too
-        db.close()
-    assert not missed
+    assert not unnoticed(path, tampered(kind))

@@ -12,26 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "random.h"
 #include "noise/entropy.h"
 #include "release/release.h"
 #include "release/vectors.h"
 
 /* ---- random bits --------------------------------------------------------------------------------- */
 
-static uint64_t state = 0x2545f4914f6cdd1du;
-
-static inline uint64_t random_bits(void) { /* xorshift64: a fixed sequence is all that is wanted */
-  state ^= state << 13;
-  state ^= state >> 7;
-  return state ^= state << 17;
-}
-
 static inline int below(int bound) {
   return (int)(random_bits() % (unsigned)bound);
-}
-
-static inline double uniform(void) {
-  return (double)(random_bits() >> 11) * 0x1p-53;
 }
 
 static uint64_t entropy_seed; /* of the next secret; drawing one does not change it */

@@ -6,20 +6,13 @@
 ** the order of the values does not matter.
 */
 #include "check.h"
+#include "random.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "release/clip.h"
-
-static uint64_t state = 0x2545f4914f6cdd1du;
-
-static uint64_t random_bits(void) { /* xorshift64: a fixed sequence is all that is wanted */
-  state ^= state << 13;
-  state ^= state >> 7;
-  return state ^= state << 17;
-}
 
 /* ---- sums of squares ----------------------------------------------------------------------------- */
 

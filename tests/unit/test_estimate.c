@@ -5,6 +5,7 @@
 ** A simulation has 20000 points: the standard error of a standard deviation is 0.5%, and 3% are allowed.
 */
 #include "check.h"
+#include "random.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -152,19 +153,6 @@ static void half_widths(void) {
 }
 
 /* ---- points made from tables --------------------------------------------------------------------- */
-
-static uint64_t state = 0x2545f4914f6cdd1du;
-
-static double uniform(void) { /* xorshift64: a fixed sequence is all that is wanted */
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return (double)(state >> 11) * 0x1p-53;
-}
-
-static double normal(void) {
-  return sqrt(-2 * log(1 - uniform())) * cos(2 * M_PI * uniform());
-}
 
 enum { MOST = 2100 };
 

@@ -7,6 +7,7 @@
 ** an error of 2% in a variance is missed with probability 1e-16.
 */
 #include "check.h"
+#include "random.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,18 +16,6 @@
 #include "noise/lattice.h"
 #include "release/release.h"
 #include "scalar.h"
-
-static uint64_t state = 0x9e3779b97f4a7c15u;
-
-static uint64_t random_bits(void) { /* xorshift64: a fixed sequence is all that is wanted */
-  state ^= state << 13;
-  state ^= state >> 7;
-  return state ^= state << 17;
-}
-
-static double uniform(void) {
-  return (double)(random_bits() >> 11) * 0x1p-53;
-}
 
 static double log_uniform(double low, double high) {
   double x = exp(log(low) + uniform() * (log(high) - log(low)));
@@ -152,9 +141,9 @@ static void check_neighbours(double clip, double rate, int counts, int replace) 
     failed |= accumulator_open(&without, &bounds, 1);
     failed |= accumulator_open(&with, &bounds, 1);
     for (int i = 0; i < units; i++) {
-      uint64_t kept = state; /* the same rows for both */
+      uint64_t kept = random_state; /* the same rows for both */
       failed |= add_unit(&without, i, clip, counts);
-      state = kept;
+      random_state = kept;
       failed |= add_unit(&with, i, clip, counts);
     }
     failed |= add_unit(&with, 1000, clip, counts);

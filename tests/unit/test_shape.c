@@ -3,6 +3,7 @@
 ** geometry of the cones, found by search, and values at the ends of every range.
 */
 #include "check.h"
+#include "random.h"
 
 #include <float.h>
 #include <stdint.h>
@@ -10,18 +11,6 @@
 #include <string.h>
 
 #include "release/shape.h"
-
-static uint64_t state = 0x2545f4914f6cdd1du;
-
-static uint64_t random_bits(void) { /* xorshift64: a fixed sequence is all that is wanted */
-  state ^= state << 13;
-  state ^= state >> 7;
-  return state ^= state << 17;
-}
-
-static double uniform(void) {
-  return (double)(random_bits() >> 11) * 0x1p-53;
-}
 
 /* ---- sizes --------------------------------------------------------------------------------------- */
 

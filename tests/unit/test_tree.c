@@ -3,28 +3,13 @@
 ** the max-min formula of isotonic regression; and against simulated noise.
 */
 #include "check.h"
+#include "random.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "release/tree.h"
-
-static uint64_t state = 0x2545f4914f6cdd1du;
-
-static uint64_t random_bits(void) { /* xorshift64: a fixed sequence is all that is wanted */
-  state ^= state << 13;
-  state ^= state >> 7;
-  return state ^= state << 17;
-}
-
-static double uniform(void) {
-  return (double)(random_bits() >> 11) * 0x1p-53;
-}
-
-static double normal(void) {
-  return sqrt(-2 * log(1 - uniform())) * cos(2 * M_PI * uniform());
-}
 
 /* ---- least squares ------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 ** every other's, in long double and 128-bit arithmetic.
 */
 #include "check.h"
+#include "random.h"
 
 #include <float.h>
 #include <stdint.h>
@@ -37,14 +38,6 @@ static struct row of_real(double unit, double value) {
 }
 static struct row of_bytes(enum kind kind, const char *unit, double value) {
   return (struct row){.kind = kind, .bytes = unit, .size = strlen(unit), .value = value};
-}
-
-static uint64_t state = 0x2545f4914f6cdd1du;
-
-static uint64_t random_bits(void) { /* xorshift64: a fixed sequence is all that is wanted */
-  state ^= state << 13;
-  state ^= state >> 7;
-  return state ^= state << 17;
 }
 
 static void shuffle(struct row *rows, int count) {
