@@ -105,7 +105,8 @@ INSERT INTO handover.certificate
   published(release_id, publications) AS (
     SELECT r.value ->> 'id', json_group_array(json_object(
       'tier', p.value -> 'tier', 'rate', p.value -> 'rate', 'delta', p.value -> 'delta', 'shrink', p.value -> 'shrink',
-      'centre', p.value -> 'centre', 'published_at', p.value -> 'published_at'))
+      'centre', p.value -> 'centre', 'curve', p.value -> 'curve', 'kernel', p.value -> 'kernel',
+      'published_at', p.value -> 'published_at'))
     FROM full, json_each(document, '$.releases') r, json_each(r.value, '$.publications') p
     WHERE p.value ->> 'tier' IN (SELECT name FROM handover_tier) GROUP BY 1),
   seen(releases) AS (

@@ -1,11 +1,11 @@
--- The privacy ledger, format 2: a file of its own beside the database, <database>-ledger.
+-- The privacy ledger, format 3: a file of its own beside the database, <database>-ledger.
 --
 -- Plain tables, readable with any SQLite tool. diffuse alone writes them, through a private
 -- connection. The file is as confidential as the database: dp_path holds points that nobody has been
 -- shown. Rates are zCDP rates: a release of rate L is (a, a L)-RDP for every order a > 1.
 
 PRAGMA application_id = 1684432486;  -- 'dff' and the letter f: recognises the file
-PRAGMA user_version = 2;             -- the format
+PRAGMA user_version = 3;             -- the format
 
 -- One row: what this ledger protects. Fixed by dp_init().
 CREATE TABLE dp_ledger(
@@ -23,7 +23,7 @@ CREATE TABLE dp_tier(
   epsilon      REAL NOT NULL,        -- the whole budget ...
   delta        REAL NOT NULL,
   delta_keys   REAL NOT NULL,        -- ... of which this part of delta is for private key selection
-  accountant   TEXT NOT NULL CHECK (accountant IN ('rdp', 'gdp')),
+  accountant   TEXT NOT NULL CHECK (accountant IN ('rdp', 'gdp', 'pure')),
   filter_order REAL,                 -- rdp: the one order at which the budget is enforced
   rate_limit   REAL NOT NULL,        -- total rate that the filter admits
   slack_limit  REAL NOT NULL,        -- gdp: total lattice slack (total variation) set aside
@@ -35,13 +35,14 @@ CREATE TABLE dp_release(
   id          INTEGER PRIMARY KEY AUTOINCREMENT,
   name        TEXT NOT NULL,         -- unique among the releases that are not discarded
   kind        TEXT NOT NULL,         -- 'count', 'sum', 'avg', 'group_sum', 'ou_sum', ...
-  mechanism   TEXT NOT NULL,         -- 'gaussian' or 'ou'
+  mechanism   TEXT NOT NULL,         -- 'gaussian', 'ou', 'laplace', 'exponential' or 'response'
   clip        REAL,                  -- clipping norm of one privacy unit
   lo          REAL,                  -- range of x: averages, spreads, quantiles, histograms
   hi          REAL,
   size        INTEGER,               -- dimension of vectors, number of bins or leaves
   quantiles   TEXT,                  -- the wanted ones: a number, or a JSON array
   keys        TEXT,                  -- public keys: a JSON array in the order of their texts
+  model       TEXT,                  -- the public parameters of a model that was trained: a JSON object
   max_groups  INTEGER,               -- private keys: how many a unit may have ...
   key_share   REAL,                  -- ... and the part of delta_keys that each publication takes
   dimension   INTEGER,               -- NULL where keys were selected privately
@@ -72,6 +73,7 @@ CREATE TABLE dp_publication(
   centre       REAL NOT NULL,
   curve        BLOB,                 -- RDP beyond the rate, as in dp_charge; NULL for none
   delta        REAL NOT NULL,        -- of private key selection
+  kernel       TEXT,                 -- categories: the public kernel that made them of the symbol inside
   published_at TEXT NOT NULL,
   PRIMARY KEY (release_id, tier)
 );

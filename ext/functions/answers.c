@@ -151,7 +151,7 @@ int answers_store(struct publication *publication, const struct ledger_cost *cos
   struct numbers numbers;
   int stored = read_point(publication, cost->delta, values, &numbers) &&
                ledger_publication_insert(ledger, &publication->release, tier, publication->variance,
-                                         cost, numbers.shrink);
+                                         cost, numbers.shrink, 0);
   for (int i = 0; i < numbers.count && stored; i++) {
     struct ledger_value value = value_of(publication, &numbers.estimates[i]);
     stored = ledger_value_insert(ledger, &publication->release, tier, &value);

@@ -321,10 +321,10 @@ static int make_release(struct publication *publication, const struct request *r
   row.options = 0;
   struct ledger_release *release = &publication->release;
   *release = row;
-  char **texts[] = {&release->name,      &release->kind, &release->mechanism,
-                    &release->quantiles, &release->keys, &release->state};
+  char **texts[] = {&release->name, &release->kind,  &release->mechanism, &release->quantiles,
+                    &release->keys, &release->model, &release->state};
   int made = 1;
-  for (int i = 0; i < 6; i++) { /* all of them, so that each is either owned or null */
+  for (int i = 0; i < 7; i++) { /* all of them, so that each is either owned or null */
     if (made) {
       made = own(ledger, texts[i]);
     } else {

@@ -32,7 +32,7 @@ SQLITE_EXTENSION_INIT3
 
 static const char certificate_sql[] =
   "SELECT json_object('certificate', 1,"
-  " 'ledger', (SELECT json_object('id', id, 'format', 2, 'unit', unit, 'protects', protects,"
+  " 'ledger', (SELECT json_object('id', id, 'format', 3, 'unit', unit, 'protects', protects,"
   "   'adjacency', adjacency, 'created_at', created_at) FROM dp_ledger),"
   " 'tiers', json((SELECT json_group_array(json_object('name', name, 'rate', " EXACT("t.rate") ","
   "   'epsilon', " EXACT("t.epsilon") ", 'delta', " EXACT("t.delta") ","
@@ -50,7 +50,8 @@ static const char certificate_sql[] =
   "   'created_at', created_at,"
   "   'publications', json((SELECT json_group_array(json_object('tier', tier, 'variance', clock,"
   "     'rate', " EXACT("p.rate") ", 'delta', " EXACT("p.delta") ", 'shrink', " EXACT("shrink") ","
-  "     'centre', " EXACT("p.centre") ", 'published_at', published_at))"
+  "     'centre', " EXACT("p.centre") ", 'curve', nullif(lower(hex(curve)), ''),"
+  "     'kernel', json(kernel), 'published_at', published_at))"
   "     FROM (SELECT * FROM dp_publication p WHERE p.release_id = r.id ORDER BY p.rate DESC) p)),"
   "   'theorem', json_object('rate', " RATE_THEOREM ", 'tiers', " TIERS_THEOREM ","
   "     'shrink', " SHRINK_THEOREM ", 'keys', " KEYS_THEOREM ")))"

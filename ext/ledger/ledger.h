@@ -51,7 +51,7 @@ struct ledger_release {
   int64_t id;
   char *name;
   char *kind, *mechanism, *options, *fingerprint, *state;
-  char *quantiles, *keys; /* null where there are none */
+  char *quantiles, *keys, *model; /* null where there are none */
   double clip, weight, slack;
   int dimension; /* 0 where keys are private */
   int granularity, shift;
@@ -197,10 +197,11 @@ void ledger_path_free(struct ledger_path *path);
 int ledger_path_insert(struct ledger *ledger, const struct ledger_release *release,
                        const struct ledger_grid *grid, const struct ledger_point *point);
 
-/* A publication: 1 found (and then its clock and shrink), 0 not found or failure. */
+/* A publication; kernel: null, or what made it of the point inside. Find: 1 found (and then its clock), 0 not
+** found or failure. */
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
                               const char *tier, uint64_t clock, const struct ledger_cost *cost,
-                              double shrink);
+                              double shrink, const char *kernel);
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
                             uint64_t *clock);
 

@@ -19,7 +19,7 @@ SQLITE_EXTENSION_INIT3
 #define BUSY_MILLISECONDS 10000 /* how long to wait for another connection's transaction ... */
 #define BUSY_STEP         5     /* ... and how often to look */
 #define APPLICATION_ID    1684432486
-#define FORMAT            2
+#define FORMAT            3
 
 struct ledger *ledger_new(sqlite3 *host) {
   struct ledger *ledger = sqlite3_malloc(sizeof *ledger);

@@ -23,7 +23,7 @@ SQLITE_EXTENSION_INIT3
 
 /* In the order in which release_read() (store.c) takes them. */
 #define RELEASE_COLUMNS                                                                            \
-  "id, name, kind, mechanism, options, fingerprint, state, quantiles, keys, clip, weight, slack,"  \
+  "id, name, kind, mechanism, options, fingerprint, state, quantiles, keys, model, clip, weight, slack,"  \
   " centre, radius, theta, rho, lo, hi, key_share, ifnull(dimension, 0), granularity, shift,"      \
   " sensitivity, ifnull(size, 0), ifnull(max_groups, 0)"
 
@@ -67,10 +67,10 @@ static const char *const statement_text[STATEMENTS] = {
                      " WHERE name = ? AND state <> 'discarded'",
     [RELEASE_GET] = "SELECT " RELEASE_COLUMNS " FROM dp_release WHERE id = ?",
     [RELEASE_INSERT] =
-        "INSERT INTO dp_release(name, kind, mechanism, options, fingerprint, quantiles, keys, clip,"
+        "INSERT INTO dp_release(name, kind, mechanism, options, fingerprint, quantiles, keys, model, clip,"
         " weight, slack, centre, radius, theta, rho, lo, hi, key_share, dimension, granularity,"
         " shift, sensitivity, size, max_groups, state, created_at)"
-        " VALUES (ifnull(?, hex(randomblob(16))), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+        " VALUES (ifnull(?, hex(randomblob(16))), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
         " nullif(?, 0), ?, ?, ?, nullif(?, 0), nullif(?, 0), 'charged', " NOW ")",
     [RELEASE_NAME] = "UPDATE dp_release SET name = ?2 WHERE id = ?1",
     [RELEASE_STATE] = "UPDATE dp_release SET state = ?3 WHERE id = ?1 AND state = ?2",
@@ -80,7 +80,7 @@ static const char *const statement_text[STATEMENTS] = {
         "SELECT tier, clock, key, component, value FROM dp_path JOIN dp_tier ON name = tier"
         " WHERE release_id = ? ORDER BY dp_tier.rate DESC, component >= 0, key, component",
     [PATH_INSERT] = "INSERT INTO dp_path VALUES (?, ?, ?, ?, ?, ?, ?)",
-    [PUBLICATION_INSERT] = "INSERT INTO dp_publication VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, " NOW ")",
+    [PUBLICATION_INSERT] = "INSERT INTO dp_publication VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " NOW ")",
     [VALUE_INSERT] = "INSERT INTO dp_value VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [PUBLICATION_FIND] = "SELECT clock FROM dp_publication WHERE release_id = ? AND tier = ?",
     [PUBLICATION_EACH] = "SELECT release_id, tier, clock, shrink, centre, delta FROM dp_publication"
@@ -109,7 +109,8 @@ static const char *const statement_text[STATEMENTS] = {
         " " SAYS("lo", "0") " AND " SAYS("hi", "0") " AND " SAYS("key_share", "0") " AND"
         " " SAYS("max_groups", "0") " AND ifnull(size, 0) ="
         " coalesce(json_extract(options, '$.dim'), json_extract(options, '$.bins'), 0) AND"
-        " json_extract(options, '$.q') IS json_extract(quantiles, '$'),"
+        " json_extract(options, '$.q') IS json_extract(quantiles, '$') AND"
+        " json_extract(options, '$.model') IS json_extract(model, '$'),"
         " NOT EXISTS (SELECT 1 FROM dp_charge c WHERE c.release_id = r.id AND c.release <> r.name)"
         " FROM dp_release r",
     /* clang-format on */

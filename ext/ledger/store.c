@@ -16,7 +16,7 @@ static double column_real(sqlite3_stmt *row, int column) {
 #define TEXTS(r)                                                                                   \
   {                                                                                                \
     &(r)->name, &(r)->kind, &(r)->mechanism, &(r)->options, &(r)->fingerprint, &(r)->state,        \
-        &(r)->quantiles, &(r)->keys                                                                \
+        &(r)->quantiles, &(r)->keys, &(r)->model                                                                \
   }
 #define REALS(r)                                                                                   \
   {                                                                                                \
@@ -39,7 +39,7 @@ void release_read(struct ledger *ledger, sqlite3_stmt *row, struct ledger_releas
   double *reals[] = REALS(release);
   int column = 1;
   release->id = sqlite3_column_int64(row, 0);
-  for (int i = 0; i < 8; i++) *texts[i] = column_copy(ledger, row, column++);
+  for (int i = 0; i < 9; i++) *texts[i] = column_copy(ledger, row, column++);
   for (int i = 0; i < 10; i++) *reals[i] = column_real(row, column++);
   release->dimension = sqlite3_column_int(row, column++);
   release->granularity = sqlite3_column_int(row, column++);
@@ -70,7 +70,7 @@ int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release 
 
 void ledger_release_clear(struct ledger_release *release) {
   char **texts[] = TEXTS(release);
-  for (int i = 0; i < 8; i++) sqlite3_free(*texts[i]);
+  for (int i = 0; i < 9; i++) sqlite3_free(*texts[i]);
   memset(release, 0, sizeof *release);
 }
 
@@ -89,12 +89,14 @@ char *ledger_fingerprint(const struct ledger_release *r) {
   char hash[CHARGE_HASH_SIZE] = "-";
   if (r->keys) text_hash(r->keys, strlen(r->keys), hash);
   sqlite3_str_appendall(text, hash);
+  if (r->model) text_hash(r->model, strlen(r->model), hash);
+  if (r->model) sqlite3_str_appendf(text, "/%s", hash);
   return sqlite3_str_finish(text);
 }
 
 int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
-  if (!statement_run(ledger, RELEASE_INSERT, "sssssssddddddddddiiiiii", r->name, r->kind,
-                     r->mechanism, r->options, r->fingerprint, r->quantiles, r->keys, r->clip,
+  if (!statement_run(ledger, RELEASE_INSERT, "ssssssssddddddddddiiiiii", r->name, r->kind,
+                     r->mechanism, r->options, r->fingerprint, r->quantiles, r->keys, r->model, r->clip,
                      r->weight, r->slack, r->centre, r->radius, r->theta, r->rho, r->lo, r->hi,
                      r->key_share, (int64_t)r->dimension, (int64_t)r->granularity,
                      (int64_t)r->shift, (int64_t)r->sensitivity, (int64_t)r->size,
@@ -235,14 +237,14 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
 
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
                               const char *tier, uint64_t clock, const struct ledger_cost *cost,
-                              double shrink) {
+                              double shrink, const char *kernel) {
   unsigned char bytes[CURVE_BYTES];
   int size;
   struct curve curve = curve_of(cost, NAN);
   const void *blob = curve_bytes(&curve, bytes, &size);
-  return statement_run(ledger, PUBLICATION_INSERT, "issidddbd", release->id, release->name, tier,
+  return statement_run(ledger, PUBLICATION_INSERT, "issidddbds", release->id, release->name, tier,
                        (int64_t)clock, cost->rate, shrink, release->centre, blob, size,
-                       cost->delta);
+                       cost->delta, kernel);
 }
 
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,

@@ -21,11 +21,11 @@ const struct ledger_table ledger_tables[] = {
     {"dp_release",
      "id INTEGER, name TEXT, kind TEXT, mechanism TEXT, clip REAL, dimension INTEGER,"
      " granularity INTEGER, sensitivity INTEGER, weight REAL, slack REAL, options TEXT, keys TEXT,"
-     " state TEXT, created_at TEXT",
+     " model TEXT, state TEXT, created_at TEXT",
      0},
     {"dp_publication",
      "release_id INTEGER, release TEXT, tier TEXT, clock INTEGER, rate REAL,"
-     " shrink REAL, centre REAL, published_at TEXT",
+     " shrink REAL, centre REAL, kernel TEXT, published_at TEXT",
      ANSWERS},
     {"dp_value",
      "release_id INTEGER, release TEXT, tier TEXT, key TEXT, component INTEGER,"

@@ -41,7 +41,7 @@ static int charge(struct ledger *ledger, const char *tier, const struct ledger_c
       (at = ledger_tier_find(ledger, tiers, count, tier)) >= 0 &&
       ledger_release_insert(ledger, &release) &&
       ledger_charge(ledger, &release, tiers, count, at, cost))
-    ledger_publication_insert(ledger, &release, tier, 1, cost, 1);
+    ledger_publication_insert(ledger, &release, tier, 1, cost, 1, 0);
   int charged = ledger_commit(ledger);
   ledger_tiers_free(tiers, count);
   sqlite3_free(release.name);

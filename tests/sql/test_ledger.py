@@ -107,7 +107,7 @@ def test_the_terms_are_stored(path):
 def test_the_file_is_recognised_and_never_in_wal_mode(db, path):
     ledger = ledger_of(path)
     assert one(ledger, "PRAGMA application_id") == 1684432486 == int.from_bytes(b"dfff", "big")
-    assert one(ledger, "PRAGMA user_version") == 2
+    assert one(ledger, "PRAGMA user_version") == 3
     assert one(ledger, "PRAGMA journal_mode") != "wal"
 
 
@@ -690,7 +690,7 @@ def test_dp_verify_finds_a_changed_publication_rate(history):
 
 def test_dp_verify_finds_a_publication_that_nobody_paid_for(history):
     tamper(history, "INSERT INTO dp_publication SELECT release_id, release, 'public', clock, rate, shrink, centre, curve,"
-                    " delta, published_at FROM dp_publication WHERE release = 'b'")
+                    " delta, kernel, published_at FROM dp_publication WHERE release = 'b'")
     assert verdict(history) != "ok"
 
 
