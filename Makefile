@@ -204,7 +204,10 @@ bench: $(BUILD)/diffuse.so
 # ---- faults: a program that fails the n-th allocation or call of the file system ---------------------
 
 WITH_SQLITE = -l:libsqlite3.a $(STATIC) -lm -lpthread -ldl
-WRAP        = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
+WRAPPED     = malloc calloc realloc free getrandom $(addprefix sqlite3_,malloc malloc64 realloc64 mprintf \
+              vmprintf value_dup aggregate_context set_auxdata str_new str_append str_appendall \
+              str_appendchar str_appendf)
+WRAP        = $(WRAPPED:%=-Wl,--wrap=%)
 
 injector: $(BUILD)/injector
 $(BUILD)/injector: tests/faults/injector.c $(BUILD)/libdiffuse.a
