@@ -179,7 +179,7 @@ COVERAGE = -O1 -g --coverage -fprofile-update=atomic
 coverage:
 	$(MAKE) BUILD=build/coverage CFLAGS='$(COVERAGE)' all unit static injector replays build/coverage/star.db
 	find build/coverage -name '*.gcda' -delete
-	mkdir -p build/coverage/bin && printf '#!/bin/sh\nexec $(CC) --coverage "$$@"\n' >build/coverage/bin/cc && \
+	mkdir -p build/coverage/bin && printf '#!/bin/sh\nexec %s --coverage "$$@"\n' "$$(command -v $(CC))" >build/coverage/bin/cc && \
 	  chmod +x build/coverage/bin/cc
 	-BUILD=build/coverage DIFFUSE_FAULTS=20 $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS) \
 	  -m 'not plain' tests
