@@ -436,6 +436,7 @@ static const struct chapter story[] = {
      0, 0, 1},
     {"SELECT dp_sum('a', x, 100, u) FROM t", ANY, 0, 1, 1},
     {"SELECT dp_init()", ANY, BASE, 0, 0},
+    {"SELECT dp_init('{\"path\":\"a.db-ledger\"}')", ANY, BASE, 0, 0},
     {"SELECT dp_tier('d', 1e3, 1, 1e-6)", ANY, BASE, 0, 0},
     {"SELECT dp_tier('z', 8e5, 1e9, 1e-6, 'rdp', 1e-7)", ANY, BASE + 3, 0, 0},
     {"SELECT dp_tier('g', 1e-3, 1, 1e-6, 'gdp')", ANY, BASE, 0, 0},
@@ -448,6 +449,8 @@ static const struct chapter story[] = {
     {"SELECT dp_quantile('a', x, '[0.1,0.5]', 0, 10, u, '{\"name\":\"new\",\"bins\":16}') ->> 1 "
      "FROM t",
      3.1, BASE + 1, 0, 0},
+    {"SELECT dp_median('a', x, 0, 8, u, '{\"name\":\"new\",\"bins\":16}') FROM t", 2.75,
+     BASE + 1, 0, 0},
     {"SELECT dp_histogram('a', x, 0, 8, 4, u, '{\"name\":\"new\",\"clip\":2}') ->> 0 FROM t", 1,
      BASE + 1, 0, 0},
     {"SELECT dp_vec_sum('a', v, 2, 100, u, 'new') ->> 1 FROM t", 3, BASE + 1, 0, 0},
@@ -489,7 +492,8 @@ static const struct chapter story[] = {
      "dp_plan('[{\"tier\":\"a\",\"kind\":\"count\"},{\"tier\":\"b\",\"kind\":\"sum\",\"clip\":2}]')"
      " ->> '$.plans[0].weight'",
      1, BASE, 0, 0},
-    {"SELECT dp_plan('a', 'count', 2, '{\"half_width\":0.01}') ->> '$.half_width' < 0.010001", 1, BASE, 0, 0},
+    {"SELECT dp_plan('a', 'count', 2, '{\"half_width\":0.01}') ->> '$.half_width' < 0.010001", 1,
+     BASE, 0, 0},
     {"SELECT dp_plan('a', 'group_count', 1) ->> '$.weight'", 1, BASE, 0, 0},
     {"SELECT dp_plan('a', 'unheard of', 1)", ANY, BASE, 1, 0},
     {"SELECT dp_tier('b', 5e5, 1e9, 1e-6, 'rdp', 1e-7) = 'b'", 1, BASE, 0, 0},

@@ -200,8 +200,8 @@ def test_amplify_against_high_precision():
     rng = np.random.default_rng(9)
     with mp.workdps(400):
         for _ in range(300):
-            gamma = rng.choice([0, 1, rng.random(), 10 ** rng.uniform(-300, 0), 1 - 10 ** rng.uniform(-15, 0)])
-            epsilon = rng.choice([0, rng.uniform(0, 3), 10 ** rng.uniform(-12, 0), rng.uniform(0, 1400)])
+            gamma = rng.choice([0, 1, rng.random(), 10 ** rng.uniform(-300, 0), 1 - 10 ** rng.uniform(-15, 0), 1e-307])
+            epsilon = rng.choice([0, rng.uniform(0, 3), 10 ** rng.uniform(-12, 0), rng.uniform(0, 1400), rng.uniform(700, 710)])
             delta = rng.choice([0, 1, rng.random(), 10 ** rng.uniform(-300, 0)])
             g, d, e = mp.mpf(float(gamma)), mp.mpf(float(delta)), mp.exp(mp.mpf(float(epsilon)))
             out = mp.log(1 + g * (e - 1))
