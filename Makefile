@@ -37,7 +37,7 @@ all: $(BUILD)/diffuse.so
 # ---- dependencies: apt-get, and only when something is missing -------------------------------------
 
 PACKAGES = gcc make sqlite3 libsqlite3-dev libgsl-dev libmd-dev libxxhash-dev \
-           python3 python3-pytest python3-mpmath python3-numpy python3-scipy
+           python3 python3-pytest python3-pytest-xdist python3-mpmath python3-numpy python3-scipy
 SUDO     = $(shell test "$$(id -u)" = 0 || echo sudo)
 
 deps:
@@ -157,10 +157,12 @@ $(BUILD)/rooms.a: $(RELEASE) $(NOISE) $(MATH)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-PYTEST = BUILD=$(BUILD) $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS)
+# A process for each core; a worker that crashes is a failure (tests/conftest.py).
+WORKERS ?= $(shell nproc)
+PYTEST   = $(PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS) --dist loadgroup $(PYTEST_OPTIONS)
 
 test: all unit static injector replays $(BUILD)/star.db
-	$(PYTEST) tests
+	BUILD=$(BUILD) $(PYTEST) tests
 
 # The same tests under AddressSanitizer and UndefinedBehaviorSanitizer. Python itself is not
 # instrumented, so the runtime is preloaded; leaks are looked for in the unit tests and by
@@ -171,7 +173,7 @@ check-sanitize:
 	  $(BUILD)/sanitize/star.db
 	BUILD=$(BUILD)/sanitize LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
 	  ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 \
-	  $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS) -m 'not plain' tests
+	  $(PYTEST) -m 'not plain' tests
 
 # What the tests do not reach: lines and branches of ext/ (tests/coverage.md says why). Counters are lost
 # where a test kills a process.
@@ -216,7 +218,7 @@ $(BUILD)/injector: tests/faults/injector.c $(BUILD)/libdiffuse.a
 
 # Every n, every statement, a thousand kills: half an hour (make test takes every n-th).
 faults: all injector $(BUILD)/star.db
-	DIFFUSE_FAULTS=all $(PYTEST) -s tests/faults
+	BUILD=$(BUILD) DIFFUSE_FAULTS=all $(PYTEST) tests/faults
 
 # ---- fuzzing: libFuzzer targets, with clang ---------------------------------------------------------
 

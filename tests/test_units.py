@@ -32,7 +32,8 @@ def tap():
 
 @pytest.mark.parametrize(
     "binary,test",
-    [(s.stem.removeprefix("test_"), name) for s in SOURCES for name in tap_names(s)],
+    [pytest.param(s.stem.removeprefix("test_"), name, marks=pytest.mark.xdist_group(s.stem))
+     for s in SOURCES for name in tap_names(s)],
 )
 def test_unit(tap, binary, test):
     code, output = tap(binary)
