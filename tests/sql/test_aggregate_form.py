@@ -7,6 +7,8 @@ import pytest
 
 from conftest import SUM, add_tiers, add_visits, all_differ, connect, one, refused
 
+pytestmark = pytest.mark.alarm(1e-11)
+
 # A tier whose noise is so small (clip/1414) that an answer shows which rows were counted.
 EXACT = [("exact", 1e6, 1e8, 1e-6)]
 NEAR = 0.01  # of the clip: 14 standard deviations

@@ -9,6 +9,8 @@ import pytest
 
 from conftest import PATIENCE, SUM, add_tiers, add_visits, all_differ, connect, create, ledger_of, one, refused, start
 
+pytestmark = pytest.mark.alarm(5e-10)
+
 
 def finish(processes):
     outputs = []

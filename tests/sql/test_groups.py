@@ -17,6 +17,8 @@ from kinds_reference import KINDS, Row, aggregate, by_query, totals
 from noise_helpers import charges, check_share, column, connect, error_of, one, quick_path, record, unnoticed
 from test_kinds_exact import fill
 
+pytestmark = pytest.mark.alarm(1e-8)
+
 EXACT = 1e6
 KINDS_OF_GROUPS = {"group_count": {}, "group_sum": {"clip": 2}, "group_avg": {"lo": -1, "hi": 3}}
 HUGE = 1e15

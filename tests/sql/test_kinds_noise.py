@@ -18,6 +18,8 @@ from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, numbers
 from noise_helpers import SEVEN, charges, check_share, column, connect, error_of, one, open_ledger, quick_path, record, unnoticed
 from test_kinds_exact import fill
 
+pytestmark = pytest.mark.alarm(7e-9)
+
 TIERS = {"inner": 1.0, "middle": 0.3, "outer": 0.1}
 NAMES = list(TIERS)
 

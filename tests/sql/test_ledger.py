@@ -17,6 +17,8 @@ import pytest
 import conftest
 from conftest import (SUM, TIERS, Raw, add_tiers, add_visits, connect, create, ledger_of, load, one, refused)
 
+pytestmark = pytest.mark.alarm(1e-12)
+
 RELEASE = "SELECT dp_release('clinic', 'sum', 'SELECT minutes, patient FROM visits', ?)"
 TABLES = ["dp_tier", "dp_release", "dp_publication", "dp_value", "dp_charge", "dp_rdp", "dp_budget"]
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from noise_helpers import (check_mean, check_path, check_share, check_variance, column, connect, fill, one, open_ledger, record)
 
-pytestmark = pytest.mark.xdist_group("noise")
+pytestmark = [pytest.mark.xdist_group("noise"), pytest.mark.alarm(3e-8)]
 
 TIERS = {"inner": 1.0, "middle": 0.3, "outer": 0.1}
 EXACT = {"exact": 1e6}  # noise of clip/1414: what is under it shows

@@ -12,7 +12,7 @@ import pytest
 
 from noise_helpers import SEVEN, charges, column, error_of, fill, one, open_ledger
 
-pytestmark = pytest.mark.xdist_group("quantiles")
+pytestmark = [pytest.mark.xdist_group("quantiles"), pytest.mark.alarm(4e-10)]
 
 EXACT = {"exact": 1e6}
 

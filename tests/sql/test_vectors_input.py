@@ -16,6 +16,8 @@ from kinds_reference import MARGIN, Row
 from noise_helpers import charges, column, connect, error_of, one, open_ledger
 from test_kinds_exact import fill
 
+pytestmark = pytest.mark.alarm(1e-11)
+
 NOISE = MARGIN / math.sqrt(2e6)  # of the clip
 FLOATS = [1.5, -2.25, 0.0]
 
