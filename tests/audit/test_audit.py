@@ -33,7 +33,8 @@ LEARN, TEST = 500, 4000
 CONFIDENCE = 1e-9
 DELTA = 1e-6
 
-pytestmark = [pytest.mark.plain, pytest.mark.alarm(1e-15)]  # statistics do not change under sanitizers, and are slow there
+# Statistics do not change under sanitizers, and are slow there.
+pytestmark = [pytest.mark.plain, pytest.mark.alarm(1e-15)]
 
 # kind: the call, and the rows that the neighbour has more. Table t(unit, key, x, v) has 40 units with one row each:
 # x = 0, key 'a' or 'b' in turn, v = [0, 0].
