@@ -15,7 +15,9 @@ CFLAGS   ?= -O2 -g
 WARNINGS  = -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Werror
 # No contraction: the books round sums upward with error-free transformations that an FMA breaks.
 # No math errno: lets the compiler turn llrint() into one instruction.
-CODEGEN   = -std=c11 -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno
+# No vectors of two integers: gcc puts the halves of an identity together in memory, which stalls the loop
+# over rows for as long as all the rest of it takes.
+CODEGEN   = -std=c11 -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -fno-tree-slp-vectorize
 CPPFLAGS += -Iext -I$(BUILD) -D_DEFAULT_SOURCE -D_POSIX_C_SOURCE=200809L
 STATIC    = -l:libgsl.a -l:libgslcblas.a -l:libmd.a
 LINK      = -shared -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,--gc-sections -Wl,-z,relro,-z,now

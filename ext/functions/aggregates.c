@@ -24,6 +24,12 @@
 
 SQLITE_EXTENSION_INIT3
 
+#ifdef __GNUC__
+#define NOT_INLINE __attribute__((noinline))
+#else
+#define NOT_INLINE
+#endif
+
 /* ---- the sentinel (A3, A4) ----------------------------------------------------------------------- */
 
 /* A release that xFinal has finished, and where the statements stood then. */
@@ -221,13 +227,22 @@ static char *check_evaluation(struct run *run, const struct request *request) {
                   request->name, grouped_form(request->aggregate));
 }
 
+/* A place where 0 means none. */
+static int place_or_none(int place) {
+  return place ? place : -1;
+}
+
 static char *begin_request(struct evaluation *evaluation, struct request *request) {
   struct run *run = evaluation->run;
   char *error = check_evaluation(run, request);
   if (!error) error = publish_begin(&run->publication, run->host, request);
   if (error) return error;
   evaluation->phase = run->publication.answered ? ANSWERED : COLLECTING;
-  return evaluation->phase == COLLECTING ? rows_open(&run->rows, &run->publication) : 0;
+  if (evaluation->phase != COLLECTING) return 0;
+  const struct places *places = &run->aggregate->places;
+  struct columns columns = {place_or_none(places->key), place_or_none(places->value),
+                            place_or_none(run->unit)};
+  return rows_open(&run->rows, &run->publication, columns);
 }
 
 static char *evaluation_begin(sqlite3_context *context, struct evaluation *evaluation, int argc,
@@ -274,9 +289,16 @@ static int same_parameters(const struct run *run, int argc, sqlite3_value **argv
   return 1;
 }
 
-/* The rows that are more than rows (A1, A2). Returns 0 when the evaluation has failed. */
-static int checked_row(sqlite3_context *context, struct evaluation *evaluation, int argc,
-                       sqlite3_value **argv) {
+/*
+** The rows that are more than rows (A1, A2); without an evaluation there was no memory. Returns 0 when the
+** evaluation has failed. A function of its own, as what follows: step() is left with few registers to save.
+*/
+NOT_INLINE static int checked_row(sqlite3_context *context, struct evaluation *evaluation, int argc,
+                                  sqlite3_value **argv) {
+  if (!evaluation) {
+    sqlite3_result_error_nomem(context);
+    return 0;
+  }
   if (evaluation->phase == NEW) {
     char *error = evaluation_begin(context, evaluation, argc, argv);
     if (error) evaluation_fail(context, evaluation, error);
@@ -293,23 +315,20 @@ static int checked_row(sqlite3_context *context, struct evaluation *evaluation, 
   return 1;
 }
 
+NOT_INLINE static void fail_without_memory(sqlite3_context *context,
+                                           struct evaluation *evaluation) {
+  evaluation_fail(context, evaluation, sentence("out of memory (the charge stays)"));
+}
+
 static void step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct evaluation *evaluation = sqlite3_aggregate_context(context, sizeof *evaluation);
-  if (!evaluation) {
-    sqlite3_result_error_nomem(context);
-    return;
-  }
-  if (evaluation->unchecked) {
+  if (evaluation && evaluation->unchecked) {
     evaluation->unchecked--;
   } else if (!checked_row(context, evaluation, argc, argv)) {
     return;
   }
-  struct run *run = evaluation->run;
-  const struct places *places = &run->aggregate->places;
-  if (evaluation->phase == COLLECTING &&
-      rows_add(&run->rows, places->key ? argv[places->key] : 0,
-               places->value ? argv[places->value] : 0, run->unit ? argv[run->unit] : 0))
-    evaluation_fail(context, evaluation, sentence("out of memory (the charge stays)"));
+  if (evaluation->phase == COLLECTING && rows_add(&evaluation->run->rows, argv))
+    fail_without_memory(context, evaluation);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------- */

@@ -23,9 +23,18 @@ SQLITE_EXTENSION_INIT3
 
 struct collection {
   struct rows rows;
-  const struct aggregate *aggregate;
   int columns;
 };
+
+/* In the order of aggregate_columns(). */
+static struct columns columns_of(const struct publication *publication) {
+  struct columns columns = {-1, -1, -1};
+  int count = 0;
+  if (publication->aggregate->places.key) columns.key = count++;
+  if (publication->aggregate->places.value) columns.value = count++;
+  if (publication->by_unit) columns.unit = count;
+  return columns;
+}
 
 /*
 ** dp_collect([key,] [x,] [unit]): usable only by the statement that dp_release() writes around the owner's
@@ -39,12 +48,7 @@ static void collect_step(sqlite3_context *context, int argc, sqlite3_value **arg
     sqlite3_result_error(context, COLLECT ": for dp_release() only", -1);
     return;
   }
-  const struct places *places = &collection->aggregate->places;
-  sqlite3_value *key = places->key ? *argv++ : 0;
-  sqlite3_value *value = places->value ? *argv++ : 0;
-  int left = argc - (key != 0) - (value != 0);
-  if (rows_add(&collection->rows, key, value, left ? *argv : 0))
-    sqlite3_result_error_nomem(context);
+  if (rows_add(&collection->rows, argv)) sqlite3_result_error_nomem(context);
 }
 
 static void collect_final(sqlite3_context *context) {
@@ -156,8 +160,8 @@ static char *run_query(struct host *host, sqlite3_stmt *statement, struct collec
 
 static char *collect_and_finish(struct publication *publication, sqlite3_stmt *statement,
                                 int columns) {
-  struct collection collection = {.aggregate = publication->aggregate, .columns = columns};
-  char *error = rows_open(&collection.rows, publication);
+  struct collection collection = {.columns = columns};
+  char *error = rows_open(&collection.rows, publication, columns_of(publication));
   if (!error) error = run_query(publication->host, statement, &collection);
   if (error) {
     publish_fail(publication);

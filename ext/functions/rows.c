@@ -11,13 +11,11 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- identities and keys ------------------------------------------------------------------------- */
 
-/* Who a value stands for. Returns 0, or -1 when out of memory. */
-static int identity_of(const struct secret *secret, sqlite3_value *value,
-                       struct identity *identity) {
+/* The identity of a value that is no integer. */
+static int other_identity(const struct secret *secret, sqlite3_value *value,
+                          struct identity *identity) {
   int type = sqlite3_value_type(value);
-  if (type == SQLITE_INTEGER) {
-    *identity = identity_integer(sqlite3_value_int64(value));
-  } else if (type == SQLITE_FLOAT) {
+  if (type == SQLITE_FLOAT) {
     *identity = identity_real(sqlite3_value_double(value));
   } else if (type == SQLITE_NULL) {
     *identity = identity_null();
@@ -28,6 +26,14 @@ static int identity_of(const struct secret *secret, sqlite3_value *value,
     if (type == SQLITE_TEXT && !bytes) return -1;
     *identity = identity_bytes(secret, bytes, size, type == SQLITE_TEXT);
   }
+  return 0;
+}
+
+/* Who a value stands for. Returns 0, or -1 when out of memory. */
+static inline int identity_of(const struct secret *secret, sqlite3_value *value,
+                              struct identity *identity) {
+  if (sqlite3_value_type(value) != SQLITE_INTEGER) return other_identity(secret, value, identity);
+  *identity = identity_integer(sqlite3_value_int64(value));
   return 0;
 }
 
@@ -106,14 +112,77 @@ static int cell_of(struct vectors *vectors, sqlite3_value *key) {
   return cell;
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------- */
+/* ---- one row ------------------------------------------------------------------------------------- */
 
-char *rows_open(struct rows *rows, const struct publication *publication) {
+/* Whether a row counts: NULL does not, and where no value is asked for there is none. */
+static int counts(const struct rows *rows, sqlite3_value **row) {
+  int value = rows->columns.value;
+  return value < 0 || sqlite3_value_type(row[value]) != SQLITE_NULL;
+}
+
+/*
+** Releases of one sum, over rows and over units: the paths that have to be as short as SQLite's own sum(). NULL
+** adds nothing: SQLite converts it to 0.
+*/
+static int add_number(struct rows *rows, sqlite3_value **row) {
+  accumulate_row(&rows->numbers, sqlite3_value_double(row[rows->columns.value]));
+  return 0;
+}
+
+static int add_count(struct rows *rows, sqlite3_value **row) {
+  accumulate_row(&rows->numbers, counts(rows, row));
+  return 0;
+}
+
+static int add_unit_value(struct rows *rows, sqlite3_value **row, double x) {
+  struct identity unit;
+  if (identity_of(accumulator_secret(&rows->numbers), row[rows->columns.unit], &unit)) return -1;
+  return accumulate_unit(&rows->numbers, unit, x);
+}
+
+static int add_unit_number(struct rows *rows, sqlite3_value **row) {
+  return add_unit_value(rows, row, sqlite3_value_double(row[rows->columns.value]));
+}
+
+static int add_unit_count(struct rows *rows, sqlite3_value **row) {
+  return add_unit_value(rows, row, counts(rows, row));
+}
+
+/* All other releases: NULL contributes nothing. */
+static int add_components(struct rows *rows, sqlite3_value **row) {
+  struct vectors *vectors = rows->vectors;
+  const struct columns *columns = &rows->columns;
+  struct identity unit = {0, 0};
+  sqlite3_value *value = columns->value < 0 ? 0 : row[columns->value];
+  if (value && sqlite3_value_type(value) == SQLITE_NULL) return 0;
+  if (columns->unit >= 0 && identity_of(vectors_secret(vectors), row[columns->unit], &unit))
+    return -1;
+  if (columns->key >= 0) {
+    int cell = cell_of(vectors, row[columns->key]);
+    if (cell == CELL_NONE) return 0;
+    if (cell == CELL_FAILED) return -1;
+    return vectors_add_key(vectors, unit, cell, value ? sqlite3_value_double(value) : 1);
+  }
+  if (rows->aggregate->takes & 1u << P_DIM) {
+    numbers_read(value, rows->buffer, rows->question->size); /* malformed: all zero */
+    return vectors_add_vector(vectors, unit, rows->buffer);
+  }
+  return vectors_add_number(vectors, unit, sqlite3_value_double(value));
+}
+
+/* ---- all rows ------------------------------------------------------------------------------------ */
+
+static int (*const adders[2][2])(struct rows *, sqlite3_value **) = {
+    {add_number, add_count}, {add_unit_number, add_unit_count}};
+
+char *rows_open(struct rows *rows, const struct publication *publication, struct columns columns) {
   const struct shape *shape = &publication->shape;
-  *rows =
-      (struct rows){publication->aggregate, &publication->question, {{0, 0, 0, 0, 0}, 0, 0}, 0, 0};
-  int failed;
-  if (shape->family == FAMILY_SUM) {
+  int is_sum = shape->family == FAMILY_SUM, failed;
+  *rows = (struct rows){
+      .columns = columns, .aggregate = publication->aggregate, .question = &publication->question};
+  rows->add =
+      is_sum ? adders[publication->by_unit][publication->aggregate->counts] : add_components;
+  if (is_sum) {
     struct bounds bounds = design_bounds(shape);
     failed = accumulator_open(&rows->numbers, &bounds, publication->by_unit);
   } else {
@@ -131,39 +200,6 @@ void rows_close(struct rows *rows) {
   free(rows->buffer);
   rows->vectors = 0;
   rows->buffer = 0;
-}
-
-/* A row of a release of one sum: the path that has to be as short as SQLite's own sum(). */
-static int add_to_sum(struct rows *rows, sqlite3_value *value, sqlite3_value *unit) {
-  /* NULL contributes nothing: it is not counted, and SQLite converts it to 0. */
-  double x = !rows->aggregate->counts ? sqlite3_value_double(value)
-                                      : !value || sqlite3_value_type(value) != SQLITE_NULL;
-  if (!rows->numbers.units) {
-    accumulate_row(&rows->numbers, x);
-    return 0;
-  }
-  struct identity identity;
-  if (identity_of(accumulator_secret(&rows->numbers), unit, &identity)) return -1;
-  return accumulate_unit(&rows->numbers, identity, x);
-}
-
-int rows_add(struct rows *rows, sqlite3_value *key, sqlite3_value *value, sqlite3_value *unit) {
-  struct vectors *vectors = rows->vectors;
-  if (!vectors) return add_to_sum(rows, value, unit);
-  struct identity identity = {0, 0};
-  if (value && sqlite3_value_type(value) == SQLITE_NULL) return 0; /* contributes nothing */
-  if (unit && identity_of(vectors_secret(vectors), unit, &identity)) return -1;
-  if (key) {
-    int cell = cell_of(vectors, key);
-    if (cell == CELL_NONE) return 0;
-    if (cell == CELL_FAILED) return -1;
-    return vectors_add_key(vectors, identity, cell, value ? sqlite3_value_double(value) : 1);
-  }
-  if (rows->aggregate->takes & 1u << P_DIM) {
-    numbers_read(value, rows->buffer, rows->question->size); /* malformed: all zero */
-    return vectors_add_vector(vectors, identity, rows->buffer);
-  }
-  return vectors_add_number(vectors, identity, sqlite3_value_double(value));
 }
 
 char *rows_publish(struct rows *rows, struct publication *publication) {

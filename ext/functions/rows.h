@@ -7,7 +7,14 @@
 #include "functions/publish.h"
 #include "release/vectors.h"
 
+/* Where a row has its values, among arguments or columns; -1: nowhere. */
+struct columns {
+  int key, value, unit;
+};
+
 struct rows {
+  int (*add)(struct rows *rows, sqlite3_value **row);
+  struct columns columns;
   const struct aggregate *aggregate;
   const struct question *question;
   struct accumulator numbers; /* releases of one sum */
@@ -15,15 +22,17 @@ struct rows {
   double *buffer;             /* one row's vector */
 };
 
-/* Starts for a release that has begun. Returns null, or one sentence to be freed. */
-char *rows_open(struct rows *rows, const struct publication *publication);
+/*
+** Starts for a release that has begun. A column is nowhere where the aggregate has none, and that of the unit
+** where rows are protected. Returns null, or one sentence to be freed.
+*/
+char *rows_open(struct rows *rows, const struct publication *publication, struct columns columns);
 void rows_close(struct rows *rows);
 
-/*
-** Adds one row; key and value are null where the aggregate has none, unit where rows are protected.
-** Returns 0, or -1 when out of memory.
-*/
-int rows_add(struct rows *rows, sqlite3_value *key, sqlite3_value *value, sqlite3_value *unit);
+/* Adds one row. Returns 0, or -1 when out of memory. */
+static inline int rows_add(struct rows *rows, sqlite3_value **row) {
+  return rows->add(rows, row);
+}
 
 /* Publishes the totals. Returns null, or one sentence to be freed. */
 char *rows_publish(struct rows *rows, struct publication *publication);

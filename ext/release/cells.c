@@ -10,54 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "release/memory.h"
-
-struct entry {
-  struct identity key;
-  int cell;
-};
+#include "release/table.h"
 
 struct cells {
   const struct secret *secret;
-  struct entry *entries; /* open addressing, linear probing, at most half full */
-  uint64_t mask, used;
-  struct identity *named; /* identity of each cell's text */
+  struct hash_table table; /* numbers of cells */
+  struct identity *named;  /* identity of each cell's text */
   char **texts;
   unsigned char *kept;
   int count, room;
   int collecting;
 };
 
-static struct entry *find(const struct cells *cells, struct identity key) {
-  uint64_t place = identity_mix(cells->secret, key, 0);
-  struct entry *entry = &cells->entries[place & cells->mask];
-  while (entry->key.kind != IDENTITY_NOBODY && !identity_same(entry->key, key)) {
-    place++;
-    entry = &cells->entries[place & cells->mask];
-  }
-  return entry;
-}
-
-/* Keeps the table at most half full. Returns -1 when memory ran out. */
-static int make_room(struct cells *cells) {
-  if (cells->entries && (cells->used + 1) * 2 <= cells->mask + 1) return 0;
-  uint64_t old = cells->entries ? cells->mask + 1 : 0, size = old ? old * 2 : 64;
-  struct entry *before = cells->entries, *fresh = memory_table(size * sizeof *fresh);
-  if (!fresh) return -1;
-  cells->entries = fresh;
-  cells->mask = size - 1;
-  for (uint64_t i = 0; i < old; i++) {
-    if (before[i].key.kind != IDENTITY_NOBODY) *find(cells, before[i].key) = before[i];
-  }
-  free(before);
-  return 0;
-}
-
 static int enter(struct cells *cells, struct identity key, int cell) {
-  if (make_room(cells)) return -1;
-  struct entry *entry = find(cells, key);
-  cells->used += entry->key.kind == IDENTITY_NOBODY;
-  *entry = (struct entry){key, cell};
+  if (table_reserve(&cells->table)) return -1;
+  uint64_t place = table_place(&cells->table, key, 0);
+  struct slot *slot = table_find(&cells->table, key, place);
+  if (slot->key.kind == IDENTITY_NOBODY) table_enter(&cells->table, slot, key, place);
+  slot->number = (uint32_t)cell;
   return 0;
 }
 
@@ -92,7 +62,7 @@ struct cells *cells_open(const struct secret *secret, char *const *keys, int cou
   struct cells *cells = calloc(1, sizeof *cells);
   if (!cells) return 0;
   cells->secret = secret;
-  int failed = make_room(cells);
+  int failed = table_open(&cells->table, secret, 0);
   for (int i = 0; i < count && !failed; i++)
     failed = add_cell(cells, identity_name(secret, keys[i]), keys[i]) < 0;
   cells->collecting = collecting;
@@ -107,13 +77,13 @@ void cells_close(struct cells *cells) {
   free(cells->texts);
   free(cells->named);
   free(cells->kept);
-  free(cells->entries);
+  table_close(&cells->table);
   free(cells);
 }
 
 int cells_find(const struct cells *cells, struct identity key) {
-  const struct entry *entry = find(cells, key);
-  return entry->key.kind == IDENTITY_NOBODY ? CELL_NEW : entry->cell;
+  const struct slot *slot = table_find(&cells->table, key, table_place(&cells->table, key, 0));
+  return slot->key.kind == IDENTITY_NOBODY ? CELL_NEW : (int)slot->number;
 }
 
 int cells_name(struct cells *cells, struct identity key, const char *text) {

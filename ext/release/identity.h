@@ -50,16 +50,21 @@ static inline int identity_same(struct identity a, struct identity b) {
   return a.kind == b.kind && a.low == b.low;
 }
 
+static inline uint64_t secret_word(const struct secret *secret, int at) {
+  uint64_t word;
+  memcpy(&word, secret->bytes + 8 * at, sizeof word);
+  return word;
+}
+
 /*
 ** 64 well-mixed bits of an identity and a number, under the secret: a place in a table. A multiplication
 ** of 64 by 64 bits, folded; the golden ratio spreads low bits upward.
 */
 static inline uint64_t identity_mix(const struct secret *secret, struct identity identity,
                                     uint64_t number) {
-  uint64_t seed[3];
-  memcpy(seed, secret->bytes, sizeof seed);
-  uint128 product =
-      (uint128)(identity.low ^ seed[0]) * ((identity.kind ^ seed[1] ^ number * seed[2]) | 1);
+  uint64_t a = identity.low ^ secret_word(secret, 0);
+  uint64_t b = identity.kind ^ secret_word(secret, 1) ^ number * secret_word(secret, 2);
+  uint128 product = (uint128)a * (b | 1);
   uint64_t mixed = (uint64_t)product ^ (uint64_t)(product >> 64);
   mixed *= 0x9e3779b97f4a7c15u;
   return mixed ^ (mixed >> 32);

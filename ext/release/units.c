@@ -1,109 +1,29 @@
-/*
-** units.c: see units.h.
-**
-** The table: open addressing with linear probing over 32-byte slots,
-**
-**     | identity 16 | total 16 |
-**
-** Where a slot lies is decided by a mix of the identity with the table's secret.
-**
-** A table of a million units does not fit a cache. Rows therefore wait in a batch of 64 whose slots
-** are prefetched; flushing the batch finds them near.
-*/
+/* units.c: see units.h. */
 #include "release/units.h"
 
 #include <stdlib.h>
 
 #include "noise/entropy.h"
-#include "release/memory.h"
 
-#define BATCH       64
-#define FIRST_SLOTS 256
-
-struct slot {
-  struct identity unit;
-  int128 total;
-};
-
-struct pending {
-  struct identity unit;
-  uint64_t place; /* where probing starts, before masking */
-  int128 steps;
-};
-
-struct units {
-  struct slot *slots;
-  uint64_t mask; /* number of slots - 1 */
-  uint64_t used;
-  int waiting;
-  int failed; /* memory ran out and rows were lost: sticks */
-  struct pending batch[BATCH];
-  struct secret secret;
-};
-
-/* ---- the table ----------------------------------------------------------------------------------- */
-
-static struct slot *find(struct units *units, struct identity unit, uint64_t place) {
-  struct slot *slot = &units->slots[place & units->mask];
-  while (slot->unit.kind != IDENTITY_NOBODY && !identity_same(slot->unit, unit)) {
-    place++;
-    slot = &units->slots[place & units->mask];
+int units_flush(struct units *units) {
+  int count = units->count;
+  units->count = 0;
+  units->failed |= table_reserve(&units->table);
+  if (units->failed) return -1;
+  for (int i = 0; i < count; i++) {
+    const struct waiting *row = &units->batch[i];
+    struct slot *slot = table_find(&units->table, row->unit, row->place);
+    if (slot->key.kind == IDENTITY_NOBODY) table_enter(&units->table, slot, row->unit, row->place);
+    slot->total += row->steps;
   }
-  return slot;
-}
-
-static int grow(struct units *units) {
-  uint64_t old = units->slots ? units->mask + 1 : 0;
-  uint64_t slots = old ? old * 2 : FIRST_SLOTS;
-  struct slot *before = units->slots, *fresh = memory_table(slots * sizeof *fresh);
-  if (!fresh) return -1;
-  units->slots = fresh;
-  units->mask = slots - 1;
-  for (uint64_t i = 0; i < old; i++) {
-    if (before[i].unit.kind != IDENTITY_NOBODY)
-      *find(units, before[i].unit, identity_mix(&units->secret, before[i].unit, 0)) = before[i];
-  }
-  free(before);
   return 0;
 }
-
-/* Empties the batch into the table, which stays at most three quarters full. */
-static int flush(struct units *units) {
-  while ((units->used + BATCH) * 4 > (units->mask + 1) * 3) {
-    if (grow(units)) {
-      units->failed = 1;
-      units->waiting = 0;
-      return -1;
-    }
-  }
-  for (int i = 0; i < units->waiting; i++) {
-    const struct pending *pending = &units->batch[i];
-    struct slot *slot = find(units, pending->unit, pending->place);
-    units->used += slot->unit.kind == IDENTITY_NOBODY;
-    slot->unit = pending->unit;
-    slot->total += pending->steps;
-  }
-  units->waiting = 0;
-  return 0;
-}
-
-int accumulate_unit(struct accumulator *accumulator, struct identity unit, double value) {
-  struct units *units = accumulator->units;
-  struct pending *pending = &units->batch[units->waiting++];
-  pending->unit = unit;
-  pending->place = identity_mix(&units->secret, unit, 0);
-  pending->steps = fine_steps(value, accumulator->bounds.scale);
-  __builtin_prefetch(&units->slots[pending->place & units->mask], 1);
-  return units->waiting == BATCH ? flush(units) : 0;
-}
-
-/* ---- accumulators -------------------------------------------------------------------------------- */
 
 int accumulator_open(struct accumulator *accumulator, const struct bounds *bounds, int by_unit) {
   *accumulator = (struct accumulator){*bounds, 0, 0};
   if (!by_unit) return 0;
   struct units *units = calloc(1, sizeof *units);
-  if (units && !secret_draw(&units->secret) && !grow(units)) {
+  if (units && !secret_draw(&units->secret) && !table_open(&units->table, &units->secret, 0)) {
     accumulator->units = units;
     return 0;
   }
@@ -113,7 +33,7 @@ int accumulator_open(struct accumulator *accumulator, const struct bounds *bound
 
 void accumulator_close(struct accumulator *accumulator) {
   if (accumulator->units) {
-    free(accumulator->units->slots);
+    table_close(&accumulator->units->table);
     entropy_wipe(&accumulator->units->secret, sizeof accumulator->units->secret);
   }
   free(accumulator->units);
@@ -128,11 +48,10 @@ int accumulator_total(struct accumulator *accumulator, int128 *total) {
   struct units *units = accumulator->units;
   *total = accumulator->total;
   if (!units) return 0;
-  if (flush(units) || units->failed) return -1;
-  for (uint64_t i = 0; i <= units->mask; i++) {
-    if (units->slots[i].unit.kind != IDENTITY_NOBODY) /* U1 */
-      *total += lattice_clamp(units->slots[i].total, accumulator->bounds.low_steps,
-                              accumulator->bounds.high_steps);
-  }
+  if (units_flush(units)) return -1;
+  uint64_t at = 0;
+  for (const struct slot *slot; (slot = table_next(&units->table, &at)) != 0;) /* U1 */
+    *total +=
+        lattice_clamp(slot->total, accumulator->bounds.low_steps, accumulator->bounds.high_steps);
   return 0;
 }

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "noise/lattice.h"
-#include "release/identity.h"
+#include "release/table.h"
 
 /* What bounds a contribution, in fine steps. */
 struct bounds {
@@ -26,7 +26,24 @@ struct bounds {
   int64_t low_steps, high_steps; /* the same as integers */
 };
 
-struct units; /* a hash table of totals by unit */
+/* A row, or neighbouring rows of one unit, on the way to the table. */
+struct waiting {
+  struct identity unit;
+  uint64_t place;
+  int128 steps;
+};
+
+/*
+** Totals by unit. Rows wait in a batch whose lines in the table are prefetched; flushing the batch finds them
+** near.
+*/
+struct units {
+  struct hash_table table;
+  int count;  /* of those that wait */
+  int failed; /* memory ran out and rows were lost: sticks */
+  struct waiting batch[TABLE_BATCH];
+  struct secret secret;
+};
 
 /* An accumulator: with a table where units are protected, without where rows are. */
 struct accumulator {
@@ -51,18 +68,32 @@ void accumulator_close(struct accumulator *accumulator);
 
 /* Adds a row without a unit (U2). Here, so that the loop over rows is as short as SQLite's own sum(). */
 static inline void accumulate_row(struct accumulator *accumulator, double value) {
-  double steps = value * accumulator->bounds.scale;
-  if (steps >= accumulator->bounds.high) {
-    accumulator->total += accumulator->bounds.high_steps;
-  } else if (steps > accumulator->bounds.low) {
-    accumulator->total += llrint(steps);
-  } else {
-    accumulator->total += accumulator->bounds.low_steps;
-  }
+  const struct bounds *bounds = &accumulator->bounds;
+  double steps = value * bounds->scale;
+  steps = steps > bounds->low ? steps : bounds->low; /* two instructions, no branches */
+  steps = steps < bounds->high ? steps : bounds->high;
+  accumulator->total += llrint(steps);
 }
 
+/* Empties the batch into the table. Returns 0, or -1 when memory ran out. */
+int units_flush(struct units *units);
+
 /* Adds a row of a unit (U1). Returns 0, or -1 when memory ran out. */
-int accumulate_unit(struct accumulator *accumulator, struct identity unit, double value);
+static inline int accumulate_unit(struct accumulator *accumulator, struct identity unit,
+                                  double value) {
+  struct units *units = accumulator->units;
+  int128 steps = fine_steps(value, accumulator->bounds.scale);
+  struct waiting *row = &units->batch[units->count];
+  if (units->count && identity_same(row[-1].unit, unit)) {
+    row[-1].steps += steps;
+    return 0;
+  }
+  row->unit = unit;
+  row->place = table_place(&units->table, unit, 0);
+  row->steps = steps;
+  table_prefetch(&units->table, row->place);
+  return ++units->count == TABLE_BATCH ? units_flush(units) : 0;
+}
 
 /* The secret under which the units of an accumulator are hashed; it must have a table. */
 const struct secret *accumulator_secret(const struct accumulator *accumulator);

@@ -18,25 +18,12 @@
 
 #include "noise/entropy.h"
 #include "release/clip.h"
-#include "release/memory.h"
+#include "release/table.h"
 #include "release/tree.h"
 #include "release/units.h"
 
-#define BATCH       64
-#define SMALL       4 /* components of a record up to which rows are batched */
-#define FIRST_SLOTS 256
-#define NO_RECORD   UINT32_MAX
-
-struct slot {
-  struct identity unit;
-  uint32_t cell, record;
-};
-
-/* A table of slots by unit and cell, at most three quarters full. */
-struct table {
-  struct slot *slots;
-  uint64_t mask, used;
-};
+#define SMALL     4 /* components of a record up to which rows are batched */
+#define NO_RECORD UINT32_MAX
 
 struct link {
   uint32_t cell, next;
@@ -44,7 +31,7 @@ struct link {
 
 struct pending {
   struct identity unit;
-  uint64_t place;
+  uint64_t place; /* of the pair; of a new record, that of the unit */
   uint32_t cell, record;
 };
 
@@ -67,55 +54,25 @@ struct vectors {
   const struct shape *shape;
   int by_unit, components, batch;
   struct secret secret;
-  struct cells *cells; /* null without keys */
-  struct table pairs, units;
+  struct cells *cells;            /* null without keys */
+  struct hash_table pairs, units; /* units: only where there is more than one cell */
+  int chains;
   struct link *links;
   int128 *values;
   uint32_t records, room;
   int waiting, failed; /* failed: memory ran out and rows were lost; sticks */
-  struct pending pending[BATCH];
+  struct pending pending[TABLE_BATCH];
   int128 *rows;   /* components of the rows that wait */
   int128 *totals; /* of coordinates */
   size_t totals_room;
   struct scratch scratch;
 };
 
-/* ---- the tables ---------------------------------------------------------------------------------- */
-
-static struct slot *find(const struct table *table, struct identity unit, uint32_t cell,
-                         uint64_t place) {
-  struct slot *slot = &table->slots[place & table->mask];
-  while (slot->unit.kind != IDENTITY_NOBODY &&
-         (slot->cell != cell || !identity_same(slot->unit, unit))) {
-    place++;
-    slot = &table->slots[place & table->mask];
-  }
-  return slot;
-}
-
-/* Makes room for `more` slots. Returns -1 when memory ran out. */
-static int reserve(struct table *table, const struct secret *secret, uint64_t more) {
-  while (!table->slots || (table->used + more) * 4 > (table->mask + 1) * 3) {
-    uint64_t old = table->slots ? table->mask + 1 : 0, size = old ? old * 2 : FIRST_SLOTS;
-    struct slot *before = table->slots, *fresh = memory_table(size * sizeof *fresh);
-    if (!fresh) return -1;
-    table->slots = fresh;
-    table->mask = size - 1;
-    for (uint64_t i = 0; i < old; i++) {
-      const struct slot *slot = &before[i];
-      if (slot->unit.kind != IDENTITY_NOBODY)
-        *find(table, slot->unit, slot->cell, identity_mix(secret, slot->unit, slot->cell)) = *slot;
-    }
-    free(before);
-  }
-  return 0;
-}
-
 /* ---- records ------------------------------------------------------------------------------------- */
 
 static int grow_records(struct vectors *vectors, uint32_t more) {
   if (vectors->records + more <= vectors->room) return 0;
-  if (vectors->room > UINT32_MAX / 2 - BATCH) return -1;
+  if (vectors->room > UINT32_MAX / 2 - TABLE_BATCH) return -1;
   uint32_t room = vectors->room * 2 + more;
   struct link *links = realloc(vectors->links, sizeof *links * room);
   if (links) vectors->links = links;
@@ -126,49 +83,63 @@ static int grow_records(struct vectors *vectors, uint32_t more) {
   return 0;
 }
 
-/* A new record, chained to its unit's others. Room has been made. */
-static uint32_t new_record(struct vectors *vectors, struct identity unit, uint32_t cell) {
-  uint32_t record = vectors->records++, next = NO_RECORD;
-  if (vectors->units.slots) {
-    struct slot *head = find(&vectors->units, unit, 0, identity_mix(&vectors->secret, unit, 0));
-    if (head->unit.kind == IDENTITY_NOBODY) {
-      vectors->units.used++;
-      *head = (struct slot){unit, 0, NO_RECORD};
-    }
-    next = head->record;
-    head->record = record;
+/* The record of a pair, a new one where there was none. Room has been made. */
+static uint32_t record_of(struct vectors *vectors, const struct pending *pending) {
+  struct slot *slot =
+      table_find_pair(&vectors->pairs, pending->unit, pending->cell, pending->place);
+  if (slot->key.kind == IDENTITY_NOBODY) {
+    table_enter(&vectors->pairs, slot, pending->unit, pending->place);
+    slot->cell = pending->cell;
+    slot->number = vectors->records++;
   }
-  vectors->links[record] = (struct link){cell, next};
-  memset(&vectors->values[record * (size_t)vectors->components], 0,
-         sizeof *vectors->values * (size_t)vectors->components);
-  return record;
+  return slot->number;
 }
 
-/* Empties the batch into the records. */
+/* Starts a record at zero and chains it to its unit's others. */
+static void start_record(struct vectors *vectors, const struct pending *pending) {
+  uint32_t next = NO_RECORD;
+  if (vectors->chains) {
+    struct slot *head = table_find(&vectors->units, pending->unit, pending->place);
+    if (head->key.kind == IDENTITY_NOBODY) {
+      table_enter(&vectors->units, head, pending->unit, pending->place);
+      head->number = NO_RECORD;
+    }
+    next = head->number;
+    head->number = pending->record;
+  }
+  vectors->links[pending->record] = (struct link){pending->cell, next};
+  memset(&vectors->values[pending->record * (size_t)vectors->components], 0,
+         sizeof *vectors->values * (size_t)vectors->components);
+}
+
+/* Empties the batch into the records: what each step touches, the step before has prefetched. */
 static int flush(struct vectors *vectors) {
-  uint64_t waiting = (uint64_t)vectors->waiting;
+  int waiting = vectors->waiting;
   size_t components = (size_t)vectors->components;
+  uint32_t known = vectors->records;
   vectors->waiting = 0;
-  if (vectors->failed || reserve(&vectors->pairs, &vectors->secret, waiting) ||
-      (vectors->units.slots && reserve(&vectors->units, &vectors->secret, waiting)) ||
+  if (vectors->failed || table_reserve(&vectors->pairs) ||
+      (vectors->chains && table_reserve(&vectors->units)) ||
       grow_records(vectors, (uint32_t)waiting)) {
     vectors->failed = 1;
     return -1;
   }
-  for (uint64_t i = 0; i < waiting; i++) {
+  for (int i = 0; i < waiting; i++) {
     struct pending *pending = &vectors->pending[i];
-    struct slot *slot = find(&vectors->pairs, pending->unit, pending->cell, pending->place);
-    if (slot->unit.kind == IDENTITY_NOBODY) {
-      vectors->pairs.used++;
-      *slot = (struct slot){pending->unit, pending->cell,
-                            new_record(vectors, pending->unit, pending->cell)};
-    }
-    pending->record = slot->record;
-    __builtin_prefetch(&vectors->values[slot->record * components], 1);
+    pending->record = record_of(vectors, pending);
+    memory_prefetch(&vectors->values[pending->record * components]);
+    if (pending->record < known || !vectors->chains) continue;
+    pending->place = table_place(&vectors->units, pending->unit, 0);
+    table_prefetch(&vectors->units, pending->place);
   }
-  for (uint64_t i = 0; i < waiting; i++) {
-    int128 *values = &vectors->values[vectors->pending[i].record * components];
-    for (size_t j = 0; j < components; j++) values[j] += vectors->rows[i * components + j];
+  for (int i = 0; i < waiting; i++) {
+    const struct pending *pending = &vectors->pending[i];
+    if (pending->record == known) {
+      start_record(vectors, pending);
+      known++;
+    }
+    int128 *values = &vectors->values[pending->record * components];
+    for (size_t j = 0; j < components; j++) values[j] += vectors->rows[(size_t)i * components + j];
   }
   return 0;
 }
@@ -299,8 +270,8 @@ static int add_row(struct vectors *vectors, struct identity unit, int cell) {
   struct pending *pending = &vectors->pending[vectors->waiting++];
   pending->unit = unit;
   pending->cell = (uint32_t)cell;
-  pending->place = identity_mix(&vectors->secret, unit, (uint64_t)cell);
-  __builtin_prefetch(&vectors->pairs.slots[pending->place & vectors->pairs.mask], 1);
+  pending->place = table_place(&vectors->pairs, unit, pending->cell);
+  table_prefetch(&vectors->pairs, pending->place);
   return vectors->waiting == vectors->batch ? flush(vectors) : 0;
 }
 
@@ -368,7 +339,6 @@ int vectors_add_vector(struct vectors *vectors, struct identity unit, const doub
 static int open_tables(struct vectors *vectors, char *const *keys) {
   const struct shape *shape = vectors->shape;
   size_t components = (size_t)shape->components;
-  int many = shape->cells != 1; /* cells: the records of a unit are chained */
   vectors->rows = calloc((size_t)vectors->batch * components, sizeof *vectors->rows);
   if (!vectors->rows || secret_draw(&vectors->secret) || scratch_reserve(vectors, 1) ||
       totals_reserve(vectors, shape->coordinates ? (size_t)shape->coordinates : 1))
@@ -378,8 +348,9 @@ static int open_tables(struct vectors *vectors, char *const *keys) {
     if (!vectors->cells) return -1;
   }
   if (!vectors->by_unit) return 0;
-  return reserve(&vectors->pairs, &vectors->secret, 1) ||
-                 (many && reserve(&vectors->units, &vectors->secret, 1))
+  vectors->chains = shape->cells != 1;
+  return table_open(&vectors->pairs, &vectors->secret, 1) ||
+                 (vectors->chains && table_open(&vectors->units, &vectors->secret, 0))
              ? -1
              : 0;
 }
@@ -392,7 +363,7 @@ struct vectors *vectors_open(const struct question *question, const struct shape
   vectors->shape = shape;
   vectors->by_unit = by_unit;
   vectors->components = shape->components;
-  vectors->batch = by_unit && shape->components <= SMALL ? BATCH : 1;
+  vectors->batch = by_unit && shape->components <= SMALL ? TABLE_BATCH : 1;
   if (!open_tables(vectors, keys)) return vectors;
   vectors_close(vectors);
   return 0;
@@ -401,9 +372,11 @@ struct vectors *vectors_open(const struct question *question, const struct shape
 void vectors_close(struct vectors *vectors) {
   if (!vectors) return;
   cells_close(vectors->cells);
-  void *arrays[] = {vectors->pairs.slots,   vectors->units.slots,   vectors->links,
-                    vectors->values,        vectors->rows,          vectors->totals,
-                    vectors->scratch.items, vectors->scratch.cells, vectors->scratch.values};
+  table_close(&vectors->pairs);
+  table_close(&vectors->units);
+  void *arrays[] = {vectors->links,         vectors->values,        vectors->rows,
+                    vectors->totals,        vectors->scratch.items, vectors->scratch.cells,
+                    vectors->scratch.values};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
   entropy_wipe(&vectors->secret, sizeof vectors->secret);
   free(vectors);
@@ -420,11 +393,11 @@ struct cells *vectors_cells(struct vectors *vectors) {
 /* ---- totals -------------------------------------------------------------------------------------- */
 
 static int add_units(struct vectors *vectors) {
-  const struct table *table = vectors->units.slots ? &vectors->units : &vectors->pairs;
-  for (uint64_t i = 0; table->slots && i <= table->mask; i++) {
-    const struct slot *slot = &table->slots[i];
-    if (slot->unit.kind == IDENTITY_NOBODY) continue;
-    if (add_unit(vectors, slot->unit, slot->record)) return -1;
+  if (!vectors->by_unit) return 0;
+  const struct hash_table *table = vectors->chains ? &vectors->units : &vectors->pairs;
+  uint64_t at = 0;
+  for (const struct slot *slot; (slot = table_next(table, &at)) != 0;) {
+    if (add_unit(vectors, slot->key, slot->number)) return -1;
   }
   return 0;
 }
