@@ -1,14 +1,16 @@
 /*
 ** vectors.c: see vectors.h.
 **
-** A record is what a unit has in one cell; the records of a unit are chained:
+** A record is what a unit has in one cell. Records and units are numbered as they come:
 **
 **     pairs    (unit, cell) -> record      one look-up for each row
-**     units    unit -> first record        one for each new record; only where there is more than one cell
-**     links    record -> cell, next record of the unit
+**     units    unit -> its number          one for each new record; only where there is more than one cell
+**     links    record -> cell, unit        the same
+**     owners   number of a unit -> unit    the same
 **     values   record -> components        exact integers
 **
-** Rows wait in a batch whose slots are prefetched, then their records, as in units.c.
+** Rows wait in a batch whose slots are prefetched, then their records, as in units.c. At the end the records
+** are put in the order of their units by counting.
 */
 #include "release/vectors.h"
 
@@ -22,11 +24,11 @@
 #include "release/tree.h"
 #include "release/units.h"
 
-#define SMALL     4 /* components of a record up to which rows are batched */
-#define NO_RECORD UINT32_MAX
+#define SMALL 4  /* components of a record up to which rows are batched */
+#define AHEAD 32 /* records that are prefetched before their unit's turn */
 
 struct link {
-  uint32_t cell, next;
+  uint32_t cell, unit;
 };
 
 struct pending {
@@ -54,12 +56,13 @@ struct vectors {
   const struct shape *shape;
   int by_unit, components, batch;
   struct secret secret;
-  struct cells *cells;            /* null without keys */
-  struct hash_table pairs, units; /* units: only where there is more than one cell */
-  int chains;
+  struct cells *cells; /* null without keys */
+  struct hash_table pairs, units;
+  int many; /* there may be more than one cell */
   struct link *links;
+  struct identity *owners;
   int128 *values;
-  uint32_t records, room;
+  uint32_t records, room, owner_count, owner_room;
   int waiting, failed; /* failed: memory ran out and rows were lost; sticks */
   struct pending pending[TABLE_BATCH];
   int128 *rows;   /* components of the rows that wait */
@@ -70,16 +73,27 @@ struct vectors {
 
 /* ---- records ------------------------------------------------------------------------------------- */
 
+/* Makes room for `more` records and as many units. Returns -1 when memory ran out. */
 static int grow_records(struct vectors *vectors, uint32_t more) {
-  if (vectors->records + more <= vectors->room) return 0;
-  if (vectors->room > UINT32_MAX / 2 - TABLE_BATCH) return -1;
-  uint32_t room = vectors->room * 2 + more;
-  struct link *links = realloc(vectors->links, sizeof *links * room);
-  if (links) vectors->links = links;
-  int128 *values = realloc(vectors->values, sizeof *values * room * (size_t)vectors->components);
-  if (values) vectors->values = values;
-  if (!links || !values) return -1;
-  vectors->room = room;
+  if (vectors->records + more > vectors->room) {
+    if (vectors->room > UINT32_MAX / 2 - TABLE_BATCH) return -1;
+    uint32_t room = vectors->room * 2 + more;
+    size_t size = sizeof *vectors->values * (size_t)vectors->components;
+    int128 *values = realloc(vectors->values, size * room);
+    if (values) vectors->values = values;
+    struct link *links =
+        vectors->many ? realloc(vectors->links, sizeof *links * room) : vectors->links;
+    if (links) vectors->links = links;
+    if (!values || (vectors->many && !links)) return -1;
+    vectors->room = room;
+  }
+  if (vectors->many && vectors->owner_count + more > vectors->owner_room) {
+    uint32_t room = vectors->owner_room * 2 + more;
+    struct identity *owners = realloc(vectors->owners, sizeof *owners * room);
+    if (!owners) return -1;
+    vectors->owners = owners;
+    vectors->owner_room = room;
+  }
   return 0;
 }
 
@@ -95,19 +109,21 @@ static uint32_t record_of(struct vectors *vectors, const struct pending *pending
   return slot->number;
 }
 
-/* Starts a record at zero and chains it to its unit's others. */
-static void start_record(struct vectors *vectors, const struct pending *pending) {
-  uint32_t next = NO_RECORD;
-  if (vectors->chains) {
-    struct slot *head = table_find(&vectors->units, pending->unit, pending->place);
-    if (head->key.kind == IDENTITY_NOBODY) {
-      table_enter(&vectors->units, head, pending->unit, pending->place);
-      head->number = NO_RECORD;
-    }
-    next = head->number;
-    head->number = pending->record;
+/* The number of a unit, a new one where it had none. Room has been made. */
+static uint32_t owner_of(struct vectors *vectors, const struct pending *pending) {
+  struct slot *slot = table_find(&vectors->units, pending->unit, pending->place);
+  if (slot->key.kind == IDENTITY_NOBODY) {
+    table_enter(&vectors->units, slot, pending->unit, pending->place);
+    vectors->owners[vectors->owner_count] = pending->unit;
+    slot->number = vectors->owner_count++;
   }
-  vectors->links[pending->record] = (struct link){pending->cell, next};
+  return slot->number;
+}
+
+/* Starts a record at zero. */
+static void start_record(struct vectors *vectors, const struct pending *pending) {
+  if (vectors->many)
+    vectors->links[pending->record] = (struct link){pending->cell, owner_of(vectors, pending)};
   memset(&vectors->values[pending->record * (size_t)vectors->components], 0,
          sizeof *vectors->values * (size_t)vectors->components);
 }
@@ -119,7 +135,7 @@ static int flush(struct vectors *vectors) {
   uint32_t known = vectors->records;
   vectors->waiting = 0;
   if (vectors->failed || table_reserve(&vectors->pairs) ||
-      (vectors->chains && table_reserve(&vectors->units)) ||
+      (vectors->many && table_reserve(&vectors->units)) ||
       grow_records(vectors, (uint32_t)waiting)) {
     vectors->failed = 1;
     return -1;
@@ -128,7 +144,7 @@ static int flush(struct vectors *vectors) {
     struct pending *pending = &vectors->pending[i];
     pending->record = record_of(vectors, pending);
     memory_prefetch(&vectors->values[pending->record * components]);
-    if (pending->record < known || !vectors->chains) continue;
+    if (pending->record < known || !vectors->many) continue;
     pending->place = table_place(&vectors->units, pending->unit, 0);
     table_prefetch(&vectors->units, pending->place);
   }
@@ -232,18 +248,20 @@ static size_t keep_first(struct vectors *vectors, struct identity unit, size_t c
 }
 
 /* The records of a unit into the totals. */
-static int add_unit(struct vectors *vectors, struct identity unit, uint32_t record) {
+static int add_unit(struct vectors *vectors, struct identity unit, const uint32_t *records,
+                    size_t count) {
+  if (scratch_reserve(vectors, count)) return -1;
   struct scratch *scratch = &vectors->scratch;
-  size_t count = 0, components = (size_t)vectors->components;
-  for (; record != NO_RECORD; record = vectors->links[record].next) {
-    if (scratch_reserve(vectors, count + 1)) return -1;
-    scratch->items[count++] = (struct item){vectors->links[record].cell, record};
+  size_t components = (size_t)vectors->components;
+  for (size_t i = 0; i < count; i++) {
+    uint32_t cell = vectors->many ? vectors->links[records[i]].cell : 0;
+    scratch->items[i] = (struct item){cell, records[i]};
   }
   if (vectors->shape->levels) qsort(scratch->items, count, sizeof *scratch->items, by_order);
   count = keep_first(vectors, unit, count);
   for (size_t i = 0; i < count; i++) {
-    record = scratch->items[i].record;
-    scratch->cells[i] = vectors->links[record].cell;
+    uint32_t record = scratch->items[i].record;
+    scratch->cells[i] = vectors->many ? vectors->links[record].cell : 0;
     memcpy(&scratch->values[i * components], &vectors->values[record * components],
            sizeof *scratch->values * components);
   }
@@ -348,9 +366,9 @@ static int open_tables(struct vectors *vectors, char *const *keys) {
     if (!vectors->cells) return -1;
   }
   if (!vectors->by_unit) return 0;
-  vectors->chains = shape->cells != 1;
+  vectors->many = shape->cells != 1;
   return table_open(&vectors->pairs, &vectors->secret, 1) ||
-                 (vectors->chains && table_open(&vectors->units, &vectors->secret, 0))
+                 (vectors->many && table_open(&vectors->units, &vectors->secret, 0))
              ? -1
              : 0;
 }
@@ -374,9 +392,9 @@ void vectors_close(struct vectors *vectors) {
   cells_close(vectors->cells);
   table_close(&vectors->pairs);
   table_close(&vectors->units);
-  void *arrays[] = {vectors->links,         vectors->values,        vectors->rows,
-                    vectors->totals,        vectors->scratch.items, vectors->scratch.cells,
-                    vectors->scratch.values};
+  void *arrays[] = {vectors->links,         vectors->owners,        vectors->values,
+                    vectors->rows,          vectors->totals,        vectors->scratch.items,
+                    vectors->scratch.cells, vectors->scratch.values};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
   entropy_wipe(&vectors->secret, sizeof vectors->secret);
   free(vectors);
@@ -392,14 +410,51 @@ struct cells *vectors_cells(struct vectors *vectors) {
 
 /* ---- totals -------------------------------------------------------------------------------------- */
 
-static int add_units(struct vectors *vectors) {
-  if (!vectors->by_unit) return 0;
-  const struct hash_table *table = vectors->chains ? &vectors->units : &vectors->pairs;
-  uint64_t at = 0;
-  for (const struct slot *slot; (slot = table_next(table, &at)) != 0;) {
-    if (add_unit(vectors, slot->key, slot->number)) return -1;
+/* Where the records of each unit end, when they are put in order: at ends[unit]. Null without memory. */
+static uint32_t *count_records(const struct vectors *vectors) {
+  uint32_t *ends = calloc((size_t)vectors->owner_count + 1, sizeof *ends);
+  for (uint32_t i = 0; ends && i < vectors->records; i++) ends[vectors->links[i].unit]++;
+  for (uint32_t i = 1; ends && i < vectors->owner_count; i++) ends[i] += ends[i - 1];
+  return ends;
+}
+
+static int add_units_in_order(struct vectors *vectors, const uint32_t *order,
+                              const uint32_t *ends) {
+  size_t components = (size_t)vectors->components;
+  uint32_t first = 0;
+  for (uint32_t i = 0; i < vectors->owner_count; i++) {
+    for (uint32_t j = first; j < ends[i] && j + AHEAD < vectors->records; j++) {
+      memory_prefetch(&vectors->values[order[j + AHEAD] * components]);
+      memory_prefetch(&vectors->links[order[j + AHEAD]]);
+    }
+    if (add_unit(vectors, vectors->owners[i], &order[first], ends[i] - first)) return -1;
+    first = ends[i];
   }
   return 0;
+}
+
+static int add_units(struct vectors *vectors) {
+  if (!vectors->many) {
+    for (uint32_t i = 0; i < vectors->records; i++) {
+      if (add_unit(vectors, identity_null(), &i, 1)) return -1;
+    }
+    return 0;
+  }
+  uint32_t *ends = count_records(vectors);
+  uint32_t *order = malloc(sizeof *order * ((size_t)vectors->records + 1));
+  int failed = !ends || !order;
+  /* From the last record to the first, into its unit's last free place: ends become starts ... */
+  for (uint32_t i = vectors->records; i-- > 0 && !failed;)
+    order[--ends[vectors->links[i].unit]] = i;
+  /* ... and starts, one unit on, are ends again. */
+  if (!failed) {
+    memmove(ends, ends + 1, sizeof *ends * vectors->owner_count);
+    if (vectors->owner_count) ends[vectors->owner_count - 1] = vectors->records;
+    failed = add_units_in_order(vectors, order, ends);
+  }
+  free(ends);
+  free(order);
+  return failed ? -1 : 0;
 }
 
 /* A private key and its place, for sorting. */
