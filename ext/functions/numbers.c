@@ -6,6 +6,7 @@
 */
 #include "functions/numbers.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -14,34 +15,36 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- blobs --------------------------------------------------------------------------------------- */
 
-/* A little-endian integer of `size` bytes. */
-static uint64_t little_endian(const unsigned char *bytes, int size) {
-  uint64_t x = 0;
-  for (int i = size - 1; i >= 0; i--) x = x << 8 | bytes[i];
-  return x;
+/* Written so that compilers see one load of four bytes. */
+static uint32_t little_endian(const unsigned char *bytes) {
+  return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+         (uint32_t)bytes[3] << 24;
 }
 
 static double binary32(const unsigned char *bytes) {
-  uint32_t bits = (uint32_t)little_endian(bytes, 4);
+  uint32_t bits = little_endian(bytes);
   float x;
   memcpy(&x, &bits, sizeof x);
   return x;
 }
 
 static double binary64(const unsigned char *bytes) {
-  uint64_t bits = little_endian(bytes, 8);
+  uint64_t bits = (uint64_t)little_endian(bytes + 4) << 32 | little_endian(bytes);
   double x;
   memcpy(&x, &bits, sizeof x);
   return x;
 }
 
 static int read_blob(const unsigned char *bytes, int size, double *numbers, int count) {
-  if (size != 4 * count && size != 8 * count) return 0;
   int finite = 1;
-  for (int i = 0; i < count; i++) {
-    numbers[i] = size == 4 * count ? binary32(bytes + 4 * i) : binary64(bytes + 8 * i);
-    finite &= isfinite(numbers[i]) != 0;
+  if (size == 4 * count) {
+    for (int i = 0; i < count; i++) numbers[i] = binary32(bytes + 4 * i);
+  } else if (size == 8 * count) {
+    for (int i = 0; i < count; i++) numbers[i] = binary64(bytes + 8 * i);
+  } else {
+    return 0;
   }
+  for (int i = 0; i < count; i++) finite &= fabs(numbers[i]) <= DBL_MAX; /* no NaN either */
   return finite;
 }
 

@@ -24,8 +24,9 @@
 #include "release/tree.h"
 #include "release/units.h"
 
-#define SMALL 4  /* components of a record up to which rows are batched */
-#define AHEAD 32 /* records that are prefetched before their unit's turn */
+#define WAITING 1024 /* components of the rows of a batch, at most */
+#define LINE    4    /* integers of a cache line */
+#define AHEAD   32   /* records that are prefetched before their unit's turn */
 
 struct link {
   uint32_t cell, unit;
@@ -143,7 +144,8 @@ static int flush(struct vectors *vectors) {
   for (int i = 0; i < waiting; i++) {
     struct pending *pending = &vectors->pending[i];
     pending->record = record_of(vectors, pending);
-    memory_prefetch(&vectors->values[pending->record * components]);
+    for (size_t j = 0; j < components && j < WAITING; j += LINE)
+      memory_prefetch(&vectors->values[pending->record * components + j]);
     if (pending->record < known || !vectors->many) continue;
     pending->place = table_place(&vectors->units, pending->unit, 0);
     table_prefetch(&vectors->units, pending->place);
@@ -347,8 +349,12 @@ int vectors_add_vector(struct vectors *vectors, struct identity unit, const doub
     *row++ = shape->count_steps;
     scale = row_scale(v, dimension, vectors->question.clip);
   }
-  for (int i = 0; i < dimension; i++)
-    row[i] = fine_steps(v[i] / scale.divisor * scale.factor, shape->scale);
+  if (scale.divisor == 1 && scale.factor == 1) { /* as most are: no divisions */
+    for (int i = 0; i < dimension; i++) row[i] = fine_steps(v[i], shape->scale);
+  } else {
+    for (int i = 0; i < dimension; i++)
+      row[i] = fine_steps(v[i] / scale.divisor * scale.factor, shape->scale);
+  }
   return add_row(vectors, unit, 0);
 }
 
@@ -373,6 +379,12 @@ static int open_tables(struct vectors *vectors, char *const *keys) {
              : 0;
 }
 
+/* Rows that may wait: as many as fit the processor's first cache. */
+static int batch_of(int components) {
+  int rows = WAITING / components;
+  return rows > TABLE_BATCH ? TABLE_BATCH : rows > 1 ? rows : 1;
+}
+
 struct vectors *vectors_open(const struct question *question, const struct shape *shape,
                              int by_unit, char *const *keys) {
   struct vectors *vectors = calloc(1, sizeof *vectors);
@@ -381,7 +393,7 @@ struct vectors *vectors_open(const struct question *question, const struct shape
   vectors->shape = shape;
   vectors->by_unit = by_unit;
   vectors->components = shape->components;
-  vectors->batch = by_unit && shape->components <= SMALL ? TABLE_BATCH : 1;
+  vectors->batch = by_unit ? batch_of(shape->components) : 1;
   if (!open_tables(vectors, keys)) return vectors;
   vectors_close(vectors);
   return 0;
