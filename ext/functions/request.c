@@ -14,7 +14,7 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- options: one row each ----------------------------------------------------------------------- */
 
-enum option_type { TEXT, NUMBER, WHOLE_NUMBER, FLAG, QUANTILES, KEYS, READ_ALREADY };
+enum option_type { TEXT, MECHANISM, NUMBER, WHOLE_NUMBER, FLAG, QUANTILES, KEYS, READ_ALREADY };
 
 struct option {
   struct domain domain; /* its name, and for numbers what they may be */
@@ -31,6 +31,7 @@ struct option {
 
 static const struct option options[] = {
     {{"name", 0, 0, 0, 0}, TEXT, IN(name), ALL, PARAMETERS, 0},
+    {{"mechanism", 0, 0, 0, 0}, MECHANISM, IN(mechanism), ALL, PARAMETERS, 0},
     {{"weight", 0, 1, 1, 0}, NUMBER, IN(weight), ALL, PARAMETERS, 0},
     {{"refine", 0, 0, 0, 0}, FLAG, IN(refine), ALL, PARAMETERS, 0},
     {{"clip", SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0}, NUMBER, IN(clip), ALL, P_CLIP, 1},
@@ -40,6 +41,7 @@ static const struct option options[] = {
     {{"dim", 1, SHAPE_MAX_SIZE, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_DIM, 1},
     {{"bins", 1, SHAPE_MAX_BINS, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_BINS, 1},
     {{"keys", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_KEYS, 0},
+    {{"candidates", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_CANDIDATES, 1},
     {{"max_groups", 1, SHAPE_MAX_GROUPS, 0, 0}, WHOLE_NUMBER, IN(max_groups), ALL, P_SELECT, 0},
     {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), ALL, P_SELECT, 0},
     {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(radius), ALL, P_RADIUS, 1},
@@ -123,13 +125,23 @@ static char *set_quantiles(char **quantiles, sqlite3_value *value) {
   return *quantiles ? 0 : sentence("out of memory");
 }
 
+static int takes(const struct request *request, enum parameter parameter) {
+  return (request->aggregate->takes & 1u << parameter) != 0;
+}
+
+/* What people call the keys of a kind. */
+static const char *keys_called(const struct request *request) {
+  return takes(request, P_CANDIDATES) ? "candidates" : "keys";
+}
+
 static int take_key(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct parse *parse = context;
   struct request *request = parse->request;
   (void)key;
   (void)type;
   if (request->key_count == SHAPE_MAX_KEYS) {
-    parse->error = sentence("keys has more than %d elements", SHAPE_MAX_KEYS);
+    parse->error =
+        sentence("%s has more than %d elements", keys_called(request), SHAPE_MAX_KEYS);
     return 0;
   }
   int used = request->key_count;
@@ -149,12 +161,21 @@ static int by_text(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* An argument is a text, and says by itself that it is an array. */
+static int is_array_text(sqlite3_value *value) {
+  const char *text = plain_text(value);
+  return text && text[strspn(text, " \t\r\n")] == '[';
+}
+
 /* Public keys: sorted, each once, and as JSON. */
 static char *set_keys(struct parse *parse, const char *json) {
   struct request *request = parse->request;
   if (!ledger_elements(parse->ledger, json, take_key, parse))
     return parse->error ? parse->error : sentence("%s", ledger_error(parse->ledger));
-  if (!request->key_count) return sentence("keys is empty (leave it out to select keys privately)");
+  if (!request->key_count)
+    return takes(request, P_KEYS)
+               ? sentence("keys is empty (leave it out to select keys privately)")
+               : sentence("candidates is empty");
   qsort(request->key_list, (size_t)request->key_count, sizeof *request->key_list, by_text);
   int kept = 0;
   for (int i = 0; i < request->key_count; i++) {
@@ -190,6 +211,15 @@ static char *set_number(const struct option *option, sqlite3_value *value, doubl
   return error;
 }
 
+static char *set_mechanism(struct request *request, sqlite3_value *value) {
+  const char *name = plain_text(value);
+  if (!name) return sentence("mechanism must be a text, not %z", shown(value));
+  if (!mechanism_find(request->aggregate, name))
+    return unknown_mechanism(request->aggregate, name);
+  request->mechanism = sqlite3_mprintf("%s", name);
+  return request->mechanism ? 0 : sentence("out of memory");
+}
+
 /* Sets what the option sets; type is that of its JSON value. */
 static char *set_option(struct parse *parse, const struct option *option, const char *type,
                         sqlite3_value *value) {
@@ -201,6 +231,7 @@ static char *set_option(struct parse *parse, const struct option *option, const 
     return strcmp(type, "array") == 0 || strcmp(type, "object") == 0
                ? sentence("%s must be a text, not %z", key, shown(value))
                : set_name(member, value);
+  case MECHANISM: return set_mechanism(parse->request, value);
   case FLAG:
     if (!boolean) return sentence("%s must be true or false, not %z", key, shown(value));
     *(int *)member = sqlite3_value_int(value);
@@ -213,8 +244,10 @@ static char *set_option(struct parse *parse, const struct option *option, const 
     return boolean ? sentence("%s must be a number, not %s", key, type)
                    : set_quantiles(member, value);
   case KEYS:
-    return strcmp(type, "array") == 0 ? set_keys(parse, (const char *)sqlite3_value_text(value))
-                                      : sentence("keys must be a JSON array, not %z", shown(value));
+    return strcmp(type, "array") == 0 || is_array_text(value)
+               ? set_keys(parse, (const char *)sqlite3_value_text(value))
+               : sentence("%s must be a JSON array, not %z", keys_called(parse->request),
+                          shown(value));
   default: return 0; /* read already */
   }
 }
@@ -287,10 +320,6 @@ static double or_else(double x, double otherwise) {
   return isnan(x) ? otherwise : x;
 }
 
-static int takes(const struct request *request, enum parameter parameter) {
-  return (request->aggregate->takes & 1u << parameter) != 0;
-}
-
 static char *finish_clip(struct request *request, int by_unit) {
   double clip = request->aggregate->default_clip;
   request->clip = or_else(request->clip, clip > 0 ? clip : NAN);
@@ -331,6 +360,8 @@ static char *finish_size(struct request *request) {
 }
 
 static char *finish_keys(struct request *request, int by_unit) {
+  if (takes(request, P_CANDIDATES) && !request->keys)
+    return sentence("candidates is missing (a JSON array)");
   if (!takes(request, P_KEYS)) return 0;
   int selecting = is_given(request->max_groups) || is_given(request->key_share);
   if (request->keys && selecting)
@@ -358,13 +389,17 @@ static char *finish_ou(struct request *request) {
   return 0;
 }
 
+static enum law request_law(const struct request *request) {
+  return mechanism_find(request->aggregate, request->mechanism)->law;
+}
+
 static char *finish_precision(struct request *request) {
   const struct aggregate *aggregate = request->aggregate;
   if (is_given(request->half_width)) {
     if (is_given(request->weight))
       return sentence("half_width asks for a weight: give one of them, not both");
-    if (aggregate->is_ou || !aggregate_is_linear(aggregate))
-      return sentence("half_width is for counts and sums without shrink, not '%s'",
+    if (request_law(request) != LAW_GAUSSIAN || aggregate->is_ou || !aggregate_is_linear(aggregate))
+      return sentence("half_width is for Gaussian counts and sums without shrink, not '%s'",
                       aggregate->kind);
   }
   request->weight = or_else(request->weight, 1);
@@ -388,6 +423,7 @@ void request_clear(struct request *request) {
   sqlite3_free(request->key_list);
   sqlite3_free(request->tier);
   sqlite3_free(request->name);
+  sqlite3_free(request->mechanism);
   sqlite3_free(request->quantiles);
   sqlite3_free(request->keys);
   *request = (struct request){0};
@@ -402,7 +438,8 @@ static int whole(double x) {
 struct ledger_release request_release(const struct request *request) {
   const struct aggregate *aggregate = request->aggregate;
   return (struct ledger_release){.kind = (char *)aggregate->kind,
-                                 .mechanism = aggregate->is_ou ? "ou" : "gaussian",
+                                 .mechanism =
+                                     (char *)mechanism_find(aggregate, request->mechanism)->name,
                                  .quantiles = request->quantiles,
                                  .keys = request->keys,
                                  .clip = request->clip,
@@ -429,6 +466,8 @@ static void append_whole(sqlite3_str *json, const char *name, double value) {
 char *request_options(const struct request *request) {
   sqlite3_str *json = sqlite3_str_new(0);
   sqlite3_str_appendf(json, "{\"clip\":%!.17g", request->clip);
+  if (request->mechanism)
+    sqlite3_str_appendf(json, ",\"mechanism\":\"%s\"", request->mechanism);
   if (request->weight != 1) append_option(json, "weight", request->weight);
   if (request->aggregate->is_ou) append_option(json, "centre", request->centre);
   append_option(json, "radius", request->radius);

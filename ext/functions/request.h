@@ -11,6 +11,7 @@ struct request {
   const struct aggregate *aggregate;
   char *tier;
   char *name;                  /* null: a release of its own */
+  char *mechanism;             /* null: that of the kind */
   double clip, weight, centre; /* weight 1 unless given; centre 0, or the middle of [lo, hi] */
   double radius, theta, rho;   /* NaN where not given, like all numbers below */
   double lo, hi;

@@ -199,8 +199,12 @@ int64_t ledger_last_charge(struct ledger *ledger) {
 
 double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier) {
   sqlite3_stmt *row = statement_bind(ledger, CHARGE_SINCE, "is", charge, tier);
-  double rate = statement_row(ledger, row) ? sqlite3_column_double(row, 0) : 0;
-  sqlite3_reset(row);
+  double rate = 0;
+  while (statement_row(ledger, row)) {
+    struct curve curve = curve_column(ledger, row, 1);
+    rate += sqlite3_column_double(row, 0);
+    if (curve.any) rate += curve.values[AT_FILTER] / sqlite3_column_double(row, 2);
+  }
   return rate;
 }
 
@@ -270,13 +274,6 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
 
 /* ---- charging ------------------------------------------------------------------------------------ */
 
-/* What a tier has paid, or has to pay, for one release. */
-struct payment {
-  struct total rate;
-  double slack, delta;
-  struct curve curve;
-};
-
 /* What one tier has to pay for one release, and its budget before and after. */
 struct bill {
   struct payment payment;
@@ -341,8 +338,7 @@ static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, str
   return 1;
 }
 
-/* What a tier has paid for a release so far. */
-static struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier) {
+struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier) {
   struct payment paid = {{0, 0}, 0, 0, {0, {0}}};
   sqlite3_stmt *row = statement_bind(ledger, CHARGE_PAID, "is", release_id, tier);
   while (statement_row(ledger, row)) {

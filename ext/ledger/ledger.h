@@ -150,7 +150,8 @@ int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at,
                   const struct ledger_cost *cost);
 
-/* The last charge, 0 for none; and the rate that a tier has been charged after it. */
+/* The last charge, 0 for none; and the rate that a tier has been charged after it, where a curve counts as
+** the rate that costs the same at the tier's filter order. */
 int64_t ledger_last_charge(struct ledger *ledger);
 double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier);
 
@@ -204,6 +205,22 @@ int ledger_publication_insert(struct ledger *ledger, const struct ledger_release
                               double shrink, const char *kernel);
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
                             uint64_t *clock);
+
+/* Whether there is a publication, and the kernel that made it (sqlite3_free; null for none). */
+int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *tier, char **kernel);
+
+/* The symbol of a release at a tier: the point of its path. */
+int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *release,
+                         const char *tier, const char *symbol);
+
+/* Hands over the symbols of a release, the innermost first, with what is published of them, until take()
+** returns 0. symbol, shown: null where there is none; curve: at the stored orders (renyi.h). */
+struct ledger_symbol {
+  const char *tier, *symbol, *shown, *kernel;
+  const double *curve;
+};
+int ledger_symbols(struct ledger *ledger, int64_t release_id,
+                   int (*take)(void *context, const struct ledger_symbol *symbol), void *context);
 
 /* A published value. */
 struct ledger_value {

@@ -7,6 +7,7 @@
 
 #include "ledger/internal.h"
 #include "math/diffusion.h"
+#include "math/laplace.h"
 #include "math/renyi.h"
 #include "math/rounding.h"
 
@@ -174,6 +175,39 @@ static char *check_publication(sqlite3_stmt *row) {
   return 0;
 }
 
+static double laplace_at(const void *parameters, double alpha) {
+  const double *pair = parameters;
+  return discrete_laplace_rdp(alpha, pair[0], pair[1]);
+}
+
+/* Whether a curve is that of Laplace noise at a clock. */
+static int is_laplace(const struct curve *curve, double sensitivity, uint64_t clock) {
+  double pair[2] = {sensitivity, sqrt((double)(clock / 2))};
+  struct ledger_cost cost = {0, 0, laplace_at, pair};
+  struct curve expected = curve_of(&cost, NAN);
+  for (int i = 0; i < RENYI_ORDERS; i++) {
+    if (!close_to(curve->values[i], expected.values[i])) return 0;
+  }
+  return 1;
+}
+
+/* The same for a publication whose cost is a curve. */
+static char *check_curve(struct ledger *ledger, sqlite3_stmt *row) {
+  struct curve curve = curve_column(ledger, row, 4);
+  uint64_t clock = (uint64_t)sqlite3_column_int64(row, 6);
+  if (!curve.any || (strcmp(text_of(row, 5), "laplace") == 0 &&
+                     !is_laplace(&curve, sqlite3_column_double(row, 7), clock)))
+    return sqlite3_mprintf("dp_publication: '%s' at tier '%s' has a curve that is not that of its noise",
+                           text_of(row, 0), text_of(row, 1));
+  struct payment paid = paid_for(ledger, sqlite3_column_int64(row, 3), text_of(row, 2));
+  int covered = paid.curve.any && paid.delta >= sqlite3_column_double(row, 8);
+  for (int i = 0; i < RENYI_ORDERS && covered; i++)
+    covered = paid.curve.values[i] >= curve.values[i] * (1 - 0x1p-48);
+  if (covered) return 0;
+  return sqlite3_mprintf("dp_charge: tier '%s' has not paid for '%s' at tier '%s'", text_of(row, 2),
+                         text_of(row, 0), text_of(row, 1));
+}
+
 /* Whether a release still has the parameters that its charges are hashed with. */
 static char *check_release(struct ledger *ledger, sqlite3_stmt *row) {
   struct ledger_release release;
@@ -205,6 +239,9 @@ static char *check_publications(struct ledger *ledger) {
   sqlite3_reset(row);
   row = statement_bind(ledger, PUBLICATION_CHECK, "");
   while (!found && statement_row(ledger, row)) found = check_publication(row);
+  sqlite3_reset(row);
+  row = statement_bind(ledger, CURVE_CHECK, "");
+  while (!found && statement_row(ledger, row)) found = check_curve(ledger, row);
   sqlite3_reset(row);
   return found;
 }
