@@ -211,11 +211,11 @@ const uint64_t *channel_row(const struct channel *channel, const char *state) {
   return row < 0 ? 0 : &channel->weights[row * channel->symbol_count];
 }
 
-int channel_curve(const struct channel *channel, char *const *states, int count,
-                  const double before[RENYI_ORDERS], double after[RENYI_ORDERS]) {
+double channel_rdp(const struct channel *channel, char *const *states, int count, double epsilon,
+                   double alpha) {
   size_t columns = (size_t)channel->symbol_count;
   double *probability = malloc(sizeof *probability * (size_t)count * columns);
-  if (!probability) return -1;
+  if (!probability) return NAN;
   for (int i = 0; i < count; i++) {
     const uint64_t *row = channel_row(channel, states[i]);
     double sum = 0;
@@ -223,9 +223,7 @@ int channel_curve(const struct channel *channel, char *const *states, int count,
     for (size_t y = 0; y < columns; y++) probability[(size_t)i * columns + y] = (double)row[y] / sum;
   }
   struct kernel kernel = {probability, (size_t)count, columns};
-  double epsilon = before[RENYI_ORDERS - 1]; /* pure: the order is infinity */
-  for (int i = 0; i < RENYI_ORDERS; i++)
-    after[i] = fmin(before[i], kernel_rdp(&kernel, epsilon, renyi_order(i)));
+  double rdp = kernel_rdp(&kernel, epsilon, alpha);
   free(probability);
-  return 0;
+  return rdp;
 }

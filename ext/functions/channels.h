@@ -32,11 +32,11 @@ void channel_clear(struct channel *channel);
 const uint64_t *channel_row(const struct channel *channel, const char *state);
 
 /*
-** The curve after the channel, whose `count` states are those that the symbol before it can be: that of the
-** worst pair of them behind an epsilon-DP mechanism (mixing.h), and never above the curve before. Each of
-** the states must have a row. Returns 0, or -1 when out of memory.
+** Renyi divergence of order alpha of the worst outputs of the channel behind an epsilon-DP mechanism whose
+** symbol is one of these states (kernel_rdp). Each of them must have a row. NaN when out of memory: not a cost
+** that the ledger accepts.
 */
-int channel_curve(const struct channel *channel, char *const *states, int count,
-                  const double before[RENYI_ORDERS], double after[RENYI_ORDERS]);
+double channel_rdp(const struct channel *channel, char *const *states, int count, double epsilon,
+                   double alpha);
 
 #endif

@@ -50,16 +50,29 @@ static double rate_of(const struct publication *publication, int tier) {
 
 /* ---- costs and rows ------------------------------------------------------------------------------ */
 
-static double stored_curve(const void *parameters, double alpha) {
-  return renyi_curve_at(parameters, alpha);
+/* A curve: at the stored orders, and, for the filters of tiers, what it is between them. */
+struct symbol_curve {
+  const double *orders;
+  const struct tilt *tilt;      /* of a mechanism; or ... */
+  const struct channel *channel; /* ... of a channel behind states with the curve `before` */
+  char *const *states;
+  int state_count;
+  const double *before;
+};
+
+static double curve_at(const void *parameters, double alpha) {
+  const struct symbol_curve *curve = parameters;
+  for (int i = 0; i < RENYI_ORDERS; i++) {
+    if (renyi_order(i) == alpha) return curve->orders[i];
+  }
+  if (curve->tilt) return curve->tilt->curve(alpha, curve->tilt->epsilon);
+  double after = channel_rdp(curve->channel, curve->states, curve->state_count,
+                             curve->before[RENYI_ORDERS - 1], alpha);
+  return fmin(after, renyi_curve_at(curve->before, alpha));
 }
 
-static struct ledger_cost cost_of(const struct publication *publication) {
-  return (struct ledger_cost){0, 0, stored_curve, publication->curve};
-}
-
-static int charge(struct publication *publication) {
-  struct ledger_cost cost = cost_of(publication);
+static int charge(struct publication *publication, const struct symbol_curve *curve) {
+  struct ledger_cost cost = {0, 0, curve_at, curve};
   return ledger_charge(publication->host->ledger, &publication->release, publication->tiers,
                        publication->tier_count, publication->at, &cost);
 }
@@ -68,7 +81,8 @@ static int charge(struct publication *publication) {
 static int publish_symbol(struct publication *publication, const char *symbol, const char *kernel) {
   struct ledger *ledger = publication->host->ledger;
   const char *tier = publication->tiers[publication->at].name;
-  struct ledger_cost cost = cost_of(publication);
+  struct symbol_curve curve = {.orders = publication->curve};
+  struct ledger_cost cost = {0, 0, curve_at, &curve};
   struct ledger_value value = {symbol, 0, 1, NAN, NAN, NAN};
   return ledger_symbol_insert(ledger, &publication->release, tier, symbol) &&
          ledger_publication_insert(ledger, &publication->release, tier, 0, &cost, 1, kernel) &&
@@ -81,12 +95,13 @@ static int publish_symbol(struct publication *publication, const char *symbol, c
 int symbols_charge(struct publication *publication) {
   struct ledger_release *release = &publication->release;
   struct tilt tilt = tilt_of(publication, rate_of(publication, publication->at));
+  struct symbol_curve curve = {.orders = publication->curve, .tilt = &tilt};
   set_curve(publication, &tilt);
   release->dimension = publication->shape.coordinates;
   release->shift = -publication->shape.fine_exponent; /* totals are numbers of units */
   release->granularity = 0;
   release->sensitivity = 1;
-  return ledger_release_insert(publication->host->ledger, release) && charge(publication);
+  return ledger_release_insert(publication->host->ledger, release) && charge(publication, &curve);
 }
 
 /* Randomized response: 1 for the first of the most common ones. */
@@ -123,7 +138,8 @@ struct walk {
   char *symbol;
   char **states;
   int state_count;
-  double curve[RENYI_ORDERS]; /* as it should be */
+  double curve[RENYI_ORDERS]; /* as it should be, */
+  double before[RENYI_ORDERS]; /* and before the last kernel */
   int same;                   /* stored symbols, values and curves are what they should be */
   char *error;
 };
@@ -169,12 +185,13 @@ static const char *missing_state(const struct channel *channel, const struct wal
 static char *pass_channel(struct walk *walk, const struct channel *channel) {
   const char *missing = missing_state(channel, walk);
   if (missing) return sentence("the kernel has no row for x '%s'", missing);
-  double before[RENYI_ORDERS];
-  memcpy(before, walk->curve, sizeof before);
-  if (channel_curve(channel, walk->states, walk->state_count, before, walk->curve))
-    return sentence("out of memory");
-  for (int i = 0; i < RENYI_ORDERS; i++)
-    walk->curve[i] = fmin(before[i], published_up(walk->curve[i]));
+  memcpy(walk->before, walk->curve, sizeof walk->before);
+  for (int i = 0; i < RENYI_ORDERS; i++) {
+    double after = channel_rdp(channel, walk->states, walk->state_count,
+                               walk->before[RENYI_ORDERS - 1], renyi_order(i));
+    if (isnan(after)) return sentence("out of memory");
+    walk->curve[i] = fmin(walk->before[i], published_up(after));
+  }
   return 0;
 }
 
@@ -262,7 +279,9 @@ static int mix_from(struct publication *publication, struct walk *walk,
   walk->error = pass_channel(walk, channel);
   if (walk->error) return 0;
   memcpy(publication->curve, walk->curve, sizeof publication->curve);
-  if (!charge(publication)) return 0;
+  struct symbol_curve curve = {publication->curve, 0,           channel, walk->states,
+                               walk->state_count,  walk->before};
+  if (!charge(publication, &curve)) return 0;
   size_t chosen;
   if (symbol_weighted(channel_row(channel, walk->symbol), (size_t)channel->symbol_count, &chosen))
     return ledger_fail(ledger, "the system gave no random bytes");
@@ -312,6 +331,7 @@ char *symbols_verify(struct publication *publication, const char *tier) {
   struct walk walk = {.publication = publication, .until = tier};
   walk_symbols(&walk);
   int sound = walk.same && !walk.error;
+  if (walk.error && strcmp(walk.error, "out of memory") == 0) ledger_fail(ledger, "out of memory");
   sentence_free(walk.error);
   walk_end(&walk);
   if (sound || ledger_failed(ledger)) return 0;

@@ -198,6 +198,9 @@ int charge_hash(const char *previous, const struct charge *charge, char hash[CHA
 /* Sets filter_order, rate_limit and slack_limit from epsilon, delta and delta_keys. */
 int fix_filter(struct ledger *ledger, struct ledger_tier *tier);
 
+/* What an order may spend at a tier: negative where it cannot certify the budget by itself. */
+double order_allowed(const struct ledger_tier *tier, double alpha);
+
 /* How many more releases of weight 1 at tiers[at] all tiers that pay for them can bear; -1: failure. */
 int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at);
 

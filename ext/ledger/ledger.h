@@ -28,7 +28,7 @@ struct ledger;
 
 enum { LEDGER_ANY = 0, LEDGER_UNITS, LEDGER_ROWS }; /* protects */
 enum { LEDGER_ADD_REMOVE = 1, LEDGER_REPLACE };     /* adjacency; 0 is any */
-enum { LEDGER_RDP = 0, LEDGER_GDP };                /* accountants */
+enum { LEDGER_RDP = 0, LEDGER_GDP, LEDGER_PURE };   /* accountants */
 
 /* What dp_init() asks for; null and 0 mean "not said". Strings are the caller's. */
 struct ledger_terms {

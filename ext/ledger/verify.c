@@ -140,9 +140,9 @@ static char *check_filter(struct ledger *ledger, const struct recount *recount) 
   sqlite3_stmt *row = statement_bind(ledger, ORDER_CHECK, "s", tier->name);
   for (; statement_row(ledger, row); orders++) {
     double alpha = sqlite3_column_double(row, 0);
-    double allowed = renyi_allowed(alpha, tier->epsilon, tier->delta - tier->delta_keys);
+    double allowed = order_allowed(tier, alpha), stored = sqlite3_column_double(row, 1);
     if (alpha != renyi_order(orders) ||
-        fabs(sqlite3_column_double(row, 1) - allowed) > 1e-9 * (tier->epsilon + fabs(allowed)) ||
+        !(stored == allowed || fabs(stored - allowed) <= 1e-9 * (tier->epsilon + fabs(allowed))) ||
         sqlite3_column_double(row, 2) != (recount->curve.any ? recount->curve.values[orders] : 0)) {
       orders = -1;
       break;
