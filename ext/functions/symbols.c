@@ -50,11 +50,14 @@ static double rate_of(const struct publication *publication, int tier) {
 
 /* ---- costs and rows ------------------------------------------------------------------------------ */
 
-/* A curve: at the stored orders, and, for the filters of tiers, what it is between them. */
+/*
+** A curve at the stored orders, and, for the filters of tiers, between them: that of the mechanism, and behind
+** a channel (or null) no more than what it makes of states with the curve `before`.
+*/
 struct symbol_curve {
   const double *orders;
-  const struct tilt *tilt;      /* of a mechanism; or ... */
-  const struct channel *channel; /* ... of a channel behind states with the curve `before` */
+  const struct tilt *tilt;
+  const struct channel *channel;
   char *const *states;
   int state_count;
   const double *before;
@@ -65,10 +68,11 @@ static double curve_at(const void *parameters, double alpha) {
   for (int i = 0; i < RENYI_ORDERS; i++) {
     if (renyi_order(i) == alpha) return curve->orders[i];
   }
-  if (curve->tilt) return curve->tilt->curve(alpha, curve->tilt->epsilon);
+  double first = curve->tilt->curve(alpha, curve->tilt->epsilon);
+  if (!curve->channel) return first;
   double after = channel_rdp(curve->channel, curve->states, curve->state_count,
                              curve->before[RENYI_ORDERS - 1], alpha);
-  return fmin(after, renyi_curve_at(curve->before, alpha));
+  return isnan(after) ? after : fmin(after, fmin(first, renyi_curve_at(curve->before, alpha)));
 }
 
 static int charge(struct publication *publication, const struct symbol_curve *curve) {
@@ -138,7 +142,8 @@ struct walk {
   char *symbol;
   char **states;
   int state_count;
-  double curve[RENYI_ORDERS]; /* as it should be, */
+  struct tilt tilt;            /* of the first symbol */
+  double curve[RENYI_ORDERS];  /* as it should be, */
   double before[RENYI_ORDERS]; /* and before the last kernel */
   int same;                   /* stored symbols, values and curves are what they should be */
   char *error;
@@ -207,8 +212,8 @@ static char *enter_symbols(struct walk *walk, const struct channel *channel) {
 static char *start_walk(struct walk *walk, int tier) {
   struct publication *publication = walk->publication;
   struct ledger *ledger = publication->host->ledger;
-  struct tilt tilt = tilt_of(publication, rate_of(publication, tier));
-  set_curve(publication, &tilt);
+  walk->tilt = tilt_of(publication, rate_of(publication, tier));
+  set_curve(publication, &walk->tilt);
   memcpy(walk->curve, publication->curve, sizeof walk->curve);
   if (ledger_elements(ledger, publication->release.keys, take_candidate, walk)) return 0;
   return sentence("%s", ledger_error(ledger));
@@ -279,8 +284,8 @@ static int mix_from(struct publication *publication, struct walk *walk,
   walk->error = pass_channel(walk, channel);
   if (walk->error) return 0;
   memcpy(publication->curve, walk->curve, sizeof publication->curve);
-  struct symbol_curve curve = {publication->curve, 0,           channel, walk->states,
-                               walk->state_count,  walk->before};
+  struct symbol_curve curve = {publication->curve, &walk->tilt,       channel,
+                               walk->states,       walk->state_count, walk->before};
   if (!charge(publication, &curve)) return 0;
   size_t chosen;
   if (symbol_weighted(channel_row(channel, walk->symbol), (size_t)channel->symbol_count, &chosen))
