@@ -179,7 +179,7 @@ COVERAGE = -O1 -g --coverage -fprofile-update=atomic
 coverage:
 	$(MAKE) BUILD=build/coverage CFLAGS='$(COVERAGE)' all unit static injector replays build/coverage/star.db
 	find build/coverage -name '*.gcda' -delete
-	mkdir -p build/coverage/bin && printf '#!/bin/sh\nexec $(CC) --coverage "$$@"\n' >build/coverage/bin/cc && \
+	mkdir -p build/coverage/bin && printf '#!/bin/sh\nexec %s --coverage "$$@"\n' "$$(command -v $(CC))" >build/coverage/bin/cc && \
 	  chmod +x build/coverage/bin/cc
 	-BUILD=build/coverage DIFFUSE_FAULTS=20 $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS) \
 	  -m 'not plain' tests
@@ -204,7 +204,10 @@ bench: $(BUILD)/diffuse.so
 # ---- faults: a program that fails the n-th allocation or call of the file system ---------------------
 
 WITH_SQLITE = -l:libsqlite3.a $(STATIC) -lm -lpthread -ldl
-WRAP        = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
+WRAPPED     = malloc calloc realloc free getrandom $(addprefix sqlite3_,malloc malloc64 realloc64 mprintf \
+              vmprintf value_dup aggregate_context set_auxdata str_new str_append str_appendall \
+              str_appendchar str_appendf)
+WRAP        = $(WRAPPED:%=-Wl,--wrap=%)
 
 injector: $(BUILD)/injector
 $(BUILD)/injector: tests/faults/injector.c $(BUILD)/libdiffuse.a

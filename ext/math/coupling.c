@@ -60,7 +60,6 @@ double path_iteration_rdp(double alpha, double distance, double sigma, double li
 double printed_iteration_rdp(double alpha, double distance, double sigma, double lipschitz,
                              double steps) {
   if (distance == 0.0 || lipschitz == 0.0) return 0.0;
-  if (isinf(alpha)) return INFINITY;
   if (isinf(alpha)) return INFINITY; /* however small the ratio, even where it underflows */
   struct scaled square = scaled_square(scaled_over(scaled(distance), scaled(sigma)));
   square = scaled_times(square, scaled_exp((steps + 1.0) * log(lipschitz)));

@@ -6,6 +6,9 @@
 **
 ** MODE: what the n-th call does, and whether only that one or all from there on
 **   memory-once memory-on   malloc(), calloc(), realloc() of SQLite, GSL and the extension give nothing
+**   own-once    own-on      the same, but only what the extension (or GSL for it) asks for itself: so few
+**                           calls that each can be failed in a short time
+**   random-once random-on   getrandom() gives nothing
 **   io-once     io-on       xRead, xWrite, xSync, xLock, ... give SQLITE_IOERR; a write is torn
 **   full-once   full-on     writes are torn and give SQLITE_FULL
 **   kill                    the process is killed at that call of the file system
@@ -22,20 +25,23 @@
 **   I5  no allocation and no file is left over, the connection closes
 ** Prints, for every statement, how many failures were survived, and at the end all of them.
 */
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 int sqlite3_diffuse_init(sqlite3 *, char **, const void *);
 
-enum mode { MEMORY, IO, FULL, KILL, POWER, CLOCK };
+enum mode { MEMORY, OWN, RANDOM, IO, FULL, KILL, POWER, CLOCK };
 
 static enum mode mode;
 static int from_then_on;
@@ -62,8 +68,11 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *memory, size_t size);
 void __wrap_free(void *memory);
 
+static int in_sqlite; /* SQLite asks for memory ... */
+static int for_us;    /* ... because the extension has called one of the functions below */
+
 static int memory_strikes(void) {
-  return mode == MEMORY && strikes();
+  return (mode == MEMORY || (mode == OWN && (!in_sqlite || for_us))) && strikes();
 }
 
 void *__wrap_malloc(size_t size) {
@@ -87,6 +96,96 @@ void *__wrap_realloc(void *before, size_t size) {
 void __wrap_free(void *memory) {
   outstanding -= memory != 0;
   __real_free(memory);
+}
+
+/* SQLite's own allocator, which says when it is at work. */
+static sqlite3_mem_methods allocator;
+
+static void *noting_malloc(int size) {
+  in_sqlite++;
+  void *memory = allocator.xMalloc(size);
+  in_sqlite--;
+  return memory;
+}
+
+static void *noting_realloc(void *before, int size) {
+  in_sqlite++;
+  void *memory = allocator.xRealloc(before, size);
+  in_sqlite--;
+  return memory;
+}
+
+static void note_sqlite(void) {
+  sqlite3_config(SQLITE_CONFIG_GETMALLOC, &allocator);
+  sqlite3_mem_methods noting = allocator;
+  noting.xMalloc = noting_malloc;
+  noting.xRealloc = noting_realloc;
+  sqlite3_config(SQLITE_CONFIG_MALLOC, &noting);
+}
+
+/* A function of SQLite that allocates for the extension: SQLite's calls of it do not come here. */
+#define FOR_US(result, name, parameters, arguments)                                                \
+  result __real_##name parameters;                                                                 \
+  result __wrap_##name parameters;                                                                 \
+  result __wrap_##name parameters {                                                                \
+    for_us++;                                                                                      \
+    result given = __real_##name arguments;                                                        \
+    for_us--;                                                                                      \
+    return given;                                                                                  \
+  }
+
+FOR_US(void *, sqlite3_malloc, (int size), (size))
+FOR_US(void *, sqlite3_malloc64, (sqlite3_uint64 size), (size))
+FOR_US(void *, sqlite3_realloc64, (void *before, sqlite3_uint64 size), (before, size))
+FOR_US(char *, sqlite3_vmprintf, (const char *format, va_list list), (format, list))
+FOR_US(sqlite3_value *, sqlite3_value_dup, (const sqlite3_value *value), (value))
+FOR_US(sqlite3_str *, sqlite3_str_new, (sqlite3 * db), (db))
+FOR_US(void *, sqlite3_aggregate_context, (sqlite3_context * context, int size), (context, size))
+
+#define FOR_US_TOO(name, parameters, arguments)                                                    \
+  void __real_##name parameters;                                                                   \
+  void __wrap_##name parameters;                                                                   \
+  void __wrap_##name parameters {                                                                  \
+    for_us++;                                                                                      \
+    __real_##name arguments;                                                                       \
+    for_us--;                                                                                      \
+  }
+
+FOR_US_TOO(sqlite3_str_append, (sqlite3_str * text, const char *more, int size), (text, more, size))
+FOR_US_TOO(sqlite3_str_appendall, (sqlite3_str * text, const char *more), (text, more))
+FOR_US_TOO(sqlite3_str_appendchar, (sqlite3_str * text, int times, char c), (text, times, c))
+FOR_US_TOO(sqlite3_set_auxdata,
+           (sqlite3_context * context, int argument, void *data, void (*destroy)(void *)),
+           (context, argument, data, destroy))
+
+char *__wrap_sqlite3_mprintf(const char *format, ...);
+char *__wrap_sqlite3_mprintf(const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  char *text = __wrap_sqlite3_vmprintf(format, list);
+  va_end(list);
+  return text;
+}
+
+void __wrap_sqlite3_str_appendf(sqlite3_str *text, const char *format, ...);
+void __wrap_sqlite3_str_appendf(sqlite3_str *text, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  for_us++;
+  sqlite3_str_vappendf(text, format, list);
+  for_us--;
+  va_end(list);
+}
+
+/* ---- random bytes -------------------------------------------------------------------------------- */
+
+ssize_t __real_getrandom(void *bytes, size_t size, unsigned flags);
+ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags);
+
+ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags) {
+  if (mode != RANDOM || !strikes()) return __real_getrandom(bytes, size, flags);
+  errno = ENOSYS;
+  return -1;
 }
 
 /* ---- what a loss of power takes with it ---------------------------------------------------------- */
@@ -158,7 +257,7 @@ static double backwards; /* days that the clock has gone back */
 
 /* Whether a call fails now; a call on files that kills does not return. */
 static int io_strikes(int is_write) {
-  if (mode == MEMORY || mode == CLOCK || (mode == FULL && !is_write) || !strikes()) return 0;
+  if (mode < IO || mode == CLOCK || (mode == FULL && !is_write) || !strikes()) return 0;
   if (mode == POWER) lose_power();
   if (mode == KILL || mode == POWER) kill(getpid(), SIGKILL);
   return 1;
@@ -337,6 +436,7 @@ static const struct chapter story[] = {
      0, 0, 1},
     {"SELECT dp_sum('a', x, 100, u) FROM t", ANY, 0, 1, 1},
     {"SELECT dp_init()", ANY, BASE, 0, 0},
+    {"SELECT dp_init('{\"path\":\"a.db-ledger\"}')", ANY, BASE, 0, 0},
     {"SELECT dp_tier('d', 1e3, 1, 1e-6)", ANY, BASE, 0, 0},
     {"SELECT dp_tier('z', 8e5, 1e9, 1e-6, 'rdp', 1e-7)", ANY, BASE + 3, 0, 0},
     {"SELECT dp_tier('g', 1e-3, 1, 1e-6, 'gdp')", ANY, BASE, 0, 0},
@@ -349,6 +449,8 @@ static const struct chapter story[] = {
     {"SELECT dp_quantile('a', x, '[0.1,0.5]', 0, 10, u, '{\"name\":\"new\",\"bins\":16}') ->> 1 "
      "FROM t",
      3.1, BASE + 1, 0, 0},
+    {"SELECT dp_median('a', x, 0, 8, u, '{\"name\":\"new\",\"bins\":16}') FROM t", 2.75,
+     BASE + 1, 0, 0},
     {"SELECT dp_histogram('a', x, 0, 8, 4, u, '{\"name\":\"new\",\"clip\":2}') ->> 0 FROM t", 1,
      BASE + 1, 0, 0},
     {"SELECT dp_vec_sum('a', v, 2, 100, u, 'new') ->> 1 FROM t", 3, BASE + 1, 0, 0},
@@ -390,13 +492,27 @@ static const struct chapter story[] = {
      "dp_plan('[{\"tier\":\"a\",\"kind\":\"count\"},{\"tier\":\"b\",\"kind\":\"sum\",\"clip\":2}]')"
      " ->> '$.plans[0].weight'",
      1, BASE, 0, 0},
-    {"SELECT dp_exposure('a,b,c') ->> '$.delta'", 1e-6, BASE, 0, 0},
+    {"SELECT dp_plan('a', 'count', 2, '{\"half_width\":0.01}') ->> '$.half_width' < 0.010001", 1,
+     BASE, 0, 0},
+    {"SELECT dp_plan('a', 'group_count', 1) ->> '$.weight'", 1, BASE, 0, 0},
+    {"SELECT dp_plan('a', 'unheard of', 1)", ANY, BASE, 1, 0},
+    {"SELECT dp_tier('b', 5e5, 1e9, 1e-6, 'rdp', 1e-7) = 'b'", 1, BASE, 0, 0},
+    {"SELECT dp_sum('nowhere', x, 100, u) FROM t", ANY, BASE, 1, 0},
+    {"SELECT dp_sum('a', x, 100, u, '{\"nothing\":1}') FROM t", ANY, BASE, 1, 0},
+    {"SELECT dp_interval('old', 'b', 'nobody', 0.9)", ANY, BASE, 1, 0},
+    {"SELECT dp_exposure('a, b,c') ->> '$.delta'", 1e-6, BASE, 0, 0},
     {"SELECT length(dp_certificate()) > 1000", 1, BASE, 0, 0},
     {"SELECT dp_verify() = 'ok'", 1, BASE, 0, 0},
     {"SELECT (SELECT count(*) FROM dp_tier) + (SELECT count(*) FROM dp_release WHERE name = 'old')"
      " + (SELECT count(*) FROM dp_publication) + (SELECT count(*) FROM dp_value WHERE key = 'p')"
      " + (SELECT count(*) FROM dp_budget)",
      13, BASE, 0, 0},
+    {"SELECT dp_kernel_delta(a, b, 0.5, 1, 0.1) FROM (SELECT column1 AS a, column2 AS b FROM"
+     " (VALUES (1, 'x'), (1, 'y'), (2.5, 'y'), (2.5, x'00'), ('', ''), ('', 'x')))",
+     0.1, BASE, 0, 0},
+    {"SELECT dp_kernel_dobrushin(1, k, 0.3) FROM t", ANY, BASE, 1, 0},
+    {"SELECT delta FROM dp_amplify('dobrushin', 0.5, 1, 1e-6)", 5e-7, BASE, 0, 0},
+    {"SELECT delta FROM dp_amplify('unheard of', 0.5, 1, 1e-6)", ANY, BASE, 1, 0},
     {"SELECT (SELECT count(*) FROM dp_rdp) / 3 - (SELECT count(hash) FROM dp_charge)", 107, BASE, 0,
      0},
 };
@@ -503,7 +619,7 @@ static void check_answer(const char *answer) {
 
 /* I1 of a failure: a sentence, and all charges or none. */
 static void check_refusal(int charges, int before, const char *message) {
-  int speechless = mode == MEMORY && from_then_on; /* SQLite cannot keep a text either */
+  int speechless = mode <= OWN && from_then_on; /* SQLite cannot keep a text either */
   check(message[0] && strcmp(message, "not an error") != 0 &&
             strcmp(message, "unknown error") != 0 &&
             (speechless || strcmp(message, "SQL logic error") != 0),
@@ -647,8 +763,9 @@ static void make_template(void) {
 }
 
 static int mode_of(const char *name) {
-  static const char *const names[] = {"memory", "io", "full", "kill", "power", "clock"};
-  for (int i = 0; i < 6; i++) {
+  static const char *const names[] = {"memory", "own",  "random", "io",
+                                      "full",   "kill", "power",  "clock"};
+  for (int i = 0; i < 8; i++) {
     size_t length = strlen(names[i]);
     if (strncmp(name, names[i], length) != 0) continue;
     mode = (enum mode)i;
@@ -668,6 +785,7 @@ int main(int argc, char **argv) {
   snprintf(other, 200, "%s/other.ledger", argv[1]);
   snprintf(journal, 200, "%s/a.db-ledger-journal", argv[1]);
   sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0);
+  note_sqlite();
   make_template();
   for (int i = 0; i < CHAPTERS; i++) {
     int there = mode == KILL || mode == POWER;

@@ -1,6 +1,7 @@
-"""Memory that runs out, files that fail, disks that fill, kill -9 and loss of power at every call
+"""Memory that runs out, random bytes that are not given, files that fail, disks that fill, kill -9 and loss of power at every call
 (injector.c): no wrong answer, no value without a charge, no lost charge, books that verify, a ledger that
-can be used, nothing left over. make test takes every n-th call, make faults each."""
+can be used, nothing left over. make test takes every n-th call, make faults each, and make coverage each of the
+extension's own allocations."""
 
 import os
 import pathlib
@@ -10,11 +11,12 @@ import pytest
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 STEP = os.environ.get("DIFFUSE_FAULTS", "1").replace("all", "0")
-MODES = ["memory-once", "memory-on", "io-once", "io-on", "full-once", "full-on", "kill", "power"]
+MODES = ["memory-once", "memory-on", "own-once", "random-once", "io-once", "io-on", "full-once", "full-on", "kill", "power"]
 
 
 def inject(mode, tmp_path):
-    done = subprocess.run([BUILD / "injector", tmp_path, mode, STEP], capture_output=True, text=True)
+    step = "0" if mode == "random-once" or (mode == "own-once" and STEP != "1") else STEP
+    done = subprocess.run([BUILD / "injector", tmp_path, mode, step], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     if STEP == "0":
         print(mode, done.stdout)

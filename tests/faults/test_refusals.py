@@ -16,6 +16,14 @@ def test_tiers_too_far_apart_for_one_lattice(path):
     assert "too far from that of release 'a'" in refused(db, "SELECT dp_diffuse('a', 'public')")
 
 
+def test_tiers_too_far_apart_for_one_lattice_from_the_outside(path):
+    db = create(path, tiers=FAR)
+    one(db, "SELECT dp_sum('public', minutes, 10, patient, 'a') FROM visits")
+    assert "too far from that of release 'a'" in refused(
+        db, """SELECT dp_sum('clinic', minutes, 10, patient, '{"name":"a","refine":true}') FROM visits""")
+    assert one(db, "SELECT count(*) FROM dp_charge WHERE tier = 'clinic'") == 1  # what it paid for the outer tier
+
+
 def test_private_keys_need_delta_keys_and_cannot_be_refined(path):
     db = create(path)
     assert "has no delta_keys" in refused(db, GROUPS, "a")
@@ -86,6 +94,34 @@ DAMAGE = [
     "UPDATE dp_release SET kind = 'unheard of'",
     "UPDATE dp_release SET dimension = 2",
     "UPDATE dp_release SET granularity = 5000",
+    "UPDATE dp_release SET shift = -1",
+    "UPDATE dp_release SET shift = 101",
+    "UPDATE dp_release SET granularity = -5000",
+    "UPDATE dp_release SET sensitivity = 0",
+    "UPDATE dp_release SET sensitivity = 1 << 32",
+    "UPDATE dp_release SET sensitivity = 1",
+    "UPDATE dp_release SET weight = 0",
+    "UPDATE dp_release SET weight = 2",
+    "UPDATE dp_release SET centre = 9e999",
+    "UPDATE dp_release SET size = -1",
+    "UPDATE dp_release SET size = 1 << 30",
+    "UPDATE dp_release SET max_groups = -1",
+    "UPDATE dp_release SET max_groups = 1 << 30",
+    "UPDATE dp_release SET dimension = NULL, max_groups = 1, key_share = 2",
+    "UPDATE dp_release SET dimension = NULL, max_groups = 1, key_share = NULL",
+    "UPDATE dp_publication SET centre = 1",
+    "UPDATE dp_value SET low = low - 1",
+    "UPDATE dp_value SET high = high + 1",
+    "UPDATE dp_value SET stddev = stddev * 2",
+    "UPDATE dp_value SET component = 1",
+    "UPDATE dp_path SET value = 9223372036854775807",
+    "UPDATE dp_path SET value = -9223372036854775807",
+    "UPDATE dp_path SET clock = 1 << 62",
+    "DELETE FROM dp_path WHERE tier = 'public'",
+    "UPDATE dp_tier SET slack_limit = 5",
+    "UPDATE dp_budget SET spent_curve = 1",
+    "UPDATE dp_order SET alpha = alpha * 1.001",
+    "UPDATE dp_order SET curve = 1",
     "UPDATE dp_publication SET clock = clock + 1",
     "UPDATE dp_publication SET rate = rate / 2",
     "UPDATE dp_value SET value = value + 1",

@@ -193,7 +193,8 @@ def test_a_parameter_that_varies_fails_and_the_charge_stays(db, row):
 
 @pytest.mark.parametrize("tier,name", [
     ("iif(patient = 3, 'public', 'clinic')", "'a'"), ("'clinic'", "iif(patient = 3, 'b', 'a')"),
-    ("'clinic'", "iif(patient = 3, NULL, 'a')")])
+    ("'clinic'", "iif(patient = 3, NULL, 'a')"), ("'clinic'", "iif(patient = 3, 'ab', 'a')"),
+    ("iif(patient = 3, 'clinics', 'clinic')", "'a'")])
 def test_a_tier_or_name_that_varies_fails(db, tier, name):
     message = refused(db, f"SELECT dp_sum({tier}, minutes, 10, patient, {name}) FROM visits")
     assert "only the key, the value and the unit may differ" in message
@@ -363,7 +364,7 @@ def test_dp_release_accepts_one_select(db, sql):
     "INSERT INTO visits VALUES (1, 1)", "INSERT INTO visits VALUES (1, 1) RETURNING minutes, patient",
     "WITH v(a, b) AS (SELECT 1, 1) INSERT INTO visits SELECT a, b FROM v RETURNING minutes, patient",
     "DELETE FROM visits RETURNING minutes, patient", "BEGIN", "COMMIT", "ATTACH ':memory:' AS x", "VACUUM", "", " ; ",
-    "-- nothing", "SELECT minutes FROM visits", "SELECT minutes, patient, 1 FROM visits", "SELECT * FROM visits, visits",
+    "-- nothing", "/* SELECT minutes, patient FROM visits", "/* a */", "SELECT minutes FROM visits", "SELECT minutes, patient, 1 FROM visits", "SELECT * FROM visits, visits",
     "SELECT minutes, ? FROM visits", "SELECT minutes, :a FROM visits", "SELECT no_such, patient FROM visits",
     "SELECT minutes, patient FROM visits) SELECT 1, 2 --", "SELECT (", "nonsense"])
 def test_dp_release_refuses_what_is_not_one_select(db, sql):

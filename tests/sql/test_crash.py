@@ -281,6 +281,27 @@ def test_a_child_after_fork_is_refused_and_the_parent_goes_on(path):
         assert "fork()" in message and "reconnect" in message, message
 
 
+@pytest.mark.parametrize("first", ["SELECT dp_verify()", "SELECT dp_init()"])
+def test_a_child_that_ends_as_programs_do_takes_nothing_from_the_parent(path, first):
+    """It closes its copy of the connection, without a look at the ledger and with one."""
+    create(path).close()
+    output = run("""
+        db = connect(sys.argv[1])
+        value = one(db, SUM, "a")
+        for look in (False, True):
+            child = os.fork()
+            if child == 0:
+                if look: assert "fork()" in refused(db, sys.argv[2])
+                db.close()
+                sys.exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            assert one(db, SUM, "a") == value
+            one(db, SUM, None)
+        print(one(db, "SELECT count(*) FROM dp_charge"), one(db, "SELECT dp_verify()"))
+        """, path, first)
+    assert output.split() == ["3", "ok"]
+
+
 def test_a_child_that_reconnects_after_fork_works(path):
     create(path).close()
     output = run("""

@@ -174,6 +174,8 @@ OPTIONS = [
     (SUM, '{"weight":5e-324}', "weight 4.94066e-324 makes a rate of 4.94066e-324, outside the [1e-12, 1e+06] of mechanism 'gaussian'"),
     (SUM, '{"name":"release-7"}', "name 'release-7' is kept for unnamed releases (choose another)"),
     (SUM, 'release-7', "name 'release-7' is kept for unnamed releases (choose another)"),
+    (SUM, '{"name":["x"]}', "name must be a text, not '[\"x\"]'"),
+    (SUM, '{"name":{}}', "name must be a text, not '{}'"),
     (SUM, '', "name or options must be a name or a JSON object, not ''"),
     (OU, '{"theta":1}', "theta and rho belong together (rho is missing)"),
     (OU, '{"rho":1}', "theta and rho belong together (theta is missing)"),
@@ -207,6 +209,10 @@ CALLS = [
     # name or options
     ("dp_sum('clinic', x, 1, unit, 5) FROM t", "name or options must be a name or a JSON object, not 5"),
     ("dp_sum('clinic', x, 1, unit, 2.5) FROM t", "name or options must be a name or a JSON object, not 2.5"),
+    # bounds
+    ("dp_group_count('clinic', x, 1e10, unit) FROM t", "clip must be a number of rows in [0.01, 1e+09], not 10000000000.0"),
+    ("dp_group_count('clinic', x, 1e-3, unit) FROM t", "clip must be a number of rows in [0.01, 1e+09], not 0.001"),
+    ("dp_avg('clinic', x, 0, 5e-324, unit) FROM t", "lo must be below hi, not 0.0 and 4.94065645841247e-324"),
     # units
     *[(call + " FROM t", "the ledger protects units: name the unit of each row in argument " + place +
        ", or start a ledger of rows with dp_init('{\"protects\":\"row\"}')")
@@ -520,3 +526,11 @@ def test_white_space_before_options(options):
     except sqlite3.OperationalError:
         pass
     assert not {name for name in column(db, "SELECT name FROM dp_release") if "{" in name}
+
+
+@pytest.mark.parametrize("name", ["release-", "release-1a", "release", "Release-1"])
+def test_names_that_only_look_like_those_of_unnamed_releases(name):
+    db = make()
+    value = one(db, "SELECT dp_sum('clinic', x, 1, unit, ?) FROM t", name)
+    assert one(db, "SELECT dp_sum('clinic', x, 1, unit, ?) FROM t", name) == value
+    assert column(db, "SELECT name FROM dp_release") == [name]

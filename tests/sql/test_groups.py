@@ -4,6 +4,7 @@ Statistical checks allow Z standard errors, 5.6e-10 for each of about 20 compari
 false alarms 2e-8 in all.
 """
 
+import codecs
 import collections
 import json
 import math
@@ -81,6 +82,22 @@ def test_keys_of_json():
     assert [key for key, _ in got] == ["2.5", "3", '["a",1]', "none", "null", "s", '{"b":[null,true]}']
     assert [round(value, 1) for _, value in got] == [1000, 1000, 1000, 0, 1000, 1000, 1000]
     assert json.loads(one(db, "SELECT keys FROM dp_release")) == [key for key, _ in got]
+
+
+@pytest.mark.parametrize("key", [b"a\xc0\x80", b"\xed\xa0\x80b", b"\xf4\x90\x80\x80", b"\xf8\x88\x80\x80\x80", b"\xe2\x82", b"\x80",
+                                 b"\xe0\x80\xafc", b"\xf0\x8f\xbf\xbf", "\U0010ffff".encode(), "\ud7ff\ue000".encode()])
+def test_what_is_not_utf_8_in_a_key_is_replaced_byte_by_byte(key):
+    """Overlong forms, surrogates, code points beyond the last, and characters cut short, as Python replaces each byte of them."""
+    db = make(("exact", EXACT, 0.1))
+    db.execute("CREATE TABLE t(k, unit)")
+    db.executemany("INSERT INTO t VALUES (CAST(? AS TEXT), ?)", [(key, unit) for unit in range(1000)])
+    shown = key.decode("utf-8", "byte_by_byte")
+    for keys in (None, [shown]):
+        (text, value), = groups(db, keys)
+        assert text == shown and abs(value - 1000) <= 0.01
+
+
+codecs.register_error("byte_by_byte", lambda error: ("\ufffd", error.start + 1))
 
 
 def test_composite_keys():

@@ -352,6 +352,56 @@ def test_dropping_the_marker_while_the_ledger_is_there_keeps_the_budget(db, path
     assert spent(db) == before > 0 and one(db, SUM, "a") == value
 
 
+@pytest.mark.parametrize("terms", ['{"protects":"row"}', '{"adjacency":"replace"}', '{"unit":"visit"}'])
+def test_dropping_the_marker_does_not_change_the_terms(db, path, terms):
+    db.execute("DROP TABLE dp_ledger_id")
+    assert "which cannot be changed" in refused(db, "SELECT dp_init(?)", terms)
+    assert db.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'dp_ledger_id'").fetchall() == [(0,)]
+
+
+def test_dropping_the_marker_of_a_database_that_is_locked_is_not_undone(db, path):
+    db.execute("DROP TABLE dp_ledger_id")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    db.execute("PRAGMA busy_timeout = 0")
+    assert "cannot leave the marker dp_ledger_id in the database: database is locked" in refused(db, "SELECT dp_init()")
+    other.execute("ROLLBACK")
+    one(db, "SELECT dp_init()")
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_a_unit_cannot_be_named_afterwards(path):
+    db = bare(path)
+    one(db, "SELECT dp_init()")
+    assert "exists and its unit is '', which cannot be changed" in refused(db, """SELECT dp_init('{"unit":"patient"}')""")
+
+
+def test_null_stands_for_what_is_left_out(path):
+    db = bare(path)
+    assert one(db, "SELECT dp_init(NULL)") == f"{path}-ledger"
+    one(db, "SELECT dp_tier('a', 0.1, 8.0, 1e-6, NULL)")
+    assert db.execute("SELECT accountant, delta_keys FROM dp_tier").fetchall() == [("rdp", 0)]
+    one(db, "SELECT dp_tier('a', 0.1, 8.0, 1e-6, 'rdp')")  # the same
+
+
+def test_a_ledger_that_changes_under_a_release_ends_it(db, path):
+    """The marker is changed while rows are read: no value, and the charge stays."""
+    def change(minutes):
+        rows.append(minutes)
+        if len(rows) == 3:
+            db.execute("UPDATE dp_ledger_id SET path = 'elsewhere'")
+            assert "is missing" in refused(db, "SELECT dp_verify()")
+        return minutes
+
+    rows = []
+    db.create_function("change", 1, change)
+    assert "the privacy ledger was closed meanwhile" in refused(db, SUM.replace("minutes", "change(minutes)"), "a")
+    db.execute("UPDATE dp_ledger_id SET path = 'clinic.db-ledger'")
+    assert charges(db) == 1 and one(db, "SELECT dp_verify()") == "ok"
+    assert db.execute("SELECT name, state FROM dp_release").fetchall() == [("a", "charged")]
+    assert one(db, "SELECT count(*) FROM dp_value") == 0
+
+
 def test_a_foreign_ledger_refuses_releases_and_dp_init(db, path, tmp_path_factory):
     db.close()
     other = tmp_path_factory.mktemp("other") / "clinic.db"
@@ -408,6 +458,12 @@ def test_an_in_memory_ledger_belongs_to_its_connection(tmp_path):
     for sql in ("SELECT dp_init()", "SELECT dp_verify()"):
         refused(second, sql)
     assert charges(first) == 1
+
+
+def test_an_in_memory_ledger_may_be_asked_for_by_its_name():
+    db = bare(":memory:")
+    assert one(db, """SELECT dp_init('{"path":":memory:"}')""") == ":memory:" == one(db, "SELECT dp_init()")
+    assert "must be absolute" in refused(bare(":memory:"), """SELECT dp_init('{"path":"relative"}')""")
 
 
 def test_a_file_cannot_have_an_in_memory_ledger(path):
@@ -1113,6 +1169,17 @@ def test_equalities_in_joins_give_the_rows_of_a_full_scan(rich):
     got = rich.execute("SELECT id FROM dp_charge WHERE tier IN ('clinic', 'public') ORDER BY id").fetchall()
     all_tiers = rich.execute("SELECT id, tier FROM dp_charge").fetchall()
     assert got == [(i,) for i, tier in all_tiers if tier in ("clinic", "public")]
+
+
+def test_conditions_that_are_not_passed_down_hold_all_the_same(rich):
+    """The number of a row, comparisons, and more equalities than are passed down."""
+    rows = rich.execute("SELECT rowid, id, tier FROM dp_charge").fetchall()
+    assert rich.execute("SELECT rowid, id, tier FROM dp_charge WHERE rowid = 1").fetchall() == [rows[1]]
+    assert rich.execute("SELECT id, tier FROM dp_charge WHERE id > 2 AND tier = 'public'").fetchall() == [
+        row[1:] for row in rows if row[1] > 2 and row[2] == "public"]
+    many = " AND ".join(f"id = ?{i}" for i in range(1, 31))
+    assert rich.execute(f"SELECT id, tier FROM dp_charge WHERE {many}", [2] * 30).fetchall() == [rows[1][1:]]
+    assert rich.execute(f"SELECT id, tier FROM dp_charge WHERE {many}", [2] * 29 + [3]).fetchall() == []
 
 
 def test_the_tables_work_in_a_persistent_view(rich, path):

@@ -1,6 +1,7 @@
 """Every scalar of the papers against high precision: relative error at most 1e-11 wherever the truth
 is a normal double, over the whole domain. Random are only the arguments."""
 
+import math
 import random
 
 import mpmath as mp
@@ -249,6 +250,29 @@ def test_thousands_of_iterated_steps(steps, sigma, diameter, epsilon):
                               diameter / (mp.mpf(0.5) * sigma))
         check(call("dp_sgd_delta", epsilon, 1, steps + 1, 1, sigma, 0.5, 0.5, 0, diameter, "iterated"),
               want)
+
+
+INF = math.inf
+
+
+@pytest.mark.parametrize("name,arguments,value", [
+    # an infinite order, an infinite epsilon: the largest privacy loss
+    ("dp_iteration", (INF, 1, 1, 0.5, 10), INF), ("dp_iteration", (INF, 1, 1, 0.5, 10, "paper"), INF),
+    ("dp_iteration", (INF, 0, 1, 0.5, 10), 0), ("dp_iteration", (INF, 0, 1, 0.5, 10, "paper"), 0),
+    ("dp_iteration", (INF, 1, 1, 0, 10), 0), ("dp_iteration", (INF, 1, 1, 0, 10, "paper"), 0),
+    ("dp_rdp_response", (2, INF), INF), ("dp_rdp_response", (INF, 3), 3), ("dp_rdp_laplace", (INF, 3, 2), 1.5),
+    ("dp_rdp_laplace", (2, 1e300, 1e-300), INF),
+    # a million steps: 2^-2000000 is nothing, 2^1000001 is more than a double holds
+    ("dp_iteration", (2, 1, 1, 0.5, 1e6), 0), ("dp_iteration", (2, 1, 1, 0.5, 1e6, "paper"), 0),
+    ("dp_iteration", (2, 1, 1, 2, 1e6, "paper"), INF),
+    # the noise is far more than the radius: the projected value is off by the radius at most
+    ("dp_pgm_mse", (1, 1, 1e6, 3, 2), 9), ("dp_hockey_gaussian", (1e308, 1e151), 0), ("dp_hockey_gaussian", (1e300, 1e151), 1),
+    # a step that forgets where it started, and noise next to nothing
+    ("dp_sgd_rate", (1, 3, 1, 1, 1, 1, 1, "paper"), 0), ("dp_sgd_delta", (1, 1, 1, 1, 1e-200, 0.5, 0.5, 0, 1), 1),
+    ("dp_sgd_delta_random_stop", (INF, 3, 1, 2, 0.5, 0.5, 0, 1), 0),
+])
+def test_limits(name, arguments, value):
+    assert call(name, *arguments) == value
 
 
 def test_figures_of_asoodeh():

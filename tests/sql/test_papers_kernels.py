@@ -200,8 +200,8 @@ def test_amplify_against_high_precision():
     rng = np.random.default_rng(9)
     with mp.workdps(400):
         for _ in range(300):
-            gamma = rng.choice([0, 1, rng.random(), 10 ** rng.uniform(-300, 0), 1 - 10 ** rng.uniform(-15, 0)])
-            epsilon = rng.choice([0, rng.uniform(0, 3), 10 ** rng.uniform(-12, 0), rng.uniform(0, 1400)])
+            gamma = rng.choice([0, 1, rng.random(), 10 ** rng.uniform(-300, 0), 1 - 10 ** rng.uniform(-15, 0), 1e-307])
+            epsilon = rng.choice([0, rng.uniform(0, 3), 10 ** rng.uniform(-12, 0), rng.uniform(0, 1400), rng.uniform(700, 710)])
             delta = rng.choice([0, 1, rng.random(), 10 ** rng.uniform(-300, 0)])
             g, d, e = mp.mpf(float(gamma)), mp.mpf(float(delta)), mp.exp(mp.mpf(float(epsilon)))
             out = mp.log(1 + g * (e - 1))
@@ -232,6 +232,14 @@ def test_amplify_joins_and_edges():
     assert amplify("doeblin", 0, 1, 0.1) == (0, 0) and amplify("ultra", 0, 1, 0.1) == (0, 0)
     assert amplify("doeblin", 0.5, 9e999, 0.1) == (math.inf, pytest.approx(0.5 * (0.5 + 0.05)))
     assert DB.execute("SELECT count(*) FROM dp_amplify('ultra', 0.5, 1, 0)").fetchone() == (1,)
+
+
+def test_amplify_under_conditions_on_its_answer():
+    call = "SELECT epsilon, delta FROM dp_amplify('dobrushin', 0.5, 1, 1e-6) WHERE "
+    assert DB.execute(call + "epsilon = 1 AND delta < 1e-6").fetchall() == [(1, 5e-7)]
+    assert DB.execute(call + "epsilon > 1").fetchall() == [] == DB.execute(call + "delta = 1e-6").fetchall()
+    assert DB.execute(call + "gamma < 0.6 AND epsilon_in >= 1 AND condition > 'd'").fetchall() == [(1, 5e-7)]
+    assert DB.execute(call + "gamma > 0.5").fetchall() == []
 
 
 @pytest.mark.parametrize("arguments,message", [
@@ -266,6 +274,14 @@ def test_states_are_any_values():
                  ("x''", 7, 1), (-0.0, 8, 0.5), (0, 8, 0.5), ("9e999", 9, 1), (1e300, 10, 1)]
     assert kernel_of(different) == 1
     assert kernel_of(different, "dp_kernel_doeblin") == 1
+
+
+def test_many_states_of_all_types_are_told_apart():
+    """States that meet in the dictionary differ in type, in length or in bytes; if two were one, a row would add up to 2."""
+    values = [value for i in range(249) for value in (i - 100, i + 0.5, f"'{'x' * (i % 9)}{i}'", f"x'{i:06x}'")]
+    values += [1e300, -1e300, "9e999", "-9e999"]
+    assert len(values) == 1000
+    assert kernel_of([(x, y, 1) for x, y in zip(values, reversed(values))], "dp_kernel_doeblin") == 1
 
 
 def test_one_row_one_symbol_no_row():

@@ -197,6 +197,11 @@ def test_half_width_out_of_reach_is_refused():
     assert "half_width" in message and "outside [1e-12, 1e+06]" in message
 
 
+def test_half_width_at_a_tier_that_is_not_there_names_those_that_are():
+    message = refused(memory(), """SELECT dp_plan('nowhere', 'sum', 10, '{"half_width":100}')""")
+    assert message == "dp_plan: unknown tier 'nowhere' (known tiers: clinic, region, public)"
+
+
 @pytest.mark.parametrize("options,word", [
     ({"half_width": 100, "weight": 0.5}, "give one of them, not both"), ({"half_width": 0}, "half_width must be"),
     ({"half_width": -1}, "half_width must be"), ({"half_width": "9"}, "half_width must be"),

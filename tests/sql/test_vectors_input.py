@@ -100,6 +100,15 @@ def test_malformed_vectors_are_zero(db, form):
     assert close(average, [x / 2 for x in FLOATS], 0.5)
 
 
+def test_more_digits_than_an_exponent_can_count(db):
+    """A hundred thousand zeros before the point are too many for a double, behind it they are nothing."""
+    zeros = "0" * 100_100
+    fill(db, [Row(None, None, f"[1.5,-2.25,0.{zeros}1]", 1)])
+    assert close(vec_sum(db), FLOATS)
+    fill(db, [Row(None, None, f"[1.5,-2.25,1{zeros}]", 1)])
+    assert close(vec_sum(db), [0, 0, 0])
+
+
 def test_null_is_no_row(db):
     fill(db, [Row(None, None, None, i) for i in range(100)] + [Row(None, None, "[4,0,0]", i) for i in range(50)])
     assert close(json.loads(one(db, "SELECT dp_vec_avg('exact', v, 3, 8, unit) FROM t")), [4, 0, 0], 1)
