@@ -3,7 +3,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "functions/functions.h"
@@ -247,16 +246,6 @@ static int close_to(double a, double b, double scale) {
   return a == b || fabs(a - b) <= 1e-9 * scale;
 }
 
-/* A discrepancy as a text; where there is no memory for it, the ledger fails instead. */
-static char *discrepancy(struct ledger *ledger, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  char *text = sqlite3_vmprintf(format, arguments);
-  va_end(arguments);
-  if (!text) ledger_fail(ledger, "out of memory");
-  return text;
-}
-
 /* The stored values beside those that the point gives now. */
 struct comparison {
   const struct publication *publication;
@@ -293,11 +282,11 @@ static char *compare_values(struct publication *publication,
     ledger_values(ledger, publication->release.id, tier, compare_value, &comparison);
     if (!close_to(published->shrink, comparison.numbers.shrink, comparison.numbers.shrink) ||
         published->centre != publication->release.centre) {
-      found = discrepancy(ledger, "dp_publication: '%s' at tier '%s' has another shrink or centre than its "
+      found = ledger_discrepancy(ledger, "dp_publication: '%s' at tier '%s' has another shrink or centre than its "
                           "release",
                           name, tier);
     } else if (!comparison.same || comparison.at != comparison.numbers.count) {
-      found = discrepancy(ledger, "dp_value: '%s' at tier '%s' is not what its point makes it", name, tier);
+      found = ledger_discrepancy(ledger, "dp_value: '%s' at tier '%s' is not what its point makes it", name, tier);
     }
   }
   sqlite3_free(comparison.numbers.estimates);
@@ -318,9 +307,9 @@ static char *check_path(struct publication *publication,
     }
     publication->grid = path.grid;
     if (!answers_same_keys(publication)) {
-      found = discrepancy(ledger, "dp_path: '%s' has other keys than its release", release->name);
+      found = ledger_discrepancy(ledger, "dp_path: '%s' has other keys than its release", release->name);
     } else if (!point || point->clock != published->clock) {
-      found = discrepancy(ledger, "dp_publication: '%s' at tier '%s' does not show the point of its path",
+      found = ledger_discrepancy(ledger, "dp_publication: '%s' at tier '%s' does not show the point of its path",
                           release->name, published->tier);
     } else {
       found = compare_values(publication, published, point);
@@ -358,7 +347,7 @@ static int verify_publication(void *context, const struct ledger_publication *pu
   if (!ledger_release_get(ledger, published->release_id, release)) {
     if (!ledger_failed(ledger))
       verification->found =
-          discrepancy(ledger, "dp_publication: release %lld at tier '%s' is missing",
+          ledger_discrepancy(ledger, "dp_publication: release %lld at tier '%s' is missing",
                       (long long)published->release_id, published->tier);
   } else if (aggregate_find(release->kind)) { /* others are not ours to read */
     verification->found = check_described(&publication, published);

@@ -64,7 +64,7 @@ void sentence_free(char *text) {
 }
 
 void fail_call(sqlite3_context *context, const char *name, char *message) {
-  char *full = message != no_memory ? sqlite3_mprintf("%s: %s", name, message) : 0;
+  char *full = message && message != no_memory ? sqlite3_mprintf("%s: %s", name, message) : 0;
   if (full) {
     sqlite3_result_error(context, full, -1);
   } else {

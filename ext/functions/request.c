@@ -31,9 +31,9 @@ struct option {
 
 static const struct option options[] = {
     {{"name", 0, 0, 0, 0}, TEXT, IN(name), ALL, PARAMETERS, 0},
-    {{"mechanism", 0, 0, 0, 0}, MECHANISM, IN(mechanism), ALL, PARAMETERS, 0},
     {{"weight", 0, 1, 1, 0}, NUMBER, IN(weight), ALL, PARAMETERS, 0},
     {{"refine", 0, 0, 0, 0}, FLAG, IN(refine), ALL, PARAMETERS, 0},
+    {{"mechanism", 0, 0, 0, 0}, MECHANISM, IN(mechanism), ALL, PARAMETERS, 0},
     {{"clip", SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0}, NUMBER, IN(clip), ALL, P_CLIP, 1},
     {{"lo", -SHAPE_MAX_RANGE, SHAPE_MAX_RANGE, 0, 0}, NUMBER, IN(lo), ALL, P_LO, 1},
     {{"hi", -SHAPE_MAX_RANGE, SHAPE_MAX_RANGE, 0, 0}, NUMBER, IN(hi), ALL, P_HI, 1},

@@ -340,8 +340,6 @@ char *symbols_verify(struct publication *publication, const char *tier) {
   sentence_free(walk.error);
   walk_end(&walk);
   if (sound || ledger_failed(ledger)) return 0;
-  char *found = sqlite3_mprintf("dp_publication: '%s' at tier '%s' is not what its mechanism and kernels make it",
-                                publication->release.name, tier);
-  if (!found) ledger_fail(ledger, "out of memory");
-  return found;
+  return ledger_discrepancy(ledger, "dp_publication: '%s' at tier '%s' is not what its mechanism and kernels make it",
+                            publication->release.name, tier);
 }

@@ -170,6 +170,10 @@ char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, co
 ** (sqlite3_free); null on error. */
 char *ledger_verify(struct ledger *ledger);
 
+/* What ledger_verify() and its callers have found, as a text (sqlite3_free). Null says that nothing was found: where
+** there is no memory for the text the ledger fails instead. */
+char *ledger_discrepancy(struct ledger *ledger, const char *format, ...);
+
 /* All an auditor needs, as JSON (sqlite3_free); `verified` is what ledger_verify() said. Null on error. */
 char *ledger_certificate(struct ledger *ledger, const char *verified);
 

@@ -142,7 +142,7 @@ static const char *const statement_text[STATEMENTS] = {
     [CURVE_CHECK] = "SELECT p.release, p.tier, t.name, p.release_id, p.curve, r.mechanism, p.clock,"
                     " r.sensitivity, p.delta FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
                     " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
-                    " WHERE r.mechanism NOT IN ('gaussian', 'ou')",
+                    " WHERE p.curve IS NOT NULL OR r.mechanism IN ('laplace', 'exponential', 'response')",
 };
 
 /* Stands for every message that there was no memory for. */

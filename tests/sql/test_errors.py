@@ -15,8 +15,8 @@ RADIUS = "radius must be a finite number above 0, not "
 NO_RADIUS = ("radius must be a finite number above 0 (the public bound on the distance of the true answer from the centre),"
              " unless theta and rho are given")
 NOT_EMPTY = " must be a text that is not empty, not "
-SUM_OPTIONS = "(known options: name, weight, refine)"
-OU_OPTIONS = "(known options: name, weight, refine, centre, theta, rho)"
+SUM_OPTIONS = "(known options: name, weight, refine, mechanism)"
+OU_OPTIONS = "(known options: name, weight, refine, mechanism, centre, theta, rho)"
 SQL = "SELECT x, unit FROM t"
 
 
@@ -297,10 +297,10 @@ RELEASES = [
     ("sum", SQL, '{"clip":1e-310}', CLIP + "9.99999999999997e-311"),
     ("sum", SQL, '{"clip":true}', "clip must be a number, not true"),
     ("sum", SQL, '{"clip":9e999}', "option 'clip' is not a finite number"),
-    ("sum", SQL, '{"nope":1}', "unknown option 'nope' (known options: name, weight, refine, clip)"),
-    ("sum", SQL, '{"clip":1,"radius":1}', "unknown option 'radius' (known options: name, weight, refine, clip)"),
+    ("sum", SQL, '{"nope":1}', "unknown option 'nope' (known options: name, weight, refine, mechanism, clip)"),
+    ("sum", SQL, '{"clip":1,"radius":1}', "unknown option 'radius' (known options: name, weight, refine, mechanism, clip)"),
     ("ou_sum", SQL, '{"nope":1}',
-     "unknown option 'nope' (known options: name, weight, refine, clip, radius, centre, theta, rho)"),
+     "unknown option 'nope' (known options: name, weight, refine, mechanism, clip, radius, centre, theta, rho)"),
     ("ou_sum", SQL, '{"clip":1}', NO_RADIUS),
     ("ou_count", SQL, None, NO_RADIUS),
     ("ou_sum", SQL, '{"clip":1,"radius":0}', RADIUS + "0"),
