@@ -26,7 +26,7 @@ MATH    := $(filter $(BUILD)/obj/math/%,$(OBJECTS))
 NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
-.PHONY: all deps deps-hosts hosts-packages deps-accounting static demo test unit check-sanitize \
+.PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test unit check-sanitize \
         check-valgrind coverage injector faults replays fuzz fuzzers bench bench-utility deps-utility \
         figures deps-figures deps-lint lint clean format
 .DELETE_ON_ERROR:
@@ -37,7 +37,7 @@ all: $(BUILD)/diffuse.so
 # ---- dependencies: apt-get, and only when something is missing -------------------------------------
 
 PACKAGES = gcc make sqlite3 libsqlite3-dev libgsl-dev libmd-dev libxxhash-dev \
-           python3 python3-pytest python3-mpmath python3-numpy python3-scipy
+           python3 python3-pytest python3-pytest-xdist python3-mpmath python3-numpy python3-scipy
 SUDO     = $(shell test "$$(id -u)" = 0 || echo sudo)
 
 deps:
@@ -157,21 +157,28 @@ $(BUILD)/rooms.a: $(RELEASE) $(NOISE) $(MATH)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-PYTEST = BUILD=$(BUILD) $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS)
+# A process for each core. One that crashes ends the run: in a test as a failure of that test, elsewhere by the
+# exit status (tests/conftest.py).
+WORKERS ?= $(shell nproc)
+PYTEST   = $(PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS) --dist loadgroup --max-worker-restart=0 \
+           $(PYTEST_OPTIONS)
 
 test: all unit static injector replays $(BUILD)/star.db
-	$(PYTEST) tests
+	BUILD=$(BUILD) $(PYTEST) tests
 
 # The same tests under AddressSanitizer and UndefinedBehaviorSanitizer. Python itself is not
 # instrumented, so the runtime is preloaded; leaks are looked for in the unit tests and by
-# check-valgrind. Tests marked "plain" measure what instrumentation changes, and are left out.
+# check-valgrind. Tests marked "plain" measure what instrumentation changes, and are left out. What the
+# sanitizers say when they end a process is shown at the end.
 SANITIZE = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 check-sanitize:
 	$(MAKE) BUILD=$(BUILD)/sanitize CFLAGS='$(SANITIZE)' all unit static injector replays \
 	  $(BUILD)/sanitize/star.db
+	@rm -f $(BUILD)/sanitize/said.*
 	BUILD=$(BUILD)/sanitize LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
-	  ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 \
-	  $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS) -m 'not plain' tests
+	  ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:log_path=$(abspath $(BUILD))/sanitize/said \
+	  UBSAN_OPTIONS=print_stacktrace=1:log_path=$(abspath $(BUILD))/sanitize/said \
+	  $(PYTEST) -m 'not plain' tests || { cat $(BUILD)/sanitize/said.* 2>/dev/null; exit 1; }
 
 # What the tests do not reach: lines and branches of ext/ (tests/coverage.md says why). Counters are lost
 # where a test kills a process.
@@ -216,7 +223,7 @@ $(BUILD)/injector: tests/faults/injector.c $(BUILD)/libdiffuse.a
 
 # Every n, every statement, a thousand kills: half an hour (make test takes every n-th).
 faults: all injector $(BUILD)/star.db
-	DIFFUSE_FAULTS=all $(PYTEST) -s tests/faults
+	BUILD=$(BUILD) DIFFUSE_FAULTS=all $(PYTEST) tests/faults
 
 # ---- fuzzing: libFuzzer targets, with clang ---------------------------------------------------------
 
@@ -233,16 +240,22 @@ $(BUILD)/replay/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/fuzz.h $(BUILD)
 	  $(BUILD)/libdiffuse.a $(WITH_SQLITE)
 
 # Each target for FUZZ_SECONDS, from its corpus; what is new goes to build/fuzz/corpus/, findings to
-# build/fuzz/.
-fuzz: fuzzers
-	@for target in $(FUZZERS); do \
-	  mkdir -p build/fuzz/corpus/$$target && echo "$$target:" && \
-	  build/fuzz/$$target -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -timeout=60 \
-	    -artifact_prefix=build/fuzz/$$target- -print_final_stats=1 -verbosity=0 -dict=tests/fuzz/words \
-	    build/fuzz/corpus/$$target tests/fuzz/corpus/$$target || exit 1; done
+# build/fuzz/. `make -k -j` runs several at once, whatever the others find.
+fuzz: $(FUZZERS:%=fuzz-%)
+$(FUZZERS:%=fuzz-%): fuzz-%: fuzzers
+	@mkdir -p build/fuzz/corpus/$*
+	@build/fuzz/$* -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -timeout=60 \
+	  -artifact_prefix=build/fuzz/$*- -print_final_stats=1 -verbosity=0 -dict=tests/fuzz/words \
+	  build/fuzz/corpus/$* tests/fuzz/corpus/$* 2>build/fuzz/$*.log || { cat build/fuzz/$*.log; exit 1; }
+	@echo "$*: $$(grep number_of_executed_units build/fuzz/$*.log)" && touch build/fuzz/$*.passed
+
+# Clang, and its runtime for fuzzers and sanitizers.
+deps-fuzz:
+	$(MAKE) deps PACKAGES='clang libclang-rt-dev'
 
 fuzzers:
-	@command -v clang >/dev/null || { echo 'fuzzing needs clang' >&2; exit 1; }
+	@rm -f build/fuzz/*.passed
+	@command -v clang >/dev/null || { echo 'fuzzing needs clang (make deps-fuzz)' >&2; exit 1; }
 	$(MAKE) BUILD=build/fuzz CC=clang CFLAGS='$(FUZZFLAGS) -fsanitize=fuzzer-no-link' static
 	@for target in $(FUZZERS); do echo CC tests/fuzz/$$target.c && \
 	  clang $(CPPFLAGS) -Ibuild/fuzz -D_GNU_SOURCE -DSQLITE_CORE $(CODEGEN) $(FUZZFLAGS) -fsanitize=fuzzer -o build/fuzz/$$target \

@@ -1,6 +1,7 @@
 """Shared helpers: connections with the extension, a ready ledger, and snippets in processes of their own."""
 
 import ctypes
+import gc
 import os
 import pathlib
 import sqlite3
@@ -11,6 +12,8 @@ import textwrap
 import pytest
 
 EXTENSION = str((pathlib.Path(os.environ.get("BUILD", "build")) / "diffuse").resolve())
+
+PATIENCE = 600  # seconds, after which a process hangs: far more than a machine needs that has other things to do
 
 # Three audiences with room for hundreds of releases: (name, rate, epsilon, delta), the innermost first.
 TIERS = [("clinic", 0.004, 8.0, 1e-6), ("region", 0.001, 5.0, 1e-6), ("public", 0.0002, 3.0, 1e-6)]
@@ -94,7 +97,7 @@ def start(code, *arguments, **options):
 def run(code, *arguments, expect=0, **options):
     """Runs a snippet to its end and returns what it printed; `expect` is its exit code (-9: killed)."""
     process = start(code, *arguments, **options)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == expect, f"exit {process.returncode}\n{output}\n{errors}"
     return output
 
@@ -110,6 +113,29 @@ def db(path):
     connection = create(path)
     yield connection
     connection.close()
+
+
+def all_differ(values):
+    """Whether each number has noise of its own. That of one number is at least 7e5 steps of the lattice wide, and two meet
+    with probability 4e-7: one of twelve may be equal to another, three of sixty-four (false alarms of 4e-10 at most)."""
+    return len(set(values)) >= len(values) - (1 if len(values) <= 12 else 3)
+
+
+CRASHED = []  # workers of pytest-xdist that have died
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    """A worker that dies in a test is a failure of that test. One that dies between tests, or after them, counts too."""
+    if error:
+        CRASHED.append(node.gateway.id)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    gc.collect()  # what is left open is closed while somebody looks
+    if CRASHED and session.exitstatus == 0:
+        session.exitstatus = 1
 
 
 class Raw:

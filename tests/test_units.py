@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.alarm(1e-8)
+
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 SOURCES = sorted(pathlib.Path(__file__).parent.glob("unit/test_*.c"))
 
@@ -32,7 +34,8 @@ def tap():
 
 @pytest.mark.parametrize(
     "binary,test",
-    [(s.stem.removeprefix("test_"), name) for s in SOURCES for name in tap_names(s)],
+    [pytest.param(s.stem.removeprefix("test_"), name, marks=pytest.mark.xdist_group(s.stem))
+     for s in SOURCES for name in tap_names(s)],
 )
 def test_unit(tap, binary, test):
     code, output = tap(binary)

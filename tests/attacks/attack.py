@@ -22,7 +22,6 @@ from conftest import connect, ledger_of, one
 
 UNLIMITED = (1e15, 1e-6)  # epsilon and delta where the budget is not what is attacked
 EXACT = {"exact": 1e6}  # the noise is 1/1414 of what one unit can do: what is under it shows
-SIX = 6.0  # standard errors, in statistical tests: a false alarm has probability 2e-9
 TWELVE = 12.0
 KEYS = ["north", "south", "east"]
 DIM = 3

@@ -6,6 +6,8 @@ import pytest
 from attack import (EACH_CALL, EACH_FORM, EXACT, KEYS, PEOPLE, alarm, check_distance, fill, lattice, one, path_for,
                     person, system)
 
+pytestmark = pytest.mark.xdist_group("heavy_units")
+
 ROWS = 10**4
 
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from attack import EACH_CALL, EACH_FORM, FORMS, charges, file_in, one, room_for, system, verified
-from conftest import connect, refused, start
+from conftest import PATIENCE, connect, refused, start
 
 
 class Naive:
@@ -77,7 +77,7 @@ def test_processes_that_take_all_they_get_never_get_more(tmp_path, sql):
     for racer in racers:
         racer.stdin.write("go\n")
         racer.stdin.flush()
-    outputs = [racer.communicate(timeout=60) for racer in racers]
+    outputs = [racer.communicate(timeout=PATIENCE) for racer in racers]
     assert all(racer.returncode == 0 for racer in racers), outputs
     answers = [line for output, _ in outputs for line in output.split()]
     assert len(answers) == charges(db) == 60 and verified(db)

@@ -10,6 +10,8 @@ import pytest
 
 from attack import EACH_CALL, EXACT, check_distance, fill, lattice, one, path_for, person, system
 
+pytestmark = pytest.mark.xdist_group("repeated_rounding")
+
 BASE, PAIRS = 8192, 16384
 UP, DOWN = 2.0**-11 * (1 + 2.0**-8), -(2.0**-11) * (1 - 2.0**-8)  # a little above and below half a step at BASE
 PAIRED = [UP, DOWN] * PAIRS

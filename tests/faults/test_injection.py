@@ -18,8 +18,6 @@ def inject(mode, tmp_path):
     step = "0" if mode == "random-once" or (mode == "own-once" and STEP != "1") else STEP
     done = subprocess.run([BUILD / "injector", tmp_path, mode, step], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    if STEP == "0":
-        print(mode, done.stdout)
     return int(done.stdout.split()[-1])
 
 

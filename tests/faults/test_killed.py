@@ -4,7 +4,7 @@ import os
 import random
 import time
 
-from conftest import connect, create, one, start
+from conftest import PATIENCE, connect, create, one, start
 
 RELEASES = 1000 if os.environ.get("DIFFUSE_FAULTS") == "all" else 100
 
@@ -19,7 +19,7 @@ TELLER = """
 
 def told(process):
     """What a killed process has told: (name, value) pairs."""
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == -9 and not errors, errors
     return [tuple(line.split()) for line in output.splitlines(keepends=True) if line.endswith("\n")]
 

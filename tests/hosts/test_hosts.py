@@ -15,7 +15,7 @@ from concurrent import futures
 
 import pytest
 
-from conftest import EXTENSION, connect, ledger_of, one, refused
+from conftest import EXTENSION, PATIENCE, connect, ledger_of, one, refused
 
 pytestmark = pytest.mark.plain  # the hosts bring runtimes of their own, which a sanitizer cannot enter
 
@@ -90,7 +90,7 @@ class Host:
     def output(self, database, script, *threads):
         command = [*self.command, EXTENSION, database, script, self.name, *threads]
         ran = subprocess.run([str(argument) for argument in command], capture_output=True, text=True,
-                             timeout=60, env={**os.environ, **self.environment})
+                             timeout=PATIENCE, env={**os.environ, **self.environment})
         assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout + ran.stderr
         return ran.stdout.splitlines()
 
@@ -105,7 +105,7 @@ class Shell(Host):
             lines += [".print >", statement]
         # Errors go to stderr, where unbuffered output would overtake the rest.
         ran = subprocess.run(["stdbuf", "-oL", *self.command, database], input="\n".join(lines) + "\n",
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
         return ran.stdout.splitlines() + ["closed"]
 
 

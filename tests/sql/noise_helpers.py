@@ -1,8 +1,9 @@
 """What the tests of noise, neighbours, refinement and errors share. Databases are in memory, and so are their
 ledgers, unless a test asks for a file.
 
-Statistical tests compare a statistic with its expectation in units of its standard error and allow SIX of them:
-a false alarm has probability 2e-9 (Gaussian tails) for each comparison.
+Statistical tests compare a statistic with its expectation in units of its standard error and allow SEVEN of them:
+a false alarm has probability 2.6e-12 for each comparison of means, and at most 5e-10 of variances (chi-squared tails,
+which are the heavier the fewer there are: from 400 up). Shares are compared exactly, at 1e-10 on each side.
 """
 
 import contextlib
@@ -14,9 +15,10 @@ import sqlite3
 import tempfile
 
 import numpy
+from scipy import stats
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-SIX = 6.0
+SEVEN = 7.0
 UNLIMITED = (1e15, 1e-6)  # epsilon and delta of tiers whose budget is not what is tested
 
 
@@ -94,20 +96,26 @@ def charges(db):
 def check_mean(x, mean, stddev, what=""):
     """Mean of independent x with this standard deviation."""
     z = (numpy.mean(x) - mean) / (stddev / math.sqrt(len(x)))
-    assert abs(z) <= SIX, f"{what}: the mean is {z:.1f} standard errors off"
+    assert abs(z) <= SEVEN, f"{what}: the mean is {z:.1f} standard errors off"
 
 
 def check_variance(x, stddev, what=""):
     """Second moment of independent Gaussian x of mean 0."""
     z = (numpy.mean(numpy.square(x)) / stddev**2 - 1) / math.sqrt(2 / len(x))
-    assert abs(z) <= SIX, f"{what}: the variance is {z:.1f} standard errors off"
+    assert abs(z) <= SEVEN, f"{what}: the variance is {z:.1f} standard errors off"
 
 
 def check_covariance(x, y, covariance, what=""):
     """Mixed moment of independent pairs of Gaussian x and y of mean 0."""
     error = math.sqrt((numpy.mean(numpy.square(x)) * numpy.mean(numpy.square(y)) + covariance**2) / len(x))
     z = (numpy.mean(numpy.multiply(x, y)) - covariance) / error
-    assert abs(z) <= SIX, f"{what}: the covariance is {z:.1f} standard errors off"
+    assert abs(z) <= SEVEN, f"{what}: the covariance is {z:.1f} standard errors off"
+
+
+def check_share(hits, of, probability, what=""):
+    """A number of hits among independent trials."""
+    tail = min(stats.binom.cdf(hits, of, probability), stats.binom.sf(hits - 1, of, probability))
+    assert tail >= 1e-10, f"{what}: {hits} of {of}, where {probability} of them are expected"
 
 
 def check_path(noise, stddev, what=""):

@@ -15,6 +15,8 @@ import pytest
 from kinds_reference import KINDS, Row, aggregate, answer, by_query, numbers
 from noise_helpers import one, open_ledger
 
+pytestmark = pytest.mark.alarm(2e-11)
+
 RATE = 1e6
 COPIES = 20
 KEYS = ["a", "b", 3, 2.5, None, "", "nobody has this", ["a", 1]]

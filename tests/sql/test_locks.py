@@ -67,7 +67,7 @@ def work(path):
 
 def test_threads_of_several_processes_lose_nothing(path):
     create(path).close()
-    with ProcessPoolExecutor(PROCESSES) as pool:
+    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
         results = list(pool.map(work, [path] * PROCESSES))
     assert [errors for _, errors in results] == [[]] * PROCESSES
     releases = PROCESSES * THREADS * RELEASES

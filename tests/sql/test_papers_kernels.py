@@ -333,17 +333,17 @@ def test_rounding_of_rows_is_tolerated():
 
 @pytest.mark.plain
 def test_a_thousand_states():
-    """Correct, in under a second each (Dobrushin and Doeblin)."""
+    """Correct, and in a fifth of the time that NumPy takes for the first; 0.7 of it are allowed (Dobrushin and Doeblin)."""
     rng = np.random.default_rng(11)
     kernel = rng.dirichlet(np.full(1000, 0.5), 1000)
     load(kernel)
-    for name, want in (
-        ("dobrushin", max(np.abs(kernel - row).sum(axis=1).max() / 2 for row in kernel)),
-        ("doeblin", 1 - kernel.min(axis=0).sum()),
-    ):
+    start = time.process_time()
+    dobrushin = max(np.abs(kernel - row).sum(axis=1).max() / 2 for row in kernel)
+    limit = 0.7 * (time.process_time() - start)
+    for name, want in (("dobrushin", dobrushin), ("doeblin", 1 - kernel.min(axis=0).sum())):
         start = time.process_time()
         got = DB.execute(f"SELECT dp_kernel_{name}(x, y, p) FROM k").fetchone()[0]
-        assert time.process_time() - start < 1.0
+        assert time.process_time() - start < limit
         assert got == pytest.approx(want, rel=1e-12)
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from noise_helpers import check_path, charges, column, connect, error_of, fill, one, open_ledger, record
 
+pytestmark = pytest.mark.alarm(3e-9)
+
 TIERS = {"a": 1.0, "b": 0.3, "c": 0.1, "d": 0.02}
 CLIP = 2.0
 TRUTH = 3.5
@@ -147,7 +149,7 @@ def test_close_tiers_outward(gap):
 @pytest.mark.parametrize("kind", ["sum", "ou_sum"])
 def test_joint_law_is_that_of_the_forward_construction(walk, kind):
     """3000 paths, c first, then b and a, then d outward: one Brownian path on the clocks of the tiers (40
-    comparisons of moments at six standard errors, false alarms 8e-8 in all)."""
+    comparisons of moments at seven standard errors, false alarms 7e-10)."""
     db = ledger()
     radius = ", 4" if kind == "ou_sum" else ""
     for tier in ("c", "b", "a") if walk == "one tier at a time" else ("c", "a"):

@@ -308,16 +308,21 @@ static void add_moments(struct moments *moments, int64_t points[POINTS][DIMENSIO
   }
 }
 
+/*
+** Standard errors that are allowed: of a million draws 2.6e-12, for each of 14 moments in two walks.
+*/
+#define SIGMAS 7
+
 /* The law of Brownian motion at clocks V0 < V1 < V2: Cov(Xi, Xj) = V_min(i,j). */
 static void check_moments(const struct moments *moments, const uint64_t *clocks) {
   for (int i = 0; i < POINTS; i++) {
     double v = (double)clocks[i], mean = moments->mean[i] / DRAWS;
-    CHECK(fabs(mean) <= 6 * sqrt(v / DRAWS), "mean of point %d: %g standard errors", i,
+    CHECK(fabs(mean) <= SIGMAS * sqrt(v / DRAWS), "mean of point %d: %g standard errors", i,
           mean / sqrt(v / DRAWS));
     for (int j = 0; j <= i; j++) {
       double inner = (double)clocks[j], got = moments->second[i][j] / DRAWS;
       double error = sqrt((v * inner + inner * inner) / DRAWS);
-      CHECK(fabs(got - inner) <= 6 * error,
+      CHECK(fabs(got - inner) <= SIGMAS * error,
             "covariance of points %d and %d is %g of what it should be", i, j, got / inner);
     }
   }
@@ -325,18 +330,19 @@ static void check_moments(const struct moments *moments, const uint64_t *clocks)
   for (int i = 1; i < POINTS; i++) {
     double inner = (double)clocks[i - 1], step = (double)(clocks[i] - clocks[i - 1]);
     double got = (moments->second[i][i - 1] - moments->second[i - 1][i - 1]) / DRAWS;
-    CHECK(fabs(got) <= 6 * sqrt(inner * step / DRAWS), "step %d goes with the inner point: %g", i,
-          got / sqrt(inner * step));
+    CHECK(fabs(got) <= SIGMAS * sqrt(inner * step / DRAWS), "step %d goes with the inner point: %g",
+          i, got / sqrt(inner * step));
     double variance =
         (moments->second[i][i] - 2 * moments->second[i][i - 1] + moments->second[i - 1][i - 1]) /
         DRAWS;
-    CHECK(fabs(variance / step - 1) <= 6 * sqrt(2 / DRAWS), "variance of step %d is %g of it", i,
-          variance / step);
+    CHECK(fabs(variance / step - 1) <= SIGMAS * sqrt(2 / DRAWS), "variance of step %d is %g of it",
+          i, variance / step);
   }
   /* Nor with what came before: the path is Markov. */
   double first = (double)clocks[0], last = (double)(clocks[2] - clocks[1]);
   double got = (moments->second[2][0] - moments->second[1][0]) / DRAWS;
-  CHECK(fabs(got) <= 6 * sqrt(first * last / DRAWS), "the last step goes with the first point");
+  CHECK(fabs(got) <= SIGMAS * sqrt(first * last / DRAWS),
+        "the last step goes with the first point");
 }
 
 static void some_totals(int64_t *totals) {
