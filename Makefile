@@ -27,7 +27,7 @@ NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting static demo test unit check-sanitize \
-        check-valgrind coverage injector faults replays fuzz fuzzers bench bench-utility deps-utility \
+        check-valgrind coverage injector faults replays fuzz fuzzers bench bench-sampler bench-utility deps-utility \
         figures deps-figures deps-lint lint clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -200,6 +200,15 @@ check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
 bench: $(BUILD)/diffuse.so
 	BUILD=$(BUILD) $(PYTHON) bench/ledger.py
 	BUILD=$(BUILD) $(PYTHON) bench/rows.py
+
+# Draws of noise a second, beside GSL's and, where it is installed, OpenDP's.
+bench-sampler: $(BUILD)/bench/sampler
+	BUILD=$(BUILD) $(PYTHON) bench/sampler.py
+
+$(BUILD)/bench/sampler: bench/sampler.c $(BUILD)/rooms.a
+	@mkdir -p $(@D)
+	@echo CC $<
+	@$(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(WARNINGS) -o $@ $^ $(STATIC) -lm
 
 # ---- faults: a program that fails the n-th allocation or call of the file system ---------------------
 
