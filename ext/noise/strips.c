@@ -256,8 +256,9 @@ static int goes_on(struct bits *bits, uint32_t unit, uint64_t *strip) {
   return fraction_happens(bits, *strip, doublings);
 }
 
-/* An integer b with gamma <= b/256 for all of strip < LAST: gamma grows with u, and u < w. */
+/* An integer b with gamma <= b/256 for all of a strip: gamma grows with u, and u < w. Or b >= 256. */
 static inline uint64_t bound(const struct strips *law, uint64_t strip) {
+  if (strip >= LAST) return 256;
   return (((2 * strip + 1) * law->slope + strip * strip * law->bend) >> 32) + 1;
 }
 
@@ -293,7 +294,7 @@ int64_t strips_draw(const struct strips *law, struct bits *bits) {
     uint64_t strip = unit < slot.own ? word % STRIPS : slot.other;
     if ((scaled & ((1u << PLACE_BITS) - 1)) < law->excess) continue;
     if ((unit == 0 || strip == LAST) && !goes_on(bits, unit, &strip)) continue;
-    uint64_t b = strip < LAST ? bound(law, strip) : 256;
+    uint64_t b = bound(law, strip);
     if (attempt < b && !accept(bits, law, strip, place, b)) continue;
     int64_t magnitude = (int64_t)(strip * law->width + place);
     if (negative && magnitude == 0) continue; /* zero has one sign only */
