@@ -63,7 +63,7 @@ def test_old_sqlite_is_refused(tmp_path):
 def test_static_library_without_leaks(tmp_path):
     program = tmp_path / "static"
     run("cc", str(HERE / "static.c"), str(BUILD / "libdiffuse.a"), "-o", str(program), "-l:libsqlite3.a",
-        "-l:libgsl.a", "-l:libgslcblas.a", "-l:libmd.a", "-lm", "-lpthread", "-ldl")
+        "-l:libgsl.a", "-l:libgslcblas.a", "-l:libsodium.a", "-lm", "-lpthread", "-ldl")
     assert run(str(program)) == "ok\n"
     if shutil.which("valgrind"):
         run("valgrind", "-q", "--error-exitcode=9", "--leak-check=full", str(program))
