@@ -6,6 +6,7 @@
 ** went, and entropy_wipe() here notes whether they were wiped again.
 */
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "noise/entropy.h"
