@@ -17,7 +17,7 @@ WARNINGS  = -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Werror
 # No math errno: lets the compiler turn llrint() into one instruction.
 CODEGEN   = -std=c11 -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno
 CPPFLAGS += -Iext -I$(BUILD) -D_DEFAULT_SOURCE -D_POSIX_C_SOURCE=200809L
-STATIC    = -l:libgsl.a -l:libgslcblas.a -l:libmd.a
+STATIC    = -l:libgsl.a -l:libgslcblas.a -l:libsodium.a
 LINK      = -shared -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,--gc-sections -Wl,-z,relro,-z,now
 
 SOURCES := $(sort $(wildcard ext/*.c ext/*/*.c))
@@ -27,7 +27,7 @@ NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test unit check-sanitize \
-        check-valgrind coverage injector faults replays fuzz fuzzers bench bench-utility deps-utility \
+        check-valgrind coverage injector faults replays fuzz fuzzers bench bench-sampler bench-utility deps-utility \
         figures deps-figures deps-lint lint clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -36,7 +36,7 @@ all: $(BUILD)/diffuse.so
 
 # ---- dependencies: apt-get, and only when something is missing -------------------------------------
 
-PACKAGES = gcc make sqlite3 libsqlite3-dev libgsl-dev libmd-dev libxxhash-dev \
+PACKAGES = gcc make sqlite3 libsqlite3-dev libgsl-dev libsodium-dev libxxhash-dev \
            python3 python3-pytest python3-pytest-xdist python3-mpmath python3-numpy python3-scipy
 SUDO     = $(shell test "$$(id -u)" = 0 || echo sudo)
 
@@ -115,7 +115,7 @@ $(BUILD)/ledger_sql.h: sql/ledger.sql
 	  sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/.*/"&\\n"/' $<; echo ';'; } > $@
 
 # For programs that link SQLite themselves: compiled with SQLITE_CORE, to be handed to
-# sqlite3_auto_extension(); link it with GSL, libmd and SQLite.
+# sqlite3_auto_extension(); link it with GSL, libsodium and SQLite.
 static: $(BUILD)/libdiffuse.a
 
 CORE := $(SOURCES:ext/%.c=$(BUILD)/core/%.o)
@@ -207,6 +207,15 @@ check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
 bench: $(BUILD)/diffuse.so
 	BUILD=$(BUILD) $(PYTHON) bench/ledger.py
 	BUILD=$(BUILD) $(PYTHON) bench/rows.py
+
+# Draws of noise a second, beside GSL's and, where it is installed, OpenDP's.
+bench-sampler: $(BUILD)/bench/sampler
+	BUILD=$(BUILD) $(PYTHON) bench/sampler.py
+
+$(BUILD)/bench/sampler: bench/sampler.c $(BUILD)/rooms.a
+	@mkdir -p $(@D)
+	@echo CC $<
+	@$(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(WARNINGS) -o $@ $^ $(STATIC) -lm
 
 # ---- faults: a program that fails the n-th allocation or call of the file system ---------------------
 

@@ -118,7 +118,8 @@ static char *set_quantiles(char **quantiles, sqlite3_value *value) {
         MOST_QUANTILES, shown(value));
   sqlite3_str *json = sqlite3_str_new(0);
   for (int i = 0; i < count; i++)
-    sqlite3_str_appendf(json, "%s%!.17g", i ? "," : is_array ? "[" : "", numbers[i]);
+    /* Digits that every version of SQLite writes alike: the text is in the fingerprint. */
+    sqlite3_str_appendf(json, "%s%!.15g", i ? "," : is_array ? "[" : "", numbers[i]);
   if (is_array) sqlite3_str_appendall(json, "]");
   sqlite3_free(*quantiles);
   *quantiles = sqlite3_str_finish(json);

@@ -19,7 +19,7 @@
 ** both; it is above the discrete Gaussian's s^2/(2V) by less than one part in 10^7.
 */
 #include <math.h>
-#include <sha256.h>
+#include <sodium.h>
 #include <string.h>
 
 #include "ledger/internal.h"
@@ -234,13 +234,9 @@ static void append_double(sqlite3_str *text, double x) {
 }
 
 void text_hash(const char *text, size_t size, char hash[CHARGE_HASH_SIZE]) {
-  SHA256_CTX context;
-  uint8_t digest[SHA256_DIGEST_LENGTH];
-  SHA256Init(&context);
-  SHA256Update(&context, (const uint8_t *)text, size);
-  SHA256Final(digest, &context);
-  for (int i = 0; i < SHA256_DIGEST_LENGTH; i++)
-    sqlite3_snprintf(3, hash + 2 * i, "%02x", digest[i]);
+  uint8_t digest[crypto_hash_sha256_BYTES];
+  crypto_hash_sha256(digest, (const uint8_t *)text, size);
+  for (size_t i = 0; i < sizeof digest; i++) sqlite3_snprintf(3, hash + 2 * i, "%02x", digest[i]);
 }
 
 int charge_hash(const char *previous, const struct charge *charge, char hash[CHARGE_HASH_SIZE]) {

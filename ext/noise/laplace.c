@@ -1,9 +1,8 @@
 /* laplace.c: see laplace.h. */
 #include "noise/laplace.h"
 
-#include <string.h>
-
-#include "noise/chance.h"
+#include "noise/entropy.h"
+#include "noise/geometric.h"
 
 #define BATCH 32 /* draws for each that is used: their time tells little of its value */
 
@@ -66,13 +65,16 @@ static int64_t one_of_batch(struct bits *bits, const struct step *step) {
 
 /* From scale 0, which is no noise: plain draws of L_Z(to). */
 static int fill(struct step step, int64_t *noise, size_t count) {
-  struct bits bits = chance_open();
-  bits.failed = step.to < 1 || step.to >= SAMPLER_MAX_SCALE || step.from > step.to;
-  for (size_t i = 0; i < count && !bits.failed; i++)
+  struct bits bits;
+  int in_range = step.to >= 1 && step.to < SAMPLER_MAX_SCALE && step.from <= step.to;
+  if (!in_range || bits_start(&bits)) {
+    entropy_wipe(noise, count * sizeof *noise);
+    return -1;
+  }
+  for (size_t i = 0; i < count; i++)
     noise[i] = step.from == step.to ? 0 : one_of_batch(&bits, &step);
-  int failed = chance_close(&bits);
-  if (failed) memset(noise, 0, count * sizeof *noise);
-  return failed;
+  bits_end(&bits);
+  return 0;
 }
 
 int sampler_laplace(uint64_t scale, int64_t *noise, size_t count) {

@@ -1,7 +1,7 @@
 /* symbol.c: see symbol.h. */
 #include "noise/symbol.h"
 
-#include "noise/chance.h"
+#include "noise/geometric.h"
 
 #define FARTHEST ((uint64_t)1 << 50)
 
@@ -14,13 +14,13 @@
 ** first that is taken counts.
 */
 int symbol_exponential(const int64_t *utility, size_t count, uint64_t exponent, size_t *chosen) {
-  struct bits bits = chance_open();
+  struct bits bits;
   int64_t highest = INT64_MIN;
   int found = 0;
   *chosen = 0;
-  bits.failed = count < 1 || exponent >= (uint64_t)1 << 53;
+  if (count < 1 || exponent >= (uint64_t)1 << 53 || bits_start(&bits)) return -1;
   for (size_t i = 0; i < count; i++) highest = utility[i] > highest ? utility[i] : highest;
-  for (uint64_t trial = 0; !bits.failed && (trial < TRIALS * count || !found); trial++) {
+  for (uint64_t trial = 0; trial < TRIALS * count || !found; trial++) {
     size_t i = (size_t)below(&bits, count);
     uint64_t gap = (uint64_t)highest - (uint64_t)utility[i];
     if (gap > FARTHEST) gap = FARTHEST;
@@ -28,26 +28,18 @@ int symbol_exponential(const int64_t *utility, size_t count, uint64_t exponent, 
     if (taken && !found) *chosen = i;
     found |= taken;
   }
-  int failed = chance_close(&bits);
-  if (failed) *chosen = 0;
-  return failed;
+  bits_end(&bits);
+  return 0;
 }
 
 int symbol_weighted(const uint64_t *weight, size_t count, size_t *chosen) {
-  struct bits bits = chance_open();
+  struct bits bits;
   uint128 sum = 0;
   *chosen = 0;
   for (size_t i = 0; i < count; i++) sum += weight[i];
-  bits.failed = sum < 1 || sum >> 63;
-  uint64_t place = bits.failed ? 0 : below(&bits, (uint64_t)sum);
-  for (size_t i = 0; i < count && !bits.failed; i++) {
-    if (place < weight[i]) {
-      *chosen = i;
-      break;
-    }
-    place -= weight[i];
-  }
-  int failed = chance_close(&bits);
-  if (failed) *chosen = 0;
-  return failed;
+  if (sum < 1 || sum >> 63 || bits_start(&bits)) return -1;
+  uint64_t place = below(&bits, (uint64_t)sum);
+  while (place >= weight[*chosen]) place -= weight[(*chosen)++];
+  bits_end(&bits);
+  return 0;
 }

@@ -2,7 +2,7 @@
 #include "release/identity.h"
 
 #include <math.h>
-#include <sha256.h>
+#include <sodium.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -30,13 +30,13 @@ struct identity identity_real(double value) {
 
 /* 128 bits of SHA-256 of the secret and the bytes. */
 static struct identity long_hash(const struct secret *secret, const void *bytes, size_t size) {
-  SHA256_CTX context;
-  uint8_t digest[SHA256_DIGEST_LENGTH];
+  crypto_hash_sha256_state state;
+  uint8_t digest[crypto_hash_sha256_BYTES];
   struct identity hash;
-  SHA256Init(&context);
-  SHA256Update(&context, secret->bytes, sizeof secret->bytes);
-  SHA256Update(&context, bytes, size);
-  SHA256Final(digest, &context);
+  crypto_hash_sha256_init(&state);
+  crypto_hash_sha256_update(&state, secret->bytes, sizeof secret->bytes);
+  crypto_hash_sha256_update(&state, bytes, size);
+  crypto_hash_sha256_final(&state, digest);
   memcpy(&hash, digest, sizeof hash);
   return hash;
 }

@@ -185,7 +185,7 @@ def test_noise_a_fifth_too_small_is_caught(tmp_path):
                     "release.c", "-o", "release.o"], cwd=tmp_path, check=True)
     objects = [path for path in (BUILD / "obj").rglob("*.o") if path.name != "release.o"]
     subprocess.run(["cc", "-shared", "-o", tmp_path / "diffuse.so", tmp_path / "release.o", *objects, "-Wl,--exclude-libs,ALL",
-                    "-l:libgsl.a", "-l:libgslcblas.a", "-l:libmd.a", "-lm"], check=True)
+                    "-l:libgsl.a", "-l:libgslcblas.a", "-l:libsodium.a", "-lm"], check=True)
     system = System(tmp_path / "diffuse")
     call, more = WORST["sum"]
     points = points_of(system, call, more, count=LEARN + 5000)
