@@ -20,25 +20,30 @@ int answers_describe(struct publication *publication, int keys) {
   if (!aggregate)
     return ledger_fail(ledger, "release '%s' is of a kind '%s' that this version does not know",
                        release->name ? release->name : "", release->kind);
-  int is_private = release->max_groups > 0;
   if (release->max_groups < 0 || release->max_groups > SHAPE_MAX_GROUPS || release->size < 0 ||
       release->size > SHAPE_MAX_BINS)
     return ledger_fail(ledger,
                        "release '%s' has impossible parameters (restore the ledger from a backup)",
                        release->name ? release->name : "");
   publication->aggregate = aggregate;
-  publication->by_unit = ledger_protects(ledger) == LEDGER_UNITS;
+  answers_shape(publication, keys, ledger_protects(ledger) == LEDGER_UNITS,
+                ledger_adjacency(ledger) == LEDGER_REPLACE);
+  return 1;
+}
+
+void answers_shape(struct publication *publication, int keys, int by_unit, int replace) {
+  const struct ledger_release *release = &publication->release;
+  const struct aggregate *aggregate = publication->aggregate;
+  publication->by_unit = by_unit;
   publication->question = (struct question){aggregate->family,
                                             aggregate->counts,
                                             release->clip,
                                             release->lo,
                                             release->hi,
                                             release->size,
-                                            is_private ? KEYS_PRIVATE : keys,
+                                            release->max_groups > 0 ? KEYS_PRIVATE : keys,
                                             release->max_groups};
-  shape_make(&publication->shape, &publication->question, publication->by_unit,
-             ledger_adjacency(ledger) == LEDGER_REPLACE);
-  return 1;
+  shape_make(&publication->shape, &publication->question, by_unit, replace);
 }
 
 int answers_keys(const struct ledger_release *release) {

@@ -14,7 +14,7 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- options: one row each ----------------------------------------------------------------------- */
 
-enum option_type { TEXT, NUMBER, WHOLE_NUMBER, FLAG, QUANTILES, KEYS, READ_ALREADY };
+enum option_type { TEXT, NUMBER, WHOLE_NUMBER, FLAG, PROTECTS, QUANTILES, KEYS, READ_ALREADY };
 
 struct option {
   struct domain domain; /* its name, and for numbers what they may be */
@@ -25,14 +25,16 @@ struct option {
   int is_argument;          /* the parameter may have a place in the call */
 };
 
-#define ALL         (OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN)
-#define NO_ARGUMENT (OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN)
+#define SHARD       (OPTIONS_OF_PARTIAL | OPTIONS_OF_STATE)
+#define NO_ARGUMENT (OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | SHARD)
+#define ALL         (OPTIONS_OF_AGGREGATE | NO_ARGUMENT)
+#define PUBLISHING  (OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | OPTIONS_OF_MERGE)
 #define IN(member)  offsetof(struct request, member)
 
 static const struct option options[] = {
-    {{"name", 0, 0, 0, 0}, TEXT, IN(name), ALL, PARAMETERS, 0},
-    {{"weight", 0, 1, 1, 0}, NUMBER, IN(weight), ALL, PARAMETERS, 0},
-    {{"refine", 0, 0, 0, 0}, FLAG, IN(refine), ALL, PARAMETERS, 0},
+    {{"name", 0, 0, 0, 0}, TEXT, IN(name), PUBLISHING, PARAMETERS, 0},
+    {{"weight", 0, 1, 1, 0}, NUMBER, IN(weight), PUBLISHING, PARAMETERS, 0},
+    {{"refine", 0, 0, 0, 0}, FLAG, IN(refine), PUBLISHING, PARAMETERS, 0},
     {{"clip", SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0}, NUMBER, IN(clip), ALL, P_CLIP, 1},
     {{"lo", -SHAPE_MAX_RANGE, SHAPE_MAX_RANGE, 0, 0}, NUMBER, IN(lo), ALL, P_LO, 1},
     {{"hi", -SHAPE_MAX_RANGE, SHAPE_MAX_RANGE, 0, 0}, NUMBER, IN(hi), ALL, P_HI, 1},
@@ -47,7 +49,10 @@ static const struct option options[] = {
     {{"theta", 0, INFINITY, 1, 1}, NUMBER, IN(theta), ALL, P_RADIUS, 0},
     {{"half_width", 0, INFINITY, 1, 1}, NUMBER, IN(half_width), OPTIONS_OF_PLAN, PARAMETERS, 0},
     {{"tier", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, PARAMETERS, 0},
-    {{"kind", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, PARAMETERS, 0},
+    {{"kind", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT | OPTIONS_OF_STATE, PARAMETERS, 0},
+    {{"fingerprint", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_STATE, PARAMETERS, 0},
+    {{"protects", 0, 0, 0, 0}, PROTECTS, IN(rows), SHARD, PARAMETERS, 0},
+    {{"whole_units", 0, 0, 0, 0}, FLAG, IN(whole_units), SHARD, PARAMETERS, 0},
     {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), ALL, P_RADIUS, 0},
 };
 #define OPTION_COUNT ((int)(sizeof options / sizeof *options))
@@ -61,18 +66,17 @@ struct parse {
 };
 
 /* A parameter that has its place among the arguments is an option only where there are none. */
-static int applies(const struct parse *parse, const struct option *option) {
-  const struct aggregate *aggregate = parse->request->aggregate;
-  if (!(option->forms & parse->form)) return 0;
+static int applies(const struct aggregate *aggregate, int form, const struct option *option) {
+  if (!(option->forms & form)) return 0;
   if (option->parameter == PARAMETERS) return 1;
   int placed = option->is_argument && aggregate->places.parameters[option->parameter];
-  return (aggregate->takes & 1u << option->parameter) && (!placed || parse->form & NO_ARGUMENT);
+  return (aggregate->takes & 1u << option->parameter) && (!placed || form & NO_ARGUMENT);
 }
 
 static char *unknown_option(const struct parse *parse, const char *key) {
   sqlite3_str *known = sqlite3_str_new(0);
   for (int i = 0; i < OPTION_COUNT; i++) {
-    if (applies(parse, &options[i]))
+    if (applies(parse->request->aggregate, parse->form, &options[i]))
       sqlite3_str_appendf(known, "%s%s", sqlite3_str_length(known) ? ", " : "",
                           options[i].domain.parameter);
   }
@@ -190,6 +194,15 @@ static char *set_number(const struct option *option, sqlite3_value *value, doubl
   return error;
 }
 
+/* As dp_init() has it. */
+static char *set_protects(int *rows, sqlite3_value *value) {
+  const char *text = plain_text(value);
+  *rows = text && strcmp(text, "row") == 0;
+  return *rows || (text && strcmp(text, "unit") == 0)
+             ? 0
+             : sentence("protects must be 'unit' or 'row', not %z", shown(value));
+}
+
 /* Sets what the option sets; type is that of its JSON value. */
 static char *set_option(struct parse *parse, const struct option *option, const char *type,
                         sqlite3_value *value) {
@@ -209,6 +222,7 @@ static char *set_option(struct parse *parse, const struct option *option, const 
   case WHOLE_NUMBER:
     return boolean ? sentence("%s must be a number, not %s", key, type)
                    : set_number(option, value, member);
+  case PROTECTS: return set_protects(member, value);
   case QUANTILES:
     return boolean ? sentence("%s must be a number, not %s", key, type)
                    : set_quantiles(member, value);
@@ -223,7 +237,7 @@ static int take_option(void *context, const char *key, const char *type, sqlite3
   struct parse *parse = context;
   for (int i = 0; i < OPTION_COUNT; i++) {
     const struct option *option = &options[i];
-    if (!applies(parse, option) || strcmp(option->domain.parameter, key) != 0) continue;
+    if (!applies(parse->request->aggregate, parse->form, option) || strcmp(option->domain.parameter, key) != 0) continue;
     parse->error = set_option(parse, option, type, value);
     return parse->error == 0;
   }
@@ -245,16 +259,23 @@ char *request_argument(struct request *request, struct ledger *ledger, enum para
 
 /* ---- requests ------------------------------------------------------------------------------------ */
 
-static char *parse_name_or_options(struct parse *parse, struct ledger *ledger,
-                                   sqlite3_value *argument) {
+char *request_read(struct request *request, struct ledger *ledger, const char *json, int form) {
+  struct parse parse = {request, ledger, form, 0};
+  if (!ledger_options(ledger, json, take_option, &parse) && !parse.error)
+    parse.error = sentence("%s", ledger_error(ledger));
+  return parse.error;
+}
+
+static char *read_name_or_options(struct request *request, struct ledger *ledger,
+                                  sqlite3_value *argument, int form) {
   if (!argument || sqlite3_value_type(argument) == SQLITE_NULL) return 0;
   const char *text = plain_text(argument);
   if (!text || !*text)
     return sentence("name or options must be a name or a JSON object, not %z", shown(argument));
-  if (text[strspn(text, " \t\r\n")] != '{') return set_name(&parse->request->name, argument);
-  if (!ledger_options(ledger, text, take_option, parse) && !parse->error)
-    parse->error = sentence("%s", ledger_error(ledger));
-  return parse->error;
+  int is_name = text[strspn(text, " \t\r\n")] != '{';
+  if (is_name && form == OPTIONS_OF_PARTIAL)
+    return sentence("options must be a JSON object or NULL, not %z", shown(argument));
+  return is_name ? set_name(&request->name, argument) : request_read(request, ledger, text, form);
 }
 
 char *request_start(struct request *request, const struct aggregate *aggregate,
@@ -265,12 +286,11 @@ char *request_start(struct request *request, const struct aggregate *aggregate,
     if (options[i].type == NUMBER || options[i].type == WHOLE_NUMBER)
       *(double *)((char *)request + options[i].offset) = NAN;
   }
-  const char *text = plain_text(tier);
-  if (!text) return sentence("tier must be the name of a tier, not %z", shown(tier));
-  request->tier = sqlite3_mprintf("%s", text);
-  if (!request->tier) return sentence("out of memory");
-  struct parse parse = {request, ledger, form, 0};
-  return parse_name_or_options(&parse, ledger, name_or_options);
+  const char *text = tier ? plain_text(tier) : 0;
+  if (tier && !text) return sentence("tier must be the name of a tier, not %z", shown(tier));
+  if (text) request->tier = sqlite3_mprintf("%s", text);
+  if (text && !request->tier) return sentence("out of memory");
+  return read_name_or_options(request, ledger, name_or_options, form);
 }
 
 /* ---- defaults and checks across parameters ------------------------------------------------------- */
@@ -424,6 +444,52 @@ static void append_option(sqlite3_str *json, const char *name, double value) {
 
 static void append_whole(sqlite3_str *json, const char *name, double value) {
   if (!isnan(value)) sqlite3_str_appendf(json, ",\"%s\":%d", name, (int)value);
+}
+
+static void append_parameter(sqlite3_str *json, const struct request *request,
+                             const struct option *option) {
+  const char *name = option->domain.parameter;
+  const void *member = (const char *)request + option->offset;
+  switch (option->type) {
+  case NUMBER: append_option(json, name, *(const double *)member); break;
+  case WHOLE_NUMBER: append_whole(json, name, *(const double *)member); break;
+  case FLAG: sqlite3_str_appendf(json, ",\"%s\":%s", name, *(const int *)member ? "true" : "false"); break;
+  case PROTECTS: sqlite3_str_appendf(json, ",\"%s\":\"%s\"", name, request->rows ? "row" : "unit"); break;
+  case QUANTILES:
+  case KEYS: { /* JSON already */
+    const char *text = *(char *const *)member;
+    if (text) sqlite3_str_appendf(json, ",\"%s\":", name);
+    if (text) sqlite3_str_appendall(json, text);
+    break;
+  }
+  default: break; /* of no state, or written already */
+  }
+}
+
+/*
+** The fingerprint holds the very bits of the numbers: what reads them otherwise than they were will not
+** come to the same text.
+*/
+char *request_parameters(const struct request *request) {
+  struct ledger_release release = request_release(request);
+  release.weight = 1; /* which a state does not have */
+  char *fingerprint = ledger_fingerprint(&release);
+  sqlite3_str *json = sqlite3_str_new(0);
+  sqlite3_str_appendf(json, "{\"kind\":\"%s\"", request->aggregate->kind);
+  for (int i = 0; i < OPTION_COUNT; i++) {
+    if (applies(request->aggregate, OPTIONS_OF_STATE, &options[i]))
+      append_parameter(json, request, &options[i]);
+  }
+  sqlite3_str_appendall(json, ",\"fingerprint\":");
+  ledger_append_string(json, fingerprint ? fingerprint : "");
+  sqlite3_str_appendall(json, "}");
+  char *text = sqlite3_str_finish(json);
+  if (fingerprint) {
+    sqlite3_free(fingerprint);
+    return text;
+  }
+  sqlite3_free(text);
+  return 0;
 }
 
 char *request_options(const struct request *request) {
