@@ -26,7 +26,7 @@ MATH    := $(filter $(BUILD)/obj/math/%,$(OBJECTS))
 NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
-.PHONY: all deps deps-hosts hosts-packages deps-accounting static demo test unit check-sanitize \
+.PHONY: fixed all deps deps-hosts hosts-packages deps-accounting static demo test unit check-sanitize \
         check-valgrind coverage injector faults replays fuzz fuzzers bench bench-utility deps-utility \
         figures deps-figures deps-lint lint clean format
 .DELETE_ON_ERROR:
@@ -159,7 +159,7 @@ $(BUILD)/rooms.a: $(RELEASE) $(NOISE) $(MATH)
 
 PYTEST = BUILD=$(BUILD) $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_OPTIONS)
 
-test: all unit static injector replays $(BUILD)/star.db
+test: all unit static injector fixed replays $(BUILD)/star.db
 	$(PYTEST) tests
 
 # The same tests under AddressSanitizer and UndefinedBehaviorSanitizer. Python itself is not
@@ -167,7 +167,7 @@ test: all unit static injector replays $(BUILD)/star.db
 # check-valgrind. Tests marked "plain" measure what instrumentation changes, and are left out.
 SANITIZE = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 check-sanitize:
-	$(MAKE) BUILD=$(BUILD)/sanitize CFLAGS='$(SANITIZE)' all unit static injector replays \
+	$(MAKE) BUILD=$(BUILD)/sanitize CFLAGS='$(SANITIZE)' all unit static injector fixed replays \
 	  $(BUILD)/sanitize/star.db
 	BUILD=$(BUILD)/sanitize LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
 	  ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 \
@@ -177,7 +177,7 @@ check-sanitize:
 # where a test kills a process.
 COVERAGE = -O1 -g --coverage -fprofile-update=atomic
 coverage:
-	$(MAKE) BUILD=build/coverage CFLAGS='$(COVERAGE)' all unit static injector replays build/coverage/star.db
+	$(MAKE) BUILD=build/coverage CFLAGS='$(COVERAGE)' all unit static injector fixed replays build/coverage/star.db
 	find build/coverage -name '*.gcda' -delete
 	mkdir -p build/coverage/bin && printf '#!/bin/sh\nexec %s --coverage "$$@"\n' "$$(command -v $(CC))" >build/coverage/bin/cc && \
 	  chmod +x build/coverage/bin/cc
@@ -214,6 +214,12 @@ $(BUILD)/injector: tests/faults/injector.c $(BUILD)/libdiffuse.a
 	@echo CC $<
 	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $^ $(WRAP) $(WITH_SQLITE)
 
+# A program whose noise is the same every time.
+fixed: $(BUILD)/fixed
+$(BUILD)/fixed: tests/fixed/fixed.c $(BUILD)/libdiffuse.a
+	@echo CC $<
+	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $^ $(WITH_SQLITE)
+
 # Every n, every statement, a thousand kills: half an hour (make test takes every n-th).
 faults: all injector $(BUILD)/star.db
 	DIFFUSE_FAULTS=all $(PYTEST) -s tests/faults
@@ -221,7 +227,7 @@ faults: all injector $(BUILD)/star.db
 # ---- fuzzing: libFuzzer targets, with clang ---------------------------------------------------------
 
 FUZZ_SECONDS ?= 60
-FUZZERS  := options vectors keys calls ledgers
+FUZZERS  := options vectors keys calls ledgers states
 FUZZFLAGS = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 
 # What make test runs on the corpora: the targets with a main() of their own, by any compiler.

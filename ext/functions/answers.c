@@ -282,11 +282,13 @@ static char *compare_values(struct publication *publication,
     ledger_values(ledger, publication->release.id, tier, compare_value, &comparison);
     if (!close_to(published->shrink, comparison.numbers.shrink, comparison.numbers.shrink) ||
         published->centre != publication->release.centre) {
-      found = discrepancy(ledger, "dp_publication: '%s' at tier '%s' has another shrink or centre than its "
+      found = discrepancy(ledger,
+                          "dp_publication: '%s' at tier '%s' has another shrink or centre than its "
                           "release",
                           name, tier);
     } else if (!comparison.same || comparison.at != comparison.numbers.count) {
-      found = discrepancy(ledger, "dp_value: '%s' at tier '%s' is not what its point makes it", name, tier);
+      found = discrepancy(ledger, "dp_value: '%s' at tier '%s' is not what its point makes it",
+                          name, tier);
     }
   }
   sqlite3_free(comparison.numbers.estimates);
@@ -309,7 +311,8 @@ static char *check_path(struct publication *publication,
     if (!answers_same_keys(publication)) {
       found = discrepancy(ledger, "dp_path: '%s' has other keys than its release", release->name);
     } else if (!point || point->clock != published->clock) {
-      found = discrepancy(ledger, "dp_publication: '%s' at tier '%s' does not show the point of its path",
+      found = discrepancy(ledger,
+                          "dp_publication: '%s' at tier '%s' does not show the point of its path",
                           release->name, published->tier);
     } else {
       found = compare_values(publication, published, point);

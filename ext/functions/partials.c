@@ -69,7 +69,7 @@ static char *shard_open(struct shard *shard, struct host *host, sqlite3_value *k
   if (error) return error;
   shard->parameters = request_parameters(request);
   if (!shard->parameters) return sentence("out of memory");
-  return states_start(&shard->rows, &shard->description, request);
+  return states_start_shard(&shard->rows, &shard->description, request);
 }
 
 /* Gives the state as the result, or fails the call. */
@@ -78,11 +78,12 @@ static void shard_result(sqlite3_context *context, struct shard *shard) {
   char *error = states_write(&shard->rows, shard->parameters, &writer);
   int limit = sqlite3_limit(sqlite3_context_db_handle(context), SQLITE_LIMIT_LENGTH, -1);
   if (!error && writer.size > (size_t)limit)
-    error = sentence("the state has %lld bytes and this SQLite's values at most %d (make more shards%s)",
-                     (long long)writer.size, limit,
-                     shard->rows.for_state
-                         ? ", or, where all rows of a unit are in one, say \"whole_units\":true"
-                         : "");
+    error = sentence(
+        "the state has %lld bytes and this SQLite's values at most %d (make more shards%s)",
+        (long long)writer.size, limit,
+        shard->rows.for_state
+            ? ", or, where all rows of a unit are in one, say \"whole_units\":true"
+            : "");
   if (!error) {
     sqlite3_result_blob64(context, writer.bytes, writer.size, free);
     return;
@@ -98,8 +99,8 @@ static void shard_result(sqlite3_context *context, struct shard *shard) {
 static void partial_of_nothing(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   struct shard *shard = calloc(1, sizeof *shard);
-  char *error = shard ? shard_open(shard, host_of(context), argv[0], -1, argv[1])
-                      : sentence("out of memory");
+  char *error =
+      shard ? shard_open(shard, host_of(context), argv[0], -1, argv[1]) : sentence("out of memory");
   if (error) {
     fail_call(context, PARTIAL, error);
   } else {
@@ -191,7 +192,7 @@ struct merge {
   struct publication description; /* of what is added up ... */
   struct publication publication; /* ... and what becomes of it */
   struct rows rows;
-  char *parameters;                      /* of the first state, and of all */
+  char *parameters;                       /* of the first state, and of all */
   unsigned char (*serials)[STATE_SERIAL]; /* of the states so far */
   size_t count, room;
 };
@@ -236,8 +237,8 @@ static char *read_request(struct merge *merge, int argc, sqlite3_value **argv) {
   if (!ledger_options(ledger, merge->parameters, take_kind, &aggregate))
     return sentence("the state has no parameters: %s", ledger_error(ledger));
   if (!aggregate) return sentence("the state is of no kind that this version knows");
-  char *error = request_start(request, aggregate, ledger, argv[0], argc > 2 ? argv[2] : 0,
-                              OPTIONS_OF_MERGE);
+  char *error =
+      request_start(request, aggregate, ledger, argv[0], argc > 2 ? argv[2] : 0, OPTIONS_OF_MERGE);
   if (!error) error = request_read(request, ledger, merge->parameters, OPTIONS_OF_STATE);
   if (!error) error = request_finish(request, !request->rows);
   char *again = error ? 0 : request_parameters(request);
@@ -262,16 +263,18 @@ static char *merge_open(sqlite3_context *context, struct merge *merge, const str
   merge->sentinel = sentinel_of(context, host);
   merge->parameters = sqlite3_mprintf("%.*s", (int)state->parameters_size, state->parameters);
   if (!merge->sentinel || !merge->parameters) return sentence("out of memory");
-  if (strlen(merge->parameters) != state->parameters_size) return sentence("the state is malformed");
+  if (strlen(merge->parameters) != state->parameters_size)
+    return sentence("the state is malformed");
   if (host->collecting) return sentence("a release cannot read from another release");
   if (!ledger_ready(host->ledger)) return sentence("%s", ledger_error(host->ledger));
   char *error = read_request(merge, argc, argv);
   if (!error) error = check_protection(merge);
   if (!error && sentinel_is_second(merge->sentinel) && merge->request.name)
-    error = sentence("the name '%s' stands for one release, but the statement evaluates it more than "
-                     "once (leave the name out)",
-                     merge->request.name);
-  if (!error) error = states_start(&merge->rows, &merge->description, &merge->request);
+    error =
+        sentence("the name '%s' stands for one release, but the statement evaluates it more than "
+                 "once (leave the name out)",
+                 merge->request.name);
+  if (!error) error = states_start_merge(&merge->rows, &merge->description, &merge->request);
   if (!error && !constants_keep(&merge->constants, argc, argv, 1u << 1))
     error = sentence("out of memory");
   return error;
@@ -300,7 +303,8 @@ static char *add_state(sqlite3_context *context, struct merging *merging, int ar
   struct merge *merge = merging->merge;
   if (!merge) {
     merge = merging->merge = calloc(1, sizeof *merge);
-    char *error = merge ? merge_open(context, merge, &state, argc, argv) : sentence("out of memory");
+    char *error =
+        merge ? merge_open(context, merge, &state, argc, argv) : sentence("out of memory");
     if (error) return error;
   }
   if (!constants_same(&merge->constants, argc, argv))

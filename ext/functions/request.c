@@ -237,7 +237,9 @@ static int take_option(void *context, const char *key, const char *type, sqlite3
   struct parse *parse = context;
   for (int i = 0; i < OPTION_COUNT; i++) {
     const struct option *option = &options[i];
-    if (!applies(parse->request->aggregate, parse->form, option) || strcmp(option->domain.parameter, key) != 0) continue;
+    if (!applies(parse->request->aggregate, parse->form, option) ||
+        strcmp(option->domain.parameter, key) != 0)
+      continue;
     parse->error = set_option(parse, option, type, value);
     return parse->error == 0;
   }
@@ -453,8 +455,12 @@ static void append_parameter(sqlite3_str *json, const struct request *request,
   switch (option->type) {
   case NUMBER: append_option(json, name, *(const double *)member); break;
   case WHOLE_NUMBER: append_whole(json, name, *(const double *)member); break;
-  case FLAG: sqlite3_str_appendf(json, ",\"%s\":%s", name, *(const int *)member ? "true" : "false"); break;
-  case PROTECTS: sqlite3_str_appendf(json, ",\"%s\":\"%s\"", name, request->rows ? "row" : "unit"); break;
+  case FLAG:
+    sqlite3_str_appendf(json, ",\"%s\":%s", name, *(const int *)member ? "true" : "false");
+    break;
+  case PROTECTS:
+    sqlite3_str_appendf(json, ",\"%s\":\"%s\"", name, request->rows ? "row" : "unit");
+    break;
   case QUANTILES:
   case KEYS: { /* JSON already */
     const char *text = *(char *const *)member;

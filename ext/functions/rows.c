@@ -118,8 +118,8 @@ static int cell_of(struct vectors *vectors, sqlite3_value *key) {
 
 char *rows_open(struct rows *rows, const struct publication *publication) {
   const struct shape *shape = &publication->shape;
-  *rows =
-      (struct rows){publication->aggregate, &publication->question, {{0, 0, 0, 0, 0}, 0, 0}, 0, 0, 0};
+  *rows = (struct rows){
+      publication->aggregate, &publication->question, {{0, 0, 0, 0, 0}, 0, 0}, 0, 0, 0};
   int failed;
   if (shape->family == FAMILY_SUM) {
     struct bounds bounds = design_bounds(shape);

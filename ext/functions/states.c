@@ -10,23 +10,34 @@
 SQLITE_EXTENSION_INIT3
 
 /* The lattice is the same under both adjacencies (shape.h): which one holds, the merge's ledger says. */
-char *states_start(struct rows *rows, struct publication *description,
-                   const struct request *request) {
-  *description = (struct publication){.aggregate = request->aggregate,
-                                      .release = request_release(request)};
+static char *start(struct rows *rows, struct publication *description,
+                   const struct request *request, int by_unit) {
+  *description =
+      (struct publication){.aggregate = request->aggregate, .release = request_release(request)};
   answers_shape(description, request->key_count, !request->rows, 0);
   description->grid.keys = request->key_list;
-  description->by_unit = !request->rows && !request->whole_units; /* what is bounded at the merge */
+  description->by_unit = by_unit;
   char *error = rows_open(rows, description);
-  rows->for_state = description->by_unit;
+  rows->for_state = !request->rows && !request->whole_units;
   if (!error) return 0;
   sentence_free(error); /* which speaks of a charge */
   return sentence("out of memory or random bytes");
 }
 
+char *states_start_shard(struct rows *rows, struct publication *description,
+                         const struct request *request) {
+  return start(rows, description, request, !request->rows);
+}
+
+/* Whole units have been bounded in their shards: what is left of them is added like rows that are protected. */
+char *states_start_merge(struct rows *rows, struct publication *description,
+                         const struct request *request) {
+  return start(rows, description, request, !request->rows && !request->whole_units);
+}
+
 /* ---- shapes of states ---------------------------------------------------------------------------- */
 
-static int entry_of(const struct rows *rows) {
+static uint32_t entry_of(const struct rows *rows) {
   return rows->for_state ? STATE_RECORDS : STATE_TOTALS;
 }
 
@@ -144,8 +155,11 @@ static const char *add_entry(struct rows *rows, struct state *state, uint64_t en
   struct identity unit = {0, 0};
   uint32_t cell = cells ? (uint32_t)entry : 0;
   if (rows->for_state) unit = state_unit(state, &cell);
-  uint32_t end = cells ? state->keys : rows->vectors ? (uint32_t)vectors_shape(rows->vectors)->cells : 1;
-  if ((rows->for_state && !identity_is_somebody(unit)) || cell >= end) return "the state is malformed";
+  uint32_t end = cells           ? state->keys
+                 : rows->vectors ? (uint32_t)vectors_shape(rows->vectors)->cells
+                                 : 1;
+  if ((rows->for_state && !identity_is_somebody(unit)) || cell >= end)
+    return "the state is malformed";
   state_numbers(state, numbers, numbers_of(rows));
   int failed = 0, place = cells ? cells[cell] : (int)cell;
   if (rows->for_state) {

@@ -12,11 +12,13 @@
 #include "release/state.h"
 
 /*
-** Starts rows of a finished request, to be written as a state or to merge states into; `description` holds
-** what they are, and must outlive them like the request. Returns null, or one sentence to be freed.
+** Starts rows of a finished request: those of a shard, or what states are added to. `description` holds what
+** they are, and must outlive them like the request. Returns null, or one sentence to be freed.
 */
-char *states_start(struct rows *rows, struct publication *description,
-                   const struct request *request);
+char *states_start_shard(struct rows *rows, struct publication *description,
+                         const struct request *request);
+char *states_start_merge(struct rows *rows, struct publication *description,
+                         const struct request *request);
 
 /* Writes what the rows add up to. Returns null, or one sentence to be freed; writer->bytes are the caller's. */
 char *states_write(struct rows *rows, const char *parameters, struct state_writer *writer);

@@ -66,7 +66,8 @@ struct identity identity_bytes(const struct secret *secret, const void *bytes, s
 }
 
 int identity_is_somebody(struct identity identity) {
-  return identity.kind & HASHED || (identity.kind >= IDENTITY_INTEGER && identity.kind <= IDENTITY_NULL);
+  return identity.kind & HASHED ||
+         (identity.kind >= IDENTITY_INTEGER && identity.kind <= IDENTITY_NULL);
 }
 
 struct identity identity_name(const struct secret *secret, const char *name) {

@@ -36,7 +36,7 @@ static void put_integer(struct state_writer *writer, uint128 x, int size) {
   put(writer, bytes, (size_t)size);
 }
 
-void state_start(struct state_writer *writer, const char *parameters, int entry, uint32_t keys,
+void state_start(struct state_writer *writer, const char *parameters, uint32_t entry, uint32_t keys,
                  uint64_t entries) {
   unsigned char serial[STATE_SERIAL];
   *writer = (struct state_writer){0};
@@ -46,7 +46,7 @@ void state_start(struct state_writer *writer, const char *parameters, int entry,
   put_integer(writer, VERSION, 4);
   put_integer(writer, strlen(parameters), 4);
   put_integer(writer, keys, 4);
-  put_integer(writer, (uint128)entry, 4);
+  put_integer(writer, entry, 4);
   put_integer(writer, entries, 8);
   put(writer, serial, sizeof serial);
   put(writer, parameters, strlen(parameters));
@@ -108,7 +108,7 @@ const char *state_open(struct state *state, const void *bytes, size_t size) {
   if (memcmp(state->end, digest, sizeof digest) != 0) return "is damaged or cut short";
   state->parameters_size = (size_t)get_integer(state, 4);
   state->keys = (uint32_t)get_integer(state, 4);
-  state->entry = (int)(get_integer(state, 4) & 0x7fffffff);
+  state->entry = (uint32_t)get_integer(state, 4);
   state->entries = (uint64_t)get_integer(state, 8);
   state->serial = state->at;
   state->at += STATE_SERIAL;

@@ -42,7 +42,7 @@ struct state_writer {
 };
 
 /* Starts a state of that many keys and entries, which are then to be written in this order. */
-void state_start(struct state_writer *writer, const char *parameters, int entry, uint32_t keys,
+void state_start(struct state_writer *writer, const char *parameters, uint32_t entry, uint32_t keys,
                  uint64_t entries);
 void state_put_key(struct state_writer *writer, const char *text);
 void state_put_unit(struct state_writer *writer, struct identity unit, uint32_t cell);
@@ -58,8 +58,7 @@ struct state {
   const unsigned char *serial;
   const char *parameters; /* no zero byte ends it */
   size_t parameters_size;
-  int entry;
-  uint32_t keys;
+  uint32_t entry, keys;
   uint64_t entries;
   const unsigned char *at, *end; /* what has not been read */
 };
