@@ -26,9 +26,9 @@ MATH    := $(filter $(BUILD)/obj/math/%,$(OBJECTS))
 NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
-.PHONY: fixed all deps deps-hosts hosts-packages deps-accounting static demo test unit check-sanitize \
-        check-valgrind coverage injector faults replays fuzz fuzzers bench bench-utility deps-utility \
-        figures deps-figures deps-lint lint clean format
+.PHONY: all deps deps-hosts hosts-packages deps-accounting static demo test unit check-sanitize \
+        check-valgrind coverage injector fixed faults replays fuzz fuzzers bench bench-shards deps-shards \
+        bench-utility deps-utility figures deps-figures deps-lint lint clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -200,6 +200,13 @@ check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
 bench: $(BUILD)/diffuse.so
 	BUILD=$(BUILD) $(PYTHON) bench/ledger.py
 	BUILD=$(BUILD) $(PYTHON) bench/rows.py
+
+# One release from a folder of shards, by processes and by Dask (which needs pip; without it, by processes alone).
+deps-shards:
+	$(PIP) --target $(BUILD)/python-shards 'dask[distributed]'
+
+bench-shards: $(BUILD)/diffuse.so
+	BUILD=$(BUILD) $(PYTHON) bench/shards.py
 
 # ---- faults: a program that fails the n-th allocation or call of the file system ---------------------
 

@@ -17,6 +17,7 @@ import pytest
 
 from kinds_reference import KINDS, Row, by_query, identity
 from noise_helpers import BUILD, connect, one, open_ledger, quick_path
+from states_reference import Decoded, added
 from test_kinds_exact import PARAMETERS, cases, fill, random_table
 
 EXACT = {kind: [dict(p) for p in several] for kind, several in PARAMETERS.items()}
@@ -65,47 +66,6 @@ def states_of(db, shards, kind, parameters, protects, whole):
         states.append(partial(db, kind, parameters, protects, whole))
         assert (states[-1] is None) == (not shard)
     return states + [nothing(db, kind, parameters, protects, whole)]
-
-
-class Decoded:
-    """A state as state.h describes it, by a reader of its own."""
-
-    def __init__(self, state):
-        assert state[:8] == b"dp-state" and state[-32:] == hashlib.sha256(state[:-32]).digest()
-        version, size, keys, entry, entries = struct.unpack_from("<IIIIQ", state, 8)
-        assert version == 1
-        self.serial, at = state[32:48], 48 + size
-        self.parameters = json.loads(state[48:at])
-        self.keys = []
-        for _ in range(keys):
-            (length,) = struct.unpack_from("<I", state, at)
-            self.keys.append(state[at + 4:at + 4 + length].decode())
-            at += 4 + length
-        body = state[at:-32]
-        width = len(body) // entries if entries else 0
-        self.records = [body[i * width:(i + 1) * width] for i in range(entries)]
-        if entry == 2:
-            self.units = [(*struct.unpack_from("<QQI", r), self.numbers(r[20:])) for r in self.records]
-        else:
-            self.totals = [self.numbers(r) for r in self.records]
-
-    @staticmethod
-    def numbers(data):
-        return tuple(int.from_bytes(data[i:i + 16], "little", signed=True) for i in range(0, len(data), 16))
-
-    def by_name(self):
-        """What it says, whatever the order: {name: numbers}."""
-        if hasattr(self, "units"):
-            return {(kind, low, self.keys[cell] if self.keys else cell): n for kind, low, cell, n in self.units}
-        return {self.keys[i] if self.keys else "": n for i, n in enumerate(self.totals)}
-
-
-def added(states):
-    total = {}
-    for state in states:
-        for name, n in Decoded(state).by_name().items():
-            total[name] = tuple(a + b for a, b in zip(total.get(name, (0,) * len(n)), n))
-    return total
 
 
 # ---- one release, two ways --------------------------------------------------------------------------------------
