@@ -1,6 +1,6 @@
 """make bench-shards: one release from a folder of SQLite shards, each worked on by a process of its own.
 
-Makes 8 shards of visits to clinics (deterministic; a million rows in all, or as many as the first argument says),
+Makes 8 shards of visits to clinics (deterministic; 400,000 rows in all, or as many as the first argument says),
 cut by row, so that a patient's visits lie in several shards, and again cut by patient; and one database of all rows.
 Three ways to the same sums:
 
@@ -110,7 +110,7 @@ def merge(states):
 
 
 def main():
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 400_000
     shards, everything = make_folder(rows)
     pool = concurrent.futures.ProcessPoolExecutor(WORKERS)
     ways = {"one database": lambda paths, *q: [state_of(everything, *q)],

@@ -60,6 +60,8 @@ struct domain {
 */
 char *domain_check(sqlite3_value *value, const struct domain *domain, double *number);
 
+int domain_holds(const struct domain *domain, double number);
+
 /* The same, failing the scalar that runs: 1 for success, 0 after a failure. */
 int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
                     double *number);

@@ -5,7 +5,8 @@
 ** Requirements:
 **   P1  What dp_merge() publishes is what the aggregate of that kind would publish of all rows in one
 **       database: the same exact totals, lattice, sensitivity, charge and ledger rows.
-**   P2  A state says all that shapes its sums, and states that differ in it do not merge.
+**   P2  A state says all that shapes its sums, and states that differ in it do not merge. What else a release
+**       has (its tier and name, quantiles, shrink) the merge says.
 **   P3  dp_merge() looks at all its states before it charges: what is wrong with one costs nothing. What
 **       can be wrong are its parameters and its bytes, never the data in it.
 **   P4  A state is raw data. Whoever can call dp_partial() can read the rows, so it tells them nothing new;
@@ -62,12 +63,12 @@ static char *shard_open(struct shard *shard, struct host *host, sqlite3_value *k
   if (!aggregate) return unknown_kind(kind);
   struct request *request = &shard->request;
   char *error = request_start(request, aggregate, host->ledger, 0, options, OPTIONS_OF_PARTIAL);
-  if (!error) error = request_finish(request, !request->rows);
+  if (!error) error = request_finish_shape(request, !request->rows);
   if (!error && request->rows && request->whole_units)
     error = sentence("whole_units is for units: leave it out, or protects");
   if (!error && columns >= 0) error = check_columns(request, columns);
   if (error) return error;
-  shard->parameters = request_parameters(request);
+  shard->parameters = request_parameters(request, OPTIONS_OF_STATE);
   if (!shard->parameters) return sentence("out of memory");
   return states_start_shard(&shard->rows, &shard->description, request);
 }
@@ -146,8 +147,9 @@ static char *partial_check(struct host *host, struct collecting *collecting, int
 ** dp_partial(kind, [key,] [x,] [unit,] options) -> BLOB, an aggregate; NULL where there are no rows
 ** The exact, un-noised sums of a shard's rows, for dp_merge(). kind: those of kinds.c; key, x and unit as
 ** far as the kind has them, in the order of dp_release()'s columns. options: a JSON object, or NULL, with the
-** parameters of the kind, and protects ("unit" or "row": whether there is a unit) and whole_units (P5). Needs
-** no ledger and charges nothing; parameters as everywhere, data is never an error.
+** parameters of the kind that shape the sums (clip, lo, hi, dim, bins, keys, max_groups), and protects ("unit" or
+** "row": whether there is a unit) and whole_units (P5). Needs no ledger and charges nothing; parameters as
+** everywhere, data is never an error.
 */
 static void partial_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct collecting *collecting = sqlite3_aggregate_context(context, sizeof *collecting);
@@ -229,24 +231,51 @@ static int take_kind(void *context, const char *key, const char *type, sqlite3_v
   return 1;
 }
 
-/* Sets the request from the call and the parameters of the first state (P2). */
-static char *read_request(struct merge *merge, int argc, sqlite3_value **argv) {
-  struct ledger *ledger = merge->host->ledger;
-  struct request *request = &merge->request;
+/* Adds to the request of a call (or of none: null) what the parameters of a state say. */
+static char *read_parameters(struct request *request, struct ledger *ledger, const char *parameters,
+                             sqlite3_value *tier, sqlite3_value *name_or_options) {
   const struct aggregate *aggregate = 0;
-  if (!ledger_options(ledger, merge->parameters, take_kind, &aggregate))
+  if (!ledger_options(ledger, parameters, take_kind, &aggregate))
     return sentence("the state has no parameters: %s", ledger_error(ledger));
   if (!aggregate) return sentence("the state is of no kind that this version knows");
-  char *error =
-      request_start(request, aggregate, ledger, argv[0], argc > 2 ? argv[2] : 0, OPTIONS_OF_MERGE);
-  if (!error) error = request_read(request, ledger, merge->parameters, OPTIONS_OF_STATE);
+  char *error = request_start(request, aggregate, ledger, tier, name_or_options, OPTIONS_OF_MERGE);
+  return error ? error : request_read(request, ledger, parameters, OPTIONS_OF_STATE);
+}
+
+/* Sets the request from the call and the parameters of the first state (P2). */
+static char *read_request(struct merge *merge, int argc, sqlite3_value **argv) {
+  struct request *request = &merge->request;
+  char *error = read_parameters(request, merge->host->ledger, merge->parameters, argv[0],
+                                argc > 2 ? argv[2] : 0);
   if (!error) error = request_finish(request, !request->rows);
-  char *again = error ? 0 : request_parameters(request);
-  if (!error && (!again || strcmp(again, merge->parameters) != 0))
-    error = again ? sentence("the state's parameters are not as dp_partial() writes them (make it "
-                             "anew, with this version)")
-                  : sentence("out of memory");
+  if (error) return error;
+  char *again = request_parameters(request, OPTIONS_OF_STATE);
+  if (!again) {
+    error = sentence("out of memory");
+  } else if (strcmp(again, merge->parameters) != 0) {
+    error =
+        sentence("the state's parameters are not as dp_partial() writes them (make it anew, with "
+                 "this version)");
+  }
   sqlite3_free(again);
+  return error;
+}
+
+/* Why a state is not one of this merge: its parameters beside those of the others, for people. */
+static char *other_parameters(struct merge *merge, const struct state *state) {
+  struct request request = {0};
+  char *text = sqlite3_mprintf("%.*s", (int)state->parameters_size, state->parameters);
+  char *error =
+      text ? read_parameters(&request, merge->host->ledger, text, 0, 0) : sentence("out of memory");
+  char *ours = error ? 0 : request_parameters(&merge->request, OPTIONS_OF_PARTIAL);
+  char *theirs = error ? 0 : request_parameters(&request, OPTIONS_OF_PARTIAL);
+  if (!error)
+    error = sentence("the states have different parameters: %s and %s", ours ? ours : "",
+                     theirs ? theirs : "");
+  sqlite3_free(text);
+  sqlite3_free(ours);
+  sqlite3_free(theirs);
+  request_clear(&request);
   return error;
 }
 
@@ -311,8 +340,7 @@ static char *add_state(sqlite3_context *context, struct merging *merging, int ar
     return sentence("tier and name must be the same for every state");
   if (strlen(merge->parameters) != state.parameters_size ||
       memcmp(merge->parameters, state.parameters, state.parameters_size) != 0)
-    return sentence("the states have different parameters: %s and %.*s", merge->parameters,
-                    (int)state.parameters_size, state.parameters);
+    return other_parameters(merge, &state);
   if (!note_serial(merge, &state)) return sentence("out of memory");
   return states_add(&merge->rows, &state);
 }
@@ -321,8 +349,9 @@ static char *add_state(sqlite3_context *context, struct merging *merging, int ar
 
 /*
 ** dp_merge(tier, state [, name]) -> as the aggregate of the states' kind, an aggregate over states
-** One release of what all the states add up to (P1). name: a name, or a JSON object with name, weight and
-** refine. A NULL state, of a shard without rows, adds nothing. Charges after the last state has been read (P3).
+** One release of what all the states add up to (P1). name: a name, or a JSON object with name, weight, refine,
+** and the parameters of the kind that shape no sums (q, key_share, radius, centre, theta, rho). A NULL state,
+** of a shard without rows, adds nothing. Charges after the last state has been read (P3).
 */
 static void merge_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct merging *merging = sqlite3_aggregate_context(context, sizeof *merging);

@@ -26,9 +26,9 @@ struct option {
 };
 
 #define SHARD       (OPTIONS_OF_PARTIAL | OPTIONS_OF_STATE)
-#define NO_ARGUMENT (OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | SHARD)
-#define ALL         (OPTIONS_OF_AGGREGATE | NO_ARGUMENT)
+#define NO_ARGUMENT (OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | OPTIONS_OF_MERGE | SHARD)
 #define PUBLISHING  (OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | OPTIONS_OF_MERGE)
+#define ALL         (OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | SHARD)
 #define IN(member)  offsetof(struct request, member)
 
 static const struct option options[] = {
@@ -38,22 +38,21 @@ static const struct option options[] = {
     {{"clip", SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0}, NUMBER, IN(clip), ALL, P_CLIP, 1},
     {{"lo", -SHAPE_MAX_RANGE, SHAPE_MAX_RANGE, 0, 0}, NUMBER, IN(lo), ALL, P_LO, 1},
     {{"hi", -SHAPE_MAX_RANGE, SHAPE_MAX_RANGE, 0, 0}, NUMBER, IN(hi), ALL, P_HI, 1},
-    {{"q", 0, 1, 0, 0}, QUANTILES, IN(quantiles), ALL, P_Q, 1},
+    {{"q", 0, 1, 0, 0}, QUANTILES, IN(quantiles), PUBLISHING, P_Q, 1},
     {{"dim", 1, SHAPE_MAX_SIZE, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_DIM, 1},
     {{"bins", 1, SHAPE_MAX_BINS, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_BINS, 1},
     {{"keys", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_KEYS, 0},
     {{"max_groups", 1, SHAPE_MAX_GROUPS, 0, 0}, WHOLE_NUMBER, IN(max_groups), ALL, P_SELECT, 0},
-    {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), ALL, P_SELECT, 0},
-    {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(radius), ALL, P_RADIUS, 1},
-    {{"centre", -INFINITY, INFINITY, 1, 1}, NUMBER, IN(centre), ALL, P_RADIUS, 0},
-    {{"theta", 0, INFINITY, 1, 1}, NUMBER, IN(theta), ALL, P_RADIUS, 0},
+    {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), PUBLISHING, P_SELECT, 0},
+    {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(radius), PUBLISHING, P_RADIUS, 1},
+    {{"centre", -INFINITY, INFINITY, 1, 1}, NUMBER, IN(centre), PUBLISHING, P_RADIUS, 0},
+    {{"theta", 0, INFINITY, 1, 1}, NUMBER, IN(theta), PUBLISHING, P_RADIUS, 0},
     {{"half_width", 0, INFINITY, 1, 1}, NUMBER, IN(half_width), OPTIONS_OF_PLAN, PARAMETERS, 0},
     {{"tier", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, PARAMETERS, 0},
     {{"kind", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT | OPTIONS_OF_STATE, PARAMETERS, 0},
-    {{"fingerprint", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_STATE, PARAMETERS, 0},
     {{"protects", 0, 0, 0, 0}, PROTECTS, IN(rows), SHARD, PARAMETERS, 0},
     {{"whole_units", 0, 0, 0, 0}, FLAG, IN(whole_units), SHARD, PARAMETERS, 0},
-    {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), ALL, P_RADIUS, 0},
+    {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), PUBLISHING, P_RADIUS, 0},
 };
 #define OPTION_COUNT ((int)(sizeof options / sizeof *options))
 
@@ -194,6 +193,21 @@ static char *set_number(const struct option *option, sqlite3_value *value, doubl
   return error;
 }
 
+/*
+** A number as a state has it: the digits of its bits. Decimals would not do: versions of SQLite differ in how
+** they write them, and old ones in how they read them.
+*/
+static char *set_bits(const struct option *option, sqlite3_value *value, double *member) {
+  const char *digits = plain_text(value);
+  uint64_t bits = 0;
+  int count = digits ? (int)strspn(digits, "0123456789abcdef") : 0;
+  for (int i = 0; i < count; i++)
+    bits = bits << 4 | (uint64_t)(digits[i] <= '9' ? digits[i] - '0' : digits[i] - 'a' + 10);
+  memcpy(member, &bits, sizeof bits);
+  if (count == 16 && !digits[16] && domain_holds(&option->domain, *member)) return 0;
+  return sentence("the state's %s is no number that it can be", option->domain.parameter);
+}
+
 /* As dp_init() has it. */
 static char *set_protects(int *rows, sqlite3_value *value) {
   const char *text = plain_text(value);
@@ -219,6 +233,8 @@ static char *set_option(struct parse *parse, const struct option *option, const 
     *(int *)member = sqlite3_value_int(value);
     return 0;
   case NUMBER:
+    if (parse->form == OPTIONS_OF_STATE) return set_bits(option, value, member);
+    /* fall through */
   case WHOLE_NUMBER:
     return boolean ? sentence("%s must be a number, not %s", key, type)
                    : set_number(option, value, member);
@@ -346,7 +362,11 @@ static char *finish_size(struct request *request) {
   int size = is_given(request->size) ? (int)request->size : 0;
   if (is_tree && (size < 2 || (size & (size - 1))))
     return sentence("bins must be a power of two from 2 to %d, not %d", SHAPE_MAX_BINS, size);
-  if (!is_tree || request->quantiles) return 0;
+  return 0;
+}
+
+static char *finish_quantiles(struct request *request) {
+  if (request->aggregate->family != FAMILY_TREE || request->quantiles) return 0;
   if (takes(request, P_Q)) return sentence("q is missing (a number in [0, 1] or a JSON array)");
   request->quantiles = sqlite3_mprintf("0.5");
   return request->quantiles ? 0 : sentence("out of memory");
@@ -393,13 +413,19 @@ static char *finish_precision(struct request *request) {
   return 0;
 }
 
-char *request_finish(struct request *request, int by_unit) {
+char *request_finish_shape(struct request *request, int by_unit) {
   if (!by_unit && request->aggregate->places.unit == 1)
     return sentence("the ledger protects rows, and every row is a unit (use dp_count)");
   char *error = finish_clip(request, by_unit);
   if (!error) error = finish_range(request);
   if (!error) error = finish_size(request);
   if (!error) error = finish_keys(request, by_unit);
+  return error;
+}
+
+char *request_finish(struct request *request, int by_unit) {
+  char *error = request_finish_shape(request, by_unit);
+  if (!error) error = finish_quantiles(request);
   if (!error) error = finish_precision(request);
   if (!error) error = finish_ou(request);
   return error;
@@ -448,12 +474,23 @@ static void append_whole(sqlite3_str *json, const char *name, double value) {
   if (!isnan(value)) sqlite3_str_appendf(json, ",\"%s\":%d", name, (int)value);
 }
 
+/* A number: its bits for a state, decimals for people. */
+static void append_number(sqlite3_str *json, const char *name, double value, int form) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  if (form != OPTIONS_OF_STATE) {
+    append_option(json, name, value);
+  } else if (!isnan(value)) {
+    sqlite3_str_appendf(json, ",\"%s\":\"%016llx\"", name, (unsigned long long)bits);
+  }
+}
+
 static void append_parameter(sqlite3_str *json, const struct request *request,
-                             const struct option *option) {
+                             const struct option *option, int form) {
   const char *name = option->domain.parameter;
   const void *member = (const char *)request + option->offset;
   switch (option->type) {
-  case NUMBER: append_option(json, name, *(const double *)member); break;
+  case NUMBER: append_number(json, name, *(const double *)member, form); break;
   case WHOLE_NUMBER: append_whole(json, name, *(const double *)member); break;
   case FLAG:
     sqlite3_str_appendf(json, ",\"%s\":%s", name, *(const int *)member ? "true" : "false");
@@ -461,41 +498,23 @@ static void append_parameter(sqlite3_str *json, const struct request *request,
   case PROTECTS:
     sqlite3_str_appendf(json, ",\"%s\":\"%s\"", name, request->rows ? "row" : "unit");
     break;
-  case QUANTILES:
-  case KEYS: { /* JSON already */
-    const char *text = *(char *const *)member;
-    if (text) sqlite3_str_appendf(json, ",\"%s\":", name);
-    if (text) sqlite3_str_appendall(json, text);
+  case KEYS:
+    if (request->keys) sqlite3_str_appendall(json, ",\"keys\":");
+    if (request->keys) sqlite3_str_appendall(json, request->keys);
     break;
-  }
   default: break; /* of no state, or written already */
   }
 }
 
-/*
-** The fingerprint holds the very bits of the numbers: what reads them otherwise than they were will not
-** come to the same text.
-*/
-char *request_parameters(const struct request *request) {
-  struct ledger_release release = request_release(request);
-  release.weight = 1; /* which a state does not have */
-  char *fingerprint = ledger_fingerprint(&release);
+char *request_parameters(const struct request *request, int form) {
   sqlite3_str *json = sqlite3_str_new(0);
   sqlite3_str_appendf(json, "{\"kind\":\"%s\"", request->aggregate->kind);
   for (int i = 0; i < OPTION_COUNT; i++) {
-    if (applies(request->aggregate, OPTIONS_OF_STATE, &options[i]))
-      append_parameter(json, request, &options[i]);
+    if (applies(request->aggregate, form, &options[i]))
+      append_parameter(json, request, &options[i], form);
   }
-  sqlite3_str_appendall(json, ",\"fingerprint\":");
-  ledger_append_string(json, fingerprint ? fingerprint : "");
   sqlite3_str_appendall(json, "}");
-  char *text = sqlite3_str_finish(json);
-  if (fingerprint) {
-    sqlite3_free(fingerprint);
-    return text;
-  }
-  sqlite3_free(text);
-  return 0;
+  return sqlite3_str_finish(json);
 }
 
 char *request_options(const struct request *request) {

@@ -53,8 +53,9 @@ char *request_read(struct request *request, struct ledger *ledger, const char *j
 char *request_argument(struct request *request, struct ledger *ledger, enum parameter parameter,
                        sqlite3_value *value);
 
-/* Defaults and checks across parameters. */
+/* Defaults and checks across parameters: of all, or of those that shape the sums. */
 char *request_finish(struct request *request, int by_unit);
+char *request_finish_shape(struct request *request, int by_unit);
 
 void request_clear(struct request *request);
 
@@ -64,8 +65,11 @@ struct ledger_release request_release(const struct request *request);
 /* Keys as a JSON array. To be freed. */
 char *keys_json(char *const *keys, int count);
 
-/* The parameters of a finished request as the options of a state, which read back as they are. To be freed. */
-char *request_parameters(const struct request *request);
+/*
+** What shapes the sums of a request whose shape is finished, as JSON, to be freed: for a state, which it is read
+** from again to the last bit (form OPTIONS_OF_STATE), or for people (OPTIONS_OF_PARTIAL).
+*/
+char *request_parameters(const struct request *request, int form);
 
 /* The parameters as JSON for people. To be freed. */
 char *request_options(const struct request *request);

@@ -1,7 +1,7 @@
 /*
 ** states.c: states that somebody else wrote. The first byte chooses what the rest is: a whole state; or all of
 ** one but for the SHA-256 at its end, which is put right here, because no mutation would get past it; and
-** whether it is merged alone or with an honest state of the same parameters, before it or after it.
+** whether it is merged alone, twice under two serial numbers, or after an honest state; and with which options.
 **
 ** dp_merge() says what is wrong and charges nothing, or releases finite numbers.
 */
@@ -11,7 +11,7 @@
 
 #define MOST 65536
 
-enum { SIGN = 1, TWICE = 2, HONEST_FIRST = 4 };
+enum { SIGN = 1, TWICE = 2, HONEST_FIRST = 4, QUANTILE = 8, SHRUNK = 16 };
 
 static size_t sign(unsigned char *state, size_t size) {
   SHA256_CTX context;
@@ -58,7 +58,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (how & TWICE) insert(db, state, size, 1);
   free(state);
   long charges = ask_number(db, "SELECT count(*) FROM dp_charge");
-  char *answer = ask(db, "SELECT dp_merge('a', state) FROM s");
+  char *answer = ask(db, how & QUANTILE ? "SELECT dp_merge('a', state, '{\"q\":[0,0.5]}') FROM s"
+                         : how & SHRUNK ? "SELECT dp_merge('a', state, '{\"radius\":9}') FROM s"
+                                        : "SELECT dp_merge('a', state) FROM s");
   if (answer) {
     expect(ask_number(db, "SELECT count(*) FROM dp_charge") > charges, "a charge", answer);
     char *valid = sqlite3_mprintf("SELECT json_valid(%Q)", answer); /* which infinities are not */

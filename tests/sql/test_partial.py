@@ -25,6 +25,15 @@ for _kind, _bounds in (("group_count", {"clip": 2}), ("group_sum", {"clip": 2.5}
     EXACT[_kind].append({**_bounds, "max_groups": 20, "key_share": 1e-4})  # private keys, all of a unit's: none is left to chance
 TIERS = [("exact", 1e6), ("middle", 1000.0), ("outer", 100.0)]
 COLUMNS = {kind: KINDS[kind].columns.split() for kind in KINDS}
+SHAPING = ("clip", "lo", "hi", "dim", "bins", "keys", "max_groups")  # what a state has; the rest comes with the merge
+
+
+def shape(parameters):
+    return {k: v for k, v in parameters.items() if k in SHAPING}
+
+
+def rest(parameters):
+    return {k: v for k, v in parameters.items() if k not in SHAPING}
 
 
 def text(value):
@@ -35,7 +44,7 @@ def text(value):
 
 
 def partial(db, kind, parameters, protects="unit", whole=False, source="t"):
-    options = {**parameters, "protects": protects}
+    options = {**shape(parameters), "protects": protects}
     if whole:
         options["whole_units"] = True
     columns = COLUMNS[kind] + ["unit"] * (protects == "unit")
@@ -43,7 +52,7 @@ def partial(db, kind, parameters, protects="unit", whole=False, source="t"):
 
 
 def nothing(db, kind, parameters, protects="unit", whole=False):
-    options = {**parameters, "protects": protects, **({"whole_units": True} if whole else {})}
+    options = {**shape(parameters), "protects": protects, **({"whole_units": True} if whole else {})}
     return one(db, "SELECT dp_partial(?, ?)", kind, json.dumps(options))
 
 
@@ -139,7 +148,7 @@ def test_merged_is_the_same_to_the_last_integer(protects, whole, adjacency):
                         more = {**weight, **more, "name": f"n{number}"}
                         direct += [seed, f"SELECT dp_release('{tier}', '{kind}', 'SELECT {columns} FROM t{number}',"
                                    f" {options_of(parameters, **more)})"]
-                        indirect += [seed, f"SELECT dp_merge('{tier}', state, {options_of({}, **more)})"
+                        indirect += [seed, f"SELECT dp_merge('{tier}', state, {options_of(rest(parameters), **more)})"
                                      f" FROM s WHERE i = {number} ORDER BY place"]
                     outer = [f"SELECT dp_diffuse('n{number}', 'outer')"]
                     direct += outer
@@ -188,7 +197,7 @@ def test_neighbours_after_merging(protects, whole, adjacency):
                         db.executemany("INSERT INTO s VALUES (?, ?)", [(seen, s) for s in states])
                         names.append(f"n{seen}")
                         statements += [f"SELECT fixed_seed({len(pairs)})",
-                                       f"SELECT dp_merge('exact', state, 'n{seen}') FROM s WHERE i = {seen}"]
+                                       f"SELECT dp_merge('exact', state, {options_of(rest(parameters), name=f'n{seen}')}) FROM s WHERE i = {seen}"]
                     pairs.append(names)
         run_fixed(path, statements)
         ledger = sqlite3.connect(path + "-ledger")
@@ -233,6 +242,9 @@ def test_states_are_what_they_say(kind, protects, whole):
         decoded = Decoded(alone)
         assert decoded.parameters["kind"] == kind and decoded.parameters["protects"] == protects
         assert decoded.parameters["whole_units"] == whole
+        for bound in ("clip", "lo", "hi"):
+            if bound in parameters and (bound, protects) != ("clip", "row"):  # where clip is one row at most
+                assert struct.unpack(">d", bytes.fromhex(decoded.parameters[bound])) == (parameters[bound],)
         assert len({Decoded(s).serial for s in states}) == len(states)
 
 
@@ -341,7 +353,7 @@ def test_no_view_or_trigger(shard, ledger):
 def test_a_state_that_is_too_large_says_what_to_do(shard):
     if not hasattr(shard, "setlimit"):
         pytest.skip("Connection.setlimit() is of Python 3.11")
-    shard.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 300)
+    shard.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 200)
     assert "(make more shards, or, where all rows of a unit are in one, say \"whole_units\":true)" in refusal(
         shard, "SELECT dp_partial('sum', x, unit, '{\"clip\":1}') FROM t")
 
@@ -351,7 +363,7 @@ def test_states_that_do_not_fit(shard, ledger):
     for kind, parameters, protects, whole in (("count", {"clip": 2.0000000000000004}, "unit", False), ("sum", {"clip": 2}, "unit", False),
                                               ("count", {"clip": 2}, "unit", True), ("count", {}, "row", False)):
         message = refused_merge(ledger, [count, partial(shard, kind, parameters, protects, whole)])
-        assert message.startswith('dp_merge: the states have different parameters: {"kind":"count","clip":2.0,')
+        assert message.startswith('dp_merge: the states have different parameters: {"kind":"count","clip":2.0,"protects":"unit","whole_units":false} and {"kind":')
     assert refused_merge(ledger, [partial(shard, "count", {}, "row")]) == (
         'dp_merge: the ledger protects units and the state rows (make it with "protects":"unit")')
     rows = open_ledger({"exact": 1.0}, '{"protects":"row"}')
@@ -364,6 +376,12 @@ def test_states_that_do_not_fit(shard, ledger):
     assert refused_merge(ledger, [b"a foreign blob of some length"]) == "dp_merge: the state is not one of dp_partial()"
     assert refused_merge(ledger, [count], tier="nowhere") == "dp_merge: unknown tier 'nowhere' (known tiers: exact)"
     assert refused_merge(ledger, [count], name='{"clip":2}') == "dp_merge: unknown option 'clip' (known options: name, weight, refine)"
+    tree = partial(shard, "quantile", {"lo": 0, "hi": 4})
+    assert refused_merge(ledger, [tree]) == "dp_merge: q is missing (a number in [0, 1] or a JSON array)"
+    assert refused_merge(ledger, [tree], name='{"q":2}').startswith("dp_merge: q must be a number in [0, 1]")
+    shrunk = partial(shard, "ou_sum", {"clip": 1})
+    assert refused_merge(ledger, [shrunk]).startswith("dp_merge: radius must be a finite number above 0")
+    assert refused_merge(ledger, [shrunk], name='{"r":1}').endswith("(known options: name, weight, refine, radius, centre, theta, rho)")
     assert refused_merge(ledger, [count], name='{"weight":2}') == "dp_merge: weight must be a number in (0, 1], not 2"
     assert refusal(shard, "SELECT dp_merge('exact', ?)", count) == "dp_merge: no privacy ledger for ':memory:' (run SELECT dp_init())"
     assert refusal(ledger, "SELECT dp_merge('exact', ?, 'n') FROM (SELECT 1 g UNION SELECT 2) GROUP BY g", count) == (
@@ -413,9 +431,12 @@ def test_states_with_a_right_sum_that_say_impossible_things(shard, ledger):
     impossible += [edited(keys, len(keys) - 32 - 52 + 16, "<I", cell) for cell in (3, 0xffffffff)]
     for state in impossible:
         assert refused_merge(ledger, [state]) == "dp_merge: the state is malformed"
-    for state, was, now in ((units, b'"clip":1.0', b'"clip":1.5'), (units, b'"sum"', b'"var"'), (units, b'"unit"', b'"row" '),
+    for state, was, now in ((units, b'"3ff0000000000000"', b'"7ff0000000000000"'),
+                            (units, b'"3ff0000000000000"', b'"3FF0000000000000"'), (units, b'"3ff0000000000000"', b'"bff0000000000000"'),
+                            (units, b'"3ff0000000000000"', b'1.0000000000000000'), (units, b'"sum"', b'"var"'), (units, b'"unit"', b'"row" '),
                             (units, b'{"kind"', b'["kind"'), (units, b'"kind"', b'"kinx"'), (units, b'"whole_units":false', b'"whole_units":"als"'),
-                            (keys, b'"max_groups":4', b'"max_groups":9'), (units, b"/0/0", b"/0/1"), (units, b"clip", b"cl\0p")):
+                            (keys, b'"max_groups":4', b'"max_groups":-'),
+                            (keys, b'"max_groups":4', b'"max_groups" :'), (units, b"clip", b"cl\0p")):
         assert state.count(was) and len(was) == len(now)
         assert refused_merge(ledger, [signed(state[:-32].replace(was, now))]).startswith("dp_merge: ")
     # Numbers may be anything: they saturate, and a unit is bounded like every other.
