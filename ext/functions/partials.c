@@ -100,8 +100,11 @@ static void shard_result(sqlite3_context *context, struct shard *shard) {
 static void partial_of_nothing(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   struct shard *shard = calloc(1, sizeof *shard);
-  char *error =
-      shard ? shard_open(shard, host_of(context), argv[0], -1, argv[1]) : sentence("out of memory");
+  if (!shard) {
+    sqlite3_result_error_nomem(context);
+    return;
+  }
+  char *error = shard_open(shard, host_of(context), argv[0], -1, argv[1]);
   if (error) {
     fail_call(context, PARTIAL, error);
   } else {
@@ -332,8 +335,8 @@ static char *add_state(sqlite3_context *context, struct merging *merging, int ar
   struct merge *merge = merging->merge;
   if (!merge) {
     merge = merging->merge = calloc(1, sizeof *merge);
-    char *error =
-        merge ? merge_open(context, merge, &state, argc, argv) : sentence("out of memory");
+    if (!merge) return sentence("out of memory");
+    char *error = merge_open(context, merge, &state, argc, argv);
     if (error) return error;
   }
   if (!constants_same(&merge->constants, argc, argv))
