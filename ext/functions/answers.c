@@ -24,7 +24,6 @@ int answers_describe(struct publication *publication, int keys) {
   if (!mechanism)
     return ledger_fail(ledger, "release '%s' has a mechanism '%s' that this version does not know",
                        release->name ? release->name : "", release->mechanism);
-  int is_private = release->max_groups > 0;
   if (release->max_groups < 0 || release->max_groups > SHAPE_MAX_GROUPS || release->size < 0 ||
       release->size > SHAPE_MAX_BINS)
     return ledger_fail(ledger,
@@ -32,18 +31,24 @@ int answers_describe(struct publication *publication, int keys) {
                        release->name ? release->name : "");
   publication->aggregate = aggregate;
   publication->law = mechanism->law;
-  publication->by_unit = ledger_protects(ledger) == LEDGER_UNITS;
+  answers_shape(publication, keys, ledger_protects(ledger) == LEDGER_UNITS,
+                ledger_adjacency(ledger) == LEDGER_REPLACE);
+  return 1;
+}
+
+void answers_shape(struct publication *publication, int keys, int by_unit, int replace) {
+  const struct ledger_release *release = &publication->release;
+  const struct aggregate *aggregate = publication->aggregate;
+  publication->by_unit = by_unit;
   publication->question = (struct question){aggregate->family,
                                             aggregate->counts,
                                             release->clip,
                                             release->lo,
                                             release->hi,
                                             release->size,
-                                            is_private ? KEYS_PRIVATE : keys,
+                                            release->max_groups > 0 ? KEYS_PRIVATE : keys,
                                             release->max_groups};
-  shape_make(&publication->shape, &publication->question, publication->by_unit,
-             ledger_adjacency(ledger) == LEDGER_REPLACE);
-  return 1;
+  shape_make(&publication->shape, &publication->question, by_unit, replace);
 }
 
 int answers_keys(const struct ledger_release *release) {
@@ -282,11 +287,13 @@ static char *compare_values(struct publication *publication,
     ledger_values(ledger, publication->release.id, tier, compare_value, &comparison);
     if (!close_to(published->shrink, comparison.numbers.shrink, comparison.numbers.shrink) ||
         published->centre != publication->release.centre) {
-      found = ledger_discrepancy(ledger, "dp_publication: '%s' at tier '%s' has another shrink or centre than its "
+      found = ledger_discrepancy(ledger,
+                          "dp_publication: '%s' at tier '%s' has another shrink or centre than its "
                           "release",
                           name, tier);
     } else if (!comparison.same || comparison.at != comparison.numbers.count) {
-      found = ledger_discrepancy(ledger, "dp_value: '%s' at tier '%s' is not what its point makes it", name, tier);
+      found = ledger_discrepancy(ledger, "dp_value: '%s' at tier '%s' is not what its point makes it",
+                          name, tier);
     }
   }
   sqlite3_free(comparison.numbers.estimates);
@@ -309,7 +316,8 @@ static char *check_path(struct publication *publication,
     if (!answers_same_keys(publication)) {
       found = ledger_discrepancy(ledger, "dp_path: '%s' has other keys than its release", release->name);
     } else if (!point || point->clock != published->clock) {
-      found = ledger_discrepancy(ledger, "dp_publication: '%s' at tier '%s' does not show the point of its path",
+      found = ledger_discrepancy(ledger,
+                          "dp_publication: '%s' at tier '%s' does not show the point of its path",
                           release->name, published->tier);
     } else {
       found = compare_values(publication, published, point);

@@ -97,12 +97,16 @@ char *shown(sqlite3_value *value) {
   }
 }
 
+int domain_holds(const struct domain *domain, double x) {
+  return (domain->low_open ? x > domain->low : x >= domain->low) &&
+         (domain->high_open ? x < domain->high : x <= domain->high);
+}
+
 char *domain_check(sqlite3_value *value, const struct domain *domain, double *number) {
   int type = sqlite3_value_type(value);
   double x = sqlite3_value_double(value);
   int numeric = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
-  if (numeric && (domain->low_open ? x > domain->low : x >= domain->low) &&
-      (domain->high_open ? x < domain->high : x <= domain->high)) {
+  if (numeric && domain_holds(domain, x)) {
     *number = x;
     return 0;
   }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "functions/functions.h"
 #include "functions/numbers.h"
@@ -11,7 +12,7 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- identities and keys ------------------------------------------------------------------------- */
 
-/* Who a value stands for. Returns 0, or -1 when out of memory. */
+/* Who a value stands for; without a secret, in every database. Returns 0, or -1 when out of memory. */
 static int identity_of(const struct secret *secret, sqlite3_value *value,
                        struct identity *identity) {
   int type = sqlite3_value_type(value);
@@ -67,6 +68,13 @@ static char *plain_key(const unsigned char *text) {
   return copy || failed ? copy : sqlite3_mprintf(""); /* an empty text comes back as null */
 }
 
+int key_is_plain(const char *text) {
+  char *plain = plain_key((const unsigned char *)text);
+  int same = plain ? strcmp(plain, text) == 0 : -1;
+  sqlite3_free(plain);
+  return same;
+}
+
 char *key_text(sqlite3_value *key) {
   switch (sqlite3_value_type(key)) {
   case SQLITE_INTEGER: return sqlite3_mprintf("%lld", sqlite3_value_int64(key));
@@ -110,8 +118,8 @@ static int cell_of(struct vectors *vectors, sqlite3_value *key) {
 
 char *rows_open(struct rows *rows, const struct publication *publication) {
   const struct shape *shape = &publication->shape;
-  *rows =
-      (struct rows){publication->aggregate, &publication->question, {{0, 0, 0, 0, 0}, 0, 0}, 0, 0};
+  *rows = (struct rows){
+      publication->aggregate, &publication->question, {{0, 0, 0, 0, 0}, 0, 0}, 0, 0, 0};
   int failed;
   if (shape->family == FAMILY_SUM) {
     struct bounds bounds = design_bounds(shape);
@@ -143,7 +151,8 @@ static int add_to_sum(struct rows *rows, sqlite3_value *value, sqlite3_value *un
     return 0;
   }
   struct identity identity;
-  if (identity_of(accumulator_secret(&rows->numbers), unit, &identity)) return -1;
+  const struct secret *secret = rows->for_state ? 0 : accumulator_secret(&rows->numbers);
+  if (identity_of(secret, unit, &identity)) return -1;
   return accumulate_unit(&rows->numbers, identity, x);
 }
 
@@ -152,7 +161,8 @@ int rows_add(struct rows *rows, sqlite3_value *key, sqlite3_value *value, sqlite
   if (!vectors) return add_to_sum(rows, value, unit);
   struct identity identity = {0, 0};
   if (value && sqlite3_value_type(value) == SQLITE_NULL) return 0; /* contributes nothing */
-  if (unit && identity_of(vectors_secret(vectors), unit, &identity)) return -1;
+  const struct secret *secret = rows->for_state ? 0 : vectors_secret(vectors);
+  if (unit && identity_of(secret, unit, &identity)) return -1;
   if (key) {
     int cell = cell_of(vectors, key);
     if (cell == CELL_NONE) return 0;

@@ -13,6 +13,7 @@ struct rows {
   struct accumulator numbers; /* releases of one sum */
   struct vectors *vectors;    /* all others; null for those */
   double *buffer;             /* one row's vector */
+  int for_state;              /* units are known by the identities that all databases give them */
 };
 
 /* Starts for a release that has begun. Returns null, or one sentence to be freed. */
@@ -27,6 +28,9 @@ int rows_add(struct rows *rows, sqlite3_value *key, sqlite3_value *value, sqlite
 
 /* Publishes the totals. Returns null, or one sentence to be freed. */
 char *rows_publish(struct rows *rows, struct publication *publication);
+
+/* Whether a text can be that of a key: then it is its own. -1 without memory. */
+int key_is_plain(const char *text);
 
 /* The text that a key is shown as, cut at 1000 characters (sqlite3_free); null: out of memory. */
 char *key_text(sqlite3_value *key);

@@ -97,6 +97,16 @@ int accumulate_unit(struct accumulator *accumulator, struct identity unit, doubl
   return units->waiting == BATCH ? flush(units) : 0;
 }
 
+int accumulate_steps(struct accumulator *accumulator, struct identity unit, int128 steps) {
+  struct units *units = accumulator->units;
+  if (flush(units)) return -1;
+  struct slot *slot = find(units, unit, identity_mix(&units->secret, unit, 0));
+  units->used += slot->unit.kind == IDENTITY_NOBODY;
+  slot->unit = unit;
+  slot->total = lattice_add(slot->total, steps);
+  return 0;
+}
+
 /* ---- accumulators -------------------------------------------------------------------------------- */
 
 int accumulator_open(struct accumulator *accumulator, const struct bounds *bounds, int by_unit) {
@@ -122,6 +132,20 @@ void accumulator_close(struct accumulator *accumulator) {
 
 const struct secret *accumulator_secret(const struct accumulator *accumulator) {
   return &accumulator->units->secret;
+}
+
+void accumulate_total(struct accumulator *accumulator, int128 total) {
+  accumulator->total = lattice_add(accumulator->total, total);
+}
+
+int accumulator_records(struct accumulator *accumulator, take_record *take, void *context) {
+  struct units *units = accumulator->units;
+  if (flush(units) || units->failed) return -1;
+  for (uint64_t i = 0; i <= units->mask; i++) {
+    const struct slot *slot = &units->slots[i];
+    if (slot->unit.kind != IDENTITY_NOBODY && take(context, slot->unit, 0, &slot->total)) return -1;
+  }
+  return 0;
 }
 
 int accumulator_total(struct accumulator *accumulator, int128 *total) {

@@ -144,27 +144,39 @@ static uint32_t new_record(struct vectors *vectors, struct identity unit, uint32
   return record;
 }
 
+/* The record of a unit in a cell, made if need be. Room has been made. */
+static uint32_t record_of(struct vectors *vectors, struct identity unit, uint32_t cell,
+                          uint64_t place) {
+  struct slot *slot = find(&vectors->pairs, unit, cell, place);
+  if (slot->unit.kind == IDENTITY_NOBODY) {
+    vectors->pairs.used++;
+    *slot = (struct slot){unit, cell, new_record(vectors, unit, cell)};
+  }
+  return slot->record;
+}
+
+/* Makes room for `more` records. Returns -1 when memory ran out. */
+static int reserve_records(struct vectors *vectors, uint32_t more) {
+  return reserve(&vectors->pairs, &vectors->secret, more) ||
+                 (vectors->units.slots && reserve(&vectors->units, &vectors->secret, more)) ||
+                 grow_records(vectors, more)
+             ? -1
+             : 0;
+}
+
 /* Empties the batch into the records. */
 static int flush(struct vectors *vectors) {
-  uint64_t waiting = (uint64_t)vectors->waiting;
+  uint32_t waiting = (uint32_t)vectors->waiting;
   size_t components = (size_t)vectors->components;
   vectors->waiting = 0;
-  if (vectors->failed || reserve(&vectors->pairs, &vectors->secret, waiting) ||
-      (vectors->units.slots && reserve(&vectors->units, &vectors->secret, waiting)) ||
-      grow_records(vectors, (uint32_t)waiting)) {
+  if (vectors->failed || reserve_records(vectors, waiting)) {
     vectors->failed = 1;
     return -1;
   }
   for (uint64_t i = 0; i < waiting; i++) {
     struct pending *pending = &vectors->pending[i];
-    struct slot *slot = find(&vectors->pairs, pending->unit, pending->cell, pending->place);
-    if (slot->unit.kind == IDENTITY_NOBODY) {
-      vectors->pairs.used++;
-      *slot = (struct slot){pending->unit, pending->cell,
-                            new_record(vectors, pending->unit, pending->cell)};
-    }
-    pending->record = slot->record;
-    __builtin_prefetch(&vectors->values[slot->record * components], 1);
+    pending->record = record_of(vectors, pending->unit, pending->cell, pending->place);
+    __builtin_prefetch(&vectors->values[pending->record * components], 1);
   }
   for (uint64_t i = 0; i < waiting; i++) {
     int128 *values = &vectors->values[vectors->pending[i].record * components];
@@ -363,6 +375,46 @@ int vectors_add_vector(struct vectors *vectors, struct identity unit, const doub
   return add_row(vectors, unit, 0);
 }
 
+/* ---- what was added up elsewhere ----------------------------------------------------------------- */
+
+int vectors_add_record(struct vectors *vectors, struct identity unit, int cell,
+                       const int128 *values) {
+  size_t components = (size_t)vectors->components;
+  if ((vectors->shape->max_groups && totals_reserve(vectors, (size_t)(cell + 1) * components)) ||
+      reserve_records(vectors, 1))
+    return -1;
+  uint64_t place = identity_mix(&vectors->secret, unit, (uint64_t)cell);
+  uint32_t record = record_of(vectors, unit, (uint32_t)cell, place);
+  int128 *sums = &vectors->values[record * components];
+  for (size_t j = 0; j < components; j++) sums[j] = lattice_add(sums[j], values[j]);
+  return 0;
+}
+
+int vectors_add_totals(struct vectors *vectors, int cell, const int128 *values) {
+  int is_private = vectors->shape->cells == 0;
+  size_t first = (size_t)cell * (size_t)vectors->components;
+  size_t count = (size_t)(is_private ? vectors->components : vectors->shape->coordinates);
+  if (totals_reserve(vectors, first + count)) return -1;
+  if (is_private) cells_keep(vectors->cells, cell);
+  int128 *totals = &vectors->totals[first];
+  for (size_t i = 0; i < count; i++) totals[i] = lattice_add(totals[i], values[i]);
+  return 0;
+}
+
+int vectors_records(struct vectors *vectors, take_record *take, void *context) {
+  const struct table *pairs = &vectors->pairs;
+  if (vectors->waiting) flush(vectors);
+  if (vectors->failed) return -1;
+  for (uint64_t i = 0; i <= pairs->mask; i++) {
+    const struct slot *slot = &pairs->slots[i];
+    if (slot->unit.kind == IDENTITY_NOBODY) continue;
+    if (take(context, slot->unit, slot->cell,
+             &vectors->values[slot->record * (size_t)vectors->components]))
+      return -1;
+  }
+  return 0;
+}
+
 /* ---- vectors ------------------------------------------------------------------------------------- */
 
 static int open_tables(struct vectors *vectors, char *const *keys) {
@@ -415,6 +467,10 @@ const struct secret *vectors_secret(const struct vectors *vectors) {
 
 struct cells *vectors_cells(struct vectors *vectors) {
   return vectors->cells;
+}
+
+const struct shape *vectors_shape(const struct vectors *vectors) {
+  return vectors->shape;
 }
 
 /* ---- totals -------------------------------------------------------------------------------------- */

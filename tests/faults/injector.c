@@ -472,6 +472,20 @@ static const struct chapter story[] = {
     {"SELECT dp_release('a', 'group_sum', 'SELECT k, x, u FROM t', "
      "'{\"clip\":100,\"name\":\"new\"}') ->> 'p'",
      6, BASE + 1, 0, 0},
+    {"SELECT dp_merge('a', s, 'new') FROM (SELECT dp_partial('sum', x, u, '{\"clip\":100}') AS s "
+     "FROM t UNION ALL SELECT dp_partial('sum', '{\"clip\":100}'))",
+     10, BASE + 1, 0, 0},
+    {"SELECT dp_merge('a', s, 'new') ->> 'p' FROM (SELECT dp_partial('group_sum', k, x, u, "
+     "'{\"clip\":100}') AS s FROM t GROUP BY x > 2)",
+     6, BASE + 1, 0, 0},
+    {"SELECT dp_merge('a', s, 'new') ->> 'p' FROM (SELECT dp_partial('group_sum', k, x, u, "
+     "'{\"clip\":100,\"whole_units\":true}') AS s FROM t GROUP BY u)",
+     6, BASE + 1, 0, 0},
+    {"SELECT dp_merge('a', s, '{\"name\":\"vector\",\"refine\":true}') ->> 0 FROM "
+     "(SELECT dp_partial('vec_sum', v, u, '{\"dim\":2,\"clip\":100}') AS s FROM t)",
+     4, BASE + 1, 0, 0},
+    {"SELECT dp_merge('a', dp_partial('sum', '{\"clip\":100}'), '{\"clip\":99}')",
+     ANY, BASE, 1, 0},
     {"SELECT dp_release('a', 'sum', 'SELECT abs(-9223372036854775807 - (x > 2)), u FROM t',"
      " '{\"clip\":100,\"name\":\"new\"}')",
      ANY, BASE + 1, 1, 0}, /* its query fails */

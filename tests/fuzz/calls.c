@@ -67,6 +67,12 @@ static const char *const templates[] = {
     "SELECT dp_mix(%m, %t, %j)",
     "SELECT dp_mix(name, %t, %j) FROM dp_release",
     "SELECT dp_rate(%c, %d), dp_sigma(%r, %c), dp_epsilon(%r, %d), dp_delta(%r, %c)",
+    "SELECT dp_partial(%k, %x, %u, %n) FROM t",
+    "SELECT dp_partial(%k, k, %x, %u, %n), dp_partial(%k, %u, %n) FROM t",
+    "CREATE TABLE IF NOT EXISTS p AS SELECT dp_partial(%k, %x, %u, %n) AS state FROM t GROUP BY k",
+    "SELECT dp_merge(%t, state, %n) FROM p",
+    "SELECT dp_merge(%t, dp_partial(%k, %n), %m)",
+    "SELECT dp_merge(%t, %x, %n) FROM t",
 };
 
 struct words {
