@@ -381,7 +381,7 @@ def test_states_that_do_not_fit(shard, ledger):
     assert refused_merge(ledger, [tree], name='{"q":2}').startswith("dp_merge: q must be a number in [0, 1]")
     shrunk = partial(shard, "ou_sum", {"clip": 1})
     assert refused_merge(ledger, [shrunk]).startswith("dp_merge: radius must be a finite number above 0")
-    assert refused_merge(ledger, [shrunk], name='{"r":1}').endswith("(known options: name, weight, refine, radius, centre, theta, rho)")
+    assert refused_merge(ledger, [shrunk], name='{"r":1}').endswith("(known options: name, weight, refine, mechanism, radius, centre, theta, rho)")
     assert refused_merge(ledger, [count], name='{"weight":2}') == "dp_merge: weight must be a number in (0, 1], not 2"
     assert refusal(shard, "SELECT dp_merge('exact', ?)", count) == "dp_merge: no privacy ledger for ':memory:' (run SELECT dp_init())"
     assert refusal(ledger, "SELECT dp_merge('exact', ?, 'n') FROM (SELECT 1 g UNION SELECT 2) GROUP BY g", count) == (
