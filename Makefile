@@ -19,7 +19,7 @@ WARNINGS  = -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Werror
 # over rows for as long as all the rest of it takes.
 CODEGEN   = -std=c11 -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -fno-tree-slp-vectorize
 CPPFLAGS += -Iext -I$(BUILD) -D_DEFAULT_SOURCE -D_POSIX_C_SOURCE=200809L
-STATIC    = -l:libgsl.a -l:libgslcblas.a -l:libmd.a
+STATIC    = -l:libgsl.a -l:libgslcblas.a -l:libsodium.a
 LINK      = -shared -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,--gc-sections -Wl,-z,relro,-z,now
 
 SOURCES := $(sort $(wildcard ext/*.c ext/*/*.c))
@@ -29,8 +29,8 @@ NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test unit check-sanitize \
-        check-valgrind coverage injector faults replays fuzz fuzzers bench bench-utility deps-utility \
-        figures deps-figures deps-lint lint clean format
+        check-valgrind coverage injector fixed faults replays fuzz fuzzers bench bench-sampler bench-shards \
+        deps-shards bench-utility deps-utility figures deps-figures deps-lint lint clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -38,7 +38,7 @@ all: $(BUILD)/diffuse.so
 
 # ---- dependencies: apt-get, and only when something is missing -------------------------------------
 
-PACKAGES = gcc make sqlite3 libsqlite3-dev libgsl-dev libmd-dev libxxhash-dev \
+PACKAGES = gcc make sqlite3 libsqlite3-dev libgsl-dev libsodium-dev libxxhash-dev \
            python3 python3-pytest python3-pytest-xdist python3-mpmath python3-numpy python3-scipy
 SUDO     = $(shell test "$$(id -u)" = 0 || echo sudo)
 
@@ -117,7 +117,7 @@ $(BUILD)/ledger_sql.h: sql/ledger.sql
 	  sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/.*/"&\\n"/' $<; echo ';'; } > $@
 
 # For programs that link SQLite themselves: compiled with SQLITE_CORE, to be handed to
-# sqlite3_auto_extension(); link it with GSL, libmd and SQLite.
+# sqlite3_auto_extension(); link it with GSL, libsodium and SQLite.
 static: $(BUILD)/libdiffuse.a
 
 CORE := $(SOURCES:ext/%.c=$(BUILD)/core/%.o)
@@ -165,7 +165,7 @@ WORKERS ?= $(shell nproc)
 PYTEST   = $(PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS) --dist loadgroup --max-worker-restart=0 \
            $(PYTEST_OPTIONS)
 
-test: all unit static injector replays $(BUILD)/star.db
+test: all unit static injector fixed replays $(BUILD)/star.db
 	BUILD=$(BUILD) $(PYTEST) tests
 
 # The same tests under AddressSanitizer and UndefinedBehaviorSanitizer. Python itself is not
@@ -174,7 +174,7 @@ test: all unit static injector replays $(BUILD)/star.db
 # sanitizers say when they end a process is shown at the end.
 SANITIZE = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 check-sanitize:
-	$(MAKE) BUILD=$(BUILD)/sanitize CFLAGS='$(SANITIZE)' all unit static injector replays \
+	$(MAKE) BUILD=$(BUILD)/sanitize CFLAGS='$(SANITIZE)' all unit static injector fixed replays \
 	  $(BUILD)/sanitize/star.db
 	@rm -f $(BUILD)/sanitize/said.*
 	BUILD=$(BUILD)/sanitize LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
@@ -186,7 +186,7 @@ check-sanitize:
 # where a test kills a process.
 COVERAGE = -O1 -g --coverage -fprofile-update=atomic
 coverage:
-	$(MAKE) BUILD=build/coverage CFLAGS='$(COVERAGE)' all unit static injector replays build/coverage/star.db
+	$(MAKE) BUILD=build/coverage CFLAGS='$(COVERAGE)' all unit static injector fixed replays build/coverage/star.db
 	find build/coverage -name '*.gcda' -delete
 	mkdir -p build/coverage/bin && printf '#!/bin/sh\nexec %s --coverage "$$@"\n' "$$(command -v $(CC))" >build/coverage/bin/cc && \
 	  chmod +x build/coverage/bin/cc
@@ -210,6 +210,22 @@ bench: $(BUILD)/diffuse.so
 	BUILD=$(BUILD) $(PYTHON) bench/ledger.py
 	BUILD=$(BUILD) $(PYTHON) bench/rows.py
 
+# Draws of noise a second, beside GSL's and, where it is installed, OpenDP's.
+bench-sampler: $(BUILD)/bench/sampler
+	BUILD=$(BUILD) $(PYTHON) bench/sampler.py
+
+$(BUILD)/bench/sampler: bench/sampler.c $(BUILD)/rooms.a
+	@mkdir -p $(@D)
+	@echo CC $<
+	@$(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(WARNINGS) -o $@ $^ $(STATIC) -lm
+
+# One release from a folder of shards, by processes and by Dask (which needs pip; without it, by processes alone).
+deps-shards:
+	$(PIP) --target $(BUILD)/python-shards 'dask[distributed]'
+
+bench-shards: $(BUILD)/diffuse.so
+	BUILD=$(BUILD) $(PYTHON) bench/shards.py
+
 # ---- faults: a program that fails the n-th allocation or call of the file system ---------------------
 
 WITH_SQLITE = -l:libsqlite3.a $(STATIC) -lm -lpthread -ldl
@@ -223,6 +239,12 @@ $(BUILD)/injector: tests/faults/injector.c $(BUILD)/libdiffuse.a
 	@echo CC $<
 	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $^ $(WRAP) $(WITH_SQLITE)
 
+# A program whose noise is the same every time.
+fixed: $(BUILD)/fixed
+$(BUILD)/fixed: tests/fixed/fixed.c $(BUILD)/libdiffuse.a
+	@echo CC $<
+	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $^ $(WITH_SQLITE)
+
 # Every n, every statement, a thousand kills: half an hour (make test takes every n-th).
 faults: all injector $(BUILD)/star.db
 	BUILD=$(BUILD) DIFFUSE_FAULTS=all $(PYTEST) tests/faults
@@ -230,7 +252,7 @@ faults: all injector $(BUILD)/star.db
 # ---- fuzzing: libFuzzer targets, with clang ---------------------------------------------------------
 
 FUZZ_SECONDS ?= 60
-FUZZERS  := options vectors keys calls ledgers
+FUZZERS  := options vectors keys calls ledgers states
 FUZZFLAGS = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 
 # What make test runs on the corpora: the targets with a main() of their own, by any compiler.

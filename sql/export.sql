@@ -61,9 +61,9 @@ CREATE TABLE handover.value(
   key          TEXT NOT NULL,      -- '' for a release of one number
   component    INTEGER NOT NULL,
   value        REAL NOT NULL,
-  stddev       REAL NOT NULL,      -- of the noise in value
-  low          REAL NOT NULL,      -- 95% interval of the noise around value
-  high         REAL NOT NULL,
+  stddev       REAL,               -- of the noise in value; NULL for a symbol, which is the key
+  low          REAL,               -- 95% interval of the noise around value
+  high         REAL,
   published_at TEXT NOT NULL,
   discarded    INTEGER NOT NULL    -- 1: the name has been freed; another release may carry it
 );

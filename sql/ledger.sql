@@ -67,7 +67,7 @@ CREATE TABLE dp_publication(
   release_id   INTEGER NOT NULL REFERENCES dp_release(id),
   release      TEXT NOT NULL,
   tier         TEXT NOT NULL REFERENCES dp_tier(name),
-  clock        INTEGER NOT NULL,     -- variance of the noise in lattice steps squared
+  clock        INTEGER NOT NULL,     -- variance of the noise in lattice steps squared; 0 for symbols
   rate         REAL NOT NULL,        -- of the lattice noise at that clock, rounded up
   shrink       REAL NOT NULL,        -- of sums: value = centre + shrink * (lattice value - centre)
   centre       REAL NOT NULL,
@@ -85,10 +85,10 @@ CREATE TABLE dp_value(
   tier       TEXT NOT NULL,
   key        TEXT NOT NULL,
   component  INTEGER NOT NULL,
-  value      REAL NOT NULL,
-  stddev     REAL NOT NULL,          -- of the noise in value, rounded up
-  low        REAL NOT NULL,          -- 95% interval of the noise around value
-  high       REAL NOT NULL,
+  value      REAL NOT NULL,          -- of a symbol, which is the key: 1
+  stddev     REAL,                   -- of the noise in value, rounded up; NULL for symbols
+  low        REAL,                   -- 95% interval of the noise around value; NULL for symbols
+  high       REAL,
   PRIMARY KEY (release_id, tier, key, component)
 );
 
@@ -100,9 +100,9 @@ CREATE TABLE dp_path(
   release    TEXT NOT NULL,
   tier       TEXT NOT NULL,
   clock      INTEGER NOT NULL,
-  key        TEXT NOT NULL,
+  key        TEXT NOT NULL,          -- of a symbol: itself
   component  INTEGER NOT NULL,
-  value      INTEGER NOT NULL,       -- lattice steps
+  value      INTEGER NOT NULL,       -- lattice steps; of a symbol: 1
   PRIMARY KEY (release_id, tier, key, component)
 );
 

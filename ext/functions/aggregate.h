@@ -7,6 +7,7 @@
 
 #include <sqlite3ext.h>
 
+#include "release/law.h"
 #include "release/shape.h"
 
 /* Arguments and options that set a parameter of a kind. */
@@ -18,6 +19,7 @@ enum parameter {
   P_Q,
   P_DIM,
   P_BINS,
+  P_CANDIDATES,
   P_KEYS,   /* public keys ... */
   P_SELECT, /* ... and how private ones are selected: never arguments of their own */
   PARAMETERS
@@ -31,7 +33,7 @@ struct places {
 };
 
 /* What people get. */
-enum answer_form { FORM_NUMBER, FORM_ARRAY, FORM_OBJECT };
+enum answer_form { FORM_NUMBER, FORM_ARRAY, FORM_OBJECT, FORM_SYMBOL };
 
 struct aggregate {
   const char *name; /* of the SQL function */
@@ -55,6 +57,21 @@ extern const int aggregate_count;
 /* The aggregate of a kind, or null. */
 const struct aggregate *aggregate_find(const char *kind);
 const struct aggregate *aggregate_of_kind(sqlite3_value *kind);
+
+/*
+** How a release is made noisy, by the name that the ledger has for it. The first that an aggregate admits is
+** its own; the option "mechanism" names another.
+*/
+struct mechanism {
+  const char *name;
+  enum law law;
+};
+
+/* The mechanism of that name (null: its own) for an aggregate; null where it has none such. */
+const struct mechanism *mechanism_find(const struct aggregate *aggregate, const char *name);
+
+/* The message for a name that is none; to be freed. */
+char *unknown_mechanism(const struct aggregate *aggregate, const char *name);
 
 /* The message for a kind that is none; to be freed. */
 char *unknown_kind(sqlite3_value *kind);

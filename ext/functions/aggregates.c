@@ -17,10 +17,11 @@
 #include "functions/aggregate.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "functions/constants.h"
 #include "functions/functions.h"
 #include "functions/rows.h"
+#include "functions/sentinel.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -30,102 +31,18 @@ SQLITE_EXTENSION_INIT3
 #define NOT_INLINE
 #endif
 
-/* ---- the sentinel (A3, A4) ----------------------------------------------------------------------- */
-
-/* A release that xFinal has finished, and where the statements stood then. */
-struct finished {
-  int64_t release_id;
-  uint64_t mark;
-};
-
-struct sentinel {
-  int references; /* the auxiliary data, and every run of this call site */
-  struct host *host;
-  int evaluations;
-  struct finished *finished;
-  int count;
-};
-
-/*
-** A number that changes whenever a running statement has advanced by a step. Returns 0 where a
-** running statement writes: then nothing can be told.
-*/
-static uint64_t statements_mark(sqlite3 *db) {
-  uint64_t mark = 1;
-  for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s)) {
-    if (!sqlite3_stmt_busy(s)) continue;
-    if (!sqlite3_stmt_readonly(s)) return 0;
-    uint64_t steps = (uint32_t)sqlite3_stmt_status(s, SQLITE_STMTSTATUS_VM_STEP, 0);
-    mark = (mark ^ (uint64_t)(uintptr_t)s) * 0x100000001b3u; /* FNV-1a, over pointers and counts */
-    mark = (mark ^ steps) * 0x100000001b3u;
-  }
-  return mark | 1;
-}
-
-static void sentinel_release(struct sentinel *sentinel) {
-  if (!sentinel || --sentinel->references > 0) return;
-  host_release(sentinel->host);
-  sqlite3_free(sentinel->finished);
-  sqlite3_free(sentinel);
-}
-
-/* The statement ends. What was finished since it last advanced was finished by its teardown. */
-static void sentinel_dies(void *pointer) {
-  struct sentinel *sentinel = pointer;
-  uint64_t mark = sentinel->count ? statements_mark(sentinel->host->db) : 0;
-  for (int i = 0; i < sentinel->count && mark; i++) {
-    if (sentinel->finished[i].mark == mark)
-      publish_revoke(sentinel->host, sentinel->finished[i].release_id);
-  }
-  sentinel_release(sentinel);
-}
-
-/* The sentinel of the call site that is running, with a reference for the caller; null: no memory. */
-static struct sentinel *sentinel_of(sqlite3_context *context, struct host *host) {
-  struct sentinel *sentinel = sqlite3_get_auxdata(context, 0);
-  if (!sentinel) {
-    sentinel = sqlite3_malloc(sizeof *sentinel);
-    if (!sentinel) return 0;
-    *sentinel = (struct sentinel){2, host_retain(host), 0, 0, 0};
-    sqlite3_set_auxdata(context, 0, sentinel, sentinel_dies);
-    if (sqlite3_get_auxdata(context, 0) == sentinel) return sentinel;
-    sentinel_release(sentinel); /* it was not kept, and sentinel_dies() took its reference */
-    return 0;
-  }
-  sentinel->references++;
-  return sentinel;
-}
-
-/* Notes a finished release; earlier ones whose statement has advanced since are safe. 0: no memory. */
-static int sentinel_note(struct sentinel *sentinel, int64_t release_id) {
-  uint64_t mark = statements_mark(sentinel->host->db);
-  if (!mark) return 1;
-  int kept = 0;
-  for (int i = 0; i < sentinel->count; i++) {
-    if (sentinel->finished[i].mark == mark) sentinel->finished[kept++] = sentinel->finished[i];
-  }
-  sentinel->count = kept;
-  struct finished *grown =
-      sqlite3_realloc64(sentinel->finished, sizeof *grown * (sqlite3_uint64)(sentinel->count + 1));
-  if (!grown) return 0;
-  sentinel->finished = grown;
-  grown[sentinel->count++] = (struct finished){release_id, mark};
-  return 1;
-}
-
 /* ---- one evaluation of an aggregate -------------------------------------------------------------- */
 
 enum phase { NEW, COLLECTING, ANSWERED, DEAD };
 
 struct run {
-  unsigned checked; /* rows whose parameters have been compared, up to 1024 */
   const struct aggregate *aggregate;
   int unit; /* place of the unit argument; 0: rows are protected */
   struct host *host;
   struct sentinel *sentinel;
   struct publication publication;
   struct rows rows;
-  sqlite3_value *parameters[MAX_ARGUMENTS]; /* those of the first row; null where rows differ */
+  struct constants parameters; /* A2 */
 };
 
 /* SQLite's memory for an aggregate: too loosely aligned for 128-bit integers, so it only points. */
@@ -148,7 +65,7 @@ static void evaluation_end(struct evaluation *evaluation) {
   publish_clear(&run->publication);
   sentinel_release(run->sentinel);
   host_release(run->host);
-  for (int i = 0; i < MAX_ARGUMENTS; i++) sqlite3_value_free(run->parameters[i]);
+  constants_free(&run->parameters);
   free(run);
 }
 
@@ -194,19 +111,10 @@ static char *parse_request(struct run *run, struct request *request, int argc,
   return error;
 }
 
-/* Whether an argument differs from row to row. */
-static int is_of_row(const struct aggregate *aggregate, int place) {
+/* The places of the arguments that differ from row to row, as bits. */
+static unsigned places_of_row(const struct aggregate *aggregate) {
   const struct places *places = &aggregate->places;
-  return place && (place == places->key || place == places->value || place == places->unit);
-}
-
-static char *keep_parameters(struct run *run, int argc, sqlite3_value **argv) {
-  for (int i = 0; i < argc; i++) {
-    if (is_of_row(run->aggregate, i)) continue;
-    run->parameters[i] = sqlite3_value_dup(argv[i]);
-    if (!run->parameters[i]) return sentence("out of memory");
-  }
-  return 0;
+  return (1u << places->key | 1u << places->value | 1u << places->unit) & ~1u; /* 0: none */
 }
 
 /* What to use where a call site is evaluated for each group. */
@@ -221,7 +129,7 @@ static const char *grouped_form(const struct aggregate *aggregate) {
 }
 
 static char *check_evaluation(struct run *run, const struct request *request) {
-  if (run->sentinel->evaluations++ == 0 || !request->name) return 0;
+  if (!sentinel_is_second(run->sentinel) || !request->name) return 0;
   return sentence("the name '%s' stands for one release, but the statement evaluates it more "
                   "than once (leave the name out, or use %s)",
                   request->name, grouped_form(request->aggregate));
@@ -260,34 +168,14 @@ static char *evaluation_begin(sqlite3_context *context, struct evaluation *evalu
   char *error = check_unit(run, argc, argv);
   if (error) return error;
   error = parse_request(run, &request, argc, argv);
-  if (!error) error = keep_parameters(run, argc, argv);
+  if (!error && !constants_keep(&run->parameters, argc, argv, places_of_row(run->aggregate)))
+    error = sentence("out of memory");
   if (!error) error = begin_request(evaluation, &request);
   request_clear(&request);
   return error;
 }
 
 /* ---- every row ----------------------------------------------------------------------------------- */
-
-static int same_value(sqlite3_value *a, sqlite3_value *b) {
-  int type = sqlite3_value_type(a);
-  if (type != sqlite3_value_type(b)) return 0;
-  if (type == SQLITE_INTEGER) return sqlite3_value_int64(a) == sqlite3_value_int64(b);
-  if (type == SQLITE_FLOAT) return sqlite3_value_double(a) == sqlite3_value_double(b);
-  if (type == SQLITE_NULL) return 1;
-  int text = type == SQLITE_TEXT; /* as UTF-8: one of them may have been converted already */
-  const void *p = text ? sqlite3_value_text(a) : sqlite3_value_blob(a);
-  const void *q = text ? sqlite3_value_text(b) : sqlite3_value_blob(b);
-  int size = sqlite3_value_bytes(a);
-  return size == sqlite3_value_bytes(b) &&
-         (size == 0 || (p && q && memcmp(p, q, (size_t)size) == 0));
-}
-
-static int same_parameters(const struct run *run, int argc, sqlite3_value **argv) {
-  for (int i = 0; i < argc; i++) {
-    if (run->parameters[i] && !same_value(run->parameters[i], argv[i])) return 0;
-  }
-  return 1;
-}
 
 /*
 ** The rows that are more than rows (A1, A2); without an evaluation there was no memory. Returns 0 when the
@@ -305,13 +193,13 @@ NOT_INLINE static int checked_row(sqlite3_context *context, struct evaluation *e
   }
   struct run *run = evaluation->run;
   if (!run) return 0;
-  if (!same_parameters(run, argc, argv)) {
+  if (!constants_same(&run->parameters, argc, argv)) {
     evaluation_fail(context, evaluation,
                     sentence("only the key, the value and the unit may differ from row to row (a "
                              "parameter changed; the charge stays)"));
     return 0;
   }
-  evaluation->unchecked = ++run->checked < 1024 ? 0 : 1023;
+  evaluation->unchecked = constants_rest(&run->parameters);
   return 1;
 }
 
@@ -335,9 +223,7 @@ static void step(sqlite3_context *context, int argc, sqlite3_value **argv) {
 
 static char *finish(struct run *run) {
   char *error = rows_publish(&run->rows, &run->publication);
-  if (error || sentinel_note(run->sentinel, run->publication.release.id)) return error;
-  publish_revoke(run->host, run->publication.release.id);
-  return sentence("out of memory (the charge stays)");
+  return error ? error : sentinel_note(run->sentinel, run->publication.release.id);
 }
 
 static void final(sqlite3_context *context) {

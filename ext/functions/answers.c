@@ -3,11 +3,11 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "functions/functions.h"
 #include "functions/numbers.h"
+#include "functions/symbols.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -20,25 +20,35 @@ int answers_describe(struct publication *publication, int keys) {
   if (!aggregate)
     return ledger_fail(ledger, "release '%s' is of a kind '%s' that this version does not know",
                        release->name ? release->name : "", release->kind);
-  int is_private = release->max_groups > 0;
+  const struct mechanism *mechanism = mechanism_find(aggregate, release->mechanism);
+  if (!mechanism)
+    return ledger_fail(ledger, "release '%s' has a mechanism '%s' that this version does not know",
+                       release->name ? release->name : "", release->mechanism);
   if (release->max_groups < 0 || release->max_groups > SHAPE_MAX_GROUPS || release->size < 0 ||
       release->size > SHAPE_MAX_BINS)
     return ledger_fail(ledger,
                        "release '%s' has impossible parameters (restore the ledger from a backup)",
                        release->name ? release->name : "");
   publication->aggregate = aggregate;
-  publication->by_unit = ledger_protects(ledger) == LEDGER_UNITS;
+  publication->law = mechanism->law;
+  answers_shape(publication, keys, ledger_protects(ledger) == LEDGER_UNITS,
+                ledger_adjacency(ledger) == LEDGER_REPLACE);
+  return 1;
+}
+
+void answers_shape(struct publication *publication, int keys, int by_unit, int replace) {
+  const struct ledger_release *release = &publication->release;
+  const struct aggregate *aggregate = publication->aggregate;
+  publication->by_unit = by_unit;
   publication->question = (struct question){aggregate->family,
                                             aggregate->counts,
                                             release->clip,
                                             release->lo,
                                             release->hi,
                                             release->size,
-                                            is_private ? KEYS_PRIVATE : keys,
+                                            release->max_groups > 0 ? KEYS_PRIVATE : keys,
                                             release->max_groups};
-  shape_make(&publication->shape, &publication->question, publication->by_unit,
-             ledger_adjacency(ledger) == LEDGER_REPLACE);
-  return 1;
+  shape_make(&publication->shape, &publication->question, by_unit, replace);
 }
 
 int answers_keys(const struct ledger_release *release) {
@@ -56,7 +66,8 @@ struct ledger_grid answers_grid(const struct publication *publication) {
 struct view answers_view(const struct publication *publication) {
   const struct ledger_release *release = &publication->release;
   int is_mean = publication->question.family == FAMILY_MEAN; /* which shrinks as one number */
-  return (struct view){release->granularity,
+  return (struct view){publication->law,
+                       release->granularity,
                        release->shift,
                        publication->variance,
                        publication->aggregate->is_ou,
@@ -70,6 +81,9 @@ struct view answers_view(const struct publication *publication) {
 int answers_same_lattice(const struct publication *publication) {
   const struct ledger_release *release = &publication->release;
   const struct shape *shape = &publication->shape;
+  if (law_is_symbolic(publication->law))
+    return release->granularity == 0 && release->sensitivity == 1 &&
+           release->shift == -shape->fine_exponent;
   return release->granularity - release->shift == shape->fine_exponent &&
          release->sensitivity >= design_sensitivity(shape, release->shift);
 }
@@ -194,6 +208,10 @@ static enum answer_form form_of(const struct publication *publication) {
 static int render(void *context, const struct ledger_value *value) {
   struct rendering *rendering = context;
   if (rendering->count++) sqlite3_str_appendall(rendering->json, ",");
+  if (rendering->form == FORM_SYMBOL) {
+    sqlite3_str_appendall(rendering->json, value->key);
+    return 1;
+  }
   rendering->number = value->value;
   if (rendering->form == FORM_OBJECT) {
     ledger_append_string(rendering->json, value->key);
@@ -207,9 +225,11 @@ int answers_read(struct publication *publication, const char *tier) {
   struct ledger *ledger = publication->host->ledger;
   struct rendering rendering = {form_of(publication), sqlite3_str_new(0), 0, 0};
   int is_object = rendering.form == FORM_OBJECT;
-  sqlite3_str_appendall(rendering.json, is_object ? "{" : "[");
+  static const char *const brackets[][2] = {[FORM_NUMBER] = {"[", "]"}, [FORM_ARRAY] = {"[", "]"},
+                                            [FORM_OBJECT] = {"{", "}"}, [FORM_SYMBOL] = {"", ""}};
+  sqlite3_str_appendall(rendering.json, brackets[rendering.form][0]);
   int going = ledger_values(ledger, publication->release.id, tier, render, &rendering);
-  sqlite3_str_appendall(rendering.json, is_object ? "}" : "]");
+  sqlite3_str_appendall(rendering.json, brackets[rendering.form][1]);
   char *json = sqlite3_str_finish(rendering.json);
   if (going && !json) going = ledger_fail(ledger, "out of memory");
   if (going && !is_object && !rendering.count)
@@ -229,16 +249,6 @@ int answers_read(struct publication *publication, const char *tier) {
 
 static int close_to(double a, double b, double scale) {
   return a == b || fabs(a - b) <= 1e-9 * scale;
-}
-
-/* A discrepancy as a text; where there is no memory for it, the ledger fails instead. */
-static char *discrepancy(struct ledger *ledger, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  char *text = sqlite3_vmprintf(format, arguments);
-  va_end(arguments);
-  if (!text) ledger_fail(ledger, "out of memory");
-  return text;
 }
 
 /* The stored values beside those that the point gives now. */
@@ -277,11 +287,13 @@ static char *compare_values(struct publication *publication,
     ledger_values(ledger, publication->release.id, tier, compare_value, &comparison);
     if (!close_to(published->shrink, comparison.numbers.shrink, comparison.numbers.shrink) ||
         published->centre != publication->release.centre) {
-      found = discrepancy(ledger, "dp_publication: '%s' at tier '%s' has another shrink or centre than its "
+      found = ledger_discrepancy(ledger,
+                          "dp_publication: '%s' at tier '%s' has another shrink or centre than its "
                           "release",
                           name, tier);
     } else if (!comparison.same || comparison.at != comparison.numbers.count) {
-      found = discrepancy(ledger, "dp_value: '%s' at tier '%s' is not what its point makes it", name, tier);
+      found = ledger_discrepancy(ledger, "dp_value: '%s' at tier '%s' is not what its point makes it",
+                          name, tier);
     }
   }
   sqlite3_free(comparison.numbers.estimates);
@@ -302,9 +314,10 @@ static char *check_path(struct publication *publication,
     }
     publication->grid = path.grid;
     if (!answers_same_keys(publication)) {
-      found = discrepancy(ledger, "dp_path: '%s' has other keys than its release", release->name);
+      found = ledger_discrepancy(ledger, "dp_path: '%s' has other keys than its release", release->name);
     } else if (!point || point->clock != published->clock) {
-      found = discrepancy(ledger, "dp_publication: '%s' at tier '%s' does not show the point of its path",
+      found = ledger_discrepancy(ledger,
+                          "dp_publication: '%s' at tier '%s' does not show the point of its path",
                           release->name, published->tier);
     } else {
       found = compare_values(publication, published, point);
@@ -320,6 +333,19 @@ struct verification {
   char *found;
 };
 
+/* As check_path() or symbols_verify() says. */
+static char *check_described(struct publication *publication,
+                             const struct ledger_publication *published) {
+  struct ledger *ledger = publication->host->ledger;
+  char *found = 0;
+  if (!answers_describe(publication, answers_keys(&publication->release))) return 0;
+  if (!law_is_symbolic(publication->law)) return check_path(publication, published);
+  if (ledger_tiers(ledger, &publication->tiers, &publication->tier_count))
+    found = symbols_verify(publication, published->tier);
+  ledger_tiers_free(publication->tiers, publication->tier_count);
+  return found;
+}
+
 static int verify_publication(void *context, const struct ledger_publication *published) {
   struct verification *verification = context;
   struct publication publication = {0};
@@ -329,11 +355,10 @@ static int verify_publication(void *context, const struct ledger_publication *pu
   if (!ledger_release_get(ledger, published->release_id, release)) {
     if (!ledger_failed(ledger))
       verification->found =
-          discrepancy(ledger, "dp_publication: release %lld at tier '%s' is missing",
+          ledger_discrepancy(ledger, "dp_publication: release %lld at tier '%s' is missing",
                       (long long)published->release_id, published->tier);
   } else if (aggregate_find(release->kind)) { /* others are not ours to read */
-    if (answers_describe(&publication, answers_keys(release)))
-      verification->found = check_path(&publication, published);
+    verification->found = check_described(&publication, published);
   }
   ledger_release_clear(release);
   return !verification->found && !ledger_failed(ledger);

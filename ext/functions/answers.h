@@ -10,6 +10,9 @@
 /* Sets kind, question and shape of a publication whose release has its parameters; keys: public ones. */
 int answers_describe(struct publication *publication, int keys);
 
+/* Sets question and shape from kind and parameters, without a ledger. */
+void answers_shape(struct publication *publication, int keys, int by_unit, int replace);
+
 /* How many public keys a stored release has. */
 int answers_keys(const struct ledger_release *release);
 

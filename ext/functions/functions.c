@@ -64,7 +64,7 @@ void sentence_free(char *text) {
 }
 
 void fail_call(sqlite3_context *context, const char *name, char *message) {
-  char *full = message != no_memory ? sqlite3_mprintf("%s: %s", name, message) : 0;
+  char *full = message && message != no_memory ? sqlite3_mprintf("%s: %s", name, message) : 0;
   if (full) {
     sqlite3_result_error(context, full, -1);
   } else {
@@ -97,12 +97,16 @@ char *shown(sqlite3_value *value) {
   }
 }
 
+int domain_holds(const struct domain *domain, double x) {
+  return (domain->low_open ? x > domain->low : x >= domain->low) &&
+         (domain->high_open ? x < domain->high : x <= domain->high);
+}
+
 char *domain_check(sqlite3_value *value, const struct domain *domain, double *number) {
   int type = sqlite3_value_type(value);
   double x = sqlite3_value_double(value);
   int numeric = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
-  if (numeric && (domain->low_open ? x > domain->low : x >= domain->low) &&
-      (domain->high_open ? x < domain->high : x <= domain->high)) {
+  if (numeric && domain_holds(domain, x)) {
     *number = x;
     return 0;
   }

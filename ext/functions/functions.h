@@ -60,6 +60,8 @@ struct domain {
 */
 char *domain_check(sqlite3_value *value, const struct domain *domain, double *number);
 
+int domain_holds(const struct domain *domain, double number);
+
 /* The same, failing the scalar that runs: 1 for success, 0 after a failure. */
 int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
                     double *number);
@@ -83,6 +85,7 @@ int tiers_register(sqlite3 *db, struct host *host);
 int plans_register(sqlite3 *db, struct host *host);
 int releases_register(sqlite3 *db, struct host *host);
 int aggregates_register(sqlite3 *db, struct host *host);
+int partials_register(sqlite3 *db, struct host *host);
 int tables_register(sqlite3 *db, struct host *host);
 
 #endif

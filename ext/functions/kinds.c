@@ -68,6 +68,9 @@ const struct aggregate aggregates[] = {
    {.key = 1, .value = 2, PLACE(CLIP, 3), .unit = 4, .name = 5}, CLIP | GROUPS, 0, GAUSSIAN},
   {"dp_group_avg", "group_avg", FAMILY_KEY_MEAN, FORM_OBJECT, 5, 7,
    {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6}, CLIP | RANGE | GROUPS, 1, GAUSSIAN},
+  /* dp_choice(tier, key, candidates [, unit [, name]]): the most common of the candidates */
+  {"dp_choice", "choice", FAMILY_CHOICE, FORM_SYMBOL, 3, 5,
+   {.key = 1, PLACE(CANDIDATES, 2), .unit = 3, .name = 4}, 1u << P_CANDIDATES, 1, COUNTS},
   /* The Ornstein-Uhlenbeck mechanism, with a radius after the bounds. */
   /* dp_ou_count(tier, x, radius [, clip, unit [, name]]) */
   {"dp_ou_count", "ou_count", FAMILY_SUM, FORM_NUMBER, 3, 6,
@@ -104,6 +107,52 @@ const struct aggregate *aggregate_find(const char *kind) {
 const struct aggregate *aggregate_of_kind(sqlite3_value *kind) {
   return aggregate_find(plain_text(kind));
 }
+
+/* ---- mechanisms ---------------------------------------------------------------------------------- */
+
+#define CHOICES (1u << FAMILY_CHOICE)
+
+static const struct {
+  struct mechanism mechanism;
+  int is_ou;
+  unsigned families; /* bits 1 << family */
+} mechanisms[] = {
+    {{"gaussian", LAW_GAUSSIAN}, 0, ~CHOICES},
+    {{"laplace", LAW_LAPLACE}, 0, 1u << FAMILY_SUM},
+    {{"exponential", LAW_EXPONENTIAL}, 0, CHOICES},
+    {{"response", LAW_RESPONSE}, 0, CHOICES},
+    {{"ou", LAW_GAUSSIAN}, 1, ~CHOICES},
+};
+#define MECHANISM_COUNT ((int)(sizeof mechanisms / sizeof *mechanisms))
+
+static int admits(const struct aggregate *aggregate, int mechanism) {
+  return mechanisms[mechanism].is_ou == aggregate->is_ou &&
+         (mechanisms[mechanism].families & 1u << aggregate->family) != 0;
+}
+
+const struct mechanism *mechanism_find(const struct aggregate *aggregate, const char *name) {
+  for (int i = 0; i < MECHANISM_COUNT; i++) {
+    if (admits(aggregate, i) && (!name || strcmp(mechanisms[i].mechanism.name, name) == 0))
+      return &mechanisms[i].mechanism;
+  }
+  return 0;
+}
+
+char *unknown_mechanism(const struct aggregate *aggregate, const char *name) {
+  sqlite3_str *known = sqlite3_str_new(0);
+  for (int i = 0; i < MECHANISM_COUNT; i++) {
+    if (admits(aggregate, i))
+      sqlite3_str_appendf(known, "%s%s", sqlite3_str_length(known) ? ", " : "",
+                          mechanisms[i].mechanism.name);
+  }
+  char *list = sqlite3_str_finish(known);
+  char *message = sentence("kind '%s' has no mechanism '%s' (it has: %s)", aggregate->kind, name,
+                           list ? list : "");
+  sqlite3_free(list);
+  return message;
+}
+
+/* ---- kinds --------------------------------------------------------------------------------------- */
 
 char *unknown_kind(sqlite3_value *kind) {
   sqlite3_str *known = sqlite3_str_new(0);

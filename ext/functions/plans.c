@@ -21,10 +21,10 @@ SQLITE_EXTENSION_INIT3
 /* Half-width at 95% of what a release of this shape shows at this rate. */
 static double half_width_of(const struct shape *shape, double rate) {
   struct design design;
-  design_make(&design, shape, rate);
+  design_make(&design, shape, rate, LAW_GAUSSIAN);
   struct view view = {.granularity = design.granularity,
                       .clock = design_variance(design.sensitivity, rate)};
-  return estimate_half_width(estimate_stddev(&view), 0.95);
+  return estimate_half_width(LAW_GAUSSIAN, estimate_stddev(&view), 0.95);
 }
 
 /*
@@ -103,11 +103,18 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
 }
 
 static void append_precision(sqlite3_str *json, struct publication *publication) {
+  if (law_is_symbolic(publication->law)) {
+    append_number(json, "epsilon", publication->curve[RENYI_ORDERS - 1]);
+    return;
+  }
+  const struct lattice_law *law = &lattice_laws[publication->law];
   double stddev = answers_stddev(publication);
   append_number(json, "rate",
-                lattice_rate(publication->release.sensitivity, publication->variance));
+                law->rate(publication->release.sensitivity, publication->variance));
+  if (publication->law == LAW_LAPLACE)
+    append_number(json, "epsilon", published_up(publication->laplace[0] / publication->laplace[1]));
   append_number(json, "sigma", stddev);
-  append_number(json, "half_width", estimate_half_width(stddev, 0.95));
+  append_number(json, "half_width", estimate_half_width(publication->law, stddev, 0.95));
   append_number(json, "shrink", answers_shrink(publication));
   if (publication->release.max_groups)
     append_number(json, "threshold", answers_threshold(publication));
@@ -272,8 +279,25 @@ static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
 
 static const struct domain confidence_domain = {"confidence", 0, 1, 1, 1};
 
-static int interval(struct ledger *ledger, const char *name, const char *tier, const char *key,
-                    int component, double *value, double *stddev) {
+/* The law of a stored release's noise. */
+static enum law law_of(const struct ledger_release *release) {
+  const struct aggregate *aggregate = aggregate_find(release->kind);
+  const struct mechanism *mechanism =
+      aggregate ? mechanism_find(aggregate, release->mechanism) : 0;
+  return mechanism ? mechanism->law : LAW_GAUSSIAN;
+}
+
+/* Where a published value stands, and which of a release's is meant. */
+struct wanted {
+  const char *name, *tier, *key;
+  int component;
+  double confidence;
+};
+
+static int interval(struct ledger *ledger, const struct wanted *wanted, double *value,
+                    double *half_width) {
+  const char *name = wanted->name, *tier = wanted->tier, *key = wanted->key;
+  double stddev;
   struct ledger_release release;
   struct ledger_tier *tiers;
   int count, found = 0;
@@ -281,12 +305,16 @@ static int interval(struct ledger *ledger, const char *name, const char *tier, c
   ledger_tiers_free(tiers, count);
   if (!ledger_release_find(ledger, name, &release))
     return ledger_fail(ledger, "unknown release '%s'", name);
+  enum law law = law_of(&release);
   if (strcmp(release.state, "released") != 0) {
     ledger_fail(ledger, "release '%s' is %s", name, release.state);
+  } else if (law_is_symbolic(law)) {
+    ledger_fail(ledger, "release '%s' is a symbol, not a number with noise around it", name);
   } else {
-    found = ledger_value_find(ledger, release.id, tier, key, component, value, stddev) ||
+    found = ledger_value_find(ledger, release.id, tier, key, wanted->component, value, &stddev) ||
             ledger_fail(ledger, "release '%s' has no value %s%s%sat tier '%s'", name,
                         *key ? "for key '" : "", key, *key ? "' " : "", tier);
+    if (found) *half_width = estimate_half_width(law, stddev, wanted->confidence);
   }
   ledger_release_clear(&release);
   return found;
@@ -308,7 +336,7 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
   int component = number >= 0 && number <= INT_MAX ? (int)number : -1; /* -1: there is none */
   const char *key =
       key_type == SQLITE_NULL || key_type == SQLITE_INTEGER ? "" : plain_text(argv[2]);
-  double confidence, value = 0, stddev = 0;
+  double confidence, value = 0, half_width = 0;
   if (!tier || !argument_number(context, argv[3], &confidence_domain, &confidence)) return;
   if (!key) {
     function_error(context, "key must be a text, the number of a component, or NULL, not %z",
@@ -316,14 +344,14 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
     return;
   }
   if (ledger_ready(ledger) && ledger_begin_reading(ledger)) {
-    interval(ledger, name, tier, key, component, &value, &stddev);
+    struct wanted wanted = {name, tier, key, component, confidence};
+    interval(ledger, &wanted, &value, &half_width);
     ledger_rollback(ledger);
   }
   if (ledger_failed(ledger)) {
     function_error(context, "%s", ledger_error(ledger));
     return;
   }
-  double half_width = estimate_half_width(stddev, confidence);
   char *json = sqlite3_mprintf("[%!.17g,%!.17g]", nextafter(value - half_width, -INFINITY),
                                nextafter(value + half_width, INFINITY));
   if (json) {

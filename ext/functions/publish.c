@@ -20,6 +20,8 @@
 
 #include "functions/answers.h"
 #include "functions/functions.h"
+#include "functions/symbols.h"
+#include "math/laplace.h"
 #include "math/rounding.h"
 
 SQLITE_EXTENSION_INIT3
@@ -40,7 +42,18 @@ static double point_rate(const struct publication *publication, int tier, uint64
               tier_rate(publication, tier));
 }
 
-static struct ledger_cost point_cost(const struct publication *publication, uint64_t variance) {
+static double laplace_curve(const void *parameters, double alpha) {
+  const double *laplace = parameters;
+  return discrete_laplace_rdp(alpha, laplace[0], laplace[1]);
+}
+
+/* The cost refers to the publication. */
+static struct ledger_cost point_cost(struct publication *publication, uint64_t variance) {
+  if (publication->law == LAW_LAPLACE) {
+    publication->laplace[0] = (double)publication->release.sensitivity;
+    publication->laplace[1] = (double)laplace_scale(variance);
+    return (struct ledger_cost){0, 0, laplace_curve, publication->laplace};
+  }
   return (struct ledger_cost){point_rate(publication, publication->at, variance),
                               answers_selection_delta(publication), 0, 0};
 }
@@ -110,6 +123,7 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
                         int from) {
   struct ledger *ledger = publication->host->ledger;
   struct ledger_release *release = &publication->release;
+  const struct lattice_law *law = &lattice_laws[publication->law];
   int steps = publication->at - from;
   size_t dimension = dimension_of(publication);
   uint64_t *clocks = sqlite3_malloc64(sizeof *clocks * (sqlite3_uint64)(steps + 1));
@@ -120,15 +134,16 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
     if (dimension) memcpy(values, outermost->values, sizeof *values * dimension);
   }
   for (int i = 1; i <= steps && going; i++) {
-    clocks[i] = path_outward(release->sensitivity, tier_rate(publication, from + i), clocks[i - 1]);
+    clocks[i] = law->outward(release->sensitivity, tier_rate(publication, from + i), clocks[i - 1]);
     going = clocks[i] || too_far(publication, from + i);
-    if (going) release->slack += step_slack(clocks[i - 1], clocks[i], publication->shape.touched);
+    if (going)
+      release->slack += law->step_slack(clocks[i - 1], clocks[i], publication->shape.touched);
   }
   going = going && ledger_release_slack(ledger, release->id, release->slack) &&
           charge(publication, clocks[steps]);
   for (int i = 1; i <= steps && going; i++) {
     int64_t *next = values + dimension;
-    if (release_diffuse(values, dimension, clocks[i] - clocks[i - 1], next))
+    if (release_diffuse(publication->law, values, dimension, clocks[i - 1], clocks[i], next))
       going = ledger_fail(ledger, "the system gave no random bytes");
     memcpy(values, next, sizeof *values * dimension);
     going = going && store_point(publication, from + i, clocks[i], values);
@@ -175,7 +190,9 @@ static int begin_refining(struct publication *publication, const struct ledger_p
   int count = from - publication->at;
   int going = plan_inward(publication, innermost->clock, from, &steps);
   for (int i = 0; i < count && going; i++) {
-    if (steps[i].fresh) release->slack += draw_slack(steps[i].fresh, publication->shape.touched);
+    if (steps[i].fresh)
+      release->slack +=
+          lattice_laws[LAW_GAUSSIAN].draw_slack(steps[i].fresh, publication->shape.touched);
   }
   going = going && ledger_release_slack(ledger, release->id, release->slack) &&
           charge(publication, steps[count - 1].variance) &&
@@ -260,6 +277,11 @@ static int publish_from(struct publication *publication, const struct ledger_pat
                        "release '%s' has private keys and cannot be refined (make a release of its "
                        "own at tier '%s')",
                        name, tier);
+  if (publication->law != LAW_GAUSSIAN)
+    return ledger_fail(ledger,
+                       "release '%s' has Laplace noise and cannot be refined (make a release of its "
+                       "own at tier '%s')",
+                       name, tier);
   if (may_refine) return begin_refining(publication, innermost, first);
   return ledger_fail(ledger,
                      "release '%s' is not at tier '%s' or inside it (ask for it again, with its "
@@ -280,6 +302,11 @@ static int publish_existing(struct publication *publication, int keys, int may_r
         release->name);
   if (ledger_publication_find(ledger, release->id, tier, &publication->variance))
     return answers_read(publication, tier);
+  if (law_is_symbolic(publication->law))
+    return ledger_fail(ledger,
+                       "release '%s' is a symbol, and reaches a tier outside its own only through a "
+                       "public kernel (dp_mix)",
+                       release->name);
   struct ledger_path path;
   int done = 0;
   if (ledger_path_read(ledger, release, answers_grid(publication).components, &path)) {
@@ -300,9 +327,13 @@ static int publish_existing(struct publication *publication, int keys, int may_r
 
 static int check_rate(struct publication *publication) {
   double rate = tier_rate(publication, publication->at);
-  return (rate >= DESIGN_MIN_RATE && rate <= DESIGN_MAX_RATE) ||
-         ledger_fail(publication->host->ledger, "weight %g makes a rate of %g, outside [%g, %g]",
-                     publication->release.weight, rate, DESIGN_MIN_RATE, DESIGN_MAX_RATE);
+  double most = law_is_symbolic(publication->law) ? SYMBOL_MAX_RATE
+                                                  : lattice_laws[publication->law].most;
+  return (rate >= DESIGN_MIN_RATE && rate <= most) ||
+         ledger_fail(publication->host->ledger,
+                     "weight %g makes a rate of %g, outside the [%g, %g] of mechanism '%s'",
+                     publication->release.weight, rate, DESIGN_MIN_RATE, most,
+                     publication->release.mechanism);
 }
 
 /* Copies a text that the request owns; null stays null. */
@@ -348,14 +379,19 @@ static int publish_new(struct publication *publication, struct request *request)
   struct ledger *ledger = publication->host->ledger;
   struct ledger_release *release = &publication->release;
   int keys = request->key_count;
-  if (!make_release(publication, request) || !check_rate(publication) ||
-      !answers_describe(publication, keys))
+  if (!make_release(publication, request) || !answers_describe(publication, keys) ||
+      !check_rate(publication))
     return 0;
+  if (law_is_symbolic(publication->law)) {
+    take_keys(publication, request);
+    return symbols_charge(publication);
+  }
   const struct shape *shape = &publication->shape;
   double rate = tier_rate(publication, publication->at);
   struct design design;
-  design_make(&design, shape, rate);
-  uint64_t variance = design_variance(design.sensitivity, rate);
+  const struct lattice_law *law = &lattice_laws[publication->law];
+  design_make(&design, shape, rate, publication->law);
+  uint64_t variance = law->clock(design.sensitivity, rate);
   if (variance < LATTICE_MIN_VARIANCE || variance >= LATTICE_VARIANCE_END)
     return too_far(publication, publication->at);
   take_keys(publication, request);
@@ -363,7 +399,7 @@ static int publish_new(struct publication *publication, struct request *request)
   release->granularity = design.granularity;
   release->shift = design.shift;
   release->sensitivity = design.sensitivity;
-  release->slack = draw_slack(variance, shape->touched);
+  release->slack = law->draw_slack(variance, shape->touched);
   return ledger_release_insert(ledger, release) && charge(publication, variance);
 }
 
@@ -438,7 +474,8 @@ static int take_private_keys(struct publication *publication, const struct ledge
 
 /* Draws a new point, and stores it with its values. */
 static int draw_new(struct publication *publication, const int64_t *rounded, int64_t *values) {
-  if (release_draw(rounded, dimension_of(publication), publication->variance, values))
+  if (law_is_symbolic(publication->law)) return symbols_draw(publication, rounded);
+  if (release_draw(publication->law, rounded, dimension_of(publication), publication->variance, values))
     return ledger_fail(publication->host->ledger, "the system gave no random bytes");
   return store_point(publication, publication->at, publication->variance, values) &&
          store_values(publication, publication->variance, values);
@@ -514,14 +551,15 @@ void publish_revoke(struct host *host, int64_t release_id) {
 }
 
 char *publish_diffuse(struct publication *publication, struct host *host, const char *name,
-                      const char *tier) {
+                      const char *tier, const struct channel *channel) {
   struct ledger *ledger = host->ledger;
   publication_open(publication, host);
   if (ledger_ready(ledger) && ledger_begin(ledger)) {
     if (!load(publication, tier, name)) {
       ledger_fail(ledger, "unknown release '%s'", name);
     } else if (is_usable(publication)) {
-      publish_existing(publication, answers_keys(&publication->release), 0);
+      if (channel) symbols_mix(publication, channel);
+      if (!channel) publish_existing(publication, answers_keys(&publication->release), 0);
     }
     ledger_commit(ledger);
   }

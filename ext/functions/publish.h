@@ -12,6 +12,7 @@
 #include "functions/host.h"
 #include "functions/request.h"
 #include "ledger/ledger.h"
+#include "math/renyi.h"
 #include "release/estimate.h"
 #include "release/release.h"
 
@@ -25,13 +26,16 @@ struct publication {
   struct host *host;
   struct ledger_release release;
   const struct aggregate *aggregate; /* of its kind */
+  enum law law;                      /* of its mechanism */
   struct question question;          /* its parameters */
   struct shape shape;                /* of a unit's vector */
   int by_unit;                       /* units are protected, not rows */
   struct ledger_grid grid;           /* what its coordinates are; owned */
   struct ledger_tier *tiers;
   int tier_count, at; /* tiers[at] is where it is published */
-  uint64_t variance;  /* of the noise there, in lattice steps */
+  uint64_t variance;  /* of the noise there, in lattice steps: its clock */
+  double curve[RENYI_ORDERS]; /* what a release of a symbol costs there */
+  double laplace[2];          /* sensitivity and scale of Laplace noise there */
   int refining;       /* walks inward from points that are stored already */
   int answered;       /* the answer is there: nothing to collect */
   struct answer answer;
@@ -72,9 +76,10 @@ void publish_revoke(struct host *host, int64_t release_id);
 */
 int publish_plan(struct publication *publication, struct host *host, struct request *request);
 
-/* dp_diffuse(): publishes a stored release at an outer tier. Reads no data. */
+/* dp_diffuse() and, with a channel, dp_mix(): publishes a stored release at an outer tier. Reads no data. */
+struct channel;
 char *publish_diffuse(struct publication *publication, struct host *host, const char *name,
-                      const char *tier);
+                      const char *tier, const struct channel *channel);
 
 /* The answer as the result of the function that runs; the publication gives it away. */
 void publish_result(sqlite3_context *context, struct publication *publication);

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "functions/channels.h"
 #include "functions/functions.h"
 #include "functions/rows.h"
 
@@ -25,16 +26,6 @@ struct collection {
   struct rows rows;
   int columns;
 };
-
-/* In the order of aggregate_columns(). */
-static struct columns columns_of(const struct publication *publication) {
-  struct columns columns = {-1, -1, -1};
-  int count = 0;
-  if (publication->aggregate->places.key) columns.key = count++;
-  if (publication->aggregate->places.value) columns.value = count++;
-  if (publication->by_unit) columns.unit = count;
-  return columns;
-}
 
 /*
 ** dp_collect([key,] [x,] [unit]): usable only by the statement that dp_release() writes around the owner's
@@ -161,7 +152,7 @@ static char *run_query(struct host *host, sqlite3_stmt *statement, struct collec
 static char *collect_and_finish(struct publication *publication, sqlite3_stmt *statement,
                                 int columns) {
   struct collection collection = {.columns = columns};
-  char *error = rows_open(&collection.rows, publication, columns_of(publication));
+  char *error = rows_open(&collection.rows, publication, columns_in_order(publication));
   if (!error) error = run_query(publication->host, statement, &collection);
   if (error) {
     publish_fail(publication);
@@ -233,12 +224,38 @@ static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv)
   const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
   if (!tier) return;
   struct publication publication;
-  char *error = publish_diffuse(&publication, host_of(context), name, tier);
+  char *error = publish_diffuse(&publication, host_of(context), name, tier, 0);
   if (error) {
     fail_call(context, function_of(context)->name, error);
   } else {
     publish_result(context, &publication);
   }
+  publish_clear(&publication);
+}
+
+/*
+** dp_mix(name, tier, kernel) -> TEXT, a symbol
+** Publishes a release of a symbol at an outer tier, by drawing from the row of its last symbol in a public
+** Markov kernel: a JSON array of cells [x, y, p] (channels.h). Reads no data; charges the exact worst case of
+** the kernel behind what the last tier was charged for. The same again is read back; a tier gets one symbol.
+*/
+static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  struct ledger *ledger = host_of(context)->ledger;
+  const char *name = argument_text(context, argv[0], "name");
+  const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
+  const char *kernel = tier ? argument_text(context, argv[2], "kernel") : 0;
+  if (!kernel) return;
+  struct publication publication = {0};
+  struct channel channel;
+  char *error = channel_read(&channel, ledger, kernel);
+  if (!error) error = publish_diffuse(&publication, host_of(context), name, tier, &channel);
+  if (error) {
+    fail_call(context, function_of(context)->name, error);
+  } else {
+    publish_result(context, &publication);
+  }
+  channel_clear(&channel);
   publish_clear(&publication);
 }
 
@@ -326,6 +343,7 @@ static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv
 static const struct scalar functions[] = {
     {"dp_release", 3, 4, PRIVATE_FUNCTION, dp_release},
     {"dp_diffuse", 2, 2, PRIVATE_FUNCTION, dp_diffuse},
+    {"dp_mix", 3, 3, PRIVATE_FUNCTION, dp_mix},
     {"dp_discard", 1, 1, PRIVATE_FUNCTION, dp_discard},
     {"dp_exposure", 1, 1, PRIVATE_FUNCTION, dp_exposure},
 };

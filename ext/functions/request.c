@@ -14,7 +14,17 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- options: one row each ----------------------------------------------------------------------- */
 
-enum option_type { TEXT, NUMBER, WHOLE_NUMBER, FLAG, QUANTILES, KEYS, READ_ALREADY };
+enum option_type {
+  TEXT,
+  MECHANISM,
+  NUMBER,
+  WHOLE_NUMBER,
+  FLAG,
+  PROTECTS,
+  QUANTILES,
+  KEYS,
+  READ_ALREADY
+};
 
 struct option {
   struct domain domain; /* its name, and for numbers what they may be */
@@ -25,30 +35,36 @@ struct option {
   int is_argument;          /* the parameter may have a place in the call */
 };
 
-#define ALL         (OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN)
-#define NO_ARGUMENT (OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN)
+#define SHARD       (OPTIONS_OF_PARTIAL | OPTIONS_OF_STATE)
+#define NO_ARGUMENT (OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | OPTIONS_OF_MERGE | SHARD)
+#define PUBLISHING  (OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | OPTIONS_OF_MERGE)
+#define ALL         (OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | SHARD)
 #define IN(member)  offsetof(struct request, member)
 
 static const struct option options[] = {
-    {{"name", 0, 0, 0, 0}, TEXT, IN(name), ALL, PARAMETERS, 0},
-    {{"weight", 0, 1, 1, 0}, NUMBER, IN(weight), ALL, PARAMETERS, 0},
-    {{"refine", 0, 0, 0, 0}, FLAG, IN(refine), ALL, PARAMETERS, 0},
+    {{"name", 0, 0, 0, 0}, TEXT, IN(name), PUBLISHING, PARAMETERS, 0},
+    {{"weight", 0, 1, 1, 0}, NUMBER, IN(weight), PUBLISHING, PARAMETERS, 0},
+    {{"refine", 0, 0, 0, 0}, FLAG, IN(refine), PUBLISHING, PARAMETERS, 0},
+    {{"mechanism", 0, 0, 0, 0}, MECHANISM, IN(mechanism), PUBLISHING, PARAMETERS, 0},
     {{"clip", SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0}, NUMBER, IN(clip), ALL, P_CLIP, 1},
     {{"lo", -SHAPE_MAX_RANGE, SHAPE_MAX_RANGE, 0, 0}, NUMBER, IN(lo), ALL, P_LO, 1},
     {{"hi", -SHAPE_MAX_RANGE, SHAPE_MAX_RANGE, 0, 0}, NUMBER, IN(hi), ALL, P_HI, 1},
-    {{"q", 0, 1, 0, 0}, QUANTILES, IN(quantiles), ALL, P_Q, 1},
+    {{"q", 0, 1, 0, 0}, QUANTILES, IN(quantiles), PUBLISHING, P_Q, 1},
     {{"dim", 1, SHAPE_MAX_SIZE, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_DIM, 1},
     {{"bins", 1, SHAPE_MAX_BINS, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_BINS, 1},
     {{"keys", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_KEYS, 0},
+    {{"candidates", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_CANDIDATES, 1},
     {{"max_groups", 1, SHAPE_MAX_GROUPS, 0, 0}, WHOLE_NUMBER, IN(max_groups), ALL, P_SELECT, 0},
-    {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), ALL, P_SELECT, 0},
-    {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(radius), ALL, P_RADIUS, 1},
-    {{"centre", -INFINITY, INFINITY, 1, 1}, NUMBER, IN(centre), ALL, P_RADIUS, 0},
-    {{"theta", 0, INFINITY, 1, 1}, NUMBER, IN(theta), ALL, P_RADIUS, 0},
+    {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), PUBLISHING, P_SELECT, 0},
+    {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(radius), PUBLISHING, P_RADIUS, 1},
+    {{"centre", -INFINITY, INFINITY, 1, 1}, NUMBER, IN(centre), PUBLISHING, P_RADIUS, 0},
+    {{"theta", 0, INFINITY, 1, 1}, NUMBER, IN(theta), PUBLISHING, P_RADIUS, 0},
     {{"half_width", 0, INFINITY, 1, 1}, NUMBER, IN(half_width), OPTIONS_OF_PLAN, PARAMETERS, 0},
     {{"tier", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, PARAMETERS, 0},
-    {{"kind", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, PARAMETERS, 0},
-    {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), ALL, P_RADIUS, 0},
+    {{"kind", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT | OPTIONS_OF_STATE, PARAMETERS, 0},
+    {{"protects", 0, 0, 0, 0}, PROTECTS, IN(rows), SHARD, PARAMETERS, 0},
+    {{"whole_units", 0, 0, 0, 0}, FLAG, IN(whole_units), SHARD, PARAMETERS, 0},
+    {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), PUBLISHING, P_RADIUS, 0},
 };
 #define OPTION_COUNT ((int)(sizeof options / sizeof *options))
 
@@ -61,18 +77,17 @@ struct parse {
 };
 
 /* A parameter that has its place among the arguments is an option only where there are none. */
-static int applies(const struct parse *parse, const struct option *option) {
-  const struct aggregate *aggregate = parse->request->aggregate;
-  if (!(option->forms & parse->form)) return 0;
+static int applies(const struct aggregate *aggregate, int form, const struct option *option) {
+  if (!(option->forms & form)) return 0;
   if (option->parameter == PARAMETERS) return 1;
   int placed = option->is_argument && aggregate->places.parameters[option->parameter];
-  return (aggregate->takes & 1u << option->parameter) && (!placed || parse->form & NO_ARGUMENT);
+  return (aggregate->takes & 1u << option->parameter) && (!placed || form & NO_ARGUMENT);
 }
 
 static char *unknown_option(const struct parse *parse, const char *key) {
   sqlite3_str *known = sqlite3_str_new(0);
   for (int i = 0; i < OPTION_COUNT; i++) {
-    if (applies(parse, &options[i]))
+    if (applies(parse->request->aggregate, parse->form, &options[i]))
       sqlite3_str_appendf(known, "%s%s", sqlite3_str_length(known) ? ", " : "",
                           options[i].domain.parameter);
   }
@@ -116,11 +131,21 @@ static char *set_quantiles(char **quantiles, sqlite3_value *value) {
         MOST_QUANTILES, shown(value));
   sqlite3_str *json = sqlite3_str_new(0);
   for (int i = 0; i < count; i++)
-    sqlite3_str_appendf(json, "%s%!.17g", i ? "," : is_array ? "[" : "", numbers[i]);
+    /* Digits that every version of SQLite writes alike: the text is in the fingerprint. */
+    sqlite3_str_appendf(json, "%s%!.15g", i ? "," : is_array ? "[" : "", numbers[i]);
   if (is_array) sqlite3_str_appendall(json, "]");
   sqlite3_free(*quantiles);
   *quantiles = sqlite3_str_finish(json);
   return *quantiles ? 0 : sentence("out of memory");
+}
+
+static int takes(const struct request *request, enum parameter parameter) {
+  return (request->aggregate->takes & 1u << parameter) != 0;
+}
+
+/* What people call the keys of a kind. */
+static const char *keys_called(const struct request *request) {
+  return takes(request, P_CANDIDATES) ? "candidates" : "keys";
 }
 
 static int take_key(void *context, const char *key, const char *type, sqlite3_value *value) {
@@ -129,7 +154,8 @@ static int take_key(void *context, const char *key, const char *type, sqlite3_va
   (void)key;
   (void)type;
   if (request->key_count == SHAPE_MAX_KEYS) {
-    parse->error = sentence("keys has more than %d elements", SHAPE_MAX_KEYS);
+    parse->error =
+        sentence("%s has more than %d elements", keys_called(request), SHAPE_MAX_KEYS);
     return 0;
   }
   int used = request->key_count;
@@ -149,12 +175,21 @@ static int by_text(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* An argument is a text, and says by itself that it is an array. */
+static int is_array_text(sqlite3_value *value) {
+  const char *text = plain_text(value);
+  return text && text[strspn(text, " \t\r\n")] == '[';
+}
+
 /* Public keys: sorted, each once, and as JSON. */
 static char *set_keys(struct parse *parse, const char *json) {
   struct request *request = parse->request;
   if (!ledger_elements(parse->ledger, json, take_key, parse))
     return parse->error ? parse->error : sentence("%s", ledger_error(parse->ledger));
-  if (!request->key_count) return sentence("keys is empty (leave it out to select keys privately)");
+  if (!request->key_count)
+    return takes(request, P_KEYS)
+               ? sentence("keys is empty (leave it out to select keys privately)")
+               : sentence("candidates is empty");
   qsort(request->key_list, (size_t)request->key_count, sizeof *request->key_list, by_text);
   int kept = 0;
   for (int i = 0; i < request->key_count; i++) {
@@ -190,6 +225,39 @@ static char *set_number(const struct option *option, sqlite3_value *value, doubl
   return error;
 }
 
+static char *set_mechanism(struct request *request, sqlite3_value *value) {
+  const char *name = plain_text(value);
+  if (!name) return sentence("mechanism must be a text, not %z", shown(value));
+  if (!mechanism_find(request->aggregate, name))
+    return unknown_mechanism(request->aggregate, name);
+  request->mechanism = sqlite3_mprintf("%s", name);
+  return request->mechanism ? 0 : sentence("out of memory");
+}
+
+/*
+** A number as a state has it: the digits of its bits. Decimals would not do: versions of SQLite differ in how
+** they write them, and old ones in how they read them.
+*/
+static char *set_bits(const struct option *option, sqlite3_value *value, double *member) {
+  const char *digits = plain_text(value);
+  uint64_t bits = 0;
+  int count = digits ? (int)strspn(digits, "0123456789abcdef") : 0;
+  for (int i = 0; i < count; i++)
+    bits = bits << 4 | (uint64_t)(digits[i] <= '9' ? digits[i] - '0' : digits[i] - 'a' + 10);
+  memcpy(member, &bits, sizeof bits);
+  if (count == 16 && !digits[16] && domain_holds(&option->domain, *member)) return 0;
+  return sentence("the state's %s is no number that it can be", option->domain.parameter);
+}
+
+/* As dp_init() has it. */
+static char *set_protects(int *rows, sqlite3_value *value) {
+  const char *text = plain_text(value);
+  *rows = text && strcmp(text, "row") == 0;
+  return *rows || (text && strcmp(text, "unit") == 0)
+             ? 0
+             : sentence("protects must be 'unit' or 'row', not %z", shown(value));
+}
+
 /* Sets what the option sets; type is that of its JSON value. */
 static char *set_option(struct parse *parse, const struct option *option, const char *type,
                         sqlite3_value *value) {
@@ -201,20 +269,26 @@ static char *set_option(struct parse *parse, const struct option *option, const 
     return strcmp(type, "array") == 0 || strcmp(type, "object") == 0
                ? sentence("%s must be a text, not %z", key, shown(value))
                : set_name(member, value);
+  case MECHANISM: return set_mechanism(parse->request, value);
   case FLAG:
     if (!boolean) return sentence("%s must be true or false, not %z", key, shown(value));
     *(int *)member = sqlite3_value_int(value);
     return 0;
   case NUMBER:
+    if (parse->form == OPTIONS_OF_STATE) return set_bits(option, value, member);
+    /* fall through */
   case WHOLE_NUMBER:
     return boolean ? sentence("%s must be a number, not %s", key, type)
                    : set_number(option, value, member);
+  case PROTECTS: return set_protects(member, value);
   case QUANTILES:
     return boolean ? sentence("%s must be a number, not %s", key, type)
                    : set_quantiles(member, value);
   case KEYS:
-    return strcmp(type, "array") == 0 ? set_keys(parse, (const char *)sqlite3_value_text(value))
-                                      : sentence("keys must be a JSON array, not %z", shown(value));
+    return strcmp(type, "array") == 0 || is_array_text(value)
+               ? set_keys(parse, (const char *)sqlite3_value_text(value))
+               : sentence("%s must be a JSON array, not %z", keys_called(parse->request),
+                          shown(value));
   default: return 0; /* read already */
   }
 }
@@ -223,7 +297,9 @@ static int take_option(void *context, const char *key, const char *type, sqlite3
   struct parse *parse = context;
   for (int i = 0; i < OPTION_COUNT; i++) {
     const struct option *option = &options[i];
-    if (!applies(parse, option) || strcmp(option->domain.parameter, key) != 0) continue;
+    if (!applies(parse->request->aggregate, parse->form, option) ||
+        strcmp(option->domain.parameter, key) != 0)
+      continue;
     parse->error = set_option(parse, option, type, value);
     return parse->error == 0;
   }
@@ -245,16 +321,23 @@ char *request_argument(struct request *request, struct ledger *ledger, enum para
 
 /* ---- requests ------------------------------------------------------------------------------------ */
 
-static char *parse_name_or_options(struct parse *parse, struct ledger *ledger,
-                                   sqlite3_value *argument) {
+char *request_read(struct request *request, struct ledger *ledger, const char *json, int form) {
+  struct parse parse = {request, ledger, form, 0};
+  if (!ledger_options(ledger, json, take_option, &parse) && !parse.error)
+    parse.error = sentence("%s", ledger_error(ledger));
+  return parse.error;
+}
+
+static char *read_name_or_options(struct request *request, struct ledger *ledger,
+                                  sqlite3_value *argument, int form) {
   if (!argument || sqlite3_value_type(argument) == SQLITE_NULL) return 0;
   const char *text = plain_text(argument);
   if (!text || !*text)
     return sentence("name or options must be a name or a JSON object, not %z", shown(argument));
-  if (text[strspn(text, " \t\r\n")] != '{') return set_name(&parse->request->name, argument);
-  if (!ledger_options(ledger, text, take_option, parse) && !parse->error)
-    parse->error = sentence("%s", ledger_error(ledger));
-  return parse->error;
+  int is_name = text[strspn(text, " \t\r\n")] != '{';
+  if (is_name && form == OPTIONS_OF_PARTIAL)
+    return sentence("options must be a JSON object or NULL, not %z", shown(argument));
+  return is_name ? set_name(&request->name, argument) : request_read(request, ledger, text, form);
 }
 
 char *request_start(struct request *request, const struct aggregate *aggregate,
@@ -265,12 +348,11 @@ char *request_start(struct request *request, const struct aggregate *aggregate,
     if (options[i].type == NUMBER || options[i].type == WHOLE_NUMBER)
       *(double *)((char *)request + options[i].offset) = NAN;
   }
-  const char *text = plain_text(tier);
-  if (!text) return sentence("tier must be the name of a tier, not %z", shown(tier));
-  request->tier = sqlite3_mprintf("%s", text);
-  if (!request->tier) return sentence("out of memory");
-  struct parse parse = {request, ledger, form, 0};
-  return parse_name_or_options(&parse, ledger, name_or_options);
+  const char *text = tier ? plain_text(tier) : 0;
+  if (tier && !text) return sentence("tier must be the name of a tier, not %z", shown(tier));
+  if (text) request->tier = sqlite3_mprintf("%s", text);
+  if (text && !request->tier) return sentence("out of memory");
+  return read_name_or_options(request, ledger, name_or_options, form);
 }
 
 /* ---- defaults and checks across parameters ------------------------------------------------------- */
@@ -285,10 +367,6 @@ static int is_given(double x) {
 
 static double or_else(double x, double otherwise) {
   return isnan(x) ? otherwise : x;
-}
-
-static int takes(const struct request *request, enum parameter parameter) {
-  return (request->aggregate->takes & 1u << parameter) != 0;
 }
 
 static char *finish_clip(struct request *request, int by_unit) {
@@ -324,13 +402,19 @@ static char *finish_size(struct request *request) {
   int size = is_given(request->size) ? (int)request->size : 0;
   if (is_tree && (size < 2 || (size & (size - 1))))
     return sentence("bins must be a power of two from 2 to %d, not %d", SHAPE_MAX_BINS, size);
-  if (!is_tree || request->quantiles) return 0;
+  return 0;
+}
+
+static char *finish_quantiles(struct request *request) {
+  if (request->aggregate->family != FAMILY_TREE || request->quantiles) return 0;
   if (takes(request, P_Q)) return sentence("q is missing (a number in [0, 1] or a JSON array)");
   request->quantiles = sqlite3_mprintf("0.5");
   return request->quantiles ? 0 : sentence("out of memory");
 }
 
 static char *finish_keys(struct request *request, int by_unit) {
+  if (takes(request, P_CANDIDATES) && !request->keys)
+    return sentence("candidates is missing (a JSON array)");
   if (!takes(request, P_KEYS)) return 0;
   int selecting = is_given(request->max_groups) || is_given(request->key_share);
   if (request->keys && selecting)
@@ -358,26 +442,36 @@ static char *finish_ou(struct request *request) {
   return 0;
 }
 
+static enum law request_law(const struct request *request) {
+  return mechanism_find(request->aggregate, request->mechanism)->law;
+}
+
 static char *finish_precision(struct request *request) {
   const struct aggregate *aggregate = request->aggregate;
   if (is_given(request->half_width)) {
     if (is_given(request->weight))
       return sentence("half_width asks for a weight: give one of them, not both");
-    if (aggregate->is_ou || !aggregate_is_linear(aggregate))
-      return sentence("half_width is for counts and sums without shrink, not '%s'",
+    if (request_law(request) != LAW_GAUSSIAN || aggregate->is_ou || !aggregate_is_linear(aggregate))
+      return sentence("half_width is for Gaussian counts and sums without shrink, not '%s'",
                       aggregate->kind);
   }
   request->weight = or_else(request->weight, 1);
   return 0;
 }
 
-char *request_finish(struct request *request, int by_unit) {
+char *request_finish_shape(struct request *request, int by_unit) {
   if (!by_unit && request->aggregate->places.unit == 1)
     return sentence("the ledger protects rows, and every row is a unit (use dp_count)");
   char *error = finish_clip(request, by_unit);
   if (!error) error = finish_range(request);
   if (!error) error = finish_size(request);
   if (!error) error = finish_keys(request, by_unit);
+  return error;
+}
+
+char *request_finish(struct request *request, int by_unit) {
+  char *error = request_finish_shape(request, by_unit);
+  if (!error) error = finish_quantiles(request);
   if (!error) error = finish_precision(request);
   if (!error) error = finish_ou(request);
   return error;
@@ -388,6 +482,7 @@ void request_clear(struct request *request) {
   sqlite3_free(request->key_list);
   sqlite3_free(request->tier);
   sqlite3_free(request->name);
+  sqlite3_free(request->mechanism);
   sqlite3_free(request->quantiles);
   sqlite3_free(request->keys);
   *request = (struct request){0};
@@ -402,7 +497,8 @@ static int whole(double x) {
 struct ledger_release request_release(const struct request *request) {
   const struct aggregate *aggregate = request->aggregate;
   return (struct ledger_release){.kind = (char *)aggregate->kind,
-                                 .mechanism = aggregate->is_ou ? "ou" : "gaussian",
+                                 .mechanism =
+                                     (char *)mechanism_find(aggregate, request->mechanism)->name,
                                  .quantiles = request->quantiles,
                                  .keys = request->keys,
                                  .clip = request->clip,
@@ -426,9 +522,54 @@ static void append_whole(sqlite3_str *json, const char *name, double value) {
   if (!isnan(value)) sqlite3_str_appendf(json, ",\"%s\":%d", name, (int)value);
 }
 
+/* A number: its bits for a state, decimals for people. */
+static void append_number(sqlite3_str *json, const char *name, double value, int form) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  if (form != OPTIONS_OF_STATE) {
+    append_option(json, name, value);
+  } else if (!isnan(value)) {
+    sqlite3_str_appendf(json, ",\"%s\":\"%016llx\"", name, (unsigned long long)bits);
+  }
+}
+
+static void append_parameter(sqlite3_str *json, const struct request *request,
+                             const struct option *option, int form) {
+  const char *name = option->domain.parameter;
+  const void *member = (const char *)request + option->offset;
+  switch (option->type) {
+  case NUMBER: append_number(json, name, *(const double *)member, form); break;
+  case WHOLE_NUMBER: append_whole(json, name, *(const double *)member); break;
+  case FLAG:
+    sqlite3_str_appendf(json, ",\"%s\":%s", name, *(const int *)member ? "true" : "false");
+    break;
+  case PROTECTS:
+    sqlite3_str_appendf(json, ",\"%s\":\"%s\"", name, request->rows ? "row" : "unit");
+    break;
+  case KEYS:
+    if (request->keys) sqlite3_str_appendall(json, ",\"keys\":");
+    if (request->keys) sqlite3_str_appendall(json, request->keys);
+    break;
+  default: break; /* of no state, or written already */
+  }
+}
+
+char *request_parameters(const struct request *request, int form) {
+  sqlite3_str *json = sqlite3_str_new(0);
+  sqlite3_str_appendf(json, "{\"kind\":\"%s\"", request->aggregate->kind);
+  for (int i = 0; i < OPTION_COUNT; i++) {
+    if (applies(request->aggregate, form, &options[i]))
+      append_parameter(json, request, &options[i], form);
+  }
+  sqlite3_str_appendall(json, "}");
+  return sqlite3_str_finish(json);
+}
+
 char *request_options(const struct request *request) {
   sqlite3_str *json = sqlite3_str_new(0);
   sqlite3_str_appendf(json, "{\"clip\":%!.17g", request->clip);
+  if (request->mechanism)
+    sqlite3_str_appendf(json, ",\"mechanism\":\"%s\"", request->mechanism);
   if (request->weight != 1) append_option(json, "weight", request->weight);
   if (request->aggregate->is_ou) append_option(json, "centre", request->centre);
   append_option(json, "radius", request->radius);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "functions/functions.h"
 #include "functions/numbers.h"
@@ -29,7 +30,7 @@ static int other_identity(const struct secret *secret, sqlite3_value *value,
   return 0;
 }
 
-/* Who a value stands for. Returns 0, or -1 when out of memory. */
+/* Who a value stands for; without a secret, in every database. Returns 0, or -1 when out of memory. */
 static inline int identity_of(const struct secret *secret, sqlite3_value *value,
                               struct identity *identity) {
   if (sqlite3_value_type(value) != SQLITE_INTEGER) return other_identity(secret, value, identity);
@@ -71,6 +72,13 @@ static char *plain_key(const unsigned char *text) {
   int failed = sqlite3_str_errcode(key) != SQLITE_OK;
   char *copy = sqlite3_str_finish(key);
   return copy || failed ? copy : sqlite3_mprintf(""); /* an empty text comes back as null */
+}
+
+int key_is_plain(const char *text) {
+  char *plain = plain_key((const unsigned char *)text);
+  int same = plain ? strcmp(plain, text) == 0 : -1;
+  sqlite3_free(plain);
+  return same;
 }
 
 char *key_text(sqlite3_value *key) {
@@ -136,7 +144,8 @@ static int add_count(struct rows *rows, sqlite3_value **row) {
 
 static int add_unit_value(struct rows *rows, sqlite3_value **row, double x) {
   struct identity unit;
-  if (identity_of(accumulator_secret(&rows->numbers), row[rows->columns.unit], &unit)) return -1;
+  const struct secret *secret = rows->for_state ? 0 : accumulator_secret(&rows->numbers);
+  if (identity_of(secret, row[rows->columns.unit], &unit)) return -1;
   return accumulate_unit(&rows->numbers, unit, x);
 }
 
@@ -155,8 +164,8 @@ static int add_components(struct rows *rows, sqlite3_value **row) {
   struct identity unit = {0, 0};
   sqlite3_value *value = columns->value < 0 ? 0 : row[columns->value];
   if (value && sqlite3_value_type(value) == SQLITE_NULL) return 0;
-  if (columns->unit >= 0 && identity_of(vectors_secret(vectors), row[columns->unit], &unit))
-    return -1;
+  const struct secret *secret = rows->for_state ? 0 : vectors_secret(vectors);
+  if (columns->unit >= 0 && identity_of(secret, row[columns->unit], &unit)) return -1;
   if (columns->key >= 0) {
     int cell = cell_of(vectors, row[columns->key]);
     if (cell == CELL_NONE) return 0;
@@ -171,6 +180,15 @@ static int add_components(struct rows *rows, sqlite3_value **row) {
 }
 
 /* ---- all rows ------------------------------------------------------------------------------------ */
+
+struct columns columns_in_order(const struct publication *publication) {
+  struct columns columns = {-1, -1, -1};
+  int count = 0;
+  if (publication->aggregate->places.key) columns.key = count++;
+  if (publication->aggregate->places.value) columns.value = count++;
+  if (publication->by_unit) columns.unit = count;
+  return columns;
+}
 
 static int (*const adders[2][2])(struct rows *, sqlite3_value **) = {
     {add_number, add_count}, {add_unit_number, add_unit_count}};

@@ -20,7 +20,11 @@ struct rows {
   struct accumulator numbers; /* releases of one sum */
   struct vectors *vectors;    /* all others; null for those */
   double *buffer;             /* one row's vector */
+  int for_state;              /* units are known by the identities that all databases give them */
 };
+
+/* Those of a caller that gives key, value and unit one after the other, as far as there are any. */
+struct columns columns_in_order(const struct publication *publication);
 
 /*
 ** Starts for a release that has begun. A column is nowhere where the aggregate has none, and that of the unit
@@ -36,6 +40,9 @@ static inline int rows_add(struct rows *rows, sqlite3_value **row) {
 
 /* Publishes the totals. Returns null, or one sentence to be freed. */
 char *rows_publish(struct rows *rows, struct publication *publication);
+
+/* Whether a text can be that of a key: then it is its own. -1 without memory. */
+int key_is_plain(const char *text);
 
 /* The text that a key is shown as, cut at 1000 characters (sqlite3_free); null: out of memory. */
 char *key_text(sqlite3_value *key);

@@ -95,22 +95,27 @@ static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
 static const struct domain rate_domain = {"rate", DESIGN_MIN_RATE, DESIGN_MAX_RATE, 0, 0};
 static const struct domain epsilon_domain = {"epsilon", 0, INFINITY, 1, 1};
 static const struct domain delta_domain = {"delta", 0, 1, 1, 1};
+static const struct domain no_delta = {"delta of accountant 'pure'", 0, 0, 0, 0};
 static const struct domain delta_keys_domain = {"delta_keys", 0, 1, 0, 1};
 
 static int tier_accountant(sqlite3_context *context, sqlite3_value *value, int *accountant) {
   if (sqlite3_value_type(value) == SQLITE_NULL) return 1; /* the default */
   const char *text = plain_text(value);
-  *accountant = text && strcmp(text, "gdp") == 0 ? LEDGER_GDP : LEDGER_RDP;
-  if (*accountant == LEDGER_GDP || (text && strcmp(text, "rdp") == 0)) return 1;
-  function_error(context, "accountant must be 'rdp' or 'gdp', not %z", shown(value));
+  static const char *const names[] = {"rdp", "gdp", "pure"};
+  for (int i = LEDGER_RDP; text && i <= LEDGER_PURE; i++) {
+    if (strcmp(text, names[i]) != 0) continue;
+    *accountant = i;
+    return 1;
+  }
+  function_error(context, "accountant must be 'rdp', 'gdp' or 'pure', not %z", shown(value));
   return 0;
 }
 
 /*
 ** dp_tier(name, rate, epsilon, delta [, accountant [, delta_keys]]) -> TEXT, the name
 ** Creates an audience. rate: zCDP rate that one release costs, in [1e-12, 1e6]; no two tiers share one;
-** the larger, the more inner. epsilon, delta: the whole budget. accountant: 'rdp' (the default) or
-** 'gdp'. delta_keys: the part of delta for private key selection (default 0). The tier is charged at
+** the larger, the more inner. epsilon, delta: the whole budget. accountant: 'rdp' (the default), 'gdp', or
+** 'pure', for which delta is 0 and epsilons add up. delta_keys: the part of delta for private key selection (default 0). The tier is charged at
 ** once for what it sees of earlier releases, and refused if that exceeds its budget. Asking for the
 ** same tier again changes nothing.
 */
@@ -120,15 +125,16 @@ static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
   const char *name = argument_text(context, argv[0], "name");
   if (!name || !argument_number(context, argv[1], &rate_domain, &tier.rate) ||
       !argument_number(context, argv[2], &epsilon_domain, &tier.epsilon) ||
-      !argument_number(context, argv[3], &delta_domain, &tier.delta) ||
       (argc > 4 && !tier_accountant(context, argv[4], &tier.accountant)) ||
+      !argument_number(context, argv[3], tier.accountant == LEDGER_PURE ? &no_delta : &delta_domain,
+                       &tier.delta) ||
       (argc > 5 && !argument_number(context, argv[5], &delta_keys_domain, &tier.delta_keys)))
     return;
   if (strchr(name, ',')) {
     function_error(context, "name '%s' must not contain a comma (dp_exposure lists tiers)", name);
     return;
   }
-  if (!(tier.delta_keys < tier.delta)) {
+  if (tier.delta_keys > 0 && !(tier.delta_keys < tier.delta)) {
     function_error(context, "delta_keys %g must be less than delta %g", tier.delta_keys,
                    tier.delta);
     return;

@@ -17,9 +17,16 @@ SQLITE_EXTENSION_INIT3
 #define GDP_THEOREM \
   "'Gaussian filter (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2022); profile of Balle" \
   " and Wang 2018, Theorem 8, with slack (1 + e^epsilon) for the lattice'"
+#define PURE_THEOREM \
+  "'pure differential privacy: epsilons add up, also of releases chosen adaptively (Dwork, McSherry, Nissim" \
+  " and Smith 2006; Rogers, Roth, Ullman and Vadhan 2016)'"
 #define RATE_THEOREM \
-  "'discrete Gaussian: sensitivity^2 / (2 variance) (Canonne, Kamath and Steinke 2020, Theorem 4);" \
-  " charged as sensitivity^2 / (2 (variance - 1/12))'"
+  "CASE mechanism WHEN 'laplace' THEN 'discrete Laplace: the Renyi divergence of its exact law; pure epsilon" \
+  " sensitivity / scale' WHEN 'exponential' THEN 'exponential mechanism (McSherry and Talwar 2007), of bounded" \
+  " range (Cesar and Rogers 2021); behind a kernel the worst pair of states' WHEN 'response' THEN 'randomized" \
+  " response (Warner 1965; Kairouz, Oh and Viswanath 2015); behind a kernel the worst pair of states' ELSE" \
+  " 'discrete Gaussian: sensitivity^2 / (2 variance) (Canonne, Kamath and Steinke 2020, Theorem 4);" \
+  " charged as sensitivity^2 / (2 (variance - 1/12))' END"
 #define TIERS_THEOREM \
   "'semigroup P_s M_t = M_(t+s) and post-processing (Balle et al. 2019, section 5): a coalition has" \
   " seen its innermost publication'"
@@ -41,7 +48,8 @@ static const char certificate_sql[] =
   "   'slack_limit', " EXACT("slack_limit") ", 'spent_rate', " EXACT("spent_rate") ","
   "   'spent_slack', " EXACT("spent_slack") ", 'spent_delta', " EXACT("spent_delta") ","
   "   'spent_epsilon', " EXACT("spent_epsilon") ", 'releases', releases,"
-  "   'theorem', CASE accountant WHEN 'rdp' THEN " RDP_THEOREM " ELSE " GDP_THEOREM " END))"
+  "   'theorem', CASE accountant WHEN 'rdp' THEN " RDP_THEOREM
+  "   WHEN 'gdp' THEN " GDP_THEOREM " ELSE " PURE_THEOREM " END))"
   "   FROM (SELECT * FROM dp_tier ORDER BY rate DESC) t JOIN dp_budget b ON b.tier = t.name)),"
   " 'releases', json((SELECT json_group_array(json_object("
   "   'id', id, 'name', name, 'kind', kind, 'mechanism', mechanism, 'state', state,"

@@ -19,11 +19,12 @@
 ** both; it is above the discrete Gaussian's s^2/(2V) by less than one part in 10^7.
 */
 #include <math.h>
-#include <sha256.h>
+#include <sodium.h>
 #include <string.h>
 
 #include "ledger/internal.h"
 #include "math/gaussian.h"
+#include "math/laplace.h"
 #include "math/renyi.h"
 #include "math/rounding.h"
 
@@ -31,7 +32,14 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- tiers --------------------------------------------------------------------------------------- */
 
-static const char *const accountant_name[] = {"rdp", "gdp"};
+static const char *const accountant_name[] = {"rdp", "gdp", "pure"};
+
+/* An accountant by its name; the first for one that is unknown. */
+static int accountant_of(const char *name) {
+  int accountant = LEDGER_PURE;
+  while (name && accountant > 0 && strcmp(accountant_name[accountant], name) != 0) accountant--;
+  return name ? accountant : LEDGER_RDP;
+}
 
 void ledger_tiers_free(struct ledger_tier *tiers, int count) {
   for (int i = 0; i < count; i++) sqlite3_free(tiers[i].name);
@@ -39,13 +47,12 @@ void ledger_tiers_free(struct ledger_tier *tiers, int count) {
 }
 
 static void read_tier(struct ledger *ledger, sqlite3_stmt *row, struct ledger_tier *tier) {
-  const char *accountant = (const char *)sqlite3_column_text(row, 5);
   tier->name = column_copy(ledger, row, 0);
   tier->rate = sqlite3_column_double(row, 1);
   tier->epsilon = sqlite3_column_double(row, 2);
   tier->delta = sqlite3_column_double(row, 3);
   tier->delta_keys = sqlite3_column_double(row, 4);
-  tier->accountant = accountant && strcmp(accountant, "gdp") == 0 ? LEDGER_GDP : LEDGER_RDP;
+  tier->accountant = accountant_of((const char *)sqlite3_column_text(row, 5));
   tier->filter_order = sqlite3_column_double(row, 6);
   tier->rate_limit = sqlite3_column_double(row, 7);
   tier->slack_limit = sqlite3_column_double(row, 8);
@@ -128,19 +135,28 @@ static double noise_delta(const struct ledger_tier *tier) {
   return tier->delta - tier->delta_keys - reserved;
 }
 
+/*
+** What the filter holds against its limit: rates, where a curve counts as the rate that costs the same at the
+** filter order; at infinity, where no rate is finite, the curve itself.
+*/
+static struct total filter_total(const struct ledger_tier *tier, const struct budget *budget) {
+  if (tier->accountant == LEDGER_PURE)
+    return (struct total){budget->rate.high > 0 ? INFINITY : budget->curve, 0};
+  if (!(budget->curve > 0)) return budget->rate;
+  return total_add(budget->rate, nextafter(budget->curve / tier->filter_order, INFINITY));
+}
+
 int budget_within(const struct ledger_tier *tier, const struct budget *budget) {
-  struct total total = budget->rate;
-  /* At the filter order a curve counts as the rate that costs the same there. */
-  if (budget->curve > 0)
-    total = total_add(total, nextafter(budget->curve / tier->filter_order, INFINITY));
-  return total_within(total, tier->rate_limit) && budget->delta <= tier->delta_keys &&
-         (tier->accountant == LEDGER_RDP || budget->slack <= tier->slack_limit);
+  return total_within(filter_total(tier, budget), tier->rate_limit) && budget->delta <= tier->delta_keys &&
+         (tier->accountant != LEDGER_GDP || budget->slack <= tier->slack_limit);
 }
 
 double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget,
                       const struct curve *curve) {
   double rate = total_up(budget->rate), delta = noise_delta(tier);
   int curved = curve && curve->any;
+  if (tier->accountant == LEDGER_PURE)
+    return rate > 0 ? INFINITY : curved ? curve->values[RENYI_ORDERS - 1] : 0;
   if (!(delta > 0)) return INFINITY;
   if (rate == 0 && !curved) return 0;
   double epsilon = published_up(tier->accountant == LEDGER_GDP ? gaussian_epsilon(rate, delta)
@@ -164,9 +180,10 @@ int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, in
   for (int k = 0; k <= at; k++) {
     struct budget budget;
     if (!budget_read(ledger, tiers[k].name, &budget)) return -1;
-    if (budget.curve > 0)
-      budget.rate = total_add(budget.rate, budget.curve / tiers[k].filter_order);
-    left = fmin(left, floor(total_left(budget.rate, tiers[k].rate_limit) / tiers[at].rate));
+    double needed = tiers[at].rate; /* a Gaussian one, or where there is none a Laplace one */
+    if (tiers[k].accountant == LEDGER_PURE) needed = laplace_distance(needed);
+    struct total total = filter_total(&tiers[k], &budget);
+    left = fmin(left, floor(total_left(total, tiers[k].rate_limit) / needed));
     if (tiers[k].accountant == LEDGER_GDP)
       left = fmin(left, floor((tiers[k].slack_limit - budget.slack) /
                               gaussian_lattice_slack((uint64_t)1 << 40)));
@@ -199,8 +216,12 @@ int64_t ledger_last_charge(struct ledger *ledger) {
 
 double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier) {
   sqlite3_stmt *row = statement_bind(ledger, CHARGE_SINCE, "is", charge, tier);
-  double rate = statement_row(ledger, row) ? sqlite3_column_double(row, 0) : 0;
-  sqlite3_reset(row);
+  double rate = 0;
+  while (statement_row(ledger, row)) {
+    struct curve curve = curve_column(ledger, row, 1);
+    rate += sqlite3_column_double(row, 0);
+    if (curve.any) rate += curve.values[AT_FILTER] / sqlite3_column_double(row, 2);
+  }
   return rate;
 }
 
@@ -213,13 +234,9 @@ static void append_double(sqlite3_str *text, double x) {
 }
 
 void text_hash(const char *text, size_t size, char hash[CHARGE_HASH_SIZE]) {
-  SHA256_CTX context;
-  uint8_t digest[SHA256_DIGEST_LENGTH];
-  SHA256Init(&context);
-  SHA256Update(&context, (const uint8_t *)text, size);
-  SHA256Final(digest, &context);
-  for (int i = 0; i < SHA256_DIGEST_LENGTH; i++)
-    sqlite3_snprintf(3, hash + 2 * i, "%02x", digest[i]);
+  uint8_t digest[crypto_hash_sha256_BYTES];
+  crypto_hash_sha256(digest, (const uint8_t *)text, size);
+  for (size_t i = 0; i < sizeof digest; i++) sqlite3_snprintf(3, hash + 2 * i, "%02x", digest[i]);
 }
 
 int charge_hash(const char *previous, const struct charge *charge, char hash[CHARGE_HASH_SIZE]) {
@@ -270,13 +287,6 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
 
 /* ---- charging ------------------------------------------------------------------------------------ */
 
-/* What a tier has paid, or has to pay, for one release. */
-struct payment {
-  struct total rate;
-  double slack, delta;
-  struct curve curve;
-};
-
 /* What one tier has to pay for one release, and its budget before and after. */
 struct bill {
   struct payment payment;
@@ -315,6 +325,12 @@ static int refuse(struct ledger *ledger, const struct ledger_tier *tier,
                        "tier '%s' would exceed the lattice slack of its exact-Gaussian budget: "
                        "this needs %g, and %g is left (nothing was charged or read)",
                        tier->name, payment->slack, tier->slack_limit - budget->slack);
+  if (tier->accountant == LEDGER_PURE)
+    return ledger_fail(ledger,
+                       "tier '%s' would exceed its budget of epsilon %g: this needs %g, and %g is left "
+                       "(nothing was charged or read)",
+                       tier->name, tier->epsilon, payment->curve.values[AT_FILTER],
+                       fmax(0, tier->epsilon - budget->curve));
   double share = tier->accountant == LEDGER_RDP ? 1 / tier->filter_order : 0;
   double needed =
       total_up(payment->rate) + (payment->curve.any ? payment->curve.values[AT_FILTER] * share : 0);
@@ -327,13 +343,18 @@ static int refuse(struct ledger *ledger, const struct ledger_tier *tier,
 }
 
 /* Adds a bill's payment to its budget, or refuses. */
-static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, struct bill *bill,
-                      int first) {
+static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, const char *release,
+                      struct bill *bill, int first) {
   if (bill->payment.curve.any && tier->accountant == LEDGER_GDP)
     return ledger_fail(ledger,
-                       "tier '%s' has exact Gaussian accounting, and this release is not "
+                       "tier '%s' has exact Gaussian accounting, and release '%s' is not "
                        "Gaussian (nothing was charged or read)",
-                       tier->name);
+                       tier->name, release);
+  if (bill->payment.rate.high > 0 && tier->accountant == LEDGER_PURE)
+    return ledger_fail(ledger,
+                       "tier '%s' has a budget of pure differential privacy, and release '%s' has "
+                       "Gaussian noise (ask for \"mechanism\":\"laplace\"; nothing was charged or read)",
+                       tier->name, release);
   struct budget after = budget_after(&bill->budget, &bill->payment, first);
   if (!budget_within(tier, &after))
     return refuse(ledger, tier, &bill->budget, &after, &bill->payment);
@@ -341,8 +362,7 @@ static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, str
   return 1;
 }
 
-/* What a tier has paid for a release so far. */
-static struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier) {
+struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier) {
   struct payment paid = {{0, 0}, 0, 0, {0, {0}}};
   sqlite3_stmt *row = statement_bind(ledger, CHARGE_PAID, "is", release_id, tier);
   while (statement_row(ledger, row)) {
@@ -366,7 +386,7 @@ static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
                                    cost->delta,
                                    curve_missing(&curve, &paid.curve)};
   return budget_read(ledger, tier->name, &bill->budget) &&
-         (is_free(&bill->payment) || bill_admit(ledger, tier, bill, is_free(&paid)));
+         (is_free(&bill->payment) || bill_admit(ledger, tier, release->name, bill, is_free(&paid)));
 }
 
 static int bill_pay(struct ledger *ledger, const struct ledger_tier *tier, int64_t release_id,
@@ -438,7 +458,11 @@ int fix_filter(struct ledger *ledger, struct ledger_tier *tier) {
                        "at delta %g (use the accountant 'rdp')",
                        tier->epsilon, tier->delta);
   tier->slack_limit = reserved > 0 ? reserved / (1 + exp(tier->epsilon)) : 0;
-  tier->filter_order = NAN;
+  tier->filter_order = tier->accountant == LEDGER_PURE ? INFINITY : NAN;
+  if (tier->accountant == LEDGER_PURE) {
+    tier->rate_limit = tier->epsilon;
+    return 1;
+  }
   tier->rate_limit = tier->accountant == LEDGER_GDP
                          ? gaussian_rate(tier->epsilon, delta - reserved)
                          : zcdp_rate(tier->epsilon, delta, &tier->filter_order);
@@ -446,6 +470,12 @@ int fix_filter(struct ledger *ledger, struct ledger_tier *tier) {
   return tier->rate_limit > 0 ||
          ledger_fail(ledger, "epsilon %g with delta %g leaves nothing to spend", tier->epsilon,
                      tier->delta);
+}
+
+double order_allowed(const struct ledger_tier *tier, double alpha) {
+  if (tier->accountant != LEDGER_PURE)
+    return renyi_allowed(alpha, tier->epsilon, tier->delta - tier->delta_keys);
+  return isinf(alpha) ? tier->epsilon : -INFINITY; /* no finite order certifies without a delta */
 }
 
 static int store_tier(struct ledger *ledger, const struct ledger_tier *tier) {
@@ -456,7 +486,7 @@ static int store_tier(struct ledger *ledger, const struct ledger_tier *tier) {
   for (int i = 0; i < RENYI_ORDERS; i++) {
     double alpha = renyi_order(i);
     statement_run(ledger, ORDER_INSERT, "sdd", tier->name, alpha,
-                  renyi_allowed(alpha, tier->epsilon, tier->delta - tier->delta_keys));
+                  order_allowed(tier, alpha));
   }
   return !ledger->error;
 }
@@ -494,7 +524,7 @@ static int pay_inherited(struct ledger *ledger, const struct ledger_tier *tier, 
     if (curve
             ->any) /* the outer tier's filter order is another: the chord is an upper bound there */
       curve->values[AT_FILTER] = renyi_curve_at(curve->values, tier->filter_order);
-    if (bill_admit(ledger, tier, &bill, 1))
+    if (bill_admit(ledger, tier, list[i].release, &bill, 1))
       bill_pay(ledger, tier, list[i].release_id, list[i].release, &bill);
   }
   for (int i = 0; i < count; i++) sqlite3_free(list[i].release);

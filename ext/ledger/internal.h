@@ -48,6 +48,7 @@ enum statement {
   PUBLICATION_INSERT,
   PUBLICATION_FIND,
   PUBLICATION_EACH,
+  SYMBOL_LIST,
   VALUE_INSERT,
   VALUE_LIST,
   VALUE_FIND,
@@ -58,6 +59,7 @@ enum statement {
   RELEASE_CHECK,
   ORPHAN_CHECK,
   PUBLICATION_CHECK,
+  CURVE_CHECK,
   STATEMENTS
 };
 
@@ -177,6 +179,16 @@ struct charge {
 /* The columns RELEASE_COLUMNS (statements.c) of a row; the texts are copies (ledger_release_clear). */
 void release_read(struct ledger *ledger, sqlite3_stmt *row, struct ledger_release *release);
 
+/* What a tier has paid, or has to pay, for one release. */
+struct payment {
+  struct total rate;
+  double slack, delta;
+  struct curve curve;
+};
+
+/* What a tier has paid for a release so far (charge.c). */
+struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier);
+
 /* SHA-256 of a text, in hexadecimal. */
 void text_hash(const char *text, size_t size, char hash[CHARGE_HASH_SIZE]);
 
@@ -185,6 +197,9 @@ int charge_hash(const char *previous, const struct charge *charge, char hash[CHA
 
 /* Sets filter_order, rate_limit and slack_limit from epsilon, delta and delta_keys. */
 int fix_filter(struct ledger *ledger, struct ledger_tier *tier);
+
+/* What an order may spend at a tier: negative where it cannot certify the budget by itself. */
+double order_allowed(const struct ledger_tier *tier, double alpha);
 
 /* How many more releases of weight 1 at tiers[at] all tiers that pay for them can bear; -1: failure. */
 int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at);

@@ -28,7 +28,7 @@ struct ledger;
 
 enum { LEDGER_ANY = 0, LEDGER_UNITS, LEDGER_ROWS }; /* protects */
 enum { LEDGER_ADD_REMOVE = 1, LEDGER_REPLACE };     /* adjacency; 0 is any */
-enum { LEDGER_RDP = 0, LEDGER_GDP };                /* accountants */
+enum { LEDGER_RDP = 0, LEDGER_GDP, LEDGER_PURE };   /* accountants */
 
 /* What dp_init() asks for; null and 0 mean "not said". Strings are the caller's. */
 struct ledger_terms {
@@ -150,7 +150,8 @@ int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at,
                   const struct ledger_cost *cost);
 
-/* The last charge, 0 for none; and the rate that a tier has been charged after it. */
+/* The last charge, 0 for none; and the rate that a tier has been charged after it, where a curve counts as
+** the rate that costs the same at the tier's filter order. */
 int64_t ledger_last_charge(struct ledger *ledger);
 double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier);
 
@@ -168,6 +169,10 @@ char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, co
 /* Recomputes everything from dp_charge, inside a transaction. 'ok' or the first discrepancy
 ** (sqlite3_free); null on error. */
 char *ledger_verify(struct ledger *ledger);
+
+/* What ledger_verify() and its callers have found, as a text (sqlite3_free). Null says that nothing was found: where
+** there is no memory for the text the ledger fails instead. */
+char *ledger_discrepancy(struct ledger *ledger, const char *format, ...);
 
 /* All an auditor needs, as JSON (sqlite3_free); `verified` is what ledger_verify() said. Null on error. */
 char *ledger_certificate(struct ledger *ledger, const char *verified);
@@ -204,6 +209,22 @@ int ledger_publication_insert(struct ledger *ledger, const struct ledger_release
                               double shrink, const char *kernel);
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
                             uint64_t *clock);
+
+/* Whether there is a publication, and the kernel that made it (sqlite3_free; null for none). */
+int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *tier, char **kernel);
+
+/* The symbol of a release at a tier: the point of its path. */
+int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *release,
+                         const char *tier, const char *symbol);
+
+/* Hands over the symbols of a release, the innermost first, with what is published of them, until take()
+** returns 0. symbol, shown: null where there is none; curve: at the stored orders (renyi.h). */
+struct ledger_symbol {
+  const char *tier, *symbol, *shown, *kernel;
+  const double *curve;
+};
+int ledger_symbols(struct ledger *ledger, int64_t release_id,
+                   int (*take)(void *context, const struct ledger_symbol *symbol), void *context);
 
 /* A published value. */
 struct ledger_value {

@@ -56,7 +56,8 @@ static const char *const statement_text[STATEMENTS] = {
     [CHARGE_SUBJECT] = "SELECT " SUBJECT("?1"),
     [CHARGE_INSERT] = "INSERT INTO dp_charge(id, release_id, release, tier, rate, slack, delta, at,"
                       " hash, curve) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    [CHARGE_SINCE] = "SELECT total(rate) FROM dp_charge WHERE id > ? AND tier = ?",
+    [CHARGE_SINCE] = "SELECT c.rate, curve, filter_order FROM dp_charge c JOIN dp_tier ON name = tier"
+                     " WHERE id > ? AND tier = ?",
     [CHARGE_PAID] = "SELECT rate, slack, delta, curve FROM dp_charge"
                     " WHERE release_id = ? AND tier = ?",
     [CHARGE_PAID_EACH] = "SELECT release_id, release FROM dp_charge WHERE tier = ?"
@@ -82,9 +83,15 @@ static const char *const statement_text[STATEMENTS] = {
     [PATH_INSERT] = "INSERT INTO dp_path VALUES (?, ?, ?, ?, ?, ?, ?)",
     [PUBLICATION_INSERT] = "INSERT INTO dp_publication VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " NOW ")",
     [VALUE_INSERT] = "INSERT INTO dp_value VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    [PUBLICATION_FIND] = "SELECT clock FROM dp_publication WHERE release_id = ? AND tier = ?",
+    [PUBLICATION_FIND] = "SELECT clock, kernel FROM dp_publication WHERE release_id = ? AND tier = ?",
     [PUBLICATION_EACH] = "SELECT release_id, tier, clock, shrink, centre, delta FROM dp_publication"
                          " ORDER BY release_id",
+    [SYMBOL_LIST] =
+        "SELECT p.tier, q.key, v.key, p.kernel, p.curve FROM dp_publication p"
+        " JOIN dp_tier t ON t.name = p.tier"
+        " LEFT JOIN dp_path q ON q.release_id = p.release_id AND q.tier = p.tier"
+        " LEFT JOIN dp_value v ON v.release_id = p.release_id AND v.tier = p.tier"
+        " WHERE p.release_id = ? ORDER BY t.rate DESC",
     [VALUE_FIND] = "SELECT value, stddev FROM dp_value WHERE release_id = ? AND tier = ?"
                    " AND key = ? AND component = ?",
     [VALUE_LIST] = "SELECT key, component, value, stddev, low, high FROM dp_value"
@@ -132,6 +139,10 @@ static const char *const statement_text[STATEMENTS] = {
         " FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
         " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
         " WHERE r.mechanism IN ('gaussian', 'ou')",
+    [CURVE_CHECK] = "SELECT p.release, p.tier, t.name, p.release_id, p.curve, r.mechanism, p.clock,"
+                    " r.sensitivity, p.delta FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
+                    " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
+                    " WHERE p.curve IS NOT NULL OR r.mechanism IN ('laplace', 'exponential', 'response')",
 };
 
 /* Stands for every message that there was no memory for. */

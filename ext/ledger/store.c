@@ -272,6 +272,43 @@ int ledger_publications(struct ledger *ledger,
   return !ledger->error;
 }
 
+int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *tier, char **kernel) {
+  *kernel = 0;
+  sqlite3_stmt *row = statement_bind(ledger, PUBLICATION_FIND, "is", release_id, tier);
+  if (!statement_row(ledger, row)) return 0;
+  *kernel = column_copy(ledger, row, 1);
+  sqlite3_reset(row);
+  return !ledger->error;
+}
+
+/* ---- symbols ------------------------------------------------------------------------------------- */
+
+int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *release,
+                         const char *tier, const char *symbol) {
+  return statement_run(ledger, PATH_INSERT, "issisii", release->id, release->name, tier, (int64_t)0,
+                       symbol, (int64_t)0, (int64_t)1);
+}
+
+int ledger_symbols(struct ledger *ledger, int64_t release_id,
+                   int (*take)(void *context, const struct ledger_symbol *symbol), void *context) {
+  sqlite3_stmt *row = statement_bind(ledger, SYMBOL_LIST, "i", release_id);
+  int going = 1;
+  while (going && statement_row(ledger, row)) {
+    struct curve curve = curve_column(ledger, row, 4);
+    struct ledger_symbol symbol = {(const char *)sqlite3_column_text(row, 0),
+                                   (const char *)sqlite3_column_text(row, 1),
+                                   (const char *)sqlite3_column_text(row, 2),
+                                   (const char *)sqlite3_column_text(row, 3), curve.values};
+    if (!curve.any) memset(curve.values, 0, sizeof curve.values);
+    going = !ledger->error &&
+            (symbol.tier ? take(context, &symbol) : ledger_fail(ledger, "out of memory"));
+  }
+  if (row) sqlite3_reset(row);
+  return !ledger->error;
+}
+
+/* ---- values -------------------------------------------------------------------------------------- */
+
 int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,
                         const char *tier, const struct ledger_value *value) {
   return statement_run(ledger, VALUE_INSERT, "isssidddd", release->id, release->name, tier,

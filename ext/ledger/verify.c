@@ -2,11 +2,13 @@
 ** verify.c: recomputes the books from dp_charge, and what a set of tiers has been exposed to.
 */
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ledger/internal.h"
 #include "math/diffusion.h"
+#include "math/laplace.h"
 #include "math/renyi.h"
 #include "math/rounding.h"
 
@@ -18,6 +20,15 @@ struct recount {
   struct budget budget;
   struct curve curve;
 };
+
+char *ledger_discrepancy(struct ledger *ledger, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char *text = sqlite3_vmprintf(format, arguments);
+  va_end(arguments);
+  if (!text) ledger_fail(ledger, "out of memory");
+  return text;
+}
 
 /* ---- dp_verify ----------------------------------------------------------------------------------- */
 
@@ -50,19 +61,21 @@ static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expe
                           .curve_size = sqlite3_column_bytes(row, 7)};
   struct recount *recount = recount_of(recounts, count, charge.tier);
   if (charge.id != expected)
-    return sqlite3_mprintf("dp_charge: row %lld is missing", (long long)expected);
+    return ledger_discrepancy(ledger, "dp_charge: row %lld is missing", (long long)expected);
   if (!recount)
-    return sqlite3_mprintf("dp_charge: row %lld charges the unknown tier '%s'",
+    return ledger_discrepancy(ledger, "dp_charge: row %lld charges the unknown tier '%s'",
                            (long long)charge.id, charge.tier);
   charge.tier_rate = recount->tier->rate;
-  if (!charge_hash(hash, &charge, hash)) return sqlite3_mprintf("out of memory");
+  if (!charge_hash(hash, &charge, hash)) {
+    ledger_fail(ledger, "out of memory");
+    return 0;
+  }
   if (strcmp(text_of(row, 9), hash) != 0)
-    return sqlite3_mprintf(
-        "dp_charge: row %lld does not match its hash (or its release, tier or terms "
+    return ledger_discrepancy(ledger, "dp_charge: row %lld does not match its hash (or its release, tier or terms "
         "were changed)",
         (long long)charge.id);
   if (!(charge.rate >= 0 && charge.slack >= 0 && charge.delta >= 0))
-    return sqlite3_mprintf("dp_charge: row %lld is negative", (long long)charge.id);
+    return ledger_discrepancy(ledger, "dp_charge: row %lld is negative", (long long)charge.id);
   struct budget *budget = &recount->budget;
   struct curve curve = curve_column(ledger, row, 7);
   budget->rate = total_add(budget->rate, charge.rate);
@@ -93,7 +106,7 @@ static char *check_present(struct ledger *ledger, const struct ledger_tier *tier
   for (int i = 0; i < count && !found; i++) {
     sqlite3_stmt *row = statement_bind(ledger, BUDGET_READ, "s", tiers[i].name);
     if (!statement_row(ledger, row))
-      found = sqlite3_mprintf("dp_budget: tier '%s' is missing", tiers[i].name);
+      found = ledger_discrepancy(ledger, "dp_budget: tier '%s' is missing", tiers[i].name);
     sqlite3_reset(row);
   }
   return found;
@@ -120,9 +133,9 @@ static char *check_budget(struct ledger *ledger, const struct recount *recount, 
              llabs(sqlite3_column_int64(row, 10) - left) <= 1 &&
              sqlite3_column_int64(row, 11) == sqlite3_column_int64(row, 12);
   sqlite3_reset(row);
-  if (!same) return sqlite3_mprintf("dp_budget: tier '%s' does not match its charges", tier->name);
+  if (!same) return ledger_discrepancy(ledger, "dp_budget: tier '%s' does not match its charges", tier->name);
   if (!budget_within(tier, budget))
-    return sqlite3_mprintf("dp_charge: tier '%s' has spent more than its budget", tier->name);
+    return ledger_discrepancy(ledger, "dp_charge: tier '%s' has spent more than its budget", tier->name);
   return 0;
 }
 
@@ -134,14 +147,14 @@ static char *check_filter(struct ledger *ledger, const struct recount *recount) 
   if (!fix_filter(ledger, &fresh) || !close_to(tier->rate_limit, fresh.rate_limit) ||
       !close_to(tier->slack_limit, fresh.slack_limit) ||
       (tier->accountant == LEDGER_RDP && !close_to(tier->filter_order, fresh.filter_order)))
-    return sqlite3_mprintf("dp_tier: the filter of tier '%s' is not that of its budget",
+    return ledger_discrepancy(ledger, "dp_tier: the filter of tier '%s' is not that of its budget",
                            tier->name);
   sqlite3_stmt *row = statement_bind(ledger, ORDER_CHECK, "s", tier->name);
   for (; statement_row(ledger, row); orders++) {
     double alpha = sqlite3_column_double(row, 0);
-    double allowed = renyi_allowed(alpha, tier->epsilon, tier->delta - tier->delta_keys);
+    double allowed = order_allowed(tier, alpha), stored = sqlite3_column_double(row, 1);
     if (alpha != renyi_order(orders) ||
-        fabs(sqlite3_column_double(row, 1) - allowed) > 1e-9 * (tier->epsilon + fabs(allowed)) ||
+        !(stored == allowed || fabs(stored - allowed) <= 1e-9 * (tier->epsilon + fabs(allowed))) ||
         sqlite3_column_double(row, 2) != (recount->curve.any ? recount->curve.values[orders] : 0)) {
       orders = -1;
       break;
@@ -150,28 +163,60 @@ static char *check_filter(struct ledger *ledger, const struct recount *recount) 
   sqlite3_reset(row);
   return orders == RENYI_ORDERS
              ? 0
-             : sqlite3_mprintf("dp_rdp: the orders of tier '%s' are damaged", tier->name);
+             : ledger_discrepancy(ledger, "dp_rdp: the orders of tier '%s' are damaged", tier->name);
 }
 
 /* What a publication says of itself and what it has cost: a discrepancy, or null. */
-static char *check_publication(sqlite3_stmt *row) {
+static char *check_publication(struct ledger *ledger, sqlite3_stmt *row) {
   double rate = sqlite3_column_double(row, 3), paid = sqlite3_column_double(row, 7);
   double of_clock =
       lattice_rate((uint64_t)sqlite3_column_int64(row, 5), (uint64_t)sqlite3_column_int64(row, 4));
   double expected = fmin(of_clock, sqlite3_column_double(row, 6));
   if (!(fabs(rate - expected) <= 1e-13 * expected))
-    return sqlite3_mprintf(
-        "dp_publication: '%s' at tier '%s' has a rate that is not that of its clock",
+    return ledger_discrepancy(ledger, "dp_publication: '%s' at tier '%s' has a rate that is not that of its clock",
         sqlite3_column_text(row, 0), sqlite3_column_text(row, 1));
   double delta = sqlite3_column_double(row, 8), share = sqlite3_column_double(row, 9);
   if (!(fabs(delta - share) <= 1e-9 * share) || sqlite3_column_int(row, 11))
-    return sqlite3_mprintf("dp_publication: '%s' at tier '%s' has another delta or curve than its release",
+    return ledger_discrepancy(ledger, "dp_publication: '%s' at tier '%s' has another delta or curve than its release",
                            sqlite3_column_text(row, 0), sqlite3_column_text(row, 1));
   if (!(paid >= rate * (1 - 0x1p-48)) || !(sqlite3_column_double(row, 10) >= delta))
-    return sqlite3_mprintf("dp_charge: tier '%s' has not paid for '%s' at tier '%s'",
+    return ledger_discrepancy(ledger, "dp_charge: tier '%s' has not paid for '%s' at tier '%s'",
                            sqlite3_column_text(row, 2), sqlite3_column_text(row, 0),
                            sqlite3_column_text(row, 1));
   return 0;
+}
+
+static double laplace_at(const void *parameters, double alpha) {
+  const double *pair = parameters;
+  return discrete_laplace_rdp(alpha, pair[0], pair[1]);
+}
+
+/* Whether a curve is that of Laplace noise at a clock. */
+static int is_laplace(const struct curve *curve, double sensitivity, uint64_t clock) {
+  double pair[2] = {sensitivity, sqrt((double)(clock / 2))};
+  struct ledger_cost cost = {0, 0, laplace_at, pair};
+  struct curve expected = curve_of(&cost, NAN);
+  for (int i = 0; i < RENYI_ORDERS; i++) {
+    if (!close_to(curve->values[i], expected.values[i])) return 0;
+  }
+  return 1;
+}
+
+/* The same for a publication whose cost is a curve. */
+static char *check_curve(struct ledger *ledger, sqlite3_stmt *row) {
+  struct curve curve = curve_column(ledger, row, 4);
+  uint64_t clock = (uint64_t)sqlite3_column_int64(row, 6);
+  if (!curve.any || (strcmp(text_of(row, 5), "laplace") == 0 &&
+                     !is_laplace(&curve, sqlite3_column_double(row, 7), clock)))
+    return ledger_discrepancy(ledger, "dp_publication: '%s' at tier '%s' has a curve that is not that of its noise",
+                           text_of(row, 0), text_of(row, 1));
+  struct payment paid = paid_for(ledger, sqlite3_column_int64(row, 3), text_of(row, 2));
+  int covered = paid.curve.any && paid.delta >= sqlite3_column_double(row, 8);
+  for (int i = 0; i < RENYI_ORDERS && covered; i++)
+    covered = paid.curve.values[i] >= curve.values[i] * (1 - 0x1p-48);
+  if (covered) return 0;
+  return ledger_discrepancy(ledger, "dp_charge: tier '%s' has not paid for '%s' at tier '%s'", text_of(row, 2),
+                         text_of(row, 0), text_of(row, 1));
 }
 
 /* Whether a release still has the parameters that its charges are hashed with. */
@@ -181,10 +226,11 @@ static char *check_release(struct ledger *ledger, sqlite3_stmt *row) {
   release_read(ledger, row, &release);
   char *fingerprint = release.kind ? ledger_fingerprint(&release) : 0, *found = 0;
   int columns = sqlite3_column_count(row);
+  if (release.kind && !fingerprint) ledger_fail(ledger, "out of memory");
   if (!fingerprint || !release.fingerprint || strcmp(fingerprint, release.fingerprint) != 0 ||
       !sqlite3_column_int(row, columns - 2) || !sqlite3_column_int(row, columns - 1))
     found =
-        sqlite3_mprintf("dp_release: '%s' has other parameters or another name than when it was "
+        ledger_discrepancy(ledger, "dp_release: '%s' has other parameters or another name than when it was "
                         "charged",
                         release.name ? release.name : "");
   sqlite3_free(fingerprint);
@@ -198,13 +244,16 @@ static char *check_publications(struct ledger *ledger) {
   sqlite3_stmt *row = statement_bind(ledger, ORPHAN_CHECK, "");
   if (statement_row(ledger, row))
     found =
-        sqlite3_mprintf("%s: '%s' has no publication or release", text_of(row, 0), text_of(row, 1));
+        ledger_discrepancy(ledger, "%s: '%s' has no publication or release", text_of(row, 0), text_of(row, 1));
   sqlite3_reset(row);
   row = statement_bind(ledger, RELEASE_CHECK, "");
   while (!found && statement_row(ledger, row)) found = check_release(ledger, row);
   sqlite3_reset(row);
   row = statement_bind(ledger, PUBLICATION_CHECK, "");
-  while (!found && statement_row(ledger, row)) found = check_publication(row);
+  while (!found && statement_row(ledger, row)) found = check_publication(ledger, row);
+  sqlite3_reset(row);
+  row = statement_bind(ledger, CURVE_CHECK, "");
+  while (!found && statement_row(ledger, row)) found = check_curve(ledger, row);
   sqlite3_reset(row);
   return found;
 }
@@ -232,7 +281,7 @@ static char *verify_books(struct ledger *ledger) {
       for (int i = 0; i < count; i++)
         recounts[i] = (struct recount){&tiers[i], {{0, 0}, 0, 0, 0, 0}, {0, {0}}};
       result = verify(ledger, tiers, recounts, count);
-      if (!result && !ledger->error) result = sqlite3_mprintf("ok");
+      if (!result && !ledger->error) result = ledger_discrepancy(ledger, "ok");
       sqlite3_free(recounts);
     }
   }

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "math/root.h"
 #include "math/scaled.h"
 
 /*
@@ -41,6 +42,56 @@ static double divergence(double alpha, double z) {
 
 double laplace_rdp(double alpha, double sensitivity, double scale) {
   return divergence(alpha, sensitivity / scale);
+}
+
+static double rate_missing(double z, void *rate) {
+  return divergence(1.0, z) - *(double *)rate;
+}
+
+double laplace_distance(double rate) { /* z^2/3 <= z + e^-z - 1 for z <= 1, and z - 1 <= it */
+  return root_between(rate_missing, &rate, 0.0, rate < 0.25 ? sqrt(3.0 * rate) : rate + 1.0);
+}
+
+/* ---- discrete -------------------------------------------------------------------------------- */
+
+/*
+** ln(sinh(ky)/(ky)) - ln(sinh(y)/y) for k = 2 alpha - 1, gap = k^2 - 1: where ky is small, the sum of
+** c_m y^2m (k^2m - 1), c_m = 4^m B_2m/(2m (2m)!) with Bernoulli's numbers; k^2m - 1 is gap times a sum of
+** powers, so that nothing cancels.
+*/
+static double sinh_gain(double k, double gap, double y) {
+  static const double c[] = {1 / 6.0,      -1 / 180.0,           1 / 2835.0, -1 / 37800.0,
+                             1 / 467775.0, -691 / 3831077250.0, 2 / 127702575.0};
+  double x = k * y, sum = 0.0, powers = 1.0, square = 1.0;
+  if (x >= 0.25) return x - y + log1p(-exp(-2.0 * x)) - log1p(-exp(-2.0 * y)) - log(k);
+  for (int m = 0; m < 7; m++) {
+    square *= y * y;
+    sum += c[m] * square * powers;
+    powers = powers * k * k + 1.0;
+  }
+  return gap * sum;
+}
+
+/*
+** With h = 1/t, p = e^-h, z = s h, b = a - 1, k = 2a - 1, the moment of the privacy loss is
+**     e^(b r) = 1 + tanh(h/2) ((e^(bz) - 1)(1 - e^(-az))/(1 - p) + e^(-z/2) (D(k) - D(1))),
+**     D(k) = sinh((s-1) k h/2)/sinh(k h/2):
+** outcomes y and s - y have opposite losses, and each such pair adds 4 e^(-z/2) sinh(b l/2) sinh(a l/2), l the
+** loss. All terms are positive. Beyond bz = 1 the largest exponential is factored out of the plain sum.
+*/
+double discrete_laplace_rdp(double alpha, double sensitivity, double scale) {
+  double h = 1.0 / scale, z = sensitivity / scale, rest = (sensitivity - 1.0) / scale;
+  double b = alpha - 1.0, k = alpha + b, p = exp(-h);
+  if (isinf(alpha)) return z;
+  if (b * z >= 1.0) {
+    double inner = -expm1(-h) * -expm1(-k * rest) / expm1(k * h);
+    return z + log((1.0 + exp(-k * z) + inner) / (1.0 + p)) / b;
+  }
+  double gap = 4.0 * alpha * b;
+  double gain = sinh_gain(k, gap, rest / 2.0) - sinh_gain(k, gap, h / 2.0);
+  double inner = rest > 0.0 ? exp(-z / 2.0) * sinh(rest / 2.0) / sinh(h / 2.0) * expm1(gain) : 0.0;
+  double outer = expm1(b * z) * -expm1(-alpha * z) / -expm1(-h);
+  return log1p(tanh(h / 2.0) * (outer + inner)) / b;
 }
 
 /* r'(z) up to a factor that depends on alpha alone; increasing from 0. Finite alpha. */

@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "math/root.h"
+
 /* ---- Theorem 1 ------------------------------------------------------------------------------- */
 
 /* ln(1 + e^t). */
@@ -198,4 +200,76 @@ double response_rdp(double alpha, double epsilon) {
   double w =
       epsilon * sinh_ratio(half) * exp(half) * -expm1(-alpha * epsilon) / (1.0 + exp(-epsilon));
   return excess * w > 0.0 ? w * (log1p(excess * w) / (excess * w)) : w;
+}
+
+double bounded_range_rdp(double alpha, double epsilon) {
+  double square = isinf(alpha) ? INFINITY : alpha * epsilon * (epsilon / 8.0);
+  return fmin(square, response_rdp(alpha, epsilon));
+}
+
+static double rate_missing(double epsilon, void *rate) {
+  return epsilon * tanh(epsilon / 2.0) - *(double *)rate;
+}
+
+double response_epsilon(double rate) { /* e tanh(e/2) >= e^2/3 for e <= 2, and >= 2e/3 from there on */
+  return root_between(rate_missing, &rate, 0.0, fmax(sqrt(3.0 * rate), 2.0 * rate));
+}
+
+/* ---- a kernel after a mechanism --------------------------------------------------------------- */
+
+/*
+** f(d) = (1+d)^a - 1 - a d, not negative: the moment of the likelihood ratio 1 + d less what sums up to 0. For
+** small d it is the binomial series from its second term on.
+*/
+static double moment_term(double alpha, double d) {
+  if (alpha * fabs(d) > 0.5) return expm1(alpha * log1p(d)) - alpha * d;
+  double term = alpha * (alpha - 1.0) / 2.0 * d * d, sum = 0.0;
+  for (int n = 3; fabs(term) > 1e-18 * fabs(sum); n++) {
+    sum += term;
+    term *= (alpha - n + 1.0) * d / n;
+  }
+  return sum;
+}
+
+/* Of two states: the mixtures P and Q of their rows, as Q and d = P/Q - 1, for each output. */
+struct mixture {
+  double density, difference;
+};
+
+static struct mixture mixture_of(double a, double b, double epsilon) {
+  double weight = exp(-epsilon); /* both mixtures by 1 + e^-epsilon, which is divided out of the density */
+  double below = weight * a + b, gain = -expm1(-epsilon) * (a - b);
+  return (struct mixture){below / (1.0 + weight), below > 0.0 ? gain / below : 0.0};
+}
+
+static double pair_rdp(const double *a, const double *b, size_t columns, double epsilon,
+                       double alpha) {
+  double most = 0.0, sum = 0.0;
+  for (size_t y = 0; y < columns; y++)
+    most = fmax(most, log1p(mixture_of(a[y], b[y], epsilon).difference));
+  if (isinf(alpha)) return most;
+  if (alpha * most > 600.0) { /* the largest exponential factored out */
+    for (size_t y = 0; y < columns; y++) {
+      struct mixture mixture = mixture_of(a[y], b[y], epsilon);
+      sum += mixture.density * exp(alpha * (log1p(mixture.difference) - most));
+    }
+    return (alpha * most + log(sum)) / (alpha - 1.0);
+  }
+  for (size_t y = 0; y < columns; y++) {
+    struct mixture mixture = mixture_of(a[y], b[y], epsilon);
+    if (mixture.density > 0.0) sum += mixture.density * moment_term(alpha, mixture.difference);
+  }
+  return log1p(sum) / (alpha - 1.0);
+}
+
+double kernel_rdp(const struct kernel *kernel, double epsilon, double alpha) {
+  double largest = 0.0;
+  for (size_t i = 0; i < kernel->rows; i++) {
+    const double *row = kernel->probability + i * kernel->columns;
+    for (size_t j = 0; j < kernel->rows; j++) {
+      const double *other = kernel->probability + j * kernel->columns;
+      if (i != j) largest = fmax(largest, pair_rdp(row, other, kernel->columns, epsilon, alpha));
+    }
+  }
+  return largest;
 }

@@ -69,6 +69,24 @@ double kernel_worst_delta(const struct kernel *kernel, double epsilon, double de
                           double epsilon_out);
 
 /*
+** Renyi divergence of order alpha > 1 (infinity: pure differential privacy) of the worst pair of outputs when
+** the kernel follows an epsilon-DP mechanism: exact. Any such pair of inputs is randomized response between
+** two distributions (Kairouz, Oh and Viswanath 2015), the moment is convex in these two, so the worst are two
+** states x, x': the divergence of (e^epsilon K(x) + K(x'))/(1 + e^epsilon) from its mirror image.
+** 0 <= epsilon < 700. Relative error at most 1e-12 for every result above 1e-280.
+*/
+double kernel_rdp(const struct kernel *kernel, double epsilon, double alpha);
+
+/*
+** A mechanism whose privacy loss lies in an interval of length epsilon that holds 0, as that of the
+** exponential mechanism does: min(alpha epsilon^2/8 (Cesar and Rogers 2021), response_rdp).
+*/
+double bounded_range_rdp(double alpha, double epsilon);
+
+/* The epsilon at which response_rdp() costs a zCDP rate: epsilon tanh(epsilon/2) = rate. rate > 0. */
+double response_epsilon(double rate);
+
+/*
 ** Renyi divergence of binary randomized response with parameter epsilon, the worst case of any
 ** epsilon-DP mechanism. alpha >= 1, where 1 is the Kullback-Leibler divergence; infinity gives
 ** epsilon.

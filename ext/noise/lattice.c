@@ -39,6 +39,11 @@ int128 lattice_clamp(int128 x, int128 low, int128 high) {
   return x > high ? high : x;
 }
 
+int128 lattice_add(int128 x, int128 y) {
+  int128 end = (int128)1 << 125;
+  return lattice_clamp(lattice_clamp(x, -end, end) + lattice_clamp(y, -end, end), -end, end);
+}
+
 int64_t lattice_round(int128 total, int shift) {
   uint128 steps = divide_nearest(lattice_magnitude(total), (uint128)1 << shift);
   if (steps > (uint128)LATTICE_TOTAL) steps = (uint128)LATTICE_TOTAL;

@@ -27,6 +27,9 @@ static inline uint128 lattice_magnitude(int128 x) {
 /* Clamps x to [low, high]. low <= high. */
 int128 lattice_clamp(int128 x, int128 low, int128 high);
 
+/* x + y, saturated at +-2^125, like x and y before. */
+int128 lattice_add(int128 x, int128 y);
+
 /*
 ** Rounds a fine total to the release lattice, to nearest with halves away from zero, then saturates
 ** it at +-LATTICE_TOTAL. 0 <= shift <= 100; |total| < 2^126. Two totals that differ by at most D

@@ -79,6 +79,8 @@ static void shrink(const struct part *whole, const struct part *lead, int64_t re
 }
 
 void clip_vector(const struct shape *shape, int128 *values, size_t cells, int components) {
+  for (size_t i = 0; shape->each && i < cells * (size_t)components; i++)
+    values[i] = lattice_clamp(values[i], -shape->each, shape->each);
   for (int i = 0; i < shape->block_count; i++) {
     const struct block *block = &shape->blocks[i];
     struct part whole = {values, cells, components, block->first, block->end}, lead = whole;

@@ -14,8 +14,8 @@
 #include "release/shape.h"
 
 /*
-** Clips `cells` rows of `components` integers each, |.| < 2^126, in place: afterwards every block of the
-** shape has a norm of at most its reach, and so has its leading part. cells * components < 2^22.
+** Clips `cells` rows of `components` integers each, |.| < 2^126, in place: afterwards every integer is at most
+** `each`, and every block of the shape has a norm of at most its reach, and so has its leading part. cells * components < 2^22.
 */
 void clip_vector(const struct shape *shape, int128 *values, size_t cells, int components);
 

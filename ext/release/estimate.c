@@ -31,7 +31,8 @@ double estimate_stddev(const struct view *view) {
   return published_up(estimate_shrink(view, estimate_variance(view)) * noise_of(view));
 }
 
-double estimate_half_width(double stddev, double confidence) {
+double estimate_half_width(enum law law, double stddev, double confidence) {
+  if (law == LAW_LAPLACE) return published_up(stddev * M_SQRT1_2 * -log1p(-confidence));
   return published_up(stddev * gsl_cdf_ugaussian_Qinv((1 - confidence) / 2));
 }
 
@@ -44,8 +45,10 @@ static double coordinate(const struct reading *reading, const int64_t *values, i
   return ldexp((double)steps, reading->view.granularity);
 }
 
-static struct estimate estimate(int cell, int component, double value, double stddev) {
-  double noise = published_up(stddev), half_width = estimate_half_width(noise, CONFIDENCE);
+static struct estimate estimate(const struct view *view, int cell, int component, double value,
+                                double stddev) {
+  double noise = published_up(stddev);
+  double half_width = estimate_half_width(view->law, noise, CONFIDENCE);
   return (struct estimate){cell,
                            component,
                            value,
@@ -70,7 +73,7 @@ static struct estimate shown_sum(struct reading *reading, const int64_t *values,
   const struct view *view = &reading->view;
   double x = coordinate(reading, values, cell, component);
   double value = view->centre + reading->shrink * (x - view->centre);
-  return estimate(cell, number, value, reading->shrink * noise_of(view));
+  return estimate(view, cell, number, value, reading->shrink * noise_of(view));
 }
 
 static int sums(struct reading *reading, const int64_t *values, struct estimate *estimates) {
@@ -127,8 +130,8 @@ static int means(struct reading *reading, const int64_t *values, struct estimate
     double mean = clamp(middle + half * u.value, question->low, question->high);
     double noise = half * u.noise;
     double shrink = estimate_shrink(&reading->view, noise * noise);
-    estimates[cell] = estimate(
-        cell, 0, reading->view.is_ou ? centre + shrink * (mean - centre) : mean, shrink * noise);
+    double value = reading->view.is_ou ? centre + shrink * (mean - centre) : mean;
+    estimates[cell] = estimate(&reading->view, cell, 0, value, shrink * noise);
   }
   return reading->cells;
 }
@@ -138,7 +141,7 @@ static int vector_means(struct reading *reading, const int64_t *values,
   double limit = reading->question->clip;
   for (int j = 0; j < reading->question->size; j++) {
     struct mean mean = mean_of(reading, values, 0, 1 + j, limit);
-    estimates[j] = estimate(0, j, mean.value, mean.noise);
+    estimates[j] = estimate(&reading->view, 0, j, mean.value, mean.noise);
   }
   return reading->question->size;
 }
@@ -166,7 +169,7 @@ static int spreads(struct reading *reading, const int64_t *values, struct estima
     estimates[0] = (struct estimate){
         0, 0, half * sqrt(variance), published_up((high - low) / (2 * z)), low, high};
   } else {
-    estimates[0] = estimate(0, 0, half * half * variance, half * half * noise);
+    estimates[0] = estimate(&reading->view, 0, 0, half * half * variance, half * half * noise);
   }
   return 1;
 }

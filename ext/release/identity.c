@@ -2,7 +2,7 @@
 #include "release/identity.h"
 
 #include <math.h>
-#include <sha256.h>
+#include <sodium.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -28,16 +28,19 @@ struct identity identity_real(double value) {
   return identity;
 }
 
-/* 128 bits of SHA-256 of the secret and the bytes. */
+/* 128 bits of SHA-256 of the secret, if any, and the bytes; the same on machines of every byte order. */
 static struct identity long_hash(const struct secret *secret, const void *bytes, size_t size) {
-  SHA256_CTX context;
-  uint8_t digest[SHA256_DIGEST_LENGTH];
-  struct identity hash;
-  SHA256Init(&context);
-  SHA256Update(&context, secret->bytes, sizeof secret->bytes);
-  SHA256Update(&context, bytes, size);
-  SHA256Final(digest, &context);
-  memcpy(&hash, digest, sizeof hash);
+  crypto_hash_sha256_state state;
+  uint8_t digest[crypto_hash_sha256_BYTES];
+  struct identity hash = {0, 0};
+  crypto_hash_sha256_init(&state);
+  if (secret) crypto_hash_sha256_update(&state, secret->bytes, sizeof secret->bytes);
+  crypto_hash_sha256_update(&state, bytes, size);
+  crypto_hash_sha256_final(&state, digest);
+  for (int i = 7; i >= 0; i--) {
+    hash.kind = hash.kind << 8 | digest[i];
+    hash.low = hash.low << 8 | digest[i + 8];
+  }
   return hash;
 }
 
@@ -53,13 +56,18 @@ static struct identity short_hash(const struct secret *secret, const void *bytes
 static struct identity hashed(const struct secret *secret, const void *bytes, size_t size,
                               uint64_t what) {
   struct identity hash =
-      size > LONG ? long_hash(secret, bytes, size) : short_hash(secret, bytes, size);
+      size > LONG || !secret ? long_hash(secret, bytes, size) : short_hash(secret, bytes, size);
   return (struct identity){what | hash.kind >> 2, hash.low};
 }
 
 struct identity identity_bytes(const struct secret *secret, const void *bytes, size_t size,
                                int is_text) {
   return hashed(secret, bytes, size, HASHED | (is_text ? TEXT : 0));
+}
+
+int identity_is_somebody(struct identity identity) {
+  return identity.kind & HASHED ||
+         (identity.kind >= IDENTITY_INTEGER && identity.kind <= IDENTITY_NULL);
 }
 
 struct identity identity_name(const struct secret *secret, const char *name) {

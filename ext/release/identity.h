@@ -39,9 +39,15 @@ static inline struct identity identity_integer(int64_t value) {
 }
 
 struct identity identity_real(double value);
-/* Up to 240 bytes by XXH3; longer ones, for which its sums are linear in part, by SHA-256. */
+/*
+** Up to 240 bytes by XXH3; longer ones, for which its sums are linear in part, by SHA-256. Without a secret
+** (null) all by SHA-256: an identity that is the same in every database, for states (state.h).
+*/
 struct identity identity_bytes(const struct secret *secret, const void *bytes, size_t size,
                                int is_text);
+
+/* Whether 128 bits that came from elsewhere can be the identity of a row's value. */
+int identity_is_somebody(struct identity identity);
 
 /* The identity of a name: never that of a row's value, whatever its bytes. */
 struct identity identity_name(const struct secret *secret, const char *name);

@@ -3,9 +3,7 @@
 
 #include <math.h>
 
-#include "math/gaussian.h"
 #include "noise/lattice.h"
-#include "noise/sampler.h"
 
 /* ---- design -------------------------------------------------------------------------------------- */
 
@@ -20,30 +18,20 @@ uint64_t design_sensitivity(const struct shape *shape, int shift) {
   return lattice_sensitivity(shape->distance, shift) + rounding;
 }
 
-void design_make(struct design *design, const struct shape *shape, double rate) {
-  double sigma = ldexp((double)shape->distance, shape->fine_exponent) / sqrt(2 * rate);
+void design_make(struct design *design, const struct shape *shape, double rate, enum law law) {
+  double distance = ldexp((double)shape->distance, shape->fine_exponent);
   int exponent;
-  frexp(sigma, &exponent);             /* sigma in [2^(exponent-1), 2^exponent) */
-  design->granularity = exponent - 21; /* so sigma is 2^20 to 2^21 steps */
+  frexp(distance * lattice_laws[law].width(rate), &exponent); /* in [2^(exponent-1), 2^exponent) */
+  design->granularity = exponent - 21; /* so the noise is 2^20 to 2^21 steps wide */
   design->shift = design->granularity - shape->fine_exponent;
   design->sensitivity = design_sensitivity(shape, design->shift);
 }
 
-/* A positive double is an integer of 53 bits times a power of two, exactly. */
 uint64_t design_variance(uint64_t sensitivity, double rate) {
-  int exponent;
-  double fraction = frexp(rate, &exponent);
-  return lattice_variance(sensitivity, (uint64_t)ldexp(fraction, 53), exponent - 53);
+  return lattice_laws[LAW_GAUSSIAN].clock(sensitivity, rate);
 }
 
 /* ---- clocks -------------------------------------------------------------------------------------- */
-
-uint64_t path_outward(uint64_t sensitivity, double rate, uint64_t inner) {
-  uint64_t variance = design_variance(sensitivity, rate);
-  uint64_t least = inner + LATTICE_MIN_STEP;
-  if (variance == 0 || least >= LATTICE_VARIANCE_END) return 0;
-  return variance < least ? least : variance;
-}
 
 uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t *fresh) {
   uint64_t inner = design_variance(sensitivity, rate);
@@ -54,35 +42,27 @@ uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t
 
 /* ---- points -------------------------------------------------------------------------------------- */
 
-int release_draw(const int64_t *restrict totals, size_t dimension, uint64_t variance,
-                 int64_t *restrict values) {
-  if (sampler_gaussian(variance, values, dimension)) return -1;
-  for (size_t i = 0; i < dimension; i++)
-    values[i] += totals[i]; /* |total| <= 2^62 (lattice_round) */
-  return 0;
+/* values = totals + noise, whose draw gave this. |total| <= 2^62 (lattice_round). */
+static int add(const int64_t *restrict totals, size_t dimension, int failed,
+               int64_t *restrict values) {
+  for (size_t i = 0; i < dimension && !failed; i++) values[i] += totals[i];
+  return failed;
 }
 
-int release_diffuse(const int64_t *restrict from, size_t dimension, uint64_t step,
-                    int64_t *restrict to) {
-  return release_draw(from, dimension, step, to);
+int release_draw(enum law law, const int64_t *restrict totals, size_t dimension, uint64_t clock,
+                 int64_t *restrict values) {
+  return add(totals, dimension, lattice_laws[law].draw(clock, values, dimension), values);
+}
+
+int release_diffuse(enum law law, const int64_t *restrict from, size_t dimension, uint64_t inner,
+                    uint64_t outer, int64_t *restrict to) {
+  return add(from, dimension, lattice_laws[law].step(inner, outer, to, dimension), to);
 }
 
 int release_refine(const int64_t *restrict from, const int64_t *restrict totals, size_t dimension,
                    uint64_t inner, uint64_t outer, uint64_t fresh, int64_t *restrict to) {
-  if (fresh && release_draw(totals, dimension, fresh, to)) return -1;
+  if (fresh && release_draw(LAW_GAUSSIAN, totals, dimension, fresh, to)) return -1;
   for (size_t i = 0; i < dimension; i++)
     to[i] = fresh ? lattice_refine(from[i], to[i], inner, outer) : from[i];
   return 0;
-}
-
-/* ---- slack --------------------------------------------------------------------------------------- */
-
-double draw_slack(uint64_t variance, int dimension) {
-  return gaussian_lattice_slack(variance) * dimension * (1 + 0x1p-40);
-}
-
-double step_slack(uint64_t inner, uint64_t outer, int dimension) {
-  double step = (double)(outer - inner);
-  double v = (double)inner * step / (double)outer;
-  return step > 0 ? 2.1 * dimension * exp(-2 * M_PI * M_PI * v) : 0;
 }

@@ -2,9 +2,8 @@
 ** release.h: what a release is, between its public parameters and its published numbers.
 **
 ** The lattice is fixed by public parameters alone: the clipping norm, the rate asked for and the
-** adjacency. A path is a sequence of points on the clock of one Brownian motion; a step outward adds
-** noise to the last point (the data is out of reach), a step inward averages the innermost point with
-** one fresh draw. Knows nothing of SQL, of tables or of budgets.
+** adjacency. A path is a sequence of points on one clock (law.h); a step outward adds noise to the last
+** point (the data is out of reach), a step inward averages the innermost point with one fresh draw. Knows nothing of SQL, of tables or of budgets.
 */
 #ifndef DIFFUSE_RELEASE_H
 #define DIFFUSE_RELEASE_H
@@ -12,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "release/law.h"
 #include "release/shape.h"
 #include "release/units.h"
 
@@ -22,7 +22,7 @@ struct design {
   uint64_t sensitivity; /* of the rounded totals, in release steps: what is charged */
 };
 
-/* Bounds on rates; outside them there is no lattice in doubles. */
+/* Bounds on rates; outside them, or beyond `most` of the law, there is no lattice in doubles. */
 #define DESIGN_MIN_RATE 1e-12
 #define DESIGN_MAX_RATE 1e6
 
@@ -33,7 +33,7 @@ struct design {
 ** coordinates. Rounding to the release lattice adds at most one step to each (lattice.h), so at most
 ** sqrt(touched) steps to the distance.
 */
-void design_make(struct design *design, const struct shape *shape, double rate);
+void design_make(struct design *design, const struct shape *shape, double rate, enum law law);
 
 /* The integer sensitivity on a lattice that is 2^shift times coarser than the fine one. */
 uint64_t design_sensitivity(const struct shape *shape, int shift);
@@ -41,14 +41,11 @@ uint64_t design_sensitivity(const struct shape *shape, int shift);
 /* What bounds the contributions to a single number (FAMILY_SUM). */
 struct bounds design_bounds(const struct shape *shape);
 
-/* Variance at which a release of this sensitivity costs at most `rate`; 0 where none is admissible. */
+/* Variance at which a Gaussian release of this sensitivity costs at most `rate`; 0 where none is admissible. */
 uint64_t design_variance(uint64_t sensitivity, double rate);
 
-/* Variance of the next point outward from `inner` for a tier of rate `rate`; 0: beyond the path. */
-uint64_t path_outward(uint64_t sensitivity, double rate, uint64_t inner);
-
 /*
-** Variance of the next point inward from `outer` for a tier of rate `rate`, and in *fresh that of the
+** Gaussian: variance of the next point inward from `outer` for a tier of rate `rate`, and in *fresh that of the
 ** draw that gets there. Where the two are so close that the draw would leave the lattice, the point
 ** is the outer one itself (*fresh = 0), which is a little noisier than the tier would allow.
 ** Returns 0 where the variance would be too small for the lattice.
@@ -56,22 +53,18 @@ uint64_t path_outward(uint64_t sensitivity, double rate, uint64_t inner);
 uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t *fresh);
 
 /*
-** values = totals + N_Z(0, variance). These three return 0, or -1 when the system gave no entropy.
+** values = totals + noise of the law at the clock. These three return 0, or -1 when the system gave no entropy.
 ** Their arrays must not overlap.
 */
-int release_draw(const int64_t *restrict totals, size_t dimension, uint64_t variance,
+int release_draw(enum law law, const int64_t *restrict totals, size_t dimension, uint64_t clock,
                  int64_t *restrict values);
 
-/* to = from + N_Z(0, step): the semigroup P_s, from the point alone. */
-int release_diffuse(const int64_t *restrict from, size_t dimension, uint64_t step,
-                    int64_t *restrict to);
+/* to = from + what widens the noise from one clock to another: the semigroup P_s, from the point alone. */
+int release_diffuse(enum law law, const int64_t *restrict from, size_t dimension, uint64_t inner,
+                    uint64_t outer, int64_t *restrict to);
 
-/* to = refinement of `from` (variance outer) to variance inner with one draw of variance fresh. */
+/* Gaussian: to = refinement of `from` (variance outer) to variance inner with one draw of variance fresh. */
 int release_refine(const int64_t *restrict from, const int64_t *restrict totals, size_t dimension,
                    uint64_t inner, uint64_t outer, uint64_t fresh, int64_t *restrict to);
-
-/* Lattice slack (gaussian.h), rounded up: of a draw, and of a step outward from one variance to another. */
-double draw_slack(uint64_t variance, int dimension);
-double step_slack(uint64_t inner, uint64_t outer, int dimension);
 
 #endif

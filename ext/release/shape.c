@@ -33,6 +33,7 @@ static const struct traits traits[] = {
     [FAMILY_KEY_COUNT] = {1, 1, 1, COUNT_SPREAD},
     [FAMILY_KEY_SUM] = {0, HALF, 1, 2},
     [FAMILY_KEY_MEAN] = {1, HALF, SLANT, MEAN_SPREAD},
+    [FAMILY_CHOICE] = {1, 1, 1, COUNT_SPREAD},
 };
 
 static int is_mean(enum family family) {
@@ -41,7 +42,8 @@ static int is_mean(enum family family) {
 }
 
 static int has_keys(enum family family) {
-  return family == FAMILY_KEY_COUNT || family == FAMILY_KEY_SUM || family == FAMILY_KEY_MEAN;
+  return family == FAMILY_KEY_COUNT || family == FAMILY_KEY_SUM || family == FAMILY_KEY_MEAN ||
+         family == FAMILY_CHOICE;
 }
 
 /* ---- sizes --------------------------------------------------------------------------------------- */
@@ -152,6 +154,10 @@ void shape_make(struct shape *shape, const struct question *question, int by_uni
   shape->scale = ldexp(1, -shape->fine_exponent);
   shape->count_steps = (int64_t)(shape->count_factor * shape->scale);
   make_blocks(shape, question);
+  if (question->family == FAMILY_CHOICE) { /* each count is protected by itself, whatever the others */
+    shape->each = shape->count_steps;
+    shape->blocks[0].lead_reach = shape->blocks[0].reach = INT64_MAX >> 1;
+  }
   if (question->family == FAMILY_SUM && question->nonnegative) shape->blocks[0].spread = 1;
   shape->distance = distance_of(shape, replace);
 }

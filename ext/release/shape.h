@@ -28,7 +28,8 @@ enum family {
   FAMILY_TREE,      /* 1, in a cell for each leaf; the coordinates are the nodes above them too */
   FAMILY_KEY_COUNT, /* 1, in a cell for each key */
   FAMILY_KEY_SUM,   /* x, in a cell for each key; and 1 where keys are selected privately */
-  FAMILY_KEY_MEAN   /* 1 and u, in a cell for each key */
+  FAMILY_KEY_MEAN,  /* 1 and u, in a cell for each key */
+  FAMILY_CHOICE     /* 1, in a cell for each candidate, however many rows of it the unit has */
 };
 
 /* The public parameters of a release that shape its vector. */
@@ -73,6 +74,7 @@ struct shape {
   int counts;          /* component 0 counts rows */
   int touched;         /* coordinates in which two neighbours can differ: at most so many */
   int max_groups;      /* cells that a unit may have; 0: any number */
+  int64_t each;        /* what a unit has in a cell counts as at most so many steps; 0: any number */
   int levels;          /* of the tree; 0: none */
   double count_factor; /* of component 0, where it counts */
   double scale;

@@ -19,6 +19,16 @@ int units_flush(struct units *units) {
   return 0;
 }
 
+int accumulate_steps(struct accumulator *accumulator, struct identity unit, int128 steps) {
+  struct units *units = accumulator->units;
+  if (units_flush(units) || table_reserve(&units->table)) return -1;
+  uint64_t place = table_place(&units->table, unit, 0);
+  struct slot *slot = table_find(&units->table, unit, place);
+  if (slot->key.kind == IDENTITY_NOBODY) table_enter(&units->table, slot, unit, place);
+  slot->total = lattice_add(slot->total, steps);
+  return 0;
+}
+
 int accumulator_open(struct accumulator *accumulator, const struct bounds *bounds, int by_unit) {
   *accumulator = (struct accumulator){*bounds, 0, 0};
   if (!by_unit) return 0;
@@ -42,6 +52,20 @@ void accumulator_close(struct accumulator *accumulator) {
 
 const struct secret *accumulator_secret(const struct accumulator *accumulator) {
   return &accumulator->units->secret;
+}
+
+void accumulate_total(struct accumulator *accumulator, int128 total) {
+  accumulator->total = lattice_add(accumulator->total, total);
+}
+
+int accumulator_records(struct accumulator *accumulator, take_record *take, void *context) {
+  struct units *units = accumulator->units;
+  if (units_flush(units)) return -1;
+  uint64_t at = 0;
+  for (const struct slot *slot; (slot = table_next(&units->table, &at)) != 0;) {
+    if (take(context, slot->key, 0, &slot->total)) return -1;
+  }
+  return 0;
 }
 
 int accumulator_total(struct accumulator *accumulator, int128 *total) {

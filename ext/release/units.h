@@ -95,6 +95,23 @@ static inline int accumulate_unit(struct accumulator *accumulator, struct identi
   return ++units->count == TABLE_BATCH ? units_flush(units) : 0;
 }
 
+/*
+** What has been added up elsewhere: the rows of one unit (U1), and contributions that have been bounded
+** already, of units that have no rows here. They saturate at +-2^125 (lattice_add). Without a table the
+** latter only; the former returns 0, or -1 when memory ran out.
+*/
+int accumulate_steps(struct accumulator *accumulator, struct identity unit, int128 steps);
+void accumulate_total(struct accumulator *accumulator, int128 total);
+
+/*
+** Hands over what every unit has in one cell: exact sums of its rows, before they are bounded. Stops when
+** `take` returns -1.
+*/
+typedef int take_record(void *context, struct identity unit, uint32_t cell, const int128 *values);
+
+/* Hands over the total of every unit, as cell 0. Returns 0, or -1 when memory ran out or take said so. */
+int accumulator_records(struct accumulator *accumulator, take_record *take, void *context);
+
 /* The secret under which the units of an accumulator are hashed; it must have a table. */
 const struct secret *accumulator_secret(const struct accumulator *accumulator);
 

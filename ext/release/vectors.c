@@ -129,15 +129,21 @@ static void start_record(struct vectors *vectors, const struct pending *pending)
          sizeof *vectors->values * (size_t)vectors->components);
 }
 
+/* Makes room for a batch of records. Returns -1 when memory ran out. */
+static int reserve_records(struct vectors *vectors, uint32_t more) {
+  return table_reserve(&vectors->pairs) || (vectors->many && table_reserve(&vectors->units)) ||
+                 grow_records(vectors, more)
+             ? -1
+             : 0;
+}
+
 /* Empties the batch into the records: what each step touches, the step before has prefetched. */
 static int flush(struct vectors *vectors) {
   int waiting = vectors->waiting;
   size_t components = (size_t)vectors->components;
   uint32_t known = vectors->records;
   vectors->waiting = 0;
-  if (vectors->failed || table_reserve(&vectors->pairs) ||
-      (vectors->many && table_reserve(&vectors->units)) ||
-      grow_records(vectors, (uint32_t)waiting)) {
+  if (vectors->failed || reserve_records(vectors, (uint32_t)waiting)) {
     vectors->failed = 1;
     return -1;
   }
@@ -358,6 +364,48 @@ int vectors_add_vector(struct vectors *vectors, struct identity unit, const doub
   return add_row(vectors, unit, 0);
 }
 
+/* ---- what was added up elsewhere ----------------------------------------------------------------- */
+
+int vectors_add_record(struct vectors *vectors, struct identity unit, int cell,
+                       const int128 *values) {
+  size_t components = (size_t)vectors->components;
+  if (vectors->shape->max_groups && totals_reserve(vectors, (size_t)(cell + 1) * components))
+    return -1;
+  if (reserve_records(vectors, 1)) return -1;
+  uint32_t known = vectors->records;
+  struct pending pending = {.unit = unit, .cell = (uint32_t)cell};
+  pending.place = table_place(&vectors->pairs, unit, pending.cell);
+  pending.record = record_of(vectors, &pending);
+  if (vectors->many) pending.place = table_place(&vectors->units, unit, 0);
+  if (pending.record == known) start_record(vectors, &pending);
+  int128 *sums = &vectors->values[pending.record * components];
+  for (size_t j = 0; j < components; j++) sums[j] = lattice_add(sums[j], values[j]);
+  return 0;
+}
+
+int vectors_add_totals(struct vectors *vectors, int cell, const int128 *values) {
+  int is_private = vectors->shape->cells == 0;
+  size_t first = (size_t)cell * (size_t)vectors->components;
+  size_t count = (size_t)(is_private ? vectors->components : vectors->shape->coordinates);
+  if (totals_reserve(vectors, first + count)) return -1;
+  if (is_private) cells_keep(vectors->cells, cell);
+  int128 *totals = &vectors->totals[first];
+  for (size_t i = 0; i < count; i++) totals[i] = lattice_add(totals[i], values[i]);
+  return 0;
+}
+
+int vectors_records(struct vectors *vectors, take_record *take, void *context) {
+  if (vectors->waiting) flush(vectors);
+  if (vectors->failed) return -1;
+  uint64_t at = 0;
+  for (const struct slot *slot; (slot = table_next(&vectors->pairs, &at)) != 0;) {
+    if (take(context, slot->key, slot->cell,
+             &vectors->values[slot->number * (size_t)vectors->components]))
+      return -1;
+  }
+  return 0;
+}
+
 /* ---- vectors ------------------------------------------------------------------------------------- */
 
 static int open_tables(struct vectors *vectors, char *const *keys) {
@@ -418,6 +466,10 @@ const struct secret *vectors_secret(const struct vectors *vectors) {
 
 struct cells *vectors_cells(struct vectors *vectors) {
   return vectors->cells;
+}
+
+const struct shape *vectors_shape(const struct vectors *vectors) {
+  return vectors->shape;
 }
 
 /* ---- totals -------------------------------------------------------------------------------------- */

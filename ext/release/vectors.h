@@ -16,6 +16,7 @@
 #include "release/cells.h"
 #include "release/identity.h"
 #include "release/shape.h"
+#include "release/units.h"
 
 struct vectors;
 
@@ -29,12 +30,25 @@ void vectors_close(struct vectors *vectors);
 
 const struct secret *vectors_secret(const struct vectors *vectors);
 struct cells *vectors_cells(struct vectors *vectors);
+const struct shape *vectors_shape(const struct vectors *vectors);
 
 /* Add a row of a unit (which rows that are protected themselves ignore). Return 0, or -1 without memory. */
 int vectors_add_number(struct vectors *vectors, struct identity unit, double x); /* no keys */
 int vectors_add_key(struct vectors *vectors, struct identity unit, int cell, double x);
 /* Of finite numbers. */
 int vectors_add_vector(struct vectors *vectors, struct identity unit, const double *v);
+
+/*
+** What has been added up elsewhere (units.h): the rows of one unit in one cell; and totals, of the
+** coordinates or, where keys are private, of the components of one cell that some unit has kept: these
+** where `vectors` is not by unit. Both saturate at +-2^125. Return 0, or -1 without memory.
+*/
+int vectors_add_record(struct vectors *vectors, struct identity unit, int cell,
+                       const int128 *values);
+int vectors_add_totals(struct vectors *vectors, int cell, const int128 *values);
+
+/* Hands over every unit's record in every cell. Returns 0, or -1 without memory or when take said so. */
+int vectors_records(struct vectors *vectors, take_record *take, void *context);
 
 /*
 ** The exact totals, `coordinates` of them (free()), in the order of cells and components; cells of private

@@ -178,14 +178,14 @@ def test_replacement():
 def test_noise_a_fifth_too_small_is_caught(tmp_path):
     """The same audit on a build in which every draw has 16/25 of its variance."""
     source = (ROOT / "ext/release/release.c").read_text()
-    wrong = source.replace("sampler_gaussian(variance,", "sampler_gaussian(variance / 25 * 16,")
+    wrong = source.replace("draw(clock, values,", "draw(clock / 25 * 16, values,")
     assert wrong != source
     (tmp_path / "release.c").write_text(wrong)
     subprocess.run(["cc", "-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-I", ROOT / "ext", "-D_DEFAULT_SOURCE", "-c",
                     "release.c", "-o", "release.o"], cwd=tmp_path, check=True)
     objects = [path for path in (BUILD / "obj").rglob("*.o") if path.name != "release.o"]
     subprocess.run(["cc", "-shared", "-o", tmp_path / "diffuse.so", tmp_path / "release.o", *objects, "-Wl,--exclude-libs,ALL",
-                    "-l:libgsl.a", "-l:libgslcblas.a", "-l:libmd.a", "-lm"], check=True)
+                    "-l:libgsl.a", "-l:libgslcblas.a", "-l:libsodium.a", "-lm"], check=True)
     system = System(tmp_path / "diffuse")
     call, more = WORST["sum"]
     points = points_of(system, call, more, count=LEARN + 5000)

@@ -14,6 +14,7 @@
 **   kill                    the process is killed at that call of the file system
 **   power                   and of what was written but not synced, a random part is lost
 **   clock                   nothing fails, but time goes backwards at every look
+**   changed SQL             the books are changed by a statement, and then dp_verify() must never say 'ok'
 ** STEP: n grows by 1 + n/STEP; 0: by 1, so that nothing is left out. STATEMENT: the number of one.
 **
 ** After every run, on the connection that failed and on a new one:
@@ -471,6 +472,20 @@ static const struct chapter story[] = {
     {"SELECT dp_release('a', 'group_sum', 'SELECT k, x, u FROM t', "
      "'{\"clip\":100,\"name\":\"new\"}') ->> 'p'",
      6, BASE + 1, 0, 0},
+    {"SELECT dp_merge('a', s, 'new') FROM (SELECT dp_partial('sum', x, u, '{\"clip\":100}') AS s "
+     "FROM t UNION ALL SELECT dp_partial('sum', '{\"clip\":100}'))",
+     10, BASE + 1, 0, 0},
+    {"SELECT dp_merge('a', s, 'new') ->> 'p' FROM (SELECT dp_partial('group_sum', k, x, u, "
+     "'{\"clip\":100}') AS s FROM t GROUP BY x > 2)",
+     6, BASE + 1, 0, 0},
+    {"SELECT dp_merge('a', s, 'new') ->> 'p' FROM (SELECT dp_partial('group_sum', k, x, u, "
+     "'{\"clip\":100,\"whole_units\":true}') AS s FROM t GROUP BY u)",
+     6, BASE + 1, 0, 0},
+    {"SELECT dp_merge('a', s, '{\"name\":\"vector\",\"refine\":true}') ->> 0 FROM "
+     "(SELECT dp_partial('vec_sum', v, u, '{\"dim\":2,\"clip\":100}') AS s FROM t)",
+     4, BASE + 1, 0, 0},
+    {"SELECT dp_merge('a', dp_partial('sum', '{\"clip\":100}'), '{\"clip\":99}')",
+     ANY, BASE, 1, 0},
     {"SELECT dp_release('a', 'sum', 'SELECT abs(-9223372036854775807 - (x > 2)), u FROM t',"
      " '{\"clip\":100,\"name\":\"new\"}')",
      ANY, BASE + 1, 1, 0}, /* its query fails */
@@ -775,8 +790,36 @@ static int mode_of(const char *name) {
   return 0;
 }
 
+/* Changes the books by a statement; then dp_verify() must not say 'ok', whichever of its allocations fails. */
+static int verify_changed(const char *sql) {
+  sqlite3 *db = NULL;
+  check(sqlite3_initialize() == SQLITE_OK && sqlite3_open(ledger[1], &db) == SQLITE_OK, "opens", sql);
+  check(sqlite3_exec(db, sql, 0, 0, 0) == SQLITE_OK && sqlite3_changes(db) > 0, "changes the books", sql);
+  sqlite3_close(db);
+  sqlite3_shutdown();
+  chapter = &story[CHAPTERS - 1];
+  mode = OWN;
+  moment = 0;
+  do {
+    char answer[400] = "";
+    moment++;
+    start_over();
+    db = open_host(1);
+    met = 0;
+    countdown = moment;
+    int rc = get(db, "SELECT dp_verify()", answer);
+    countdown = 0;
+    check(rc != SQLITE_OK || strcmp(answer, "ok") != 0, "changed books do not verify", sql);
+    sqlite3_close(db);
+    sqlite3_shutdown();
+  } while (met);
+  printf("%ld\n", moment - 1);
+  return 0;
+}
+
 int main(int argc, char **argv) {
-  if (argc < 4 || !mode_of(argv[2])) return 2;
+  int changed = argc == 4 && strcmp(argv[2], "changed") == 0;
+  if (argc < 4 || (!changed && !mode_of(argv[2]))) return 2;
   long step = atol(argv[3]), survived = 0;
   snprintf(database[0], 200, "%s/a.db", argv[1]);
   snprintf(ledger[0], 200, "%s/a.db-ledger", argv[1]);
@@ -787,6 +830,7 @@ int main(int argc, char **argv) {
   sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0);
   note_sqlite();
   make_template();
+  if (changed) return verify_changed(argv[3]);
   for (int i = 0; i < CHAPTERS; i++) {
     int there = mode == KILL || mode == POWER;
     if ((argc > 4 && atoi(argv[4]) != i) || (there && !story[i].sql)) continue;

@@ -24,7 +24,23 @@ SELECT dp_ou_count('a', x, 9, 1, u) IS NULL, dp_ou_sum('a', x, 9, 99, u, '{"cent
 SELECT dp_sum('a', x, 9, u) IS NULL FROM t GROUP BY k;
 SELECT dp_release('a', 'group_sum', 'SELECT k, x, u FROM t', '{"clip":9,"keys":["p"]}') IS NULL;
 SELECT dp_release('a', 'count', 'SELECT x, u FROM t WHERE 0', 'empty') IS NULL;
+-- States of shards: units that span them, whole units, none.
+SELECT dp_merge('a', s, 'merged') IS NULL FROM (SELECT dp_partial('sum', x, u, '{"clip":9}') AS s FROM t GROUP BY k
+                                                UNION ALL SELECT dp_partial('sum', '{"clip":9}'));
+SELECT dp_merge('a', s) IS NULL FROM (SELECT dp_partial('group_sum', k, x, u, '{"clip":9}') AS s FROM t GROUP BY k);
+SELECT dp_merge('a', s) IS NULL
+FROM (SELECT dp_partial('group_avg', k, x, u, '{"lo":0,"hi":9,"whole_units":true}') AS s FROM t GROUP BY u);
+SELECT dp_merge('a', s) IS NULL FROM (SELECT dp_partial('median', x, u, '{"lo":0,"hi":9,"whole_units":true}') AS s FROM t);
 -- What is refused, before the charge and after it.
+SELECT dp_partial('sum', x, u, 'name') FROM t;
+SELECT dp_partial('sum', x, u, iif(u = 1, '{"clip":9}', '{"clip":8}')) FROM t;
+SELECT dp_partial('no kind', NULL), dp_partial('sum', '{}');
+SELECT dp_merge('a', x) FROM t;
+SELECT dp_merge('a', s || 'x') FROM (SELECT dp_partial('sum', '{"clip":9}') AS s);
+SELECT dp_merge('a', s) FROM (SELECT dp_partial('sum', '{"clip":9}') AS s UNION ALL SELECT dp_partial('sum', '{"clip":8}'));
+SELECT dp_merge('a', s), abs(min(-9223372036854775808, count(*)))
+FROM (SELECT dp_partial('sum', x, u, '{"clip":9}') AS s FROM t);
+SELECT dp_merge('a', NULL);
 SELECT dp_sum('a', x, 9, u, 'sum') FROM t;
 SELECT dp_sum('b', x, 8, u, 'sum') FROM t;
 SELECT dp_sum('z', x, 9, u) FROM t;

@@ -28,3 +28,13 @@ def test_survives(mode, tmp_path):
 
 def test_a_clock_that_goes_backwards_changes_nothing(tmp_path):
     assert inject("clock", tmp_path) == 0
+
+
+@pytest.mark.parametrize("change", [
+    "UPDATE dp_budget SET spent_rate = 0 WHERE tier = 'a'", "UPDATE dp_release SET clip = 5 WHERE name = 'vector'",
+    "UPDATE dp_publication SET rate = rate / 2", "UPDATE dp_value SET value = value + 1",
+    "UPDATE dp_order SET allowed = 2 * allowed", "DELETE FROM dp_budget WHERE tier = 'b'"])
+def test_want_of_memory_is_never_taken_for_agreement(change, tmp_path):
+    done = subprocess.run([BUILD / "injector", tmp_path, "changed", change], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert int(done.stdout) > 20  # allocations that failed

@@ -59,7 +59,20 @@ static const char *const templates[] = {
     "ROLLBACK TO p",
     "DELETE FROM t WHERE u = 1",
     "INSERT INTO t VALUES (%u, %x, %x, %x)",
+    "SELECT dp_tier(%t, %r, %c, 0, 'pure')",
+    "SELECT dp_sum(%t, %x, %c, %u, '{\"mechanism\":\"laplace\",\"name\":\"n\"}') FROM t",
+    "SELECT dp_count(%t, %x, %c, %u, '{\"mechanism\":\"laplace\",\"refine\":true,\"name\":\"m\"}') FROM t",
+    "SELECT dp_choice(%t, %x, '[1,\"a\",null]', %u, %n) FROM t",
+    "SELECT dp_choice(%t, k, '[\"a\"]', %u, '{\"mechanism\":\"response\",\"name\":\"m\"}') FROM t",
+    "SELECT dp_mix(%m, %t, %j)",
+    "SELECT dp_mix(name, %t, %j) FROM dp_release",
     "SELECT dp_rate(%c, %d), dp_sigma(%r, %c), dp_epsilon(%r, %d), dp_delta(%r, %c)",
+    "SELECT dp_partial(%k, %x, %u, %n) FROM t",
+    "SELECT dp_partial(%k, k, %x, %u, %n), dp_partial(%k, %u, %n) FROM t",
+    "CREATE TABLE IF NOT EXISTS p AS SELECT dp_partial(%k, %x, %u, %n) AS state FROM t GROUP BY k",
+    "SELECT dp_merge(%t, state, %n) FROM p",
+    "SELECT dp_merge(%t, dp_partial(%k, %n), %m)",
+    "SELECT dp_merge(%t, %x, %n) FROM t",
 };
 
 struct words {
@@ -93,6 +106,11 @@ static const struct words places[] = {
       "'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 99) SELECT i, i % 7 "
       "FROM n'"}},
     {'u', {"u", "1", "NULL", "x", "'one'", "x'01'", "1.0"}},
+    {'j',
+     {"'[[1,1,0.5],[1,\"a\",0.5],[\"a\",1,0.25],[\"a\",\"a\",0.75],[null,1,1]]'", "'[[\"a\",\"b\",1]]'",
+      "'[[1,\"b\",1],[\"a\",\"b\",1],[\"null\",\"c\",1],[\"b\",\"a\",1],[\"c\",\"b\",1]]'",
+      "'[{\"x\":\"a\",\"y\":\"a\",\"p\":1},{\"x\":1,\"y\":2,\"p\":1}]'", "'[[\"a\",\"b\",0.5]]'", "NULL",
+      "(SELECT json_group_array(json_array(value, 1 - value, 1.0)) FROM json_each('[0,1]'))"}},
     {'l', {"'a'", "'a,b'", "'b, c,a'", "''", "','", "NULL", "'a,a'", "'x'"}},
 };
 

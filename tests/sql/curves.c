@@ -23,7 +23,7 @@ static double laplace(const void *parameters, double alpha) {
 static int charge(struct ledger *ledger, const char *tier, const struct ledger_cost *cost) {
   struct ledger_tier *tiers = 0;
   struct ledger_release release = {.kind = "test",
-                                   .mechanism = "laplace",
+                                   .mechanism = "test",
                                    .options = "{\"clip\":1}",
                                    .clip = 1,
                                    .weight = 1,

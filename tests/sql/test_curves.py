@@ -25,7 +25,7 @@ pytestmark = pytest.mark.plain  # links the static library without the sanitizer
 def program(tmp_path_factory):
     path = tmp_path_factory.mktemp("curves") / "curves"
     subprocess.run(["cc", "-DSQLITE_CORE", f"-I{ROOT}/ext", str(HERE / "curves.c"), str(BUILD / "libdiffuse.a"),
-                    "-o", str(path), "-l:libsqlite3.a", "-l:libgsl.a", "-l:libgslcblas.a", "-l:libmd.a", "-lm",
+                    "-o", str(path), "-l:libsqlite3.a", "-l:libgsl.a", "-l:libgslcblas.a", "-l:libsodium.a", "-lm",
                     "-lpthread", "-ldl"], check=True)
     return path
 

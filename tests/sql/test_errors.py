@@ -15,8 +15,8 @@ RADIUS = "radius must be a finite number above 0, not "
 NO_RADIUS = ("radius must be a finite number above 0 (the public bound on the distance of the true answer from the centre),"
              " unless theta and rho are given")
 NOT_EMPTY = " must be a text that is not empty, not "
-SUM_OPTIONS = "(known options: name, weight, refine)"
-OU_OPTIONS = "(known options: name, weight, refine, centre, theta, rho)"
+SUM_OPTIONS = "(known options: name, weight, refine, mechanism)"
+OU_OPTIONS = "(known options: name, weight, refine, mechanism, centre, theta, rho)"
 SQL = "SELECT x, unit FROM t"
 
 
@@ -170,8 +170,8 @@ OPTIONS = [
     (SUM, '{"weight":null}', "weight must be a number in (0, 1], not NULL"),
     (SUM, '{"weight":true}', "weight must be a number, not true"),
     (SUM, '{"weight":[1]}', "weight must be a number in (0, 1], not '[1]'"),
-    (SUM, '{"weight":1e-300}', "weight 1e-300 makes a rate of 1e-300, outside [1e-12, 1e+06]"),
-    (SUM, '{"weight":5e-324}', "weight 4.94066e-324 makes a rate of 4.94066e-324, outside [1e-12, 1e+06]"),
+    (SUM, '{"weight":1e-300}', "weight 1e-300 makes a rate of 1e-300, outside the [1e-12, 1e+06] of mechanism 'gaussian'"),
+    (SUM, '{"weight":5e-324}', "weight 4.94066e-324 makes a rate of 4.94066e-324, outside the [1e-12, 1e+06] of mechanism 'gaussian'"),
     (SUM, '{"name":"release-7"}', "name 'release-7' is kept for unnamed releases (choose another)"),
     (SUM, 'release-7', "name 'release-7' is kept for unnamed releases (choose another)"),
     (SUM, '{"name":["x"]}', "name must be a text, not '[\"x\"]'"),
@@ -240,10 +240,10 @@ CALLS = [
     ("dp_tier(NULL, 2, 1, 1e-6)", "name" + NOT_EMPTY + "NULL"),
     ("dp_tier(5, 2, 1, 1e-6)", "name" + NOT_EMPTY + "5"),
     ("dp_tier('a,b', 2, 1, 1e-6)", "name 'a,b' must not contain a comma (dp_exposure lists tiers)"),
-    ("dp_tier('n', 2, 1, 1e-6, 'zcdp')", "accountant must be 'rdp' or 'gdp', not 'zcdp'"),
-    ("dp_tier('n', 2, 1, 1e-6, 'RDP')", "accountant must be 'rdp' or 'gdp', not 'RDP'"),
-    ("dp_tier('n', 2, 1, 1e-6, '')", "accountant must be 'rdp' or 'gdp', not ''"),
-    ("dp_tier('n', 2, 1, 1e-6, 5)", "accountant must be 'rdp' or 'gdp', not 5"),
+    ("dp_tier('n', 2, 1, 1e-6, 'zcdp')", "accountant must be 'rdp', 'gdp' or 'pure', not 'zcdp'"),
+    ("dp_tier('n', 2, 1, 1e-6, 'RDP')", "accountant must be 'rdp', 'gdp' or 'pure', not 'RDP'"),
+    ("dp_tier('n', 2, 1, 1e-6, '')", "accountant must be 'rdp', 'gdp' or 'pure', not ''"),
+    ("dp_tier('n', 2, 1, 1e-6, 5)", "accountant must be 'rdp', 'gdp' or 'pure', not 5"),
     ("dp_tier('n', 2, 1, 1e-6, 'rdp', 1e-6)", "delta_keys 1e-06 must be less than delta 1e-06"),
     ("dp_tier('n', 2, 1, 1e-6, 'rdp', 0.5)", "delta_keys 0.5 must be less than delta 1e-06"),
     ("dp_tier('n', 1.0, 1, 1e-6)", "tier 'clinic' has the same rate 1 (rates order the tiers: choose another)"),
@@ -297,10 +297,10 @@ RELEASES = [
     ("sum", SQL, '{"clip":1e-310}', CLIP + "9.99999999999997e-311"),
     ("sum", SQL, '{"clip":true}', "clip must be a number, not true"),
     ("sum", SQL, '{"clip":9e999}', "option 'clip' is not a finite number"),
-    ("sum", SQL, '{"nope":1}', "unknown option 'nope' (known options: name, weight, refine, clip)"),
-    ("sum", SQL, '{"clip":1,"radius":1}', "unknown option 'radius' (known options: name, weight, refine, clip)"),
+    ("sum", SQL, '{"nope":1}', "unknown option 'nope' (known options: name, weight, refine, mechanism, clip)"),
+    ("sum", SQL, '{"clip":1,"radius":1}', "unknown option 'radius' (known options: name, weight, refine, mechanism, clip)"),
     ("ou_sum", SQL, '{"nope":1}',
-     "unknown option 'nope' (known options: name, weight, refine, clip, radius, centre, theta, rho)"),
+     "unknown option 'nope' (known options: name, weight, refine, mechanism, clip, radius, centre, theta, rho)"),
     ("ou_sum", SQL, '{"clip":1}', NO_RADIUS),
     ("ou_count", SQL, None, NO_RADIUS),
     ("ou_sum", SQL, '{"clip":1,"radius":0}', RADIUS + "0"),

@@ -107,7 +107,7 @@ def test_the_weight_of_a_half_width(kind):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in LINEAR or kind.startswith("ou_")])
 def test_half_width_is_for_what_is_linear(kind):
     db = open_ledger(TIERS)
-    assert f"half_width is for counts and sums without shrink, not '{kind}'" in error_of(
+    assert f"half_width is for Gaussian counts and sums without shrink, not '{kind}'" in error_of(
         db, "SELECT dp_plan('inner', ?, NULL, ?)", kind, json.dumps({**parameters_of(kind), "half_width": 5}))
 
 

@@ -14,7 +14,7 @@ static inline struct shape scalar_shape(double clip, int nonnegative, int replac
 static inline void scalar_design(struct design *design, double clip, int nonnegative, int replace,
                                  double rate) {
   struct shape shape = scalar_shape(clip, nonnegative, replace);
-  design_make(design, &shape, rate);
+  design_make(design, &shape, rate, LAW_GAUSSIAN);
 }
 
 static inline struct bounds scalar_bounds(double clip, int nonnegative) {

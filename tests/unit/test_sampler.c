@@ -14,6 +14,10 @@
 **   dependence of two draws        a correlation of 3%
 */
 #include <gsl/gsl_cdf.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "noise/sampler.h"
@@ -96,8 +100,8 @@ static double p_value_exact(double variance, int count) {
 }
 
 static void law_is_exact_for_small_variances(void) {
-  const int variances[] = {1, 2, 3, 5, 10, 16, 100, 1000};
-  for (int i = 0; i < 8; i++) {
+  const int variances[] = {1, 2, 3, 5, 10, 16, 100, 255, 256, 257, 1000};
+  for (int i = 0; i < 11; i++) {
     draw((uint64_t)variances[i]);
     double p = p_value_exact(variances[i], DRAWS);
     CHECK(p > ALARM, "variance %d: p %g", variances[i], p);
@@ -131,13 +135,17 @@ static const uint64_t large[] = {(uint64_t)1 << 41, 847288609443 /* 3^25 */, (ui
 enum { LARGE = sizeof large / sizeof large[0] };
 
 /* The sum of squares over V has standard deviation sqrt(2/DRAWS) = 0.14%: fails beyond 0.92%. */
-static void variance_is_right(uint64_t variance) {
-  draw(variance);
+static void variance_of_draws_is_right(uint64_t variance) {
   long double sum = 0;
   for (int i = 0; i < DRAWS; i++) sum += (long double)draws[i] * (long double)draws[i];
   double ratio = (double)(sum / DRAWS / (long double)variance);
   CHECK(fabs(ratio - 1) < LIMIT * sqrt(2.0 / DRAWS), "variance %llu: times %.5f",
         (unsigned long long)variance, ratio);
+}
+
+static void variance_is_right(uint64_t variance) {
+  draw(variance);
+  variance_of_draws_is_right(variance);
 }
 
 static void variance_is_right_for_large_ones(void) {
@@ -280,7 +288,53 @@ static void low_order_bits_are_independent_of_size(void) {
   }
 }
 
+/* ---- threads and processes ------------------------------------------------------------------- */
+
+enum { THREADS = 8, EACH = DRAWS / THREADS };
+
+static void *draw_share(void *share) {
+  return sampler_gaussian(large[0], share, EACH) ? NULL : share;
+}
+
+/* The first of all draws: the threads race to make what they share. */
+static void threads_draw_at_once(void) {
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    CHECK(pthread_create(&threads[i], NULL, draw_share, draws + i * EACH) == 0, "thread %d", i);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    void *done = NULL;
+    CHECK(pthread_join(threads[i], &done) == 0 && done, "thread %d", i);
+  }
+  variance_of_draws_is_right(large[0]);
+  double p = p_value_pairs(large[0], EACH, DRAWS);
+  CHECK(p > ALARM, "two threads: p %g", p);
+}
+
+/* Both draw after the fork; equal by chance with probability below 2^-200. */
+static void processes_share_nothing(void) {
+  int64_t parent[10], child[10];
+  int ends[2], status = -1;
+  if (pipe(ends) != 0) {
+    CHECK(0, "no pipe");
+    return;
+  }
+  fflush(stdout);
+  pid_t pid = fork();
+  int failed = sampler_gaussian(large[0], pid ? parent : child, 10);
+  if (pid == 0) _exit(failed || write(ends[1], child, sizeof child) != (ssize_t)sizeof child);
+  CHECK(!failed && pid > 0 && waitpid(pid, &status, 0) == pid && status == 0, "no draws");
+  if (status == 0) {
+    CHECK(read(ends[0], child, sizeof child) == (ssize_t)sizeof child, "short pipe");
+    CHECK(memcmp(parent, child, sizeof parent) != 0, "the same draws in parent and child");
+  }
+  close(ends[0]);
+  close(ends[1]);
+}
+
 int main(void) {
+  RUN(threads_draw_at_once);
+  RUN(processes_share_nothing);
   RUN(law_is_exact_for_small_variances);
   RUN(a_wrong_variance_is_seen);
   RUN(single_numbers_follow_the_law);

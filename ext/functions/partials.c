@@ -1,0 +1,432 @@
+/*
+** partials.c: one release from the rows of many databases: dp_partial(), which makes the exact state of one
+** shard and knows of no ledger, and dp_merge(), which adds up states and releases once.
+**
+** Requirements:
+**   P1  What dp_merge() publishes is what the aggregate of that kind would publish of all rows in one
+**       database: the same exact totals, lattice, sensitivity, charge and ledger rows.
+**   P2  A state says all that shapes its sums, and states that differ in it do not merge. What else a release
+**       has (its tier and name, quantiles, shrink) the merge says.
+**   P3  dp_merge() looks at all its states before it charges: what is wrong with one costs nothing. What
+**       can be wrong are its parameters and its bytes, never the data in it.
+**   P4  A state is raw data. Whoever can call dp_partial() can read the rows, so it tells them nothing new;
+**       it is DIRECTONLY so that no view or trigger carries raw sums to where the owner did not ask for them.
+**   P5  A unit may have rows in several shards: its totals are added up before they are bounded. Not so with
+**       "whole_units", by which the caller answers for it that units are whole: sums cannot show it.
+*/
+#include <stdlib.h>
+#include <string.h>
+
+#include "functions/answers.h"
+#include "functions/constants.h"
+#include "functions/functions.h"
+#include "functions/sentinel.h"
+#include "functions/states.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define PARTIAL "dp_partial"
+#define MERGE   "dp_merge"
+
+/* ---- the rows of a shard ------------------------------------------------------------------------- */
+
+struct shard {
+  struct request request;
+  struct publication description;
+  struct rows rows;
+  struct constants constants;
+  char *parameters;
+};
+
+static void shard_close(struct shard *shard) {
+  if (!shard) return;
+  rows_close(&shard->rows);
+  constants_free(&shard->constants);
+  sqlite3_free(shard->parameters);
+  request_clear(&shard->request);
+  free(shard);
+}
+
+static char *check_columns(const struct request *request, int given) {
+  const char *names;
+  int columns = aggregate_columns(request->aggregate, !request->rows, &names);
+  if (given == columns) return 0;
+  return sentence("kind '%s' takes (kind, %s, options)%s", request->aggregate->kind, names,
+                  request->rows ? " where rows are protected"
+                                : "; without a unit where options hold \"protects\":\"row\"");
+}
+
+/* columns: how many arguments stand between kind and options; negative: there is no row. */
+static char *shard_open(struct shard *shard, struct host *host, sqlite3_value *kind, int columns,
+                        sqlite3_value *options) {
+  const struct aggregate *aggregate = aggregate_of_kind(kind);
+  if (!aggregate) return unknown_kind(kind);
+  struct request *request = &shard->request;
+  char *error = request_start(request, aggregate, host->ledger, 0, options, OPTIONS_OF_PARTIAL);
+  if (!error) error = request_finish_shape(request, !request->rows);
+  if (!error && request->rows && request->whole_units)
+    error = sentence("whole_units is for units: leave it out, or protects");
+  if (!error && columns >= 0) error = check_columns(request, columns);
+  if (error) return error;
+  shard->parameters = request_parameters(request, OPTIONS_OF_STATE);
+  if (!shard->parameters) return sentence("out of memory");
+  return states_start_shard(&shard->rows, &shard->description, request);
+}
+
+/* Gives the state as the result, or fails the call. */
+static void shard_result(sqlite3_context *context, struct shard *shard) {
+  struct state_writer writer;
+  char *error = states_write(&shard->rows, shard->parameters, &writer);
+  int limit = sqlite3_limit(sqlite3_context_db_handle(context), SQLITE_LIMIT_LENGTH, -1);
+  if (!error && writer.size > (size_t)limit)
+    error = sentence(
+        "the state has %lld bytes and this SQLite's values at most %d (make more shards%s)",
+        (long long)writer.size, limit,
+        shard->rows.for_state
+            ? ", or, where all rows of a unit are in one, say \"whole_units\":true"
+            : "");
+  if (!error) {
+    sqlite3_result_blob64(context, writer.bytes, writer.size, free);
+    return;
+  }
+  free(writer.bytes);
+  fail_call(context, PARTIAL, error);
+}
+
+/*
+** dp_partial(kind, options) -> BLOB
+** The state of a shard without rows.
+*/
+static void partial_of_nothing(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  struct shard *shard = calloc(1, sizeof *shard);
+  if (!shard) {
+    sqlite3_result_error_nomem(context);
+    return;
+  }
+  char *error = shard_open(shard, host_of(context), argv[0], -1, argv[1]);
+  if (error) {
+    fail_call(context, PARTIAL, error);
+  } else {
+    shard_result(context, shard);
+  }
+  shard_close(shard);
+}
+
+/* ---- dp_partial ---------------------------------------------------------------------------------- */
+
+/* SQLite's memory for an aggregate. */
+struct collecting {
+  struct shard *shard; /* null before the first row, and after a failure */
+  unsigned unchecked;  /* rows until the parameters are looked at again */
+  int failed;
+};
+
+static void partial_fail(sqlite3_context *context, struct collecting *collecting, char *message) {
+  shard_close(collecting->shard);
+  *collecting = (struct collecting){0, 0, 1};
+  fail_call(context, PARTIAL, message);
+}
+
+/* The rows that are more than rows. Returns null, or one sentence. */
+static char *partial_check(struct host *host, struct collecting *collecting, int argc,
+                           sqlite3_value **argv) {
+  struct shard *shard = collecting->shard;
+  if (!shard) {
+    shard = collecting->shard = calloc(1, sizeof *shard);
+    if (!shard) return sentence("out of memory");
+    char *error = shard_open(shard, host, argv[0], argc - 2, argv[argc - 1]);
+    if (error) return error;
+    unsigned columns = (1u << (argc - 1)) - 2; /* all but the first and the last */
+    if (!constants_keep(&shard->constants, argc, argv, columns)) return sentence("out of memory");
+  }
+  if (!constants_same(&shard->constants, argc, argv))
+    return sentence("kind and options must be the same for every row");
+  collecting->unchecked = constants_rest(&shard->constants);
+  return 0;
+}
+
+/*
+** dp_partial(kind, [key,] [x,] [unit,] options) -> BLOB, an aggregate; NULL where there are no rows
+** The exact, un-noised sums of a shard's rows, for dp_merge(). kind: those of kinds.c; key, x and unit as
+** far as the kind has them, in the order of dp_release()'s columns. options: a JSON object, or NULL, with the
+** parameters of the kind that shape the sums (clip, lo, hi, dim, bins, keys, max_groups), and protects ("unit" or
+** "row": whether there is a unit) and whole_units (P5). Needs no ledger and charges nothing; parameters as
+** everywhere, data is never an error.
+*/
+static void partial_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  struct collecting *collecting = sqlite3_aggregate_context(context, sizeof *collecting);
+  if (!collecting) {
+    sqlite3_result_error_nomem(context);
+    return;
+  }
+  if (collecting->failed) return;
+  if (collecting->unchecked) {
+    collecting->unchecked--;
+  } else {
+    char *error = partial_check(sqlite3_user_data(context), collecting, argc, argv);
+    if (error) {
+      partial_fail(context, collecting, error);
+      return;
+    }
+  }
+  if (rows_add(&collecting->shard->rows, argv + 1))
+    partial_fail(context, collecting, sentence("out of memory"));
+}
+
+static void partial_final(sqlite3_context *context) {
+  struct collecting *collecting = sqlite3_aggregate_context(context, 0);
+  if (!collecting || !collecting->shard) return; /* NULL, or the error that has been raised */
+  shard_result(context, collecting->shard);
+  shard_close(collecting->shard);
+  collecting->shard = 0;
+}
+
+/* ---- the states of a merge ----------------------------------------------------------------------- */
+
+struct merge {
+  struct host *host;
+  struct sentinel *sentinel;
+  struct constants constants;
+  struct request request;
+  struct publication description; /* of what is added up ... */
+  struct publication publication; /* ... and what becomes of it */
+  struct rows rows;
+  char *parameters;                       /* of the first state, and of all */
+  unsigned char (*serials)[STATE_SERIAL]; /* of the states so far */
+  size_t count, room;
+};
+
+/* SQLite's memory for an aggregate. */
+struct merging {
+  struct merge *merge; /* null before the first state, and after the end */
+  int failed;
+};
+
+static void merge_close(struct merge *merge) {
+  if (!merge) return;
+  rows_close(&merge->rows);
+  publish_clear(&merge->publication);
+  constants_free(&merge->constants);
+  request_clear(&merge->request);
+  sentinel_release(merge->sentinel);
+  host_release(merge->host);
+  sqlite3_free(merge->parameters);
+  free(merge->serials);
+  free(merge);
+}
+
+static void merge_fail(sqlite3_context *context, struct merging *merging, char *message) {
+  merge_close(merging->merge);
+  *merging = (struct merging){0, 1};
+  fail_call(context, MERGE, message);
+}
+
+static int take_kind(void *context, const char *key, const char *type, sqlite3_value *value) {
+  const struct aggregate **aggregate = context;
+  (void)type;
+  if (strcmp(key, "kind") == 0) *aggregate = aggregate_of_kind(value);
+  return 1;
+}
+
+/* Adds to the request of a call (or of none: null) what the parameters of a state say. */
+static char *read_parameters(struct request *request, struct ledger *ledger, const char *parameters,
+                             sqlite3_value *tier, sqlite3_value *name_or_options) {
+  const struct aggregate *aggregate = 0;
+  if (!ledger_options(ledger, parameters, take_kind, &aggregate))
+    return sentence("the state has no parameters: %s", ledger_error(ledger));
+  if (!aggregate) return sentence("the state is of no kind that this version knows");
+  char *error = request_start(request, aggregate, ledger, tier, name_or_options, OPTIONS_OF_MERGE);
+  return error ? error : request_read(request, ledger, parameters, OPTIONS_OF_STATE);
+}
+
+/* Sets the request from the call and the parameters of the first state (P2). */
+static char *read_request(struct merge *merge, int argc, sqlite3_value **argv) {
+  struct request *request = &merge->request;
+  char *error = read_parameters(request, merge->host->ledger, merge->parameters, argv[0],
+                                argc > 2 ? argv[2] : 0);
+  if (!error) error = request_finish(request, !request->rows);
+  if (error) return error;
+  char *again = request_parameters(request, OPTIONS_OF_STATE);
+  if (!again) {
+    error = sentence("out of memory");
+  } else if (strcmp(again, merge->parameters) != 0) {
+    error =
+        sentence("the state's parameters are not as dp_partial() writes them (make it anew, with "
+                 "this version)");
+  }
+  sqlite3_free(again);
+  return error;
+}
+
+/* Why a state is not one of this merge: its parameters beside those of the others, for people. */
+static char *other_parameters(struct merge *merge, const struct state *state) {
+  struct request request = {0};
+  char *text = sqlite3_mprintf("%.*s", (int)state->parameters_size, state->parameters);
+  char *error =
+      text ? read_parameters(&request, merge->host->ledger, text, 0, 0) : sentence("out of memory");
+  char *ours = error ? 0 : request_parameters(&merge->request, OPTIONS_OF_PARTIAL);
+  char *theirs = error ? 0 : request_parameters(&request, OPTIONS_OF_PARTIAL);
+  if (!error)
+    error = sentence("the states have different parameters: %s and %s", ours ? ours : "",
+                     theirs ? theirs : "");
+  sqlite3_free(text);
+  sqlite3_free(ours);
+  sqlite3_free(theirs);
+  request_clear(&request);
+  return error;
+}
+
+static char *check_protection(const struct merge *merge) {
+  int by_unit = ledger_protects(merge->host->ledger) == LEDGER_UNITS;
+  if (by_unit == !merge->request.rows) return 0;
+  return sentence("the ledger protects %s and the state %s (make it with \"protects\":\"%s\")",
+                  by_unit ? "units" : "rows", by_unit ? "rows" : "units", by_unit ? "unit" : "row");
+}
+
+static char *merge_open(sqlite3_context *context, struct merge *merge, const struct state *state,
+                        int argc, sqlite3_value **argv) {
+  struct host *host = merge->host = host_retain(sqlite3_user_data(context));
+  merge->sentinel = sentinel_of(context, host);
+  merge->parameters = sqlite3_mprintf("%.*s", (int)state->parameters_size, state->parameters);
+  if (!merge->sentinel || !merge->parameters) return sentence("out of memory");
+  if (strlen(merge->parameters) != state->parameters_size)
+    return sentence("the state is malformed");
+  if (host->collecting) return sentence("a release cannot read from another release");
+  if (!ledger_ready(host->ledger)) return sentence("%s", ledger_error(host->ledger));
+  char *error = read_request(merge, argc, argv);
+  if (!error) error = check_protection(merge);
+  if (!error && sentinel_is_second(merge->sentinel) && merge->request.name)
+    error =
+        sentence("the name '%s' stands for one release, but the statement evaluates it more than "
+                 "once (leave the name out)",
+                 merge->request.name);
+  if (!error) error = states_start_merge(&merge->rows, &merge->description, &merge->request);
+  if (!error && !constants_keep(&merge->constants, argc, argv, 1u << 1))
+    error = sentence("out of memory");
+  return error;
+}
+
+static int note_serial(struct merge *merge, const struct state *state) {
+  if (merge->count == merge->room) {
+    size_t room = merge->room * 2 + 16;
+    unsigned char(*grown)[STATE_SERIAL] = realloc(merge->serials, sizeof *grown * room);
+    if (!grown) return 0;
+    merge->serials = grown;
+    merge->room = room;
+  }
+  memcpy(merge->serials[merge->count++], state->serial, STATE_SERIAL);
+  return 1;
+}
+
+static char *add_state(sqlite3_context *context, struct merging *merging, int argc,
+                       sqlite3_value **argv) {
+  struct state state;
+  if (sqlite3_value_type(argv[1]) != SQLITE_BLOB)
+    return sentence("state must be what dp_partial() made, not %z", shown(argv[1]));
+  const void *bytes = sqlite3_value_blob(argv[1]);
+  const char *wrong = state_open(&state, bytes, (size_t)sqlite3_value_bytes(argv[1]));
+  if (wrong) return sentence("the state %s", wrong);
+  struct merge *merge = merging->merge;
+  if (!merge) {
+    merge = merging->merge = calloc(1, sizeof *merge);
+    if (!merge) return sentence("out of memory");
+    char *error = merge_open(context, merge, &state, argc, argv);
+    if (error) return error;
+  }
+  if (!constants_same(&merge->constants, argc, argv))
+    return sentence("tier and name must be the same for every state");
+  if (strlen(merge->parameters) != state.parameters_size ||
+      memcmp(merge->parameters, state.parameters, state.parameters_size) != 0)
+    return other_parameters(merge, &state);
+  if (!note_serial(merge, &state)) return sentence("out of memory");
+  return states_add(&merge->rows, &state);
+}
+
+/* ---- dp_merge ------------------------------------------------------------------------------------ */
+
+/*
+** dp_merge(tier, state [, name]) -> as the aggregate of the states' kind, an aggregate over states
+** One release of what all the states add up to (P1). name: a name, or a JSON object with name, weight, refine,
+** and the parameters of the kind that shape no sums (q, key_share, radius, centre, theta, rho). A NULL state,
+** of a shard without rows, adds nothing. Charges after the last state has been read (P3).
+*/
+static void merge_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  struct merging *merging = sqlite3_aggregate_context(context, sizeof *merging);
+  if (!merging) {
+    sqlite3_result_error_nomem(context);
+    return;
+  }
+  if (merging->failed || sqlite3_value_type(argv[1]) == SQLITE_NULL) return;
+  char *error = add_state(context, merging, argc, argv);
+  if (error) merge_fail(context, merging, error);
+}
+
+static int by_bytes(const void *a, const void *b) {
+  return memcmp(a, b, STATE_SERIAL);
+}
+
+static char *check_serials(struct merge *merge) {
+  qsort(merge->serials, merge->count, STATE_SERIAL, by_bytes);
+  for (size_t i = 1; i < merge->count; i++) {
+    if (by_bytes(merge->serials[i - 1], merge->serials[i]) == 0)
+      return sentence("one state is there twice (each shard once)");
+  }
+  return 0;
+}
+
+/* Charges, draws and stores, as the aggregate of that kind does. */
+static char *merge_publish(struct merge *merge) {
+  struct publication *publication = &merge->publication;
+  char *error = check_serials(merge);
+  if (error) return error;
+  if (!ledger_resume(merge->host->ledger)) return sentence("%s", ledger_error(merge->host->ledger));
+  error = publish_begin(publication, merge->host, &merge->request);
+  if (error || publication->answered) return error;
+  error = rows_publish(&merge->rows, publication);
+  if (!error) return sentinel_note(merge->sentinel, publication->release.id);
+  publish_fail(publication);
+  return error;
+}
+
+static void merge_final(sqlite3_context *context) {
+  struct merging *merging = sqlite3_aggregate_context(context, 0);
+  if (merging && merging->failed) return; /* the error has been raised already */
+  if (!merging || !merging->merge) {
+    fail_call(context, MERGE,
+              sentence("no state reached it (where all shards may be empty, add the state of "
+                       "nothing: dp_partial(kind, options))"));
+    return;
+  }
+  char *error = merge_publish(merging->merge);
+  if (error) {
+    merge_fail(context, merging, error);
+    return;
+  }
+  publish_result(context, &merging->merge->publication);
+  merge_close(merging->merge);
+  merging->merge = 0;
+}
+
+/* ---- registration -------------------------------------------------------------------------------- */
+
+static const struct scalar functions[] = {
+    {PARTIAL, 2, 2, PRIVATE_FUNCTION, partial_of_nothing},
+};
+
+/* A failed registration gives its reference back itself. */
+static int aggregate_register(sqlite3 *db, struct host *host, const char *name, int arity,
+                              void (*step)(sqlite3_context *, int, sqlite3_value **),
+                              void (*final)(sqlite3_context *)) {
+  return sqlite3_create_function_v2(db, name, arity, PRIVATE_FUNCTION, host_retain(host), 0, step,
+                                    final, host_release_pointer);
+}
+
+int partials_register(sqlite3 *db, struct host *host) {
+  int rc = scalars_register(db, host, functions, sizeof functions / sizeof *functions);
+  for (int arity = 3; arity <= 5 && rc == SQLITE_OK; arity++)
+    rc = aggregate_register(db, host, PARTIAL, arity, partial_step, partial_final);
+  for (int arity = 2; arity <= 3 && rc == SQLITE_OK; arity++)
+    rc = aggregate_register(db, host, MERGE, arity, merge_step, merge_final);
+  return rc;
+}

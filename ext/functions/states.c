@@ -1,0 +1,199 @@
+/* states.c: see states.h. */
+#include "functions/states.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "functions/answers.h"
+#include "functions/functions.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* The lattice is the same under both adjacencies (shape.h): which one holds, the merge's ledger says. */
+static char *start(struct rows *rows, struct publication *description,
+                   const struct request *request, int by_unit) {
+  *description =
+      (struct publication){.aggregate = request->aggregate, .release = request_release(request)};
+  answers_shape(description, request->key_count, !request->rows, 0);
+  description->grid.keys = request->key_list;
+  description->by_unit = by_unit;
+  char *error = rows_open(rows, description, columns_in_order(description));
+  rows->for_state = !request->rows && !request->whole_units;
+  if (!error) return 0;
+  sentence_free(error); /* which speaks of a charge */
+  return sentence("out of memory or random bytes");
+}
+
+char *states_start_shard(struct rows *rows, struct publication *description,
+                         const struct request *request) {
+  return start(rows, description, request, !request->rows);
+}
+
+/* Whole units have been bounded in their shards: what is left of them is added like rows that are protected. */
+char *states_start_merge(struct rows *rows, struct publication *description,
+                         const struct request *request) {
+  return start(rows, description, request, !request->rows && !request->whole_units);
+}
+
+/* ---- shapes of states ---------------------------------------------------------------------------- */
+
+static uint32_t entry_of(const struct rows *rows) {
+  return rows->for_state ? STATE_RECORDS : STATE_TOTALS;
+}
+
+static int is_private(const struct rows *rows) {
+  return rows->question->keys == KEYS_PRIVATE;
+}
+
+/* Integers of an entry. */
+static size_t numbers_of(const struct rows *rows) {
+  const struct shape *shape = rows->vectors ? vectors_shape(rows->vectors) : 0;
+  if (!shape) return 1;
+  int by_cell = rows->for_state || is_private(rows);
+  return (size_t)(by_cell ? shape->components : shape->coordinates);
+}
+
+/* ---- writing ------------------------------------------------------------------------------------- */
+
+static int for_records(struct rows *rows, take_record *take, void *context) {
+  return rows->vectors ? vectors_records(rows->vectors, take, context)
+                       : accumulator_records(&rows->numbers, take, context);
+}
+
+static int count_record(void *context, struct identity unit, uint32_t cell, const int128 *values) {
+  uint64_t *count = context;
+  (void)unit, (void)cell, (void)values;
+  ++*count;
+  return 0;
+}
+
+struct writing {
+  struct state_writer *writer;
+  size_t numbers;
+};
+
+static int write_record(void *context, struct identity unit, uint32_t cell, const int128 *values) {
+  const struct writing *writing = context;
+  state_put_unit(writing->writer, unit, cell);
+  for (size_t i = 0; i < writing->numbers; i++) state_put_number(writing->writer, values[i]);
+  return writing->writer->failed ? -1 : 0;
+}
+
+/* Returns 0, or -1 without memory. So do the next three. */
+static int write_records(struct rows *rows, const char *parameters, struct state_writer *writer) {
+  struct writing writing = {writer, numbers_of(rows)};
+  const struct cells *cells = is_private(rows) ? vectors_cells(rows->vectors) : 0;
+  int keys = cells ? cells_count(cells) : 0;
+  uint64_t count = 0;
+  if (for_records(rows, count_record, &count)) return -1;
+  state_start(writer, parameters, STATE_RECORDS, (uint32_t)keys, count);
+  for (int i = 0; i < keys; i++) state_put_key(writer, cells_text(cells, i));
+  return for_records(rows, write_record, &writing);
+}
+
+static int write_total(struct rows *rows, const char *parameters, struct state_writer *writer) {
+  int128 total;
+  if (accumulator_total(&rows->numbers, &total)) return -1;
+  state_start(writer, parameters, STATE_TOTALS, 0, 1);
+  state_put_number(writer, total);
+  return 0;
+}
+
+static int write_totals(struct rows *rows, const char *parameters, struct state_writer *writer) {
+  int cells;
+  const char **keys;
+  int128 *totals = vectors_totals(rows->vectors, &cells, &keys);
+  if (!totals) return -1;
+  size_t entries = keys ? (size_t)cells : 1, numbers = entries * numbers_of(rows);
+  state_start(writer, parameters, STATE_TOTALS, keys ? (uint32_t)cells : 0, entries);
+  for (int i = 0; keys && i < cells; i++) state_put_key(writer, keys[i]);
+  for (size_t i = 0; i < numbers; i++) state_put_number(writer, totals[i]);
+  free(totals);
+  free(keys);
+  return 0;
+}
+
+char *states_write(struct rows *rows, const char *parameters, struct state_writer *writer) {
+  *writer = (struct state_writer){0};
+  int failed = rows->for_state ? write_records(rows, parameters, writer)
+               : rows->vectors ? write_totals(rows, parameters, writer)
+                               : write_total(rows, parameters, writer);
+  return failed || state_end(writer) ? sentence("out of memory or random bytes") : 0;
+}
+
+/* ---- adding -------------------------------------------------------------------------------------- */
+
+#define KEY_BYTES 4000 /* of the longest text of a key (rows.c) */
+
+/* The cell of the next private key: CELL_NONE where that is no text of a key. */
+static int add_key(struct rows *rows, struct state *state) {
+  char text[KEY_BYTES + 1];
+  const char *bytes;
+  size_t size;
+  if (!state_key(state, &bytes, &size) || size > KEY_BYTES) return CELL_NONE;
+  memcpy(text, bytes, size);
+  text[size] = 0;
+  int plain = strlen(text) == size ? key_is_plain(text) : 0;
+  if (plain < 1) return plain < 0 ? CELL_FAILED : CELL_NONE;
+  struct identity named = identity_name(vectors_secret(rows->vectors), text);
+  return cells_name(vectors_cells(rows->vectors), named, text);
+}
+
+/* The cells of all private keys. Returns null where they are as they should be, or what is wrong. */
+static const char *add_keys(struct rows *rows, struct state *state, int *cells) {
+  for (uint32_t i = 0; i < state->keys; i++) {
+    cells[i] = add_key(rows, state);
+    if (cells[i] == CELL_NONE) return "the state is malformed";
+    if (cells[i] == CELL_FAILED) return "out of memory";
+  }
+  return 0;
+}
+
+/* Adds one entry; the same. Private keys have their cells from `cells`. */
+static const char *add_entry(struct rows *rows, struct state *state, uint64_t entry,
+                             const int *cells, int128 *numbers) {
+  struct identity unit = {0, 0};
+  uint32_t cell = cells ? (uint32_t)entry : 0;
+  if (rows->for_state) unit = state_unit(state, &cell);
+  uint32_t end = cells           ? state->keys
+                 : rows->vectors ? (uint32_t)vectors_shape(rows->vectors)->cells
+                                 : 1;
+  if ((rows->for_state && !identity_is_somebody(unit)) || cell >= end)
+    return "the state is malformed";
+  state_numbers(state, numbers, numbers_of(rows));
+  int failed = 0, place = cells ? cells[cell] : (int)cell;
+  if (rows->for_state) {
+    failed = rows->vectors ? vectors_add_record(rows->vectors, unit, place, numbers)
+                           : accumulate_steps(&rows->numbers, unit, *numbers);
+  } else if (rows->vectors) {
+    failed = vectors_add_totals(rows->vectors, place, numbers);
+  } else {
+    accumulate_total(&rows->numbers, *numbers);
+  }
+  return failed ? "out of memory" : 0;
+}
+
+static const char *add_entries(struct rows *rows, struct state *state, const int *cells) {
+  size_t count = numbers_of(rows);
+  uint64_t entries = cells ? state->keys : 1;
+  if (!state_fits(state, count) || (!rows->for_state && state->entries != entries))
+    return "the state is malformed";
+  int128 *numbers = malloc(sizeof *numbers * count);
+  const char *error = numbers ? 0 : "out of memory";
+  for (uint64_t i = 0; i < state->entries && !error; i++)
+    error = add_entry(rows, state, i, cells, numbers);
+  free(numbers);
+  return error;
+}
+
+char *states_add(struct rows *rows, struct state *state) {
+  int sound = state->entry == entry_of(rows) && state_holds_keys(state) &&
+              (is_private(rows) || state->keys == 0);
+  if (!sound) return sentence("the state is malformed");
+  int *cells = is_private(rows) ? malloc(sizeof *cells * ((size_t)state->keys + 1)) : 0;
+  const char *error = is_private(rows) && !cells ? "out of memory" : 0;
+  if (!error && cells) error = add_keys(rows, state, cells);
+  if (!error) error = add_entries(rows, state, cells);
+  free(cells);
+  return error ? sentence("%s", error) : 0;
+}

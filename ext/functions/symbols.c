@@ -1,0 +1,345 @@
+/* symbols.c: see symbols.h. */
+#include "functions/symbols.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "functions/answers.h"
+#include "functions/channels.h"
+#include "functions/functions.h"
+#include "functions/rows.h"
+#include "math/mixing.h"
+#include "math/rounding.h"
+#include "noise/symbol.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- the mechanism ------------------------------------------------------------------------------- */
+
+/*
+** How much a unit less or more may weigh: P(i) proportional to exp(step * utility[i]), and what that costs.
+** exponential  utility is the number of units that have a candidate. Adding or removing a unit moves all of
+**              them one way, by at most 1, so that the loss lies in an interval of length `step`; replacing one
+**              may move some up and some down: 2 step.
+** response     utility is 1 for the most common candidate, the first of them in the order of texts, and 0 for
+**              others: the loss is within +-step whatever the data.
+*/
+struct tilt {
+  uint64_t exponent; /* step * 2^SYMBOL_SHIFT */
+  double epsilon;
+  double (*curve)(double alpha, double epsilon);
+};
+
+static struct tilt tilt_of(const struct publication *publication, double rate) {
+  int is_response = publication->law == LAW_RESPONSE;
+  int range = !is_response && ledger_adjacency(publication->host->ledger) == LEDGER_REPLACE ? 2 : 1;
+  double epsilon = is_response ? published_down(response_epsilon(rate)) : sqrt(8 * rate);
+  uint64_t exponent = (uint64_t)ldexp(epsilon / range, SYMBOL_SHIFT);
+  return (struct tilt){exponent, ldexp((double)exponent, -SYMBOL_SHIFT) * range,
+                       is_response ? response_rdp : bounded_range_rdp};
+}
+
+static void set_curve(struct publication *publication, const struct tilt *tilt) {
+  for (int i = 0; i < RENYI_ORDERS; i++)
+    publication->curve[i] = published_up(tilt->curve(renyi_order(i), tilt->epsilon));
+}
+
+static double rate_of(const struct publication *publication, int tier) {
+  return publication->release.weight * publication->tiers[tier].rate;
+}
+
+/* ---- costs and rows ------------------------------------------------------------------------------ */
+
+/*
+** A curve at the stored orders, and, for the filters of tiers, between them: that of the mechanism, and behind
+** a channel (or null) no more than what it makes of states with the curve `before`.
+*/
+struct symbol_curve {
+  const double *orders;
+  const struct tilt *tilt;
+  const struct channel *channel;
+  char *const *states;
+  int state_count;
+  const double *before;
+};
+
+static double curve_at(const void *parameters, double alpha) {
+  const struct symbol_curve *curve = parameters;
+  for (int i = 0; i < RENYI_ORDERS; i++) {
+    if (renyi_order(i) == alpha) return curve->orders[i];
+  }
+  double first = curve->tilt->curve(alpha, curve->tilt->epsilon);
+  if (!curve->channel) return first;
+  double after = channel_rdp(curve->channel, curve->states, curve->state_count,
+                             curve->before[RENYI_ORDERS - 1], alpha);
+  return isnan(after) ? after : fmin(after, fmin(first, renyi_curve_at(curve->before, alpha)));
+}
+
+static int charge(struct publication *publication, const struct symbol_curve *curve) {
+  struct ledger_cost cost = {0, 0, curve_at, curve};
+  return ledger_charge(publication->host->ledger, &publication->release, publication->tiers,
+                       publication->tier_count, publication->at, &cost);
+}
+
+/* Stores a symbol and publishes it. */
+static int publish_symbol(struct publication *publication, const char *symbol, const char *kernel) {
+  struct ledger *ledger = publication->host->ledger;
+  const char *tier = publication->tiers[publication->at].name;
+  struct symbol_curve curve = {.orders = publication->curve};
+  struct ledger_cost cost = {0, 0, curve_at, &curve};
+  struct ledger_value value = {symbol, 0, 1, NAN, NAN, NAN};
+  return ledger_symbol_insert(ledger, &publication->release, tier, symbol) &&
+         ledger_publication_insert(ledger, &publication->release, tier, 0, &cost, 1, kernel) &&
+         ledger_value_insert(ledger, &publication->release, tier, &value) &&
+         answers_read(publication, tier);
+}
+
+/* ---- a new release ------------------------------------------------------------------------------- */
+
+int symbols_charge(struct publication *publication) {
+  struct ledger_release *release = &publication->release;
+  struct tilt tilt = tilt_of(publication, rate_of(publication, publication->at));
+  struct symbol_curve curve = {.orders = publication->curve, .tilt = &tilt};
+  set_curve(publication, &tilt);
+  release->dimension = publication->shape.coordinates;
+  release->shift = -publication->shape.fine_exponent; /* totals are numbers of units */
+  release->granularity = 0;
+  release->sensitivity = 1;
+  return ledger_release_insert(publication->host->ledger, release) && charge(publication, &curve);
+}
+
+/* Randomized response: 1 for the first of the most common ones. */
+static void mark_mode(int64_t *utility, const int64_t *counts, size_t count) {
+  size_t mode = 0;
+  for (size_t i = 1; i < count; i++) mode = counts[i] > counts[mode] ? i : mode;
+  for (size_t i = 0; i < count; i++) utility[i] = i == mode;
+}
+
+int symbols_draw(struct publication *publication, const int64_t *counts) {
+  struct ledger *ledger = publication->host->ledger;
+  struct tilt tilt = tilt_of(publication, rate_of(publication, publication->at));
+  size_t count = (size_t)publication->grid.cells, chosen = 0;
+  int64_t *utility = sqlite3_malloc64(sizeof *utility * count);
+  if (!utility) return ledger_fail(ledger, "out of memory");
+  if (publication->law == LAW_RESPONSE) {
+    mark_mode(utility, counts, count);
+  } else {
+    memcpy(utility, counts, sizeof *utility * count);
+  }
+  int failed = symbol_exponential(utility, count, tilt.exponent, &chosen);
+  sqlite3_free(utility);
+  if (failed) return ledger_fail(ledger, "the system gave no random bytes");
+  return publish_symbol(publication, publication->grid.keys[chosen], 0);
+}
+
+/* ---- the path ------------------------------------------------------------------------------------ */
+
+/* Where a walk along the symbols of a release is: the last symbol, and what it can be. */
+struct walk {
+  struct publication *publication;
+  const char *until; /* the tier to stop at; null: the last one */
+  int steps, tier;   /* how many symbols there were; the tier of the last */
+  char *symbol;
+  char **states;
+  int state_count;
+  struct tilt tilt;            /* of the first symbol */
+  double curve[RENYI_ORDERS];  /* as it should be, */
+  double before[RENYI_ORDERS]; /* and before the last kernel */
+  int same;                   /* stored symbols, values and curves are what they should be */
+  char *error;
+};
+
+static void free_states(struct walk *walk) {
+  for (int i = 0; i < walk->state_count; i++) sqlite3_free(walk->states[i]);
+  sqlite3_free(walk->states);
+  walk->states = 0;
+  walk->state_count = 0;
+}
+
+static void walk_end(struct walk *walk) {
+  free_states(walk);
+  sqlite3_free(walk->symbol);
+}
+
+static int add_state(struct walk *walk, const char *text) {
+  char **grown =
+      sqlite3_realloc64(walk->states, sizeof *grown * (sqlite3_uint64)(walk->state_count + 1));
+  if (grown) walk->states = grown;
+  char *copy = grown ? sqlite3_mprintf("%s", text) : 0;
+  if (copy) walk->states[walk->state_count++] = copy;
+  return copy != 0;
+}
+
+static int take_candidate(void *context, const char *key, const char *type, sqlite3_value *value) {
+  char *text = key_text(value);
+  int added = text && add_state(context, text);
+  (void)key, (void)type;
+  sqlite3_free(text);
+  return added;
+}
+
+/* Every state has a row: null, or the first that has none. */
+static const char *missing_state(const struct channel *channel, const struct walk *walk) {
+  for (int i = 0; i < walk->state_count; i++) {
+    if (!channel_row(channel, walk->states[i])) return walk->states[i];
+  }
+  return 0;
+}
+
+/* Sets the curve behind the channel, from that before it. Returns null, or a sentence. */
+static char *pass_channel(struct walk *walk, const struct channel *channel) {
+  const char *missing = missing_state(channel, walk);
+  if (missing) return sentence("the kernel has no row for x '%s'", missing);
+  memcpy(walk->before, walk->curve, sizeof walk->before);
+  for (int i = 0; i < RENYI_ORDERS; i++) {
+    double after = channel_rdp(channel, walk->states, walk->state_count,
+                               walk->before[RENYI_ORDERS - 1], renyi_order(i));
+    if (isnan(after)) return sentence("out of memory");
+    walk->curve[i] = fmin(walk->before[i], published_up(after));
+  }
+  return 0;
+}
+
+/* The states behind the channel: its symbols. */
+static char *enter_symbols(struct walk *walk, const struct channel *channel) {
+  free_states(walk);
+  for (int i = 0; i < channel->symbol_count; i++) {
+    if (!add_state(walk, channel->symbols[i])) return sentence("out of memory");
+  }
+  return 0;
+}
+
+static char *start_walk(struct walk *walk, int tier) {
+  struct publication *publication = walk->publication;
+  struct ledger *ledger = publication->host->ledger;
+  walk->tilt = tilt_of(publication, rate_of(publication, tier));
+  set_curve(publication, &walk->tilt);
+  memcpy(walk->curve, publication->curve, sizeof walk->curve);
+  if (ledger_elements(ledger, publication->release.keys, take_candidate, walk)) return 0;
+  return sentence("%s", ledger_error(ledger));
+}
+
+static char *pass_kernel(struct walk *walk, const char *kernel) {
+  struct channel channel;
+  char *error = channel_read(&channel, walk->publication->host->ledger, kernel);
+  if (!error) error = pass_channel(walk, &channel);
+  if (!error) error = enter_symbols(walk, &channel);
+  channel_clear(&channel);
+  return error;
+}
+
+static int is_state(const struct walk *walk, const char *symbol) {
+  for (int i = 0; i < walk->state_count; i++) {
+    if (strcmp(walk->states[i], symbol) == 0) return 1;
+  }
+  return 0;
+}
+
+static int same_curve(const double *a, const double *b) {
+  for (int i = 0; i < RENYI_ORDERS; i++) {
+    if (!(fabs(a[i] - b[i]) <= 1e-9 * b[i])) return 0;
+  }
+  return 1;
+}
+
+static int take_symbol(void *context, const struct ledger_symbol *stored) {
+  struct walk *walk = context;
+  const struct publication *publication = walk->publication;
+  walk->tier = 0;
+  while (walk->tier < publication->tier_count &&
+         strcmp(publication->tiers[walk->tier].name, stored->tier) != 0)
+    walk->tier++;
+  if (walk->tier == publication->tier_count || !stored->symbol || (walk->steps > 0) != (stored->kernel != 0)) {
+    walk->same = 0;
+    return 0;
+  }
+  walk->error = walk->steps++ ? pass_kernel(walk, stored->kernel) : start_walk(walk, walk->tier);
+  sqlite3_free(walk->symbol);
+  walk->symbol = sqlite3_mprintf("%s", stored->symbol);
+  if (!walk->symbol && !walk->error) walk->error = sentence("out of memory");
+  if (walk->error) return 0;
+  walk->same = is_state(walk, stored->symbol) && stored->shown &&
+               strcmp(stored->symbol, stored->shown) == 0 && same_curve(stored->curve, walk->curve);
+  return walk->same && !(walk->until && strcmp(walk->until, stored->tier) == 0);
+}
+
+/* Walks outward along the symbols; afterwards walk.error, or an error in the ledger, or not walk.same. */
+static void walk_symbols(struct walk *walk) {
+  walk->same = 1;
+  ledger_symbols(walk->publication->host->ledger, walk->publication->release.id, take_symbol, walk);
+  if (!walk->steps) walk->same = 0;
+}
+
+/* ---- dp_mix -------------------------------------------------------------------------------------- */
+
+static int mix_from(struct publication *publication, struct walk *walk,
+                    const struct channel *channel) {
+  struct ledger *ledger = publication->host->ledger;
+  const char *name = publication->release.name, *tier = publication->tiers[publication->at].name;
+  if (publication->at <= walk->tier)
+    return ledger_fail(ledger,
+                       "tier '%s' is not outside tier '%s', where the last symbol of release '%s' "
+                       "is (make a release of its own)",
+                       tier, publication->tiers[walk->tier].name, name);
+  walk->error = pass_channel(walk, channel);
+  if (walk->error) return 0;
+  memcpy(publication->curve, walk->curve, sizeof publication->curve);
+  struct symbol_curve curve = {publication->curve, &walk->tilt,       channel,
+                               walk->states,       walk->state_count, walk->before};
+  if (!charge(publication, &curve)) return 0;
+  size_t chosen;
+  if (symbol_weighted(channel_row(channel, walk->symbol), (size_t)channel->symbol_count, &chosen))
+    return ledger_fail(ledger, "the system gave no random bytes");
+  return publish_symbol(publication, channel->symbols[chosen], channel->json);
+}
+
+static int mix_again(struct publication *publication, const char *stored,
+                     const struct channel *channel) {
+  const char *tier = publication->tiers[publication->at].name;
+  if (stored && strcmp(stored, channel->json) == 0) return answers_read(publication, tier);
+  return ledger_fail(publication->host->ledger,
+                     stored ? "release '%s' is at tier '%s' by another kernel (a symbol is mixed once)"
+                            : "release '%s' is at tier '%s' from the start (ask dp_value)",
+                     publication->release.name, tier);
+}
+
+int symbols_mix(struct publication *publication, const struct channel *channel) {
+  struct ledger *ledger = publication->host->ledger;
+  const struct ledger_release *release = &publication->release;
+  if (!answers_describe(publication, answers_keys(release))) return 0;
+  if (!law_is_symbolic(publication->law))
+    return ledger_fail(ledger, "release '%s' is a number, not a symbol (use dp_diffuse)",
+                       release->name);
+  const char *tier = publication->tiers[publication->at].name;
+  char *kernel = 0;
+  int mixed;
+  if (ledger_kernel_find(ledger, release->id, tier, &kernel)) {
+    mixed = mix_again(publication, kernel, channel);
+  } else {
+    struct walk walk = {.publication = publication};
+    walk_symbols(&walk);
+    if (!walk.error && !ledger_failed(ledger) && !walk.same)
+      ledger_fail(ledger, "release '%s' is not what its charges say (see dp_verify)", release->name);
+    mixed = !walk.error && !ledger_failed(ledger) && mix_from(publication, &walk, channel);
+    if (walk.error) ledger_fail(ledger, "%s", walk.error);
+    sentence_free(walk.error);
+    walk_end(&walk);
+  }
+  sqlite3_free(kernel);
+  return mixed;
+}
+
+/* ---- verification -------------------------------------------------------------------------------- */
+
+char *symbols_verify(struct publication *publication, const char *tier) {
+  struct ledger *ledger = publication->host->ledger;
+  struct walk walk = {.publication = publication, .until = tier};
+  walk_symbols(&walk);
+  int sound = walk.same && !walk.error;
+  if (walk.error && strcmp(walk.error, "out of memory") == 0) ledger_fail(ledger, "out of memory");
+  sentence_free(walk.error);
+  walk_end(&walk);
+  if (sound || ledger_failed(ledger)) return 0;
+  return ledger_discrepancy(ledger, "dp_publication: '%s' at tier '%s' is not what its mechanism and kernels make it",
+                            publication->release.name, tier);
+}

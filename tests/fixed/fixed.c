@@ -1,0 +1,71 @@
+/*
+** fixed.c: runs SQL with the extension and with noise that is the same every time, so that two ways to one
+** release can be compared to the last integer.
+**
+**   fixed DATABASE < SQL
+**
+** It is linked with a source of random bytes of its own, which entropy.h says only tests can do. The SQL
+** function fixed_seed(n) starts the noise anew. Secrets under which identities are hashed are always the
+** same, and do not move the noise: one way to a release may need more of them than another.
+*/
+#include <sqlite3.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "noise/entropy.h"
+#include "release/identity.h"
+#include "release/state.h"
+
+int sqlite3_diffuse_init(sqlite3 *, char **, const void *);
+
+static uint64_t noise;
+
+static void fill(uint64_t *state, unsigned char *bytes, size_t count) { /* SplitMix64 */
+  for (size_t i = 0; i < count; i++) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    bytes[i] = (unsigned char)(z ^ (z >> 31));
+  }
+}
+
+int entropy_fill(void *bytes, size_t count) {
+  uint64_t secret = 1;
+  int is_noise = count != IDENTITY_SECRET_SIZE && count != STATE_SERIAL;
+  fill(is_noise ? &noise : &secret, bytes, count);
+  return 0;
+}
+
+void entropy_wipe(void *bytes, size_t count) {
+  memset(bytes, 0, count);
+}
+
+static void fixed_seed(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)context, (void)argc;
+  noise = (uint64_t)sqlite3_value_int64(argv[0]);
+}
+
+static char *read_all(FILE *file) {
+  sqlite3_str *text = sqlite3_str_new(0);
+  char buffer[4096];
+  size_t size;
+  while ((size = fread(buffer, 1, sizeof buffer, file)) > 0)
+    sqlite3_str_append(text, buffer, (int)size);
+  return sqlite3_str_finish(text);
+}
+
+int main(int argc, char **argv) {
+  sqlite3 *db;
+  char *message = 0, *sql = read_all(stdin);
+  if (argc != 2 || !sql || sqlite3_open(argv[1], &db) != SQLITE_OK) return 2;
+  sqlite3_diffuse_init(db, 0, 0);
+  sqlite3_create_function(db, "fixed_seed", 1, SQLITE_UTF8, 0, fixed_seed, 0, 0);
+  int rc = sqlite3_exec(db, sql, 0, 0, &message);
+  if (rc != SQLITE_OK) fprintf(stderr, "%s\n", message);
+  sqlite3_free(message);
+  sqlite3_free(sql);
+  sqlite3_close(db);
+  return rc != SQLITE_OK;
+}

@@ -1,0 +1,76 @@
+/*
+** states.c: states that somebody else wrote. The first byte chooses what the rest is: a whole state; or all of
+** one but for the SHA-256 at its end, which is put right here, because no mutation would get past it; and
+** whether it is merged alone, twice under two serial numbers, or after an honest state; and with which options.
+**
+** dp_merge() says what is wrong and charges nothing, or releases finite numbers.
+*/
+#include <sodium.h>
+
+#include "fuzz.h"
+
+#define MOST 65536
+
+enum { SIGN = 1, TWICE = 2, HONEST_FIRST = 4, QUANTILE = 8, SHRUNK = 16 };
+
+static size_t sign(unsigned char *state, size_t size) {
+  crypto_hash_sha256(state + size, state, size);
+  return size + crypto_hash_sha256_BYTES;
+}
+
+/* The state again under another serial number: with itself it would be "there twice". */
+static void insert(sqlite3 *db, unsigned char *state, size_t size, int number) {
+  sqlite3_stmt *insert;
+  if (number && size >= 48 + crypto_hash_sha256_BYTES) {
+    state[32] ^= (unsigned char)number;
+    sign(state, size - crypto_hash_sha256_BYTES);
+  }
+  sqlite3_prepare_v2(db, "INSERT INTO s VALUES (?)", -1, &insert, 0);
+  sqlite3_bind_blob64(insert, 1, state, size, SQLITE_TRANSIENT);
+  sqlite3_step(insert);
+  sqlite3_finalize(insert);
+}
+
+static const char honest[] =
+    "INSERT INTO s SELECT dp_partial('group_sum', k, x, u, '{\"clip\":9}') FROM t";
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static sqlite3 *db;
+  static int runs;
+  if (size < 1 || size > MOST) return 0;
+  if (runs++ % 64 == 0) {
+    sqlite3_close(db);
+    db = fuzz_story();
+    must(db, "CREATE TABLE s(state)");
+  }
+  int how = *data++;
+  size--;
+  unsigned char *state = malloc(size + crypto_hash_sha256_BYTES);
+  expect(state != 0, "memory", "");
+  memcpy(state, data, size);
+  if (how & SIGN) size = sign(state, size);
+  must(db, "DELETE FROM s");
+  if (how & HONEST_FIRST) must(db, honest);
+  insert(db, state, size, 0);
+  if (how & TWICE) insert(db, state, size, 1);
+  free(state);
+  long charges = ask_number(db, "SELECT count(*) FROM dp_charge");
+  char *answer = ask(db, how & QUANTILE ? "SELECT dp_merge('a', state, '{\"q\":[0,0.5]}') FROM s"
+                         : how & SHRUNK ? "SELECT dp_merge('a', state, '{\"radius\":9}') FROM s"
+                                        : "SELECT dp_merge('a', state) FROM s");
+  if (answer) {
+    expect(ask_number(db, "SELECT count(*) FROM dp_charge") > charges, "a charge", answer);
+    char *valid = sqlite3_mprintf("SELECT json_valid(%Q)", answer); /* which infinities are not */
+    expect(ask_number(db, valid) == 1, "finite numbers", answer);
+    sqlite3_free(valid);
+  } else {
+    const char *message = sqlite3_errmsg(db);
+    expect(strncmp(message, "dp_merge: ", 10) == 0, "a sentence", message);
+    int full = strstr(message, "would exceed") != 0;
+    expect(ask_number(db, "SELECT count(*) FROM dp_charge") == charges, "no charge", "");
+    if (full) runs = 0; /* a fresh ledger next time */
+  }
+  sqlite3_free(answer);
+  if (runs % 8 == 0) expect_sound(db);
+  return 0;
+}

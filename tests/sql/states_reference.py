@@ -1,0 +1,49 @@
+"""A reader of states of its own: what ext/release/state.h says, and nothing taken from the extension."""
+
+import hashlib
+import json
+import struct
+
+
+class Decoded:
+    """parameters, serial, keys; and what the state holds: `units` [(kind, low, cell, numbers)] or `totals` [numbers]."""
+
+    def __init__(self, state):
+        assert state[:8] == b"dp-state" and state[-32:] == hashlib.sha256(state[:-32]).digest()
+        version, size, keys, entry, entries = struct.unpack_from("<IIIIQ", state, 8)
+        assert version == 1 and entry in (1, 2)
+        self.serial, at = state[32:48], 48 + size
+        self.parameters = json.loads(state[48:at])
+        self.keys = []
+        for _ in range(keys):
+            (length,) = struct.unpack_from("<I", state, at)
+            self.keys.append(state[at + 4:at + 4 + length].decode())
+            at += 4 + length
+        body = state[at:-32]
+        width = len(body) // entries if entries else 0
+        assert width * entries == len(body)
+        records = [body[i * width:(i + 1) * width] for i in range(entries)]
+        if entry == 2:
+            self.units = [(*struct.unpack_from("<QQI", r), integers(r[20:])) for r in records]
+        else:
+            self.totals = [integers(r) for r in records]
+
+    def by_name(self):
+        """What it says, whatever the order: {(unit and key or cell) or key: numbers}."""
+        if hasattr(self, "units"):
+            return {(kind, low, self.keys[cell] if self.keys else cell): n for kind, low, cell, n in self.units}
+        return {self.keys[i] if self.keys else "": n for i, n in enumerate(self.totals)}
+
+
+def integers(data):
+    return tuple(int.from_bytes(data[i:i + 16], "little", signed=True) for i in range(0, len(data), 16))
+
+
+def added(states):
+    """The states added up, by name."""
+    total = {}
+    for state in states:
+        for name, numbers in Decoded(state).by_name().items():
+            before = total.get(name)
+            total[name] = tuple(map(sum, zip(before, numbers))) if before else numbers
+    return total

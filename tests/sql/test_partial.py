@@ -1,0 +1,504 @@
+"""dp_partial() and dp_merge(): a release of many shards is that of one database, to the last integer.
+
+What a release is under its noise shows when the noise is known: the program `fixed` runs SQL with noise that is the
+same every time, so that equal totals make equal points, and points of neighbours differ by what their totals do.
+"""
+
+import hashlib
+import itertools
+import json
+import os
+import random
+import sqlite3
+import struct
+import subprocess
+
+import pytest
+
+from kinds_reference import KINDS, Row, by_query, identity
+from noise_helpers import BUILD, connect, one, open_ledger, quick_path
+from states_reference import Decoded, added
+from test_kinds_exact import PARAMETERS, cases, fill, random_table
+
+EXACT = {kind: [dict(p) for p in several] for kind, several in PARAMETERS.items()}
+for _kind, _bounds in (("group_count", {"clip": 2}), ("group_sum", {"clip": 2.5}), ("group_avg", {"lo": -3, "hi": 5})):
+    EXACT[_kind].append({**_bounds, "max_groups": 20, "key_share": 1e-4})  # private keys, all of a unit's: none is left to chance
+TIERS = [("exact", 1e6), ("middle", 1000.0), ("outer", 100.0)]
+COLUMNS = {kind: KINDS[kind].columns.split() for kind in KINDS}
+SHAPING = ("clip", "lo", "hi", "dim", "bins", "keys", "max_groups")  # what a state has; the rest comes with the merge
+
+
+def shape(parameters):
+    return {k: v for k, v in parameters.items() if k in SHAPING}
+
+
+def rest(parameters):
+    return {k: v for k, v in parameters.items() if k not in SHAPING}
+
+
+def text(value):
+    return "NULL" if value is None else "'" + str(value).replace("'", "''") + "'"
+
+
+# ---- shards ------------------------------------------------------------------------------------------------------
+
+
+def partial(db, kind, parameters, protects="unit", whole=False, source="t"):
+    options = {**shape(parameters), "protects": protects}
+    if whole:
+        options["whole_units"] = True
+    columns = COLUMNS[kind] + ["unit"] * (protects == "unit")
+    return one(db, f"SELECT dp_partial(?, {''.join(c + ', ' for c in columns)}?) FROM {source}", kind, json.dumps(options))
+
+
+def nothing(db, kind, parameters, protects="unit", whole=False):
+    options = {**shape(parameters), "protects": protects, **({"whole_units": True} if whole else {})}
+    return one(db, "SELECT dp_partial(?, ?)", kind, json.dumps(options))
+
+
+def scatter(rng, rows, count, whole):
+    """Rows to shards: some may stay empty. Where units are whole, all rows of one go to the same."""
+    place, shards = {}, [[] for _ in range(count)]
+    for row in rows:
+        if whole:
+            shards[place.setdefault(identity(row.unit), rng.randrange(count))].append(row)
+        else:
+            shards[rng.randrange(count)].append(row)
+    return shards
+
+
+def states_of(db, shards, kind, parameters, protects, whole):
+    """db: any connection, without a ledger. None for a shard without rows; one state of nothing."""
+    states = []
+    for shard in shards:
+        fill(db, shard)
+        states.append(partial(db, kind, parameters, protects, whole))
+        assert (states[-1] is None) == (not shard)
+    return states + [nothing(db, kind, parameters, protects, whole)]
+
+
+# ---- one release, two ways --------------------------------------------------------------------------------------
+
+
+def run_fixed(path, statements):
+    done = subprocess.run([BUILD / "fixed", path], input=";\n".join(statements) + ";", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def story(adjacency, protects):
+    options = json.dumps({"adjacency": adjacency, "protects": protects})
+    return [f"SELECT dp_init('{options}')"] + [f"SELECT dp_tier('{tier}', {rate}, 1e15, 1e-6, 'rdp', 1e-7)" for tier, rate in TIERS]
+
+
+def options_of(parameters, **more):
+    return text(json.dumps({**parameters, **more}))
+
+
+def books(path):
+    """Every row of the ledger, but for times and what hashes them."""
+    found = {}
+    with sqlite3.connect(path + "-ledger") as ledger:
+        tables = [r[0] for r in ledger.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'dp%' ORDER BY 1")]
+        for table in tables:
+            names = [r[1] for r in ledger.execute(f"PRAGMA table_info({table})")]
+            kept = [f'"{n}"' for n in names if n not in ("at", "created_at", "published_at", "hash")]
+            if table != "dp_ledger":
+                found[table] = ledger.execute(f"SELECT {', '.join(kept)} FROM {table} ORDER BY {', '.join(kept)}").fetchall()
+    return found
+
+
+def compare(one_database, merged):
+    a, b = books(one_database), books(merged)
+    assert a.keys() == b.keys() and all(len(a[t]) for t in ("dp_release", "dp_path", "dp_value", "dp_publication", "dp_charge"))
+    for table in a:
+        for x, y in itertools.zip_longest(a[table], b[table]):
+            assert x == y, table
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+@pytest.mark.parametrize("protects,whole", [("unit", False), ("unit", True), ("row", False)])
+def test_merged_is_the_same_to_the_last_integer(protects, whole, adjacency):
+    """Every kind over random tables, shardings and orders of states: path, values, charges, books. Then refined where
+    it can be, and diffused."""
+    rng = random.Random(f"{protects} {whole} {adjacency}")
+    shard_db = connect()
+    with quick_path() as path:
+        single, merged = path + "-single", path + "-merged"
+        direct, indirect = story(adjacency, protects), story(adjacency, protects)
+        with sqlite3.connect(single) as rows_db, sqlite3.connect(merged) as states_db:
+            states_db.execute("CREATE TABLE s(i, place, state)")
+            number = 0
+            for kind in KINDS:
+                if (kind, protects) == ("count_distinct", "row"):
+                    continue
+                for parameters in EXACT[kind]:
+                    number += 1
+                    rows = random_table(rng)
+                    count = rng.choice([1, 2, 3, 7])
+                    states = states_of(shard_db, scatter(rng, rows, count, whole), kind, parameters, protects, whole)
+                    rng.shuffle(states)
+                    rows_db.execute(f"CREATE TABLE t{number}(k, x, v, unit)")
+                    rows_db.executemany(f"INSERT INTO t{number} VALUES (?, ?, ?, ?)", rows)
+                    states_db.executemany("INSERT INTO s VALUES (?, ?, ?)", [(number, j, s) for j, s in enumerate(states)])
+                    columns = ", ".join(COLUMNS[kind] + ["unit"] * (protects == "unit"))
+                    can_refine = "max_groups" not in parameters
+                    weight = rng.choice([{}, {"weight": 0.375}])
+                    for tier, more in ([("middle", {}), ("exact", {"refine": True})] if can_refine else [("exact", {})]):
+                        seed = f"SELECT fixed_seed({rng.getrandbits(48)})"
+                        more = {**weight, **more, "name": f"n{number}"}
+                        direct += [seed, f"SELECT dp_release('{tier}', '{kind}', 'SELECT {columns} FROM t{number}',"
+                                   f" {options_of(parameters, **more)})"]
+                        indirect += [seed, f"SELECT dp_merge('{tier}', state, {options_of(rest(parameters), **more)})"
+                                     f" FROM s WHERE i = {number} ORDER BY place"]
+                    outer = [f"SELECT dp_diffuse('n{number}', 'outer')"]
+                    direct += outer
+                    indirect += outer
+        run_fixed(single, direct)
+        run_fixed(merged, indirect)
+        compare(single, merged)
+        assert one(connect(merged), "SELECT dp_verify()") == "ok"
+
+
+def test_noise_of_the_program_is_known():
+    """The comparison can fail: another seed, other data, and the books differ."""
+    def release(path, seed, x):
+        run_fixed(path, story("add-remove", "row") + [f"SELECT fixed_seed({seed})",
+                                                      f"SELECT dp_release('exact', 'sum', 'VALUES ({x})', '{{\"clip\":1}}')"])
+        return books(path)["dp_path"]
+    with quick_path() as path:
+        first = release(path + "1", 7, 0.5)
+        assert release(path + "2", 7, 0.5) == first
+        assert release(path + "3", 8, 0.5) != first
+        assert release(path + "4", 7, 0.5 + 2**-18) != first
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+@pytest.mark.parametrize("protects,whole", [("unit", False), ("unit", True), ("row", False)])
+def test_neighbours_after_merging(protects, whole, adjacency):
+    """A unit that is added, removed or replaced moves the merged totals by the sensitivity at most, wherever its rows
+    are: the noise is the same, so the difference of two points is that of their totals."""
+    rng = random.Random(f"neighbours {protects} {whole} {adjacency}")
+    shard_db = connect()
+    with quick_path() as path:
+        statements, pairs, seen = story(adjacency, protects), [], 0
+        with sqlite3.connect(path) as db:
+            db.execute("CREATE TABLE s(i, state)")
+            for kind, parameters in [(k, p) for k in KINDS for p in EXACT[k] if (k, protects) != ("count_distinct", "row")]:
+                for _ in range(2):
+                    base = random_table(rng, 5)
+                    mine = [r._replace(unit="new") for r in random_table(rng, 3)]
+                    other = [r._replace(unit="new") for r in random_table(rng, 3)] if adjacency == "replace" else []
+                    if protects == "row":
+                        mine, other = mine[:1], other[:1]
+                    names = []
+                    for rows in (base + mine, base + other):
+                        seen += 1
+                        states = states_of(shard_db, scatter(rng, rows, 3, whole), kind, parameters, protects, whole)
+                        db.executemany("INSERT INTO s VALUES (?, ?)", [(seen, s) for s in states])
+                        names.append(f"n{seen}")
+                        statements += [f"SELECT fixed_seed({len(pairs)})",
+                                       f"SELECT dp_merge('exact', state, {options_of(rest(parameters), name=f'n{seen}')}) FROM s WHERE i = {seen}"]
+                    pairs.append(names)
+        run_fixed(path, statements)
+        ledger = sqlite3.connect(path + "-ledger")
+        moved = 0
+        for pair in pairs:
+            # Noise is drawn for one coordinate after the other: of private keys only common ones are comparable.
+            points = [dict(((key, component), value) for key, component, value in ledger.execute(
+                "SELECT key, component, value FROM dp_path JOIN dp_release ON id = release_id WHERE name = ?", (name,))) for name in pair]
+            (sensitivity,) = ledger.execute("SELECT sensitivity FROM dp_release WHERE name = ?", (pair[0],)).fetchone()
+            if points[0].keys() != points[1].keys():
+                continue
+            distance = sum((points[0][key] - points[1][key]) ** 2 for key in points[0])
+            assert distance <= sensitivity**2, pair
+            moved += distance > 0.9 * sensitivity**2
+        assert moved > 5  # near the bound, too
+
+
+def test_units_that_span_shards_are_bounded_once():
+    """What whole_units promises and what happens where it is not true, as the reference says."""
+    db = open_ledger({"exact": 1e6})
+    shards = [[Row("a", 5.0, "[5]", "u")] * 3 for _ in range(4)]
+    for whole, total in ((False, 1.0), (True, 4.0)):
+        states = states_of(connect(), shards, "sum", {"clip": 1}, "unit", whole)
+        assert abs(merged(db, states) - total) < 0.01
+
+
+@pytest.mark.parametrize("kind,protects,whole", [(*c, w) for c in cases() for w in (False, True) if c[1] == "unit" or not w])
+def test_states_are_what_they_say(kind, protects, whole):
+    """By a reader of its own: the states of shards add up to that of one database; order changes nothing."""
+    rng = random.Random(f"{kind} {protects} {whole}")
+    db = connect()
+    for parameters in EXACT[kind]:
+        rows = random_table(rng)
+        states = [s for s in states_of(db, scatter(rng, rows, 3, whole), kind, parameters, protects, whole) if s]
+        rng.shuffle(rows)
+        fill(db, rows)
+        alone = partial(db, kind, parameters, protects, whole)
+        empty = Decoded(nothing(db, kind, parameters, protects, whole)).by_name()
+        assert all(set(n) == {0} for n in empty.values())
+        found = added([alone])
+        assert {name: n for name, n in added(states).items() if name in found or any(n)} == found
+        decoded = Decoded(alone)
+        assert decoded.parameters["kind"] == kind and decoded.parameters["protects"] == protects
+        assert decoded.parameters["whole_units"] == whole
+        for bound in ("clip", "lo", "hi"):
+            if bound in parameters and (bound, protects) != ("clip", "row"):  # where clip is one row at most
+                assert struct.unpack(">d", bytes.fromhex(decoded.parameters[bound])) == (parameters[bound],)
+        assert len({Decoded(s).serial for s in states}) == len(states)
+
+
+def test_selection_of_keys_is_of_max_groups():
+    """A unit with more keys than max_groups keeps that many: chosen in the shard where units are whole, else in the merge."""
+    rows = [Row(f"k{i}", 1.0, None, u) for u in range(50) for i in range(10)]
+    shard_db = connect()
+    db = connect()
+    one(db, "SELECT dp_init()")
+    one(db, "SELECT dp_tier('exact', 1e6, 1e15, 1e-6, 'rdp', 1e-7)")
+    for whole in (False, True):
+        shards = scatter(random.Random(5), rows, 4, whole)
+        states = [s for s in states_of(shard_db, shards, "group_count", {"max_groups": 3, "clip": 3}, "unit", whole) if s]
+        counts = json.loads(merged(db, states))
+        assert abs(sum(counts.values()) - 150) < 30  # the noise of a key is clip/1414
+
+
+def merged(db, states, tier="exact", name=None):
+    db.execute("CREATE TEMP TABLE IF NOT EXISTS s(state)")
+    db.execute("DELETE FROM s")
+    db.executemany("INSERT INTO s VALUES (?)", [(s,) for s in states])
+    return one(db, "SELECT dp_merge(?, state, ?) FROM s", tier, name)
+
+
+# ---- errors -----------------------------------------------------------------------------------------------------
+
+
+def refusal(db, sql, *arguments):
+    with pytest.raises(sqlite3.Error) as caught:
+        db.execute(sql, arguments).fetchall()
+    return str(caught.value)
+
+
+def refused_merge(db, states, **named):
+    """The message; nothing has been charged or released."""
+    before = one(db, "SELECT (SELECT count(*) FROM dp_charge) || '/' || (SELECT count(*) FROM dp_release)")
+    with pytest.raises(sqlite3.Error) as caught:
+        merged(db, states, **named)
+    assert one(db, "SELECT (SELECT count(*) FROM dp_charge) || '/' || (SELECT count(*) FROM dp_release)") == before
+    return str(caught.value)
+
+
+@pytest.fixture
+def shard():
+    db = connect()
+    fill(db, [Row("a", 1.5, "[1,2,3]", 1), Row("b", 2.5, "[1,2,3]", "two"), Row(None, None, None, None)])
+    return db
+
+
+@pytest.fixture
+def ledger():
+    db = connect()
+    one(db, "SELECT dp_init()")
+    one(db, "SELECT dp_tier('exact', 1e6, 1e15, 1e-6, 'rdp', 1e-7)")
+    return db
+
+
+@pytest.mark.parametrize("arguments,message", [
+    ("'sum', x, unit, '{}'", "clip is missing (the bound on what one unit contributes)"),
+    ("'sum', x, '{\"clip\":1}'", "kind 'sum' takes (kind, x, unit, options); without a unit where options hold \"protects\":\"row\""),
+    ("'sum', x, unit, '{\"clip\":1,\"protects\":\"row\"}'", "kind 'sum' takes (kind, x, options) where rows are protected"),
+    ("'group_sum', k, unit, '{\"clip\":1}'", "kind 'group_sum' takes (kind, key, x, unit, options); without a unit where options"
+     " hold \"protects\":\"row\""),
+    ("'sum', x, unit, 'name'", "options must be a JSON object or NULL, not 'name'"),
+    ("'sum', x, unit, '{\"clip\":1,\"name\":\"n\"}'", "unknown option 'name' (known options: clip, protects, whole_units)"),
+    ("'sum', x, unit, '{\"clip\":1,\"weight\":1}'", "unknown option 'weight' (known options: clip, protects, whole_units)"),
+    ("'sum', x, unit, '{\"clip\":1,\"kind\":\"sum\"}'", "unknown option 'kind' (known options: clip, protects, whole_units)"),
+    ("'sum', x, unit, '{\"clip\":-1}'", "clip must be a number in [1e-150, 1e+150], not -1"),
+    ("'count', x, unit, '{\"protects\":\"people\"}'", "protects must be 'unit' or 'row', not 'people'"),
+    ("'count', x, '{\"protects\":\"row\",\"whole_units\":true}'", "whole_units is for units: leave it out, or protects"),
+    ("'count', x, unit, '{\"whole_units\":1}'", "whole_units must be true or false, not 1"),
+    ("'count_distinct', unit, '{\"protects\":\"row\"}'", "the ledger protects rows, and every row is a unit (use dp_count)"),
+    ("'median', x, unit, '{\"lo\":0}'", "lo and hi are missing (the public range of x)"),
+    ("'count', x, unit, iif(x > 2, NULL, '{}')", "kind and options must be the same for every row"),
+    ("x, x, unit, NULL", "unknown kind 1.5 (known kinds: count, count_distinct,"),
+])
+def test_refusals_of_dp_partial(shard, arguments, message):
+    found = refusal(shard, f"SELECT dp_partial({arguments}) FROM t WHERE x IS NOT NULL")
+    assert found == "dp_partial: " + message or message.endswith(",") and found.startswith("dp_partial: " + message)
+
+
+def test_dp_partial_needs_no_ledger_and_charges_nothing(shard, ledger, tmp_path):
+    path = tmp_path / "shard.db"
+    db = connect(str(path))
+    fill(db, [Row("a", 1.0, None, 1)])
+    assert isinstance(partial(db, "count", {}), bytes)
+    assert [p.name for p in tmp_path.iterdir()] == ["shard.db"]
+    assert partial(db, "count", {}, source="t WHERE 0") is None
+    fill(ledger, [Row("a", 1.0, None, 1)])
+    partial(ledger, "count", {})
+    assert one(ledger, "SELECT count(*) FROM dp_charge") == 0
+
+
+def test_no_view_or_trigger(shard, ledger):
+    for db in (shard, ledger):
+        db.execute("CREATE TABLE IF NOT EXISTS r(x)")
+        db.execute("CREATE VIEW w AS SELECT dp_partial('count', 1, 1, NULL) AS state")
+        db.execute("CREATE VIEW m AS SELECT dp_merge('exact', x'') AS state")
+        db.execute("CREATE VIEW e AS SELECT dp_partial('count', NULL) AS state")
+        for view, name in (("w", "dp_partial"), ("m", "dp_merge"), ("e", "dp_partial")):
+            assert refusal(db, f"SELECT * FROM {view}") == f"unsafe use of {name}()"
+        db.execute("CREATE TRIGGER g AFTER INSERT ON r BEGIN SELECT dp_partial('count', 1, 1, NULL); END")
+        assert refusal(db, "INSERT INTO r VALUES (1)") == "unsafe use of dp_partial()"
+
+
+def test_a_state_that_is_too_large_says_what_to_do(shard):
+    if not hasattr(shard, "setlimit"):
+        pytest.skip("Connection.setlimit() is of Python 3.11")
+    shard.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 200)
+    assert "(make more shards, or, where all rows of a unit are in one, say \"whole_units\":true)" in refusal(
+        shard, "SELECT dp_partial('sum', x, unit, '{\"clip\":1}') FROM t")
+
+
+def test_states_that_do_not_fit(shard, ledger):
+    count = partial(shard, "count", {"clip": 2})
+    for kind, parameters, protects, whole in (("count", {"clip": 2.0000000000000004}, "unit", False), ("sum", {"clip": 2}, "unit", False),
+                                              ("count", {"clip": 2}, "unit", True), ("count", {}, "row", False)):
+        message = refused_merge(ledger, [count, partial(shard, kind, parameters, protects, whole)])
+        assert message.startswith('dp_merge: the states have different parameters: {"kind":"count","clip":2.0,"protects":"unit","whole_units":false} and {"kind":')
+    assert refused_merge(ledger, [partial(shard, "count", {}, "row")]) == (
+        'dp_merge: the ledger protects units and the state rows (make it with "protects":"unit")')
+    rows = open_ledger({"exact": 1.0}, '{"protects":"row"}')
+    assert refused_merge(rows, [count]) == 'dp_merge: the ledger protects rows and the state units (make it with "protects":"row")'
+    assert refused_merge(ledger, [count, partial(shard, "count", {"clip": 2}), count]) == "dp_merge: one state is there twice (each shard once)"
+    assert refused_merge(ledger, [None, None]) == (
+        "dp_merge: no state reached it (where all shards may be empty, add the state of nothing: dp_partial(kind, options))")
+    assert refused_merge(ledger, ["text"]) == "dp_merge: state must be what dp_partial() made, not 'text'"
+    assert refused_merge(ledger, [count, 5]) == "dp_merge: state must be what dp_partial() made, not 5"
+    assert refused_merge(ledger, [b"a foreign blob of some length"]) == "dp_merge: the state is not one of dp_partial()"
+    assert refused_merge(ledger, [count], tier="nowhere") == "dp_merge: unknown tier 'nowhere' (known tiers: exact)"
+    assert refused_merge(ledger, [count], name='{"clip":2}') == "dp_merge: unknown option 'clip' (known options: name, weight, refine, mechanism)"
+    tree = partial(shard, "quantile", {"lo": 0, "hi": 4})
+    assert refused_merge(ledger, [tree]) == "dp_merge: q is missing (a number in [0, 1] or a JSON array)"
+    assert refused_merge(ledger, [tree], name='{"q":2}').startswith("dp_merge: q must be a number in [0, 1]")
+    shrunk = partial(shard, "ou_sum", {"clip": 1})
+    assert refused_merge(ledger, [shrunk]).startswith("dp_merge: radius must be a finite number above 0")
+    assert refused_merge(ledger, [shrunk], name='{"r":1}').endswith("(known options: name, weight, refine, mechanism, radius, centre, theta, rho)")
+    assert refused_merge(ledger, [count], name='{"weight":2}') == "dp_merge: weight must be a number in (0, 1], not 2"
+    assert refusal(shard, "SELECT dp_merge('exact', ?)", count) == "dp_merge: no privacy ledger for ':memory:' (run SELECT dp_init())"
+    assert refusal(ledger, "SELECT dp_merge('exact', ?, 'n') FROM (SELECT 1 g UNION SELECT 2) GROUP BY g", count) == (
+        "dp_merge: the name 'n' stands for one release, but the statement evaluates it more than once (leave the name out)")
+
+
+def signed(state):
+    return state + hashlib.sha256(state).digest()
+
+
+@pytest.mark.parametrize("kind,parameters,whole", [
+    ("sum", {"clip": 1}, False), ("group_sum", {"clip": 1}, False), ("group_sum", {"clip": 1}, True),
+    ("group_count", {"keys": ["a", "b"]}, False), ("median", {"lo": 0, "hi": 4, "bins": 4}, True)])
+def test_damaged_states(shard, ledger, kind, parameters, whole):
+    """Cut short, extended, or with any byte changed: refused, and nothing is charged."""
+    state = partial(shard, kind, parameters, whole=whole)
+    rng = random.Random(kind)
+    cut = [state[:n] for n in range(len(state))] + [state + b"\0"]
+    changed = [state[:i] + bytes([state[i] ^ 1 << rng.randrange(8)]) + state[i + 1:] for i in range(len(state))]
+    for damaged in cut + changed:
+        assert refused_merge(ledger, [damaged]).startswith("dp_merge: the state is ")
+
+
+def test_states_with_a_right_sum_that_say_impossible_things(shard, ledger):
+    """No signature keeps anybody from writing a state: it must be one that could have been."""
+    def edited(state, at, form, value):
+        body = bytearray(state[:-32])
+        struct.pack_into(form, body, at, value)
+        return signed(bytes(body))
+
+    units = partial(shard, "sum", {"clip": 1})
+    keys = partial(shard, "group_sum", {"clip": 1})
+    public = partial(shard, "group_count", {"keys": ["a"]})
+    entry = {id(s): 48 + struct.unpack_from("<I", s, 12)[0] for s in (units, keys, public)}
+    version = edited(units, 8, "<I", 2)
+    assert refused_merge(ledger, [version]) == "dp_merge: the state is of a version that this one does not read"
+    impossible = [edited(units, 12, "<I", size) for size in (0xffffffff, 10**6)]  # parameters beyond the end
+    impossible += [edited(s, 16, "<I", n) for s in (units, keys, public) for n in (1, 5, 0xffffffff)]  # keys
+    impossible += [edited(s, 20, "<I", n) for s in (units, keys) for n in (0, 1, 3, 0x80000002)]  # what an entry is
+    impossible += [edited(s, 24, "<Q", n) for s in (units, keys) for n in (0, 1, 2**64 - 1, 2**60)]  # entries
+    impossible += [edited(units, entry[id(units)], "<Q", kind) for kind in (0, 4, 1 << 62)]  # nobody, no value's identity
+    impossible += [edited(units, entry[id(units)] + 16, "<I", cell) for cell in (1, 0xffffffff)]
+    impossible += [edited(public, entry[id(public)] + 16, "<I", cell) for cell in (1, 0x80000000)]
+    first_key = entry[id(keys)]
+    impossible += [edited(keys, first_key, "<I", size) for size in (0, 2, 4001, 0xffffffff)]
+    impossible += [edited(keys, first_key + 4, "B", byte) for byte in (0, 0xff, 0xc0)]  # texts of no key
+    impossible += [edited(keys, len(keys) - 32 - 52 + 16, "<I", cell) for cell in (3, 0xffffffff)]
+    for state in impossible:
+        assert refused_merge(ledger, [state]) == "dp_merge: the state is malformed"
+    for state, was, now in ((units, b'"3ff0000000000000"', b'"7ff0000000000000"'),
+                            (units, b'"3ff0000000000000"', b'"3FF0000000000000"'), (units, b'"3ff0000000000000"', b'"bff0000000000000"'),
+                            (units, b'"3ff0000000000000"', b'1.0000000000000000'), (units, b'"sum"', b'"var"'), (units, b'"unit"', b'"row" '),
+                            (units, b'{"kind"', b'["kind"'), (units, b'"kind"', b'"kinx"'), (units, b'"whole_units":false', b'"whole_units":"als"'),
+                            (keys, b'"max_groups":4', b'"max_groups":-'),
+                            (keys, b'"max_groups":4', b'"max_groups" :'), (units, b"clip", b"cl\0p")):
+        assert state.count(was) and len(was) == len(now)
+        assert refused_merge(ledger, [signed(state[:-32].replace(was, now))]).startswith("dp_merge: ")
+    # Numbers may be anything: they saturate, and a unit is bounded like every other.
+    for number in (2**127 - 1, -2**127, 2**125):
+        extreme = bytearray(units[:-32])
+        extreme[entry[id(units)] + 20:entry[id(units)] + 36] = number.to_bytes(16, "little", signed=True)
+        again = [signed(bytes(extreme[:32]) + os.urandom(16) + bytes(extreme[48:])) for _ in range(40)]
+        assert abs(merged(ledger, again)) < 3.1
+
+
+# ---- life among other statements --------------------------------------------------------------------------------
+
+
+def test_names(shard, ledger):
+    """One name is one release, whichever way it was made; the states are looked at all the same."""
+    fill(ledger, shard.execute("SELECT * FROM t").fetchall())
+    direct = one(ledger, "SELECT dp_sum('exact', x, 2, unit, 'n') FROM t")
+    assert merged(ledger, [partial(shard, "sum", {"clip": 2})], name="n") == direct
+    assert merged(ledger, [partial(shard, "sum", {"clip": 2}, whole=True)], name='{"name":"n"}') == direct
+    assert one(ledger, "SELECT count(*) FROM dp_charge") == 1
+    assert refused_merge(ledger, [partial(shard, "sum", {"clip": 3})], name="n").startswith("dp_merge: release 'n' exists with other parameters")
+    assert merged(ledger, [partial(shard, "count", {})]) != merged(ledger, [partial(shard, "count", {})])
+    first = one(ledger, "SELECT dp_merge('exact', ?, 'm')", partial(shard, "avg", {"lo": 0, "hi": 4}))
+    assert one(ledger, "SELECT dp_avg('exact', x, 0, 4, unit, 'm') FROM t") == first
+
+
+def test_budget(shard):
+    """What exceeds the budget is refused as for the aggregate, and nothing of it stays."""
+    db = connect()
+    one(db, "SELECT dp_init()")
+    one(db, "SELECT dp_tier('exact', dp_rate(1, 1e-6), 1, 1e-6)")
+    fill(db, shard.execute("SELECT * FROM t").fetchall())
+    message = ""
+    for _ in range(3):
+        try:
+            merged(db, [partial(shard, "count", {})])
+        except sqlite3.Error as error:
+            message = str(error)
+            break
+    assert "would exceed" in message
+    assert refusal(db, "SELECT dp_count('exact', x, 1, unit) FROM t").replace("dp_count", "dp_merge") == message
+    assert refused_merge(db, [partial(shard, "count", {})]) == message
+
+
+def test_an_aborted_statement(shard, ledger):
+    """SQLite finishes the aggregate of a statement that fails: its release becomes 'failed'."""
+    state = partial(shard, "count", {})
+    refusal(ledger, "SELECT dp_merge('exact', ?), abs(min(count(*), -9223372036854775807 - 1))", state)
+    assert ledger.execute("SELECT state FROM dp_release").fetchall() in ([("failed",)], [])
+    refusal(ledger, "SELECT dp_merge('exact', iif(i = 2, abs(-9223372036854775807 - 1), ?)) FROM (SELECT 1 i UNION SELECT 2)", state)
+    assert one(ledger, "SELECT count(*) FROM dp_release WHERE state <> 'failed'") == 0
+    assert one(ledger, "SELECT dp_verify()") == "ok"
+
+
+def test_several_merges_in_one_statement(shard, ledger):
+    states = [partial(shard, "sum", {"clip": 9}), partial(shard, "count", {})]
+    row = ledger.execute("SELECT dp_merge('exact', ?), dp_merge('exact', ?)", states).fetchone()
+    assert abs(row[0] - 4) < 0.1 and abs(row[1] - 2) < 0.01
+    assert one(ledger, "SELECT count(*) FROM dp_charge") == 2
+
+
+def test_no_merge_inside_a_release(shard, ledger):
+    state = partial(shard, "count", {})
+    message = refusal(ledger, f"SELECT dp_release('exact', 'count', 'SELECT dp_merge(''exact'', x''{state.hex()}''), 1')")
+    assert "a release cannot read from another release" in message or "unsafe use" in message

@@ -1,0 +1,479 @@
+/*
+** test_strips.c: the discrete Gaussian from strips, part by part, over words that the test chooses.
+** The functions of bits.h defined here take the place of bits.c at link time; strips.c is included,
+** so that its parts can be called.
+**
+** Words come from a script, then from a generator of a fixed seed: nothing here can raise a false
+** alarm. The p-values of the tests of laws are those of one draw of the seed; they fail below 1e-9.
+** test_sampler.c does such tests over the system's bits.
+**
+** `strips numbers` prints what tests/test_strips.py compares with arithmetic of high precision.
+*/
+#include <gsl/gsl_cdf.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "noise/plain.h"
+#include "noise/sampler.h"
+#include "noise/strips.c"
+#include "random.h"
+
+#define ALARM 1e-9
+
+/* ---- words of the test's choice -------------------------------------------------------------- */
+
+static uint64_t script[16];
+static int scripted, played;
+static long blocks;
+
+int bits_start(struct bits *bits) {
+  memset(bits, 0, sizeof *bits);
+  bits->next = BITS_WORDS;
+  blocks = 0;
+  return 0;
+}
+
+void bits_refill(struct bits *bits) {
+  for (int i = 0; i < BITS_WORDS; i++) {
+    bits->block.words[i] = played < scripted ? script[played++] : random_bits();
+  }
+  bits->next = 0;
+  blocks++;
+}
+
+void bits_end(struct bits *bits) {
+  memset(bits, 0, sizeof *bits);
+}
+
+static long words_taken(const struct bits *bits) {
+  return blocks * BITS_WORDS - (BITS_WORDS - (long)bits->next);
+}
+
+static uint64_t word_of(uint64_t slot, uint64_t unit, int negative, uint64_t attempt,
+                        uint64_t place) {
+  return slot | unit << 8 | (uint64_t)negative << 26 | attempt << 27 | place << 35;
+}
+
+/* One draw from these words; *words says how many it took. */
+static int64_t draw_from(uint64_t variance, const uint64_t *words, int count, long *taken) {
+  struct bits bits;
+  struct strips law = strips_of(variance);
+  memcpy(script, words, (size_t)count * sizeof *words);
+  scripted = count;
+  played = 0;
+  bits_start(&bits);
+  int64_t y = strips_draw(&law, &bits);
+  *taken = words_taken(&bits);
+  return y;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+/* Discrepancies between the slots and the weights floor(SCALE e_i) + 1, in long double. */
+static int wrong_weights(const struct slot *table) {
+  uint32_t units[STRIPS] = {0};
+  uint32_t sum = 0;
+  int wrong = 0;
+  for (unsigned i = 0; i < STRIPS; i++) {
+    wrong += table[i].own < 1 || table[i].own > UNITS || table[i].other >= LAST + (i == LAST);
+    units[i] += table[i].own;
+    units[table[i].other % STRIPS] += UNITS - table[i].own;
+  }
+  for (unsigned i = 0; i < LAST; i++) {
+    long double exact = (long double)SCALE * expl(-(long double)(i * i) / 2048);
+    if (i > 0) CHECK(exact - floorl(exact) > 1e-9L && ceill(exact) - exact > 1e-9L, "tie %u", i);
+    wrong += units[i] != (uint32_t)floorl(exact) + 1;
+    sum += units[i];
+  }
+  return wrong + (units[LAST] != TOTAL - sum) + (units[LAST] < 1);
+}
+
+static void slots_hold_the_weights(void) {
+  strips_of(STRIPS_LEAST_VARIANCE);
+  CHECK(wrong_weights(slots) == 0, "%d", wrong_weights(slots));
+}
+
+/* Controls: a unit of 2^26 that goes to another strip, a weight that is off by 2^-20 of itself. */
+static void a_wrong_table_is_seen(void) {
+  struct slot wrong[STRIPS];
+  for (unsigned i = 0; i < STRIPS; i++) {
+    if (slots[i].own == UNITS) continue;
+    memcpy(wrong, slots, sizeof wrong);
+    wrong[i].own++;
+    CHECK(wrong_weights(wrong) > 0, "slot %u", i);
+  }
+  CHECK(weight(0) >> 20 == 1, "a unit of the first weight is 2^-20 of it");
+}
+
+/* Bounds from both sides cannot agree on the last digit that there is. */
+static void want_of_digits_is_noticed(void) {
+  struct digit digit;
+  CHECK(!digit_from(4, 7, 0, 3, &digit), "four digits of four");
+  CHECK(digit_from(4, 7, 0, 1, &digit), "two digits of four");
+  CHECK(!digit_from(4, 10495, 49, 0, &digit), "far beyond, one digit of four");
+}
+
+/* ---- the first attempt ----------------------------------------------------------------------- */
+
+static const uint64_t variances[] = {
+    256,
+    257,
+    300,
+    1000,
+    1023,
+    1024,
+    1025,
+    4095,
+    4096,
+    4097,
+    65537,
+    (uint64_t)1 << 20,
+    ((uint64_t)1 << 20) + 1,
+    (uint64_t)1 << 41,
+    ((uint64_t)1 << 41) - 1,
+    ((uint64_t)1 << 41) + 1,
+    847288609443 /* 3^25 */,
+    (uint64_t)1 << 53,
+    (uint64_t)1 << 61,
+    ((uint64_t)1 << 62) - ((uint64_t)1 << 32),
+    SAMPLER_MAX_VARIANCE - 1,
+};
+enum { VARIANCES = sizeof variances / sizeof variances[0] };
+
+/* 2048 V gamma at the end of a strip, where it is largest, in integers. */
+static uint128 largest(uint64_t variance, uint64_t strip) {
+  struct strips law = strips_of(variance);
+  uint128 y = (uint128)(strip + 1) * law.width - 1;
+  return 1024 * y * y - (uint128)(strip * strip) * variance;
+}
+
+/* Bounds that are too small by this much are not bounds. */
+static int wrong_bounds(uint64_t too_small) {
+  int wrong = 0;
+  for (int i = 0; i < VARIANCES; i++) {
+    struct strips law = strips_of(variances[i]);
+    for (uint64_t strip = 0; strip < LAST; strip++) {
+      uint128 b = bound(&law, strip) - too_small;
+      wrong += b * 8 * variances[i] < largest(variances[i], strip);
+    }
+  }
+  return wrong;
+}
+
+static void attempts_are_bounded(void) {
+  CHECK(wrong_bounds(0) == 0, "%d", wrong_bounds(0));
+  CHECK(wrong_bounds(1) > 0, "bounds are not tight");
+  for (int i = 0; i < VARIANCES; i++) {
+    struct strips law = strips_of(variances[i]);
+    CHECK((uint128)1024 * law.width * law.width >= variances[i], "width %d", i);
+    CHECK((uint128)1024 * (law.width - 1) * (law.width - 1) < variances[i], "width %d", i);
+  }
+}
+
+/* Is this frequency of an event of probability p? 6.1 standard deviations: 1e-9. */
+static int in_keeping(double seen, double total, double p) {
+  return fabs(seen - total * p) <= 6.1 * sqrt(total * p * (1 - p));
+}
+
+/* Places of the first, a middle and the last strips, and far beyond; gamma from 0 to 6. */
+static void acceptance_is_exp_of_minus_gamma(void) {
+  enum { TRIES = 100000 };
+  struct bits bits;
+  bits_start(&bits);
+  for (int i = 0; i < VARIANCES; i++) {
+    struct strips law = strips_of(variances[i]);
+    for (uint64_t strip = 1; strip < 600; strip = 3 * strip + 1) {
+      uint64_t b = bound(&law, strip);
+      for (uint64_t place = 0; place < law.width; place += law.width / 2 + 1) {
+        long double y = (long double)(strip * law.width + place);
+        long double gamma =
+            y * y / (2 * (long double)law.variance) - (long double)(strip * strip) / 2048;
+        if (gamma > 6) continue;
+        int seen = 0;
+        for (int j = 0; j < TRIES; j++) {
+          seen += bits_take(&bits, 8) >= b || accept(&bits, &law, strip, place, b);
+        }
+        CHECK(in_keeping(seen, TRIES, (double)expl(-gamma)), "case %d, strip %d: %d, not %g", i,
+              (int)strip, seen, TRIES * (double)expl(-gamma));
+      }
+    }
+  }
+}
+
+/* ---- every branch ---------------------------------------------------------------------------- */
+
+#define SQUARE   ((uint64_t)1 << 20) /* w = 32, D = 0, no excess */
+#define PLACE(u) ((uint64_t)(u) << (PLACE_BITS - 5))
+
+/* What follows the words under test: 96, and no more words. */
+#define NEXT (word_of(3, 9, 0, 255, 0))
+
+static void expect(const char *what, const uint64_t *words, int count, int64_t value, long taken) {
+  long took;
+  int64_t y = draw_from(SQUARE, words, count, &took);
+  CHECK(y == value && took == taken, "%s: %lld from %ld words", what, (long long)y, took);
+}
+
+static void most_trials_take_one_word(void) {
+  uint64_t own = word_of(3, 5, 0, 255, PLACE(7)), minus = word_of(3, 5, 1, 255, PLACE(7));
+  uint64_t zero = word_of(0, 1, 0, 255, 0), minus_zero = word_of(0, 1, 1, 255, 0);
+  expect("own strip", (uint64_t[]){own, NEXT}, 2, 103, 1);
+  expect("negative", (uint64_t[]){minus, NEXT}, 2, -103, 1);
+  expect("zero", (uint64_t[]){zero, NEXT}, 2, 0, 1);
+  expect("minus zero", (uint64_t[]){minus_zero, NEXT}, 2, 96, 2);
+  CHECK(slots[200].own < UNITS - 1, "slot 200 is all its own");
+  uint64_t other = word_of(200, UNITS - 1, 0, 255, PLACE(31));
+  expect("other strip", (uint64_t[]){other, NEXT}, 2, slots[200].other * 32 + 31, 1);
+}
+
+/* w = 3 does not divide 2^29: x w of 0 and 1 are refused, and the first place of strip 3 is left. */
+static void excess_is_refused(void) {
+  long taken;
+  uint64_t words[] = {word_of(3, 5, 0, 255, 0), word_of(3, 5, 0, 255, 1)};
+  CHECK(strips_of(9216).width == 3 && strips_of(9216).excess == 2, "w %d", 3);
+  int64_t y = draw_from(9216, words, 2, &taken);
+  CHECK(y == 9 && taken == 2, "%lld from %ld words", (long long)y, taken);
+}
+
+/* The edge goes on where 32 bits are below the fraction's first digit, or equal and so on. */
+static void edges_are_compared_digit_by_digit(void) {
+  uint64_t edge = word_of(100, 0, 0, 255, PLACE(1));
+  uint64_t first = digit_of(100, 0, 0).value, second = digit_of(100, 0, 1).value;
+  expect("below", (uint64_t[]){edge, first - 1, NEXT}, 3, 3201, 2);
+  expect("above", (uint64_t[]){edge, first + 1, NEXT}, 3, 96, 3);
+  expect("tie, below", (uint64_t[]){edge, first | (second - 1) << 32, NEXT}, 3, 3201, 2);
+  expect("tie, above", (uint64_t[]){edge, first | (second + 1) << 32, NEXT}, 3, 96, 3);
+  expect("edge of zero", (uint64_t[]){word_of(0, 0, 0, 255, PLACE(1)), NEXT}, 2, 96, 2);
+}
+
+static void the_last_strip_stands_for_all_beyond(void) {
+  uint64_t edge = word_of(LAST, 0, 0, 0, 0), rest = word_of(LAST, 1, 0, 255, 0);
+  uint64_t all = ~(uint64_t)0;
+  CHECK(slots[LAST].own > 1, "no units to refuse");
+  expect("another unit", (uint64_t[]){rest, NEXT}, 2, 96, 2);
+  /* 9 bits: the group and the strip in it; then the digits. gamma is 0: bernoulli() takes 30 bits
+     and more, the first attempt fails whatever they are */
+  long taken;
+  int64_t y = draw_from(SQUARE, (uint64_t[]){edge, 0, 0}, 3, &taken);
+  CHECK(y == 255 * 32, "first group: %lld", (long long)y);
+  y = draw_from(SQUARE, (uint64_t[]){edge, 5 << 1, 0}, 3, &taken);
+  CHECK(y == 260 * 32, "fifth beyond: %lld", (long long)y);
+  y = draw_from(SQUARE, (uint64_t[]){edge, 1 | 7 << 2, 0, 0, 0, 0, 0, 0, 0}, 9, &taken);
+  CHECK(y == (255 + 256 + 7) * 32, "second group: %lld", (long long)y);
+  expect("refused", (uint64_t[]){edge, all ^ 1, NEXT}, 3, 96, 3);
+  /* the probability is 2^9 SCALE e_i, also in digits: one bit for the group, eight for the strip */
+  uint64_t first = digit_of(LAST, 9, 0).value;
+  y = draw_from(SQUARE, (uint64_t[]){edge, (first - 1) << 9, 0}, 3, &taken);
+  CHECK(first > 1000 && y == 255 * 32, "below: %lld", (long long)y);
+  expect("above", (uint64_t[]){edge, (first + 1) << 9, NEXT}, 3, 96, 3);
+}
+
+/*
+** Strip 40, last place: 2048 V gamma = n = 1024 * 31 * 2591. Chances draw 20 bits, V being 2^20, for
+** n/(8b) or n/2048, and where these tie 7 or 11 bits more for the remainder.
+*/
+static void first_attempts_are_decided_in_rationals(void) {
+  struct strips law = strips_of(SQUARE);
+  uint64_t b = bound(&law, 40), last = PLACE(31), none = 0xfffff;
+  expect("at the bound", (uint64_t[]){word_of(40, 9, 0, b, last), NEXT}, 2, 1311, 1);
+  uint64_t word = word_of(40, 9, 0, b - 1, last);
+  expect("fails", (uint64_t[]){word, none, NEXT}, 3, 1311, 2);
+  /* 1 fails the second attempt's 1/2; 0 passes it, and its gamma is tried */
+  expect("one success", (uint64_t[]){word, (uint64_t)1 << 20, NEXT}, 3, 96, 3);
+  expect("one, then none", (uint64_t[]){word, none << 21, NEXT}, 3, 96, 3);
+  expect("two successes", (uint64_t[]){word, (uint64_t)1 << 41, NEXT}, 3, 1311, 2);
+  const uint64_t n = 1024 * 31 * 2591;
+  uint64_t tie = n / (8 * b) | n % (8 * b) << 20;
+  CHECK(b == 11 && n % (8 * b) > 0, "b %d", (int)b);
+  expect("tie, fails", (uint64_t[]){word, tie, NEXT}, 3, 1311, 2);
+  tie -= (uint64_t)1 << 20; /* one less in the remainder; then 1 fails the second attempt */
+  expect("tie, happens", (uint64_t[]){word, tie | (uint64_t)1 << 27, NEXT}, 3, 96, 3);
+  const uint64_t second = n / 2048 << 21 | n % 2048 << 41;
+  CHECK(n % 2048 > 0, "no remainder");
+  expect("second, fails", (uint64_t[]){word, second, NEXT}, 3, 96, 3);
+  uint64_t third = (second - ((uint64_t)1 << 41)) | (uint64_t)1 << 52; /* 1 of 3 */
+  expect("second, happens", (uint64_t[]){word, third, NEXT}, 3, 1311, 2);
+}
+
+/* ---- laws ------------------------------------------------------------------------------------ */
+
+enum { DRAWS = 1000000 };
+
+static int64_t noise[DRAWS];
+
+static void fill(int64_t *draws, uint64_t variance) {
+  struct bits bits;
+  struct strips law = strips_of(variance);
+  bits_start(&bits);
+  for (int i = 0; i < DRAWS; i++) draws[i] = strips_draw(&law, &bits);
+}
+
+/* Lower end of a cell: cells are a share of sigma wide, the 1025th is the last. */
+static int64_t cell_start(uint64_t variance, int cell) {
+  return (int64_t)ceill((long double)(cell - 512) / 128 * sqrtl((long double)variance));
+}
+
+/* Over lattice points the normal law needs half a point's shift, and is then right to 1/(24 V). */
+static double below_cell(uint64_t variance, int cell) {
+  if (cell <= 0 || cell > 1024) return cell > 0;
+  long double x = (long double)cell_start(variance, cell) - 0.5L;
+  return gsl_cdf_ugaussian_P((double)(x / sqrtl((long double)variance)));
+}
+
+/* A share of 1/128 sigma, a quarter of a strip, that is off by 9% in the centre is seen. */
+static double p_value_normal(uint64_t variance, const int64_t *draws) {
+  static long counts[1025];
+  double sum = 0;
+  memset(counts, 0, sizeof counts);
+  for (int i = 0; i < DRAWS; i++) {
+    long double x = (long double)draws[i] / sqrtl((long double)variance) * 128;
+    int cell = (int)fminl(fmaxl(floorl(x) + 512, 0), 1024);
+    while (cell > 0 && draws[i] < cell_start(variance, cell)) cell--;
+    while (cell < 1024 && draws[i] >= cell_start(variance, cell + 1)) cell++;
+    counts[cell]++;
+  }
+  for (int cell = 0; cell < 1025; cell++) {
+    double expected = DRAWS * (below_cell(variance, cell + 1) - below_cell(variance, cell));
+    sum += ((double)counts[cell] - expected) * ((double)counts[cell] - expected) / expected;
+  }
+  return gsl_cdf_chisq_Q(sum, 1024);
+}
+
+static void large_variances_have_the_shape(void) {
+  for (int i = 0; i < VARIANCES; i++) {
+    if (variances[i] < 1 << 20) continue;
+    fill(noise, variances[i]);
+    double p = p_value_normal(variances[i], noise);
+    CHECK(p > ALARM, "case %d: p %g", i, p);
+  }
+}
+
+/* 257 values, the outermost pooled, by the exact law; `off` times the variance as a control. */
+static double p_value_exact(uint64_t variance, const int64_t *draws, double off) {
+  enum { REACH = 1000 };
+  static double exact[2 * REACH + 1];
+  static long counts[2 * REACH + 1];
+  double sum = 0, chi2 = 0, seen = 0, expected = 0, left = DRAWS;
+  int cells = 1;
+  memset(counts, 0, sizeof counts);
+  for (int y = -REACH; y <= REACH; y++) {
+    sum += exact[y + REACH] = exp(-(double)y * y / (2 * off * (double)variance));
+  }
+  for (int i = 0; i < DRAWS; i++) {
+    CHECK(llabs(draws[i]) <= REACH, "15 sigma: %lld", (long long)draws[i]);
+    if (llabs(draws[i]) <= REACH) counts[draws[i] + REACH]++;
+  }
+  for (int i = 0; i <= 2 * REACH; i++) {
+    seen += (double)counts[i];
+    expected += DRAWS * exact[i] / sum;
+    if (expected < 100 || left - expected < 100) continue;
+    chi2 += (seen - expected) * (seen - expected) / expected;
+    left -= expected;
+    seen = expected = 0;
+    cells++;
+  }
+  return gsl_cdf_chisq_Q(chi2 + (seen - expected) * (seen - expected) / expected, cells - 1);
+}
+
+static void small_variances_have_the_law(void) {
+  for (int i = 0; i < VARIANCES && variances[i] < 5000; i++) {
+    fill(noise, variances[i]);
+    double p = p_value_exact(variances[i], noise, 1);
+    CHECK(p > ALARM, "case %d: p %g", i, p);
+    CHECK(p_value_exact(variances[i], noise, 1.03) < ALARM, "case %d: 3%% more is not seen", i);
+    CHECK(p_value_exact(variances[i], noise, 0.97) < ALARM, "case %d: 3%% less is not seen", i);
+  }
+}
+
+/* p-value of two samples having one law, in cells of a sixteenth of sigma up to 4 sigma. */
+static double p_value_same(uint64_t variance, const int64_t *one, const int64_t *two) {
+  long counts[2][128] = {{0}};
+  double chi2 = 0;
+  for (int i = 0; i < 2 * DRAWS; i++) {
+    long double y = (long double)(i < DRAWS ? one[i] : two[i - DRAWS]);
+    long double x = floorl(16 * y / sqrtl((long double)variance)) + 64;
+    counts[i >= DRAWS][(int)fminl(fmaxl(x, 0), 127)]++;
+  }
+  for (int cell = 0; cell < 128; cell++) {
+    double a = (double)counts[0][cell], b = (double)counts[1][cell];
+    chi2 += (a - b) * (a - b) / (a + b);
+  }
+  return gsl_cdf_chisq_Q(chi2, 127);
+}
+
+static void strips_and_plain_have_one_law(void) {
+  static int64_t plain[DRAWS];
+  const uint64_t both[] = {1025, 65537, ((uint64_t)1 << 41) + 1, SAMPLER_MAX_VARIANCE - 1};
+  for (int i = 0; i < 4; i++) {
+    struct bits bits;
+    struct plain law = plain_of(both[i]);
+    bits_start(&bits);
+    for (int j = 0; j < DRAWS; j++) plain[j] = plain_draw(&law, &bits);
+    fill(noise, both[i]);
+    double p = p_value_same(both[i], plain, noise);
+    CHECK(p > ALARM, "case %d: p %g", i, p);
+  }
+}
+
+/* ---- vectors --------------------------------------------------------------------------------- */
+
+/* Words that a call of the sampler takes, in blocks. */
+static double blocks_of(uint64_t variance, size_t count) {
+  CHECK(sampler_gaussian(variance, noise, count) == 0, "count %zu", count);
+  return (double)blocks;
+}
+
+/* A short vector costs a batch of 32 draws a coordinate, a long one a single draw. */
+static void short_vectors_are_picked_from_batches(void) {
+  const uint64_t both[] = {100, (uint64_t)1 << 41};
+  for (int i = 0; i < 2; i++) {
+    double batch = blocks_of(both[i], 31) / 31, plain = blocks_of(both[i], 100000) / 100000;
+    CHECK(batch > 30 * plain && batch < 40 * plain, "case %d: %g and %g", i, batch, plain);
+  }
+}
+
+/* ---- numbers for another program ------------------------------------------------------------- */
+
+static void print_digit(unsigned strip, unsigned doublings, unsigned place) {
+  struct digit digit = digit_of(strip, doublings, place);
+  printf("digit %u %u %u %u %u\n", strip, doublings, place, digit.whole, digit.value);
+}
+
+static int print_numbers(void) {
+  for (size_t n = 4; n <= 32; n *= 2) {
+    for (uint64_t strip = 1; strip < 1100; strip += strip < 300 ? 1 : 97) {
+      uint32_t x[32];
+      power(x, n, strip);
+      printf("power %zu %d %llu ", n, (int)strip, (unsigned long long)power_error(n, strip));
+      for (size_t i = 0; i < n; i++) printf("%08x", x[i]);
+      printf("\n");
+    }
+  }
+  for (unsigned strip = 0; strip < LAST; strip++) printf("weight %u %u\n", strip, weight(strip));
+  for (unsigned strip = 1; strip < 1100; strip += 13) {
+    for (unsigned doublings = 0; doublings < (strip < LAST ? 1 : 15); doublings += 7) {
+      for (unsigned place = 0; place < 12; place++) print_digit(strip, doublings, place);
+    }
+  }
+  print_digit(10495, 49, 0); /* four digits more are not enough */
+  return 0;
+}
+
+int main(int count, char **arguments) {
+  if (count > 1 && strcmp(arguments[1], "numbers") == 0) return print_numbers();
+  RUN(slots_hold_the_weights);
+  RUN(a_wrong_table_is_seen);
+  RUN(want_of_digits_is_noticed);
+  RUN(attempts_are_bounded);
+  RUN(acceptance_is_exp_of_minus_gamma);
+  RUN(most_trials_take_one_word);
+  RUN(excess_is_refused);
+  RUN(edges_are_compared_digit_by_digit);
+  RUN(the_last_strip_stands_for_all_beyond);
+  RUN(first_attempts_are_decided_in_rationals);
+  RUN(large_variances_have_the_shape);
+  RUN(small_variances_have_the_law);
+  RUN(strips_and_plain_have_one_law);
+  RUN(short_vectors_are_picked_from_batches);
+  FINISH();
+}
