@@ -166,7 +166,9 @@ static int fill_channel(struct channel *channel, const struct cell_list *list) {
     ledger_append_string(json, cell->x);
     sqlite3_str_appendall(json, ",");
     ledger_append_string(json, cell->y);
-    sqlite3_str_appendf(json, ",%!.15g]", cell->p); /* as all versions of SQLite write it */
+    sqlite3_str_appendall(json, ",");
+    ledger_append_number(json, cell->p);
+    sqlite3_str_appendall(json, "]");
   }
   sqlite3_str_appendall(json, "]");
   channel->json = sqlite3_str_finish(json);

@@ -130,9 +130,10 @@ static char *set_quantiles(char **quantiles, sqlite3_value *value) {
         "q must be a number in [0, 1] or a JSON array of at most %d such numbers, not %z",
         MOST_QUANTILES, shown(value));
   sqlite3_str *json = sqlite3_str_new(0);
-  for (int i = 0; i < count; i++)
-    /* Digits that every version of SQLite writes alike: the text is in the fingerprint. */
-    sqlite3_str_appendf(json, "%s%!.15g", i ? "," : is_array ? "[" : "", numbers[i]);
+  for (int i = 0; i < count; i++) {
+    sqlite3_str_appendall(json, i ? "," : is_array ? "[" : "");
+    ledger_append_number(json, numbers[i]);
+  }
   if (is_array) sqlite3_str_appendall(json, "]");
   sqlite3_free(*quantiles);
   *quantiles = sqlite3_str_finish(json);

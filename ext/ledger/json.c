@@ -3,6 +3,7 @@
 ** connection (the host's connection may have functions of that name, or an authorizer).
 */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ledger/internal.h"
@@ -103,6 +104,14 @@ int ledger_options(struct ledger *ledger, const char *json, ledger_take_member *
 int ledger_elements(struct ledger *ledger, const char *json, ledger_take_member *take,
                     void *context) {
   return each_member(ledger, json, "array", take, context);
+}
+
+void ledger_append_number(sqlite3_str *json, double x) {
+  char text[32];
+  locale_t before = locale_plain();
+  snprintf(text, sizeof text, "%.17g", x);
+  locale_restore(before);
+  sqlite3_str_appendall(json, text);
 }
 
 void ledger_append_string(sqlite3_str *json, const char *text) {

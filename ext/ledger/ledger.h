@@ -293,6 +293,10 @@ int ledger_options(struct ledger *ledger, const char *json, ledger_take_member *
 int ledger_elements(struct ledger *ledger, const char *json, ledger_take_member *take,
                     void *context);
 
+/* Appends a finite number with all its digits, as every version of SQLite would read and write it alike: for texts
+** that are compared. */
+void ledger_append_number(sqlite3_str *json, double x);
+
 /* Appends text as a JSON string. */
 void ledger_append_string(sqlite3_str *json, const char *text);
 
