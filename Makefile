@@ -27,8 +27,8 @@ NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test unit check-sanitize \
-        check-valgrind coverage injector faults replays fuzz fuzzers bench bench-growth deps-bench \
-        bench-sampler bench-utility deps-utility figures deps-figures deps-lint lint clean format
+        check-valgrind coverage injector faults replays fuzz fuzzers bench bench-growth bench-libraries \
+        deps-bench bench-sampler bench-utility deps-utility figures deps-figures deps-lint lint clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -163,7 +163,7 @@ WORKERS ?= $(shell nproc)
 PYTEST   = $(PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS) --dist loadgroup --max-worker-restart=0 \
            $(PYTEST_OPTIONS)
 
-test: all unit static injector replays $(BUILD)/star.db
+test: all unit static injector replays bench-libraries $(BUILD)/star.db
 	BUILD=$(BUILD) $(PYTEST) tests
 
 # The same tests under AddressSanitizer and UndefinedBehaviorSanitizer. Python itself is not
@@ -206,20 +206,21 @@ check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
 # ---- benchmarks: bench/results.md (make bench) and bench/growth.md (make bench-growth) ---------------------
 
 # Tables of 1, 10 or 100 million rows go to build/bench/ and are kept. With 10 million it takes a quarter of
-# an hour, and writes bench/results.md.
+# an hour, and writes bench/results.md. ONLY=section measures one section anew.
 ROWS ?= 10000000
-bench: $(BUILD)/diffuse.so $(BUILD)/bench/sync.so $(BUILD)/bench/decode.so
-	BUILD=$(BUILD) $(PYTHON) bench/suite.py --rows $(ROWS) \
+bench: all bench-libraries
+	BUILD=$(BUILD) $(PYTHON) bench/suite.py --rows $(ROWS) $(ONLY:%=--only %) \
 	  $(if $(filter 10000000,$(ROWS)),,--output $(BUILD)/bench/results-$(ROWS).md)
 
 # Needs python3-matplotlib (make deps-figures).
-bench-growth: $(BUILD)/diffuse.so $(BUILD)/bench/sync.so
-	BUILD=$(BUILD) $(PYTHON) bench/growth.py
+bench-growth: all bench-libraries
+	BUILD=$(BUILD) $(PYTHON) bench/growth.py $(ONLY:%=--only %)
 
+bench-libraries: $(BUILD)/bench/sync.so $(BUILD)/bench/decode.so
 $(BUILD)/bench/%.so: bench/%.c
 	@mkdir -p $(@D)
 	@echo CC $<
-	@$(CC) $(CODEGEN) $(CFLAGS) $(WARNINGS) -shared -o $@ $<
+	@$(CC) $(CODEGEN) -fvisibility=default $(CFLAGS) $(WARNINGS) -shared -o $@ $<
 
 # DuckDB, OpenDP, SmartNoise SQL and diffprivlib, with which make bench compares where they are there: needs pip.
 deps-bench: $(BUILD)/python-bench $(BUILD)/python-utility $(BUILD)/python-utility-smartnoise

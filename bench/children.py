@@ -1,8 +1,8 @@
 """What runs in a process of its own for every single measurement: python3 bench/children.py, a job as JSON on its
 input, the result as JSON on its output.
 
-A job names one of the functions below. They give seconds, and by how much the peak memory of the process grew
-meanwhile; opening, loading and imports come before the clock starts, unless the function says otherwise.
+A job names one of the functions below. They give seconds on the clock, seconds of CPU time (user and system), and by
+how much the peak memory of the process grew meanwhile; opening, loading and imports come before the clock starts.
 """
 
 import ctypes
@@ -27,10 +27,10 @@ def peak():
 
 
 def timed(action):
-    before, start = peak(), time.perf_counter()
+    before, start, used = peak(), time.perf_counter(), time.process_time()
     answer = action()
-    seconds = time.perf_counter() - start
-    return {"seconds": seconds, "memory": peak() - before, "answer": str(answer)[:60]}
+    seconds, cpu = time.perf_counter() - start, time.process_time() - used
+    return {"seconds": seconds, "cpu": cpu, "memory": peak() - before, "answer": str(answer)[:60]}
 
 
 def load(db, extension):
@@ -157,23 +157,24 @@ class Syncs:
 
 
 def repeat(action, rounds):
-    """Medians of the whole and of its part in fsync, and the number of fsyncs; each round is handed its number."""
-    syncs, seconds, waiting, calls = Syncs(), [], [], 0
+    """Medians of the clock, of CPU time and of the time in fsync, and the number of fsyncs of the last round; each
+    round is handed its number."""
+    syncs, found = Syncs(), {"seconds": [], "cpu": [], "sync": [], "syncs": []}
+
+    def clocks():
+        return (time.perf_counter(), time.process_time(), *syncs.read())
+
     for number in range(-2, rounds):  # two to warm up
-        before, called = syncs.read()
-        start = time.perf_counter()
+        before = clocks()
         action(number)
-        took, (after, calls) = time.perf_counter() - start, syncs.read()
-        if number >= 0:
-            seconds.append(took)
-            waiting.append(after - before)
-        calls -= called
-    return {"seconds": statistics.median(seconds), "sync": statistics.median(waiting), "syncs": calls}
+        for samples, start, end in zip(found.values(), before, clocks()):
+            samples.append(end - start)
+    return {name: statistics.median(samples[2:]) for name, samples in found.items()}
 
 
-def small(what, rounds):
-    """One of the operations below, again and again, with the ledger on a disk."""
-    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", BUILD)) as folder:
+def small(what, rounds, folder=None):
+    """One of the operations below, again and again, with the ledger in that folder."""
+    with tempfile.TemporaryDirectory(dir=folder or os.environ.get("BENCH_DIR", BUILD)) as folder:
         db = load(sqlite3.connect(f"{folder}/small.db", isolation_level=None), "diffuse")
         db.execute("CREATE TABLE visit(x REAL, unit INTEGER)")
         db.execute("INSERT INTO visit VALUES (1, 1), (2, 2)")

@@ -124,6 +124,26 @@ def table(folder, name, rows, seed=SEED):
     return path
 
 
+def dimensions(folder, sizes, rows, seed=SEED):
+    """A file with a table v<size>(v BLOB) of so many vectors for every size."""
+    path = pathlib.Path(folder) / f"dimensions-{rows}-{max(sizes)}.db"
+    if path.exists():
+        return path
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.unlink(missing_ok=True)
+    db = sqlite3.connect(unfinished, isolation_level=None)
+    db.execute("BEGIN")
+    for size in sizes:
+        bits = random(seed, 6, 0, rows * size)
+        vectors = ((below(bits, 2001) - 1000).astype("<f4") / np.float32(1024)).reshape(rows, size)
+        db.execute(f"CREATE TABLE v{size}(v BLOB NOT NULL)")
+        db.executemany(f"INSERT INTO v{size} VALUES (?)", ((row.tobytes(),) for row in vectors))
+    db.execute("COMMIT")
+    db.close()
+    unfinished.rename(path)
+    return path
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")

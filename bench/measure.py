@@ -51,11 +51,11 @@ def interleave(jobs, rounds):
     return results
 
 
-def median(results, field="seconds"):
+def median(results, field="cpu"):
     return statistics.median(result[field] for result in results)
 
 
-def ratio(results, base, field="seconds"):
+def ratio(results, base, field="cpu"):
     """The median of the ratios, round by round."""
     return statistics.median(a[field] / b[field] for a, b in zip(results, base))
 

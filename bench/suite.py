@@ -4,7 +4,8 @@ systems, all in one run; and what a small release costs. Writes bench/results.md
     python3 bench/suite.py [--rows N] [--rounds N] [--only SECTION] [--output FILE]
 
 Every measurement is a process of its own, and the median of interleaved rounds; ratios are taken round by round, to
-sum(x) of the same table. Memory is the growth of the process's peak (getrusage) during the statement. What is not
+sum(x) of the same table. Time is CPU time, which a machine that does other things too disturbs least; tables are
+in the system's cache, so on an idle machine it is what the clock says. Memory is the growth of the process's peak (getrusage) during the statement. What is not
 installed (make deps-bench) is said in the results. --only measures one section and keeps the others from the last
 run, in build/bench/results-<rows>.json.
 """
@@ -23,6 +24,7 @@ from children import CLIP, CONTRIBUTIONS
 REPORT = measure.HERE / "results.md"
 SLOW = 10  # questions that take a minute or more are asked of a table with so many times fewer rows
 KEYS = json.dumps(list(range(1000)))
+MEMORY = "/dev/shm"  # a file system in memory, where the system has one
 
 # name: (arguments of the aggregate, columns for dp_release, its options, SQLite's counterpart, table)
 AVERAGE = "x, 0, 1000", "x", '"lo":0,"hi":1000'
@@ -65,8 +67,9 @@ IN_DUCKDB = PER_UNIT.replace("min(", "least(")
 
 
 class Suite:
-    def __init__(self, rows, rounds):
+    def __init__(self, rows, rounds, repeats=11):
         self.rows, self.rounds = rows, rounds
+        self.repeats = repeats  # of what takes milliseconds, in one process
         self.few = rows // SLOW
 
     def path(self, table, rows=None):
@@ -170,9 +173,12 @@ class Suite:
         return measure.interleave(jobs, self.rounds)
 
     def small(self):
-        jobs = [(what, {"syncs": True, "job": {"call": "small", "what": what, "rounds": 11}})
+        jobs = [(what, {"syncs": True, "job": {"call": "small", "what": what, "rounds": self.repeats}})
                 for what in ("commits", "release", "groups", "diffuse")]
-        jobs += [(f"{charges}", {"syncs": True, "job": {"call": "ledger", "charges": charges, "rounds": 11}})
+        if pathlib.Path(MEMORY).is_dir():
+            jobs.append(("memory", {"syncs": True,
+                                    "job": {"call": "small", "what": "release", "rounds": self.repeats, "folder": MEMORY}}))
+        jobs += [(f"{charges}", {"syncs": True, "job": {"call": "ledger", "charges": charges, "rounds": self.repeats}})
                  for charges in (10, 1_000, 100_000, 1_000_000) if charges <= max(1000, self.rows // 10)]
         return measure.interleave(jobs, self.rounds)
 
@@ -210,9 +216,11 @@ def report_goals(results, rows):
         body.append((f"`{name}`" if name == "sum(x)" else name, measure.number(measure.median(found)),
                      f"{ratio:.2f}", *against(ratio, goal), mebibytes(found)))
     lines += measure.table(("statement", "seconds", "ratio", "goal", "met", "memory, MiB"), body)
-    each = measure.median(results["dp_sum, integer units in random order"], "memory") / max(1, rows // 10)
+    each = (measure.median(results["dp_sum, integer units in random order"], "memory")
+            - measure.median(results["sum(x)"], "memory")) / max(1, rows // 10)
     goal, met = against(each, 110)
-    lines += ["", f"Memory of `dp_sum` over integer units: {each:.0f} bytes for each unit, at the peak (goal: {goal};"
+    lines += ["", f"Memory of `dp_sum` over integer units, more than `sum(x)` takes: {each:.0f} bytes for each unit, at the"
+                  f" peak (goal: {goal};"
                   f" met: {met})."]
     return lines
 
@@ -261,8 +269,10 @@ def report_formulations(results, rows):
             body.append((label, found[-1]["missing"], "", ""))
             continue
         versions |= {result["version"] for result in found if "version" in result}
-        body.append((label, measure.number(measure.median(found)), f"{measure.ratio(found, results[base]):.2f}",
-                     mebibytes(found)))
+        clock = "seconds" if label.endswith("threads") else "cpu"
+        body.append((label + (" (by the clock)" if clock == "seconds" else ""),
+                     measure.number(measure.median(found, clock)),
+                     f"{measure.ratio(found, results[base], clock):.2f}", mebibytes(found)))
     lines += measure.table(("statement", "seconds", "ratio", "memory, MiB"), body)
     return lines + (["", f"Versions: {', '.join(sorted(versions))}."] if versions else [])
 
@@ -285,13 +295,11 @@ def report_systems(results, rows):
 
 
 def report_small(results, rows):
-    def part(found, what=None, field="seconds"):
-        return 1e3 * statistics.median((r[what] if what else r)[field] for r in found)
-
-    def rest(found, what=None):
-        return statistics.median(1e3 * ((r[what] if what else r)["seconds"] - (r[what] if what else r)["sync"]) for r in found)
+    def part(found, field="seconds", what=None):
+        return 1e3 * statistics.median((result[what] if what else result)[field] for result in found)
 
     titles = {"commits": ("two commits of one row, SQLite alone", None), "release": ("`dp_sum` over two rows", 1.5),
+              "memory": ("`dp_sum` over two rows, no disk (tmpfs)", None),
               "groups": ("`dp_group_count`, 1000 public keys, two rows", None),
               "diffuse": ("`dp_diffuse` of 1000 keys", 30)}
     lines = ["## Small releases and long ledgers", "",
@@ -300,21 +308,21 @@ def report_small(results, rows):
              " program's, and the first line shows what SQLite pays for as many commits of its own. Milliseconds.", ""]
     body = []
     for name, (title, goal) in titles.items():
+        if name not in results:
+            continue
         found = results[name]
-        body.append((title, measure.number(part(found)), found[0]["syncs"], measure.number(part(found, field="sync")),
-                     measure.number(rest(found)), *against(part(found), goal)))
-    lines += measure.table(("operation", "ms", "syncs", "in syncs, ms", "rest, ms", "goal", "met"), body)
+        body.append((title, measure.number(part(found)), round(found[0]["syncs"]), measure.number(part(found, "sync")),
+                     measure.number(part(found, "cpu")), *against(part(found), goal)))
+    lines += measure.table(("operation", "clock, ms", "syncs", "in syncs, ms", "CPU, ms", "goal", "met"), body)
     lines += ["", "One release at the middle of three tiers, beside a ledger of so many charges; a look at the budgets; and"
                   " `dp_exposure()`, which reads the whole history. Goal: a release that does not depend on the length.", ""]
     body = []
     for name, found in results.items():
-        if not name.isdigit():
-            continue
-        body.append((f"{found[0]['charges']:,}", measure.number(part(found, "release")),
-                     measure.number(part(found, "release", "sync")), measure.number(rest(found, "release")),
-                     measure.number(part(found, "budget")), measure.number(part(found, "exposure"))))
-    return lines + measure.table(("charges", "release, ms", "in syncs, ms", "rest, ms", "`dp_budget`, ms",
-                                  "`dp_exposure()`, ms"), body)
+        if name.isdigit():
+            body.append((f"{found[0]['charges']:,}", *(measure.number(part(found, field, what)) for field, what in (
+                ("seconds", "release"), ("sync", "release"), ("cpu", "release"), ("cpu", "budget"), ("cpu", "exposure")))))
+    return lines + measure.table(("charges", "release: clock, ms", "in syncs, ms", "CPU, ms", "`dp_budget`: CPU, ms",
+                                  "`dp_exposure()`: CPU, ms"), body)
 
 
 SECTIONS = {"goals": report_goals, "aggregates": report_aggregates, "formulations": report_formulations,
@@ -324,7 +332,8 @@ SECTIONS = {"goals": report_goals, "aggregates": report_aggregates, "formulation
 def write_report(path, results, rows, rounds):
     lines = ["# Benchmarks", "",
              f"Written by `make bench` ([suite.py](suite.py)): medians of {rounds} interleaved rounds, every measurement a"
-             " process of its own. Ratios are taken within a round. Memory is by how much the process's peak grows while"
+             " process of its own. Ratios are taken within a round. Seconds are CPU time of the process (user and system), where nothing else is said: other"
+             " work on the machine disturbs it least, and the tables are in the system's cache. Memory is by how much the process's peak grows while"
              " the statement runs. Tables: [generate.py](generate.py). How cost grows: [growth.md](growth.md).", ""]
     lines += [f"- {line}" for line in measure.machine()]
     for name, report in SECTIONS.items():
