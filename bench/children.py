@@ -212,16 +212,17 @@ def small(what, rounds, folder=None):
     return result
 
 
-def ledger(charges, rounds):
-    """One release beside a history of that many charges; and SELECT * FROM dp_budget, and dp_exposure()."""
+def ledger(charges, rounds, folder):
+    """One release beside a history of that many charges, which is made where the folder has none yet; and
+    SELECT * FROM dp_budget, and dp_exposure()."""
     import ledger as history
 
-    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", BUILD)) as folder:
-        db = history.prepare(f"{folder}/{charges}.db", charges)
-        (count,) = db.execute("SELECT count(*) FROM dp_charge").fetchone()
-        result = {name: repeat(lambda _: db.execute(sql).fetchall(), rounds if name != "exposure" else 5)
-                  for name, sql in history.STATEMENTS.items()} | {"charges": count}
-        db.close()
+    path = pathlib.Path(folder) / f"{charges}.db"
+    db = history.connect(path) if path.exists() else history.prepare(path, charges)
+    (count,) = db.execute("SELECT count(*) FROM dp_charge").fetchone()
+    result = {name: repeat(lambda _: db.execute(sql).fetchall(), rounds if name != "exposure" else min(rounds, 5))
+              for name, sql in history.STATEMENTS.items()} | {"charges": count}
+    db.close()
     return result
 
 

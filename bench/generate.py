@@ -4,7 +4,7 @@
 
     visit (id, x REAL, unit INTEGER)               rows / 10 units in random order, each equally often
     named (id, x REAL, unit TEXT)                  the same rows, the unit as a text of 16 characters
-    basket(id, x REAL, unit INTEGER, key INTEGER)  units by Zipf's law (a few have very many rows), 1000 keys by Zipf's law
+    basket(id, x REAL, unit INTEGER, key INTEGER)  units and 1000 keys by Zipf's law: a few have very many rows
     track (id, v BLOB, unit INTEGER)               rows / 10 vectors of 32 float32
 
 Each is the one table of a file `<table>-<rows>.db`, so that a scan reads what it needs and no more. x is log-normal

@@ -11,9 +11,11 @@ keeps the others from the last run, in build/bench/growth-<most>.json.
 
 import argparse
 import json
+import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import scipy.optimize
@@ -42,8 +44,8 @@ def query(database, sql, parameters=(), protects=None, extension=None):
 
 
 def made(table, rows):
-    subprocess.run([sys.executable, measure.HERE / "generate.py", measure.TABLES, "--rows", str(rows), "--tables", table],
-                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, measure.HERE / "generate.py", measure.TABLES, "--rows", str(rows),
+                    "--tables", table], check=True, stdout=subprocess.DEVNULL)
     return measure.TABLES / f"{table}-{rows}.db"
 
 
@@ -55,10 +57,13 @@ def run(jobs, rounds):
     results = measure.interleave([((series, x), job) for series, x, job in jobs], rounds)
     curves = {}
     for (series, x), found in results.items():
-        fields = {name: measure.median(found, name) for name, value in found[0].items() if not isinstance(value, (str, dict))}
+        fields = {}
         for name, value in found[0].items():
             if isinstance(value, dict):
-                fields |= {f"{name} {part}": float(np.median([result[name][part] for result in found])) for part in value}
+                parts = {part: [result[name][part] for result in found] for part in value}
+                fields |= {f"{name} {part}": float(np.median(values)) for part, values in parts.items()}
+            elif not isinstance(value, str):
+                fields[name] = measure.median(found, name)
         curves.setdefault(series, []).append((x, fields))
     return curves
 
@@ -88,11 +93,11 @@ def keys(most, rounds):
     jobs = []
     for n in steps(1, 10**5, most):
         option = json.dumps({"keys": list(range(n))})
-        jobs.append(("two rows", n, query(path, "SELECT dp_release('t', 'group_count', 'VALUES (1, 1), (2, 2)', ?)", [option],
-                                          protects="unit")))
+        jobs.append(("two rows", n, query(
+            path, "SELECT dp_release('t', 'group_count', 'VALUES (1, 1), (2, 2)', ?)", [option], protects="unit")))
         jobs.append((f"{rows:,} rows of {people:,} units", n, query(
-            path, f"SELECT dp_group_count('t', id * {PRIME} / 7 % {n}, 1, unit % {people}, ?) FROM visit WHERE id <= {rows}",
-            [option], protects="unit")))
+            path, f"SELECT dp_group_count('t', id * {PRIME} / 7 % {n}, 1, unit % {people}, ?)"
+                  f" FROM visit WHERE id <= {rows}", [option], protects="unit")))
     return run(jobs, rounds)
 
 
@@ -105,16 +110,18 @@ def dimension(most, rounds):
                                                           extension="bench/decode")))
         jobs.append(("dp_vec_sum, rows protected", n, query(path, f"SELECT dp_vec_sum('t', v, {n}, 10) FROM v{n}",
                                                             protects="row")))
-        jobs.append(("dp_vec_sum, every row a unit", n, query(path, f"SELECT dp_vec_sum('t', v, {n}, 10, rowid) FROM v{n}",
-                                                              protects="unit")))
+        jobs.append(("dp_vec_sum, every row a unit", n, query(
+            path, f"SELECT dp_vec_sum('t', v, {n}, 10, rowid) FROM v{n}", protects="unit")))
         jobs.append(("one row", n, query(path, f"SELECT dp_vec_sum('t', v, {n}, 10) FROM v{n} WHERE rowid = 1",
                                          protects="row")))
     return run(jobs, rounds)
 
 
 def charges(most, rounds):
-    return run([("ledger", n, {"syncs": True, "job": {"call": "ledger", "charges": n, "rounds": 21}})
-                for n in (1, 10, 100, 1000, 10**4, 10**5, 10**6) if n <= most], rounds)
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", measure.BUILD)) as folder:
+        return run([("ledger", n, {"syncs": True, "job": {"call": "ledger", "charges": n, "rounds": 21,
+                                                          "folder": folder}})
+                    for n in (1, 10, 100, 1000, 10**4, 10**5, 10**6) if n <= most], rounds)
 
 
 # ---- models ----------------------------------------------------------------------------------------------
@@ -182,8 +189,8 @@ def report_rows(curve, folder):
     plot = Plot("Rows", "rows", "seconds of CPU time")
     body = linear(curve, plot, curve, "a row")
     plot.save(folder, "rows")
-    return ["## Rows", "", "a + b · rows. A release reads its rows once, in one pass, and nothing that it keeps grows with"
-            " them: memory is that of the units. What is fixed, a, is the ledger's two commits.", "",
+    return ["## Rows", "", "a + b · rows. A release reads its rows once, in one pass, and nothing that it keeps grows"
+            " with them: memory is that of the units. What is fixed, a, is the ledger's two commits.", "",
             *measure.table(("statement", "a", "b", "deviation"), body), "", "![rows](growth/rows.svg)"]
 
 
@@ -212,15 +219,17 @@ def report_units(curve, folder):
     plot.save(folder, "units")
     body = [(name, time_of(value)) for name, value in zip(names, found)]
     millions = table[x >= min(10**6, x.max())] / x[x >= min(10**6, x.max())]
-    return ["## Units", "", f"{rows:,} rows of n units in random order, less what it takes to scan the rows and to evaluate"
-            f" the unit ({time_of(scan / rows)} a row). A row finds the total of its unit in a hash table. While the table"
-            " fits a cache that costs nothing to speak of; then the share of rows that miss it is 1 − (size of the cache) /"
-            " (size of the table), and each pays what is left of a memory access after prefetching. A table beyond 4 MiB"
-            " asks for huge pages, so that no step follows where the TLB ends; where the system gives none, it comes with"
-            " that of L3. Every unit costs once more: its slot is made, moved when the table grows, and clipped at the end.",
+    return ["## Units", "", f"{rows:,} rows of n units in random order, less what it takes to scan the rows and to"
+            f" evaluate the unit ({time_of(scan / rows)} a row). A row finds the total of its unit in a hash table."
+            " While the table fits a cache that costs nothing to speak of; then the share of rows that miss it is 1 −"
+            " (size of the cache) / (size of the table), and each pays what is left of a memory access after"
+            " prefetching. A table beyond 4 MiB asks for huge pages, so that no step follows where the TLB ends;"
+            " where the system gives none, it comes with that of L3. Every unit costs once more: its slot is made,"
+            " moved when the table grows, and clipped at the end.",
             "", *measure.table(("cost of", "time"), body), "",
             f"Deviation: {deviation(off)}. Memory: {millions.min():.0f} to {millions.max():.0f} bytes for a unit from"
-            f" {int(min(10**6, x.max())):,} units on; between these the table doubles.", "", "![units](growth/units.svg)"]
+            f" {int(min(10**6, x.max())):,} units on; between these the table doubles.", "",
+            "![units](growth/units.svg)"]
 
 
 def report_keys(curve, folder):
@@ -233,11 +242,12 @@ def report_keys(curve, folder):
     (a, b, c), model, off = fit((np.ones(len(x)), x, pairs), y)
     plot.add(x, y, model, many)
     plot.save(folder, "keys")
-    return ["## Keys", "", "Every key is drawn and stored, whether a row has it or not: a + b · keys. With many rows, the"
-            " table holds a number for each pair of unit and key that occurs: among random pairs their number rises with the"
-            " keys until every row is a pair of its own, and a + b · keys + c · pairs says what that costs, the misses of"
-            " the cache included.", "", *measure.table(("release", "a", "b", "deviation"), body
-            + [(many, time_of(a), f"{time_of(b)} a key, {time_of(c)} a pair", deviation(off))]), "", "![keys](growth/keys.svg)"]
+    return ["## Keys", "", "Every key is drawn and stored, whether a row has it or not: a + b · keys. With many rows,"
+            " the table holds a number for each pair of unit and key that occurs: among random pairs their number"
+            " rises with the keys until every row is a pair of its own, and a + b · keys + c · pairs says what that"
+            " costs, the misses of the cache included.", "", *measure.table(("release", "a", "b", "deviation"), body
+            + [(many, time_of(a), f"{time_of(b)} a key, {time_of(c)} a pair", deviation(off))]), "",
+            "![keys](growth/keys.svg)"]
 
 
 def report_dimension(curve, folder):
@@ -246,9 +256,9 @@ def report_dimension(curve, folder):
                   lambda x: VECTORS * x)
     one = linear(curve, plot, ["one row"], "a coordinate")
     plot.save(folder, "dimension")
-    return ["## Dimension", "", f"{VECTORS:,} rows of float32: a + b · rows · dimension. The coordinates are added up one by"
-            " one; with units every unit has a vector of its own, and the memory is units · dimension. One row alone shows"
-            " what drawing and storing a coordinate costs: a + b · dimension.", "",
+    return ["## Dimension", "", f"{VECTORS:,} rows of float32: a + b · rows · dimension. The coordinates are added up"
+            " one by one; with units every unit has a vector of its own, and the memory is units · dimension. One row"
+            " alone shows what drawing and storing a coordinate costs: a + b · dimension.", "",
             *measure.table(("release", "a", "b", "deviation"), body + one), "", "![dimension](growth/dimension.svg)"]
 
 
@@ -262,16 +272,16 @@ def report_charges(curve, folder):
         y = np.array([fields[f"{part} cpu"] for _, fields in curve["ledger"]])
         found, model, off = fit([np.ones(len(x))] + ([] if growing is None else [growing]), y)
         plot.add(x, y, model, label.strip("`"))
-        body.append((label, shape, ", ".join(time_of(value) for value in found), time_of(y[0]), time_of(y[-1]), deviation(off)))
+        body.append((label, shape, ", ".join(map(time_of, found)), time_of(y[0]), time_of(y[-1]), deviation(off)))
     plot.save(folder, "charges")
     clock = [fields["release seconds"] for _, fields in curve["ledger"]]
     syncs = [fields["release sync"] for _, fields in curve["ledger"]]
-    return ["## Length of the ledger", "", "What is spent is kept in sums, so a charge looks at no other charge: it walks down"
-            " B-trees, whose depth is the logarithm of their length. `dp_exposure()` adds up the history."
+    return ["## Length of the ledger", "", "What is spent is kept in sums, so a charge looks at no other charge: it"
+            " walks down B-trees, whose depth is the logarithm of their length. `dp_exposure()` adds up the history."
             f" By the clock a release took {time_of(min(clock))} to {time_of(max(clock))}, of which"
             f" {time_of(min(syncs))} to {time_of(max(syncs))} waiting for the disk.", "",
-            *measure.table(("statement", "model", "a, b", f"at {x[0]:,.0f}", f"at {x[-1]:,.0f}", "deviation"), body), "",
-            "![charges](growth/charges.svg)"]
+            *measure.table(("statement", "model", "a, b", f"at {x[0]:,.0f}", f"at {x[-1]:,.0f}", "deviation"), body),
+            "", "![charges](growth/charges.svg)"]
 
 
 BEYOND = """## Beyond one machine
@@ -303,9 +313,9 @@ def main():
     folder = arguments.output.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["# How cost grows", "",
-             f"Written by `make bench-growth` ([growth.py](growth.py)): CPU time, medians of {arguments.rounds} interleaved"
-             " rounds. Points are measured, lines are the models, fitted to the least relative deviation. Ratios to other"
-             " systems: [results.md](results.md).", ""]
+             f"Written by `make bench-growth` ([growth.py](growth.py)): CPU time, medians of {arguments.rounds}"
+             " interleaved rounds. Points are measured, lines are the models, fitted to the least relative deviation."
+             " Ratios to other systems: [results.md](results.md).", ""]
     lines += [f"- {line}" for line in measure.machine()]
     for name, (_, report) in CURVES.items():
         if name in curves:

@@ -21,7 +21,8 @@ TABLES = BUILD / "bench"
 def run(job, folder=None, syncs=False):
     """The result of a job (children.py), or why there is none. `folder`: where its libraries are, in build/."""
     job = dict(job)
-    environment = dict(os.environ, BUILD=str(BUILD), OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+    environment = dict(os.environ, BUILD=str(BUILD), PYTHONDONTWRITEBYTECODE="1",
+                       OMP_NUM_THREADS="1", POLARS_MAX_THREADS="1")
     if folder:
         if not (BUILD / folder).is_dir():
             return {"missing": f"not installed (build/{folder}: make deps-bench)"}
@@ -74,12 +75,16 @@ def machine():
 
     memory = from_file("/proc/meminfo", "MemTotal")
     version = run({"call": "version"})["diffuse"]
+    system = platform.system()
+    if system == "Linux":
+        kernel = platform.release().split("-")[0]
+        system = f"{from_file('/etc/os-release', 'PRETTY_NAME') or system}, Linux {kernel}"
     return [f"{os.cpu_count()} cores of {from_file('/proc/cpuinfo', 'model name') or platform.machine()}"
             + "".join(f", {name} {size}" for name, size in caches().items())
             + (f"; {round(int(memory.split()[0]) / 2**20)} GiB of memory" if memory else ""),
-            f"{from_file('/etc/os-release', 'PRETTY_NAME') or platform.system()}, Linux {platform.release().split('-')[0]}"
-            if platform.system() == "Linux" else platform.system(),
-            f"SQLite {sqlite3.sqlite_version} with its default settings (page cache 2 MB), Python {platform.python_version()}",
+            system,
+            f"SQLite {sqlite3.sqlite_version} with its default settings (page cache 2 MB),"
+            f" Python {platform.python_version()}",
             f"diffuse {version}"]
 
 

@@ -4,10 +4,10 @@ systems, all in one run; and what a small release costs. Writes bench/results.md
     python3 bench/suite.py [--rows N] [--rounds N] [--only SECTION] [--output FILE]
 
 Every measurement is a process of its own, and the median of interleaved rounds; ratios are taken round by round, to
-sum(x) of the same table. Time is CPU time, which a machine that does other things too disturbs least; tables are
-in the system's cache, so on an idle machine it is what the clock says. Memory is the growth of the process's peak (getrusage) during the statement. What is not
-installed (make deps-bench) is said in the results. --only measures one section and keeps the others from the last
-run, in build/bench/results-<rows>.json.
+sum(x) of the same table. Time is CPU time, which a machine that does other things too disturbs least; tables are in
+the system's cache, so on an idle machine it is what the clock says. Memory is the growth of the process's peak
+(getrusage) during the statement. What is not installed (make deps-bench) is said in the results. --only measures one
+section and keeps the others from the last run, in build/bench/results-<rows>.json.
 """
 
 import argparse
@@ -17,12 +17,14 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
 import measure
 from children import CLIP, CONTRIBUTIONS
 
 REPORT = measure.HERE / "results.md"
-SLOW = 10  # questions that take a minute or more are asked of a table with so many times fewer rows
+MANY = 4   # sixty statements, many of them slow, are asked of a table with so many times fewer rows
+SLOW = 10  # what takes a minute or more, of one with so many times fewer
 KEYS = json.dumps(list(range(1000)))
 MEMORY = "/dev/shm"  # a file system in memory, where the system has one
 
@@ -43,8 +45,8 @@ AGGREGATES = {
                   "SELECT sum(n) FROM (SELECT count(*) AS n FROM {table} GROUP BY CAST(x / 10 AS INTEGER))", "visit"),
     "vec_sum": ("v, 32, 10", "v", '"dim":32,"clip":10', VECTORS, "track"),
     "vec_avg": ("v, 32, 1", "v", '"dim":32,"clip":1', VECTORS, "track"),
-    "group_count": ("key, 10", "key", '"clip":10', "SELECT sum(n) FROM (SELECT count(*) AS n FROM {table} GROUP BY key)",
-                    "basket"),
+    "group_count": ("key, 10", "key", '"clip":10',
+                    "SELECT sum(n) FROM (SELECT count(*) AS n FROM {table} GROUP BY key)", "basket"),
     "group_sum": ("key, x, 1000", "key, x", '"clip":1000',
                   "SELECT sum(n) FROM (SELECT sum(x) AS n FROM {table} GROUP BY key)", "basket"),
     "group_avg": ("key, x, 0, 1000", "key, x", '"lo":0,"hi":1000',
@@ -61,8 +63,8 @@ AGGREGATES = {
 
 # What other systems make of a bounded sum: each unit's total clipped; or a number of rows of each unit, then clipped.
 PER_UNIT = f"SELECT sum(min(s, {CLIP})) FROM (SELECT sum(x) AS s FROM {{table}} GROUP BY unit)"
-BY_NUMBER = (f"SELECT sum(min(max(x, 0), {CLIP})) FROM (SELECT x, row_number() OVER (PARTITION BY unit ORDER BY random())"
-             f" AS n FROM {{table}}) WHERE n <= {CONTRIBUTIONS}")
+BY_NUMBER = (f"SELECT sum(min(max(x, 0), {CLIP})) FROM (SELECT x, row_number() OVER (PARTITION BY unit ORDER BY"
+             f" random()) AS n FROM {{table}}) WHERE n <= {CONTRIBUTIONS}")
 IN_DUCKDB = PER_UNIT.replace("min(", "least(")
 
 
@@ -70,7 +72,7 @@ class Suite:
     def __init__(self, rows, rounds, repeats=11):
         self.rows, self.rounds = rows, rounds
         self.repeats = repeats  # of what takes milliseconds, in one process
-        self.few = rows // SLOW
+        self.some, self.few = rows // MANY, rows // SLOW
 
     def path(self, table, rows=None):
         return str(measure.TABLES / f"{table}-{rows or self.rows}.db")
@@ -82,14 +84,14 @@ class Suite:
     def prepare(self):
         """The tables, and the two small libraries of C; kept between runs."""
         measure.TABLES.mkdir(parents=True, exist_ok=True)
-        for rows, tables in ((self.rows, "visit,named,basket,track"), (self.few, "visit")):
+        for rows, tables in ((self.rows, "visit,named,basket,track"), (self.some, "visit,basket,track"),
+                             (self.few, "visit")):
             subprocess.run([sys.executable, measure.HERE / "generate.py", measure.TABLES, "--rows", str(rows),
                             "--tables", tables], check=True, stdout=subprocess.DEVNULL)
-        # Once for all files: from now on they are in the system's cache, as far as it reaches.
-        for name in ("visit", "named", "basket", "track"):
-            with open(self.path(name), "rb") as file:
-                while file.read(1 << 24):
-                    pass
+            for name in tables.split(","):  # from now on they are in the system's cache, as far as it reaches
+                with open(self.path(name, rows), "rb") as file:
+                    while file.read(1 << 24):
+                        pass
 
     # ---- the sections: each measures, and gives what its part of the report is written from --------------
 
@@ -102,6 +104,9 @@ class Suite:
             ("dp_sum, rows protected, 5 arguments",
              self.query("visit", "SELECT dp_sum('t', x, 1000, NULL, 'name') FROM {table}", protects="row")),
             ("dp_sum, integer units in random order", self.query("visit", unit("unit"), protects="unit")),
+            ("dp_release, integer units in random order",
+             self.query("visit", "SELECT dp_release('t', 'sum', 'SELECT x, unit FROM visit', '{\"clip\":1000}')",
+                        protects="unit")),
             ("dp_sum, integer units sorted", self.query("visit", unit("id / 10"), protects="unit")),
             ("sum(x) beside text units", self.query("named", "SELECT sum(x) FROM {table}")),
             ("dp_sum, text units", self.query("named", unit("unit"), protects="unit")),
@@ -128,18 +133,19 @@ class Suite:
             extension = "bench/decode" if native == VECTORS else None
             if (native, table) not in seen:
                 seen.add((native, table))
-                jobs.append((f"native {native} {table}", self.query(table, native, extension=extension)))
+                jobs.append((f"native {native} {table}",
+                             self.query(table, native, extension=extension, rows=self.some)))
             parameters, keys = [], ""
             if table == "basket":
                 parameters, keys = [f'{{"keys":{KEYS}}}'], ", ?"
                 options += f',"keys":{KEYS}'
-            jobs.append((kind, self.query(
-                table, f"SELECT dp_{kind}({', '.join(filter(None, (repr('t'), arguments, 'unit')))}{keys}) FROM {{table}}",
-                parameters, protects="unit")))
+            arguments = ", ".join(filter(None, ("'t'", arguments, "unit")))
+            jobs.append((kind, self.query(table, f"SELECT dp_{kind}({arguments}{keys}) FROM {{table}}", parameters,
+                                          protects="unit", rows=self.some)))
             columns = ", ".join(filter(None, (columns, "unit")))
             jobs.append((f"{kind} release", self.query(
                 table, "SELECT dp_release('t', ?, ?, ?)", [kind, f"SELECT {columns} FROM {table}", f"{{{options}}}"],
-                protects="unit")))
+                protects="unit", rows=self.some)))
         return measure.interleave(jobs, self.rounds)
 
     def formulations(self):
@@ -176,11 +182,13 @@ class Suite:
         jobs = [(what, {"syncs": True, "job": {"call": "small", "what": what, "rounds": self.repeats}})
                 for what in ("commits", "release", "groups", "diffuse")]
         if pathlib.Path(MEMORY).is_dir():
-            jobs.append(("memory", {"syncs": True,
-                                    "job": {"call": "small", "what": "release", "rounds": self.repeats, "folder": MEMORY}}))
-        jobs += [(f"{charges}", {"syncs": True, "job": {"call": "ledger", "charges": charges, "rounds": self.repeats}})
-                 for charges in (10, 1_000, 100_000, 1_000_000) if charges <= max(1000, self.rows // 10)]
-        return measure.interleave(jobs, self.rounds)
+            jobs.append(("memory", {"syncs": True, "job": {"call": "small", "what": "release",
+                                                           "rounds": self.repeats, "folder": MEMORY}}))
+        with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", measure.BUILD)) as folder:
+            jobs += [(f"{charges}", {"syncs": True, "job": {"call": "ledger", "charges": charges,
+                                                            "rounds": self.repeats, "folder": folder}})
+                     for charges in (10, 1_000, 100_000, 1_000_000) if charges <= max(1000, self.rows // 10)]
+            return measure.interleave(jobs, self.rounds)
 
 
 # ---- the report ------------------------------------------------------------------------------------------
@@ -198,16 +206,18 @@ def against(value, goal, digits=2):
 
 def report_goals(results, rows):
     bases = {"named": "sum(x) beside text units", "basket": "sum(x) beside keys", "track": "a loop that only decodes"}
-    goals = {"dp_sum, rows protected, 3 arguments": ("visit", 1.12), "dp_sum, rows protected, 5 arguments": ("visit", 1.22),
+    goals = {"dp_sum, rows protected, 3 arguments": ("visit", 1.12),
+             "dp_sum, rows protected, 5 arguments": ("visit", 1.22),
              "dp_sum, integer units in random order": ("visit", 1.8), "dp_sum, integer units sorted": ("visit", 1.6),
+             "dp_release, integer units in random order": ("visit", None),
              "dp_sum, text units": ("named", 2.3), "dp_group_sum, 10 public keys": ("basket", 4.0),
              "dp_group_sum, 1000 public keys": ("basket", 4.0), "dp_group_sum, private keys": ("basket", 4.0),
              "dp_vec_sum, rows protected": ("track", 1.5), "dp_vec_sum, integer units": ("track", None)}
     lines = ["## Goals", "",
-             f"{rows:,} rows, {rows // 10:,} units (vectors: {rows // 10:,} rows, as many units to draw from). The ratio is"
-             " to `sum(x)` of the same table; for vectors to an aggregate that decodes the 32 float32 of each row and adds"
-             " them up ([decode.c](decode.c)). Groups: Zipf's law for units and for keys. Goals are stated for a million"
-             " units.", ""]
+             f"{rows:,} rows, {rows // 10:,} units (vectors: {rows // 10:,} rows, as many units to draw from). The"
+             " ratio is to `sum(x)` of the same table; for vectors to an aggregate that decodes the 32 float32 of"
+             " each row and adds them up ([decode.c](decode.c)). Groups: Zipf's law for units and for keys. Goals are"
+             " stated for a million units.", ""]
     body = []
     for name, found in results.items():
         table, goal = goals.get(name, (None, None))
@@ -219,35 +229,38 @@ def report_goals(results, rows):
     each = (measure.median(results["dp_sum, integer units in random order"], "memory")
             - measure.median(results["sum(x)"], "memory")) / max(1, rows // 10)
     goal, met = against(each, 110)
-    lines += ["", f"Memory of `dp_sum` over integer units, more than `sum(x)` takes: {each:.0f} bytes for each unit, at the"
-                  f" peak (goal: {goal};"
+    lines += ["", f"Memory of `dp_sum` over integer units, more than `sum(x)` takes: {each:.0f} bytes for each unit,"
+                  f" at the peak (goal: {goal};"
                   f" met: {met})."]
     return lines
 
 
 def report_aggregates(results, rows):
     lines = ["## Every aggregate", "",
-             f"{rows:,} rows (vectors {rows // 10:,}), units protected, 1000 public keys for groups. Beside each its"
-             " counterpart in SQLite, which protects nobody: `count(DISTINCT)`, `ORDER BY` for quantiles, `GROUP BY` for"
-             " groups and histograms; for vectors the aggregate that only decodes them. `dp_release`: its time by that of"
-             " the aggregate (goal: within 5%).", ""]
+             f"{rows // MANY:,} rows (vectors {rows // MANY // 10:,}), units protected, 1000 public keys for groups."
+             " Beside each its counterpart in SQLite, which protects nobody: `count(DISTINCT)`, `ORDER BY` for"
+             " quantiles, `GROUP BY` for groups and histograms; for vectors the aggregate that only decodes them."
+             " `dp_release`: its time by that of the aggregate (goal: within 5%).", ""]
     body = []
     for kind, (_, _, _, native, table) in AGGREGATES.items():
         found, other = results[kind], results[f"native {native} {table}"]
         release = measure.ratio(results[f"{kind} release"], found)
-        base = f"{measure.ratio(found, results['native ' + AGGREGATES['sum'][3] + ' visit']):.2f}" if table == "visit" else ""
+        base = ""
+        if table == "visit":
+            base = f"{measure.ratio(found, results['native ' + AGGREGATES['sum'][3] + ' visit']):.2f}"
         body.append((f"`dp_{kind}`", measure.number(measure.median(found)), measure.number(measure.median(other)),
                      f"{measure.ratio(found, other):.2f}", base, mebibytes(found), mebibytes(other), f"{release:.2f}",
                      against(release, 1.05)[1]))
-    return lines + measure.table(("aggregate", "seconds", "counterpart, s", "by counterpart", "by `sum(x)`", "memory, MiB",
-                                  "counterpart, MiB", "`dp_release`", "within 5%"), body)
+    return lines + measure.table(("aggregate", "seconds", "counterpart, s", "by counterpart", "by `sum(x)`",
+                                  "memory, MiB", "counterpart, MiB", "`dp_release`", "within 5%"), body)
 
 
 def report_formulations(results, rows):
     lines = ["## The same in plain SQL, and in DuckDB", "",
-             "What systems that rewrite SQL send to the database: a sum of clipped totals over a `GROUP BY` of the units, or"
-             f" {CONTRIBUTIONS} random rows of each unit by `row_number()`, before any noise. DuckDB has the rows in a file"
-             " of its own format (columns, compressed). Ratios are to SQLite's `sum(x)` of the same number of rows.", ""]
+             "What systems that rewrite SQL send to the database: a sum of clipped totals over a `GROUP BY` of the"
+             f" units, or {CONTRIBUTIONS} random rows of each unit by `row_number()`, before any noise. DuckDB has"
+             " the rows in a file of its own format (columns, compressed). Ratios are to SQLite's `sum(x)` of the same"
+             " number of rows.", ""]
     names = {
         "sum(x)": ("SQLite, `sum(x)`", "sum(x)"), "dp_sum": ("`dp_sum`, integer units", "sum(x)"),
         "per unit": ("SQLite, `GROUP BY` integer units", "sum(x)"),
@@ -263,7 +276,8 @@ def report_formulations(results, rows):
         if label is None:
             what, table, threads = name.removeprefix("DuckDB ").split(", ")
             label = (f"DuckDB, {'`sum(x)`' if what == 'sum(x)' else '`GROUP BY` units'},"
-                     f" {'text' if table == 'named' else 'integer'} units, {threads} thread{'s' if threads != '1' else ''}")
+                     f" {'text' if table == 'named' else 'integer'} units, {threads}"
+                     f" thread{'s' if threads != '1' else ''}")
             base = "sum(x), text" if table == "named" else "sum(x)"
         if "missing" in found[-1]:
             body.append((label, found[-1]["missing"], "", ""))
@@ -279,10 +293,10 @@ def report_formulations(results, rows):
 
 def report_systems(results, rows):
     lines = ["## The same question in other systems", "",
-             f"The sum of x over {rows // SLOW:,} rows of {rows // SLOW // 10:,} units, from the SQLite file to the noisy"
-             " answer, at (1, 1e-6). diffuse, OpenDP (Polars) and diffprivlib clip each unit's total to 1000 (diffprivlib:"
-             f" totals by numpy); SmartNoise SQL keeps {CONTRIBUTIONS} rows of each unit and clips rows. Not counted:"
-             " starting Python and its imports.", ""]
+             f"The sum of x over {rows // SLOW:,} rows of {rows // SLOW // 10:,} units, from the SQLite file to the"
+             " noisy answer, at (1, 1e-6). diffuse, OpenDP (Polars) and diffprivlib clip each unit's total to 1000"
+             f" (diffprivlib: totals by numpy); SmartNoise SQL keeps {CONTRIBUTIONS} rows of each unit and clips"
+             " rows. Not counted: starting Python and its imports.", ""]
     body = []
     for name, found in results.items():
         if "missing" in found[-1]:
@@ -303,9 +317,10 @@ def report_small(results, rows):
               "groups": ("`dp_group_count`, 1000 public keys, two rows", None),
               "diffuse": ("`dp_diffuse` of 1000 keys", 30)}
     lines = ["## Small releases and long ledgers", "",
-             "A release is two durable commits of the ledger (its charge, then its values), a diffusion one. How much of that is waiting"
-             " for the disk is measured around `fsync` and `fdatasync` ([sync.c](sync.c)): it is the disk's, not this"
-             " program's, and the first line shows what SQLite pays for as many commits of its own. Milliseconds.", ""]
+             "A release is two durable commits of the ledger (its charge, then its values), a diffusion one. How much"
+             " of that is waiting for the disk is measured around `fsync` and `fdatasync` ([sync.c](sync.c)): it is"
+             " the disk's, not this program's, and the first line shows what SQLite pays for as many commits of its"
+             " own. Milliseconds.", ""]
     body = []
     for name, (title, goal) in titles.items():
         if name not in results:
@@ -314,13 +329,15 @@ def report_small(results, rows):
         body.append((title, measure.number(part(found)), round(found[0]["syncs"]), measure.number(part(found, "sync")),
                      measure.number(part(found, "cpu")), *against(part(found), goal)))
     lines += measure.table(("operation", "clock, ms", "syncs", "in syncs, ms", "CPU, ms", "goal", "met"), body)
-    lines += ["", "One release at the middle of three tiers, beside a ledger of so many charges; a look at the budgets; and"
-                  " `dp_exposure()`, which reads the whole history. Goal: a release that does not depend on the length.", ""]
+    lines += ["", "One release at the middle of three tiers, beside a ledger of so many charges; a look at the"
+                  " budgets; and `dp_exposure()`, which reads the whole history. Goal: a release that does not"
+                  " depend on the length.", ""]
     body = []
     for name, found in results.items():
         if name.isdigit():
-            body.append((f"{found[0]['charges']:,}", *(measure.number(part(found, field, what)) for field, what in (
-                ("seconds", "release"), ("sync", "release"), ("cpu", "release"), ("cpu", "budget"), ("cpu", "exposure")))))
+            parts = (("seconds", "release"), ("sync", "release"), ("cpu", "release"), ("cpu", "budget"),
+                     ("cpu", "exposure"))
+            body.append((f"{found[0]['charges']:,}", *(measure.number(part(found, *which)) for which in parts)))
     return lines + measure.table(("charges", "release: clock, ms", "in syncs, ms", "CPU, ms", "`dp_budget`: CPU, ms",
                                   "`dp_exposure()`: CPU, ms"), body)
 
@@ -331,10 +348,11 @@ SECTIONS = {"goals": report_goals, "aggregates": report_aggregates, "formulation
 
 def write_report(path, results, rows, rounds):
     lines = ["# Benchmarks", "",
-             f"Written by `make bench` ([suite.py](suite.py)): medians of {rounds} interleaved rounds, every measurement a"
-             " process of its own. Ratios are taken within a round. Seconds are CPU time of the process (user and system), where nothing else is said: other"
-             " work on the machine disturbs it least, and the tables are in the system's cache. Memory is by how much the process's peak grows while"
-             " the statement runs. Tables: [generate.py](generate.py). How cost grows: [growth.md](growth.md).", ""]
+             f"Written by `make bench` ([suite.py](suite.py)): medians of {rounds} interleaved rounds, every"
+             " measurement a process of its own. Ratios are taken within a round. Seconds are CPU time of the process"
+             " (user and system), where nothing else is said: other work on the machine disturbs it least, and the"
+             " tables are in the system's cache. Memory is by how much the process's peak grows while the statement"
+             " runs. Tables: [generate.py](generate.py). How cost grows: [growth.md](growth.md).", ""]
     lines += [f"- {line}" for line in measure.machine()]
     for name, report in SECTIONS.items():
         if name in results:

@@ -83,9 +83,7 @@ def test_every_aggregate_is_measured(bench):
 
 def test_every_statement_runs_and_is_reported(bench, tmp_path):
     suite = bench["suite"].Suite(ROWS, rounds=1, repeats=1)
-    bench["generate"].table(tmp_path, "visit", ROWS // bench["suite"].SLOW)
-    for name in bench["generate"].TABLES:
-        bench["generate"].table(tmp_path, name, ROWS)
+    suite.prepare()
     results = {name: getattr(suite, name)() for name in ("goals", "aggregates", "formulations", "systems")}
     bench["suite"].write_report(tmp_path / "results.md", results, ROWS, 1)
     report = (tmp_path / "results.md").read_text()
@@ -104,7 +102,8 @@ def test_a_process_for_each_measurement(bench, monkeypatch, tmp_path):
     monkeypatch.setattr(bench["measure"], "run", bench["started"])
     database = tmp_path / "empty.db"
     sqlite3.connect(database).execute("CREATE TABLE t(x)")
-    text = bench["started"]({"call": "query", "database": str(database), "sql": "SELECT length(hex(zeroblob(20000000)))"})
+    text = bench["started"]({"call": "query", "database": str(database),
+                             "sql": "SELECT length(hex(zeroblob(20000000)))"})
     assert text["answer"] == "40000000" and 38 * 2**20 < text["memory"] < 200 * 2**20
     results = bench["suite"].Suite(1000, rounds=1, repeats=1).small()
     assert results["release"][0]["syncs"] == 2 * results["diffuse"][0]["syncs"] == results["commits"][0]["syncs"] >= 4
