@@ -27,6 +27,7 @@ from figures import plt, save
 REPORT = measure.HERE / "growth.md"
 PRIME = 2654435761  # id * PRIME % n takes every value below n equally often, in no simple order
 VECTORS = 4000
+COORDINATE = 64  # bytes that a coordinate of a row takes in all places on its way
 
 
 def steps(low, high, most):
@@ -139,6 +140,12 @@ def fit(terms, y):
     return coefficients, model, np.abs(model / y - 1)
 
 
+def share_missed(level, size):
+    """Of random accesses to so many bytes, those that miss a cache; none where the machine does not tell its size."""
+    cache = measure.caches().get(level, "")
+    return np.maximum(0, 1 - int(cache[:-1]) * 1024 / size) if cache.endswith("K") else np.zeros(len(size))
+
+
 def deviation(off):
     return f"{100 * off.max():.0f}% at most, {100 * np.median(off):.0f}% in the median"
 
@@ -201,17 +208,17 @@ def report_units(curve, folder):
     _, memory = series(curve, "dp_sum", "memory")
     base = curve["scan"][0][1]["memory"]
     table = np.maximum(memory - base, 64 * x)  # what is below an earlier peak of the process does not show
-    caches = {level: int(size[:-1]) * 1024 for level, size in measure.caches().items() if level in ("L2", "L3")}
     terms, names = [np.ones(len(x)), x / rows], ["every row", "every unit, once"]
-    for level, size in caches.items():
-        missed = np.maximum(0, 1 - size / table)
+    for level in ("L2", "L3"):
+        missed = share_missed(level, table)
         if missed.any():
             terms.append(missed)
-            names.append(f"a row whose unit is not in {level} ({size >> 10:,} KiB)")
+            names.append(f"a row whose unit is not in {level} ({measure.caches()[level]})")
     each = (y - scan) / rows
     found, model, off = fit(terms, each)
-    plot = Plot("Units", "units", "seconds of CPU time a row, less the scan")
-    plot.add(x, each, model, f"dp_sum, {rows:,} rows")
+    plot = Plot("Units", "units", "ns of CPU time a row, less the scan")
+    plot.add(x, each * 1e9, model * 1e9, f"dp_sum, {rows:,} rows")
+    plot.axes.set(yscale="linear", ylim=(0, None))
     axes = plot.axes.twinx()
     axes.plot(x, table / x, "s", ms=4, color="grey", alpha=0.6)
     axes.set(ylabel="bytes of memory for a unit (grey)", ylim=(0, None))
@@ -252,14 +259,24 @@ def report_keys(curve, folder):
 
 def report_dimension(curve, folder):
     plot = Plot("Dimension of a vector", "dimension", "seconds of CPU time")
-    body = linear(curve, plot, [name for name in curve if name != "one row"], "a coordinate",
-                  lambda x: VECTORS * x)
-    one = linear(curve, plot, ["one row"], "a coordinate")
+    body = []
+    for name in curve:
+        x, y = series(curve, name)
+        rows = 1 if name == "one row" else VECTORS
+        terms = [np.ones(len(x)), rows * x]
+        missed = share_missed("L1", COORDINATE * x)
+        if name.startswith("dp_") and missed.any():
+            terms.append(rows * x * missed)
+        found, model, off = fit(terms, y)
+        plot.add(x, y, model, name)
+        body.append((name, *map(time_of, found), *[""] * (3 - len(found)), deviation(off)))
     plot.save(folder, "dimension")
-    return ["## Dimension", "", f"{VECTORS:,} rows of float32: a + b · rows · dimension. The coordinates are added up"
-            " one by one; with units every unit has a vector of its own, and the memory is units · dimension. One row"
-            " alone shows what drawing and storing a coordinate costs: a + b · dimension.", "",
-            *measure.table(("release", "a", "b", "deviation"), body + one), "", "![dimension](growth/dimension.svg)"]
+    return ["## Dimension", "", f"{VECTORS:,} rows of float32: a + b · rows · dimension + c · rows · dimension · (share that"
+            f" misses L1), with {COORDINATE} bytes of work for a coordinate (the row's, the unit's and the total's). With"
+            " units every unit has a vector of its own, so memory is units · dimension. One row alone shows what drawing"
+            " and storing a coordinate costs: a + b · dimension.", "",
+            *measure.table(("release", "a", "b, a coordinate", "c, one that misses L1", "deviation"), body), "",
+            "![dimension](growth/dimension.svg)"]
 
 
 def report_charges(curve, folder):
