@@ -207,7 +207,7 @@ def report_units(curve, folder):
     x, y = series(curve, "dp_sum")
     _, memory = series(curve, "dp_sum", "memory")
     base = curve["scan"][0][1]["memory"]
-    table = np.maximum(memory - base, 64 * x)  # what is below an earlier peak of the process does not show
+    table = np.maximum(memory - base, 1)
     terms, names = [np.ones(len(x)), x / rows], ["every row", "every unit, once"]
     for level in ("L2", "L3"):
         missed = share_missed(level, table)

@@ -5,8 +5,8 @@ systems, all in one run; and what a small release costs. Writes bench/results.md
 
 Every measurement is a process of its own, and the median of interleaved rounds; ratios are taken round by round, to
 sum(x) of the same table. Time is CPU time, which a machine that does other things too disturbs least; tables are in
-the system's cache, so on an idle machine it is what the clock says. Memory is the growth of the process's peak
-(getrusage) during the statement. What is not installed (make deps-bench) is said in the results. --only measures one
+the system's cache, so on an idle machine it is what the clock says. Memory is by how much the process
+grows during the statement, at its peak. What is not installed (make deps-bench) is said in the results. --only measures one
 section and keeps the others from the last run, in build/bench/results-<rows>.json.
 """
 
@@ -346,13 +346,14 @@ SECTIONS = {"goals": report_goals, "aggregates": report_aggregates, "formulation
             "systems": report_systems, "small": report_small}
 
 
-def write_report(path, results, rows, rounds):
+def write_report(path, results, rows):
+    rounds = min(len(found) for section in results.values() for found in section.values() if "missing" not in found[-1])
     lines = ["# Benchmarks", "",
-             f"Written by `make bench` ([suite.py](suite.py)): medians of {rounds} interleaved rounds, every"
+             f"Written by `make bench` ([suite.py](suite.py)): medians of at least {rounds} interleaved rounds, every"
              " measurement a process of its own. Ratios are taken within a round. Seconds are CPU time of the process"
              " (user and system), where nothing else is said: other work on the machine disturbs it least, and the"
-             " tables are in the system's cache. Memory is by how much the process's peak grows while the statement"
-             " runs. Tables: [generate.py](generate.py). How cost grows: [growth.md](growth.md).", ""]
+             " tables are in the system's cache. Memory is by how much the process grows while the statement"
+             " runs, at its peak. Tables: [generate.py](generate.py). How cost grows: [growth.md](growth.md).", ""]
     lines += [f"- {line}" for line in measure.machine()]
     for name, report in SECTIONS.items():
         if name in results:
@@ -376,7 +377,7 @@ def main():
         print(name, file=sys.stderr, flush=True)
         results[name] = getattr(suite, name)()
         kept.write_text(json.dumps(results))
-    write_report(arguments.output, results, arguments.rows, arguments.rounds)
+    write_report(arguments.output, results, arguments.rows)
 
 
 if __name__ == "__main__":

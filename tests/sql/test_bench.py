@@ -85,7 +85,7 @@ def test_every_statement_runs_and_is_reported(bench, tmp_path):
     suite = bench["suite"].Suite(ROWS, rounds=1, repeats=1)
     suite.prepare()
     results = {name: getattr(suite, name)() for name in ("goals", "aggregates", "formulations", "systems")}
-    bench["suite"].write_report(tmp_path / "results.md", results, ROWS, 1)
+    bench["suite"].write_report(tmp_path / "results.md", results, ROWS)
     report = (tmp_path / "results.md").read_text()
     assert all(f"`dp_{kind}`" in report for kind in bench["suite"].AGGREGATES)
     assert "not installed" in report
@@ -105,6 +105,8 @@ def test_a_process_for_each_measurement(bench, monkeypatch, tmp_path):
     text = bench["started"]({"call": "query", "database": str(database),
                              "sql": "SELECT length(hex(zeroblob(20000000)))"})
     assert text["answer"] == "40000000" and 38 * 2**20 < text["memory"] < 200 * 2**20
+    empty = bench["started"]({"call": "query", "database": str(database), "sql": "SELECT 1"})
+    assert empty["memory"] < 2**20
     results = bench["suite"].Suite(1000, rounds=1, repeats=1).small()
     assert results["release"][0]["syncs"] == 2 * results["diffuse"][0]["syncs"] == results["commits"][0]["syncs"] >= 4
     assert [results[name][0]["charges"] for name in ("10", "1000")] == [9, 999]
