@@ -208,15 +208,15 @@ def report_units(curve, folder):
     _, memory = series(curve, "dp_sum", "memory")
     base = curve["scan"][0][1]["memory"]
     table = np.maximum(memory - base, 1)
-    terms, names = [np.ones(len(x)), x / rows], ["every row", "every unit, once"]
+    terms, names = [np.ones(len(x)), x / rows], ["every row: its scan and its unit", "every unit, once"]
     for level in ("L2", "L3"):
         missed = share_missed(level, table)
         if missed.any():
             terms.append(missed)
             names.append(f"a row whose unit is not in {level} ({measure.caches()[level]})")
-    each = (y - scan) / rows
+    each = y / rows
     found, model, off = fit(terms, each)
-    plot = Plot("Units", "units", "ns of CPU time a row, less the scan")
+    plot = Plot("Units", "units", "ns of CPU time a row")
     plot.add(x, each * 1e9, model * 1e9, f"dp_sum, {rows:,} rows")
     plot.axes.set(yscale="linear", ylim=(0, None))
     axes = plot.axes.twinx()
@@ -226,8 +226,8 @@ def report_units(curve, folder):
     plot.save(folder, "units")
     body = [(name, time_of(value)) for name, value in zip(names, found)]
     millions = table[x >= min(10**6, x.max())] / x[x >= min(10**6, x.max())]
-    return ["## Units", "", f"{rows:,} rows of n units in random order, less what it takes to scan the rows and to"
-            f" evaluate the unit ({time_of(scan / rows)} a row). A row finds the total of its unit in a hash table."
+    return ["## Units", "", f"{rows:,} rows of n units in random order. To scan the rows and to evaluate the"
+            f" unit takes {time_of(scan / rows)} a row without a release. A row finds the total of its unit in a hash table."
             " While the table fits a cache that costs nothing to speak of; then the share of rows that miss it is 1 −"
             " (size of the cache) / (size of the table), and each pays what is left of a memory access after"
             " prefetching. A table beyond 4 MiB asks for huge pages, so that no step follows where the TLB ends;"
