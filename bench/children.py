@@ -84,6 +84,8 @@ def duckdb(database, file, threads, sql):
     import numpy
 
     if not pathlib.Path(file).exists():
+        for leftover in pathlib.Path(file).parent.glob(f"{pathlib.Path(file).name}.unfinished*"):
+            leftover.unlink()
         made = library.connect(f"{file}.unfinished")
         (table,) = open_read_only(database).execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchone()
         cursor = open_read_only(database).execute(f"SELECT id, x, unit FROM {table}")

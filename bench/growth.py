@@ -227,8 +227,8 @@ def report_units(curve, folder):
     body = [(name, time_of(value)) for name, value in zip(names, found)]
     millions = table[x >= min(10**6, x.max())] / x[x >= min(10**6, x.max())]
     return ["## Units", "", f"{rows:,} rows of n units in random order. To scan the rows and to evaluate the"
-            f" unit takes {time_of(scan / rows)} a row without a release. A row finds the total of its unit in a hash table."
-            " While the table fits a cache that costs nothing to speak of; then the share of rows that miss it is 1 −"
+            f" unit takes {time_of(scan / rows)} a row without a release. A row finds the total of its unit in a hash"
+            " table. While the table fits a cache that costs nothing to speak of; then the share of rows that miss it is 1 −"
             " (size of the cache) / (size of the table), and each pays what is left of a memory access after"
             " prefetching. A table beyond 4 MiB asks for huge pages, so that no step follows where the TLB ends;"
             " where the system gives none, it comes with that of L3. Every unit costs once more: its slot is made,"
