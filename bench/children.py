@@ -227,7 +227,8 @@ def ledger(charges, rounds, folder):
     SELECT * FROM dp_budget, and dp_exposure()."""
     import ledger as history
 
-    path = pathlib.Path(folder) / f"{charges}.db"
+    # A short history is another after some releases: it is made each time.
+    path = pathlib.Path(folder) / (f"{charges}.db" if charges >= 10_000 else f"{charges}-{os.getpid()}.db")
     db = history.connect(path) if path.exists() else history.prepare(path, charges)
     (count,) = db.execute("SELECT count(*) FROM dp_charge").fetchone()
     result = {name: repeat(lambda _: db.execute(sql).fetchall(), rounds if name != "exposure" else min(rounds, 5))
