@@ -220,7 +220,8 @@ def report_units(curve, folder):
     plot.add(x, each * 1e9, model * 1e9, f"dp_sum, {rows:,} rows")
     plot.axes.set(yscale="linear", ylim=(0, None))
     axes = plot.axes.twinx()
-    axes.plot(x, table / x, "s", ms=4, color="grey", alpha=0.6)
+    seen = table > 2**18  # less is lost among the pages that a process has anyway
+    axes.plot(x[seen], table[seen] / x[seen], "s", ms=4, color="grey", alpha=0.6)
     axes.set(ylabel="bytes of memory for a unit (grey)", ylim=(0, None))
     axes.grid(False)
     plot.save(folder, "units")
