@@ -51,6 +51,8 @@ AGGREGATES = {
                   "SELECT sum(n) FROM (SELECT sum(x) AS n FROM {table} GROUP BY key)", "basket"),
     "group_avg": ("key, x, 0, 1000", "key, x", '"lo":0,"hi":1000',
                   "SELECT sum(n) FROM (SELECT avg(x) AS n FROM {table} GROUP BY key)", "basket"),
+    "choice": (f"key, '{KEYS}'", "key", f'"candidates":{KEYS}',
+               "SELECT key FROM {table} GROUP BY key ORDER BY count(DISTINCT unit) DESC LIMIT 1", "basket"),
     "ou_count": ("x, 1e7, 10", "x", '"radius":1e7,"clip":10', "SELECT count(x) FROM {table}", "visit"),
     "ou_sum": ("x, 1000, 1e9", "x", '"clip":1000,"radius":1e9', "SELECT sum(x) FROM {table}", "visit"),
     "ou_avg": ("x, 0, 1000, 500", "x", '"lo":0,"hi":1000,"radius":500', "SELECT avg(x) FROM {table}", "visit"),
@@ -136,7 +138,7 @@ class Suite:
                 jobs.append((f"native {native} {table}",
                              self.query(table, native, extension=extension, rows=self.some)))
             parameters, keys = [], ""
-            if table == "basket":
+            if "group" in kind:
                 parameters, keys = [f'{{"keys":{KEYS}}}'], ", ?"
                 options += f',"keys":{KEYS}'
             arguments = ", ".join(filter(None, ("'t'", arguments, "unit")))
@@ -243,6 +245,8 @@ def report_aggregates(results, rows):
              " `dp_release`: its time by that of the aggregate (goal: within 5%).", ""]
     body = []
     for kind, (_, _, _, native, table) in AGGREGATES.items():
+        if kind not in results:  # of an earlier run
+            continue
         found, other = results[kind], results[f"native {native} {table}"]
         release = measure.ratio(results[f"{kind} release"], found)
         base = ""
