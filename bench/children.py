@@ -90,10 +90,11 @@ def duckdb(database, file, threads, sql):
         (table,) = open_read_only(database).execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchone()
         cursor = open_read_only(database).execute(f"SELECT id, x, unit FROM {table}")
         made.execute("SET threads = 1")
+        wanted = "id, x, unit" if table == "visit" else "id, x, CAST(unit AS VARCHAR) AS unit"
         while rows := cursor.fetchmany(1 << 20):
             columns = {name: numpy.array(column) for name, column in zip(("id", "x", "unit"), zip(*rows))}
-            made.execute(f"CREATE TABLE IF NOT EXISTS {table} AS SELECT * FROM columns LIMIT 0")
-            made.execute(f"INSERT INTO {table} SELECT * FROM columns")
+            made.execute(f"CREATE TABLE IF NOT EXISTS {table} AS SELECT {wanted} FROM columns LIMIT 0")
+            made.execute(f"INSERT INTO {table} SELECT {wanted} FROM columns")
         made.close()
         pathlib.Path(f"{file}.unfinished").rename(file)
     db = library.connect(str(file), read_only=True)
