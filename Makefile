@@ -29,8 +29,9 @@ NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test unit check-sanitize \
-        check-valgrind coverage injector fixed faults replays fuzz fuzzers bench bench-sampler bench-shards \
-        deps-shards bench-utility deps-utility figures deps-figures deps-lint lint clean format
+        check-valgrind coverage injector fixed faults replays fuzz fuzzers bench bench-growth bench-libraries \
+        deps-bench bench-sampler bench-shards deps-shards bench-utility deps-utility figures deps-figures \
+        deps-lint lint clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -165,7 +166,7 @@ WORKERS ?= $(shell nproc)
 PYTEST   = $(PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS) --dist loadgroup --max-worker-restart=0 \
            $(PYTEST_OPTIONS)
 
-test: all unit static injector fixed replays $(BUILD)/star.db
+test: all unit static injector fixed replays bench-libraries $(BUILD)/star.db
 	BUILD=$(BUILD) $(PYTEST) tests
 
 # The same tests under AddressSanitizer and UndefinedBehaviorSanitizer. Python itself is not
@@ -205,10 +206,29 @@ check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
 	$(VALGRIND) $(SQLITE3) $(BUILD)/story.db < tests/faults/story.sql >$(BUILD)/story.txt 2>&1; test $$? -ne 9 || \
 	  { cat $(BUILD)/story.txt; exit 1; }
 
-# What a long ledger costs; then ratios to SQLite's own sum() on ten million rows.
-bench: $(BUILD)/diffuse.so
-	BUILD=$(BUILD) $(PYTHON) bench/ledger.py
-	BUILD=$(BUILD) $(PYTHON) bench/rows.py
+# ---- benchmarks: bench/results.md (make bench) and bench/growth.md (make bench-growth) ---------------------
+
+# Tables of 1, 10 or 100 million rows go to build/bench/ and are kept. With 10 million it takes a quarter of
+# an hour, and writes bench/results.md. ONLY=section measures one section anew.
+ROWS ?= 10000000
+bench: all bench-libraries
+	BUILD=$(BUILD) $(PYTHON) bench/suite.py --rows $(ROWS) $(ONLY:%=--only %) \
+	  $(if $(filter 10000000,$(ROWS)),,--output $(BUILD)/bench/results-$(ROWS).md)
+
+# Needs python3-matplotlib (make deps-figures).
+bench-growth: all bench-libraries
+	BUILD=$(BUILD) $(PYTHON) bench/growth.py $(ONLY:%=--only %)
+
+bench-libraries: $(BUILD)/bench/sync.so $(BUILD)/bench/decode.so
+$(BUILD)/bench/%.so: bench/%.c
+	@mkdir -p $(@D)
+	@echo CC $<
+	@$(CC) $(CODEGEN) -fvisibility=default $(CFLAGS) $(WARNINGS) -shared -o $@ $<
+
+# DuckDB, OpenDP, SmartNoise SQL and diffprivlib, with which make bench compares where they are there: needs pip.
+deps-bench: $(BUILD)/python-bench $(BUILD)/python-utility $(BUILD)/python-utility-smartnoise
+$(BUILD)/python-bench:
+	$(PIP) --target $@ duckdb
 
 # Draws of noise a second, beside GSL's and, where it is installed, OpenDP's.
 bench-sampler: $(BUILD)/bench/sampler
@@ -288,8 +308,10 @@ fuzzers:
 # Errors at the same (epsilon, delta) beside other systems (bench/utility.md): needs pip, and takes an hour.
 # SmartNoise SQL wants another OpenDP than the newest, so it has a folder of its own.
 PIP = $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade
-deps-utility: $(BUILD)/nafld2.csv
-	$(PIP) --target $(BUILD)/python-utility-smartnoise smartnoise-sql
+deps-utility: $(BUILD)/nafld2.csv $(BUILD)/python-utility-smartnoise
+
+$(BUILD)/python-utility-smartnoise:
+	$(PIP) --target $@ smartnoise-sql
 
 $(BUILD)/python-utility:
 	$(PIP) --target $@ 'opendp[polars]' diffprivlib 'scikit-learn<1.7' pipeline-dp dp-accounting rdata

@@ -86,6 +86,7 @@ void clip_vector(const struct shape *shape, int128 *values, size_t cells, int co
     struct part whole = {values, cells, components, block->first, block->end}, lead = whole;
     lead.end = block->lead_end;
     shrink(&whole, &lead, block->lead_reach);
-    shrink(&whole, &whole, block->reach);
+    if (block->lead_end < block->end || block->lead_reach > block->reach)
+      shrink(&whole, &whole, block->reach);
   }
 }

@@ -1,0 +1,388 @@
+"""make bench: what every aggregate costs, beside SQLite itself, plain SQL that bounds contributions, DuckDB and other
+systems, all in one run; and what a small release costs. Writes bench/results.md.
+
+    python3 bench/suite.py [--rows N] [--rounds N] [--only SECTION] [--output FILE]
+
+Every measurement is a process of its own, and the median of interleaved rounds; ratios are taken round by round, to
+sum(x) of the same table. Time is CPU time, which a machine that does other things too disturbs least; tables are in
+the system's cache, so on an idle machine it is what the clock says. Memory is by how much the process grows during
+the statement, at its peak. What is not installed (make deps-bench) is said in the results. --only measures one section
+and keeps the others from the last run, in build/bench/results-<rows>.json.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import measure
+from children import CLIP, CONTRIBUTIONS
+
+REPORT = measure.HERE / "results.md"
+MANY = 4   # sixty statements, many of them slow, are asked of a table with so many times fewer rows
+SLOW = 10  # what takes a minute or more, of one with so many times fewer
+KEYS = json.dumps(list(range(1000)))
+MEMORY = "/dev/shm"  # a file system in memory, where the system has one
+
+# name: (arguments of the aggregate, columns for dp_release, its options, SQLite's counterpart, table)
+AVERAGE = "x, 0, 1000", "x", '"lo":0,"hi":1000'
+SORTED = "SELECT x FROM {table} ORDER BY x LIMIT 1 OFFSET (SELECT count(*) / 2 FROM {table})"
+VECTORS = "SELECT decode_vector(v, 32) FROM {table}"
+AGGREGATES = {
+    "count": ("x, 10", "x", '"clip":10', "SELECT count(x) FROM {table}", "visit"),
+    "count_distinct": ("", "", "", "SELECT count(DISTINCT unit) FROM {table}", "visit"),
+    "sum": ("x, 1000", "x", '"clip":1000', "SELECT sum(x) FROM {table}", "visit"),
+    "avg": (*AVERAGE, "SELECT avg(x) FROM {table}", "visit"),
+    "var": (*AVERAGE, "SELECT avg(x * x) - avg(x) * avg(x) FROM {table}", "visit"),
+    "stddev": (*AVERAGE, "SELECT avg(x * x) - avg(x) * avg(x) FROM {table}", "visit"),
+    "quantile": ("x, '[0.1, 0.5, 0.9]', 0, 1000", "x", '"q":[0.1,0.5,0.9],"lo":0,"hi":1000', SORTED, "visit"),
+    "median": (*AVERAGE, SORTED, "visit"),
+    "histogram": ("x, 0, 1000, 100", "x", '"lo":0,"hi":1000,"bins":100',
+                  "SELECT sum(n) FROM (SELECT count(*) AS n FROM {table} GROUP BY CAST(x / 10 AS INTEGER))", "visit"),
+    "vec_sum": ("v, 32, 10", "v", '"dim":32,"clip":10', VECTORS, "track"),
+    "vec_avg": ("v, 32, 1", "v", '"dim":32,"clip":1', VECTORS, "track"),
+    "group_count": ("key, 10", "key", '"clip":10',
+                    "SELECT sum(n) FROM (SELECT count(*) AS n FROM {table} GROUP BY key)", "basket"),
+    "group_sum": ("key, x, 1000", "key, x", '"clip":1000',
+                  "SELECT sum(n) FROM (SELECT sum(x) AS n FROM {table} GROUP BY key)", "basket"),
+    "group_avg": ("key, x, 0, 1000", "key, x", '"lo":0,"hi":1000',
+                  "SELECT sum(n) FROM (SELECT avg(x) AS n FROM {table} GROUP BY key)", "basket"),
+    "choice": (f"key, '{KEYS}'", "key", f'"candidates":{KEYS}',
+               "SELECT key FROM {table} GROUP BY key ORDER BY count(DISTINCT unit) DESC LIMIT 1", "basket"),
+    "ou_count": ("x, 1e7, 10", "x", '"radius":1e7,"clip":10', "SELECT count(x) FROM {table}", "visit"),
+    "ou_sum": ("x, 1000, 1e9", "x", '"clip":1000,"radius":1e9', "SELECT sum(x) FROM {table}", "visit"),
+    "ou_avg": ("x, 0, 1000, 500", "x", '"lo":0,"hi":1000,"radius":500', "SELECT avg(x) FROM {table}", "visit"),
+    "ou_vec_sum": ("v, 32, 10, 1e6", "v", '"dim":32,"clip":10,"radius":1e6', VECTORS, "track"),
+    "ou_group_count": ("key, 1e7, 10", "key", '"radius":1e7,"clip":10',
+                       "SELECT sum(n) FROM (SELECT count(*) AS n FROM {table} GROUP BY key)", "basket"),
+    "ou_group_sum": ("key, x, 1000, 1e9", "key, x", '"clip":1000,"radius":1e9',
+                     "SELECT sum(n) FROM (SELECT sum(x) AS n FROM {table} GROUP BY key)", "basket"),
+}
+
+# What other systems make of a bounded sum: each unit's total clipped; or a number of rows of each unit, then clipped.
+PER_UNIT = f"SELECT sum(min(s, {CLIP})) FROM (SELECT sum(x) AS s FROM {{table}} GROUP BY unit)"
+BY_NUMBER = (f"SELECT sum(min(max(x, 0), {CLIP})) FROM (SELECT x, row_number() OVER (PARTITION BY unit ORDER BY"
+             f" random()) AS n FROM {{table}}) WHERE n <= {CONTRIBUTIONS}")
+IN_DUCKDB = PER_UNIT.replace("min(", "least(")
+
+
+class Suite:
+    def __init__(self, rows, rounds, repeats=11):
+        self.rows, self.rounds = rows, rounds
+        self.repeats = repeats  # of what takes milliseconds, in one process
+        self.some, self.few = rows // MANY, rows // SLOW
+
+    def path(self, table, rows=None):
+        return str(measure.TABLES / f"{table}-{rows or self.rows}.db")
+
+    def query(self, table, sql, parameters=(), protects=None, extension=None, rows=None):
+        return {"job": {"call": "query", "database": self.path(table, rows), "sql": sql.replace("{table}", table),
+                        "parameters": list(parameters), "protects": protects, "extension": extension}}
+
+    def prepare(self):
+        """The tables, and the two small libraries of C; kept between runs."""
+        measure.TABLES.mkdir(parents=True, exist_ok=True)
+        for rows, tables in ((self.rows, "visit,named,basket,track"), (self.some, "visit,basket,track"),
+                             (self.few, "visit")):
+            subprocess.run([sys.executable, measure.HERE / "generate.py", measure.TABLES, "--rows", str(rows),
+                            "--tables", tables], check=True, stdout=subprocess.DEVNULL)
+            for name in tables.split(","):  # from now on they are in the system's cache, as far as it reaches
+                with open(self.path(name, rows), "rb") as file:
+                    while file.read(1 << 24):
+                        pass
+
+    # ---- the sections: each measures, and gives what its part of the report is written from --------------
+
+    def goals(self):
+        unit = "SELECT dp_sum('t', x, 1000, {0}) FROM {{table}}".format
+        jobs = [
+            ("sum(x)", self.query("visit", "SELECT sum(x) FROM {table}")),
+            ("dp_sum, rows protected, 3 arguments",
+             self.query("visit", "SELECT dp_sum('t', x, 1000) FROM {table}", protects="row")),
+            ("dp_sum, rows protected, 5 arguments",
+             self.query("visit", "SELECT dp_sum('t', x, 1000, NULL, 'name') FROM {table}", protects="row")),
+            ("dp_sum, integer units in random order", self.query("visit", unit("unit"), protects="unit")),
+            ("dp_release, integer units in random order",
+             self.query("visit", "SELECT dp_release('t', 'sum', 'SELECT x, unit FROM visit', '{\"clip\":1000}')",
+                        protects="unit")),
+            ("dp_sum, integer units sorted", self.query("visit", unit("id / 10"), protects="unit")),
+            ("sum(x) beside text units", self.query("named", "SELECT sum(x) FROM {table}")),
+            ("dp_sum, text units", self.query("named", unit("unit"), protects="unit")),
+            ("sum(x) beside keys", self.query("basket", "SELECT sum(x) FROM {table}")),
+            ("dp_group_sum, 10 public keys",
+             self.query("basket", "SELECT dp_group_sum('t', key % 10, x, 1000, unit, ?) FROM {table}",
+                        [json.dumps({"keys": list(range(10))})], protects="unit")),
+            ("dp_group_sum, 1000 public keys",
+             self.query("basket", "SELECT dp_group_sum('t', key, x, 1000, unit, ?) FROM {table}",
+                        [f'{{"keys":{KEYS}}}'], protects="unit")),
+            ("dp_group_sum, private keys",
+             self.query("basket", "SELECT dp_group_sum('t', key, x, 1000, unit) FROM {table}", protects="unit")),
+            ("a loop that only decodes", self.query("track", VECTORS, extension="bench/decode")),
+            ("dp_vec_sum, rows protected",
+             self.query("track", "SELECT dp_vec_sum('t', v, 32, 10) FROM {table}", protects="row")),
+            ("dp_vec_sum, integer units",
+             self.query("track", "SELECT dp_vec_sum('t', v, 32, 10, unit) FROM {table}", protects="unit")),
+        ]
+        return measure.interleave(jobs, self.rounds)
+
+    def aggregates(self):
+        jobs, seen = [], set()
+        for kind, (arguments, columns, options, native, table) in AGGREGATES.items():
+            extension = "bench/decode" if native == VECTORS else None
+            if (native, table) not in seen:
+                seen.add((native, table))
+                jobs.append((f"native {native} {table}",
+                             self.query(table, native, extension=extension, rows=self.some)))
+            parameters, keys = [], ""
+            if "group" in kind:
+                parameters, keys = [f'{{"keys":{KEYS}}}'], ", ?"
+                options += f',"keys":{KEYS}'
+            arguments = ", ".join(filter(None, ("'t'", arguments, "unit")))
+            jobs.append((kind, self.query(table, f"SELECT dp_{kind}({arguments}{keys}) FROM {{table}}", parameters,
+                                          protects="unit", rows=self.some)))
+            columns = ", ".join(filter(None, (columns, "unit")))
+            jobs.append((f"{kind} release", self.query(
+                table, "SELECT dp_release('t', ?, ?, ?)", [kind, f"SELECT {columns} FROM {table}", f"{{{options}}}"],
+                protects="unit", rows=self.some)))
+        return measure.interleave(jobs, self.rounds)
+
+    def formulations(self):
+        jobs = [
+            ("sum(x)", self.query("visit", "SELECT sum(x) FROM {table}")),
+            ("dp_sum", self.query("visit", "SELECT dp_sum('t', x, 1000, unit) FROM {table}", protects="unit")),
+            ("per unit", self.query("visit", PER_UNIT)),
+            ("sum(x), text", self.query("named", "SELECT sum(x) FROM {table}")),
+            ("dp_sum, text", self.query("named", "SELECT dp_sum('t', x, 1000, unit) FROM {table}", protects="unit")),
+            ("per unit, text", self.query("named", PER_UNIT)),
+            ("sum(x), few", self.query("visit", "SELECT sum(x) FROM {table}", rows=self.few)),
+            ("dp_sum, few", self.query("visit", "SELECT dp_sum('t', x, 1000, unit) FROM {table}", protects="unit",
+                                       rows=self.few)),
+            ("row_number, few", self.query("visit", BY_NUMBER, rows=self.few)),
+        ]
+        for name, sql in (("sum(x)", "SELECT sum(x) FROM {table}"), ("per unit", IN_DUCKDB)):
+            for table in ("visit", "named"):
+                for threads in (1, os.cpu_count()) if os.cpu_count() > 1 else (1,):
+                    jobs.append((f"DuckDB {name}, {table}, {threads}", {"folder": "python-bench", "job": {
+                        "call": "duckdb", "database": self.path(table), "threads": threads,
+                        "file": self.path(table).replace(".db", ".duckdb"), "sql": sql.replace("{table}", table)}}))
+        return measure.interleave(jobs, self.rounds)
+
+    def systems(self):
+        jobs = [("sum(x)", self.query("visit", "SELECT sum(x) FROM {table}", rows=self.few)),
+                ("diffuse", self.query("visit", "SELECT dp_sum('t', x, 1000, unit) FROM {table}", protects="unit",
+                                       rows=self.few))]
+        for name, folder in (("opendp", "python-utility"), ("smartnoise", "python-utility-smartnoise"),
+                             ("diffprivlib", "python-utility")):
+            jobs.append((name, {"folder": folder, "job": {"call": name, "database": self.path("visit", self.few)}}))
+        return measure.interleave(jobs, self.rounds)
+
+    def small(self):
+        jobs = [(what, {"syncs": True, "job": {"call": "small", "what": what, "rounds": self.repeats}})
+                for what in ("commits", "release", "groups", "diffuse")]
+        if pathlib.Path(MEMORY).is_dir():
+            jobs.append(("memory", {"syncs": True, "job": {"call": "small", "what": "release",
+                                                           "rounds": self.repeats, "folder": MEMORY}}))
+        with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", measure.BUILD)) as folder:
+            jobs += [(f"{charges}", {"syncs": True, "job": {"call": "ledger", "charges": charges,
+                                                            "rounds": self.repeats, "folder": folder}})
+                     for charges in (10, 1_000, 100_000, 1_000_000) if charges <= max(1000, self.rows // 10)]
+            return measure.interleave(jobs, self.rounds)
+
+
+# ---- the report ------------------------------------------------------------------------------------------
+
+
+def mebibytes(results):
+    return f"{measure.median(results, 'memory') / 2**20:,.0f}"
+
+
+def against(value, goal, digits=2):
+    if goal is None:
+        return "", ""
+    return f"≤ {goal:g}", "yes" if value <= goal else "**no**"
+
+
+def report_goals(results, rows):
+    bases = {"named": "sum(x) beside text units", "basket": "sum(x) beside keys", "track": "a loop that only decodes"}
+    goals = {"dp_sum, rows protected, 3 arguments": ("visit", 1.12),
+             "dp_sum, rows protected, 5 arguments": ("visit", 1.22),
+             "dp_sum, integer units in random order": ("visit", 1.8), "dp_sum, integer units sorted": ("visit", 1.6),
+             "dp_release, integer units in random order": ("visit", None),
+             "dp_sum, text units": ("named", 2.3), "dp_group_sum, 10 public keys": ("basket", 4.0),
+             "dp_group_sum, 1000 public keys": ("basket", 4.0), "dp_group_sum, private keys": ("basket", 4.0),
+             "dp_vec_sum, rows protected": ("track", 1.5), "dp_vec_sum, integer units": ("track", None)}
+    lines = ["## Goals", "",
+             f"{rows:,} rows, {rows // 10:,} units (vectors: {rows // 10:,} rows, as many units to draw from). The"
+             " ratio is to `sum(x)` of the same table; for vectors to an aggregate that decodes the 32 float32 of"
+             " each row and adds them up ([decode.c](decode.c)). Groups: Zipf's law for units and for keys. Goals are"
+             " stated for a million units.", ""]
+    body = []
+    for name, found in results.items():
+        table, goal = goals.get(name, (None, None))
+        base = results[bases.get(table, "sum(x)")]
+        ratio = measure.ratio(found, base) if table else 1
+        body.append((f"`{name}`" if name == "sum(x)" else name, measure.number(measure.median(found)),
+                     f"{ratio:.2f}", *against(ratio, goal), mebibytes(found)))
+    lines += measure.table(("statement", "seconds", "ratio", "goal", "met", "memory, MiB"), body)
+    each = (measure.median(results["dp_sum, integer units in random order"], "memory")
+            - measure.median(results["sum(x)"], "memory")) / max(1, rows // 10)
+    goal, met = against(each, 110)
+    lines += ["", f"Memory of `dp_sum` over integer units, more than `sum(x)` takes: {each:.0f} bytes for each unit,"
+                  f" at the peak (goal: {goal};"
+                  f" met: {met})."]
+    return lines
+
+
+def report_aggregates(results, rows):
+    lines = ["## Every aggregate", "",
+             f"{rows // MANY:,} rows (vectors {rows // MANY // 10:,}), units protected, 1000 public keys for groups."
+             " Beside each its counterpart in SQLite, which protects nobody: `count(DISTINCT)`, `ORDER BY` for"
+             " quantiles, `GROUP BY` for groups and histograms; for vectors the aggregate that only decodes them."
+             " `dp_release`: its time by that of the aggregate (goal: within 5%).", ""]
+    body = []
+    for kind, (_, _, _, native, table) in AGGREGATES.items():
+        if kind not in results:  # of an earlier run
+            continue
+        found, other = results[kind], results[f"native {native} {table}"]
+        release = measure.ratio(results[f"{kind} release"], found)
+        base = ""
+        if table == "visit":
+            base = f"{measure.ratio(found, results['native ' + AGGREGATES['sum'][3] + ' visit']):.2f}"
+        body.append((f"`dp_{kind}`", measure.number(measure.median(found)), measure.number(measure.median(other)),
+                     f"{measure.ratio(found, other):.2f}", base, mebibytes(found), mebibytes(other), f"{release:.2f}",
+                     against(release, 1.05)[1]))
+    return lines + measure.table(("aggregate", "seconds", "counterpart, s", "by counterpart", "by `sum(x)`",
+                                  "memory, MiB", "counterpart, MiB", "`dp_release`", "within 5%"), body)
+
+
+def report_formulations(results, rows):
+    lines = ["## The same in plain SQL, and in DuckDB", "",
+             "What systems that rewrite SQL send to the database: a sum of clipped totals over a `GROUP BY` of the"
+             f" units, or {CONTRIBUTIONS} random rows of each unit by `row_number()`, before any noise. DuckDB has"
+             " the rows in a file of its own format (columns, compressed). Ratios are to SQLite's `sum(x)` of the same"
+             " number of rows.", ""]
+    names = {
+        "sum(x)": ("SQLite, `sum(x)`", "sum(x)"), "dp_sum": ("`dp_sum`, integer units", "sum(x)"),
+        "per unit": ("SQLite, `GROUP BY` integer units", "sum(x)"),
+        "sum(x), text": ("SQLite, `sum(x)` beside text units", "sum(x), text"),
+        "dp_sum, text": ("`dp_sum`, text units", "sum(x), text"),
+        "per unit, text": ("SQLite, `GROUP BY` text units", "sum(x), text"),
+        "sum(x), few": (f"SQLite, `sum(x)`, {rows // SLOW:,} rows", "sum(x), few"),
+        "dp_sum, few": (f"`dp_sum`, integer units, {rows // SLOW:,} rows", "sum(x), few"),
+        "row_number, few": (f"SQLite, `row_number()`, {rows // SLOW:,} rows", "sum(x), few")}
+    body, versions = [], set()
+    for name, found in results.items():
+        label, base = names.get(name, (None, None))
+        if label is None:
+            what, table, threads = name.removeprefix("DuckDB ").split(", ")
+            label = (f"DuckDB, {'`sum(x)`' if what == 'sum(x)' else '`GROUP BY` units'},"
+                     f" {'text' if table == 'named' else 'integer'} units, {threads}"
+                     f" thread{'s' if threads != '1' else ''}")
+            base = "sum(x), text" if table == "named" else "sum(x)"
+        if "missing" in found[-1]:
+            body.append((label, found[-1]["missing"], "", ""))
+            continue
+        versions |= {result["version"] for result in found if "version" in result}
+        clock = "seconds" if label.endswith("threads") else "cpu"
+        body.append((label + (" (by the clock)" if clock == "seconds" else ""),
+                     measure.number(measure.median(found, clock)),
+                     f"{measure.ratio(found, results[base], clock):.2f}", mebibytes(found)))
+    lines += measure.table(("statement", "seconds", "ratio", "memory, MiB"), body)
+    return lines + (["", f"Versions: {', '.join(sorted(versions))}."] if versions else [])
+
+
+def report_systems(results, rows):
+    lines = ["## The same question in other systems", "",
+             f"The sum of x over {rows // SLOW:,} rows of {rows // SLOW // 10:,} units, from the SQLite file to the"
+             " noisy answer, at (1, 1e-6). diffuse, OpenDP (Polars) and diffprivlib clip each unit's total to 1000"
+             f" (diffprivlib: totals by numpy); SmartNoise SQL keeps {CONTRIBUTIONS} rows of each unit and clips"
+             " rows. Not counted: starting Python and its imports.", ""]
+    body = []
+    for name, found in results.items():
+        if "missing" in found[-1]:
+            body.append((name, found[-1]["missing"], "", "", ""))
+            continue
+        body.append((f"`{name}`" if name == "sum(x)" else found[0].get("version", name),
+                     measure.number(measure.median(found)), f"{measure.ratio(found, results['sum(x)']):.1f}",
+                     f"{measure.ratio(found, results['diffuse']):.1f}", mebibytes(found)))
+    return lines + measure.table(("system", "seconds", "by `sum(x)`", "by diffuse", "memory, MiB"), body)
+
+
+def report_small(results, rows):
+    def part(found, field="seconds", what=None):
+        return 1e3 * statistics.median((result[what] if what else result)[field] for result in found)
+
+    titles = {"commits": ("two commits of one row, SQLite alone", None), "release": ("`dp_sum` over two rows", 1.5),
+              "memory": ("`dp_sum` over two rows, no disk (tmpfs)", None),
+              "groups": ("`dp_group_count`, 1000 public keys, two rows", None),
+              "diffuse": ("`dp_diffuse` of 1000 keys", 30)}
+    lines = ["## Small releases and long ledgers", "",
+             "A release is two durable commits of the ledger (its charge, then its values), a diffusion one. How much"
+             " of that is waiting for the disk is measured around `fsync` and `fdatasync` ([sync.c](sync.c)): it is"
+             " the disk's, not this program's, and the first line shows what SQLite pays for as many commits of its"
+             " own. Two commits are ten syncs: the goal leaves them 0.12 ms each. Milliseconds.", ""]
+    body = []
+    for name, (title, goal) in titles.items():
+        if name not in results:
+            continue
+        found = results[name]
+        body.append((title, measure.number(part(found)), round(found[0]["syncs"]), measure.number(part(found, "sync")),
+                     measure.number(part(found, "cpu")), *against(part(found), goal)))
+    lines += measure.table(("operation", "clock, ms", "syncs", "in syncs, ms", "CPU, ms", "goal", "met"), body)
+    lines += ["", "One release at the middle of three tiers, beside a ledger of so many charges; a look at the"
+                  " budgets; and `dp_exposure()`, which reads the whole history. Goal: a release that does not"
+                  " depend on the length.", ""]
+    body = []
+    for name, found in results.items():
+        if name.isdigit():
+            parts = (("seconds", "release"), ("sync", "release"), ("cpu", "release"), ("cpu", "budget"),
+                     ("cpu", "exposure"))
+            body.append((f"{found[0]['charges']:,}", *(measure.number(part(found, *which)) for which in parts)))
+    return lines + measure.table(("charges", "release: clock, ms", "in syncs, ms", "CPU, ms", "`dp_budget`: CPU, ms",
+                                  "`dp_exposure()`: CPU, ms"), body)
+
+
+SECTIONS = {"goals": report_goals, "aggregates": report_aggregates, "formulations": report_formulations,
+            "systems": report_systems, "small": report_small}
+
+
+def write_report(path, results, rows):
+    rounds = min(len(found) for section in results.values() for found in section.values() if "missing" not in found[-1])
+    lines = ["# Benchmarks", "",
+             f"Written by `make bench` ([suite.py](suite.py)): medians of at least {rounds} interleaved rounds, every"
+             " measurement a process of its own. Ratios are taken within a round. Seconds are CPU time of the process"
+             " (user and system), where nothing else is said: other work on the machine disturbs it least, and the"
+             " tables are in the system's cache. Memory is by how much the process grows while the statement"
+             " runs, at its peak. Tables: [generate.py](generate.py). How cost grows: [growth.md](growth.md).", ""]
+    lines += [f"- {line}" for line in measure.machine()]
+    for name, report in SECTIONS.items():
+        if name in results:
+            lines += ["", *report(results[name], rows)]
+    path.write_text("\n".join(lines) + "\n")
+    print(f"wrote {path.name}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", choices=SECTIONS)
+    parser.add_argument("--output", type=pathlib.Path, default=REPORT)
+    arguments = parser.parse_args()
+    suite = Suite(arguments.rows, arguments.rounds)
+    suite.prepare()
+    kept = measure.TABLES / f"results-{arguments.rows}.json"
+    results = json.loads(kept.read_text()) if arguments.only and kept.exists() else {}
+    for name in [arguments.only] if arguments.only else SECTIONS:
+        print(name, file=sys.stderr, flush=True)
+        results[name] = getattr(suite, name)()
+        kept.write_text(json.dumps(results))
+    write_report(arguments.output, results, arguments.rows)
+
+
+if __name__ == "__main__":
+    main()

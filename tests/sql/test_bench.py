@@ -1,0 +1,137 @@
+"""The benchmarks at small sizes, so that they cannot rot: the generator's bytes, every statement that is measured,
+both reports. What they measure is not looked at."""
+
+import hashlib
+import importlib
+import pathlib
+import re
+import sqlite3
+import sys
+
+import pytest
+
+from conftest import EXTENSION
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROWS = 20_000
+pytestmark = pytest.mark.plain
+
+
+@pytest.fixture
+def bench(monkeypatch, tmp_path):
+    """Modules of bench/ by name; tables go to a folder of the test, jobs run in this process and only once."""
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    monkeypatch.setenv("BENCH_DIR", str(tmp_path))
+    modules = {name: importlib.import_module(name) for name in ("children", "generate", "measure", "suite")}
+    monkeypatch.setattr(modules["measure"], "TABLES", tmp_path)
+
+    def query(database, extension=None, **job):
+        return modules["children"].query(database, extension=extension, **job)
+
+    started = modules["measure"].run
+
+    def run(job, folder=None, syncs=False):
+        if folder:
+            return {"missing": "not installed"}
+        return started(job) if job["call"] == "version" else query(**{k: v for k, v in job.items() if k != "call"})
+
+    monkeypatch.setattr(modules["measure"], "run", run)
+    yield modules | {"started": started}
+    for name in ("children", "generate", "measure", "suite", "growth", "figures", "ledger"):
+        sys.modules.pop(name, None)
+
+
+def content(path, name):
+    digest = hashlib.sha256()
+    for row in sqlite3.connect(path).execute(f"SELECT * FROM {name}"):
+        digest.update(repr(row).encode())
+    return digest.hexdigest()[:16]
+
+
+def test_the_tables_are_the_same_for_everybody(bench, tmp_path):
+    table = bench["generate"].table
+    known = {"visit": "19e28b3d931b64e2", "named": "9e302c51d68e2ee1",
+             "basket": "5f772f922653273d", "track": "507879546e6bb32c"}
+    for name in known:
+        first, second = (table(tmp_path / folder, name, ROWS) for folder in ("a", "b"))
+        assert first.read_bytes() == second.read_bytes()
+        assert content(first, name) != content(table(tmp_path, name, ROWS, seed=2), name)
+        assert content(first, name) == known[name], name
+
+
+def test_the_tables_are_as_described(bench, tmp_path):
+    db = sqlite3.connect(bench["generate"].table(tmp_path, "visit", ROWS))
+    units, most, median = db.execute(
+        "SELECT (SELECT count(DISTINCT unit) FROM visit),"
+        " (SELECT max(n) FROM (SELECT count(*) AS n FROM visit GROUP BY unit)),"
+        " (SELECT x FROM visit ORDER BY x LIMIT 1 OFFSET 10000)").fetchone()
+    assert units == ROWS // 10 and most < 40 and 19 < median < 21
+    # A unit's rows lie far apart.
+    assert db.execute("SELECT count(*) FROM visit AS a, visit AS b WHERE b.id = a.id + 1 AND a.unit = b.unit"
+                      ).fetchone()[0] < 40
+    db = sqlite3.connect(bench["generate"].table(tmp_path, "basket", ROWS))
+    largest = [n for (n,) in db.execute("SELECT count(*) AS n FROM basket GROUP BY unit ORDER BY n DESC LIMIT 2")]
+    assert largest[0] > ROWS / 12 and 1.7 < largest[0] / largest[1] < 2.3  # by Zipf's law: twice the next
+
+
+def test_every_aggregate_is_measured(bench):
+    listed = set(re.findall(r"`dp_(\w+)`", "".join(
+        line.split("|")[1] for line in (ROOT / "sql/aggregates.md").read_text().splitlines()
+        if line.startswith("| `dp_"))))
+    assert listed == set(bench["suite"].AGGREGATES)
+
+
+def test_every_statement_runs_and_is_reported(bench, tmp_path):
+    suite = bench["suite"].Suite(ROWS, rounds=1, repeats=1)
+    suite.prepare()
+    results = {name: getattr(suite, name)() for name in ("goals", "aggregates", "formulations", "systems")}
+    bench["suite"].write_report(tmp_path / "results.md", results, ROWS)
+    report = (tmp_path / "results.md").read_text()
+    assert all(f"`dp_{kind}`" in report for kind in bench["suite"].AGGREGATES)
+    assert "not installed" in report
+    # The same question by every route: without noise to speak of, the same answer.
+    plain, ours = (float(results["formulations"][name][0]["answer"]) for name in ("per unit", "dp_sum"))
+    assert abs(plain - ours) < 1000 * 22.4 * 7  # the noise: clip / sqrt(2 * 0.001); seven of its deviations
+    assert float(results["formulations"]["per unit, text"][0]["answer"]) == pytest.approx(plain)
+
+
+def test_a_process_for_each_measurement(bench, monkeypatch, tmp_path):
+    """What cannot run inside this process: peak memory, and fsync counted by a library that is loaded first."""
+    library = pathlib.Path(EXTENSION).parent / "bench/sync.so"
+    monkeypatch.setattr(bench["measure"], "TABLES", library.parent)
+    monkeypatch.setattr(bench["measure"], "run", bench["started"])
+    database = tmp_path / "empty.db"
+    sqlite3.connect(database).execute("CREATE TABLE t(x)")
+    text = bench["started"]({"call": "query", "database": str(database),
+                             "sql": "SELECT length(hex(zeroblob(20000000)))"})
+    assert text["answer"] == "40000000" and 38 * 2**20 < text["memory"] < 200 * 2**20
+    empty = bench["started"]({"call": "query", "database": str(database), "sql": "SELECT 1"})
+    assert empty["memory"] < 2**20
+    results = bench["suite"].Suite(1000, rounds=1, repeats=1).small()
+    assert results["release"][0]["syncs"] == 2 * results["diffuse"][0]["syncs"] == results["commits"][0]["syncs"] >= 4
+    assert [results[name][0]["charges"] for name in ("10", "1000")] == [9, 999]
+    assert "long ledgers" in "\n".join(bench["suite"].report_small(results, 1000))
+
+
+def test_growth(bench, monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    growth = importlib.import_module("growth")
+    monkeypatch.setattr(growth.measure, "TABLES", tmp_path)
+    monkeypatch.setattr(growth, "VECTORS", 100)
+    for name, (measured, report) in growth.CURVES.items():
+        if name != "charges":
+            most = {"rows": 100_000, "dimension": 300}.get(name, 20_000)
+            monkeypatch.setattr(growth, "made", bench["generate"].table.__get__(tmp_path))
+            lines = report(measured(most, 1), tmp_path)
+            assert f"![{name}](growth/{name}.svg)" in lines and (tmp_path / f"{name}.svg").exists()
+
+
+def test_a_model_is_found_again(bench):
+    pytest.importorskip("matplotlib")
+    growth = importlib.import_module("growth")
+    import numpy
+
+    x = numpy.array([1e3, 1e4, 1e5, 1e6, 1e7])
+    (a, b), _, off = growth.fit((numpy.ones(5), x), 2e-3 + 3e-8 * x)
+    assert (a, b) == pytest.approx((2e-3, 3e-8)) and off.max() < 1e-9
+    assert growth.fit((numpy.ones(5), x), 5 - 1e-8 * x)[0][1] == 0  # no cost is negative
