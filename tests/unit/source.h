@@ -1,35 +1,28 @@
 /*
-** source.h: a source of random bytes that the test controls. The two functions of entropy.h defined here take
-** the place of entropy.c at link time.
+** source.h: random bits that the test controls. The functions of bits.h defined here take the place of bits.c at
+** link time.
 **
-** The source is SplitMix64 from a chosen seed and can be told to fail at its n-th request. It remembers where
-** the bytes went, and entropy_wipe() here notes whether they were wiped again. What a test draws from a seed
-** is always the same: a test of a law that passes once passes for ever, and raises no false alarm.
+** The bits are those of SplitMix64 from a chosen seed; they can be told to fail. What a test draws from a seed is
+** always the same: a test of a law that passes once passes for ever, and raises no false alarm.
 */
 #ifndef TEST_SOURCE_H
 #define TEST_SOURCE_H
 
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include "noise/entropy.h"
-
-#define NEVER (-1L)
+#include "noise/bits.h"
 
 static struct {
-  uint64_t state;      /* of SplitMix64 */
-  long fail_at;        /* number of the first request that fails, from 0; or NEVER */
-  long requests;       /* requests so far */
-  long after_failure;  /* requests that came after one had failed */
-  unsigned char *held; /* the buffer that was filled last and has not been wiped since */
-  size_t held_count;   /* its length */
+  uint64_t state; /* of SplitMix64 */
+  int fails;      /* there are no bits */
+  int open;       /* started and not ended */
+  long blocks;    /* asked for so far */
 } source;
 
-static void source_start(uint64_t seed, long fail_at) {
+static void source_start(uint64_t seed, int fails) {
   memset(&source, 0, sizeof source);
   source.state = seed;
-  source.fail_at = fail_at;
+  source.fails = fails;
 }
 
 static uint64_t source_word(void) {
@@ -39,25 +32,23 @@ static uint64_t source_word(void) {
   return z ^ (z >> 31);
 }
 
-/* A failing request leaves rubbish behind, as a short read would. */
-int entropy_fill(void *bytes, size_t count) {
-  unsigned char *next = bytes;
-  long request = source.requests++;
-  for (size_t i = 0; i < count; i += 8) {
-    uint64_t word = source_word();
-    memcpy(next + i, &word, count - i < 8 ? count - i : 8);
-  }
-  source.held = next;
-  source.held_count = count;
-  if (source.fail_at == NEVER || request < source.fail_at) return 0;
-  source.after_failure += request > source.fail_at;
-  return -1;
+int bits_start(struct bits *bits) {
+  if (source.fails) return -1;
+  source.open++;
+  memset(bits, 0, sizeof *bits);
+  bits->next = BITS_WORDS;
+  return 0;
 }
 
-void entropy_wipe(void *bytes, size_t count) {
-  unsigned char *first = bytes;
-  memset(first, 0, count);
-  if (first <= source.held && source.held + source.held_count <= first + count) source.held = NULL;
+void bits_refill(struct bits *bits) {
+  for (int i = 0; i < BITS_WORDS; i++) bits->block.words[i] = source_word();
+  bits->next = 0;
+  source.blocks++;
+}
+
+void bits_end(struct bits *bits) {
+  memset(bits, 0, sizeof *bits);
+  source.open--;
 }
 
 #endif
