@@ -12,7 +12,7 @@ import numpy
 import pytest
 from scipy import stats
 
-from attack import SIX, alarm, charges, fill, one, person, system, verified
+from attack import alarm, charges, fill, one, person, system, verified
 from conftest import refused
 
 TIERS = {"inner": 1.0, "middle": 0.5, "outer": 0.25, "last": 0.1}
@@ -128,7 +128,8 @@ def test_steps_that_agree_say_nothing():
               for tier in ("secret", "middle", "outer")}
     scale = {tier: one(db, "SELECT DISTINCT stddev FROM dp_value WHERE tier = ?", tier) / math.sqrt(2) for tier in values}
     agree = values["middle"] == values["outer"]
-    size = numpy.mean(abs(values["middle"][agree] - 20)) / scale["middle"]
-    assert agree.sum() > 100
-    assert abs(size - 1) <= SIX / math.sqrt(agree.sum())  # that of the secret is 0.4
+    sizes = abs(values["middle"][agree] - 20) / scale["middle"]
+    law = stats.gamma(len(sizes))  # of their sum: were they those of the secret, it would be 0.4 times as large
+    assert len(sizes) > 100
+    assert min(law.cdf(sum(sizes)), law.sf(sum(sizes))) > LEVEL
     assert scale["secret"] < 0.45 * scale["middle"]

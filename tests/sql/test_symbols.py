@@ -1,8 +1,8 @@
 """Releases of a symbol: dp_choice() and dp_mix() against exact probabilities, and what is refused.
 
 The truth is counted and computed here: how many units have a candidate, the probabilities that the exponential mechanism
-or randomized response then has, what a kernel makes of them, and divergences by definition. Statistical tests fail below a
-p-value of 1e-9.
+or randomized response then has, what a kernel makes of them, and divergences by definition. Shares are compared by
+their exact laws, at 1e-10 on each side: 60 comparisons.
 """
 
 import itertools
@@ -14,12 +14,13 @@ import sqlite3
 
 import mpmath as mp
 import pytest
-from scipy import stats
 
 from conftest import run
 from kinds_reference import identity, key_text
 from mechanism_truth import ORDERS, curve_of, divergence, kernel_curve, response_curve
-from noise_helpers import charges, column, connect, error_of, one, open_ledger, quick_path, unnoticed
+from noise_helpers import charges, check_share, column, connect, error_of, one, open_ledger, quick_path, unnoticed
+
+pytestmark = pytest.mark.alarm(2e-8)
 
 TIERS = {"in": 0.5, "mid": 0.2, "out": 0.1, "far": 0.01}
 CHOICE = "SELECT dp_choice(?, k, ?, unit, ?) FROM s"
@@ -216,28 +217,11 @@ def test_epsilons():
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
-def chi_square(seen, expected):
-    """p-value of counts against probabilities; cells below 10 are pooled with their neighbours."""
-    pooled, total = [[0, 0.0]], sum(seen)
-    for n, p in sorted(zip(seen, map(float, expected)), key=lambda cell: cell[1]):
-        if p == 0:
-            assert n == 0
-            continue
-        if pooled[-1][1] >= 10:
-            pooled.append([0, 0.0])
-        pooled[-1][0] += n
-        pooled[-1][1] += p * total
-    if len(pooled) > 1 and pooled[-1][1] < 10:
-        last = pooled.pop()
-        pooled[-1] = [pooled[-1][0] + last[0], pooled[-1][1] + last[1]]
-    return stats.chisquare(*zip(*pooled)).pvalue if len(pooled) > 1 else 1
-
-
 @pytest.mark.parametrize("mechanism", ["exponential", "response"])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("counts,rate", [([3, 2, 2, 0], 0.3), ([0, 0, 0], 0.5), ([1, 2], 0.5)], ids=str)
 def test_the_law_is_that_of_the_probabilities(mechanism, adjacency, counts, rate):
-    """250 draws: sees a probability that is off by a half or so. Ties; no rows that count."""
+    """250 draws: sees a probability that is off by 0.2. Ties; no rows that count."""
     candidates = "abcd"[:len(counts)]
     rows = [(c, f"{c}{i}") for c, n in zip(candidates, counts) for i in range(n)] + [("x", 0)]
     db = ledger(tiers={"t": rate}, options=json.dumps({"adjacency": adjacency}), rows=rows)
@@ -246,7 +230,8 @@ def test_the_law_is_that_of_the_probabilities(mechanism, adjacency, counts, rate
         choose(db, "t", candidates, None, mechanism=mechanism)
     symbols = column(db, "SELECT key FROM dp_value")
     exact = probabilities(counts, mechanism, charged(db)[-1], adjacency == "replace")
-    assert chi_square([symbols.count(c) for c in candidates], exact) > 1e-9
+    for c, p in zip(candidates, exact):
+        check_share(symbols.count(c), len(symbols), float(p), c)
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
@@ -351,7 +336,9 @@ def test_the_law_of_a_mix():
     cells = {(a, b, c): start[i] * first_rows[i][j] * second_rows[j][k] for i, a in enumerate("abc") for j, b in enumerate("abc")
              for k, c in enumerate(third)}
     assert set(triples) <= {cell for cell, p in cells.items() if p > 0}
-    assert chi_square([triples.count(cell) for cell in cells], cells.values()) > 1e-9
+    for cell, p in cells.items():
+        if p:
+            check_share(triples.count(cell), len(triples), float(p), cell)
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
@@ -455,16 +442,29 @@ def test_tiers_between_pay_and_tiers_inside_do_not():
     assert one(db, "SELECT spent_epsilon FROM dp_budget WHERE tier = 'far'") == 0
 
 
-@pytest.mark.xfail(strict=True, reason="at the filter order the cost is a chord, above what the mechanism was charged there")
-def test_a_kernel_that_changes_nothing_charges_nobody_inside():
+def with_room():
     db = open_ledger({})
     fill(db, ROWS)
     for tier, rate in TIERS.items():
         one(db, "SELECT dp_tier(?, ?, 20, 1e-6)", tier, rate)
     choose(db)
+    return db
+
+
+def test_a_kernel_that_changes_nothing_charges_nobody_inside():
+    db = with_room()
     before = len(charges(db))
     mix(db, "out", IDENTITY)
     assert [c[2] for c in charges(db)[before:]] == ["mid", "out"]
+
+
+@pytest.mark.xfail(strict=True, reason="at a filter order the cost is a chord, above what the kernel before was charged there")
+def test_a_second_kernel_that_changes_nothing_charges_nobody_inside():
+    db = with_room()
+    mix(db, "mid", FLIP)
+    before = len(charges(db))
+    mix(db, "out", IDENTITY)
+    assert [c[2] for c in charges(db)[before:]] == ["out"]
 
 
 def test_only_outward_from_the_last_symbol():
