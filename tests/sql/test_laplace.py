@@ -440,6 +440,17 @@ def test_the_two_forms_agree():
     assert len(charges(db)) == 2
 
 
+def test_shards_can_be_merged():
+    """The same question as of all rows in one table."""
+    db = ledger()
+    db.execute("CREATE TABLE states AS SELECT dp_partial('sum', x, unit, ?) AS state FROM t GROUP BY unit % 2", ('{"clip":2.0}',))
+    options = json.dumps({"name": "r", **LAPLACE})
+    value = one(db, "SELECT dp_merge('b', state, ?) FROM states", options)
+    assert release(db, "b") == value == one(db, "SELECT dp_merge('b', state, ?) FROM states", options)
+    assert len(charges(db)) == 2 and one(db, "SELECT mechanism FROM dp_release") == "laplace"
+    assert "exists with other parameters" in error_of(db, "SELECT dp_merge('b', state, 'r') FROM states")
+
+
 def test_rows_can_be_protected():
     db = open_ledger(TIERS, '{"protects":"row"}')
     fill(db, ROWS)
