@@ -406,7 +406,7 @@ static void register_shim(void) {
 
 /* ---- the story ----------------------------------------------------------------------------------- */
 
-#define BASE 7 /* charges before */
+#define BASE 9 /* charges before */
 
 static const char set_up[] =
     "CREATE TABLE t(u, k, x, v); INSERT INTO t VALUES (1, 'p', 1, '[1,2]'), (1, 'p', 2, '[0,1]'),"
@@ -419,7 +419,10 @@ static const char set_up_ledger[] =
     "SELECT dp_sum('b', x, 100, u, 'old') FROM t;"
     "SELECT dp_group_count('b', k, 2, u, '{\"name\":\"keys\",\"keys\":[\"p\",\"q\"]}') FROM t;"
     "SELECT dp_group_count('a', k, 1, u, 'private') FROM t;"
-    "SELECT dp_vec_sum('b', v, 2, 100, u, 'vector') FROM t";
+    "SELECT dp_vec_sum('b', v, 2, 100, u, 'vector') FROM t;"
+    "SELECT dp_choice('a', k, '[\"p\",\"q\"]', u, '{\"name\":\"symbol\",\"weight\":1e-4}') FROM t;"
+    "SELECT dp_sum('a', x, 1, u, '{\"name\":\"laplace\",\"mechanism\":\"laplace\",\"weight\":1e-3}')"
+    " FROM t";
 
 struct chapter {
   const char *sql;
@@ -441,6 +444,7 @@ static const struct chapter story[] = {
     {"SELECT dp_tier('d', 1e3, 1, 1e-6)", ANY, BASE, 0, 0},
     {"SELECT dp_tier('z', 8e5, 1e9, 1e-6, 'rdp', 1e-7)", ANY, BASE + 3, 0, 0},
     {"SELECT dp_tier('g', 1e-3, 1, 1e-6, 'gdp')", ANY, BASE, 0, 0},
+    {"SELECT dp_tier('y', 1e-3, 1, 0, 'pure')", ANY, BASE, 0, 0},
     {"SELECT dp_count('a', x, 2, u, 'new') FROM t", 4, BASE + 1, 0, 0},
     {"SELECT dp_count_distinct('a', u, 'new') FROM t", 3, BASE + 1, 0, 0},
     {"SELECT dp_sum('a', x, 100, u, 'new') FROM t", 10, BASE + 1, 0, 0},
@@ -467,8 +471,16 @@ static const struct chapter story[] = {
     {"SELECT dp_ou_sum('a', x, 100, 1e6, u, '{\"name\":\"new\",\"centre\":3}') FROM t", 10,
      BASE + 1, 0, 0},
     {"SELECT dp_ou_vec_sum('a', v, 2, 100, 1e6, u, 'new') ->> 0 FROM t", 4, BASE + 1, 0, 0},
+    {"SELECT dp_sum('a', x, 1, u, '{\"name\":\"new\",\"mechanism\":\"laplace\",\"weight\":1e-3}')"
+     " FROM t",
+     3, BASE + 1, 0, 0},
+    {"SELECT dp_choice('a', k, '[\"p\",\"q\"]', u, '{\"name\":\"new\",\"weight\":1e-4}') = 'p' FROM t", 1,
+     BASE + 1, 0, 0},
     {"SELECT dp_release('a', 'sum', 'SELECT x, u FROM t', '{\"clip\":100,\"name\":\"new\"}')", 10,
      BASE + 1, 0, 0},
+    {"SELECT dp_release('a', 'choice', 'SELECT abs(-9223372036854775807 - (u > 2)), u FROM t',"
+     " '{\"candidates\":[\"p\"],\"weight\":1e-4,\"name\":\"new\"}')",
+     ANY, BASE + 1, 1, 0}, /* its query fails */
     {"SELECT dp_release('a', 'group_sum', 'SELECT k, x, u FROM t', "
      "'{\"clip\":100,\"name\":\"new\"}') ->> 'p'",
      6, BASE + 1, 0, 0},
@@ -500,6 +512,12 @@ static const struct chapter story[] = {
     {"SELECT dp_diffuse('old', 'c')", 10, BASE + 1, 0, 0},
     {"SELECT dp_diffuse('keys', 'c') ->> 'p'", 3, BASE + 1, 0, 0},
     {"SELECT dp_diffuse('private', 'c') ->> 'p'", 2, BASE + 3, 0, 0},
+    {"SELECT dp_diffuse('laplace', 'b')", 3, BASE + 1, 0, 0},
+    {"SELECT dp_mix('symbol', 'b', '[[\"p\",\"p\",0.75],[\"p\",\"q\",0.25],[\"q\",\"p\",1]]') IN ('p', 'q')",
+     1, BASE + 1, 0, 0},
+    {"SELECT dp_mix('symbol', 'b', '[[\"p\",\"p\",0.75],[\"p\",\"q\",0.25],[\"r\",\"p\",1]]')", ANY, BASE, 1,
+     0}, /* no row for q */
+    {"SELECT dp_mix('symbol', 'a', '[[\"p\",\"p\",1],[\"q\",\"q\",1]]')", ANY, BASE, 1, 0},
     {"SELECT dp_discard('old')", ANY, BASE, 0, 0},
     {"SELECT dp_interval('keys', 'b', 'p', 0.9) ->> 0", 3, BASE, 0, 0},
     {"SELECT dp_plan('c', 'avg', 1, '{\"lo\":0,\"hi\":1}') ->> '$.weight'", 1, BASE, 0, 0},
@@ -521,14 +539,14 @@ static const struct chapter story[] = {
     {"SELECT (SELECT count(*) FROM dp_tier) + (SELECT count(*) FROM dp_release WHERE name = 'old')"
      " + (SELECT count(*) FROM dp_publication) + (SELECT count(*) FROM dp_value WHERE key = 'p')"
      " + (SELECT count(*) FROM dp_budget)",
-     13, BASE, 0, 0},
+     16, BASE, 0, 0},
     {"SELECT dp_kernel_delta(a, b, 0.5, 1, 0.1) FROM (SELECT column1 AS a, column2 AS b FROM"
      " (VALUES (1, 'x'), (1, 'y'), (2.5, 'y'), (2.5, x'00'), ('', ''), ('', 'x')))",
      0.1, BASE, 0, 0},
     {"SELECT dp_kernel_dobrushin(1, k, 0.3) FROM t", ANY, BASE, 1, 0},
     {"SELECT delta FROM dp_amplify('dobrushin', 0.5, 1, 1e-6)", 5e-7, BASE, 0, 0},
     {"SELECT delta FROM dp_amplify('unheard of', 0.5, 1, 1e-6)", ANY, BASE, 1, 0},
-    {"SELECT (SELECT count(*) FROM dp_rdp) / 3 - (SELECT count(hash) FROM dp_charge)", 107, BASE, 0,
+    {"SELECT (SELECT count(*) FROM dp_rdp) / 3 - (SELECT count(hash) FROM dp_charge)", 105, BASE, 0,
      0},
 };
 #define CHAPTERS ((int)(sizeof story / sizeof *story))

@@ -21,6 +21,12 @@ SELECT dp_ou_count('a', x, 9, 1, u) IS NULL, dp_ou_sum('a', x, 9, 99, u, '{"cent
        dp_ou_avg('a', x, 0, 9, 5, u) IS NULL, dp_ou_vec_sum('a', v, 2, 9, 99, u) IS NULL,
        dp_ou_group_count('a', k, 9, 1, u, '{"keys":["p"]}') IS NULL,
        dp_ou_group_sum('a', k, x, 9, NULL, u, '{"keys":["p"],"theta":1,"rho":2}') IS NULL FROM t;
+SELECT dp_sum('b', x, 9, u, '{"name":"laplace","mechanism":"laplace"}') IS NULL,
+       dp_count('a', x, 1, u, '{"mechanism":"laplace","weight":0.5}') IS NULL FROM t;
+SELECT dp_choice('a', k, '["p","q",null]', u, 'symbol') IS NULL,
+       dp_choice('a', k, '["p","q"]', u, '{"name":"response","mechanism":"response"}') IS NULL FROM t;
+SELECT dp_mix('symbol', 'b', '[["p","p",0.5],["p","q",0.5],["q","q",1],["null","p",1]]') IS NULL;
+SELECT dp_mix('symbol', 'b', '[["q","q",1],{"x":"p","y":"p","p":0.5},["p","q",0.5],[null,"p",1.0]]') IS NULL;
 SELECT dp_sum('a', x, 9, u) IS NULL FROM t GROUP BY k;
 SELECT dp_release('a', 'group_sum', 'SELECT k, x, u FROM t', '{"clip":9,"keys":["p"]}') IS NULL;
 SELECT dp_release('a', 'count', 'SELECT x, u FROM t WHERE 0', 'empty') IS NULL;
@@ -56,6 +62,22 @@ SELECT dp_release('a', 'sum', 'DELETE FROM t', 'x');
 SELECT dp_release('a', 'no kind', 'SELECT 1', 'x');
 SELECT dp_quantile('a', x, '[2]', 0, 9, u) FROM t;
 SELECT dp_group_count('a', k, 1, u, '{"keys":[]}') FROM t;
+SELECT dp_sum('a', x, 9, u, '{"mechanism":"response"}') FROM t;
+SELECT dp_avg('a', x, 0, 9, u, '{"mechanism":"laplace"}') FROM t;
+SELECT dp_choice('a', k, '[]', u) FROM t;
+SELECT dp_choice('a', k, '["p"]', u, '{"clip":1}') FROM t;
+SELECT dp_release('a', 'choice', 'SELECT abs(-9223372036854775808), u FROM t', '{"candidates":["p"],"name":"no symbol"}');
+SELECT dp_mix('symbol', 'a', '[["p","p",1],["q","q",1],["null","p",1]]');
+SELECT dp_mix('symbol', 'b', '[["p","p",1],["q","q",1],["null","p",1]]');
+SELECT dp_mix('response', 'b', '[["p","p",1]]');
+SELECT dp_mix('response', 'b', '[["p","p",1],["q","q",0.5]]');
+SELECT dp_mix('response', 'b', '[["p","p",1],["p","p",0]]');
+SELECT dp_mix('response', 'b', '[["p","p","x"]]');
+SELECT dp_mix('response', 'b', '[["p","p",1],5]');
+SELECT dp_mix('sum', 'b', '[["p","p",1]]');
+SELECT dp_diffuse('symbol', 'b');
+SELECT dp_tier('p', 1e-2, 1, 1e-6, 'pure');
+SELECT dp_tier('p', 1, 1, 0, 'pure');
 -- Releases that exist.
 SELECT dp_tier('c', 1e-4, 2, 1e-5, 'rdp', 1e-6), dp_tier('g', 1e-5, 1, 1e-5, 'gdp');
 SELECT dp_sum('a', x, 9, u, '{"name":"sum","refine":true}') IS NULL,
@@ -63,8 +85,15 @@ SELECT dp_sum('a', x, 9, u, '{"name":"sum","refine":true}') IS NULL,
 SELECT dp_diffuse(name, 'c') IS NULL FROM dp_release WHERE state = 'released' AND kind NOT LIKE 'ou%' LIMIT 3;
 SELECT dp_diffuse('private', 'c') IS NULL;
 SELECT dp_diffuse('tree', 'g') IS NULL;
+SELECT dp_diffuse('laplace', 'c') IS NULL;
+SELECT dp_diffuse('laplace', 'a');
+SELECT dp_diffuse('laplace', 'g');
+SELECT dp_mix('symbol', 'c', '[["p","x",0.1],["p","y",0.9],["q","y",1]]') IS NULL;
+SELECT dp_mix('symbol', 'g', '[["x","x",1],["y","y",1]]');
 SELECT dp_diffuse('failed', 'c');
 SELECT dp_discard('failed'), dp_discard('nobody');
+SELECT dp_interval('symbol', 'a', 'p', 0.9);
+SELECT dp_interval('laplace', 'b', NULL, 0.9) IS NULL, dp_plan('a', 'choice', NULL, '{"candidates":[1,2]}') IS NULL;
 SELECT dp_interval('groups', 'a', 'p', 0.9) IS NULL, dp_interval('bins', 'a', 1, 0.9) IS NULL;
 SELECT dp_plan('a', 'count', 1, '{"half_width":50}') IS NULL;
 SELECT dp_plan('[{"tier":"a","kind":"avg","lo":0,"hi":1},{"tier":"c","kind":"group_count"}]') IS NULL;
@@ -75,6 +104,10 @@ SELECT count(*) > 0 FROM dp_tier, dp_budget, dp_publication;
 SELECT count(*) > 0 FROM dp_value, dp_release, dp_charge USING (release_id);
 SELECT count(*) > 0 FROM dp_rdp WHERE tier = 'a';
 SELECT count(*), max(value) IS NULL FROM dp_value WHERE release = 'groups' AND tier = 'a' AND key = 'p';
+SELECT dp_verify();
+SELECT dp_tier('p', 1e-6, 1, 0, 'pure');
+SELECT dp_count('p', x, 1, u) FROM t;
+SELECT dp_count('p', x, 1, u, '{"mechanism":"laplace"}') FROM t;
 SELECT dp_verify();
 -- The papers' functions, and aggregates over kernels.
 SELECT round(dp_rate(1, 1e-6), 6), round(dp_epsilon(0.5, 1e-6), 6), dp_sigma(1, 'x');

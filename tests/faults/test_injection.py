@@ -23,7 +23,9 @@ def inject(mode, tmp_path):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_survives(mode, tmp_path):
-    assert inject(mode, tmp_path) > 100
+    failures = inject(mode, tmp_path)
+    # A story asks the system for randomness only some dozens of times: one request serves many draws.
+    assert failures > (50 if mode == "random-once" else 100)
 
 
 def test_a_clock_that_goes_backwards_changes_nothing(tmp_path):

@@ -1,0 +1,82 @@
+"""Truth for mechanisms that are not Gaussian: laws and divergences by definition, in high precision (mpmath) or exactly.
+Nothing here calls the code under test. Where a formula cancels it is given more digits."""
+
+import struct
+
+import mpmath as mp
+
+ORDERS = [1 + 2.0 ** (k / 4) for k in range(-32, 81)] + [float("inf")]
+MARGIN = 2.0**-41  # PUBLISHED_MARGIN of math/rounding.h
+
+
+def curve_of(blob):
+    """The stored orders of a curve, and the entry of the filter order."""
+    values = struct.unpack("<115d", blob)
+    return values[:114], values[114]
+
+
+def divergence(p, q, alpha):
+    """Renyi divergence of two lists of probabilities, of order 1 (Kullback and Leibler), alpha or infinity."""
+    pairs = [(a, b) for a, b in zip(p, q) if a > 0]
+    if any(b == 0 for _, b in pairs):
+        return mp.inf
+    if alpha == float("inf"):
+        return max(mp.log(a / b) for a, b in pairs)
+    if alpha == 1:
+        return mp.fsum(a * mp.log(a / b) for a, b in pairs)
+    return mp.log(mp.fsum(a ** mp.mpf(alpha) * b ** (1 - mp.mpf(alpha)) for a, b in pairs)) / (mp.mpf(alpha) - 1)
+
+
+def laplace_probability(y, scale):
+    """Discrete Laplace: P(y) proportional to exp(-|y|/scale) on the integers."""
+    p = mp.exp(-1 / mp.mpf(scale))
+    return (1 - p) / (1 + p) * p ** abs(y)
+
+
+def laplace_sum(alpha, sensitivity, scale):
+    """Divergence of the discrete law from itself moved by an integer: the sum over all outcomes, tails in closed form."""
+    a, s, h = mp.mpf(alpha), int(sensitivity), 1 / mp.mpf(scale)
+    if alpha == float("inf"):
+        return s * h
+    p = mp.exp(-h)
+    inside = mp.fsum(mp.exp(-h * (a * y + (1 - a) * (s - y))) for y in range(1, s))
+    outside = (mp.exp((a - 1) * s * h) + mp.exp(-a * s * h)) / (1 - p)  # y <= 0 and y >= s
+    return mp.log((1 - p) / (1 + p) * (inside + outside)) / (a - 1)
+
+
+def laplace_curve(alpha, sensitivity, scale):
+    """The same with the inner sum, a geometric one, in closed form."""
+    a, s, h = mp.mpf(alpha), int(sensitivity), 1 / mp.mpf(scale)
+    if alpha == float("inf"):
+        return s * h
+    p, x = mp.exp(-h), mp.exp((2 * a - 1) * h)
+    inside = mp.exp(-a * s * h) * (x - x**s) / (1 - x)
+    outside = (mp.exp((a - 1) * s * h) + mp.exp(-a * s * h)) / (1 - p)
+    return mp.log((1 - p) / (1 + p) * (inside + outside)) / (a - 1)
+
+
+def continuous_laplace(alpha, z):
+    a, z = mp.mpf(alpha), mp.mpf(z)
+    if alpha == float("inf"):
+        return z
+    if alpha == 1:
+        return z + mp.exp(-z) - 1
+    return mp.log(a / (2 * a - 1) * mp.exp(z * (a - 1)) + (a - 1) / (2 * a - 1) * mp.exp(-z * a)) / (a - 1)
+
+
+def response_curve(alpha, epsilon):
+    """Binary randomized response: (e^epsilon, 1)/(1 + e^epsilon) from (1, e^epsilon)/(1 + e^epsilon)."""
+    e = mp.exp(mp.mpf(epsilon))
+    return divergence([e / (1 + e), 1 / (1 + e)], [1 / (1 + e), e / (1 + e)], alpha)
+
+
+def mixed_pair(epsilon, first, second):
+    """What the worst epsilon-DP pair on two states becomes behind their rows of a kernel."""
+    e = mp.exp(mp.mpf(epsilon))
+    return ([(e * a + b) / (1 + e) for a, b in zip(first, second)], [(a + e * b) / (1 + e) for a, b in zip(first, second)])
+
+
+def kernel_curve(alpha, epsilon, rows):
+    """The worst pair of states behind a kernel, whose rows may be off by their sum."""
+    rows = [[mp.mpf(x) / mp.fsum(row) for x in row] for row in rows]
+    return max([divergence(*mixed_pair(epsilon, a, b), alpha) for a in rows for b in rows if a is not b] or [mp.mpf(0)])

@@ -1,0 +1,42 @@
+/*
+** Evaluates functions of math/ that have no SQL function of their own: one request a line on standard input,
+** one number a line on standard output.
+**
+**   d ALPHA SENSITIVITY SCALE     discrete_laplace_rdp
+**   z RATE                        laplace_distance
+**   e RATE                        response_epsilon
+**   b ALPHA EPSILON               bounded_range_rdp
+**   k ALPHA EPSILON ROWS COLUMNS PROBABILITY...   kernel_rdp
+*/
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "math/laplace.h"
+#include "math/mixing.h"
+
+static double number(void) {
+  char text[64];
+  return scanf("%63s", text) == 1 ? strtod(text, 0) : -1;
+}
+
+static double of_kernel(void) {
+  double alpha = number(), epsilon = number(), probability[256] = {0};
+  size_t rows = (size_t)number(), columns = (size_t)number();
+  for (size_t i = 0; i < rows * columns && i < 256; i++) probability[i] = number();
+  struct kernel kernel = {probability, rows, columns};
+  return kernel_rdp(&kernel, epsilon, alpha);
+}
+
+int main(void) {
+  char what;
+  while (scanf(" %c", &what) == 1) {
+    double a = what == 'k' ? 0 : number(), b = what == 'd' || what == 'b' ? number() : 0;
+    double c = what == 'd' ? number() : 0;
+    printf("%.17g\n", what == 'd'   ? discrete_laplace_rdp(a, b, c)
+                      : what == 'z' ? laplace_distance(a)
+                      : what == 'e' ? response_epsilon(a)
+                      : what == 'b' ? bounded_range_rdp(a, b)
+                                    : of_kernel());
+  }
+  return 0;
+}

@@ -1,0 +1,54 @@
+/*
+** source.h: random bits that the test controls. The functions of bits.h defined here take the place of bits.c at
+** link time.
+**
+** The bits are those of SplitMix64 from a chosen seed; they can be told to fail. What a test draws from a seed is
+** always the same: a test of a law that passes once passes for ever, and raises no false alarm.
+*/
+#ifndef TEST_SOURCE_H
+#define TEST_SOURCE_H
+
+#include <string.h>
+
+#include "noise/bits.h"
+
+static struct {
+  uint64_t state; /* of SplitMix64 */
+  int fails;      /* there are no bits */
+  int open;       /* started and not ended */
+  long blocks;    /* asked for so far */
+} source;
+
+static void source_start(uint64_t seed, int fails) {
+  memset(&source, 0, sizeof source);
+  source.state = seed;
+  source.fails = fails;
+}
+
+static uint64_t source_word(void) {
+  uint64_t z = source.state += 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+int bits_start(struct bits *bits) {
+  if (source.fails) return -1;
+  source.open++;
+  memset(bits, 0, sizeof *bits);
+  bits->next = BITS_WORDS;
+  return 0;
+}
+
+void bits_refill(struct bits *bits) {
+  for (int i = 0; i < BITS_WORDS; i++) bits->block.words[i] = source_word();
+  bits->next = 0;
+  source.blocks++;
+}
+
+void bits_end(struct bits *bits) {
+  memset(bits, 0, sizeof *bits);
+  source.open--;
+}
+
+#endif
