@@ -22,12 +22,14 @@ enum parameter {
   P_CANDIDATES,
   P_KEYS,   /* public keys ... */
   P_SELECT, /* ... and how private ones are selected: never arguments of their own */
+  P_LOSS,   /* of a model ... */
+  P_SGD,    /* ... and what else it is trained with: never arguments of their own */
   PARAMETERS
 };
 
 /* Where an argument stands in the call; 0 where the function has none (0 is the tier's place). */
 struct places {
-  int key, value; /* what a row is asked for */
+  int key, value; /* what a row is asked for; of a model, y and features */
   int unit, name;
   int parameters[PARAMETERS];
 };

@@ -6,12 +6,24 @@
 #include <string.h>
 
 #include "functions/functions.h"
+#include "functions/models.h"
 #include "functions/numbers.h"
 #include "functions/symbols.h"
 
 SQLITE_EXTENSION_INIT3
 
 /* ---- what a release is --------------------------------------------------------------------------- */
+
+/* What the text of a model says of its vector. */
+static int describe_model(struct publication *publication) {
+  struct descent *descent = &publication->descent;
+  struct question *question = &publication->question;
+  if (!models_read(publication->release.model, descent) || descent->dim != question->size ||
+      !(descent->variance >= LATTICE_MIN_VARIANCE))
+    return 0;
+  question->clip = descent->eta * descent->lipschitz;
+  return question->clip >= SHAPE_MIN_CLIP && question->clip <= SHAPE_MAX_CLIP;
+}
 
 int answers_describe(struct publication *publication, int keys) {
   const struct ledger_release *release = &publication->release;
@@ -41,6 +53,10 @@ int answers_describe(struct publication *publication, int keys) {
                                             release->size,
                                             is_private ? KEYS_PRIVATE : keys,
                                             release->max_groups};
+  if (aggregate->family == FAMILY_SGD && !describe_model(publication))
+    return ledger_fail(ledger,
+                       "release '%s' has an impossible model (restore the ledger from a backup)",
+                       release->name ? release->name : "");
   shape_make(&publication->shape, &publication->question, publication->by_unit,
              ledger_adjacency(ledger) == LEDGER_REPLACE);
   return 1;
@@ -79,8 +95,11 @@ int answers_same_lattice(const struct publication *publication) {
   if (law_is_symbolic(publication->law))
     return release->granularity == 0 && release->sensitivity == 1 &&
            release->shift == -shape->fine_exponent;
+  uint64_t sensitivity = shape->family == FAMILY_SGD
+                             ? descent_sensitivity(&publication->descent, shape, release->shift)
+                             : design_sensitivity(shape, release->shift);
   return release->granularity - release->shift == shape->fine_exponent &&
-         release->sensitivity >= design_sensitivity(shape, release->shift);
+         release->sensitivity >= sensitivity;
 }
 
 double answers_shrink(const struct publication *publication) {
@@ -121,7 +140,8 @@ static struct reading reading_of(const struct publication *publication, double d
                           .view = answers_view(publication),
                           .cells = keyed ? publication->grid.cells : publication->shape.cells,
                           .root = publication->aggregate->root,
-                          .selection_delta = delta};
+                          .selection_delta = delta,
+                          .descent = &publication->descent};
 }
 
 /* Reads a point; 0 with the reason in the ledger. */

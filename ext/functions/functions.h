@@ -83,6 +83,7 @@ int tiers_register(sqlite3 *db, struct host *host);
 int plans_register(sqlite3 *db, struct host *host);
 int releases_register(sqlite3 *db, struct host *host);
 int aggregates_register(sqlite3 *db, struct host *host);
+int models_register(sqlite3 *db, struct host *host);
 int tables_register(sqlite3 *db, struct host *host);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "functions/functions.h"
+#include "functions/models.h"
 #include "functions/numbers.h"
 #include "functions/rows.h"
 
@@ -14,7 +15,7 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- options: one row each ----------------------------------------------------------------------- */
 
-enum option_type { TEXT, MECHANISM, NUMBER, WHOLE_NUMBER, FLAG, QUANTILES, KEYS, READ_ALREADY };
+enum option_type { TEXT, MECHANISM, WORD, NUMBER, WHOLE_NUMBER, FLAG, QUANTILES, KEYS, READ_ALREADY };
 
 struct option {
   struct domain domain; /* its name, and for numbers what they may be */
@@ -51,6 +52,21 @@ static const struct option options[] = {
     {{"tier", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, PARAMETERS, 0},
     {{"kind", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, PARAMETERS, 0},
     {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), ALL, P_RADIUS, 0},
+    {{"loss", 0, 0, 0, 0}, WORD, IN(loss), ALL, P_LOSS, 1},
+    {{"stop", 0, 0, 0, 0}, WORD, IN(stop), ALL, P_SGD, 0},
+    {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), ALL, P_SGD, 0},
+    {{"n", 1, SGD_MAX_ROWS, 0, 0}, WHOLE_NUMBER, IN(descent.rows), ALL, P_SGD, 0},
+    {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(descent.radius), ALL, P_SGD, 0},
+    {{"l2", 0, INFINITY, 0, 1}, NUMBER, IN(descent.l2), ALL, P_SGD, 0},
+    {{"eta", 0, INFINITY, 1, 1}, NUMBER, IN(descent.eta), ALL, P_SGD, 0},
+    {{"bound", 0, INFINITY, 1, 1}, NUMBER, IN(descent.bound), ALL, P_SGD, 0},
+    {{"threshold", 0, INFINITY, 1, 1}, NUMBER, IN(descent.threshold), ALL, P_SGD, 0},
+    {{"public_rows", 0, SGD_MAX_PUBLIC, 0, 0},
+     WHOLE_NUMBER,
+     IN(descent.public_rows),
+     ALL,
+     P_SGD,
+     0},
 };
 #define OPTION_COUNT ((int)(sizeof options / sizeof *options))
 
@@ -95,6 +111,15 @@ static char *set_name(char **name, sqlite3_value *value) {
   sqlite3_free(*name);
   *name = sqlite3_mprintf("%s", text);
   return *name ? 0 : sentence("out of memory");
+}
+
+/* A word of a list, which is checked once all options are known. */
+static char *set_word(const char *key, char **word, sqlite3_value *value) {
+  const char *text = plain_text(value);
+  if (!text || !*text) return sentence("%s must be a text, not %z", key, shown(value));
+  sqlite3_free(*word);
+  *word = sqlite3_mprintf("%s", text);
+  return *word ? 0 : sentence("out of memory");
 }
 
 /* ---- lists --------------------------------------------------------------------------------------- */
@@ -233,6 +258,7 @@ static char *set_option(struct parse *parse, const struct option *option, const 
                ? sentence("%s must be a text, not %z", key, shown(value))
                : set_name(member, value);
   case MECHANISM: return set_mechanism(parse->request, value);
+  case WORD: return set_word(key, member, value);
   case FLAG:
     if (!boolean) return sentence("%s must be true or false, not %z", key, shown(value));
     *(int *)member = sqlite3_value_int(value);
@@ -311,7 +337,6 @@ char *request_start(struct request *request, const struct aggregate *aggregate,
 
 #define DEFAULT_LEAVES    1024
 #define DEFAULT_GROUPS    4
-#define DEFAULT_KEY_SHARE 0.1
 
 static int is_given(double x) {
   return !isnan(x);
@@ -416,6 +441,7 @@ char *request_finish(struct request *request, int by_unit) {
   if (!error) error = finish_keys(request, by_unit);
   if (!error) error = finish_precision(request);
   if (!error) error = finish_ou(request);
+  if (!error && request->aggregate->family == FAMILY_SGD) error = models_finish(request);
   return error;
 }
 
@@ -427,6 +453,9 @@ void request_clear(struct request *request) {
   sqlite3_free(request->mechanism);
   sqlite3_free(request->quantiles);
   sqlite3_free(request->keys);
+  sqlite3_free(request->loss);
+  sqlite3_free(request->stop);
+  sqlite3_free(request->model);
   *request = (struct request){0};
 }
 
@@ -443,6 +472,7 @@ struct ledger_release request_release(const struct request *request) {
                                      (char *)mechanism_find(aggregate, request->mechanism)->name,
                                  .quantiles = request->quantiles,
                                  .keys = request->keys,
+                                 .model = request->model,
                                  .clip = request->clip,
                                  .weight = request->weight,
                                  .centre = request->centre,
@@ -480,6 +510,7 @@ char *request_options(const struct request *request) {
   if (request->quantiles) sqlite3_str_appendf(json, ",\"q\":%s", request->quantiles);
   append_whole(json, "max_groups", request->max_groups);
   append_option(json, "key_share", request->key_share);
+  if (request->model) sqlite3_str_appendf(json, ",\"model\":%s", request->model);
   sqlite3_str_appendall(json, "}");
   return sqlite3_str_finish(json);
 }

@@ -111,9 +111,16 @@ static int cell_of(struct vectors *vectors, sqlite3_value *key) {
 char *rows_open(struct rows *rows, const struct publication *publication) {
   const struct shape *shape = &publication->shape;
   *rows =
-      (struct rows){publication->aggregate, &publication->question, {{0, 0, 0, 0, 0}, 0, 0}, 0, 0};
+      (struct rows){.aggregate = publication->aggregate, .question = &publication->question};
   int failed;
-  if (shape->family == FAMILY_SUM) {
+  if (shape->family == FAMILY_SGD) {
+    const struct ledger_release *release = &publication->release;
+    rows->design =
+        (struct design){release->granularity, release->shift, release->sensitivity};
+    rows->training = training_open(&publication->descent, shape, &rows->design);
+    rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
+    failed = !rows->training || !rows->buffer;
+  } else if (shape->family == FAMILY_SUM) {
     struct bounds bounds = design_bounds(shape);
     failed = accumulator_open(&rows->numbers, &bounds, publication->by_unit);
   } else {
@@ -128,8 +135,10 @@ char *rows_open(struct rows *rows, const struct publication *publication) {
 void rows_close(struct rows *rows) {
   accumulator_close(&rows->numbers);
   vectors_close(rows->vectors);
+  training_close(rows->training);
   free(rows->buffer);
   rows->vectors = 0;
+  rows->training = 0;
   rows->buffer = 0;
 }
 
@@ -147,8 +156,17 @@ static int add_to_sum(struct rows *rows, sqlite3_value *value, sqlite3_value *un
   return accumulate_unit(&rows->numbers, identity, x);
 }
 
+/* A row of a model. Where y or features are NULL, or features malformed, there is no gradient. */
+static int add_to_training(struct rows *rows, sqlite3_value *y, sqlite3_value *features) {
+  int whole = numbers_read(features, rows->buffer, rows->question->size) &&
+              sqlite3_value_type(y) != SQLITE_NULL;
+  training_add(rows->training, sqlite3_value_double(y), whole ? rows->buffer : 0);
+  return 0;
+}
+
 int rows_add(struct rows *rows, sqlite3_value *key, sqlite3_value *value, sqlite3_value *unit) {
   struct vectors *vectors = rows->vectors;
+  if (rows->training) return add_to_training(rows, key, value);
   if (!vectors) return add_to_sum(rows, value, unit);
   struct identity identity = {0, 0};
   if (value && sqlite3_value_type(value) == SQLITE_NULL) return 0; /* contributes nothing */
@@ -170,7 +188,14 @@ char *rows_publish(struct rows *rows, struct publication *publication) {
   struct totals totals = {{0, 1, 1}, 0};
   const char **keys = 0;
   int128 sum = 0;
-  if (!rows->vectors) {
+  if (rows->training) {
+    totals.grid = publication->grid;
+    totals.values = training_totals(rows->training);
+    if (!totals.values) {
+      publish_fail(publication);
+      return sentence("the system gave no random bytes (the charge stays)");
+    }
+  } else if (!rows->vectors) {
     if (!accumulator_total(&rows->numbers, &sum)) totals.values = &sum;
   } else {
     totals.grid = publication->grid;

@@ -5,6 +5,7 @@
 #define DIFFUSE_FUNCTIONS_ROWS_H
 
 #include "functions/publish.h"
+#include "release/sgd.h"
 #include "release/vectors.h"
 
 struct rows {
@@ -12,6 +13,8 @@ struct rows {
   const struct question *question;
   struct accumulator numbers; /* releases of one sum */
   struct vectors *vectors;    /* all others; null for those */
+  struct training *training;  /* models; null but for them */
+  struct design design;       /* models: their lattice */
   double *buffer;             /* one row's vector */
 };
 
