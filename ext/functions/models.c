@@ -246,8 +246,8 @@ static double rdp_of_epsilon(const void *epsilon, double alpha) {
 
 struct ledger_cost models_cost(struct publication *publication) {
   const struct ledger_release *release = &publication->release;
-  struct price price = price_of(&publication->tiers[publication->at], release->weight,
-                                release->key_share);
+  struct price price =
+      price_of(&publication->tiers[publication->at], release->weight, release->key_share);
   publication->rate = price.epsilon;
   return (struct ledger_cost){0, price.delta, rdp_of_epsilon, &publication->rate};
 }
@@ -273,9 +273,8 @@ static double default_eta(const struct descent *descent, const struct price *pri
 }
 
 static struct question question_of(const struct descent *descent) {
-  return (struct question){.family = FAMILY_SGD,
-                           .clip = descent->eta * descent->lipschitz,
-                           .size = (int)descent->dim};
+  return (struct question){
+      .family = FAMILY_SGD, .clip = descent->eta * descent->lipschitz, .size = (int)descent->dim};
 }
 
 /* Sets the noise, from the model as its text says it. */
@@ -296,8 +295,10 @@ static int settle_noise(struct ledger *ledger, struct descent *descent, const st
     descent_stop_variance(&said, &shape, &design, price->epsilon, price->delta);
   descent->variance = said.variance;
   if (!(said.variance >= LATTICE_MIN_VARIANCE))
-    return ledger_fail(ledger, "there is no noise on the lattice with which a random stop has "
-                               "epsilon %g and delta %g", price->epsilon, price->delta);
+    return ledger_fail(ledger,
+                       "there is no noise on the lattice with which a random stop has "
+                       "epsilon %g and delta %g",
+                       price->epsilon, price->delta);
   if (ldexp(said.radius, -design.granularity) <= SGD_MAX_RADIUS) return 1;
   return ledger_fail(ledger,
                      "eta %g is too small for the lattice: the noise of a step, %g, must be at "
@@ -320,12 +321,14 @@ int models_settle(struct publication *publication, struct request *request, int 
   int known = found && models_read(publication->release.model, &stored);
   const struct ledger_tier *tier = &publication->tiers[publication->at];
   struct price price = price_of(tier, request->weight, request->key_share);
-  int usable = price.rate >= DESIGN_MIN_RATE && price.rate <= DESIGN_MAX_RATE; /* else refused later */
+  int usable =
+      price.rate >= DESIGN_MIN_RATE && price.rate <= DESIGN_MAX_RATE; /* else refused later */
   if (descent.random_stop > 0 && !(price.delta > 0))
-    return ledger_fail(ledger,
-                       "tier '%s' has no delta_keys, of which a random stop takes a share (create a "
-                       "tier with delta_keys)",
-                       tier->name);
+    return ledger_fail(
+        ledger,
+        "tier '%s' has no delta_keys, of which a random stop takes a share (create a "
+        "tier with delta_keys)",
+        tier->name);
   if (isnan(descent.eta))
     descent.eta = known && stored.default_eta ? stored.eta
                   : usable                    ? default_eta(&descent, &price)
@@ -346,22 +349,25 @@ int models_diffusible(const struct publication *publication, int from, uint64_t 
   const char *tier = tiers[publication->at].name;
   if (publication->shape.family != FAMILY_SGD) return 1;
   if (publication->descent.random_stop > 0)
-    return ledger_fail(ledger,
-                       "release '%s' stopped at random: what noise on top of it would cost a tier is "
-                       "not known (make a release of its own at tier '%s')",
-                       release->name, tier);
+    return ledger_fail(
+        ledger,
+        "release '%s' stopped at random: what noise on top of it would cost a tier is "
+        "not known (make a release of its own at tier '%s')",
+        release->name, tier);
   for (int i = from + 1; i <= publication->at; i++) {
     if (tiers[i].accountant == LEDGER_GDP)
-      return ledger_fail(ledger,
-                         "tier '%s' has exact Gaussian accounting, and what noise on top of a model "
-                         "costs is proved for RDP alone (make a release of its own at tier '%s')",
-                         tiers[i].name, tier);
+      return ledger_fail(
+          ledger,
+          "tier '%s' has exact Gaussian accounting, and what noise on top of a model "
+          "costs is proved for RDP alone (make a release of its own at tier '%s')",
+          tiers[i].name, tier);
   }
   return descent_diffusible(&publication->descent, &publication->shape, release->shift, clock) ||
-         ledger_fail(ledger,
-                     "tier '%s' is too far from that of release '%s' for its rows (make a release of "
-                     "its own)",
-                     tier, release->name);
+         ledger_fail(
+             ledger,
+             "tier '%s' is too far from that of release '%s' for its rows (make a release of "
+             "its own)",
+             tier, release->name);
 }
 
 uint64_t models_design(const struct publication *publication, double rate, struct design *design) {
@@ -429,15 +435,17 @@ static void predict(sqlite3_context *context, const struct descent *descent,
   double features[SHAPE_MAX_SIZE], score = 0;
   int dim = (int)descent->dim;
   if (!numbers_read(value, features, dim)) {
-    function_error(context, "features must be a JSON array of %d numbers, or a blob of as many "
-                            "floats, not %z", dim, shown(value));
+    function_error(context,
+                   "features must be a JSON array of %d numbers, or a blob of as many "
+                   "floats, not %z",
+                   dim, shown(value));
     return;
   }
   descent_clip(descent, features);
   for (int j = 0; j < dim; j++) score += coefficients->w[j] * features[j];
   /* The derivative of the logistic loss for y = 0 is the probability of 1. */
-  sqlite3_result_double(context, descent->loss == LOSS_LOGISTIC ? descent_slope(descent, score, 0)
-                                                                : score);
+  sqlite3_result_double(context,
+                        descent->loss == LOSS_LOGISTIC ? descent_slope(descent, score, 0) : score);
 }
 
 /*

@@ -157,7 +157,9 @@ double descent_stop_delta(const struct descent *descent, const struct shape *sha
   double sigma = sqrt(descent->variance - 1.0 / 12), count = descent->rows - index + 1;
   double width = 2 * ldexp(descent->radius, -design->granularity);
   double moved = descent_contraction(descent) * width + 1.25 * sqrt(descent->dim);
-  double slack = lattice_laws[LAW_GAUSSIAN].draw_slack((uint64_t)descent->variance, (int)descent->dim) * (1 + exp(epsilon));
+  double slack =
+      lattice_laws[LAW_GAUSSIAN].draw_slack((uint64_t)descent->variance, (int)descent->dim) *
+      (1 + exp(epsilon));
   double step = (double)design_sensitivity(shape, design->shift);
   double first = gaussian_hockey_stick(epsilon, step / sigma) + slack;
   double later = fmin(gaussian_hockey_stick(epsilon, moved / sigma) + slack, 1);
@@ -170,7 +172,8 @@ void descent_stop_variance(struct descent *descent, const struct shape *shape,
   double low = (double)LATTICE_MIN_VARIANCE - 1, high = 0x1p52;
   descent->variance = high;
   int found = descent_stop_delta(descent, shape, design, epsilon, 1) <= delta;
-  while (found && high - low > 1) { /* it falls with the variance: low is too little, high is enough */
+  while (found &&
+         high - low > 1) { /* it falls with the variance: low is too little, high is enough */
     descent->variance = floor((low + high) / 2);
     if (descent_stop_delta(descent, shape, design, epsilon, 1) <= delta) {
       high = descent->variance;
@@ -217,8 +220,7 @@ void ball_project(double radius, const int64_t *point, int dim, int granularity,
   for (int j = 0; j < dim; j++) sum += (double)point[j] * (double)point[j];
   double norm = sqrt(sum);
   for (int j = 0; j < dim; j++)
-    w[j] = norm > reach ? radius * ((double)point[j] / norm)
-                        : ldexp((double)point[j], granularity);
+    w[j] = norm > reach ? radius * ((double)point[j] / norm) : ldexp((double)point[j], granularity);
 }
 
 /* ---- training ------------------------------------------------------------------------------------ */

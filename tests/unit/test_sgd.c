@@ -29,8 +29,7 @@ static int out_of_bytes;
 int sampler_gaussian(uint64_t variance, int64_t *noise, size_t count) {
   asked_variance = variance;
   if (out_of_bytes) return -1;
-  for (size_t i = 0; i < count; i++)
-    noise[i] = script_at < script_length ? script[script_at++] : 0;
+  for (size_t i = 0; i < count; i++) noise[i] = script_at < script_length ? script[script_at++] : 0;
   return 0;
 }
 
@@ -66,9 +65,8 @@ static struct descent random_descent(int rows, int public_rows) {
 
 static void lattice_of(struct descent *descent, double rate, struct shape *shape,
                        struct design *design) {
-  struct question question = {.family = FAMILY_SGD,
-                              .clip = descent->eta * descent->lipschitz,
-                              .size = (int)descent->dim};
+  struct question question = {
+      .family = FAMILY_SGD, .clip = descent->eta * descent->lipschitz, .size = (int)descent->dim};
   uint64_t variance;
   shape_make(shape, &question, 0, 1);
   descent_design(descent, shape, rate, design, &variance);
@@ -112,8 +110,7 @@ static long double loss(const struct descent *descent, long double margin, doubl
   case LOSS_LOGISTIC: return log1pl(expl(y > 0.5 ? -margin : margin));
   case LOSS_SQUARED: return residual * residual / 2;
   default:
-    return residual <= threshold ? residual * residual / 2
-                                 : threshold * (residual - threshold / 2);
+    return residual <= threshold ? residual * residual / 2 : threshold * (residual - threshold / 2);
   }
 }
 
@@ -135,8 +132,8 @@ static void reference_step(struct reference *reference, const struct descent *de
   for (int j = 0; j < dim; j++) margin += reference->w[j] * row->x[j] * scale;
   long double force = row->has_gradient ? slope(descent, margin, row->y) : 0;
   for (int j = 0; j < dim; j++)
-    reference->next[j] = reference->w[j] - descent->eta * (descent->l2 * reference->w[j] +
-                                                           force * row->x[j] * scale);
+    reference->next[j] = reference->w[j] -
+                         descent->eta * (descent->l2 * reference->w[j] + force * row->x[j] * scale);
 }
 
 static void reference_leave(struct reference *reference, const struct descent *descent,
@@ -168,8 +165,7 @@ static void iterates(void) {
       struct row row = random_row(&descent), nothing = {0};
       if (i < given) add(training, &row);
       reference_step(&reference, &descent, i < given ? &row : &nothing);
-      if (i + 1 < rows)
-        reference_leave(&reference, &descent, &script[i * dim], design.granularity);
+      if (i + 1 < rows) reference_leave(&reference, &descent, &script[i * dim], design.granularity);
     }
     struct row more = random_row(&descent);
     if (given == rows) add(training, &more); /* beyond the last: not looked at */
@@ -315,8 +311,8 @@ static void lattice_contraction(void) {
     for (int j = 0; j < dim; j++) before += pow((double)(a[j] - b[j]), 2);
     double after = sqrt((double)squared_distance(first, second, dim, design.shift));
     double limit = descent_contraction(&descent) * sqrt(before) + 1.25 * sqrt(dim);
-    CHECK(after <= limit, "loss %d: from %g to %g, limit %g", (int)descent.loss, sqrt(before), after,
-          limit);
+    CHECK(after <= limit, "loss %d: from %g to %g, limit %g", (int)descent.loss, sqrt(before),
+          after, limit);
   }
 }
 
@@ -337,7 +333,8 @@ static void public_rows(void) {
     double rest = (double)descent_sensitivity(&descent, &shape, design.shift), sum = 0;
     for (int j = 0; j <= after; j++) sum += pow(contraction, 2 * j);
     CHECK(descent_clock(&descent) <= descent.variance * sum, "a clock above the noise");
-    CHECK((double)descent_clock(&descent) >= descent.variance * sum * (1 - 1e-9) - 1, "a clock below it");
+    CHECK((double)descent_clock(&descent) >= descent.variance * sum * (1 - 1e-9) - 1,
+          "a clock below it");
     double charged = lattice_rate((uint64_t)rest, descent_clock(&descent));
     CHECK(charged <= rate * (1 + 1e-15), "charged %g of %g", charged, rate);
     CHECK(descent.variance == LATTICE_MIN_VARIANCE || charged >= rate * (1 - 1e-5),
@@ -397,7 +394,8 @@ static void noise_on_top(void) {
           weight += pow(contraction, 2 * (used - j)) * (descent.variance + (j == used ? top : 0));
         for (int j = 0; j <= used; j++) {
           double variance = descent.variance + (j == used ? top : 0);
-          double taken = j == used ? left : fmin(left, pow(contraction, used - j) * variance * all / weight);
+          double taken =
+              j == used ? left : fmin(left, pow(contraction, used - j) * variance * all / weight);
           cost += taken * taken / (2 * variance);
           left = (left - taken) * contraction + error;
         }
@@ -410,7 +408,8 @@ static void noise_on_top(void) {
       CHECK(worst <= limit * (1 + 1e-9), "a row costs %g of %g", worst, limit);
     } else {
       refused++;
-      CHECK(worst >= limit * (1 - 1e-2), "refused, but no row costs more than %g of %g", worst, limit);
+      CHECK(worst >= limit * (1 - 1e-2), "refused, but no row costs more than %g of %g", worst,
+            limit);
     }
   }
   CHECK(admitted > 300 && refused > 30, "%d admitted, %d refused", admitted, refused);
@@ -423,8 +422,15 @@ static void noise_on_top(void) {
 ** rows is as likely: 80,000 models, so that a count has a standard deviation of 93.5; six of them, 2e-9 each.
 */
 static void random_stop(void) {
-  struct descent descent = {.loss = LOSS_HUBER, .rows = 8, .dim = 1, .clip = 1, .radius = 1e3,
-                            .eta = 0.5, .bound = NAN, .threshold = 1, .random_stop = 1};
+  struct descent descent = {.loss = LOSS_HUBER,
+                            .rows = 8,
+                            .dim = 1,
+                            .clip = 1,
+                            .radius = 1e3,
+                            .eta = 0.5,
+                            .bound = NAN,
+                            .threshold = 1,
+                            .random_stop = 1};
   struct shape shape;
   struct design design;
   int counts[9] = {0};
@@ -443,7 +449,8 @@ static void random_stop(void) {
     training_close(training);
   }
   for (int taken = 1; taken <= 8; taken++)
-    CHECK(abs(counts[taken] - 10000) < 6 * 94, "%d of 80000 stopped after %d", counts[taken], taken);
+    CHECK(abs(counts[taken] - 10000) < 6 * 94, "%d of 80000 stopped after %d", counts[taken],
+          taken);
 }
 
 /* Theorem 5 in long double arithmetic; and the least variance is that. */
@@ -512,8 +519,14 @@ static void no_random_bytes(void) {
 
 /* What is released is as far from the descent without noise as descent_noise() admits, and no further. */
 static void noise(void) {
-  struct descent descent = {.loss = LOSS_HUBER, .rows = 20, .dim = 2, .clip = 1, .radius = 1e4,
-                            .l2 = 0.3, .bound = NAN, .threshold = 1};
+  struct descent descent = {.loss = LOSS_HUBER,
+                            .rows = 20,
+                            .dim = 2,
+                            .clip = 1,
+                            .radius = 1e4,
+                            .l2 = 0.3,
+                            .bound = NAN,
+                            .threshold = 1};
   struct shape shape;
   struct design design;
   descent_derive(&descent);
@@ -526,7 +539,8 @@ static void noise(void) {
     struct training *training = training_open(&descent, &shape, &design);
     const int128 *totals = training_totals(training);
     for (int j = 0; j < 2; j++)
-      sum += pow((double)lattice_round(totals[j], design.shift) + normal() * sqrt(descent.variance), 2);
+      sum += pow((double)lattice_round(totals[j], design.shift) + normal() * sqrt(descent.variance),
+                 2);
     training_close(training);
   }
   /* 40000 squares: a standard error of 0.7%, six of them. */
