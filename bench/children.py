@@ -54,7 +54,7 @@ def open_read_only(path):
 # ---- SQLite --------------------------------------------------------------------------------------------
 
 
-def query(database, sql, parameters=(), protects=None, extension=None):
+def query(database, sql, parameters=(), protects=None, extension=None, adjacency="add-remove"):
     """One statement on a database that stays as it is: its ledger is a new file elsewhere, on the same disk."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", pathlib.Path(database).parent)) as folder:
         db = open_read_only(database)
@@ -62,8 +62,8 @@ def query(database, sql, parameters=(), protects=None, extension=None):
             load(db, extension)
         if protects:
             load(db, "diffuse")
-            db.execute("SELECT dp_init(?)",
-                       (json.dumps({"protects": protects, "path": f"{folder}/ledger"}),)).fetchall()
+            terms = {"protects": protects, "adjacency": adjacency, "path": f"{folder}/ledger"}
+            db.execute("SELECT dp_init(?)", (json.dumps(terms),)).fetchall()
             db.execute("SELECT dp_tier('t', 0.001, 100, 1e-5, 'rdp', 5e-6)").fetchall()
         result = timed(lambda: db.execute(sql, parameters).fetchone()[0])
         db.close()

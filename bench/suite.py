@@ -32,6 +32,7 @@ MEMORY = "/dev/shm"  # a file system in memory, where the system has one
 AVERAGE = "x, 0, 1000", "x", '"lo":0,"hi":1000'
 SORTED = "SELECT x FROM {table} ORDER BY x LIMIT 1 OFFSET (SELECT count(*) / 2 FROM {table})"
 VECTORS = "SELECT decode_vector(v, 32) FROM {table}"
+MODEL = '{"n":ROWS,"dim":32,"clip":10,"radius":1}'  # rows are protected, replaced ones are neighbours
 AGGREGATES = {
     "count": ("x, 10", "x", '"clip":10', "SELECT count(x) FROM {table}", "visit"),
     "count_distinct": ("", "", "", "SELECT count(DISTINCT unit) FROM {table}", "visit"),
@@ -53,6 +54,8 @@ AGGREGATES = {
                   "SELECT sum(n) FROM (SELECT avg(x) AS n FROM {table} GROUP BY key)", "basket"),
     "choice": (f"key, '{KEYS}'", "key", f'"candidates":{KEYS}',
                "SELECT key FROM {table} GROUP BY key ORDER BY count(DISTINCT unit) DESC LIMIT 1", "basket"),
+    "sgd": ("unit % 2, v, 'logistic', " + repr(MODEL), "unit % 2, v", '"loss":"logistic",' + MODEL[1:-1], VECTORS,
+            "track"),
     "ou_count": ("x, 1e7, 10", "x", '"radius":1e7,"clip":10', "SELECT count(x) FROM {table}", "visit"),
     "ou_sum": ("x, 1000, 1e9", "x", '"clip":1000,"radius":1e9', "SELECT sum(x) FROM {table}", "visit"),
     "ou_avg": ("x, 0, 1000, 500", "x", '"lo":0,"hi":1000,"radius":500', "SELECT avg(x) FROM {table}", "visit"),
@@ -82,6 +85,11 @@ class Suite:
     def query(self, table, sql, parameters=(), protects=None, extension=None, rows=None):
         return {"job": {"call": "query", "database": self.path(table, rows), "sql": sql.replace("{table}", table),
                         "parameters": list(parameters), "protects": protects, "extension": extension}}
+
+    def model(self, sql, parameters=()):
+        job = self.query("track", sql.replace("ROWS", str(self.some // 10)), parameters, "row", rows=self.some)
+        job["job"]["adjacency"] = "replace"
+        return job
 
     def prepare(self):
         """The tables, and the two small libraries of C; kept between runs."""
@@ -137,6 +145,12 @@ class Suite:
                 seen.add((native, table))
                 jobs.append((f"native {native} {table}",
                              self.query(table, native, extension=extension, rows=self.some)))
+            if kind == "sgd":
+                jobs.append((kind, self.model(f"SELECT dp_sgd('t', {arguments}) FROM {{table}}")))
+                options = options.replace("ROWS", str(self.some // 10))
+                jobs.append((f"{kind} release", self.model("SELECT dp_release('t', ?, ?, ?)", [
+                    kind, f"SELECT {columns} FROM {table}", f"{{{options}}}"])))
+                continue
             parameters, keys = [], ""
             if "group" in kind:
                 parameters, keys = [f'{{"keys":{KEYS}}}'], ", ?"
@@ -239,7 +253,8 @@ def report_goals(results, rows):
 
 def report_aggregates(results, rows):
     lines = ["## Every aggregate", "",
-             f"{rows // MANY:,} rows (vectors {rows // MANY // 10:,}), units protected, 1000 public keys for groups."
+             f"{rows // MANY:,} rows (vectors {rows // MANY // 10:,}), units protected (by `dp_sgd`, a logistic model, rows),"
+             " 1000 public keys for groups."
              " Beside each its counterpart in SQLite, which protects nobody: `count(DISTINCT)`, `ORDER BY` for"
              " quantiles, `GROUP BY` for groups and histograms; for vectors the aggregate that only decodes them."
              " `dp_release`: its time by that of the aggregate (goal: within 5%).", ""]

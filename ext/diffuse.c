@@ -30,6 +30,7 @@ __attribute__((visibility("default"))) int sqlite3_diffuse_init(sqlite3 *db, cha
   if (rc == SQLITE_OK) rc = releases_register(db, host);
   if (rc == SQLITE_OK) rc = aggregates_register(db, host);
   if (rc == SQLITE_OK) rc = partials_register(db, host);
+  if (rc == SQLITE_OK) rc = models_register(db, host);
   if (rc == SQLITE_OK) rc = tables_register(db, host);
   host_release(host); /* the registrations hold it now */
   return rc;

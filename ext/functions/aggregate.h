@@ -22,12 +22,14 @@ enum parameter {
   P_CANDIDATES,
   P_KEYS,   /* public keys ... */
   P_SELECT, /* ... and how private ones are selected: never arguments of their own */
+  P_LOSS,   /* of a model ... */
+  P_SGD,    /* ... and what else it is trained with: never arguments of their own */
   PARAMETERS
 };
 
 /* Where an argument stands in the call; 0 where the function has none (0 is the tier's place). */
 struct places {
-  int key, value; /* what a row is asked for */
+  int key, value; /* what a row is asked for; of a model, y and features */
   int unit, name;
   int parameters[PARAMETERS];
 };
@@ -78,6 +80,9 @@ char *unknown_kind(sqlite3_value *kind);
 
 /* The columns that dp_release() wants of a query, as in "key, x, unit"; how many. */
 int aggregate_columns(const struct aggregate *aggregate, int by_unit, const char **names);
+
+/* Whether rows can be added up in parts (dp_partial): not where a row's step starts where the last one ended. */
+int aggregate_has_states(const struct aggregate *aggregate);
 
 /* Kinds that give linear sums: their noise does not depend on the data. */
 int aggregate_is_linear(const struct aggregate *aggregate);

@@ -6,12 +6,23 @@
 #include <string.h>
 
 #include "functions/functions.h"
+#include "functions/models.h"
 #include "functions/numbers.h"
 #include "functions/symbols.h"
 
 SQLITE_EXTENSION_INIT3
 
 /* ---- what a release is --------------------------------------------------------------------------- */
+
+/* Whether the text of the model is one that fits its release. */
+static int describe_model(struct publication *publication) {
+  struct descent *descent = &publication->descent;
+  if (!models_read(publication->release.model, descent) ||
+      descent->dim != publication->release.size || !(descent->variance >= LATTICE_MIN_VARIANCE))
+    return 0;
+  double step = descent_step(descent);
+  return step >= SHAPE_MIN_CLIP && step <= SHAPE_MAX_CLIP;
+}
 
 int answers_describe(struct publication *publication, int keys) {
   const struct ledger_release *release = &publication->release;
@@ -31,6 +42,10 @@ int answers_describe(struct publication *publication, int keys) {
                        release->name ? release->name : "");
   publication->aggregate = aggregate;
   publication->law = mechanism->law;
+  if (aggregate->family == FAMILY_SGD && !describe_model(publication))
+    return ledger_fail(ledger,
+                       "release '%s' has an impossible model (restore the ledger from a backup)",
+                       release->name ? release->name : "");
   answers_shape(publication, keys, ledger_protects(ledger) == LEDGER_UNITS,
                 ledger_adjacency(ledger) == LEDGER_REPLACE);
   return 1;
@@ -48,6 +63,8 @@ void answers_shape(struct publication *publication, int keys, int by_unit, int r
                                             release->size,
                                             release->max_groups > 0 ? KEYS_PRIVATE : keys,
                                             release->max_groups};
+  if (aggregate->family == FAMILY_SGD)
+    publication->question.clip = descent_step(&publication->descent);
   shape_make(&publication->shape, &publication->question, by_unit, replace);
 }
 
@@ -84,8 +101,11 @@ int answers_same_lattice(const struct publication *publication) {
   if (law_is_symbolic(publication->law))
     return release->granularity == 0 && release->sensitivity == 1 &&
            release->shift == -shape->fine_exponent;
+  uint64_t sensitivity = shape->family == FAMILY_SGD
+                             ? descent_sensitivity(&publication->descent, shape, release->shift)
+                             : design_sensitivity(shape, release->shift);
   return release->granularity - release->shift == shape->fine_exponent &&
-         release->sensitivity >= design_sensitivity(shape, release->shift);
+         release->sensitivity >= sensitivity;
 }
 
 double answers_shrink(const struct publication *publication) {
@@ -126,7 +146,8 @@ static struct reading reading_of(const struct publication *publication, double d
                           .view = answers_view(publication),
                           .cells = keyed ? publication->grid.cells : publication->shape.cells,
                           .root = publication->aggregate->root,
-                          .selection_delta = delta};
+                          .selection_delta = delta,
+                          .descent = &publication->descent};
 }
 
 /* Reads a point; 0 with the reason in the ledger. */
@@ -225,8 +246,10 @@ int answers_read(struct publication *publication, const char *tier) {
   struct ledger *ledger = publication->host->ledger;
   struct rendering rendering = {form_of(publication), sqlite3_str_new(0), 0, 0};
   int is_object = rendering.form == FORM_OBJECT;
-  static const char *const brackets[][2] = {[FORM_NUMBER] = {"[", "]"}, [FORM_ARRAY] = {"[", "]"},
-                                            [FORM_OBJECT] = {"{", "}"}, [FORM_SYMBOL] = {"", ""}};
+  static const char *const brackets[][2] = {[FORM_NUMBER] = {"[", "]"},
+                                            [FORM_ARRAY] = {"[", "]"},
+                                            [FORM_OBJECT] = {"{", "}"},
+                                            [FORM_SYMBOL] = {"", ""}};
   sqlite3_str_appendall(rendering.json, brackets[rendering.form][0]);
   int going = ledger_values(ledger, publication->release.id, tier, render, &rendering);
   sqlite3_str_appendall(rendering.json, brackets[rendering.form][1]);
@@ -287,13 +310,14 @@ static char *compare_values(struct publication *publication,
     ledger_values(ledger, publication->release.id, tier, compare_value, &comparison);
     if (!close_to(published->shrink, comparison.numbers.shrink, comparison.numbers.shrink) ||
         published->centre != publication->release.centre) {
-      found = ledger_discrepancy(ledger,
-                          "dp_publication: '%s' at tier '%s' has another shrink or centre than its "
-                          "release",
-                          name, tier);
+      found = ledger_discrepancy(
+          ledger,
+          "dp_publication: '%s' at tier '%s' has another shrink or centre than its "
+          "release",
+          name, tier);
     } else if (!comparison.same || comparison.at != comparison.numbers.count) {
-      found = ledger_discrepancy(ledger, "dp_value: '%s' at tier '%s' is not what its point makes it",
-                          name, tier);
+      found = ledger_discrepancy(
+          ledger, "dp_value: '%s' at tier '%s' is not what its point makes it", name, tier);
     }
   }
   sqlite3_free(comparison.numbers.estimates);
@@ -314,11 +338,12 @@ static char *check_path(struct publication *publication,
     }
     publication->grid = path.grid;
     if (!answers_same_keys(publication)) {
-      found = ledger_discrepancy(ledger, "dp_path: '%s' has other keys than its release", release->name);
+      found = ledger_discrepancy(ledger, "dp_path: '%s' has other keys than its release",
+                                 release->name);
     } else if (!point || point->clock != published->clock) {
-      found = ledger_discrepancy(ledger,
-                          "dp_publication: '%s' at tier '%s' does not show the point of its path",
-                          release->name, published->tier);
+      found = ledger_discrepancy(
+          ledger, "dp_publication: '%s' at tier '%s' does not show the point of its path",
+          release->name, published->tier);
     } else {
       found = compare_values(publication, published, point);
     }
@@ -356,7 +381,7 @@ static int verify_publication(void *context, const struct ledger_publication *pu
     if (!ledger_failed(ledger))
       verification->found =
           ledger_discrepancy(ledger, "dp_publication: release %lld at tier '%s' is missing",
-                      (long long)published->release_id, published->tier);
+                             (long long)published->release_id, published->tier);
   } else if (aggregate_find(release->kind)) { /* others are not ours to read */
     verification->found = check_described(&publication, published);
   }

@@ -71,8 +71,7 @@ static int take_cell(void *context, const char *key, const char *type, sqlite3_v
   const char *text = (const char *)sqlite3_value_text(value);
   int taken = (is_array ? ledger_elements : ledger_options)(list->ledger, text, take_member, list);
   list->count++;
-  if (!taken && !list->error)
-    list->error = sentence("%s", ledger_error(list->ledger));
+  if (!taken && !list->error) list->error = sentence("%s", ledger_error(list->ledger));
   if (!list->error && (!cell->x || !cell->y || isnan(cell->p)))
     list->error = sentence("a cell of the kernel needs x, y and p");
   return !list->error;
@@ -151,8 +150,8 @@ static char *check_sums(const struct channel *channel, const struct cell_list *l
 
 /* The weights, and the cells as JSON. 0: out of memory. */
 static int fill_channel(struct channel *channel, const struct cell_list *list) {
-  channel->weights =
-      calloc((size_t)channel->state_count * (size_t)channel->symbol_count, sizeof *channel->weights);
+  channel->weights = calloc((size_t)channel->state_count * (size_t)channel->symbol_count,
+                            sizeof *channel->weights);
   if (!channel->weights) return 0;
   sqlite3_str *json = sqlite3_str_new(0);
   for (int i = 0; i < list->count; i++) {
@@ -160,8 +159,8 @@ static int fill_channel(struct channel *channel, const struct cell_list *list) {
     if (!(cell->p > 0)) continue;
     int x = find_text(channel->states, channel->state_count, cell->x);
     int y = find_text(channel->symbols, channel->symbol_count, cell->y);
-    channel->weights[x * channel->symbol_count + y] = (uint64_t)ldexp(cell->p, 52) +
-                                                      (fmod(ldexp(cell->p, 53), 2) >= 1);
+    channel->weights[x * channel->symbol_count + y] =
+        (uint64_t)ldexp(cell->p, 52) + (fmod(ldexp(cell->p, 53), 2) >= 1);
     sqlite3_str_appendall(json, sqlite3_str_length(json) ? ",[" : "[[");
     ledger_append_string(json, cell->x);
     sqlite3_str_appendall(json, ",");
@@ -222,7 +221,8 @@ double channel_rdp(const struct channel *channel, char *const *states, int count
     const uint64_t *row = channel_row(channel, states[i]);
     double sum = 0;
     for (size_t y = 0; y < columns; y++) sum += (double)row[y];
-    for (size_t y = 0; y < columns; y++) probability[(size_t)i * columns + y] = (double)row[y] / sum;
+    for (size_t y = 0; y < columns; y++)
+      probability[(size_t)i * columns + y] = (double)row[y] / sum;
   }
   struct kernel kernel = {probability, (size_t)count, columns};
   double rdp = kernel_rdp(&kernel, epsilon, alpha);

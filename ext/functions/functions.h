@@ -86,6 +86,7 @@ int plans_register(sqlite3 *db, struct host *host);
 int releases_register(sqlite3 *db, struct host *host);
 int aggregates_register(sqlite3 *db, struct host *host);
 int partials_register(sqlite3 *db, struct host *host);
+int models_register(sqlite3 *db, struct host *host);
 int tables_register(sqlite3 *db, struct host *host);
 
 #endif

@@ -6,14 +6,15 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define CLIP  (1u << P_CLIP)
-#define RANGE (1u << P_LO | 1u << P_HI)
-#define Q     (1u << P_Q)
-#define DIM   (1u << P_DIM)
-#define BINS  (1u << P_BINS)
-#define KEYS  (1u << P_KEYS)
+#define CLIP   (1u << P_CLIP)
+#define RANGE  (1u << P_LO | 1u << P_HI)
+#define Q      (1u << P_Q)
+#define DIM    (1u << P_DIM)
+#define BINS   (1u << P_BINS)
+#define KEYS   (1u << P_KEYS)
 #define GROUPS (KEYS | 1u << P_SELECT)
-#define OU    (1u << P_RADIUS)
+#define OU     (1u << P_RADIUS)
+#define SGD    (1u << P_LOSS | 1u << P_SGD)
 
 /*
 ** tier: text. x: any value; NULL is skipped, text and blobs count as SQLite's numeric conversion says,
@@ -93,6 +94,9 @@ const struct aggregate aggregates[] = {
   {"dp_ou_group_sum", "ou_group_sum", FAMILY_KEY_SUM, FORM_OBJECT, 5, 7,
    {.key = 1, .value = 2, PLACE(CLIP, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
    CLIP | KEYS | OU, 0, SHRUNK},
+  /* dp_sgd(tier, y, features, loss, options): coefficients of a linear model; features of norm clip */
+  {"dp_sgd", "sgd", FAMILY_SGD, FORM_ARRAY, 5, 5,
+   {.key = 1, .value = 2, PLACE(LOSS, 3), .name = 4}, CLIP | DIM | SGD, 0, GAUSSIAN},
 };
 /* clang-format on */
 const int aggregate_count = sizeof aggregates / sizeof *aggregates;
@@ -118,6 +122,8 @@ static const struct {
   unsigned families; /* bits 1 << family */
 } mechanisms[] = {
     {{"gaussian", LAW_GAUSSIAN}, 0, ~CHOICES},
+    /* of models with public rows or a random stop: they get it, nobody asks for it */
+    {{"iteration", LAW_GAUSSIAN}, 0, 1u << FAMILY_SGD},
     {{"laplace", LAW_LAPLACE}, 0, 1u << FAMILY_SUM},
     {{"exponential", LAW_EXPONENTIAL}, 0, CHOICES},
     {{"response", LAW_RESPONSE}, 0, CHOICES},
@@ -167,13 +173,21 @@ char *unknown_kind(sqlite3_value *kind) {
 int aggregate_columns(const struct aggregate *aggregate, int by_unit, const char **names) {
   static const char *const lists[8] = {"",    "unit",      "x",      "x, unit",
                                        "key", "key, unit", "key, x", "key, x, unit"};
+  if (aggregate->family == FAMILY_SGD) {
+    *names = "y, features";
+    return 2;
+  }
   int key = aggregate->places.key > 0, value = aggregate->places.value > 0;
   *names = lists[4 * key + 2 * value + by_unit];
   return key + value + by_unit;
 }
 
+int aggregate_has_states(const struct aggregate *aggregate) {
+  return aggregate->family != FAMILY_SGD;
+}
+
 int aggregate_is_linear(const struct aggregate *aggregate) {
   return aggregate->family != FAMILY_MEAN && aggregate->family != FAMILY_SPREAD &&
          aggregate->family != FAMILY_VECTOR_MEAN && aggregate->family != FAMILY_TREE &&
-         aggregate->family != FAMILY_KEY_MEAN;
+         aggregate->family != FAMILY_KEY_MEAN && aggregate->family != FAMILY_SGD;
 }

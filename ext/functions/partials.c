@@ -61,6 +61,9 @@ static char *shard_open(struct shard *shard, struct host *host, sqlite3_value *k
                         sqlite3_value *options) {
   const struct aggregate *aggregate = aggregate_of_kind(kind);
   if (!aggregate) return unknown_kind(kind);
+  if (!aggregate_has_states(aggregate))
+    return sentence("kind '%s' has no states (its rows are read one after the other)",
+                    aggregate->kind);
   struct request *request = &shard->request;
   char *error = request_start(request, aggregate, host->ledger, 0, options, OPTIONS_OF_PARTIAL);
   if (!error) error = request_finish_shape(request, !request->rows);
@@ -235,7 +238,8 @@ static char *read_parameters(struct request *request, struct ledger *ledger, con
   const struct aggregate *aggregate = 0;
   if (!ledger_options(ledger, parameters, take_kind, &aggregate))
     return sentence("the state has no parameters: %s", ledger_error(ledger));
-  if (!aggregate) return sentence("the state is of no kind that this version knows");
+  if (!aggregate || !aggregate_has_states(aggregate))
+    return sentence("the state is of no kind that this version knows");
   char *error = request_start(request, aggregate, ledger, tier, name_or_options, OPTIONS_OF_MERGE);
   return error ? error : request_read(request, ledger, parameters, OPTIONS_OF_STATE);
 }

@@ -109,8 +109,7 @@ static void append_precision(sqlite3_str *json, struct publication *publication)
   }
   const struct lattice_law *law = &lattice_laws[publication->law];
   double stddev = answers_stddev(publication);
-  append_number(json, "rate",
-                law->rate(publication->release.sensitivity, publication->variance));
+  append_number(json, "rate", law->rate(publication->release.sensitivity, publication->variance));
   if (publication->law == LAW_LAPLACE)
     append_number(json, "epsilon", published_up(publication->laplace[0] / publication->laplace[1]));
   append_number(json, "sigma", stddev);
@@ -282,8 +281,7 @@ static const struct domain confidence_domain = {"confidence", 0, 1, 1, 1};
 /* The law of a stored release's noise. */
 static enum law law_of(const struct ledger_release *release) {
   const struct aggregate *aggregate = aggregate_find(release->kind);
-  const struct mechanism *mechanism =
-      aggregate ? mechanism_find(aggregate, release->mechanism) : 0;
+  const struct mechanism *mechanism = aggregate ? mechanism_find(aggregate, release->mechanism) : 0;
   return mechanism ? mechanism->law : LAW_GAUSSIAN;
 }
 

@@ -20,6 +20,7 @@
 
 #include "functions/answers.h"
 #include "functions/functions.h"
+#include "functions/models.h"
 #include "functions/symbols.h"
 #include "math/laplace.h"
 #include "math/rounding.h"
@@ -47,15 +48,22 @@ static double laplace_curve(const void *parameters, double alpha) {
   return discrete_laplace_rdp(alpha, laplace[0], laplace[1]);
 }
 
-/* The cost refers to the publication. */
+static double rdp_of_rate(const void *rate, double alpha) {
+  return alpha * *(const double *)rate;
+}
+
+/* The cost refers to the publication. Public rows hide private ones in a way that is proved for RDP alone. */
 static struct ledger_cost point_cost(struct publication *publication, uint64_t variance) {
   if (publication->law == LAW_LAPLACE) {
     publication->laplace[0] = (double)publication->release.sensitivity;
     publication->laplace[1] = (double)laplace_scale(variance);
     return (struct ledger_cost){0, 0, laplace_curve, publication->laplace};
   }
-  return (struct ledger_cost){point_rate(publication, publication->at, variance),
-                              answers_selection_delta(publication), 0, 0};
+  if (publication->descent.random_stop > 0) return models_cost(publication);
+  publication->rate = point_rate(publication, publication->at, variance);
+  if (publication->descent.public_rows > 0)
+    return (struct ledger_cost){0, 0, rdp_of_rate, &publication->rate};
+  return (struct ledger_cost){publication->rate, answers_selection_delta(publication), 0, 0};
 }
 
 static int charge(struct publication *publication, uint64_t variance) {
@@ -135,7 +143,8 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
   }
   for (int i = 1; i <= steps && going; i++) {
     clocks[i] = law->outward(release->sensitivity, tier_rate(publication, from + i), clocks[i - 1]);
-    going = clocks[i] || too_far(publication, from + i);
+    going = clocks[i] ? models_diffusible(publication, from, clocks[i])
+                      : too_far(publication, from + i);
     if (going)
       release->slack += law->step_slack(clocks[i - 1], clocks[i], publication->shape.touched);
   }
@@ -272,16 +281,23 @@ static int publish_from(struct publication *publication, const struct ledger_pat
                        "tier '%s' was created after release '%s', between two points of its path "
                        "(make a release of its own)",
                        tier, name);
+  if (publication->shape.family == FAMILY_SGD)
+    return ledger_fail(
+        ledger,
+        "release '%s' is a model and cannot be refined (make a release of its own at "
+        "tier '%s')",
+        name, tier);
   if (publication->release.max_groups)
     return ledger_fail(ledger,
                        "release '%s' has private keys and cannot be refined (make a release of its "
                        "own at tier '%s')",
                        name, tier);
   if (publication->law != LAW_GAUSSIAN)
-    return ledger_fail(ledger,
-                       "release '%s' has Laplace noise and cannot be refined (make a release of its "
-                       "own at tier '%s')",
-                       name, tier);
+    return ledger_fail(
+        ledger,
+        "release '%s' has Laplace noise and cannot be refined (make a release of its "
+        "own at tier '%s')",
+        name, tier);
   if (may_refine) return begin_refining(publication, innermost, first);
   return ledger_fail(ledger,
                      "release '%s' is not at tier '%s' or inside it (ask for it again, with its "
@@ -303,10 +319,11 @@ static int publish_existing(struct publication *publication, int keys, int may_r
   if (ledger_publication_find(ledger, release->id, tier, &publication->variance))
     return answers_read(publication, tier);
   if (law_is_symbolic(publication->law))
-    return ledger_fail(ledger,
-                       "release '%s' is a symbol, and reaches a tier outside its own only through a "
-                       "public kernel (dp_mix)",
-                       release->name);
+    return ledger_fail(
+        ledger,
+        "release '%s' is a symbol, and reaches a tier outside its own only through a "
+        "public kernel (dp_mix)",
+        release->name);
   struct ledger_path path;
   int done = 0;
   if (ledger_path_read(ledger, release, answers_grid(publication).components, &path)) {
@@ -327,8 +344,8 @@ static int publish_existing(struct publication *publication, int keys, int may_r
 
 static int check_rate(struct publication *publication) {
   double rate = tier_rate(publication, publication->at);
-  double most = law_is_symbolic(publication->law) ? SYMBOL_MAX_RATE
-                                                  : lattice_laws[publication->law].most;
+  double most =
+      law_is_symbolic(publication->law) ? SYMBOL_MAX_RATE : lattice_laws[publication->law].most;
   return (rate >= DESIGN_MIN_RATE && rate <= most) ||
          ledger_fail(publication->host->ledger,
                      "weight %g makes a rate of %g, outside the [%g, %g] of mechanism '%s'",
@@ -390,8 +407,7 @@ static int publish_new(struct publication *publication, struct request *request)
   double rate = tier_rate(publication, publication->at);
   struct design design;
   const struct lattice_law *law = &lattice_laws[publication->law];
-  design_make(&design, shape, rate, publication->law);
-  uint64_t variance = law->clock(design.sensitivity, rate);
+  uint64_t variance = models_design(publication, rate, &design);
   if (variance < LATTICE_MIN_VARIANCE || variance >= LATTICE_VARIANCE_END)
     return too_far(publication, publication->at);
   take_keys(publication, request);
@@ -429,6 +445,7 @@ static int same_question(struct publication *publication, const struct request *
 /* Inside a transaction. */
 static void begin(struct publication *publication, struct request *request) {
   int found = load(publication, request->tier, request->name);
+  if (publication->at >= 0 && !models_settle(publication, request, found)) return;
   if (found) {
     if (same_question(publication, request) && is_usable(publication))
       publish_existing(publication, request->key_count, request->refine);
@@ -475,7 +492,10 @@ static int take_private_keys(struct publication *publication, const struct ledge
 /* Draws a new point, and stores it with its values. */
 static int draw_new(struct publication *publication, const int64_t *rounded, int64_t *values) {
   if (law_is_symbolic(publication->law)) return symbols_draw(publication, rounded);
-  if (release_draw(publication->law, rounded, dimension_of(publication), publication->variance, values))
+  int is_model =
+      publication->shape.family == FAMILY_SGD; /* its clock may count earlier noise too */
+  uint64_t variance = is_model ? (uint64_t)publication->descent.variance : publication->variance;
+  if (release_draw(publication->law, rounded, dimension_of(publication), variance, values))
     return ledger_fail(publication->host->ledger, "the system gave no random bytes");
   return store_point(publication, publication->at, publication->variance, values) &&
          store_values(publication, publication->variance, values);

@@ -15,6 +15,7 @@
 #include "math/renyi.h"
 #include "release/estimate.h"
 #include "release/release.h"
+#include "release/sgd.h"
 
 /* What people get: a number, or JSON. */
 struct answer {
@@ -29,6 +30,8 @@ struct publication {
   enum law law;                      /* of its mechanism */
   struct question question;          /* its parameters */
   struct shape shape;                /* of a unit's vector */
+  struct descent descent;            /* FAMILY_SGD */
+  double rate;                       /* or epsilon of what is charged: its curve points there */
   int by_unit;                       /* units are protected, not rows */
   struct ledger_grid grid;           /* what its coordinates are; owned */
   struct ledger_tier *tiers;

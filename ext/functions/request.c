@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "functions/functions.h"
+#include "functions/models.h"
 #include "functions/numbers.h"
 #include "functions/rows.h"
 
@@ -17,6 +18,7 @@ SQLITE_EXTENSION_INIT3
 enum option_type {
   TEXT,
   MECHANISM,
+  WORD,
   NUMBER,
   WHOLE_NUMBER,
   FLAG,
@@ -65,6 +67,21 @@ static const struct option options[] = {
     {{"protects", 0, 0, 0, 0}, PROTECTS, IN(rows), SHARD, PARAMETERS, 0},
     {{"whole_units", 0, 0, 0, 0}, FLAG, IN(whole_units), SHARD, PARAMETERS, 0},
     {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), PUBLISHING, P_RADIUS, 0},
+    {{"loss", 0, 0, 0, 0}, WORD, IN(loss), PUBLISHING, P_LOSS, 1},
+    {{"stop", 0, 0, 0, 0}, WORD, IN(stop), PUBLISHING, P_SGD, 0},
+    {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), PUBLISHING, P_SGD, 0},
+    {{"n", 1, SGD_MAX_ROWS, 0, 0}, WHOLE_NUMBER, IN(descent.rows), PUBLISHING, P_SGD, 0},
+    {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(descent.radius), PUBLISHING, P_SGD, 0},
+    {{"l2", 0, INFINITY, 0, 1}, NUMBER, IN(descent.l2), PUBLISHING, P_SGD, 0},
+    {{"eta", 0, INFINITY, 1, 1}, NUMBER, IN(descent.eta), PUBLISHING, P_SGD, 0},
+    {{"bound", 0, INFINITY, 1, 1}, NUMBER, IN(descent.bound), PUBLISHING, P_SGD, 0},
+    {{"threshold", 0, INFINITY, 1, 1}, NUMBER, IN(descent.threshold), PUBLISHING, P_SGD, 0},
+    {{"public_rows", 0, SGD_MAX_PUBLIC, 0, 0},
+     WHOLE_NUMBER,
+     IN(descent.public_rows),
+     PUBLISHING,
+     P_SGD,
+     0},
 };
 #define OPTION_COUNT ((int)(sizeof options / sizeof *options))
 
@@ -108,6 +125,15 @@ static char *set_name(char **name, sqlite3_value *value) {
   sqlite3_free(*name);
   *name = sqlite3_mprintf("%s", text);
   return *name ? 0 : sentence("out of memory");
+}
+
+/* A word of a list, which is checked once all options are known. */
+static char *set_word(const char *key, char **word, sqlite3_value *value) {
+  const char *text = plain_text(value);
+  if (!text || !*text) return sentence("%s must be a text, not %z", key, shown(value));
+  sqlite3_free(*word);
+  *word = sqlite3_mprintf("%s", text);
+  return *word ? 0 : sentence("out of memory");
 }
 
 /* ---- lists --------------------------------------------------------------------------------------- */
@@ -155,8 +181,7 @@ static int take_key(void *context, const char *key, const char *type, sqlite3_va
   (void)key;
   (void)type;
   if (request->key_count == SHAPE_MAX_KEYS) {
-    parse->error =
-        sentence("%s has more than %d elements", keys_called(request), SHAPE_MAX_KEYS);
+    parse->error = sentence("%s has more than %d elements", keys_called(request), SHAPE_MAX_KEYS);
     return 0;
   }
   int used = request->key_count;
@@ -229,8 +254,7 @@ static char *set_number(const struct option *option, sqlite3_value *value, doubl
 static char *set_mechanism(struct request *request, sqlite3_value *value) {
   const char *name = plain_text(value);
   if (!name) return sentence("mechanism must be a text, not %z", shown(value));
-  if (!mechanism_find(request->aggregate, name))
-    return unknown_mechanism(request->aggregate, name);
+  if (!mechanism_find(request->aggregate, name)) return unknown_mechanism(request->aggregate, name);
   request->mechanism = sqlite3_mprintf("%s", name);
   return request->mechanism ? 0 : sentence("out of memory");
 }
@@ -271,6 +295,7 @@ static char *set_option(struct parse *parse, const struct option *option, const 
                ? sentence("%s must be a text, not %z", key, shown(value))
                : set_name(member, value);
   case MECHANISM: return set_mechanism(parse->request, value);
+  case WORD: return set_word(key, member, value);
   case FLAG:
     if (!boolean) return sentence("%s must be true or false, not %z", key, shown(value));
     *(int *)member = sqlite3_value_int(value);
@@ -358,9 +383,8 @@ char *request_start(struct request *request, const struct aggregate *aggregate,
 
 /* ---- defaults and checks across parameters ------------------------------------------------------- */
 
-#define DEFAULT_LEAVES    1024
-#define DEFAULT_GROUPS    4
-#define DEFAULT_KEY_SHARE 0.1
+#define DEFAULT_LEAVES 1024
+#define DEFAULT_GROUPS 4
 
 static int is_given(double x) {
   return !isnan(x);
@@ -475,6 +499,7 @@ char *request_finish(struct request *request, int by_unit) {
   if (!error) error = finish_quantiles(request);
   if (!error) error = finish_precision(request);
   if (!error) error = finish_ou(request);
+  if (!error && request->aggregate->family == FAMILY_SGD) error = models_finish(request);
   return error;
 }
 
@@ -486,6 +511,9 @@ void request_clear(struct request *request) {
   sqlite3_free(request->mechanism);
   sqlite3_free(request->quantiles);
   sqlite3_free(request->keys);
+  sqlite3_free(request->loss);
+  sqlite3_free(request->stop);
+  sqlite3_free(request->model);
   *request = (struct request){0};
 }
 
@@ -502,6 +530,7 @@ struct ledger_release request_release(const struct request *request) {
                                      (char *)mechanism_find(aggregate, request->mechanism)->name,
                                  .quantiles = request->quantiles,
                                  .keys = request->keys,
+                                 .model = request->model,
                                  .clip = request->clip,
                                  .weight = request->weight,
                                  .centre = request->centre,
@@ -569,8 +598,7 @@ char *request_parameters(const struct request *request, int form) {
 char *request_options(const struct request *request) {
   sqlite3_str *json = sqlite3_str_new(0);
   sqlite3_str_appendf(json, "{\"clip\":%!.17g", request->clip);
-  if (request->mechanism)
-    sqlite3_str_appendf(json, ",\"mechanism\":\"%s\"", request->mechanism);
+  if (request->mechanism) sqlite3_str_appendf(json, ",\"mechanism\":\"%s\"", request->mechanism);
   if (request->weight != 1) append_option(json, "weight", request->weight);
   if (request->aggregate->is_ou) append_option(json, "centre", request->centre);
   append_option(json, "radius", request->radius);
@@ -582,6 +610,7 @@ char *request_options(const struct request *request) {
   if (request->quantiles) sqlite3_str_appendf(json, ",\"q\":%s", request->quantiles);
   append_whole(json, "max_groups", request->max_groups);
   append_option(json, "key_share", request->key_share);
+  if (request->model) sqlite3_str_appendf(json, ",\"model\":%s", request->model);
   sqlite3_str_appendall(json, "}");
   return sqlite3_str_finish(json);
 }

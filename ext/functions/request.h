@@ -6,6 +6,7 @@
 
 #include "functions/aggregate.h"
 #include "ledger/ledger.h"
+#include "release/sgd.h"
 
 struct request {
   const struct aggregate *aggregate;
@@ -20,12 +21,17 @@ struct request {
   double half_width;            /* dp_plan(): the wanted 95% half-width */
   char *quantiles;              /* a number or a JSON array; null where the kind has none */
   char *keys;                   /* public keys as a JSON array, sorted; null: none, or private */
+  struct descent descent;       /* models: what options say of one ... */
+  char *loss, *stop;            /* ... but for these words */
+  char *model;                  /* ... and its text, once it is settled (models.h) */
   char **key_list;              /* the same as texts */
   int key_count;
   int refine;
   int rows;        /* dp_partial(): rows are protected, not units ... */
   int whole_units; /* ... and all rows of a unit are in one shard */
 };
+
+#define DEFAULT_KEY_SHARE 0.1
 
 /* Which of the options a caller may use. */
 enum {

@@ -179,6 +179,15 @@ static int add_components(struct rows *rows, sqlite3_value **row) {
   return vectors_add_number(vectors, unit, sqlite3_value_double(value));
 }
 
+/* A row of a model. Where y or features are NULL, or features malformed, there is no gradient. */
+static int add_gradient(struct rows *rows, sqlite3_value **row) {
+  sqlite3_value *y = row[rows->columns.key], *features = row[rows->columns.value];
+  int whole = numbers_read(features, rows->buffer, rows->question->size) &&
+              sqlite3_value_type(y) != SQLITE_NULL;
+  training_add(rows->training, sqlite3_value_double(y), whole ? rows->buffer : 0);
+  return 0;
+}
+
 /* ---- all rows ------------------------------------------------------------------------------------ */
 
 struct columns columns_in_order(const struct publication *publication) {
@@ -195,15 +204,22 @@ static int (*const adders[2][2])(struct rows *, sqlite3_value **) = {
 
 char *rows_open(struct rows *rows, const struct publication *publication, struct columns columns) {
   const struct shape *shape = &publication->shape;
-  int is_sum = shape->family == FAMILY_SUM, failed;
   *rows = (struct rows){
       .columns = columns, .aggregate = publication->aggregate, .question = &publication->question};
-  rows->add =
-      is_sum ? adders[publication->by_unit][publication->aggregate->counts] : add_components;
-  if (is_sum) {
+  int failed;
+  if (shape->family == FAMILY_SGD) {
+    const struct ledger_release *release = &publication->release;
+    rows->add = add_gradient;
+    rows->design = (struct design){release->granularity, release->shift, release->sensitivity};
+    rows->training = training_open(&publication->descent, shape, &rows->design);
+    rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
+    failed = !rows->training || !rows->buffer;
+  } else if (shape->family == FAMILY_SUM) {
+    rows->add = adders[publication->by_unit][publication->aggregate->counts];
     struct bounds bounds = design_bounds(shape);
     failed = accumulator_open(&rows->numbers, &bounds, publication->by_unit);
   } else {
+    rows->add = add_components;
     rows->vectors =
         vectors_open(rows->question, shape, publication->by_unit, publication->grid.keys);
     rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
@@ -215,8 +231,10 @@ char *rows_open(struct rows *rows, const struct publication *publication, struct
 void rows_close(struct rows *rows) {
   accumulator_close(&rows->numbers);
   vectors_close(rows->vectors);
+  training_close(rows->training);
   free(rows->buffer);
   rows->vectors = 0;
+  rows->training = 0;
   rows->buffer = 0;
 }
 
@@ -224,7 +242,14 @@ char *rows_publish(struct rows *rows, struct publication *publication) {
   struct totals totals = {{0, 1, 1}, 0};
   const char **keys = 0;
   int128 sum = 0;
-  if (!rows->vectors) {
+  if (rows->training) {
+    totals.grid = publication->grid;
+    totals.values = training_totals(rows->training);
+    if (!totals.values) {
+      publish_fail(publication);
+      return sentence("the system gave no random bytes (the charge stays)");
+    }
+  } else if (!rows->vectors) {
     if (!accumulator_total(&rows->numbers, &sum)) totals.values = &sum;
   } else {
     totals.grid = publication->grid;

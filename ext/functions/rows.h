@@ -5,6 +5,7 @@
 #define DIFFUSE_FUNCTIONS_ROWS_H
 
 #include "functions/publish.h"
+#include "release/sgd.h"
 #include "release/vectors.h"
 
 /* Where a row has its values, among arguments or columns; -1: nowhere. */
@@ -19,6 +20,8 @@ struct rows {
   const struct question *question;
   struct accumulator numbers; /* releases of one sum */
   struct vectors *vectors;    /* all others; null for those */
+  struct training *training;  /* models; null but for them */
+  struct design design;       /* models: their lattice */
   double *buffer;             /* one row's vector */
   int for_state;              /* units are known by the identities that all databases give them */
 };

@@ -145,7 +145,7 @@ struct walk {
   struct tilt tilt;            /* of the first symbol */
   double curve[RENYI_ORDERS];  /* as it should be, */
   double before[RENYI_ORDERS]; /* and before the last kernel */
-  int same;                   /* stored symbols, values and curves are what they should be */
+  int same;                    /* stored symbols, values and curves are what they should be */
   char *error;
 };
 
@@ -249,7 +249,8 @@ static int take_symbol(void *context, const struct ledger_symbol *stored) {
   while (walk->tier < publication->tier_count &&
          strcmp(publication->tiers[walk->tier].name, stored->tier) != 0)
     walk->tier++;
-  if (walk->tier == publication->tier_count || !stored->symbol || (walk->steps > 0) != (stored->kernel != 0)) {
+  if (walk->tier == publication->tier_count || !stored->symbol ||
+      (walk->steps > 0) != (stored->kernel != 0)) {
     walk->same = 0;
     return 0;
   }
@@ -298,8 +299,9 @@ static int mix_again(struct publication *publication, const char *stored,
   const char *tier = publication->tiers[publication->at].name;
   if (stored && strcmp(stored, channel->json) == 0) return answers_read(publication, tier);
   return ledger_fail(publication->host->ledger,
-                     stored ? "release '%s' is at tier '%s' by another kernel (a symbol is mixed once)"
-                            : "release '%s' is at tier '%s' from the start (ask dp_value)",
+                     stored
+                         ? "release '%s' is at tier '%s' by another kernel (a symbol is mixed once)"
+                         : "release '%s' is at tier '%s' from the start (ask dp_value)",
                      publication->release.name, tier);
 }
 
@@ -319,7 +321,8 @@ int symbols_mix(struct publication *publication, const struct channel *channel) 
     struct walk walk = {.publication = publication};
     walk_symbols(&walk);
     if (!walk.error && !ledger_failed(ledger) && !walk.same)
-      ledger_fail(ledger, "release '%s' is not what its charges say (see dp_verify)", release->name);
+      ledger_fail(ledger, "release '%s' is not what its charges say (see dp_verify)",
+                  release->name);
     mixed = !walk.error && !ledger_failed(ledger) && mix_from(publication, &walk, channel);
     if (walk.error) ledger_fail(ledger, "%s", walk.error);
     sentence_free(walk.error);
@@ -340,6 +343,7 @@ char *symbols_verify(struct publication *publication, const char *tier) {
   sentence_free(walk.error);
   walk_end(&walk);
   if (sound || ledger_failed(ledger)) return 0;
-  return ledger_discrepancy(ledger, "dp_publication: '%s' at tier '%s' is not what its mechanism and kernels make it",
-                            publication->release.name, tier);
+  return ledger_discrepancy(
+      ledger, "dp_publication: '%s' at tier '%s' is not what its mechanism and kernels make it",
+      publication->release.name, tier);
 }

@@ -24,7 +24,10 @@ SQLITE_EXTENSION_INIT3
   "CASE mechanism WHEN 'laplace' THEN 'discrete Laplace: the Renyi divergence of its exact law; pure epsilon" \
   " sensitivity / scale' WHEN 'exponential' THEN 'exponential mechanism (McSherry and Talwar 2007), of bounded" \
   " range (Cesar and Rogers 2021); behind a kernel the worst pair of states' WHEN 'response' THEN 'randomized" \
-  " response (Warner 1965; Kairouz, Oh and Viswanath 2015); behind a kernel the worst pair of states' ELSE" \
+  " response (Warner 1965; Kairouz, Oh and Viswanath 2015); behind a kernel the worst pair of states'" \
+  " WHEN 'iteration' THEN 'the last private row of a descent with public rows after it (Balle et al. 2019," \
+  " Theorem 5, along the best path), or the first of one that stops at random (Asoodeh et al. 2020, Theorem 5);" \
+  " dp_sgd_profile() lists every row' ELSE" \
   " 'discrete Gaussian: sensitivity^2 / (2 variance) (Canonne, Kamath and Steinke 2020, Theorem 4);" \
   " charged as sensitivity^2 / (2 (variance - 1/12))' END"
 #define TIERS_THEOREM \

@@ -511,10 +511,24 @@ static int inherited_read(struct ledger *ledger, const char *outer, struct inher
   return !ledger->error;
 }
 
+/* Noise on top of a model is proved for RDP alone (release/sgd.h), though it is charged as a rate. */
+static int may_inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer) {
+  if (tier->accountant != LEDGER_GDP) return 1;
+  sqlite3_stmt *row = statement_bind(ledger, MODEL_PAID, "s", outer);
+  if (!statement_row(ledger, row)) return !ledger->error;
+  ledger_fail(ledger,
+              "tier '%s' would see model '%s' with noise on top, which exact Gaussian accounting "
+              "does not cover (use the accountant 'rdp')",
+              tier->name, (const char *)sqlite3_column_text(row, 0));
+  sqlite3_reset(row);
+  return 0;
+}
+
 /* A new tier sees what its nearest outer neighbour has seen, and pays for it. */
 static int pay_inherited(struct ledger *ledger, const struct ledger_tier *tier, const char *outer) {
   struct inherited *list = 0;
   int count = 0;
+  if (!may_inherit(ledger, tier, outer)) return 0;
   inherited_read(ledger, outer, &list, &count);
   struct bill bill = {0};
   if (!ledger->error) budget_read(ledger, tier->name, &bill.budget);

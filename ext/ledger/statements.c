@@ -62,6 +62,10 @@ static const char *const statement_text[STATEMENTS] = {
                     " WHERE release_id = ? AND tier = ?",
     [CHARGE_PAID_EACH] = "SELECT release_id, release FROM dp_charge WHERE tier = ?"
                          " GROUP BY release_id ORDER BY release_id",
+    /* A model with noise on top of its point. */
+    [MODEL_PAID] = "SELECT release FROM dp_charge c JOIN dp_release r ON r.id = release_id"
+                   " WHERE tier = ? AND kind = 'sgd' AND (SELECT count(*) FROM dp_publication p"
+                   " WHERE p.release_id = c.release_id) > 1 LIMIT 1",
     [CHARGE_LIST] = "SELECT id, release_id, release, tier, rate, slack, delta, curve, at, hash,"
                     " " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id",
     [RELEASE_FIND] = "SELECT " RELEASE_COLUMNS " FROM dp_release"
@@ -142,7 +146,7 @@ static const char *const statement_text[STATEMENTS] = {
     [CURVE_CHECK] = "SELECT p.release, p.tier, t.name, p.release_id, p.curve, r.mechanism, p.clock,"
                     " r.sensitivity, p.delta FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
                     " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
-                    " WHERE p.curve IS NOT NULL OR r.mechanism IN ('laplace', 'exponential', 'response')",
+                    " WHERE p.curve IS NOT NULL OR r.mechanism IN ('laplace', 'exponential', 'response', 'iteration')",
 };
 
 /* Stands for every message that there was no memory for. */

@@ -202,12 +202,24 @@ static int is_laplace(const struct curve *curve, double sensitivity, uint64_t cl
   return 1;
 }
 
-/* The same for a publication whose cost is a curve. */
+/* Whether a curve is the rate of a clock, as public rows of a model are charged. */
+static int is_rate(const struct curve *curve, double sensitivity, uint64_t clock) {
+  double rate = lattice_rate((uint64_t)sensitivity, clock);
+  for (int i = 0; i < RENYI_ORDERS - 1; i++) {
+    if (!close_to(curve->values[i], renyi_order(i) * rate)) return 0;
+  }
+  return 1;
+}
+
+/* The same for a publication whose cost is a curve. That of a random stop is its own. */
 static char *check_curve(struct ledger *ledger, sqlite3_stmt *row) {
   struct curve curve = curve_column(ledger, row, 4);
   uint64_t clock = (uint64_t)sqlite3_column_int64(row, 6);
-  if (!curve.any || (strcmp(text_of(row, 5), "laplace") == 0 &&
-                     !is_laplace(&curve, sqlite3_column_double(row, 7), clock)))
+  double sensitivity = sqlite3_column_double(row, 7);
+  int is_iteration = strcmp(text_of(row, 5), "iteration") == 0 && !(sqlite3_column_double(row, 8) > 0);
+  if (!curve.any ||
+      (strcmp(text_of(row, 5), "laplace") == 0 && !is_laplace(&curve, sensitivity, clock)) ||
+      (is_iteration && !is_rate(&curve, sensitivity, clock)))
     return ledger_discrepancy(ledger, "dp_publication: '%s' at tier '%s' has a curve that is not that of its noise",
                            text_of(row, 0), text_of(row, 1));
   struct payment paid = paid_for(ledger, sqlite3_column_int64(row, 3), text_of(row, 2));

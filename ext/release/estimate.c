@@ -245,6 +245,33 @@ static int quantiles(struct reading *reading, const int64_t *values, struct esti
   return used;
 }
 
+/* ---- models -------------------------------------------------------------------------------------- */
+
+/*
+** The noise in a coefficient, as the root of the mean square over all of them, at most: that of all steps, and
+** that of the way outward; and no two points of the ball are further apart than its diameter.
+*/
+static double model_noise(const struct reading *reading) {
+  const struct descent *descent = reading->descent;
+  double later = (double)reading->view.clock - (double)descent_clock(descent); /* from tier to tier */
+  double variance = descent_noise(descent) + later;
+  double widest = 2 * descent->radius / sqrt(descent->dim);
+  return fmin(ldexp(sqrt(variance), reading->view.granularity), widest);
+}
+
+/* The projection of the point onto the ball. */
+static int coefficients(struct reading *reading, const int64_t *values,
+                        struct estimate *estimates) {
+  int dim = reading->question->size;
+  double noise = model_noise(reading);
+  double *w = malloc(sizeof *w * (size_t)dim);
+  if (!w) return -1;
+  ball_project(reading->descent->radius, values, dim, reading->view.granularity, w);
+  for (int j = 0; j < dim; j++) estimates[j] = estimate(&reading->view, 0, j, w[j], noise);
+  free(w);
+  return dim;
+}
+
 /* ---- the table ----------------------------------------------------------------------------------- */
 
 typedef int estimator(struct reading *reading, const int64_t *values, struct estimate *estimates);
@@ -260,6 +287,7 @@ static estimator *const estimators[] = {
     [FAMILY_KEY_COUNT] = sums,
     [FAMILY_KEY_SUM] = sums,
     [FAMILY_KEY_MEAN] = means,
+    [FAMILY_SGD] = coefficients,
 };
 
 /* The largest slopes of a mean (u = 1, counts at half weight) and of a variance (u = 1) in their sums. */
@@ -276,6 +304,7 @@ double estimate_total_stddev(const struct reading *reading) {
   case FAMILY_VECTOR_MEAN: return published_up(MEAN_SLOPE * noise);
   case FAMILY_SPREAD: return published_up(half * half * SPREAD_SLOPE * noise);
   case FAMILY_TREE: return published_up(noise * tree_rank_stddev(levels, 0.5, 1 << (levels - 1)));
+  case FAMILY_SGD: return published_up(model_noise(reading));
   default: return estimate_stddev(&reading->view);
   }
 }

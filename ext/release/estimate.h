@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "release/release.h"
+#include "release/sgd.h"
 
 /* How a point is read: value = centre + shrink (x - centre), x = lattice value * 2^granularity. */
 struct view {
@@ -63,6 +64,7 @@ struct reading {
   const double *quantiles; /* FAMILY_TREE: wanted ones, in [0, 1] */
   int quantile_count;
   double selection_delta; /* private keys: probability that a unit shows a key of its own */
+  const struct descent *descent; /* FAMILY_SGD */
   double shrink;          /* set by estimate_point(): that of its coordinates; 1 for averages */
 };
 

@@ -34,6 +34,7 @@ static const struct traits traits[] = {
     [FAMILY_KEY_SUM] = {0, HALF, 1, 2},
     [FAMILY_KEY_MEAN] = {1, HALF, SLANT, MEAN_SPREAD},
     [FAMILY_CHOICE] = {1, 1, 1, COUNT_SPREAD},
+    [FAMILY_SGD] = {0, 0, 1, 2},
 };
 
 static int is_mean(enum family family) {
@@ -59,7 +60,8 @@ static int components_of(const struct question *question, int is_private) {
   case FAMILY_MEAN:
   case FAMILY_KEY_MEAN: return 2;
   case FAMILY_SPREAD: return 3;
-  case FAMILY_VECTOR: return question->size;
+  case FAMILY_VECTOR:
+  case FAMILY_SGD: return question->size;
   case FAMILY_VECTOR_MEAN: return 1 + question->size;
   case FAMILY_KEY_SUM: return 1 + is_private;
   default: return 1;

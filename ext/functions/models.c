@@ -1,0 +1,578 @@
+/*
+** models.c: see models.h; and what is done with models that exist: dp_predict(), dp_sgd_profile().
+**
+** The text of a model is a JSON object in one fixed form, and the model is what its text says: it is read
+** back before it is used, with the extension's own reader of numbers, so that a model is the same whoever
+** opens the ledger.
+*/
+#include "functions/models.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "functions/functions.h"
+#include "functions/numbers.h"
+#include "math/gaussian.h"
+#include "math/iteration.h"
+#include "math/mixing.h"
+#include "math/renyi.h"
+#include "math/rounding.h"
+
+SQLITE_EXTENSION_INIT3
+
+static const char *const losses[LOSSES] = {
+    [LOSS_LOGISTIC] = "logistic", [LOSS_SQUARED] = "squared", [LOSS_HUBER] = "huber"};
+
+/* ---- the text of a model ------------------------------------------------------------------------- */
+
+/* What a number of a model may be. */
+struct field {
+  const char *name;
+  size_t offset;
+  double low, high;
+  int whole, optional;
+};
+
+#define IN(member) offsetof(struct descent, member)
+
+/* In the order of the text; the variance is last, for it follows from the others. */
+static const struct field fields[] = {
+    {"n", IN(rows), 1, SGD_MAX_ROWS, 1, 0},
+    {"dim", IN(dim), 1, SHAPE_MAX_SIZE, 1, 0},
+    {"clip", IN(clip), SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0},
+    {"radius", IN(radius), SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0},
+    {"l2", IN(l2), 0, SHAPE_MAX_CLIP, 0, 0},
+    {"bound", IN(bound), 0, SHAPE_MAX_CLIP, 0, 1},
+    {"threshold", IN(threshold), 0, SHAPE_MAX_CLIP, 0, 1},
+    {"public_rows", IN(public_rows), 0, SGD_MAX_PUBLIC, 1, 0},
+    {"eta", IN(eta), SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0},
+    {"default_eta", IN(default_eta), 0, 1, 1, 0},
+    {"random_stop", IN(random_stop), 0, 1, 1, 0},
+    {"lipschitz", IN(lipschitz), SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0},
+    {"beta", IN(beta), 0, SHAPE_MAX_CLIP, 0, 0},
+    {"variance", IN(variance), 0, 0x1p53, 1, 1},
+};
+#define FIELDS ((int)(sizeof fields / sizeof *fields))
+
+static double *member_of(struct descent *descent, const struct field *field) {
+  return (double *)((char *)descent + field->offset);
+}
+
+static char *model_text(const struct descent *descent) {
+  struct descent copy = *descent;
+  sqlite3_str *text = sqlite3_str_new(0);
+  sqlite3_str_appendf(text, "{\"loss\":\"%s\"", losses[descent->loss]);
+  for (int i = 0; i < FIELDS; i++) {
+    double x = *member_of(&copy, &fields[i]);
+    if (isnan(x)) continue;
+    sqlite3_str_appendf(text, ",\"%s\":", fields[i].name);
+    ledger_append_number(text, x);
+  }
+  sqlite3_str_appendall(text, "}");
+  return sqlite3_str_finish(text);
+}
+
+/* What follows "name": in the text; null where there is nothing. */
+static const char *value_after(const char *text, const char *name) {
+  char wanted[40];
+  snprintf(wanted, sizeof wanted, "\"%s\":", name);
+  const char *found = strstr(text, wanted);
+  return found ? found + strlen(wanted) : 0;
+}
+
+static int read_field(const char *text, const struct field *field, double *x) {
+  char number[40];
+  const char *value = value_after(text, field->name);
+  *x = NAN;
+  if (!value) return field->optional;
+  size_t length = strcspn(value, ",}");
+  if (length >= sizeof number) return 0;
+  memcpy(number, value, length);
+  number[length] = 0;
+  return numbers_list(number, x, 1) == 1 && *x >= field->low && *x <= field->high &&
+         (!field->whole || *x == floor(*x));
+}
+
+static int loss_find(const char *name, size_t length) {
+  int i = 0;
+  while (i < LOSSES && (strlen(losses[i]) != length || strncmp(losses[i], name, length) != 0)) i++;
+  return i;
+}
+
+int models_read(const char *text, struct descent *descent) {
+  *descent = (struct descent){0};
+  const char *loss = text ? value_after(text, "loss") : 0;
+  if (!loss || *loss++ != '"') return 0;
+  int which = loss_find(loss, strcspn(loss, "\"")), sound = which < LOSSES;
+  descent->loss = (enum loss)which;
+  for (int i = 0; i < FIELDS && sound; i++)
+    sound = read_field(text, &fields[i], member_of(descent, &fields[i]));
+  return sound;
+}
+
+/* ---- requests ------------------------------------------------------------------------------------ */
+
+static char *known_losses(void) {
+  return sqlite3_mprintf("'%s', '%s', '%s'", losses[0], losses[1], losses[2]);
+}
+
+static char *finish_loss(struct request *request) {
+  struct descent *descent = &request->descent;
+  if (!request->loss) return sentence("loss is missing (one of %z)", known_losses());
+  int which = loss_find(request->loss, strlen(request->loss));
+  if (which == LOSSES)
+    return sentence("unknown loss '%s' (known losses: %z)", request->loss, known_losses());
+  descent->loss = (enum loss)which;
+  int needs_bound = which == LOSS_SQUARED, has_threshold = which == LOSS_HUBER;
+  if (needs_bound && isnan(descent->bound))
+    return sentence("bound is missing (y is clipped to [-bound, bound])");
+  if (which == LOSS_LOGISTIC && !isnan(descent->bound))
+    return sentence("the loss 'logistic' has no bound: y counts as 1 above 1/2, else as 0");
+  if (has_threshold == isnan(descent->threshold))
+    return has_threshold ? sentence("threshold is missing (where the Huber loss becomes linear)")
+                         : sentence("the loss '%s' has no threshold", request->loss);
+  return 0;
+}
+
+static char *finish_stop(struct request *request) {
+  struct descent *descent = &request->descent;
+  const char *stop = request->stop ? request->stop : "last";
+  descent->random_stop = strcmp(stop, "random") == 0;
+  if (!descent->random_stop && strcmp(stop, "last") != 0)
+    return sentence("stop must be 'last' or 'random', not '%s'", stop);
+  if (descent->random_stop && descent->public_rows > 0)
+    return sentence("public_rows and a random stop do not go together (leave one of them out)");
+  if (!descent->random_stop && !isnan(request->key_share))
+    return sentence("key_share is for a random stop: it takes that part of the tier's delta_keys");
+  if (descent->random_stop && isnan(request->key_share)) request->key_share = DEFAULT_KEY_SHARE;
+  if (request->mechanism)
+    return sentence("mechanism is not for models: it follows from public_rows and stop");
+  if (!descent->random_stop && !(descent->public_rows > 0)) return 0;
+  request->mechanism = sqlite3_mprintf("iteration");
+  return request->mechanism ? 0 : sentence("out of memory");
+}
+
+static int is_sound(struct descent *descent) {
+  int sound = 1;
+  for (int i = 0; i < FIELDS; i++) {
+    double x = *member_of(descent, &fields[i]);
+    sound = sound && (isnan(x) || (x >= fields[i].low && x <= fields[i].high));
+  }
+  double step = descent_step(descent);
+  return sound && step >= SHAPE_MIN_CLIP && step <= SHAPE_MAX_CLIP;
+}
+
+char *models_finish(struct request *request) {
+  struct descent *descent = &request->descent;
+  descent->dim = request->size;
+  descent->clip = request->clip;
+  if (request->refine)
+    return sentence("a model cannot be refined (make a release of its own at an inner tier)");
+  if (isnan(descent->rows)) return sentence("n is missing (the public number of rows)");
+  if (isnan(descent->radius))
+    return sentence("radius is missing (of the ball that the coefficients stay in)");
+  if (isnan(descent->l2)) descent->l2 = 0;
+  if (isnan(descent->public_rows)) descent->public_rows = 0;
+  char *error = finish_loss(request);
+  if (!error) error = finish_stop(request);
+  if (error) return error;
+  descent_derive(descent);
+  double largest = descent_largest_eta(descent);
+  if (descent->eta > largest * (1 + 0x1p-50))
+    return sentence("eta must be at most 2/(beta + l2) = %!.15g, not %!.15g (beta = %!.15g is the "
+                    "smoothness of the regularised loss)",
+                    largest, descent->eta, descent->beta);
+  descent->default_eta = isnan(descent->eta);
+  return 0;
+}
+
+/* ---- what depends on the tier -------------------------------------------------------------------- */
+
+/* x with three digits, rounded down. */
+static double three_digits(double x) {
+  double exponent = floor(log10(x)) - 2, rounded;
+  char text[40];
+  snprintf(text, sizeof text, "%de%d", (int)(x / pow(10, exponent)), (int)exponent);
+  return numbers_list(text, &rounded, 1) && rounded > 0 ? rounded : x;
+}
+
+/* What one row may cost at a tier: a rate; and for a random stop the same as an epsilon, with a delta. */
+struct price {
+  double rate, epsilon, delta;
+};
+
+/* The largest epsilon whose pure mechanisms all have this zCDP rate: epsilon tanh(epsilon/2) (response_rdp). */
+static double epsilon_of_rate(double rate) {
+  double low = 0, high = rate + 2 * sqrt(rate) + 1;
+  for (int i = 0; i < 100; i++) {
+    double middle = low / 2 + high / 2;
+    if (middle * tanh(middle / 2) <= rate) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return published_down(low);
+}
+
+static struct price price_of(const struct ledger_tier *tier, double weight, double share) {
+  double rate = weight * tier->rate;
+  return (struct price){rate, epsilon_of_rate(rate),
+                        isnan(share) ? 0 : share * (1 - 0x1p-40) * tier->delta_keys};
+}
+
+static double rdp_of_epsilon(const void *epsilon, double alpha) {
+  return response_rdp(alpha, *(const double *)epsilon);
+}
+
+struct ledger_cost models_cost(struct publication *publication) {
+  const struct ledger_release *release = &publication->release;
+  struct price price =
+      price_of(&publication->tiers[publication->at], release->weight, release->key_share);
+  publication->rate = price.epsilon;
+  return (struct ledger_cost){0, price.delta, rdp_of_epsilon, &publication->rate};
+}
+
+/* A rate with about the noise of a step, for the learning rate. */
+static double rate_of_step(const struct descent *descent, const struct price *price) {
+  if (!(descent->random_stop > 0)) return price->rate * (1 + descent->public_rows);
+  return gaussian_rate(price->epsilon, fmin(price->delta * descent->rows, 0.5));
+}
+
+/*
+** The learning rate. On a quadratic loss of any curvature the last point is off by no more than
+** |w*|^2/(4 e eta steps) + eta G^2/4, where w* is the solution and G^2 bounds the mean square of a gradient
+** with its noise: least at eta = |w*|/(G sqrt(e steps)), for a solution half-way out; at most what the
+** theorems admit.
+*/
+static double default_eta(const struct descent *descent, const struct price *price) {
+  double steps = descent->rows + descent->public_rows;
+  double noise = 2 * descent->lipschitz / sqrt(2 * rate_of_step(descent, price));
+  double gradient = hypot(descent->lipschitz, noise * sqrt(descent->dim));
+  double eta = descent->radius / 2 / gradient / sqrt(M_E * steps);
+  return three_digits(fmin(eta, descent_largest_eta(descent)));
+}
+
+static struct question question_of(const struct descent *descent) {
+  return (struct question){
+      .family = FAMILY_SGD, .clip = descent_step(descent), .size = (int)descent->dim};
+}
+
+/* Sets the noise, from the model as its text says it. */
+static int settle_noise(struct ledger *ledger, struct descent *descent, const struct price *price) {
+  char *text = model_text(descent);
+  struct descent said;
+  int known = text && models_read(text, &said);
+  sqlite3_free(text);
+  if (!known) return ledger_fail(ledger, "out of memory");
+  struct question question = question_of(&said);
+  struct shape shape;
+  struct design design;
+  uint64_t variance;
+  shape_make(&shape, &question, 0, 1);
+  descent_design(&said, &shape, price->rate, &design, &variance);
+  said.variance = (double)variance;
+  if (said.random_stop > 0)
+    descent_stop_variance(&said, &shape, &design, price->epsilon, price->delta);
+  descent->variance = said.variance;
+  if (!(said.variance >= LATTICE_MIN_VARIANCE))
+    return ledger_fail(ledger,
+                       "there is no noise on the lattice with which a random stop has "
+                       "epsilon %g and delta %g",
+                       price->epsilon, price->delta);
+  if (ldexp(said.radius, -design.granularity) <= SGD_MAX_RADIUS) return 1;
+  return ledger_fail(ledger,
+                     "eta %g is too small for the lattice: the noise of a step, %g, must be at "
+                     "least 2^-20 of the radius",
+                     said.eta, ldexp(sqrt(said.variance), design.granularity));
+}
+
+static int check_terms(struct ledger *ledger) {
+  return (ledger_protects(ledger) == LEDGER_ROWS && ledger_adjacency(ledger) == LEDGER_REPLACE) ||
+         ledger_fail(ledger,
+                     "a model needs a ledger that protects rows, with replaced rows as neighbours: "
+                     "start one with dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}')");
+}
+
+int models_settle(struct publication *publication, struct request *request, int found) {
+  struct ledger *ledger = publication->host->ledger;
+  struct descent descent = request->descent, stored;
+  if (request->aggregate->family != FAMILY_SGD) return 1;
+  if (!check_terms(ledger)) return 0;
+  int known = found && models_read(publication->release.model, &stored);
+  const struct ledger_tier *tier = &publication->tiers[publication->at];
+  struct price price = price_of(tier, request->weight, request->key_share);
+  int usable =
+      price.rate >= DESIGN_MIN_RATE && price.rate <= DESIGN_MAX_RATE; /* else refused later */
+  if (descent.random_stop > 0 && !(price.delta > 0))
+    return ledger_fail(
+        ledger,
+        "tier '%s' has no delta_keys, of which a random stop takes a share (create a "
+        "tier with delta_keys)",
+        tier->name);
+  if (isnan(descent.eta))
+    descent.eta = known && stored.default_eta ? stored.eta
+                  : usable                    ? default_eta(&descent, &price)
+                                              : descent_largest_eta(&descent);
+  if (!is_sound(&descent))
+    return ledger_fail(ledger, "clip, radius, bound and eta are too large or too small together");
+  descent.variance = known ? stored.variance : NAN;
+  if (!known && usable && !settle_noise(ledger, &descent, &price)) return 0;
+  sqlite3_free(request->model);
+  request->model = model_text(&descent);
+  return request->model || ledger_fail(ledger, "out of memory");
+}
+
+int models_diffusible(const struct publication *publication, int from, uint64_t clock) {
+  struct ledger *ledger = publication->host->ledger;
+  const struct ledger_release *release = &publication->release;
+  const struct ledger_tier *tiers = publication->tiers;
+  const char *tier = tiers[publication->at].name;
+  if (publication->shape.family != FAMILY_SGD) return 1;
+  if (publication->descent.random_stop > 0)
+    return ledger_fail(
+        ledger,
+        "release '%s' stopped at random: what noise on top of it would cost a tier is "
+        "not known (make a release of its own at tier '%s')",
+        release->name, tier);
+  for (int i = from + 1; i <= publication->at; i++) {
+    if (tiers[i].accountant == LEDGER_GDP)
+      return ledger_fail(
+          ledger,
+          "tier '%s' has exact Gaussian accounting, and what noise on top of a model "
+          "costs is proved for RDP alone (make a release of its own at tier '%s')",
+          tiers[i].name, tier);
+  }
+  return descent_diffusible(&publication->descent, &publication->shape, release->shift, clock) ||
+         ledger_fail(
+             ledger,
+             "tier '%s' is too far from that of release '%s' for its rows (make a release of "
+             "its own)",
+             tier, release->name);
+}
+
+uint64_t models_design(const struct publication *publication, double rate, struct design *design) {
+  const struct descent *descent = &publication->descent;
+  if (publication->shape.family == FAMILY_SGD) {
+    uint64_t variance;
+    descent_design(descent, &publication->shape, rate, design, &variance);
+    return descent_clock(descent);
+  }
+  design_make(design, &publication->shape, rate, publication->law);
+  return lattice_laws[publication->law].clock(design->sensitivity, rate);
+}
+
+/* ---- models that exist --------------------------------------------------------------------------- */
+
+/* A finished model of that name. 0 with the reason in the ledger; the caller clears the release. */
+static int find_model(struct ledger *ledger, const char *name, struct ledger_release *release,
+                      struct descent *descent) {
+  *release = (struct ledger_release){0};
+  if (!ledger_release_find(ledger, name, release))
+    return ledger_fail(ledger, "unknown release '%s'", name);
+  const struct aggregate *aggregate = aggregate_find(release->kind);
+  if (!aggregate || aggregate->family != FAMILY_SGD)
+    return ledger_fail(ledger, "release '%s' is no model but a '%s'", name, release->kind);
+  if (!models_read(release->model, descent))
+    return ledger_fail(ledger, "release '%s' has an impossible model", name);
+  return strcmp(release->state, "released") == 0 ||
+         ledger_fail(ledger, "release '%s' is %s", name, release->state);
+}
+
+/* The published coefficients. */
+struct coefficients {
+  double w[SHAPE_MAX_SIZE];
+  int count;
+};
+
+static int take_coefficient(void *context, const struct ledger_value *value) {
+  struct coefficients *coefficients = context;
+  if (coefficients->count == SHAPE_MAX_SIZE) return 0;
+  coefficients->w[coefficients->count++] = value->value;
+  return 1;
+}
+
+static int read_coefficients(struct ledger *ledger, const char *name, const char *tier,
+                             struct descent *descent, struct coefficients *coefficients) {
+  struct ledger_release release;
+  struct ledger_tier *tiers;
+  int count;
+  coefficients->count = 0;
+  if (ledger_tiers(ledger, &tiers, &count)) ledger_tier_find(ledger, tiers, count, tier);
+  ledger_tiers_free(tiers, count);
+  if (find_model(ledger, name, &release, descent)) {
+    ledger_values(ledger, release.id, tier, take_coefficient, coefficients);
+    if (coefficients->count != (int)descent->dim)
+      ledger_fail(ledger, "release '%s' is not published at tier '%s' (dp_diffuse() may do it)",
+                  name, tier);
+  }
+  ledger_release_clear(&release);
+  return !ledger_failed(ledger);
+}
+
+/* The score of one row; features must be what the model was trained on. */
+static void predict(sqlite3_context *context, const struct descent *descent,
+                    const struct coefficients *coefficients, sqlite3_value *value) {
+  double features[SHAPE_MAX_SIZE], score = 0;
+  int dim = (int)descent->dim;
+  if (!numbers_read(value, features, dim)) {
+    function_error(context,
+                   "features must be a JSON array of %d numbers, or a blob of as many "
+                   "floats, not %z",
+                   dim, shown(value));
+    return;
+  }
+  descent_clip(descent, features);
+  for (int j = 0; j < dim; j++) score += coefficients->w[j] * features[j];
+  /* The derivative of the logistic loss for y = 0 is the probability of 1. */
+  sqlite3_result_double(context,
+                        descent->loss == LOSS_LOGISTIC ? descent_slope(descent, score, 0) : score);
+}
+
+/*
+** dp_predict(name, tier, features) -> REAL
+** What a model that is published at the tier says of a row: w.x, or the probability of y = 1 for the loss
+** 'logistic'. features as for dp_sgd(), clipped alike; NULL gives NULL, anything malformed is an error.
+** Reads published coefficients alone: it costs nothing.
+*/
+static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  struct ledger *ledger = host_of(context)->ledger;
+  const char *name = argument_text(context, argv[0], "name");
+  const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
+  if (!tier) return;
+  struct descent descent;
+  struct coefficients coefficients;
+  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) {
+    read_coefficients(ledger, name, tier, &descent, &coefficients);
+    ledger_rollback(ledger);
+  }
+  if (ledger_failed(ledger)) {
+    function_error(context, "%s", ledger_error(ledger));
+  } else if (sqlite3_value_type(argv[2]) != SQLITE_NULL) {
+    predict(context, &descent, &coefficients, argv[2]);
+  }
+}
+
+/* ---- the privacy of every index ------------------------------------------------------------------ */
+
+#define MOST_INDEXES 5000000 /* one text holds no more */
+
+/* The tier at which a model was drawn, in the caller's hands: its name is gone. 0 after a failure. */
+static int tier_of_model(struct ledger *ledger, const struct ledger_release *release,
+                         struct ledger_tier *tier) {
+  struct ledger_path path;
+  struct ledger_tier *tiers = 0;
+  int count = 0, at = -1;
+  if (ledger_path_read(ledger, release, release->dimension, &path) &&
+      ledger_tiers(ledger, &tiers, &count))
+    at = ledger_tier_find(ledger, tiers, count, path.points[0].tier);
+  if (at >= 0) *tier = tiers[at];
+  ledger_tiers_free(tiers, count);
+  ledger_path_free(&path);
+  tier->name = 0;
+  return at >= 0;
+}
+
+static void append_number(sqlite3_str *json, const char *key, double x) {
+  sqlite3_str_appendf(json, ",\"%s\":", key);
+  ledger_append_number(json, x);
+}
+
+/* Theorem 5 as printed wants sigma as the noise of a gradient. */
+static struct sgd theorem_of(const struct descent *descent, int granularity) {
+  double noise = ldexp(sqrt(descent->variance), granularity) / descent->eta;
+  return (struct sgd){.length = descent->rows + descent->public_rows,
+                      .lipschitz_loss = descent->lipschitz,
+                      .noise = noise,
+                      .eta = descent->eta,
+                      .beta = descent->beta,
+                      .rho = descent->l2,
+                      .diameter = 2 * descent->radius};
+}
+
+/* Theorem 5 of Balle et al., or of Asoodeh et al. */
+static char *profile_text(const struct descent *descent, const struct ledger_release *release,
+                          const struct ledger_tier *tier) {
+  int rows = (int)descent->rows, random_stop = descent->random_stop > 0;
+  struct question question = question_of(descent);
+  struct shape shape;
+  shape_make(&shape, &question, 0, 1);
+  struct design design = {release->granularity, release->shift, release->sensitivity};
+  struct sgd theorem = theorem_of(descent, release->granularity);
+  struct price price = price_of(tier, release->weight, release->key_share);
+  double *rates = sqlite3_malloc64(sizeof *rates * (sqlite3_uint64)rows);
+  if (!rates) return 0;
+  if (!random_stop) descent_rates(descent, &shape, release->shift, rates);
+  sqlite3_str *json = sqlite3_str_new(0);
+  for (int i = 0; i < rows; i++) {
+    theorem.index = i + 1;
+    sqlite3_str_appendf(json, "%s{\"index\":%d", i ? "," : "[", i + 1);
+    if (random_stop) {
+      append_number(json, "epsilon", price.epsilon);
+      append_number(json, "delta",
+                    descent_stop_delta(descent, &shape, &design, price.epsilon, theorem.index));
+      append_number(json, "paper", sgd_delta_random_stop(&theorem, price.epsilon));
+    } else {
+      append_number(json, "rate", rates[i]);
+      append_number(json, "epsilon",
+                    published_up(zcdp_epsilon(rates[i], tier->delta - tier->delta_keys)));
+      append_number(json, "paper", sgd_rate_printed(&theorem));
+    }
+    sqlite3_str_appendall(json, "}");
+  }
+  sqlite3_str_appendall(json, "]");
+  sqlite3_free(rates);
+  return sqlite3_str_finish(json);
+}
+
+/*
+** dp_sgd_profile(name) -> TEXT, a JSON array of objects
+** The privacy of every private row of a model, in the order in which they were read: "rate", what is
+** proved on the lattice (release/sgd.h), of which the ledger charges that of the last row; the "epsilon" that
+** it converts to at the delta of the model's innermost tier; and "paper", Theorem 5 of Balle et al. 2019 as
+** printed. Of a random stop: the "epsilon" that is charged, the "delta" that goes with it for that row, and
+** "paper", Theorem 5 of Asoodeh et al. 2020 (the finite sum). At most 5,000,000 rows.
+*/
+static void dp_sgd_profile(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  struct ledger *ledger = host_of(context)->ledger;
+  const char *name = argument_text(context, argv[0], "name");
+  struct ledger_release release = {0};
+  struct descent descent;
+  struct ledger_tier tier;
+  char *json = 0;
+  if (!name) return;
+  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) {
+    if (!find_model(ledger, name, &release, &descent) || !tier_of_model(ledger, &release, &tier)) {
+      /* the ledger says why */
+    } else if (descent.rows > MOST_INDEXES) {
+      ledger_fail(ledger, "release '%s' has more than %d rows (ask dp_sgd_rate() for one of them)",
+                  name, MOST_INDEXES);
+    } else {
+      json = profile_text(&descent, &release, &tier);
+      if (!json) ledger_fail(ledger, "out of memory");
+    }
+    ledger_rollback(ledger);
+  }
+  ledger_release_clear(&release);
+  if (json) {
+    sqlite3_result_text(context, json, -1, sqlite3_free);
+  } else {
+    function_error(context, "%s", ledger_error(ledger));
+  }
+}
+
+/* ---- registration -------------------------------------------------------------------------------- */
+
+static const struct scalar functions[] = {
+    {"dp_predict", 3, 3, PRIVATE_FUNCTION, dp_predict},
+    {"dp_sgd_profile", 1, 1, PRIVATE_FUNCTION, dp_sgd_profile},
+};
+
+int models_register(sqlite3 *db, struct host *host) {
+  return scalars_register(db, host, functions, sizeof functions / sizeof *functions);
+}

@@ -1,0 +1,590 @@
+"""Models: dp_sgd(), kind 'sgd', dp_predict(), dp_sgd_profile(). What is released is compared with a descent in
+numpy, its law with an exact recursion on a grid, and what is charged with the formulas of sgd.h in mpmath.
+
+Statistical tests state their own false-alarm rates; all of them together are below 1e-8."""
+
+import json
+import math
+import random
+import sqlite3
+import struct
+
+import mpmath
+import numpy
+import pytest
+from scipy.special import ndtr
+
+from conftest import connect, one, refused
+
+TERMS = '{"protects":"row","adjacency":"replace"}'
+UNLIMITED = (1e15, 1e-6)
+
+
+def open_model_ledger(rate=1.0, accountant="rdp", budget=UNLIMITED, outer=0.1):
+    db = connect()
+    one(db, "SELECT dp_init(?)", TERMS)
+    one(db, "SELECT dp_tier('inner', ?, ?, ?, ?)", rate, *budget, accountant)
+    one(db, "SELECT dp_tier('outer', ?, ?, ?, ?)", rate * outer, *budget, accountant)
+    db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)")
+    return db
+
+
+def fill(db, rows):
+    db.execute("DELETE FROM t")
+    db.executemany("INSERT INTO t(y, x) VALUES (?, ?)", rows)
+
+
+def train(db, loss="logistic", tier="inner", **options):
+    return json.loads(one(db, "SELECT dp_sgd(?, y, x, ?, ?) FROM (SELECT * FROM t ORDER BY id)", tier, loss,
+                          json.dumps(options)))
+
+
+def model_of(db, release="(SELECT max(id) FROM dp_release)"):
+    row = db.execute(f"SELECT json_extract(options, '$.model'), granularity, sensitivity FROM dp_release"
+                     f" WHERE id = {release}").fetchone()
+    return json.loads(row[0]), row[1], row[2]
+
+
+# ---- the descent, without noise and with its law ------------------------------------------------------------------
+
+def slope(loss, margin, y, bound=math.inf, threshold=math.inf):
+    """The derivative of the loss in w.x."""
+    if loss == "logistic":
+        return 1 / (1 + numpy.exp(-margin)) - (1 if y > 0.5 else 0)
+    residual = margin - min(max(y, -bound), bound)
+    return residual if loss == "squared" else numpy.clip(residual, -threshold, threshold)
+
+
+def descend(rows, loss, n, dim, clip, radius, eta, l2=0.0, public_rows=0, **constants):
+    """Algorithm 1 without noise. rows: (y, features) or None."""
+    w = numpy.zeros(dim)
+    rows = (rows + [None] * (n + public_rows))[:n + public_rows]
+    for row in rows:
+        step = l2 * w
+        if row is not None:
+            x = numpy.array(row[1], dtype=float)
+            x *= min(1, clip / max(numpy.linalg.norm(x), 1e-300))
+            step = step + slope(loss, x @ w, row[0], **constants) * x
+        w = w - eta * step
+        w *= min(1, radius / max(numpy.linalg.norm(w), 1e-300))
+    return w
+
+
+LOSSES = {"logistic": {}, "squared": {"bound": 1.5}, "huber": {"threshold": 0.8}, "huber, bounded":
+          {"threshold": 2.0, "bound": 0.3}}
+
+
+def good_rows(rng, count, dim):
+    return [(rng.choice([0, 1]) if rng.random() < 0.5 else rng.gauss(0, 1), [rng.gauss(0, 1) for _ in range(dim)])
+            for _ in range(count)]
+
+
+def stored(rng, features):
+    """A vector as people store it."""
+    form = rng.choice(["json", "float64", "float32"])
+    if form == "json":
+        return json.dumps(features), features
+    if form == "float64":
+        return struct.pack(f"<{len(features)}d", *features), features
+    blob = struct.pack(f"<{len(features)}f", *features)
+    return blob, list(struct.unpack(f"<{len(features)}f", blob))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("count", [0, 7, 40, 55])
+def test_the_descent_is_the_one_of_the_paper(loss, count):
+    """At rate 1e6 the noise of a step is 1/707 of the step: what is under it shows. Rows that are missing, NULL or
+    malformed take a step without gradient; rows beyond n + public_rows are not looked at."""
+    rng = random.Random(f"{loss}{count}")
+    db = open_model_ledger(rate=1e6)
+    constants, name = LOSSES[loss], loss.split(",")[0]
+    options = {"n": 36, "public_rows": 4, "dim": 3, "clip": 1.5, "radius": 0.7, "eta": 0.2, "l2": 0.3, **constants}
+    rows, truth = [], []
+    for y, features in good_rows(rng, count, 3):
+        x, features = stored(rng, features)
+        kind = rng.randrange(8)
+        truth.append(None if kind < 5 and kind != 4 and rng.random() < 0.5 else (y, features))
+        if truth[-1] is None:
+            x, y = [(None, y), (x, None), ("[1,2]", y), (b"123", y)][kind % 4]
+        rows.append((y, x))
+    fill(db, rows)
+    got = numpy.array(json.loads(one(db, "SELECT dp_release('inner', 'sgd', 'SELECT y, x FROM t ORDER BY id', ?)",
+                                     json.dumps({"loss": name, **options}))))
+    model, granularity, _ = model_of(db)
+    want = descend(truth, name, **options)
+    sigma = math.sqrt(model["variance"]) * 2.0**granularity
+    assert sigma < 0.2 * 1.5 * 2 * 1.5 / 1000
+    # each step contracts: no coordinate is further off than 40 times the largest of 120 normals (10: 1e-21)
+    assert numpy.abs(got - want).max() < 10 * sigma * math.sqrt(40) + 1e-9
+
+
+def test_aggregate_and_query_agree():
+    """The two forms are the same release: the second is a replay of the first."""
+    db = open_model_ledger()
+    fill(db, [(1, "[0.5,0.5]"), (0, "[0.1,-0.9]")])
+    options = {"n": 2, "dim": 2, "clip": 1, "radius": 3, "name": "m"}
+    first = train(db, **options)
+    again = one(db, "SELECT dp_release('inner', 'sgd', 'SELECT y, x FROM t', ?)", json.dumps({"loss": "logistic", **options}))
+    assert json.loads(again) == first
+
+
+def step_points(loss, row, w, eta, l2, clip, **constants):
+    x = max(-clip, min(clip, row[1]))
+    return w * (1 - eta * l2) - eta * slope(loss, w * x, row[0], **constants) * x
+
+
+def law(rows, loss, grid, sigma, radius, eta, l2, clip, **constants):
+    """The density of the last U in one dimension, on a grid: the recursion itself."""
+    width = grid[1] - grid[0]
+    density = numpy.exp(-0.5 * ((grid - step_points(loss, rows[0], 0.0, eta, l2, clip, **constants)) / sigma)**2)
+    density /= sigma * math.sqrt(2 * math.pi)
+    for row in rows[1:]:
+        points = step_points(loss, row, numpy.clip(grid, -radius, radius), eta, l2, clip, **constants)
+        kernel = numpy.exp(-0.5 * ((grid[None, :] - points[:, None]) / sigma)**2) / (sigma * math.sqrt(2 * math.pi))
+        density = (density * width) @ kernel
+    return density
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+def test_law_of_a_model(loss):
+    """Kolmogorov and Smirnov on 2000 models of three rows: false alarm 1e-9 at a distance of 0.0733; an eta, a
+    radius or a noise that is wrong by a fifth is twice as far away."""
+    db = open_model_ledger(rate=2.0)
+    constants = LOSSES[loss]
+    rows = [(1.0, 0.9), (0.0, 0.5), (1.0, -1.0)]
+    fill(db, [(y, json.dumps([x])) for y, x in rows])
+    options = {"n": 3, "dim": 1, "clip": 1, "radius": 0.6, "eta": 0.9, "l2": 0.2, **constants}
+    got = numpy.sort([train(db, loss, **options)[0] for _ in range(2000)])
+    model, granularity, _ = model_of(db)
+    sigma = math.sqrt(model["variance"]) * 2.0**granularity
+    grid = numpy.linspace(-8, 8, 2001)
+    density = law(rows, loss, grid, sigma, 0.6, 0.9, 0.2, 1, **constants)
+    cumulative = numpy.cumsum(density) * (grid[1] - grid[0])
+    inside = (grid > -0.6) & (grid < 0.6)
+    empirical = numpy.searchsorted(got, grid[inside], side="right") / len(got)
+    assert abs(cumulative[-1] - 1) < 1e-6
+    assert numpy.abs(empirical - cumulative[inside]).max() < 0.0733
+    assert got.min() >= -0.6 * (1 + 1e-15) and got.max() <= 0.6 * (1 + 1e-15)
+
+
+# ---- what is charged --------------------------------------------------------------------------------------------------
+
+def rate_of_index(model, granularity, index):
+    """The bound of sgd.h, in 50 digits: the least over the steps that may follow."""
+    with mpmath.workdps(50):
+        steps = 2 * mpmath.mpf(model["eta"]) * mpmath.mpf(model["lipschitz"]) / mpmath.mpf(2)**granularity
+        sensitivity = mpmath.floor(steps) + 1 + mpmath.ceil(mpmath.sqrt(model["dim"]))
+        if model["dim"] == 1:
+            sensitivity = mpmath.floor(steps) + 1
+        contraction = max(abs(1 - mpmath.mpf(model["eta"]) * model["l2"]), abs(1 - mpmath.mpf(model["eta"]) * model["beta"]))
+        error, best = mpmath.mpf("2.5") * mpmath.sqrt(model["dim"]), mpmath.inf
+        distance, total, power = sensitivity, mpmath.mpf(1), mpmath.mpf(1)
+        for _ in range(model["n"] - index + model["public_rows"] + 1):
+            best = min(best, mpmath.ceil(distance)**2 / (2 * model["variance"] * total))
+            distance = contraction * distance + error
+            power *= contraction**2
+            total += power
+        return best
+
+
+@pytest.mark.parametrize("options", [
+    {"n": 30}, {"n": 30, "l2": 0.4}, {"n": 30, "public_rows": 25}, {"n": 12, "public_rows": 200, "l2": 0.1, "eta": 1.5},
+    {"n": 5, "public_rows": 3, "l2": 0.9, "eta": 0.9}, {"n": 1}, {"n": 1, "public_rows": 1, "dim": 1}, {"n": 20, "dim": 1}])
+def test_what_is_charged(options):
+    """The charge is the bound at the last private row, within the tier's rate; so says the profile, row by row."""
+    db = open_model_ledger(rate=0.37, budget=(40.0, 1e-6))
+    fill(db, [(1, "[0.5,0.5]")])
+    options = {"dim": 2, "clip": 1, "radius": 3, "name": "m", **options}
+    train(db, **options)
+    model, granularity, _ = model_of(db)
+    profile = json.loads(one(db, "SELECT dp_sgd_profile('m')"))
+    assert [entry["index"] for entry in profile] == list(range(1, options["n"] + 1))
+    for entry in profile:
+        want = rate_of_index(model, granularity, entry["index"])
+        # the clock is rounded down, and 1/12 of a step squared taken off
+        assert want * (1 - 1e-9) <= entry["rate"] <= want * (1 + 1e-5)
+    assert all(a["rate"] <= b["rate"] for a, b in zip(profile, profile[1:]))
+    if options.get("public_rows"):
+        assert one(db, "SELECT max(rate) FROM dp_charge") == 0
+        (spent,) = db.execute("SELECT spent / alpha FROM dp_rdp WHERE tier = 'inner' AND alpha BETWEEN 4 AND 5").fetchone()
+    else:
+        spent = one(db, "SELECT sum(rate) FROM dp_charge")
+    if model["variance"] > 2**20:  # the least there is
+        assert spent >= 0.37 * (1 - 1e-5)
+    assert spent <= 0.37 and profile[-1]["rate"] <= spent * (1 + 1e-12)
+    last = profile[-1]
+    assert last["epsilon"] == pytest.approx(one(db, "SELECT dp_zcdp_epsilon(?, 1e-6)", last["rate"]), rel=1e-9)
+    if not options.get("public_rows"):  # else from the stored orders of a curve
+        assert one(db, "SELECT spent_epsilon FROM dp_budget WHERE tier = 'inner'") == pytest.approx(last["epsilon"], rel=1e-3)
+
+
+def test_profile_beside_theorem_5():
+    """The bound as printed is that of dp_sgd_rate(); the path through every step is never above it."""
+    db = open_model_ledger(rate=0.5)
+    fill(db, [(1, "[0.5,0.5]")])
+    train(db, n=40, dim=2, clip=1, radius=3, l2=0.2, eta=1.0, name="m")
+    model, granularity, _ = model_of(db)
+    sigma = math.sqrt(model["variance"]) * 2.0**granularity / model["eta"]
+    for entry in json.loads(one(db, "SELECT dp_sgd_profile('m')")):
+        printed = one(db, "SELECT dp_sgd_rate(?, 40, ?, ?, ?, ?, ?, 'paper')", entry["index"], model["lipschitz"], sigma,
+                      model["eta"], model["beta"], model["l2"])
+        assert entry["paper"] == pytest.approx(printed, rel=1e-12)
+        assert entry["rate"] <= printed * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("public_rows", [0, 2])
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+def test_exact_laws_are_within_the_profile(public_rows, l2):
+    """Renyi divergences of the exact output laws of neighbours, in one dimension, at every index: none is above what
+    the profile says, and the last one comes near."""
+    db = open_model_ledger(rate=0.7)
+    fill(db, [(1, "[0.5]")])
+    constants = {"threshold": 0.5}
+    train(db, "huber", n=4, public_rows=public_rows, dim=1, clip=1, radius=0.8, eta=0.9, l2=l2, name="m", **constants)
+    model, granularity, _ = model_of(db)
+    sigma = math.sqrt(model["variance"]) * 2.0**granularity
+    profile = json.loads(one(db, "SELECT dp_sgd_profile('m')"))
+    grid = numpy.linspace(-9, 9, 1601)
+    rng, closest = random.Random(3), 0.0
+    for index in range(4):
+        for trial in range(6):
+            rows = [(rng.choice([-9, 9, 0]), rng.uniform(-1, 1)) for _ in range(4 + public_rows)]
+            a, b = list(rows), list(rows)
+            a[index], b[index] = (9, 1.0), (-9, 1.0)
+            p, q = (law(side, "huber", grid, sigma, 0.8, 0.9, l2, 1, **constants) for side in (a, b))
+            for alpha in (1.5, 3, 8):
+                with numpy.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                    terms = numpy.where(p > 1e-280, numpy.exp(alpha * numpy.log(p) + (1 - alpha) * numpy.log(q)), 0)
+                divergence = math.log(terms.sum() * (grid[1] - grid[0])) / (alpha - 1)
+                assert divergence <= alpha * profile[index]["rate"] * (1 + 1e-6)
+                if index == 3:
+                    closest = max(closest, divergence / (alpha * profile[3]["rate"]))
+    assert closest > (0.95 if not public_rows else 0.2)
+
+
+# ---- random stop -------------------------------------------------------------------------------------------------------
+
+def open_stop_ledger(rate=0.5, accountant="rdp"):
+    db = connect()
+    one(db, "SELECT dp_init(?)", TERMS)
+    one(db, "SELECT dp_tier('inner', ?, 30, 1e-2, ?, 5e-3)", rate, accountant)
+    one(db, "SELECT dp_tier('outer', ?, 30, 1e-2, ?, 5e-3)", rate / 9, accountant)
+    db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)")
+    fill(db, [(1, "[0.5]")])
+    return db
+
+
+def hockey_stick(epsilon, distance):
+    return mpmath.ncdf(-epsilon / distance + distance / 2) - mpmath.exp(epsilon) * mpmath.ncdf(-epsilon / distance - distance / 2)
+
+
+def test_charge_of_a_random_stop():
+    """A pure curve whose zCDP rate is the tier's, and the delta of Theorem 5 of Asoodeh et al. at the first row, which
+    is the share of delta_keys that was asked for."""
+    db = open_stop_ledger()
+    train(db, n=50, dim=1, clip=1, radius=0.4, eta=1.0, stop="random", key_share=0.2, name="m")
+    model, granularity, _ = model_of(db)
+    (epsilon,) = {entry["epsilon"] for entry in json.loads(one(db, "SELECT dp_sgd_profile('m')"))}
+    assert epsilon * math.tanh(epsilon / 2) == pytest.approx(0.5, rel=1e-9)
+    assert one(db, "SELECT spent_delta FROM dp_budget WHERE tier = 'inner'") == pytest.approx(1e-3, rel=1e-9)
+    for alpha in (1.5, 5, 65):
+        curve = one(db, "SELECT spent FROM dp_rdp WHERE tier = 'inner' AND alpha = ?", alpha)
+        assert curve == pytest.approx(one(db, "SELECT dp_rdp_response(?, ?)", alpha, epsilon), rel=1e-9)
+    sigma = math.sqrt(model["variance"]) * 2.0**granularity
+    first, later = (hockey_stick(mpmath.mpf(epsilon), d / sigma) for d in (2 * 1.0, 0.8 * max(abs(1 - 0.25), 1)))
+    for entry in json.loads(one(db, "SELECT dp_sgd_profile('m')")):
+        want = first / 50 * sum(later**k for k in range(50 - entry["index"] + 1))
+        assert entry["delta"] == pytest.approx(float(want), rel=1e-4)
+        printed = one(db, "SELECT dp_sgd_delta_random_stop(?, 50, 1, ?, 1, 0.25, 0, 0.8, ?)", epsilon, sigma, entry["index"])
+        assert entry["paper"] == pytest.approx(printed, rel=1e-9)
+        assert entry["delta"] <= 1e-3
+    assert json.loads(one(db, "SELECT dp_sgd_profile('m')"))[0]["delta"] == pytest.approx(1e-3, rel=1e-6)
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_exact_laws_of_a_random_stop():
+    """The hockey-stick divergence of the exact output laws, with the stop revealed, at every index."""
+    db = open_stop_ledger()
+    constants = {"threshold": 0.5}
+    train(db, "huber", n=5, dim=1, clip=1, radius=0.8, eta=0.9, l2=0.2, stop="random", name="m", **constants)
+    model, granularity, _ = model_of(db)
+    sigma = math.sqrt(model["variance"]) * 2.0**granularity
+    profile = json.loads(one(db, "SELECT dp_sgd_profile('m')"))
+    reach = 12 * sigma
+    grid, rng = numpy.linspace(-reach, reach, 1601), random.Random(4)
+    for index in range(5):
+        for trial in range(4):
+            rows = [(rng.choice([-9, 9, 0]), rng.uniform(-1, 1)) for _ in range(5)]
+            a, b = list(rows), list(rows)
+            a[index], b[index] = (9, 1.0), (-9, 1.0)
+            delta = 0
+            for stop in range(index + 1, 6):
+                p, q = (law(side[:stop], "huber", grid, sigma, 0.8, 0.9, 0.2, 1, **constants) for side in (a, b))
+                excess = p - math.exp(profile[0]["epsilon"]) * q
+                delta += excess[excess > 0].sum() * (grid[1] - grid[0]) / 5
+            assert delta <= profile[index]["delta"] * (1 + 1e-6)
+            if index == 4:
+                assert delta > profile[index]["delta"] * 0.2
+
+
+def test_random_stop_stays_at_its_tier():
+    db = open_stop_ledger()
+    options = {"n": 50, "dim": 1, "clip": 1, "radius": 0.4, "stop": "random", "name": "m"}
+    w = train(db, **options)
+    assert train(db, **options) == w
+    assert "stopped at random" in refused(db, "SELECT dp_diffuse('m', 'outer')")
+    assert "stopped at random" in refused(db, "SELECT dp_sgd('outer', y, x, 'logistic', ?) FROM t", json.dumps(options))
+    assert one(db, "SELECT dp_verify()") == "ok"
+    db = open_stop_ledger(accountant="gdp")
+    assert "is not Gaussian" in refused(db, "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t", json.dumps(options))
+
+
+# ---- a model in the ledger ----------------------------------------------------------------------------------------------
+
+def separable(db, n=400):
+    rng = random.Random(5)
+    rows = []
+    for _ in range(n):
+        angle = rng.uniform(0, 2 * math.pi)
+        x = [math.cos(angle), math.sin(angle)]
+        rows.append((int(x[0] > 0), json.dumps(x)))
+    fill(db, rows)
+    return n
+
+
+def test_story():
+    """Charged once, replayed for nothing, diffused outward, never refined, discarded; and the books agree."""
+    db = open_model_ledger(rate=2.0, budget=(30.0, 1e-6))
+    options = {"n": separable(db), "dim": 2, "clip": 1, "radius": 5, "name": "m"}
+    w = train(db, **options)
+    assert train(db, **options) == w and one(db, "SELECT count(*) FROM dp_charge") == 1
+    outer = train(db, tier="outer", **options)
+    assert outer != w and json.loads(one(db, "SELECT dp_diffuse('m', 'outer')")) == outer
+    assert numpy.linalg.norm(w) <= 5 * (1 + 1e-12) and numpy.linalg.norm(outer) <= 5 * (1 + 1e-12)
+    values = db.execute("SELECT tier, component, value FROM dp_value ORDER BY tier, component").fetchall()
+    assert values == [(tier, i, v) for tier, u in (("inner", w), ("outer", outer)) for i, v in enumerate(u)]
+    assert one(db, "SELECT dp_verify()") == "ok"
+    certificate = json.loads(one(db, "SELECT dp_certificate()"))
+    assert certificate["releases"][0]["options"]["model"]["loss"] == "logistic"
+    for other in ({"eta": 0.25}, {"l2": 0.1}, {"radius": 4}, {"n": 399}, {"clip": 2}, {"public_rows": 1}):
+        assert "exists with other parameters" in refused(
+            db, "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t", json.dumps({**options, **other}))
+    assert one(db, "SELECT dp_discard('m')") == "m"
+    assert train(db, **options) != w
+
+
+def test_no_refinement():
+    db = open_model_ledger()
+    options = {"n": separable(db), "dim": 2, "clip": 1, "radius": 5, "name": "m"}
+    train(db, tier="outer", **options)
+    call = "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t"
+    assert "is a model and cannot be refined" in refused(db, call, json.dumps(options))
+    assert "a model cannot be refined" in refused(db, call, json.dumps({**options, "refine": True}))
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.parametrize("terms", ["{}", '{"protects":"row"}', '{"protects":"unit","adjacency":"replace"}'])
+def test_other_ledgers_are_refused(terms):
+    db = connect()
+    one(db, "SELECT dp_init(?)", terms)
+    one(db, "SELECT dp_tier('inner', 1, 9, 1e-6)")
+    message = refused(db, "SELECT dp_sgd('inner', 1, '[1]', 'logistic', ?)", '{"n":1,"dim":1,"clip":1,"radius":1}')
+    assert "protects rows, with replaced rows as neighbours" in message and "dp_init(" in message
+    assert one(db, "SELECT count(*) FROM dp_release") == 0
+
+
+def test_gaussian_accounting():
+    """Without public rows a model is one Gaussian draw; what public rows hide is proved for RDP alone."""
+    db = open_model_ledger(rate=0.3, accountant="gdp", budget=(20.0, 1e-6))
+    options = {"n": separable(db), "dim": 2, "clip": 1, "radius": 5}
+    train(db, **options)
+    assert one(db, "SELECT spent_epsilon FROM dp_budget WHERE tier = 'inner'") == pytest.approx(
+        one(db, "SELECT dp_epsilon(0.3, 1e-6)"), rel=1e-4)
+    assert "is not Gaussian" in refused(db, "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t",
+                                        json.dumps({**options, "public_rows": 5}))
+
+
+def test_gaussian_accounting_of_outer_tiers():
+    """Noise on top of a model is no Gaussian draw for earlier rows: tiers that count that way do not get it, whether
+    they were there or come later."""
+    db = open_model_ledger(rate=0.3, budget=(20.0, 1e-6))
+    options = {"n": separable(db), "dim": 2, "clip": 1, "radius": 5, "name": "m"}
+    train(db, **options)
+    one(db, "SELECT dp_tier('exact', 0.02, 20, 1e-6, 'gdp')")
+    message = refused(db, "SELECT dp_diffuse('m', 'exact')")
+    assert "tier 'exact' has exact Gaussian accounting" in message
+    assert one(db, "SELECT spent_rate FROM dp_budget WHERE tier = 'exact'") == 0
+    one(db, "SELECT dp_diffuse('m', 'outer')")
+    message = refused(db, "SELECT dp_tier('between', 0.1, 20, 1e-6, 'gdp')")
+    assert "tier 'between' would see model 'm' with noise on top" in message
+    one(db, "SELECT dp_tier('between', 0.1, 20, 1e-6)")
+    one(db, "SELECT dp_tier('inside', 0.9, 20, 1e-6)")
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_exact_laws_of_a_diffused_model():
+    """Renyi divergences of the exact output laws with noise on top, at every index, are within the outer tier's rate."""
+    db = open_model_ledger(rate=0.7, outer=0.3)
+    fill(db, [(1, "[0.5]")])
+    constants = {"threshold": 0.5}
+    train(db, "huber", n=4, dim=1, clip=1, radius=0.8, eta=0.9, name="m", **constants)
+    one(db, "SELECT dp_diffuse('m', 'outer')")
+    model, granularity, _ = model_of(db)
+    sigma = math.sqrt(model["variance"]) * 2.0**granularity
+    (clock, rate), = db.execute("SELECT clock, rate FROM dp_publication WHERE tier = 'outer'").fetchall()
+    top = math.sqrt(clock - model["variance"]) * 2.0**granularity
+    assert rate <= 0.21
+    grid, rng = numpy.linspace(-14, 14, 1601), random.Random(7)
+    kernel = numpy.exp(-0.5 * ((grid[None, :] - grid[:, None]) / top)**2) / (top * math.sqrt(2 * math.pi)) * (grid[1] - grid[0])
+    for index in range(4):
+        for trial in range(4):
+            rows = [(rng.choice([-9, 9, 0]), rng.uniform(-1, 1)) for _ in range(4)]
+            a, b = list(rows), list(rows)
+            a[index], b[index] = (9, 1.0), (-9, 1.0)
+            p, q = (law(side, "huber", grid, sigma, 0.8, 0.9, 0, 1, **constants) @ kernel for side in (a, b))
+            inside = p > 1e-250
+            for alpha in (1.5, 3, 8):
+                logs = alpha * numpy.log(p[inside]) + (1 - alpha) * numpy.log(q[inside])
+                divergence = math.log(numpy.exp(logs).sum() * (grid[1] - grid[0])) / (alpha - 1)
+                assert divergence <= alpha * rate * (1 + 1e-6)
+
+
+def test_public_rows_are_worth_their_noise():
+    db = open_model_ledger(rate=0.3)
+    n = separable(db)
+    noise = []
+    for public_rows in (0, 3, 99):
+        train(db, n=n - public_rows, public_rows=public_rows, dim=2, clip=1, radius=5, eta=0.5)
+        model, granularity, _ = model_of(db)
+        noise.append(model["variance"] * 4.0**granularity)
+    assert noise[0] / noise[1] == pytest.approx(4, rel=1e-3) and noise[0] / noise[2] == pytest.approx(100, rel=1e-2)
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+GOOD = {"n": 3, "dim": 2, "clip": 1, "radius": 1}
+
+
+@pytest.mark.parametrize("loss, options, message", [
+    ("hinge", GOOD, "unknown loss 'hinge' (known losses: 'logistic', 'squared', 'huber')"),
+    (7, GOOD, "loss must be a text, not 7"), (None, GOOD, "loss must be a text, not NULL"),
+    ("logistic", {**GOOD, "eta": 9}, "eta must be at most 2/(beta + l2) = 8.0, not 9.0"),
+    ("logistic", {**GOOD, "eta": 8, "l2": 1}, "eta must be at most 2/(beta + l2) = 0.88"),
+    ("logistic", {**GOOD, "eta": 0}, "eta must be a finite number above 0, not 0"),
+    ("logistic", {**GOOD, "eta": "fast"}, "eta must be a finite number above 0, not 'fast'"),
+    ("logistic", {**GOOD, "n": 2.5}, "n must be a whole number, not 2.5"),
+    ("logistic", {**GOOD, "n": 0}, "n must be a number in [1, 1e+09], not 0"),
+    ("logistic", {**GOOD, "dim": 5000}, "dim must be a number in [1, 4096], not 5000"),
+    ("logistic", {**GOOD, "bound": 1}, "the loss 'logistic' has no bound"),
+    ("squared", GOOD, "bound is missing"), ("huber", GOOD, "threshold is missing"),
+    ("squared", {**GOOD, "bound": 1, "threshold": 1}, "the loss 'squared' has no threshold"),
+    ("logistic", {**GOOD, "radius": 1e9, "eta": 1e-3}, "eta 0.001 is too small for the lattice"),
+    ("logistic", {**GOOD, "stop": "sometimes"}, "stop must be 'last' or 'random', not 'sometimes'"),
+    ("logistic", {**GOOD, "stop": 3}, "stop must be a text, not 3"),
+    ("logistic", {**GOOD, "stop": "random", "public_rows": 1}, "public_rows and a random stop do not go together"),
+    ("logistic", {**GOOD, "key_share": 0.5}, "key_share is for a random stop"),
+    ("logistic", {**GOOD, "stop": "random"}, "tier 'inner' has no delta_keys"),
+    ("squared", {**GOOD, "radius": 1e140, "clip": 1e140, "bound": 1}, "clip, radius, bound and eta are too large"),
+    *[("logistic", {k: v for k, v in GOOD.items() if k != gone}, f"{gone} is missing") for gone in GOOD]])
+def test_bad_input(loss, options, message):
+    """One clear sentence, before a row is read, and nothing is charged."""
+    db = open_model_ledger()
+    fill(db, [(1, "[1,1]")])
+    assert f"dp_sgd: {message}" in refused(db, "SELECT dp_sgd('inner', y, x, ?, ?) FROM t", loss, json.dumps(options))
+    assert one(db, "SELECT count(*) FROM dp_release") == 0 and one(db, "SELECT count(*) FROM dp_charge") == 0
+
+
+def test_bad_calls():
+    db = open_model_ledger()
+    fill(db, [(1, "[1,1]")])
+    assert "wrong number of arguments" in refused(db, "SELECT dp_sgd('inner', y, x, 'logistic') FROM t")
+    assert "eta" in refused(db, "SELECT dp_sgd('inner', y, x, 'logistic', '{\"eta\":1e999}') FROM t")
+    assert "no row reached dp_sgd" in refused(db, "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t WHERE 0",
+                                              json.dumps(GOOD))
+    query = json.dumps({"loss": "logistic", **GOOD})
+    assert "2 columns (y, features" in refused(db, "SELECT dp_release('inner', 'sgd', 'SELECT y FROM t', ?)", query)
+    db.execute("CREATE TABLE big(v)")
+    message = refused(db, "SELECT dp_release('inner', 'sgd', 'SELECT y, json_extract(x, ''$['') FROM t', ?)",
+                      json.dumps({"loss": "logistic", "name": "broken", **GOOD}))
+    assert "the query failed" in message
+    assert one(db, "SELECT state FROM dp_release WHERE name = 'broken'") == "failed"
+    assert "failed and its charge stays" in refused(db, "SELECT dp_release('inner', 'sgd', 'SELECT y, x FROM t', ?)",
+                                                    json.dumps({"loss": "logistic", "name": "broken", **GOOD}))
+
+
+def test_default_eta_is_public():
+    """It follows from the tier's rate and the parameters, never from the rows; a replay keeps it."""
+    chosen = set()
+    for rows in ([(1, "[1,0]")], [(0, "[0,9]")] * 50):
+        db = open_model_ledger(rate=0.5)
+        fill(db, rows)
+        train(db, name="m", n=1000, dim=2, clip=1, radius=2)
+        chosen.add(model_of(db)[0]["eta"])
+        train(db, tier="outer", name="m", n=1000, dim=2, clip=1, radius=2)
+        assert one(db, "SELECT count(*) FROM dp_release") == 1
+    (eta,) = chosen
+    noise = 2 / math.sqrt(2 * 0.5)
+    assert eta == pytest.approx(1 / math.hypot(1, noise * math.sqrt(2)) / math.sqrt(math.e * 1000), rel=0.01)
+
+
+def test_plan():
+    db = open_model_ledger(rate=0.5)
+    plan = json.loads(one(db, "SELECT dp_plan('inner', 'sgd', 1, ?)", json.dumps({"loss": "logistic", "n": 50, "dim": 2,
+                                                                              "radius": 2})))
+    assert plan["rate"] == pytest.approx(0.5, rel=1e-5) and plan["tiers"][0]["pays"] == plan["rate"]
+    assert one(db, "SELECT count(*) FROM dp_release") == 0
+    assert "half_width is for Gaussian counts and sums" in refused(
+        db, "SELECT dp_plan('inner', 'sgd', 1, ?)",
+        json.dumps({"loss": "logistic", "n": 50, "dim": 2, "radius": 2, "half_width": 1}))
+
+
+# ---- predictions ----------------------------------------------------------------------------------------------------------
+
+def test_predictions():
+    db = open_model_ledger()
+    n = separable(db)
+    w = train(db, name="m", n=n, dim=2, clip=1, radius=5)
+    v = train(db, "squared", name="r", n=n, dim=2, clip=1, radius=5, bound=1)
+    for features in ([0.6, 0.8], [0, 0], [-0.3, 0.1]):
+        score = w[0] * features[0] + w[1] * features[1]
+        assert one(db, "SELECT dp_predict('m', 'inner', ?)", json.dumps(features)) == pytest.approx(
+            1 / (1 + math.exp(-score)), rel=1e-12)
+        assert one(db, "SELECT dp_predict('r', 'inner', ?)", struct.pack("<2d", *features)) == pytest.approx(
+            v[0] * features[0] + v[1] * features[1], rel=1e-12, abs=1e-15)
+    assert one(db, "SELECT dp_predict('r', 'inner', '[6,8]')") == pytest.approx(v[0] * 0.6 + v[1] * 0.8, rel=1e-12)
+    assert one(db, "SELECT dp_predict('m', 'inner', NULL)") is None
+    right = one(db, "SELECT avg((dp_predict('m', 'inner', x) > 0.5) = (y = 1)) FROM t")
+    assert 0 <= right <= 1
+    for features in ("[1]", "[1,2,3]", "[1,null]", b"12345", "", 7, "[1,2"):
+        assert "features must be a JSON array of 2 numbers" in refused(db, "SELECT dp_predict('m', 'inner', ?)", features)
+    assert "is not published at tier 'outer'" in refused(db, "SELECT dp_predict('m', 'outer', '[1,2]')")
+    assert "unknown tier 'none'" in refused(db, "SELECT dp_predict('m', 'none', '[1,2]')")
+    assert "unknown release 'none'" in refused(db, "SELECT dp_predict('none', 'inner', '[1,2]')")
+    one(db, "SELECT dp_sum('inner', y, 1, NULL, 's') FROM t")
+    assert "release 's' is no model" in refused(db, "SELECT dp_predict('s', 'inner', '[1,2]')")
+    assert "release 's' is no model" in refused(db, "SELECT dp_sgd_profile('s')")
+    db.execute("CREATE VIEW planted AS SELECT dp_predict('m', 'inner', x) FROM t")
+    with pytest.raises(sqlite3.Error, match="unsafe use"):
+        db.execute("SELECT * FROM planted").fetchall()
+
+
+def test_it_learns():
+    """Rate 50: nearly no noise. All rows but those next to the line are on their side."""
+    db = open_model_ledger(rate=50)
+    train(db, name="m", n=separable(db, 3000), dim=2, clip=1, radius=5)
+    assert one(db, "SELECT avg((dp_predict('m', 'inner', x) > 0.5) = (y = 1)) FROM t") > 0.9
+
+
+def test_a_tampered_model_is_found(tmp_path):
+    path = tmp_path / "m.db"
+    db = connect(path)
+    one(db, "SELECT dp_init(?)", TERMS)
+    one(db, "SELECT dp_tier('inner', 1, 50, 1e-6)")
+    db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)")
+    train(db, name="m", n=separable(db), dim=2, clip=1, radius=5)
+    assert one(db, "SELECT dp_verify()") == "ok"
+    ledger = sqlite3.connect(f"{path}-ledger", isolation_level=None)
+    ledger.execute("UPDATE dp_release SET model = replace(model, '\"radius\":5', '\"radius\":4')")
+    assert one(db, "SELECT dp_verify()") != "ok"
+    ledger.execute("UPDATE dp_release SET model = '{}', options = json_set(options, '$.model', json('{}'))")
+    assert one(db, "SELECT dp_verify()") != "ok"
+    assert "impossible model" in refused(db, "SELECT dp_predict('m', 'inner', '[1,2]')")

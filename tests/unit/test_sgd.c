@@ -1,0 +1,563 @@
+/*
+** test_sgd.c: sgd.h: every iterate against a descent in long double arithmetic whose gradients are
+** differences of the loss, the sensitivity of a step by brute force, the constants of the losses, and the
+** bound for public rows against its own recursion.
+**
+** The sampler is this file's own (it takes sampler.c's place): the noise of every step is known, and the
+** coefficients before a step can be put anywhere.
+*/
+#include "check.h"
+#include "random.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "math/rounding.h"
+#include "noise/sampler.h"
+#include "release/sgd.h"
+
+#define MOST_DIM  8
+#define MOST_ROWS 60
+
+/* ---- the sampler --------------------------------------------------------------------------------- */
+
+static int64_t script[MOST_DIM * (MOST_ROWS + 2)]; /* the noise of all steps, one after the other */
+static size_t script_length, script_at;
+static uint64_t asked_variance;
+static int out_of_bytes;
+
+int sampler_gaussian(uint64_t variance, int64_t *noise, size_t count) {
+  asked_variance = variance;
+  if (out_of_bytes) return -1;
+  for (size_t i = 0; i < count; i++) noise[i] = script_at < script_length ? script[script_at++] : 0;
+  return 0;
+}
+
+static void write_script(size_t length, double sigma) {
+  script_length = length;
+  script_at = 0;
+  for (size_t i = 0; i < length; i++) script[i] = (int64_t)llrint(normal() * sigma);
+}
+
+/* ---- models and rows ----------------------------------------------------------------------------- */
+
+static double log_uniform(double low, double high) {
+  return exp(log(low) + uniform() * (log(high) - log(low)));
+}
+
+static struct descent random_descent(int rows, int public_rows) {
+  struct descent descent = {.loss = (enum loss)(random_bits() % LOSSES),
+                            .rows = rows,
+                            .public_rows = public_rows,
+                            .dim = (double)(1 + random_bits() % MOST_DIM),
+                            .clip = log_uniform(1e-3, 1e3),
+                            .bound = NAN,
+                            .threshold = NAN};
+  descent.radius = log_uniform(0.1, 10) / descent.clip;
+  descent.l2 = random_bits() % 2 ? 0 : log_uniform(1e-4, 1) * descent.clip * descent.clip;
+  if (descent.loss == LOSS_SQUARED || (descent.loss == LOSS_HUBER && random_bits() % 2))
+    descent.bound = log_uniform(0.1, 10);
+  if (descent.loss == LOSS_HUBER) descent.threshold = log_uniform(0.1, 10);
+  descent_derive(&descent);
+  descent.eta = descent_largest_eta(&descent) * (random_bits() % 4 ? uniform() * 0.99 + 0.01 : 1);
+  return descent;
+}
+
+static void lattice_of(struct descent *descent, double rate, struct shape *shape,
+                       struct design *design) {
+  struct question question = {
+      .family = FAMILY_SGD, .clip = descent->eta * descent->lipschitz, .size = (int)descent->dim};
+  uint64_t variance;
+  shape_make(shape, &question, 0, 1);
+  descent_design(descent, shape, rate, design, &variance);
+  descent->variance = (double)variance;
+}
+
+static double norm(const double *v, int count) {
+  long double sum = 0;
+  for (int j = 0; j < count; j++) sum += (long double)v[j] * v[j];
+  return (double)sqrtl(sum);
+}
+
+struct row {
+  double y, x[MOST_DIM];
+  int has_gradient;
+};
+
+static struct row random_row(const struct descent *descent) {
+  struct row row = {normal() * 2, {0}, random_bits() % 8 > 0};
+  int dim = (int)descent->dim;
+  for (int j = 0; j < dim; j++) row.x[j] = normal();
+  double reach = descent->clip * (random_bits() % 4 ? uniform() : 5); /* some are too long */
+  double length = norm(row.x, dim);
+  for (int j = 0; j < dim; j++) row.x[j] *= reach / length;
+  return row;
+}
+
+static void add(struct training *training, const struct row *row) {
+  double x[MOST_DIM];
+  memcpy(x, row->x, sizeof x);
+  training_add(training, row->y, row->has_gradient ? x : 0);
+}
+
+/* ---- the reference ------------------------------------------------------------------------------- */
+
+static long double loss(const struct descent *descent, long double margin, double y) {
+  long double bounded = y;
+  if (descent->bound == descent->bound) bounded = fmin(fmax(y, -descent->bound), descent->bound);
+  long double residual = fabsl(margin - bounded), threshold = descent->threshold;
+  switch (descent->loss) {
+  case LOSS_LOGISTIC: return log1pl(expl(y > 0.5 ? -margin : margin));
+  case LOSS_SQUARED: return residual * residual / 2;
+  default:
+    return residual <= threshold ? residual * residual / 2 : threshold * (residual - threshold / 2);
+  }
+}
+
+/* The slope of the loss by a difference: good to about 1e-9, at the Huber kink too. */
+static long double slope(const struct descent *descent, long double margin, double y) {
+  long double h = 1e-9L;
+  return (loss(descent, margin + h, y) - loss(descent, margin - h, y)) / (2 * h);
+}
+
+struct reference {
+  long double w[MOST_DIM], next[MOST_DIM]; /* before a step; M after it, without noise */
+};
+
+static void reference_step(struct reference *reference, const struct descent *descent,
+                           const struct row *row) {
+  int dim = (int)descent->dim;
+  long double scale = 1, margin = 0, length = norm(row->x, dim);
+  if (length > descent->clip) scale = descent->clip / length;
+  for (int j = 0; j < dim; j++) margin += reference->w[j] * row->x[j] * scale;
+  long double force = row->has_gradient ? slope(descent, margin, row->y) : 0;
+  for (int j = 0; j < dim; j++)
+    reference->next[j] = reference->w[j] -
+                         descent->eta * (descent->l2 * reference->w[j] + force * row->x[j] * scale);
+}
+
+static void reference_leave(struct reference *reference, const struct descent *descent,
+                            const int64_t *noise, int granularity) {
+  int dim = (int)descent->dim;
+  long double sum = 0;
+  for (int j = 0; j < dim; j++) {
+    reference->w[j] = reference->next[j] + ldexpl((long double)noise[j], granularity);
+    sum += reference->w[j] * reference->w[j];
+  }
+  long double shrink = sqrtl(sum) > descent->radius ? descent->radius / sqrtl(sum) : 1;
+  for (int j = 0; j < dim; j++) reference->w[j] *= shrink;
+}
+
+/* G1: after each number of rows, all the same whether the rest is missing or has no gradient. */
+static void iterates(void) {
+  for (int model = 0; model < 300; model++) {
+    int rows = 1 + (int)(random_bits() % MOST_ROWS);
+    struct descent descent = random_descent(rows, 0);
+    struct shape shape;
+    struct design design;
+    lattice_of(&descent, log_uniform(1e-3, 10), &shape, &design);
+    int dim = (int)descent.dim, given = 1 + (int)(random_bits() % (unsigned)rows);
+    size_t left = (size_t)(dim * (rows - 1));
+    write_script(left, sqrt(descent.variance));
+    struct training *training = training_open(&descent, &shape, &design);
+    struct reference reference = {{0}, {0}};
+    for (int i = 0; i < rows; i++) {
+      struct row row = random_row(&descent), nothing = {0};
+      if (i < given) add(training, &row);
+      reference_step(&reference, &descent, i < given ? &row : &nothing);
+      if (i + 1 < rows) reference_leave(&reference, &descent, &script[i * dim], design.granularity);
+    }
+    struct row more = random_row(&descent);
+    if (given == rows) add(training, &more); /* beyond the last: not looked at */
+    const int128 *totals = training_totals(training);
+    double tolerance = 1e-6 * (descent.radius + descent.eta * descent.lipschitz) +
+                       ldexp(rows, design.granularity - 1); /* each M is rounded to the lattice */
+    for (int j = 0; j < dim; j++) {
+      double got = ldexp((double)totals[j], shape.fine_exponent);
+      CHECK(fabs(got - (double)reference.next[j]) <= tolerance, "loss %d: %g, want %g",
+            (int)descent.loss, got, (double)reference.next[j]);
+    }
+    CHECK(rows == 1 || asked_variance == (uint64_t)descent.variance, "another variance");
+    training_close(training);
+  }
+}
+
+/* ---- the sensitivity of a step ------------------------------------------------------------------- */
+
+/* Rows of which nothing reasonable can be said. C callers may hand over any double as y. */
+static struct row wild_row(const struct descent *descent) {
+  static const double values[] = {0,      -0.0,     5e-324, -5e-324, 1e308,    -1e308,
+                                  1e-300, INFINITY, 1,      -1,      0x1p1000, -INFINITY};
+  struct row row = random_row(descent);
+  row.y = values[random_bits() % 12];
+  if (random_bits() % 8 == 0) row.y = NAN;
+  for (int j = 0; j < (int)descent->dim && random_bits() % 2; j++) {
+    double x = values[random_bits() % 12];
+    row.x[j] = isfinite(x) ? x : 1.7e308;
+  }
+  return row;
+}
+
+/* M of the last step from any point of the ball. */
+static void last_step(const struct descent *descent, const struct shape *shape,
+                      const struct design *design, const int64_t *point, const struct row *row,
+                      int128 *totals) {
+  struct descent two = *descent;
+  two.rows = 2;
+  two.public_rows = 0;
+  script_length = (size_t)descent->dim;
+  script_at = 0;
+  memcpy(script, point, sizeof *script * script_length);
+  struct training *training = training_open(&two, shape, design);
+  training_add(training, 0, 0); /* from 0 to 0: the noise is the point */
+  add(training, row);
+  memcpy(totals, training_totals(training), sizeof *totals * script_length);
+  training_close(training);
+}
+
+static void random_point(const struct descent *descent, int granularity, int64_t *point) {
+  int dim = (int)descent->dim;
+  double v[MOST_DIM];
+  for (int j = 0; j < dim; j++) v[j] = normal();
+  double reach = ldexp(descent->radius, -granularity) * uniform() * 1.5 / norm(v, dim);
+  for (int j = 0; j < dim; j++) point[j] = (int64_t)llrint(v[j] * reach);
+}
+
+/* |a - b|^2 in lattice steps, exactly. */
+static uint128 squared_distance(const int128 *a, const int128 *b, int dim, int shift) {
+  uint128 sum = 0;
+  for (int j = 0; j < dim; j++) {
+    int128 moved = (int128)lattice_round(a[j], shift) - lattice_round(b[j], shift);
+    sum += lattice_magnitude(moved) * lattice_magnitude(moved);
+  }
+  return sum;
+}
+
+static void sensitivity(void) {
+  double largest = 0;
+  for (int pair = 0; pair < 20000; pair++) {
+    struct descent descent = random_descent(2, 0);
+    struct shape shape;
+    struct design design;
+    lattice_of(&descent, log_uniform(1e-3, 1e3), &shape, &design);
+    int64_t point[MOST_DIM];
+    random_point(&descent, design.granularity, point);
+    struct row a = wild_row(&descent), b = wild_row(&descent);
+    if (pair % 4 == 0) { /* the worst there is: opposite rows */
+      b = a;
+      for (int j = 0; j < MOST_DIM; j++) b.x[j] = -a.x[j];
+    }
+    int128 first[MOST_DIM], second[MOST_DIM];
+    last_step(&descent, &shape, &design, point, &a, first);
+    last_step(&descent, &shape, &design, point, &b, second);
+    uint128 moved = squared_distance(first, second, (int)descent.dim, design.shift);
+    uint128 limit = (uint128)design.sensitivity * design.sensitivity;
+    CHECK(moved <= limit, "loss %d: moved by %g of %llu", (int)descent.loss, sqrt((double)moved),
+          (unsigned long long)design.sensitivity);
+    largest = fmax(largest, (double)moved / (double)limit);
+  }
+  CHECK(largest > 0.95, "the pairs are too tame to show anything: %g", largest);
+}
+
+/* ---- the constants of a loss --------------------------------------------------------------------- */
+
+/* Slopes and their differences never exceed the constants, and come near to them. */
+static void constants(void) {
+  for (int model = 0; model < 200; model++) {
+    struct descent descent = random_descent(1, 0);
+    double reach = descent.radius * descent.clip, steepest = 0, most_curved = 0;
+    double curvature = (descent.beta - descent.l2) / (descent.clip * descent.clip);
+    for (int i = 0; i < 4000; i++) {
+      double margin = reach * (2 * uniform() - 1), y = i % 2 ? 1e3 : -1e3;
+      if (i % 4 > 1) y = margin; /* where squares curve */
+      double h = 1e-4 * reach;
+      double here = descent_slope(&descent, margin, y);
+      double there = descent_slope(&descent, margin + h, y);
+      steepest = fmax(steepest, fabs(here));
+      if (i % 4 > 1 || descent.loss == LOSS_LOGISTIC)
+        most_curved = fmax(most_curved, fabs(there - here) / h);
+      CHECK(fabs(there - here) <= curvature * h * (1 + 1e-9), "loss %d", (int)descent.loss);
+    }
+    CHECK(steepest * descent.clip <= descent.lipschitz * (1 + 1e-12), "loss %d", (int)descent.loss);
+    if (descent.loss != LOSS_LOGISTIC)
+      CHECK(steepest * descent.clip >= descent.lipschitz * 0.9, "loss %d: %g of %g",
+            (int)descent.loss, steepest * descent.clip, descent.lipschitz);
+    if (reach > 1 || descent.loss != LOSS_LOGISTIC)
+      CHECK(most_curved >= curvature * 0.9, "loss %d: %g of %g", (int)descent.loss, most_curved,
+            curvature);
+  }
+}
+
+/* ---- public rows --------------------------------------------------------------------------------- */
+
+/* A step brings two points no further apart than L says, and 5/4 sqrt(dim) more; the other 1 is the split. */
+static void lattice_contraction(void) {
+  for (int pair = 0; pair < 20000; pair++) {
+    struct descent descent = random_descent(2, 1);
+    struct shape shape;
+    struct design design;
+    lattice_of(&descent, log_uniform(1e-3, 1e3), &shape, &design);
+    int dim = (int)descent.dim;
+    int64_t a[MOST_DIM], b[MOST_DIM];
+    random_point(&descent, design.granularity, a);
+    random_point(&descent, design.granularity, b);
+    if (pair % 2) /* near to each other, where rounding shows */
+      for (int j = 0; j < dim; j++) b[j] = a[j] + (int64_t)(random_bits() % 9) - 4;
+    struct row row = random_row(&descent);
+    int128 first[MOST_DIM], second[MOST_DIM];
+    last_step(&descent, &shape, &design, a, &row, first);
+    last_step(&descent, &shape, &design, b, &row, second);
+    double before = 0;
+    for (int j = 0; j < dim; j++) before += pow((double)(a[j] - b[j]), 2);
+    double after = sqrt((double)squared_distance(first, second, dim, design.shift));
+    double limit = descent_contraction(&descent) * sqrt(before) + 1.25 * sqrt(dim);
+    CHECK(after <= limit, "loss %d: from %g to %g, limit %g", (int)descent.loss, sqrt(before),
+          after, limit);
+  }
+}
+
+/*
+** The recursion itself: with the shifts a_j = c L^(m-j) the distance is used up by the last step, and their
+** cost is what is charged; and no other shifts that use it up cost less.
+*/
+static void public_rows(void) {
+  for (int model = 0; model < 2000; model++) {
+    int after = (int)(random_bits() % 50);
+    struct descent descent = random_descent(3, after);
+    struct shape shape;
+    struct design design;
+    double rate = log_uniform(1e-3, 1e3);
+    lattice_of(&descent, rate, &shape, &design);
+    double step = (double)design_sensitivity(&shape, design.shift);
+    double contraction = descent_contraction(&descent), error = 2.5 * sqrt(descent.dim);
+    double rest = (double)descent_sensitivity(&descent, &shape, design.shift), sum = 0;
+    for (int j = 0; j <= after; j++) sum += pow(contraction, 2 * j);
+    CHECK(descent_clock(&descent) <= descent.variance * sum, "a clock above the noise");
+    CHECK((double)descent_clock(&descent) >= descent.variance * sum * (1 - 1e-9) - 1,
+          "a clock below it");
+    double charged = lattice_rate((uint64_t)rest, descent_clock(&descent));
+    CHECK(charged <= rate * (1 + 1e-15), "charged %g of %g", charged, rate);
+    CHECK(descent.variance == LATTICE_MIN_VARIANCE || charged >= rate * (1 - 1e-5),
+          "charged %g of %g", charged, rate);
+    for (int trial = 0; trial < 10; trial++) {
+      double shift[64], weight = 0, left = step, cost = 0, all = 0;
+      for (int j = 0; j <= after; j++) {
+        shift[j] = pow(contraction, after - j) * (trial ? uniform() : 1);
+        weight += pow(contraction, after - j) * shift[j];
+        all = all * contraction + (j ? error : step);
+      }
+      for (int j = 0; j <= after; j++) {
+        double taken = fmin(shift[j] * all / weight, left);
+        if (j == after) taken = left;
+        cost += taken * taken / (2 * descent.variance);
+        left = (left - taken) * contraction + error;
+      }
+      /* Where the errors are most of it, it may be used up before; then it costs less than charged. */
+      if (trial == 0) CHECK(cost <= charged * (1 + 1e-9), "costs %g, charged %g", cost, charged);
+      if (trial == 0 && error * after < 1e-4 * step * pow(contraction, after))
+        CHECK(cost >= charged * (1 - 1e-3), "costs %g, charged %g", cost, charged);
+      if (trial && error * after < 1e-4 * step * pow(contraction, after))
+        CHECK(cost >= charged * (1 - 1e-3), "other shifts cost %g, less than %g", cost, charged);
+    }
+    double rates[3];
+    descent_rates(&descent, &shape, design.shift, rates);
+    CHECK(rates[0] <= rates[1] && rates[1] <= rates[2] && rates[2] <= charged * (1 + 1e-15),
+          "rates %g %g %g of %g", rates[0], rates[1], rates[2], charged);
+  }
+}
+
+/*
+** Noise on top hides earlier rows too, unless it is so much that the roundings on the way to it show: then it
+** is refused. Admitted ones are checked row by row, with the shifts themselves: those in proportion to
+** L^(steps left) and the noise of their step, over all steps or over the first few.
+*/
+static void noise_on_top(void) {
+  int admitted = 0, refused = 0;
+  for (int model = 0; model < 1000; model++) {
+    int after = (int)(random_bits() % 4), rows = 1 + (int)(random_bits() % 40);
+    struct descent descent = random_descent(rows, after);
+    struct shape shape;
+    struct design design;
+    lattice_of(&descent, log_uniform(1e-6, 10), &shape, &design);
+    double ratio = log_uniform(1, 1e8);
+    uint64_t clock = (uint64_t)fmin((double)descent_clock(&descent) * ratio, 0x1p61);
+    double limit = lattice_rate(descent_sensitivity(&descent, &shape, design.shift), clock);
+    double contraction = descent_contraction(&descent), error = 2.5 * sqrt(descent.dim);
+    double step = (double)design_sensitivity(&shape, design.shift), worst = 0;
+    for (int row = 0; row < rows; row++) {
+      double best = INFINITY;
+      for (int used = 0; used <= after + row; used++) { /* steps after the row's own */
+        double top = used == after + row ? (double)(clock - descent_clock(&descent)) : 0;
+        double left = step, weight = 0, cost = 0, all = step;
+        for (int j = 1; j <= used; j++) all = all * contraction + error;
+        for (int j = 0; j <= used; j++)
+          weight += pow(contraction, 2 * (used - j)) * (descent.variance + (j == used ? top : 0));
+        for (int j = 0; j <= used; j++) {
+          double variance = descent.variance + (j == used ? top : 0);
+          double taken =
+              j == used ? left : fmin(left, pow(contraction, used - j) * variance * all / weight);
+          cost += taken * taken / (2 * variance);
+          left = (left - taken) * contraction + error;
+        }
+        best = fmin(best, cost);
+      }
+      worst = fmax(worst, best);
+    }
+    if (descent_diffusible(&descent, &shape, design.shift, clock)) {
+      admitted++;
+      CHECK(worst <= limit * (1 + 1e-9), "a row costs %g of %g", worst, limit);
+    } else {
+      refused++;
+      CHECK(worst >= limit * (1 - 1e-2), "refused, but no row costs more than %g of %g", worst,
+            limit);
+    }
+  }
+  CHECK(admitted > 300 && refused > 30, "%d admitted, %d refused", admitted, refused);
+}
+
+/* ---- random stop --------------------------------------------------------------------------------- */
+
+/*
+** Rows that all pull by one step of eta C, without noise: M says how many there were. Each of 8 numbers of
+** rows is as likely: 80,000 models, so that a count has a standard deviation of 93.5; six of them, 2e-9 each.
+*/
+static void random_stop(void) {
+  struct descent descent = {.loss = LOSS_HUBER,
+                            .rows = 8,
+                            .dim = 1,
+                            .clip = 1,
+                            .radius = 1e3,
+                            .eta = 0.5,
+                            .bound = NAN,
+                            .threshold = 1,
+                            .random_stop = 1};
+  struct shape shape;
+  struct design design;
+  int counts[9] = {0};
+  descent_derive(&descent);
+  lattice_of(&descent, 1, &shape, &design);
+  script_length = 0;
+  for (int i = 0; i < 80000; i++) {
+    struct training *training = training_open(&descent, &shape, &design);
+    for (int row = 0; row < 12; row++) {
+      double x = 1;
+      training_add(training, 1e6, &x);
+    }
+    double taken = ldexp((double)training_totals(training)[0], shape.fine_exponent) / 0.5;
+    CHECK(taken == rint(taken) && taken >= 1 && taken <= 8, "%g steps", taken);
+    counts[(int)taken]++;
+    training_close(training);
+  }
+  for (int taken = 1; taken <= 8; taken++)
+    CHECK(abs(counts[taken] - 10000) < 6 * 94, "%d of 80000 stopped after %d", counts[taken],
+          taken);
+}
+
+/* Theorem 5 in long double arithmetic; and the least variance is that. */
+static void stop_delta(void) {
+  for (int model = 0; model < 300; model++) {
+    struct descent descent = random_descent(1 + (int)(random_bits() % 1000), 0);
+    struct shape shape;
+    struct design design;
+    double epsilon = log_uniform(0.1, 5), delta = log_uniform(1e-12, 1e-3);
+    descent.random_stop = 1;
+    lattice_of(&descent, epsilon * tanh(epsilon / 2), &shape, &design);
+    descent_stop_variance(&descent, &shape, &design, epsilon, delta);
+    CHECK(descent.variance >= LATTICE_MIN_VARIANCE, "no variance");
+    long double sigma = sqrtl(descent.variance - 1.0L / 12);
+    double reach = ldexp(descent.radius, 1 - design.granularity) * descent_contraction(&descent);
+    long double apart[2] = {(long double)design_sensitivity(&shape, design.shift) / sigma,
+                            (reach + 1.25L * sqrtl((long double)descent.dim)) / sigma};
+    long double stick[2], sum = 0, power = 1;
+    for (int k = 0; k < 2; k++) /* theta of Asoodeh et al., Lemma 2 */
+      stick[k] = (erfcl((epsilon / apart[k] - apart[k] / 2) / sqrtl(2)) -
+                  expl(epsilon) * erfcl((epsilon / apart[k] + apart[k] / 2) / sqrtl(2))) /
+                 2;
+    for (int k = 0; k < (int)descent.rows; k++, power *= stick[1]) sum += power;
+    double got = descent_stop_delta(&descent, &shape, &design, epsilon, 1);
+    CHECK_CLOSE(got, (double)(stick[0] * sum / (long double)descent.rows), 1e-6);
+    CHECK_CLOSE(descent_stop_delta(&descent, &shape, &design, epsilon, descent.rows),
+                (double)(stick[0] / (long double)descent.rows), 1e-6);
+    CHECK(got <= delta, "delta %g above %g", got, delta);
+    descent.variance -= 1;
+    CHECK(descent.variance < LATTICE_MIN_VARIANCE ||
+              descent_stop_delta(&descent, &shape, &design, epsilon, 1) > delta,
+          "more noise than needed");
+  }
+}
+
+/* ---- the ball, and what fails -------------------------------------------------------------------- */
+
+static void projection(void) {
+  int64_t point[3] = {300, -400, 0};
+  double w[3];
+  ball_project(2, point, 3, -8, w); /* 500/256 is inside */
+  CHECK(w[0] == 300.0 / 256 && w[1] == -400.0 / 256 && w[2] == 0, "%g %g %g", w[0], w[1], w[2]);
+  ball_project(1, point, 3, -8, w);
+  CHECK_CLOSE(w[0], 0.6, 1e-15);
+  CHECK_CLOSE(w[1], -0.8, 1e-15);
+  double most = 0;
+  for (int i = 0; i < 1000; i++) {
+    for (int j = 0; j < 3; j++) point[j] = (int64_t)(random_bits() >> 2) - ((int64_t)1 << 61);
+    ball_project(3, point, 3, -20, w);
+    most = fmax(most, fabs(norm(w, 3) - 3));
+  }
+  CHECK(most < 1e-14, "off the sphere by %g", most);
+}
+
+static void no_random_bytes(void) {
+  struct descent descent = random_descent(3, 0);
+  struct shape shape;
+  struct design design;
+  lattice_of(&descent, 1, &shape, &design);
+  out_of_bytes = 1;
+  struct training *training = training_open(&descent, &shape, &design);
+  CHECK(training_totals(training) == 0, "totals without noise");
+  training_close(training);
+  out_of_bytes = 0;
+}
+
+/* What is released is as far from the descent without noise as descent_noise() admits, and no further. */
+static void noise(void) {
+  struct descent descent = {.loss = LOSS_HUBER,
+                            .rows = 20,
+                            .dim = 2,
+                            .clip = 1,
+                            .radius = 1e4,
+                            .l2 = 0.3,
+                            .bound = NAN,
+                            .threshold = 1};
+  struct shape shape;
+  struct design design;
+  descent_derive(&descent);
+  descent.eta = 0.5;
+  lattice_of(&descent, 1, &shape, &design);
+  double sum = 0;
+  int trials = 20000;
+  for (int trial = 0; trial < trials; trial++) { /* rows without gradients: only l2 pulls */
+    write_script(2 * 19, sqrt(descent.variance));
+    struct training *training = training_open(&descent, &shape, &design);
+    const int128 *totals = training_totals(training);
+    for (int j = 0; j < 2; j++)
+      sum += pow((double)lattice_round(totals[j], design.shift) + normal() * sqrt(descent.variance),
+                 2);
+    training_close(training);
+  }
+  /* 40000 squares: a standard error of 0.7%, six of them. */
+  CHECK_CLOSE(sum / (2 * trials), descent_noise(&descent), 0.043);
+}
+
+int main(void) {
+  RUN(iterates);
+  RUN(sensitivity);
+  RUN(constants);
+  RUN(lattice_contraction);
+  RUN(public_rows);
+  RUN(noise_on_top);
+  RUN(random_stop);
+  RUN(stop_delta);
+  RUN(projection);
+  RUN(no_random_bytes);
+  RUN(noise);
+  FINISH();
+}
