@@ -140,17 +140,18 @@ static char *finish_loss(struct request *request) {
 static char *finish_stop(struct request *request) {
   struct descent *descent = &request->descent;
   const char *stop = request->stop ? request->stop : "last";
-  descent->random_stop = strcmp(stop, "random") == 0;
-  if (!descent->random_stop && strcmp(stop, "last") != 0)
+  int is_random = strcmp(stop, "random") == 0, has_share = !isnan(request->key_share);
+  descent->random_stop = is_random;
+  if (!is_random && strcmp(stop, "last") != 0)
     return sentence("stop must be 'last' or 'random', not '%s'", stop);
-  if (descent->random_stop && descent->public_rows > 0)
+  if (is_random && descent->public_rows > 0)
     return sentence("public_rows and a random stop do not go together (leave one of them out)");
-  if (!descent->random_stop && !isnan(request->key_share))
+  if (!is_random && has_share)
     return sentence("key_share is for a random stop: it takes that part of the tier's delta_keys");
-  if (descent->random_stop && isnan(request->key_share)) request->key_share = DEFAULT_KEY_SHARE;
+  if (is_random && !has_share) request->key_share = DEFAULT_KEY_SHARE;
   if (request->mechanism)
     return sentence("mechanism is not for models: it follows from public_rows and stop");
-  if (!descent->random_stop && !(descent->public_rows > 0)) return 0;
+  if (!is_random && !(descent->public_rows > 0)) return 0;
   request->mechanism = sqlite3_mprintf("iteration");
   return request->mechanism ? 0 : sentence("out of memory");
 }
@@ -314,9 +315,9 @@ int models_settle(struct publication *publication, struct request *request, int 
         "tier with delta_keys)",
         tier->name);
   if (isnan(descent.eta))
-    descent.eta = known && stored.default_eta ? stored.eta
-                  : usable                    ? default_eta(&descent, &price)
-                                              : descent_largest_eta(&descent);
+    descent.eta = known && stored.default_eta > 0 ? stored.eta
+                  : usable                        ? default_eta(&descent, &price)
+                                                  : descent_largest_eta(&descent);
   if (!is_sound(&descent))
     return ledger_fail(ledger, "clip, radius, bound and eta are too large or too small together");
   descent.variance = known ? stored.variance : NAN;
