@@ -23,7 +23,6 @@
 #include <float.h>
 #include <math.h>
 
-#include <gsl/gsl_errno.h>
 #include <gsl/gsl_integration.h>
 
 #include "math/root.h"
@@ -32,12 +31,11 @@
 #define FRACTION_FROM 2.0
 
 /*
-** Gauss-Legendre points on an interval shorter than SHORT. M' is entire; on the ellipse around the
-** interval with half axes of about 5 it is at most of size exp(5.5^2/2), so the error is of the
-** order of 40^(-2 POINTS) exp(16), 1e-31.
+** An interval on which Kronrod's rule of 21 points, exact to degree 31, integrates M' to the last digit. M' is
+** entire; on the ellipse around the interval with half axes of about 5 it is at most of size exp(5.5^2/2),
+** so the error is of the order of 40^-32 exp(16), 1e-44.
 */
-#define POINTS 12
-#define SHORT  0.5
+#define SHORT 0.5
 
 /* ---- the Mills ratio ------------------------------------------------------------------------- */
 
@@ -68,21 +66,21 @@ static double mills_slope(double t) {
   return k / (t + k);
 }
 
-/* M(a) - M(a + width) for width < SHORT. */
+static double slope_within(double u, void *interval) {
+  const double *ends = interval;
+  return mills_slope(ends[0] + ends[1] * u);
+}
+
+/*
+** M(a) - M(a + width) for width < SHORT. The rule needs no memory, so it cannot fail for want of it; 21
+** points are enough, more do no harm, and its status is about an error that is all rounding.
+*/
 static double mills_integral(double a, double width) {
-  gsl_integration_glfixed_table *table = gsl_integration_glfixed_table_alloc(POINTS);
-  if (!table) return NAN;
-  double sum = 0.0;
-  for (size_t i = 0; i < POINTS; i++) {
-    double place, weight;
-    if (gsl_integration_glfixed_point(0.0, 1.0, i, &place, &weight, table) != GSL_SUCCESS) {
-      sum = NAN;
-      break;
-    }
-    sum += weight * mills_slope(a + width * place);
-  }
-  gsl_integration_glfixed_table_free(table);
-  return sum * width;
+  double interval[] = {a, width}, integral, error;
+  gsl_function slope = {slope_within, interval};
+  size_t points;
+  gsl_integration_qng(&slope, 0.0, 1.0, 0.0, 1e-13, &integral, &error, &points);
+  return integral * width;
 }
 
 /*

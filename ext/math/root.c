@@ -5,6 +5,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stddef.h>
 
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_roots.h>
@@ -13,21 +14,24 @@
 ** Brent's worst case is a small multiple of it and ten or twenty steps are usual. */
 #define STEPS 400
 
+/* Room for what the solver keeps: on the stack, so that no root is missed for want of memory. */
+#define STATE 16
+
 double root_between(double (*function)(double, void *), void *parameters, double low, double high) {
   gsl_function equation = {function, parameters};
-  gsl_root_fsolver *solver = gsl_root_fsolver_alloc(gsl_root_fsolver_brent);
-  if (!solver) return NAN;
+  max_align_t state[STATE];
+  gsl_root_fsolver solver = {.type = gsl_root_fsolver_brent, .state = state};
+  if (solver.type->size > sizeof state) return NAN; /* never: it is eight doubles */
   double root = NAN;
-  int status = gsl_root_fsolver_set(solver, &equation, low, high); /* refuses what is no bracket */
+  int status = gsl_root_fsolver_set(&solver, &equation, low, high); /* refuses what is no bracket */
   for (int step = 0; status == GSL_SUCCESS && step < STEPS; step++) {
-    status = gsl_root_fsolver_iterate(solver);
+    status = gsl_root_fsolver_iterate(&solver);
     if (status != GSL_SUCCESS) break;
-    double a = gsl_root_fsolver_x_lower(solver), b = gsl_root_fsolver_x_upper(solver);
+    double a = gsl_root_fsolver_x_lower(&solver), b = gsl_root_fsolver_x_upper(&solver);
     if (gsl_root_test_interval(a, b, 0.0, 2.0 * DBL_EPSILON) == GSL_SUCCESS) {
-      root = gsl_root_fsolver_root(solver);
+      root = gsl_root_fsolver_root(&solver);
       break;
     }
   }
-  gsl_root_fsolver_free(solver);
   return root;
 }

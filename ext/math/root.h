@@ -6,7 +6,7 @@
 
 /*
 ** A root of `function` in [low, high], at whose ends it is finite and of opposite signs (or zero).
-** NaN where that does not hold, or when out of memory.
+** NaN where that does not hold. Needs no memory.
 */
 double root_between(double (*function)(double, void *), void *parameters, double low, double high);
 
