@@ -380,6 +380,8 @@ static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
                      struct bill *bill) {
   struct payment paid = paid_for(ledger, release->id, tier->name);
   struct curve curve = curve_of(cost, tier->filter_order);
+  if (curve.any && isnan(curve.values[AT_FILTER])) /* which would pass for nothing to pay */
+    return ledger_fail(ledger, "out of memory");
   double rate = total_missing(paid.rate, cost->rate);
   bill->payment = (struct payment){{rate, 0},
                                    rate > 0 ? fmax(0, release->slack - paid.slack) : 0,
