@@ -153,9 +153,9 @@ static char *partial_check(struct host *host, struct collecting *collecting, int
 ** dp_partial(kind, [key,] [x,] [unit,] options) -> BLOB, an aggregate; NULL where there are no rows
 ** The exact, un-noised sums of a shard's rows, for dp_merge(). kind: those of kinds.c; key, x and unit as
 ** far as the kind has them, in the order of dp_release()'s columns. options: a JSON object, or NULL, with the
-** parameters of the kind that shape the sums (clip, lo, hi, dim, bins, keys, max_groups), and protects ("unit" or
-** "row": whether there is a unit) and whole_units (P5). Needs no ledger and charges nothing; parameters as
-** everywhere, data is never an error.
+** parameters of the kind that shape the sums (clip, lo, hi, dim, bins, keys, candidates, max_groups), and protects
+** ("unit" or "row": whether there is a unit) and whole_units (P5). Needs no ledger and charges nothing; parameters
+** as everywhere, data is never an error.
 */
 static void partial_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct collecting *collecting = sqlite3_aggregate_context(context, sizeof *collecting);

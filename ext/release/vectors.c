@@ -206,7 +206,7 @@ static int totals_reserve(struct vectors *vectors, size_t coordinates) {
 /*
 ** The nodes above `count` leaves of one unit, whose cells and counts are in the scratch: afterwards it holds
 ** coordinates and counts, leaves first. Returns how many. Leaves are sorted by cell, so that those with one
-** parent are neighbours.
+** parent are neighbours. What rows add up to is far from where sums saturate; what a state says need not be.
 */
 static size_t climb(struct vectors *vectors, size_t count) {
   struct scratch *scratch = &vectors->scratch;
@@ -216,7 +216,7 @@ static size_t climb(struct vectors *vectors, size_t count) {
       uint32_t parent = scratch->cells[i] / 2;
       size_t last = count - 1;
       if (count > end && scratch->cells[last] == parent) {
-        scratch->values[last] += scratch->values[i];
+        scratch->values[last] = lattice_add(scratch->values[last], scratch->values[i]);
       } else {
         scratch->cells[count] = parent;
         scratch->values[count++] = scratch->values[i];

@@ -159,6 +159,38 @@ def test_merged_is_the_same_to_the_last_integer(protects, whole, adjacency):
         assert one(connect(merged), "SELECT dp_verify()") == "ok"
 
 
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+@pytest.mark.parametrize("protects,whole", [("unit", False), ("unit", True), ("row", False)])
+def test_merged_with_other_mechanisms(protects, whole, adjacency):
+    """What is no Gaussian: choices, and Laplace noise."""
+    rng = random.Random(f"mechanisms {protects} {whole} {adjacency}")
+    direct, indirect = ([*story(adjacency, protects), "SELECT dp_tier('few', 1, 1e15, 1e-6)"] for _ in range(2))
+    candidates = {"candidates": ["a", "b", "3", "nobody's"]}
+    shard_db = connect()
+    with quick_path() as path, sqlite3.connect(path + "1") as rows_db, sqlite3.connect(path + "2") as states_db:
+        states_db.execute("CREATE TABLE s(i, state)")
+        for i, (kind, columns, parameters, mechanism) in enumerate(
+                [("choice", "k", candidates, "exponential"), ("choice", "k", candidates, "response"),
+                 ("sum", "x", {"clip": 2.5}, "laplace"), ("count", "x", {"clip": 1}, "laplace")]):
+            rows = random_table(rng, 30)
+            columns = ", ".join([columns] + ["unit"] * (protects == "unit"))
+            options = json.dumps({**parameters, "protects": protects, **({"whole_units": True} if whole else {})})
+            rows_db.execute(f"CREATE TABLE t{i}(k, x, v, unit)")
+            rows_db.executemany(f"INSERT INTO t{i} VALUES (?, ?, ?, ?)", rows)
+            for shard in filter(None, scatter(rng, rows, 3, whole)):
+                fill(shard_db, shard)
+                state = one(shard_db, f"SELECT dp_partial(?, {columns}, ?) FROM t", kind, options)
+                states_db.execute("INSERT INTO s VALUES (?, ?)", (i, state))
+            seed, more = f"SELECT fixed_seed({i})", {"name": f"n{i}", "mechanism": mechanism}
+            direct += [seed, f"SELECT dp_release('few', '{kind}', 'SELECT {columns} FROM t{i}', {options_of(parameters, **more)})"]
+            indirect += [seed, f"SELECT dp_merge('few', state, {options_of(more)}) FROM s WHERE i = {i}"]
+        rows_db.commit()
+        states_db.commit()
+        run_fixed(path + "1", direct)
+        run_fixed(path + "2", indirect)
+        compare(path + "1", path + "2")
+
+
 def test_noise_of_the_program_is_known():
     """The comparison can fail: another seed, other data, and the books differ."""
     def release(path, seed, x):

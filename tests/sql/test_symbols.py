@@ -119,7 +119,6 @@ def test_both_forms_and_adjacencies(adjacency, form):
     assert db.execute("SELECT key, component, value, stddev, low, high FROM dp_value").fetchall() == [("b", 0, 1, None, None, None)]
 
 
-@pytest.mark.xfail(strict=True, reason="a state has its candidates as \"keys\", which dp_merge() does not know for this kind")
 @pytest.mark.parametrize("mechanism", ["exponential", "response"])
 def test_a_unit_in_several_shards_counts_once(mechanism):
     """Three units with rows in both shards against four with one each: six rows are still three units."""

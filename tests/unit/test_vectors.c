@@ -315,6 +315,25 @@ static void nodes_are_sums_of_leaves(void) {
   free(totals);
 }
 
+/* Leaves as no rows make them, but a state may: all nodes above saturate with their sign (and come to an end). */
+static void huge_leaves_saturate(void) {
+  static const int128 huge[] = {(int128)3 << 123, (int128)1 << 125, -((int128)1 << 125)};
+  struct question question = {.family = FAMILY_TREE, .clip = 1, .low = 0, .high = 1, .size = 16};
+  struct release release = release_of(&question, 1, 0);
+  for (size_t i = 0; i < sizeof huge / sizeof *huge; i++) {
+    struct vectors *vectors = vectors_start(&release);
+    for (int leaf = 0; leaf < 16; leaf++)
+      CHECK(!vectors_add_record(vectors, identity_integer(7), leaf, &huge[i]), "leaf %d", leaf);
+    int128 want[30], *totals = totals_now(&release, vectors, 0);
+    for (int node = 29; node >= 0; node--)
+      want[node] = node < 14 ? lattice_add(want[2 * node + 2], want[2 * node + 3]) : huge[i];
+    clip_vector(&release.shape, want, 30, 1);
+    CHECK(wrong_totals(&release, totals, want, 0) == 0, "leaves of %g", (double)huge[i]);
+    free(totals);
+    vectors_close(vectors);
+  }
+}
+
 /* ---- asking again -------------------------------------------------------------------------------- */
 
 static void totals_are_not_consumed(void) {
@@ -549,6 +568,7 @@ int main(void) {
   RUN(one_unit_with_many_keys);
   RUN(wide_vectors_and_batches);
   RUN(nodes_are_sums_of_leaves);
+  RUN(huge_leaves_saturate);
   RUN(totals_are_not_consumed);
   RUN(no_rows);
   RUN(no_random_bytes);
