@@ -577,8 +577,7 @@ static void append_parameter(sqlite3_str *json, const struct request *request,
     sqlite3_str_appendf(json, ",\"%s\":\"%s\"", name, request->rows ? "row" : "unit");
     break;
   case KEYS:
-    if (request->keys) sqlite3_str_appendall(json, ",\"keys\":");
-    if (request->keys) sqlite3_str_appendall(json, request->keys);
+    if (request->keys) sqlite3_str_appendf(json, ",\"%s\":%s", name, request->keys);
     break;
   default: break; /* of no state, or written already */
   }

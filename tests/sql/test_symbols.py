@@ -119,7 +119,6 @@ def test_both_forms_and_adjacencies(adjacency, form):
     assert db.execute("SELECT key, component, value, stddev, low, high FROM dp_value").fetchall() == [("b", 0, 1, None, None, None)]
 
 
-@pytest.mark.xfail(strict=True, reason="a state has its candidates as \"keys\", which dp_merge() does not know for this kind")
 @pytest.mark.parametrize("mechanism", ["exponential", "response"])
 def test_a_unit_in_several_shards_counts_once(mechanism):
     """Three units with rows in both shards against four with one each: six rows are still three units."""
@@ -437,7 +436,6 @@ def test_a_kernel_that_forgets_costs_nothing():
     assert mix(db, "far", '[["x","a",0.5],["x","b",0.5]]') in "ab" and charges(db) == before
 
 
-@pytest.mark.xfail(strict=True, reason="a curve of zeros is never charged, and is then found not to be paid")
 def test_what_costs_nothing_is_paid():
     db = ledger()
     choose(db)
@@ -474,7 +472,6 @@ def test_a_kernel_that_changes_nothing_charges_nobody_inside():
     assert [c[2] for c in charges(db)[before:]] == ["mid", "out"]
 
 
-@pytest.mark.xfail(strict=True, reason="at a filter order the cost is a chord, above what the kernel before was charged there")
 def test_a_second_kernel_that_changes_nothing_charges_nobody_inside():
     db = with_room()
     mix(db, "mid", FLIP)
