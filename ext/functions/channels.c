@@ -34,11 +34,14 @@ static int take_member(void *context, const char *key, const char *type, sqlite3
   char **text = strcmp(key, "x") == 0 || strcmp(key, "0") == 0   ? &cell->x
                 : strcmp(key, "y") == 0 || strcmp(key, "1") == 0 ? &cell->y
                                                                  : 0;
-  if (text) {
+  int is_p = strcmp(key, "p") == 0 || strcmp(key, "2") == 0;
+  if (!text && !is_p) {
+    list->error = sentence("a cell of the kernel has x, y and p, not '%s'", key);
+  } else if (text ? *text != 0 : !isnan(cell->p)) { /* by its name and by its place */
+    list->error = sentence("a cell of the kernel has '%s' twice", key);
+  } else if (text) {
     *text = key_text(value);
     if (!*text) list->error = sentence("out of memory");
-  } else if (strcmp(key, "p") != 0 && strcmp(key, "2") != 0) {
-    list->error = sentence("a cell of the kernel has x, y and p, not '%s'", key);
   } else if (strcmp(type, "real") != 0 && strcmp(type, "integer") != 0) {
     list->error = sentence("p must be a number in [0, 1], not %z", shown(value));
   } else {

@@ -512,6 +512,18 @@ def test_the_same_kernel_again_is_read_back():
     assert json.loads(one(db, "SELECT kernel FROM dp_publication WHERE tier = 'out'")) == [["1", "7", 0.5], ["1", "x", 0.5], ["2.5", "7", 1]]
 
 
+def test_a_backslash_is_no_zero_byte():
+    """A name of six characters, \\u0000, is one like any other, however it is written; a zero byte is none."""
+    name = "\\u0000"
+    for written in (json.dumps(name), r'"\u005cu0000"'):
+        db = ledger(rows=[(name, 1), (name, 2)], tiers={"sure": SURE, "out": 1.0})
+        assert one(db, CHOICE, "sure", f'[{written},"b"]', '{"name":"r"}') == name
+        assert mix(db, "out", f'[[{written},{written},1],["b","b",1]]') == name
+        assert one(db, "SELECT dp_verify()") == "ok"
+    refuses(db, "a zero byte", CHOICE, "sure", r'["\u0000","b"]', '{"name":"s"}')
+    refuses(db, "a zero byte", CHOICE, "sure", r'["\\\u0000","b"]', '{"name":"s"}')
+
+
 BAD_KERNELS = [
     ("[]", "the kernel is empty"), ("", "kernel"), ("x", "malformed"), ('{"x":1}', "array"), ("[1", "malformed"), ("null", ""), ("5", ""),
     ('[["a","a",1],["b","b",1]]', "the kernel has no row for x 'c'"),
@@ -532,7 +544,8 @@ BAD_KERNELS = [
     ('[["a","a"],["b","b",1],["c","c",1]]', "a cell of the kernel needs x, y and p"),
     ('[["a","a",1,2],["b","b",1],["c","c",1]]', "a cell of the kernel has x, y and p, not '3'"),
     ('[{"x":"a","p":1}]', "a cell of the kernel needs x, y and p"), ('[{"x":"a","y":"a","q":1}]', "a cell of the kernel has x, y and p, not 'q'"),
-    ('[{"x":"a","x":"b","y":"a","p":1}]', "twice"), ('["a"]', "a cell of the kernel is an array [x, y, p], not 'a'"), ("[[]]", "needs x, y and p"),
+    ('[{"x":"a","x":"b","y":"a","p":1}]', "twice"), ('[{"x":"a","0":"b","y":"a","p":1}]', "a cell of the kernel has '0' twice"),
+    ('[{"2":1,"x":"a","y":"a","p":1}]', "a cell of the kernel has 'p' twice"), ('["a"]', "a cell of the kernel is an array [x, y, p], not 'a'"), ("[[]]", "needs x, y and p"),
     ("[null]", "a cell of the kernel is an array"), (json.dumps([[f"s{i}", "y", 1] for i in range(65)]), "the kernel has 65 states and 1 symbols; at most 64"),
     (json.dumps([["a", f"y{i}", 1 / 1025] for i in range(1025)]), "at most 64 and 1024 are searched"),
 ]
