@@ -201,15 +201,19 @@ static const char *missing_state(const struct channel *channel, const struct wal
 static char *pass_channel(struct walk *walk, const struct channel *channel) {
   const char *missing = missing_state(channel, walk);
   if (missing) return sentence("the kernel has no row for x '%s'", missing);
-  double epsilon = walk->costs[RENYI_ORDERS - 1];
-  for (int i = 0; i < order_count(walk->publication); i++) {
+  int count = order_count(walk->publication);
+  double *orders = sqlite3_malloc64(2 * sizeof *orders * (sqlite3_uint64)count);
+  if (!orders) return sentence("out of memory");
+  for (int i = 0; i < count; i++) {
     double order = order_at(walk->publication, i);
-    if (!(order > 1)) continue;
-    double after = channel_rdp(channel, walk->states, walk->state_count, epsilon, order);
-    if (isnan(after)) return sentence("out of memory");
-    walk->costs[i] = fmin(walk->costs[i], published_up(after));
+    orders[i] = order > 1 ? order : 2; /* exact Gaussian accounting has none, and no cost */
   }
-  return 0;
+  double *after = orders + count, epsilon = walk->costs[RENYI_ORDERS - 1];
+  int failed = channel_rdp(channel, walk->states, walk->state_count, epsilon, orders, count, after);
+  for (int i = 0; !failed && i < count; i++)
+    walk->costs[i] = fmin(walk->costs[i], published_up(after[i]));
+  sqlite3_free(orders);
+  return failed ? sentence("out of memory") : 0;
 }
 
 /* The states behind the channel: its symbols. */

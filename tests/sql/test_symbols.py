@@ -425,6 +425,29 @@ def test_two_states_have_a_formula(path, flip, mechanism):
         assert truth * (1 - mp.mpf("1e-12")) <= curve[k] <= truth * (1 + mp.mpf("1e-11")) + mp.mpf("1e-25"), alpha
 
 
+@pytest.mark.parametrize("steps", [1, 3, 30, 1000, 10**6])
+def test_rows_that_are_almost_alike(path, steps):
+    """Rows that differ by a few steps of 2^-52, less than what doubles of their probabilities show: never charged below the
+    truth, which has the weights as they are drawn from."""
+    rng = random.Random(steps)
+    db = ledger(path, {"in": 0.5, "out": 0.1})
+    first = [rng.randrange(2**48, 2**50) for _ in range(3)]
+    first.append(2**52 - sum(first) + 4)  # sums are not powers of two
+    second = [w + rng.randrange(-steps, steps + 1) for w in first]
+    second[0] += steps + 1
+    choose(db, candidates="ab")
+    mix(db, "out", json.dumps([[x, y, w / 2**52] for x, row in (("a", first), ("b", second)) for y, w in zip("pqrs", row)]))
+    db.close()
+    books = sqlite3.connect(f"file:{path}-ledger?mode=ro", uri=True)
+    before, curve = [curve_of(blob)[0] for (blob,) in books.execute("SELECT curve FROM dp_publication ORDER BY rowid")]
+    books.close()
+    with mp.workdps(60):
+        table = [[mp.mpf(w) / sum(row) for w in row] for row in (first, second)]
+        for k, alpha in enumerate(ORDERS):
+            truth = kernel_curve(alpha, before[-1], table)
+            assert truth <= curve[k] <= truth * (1 + mp.mpf("2e-12")), alpha
+
+
 FORGETS = '[["a","x",1],["b","x",1],["c","x",1]]'
 
 
