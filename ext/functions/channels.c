@@ -228,13 +228,14 @@ static void fill_row(const uint64_t *row, size_t columns, double *probability, d
   }
 }
 
-int channel_rdp(const struct channel *channel, char *const *states, int count, double epsilon, const double *orders,
-                int order_count, double *rdp) {
+int channel_rdp(const struct channel *channel, char *const *states, int count, double epsilon,
+                const double *orders, int order_count, double *rdp) {
   size_t columns = (size_t)channel->symbol_count, cells = (size_t)count * columns;
   double *probability = malloc(sizeof *probability * 2 * cells);
   if (!probability) return -1;
   for (size_t i = 0; i < (size_t)count; i++)
-    fill_row(channel_row(channel, states[i]), columns, &probability[i * columns], &probability[cells + i * columns]);
+    fill_row(channel_row(channel, states[i]), columns, &probability[i * columns],
+             &probability[cells + i * columns]);
   struct kernel kernel = {probability, (size_t)count, columns};
   int failed = kernel_rdp(&kernel, &probability[cells], epsilon, orders, order_count, rdp);
   free(probability);

@@ -45,7 +45,8 @@ static int order_count(const struct publication *publication) {
 }
 
 static double order_at(const struct publication *publication, int index) {
-  return index < RENYI_ORDERS ? renyi_order(index) : publication->tiers[index - RENYI_ORDERS].filter_order;
+  return index < RENYI_ORDERS ? renyi_order(index)
+                              : publication->tiers[index - RENYI_ORDERS].filter_order;
 }
 
 /* A cost at these orders, or null without memory (sqlite3_free). Exact Gaussian accounting has no order. */
@@ -115,7 +116,8 @@ int symbols_charge(struct publication *publication) {
   release->shift = -publication->shape.fine_exponent; /* totals are numbers of units */
   release->granularity = 0;
   release->sensitivity = 1;
-  int charged = ledger_release_insert(publication->host->ledger, release) && charge(publication, costs);
+  int charged =
+      ledger_release_insert(publication->host->ledger, release) && charge(publication, costs);
   sqlite3_free(costs);
   return charged;
 }

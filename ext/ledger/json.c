@@ -43,7 +43,7 @@ int json_present(struct ledger *ledger) {
                                         sqlite3_errmsg(ledger->parser));
 }
 
-/* Whether a text of valid JSON has a zero byte in it: an escape, but none whose backslash is itself escaped. */
+/* Whether valid JSON has a zero byte: its escape, with a backslash that is not itself escaped. */
 static int has_zero_byte(const char *json) {
   for (; *json; json++) {
     if (*json != '\\') continue;

@@ -29,7 +29,7 @@ static double exponential_remainder(double x) {
 static double divergence(double alpha, double z) {
   double excess = alpha - 1.0;
   if (isinf(alpha) || isinf(z)) return z;
-  if (excess == 0.0 && z > 1.0) return z + expm1(-z); /* where z^2 could overflow */
+  if (excess == 0.0 && z > 1.0) return z + expm1(-z);             /* where z^2 could overflow */
   double share = alpha < 1e300 ? excess / (alpha + excess) : 0.5; /* (a-1)/(2a-1) */
   if (z * excess >= 1.0) {
     return z + log1p(share * expm1(-z * alpha - z * excess)) / excess;
@@ -61,11 +61,10 @@ double laplace_distance(double rate) { /* z^2/3 <= z + e^-z - 1 for z <= 1, and 
 ** their sum.
 */
 static double sinh_gain(double b, double gap, double y) {
-  static const double c[] = {1 / 6.0,      -1 / 180.0,           1 / 2835.0, -1 / 37800.0,
+  static const double c[] = {1 / 6.0,      -1 / 180.0,          1 / 2835.0,     -1 / 37800.0,
                              1 / 467775.0, -691 / 3831077250.0, 2 / 127702575.0};
   double k = 1.0 + 2.0 * b, more = 2.0 * b * y, sum = 0.0, powers = 1.0, square = 1.0;
-  if (k * y >= 0.25)
-    return more + log1p(-expm1(-2.0 * more) / expm1(2.0 * y)) - log1p(2.0 * b);
+  if (k * y >= 0.25) return more + log1p(-expm1(-2.0 * more) / expm1(2.0 * y)) - log1p(2.0 * b);
   for (int m = 0; m < 7; m++) {
     square *= y * y;
     sum += c[m] * square * powers;

@@ -212,7 +212,8 @@ static double rate_missing(double epsilon, void *rate) {
   return epsilon * tanh(epsilon / 2.0) - *(double *)rate;
 }
 
-double response_epsilon(double rate) { /* e tanh(e/2) >= e^2/3 for e <= 2, and >= 2e/3 from there on */
+double
+response_epsilon(double rate) { /* e tanh(e/2) >= e^2/3 for e <= 2, and >= 2e/3 from there on */
   return root_between(rate_missing, &rate, 0.0, fmax(sqrt(3.0 * rate), 2.0 * rate));
 }
 
@@ -242,12 +243,13 @@ static double moment_term(double alpha, const struct mixture *mixture) {
 ** The mixtures of rows i and j. Where the rows are alike their difference is of the size of the rounding of
 ** probabilities: what that took away is part of it.
 */
-static void mix_rows(const struct kernel *kernel, const double *rest, size_t i, size_t j, double epsilon,
-                     struct mixture *mixtures) {
+static void mix_rows(const struct kernel *kernel, const double *rest, size_t i, size_t j,
+                     double epsilon, struct mixture *mixtures) {
   size_t columns = kernel->columns;
   const double *a = kernel->probability + i * columns, *b = kernel->probability + j * columns;
   double weight = exp(-epsilon), kept = -expm1(-epsilon);
-  for (size_t y = 0; y < columns; y++) { /* both by 1 + e^-epsilon, which is divided out of the density */
+  for (size_t y = 0; y < columns;
+       y++) { /* both by 1 + e^-epsilon, which is divided out of the density */
     double gap = a[y] - b[y], below = weight * a[y] + b[y];
     if (rest) gap += rest[i * columns + y] - rest[j * columns + y];
     double difference = below > 0.0 ? kept * gap / below : 0.0;
@@ -270,8 +272,8 @@ static double pair_rdp(const struct mixture *mixtures, size_t columns, double al
   return log1p(sum) / (alpha - 1.0);
 }
 
-int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon, const double *orders, int count,
-               double *rdp) {
+int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon,
+               const double *orders, int count, double *rdp) {
   struct mixture *mixtures = malloc(sizeof *mixtures * kernel->columns);
   if (!mixtures) return -1;
   for (int k = 0; k < count; k++) rdp[k] = 0.0;

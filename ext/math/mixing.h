@@ -76,8 +76,8 @@ double kernel_worst_delta(const struct kernel *kernel, double epsilon, double de
 ** 0 <= epsilon < 700. Relative error at most 1e-12 for every result above 1e-280. rest: what is to be added to the
 ** probabilities, less than their rounding, or null. Returns 0, or -1 without memory.
 */
-int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon, const double *orders, int count,
-               double *rdp);
+int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon,
+               const double *orders, int count, double *rdp);
 
 /*
 ** A mechanism whose privacy loss lies in an interval of length epsilon that holds 0, as that of the
