@@ -153,8 +153,8 @@ static char *partial_check(struct host *host, struct collecting *collecting, int
 ** dp_partial(kind, [key,] [x,] [unit,] options) -> BLOB, an aggregate; NULL where there are no rows
 ** The exact, un-noised sums of a shard's rows, for dp_merge(). kind: those of kinds.c; key, x and unit as
 ** far as the kind has them, in the order of dp_release()'s columns. options: a JSON object, or NULL, with the
-** parameters of the kind that shape the sums (clip, lo, hi, dim, bins, keys, max_groups), and protects ("unit" or
-** "row": whether there is a unit) and whole_units (P5). Needs no ledger and charges nothing; parameters as
+** parameters of the kind that shape the sums (clip, lo, hi, dim, bins, keys, candidates, max_groups), and protects
+** ("unit" or "row": whether there is a unit) and whole_units (P5). Needs no ledger and charges nothing; parameters as
 ** everywhere, data is never an error.
 */
 static void partial_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
@@ -352,7 +352,7 @@ static char *add_state(sqlite3_context *context, struct merging *merging, int ar
 /*
 ** dp_merge(tier, state [, name]) -> as the aggregate of the states' kind, an aggregate over states
 ** One release of what all the states add up to (P1). name: a name, or a JSON object with name, weight, refine,
-** and the parameters of the kind that shape no sums (q, key_share, radius, centre, theta, rho). A NULL state,
+** mechanism, and the parameters of the kind that shape no sums (q, key_share, radius, centre, theta, rho). A NULL state,
 ** of a shard without rows, adds nothing. Charges after the last state has been read (P3).
 */
 static void merge_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
