@@ -34,11 +34,14 @@ static int take_member(void *context, const char *key, const char *type, sqlite3
   char **text = strcmp(key, "x") == 0 || strcmp(key, "0") == 0   ? &cell->x
                 : strcmp(key, "y") == 0 || strcmp(key, "1") == 0 ? &cell->y
                                                                  : 0;
-  if (text) {
+  int is_p = strcmp(key, "p") == 0 || strcmp(key, "2") == 0;
+  if (!text && !is_p) {
+    list->error = sentence("a cell of the kernel has x, y and p, not '%s'", key);
+  } else if (text ? *text != 0 : !isnan(cell->p)) { /* by its name and by its place */
+    list->error = sentence("a cell of the kernel has '%s' twice", key);
+  } else if (text) {
     *text = key_text(value);
     if (!*text) list->error = sentence("out of memory");
-  } else if (strcmp(key, "p") != 0 && strcmp(key, "2") != 0) {
-    list->error = sentence("a cell of the kernel has x, y and p, not '%s'", key);
   } else if (strcmp(type, "real") != 0 && strcmp(type, "integer") != 0) {
     list->error = sentence("p must be a number in [0, 1], not %z", shown(value));
   } else {
@@ -212,20 +215,29 @@ const uint64_t *channel_row(const struct channel *channel, const char *state) {
   return row < 0 ? 0 : &channel->weights[row * channel->symbol_count];
 }
 
-double channel_rdp(const struct channel *channel, char *const *states, int count, double epsilon,
-                   double alpha) {
-  size_t columns = (size_t)channel->symbol_count;
-  double *probability = malloc(sizeof *probability * (size_t)count * columns);
-  if (!probability) return NAN;
-  for (int i = 0; i < count; i++) {
-    const uint64_t *row = channel_row(channel, states[i]);
-    double sum = 0;
-    for (size_t y = 0; y < columns; y++) sum += (double)row[y];
-    for (size_t y = 0; y < columns; y++)
-      probability[(size_t)i * columns + y] = (double)row[y] / sum;
+/*
+** w/W of a state's row, rounded, and what the rounding took away, which is a double but for its own rounding: W is
+** below 2^53, and fma() rounds once.
+*/
+static void fill_row(const uint64_t *row, size_t columns, double *probability, double *rest) {
+  double sum = 0;
+  for (size_t y = 0; y < columns; y++) sum += (double)row[y];
+  for (size_t y = 0; y < columns; y++) {
+    probability[y] = (double)row[y] / sum;
+    rest[y] = fma(-probability[y], sum, (double)row[y]) / sum;
   }
+}
+
+int channel_rdp(const struct channel *channel, char *const *states, int count, double epsilon,
+                const double *orders, int order_count, double *rdp) {
+  size_t columns = (size_t)channel->symbol_count, cells = (size_t)count * columns;
+  double *probability = malloc(sizeof *probability * 2 * cells);
+  if (!probability) return -1;
+  for (size_t i = 0; i < (size_t)count; i++)
+    fill_row(channel_row(channel, states[i]), columns, &probability[i * columns],
+             &probability[cells + i * columns]);
   struct kernel kernel = {probability, (size_t)count, columns};
-  double rdp = kernel_rdp(&kernel, epsilon, alpha);
+  int failed = kernel_rdp(&kernel, &probability[cells], epsilon, orders, order_count, rdp);
   free(probability);
-  return rdp;
+  return failed;
 }

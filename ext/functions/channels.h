@@ -32,11 +32,10 @@ void channel_clear(struct channel *channel);
 const uint64_t *channel_row(const struct channel *channel, const char *state);
 
 /*
-** Renyi divergence of order alpha of the worst outputs of the channel behind an epsilon-DP mechanism whose
-** symbol is one of these states (kernel_rdp). Each of them must have a row. NaN when out of memory: not a cost
-** that the ledger accepts.
+** Renyi divergence at these orders of the worst outputs of the channel behind an epsilon-DP mechanism whose
+** symbol is one of these states (kernel_rdp). Each of them must have a row. Returns 0, or -1 when out of memory.
 */
-double channel_rdp(const struct channel *channel, char *const *states, int count, double epsilon,
-                   double alpha);
+int channel_rdp(const struct channel *channel, char *const *states, int count, double epsilon,
+                const double *orders, int order_count, double *rdp);
 
 #endif

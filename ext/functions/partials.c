@@ -352,7 +352,7 @@ static char *add_state(sqlite3_context *context, struct merging *merging, int ar
 /*
 ** dp_merge(tier, state [, name]) -> as the aggregate of the states' kind, an aggregate over states
 ** One release of what all the states add up to (P1). name: a name, or a JSON object with name, weight, refine,
-** and the parameters of the kind that shape no sums (q, key_share, radius, centre, theta, rho). A NULL state,
+** mechanism, and the parameters of the kind that shape no sums (q, key_share, radius, centre, theta, rho). A NULL state,
 ** of a shard without rows, adds nothing. Charges after the last state has been read (P3).
 */
 static void merge_step(sqlite3_context *context, int argc, sqlite3_value **argv) {

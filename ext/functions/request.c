@@ -270,6 +270,7 @@ static char *set_bits(const struct option *option, sqlite3_value *value, double 
   for (int i = 0; i < count; i++)
     bits = bits << 4 | (uint64_t)(digits[i] <= '9' ? digits[i] - '0' : digits[i] - 'a' + 10);
   memcpy(member, &bits, sizeof bits);
+  *member += 0.0; /* a state that says -0.0 is none that dp_partial() wrote */
   if (count == 16 && !digits[16] && domain_holds(&option->domain, *member)) return 0;
   return sentence("the state's %s is no number that it can be", option->domain.parameter);
 }

@@ -39,9 +39,25 @@ static struct tilt tilt_of(const struct publication *publication, double rate) {
                        is_response ? response_rdp : bounded_range_rdp};
 }
 
-static void set_curve(struct publication *publication, const struct tilt *tilt) {
-  for (int i = 0; i < RENYI_ORDERS; i++)
-    publication->curve[i] = published_up(tilt->curve(renyi_order(i), tilt->epsilon));
+/* The orders at which costs are known: the stored ones, then the filter orders of the tiers. */
+static int order_count(const struct publication *publication) {
+  return RENYI_ORDERS + publication->tier_count;
+}
+
+static double order_at(const struct publication *publication, int index) {
+  return index < RENYI_ORDERS ? renyi_order(index)
+                              : publication->tiers[index - RENYI_ORDERS].filter_order;
+}
+
+/* A cost at these orders, or null without memory (sqlite3_free). Exact Gaussian accounting has no order. */
+static double *costs_of(const struct publication *publication, const struct tilt *tilt) {
+  int count = order_count(publication);
+  double *costs = sqlite3_malloc64(sizeof *costs * (sqlite3_uint64)count);
+  for (int i = 0; costs && i < count; i++) {
+    double order = order_at(publication, i);
+    costs[i] = order > 1 ? published_up(tilt->curve(order, tilt->epsilon)) : 0;
+  }
+  return costs;
 }
 
 static double rate_of(const struct publication *publication, int tier) {
@@ -50,43 +66,39 @@ static double rate_of(const struct publication *publication, int tier) {
 
 /* ---- costs and rows ------------------------------------------------------------------------------ */
 
-/*
-** A curve at the stored orders, and, for the filters of tiers, between them: that of the mechanism, and behind
-** a channel (or null) no more than what it makes of states with the curve `before`.
-*/
+/* A cost as the ledger asks for it: at the orders at which it is known. */
 struct symbol_curve {
-  const double *orders;
-  const struct tilt *tilt;
-  const struct channel *channel;
-  char *const *states;
-  int state_count;
-  const double *before;
+  const struct publication *publication;
+  const double *costs;
 };
 
 static double curve_at(const void *parameters, double alpha) {
   const struct symbol_curve *curve = parameters;
-  for (int i = 0; i < RENYI_ORDERS; i++) {
-    if (renyi_order(i) == alpha) return curve->orders[i];
+  for (int i = 0; i < order_count(curve->publication); i++) {
+    if (order_at(curve->publication, i) == alpha) return curve->costs[i];
   }
-  double first = curve->tilt->curve(alpha, curve->tilt->epsilon);
-  if (!curve->channel) return first;
-  double after = channel_rdp(curve->channel, curve->states, curve->state_count,
-                             curve->before[RENYI_ORDERS - 1], alpha);
-  return isnan(after) ? after : fmin(after, fmin(first, renyi_curve_at(curve->before, alpha)));
+  return INFINITY;
 }
 
-static int charge(struct publication *publication, const struct symbol_curve *curve) {
-  struct ledger_cost cost = {0, 0, curve_at, curve};
+/* Charges, and notes the curve at the stored orders. Without memory costs is null. */
+static int charge(struct publication *publication, const double *costs) {
+  struct symbol_curve curve = {publication, costs};
+  struct ledger_cost cost = {0, 0, curve_at, &curve};
+  if (!costs) return ledger_fail(publication->host->ledger, "out of memory");
+  memcpy(publication->curve, costs, sizeof publication->curve);
   return ledger_charge(publication->host->ledger, &publication->release, publication->tiers,
                        publication->tier_count, publication->at, &cost);
+}
+
+static double stored_curve_at(const void *parameters, double alpha) {
+  return renyi_curve_at(parameters, alpha);
 }
 
 /* Stores a symbol and publishes it. */
 static int publish_symbol(struct publication *publication, const char *symbol, const char *kernel) {
   struct ledger *ledger = publication->host->ledger;
   const char *tier = publication->tiers[publication->at].name;
-  struct symbol_curve curve = {.orders = publication->curve};
-  struct ledger_cost cost = {0, 0, curve_at, &curve};
+  struct ledger_cost cost = {0, 0, stored_curve_at, publication->curve};
   struct ledger_value value = {symbol, 0, 1, NAN, NAN, NAN};
   return ledger_symbol_insert(ledger, &publication->release, tier, symbol) &&
          ledger_publication_insert(ledger, &publication->release, tier, 0, &cost, 1, kernel) &&
@@ -99,13 +111,15 @@ static int publish_symbol(struct publication *publication, const char *symbol, c
 int symbols_charge(struct publication *publication) {
   struct ledger_release *release = &publication->release;
   struct tilt tilt = tilt_of(publication, rate_of(publication, publication->at));
-  struct symbol_curve curve = {.orders = publication->curve, .tilt = &tilt};
-  set_curve(publication, &tilt);
+  double *costs = costs_of(publication, &tilt);
   release->dimension = publication->shape.coordinates;
   release->shift = -publication->shape.fine_exponent; /* totals are numbers of units */
   release->granularity = 0;
   release->sensitivity = 1;
-  return ledger_release_insert(publication->host->ledger, release) && charge(publication, &curve);
+  int charged =
+      ledger_release_insert(publication->host->ledger, release) && charge(publication, costs);
+  sqlite3_free(costs);
+  return charged;
 }
 
 /* Randomized response: 1 for the first of the most common ones. */
@@ -142,10 +156,8 @@ struct walk {
   char *symbol;
   char **states;
   int state_count;
-  struct tilt tilt;            /* of the first symbol */
-  double curve[RENYI_ORDERS];  /* as it should be, */
-  double before[RENYI_ORDERS]; /* and before the last kernel */
-  int same;                    /* stored symbols, values and curves are what they should be */
+  double *costs; /* of the last symbol, as they should be */
+  int same;      /* stored symbols, values and curves are what they should be */
   char *error;
 };
 
@@ -159,6 +171,7 @@ static void free_states(struct walk *walk) {
 static void walk_end(struct walk *walk) {
   free_states(walk);
   sqlite3_free(walk->symbol);
+  sqlite3_free(walk->costs);
 }
 
 static int add_state(struct walk *walk, const char *text) {
@@ -186,18 +199,23 @@ static const char *missing_state(const struct channel *channel, const struct wal
   return 0;
 }
 
-/* Sets the curve behind the channel, from that before it. Returns null, or a sentence. */
+/* Sets the costs behind the channel, from those before it. Returns null, or a sentence. */
 static char *pass_channel(struct walk *walk, const struct channel *channel) {
   const char *missing = missing_state(channel, walk);
   if (missing) return sentence("the kernel has no row for x '%s'", missing);
-  memcpy(walk->before, walk->curve, sizeof walk->before);
-  for (int i = 0; i < RENYI_ORDERS; i++) {
-    double after = channel_rdp(channel, walk->states, walk->state_count,
-                               walk->before[RENYI_ORDERS - 1], renyi_order(i));
-    if (isnan(after)) return sentence("out of memory");
-    walk->curve[i] = fmin(walk->before[i], published_up(after));
+  int count = order_count(walk->publication);
+  double *orders = sqlite3_malloc64(2 * sizeof *orders * (sqlite3_uint64)count);
+  if (!orders) return sentence("out of memory");
+  for (int i = 0; i < count; i++) {
+    double order = order_at(walk->publication, i);
+    orders[i] = order > 1 ? order : 2; /* exact Gaussian accounting has none, and no cost */
   }
-  return 0;
+  double *after = orders + count, epsilon = walk->costs[RENYI_ORDERS - 1];
+  int failed = channel_rdp(channel, walk->states, walk->state_count, epsilon, orders, count, after);
+  for (int i = 0; !failed && i < count; i++)
+    walk->costs[i] = fmin(walk->costs[i], published_up(after[i]));
+  sqlite3_free(orders);
+  return failed ? sentence("out of memory") : 0;
 }
 
 /* The states behind the channel: its symbols. */
@@ -212,9 +230,9 @@ static char *enter_symbols(struct walk *walk, const struct channel *channel) {
 static char *start_walk(struct walk *walk, int tier) {
   struct publication *publication = walk->publication;
   struct ledger *ledger = publication->host->ledger;
-  walk->tilt = tilt_of(publication, rate_of(publication, tier));
-  set_curve(publication, &walk->tilt);
-  memcpy(walk->curve, publication->curve, sizeof walk->curve);
+  struct tilt tilt = tilt_of(publication, rate_of(publication, tier));
+  walk->costs = costs_of(publication, &tilt);
+  if (!walk->costs) return sentence("out of memory");
   if (ledger_elements(ledger, publication->release.keys, take_candidate, walk)) return 0;
   return sentence("%s", ledger_error(ledger));
 }
@@ -260,7 +278,7 @@ static int take_symbol(void *context, const struct ledger_symbol *stored) {
   if (!walk->symbol && !walk->error) walk->error = sentence("out of memory");
   if (walk->error) return 0;
   walk->same = is_state(walk, stored->symbol) && stored->shown &&
-               strcmp(stored->symbol, stored->shown) == 0 && same_curve(stored->curve, walk->curve);
+               strcmp(stored->symbol, stored->shown) == 0 && same_curve(stored->curve, walk->costs);
   return walk->same && !(walk->until && strcmp(walk->until, stored->tier) == 0);
 }
 
@@ -284,10 +302,7 @@ static int mix_from(struct publication *publication, struct walk *walk,
                        tier, publication->tiers[walk->tier].name, name);
   walk->error = pass_channel(walk, channel);
   if (walk->error) return 0;
-  memcpy(publication->curve, walk->curve, sizeof publication->curve);
-  struct symbol_curve curve = {publication->curve, &walk->tilt,       channel,
-                               walk->states,       walk->state_count, walk->before};
-  if (!charge(publication, &curve)) return 0;
+  if (!charge(publication, walk->costs)) return 0;
   size_t chosen;
   if (symbol_weighted(channel_row(channel, walk->symbol), (size_t)channel->symbol_count, &chosen))
     return ledger_fail(ledger, "the system gave no random bytes");

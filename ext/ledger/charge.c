@@ -219,8 +219,9 @@ double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *t
   double rate = 0;
   while (statement_row(ledger, row)) {
     struct curve curve = curve_column(ledger, row, 1);
+    double order = sqlite3_column_double(row, 2);
     rate += sqlite3_column_double(row, 0);
-    if (curve.any) rate += curve.values[AT_FILTER] / sqlite3_column_double(row, 2);
+    if (curve.any) rate += isinf(order) ? curve.values[AT_FILTER] : curve.values[AT_FILTER] / order;
   }
   return rate;
 }

@@ -43,6 +43,16 @@ int json_present(struct ledger *ledger) {
                                         sqlite3_errmsg(ledger->parser));
 }
 
+/* Whether valid JSON has a zero byte: its escape, with a backslash that is not itself escaped. */
+static int has_zero_byte(const char *json) {
+  for (; *json; json++) {
+    if (*json != '\\') continue;
+    if (strncmp(json, "\\u0000", 6) == 0) return 1;
+    json++;
+  }
+  return 0;
+}
+
 /* Whether the text is JSON of this type; json_each() itself would raise a less helpful error. */
 static int is_json(struct ledger *ledger, const char *json, const char *wanted) {
   sqlite3_stmt *row = 0;
@@ -54,7 +64,7 @@ static int is_json(struct ledger *ledger, const char *json, const char *wanted) 
   sqlite3_finalize(row); /* json_valid() cannot fail but for want of memory */
   if (!is) return ledger_fail(ledger, "malformed JSON %s %s", wanted, json);
   /* SQLite's parser cuts a text there; a name must not become another one. */
-  return !strstr(json, "\\u0000") || ledger_fail(ledger, "a zero byte in %s", json);
+  return !has_zero_byte(json) || ledger_fail(ledger, "a zero byte in %s", json);
 }
 
 /* Hands over the members of a JSON value of one type. */

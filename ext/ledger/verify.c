@@ -98,7 +98,7 @@ static char *check_chain(struct ledger *ledger, struct recount *recounts, int co
 }
 
 static int close_to(double a, double b) {
-  return a == b || fabs(a - b) <= 1e-9 * fabs(b);
+  return a == b || (isfinite(b) && fabs(a - b) <= 1e-9 * fabs(b));
 }
 
 static char *check_present(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
@@ -143,10 +143,11 @@ static char *check_budget(struct ledger *ledger, const struct recount *recount, 
 static char *check_filter(struct ledger *ledger, const struct recount *recount) {
   const struct ledger_tier *tier = recount->tier;
   struct ledger_tier fresh = *tier;
-  int orders = 0;
+  int orders = 0, is_pure = tier->accountant == LEDGER_PURE;
   if (!fix_filter(ledger, &fresh) || !close_to(tier->rate_limit, fresh.rate_limit) ||
       !close_to(tier->slack_limit, fresh.slack_limit) ||
-      (tier->accountant == LEDGER_RDP && !close_to(tier->filter_order, fresh.filter_order)))
+      (is_pure && (tier->delta != 0 || tier->delta_keys != 0)) ||
+      (tier->accountant != LEDGER_GDP && !close_to(tier->filter_order, fresh.filter_order)))
     return ledger_discrepancy(ledger, "dp_tier: the filter of tier '%s' is not that of its budget",
                            tier->name);
   sqlite3_stmt *row = statement_bind(ledger, ORDER_CHECK, "s", tier->name);
@@ -154,7 +155,8 @@ static char *check_filter(struct ledger *ledger, const struct recount *recount) 
     double alpha = sqlite3_column_double(row, 0);
     double allowed = order_allowed(tier, alpha), stored = sqlite3_column_double(row, 1);
     if (alpha != renyi_order(orders) ||
-        !(stored == allowed || fabs(stored - allowed) <= 1e-9 * (tier->epsilon + fabs(allowed))) ||
+        !(stored == allowed || (isfinite(allowed) && fabs(stored - allowed) <=
+                                                         1e-9 * (tier->epsilon + fabs(allowed)))) ||
         sqlite3_column_double(row, 2) != (recount->curve.any ? recount->curve.values[orders] : 0)) {
       orders = -1;
       break;
@@ -223,7 +225,7 @@ static char *check_curve(struct ledger *ledger, sqlite3_stmt *row) {
     return ledger_discrepancy(ledger, "dp_publication: '%s' at tier '%s' has a curve that is not that of its noise",
                            text_of(row, 0), text_of(row, 1));
   struct payment paid = paid_for(ledger, sqlite3_column_int64(row, 3), text_of(row, 2));
-  int covered = paid.curve.any && paid.delta >= sqlite3_column_double(row, 8);
+  int covered = paid.delta >= sqlite3_column_double(row, 8); /* a curve of zeros needs no charge */
   for (int i = 0; i < RENYI_ORDERS && covered; i++)
     covered = paid.curve.values[i] >= curve.values[i] * (1 - 0x1p-48);
   if (covered) return 0;

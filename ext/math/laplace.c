@@ -29,7 +29,7 @@ static double exponential_remainder(double x) {
 static double divergence(double alpha, double z) {
   double excess = alpha - 1.0;
   if (isinf(alpha) || isinf(z)) return z;
-  if (excess == 0.0 && z > 1.0) return z + expm1(-z); /* where z^2 could overflow */
+  if (excess == 0.0 && z > 1.0) return z + expm1(-z);             /* where z^2 could overflow */
   double share = alpha < 1e300 ? excess / (alpha + excess) : 0.5; /* (a-1)/(2a-1) */
   if (z * excess >= 1.0) {
     return z + log1p(share * expm1(-z * alpha - z * excess)) / excess;
@@ -55,15 +55,16 @@ double laplace_distance(double rate) { /* z^2/3 <= z + e^-z - 1 for z <= 1, and 
 /* ---- discrete -------------------------------------------------------------------------------- */
 
 /*
-** ln(sinh(ky)/(ky)) - ln(sinh(y)/y) for k = 2 alpha - 1, gap = k^2 - 1: where ky is small, the sum of
+** ln(sinh(ky)/(ky)) - ln(sinh(y)/y) for k = 1 + 2b, gap = k^2 - 1: where ky is small, the sum of
 ** c_m y^2m (k^2m - 1), c_m = 4^m B_2m/(2m (2m)!) with Bernoulli's numbers; k^2m - 1 is gap times a sum of
-** powers, so that nothing cancels.
+** powers, so that nothing cancels. Elsewhere each of three terms is of the order of b, and hardly more than
+** their sum.
 */
-static double sinh_gain(double k, double gap, double y) {
-  static const double c[] = {1 / 6.0,      -1 / 180.0,           1 / 2835.0, -1 / 37800.0,
+static double sinh_gain(double b, double gap, double y) {
+  static const double c[] = {1 / 6.0,      -1 / 180.0,          1 / 2835.0,     -1 / 37800.0,
                              1 / 467775.0, -691 / 3831077250.0, 2 / 127702575.0};
-  double x = k * y, sum = 0.0, powers = 1.0, square = 1.0;
-  if (x >= 0.25) return x - y + log1p(-exp(-2.0 * x)) - log1p(-exp(-2.0 * y)) - log(k);
+  double k = 1.0 + 2.0 * b, more = 2.0 * b * y, sum = 0.0, powers = 1.0, square = 1.0;
+  if (k * y >= 0.25) return more + log1p(-expm1(-2.0 * more) / expm1(2.0 * y)) - log1p(2.0 * b);
   for (int m = 0; m < 7; m++) {
     square *= y * y;
     sum += c[m] * square * powers;
@@ -88,7 +89,7 @@ double discrete_laplace_rdp(double alpha, double sensitivity, double scale) {
     return z + log((1.0 + exp(-k * z) + inner) / (1.0 + p)) / b;
   }
   double gap = 4.0 * alpha * b;
-  double gain = sinh_gain(k, gap, rest / 2.0) - sinh_gain(k, gap, h / 2.0);
+  double gain = sinh_gain(b, gap, rest / 2.0) - sinh_gain(b, gap, h / 2.0);
   double inner = rest > 0.0 ? exp(-z / 2.0) * sinh(rest / 2.0) / sinh(h / 2.0) * expm1(gain) : 0.0;
   double outer = expm1(b * z) * -expm1(-alpha * z) / -expm1(-h);
   return log1p(tanh(h / 2.0) * (outer + inner)) / b;

@@ -5,6 +5,7 @@
 #include "math/mixing.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "math/root.h"
 
@@ -211,18 +212,25 @@ static double rate_missing(double epsilon, void *rate) {
   return epsilon * tanh(epsilon / 2.0) - *(double *)rate;
 }
 
-double response_epsilon(double rate) { /* e tanh(e/2) >= e^2/3 for e <= 2, and >= 2e/3 from there on */
+double
+response_epsilon(double rate) { /* e tanh(e/2) >= e^2/3 for e <= 2, and >= 2e/3 from there on */
   return root_between(rate_missing, &rate, 0.0, fmax(sqrt(3.0 * rate), 2.0 * rate));
 }
 
 /* ---- a kernel after a mechanism --------------------------------------------------------------- */
 
+/* Of two states: the mixtures P and Q of their rows, as Q, d = P/Q - 1 and ln(P/Q), for each output. */
+struct mixture {
+  double density, difference, loss;
+};
+
 /*
 ** f(d) = (1+d)^a - 1 - a d, not negative: the moment of the likelihood ratio 1 + d less what sums up to 0. For
 ** small d it is the binomial series from its second term on.
 */
-static double moment_term(double alpha, double d) {
-  if (alpha * fabs(d) > 0.5) return expm1(alpha * log1p(d)) - alpha * d;
+static double moment_term(double alpha, const struct mixture *mixture) {
+  double d = mixture->difference;
+  if (alpha * fabs(d) > 0.5) return expm1(alpha * mixture->loss) - alpha * d;
   double term = alpha * (alpha - 1.0) / 2.0 * d * d, sum = 0.0;
   for (int n = 3; fabs(term) > 1e-18 * fabs(sum); n++) {
     sum += term;
@@ -231,45 +239,51 @@ static double moment_term(double alpha, double d) {
   return sum;
 }
 
-/* Of two states: the mixtures P and Q of their rows, as Q and d = P/Q - 1, for each output. */
-struct mixture {
-  double density, difference;
-};
-
-static struct mixture mixture_of(double a, double b, double epsilon) {
-  double weight = exp(-epsilon); /* both mixtures by 1 + e^-epsilon, which is divided out of the density */
-  double below = weight * a + b, gain = -expm1(-epsilon) * (a - b);
-  return (struct mixture){below / (1.0 + weight), below > 0.0 ? gain / below : 0.0};
+/*
+** The mixtures of rows i and j. Where the rows are alike their difference is of the size of the rounding of
+** probabilities: what that took away is part of it.
+*/
+static void mix_rows(const struct kernel *kernel, const double *rest, size_t i, size_t j,
+                     double epsilon, struct mixture *mixtures) {
+  size_t columns = kernel->columns;
+  const double *a = kernel->probability + i * columns, *b = kernel->probability + j * columns;
+  double weight = exp(-epsilon), kept = -expm1(-epsilon);
+  for (size_t y = 0; y < columns;
+       y++) { /* both by 1 + e^-epsilon, which is divided out of the density */
+    double gap = a[y] - b[y], below = weight * a[y] + b[y];
+    if (rest) gap += rest[i * columns + y] - rest[j * columns + y];
+    double difference = below > 0.0 ? kept * gap / below : 0.0;
+    mixtures[y] = (struct mixture){below / (1.0 + weight), difference, log1p(difference)};
+  }
 }
 
-static double pair_rdp(const double *a, const double *b, size_t columns, double epsilon,
-                       double alpha) {
+static double pair_rdp(const struct mixture *mixtures, size_t columns, double alpha) {
   double most = 0.0, sum = 0.0;
-  for (size_t y = 0; y < columns; y++)
-    most = fmax(most, log1p(mixture_of(a[y], b[y], epsilon).difference));
+  for (size_t y = 0; y < columns; y++) most = fmax(most, mixtures[y].loss);
   if (isinf(alpha)) return most;
   if (alpha * most > 600.0) { /* the largest exponential factored out */
-    for (size_t y = 0; y < columns; y++) {
-      struct mixture mixture = mixture_of(a[y], b[y], epsilon);
-      sum += mixture.density * exp(alpha * (log1p(mixture.difference) - most));
-    }
+    for (size_t y = 0; y < columns; y++)
+      sum += mixtures[y].density * exp(alpha * (mixtures[y].loss - most));
     return (alpha * most + log(sum)) / (alpha - 1.0);
   }
   for (size_t y = 0; y < columns; y++) {
-    struct mixture mixture = mixture_of(a[y], b[y], epsilon);
-    if (mixture.density > 0.0) sum += mixture.density * moment_term(alpha, mixture.difference);
+    if (mixtures[y].density > 0.0) sum += mixtures[y].density * moment_term(alpha, &mixtures[y]);
   }
   return log1p(sum) / (alpha - 1.0);
 }
 
-double kernel_rdp(const struct kernel *kernel, double epsilon, double alpha) {
-  double largest = 0.0;
-  for (size_t i = 0; i < kernel->rows; i++) {
-    const double *row = kernel->probability + i * kernel->columns;
-    for (size_t j = 0; j < kernel->rows; j++) {
-      const double *other = kernel->probability + j * kernel->columns;
-      if (i != j) largest = fmax(largest, pair_rdp(row, other, kernel->columns, epsilon, alpha));
-    }
+int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon,
+               const double *orders, int count, double *rdp) {
+  struct mixture *mixtures = malloc(sizeof *mixtures * kernel->columns);
+  if (!mixtures) return -1;
+  for (int k = 0; k < count; k++) rdp[k] = 0.0;
+  for (size_t pair = 0; pair < kernel->rows * kernel->rows; pair++) {
+    size_t i = pair / kernel->rows, j = pair % kernel->rows;
+    if (i == j) continue;
+    mix_rows(kernel, rest, i, j, epsilon, mixtures);
+    for (int k = 0; k < count; k++)
+      rdp[k] = fmax(rdp[k], pair_rdp(mixtures, kernel->columns, orders[k]));
   }
-  return largest;
+  free(mixtures);
+  return 0;
 }

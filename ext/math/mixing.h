@@ -69,13 +69,15 @@ double kernel_worst_delta(const struct kernel *kernel, double epsilon, double de
                           double epsilon_out);
 
 /*
-** Renyi divergence of order alpha > 1 (infinity: pure differential privacy) of the worst pair of outputs when
-** the kernel follows an epsilon-DP mechanism: exact. Any such pair of inputs is randomized response between
+** Renyi divergence, at each of `count` orders above 1 (infinity: pure differential privacy), of the worst pair of
+** outputs when the kernel follows an epsilon-DP mechanism: exact. Any such pair of inputs is randomized response between
 ** two distributions (Kairouz, Oh and Viswanath 2015), the moment is convex in these two, so the worst are two
 ** states x, x': the divergence of (e^epsilon K(x) + K(x'))/(1 + e^epsilon) from its mirror image.
-** 0 <= epsilon < 700. Relative error at most 1e-12 for every result above 1e-280.
+** 0 <= epsilon < 700. Relative error at most 1e-12 for every result above 1e-280. rest: what is to be added to the
+** probabilities, less than their rounding, or null. Returns 0, or -1 without memory.
 */
-double kernel_rdp(const struct kernel *kernel, double epsilon, double alpha);
+int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon,
+               const double *orders, int count, double *rdp);
 
 /*
 ** A mechanism whose privacy loss lies in an interval of length epsilon that holds 0, as that of the

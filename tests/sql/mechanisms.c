@@ -24,7 +24,8 @@ static double of_kernel(void) {
   size_t rows = (size_t)number(), columns = (size_t)number();
   for (size_t i = 0; i < rows * columns && i < 256; i++) probability[i] = number();
   struct kernel kernel = {probability, rows, columns};
-  return kernel_rdp(&kernel, epsilon, alpha);
+  double rdp;
+  return kernel_rdp(&kernel, 0, epsilon, &alpha, 1, &rdp) ? -1 : rdp;
 }
 
 int main(void) {
