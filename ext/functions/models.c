@@ -53,7 +53,7 @@ static const struct field fields[] = {
     {"random_stop", IN(random_stop), 0, 1, 1, 0},
     {"lipschitz", IN(lipschitz), SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0},
     {"beta", IN(beta), 0, SHAPE_MAX_CLIP, 0, 0},
-    {"variance", IN(variance), 0, 0x1p53, 1, 1},
+    {"variance", IN(variance), 0, SGD_VARIANCE_END, 1, 1},
 };
 #define FIELDS ((int)(sizeof fields / sizeof *fields))
 
@@ -279,11 +279,16 @@ static int settle_noise(struct ledger *ledger, struct descent *descent, const st
   if (said.random_stop > 0)
     descent_stop_variance(&said, &shape, &design, price->epsilon, price->delta);
   descent->variance = said.variance;
-  if (!(said.variance >= LATTICE_MIN_VARIANCE))
-    return ledger_fail(ledger,
-                       "there is no noise on the lattice with which a random stop has "
-                       "epsilon %g and delta %g",
-                       price->epsilon, price->delta);
+  if (!(said.variance >= LATTICE_MIN_VARIANCE && said.variance < SGD_VARIANCE_END))
+    return said.random_stop > 0
+               ? ledger_fail(ledger,
+                             "there is no noise on the lattice with which a random stop has "
+                             "epsilon %g and delta %g",
+                             price->epsilon, price->delta)
+               : ledger_fail(ledger,
+                             "there is no noise on the lattice with which the last private row "
+                             "has a rate of %g (give fewer public_rows, or a larger weight)",
+                             price->rate);
   if (ldexp(said.radius, -design.granularity) <= SGD_MAX_RADIUS) return 1;
   return ledger_fail(ledger,
                      "eta %g is too small for the lattice: the noise of a step, %g, must be at "

@@ -461,6 +461,17 @@ def test_public_rows_are_worth_their_noise():
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
+def test_rounding_of_many_public_rows():
+    """A million roundings in 4096 dimensions are more than the noise of so small a rate can hide: refused, for nothing."""
+    db = open_model_ledger(rate=1e-9)
+    fill(db, [(1, "[1]")])
+    options = {"n": 3, "public_rows": 1000000, "dim": 4096, "clip": 1, "radius": 1e-3}
+    message = refused(db, "SELECT dp_plan('inner', 'sgd', 1, ?)", json.dumps({"loss": "logistic", **options}))
+    assert "no noise on the lattice with which the last private row has a rate of 1e-09" in message
+    assert message[8:] in refused(db, "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t", json.dumps(options))
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0
+
+
 GOOD = {"n": 3, "dim": 2, "clip": 1, "radius": 1}
 
 
