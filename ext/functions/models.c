@@ -254,7 +254,8 @@ static double default_eta(const struct descent *descent, const struct price *pri
   double noise = 2 * descent->lipschitz / sqrt(2 * rate_of_step(descent, price));
   double gradient = hypot(descent->lipschitz, noise * sqrt(descent->dim));
   double eta = descent->radius / 2 / gradient / sqrt(M_E * steps);
-  return three_digits(fmin(eta, descent_largest_eta(descent)));
+  eta = fmin(eta, descent_largest_eta(descent));
+  return eta >= SHAPE_MIN_CLIP ? three_digits(eta) : eta; /* refused by is_sound() */
 }
 
 static struct question question_of(const struct descent *descent) {
@@ -311,8 +312,9 @@ int models_settle(struct publication *publication, struct request *request, int 
   int known = found && models_read(publication->release.model, &stored);
   const struct ledger_tier *tier = &publication->tiers[publication->at];
   struct price price = price_of(tier, request->weight, request->key_share);
-  int usable =
-      price.rate >= DESIGN_MIN_RATE && price.rate <= DESIGN_MAX_RATE; /* else refused later */
+  if (!known && !(price.rate >= DESIGN_MIN_RATE && price.rate <= DESIGN_MAX_RATE))
+    return ledger_fail(ledger, "weight %g makes a rate of %g, outside the [%g, %g] of a model",
+                       request->weight, price.rate, DESIGN_MIN_RATE, DESIGN_MAX_RATE);
   if (descent.random_stop > 0 && !(price.delta > 0))
     return ledger_fail(
         ledger,
@@ -320,13 +322,11 @@ int models_settle(struct publication *publication, struct request *request, int 
         "tier with delta_keys)",
         tier->name);
   if (isnan(descent.eta))
-    descent.eta = known && stored.default_eta > 0 ? stored.eta
-                  : usable                        ? default_eta(&descent, &price)
-                                                  : descent_largest_eta(&descent);
+    descent.eta = known && stored.default_eta > 0 ? stored.eta : default_eta(&descent, &price);
   if (!is_sound(&descent))
     return ledger_fail(ledger, "clip, radius, bound and eta are too large or too small together");
   descent.variance = known ? stored.variance : NAN;
-  if (!known && usable && !settle_noise(ledger, &descent, &price)) return 0;
+  if (!known && !settle_noise(ledger, &descent, &price)) return 0;
   sqlite3_free(request->model);
   request->model = model_text(&descent);
   return request->model || ledger_fail(ledger, "out of memory");

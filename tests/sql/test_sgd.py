@@ -492,6 +492,7 @@ GOOD = {"n": 3, "dim": 2, "clip": 1, "radius": 1}
     ("logistic", {**GOOD, "stop": "sometimes"}, "stop must be 'last' or 'random', not 'sometimes'"),
     ("logistic", {**GOOD, "stop": 3}, "stop must be a text, not 3"),
     ("logistic", {**GOOD, "stop": "random", "public_rows": 1}, "public_rows and a random stop do not go together"),
+    ("logistic", {**GOOD, "weight": 1e-13}, "weight 1e-13 makes a rate of 1e-13, outside the [1e-12, 1e+06] of a model"),
     ("logistic", {**GOOD, "key_share": 0.5}, "key_share is for a random stop"),
     ("logistic", {**GOOD, "stop": "random"}, "tier 'inner' has no delta_keys"),
     ("squared", {**GOOD, "radius": 1e140, "clip": 1e140, "bound": 1}, "clip, radius, bound and eta are too large"),
