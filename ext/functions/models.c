@@ -192,12 +192,26 @@ char *models_finish(struct request *request) {
 
 /* ---- what depends on the tier -------------------------------------------------------------------- */
 
-/* x with three digits, rounded down. */
+/* Whether a number is read back as it was written: the reader may be off in the last place (numbers.c). */
+static int is_stable(double x) {
+  double read = NAN;
+  sqlite3_str *text = sqlite3_str_new(0);
+  ledger_append_number(text, x);
+  char *written = sqlite3_str_finish(text);
+  int stable = written && numbers_list(written, &read, 1) && read == x;
+  sqlite3_free(written);
+  return stable;
+}
+
+/* x with three digits, rounded down to one that is stable: a replay finds it in the text of its model. */
 static double three_digits(double x) {
   double exponent = floor(log10(x)) - 2, rounded;
   char text[40];
-  snprintf(text, sizeof text, "%de%d", (int)(x / pow(10, exponent)), (int)exponent);
-  return numbers_list(text, &rounded, 1) && rounded > 0 ? rounded : x;
+  for (int digits = (int)(x / pow(10, exponent)); digits > 0; digits--) {
+    snprintf(text, sizeof text, "%de%d", digits, (int)exponent);
+    if (numbers_list(text, &rounded, 1) && rounded > 0 && is_stable(rounded)) return rounded;
+  }
+  return x;
 }
 
 /* What one row may cost at a tier: a rate; and for a random stop the same as an epsilon, with a delta. */

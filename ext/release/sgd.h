@@ -51,9 +51,9 @@ struct descent {
 };
 
 /* Bounds on parameters. */
-#define SGD_MAX_ROWS   1e9
-#define SGD_MAX_PUBLIC 1e6
-#define SGD_MAX_RADIUS 0x1p40 /* in lattice steps */
+#define SGD_MAX_ROWS     1e9
+#define SGD_MAX_PUBLIC   1e6
+#define SGD_MAX_RADIUS   0x1p40 /* in lattice steps */
 #define SGD_VARIANCE_END 0x1p53
 
 /*
