@@ -53,7 +53,7 @@ static const struct field fields[] = {
     {"random_stop", IN(random_stop), 0, 1, 1, 0},
     {"lipschitz", IN(lipschitz), SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0},
     {"beta", IN(beta), 0, SHAPE_MAX_CLIP, 0, 0},
-    {"variance", IN(variance), 0, 0x1p53, 1, 1},
+    {"variance", IN(variance), 0, SGD_VARIANCE_END, 1, 1},
 };
 #define FIELDS ((int)(sizeof fields / sizeof *fields))
 
@@ -192,12 +192,26 @@ char *models_finish(struct request *request) {
 
 /* ---- what depends on the tier -------------------------------------------------------------------- */
 
-/* x with three digits, rounded down. */
+/* Whether a number is read back as it was written: the reader may be off in the last place (numbers.c). */
+static int is_stable(double x) {
+  double read = NAN;
+  sqlite3_str *text = sqlite3_str_new(0);
+  ledger_append_number(text, x);
+  char *written = sqlite3_str_finish(text);
+  int stable = written && numbers_list(written, &read, 1) && read == x;
+  sqlite3_free(written);
+  return stable;
+}
+
+/* x with three digits, rounded down to one that is stable: a replay finds it in the text of its model. */
 static double three_digits(double x) {
   double exponent = floor(log10(x)) - 2, rounded;
   char text[40];
-  snprintf(text, sizeof text, "%de%d", (int)(x / pow(10, exponent)), (int)exponent);
-  return numbers_list(text, &rounded, 1) && rounded > 0 ? rounded : x;
+  for (int digits = (int)(x / pow(10, exponent)); digits > 0; digits--) {
+    snprintf(text, sizeof text, "%de%d", digits, (int)exponent);
+    if (numbers_list(text, &rounded, 1) && rounded > 0 && is_stable(rounded)) return rounded;
+  }
+  return x;
 }
 
 /* What one row may cost at a tier: a rate; and for a random stop the same as an epsilon, with a delta. */
@@ -254,7 +268,8 @@ static double default_eta(const struct descent *descent, const struct price *pri
   double noise = 2 * descent->lipschitz / sqrt(2 * rate_of_step(descent, price));
   double gradient = hypot(descent->lipschitz, noise * sqrt(descent->dim));
   double eta = descent->radius / 2 / gradient / sqrt(M_E * steps);
-  return three_digits(fmin(eta, descent_largest_eta(descent)));
+  eta = fmin(eta, descent_largest_eta(descent));
+  return eta >= SHAPE_MIN_CLIP ? three_digits(eta) : eta; /* refused by is_sound() */
 }
 
 static struct question question_of(const struct descent *descent) {
@@ -279,11 +294,16 @@ static int settle_noise(struct ledger *ledger, struct descent *descent, const st
   if (said.random_stop > 0)
     descent_stop_variance(&said, &shape, &design, price->epsilon, price->delta);
   descent->variance = said.variance;
-  if (!(said.variance >= LATTICE_MIN_VARIANCE))
-    return ledger_fail(ledger,
-                       "there is no noise on the lattice with which a random stop has "
-                       "epsilon %g and delta %g",
-                       price->epsilon, price->delta);
+  if (!(said.variance >= LATTICE_MIN_VARIANCE && said.variance < SGD_VARIANCE_END))
+    return said.random_stop > 0
+               ? ledger_fail(ledger,
+                             "there is no noise on the lattice with which a random stop has "
+                             "epsilon %g and delta %g",
+                             price->epsilon, price->delta)
+               : ledger_fail(ledger,
+                             "there is no noise on the lattice with which the last private row "
+                             "has a rate of %g (give fewer public_rows, or a larger weight)",
+                             price->rate);
   if (ldexp(said.radius, -design.granularity) <= SGD_MAX_RADIUS) return 1;
   return ledger_fail(ledger,
                      "eta %g is too small for the lattice: the noise of a step, %g, must be at "
@@ -306,8 +326,9 @@ int models_settle(struct publication *publication, struct request *request, int 
   int known = found && models_read(publication->release.model, &stored);
   const struct ledger_tier *tier = &publication->tiers[publication->at];
   struct price price = price_of(tier, request->weight, request->key_share);
-  int usable =
-      price.rate >= DESIGN_MIN_RATE && price.rate <= DESIGN_MAX_RATE; /* else refused later */
+  if (!known && !(price.rate >= DESIGN_MIN_RATE && price.rate <= DESIGN_MAX_RATE))
+    return ledger_fail(ledger, "weight %g makes a rate of %g, outside the [%g, %g] of a model",
+                       request->weight, price.rate, DESIGN_MIN_RATE, DESIGN_MAX_RATE);
   if (descent.random_stop > 0 && !(price.delta > 0))
     return ledger_fail(
         ledger,
@@ -315,13 +336,11 @@ int models_settle(struct publication *publication, struct request *request, int 
         "tier with delta_keys)",
         tier->name);
   if (isnan(descent.eta))
-    descent.eta = known && stored.default_eta > 0 ? stored.eta
-                  : usable                        ? default_eta(&descent, &price)
-                                                  : descent_largest_eta(&descent);
+    descent.eta = known && stored.default_eta > 0 ? stored.eta : default_eta(&descent, &price);
   if (!is_sound(&descent))
     return ledger_fail(ledger, "clip, radius, bound and eta are too large or too small together");
   descent.variance = known ? stored.variance : NAN;
-  if (!known && usable && !settle_noise(ledger, &descent, &price)) return 0;
+  if (!known && !settle_noise(ledger, &descent, &price)) return 0;
   sqlite3_free(request->model);
   request->model = model_text(&descent);
   return request->model || ledger_fail(ledger, "out of memory");

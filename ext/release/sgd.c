@@ -125,7 +125,7 @@ void descent_design(const struct descent *descent, const struct shape *shape, do
   design_make(design, shape, rate_of_step(descent, rate), LAW_GAUSSIAN);
   design->sensitivity = descent_sensitivity(descent, shape, design->shift);
   *variance = design_variance(design->sensitivity, rate);
-  if (descent->public_rows == 0) return;
+  if (descent->public_rows == 0 || *variance == 0) return;
   double share = squared_contractions(descent, descent->public_rows + 1) * DOWN;
   double each = ceil((double)*variance / share * UP) + 1;
   *variance = (uint64_t)fmax(each, (double)LATTICE_MIN_VARIANCE);

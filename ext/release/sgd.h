@@ -51,9 +51,10 @@ struct descent {
 };
 
 /* Bounds on parameters. */
-#define SGD_MAX_ROWS   1e9
-#define SGD_MAX_PUBLIC 1e6
-#define SGD_MAX_RADIUS 0x1p40 /* in lattice steps */
+#define SGD_MAX_ROWS     1e9
+#define SGD_MAX_PUBLIC   1e6
+#define SGD_MAX_RADIUS   0x1p40 /* in lattice steps */
+#define SGD_VARIANCE_END 0x1p53
 
 /*
 ** Derives lipschitz and beta. The gradient of a loss without regularisation has a norm of at most

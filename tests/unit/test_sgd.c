@@ -366,6 +366,24 @@ static void public_rows(void) {
   }
 }
 
+/* Where no variance is enough there is none; never one that costs more than the rate. */
+static void extreme_rates(void) {
+  int none = 0;
+  for (int model = 0; model < 20000; model++) {
+    struct descent descent = random_descent(3, (int)log_uniform(1, SGD_MAX_PUBLIC));
+    struct shape shape;
+    struct design design;
+    double rate = log_uniform(DESIGN_MIN_RATE, DESIGN_MAX_RATE);
+    descent.dim = rint(log_uniform(1, SHAPE_MAX_SIZE));
+    lattice_of(&descent, rate, &shape, &design);
+    none += descent.variance == 0;
+    if (descent.variance == 0) continue;
+    double charged = lattice_rate(design.sensitivity, descent_clock(&descent));
+    CHECK(charged <= rate * (1 + 1e-15), "charged %g of %g", charged, rate);
+  }
+  CHECK(none > 100 && none < 10000, "%d of 20000 have no noise", none);
+}
+
 /*
 ** Noise on top hides earlier rows too, unless it is so much that the roundings on the way to it show: then it
 ** is refused. Admitted ones are checked row by row, with the shifts themselves: those in proportion to
@@ -553,6 +571,7 @@ int main(void) {
   RUN(constants);
   RUN(lattice_contraction);
   RUN(public_rows);
+  RUN(extreme_rates);
   RUN(noise_on_top);
   RUN(random_stop);
   RUN(stop_delta);
