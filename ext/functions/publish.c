@@ -66,9 +66,18 @@ static struct ledger_cost point_cost(struct publication *publication, uint64_t v
   return (struct ledger_cost){publication->rate, answers_selection_delta(publication), 0, 0};
 }
 
+/* A second look at what every clock is made for. A random stop is no point with a rate of its own. */
+static int is_within_tier(const struct publication *publication, uint64_t clock) {
+  double rate = lattice_laws[publication->law].rate(publication->release.sensitivity, clock);
+  return publication->descent.random_stop > 0 ||
+         rate <= tier_rate(publication, publication->at) * (1 + 0x1p-40);
+}
+
 static int charge(struct publication *publication, uint64_t variance) {
   struct ledger *ledger = publication->host->ledger;
   const char *tier = publication->tiers[publication->at].name;
+  if (!is_within_tier(publication, variance))
+    return ledger_fail(ledger, "the noise would cost more than tier '%s' has for a release", tier);
   struct ledger_cost cost = point_cost(publication, variance);
   publication->variance = variance;
   if (!(answers_shrink(publication) >= DBL_MIN))
