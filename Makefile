@@ -266,7 +266,7 @@ $(BUILD)/fixed: tests/fixed/fixed.c $(BUILD)/libdiffuse.a
 	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $^ $(WITH_SQLITE)
 
 # Every n, every statement, a thousand kills: half an hour (make test takes every n-th).
-faults: all injector $(BUILD)/star.db
+faults: all injector replays $(BUILD)/star.db
 	BUILD=$(BUILD) DIFFUSE_FAULTS=all $(PYTEST) tests/faults
 
 # ---- fuzzing: libFuzzer targets, with clang ---------------------------------------------------------

@@ -212,7 +212,7 @@ void channel_clear(struct channel *channel) {
 
 const uint64_t *channel_row(const struct channel *channel, const char *state) {
   int row = find_text(channel->states, channel->state_count, state);
-  return row < 0 ? 0 : &channel->weights[row * channel->symbol_count];
+  return row < 0 ? 0 : &channel->weights[(size_t)row * (size_t)channel->symbol_count];
 }
 
 /*

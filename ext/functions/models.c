@@ -464,7 +464,7 @@ static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv)
   const char *name = argument_text(context, argv[0], "name");
   const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
   if (!tier) return;
-  struct descent descent;
+  struct descent descent = {0};
   struct coefficients coefficients;
   if (ledger_ready(ledger) && ledger_begin_reading(ledger)) {
     read_coefficients(ledger, name, tier, &descent, &coefficients);
@@ -562,7 +562,7 @@ static void dp_sgd_profile(sqlite3_context *context, int argc, sqlite3_value **a
   struct ledger *ledger = host_of(context)->ledger;
   const char *name = argument_text(context, argv[0], "name");
   struct ledger_release release = {0};
-  struct descent descent;
+  struct descent descent = {0};
   struct ledger_tier tier;
   char *json = 0;
   if (!name) return;

@@ -195,7 +195,7 @@ static double laplace_at(const void *parameters, double alpha) {
 
 /* Whether a curve is that of Laplace noise at a clock. */
 static int is_laplace(const struct curve *curve, double sensitivity, uint64_t clock) {
-  double pair[2] = {sensitivity, sqrt((double)(clock / 2))};
+  double pair[2] = {sensitivity, sqrt((double)clock / 2)};
   struct ledger_cost cost = {0, 0, laplace_at, pair};
   struct curve expected = curve_of(&cost, NAN);
   for (int i = 0; i < RENYI_ORDERS; i++) {

@@ -58,7 +58,7 @@ static inline int identity_same(struct identity a, struct identity b) {
 
 static inline uint64_t secret_word(const struct secret *secret, int at) {
   uint64_t word;
-  memcpy(&word, secret->bytes + 8 * at, sizeof word);
+  memcpy(&word, secret->bytes + (size_t)8 * (size_t)at, sizeof word);
   return word;
 }
 

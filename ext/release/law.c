@@ -50,7 +50,7 @@ static double gaussian_step_slack(uint64_t inner, uint64_t outer, int dimension)
 #define MOST_SCALE ((uint64_t)1518500249)
 
 uint64_t laplace_scale(uint64_t clock) {
-  uint64_t scale = (uint64_t)sqrt((double)(clock / 2));
+  uint64_t scale = (uint64_t)sqrt((double)clock / 2);
   while (scale * scale > clock / 2) scale--;
   while ((scale + 1) * (scale + 1) <= clock / 2) scale++;
   return scale;

@@ -83,7 +83,7 @@ static double rate_after(const struct descent *descent, const struct shape *shap
 void descent_rates(const struct descent *descent, const struct shape *shape, int shift,
                    double *rates) {
   double least = INFINITY;
-  for (double after = 0; after < descent->public_rows; after++)
+  for (int after = 0; after < (int)descent->public_rows; after++)
     least = fmin(least, rate_after(descent, shape, shift, after));
   for (int i = (int)descent->rows; i >= 1; i--) {
     double after = descent->public_rows + (descent->rows - i);
@@ -100,9 +100,9 @@ int descent_diffusible(const struct descent *descent, const struct shape *shape,
   double before = descent->public_rows, least = INFINITY;
   uint64_t added = clock - descent_clock(descent);
   double limit = lattice_rate(descent_sensitivity(descent, shape, shift), clock);
-  for (double row = 0; row < before; row++)
+  for (int row = 0; row < (int)before; row++)
     least = fmin(least, rate_after(descent, shape, shift, row));
-  for (double row = 0; row < descent->rows && least > limit; row++) {
+  for (int row = 0; row < (int)descent->rows && least > limit; row++) {
     shorter.public_rows = before + row; /* steps after it */
     uint64_t sensitivity = descent_sensitivity(&shorter, shape, shift);
     if (row >= MOST_STEPS || lattice_rate(sensitivity, descent_clock(&shorter) + added) > limit)
