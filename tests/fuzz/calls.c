@@ -7,7 +7,7 @@
 */
 #include "fuzz.h"
 
-/* %t tier, %n name or options, %x value, %c bound, %r rate, %k kind, %q query, %u unit, %l list of tiers */
+/* %t tier, %n name or options, %g options of a model, %o loss, %x value, %c bound, %r rate, %k kind, %q query, %u unit, %l list of tiers */
 static const char *const templates[] = {
     "SELECT dp_init()",
     "SELECT dp_init('{\"protects\":\"row\"}')",
@@ -73,6 +73,10 @@ static const char *const templates[] = {
     "SELECT dp_merge(%t, state, %n) FROM p",
     "SELECT dp_merge(%t, dp_partial(%k, %n), %m)",
     "SELECT dp_merge(%t, %x, %n) FROM t",
+    "SELECT dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}')",
+    "SELECT dp_sgd(%t, %x, v, %o, %g) FROM t",
+    "SELECT dp_release(%t, 'sgd', 'SELECT x, v FROM t', %g)",
+    "SELECT dp_predict(%m, %t, %x), dp_sgd_profile(%m)",
 };
 
 struct words {
@@ -111,6 +115,14 @@ static const struct words places[] = {
       "'[[1,\"b\",1],[\"a\",\"b\",1],[\"null\",\"c\",1],[\"b\",\"a\",1],[\"c\",\"b\",1]]'",
       "'[{\"x\":\"a\",\"y\":\"a\",\"p\":1},{\"x\":1,\"y\":2,\"p\":1}]'", "'[[\"a\",\"b\",0.5]]'", "NULL",
       "(SELECT json_group_array(json_array(value, 1 - value, 1.0)) FROM json_each('[0,1]'))"}},
+    {'o', {"'huber'", "'squared'", "'logistic'", "NULL", "'x'"}},
+    {'g',
+     {"'{\"name\":\"n\",\"n\":3,\"dim\":2,\"clip\":1,\"radius\":1,\"threshold\":1}'",
+      "'{\"name\":\"n\",\"n\":3,\"dim\":2,\"clip\":1,\"radius\":1,\"bound\":1,\"loss\":\"squared\"}'",
+      "'{\"name\":\"m\",\"n\":2,\"dim\":2,\"clip\":9,\"radius\":1,\"loss\":\"logistic\",\"public_rows\":3}'",
+      "'{\"n\":2,\"dim\":2,\"clip\":1,\"radius\":0.1,\"loss\":\"logistic\",\"stop\":\"random\"}'",
+      "'{\"n\":4,\"dim\":2,\"clip\":1,\"radius\":1,\"loss\":\"logistic\",\"eta\":1,\"l2\":0.5}'",
+      "'{\"n\":9,\"dim\":1,\"clip\":1e3,\"radius\":1e-3,\"loss\":\"logistic\",\"weight\":0.1}'", "NULL"}},
     {'l', {"'a'", "'a,b'", "'b, c,a'", "''", "','", "NULL", "'a,a'", "'x'"}},
 };
 
