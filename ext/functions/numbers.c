@@ -11,29 +11,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "release/binary.h"
+
 SQLITE_EXTENSION_INIT3
 
 /* ---- blobs --------------------------------------------------------------------------------------- */
-
-/* Written so that compilers see one load of four bytes. */
-static uint32_t little_endian(const unsigned char *bytes) {
-  return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
-         (uint32_t)bytes[3] << 24;
-}
-
-static double binary32(const unsigned char *bytes) {
-  uint32_t bits = little_endian(bytes);
-  float x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
-static double binary64(const unsigned char *bytes) {
-  uint64_t bits = (uint64_t)little_endian(bytes + 4) << 32 | little_endian(bytes);
-  double x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
 
 static int read_blob(const unsigned char *bytes, int size, double *numbers, int count) {
   int finite = 1;
@@ -135,6 +117,12 @@ int numbers_list(const char *text, double *numbers, int room) {
   if (*skip_blanks(text) == '[') return read_array(text, numbers, room);
   const char *end = read_number(skip_blanks(text), numbers);
   return end && !*skip_blanks(end);
+}
+
+const unsigned char *numbers_floats(sqlite3_value *value, int count) {
+  if (sqlite3_value_type(value) != SQLITE_BLOB) return 0;
+  const unsigned char *bytes = sqlite3_value_blob(value);
+  return sqlite3_value_bytes(value) == 4 * count ? bytes : 0;
 }
 
 int numbers_read(sqlite3_value *value, double *numbers, int count) {

@@ -14,6 +14,9 @@
 */
 int numbers_read(sqlite3_value *value, double *numbers, int count);
 
+/* The bytes of a blob that has the size of `count` binary32, whatever they are; null for anything else. */
+const unsigned char *numbers_floats(sqlite3_value *value, int count);
+
 /*
 ** Reads a text that is one number or a JSON array of numbers, at most `room`; returns how many, or 0 for
 ** anything else.

@@ -173,6 +173,8 @@ static int add_components(struct rows *rows, sqlite3_value **row) {
     return vectors_add_key(vectors, unit, cell, value ? sqlite3_value_double(value) : 1);
   }
   if (rows->aggregate->takes & 1u << P_DIM) {
+    const unsigned char *floats = numbers_floats(value, rows->question->size);
+    if (floats && vectors_add_floats(vectors, floats)) return 0;
     numbers_read(value, rows->buffer, rows->question->size); /* malformed: all zero */
     return vectors_add_vector(vectors, unit, rows->buffer);
   }

@@ -52,7 +52,7 @@ static int fits(const struct part *part, int64_t reach) {
       int128 value = part->values[cell * (size_t)part->components + (size_t)j];
       int64_t narrow = (int64_t)value;
       if (narrow != value) return 0;
-      sum += (uint128)((int128)narrow * narrow); /* at most 2^126 more than what was within the limit */
+      sum += (uint128)((int128)narrow * narrow); /* 2^126 more than what was within, at most */
       if (sum > limit) return 0;
     }
   }

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "noise/entropy.h"
+#include "release/binary.h"
 #include "release/clip.h"
 #include "release/table.h"
 #include "release/tree.h"
@@ -27,6 +28,7 @@
 #define WAITING 1024 /* components of the rows of a batch, at most */
 #define LINE    4    /* integers of a cache line */
 #define AHEAD   32   /* records that are prefetched before their unit's turn */
+#define SHORTS  512  /* short rows whose sum is kept in 64 bits, each up to 2^53 steps */
 
 struct link {
   uint32_t cell, unit;
@@ -69,6 +71,10 @@ struct vectors {
   int128 *rows;   /* components of the rows that wait */
   int128 *totals; /* of coordinates */
   size_t totals_room;
+  int64_t *steps;      /* of a short row */
+  int64_t *shorts;     /* sums of short rows that are not in the totals yet */
+  int short_count;     /* how many these are */
+  uint128 short_limit; /* squared norm that the steps of a short row have, at most */
   struct scratch scratch;
 };
 
@@ -364,6 +370,51 @@ int vectors_add_vector(struct vectors *vectors, struct identity unit, const doub
   return add_row(vectors, unit, 0);
 }
 
+/*
+** A vector whose steps have at most this norm is added as it is, by vectors_add_vector() too. Of sums that is the reach
+** of the clip, exactly. Of means the vector must also be left alone by row_scale(): that and rounding to steps, of at
+** most 4096 components, deviate by less than 2^-39. Then the count beside it fits as well.
+*/
+static uint128 short_limit(const struct question *question, const struct shape *shape) {
+  int64_t reach = shape->blocks[0].reach;
+  if (shape->counts) reach = (int64_t)(question->clip * shape->scale * (1 - 0x1p-38));
+  return (uint128)reach * (uint128)reach;
+}
+
+/* Adds the short rows that wait to the totals. */
+static void flush_shorts(struct vectors *vectors) {
+  for (int i = 0; i < vectors->components && vectors->short_count; i++) {
+    vectors->totals[i] += vectors->shorts[i];
+    vectors->shorts[i] = 0;
+  }
+  vectors->short_count = 0;
+}
+
+/*
+** One pass over the bytes, without a branch on them: each component is at most 2^53 steps (NaN is not), so that sums of
+** squares fit 128 bits. Where one is larger, its llrint() may be anything, and nothing of the row is used.
+*/
+int vectors_add_floats(struct vectors *vectors, const unsigned char *floats) {
+  if (vectors->by_unit) return 0;
+  const struct shape *shape = vectors->shape;
+  int64_t *restrict steps = vectors->steps, *restrict shorts = vectors->shorts;
+  int dimension = vectors->question.size, near = 1;
+  double scale = shape->scale;
+  uint128 sum = 0;
+  for (int i = 0; i < dimension; i++) {
+    double x = binary32(floats + 4 * i) * scale;
+    int64_t step = llrint(x);
+    near &= fabs(x) <= 0x1p53;
+    sum += (uint128)((int128)step * step);
+    steps[i] = step;
+  }
+  if (!near || sum > vectors->short_limit) return 0;
+  if (shape->counts) *shorts++ += shape->count_steps;
+  for (int i = 0; i < dimension; i++) shorts[i] += steps[i];
+  if (++vectors->short_count == SHORTS) flush_shorts(vectors);
+  return 1;
+}
+
 /* ---- what was added up elsewhere ----------------------------------------------------------------- */
 
 int vectors_add_record(struct vectors *vectors, struct identity unit, int cell,
@@ -389,6 +440,7 @@ int vectors_add_totals(struct vectors *vectors, int cell, const int128 *values) 
   size_t count = (size_t)(is_private ? vectors->components : vectors->shape->coordinates);
   if (totals_reserve(vectors, first + count)) return -1;
   if (is_private) cells_keep(vectors->cells, cell);
+  flush_shorts(vectors); /* before the totals may saturate */
   int128 *totals = &vectors->totals[first];
   for (size_t i = 0; i < count; i++) totals[i] = lattice_add(totals[i], values[i]);
   return 0;
@@ -412,7 +464,10 @@ static int open_tables(struct vectors *vectors, char *const *keys) {
   const struct shape *shape = vectors->shape;
   size_t components = (size_t)shape->components;
   vectors->rows = calloc((size_t)vectors->batch * components, sizeof *vectors->rows);
-  if (!vectors->rows || secret_draw(&vectors->secret) || scratch_reserve(vectors, 1) ||
+  vectors->steps = calloc(components, sizeof *vectors->steps);
+  vectors->shorts = calloc(components, sizeof *vectors->shorts);
+  if (!vectors->rows || !vectors->steps || !vectors->shorts || secret_draw(&vectors->secret) ||
+      scratch_reserve(vectors, 1) ||
       totals_reserve(vectors, shape->coordinates ? (size_t)shape->coordinates : 1))
     return -1;
   if (vectors->question.keys) {
@@ -441,6 +496,7 @@ struct vectors *vectors_open(const struct question *question, const struct shape
   vectors->shape = shape;
   vectors->by_unit = by_unit;
   vectors->components = shape->components;
+  vectors->short_limit = short_limit(question, shape);
   vectors->batch = by_unit ? batch_of(shape->components) : 1;
   if (!open_tables(vectors, keys)) return vectors;
   vectors_close(vectors);
@@ -452,9 +508,10 @@ void vectors_close(struct vectors *vectors) {
   cells_close(vectors->cells);
   table_close(&vectors->pairs);
   table_close(&vectors->units);
-  void *arrays[] = {vectors->links,         vectors->owners,        vectors->values,
-                    vectors->rows,          vectors->totals,        vectors->scratch.items,
-                    vectors->scratch.cells, vectors->scratch.values};
+  void *arrays[] = {vectors->links,         vectors->owners,         vectors->values,
+                    vectors->rows,          vectors->totals,         vectors->scratch.items,
+                    vectors->scratch.cells, vectors->scratch.values, vectors->steps,
+                    vectors->shorts};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
   entropy_wipe(&vectors->secret, sizeof vectors->secret);
   free(vectors);
@@ -557,6 +614,7 @@ int128 *vectors_totals(struct vectors *vectors, int *cells, const char ***keys) 
   *cells = shape->cells;
   if (vectors->waiting) flush(vectors);
   if (vectors->failed) return 0;
+  flush_shorts(vectors);
   memset(vectors->totals, 0, vectors->by_unit ? sizeof *vectors->totals * vectors->totals_room : 0);
   if (add_units(vectors)) return 0;
   int is_private = shape->cells == 0;

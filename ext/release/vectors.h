@@ -37,6 +37,11 @@ int vectors_add_number(struct vectors *vectors, struct identity unit, double x);
 int vectors_add_key(struct vectors *vectors, struct identity unit, int cell, double x);
 /* Of finite numbers. */
 int vectors_add_vector(struct vectors *vectors, struct identity unit, const double *v);
+/*
+** The short way for a row of little-endian binary32, whatever they are. Returns 1 where it has added exactly what
+** vectors_add_vector() would; or 0, and has added nothing: units are protected, or the row is not short, or not finite.
+*/
+int vectors_add_floats(struct vectors *vectors, const unsigned char *floats);
 
 /*
 ** What has been added up elsewhere (units.h): the rows of one unit in one cell; and totals, of the

@@ -3,6 +3,8 @@
 ** other's, a unit's matrix is kept whole, zeros and all, and the nodes of a tree are added up one by one.
 ** Clipping is clip.h's business (test_clip.c), and so is what the values of a row are (test_shape.c).
 **
+** The short way of rows of binary32 is compared with the long one, to the last bit.
+**
 ** Requirements: V1, V2 like_the_reference and the tests of growth; V3 the tests of private keys.
 */
 #include "check.h"
@@ -210,6 +212,142 @@ static void vectors_of_zeros(void) {
   CHECK(totals[0] == 2 * (int128)release.shape.count_steps, "rows of zeros are rows");
   CHECK(!totals[1] && !totals[2] && !totals[3], "zeros are zeros");
   free(totals);
+}
+
+/* ---- the short way --------------------------------------------------------------------------------- */
+
+enum { MOST_FLOATS = 33 };
+
+/* A row as a blob has it, and as it is read: zeros where a number is not finite. */
+static void add_floats(struct vectors *fast, struct vectors *slow, const float *v, int size,
+                       int *shorts) {
+  static unsigned char bytes[4 * SHAPE_MAX_SIZE + 1];
+  double *numbers = malloc(sizeof *numbers * (size_t)size);
+  int finite = 1;
+  for (int j = 0; j < size; j++) {
+    uint32_t bits;
+    memcpy(&bits, &v[j], sizeof bits);
+    for (int k = 0; k < 4; k++)
+      bytes[1 + 4 * j + k] = (unsigned char)(bits >> 8 * k); /* unaligned */
+    finite &= isfinite(v[j]) != 0;
+  }
+  for (int j = 0; j < size; j++) numbers[j] = finite ? v[j] : 0;
+  int taken = vectors_add_floats(fast, bytes + 1);
+  CHECK(!taken || finite, "what is not finite is no vector");
+  if (!taken) CHECK(!vectors_add_vector(fast, identity_integer(1), numbers), "fast");
+  CHECK(!vectors_add_vector(slow, identity_integer(1), numbers), "slow");
+  *shorts += taken;
+  free(numbers);
+}
+
+/* Many ordinary rows, and in between what a blob may hold; sizes around 2^53 steps and the clip. */
+static void odd_floats(float *v, int size, double clip) {
+  static const float odd[] = {NAN, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX, FLT_TRUE_MIN, -0.0f, 0};
+  static const double sizes[] = {0.5, 1, 1, 2, 4, 1e-9, 1e9, 1e30};
+  int kind = below(6);
+  double length = clip * sizes[below(8)], norm = 0;
+  double *w = malloc(sizeof *w * (size_t)size);
+  for (int j = 0; j < size; j++) norm += pow(w[j] = kind ? 2 * uniform() - 1 : j == size / 2, 2);
+  for (int j = 0; j < size; j++) {
+    double x = w[j] * length / sqrt(norm);
+    v[j] = (float)fmax(fmin(x, FLT_MAX), -FLT_MAX);
+  }
+  float other = odd[below(8)];
+  for (int j = below(size), end = below(2) ? j + 1 : size; kind == 5 && j < end; j++) v[j] = other;
+  if (kind == 4 && below(4) == 0) {
+    for (int j = 0; j < size; j++) {
+      uint32_t bits = (uint32_t)random_bits();
+      memcpy(&v[j], &bits, sizeof bits);
+    }
+  }
+  free(w);
+}
+
+static void check_short_way(const struct question *question, int by_unit, const float *rows,
+                            int count) {
+  struct release release = release_of(question, by_unit, 0);
+  struct vectors *fast = vectors_start(&release), *slow = vectors_start(&release);
+  int shorts = 0, size = question->size;
+  for (int i = 0; i < count; i++) {
+    add_floats(fast, slow, &rows[(size_t)i * (size_t)size], size, &shorts);
+    if (i % 700 && i != count - 1) continue; /* asked again in between */
+    int128 *got = totals_now(&release, fast, 0), *want = totals_now(&release, slow, 0);
+    CHECK(wrong_totals(&release, got, want, 0) == 0, "family %d clip %.17g size %d: after %d rows",
+          (int)question->family, question->clip, size, i + 1);
+    free(got);
+    free(want);
+  }
+  CHECK(by_unit ? shorts == 0 : count < 100 || shorts > 0, "%d of %d rows are short", shorts,
+        count);
+  vectors_close(fast);
+  vectors_close(slow);
+}
+
+static void floats_the_short_way(void) {
+  enum { ROWS = 1500 };
+  static const double clips[] = {1, 7.7, 240, 1e-30, 1e30, 1e-150, 1e150, 1e-40, 1e38};
+  static float rows[ROWS * MOST_FLOATS];
+  for (int run = 0; run < 120; run++) {
+    struct question question = {.family = run & 1 ? FAMILY_VECTOR : FAMILY_VECTOR_MEAN};
+    question.clip = clips[run / 2 % 9];
+    question.size = 1 + below(MOST_FLOATS);
+    for (int i = 0; i < ROWS; i++)
+      odd_floats(&rows[i * question.size], question.size, question.clip);
+    check_short_way(&question, run % 7 == 0, rows, ROWS);
+  }
+  struct question widest = {.family = FAMILY_VECTOR, .clip = 1, .size = SHAPE_MAX_SIZE};
+  float *wide = malloc(sizeof *wide * 4 * SHAPE_MAX_SIZE);
+  for (int i = 0; i < 4; i++) odd_floats(&wide[i * SHAPE_MAX_SIZE], SHAPE_MAX_SIZE, 1);
+  check_short_way(&widest, 0, wide, 4);
+  free(wide);
+}
+
+/* Rows whose norm is within a few units in the last place of the clip, and of what means allow for rounding. */
+static void floats_next_to_the_clip(void) {
+  for (int run = 0; run < 20000; run++) {
+    struct question question = {.family = run & 1 ? FAMILY_VECTOR : FAMILY_VECTOR_MEAN};
+    question.size = 1 + below(run % 3 ? 4 : MOST_FLOATS);
+    float v[MOST_FLOATS];
+    long double norm = 0;
+    for (int j = 0; j < question.size; j++) {
+      v[j] = (float)(2 * uniform() - 1);
+      norm += (long double)v[j] * (long double)v[j];
+    }
+    double away = ldexp(below(17) - 8, run % 4 < 2 ? -53 : -41);
+    question.clip = (double)(sqrtl(norm) * (1 + (long double)away));
+    check_short_way(&question, 0, v, 1);
+  }
+}
+
+/* As long as rows may be, all in one direction: no sum of them overflows on its way. */
+static void long_floats_add_up(void) {
+  enum { ROWS = 5000 };
+  static float rows[ROWS];
+  struct question question = {.family = FAMILY_VECTOR, .clip = 2 - 0x1p-23, .size = 1};
+  for (int sign = -1; sign <= 1; sign += 2) {
+    for (int i = 0; i < ROWS; i++) rows[i] = (float)(sign * question.clip);
+    check_short_way(&question, 0, rows, ROWS);
+  }
+}
+
+/* A state's totals may saturate: then it matters what has been added before. */
+static void short_rows_before_totals(void) {
+  struct question question = {.family = FAMILY_VECTOR, .clip = 4, .size = 2};
+  struct release release = release_of(&question, 0, 0);
+  struct vectors *fast = vectors_start(&release), *slow = vectors_start(&release);
+  const int128 huge[2] = {(int128)1 << 125, -((int128)1 << 125)};
+  const float v[2] = {1, -2};
+  int shorts = 0;
+  add_floats(fast, slow, v, 2, &shorts);
+  CHECK(shorts == 1, "a row within the clip is short");
+  CHECK(!vectors_add_totals(fast, 0, huge) && !vectors_add_totals(slow, 0, huge), "totals");
+  add_floats(fast, slow, v, 2, &shorts);
+  int128 *got = totals_now(&release, fast, 0), *want = totals_now(&release, slow, 0);
+  CHECK(wrong_totals(&release, got, want, 0) == 0, "saturated totals and short rows");
+  free(got);
+  free(want);
+  vectors_close(fast);
+  vectors_close(slow);
 }
 
 /* ---- growth -------------------------------------------------------------------------------------- */
@@ -564,6 +702,10 @@ int main(void) {
   RUN(like_the_reference);
   RUN(rows_of_vector_means_fit_their_clip);
   RUN(vectors_of_zeros);
+  RUN(floats_the_short_way);
+  RUN(floats_next_to_the_clip);
+  RUN(long_floats_add_up);
+  RUN(short_rows_before_totals);
   RUN(many_units_with_many_keys);
   RUN(one_unit_with_many_keys);
   RUN(wide_vectors_and_batches);
