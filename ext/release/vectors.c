@@ -402,7 +402,7 @@ int vectors_add_floats(struct vectors *vectors, const unsigned char *floats) {
   double scale = shape->scale;
   uint128 sum = 0;
   for (int i = 0; i < dimension; i++) {
-    double x = binary32(floats + 4 * i) * scale;
+    double x = binary32(&floats[4 * (size_t)i]) * scale;
     int64_t step = llrint(x);
     near &= fabs(x) <= 0x1p53;
     sum += (uint128)((int128)step * step);
