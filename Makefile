@@ -151,7 +151,7 @@ demo: $(BUILD)/diffuse.so $(BUILD)/star.db
 UNITS := $(patsubst tests/unit/test_%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 
 unit: $(UNITS)
-$(BUILD)/unit/%: tests/unit/test_%.c tests/unit/check.h $(BUILD)/rooms.a
+$(BUILD)/unit/%: tests/unit/test_%.c $(wildcard tests/unit/*.h) $(BUILD)/rooms.a
 	@mkdir -p $(@D)
 	@echo CC $<
 	@$(CC) $(CPPFLAGS) -Itests/unit $(CODEGEN) $(CFLAGS) $(WARNINGS) -o $@ $< \

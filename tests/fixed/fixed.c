@@ -17,17 +17,15 @@
 #include "noise/entropy.h"
 #include "release/identity.h"
 #include "release/state.h"
+#include "../unit/splitmix.h"
 
 int sqlite3_diffuse_init(sqlite3 *, char **, const void *);
 
 static uint64_t noise;
 
-static void fill(uint64_t *state, unsigned char *bytes, size_t count) { /* SplitMix64 */
+static void fill(uint64_t *state, unsigned char *bytes, size_t count) {
   for (size_t i = 0; i < count; i++) {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    bytes[i] = (unsigned char)(z ^ (z >> 31));
+    bytes[i] = (unsigned char)splitmix(state);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "noise/bits.h"
+#include "splitmix.h"
 
 static struct {
   uint64_t state; /* of SplitMix64 */
@@ -25,13 +26,6 @@ static void source_start(uint64_t seed, int fails) {
   source.fails = fails;
 }
 
-static uint64_t source_word(void) {
-  uint64_t z = source.state += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 int bits_start(struct bits *bits) {
   if (source.fails) return -1;
   source.open++;
@@ -41,7 +35,7 @@ int bits_start(struct bits *bits) {
 }
 
 void bits_refill(struct bits *bits) {
-  for (int i = 0; i < BITS_WORDS; i++) bits->block.words[i] = source_word();
+  for (int i = 0; i < BITS_WORDS; i++) bits->block.words[i] = splitmix(&source.state);
   bits->next = 0;
   source.blocks++;
 }

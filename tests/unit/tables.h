@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "random.h"
+#include "splitmix.h"
 #include "noise/entropy.h"
 #include "release/release.h"
 #include "release/vectors.h"
@@ -26,14 +27,11 @@ static inline int below(int bound) {
 static uint64_t entropy_seed; /* of the next secret; drawing one does not change it */
 static int entropy_fails;     /* 1: the system has no random bytes */
 
-int entropy_fill(void *bytes, size_t count) { /* SplitMix64 */
+int entropy_fill(void *bytes, size_t count) {
   unsigned char *next = bytes;
   uint64_t at = entropy_seed;
   for (size_t i = 0; i < count; i++) {
-    uint64_t z = at += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    next[i] = (unsigned char)(z ^ (z >> 31));
+    next[i] = (unsigned char)splitmix(&at);
   }
   return entropy_fails ? -1 : 0;
 }

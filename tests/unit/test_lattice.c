@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "noise/lattice.h"
+#include "splitmix.h"
 
 #define ROUNDS 200000 /* random arguments per test */
 
@@ -15,10 +16,7 @@
 static uint64_t random_state;
 
 static uint64_t random_word(void) {
-  uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
+  return splitmix(&random_state);
 }
 
 /* 1 .. most, most < 2^63, all lengths in binary about equally likely. */

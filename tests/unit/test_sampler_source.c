@@ -11,6 +11,7 @@
 #include "check.h"
 #include "noise/entropy.h"
 #include "noise/sampler.h"
+#include "splitmix.h"
 
 #define VARIANCE ((uint64_t)1 << 41)
 
@@ -28,18 +29,11 @@ static void source_start(uint64_t seed, int fails) {
   source.fails = fails;
 }
 
-static uint64_t source_word(void) {
-  uint64_t z = source.state += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 /* A failing request leaves rubbish behind, as a short read would. */
 int entropy_fill(void *bytes, size_t count) {
   unsigned char *next = bytes;
   source.requests++;
-  for (size_t i = 0; i < count; i++) next[i] = (unsigned char)source_word();
+  for (size_t i = 0; i < count; i++) next[i] = (unsigned char)splitmix(&source.state);
   source.held = next;
   source.held_count = count;
   return source.fails ? -1 : 0;

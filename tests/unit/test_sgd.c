@@ -259,6 +259,34 @@ static void sensitivity(void) {
   CHECK(largest > 0.95, "the pairs are too tame to show anything: %g", largest);
 }
 
+/*
+** A step is within the ball that the sensitivity stands for, to the last integer: rows as steep and as long as they
+** can be, whose steps rounding alone takes out of it about every other time. From w = 0 a step is all there is.
+*/
+static void steps_are_within_the_ball(void) {
+  int at_the_rim = 0;
+  for (int trial = 0; trial < 2000; trial++) {
+    struct descent descent = random_descent(1, 0);
+    struct shape shape;
+    struct design design;
+    lattice_of(&descent, log_uniform(1e-4, 10), &shape, &design);
+    struct row row = random_row(&descent);
+    double length = norm(row.x, (int)descent.dim);
+    for (int j = 0; j < (int)descent.dim; j++) row.x[j] *= descent.clip / length;
+    row.y = 1e300;
+    row.has_gradient = 1;
+    struct training *training = training_open(&descent, &shape, &design);
+    add(training, &row);
+    const int128 *step = training_totals(training);
+    uint128 reach = (uint128)shape.blocks[0].reach, size = 0;
+    for (int j = 0; j < (int)descent.dim; j++) size += (uint128)(step[j] * step[j]);
+    CHECK(size <= reach * reach, "trial %d", trial);
+    at_the_rim += sqrt((double)size) > (double)reach * (1 - 1e-9);
+    training_close(training);
+  }
+  CHECK(at_the_rim > 300, "%d steps are as long as they may be", at_the_rim);
+}
+
 /* ---- the constants of a loss --------------------------------------------------------------------- */
 
 /* Slopes and their differences never exceed the constants, and come near to them. */
@@ -568,6 +596,7 @@ static void noise(void) {
 int main(void) {
   RUN(iterates);
   RUN(sensitivity);
+  RUN(steps_are_within_the_ball);
   RUN(constants);
   RUN(lattice_contraction);
   RUN(public_rows);
