@@ -30,12 +30,19 @@ static int other_identity(const struct secret *secret, sqlite3_value *value,
   return 0;
 }
 
-/* Who a value stands for; without a secret, in every database. Returns 0, or -1 when out of memory. */
-static inline int identity_of(const struct secret *secret, sqlite3_value *value,
+/*
+** Who a value stands for: integers for themselves, others under a secret; the units of a state under none, so that they
+** are the same in every database. Returns 0, or -1 when out of memory.
+*/
+static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_value *value,
                               struct identity *identity) {
-  if (sqlite3_value_type(value) != SQLITE_INTEGER) return other_identity(secret, value, identity);
-  *identity = identity_integer(sqlite3_value_int64(value));
-  return 0;
+  if (sqlite3_value_type(value) == SQLITE_INTEGER) {
+    *identity = identity_integer(sqlite3_value_int64(value));
+    return 0;
+  }
+  const struct secret *secret =
+      rows->vectors ? vectors_secret(rows->vectors) : accumulator_secret(&rows->numbers);
+  return other_identity(is_unit && rows->for_state ? 0 : secret, value, identity);
 }
 
 /* Characters of a key, and the bytes of a blob that give as many: a key of any length is data, and must fit
@@ -108,10 +115,10 @@ char *key_text(sqlite3_value *key) {
 }
 
 /* The cell of a key: CELL_NONE for one that is not public, CELL_FAILED without memory. */
-static int cell_of(struct vectors *vectors, sqlite3_value *key) {
-  struct cells *cells = vectors_cells(vectors);
+static int cell_of(const struct rows *rows, sqlite3_value *key) {
+  struct cells *cells = vectors_cells(rows->vectors);
   struct identity identity;
-  if (identity_of(vectors_secret(vectors), key, &identity)) return CELL_FAILED;
+  if (identity_of(rows, 0, key, &identity)) return CELL_FAILED;
   int cell = cells_find(cells, identity);
   if (cell != CELL_NEW) return cell;
   char *text = key_text(key);
@@ -142,10 +149,9 @@ static int add_count(struct rows *rows, sqlite3_value **row) {
   return 0;
 }
 
-static int add_unit_value(struct rows *rows, sqlite3_value **row, double x) {
+static inline int add_unit_value(struct rows *rows, sqlite3_value **row, double x) {
   struct identity unit;
-  const struct secret *secret = rows->for_state ? 0 : accumulator_secret(&rows->numbers);
-  if (identity_of(secret, row[rows->columns.unit], &unit)) return -1;
+  if (identity_of(rows, 1, row[rows->columns.unit], &unit)) return -1;
   return accumulate_unit(&rows->numbers, unit, x);
 }
 
@@ -164,10 +170,9 @@ static int add_components(struct rows *rows, sqlite3_value **row) {
   struct identity unit = {0, 0};
   sqlite3_value *value = columns->value < 0 ? 0 : row[columns->value];
   if (value && sqlite3_value_type(value) == SQLITE_NULL) return 0;
-  const struct secret *secret = rows->for_state ? 0 : vectors_secret(vectors);
-  if (columns->unit >= 0 && identity_of(secret, row[columns->unit], &unit)) return -1;
+  if (columns->unit >= 0 && identity_of(rows, 1, row[columns->unit], &unit)) return -1;
   if (columns->key >= 0) {
-    int cell = cell_of(vectors, row[columns->key]);
+    int cell = cell_of(rows, row[columns->key]);
     if (cell == CELL_NONE) return 0;
     if (cell == CELL_FAILED) return -1;
     return vectors_add_key(vectors, unit, cell, value ? sqlite3_value_double(value) : 1);

@@ -39,7 +39,7 @@ int128 lattice_clamp(int128 x, int128 low, int128 high) {
   return x > high ? high : x;
 }
 
-int128 lattice_add(int128 x, int128 y) {
+int128 lattice_add_large(int128 x, int128 y) {
   int128 end = (int128)1 << 125;
   return lattice_clamp(lattice_clamp(x, -end, end) + lattice_clamp(y, -end, end), -end, end);
 }

@@ -14,21 +14,26 @@
 
 struct cells {
   const struct secret *secret;
-  struct hash_table table; /* numbers of cells */
-  struct identity *named;  /* identity of each cell's text */
+  struct hash_table integers, others; /* numbers of cells */
+  struct identity *named;             /* identity of each cell's text */
   char **texts;
   unsigned char *kept;
   int count, room;
   int collecting;
 };
 
+/* Numbers are sums of what is added: of one number each, here. */
+static int never(void *context, struct identity key, int64_t number) {
+  (void)context;
+  (void)key;
+  (void)number;
+  return -1;
+}
+
 static int enter(struct cells *cells, struct identity key, int cell) {
-  if (table_reserve(&cells->table)) return -1;
-  uint64_t place = table_place(&cells->table, key, 0);
-  struct slot *slot = table_find(&cells->table, key, place);
-  if (slot->key.kind == IDENTITY_NOBODY) table_enter(&cells->table, slot, key, place);
-  slot->number = (uint32_t)cell;
-  return 0;
+  struct hash_table *table = key.kind == IDENTITY_INTEGER ? &cells->integers : &cells->others;
+  table_add(table, key, cell);
+  return table_flush(table, never, 0);
 }
 
 /* Makes a cell of a text; its number, or CELL_FAILED. */
@@ -62,7 +67,7 @@ struct cells *cells_open(const struct secret *secret, char *const *keys, int cou
   struct cells *cells = calloc(1, sizeof *cells);
   if (!cells) return 0;
   cells->secret = secret;
-  int failed = table_open(&cells->table, secret, 0);
+  int failed = table_open(&cells->integers, secret, 1) || table_open(&cells->others, secret, 0);
   for (int i = 0; i < count && !failed; i++)
     failed = add_cell(cells, identity_name(secret, keys[i]), keys[i]) < 0;
   cells->collecting = collecting;
@@ -77,20 +82,23 @@ void cells_close(struct cells *cells) {
   free(cells->texts);
   free(cells->named);
   free(cells->kept);
-  table_close(&cells->table);
+  table_close(&cells->integers);
+  table_close(&cells->others);
   free(cells);
 }
 
 int cells_find(const struct cells *cells, struct identity key) {
-  const struct slot *slot = table_find(&cells->table, key, table_place(&cells->table, key, 0));
-  return slot->key.kind == IDENTITY_NOBODY ? CELL_NEW : (int)slot->number;
+  const struct hash_table *table = key.kind == IDENTITY_INTEGER ? &cells->integers : &cells->others;
+  int64_t cell;
+  return table_get(table, key, &cell) ? (int)cell : CELL_NEW;
 }
 
 int cells_name(struct cells *cells, struct identity key, const char *text) {
   struct identity named = identity_name(cells->secret, text);
   int cell = cells_find(cells, named);
   if (cell == CELL_NEW) cell = cells->collecting ? add_cell(cells, named, text) : CELL_NONE;
-  if (cell >= 0 && enter(cells, key, cell)) return CELL_FAILED;
+  int is_new = cell >= 0 && cells_find(cells, key) == CELL_NEW;
+  if (is_new && enter(cells, key, cell)) return CELL_FAILED;
   return cell;
 }
 

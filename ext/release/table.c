@@ -1,26 +1,24 @@
 /* table.c: see table.h. */
 #include "release/table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#define FIRST_SLOTS ((uint64_t)1 << 9)
-#define CHUNK_SLOTS (MEMORY_HUGE_PAGE / sizeof(struct slot))
+#define ZERO ((uint64_t)1 << 63) /* the mark of 0 */
+#define FIRST_LINES                                                                                \
+  ((uint64_t)1 << 8) /* a quarter of their slots is more than a batch: no table is ever full */
+#define LINE_BYTES  (sizeof(uint64_t) * TABLE_WORDS)
+#define CHUNK_LINES (MEMORY_HUGE_PAGE / LINE_BYTES)
 #define MOST_DEPTH  31
 
-int table_open(struct hash_table *table, const struct secret *secret, int of_pairs) {
+int table_open(struct hash_table *table, const struct secret *secret, int of_integers) {
   *table = (struct hash_table){.secret = secret,
-                               .chunks = malloc(sizeof *table->chunks),
+                               .chunks = calloc(1, sizeof *table->chunks),
                                .used = calloc(1, sizeof *table->used),
-                               .mask = FIRST_SLOTS - 1,
-                               .of_pairs = of_pairs};
-  struct slot *chunk = memory_table(FIRST_SLOTS * sizeof *chunk);
-  if (table->chunks) table->chunks[0] = chunk;
-  if (table->chunks && table->used && chunk) return 0;
-  free(chunk);
-  free(table->chunks);
-  free(table->used);
-  *table = (struct hash_table){0};
+                               .mask = FIRST_LINES - 1,
+                               .of_integers = of_integers};
+  if (table->chunks) table->chunks[0] = memory_table(FIRST_LINES * LINE_BYTES);
+  if (table->chunks && table->used && table->chunks[0]) return 0;
+  table_close(table);
   return -1;
 }
 
@@ -32,35 +30,99 @@ void table_close(struct hash_table *table) {
   *table = (struct hash_table){0};
 }
 
-/* Moves the slots of a chunk to where they belong now. */
-static void move(struct hash_table *table, const struct slot *chunk, uint64_t slots) {
-  for (uint64_t i = 0; i < slots; i++) {
-    if (chunk[i].key.kind == IDENTITY_NOBODY) continue;
-    uint32_t cell = table->of_pairs ? chunk[i].cell : 0;
-    uint64_t place = table_place(table, chunk[i].key, cell);
-    struct slot *to = table->of_pairs ? table_find_pair(table, chunk[i].key, cell, place)
-                                      : table_find(table, chunk[i].key, place);
-    *to = chunk[i];
-    table->used[table_chunk(table, place)]++;
+void table_clear(struct hash_table *table) {
+  for (uint64_t i = 0; i < (uint64_t)1 << table->depth; i++) {
+    memset(table->chunks[i], 0, (table->mask + 1) * LINE_BYTES);
+    table->used[i] = 0;
+  }
+}
+
+/* ---- slots --------------------------------------------------------------------------------------- */
+
+static inline unsigned slots_of(int of_integers) {
+  return of_integers ? 4 : 2;
+}
+
+/* Bit 0: a slot is taken; bit 4: by this key. */
+static inline unsigned look(const uint64_t *slot, struct identity key, int of_integers) {
+  unsigned taken = slot[1] != 0;
+  unsigned same = (slot[0] == key.low) & (of_integers || slot[2] == key.kind);
+  return taken | (taken & same) << 4;
+}
+
+/*
+** The slot of a key in a line: its own, or the first that is empty; null in a line full of others. All are looked at, so
+** that no branch depends on which it is.
+*/
+static inline uint64_t *find_in_line(uint64_t *line, struct identity key, int of_integers) {
+  size_t slots = slots_of(of_integers), words = TABLE_WORDS / slots, all = ((size_t)1 << slots) - 1;
+  unsigned seen = look(line, key, of_integers) | look(line + words, key, of_integers) << 1;
+  if (of_integers) seen |= look(line + 4, key, 1) << 2 | look(line + 6, key, 1) << 3;
+  if (seen >> 4) return line + (size_t)__builtin_ctz(seen >> 4) * words;
+  return seen < all ? line + (size_t)__builtin_ctz(~seen) * words : 0;
+}
+
+/* The line after one that is full, in the chunk of a key. */
+static uint64_t *next_line(const struct hash_table *table, const uint64_t *line,
+                           struct identity key) {
+  uint64_t *chunk = table->chunks[table_chunk(table, table_place(table, key))];
+  return &chunk[(((uint64_t)(line - chunk) / TABLE_WORDS + 1) & table->mask) * TABLE_WORDS];
+}
+
+static inline uint64_t *find_as(const struct hash_table *table, struct identity key,
+                                int of_integers) {
+  uint64_t *slot, *line = table_line(table, key);
+  while (!(slot = find_in_line(line, key, of_integers))) line = next_line(table, line, key);
+  return slot;
+}
+
+/* Made for both widths, as what follows. */
+static uint64_t *find(const struct hash_table *table, struct identity key) {
+  return table->of_integers ? find_as(table, key, 1) : find_as(table, key, 0);
+}
+
+/* Takes an empty slot for a key. */
+static void enter(struct hash_table *table, uint64_t *slot, struct identity key, uint64_t mark) {
+  slot[0] = key.low;
+  slot[1] = mark;
+  if (!table->of_integers) slot[2] = key.kind;
+  uint64_t slots = (table->mask + 1) * slots_of(table->of_integers);
+  table->full |= ++table->used[table_chunk(table, table_place(table, key))] > slots / 4 * 3;
+}
+
+/* The key of a slot. */
+static struct identity key_of(const struct hash_table *table, const uint64_t *slot) {
+  return (struct identity){table->of_integers ? IDENTITY_INTEGER : slot[2], slot[0]};
+}
+
+/* ---- growth -------------------------------------------------------------------------------------- */
+
+/* Moves the slots of a chunk to where they belong now: in order, as their lines are. */
+static void move(struct hash_table *table, const uint64_t *chunk, uint64_t lines) {
+  unsigned words = TABLE_WORDS / slots_of(table->of_integers);
+  for (const uint64_t *slot = chunk; slot < chunk + lines * TABLE_WORDS; slot += words) {
+    if (!slot[1]) continue;
+    struct identity key = key_of(table, slot);
+    enter(table, find(table, key), key, slot[1]);
   }
 }
 
 /* The only chunk, in one of twice the size. */
 static int grow_chunk(struct hash_table *table) {
-  uint64_t slots = table->mask + 1;
-  struct slot *before = table->chunks[0], *fresh = memory_table(2 * slots * sizeof *fresh);
+  uint64_t lines = table->mask + 1;
+  uint64_t *before = table->chunks[0], *fresh = memory_table(2 * lines * LINE_BYTES);
   if (!fresh) return -1;
   table->chunks[0] = fresh;
   table->used[0] = 0;
-  table->mask = 2 * slots - 1;
-  move(table, before, slots);
+  table->mask = 2 * lines - 1;
+  move(table, before, lines);
   free(before);
   return 0;
 }
 
 /* Makes room for twice as many chunks in the directory. */
 static int grow_directory(struct hash_table *table, size_t chunks) {
-  struct slot **directory = realloc(table->chunks, sizeof *directory * 2 * chunks);
+  uint64_t **directory = realloc(table->chunks, sizeof *directory * 2 * chunks);
   if (directory) table->chunks = directory;
   uint32_t *used = realloc(table->used, sizeof *used * 2 * chunks);
   if (used) table->used = used;
@@ -69,20 +131,21 @@ static int grow_directory(struct hash_table *table, size_t chunks) {
 
 /* Every chunk in two, from the last to the first; each leaves its memory to the next. */
 static int split(struct hash_table *table) {
-  size_t chunks = (size_t)1 << table->depth, spare = 0, size = CHUNK_SLOTS * sizeof(struct slot);
+  size_t chunks = (size_t)1 << table->depth, spare = 0;
   if (table->depth == MOST_DEPTH || grow_directory(table, chunks)) return -1;
-  struct slot **spares = malloc(sizeof *spares * (chunks + 1));
-  while (spares && spare <= chunks && (spares[spare] = memory_table(size)) != 0) spare++;
+  uint64_t **spares = malloc(sizeof *spares * (chunks + 1));
+  while (spares && spare <= chunks && (spares[spare] = memory_table(MEMORY_HUGE_PAGE)) != 0)
+    spare++;
   int failed = spare <= chunks;
   table->depth += !failed;
   for (size_t i = chunks; i-- > 0 && !failed;) {
-    struct slot *before = table->chunks[i];
+    uint64_t *before = table->chunks[i];
     for (size_t half = 2 * i; half <= 2 * i + 1; half++) {
       table->chunks[half] = spares[--spare];
       table->used[half] = 0;
     }
-    move(table, before, CHUNK_SLOTS);
-    memset(before, 0, size);
+    move(table, before, CHUNK_LINES);
+    memset(before, 0, MEMORY_HUGE_PAGE);
     spares[spare++] = before;
   }
   while (spare > 0) free(spares[--spare]);
@@ -90,22 +153,73 @@ static int split(struct hash_table *table) {
   return failed ? -1 : 0;
 }
 
-int table_reserve(struct hash_table *table) {
+/* Makes room for a batch: no chunk is more than three quarters full. Returns -1 when memory ran out. */
+static int grow(struct hash_table *table) {
   while (table->full) {
-    if (table->mask + 1 < CHUNK_SLOTS ? grow_chunk(table) : split(table)) return -1;
     table->full = 0;
-    for (size_t i = 0; i < (size_t)1 << table->depth; i++)
-      table->full |= table->used[i] > (table->mask + 1) / 4 * 3;
+    if (table->mask + 1 < CHUNK_LINES ? grow_chunk(table) : split(table)) {
+      table->full = 1; /* still */
+      return -1;
+    }
   }
+  for (int i = 0; i < table->waiting; i++)
+    table->batch[i].line = table_line(table, table->batch[i].key);
   return 0;
 }
 
-const struct slot *table_next(const struct hash_table *table, uint64_t *at) {
-  uint64_t slots = table->mask + 1, end = slots << table->depth;
-  while (*at < end) {
-    const struct slot *slot = &table->chunks[*at / slots][*at % slots];
-    ++*at;
-    if (slot->key.kind != IDENTITY_NOBODY) return slot;
+/* ---- numbers ------------------------------------------------------------------------------------- */
+
+static inline int add(struct hash_table *table, uint64_t *slot, const struct addend *row,
+                      take_number *take, void *context) {
+  if (!slot[1]) enter(table, slot, row->key, ZERO);
+  slot[1] += (uint64_t)row->amount;
+  int64_t number = (int64_t)(slot[1] - ZERO);
+  if (number <= TABLE_MOST && number >= -TABLE_MOST) return 0;
+  slot[1] = ZERO;
+  return take(context, row->key, number);
+}
+
+/* Adds the rows that wait, and keeps those whose line is full. */
+static inline int pass(struct hash_table *table, int of_integers, take_number *take,
+                       void *context) {
+  int waiting = table->waiting, failed = 0;
+  table->waiting = 0;
+  for (int i = 0; i < waiting; i++) {
+    struct addend row = table->batch[i];
+    uint64_t *slot = find_in_line(row.line, row.key, of_integers);
+    if (slot) {
+      failed |= add(table, slot, &row, take, context);
+    } else {
+      row.line = next_line(table, row.line, row.key);
+      memory_prefetch(row.line);
+      table->batch[table->waiting++] = row;
+    }
+  }
+  return failed;
+}
+
+int table_flush(struct hash_table *table, take_number *take, void *context) {
+  table->failed |= table->full && grow(table);
+  while (table->waiting > 0 && !table->failed)
+    table->failed |= table->of_integers ? pass(table, 1, take, context) != 0
+                                        : pass(table, 0, take, context) != 0;
+  table->waiting = 0;
+  return table->failed ? -1 : 0;
+}
+
+int table_get(const struct hash_table *table, struct identity key, int64_t *number) {
+  const uint64_t *slot = find(table, key);
+  *number = slot[1] ? (int64_t)(slot[1] - ZERO) : 0;
+  return slot[1] != 0;
+}
+
+int table_each(const struct hash_table *table, take_number *take, void *context) {
+  unsigned words = TABLE_WORDS / slots_of(table->of_integers);
+  for (uint64_t i = 0; i < (uint64_t)1 << table->depth; i++) {
+    const uint64_t *end = table->chunks[i] + (table->mask + 1) * TABLE_WORDS;
+    for (const uint64_t *slot = table->chunks[i]; slot < end; slot += words) {
+      if (slot[1] && take(context, key_of(table, slot), (int64_t)(slot[1] - ZERO))) return -1;
+    }
   }
   return 0;
 }

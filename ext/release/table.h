@@ -1,102 +1,98 @@
 /*
-** table.h: a hash table from identities, or from pairs of identities and cells, for millions of them.
+** table.h: a hash table from identities to 64-bit numbers, which rows are added to: for millions of them.
 **
-** Open addressing with linear probing over slots of 32 bytes, two to a cache line,
+** A line is a cache line, of 8 words, and has four slots where all keys are integers, else two:
 **
-**     | identity 16 | total 16 |            or            | identity 16 | cell 4 | number 4 | - 8 |
+**     | low | mark |        | low | mark | kind | - |        mark: the number + 2^63; 0: the slot is empty
 **
-** in chunks of 2 MiB, a huge page each: the upper bits of an identity's place (its mix with the secret) choose
-** the chunk, the lower ones the line where probing starts. A table that grows splits every chunk in two and
-** uses the memory of the last one again, so that it never needs more than what it grows to. No chunk
-** is more than three quarters full before a batch of new identities.
+** Lines are in chunks of 2 MiB, a huge page each: the upper bits of a key's place (its mix with the secret) choose the
+** chunk, the lower ones the line; a key whose line is full goes into the next of its chunk. When a chunk is three
+** quarters full, every chunk is split in two and leaves its memory to the next, so that a table never needs more than
+** what it grows to.
 **
-** A large table does not fit a cache. Who has rows to spare prefetches their homes, then finds them near.
+** A large table does not fit a cache: rows wait in a batch while their lines are prefetched, and a row that finds its
+** line full waits once more, for the next.
 */
 #ifndef DIFFUSE_RELEASE_TABLE_H
 #define DIFFUSE_RELEASE_TABLE_H
 
-#include "noise/lattice.h"
+#include <stdint.h>
+#include <stdlib.h>
+
 #include "release/identity.h"
 #include "release/memory.h"
 
-struct slot {
-  struct identity key; /* nobody: the slot is empty */
-  union {
-    int128 total;
-    struct {
-      uint32_t cell; /* part of the key of a table of pairs */
-      uint32_t number;
-    };
-  };
+#define TABLE_BATCH 64
+#define TABLE_WORDS 8                  /* of a line */
+#define TABLE_MOST  ((int64_t)1 << 61) /* what is added, at most; and what a number is, at rest */
+
+/* A row, or neighbouring rows of one key, on the way to the table. */
+struct addend {
+  struct identity key;
+  int64_t amount;
+  uint64_t *line; /* where the key is looked for */
 };
 
 struct hash_table {
   const struct secret *secret;
-  struct slot **chunks; /* 2^depth */
-  uint32_t *used;       /* slots of each */
-  uint64_t mask;        /* slots of a chunk - 1 */
+  uint64_t **chunks; /* 2^depth */
+  uint32_t *used;    /* slots of each */
+  uint64_t mask;     /* lines of a chunk - 1 */
   int depth;
-  int of_pairs;
-  int full; /* a chunk has to be split before the next batch */
+  int of_integers; /* all keys are */
+  int full;        /* a chunk has to be split before the next batch */
+  int failed;      /* rows were lost: sticks */
+  int waiting;
+  struct addend batch[TABLE_BATCH];
 };
 
-#define TABLE_BATCH 64 /* identities that may be entered after table_reserve() */
-
 /* Starts an empty table. Returns 0, or -1 when memory ran out; then there is nothing to close. */
-int table_open(struct hash_table *table, const struct secret *secret, int of_pairs);
+int table_open(struct hash_table *table, const struct secret *secret, int of_integers);
 void table_close(struct hash_table *table);
 
-/* Makes room for a batch. Returns 0, or -1 when memory ran out; then the table is as before. */
-int table_reserve(struct hash_table *table);
+/* Starts again without keys, in the memory that there is. */
+void table_clear(struct hash_table *table);
 
-/* Where a key belongs; cell 0 but for pairs. */
-static inline uint64_t table_place(const struct hash_table *table, struct identity key,
-                                   uint32_t cell) {
-  return identity_mix(table->secret, key, cell);
+/* Takes a number; returns 0, or -1 where it cannot. */
+typedef int take_number(void *context, struct identity key, int64_t number);
+
+/*
+** Empties the batch. A number that has left +-TABLE_MOST is handed over, and starts again at 0. Returns 0, or -1 when
+** memory ran out or `take` said so, now or before.
+*/
+int table_flush(struct hash_table *table, take_number *take, void *context);
+
+/* Of what has been flushed: sets *number to that of a key, and returns whether there is one; or hands over every
+** number, and returns 0, or -1 when `take` said so. */
+int table_get(const struct hash_table *table, struct identity key, int64_t *number);
+int table_each(const struct hash_table *table, take_number *take, void *context);
+
+static inline uint64_t table_place(const struct hash_table *table, struct identity key) {
+  return identity_mix(table->secret, key, 0);
 }
 
 static inline uint64_t table_chunk(const struct hash_table *table, uint64_t place) {
   return place >> 32 >> (32 - table->depth);
 }
 
-/* Where probing starts: the first slot of a line. */
-static inline uint64_t table_home(const struct hash_table *table, uint64_t place) {
-  return place << 1 & table->mask;
+/* The first line for a key. */
+static inline uint64_t *table_line(const struct hash_table *table, struct identity key) {
+  uint64_t place = table_place(table, key);
+  return &table->chunks[table_chunk(table, place)][(place & table->mask) * TABLE_WORDS];
 }
 
-static inline void table_prefetch(const struct hash_table *table, uint64_t place) {
-  memory_prefetch(&table->chunks[table_chunk(table, place)][table_home(table, place)]);
+/* Adds an amount, within +-TABLE_MOST. Returns whether the batch is full and has to be flushed. */
+static inline int table_add(struct hash_table *table, struct identity key, int64_t amount) {
+  struct addend *row = &table->batch[table->waiting];
+  if (table->waiting && identity_same(row[-1].key, key) && llabs(row[-1].amount) < TABLE_MOST / 2) {
+    row[-1].amount += amount;
+    return 0;
+  }
+  row->key = key;
+  row->amount = amount;
+  row->line = table_line(table, key);
+  memory_prefetch(row->line);
+  return ++table->waiting == TABLE_BATCH;
 }
-
-/* The slot of a key at its place, or the empty one where it belongs. */
-static inline struct slot *table_find(const struct hash_table *table, struct identity key,
-                                      uint64_t place) {
-  struct slot *chunk = table->chunks[table_chunk(table, place)];
-  uint64_t at = table_home(table, place);
-  while (chunk[at].key.kind != IDENTITY_NOBODY && !identity_same(chunk[at].key, key))
-    at = (at + 1) & table->mask;
-  return &chunk[at];
-}
-
-/* The same in a table of pairs. */
-static inline struct slot *table_find_pair(const struct hash_table *table, struct identity key,
-                                           uint32_t cell, uint64_t place) {
-  struct slot *chunk = table->chunks[table_chunk(table, place)];
-  uint64_t at = table_home(table, place);
-  while (chunk[at].key.kind != IDENTITY_NOBODY &&
-         (chunk[at].cell != cell || !identity_same(chunk[at].key, key)))
-    at = (at + 1) & table->mask;
-  return &chunk[at];
-}
-
-/* Takes an empty slot that was found for a key; its cell is the caller's to set. */
-static inline void table_enter(struct hash_table *table, struct slot *slot, struct identity key,
-                               uint64_t place) {
-  slot->key = key;
-  table->full |= ++table->used[table_chunk(table, place)] > (table->mask + 1) / 4 * 3;
-}
-
-/* The slots that are not empty, one after the other: from *at = 0 until null. */
-const struct slot *table_next(const struct hash_table *table, uint64_t *at);
 
 #endif

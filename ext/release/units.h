@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "noise/lattice.h"
+#include "release/records.h"
 #include "release/table.h"
 
 /* What bounds a contribution, in fine steps. */
@@ -26,29 +27,17 @@ struct bounds {
   int64_t low_steps, high_steps; /* the same as integers */
 };
 
-/* A row, or neighbouring rows of one unit, on the way to the table. */
-struct waiting {
-  struct identity unit;
-  uint64_t place;
-  int128 steps;
-};
-
-/*
-** Totals by unit. Rows wait in a batch whose lines in the table are prefetched; flushing the batch finds them
-** near.
-*/
+/* Totals by unit: those that fit 64 bits, of integers and of others, and what does not. */
 struct units {
-  struct hash_table table;
-  int count;  /* of those that wait */
-  int failed; /* memory ran out and rows were lost: sticks */
-  struct waiting batch[TABLE_BATCH];
   struct secret secret;
+  struct hash_table integers, others;
+  struct records *carried;
 };
 
-/* An accumulator: with a table where units are protected, without where rows are. */
+/* An accumulator: with totals by unit where units are protected, without where rows are. */
 struct accumulator {
   struct bounds bounds;
-  int128 total; /* of the rows, without a table */
+  int128 total; /* of what is no unit's */
   struct units *units;
 };
 
@@ -75,44 +64,32 @@ static inline void accumulate_row(struct accumulator *accumulator, double value)
   accumulator->total += llrint(steps);
 }
 
-/* Empties the batch into the table. Returns 0, or -1 when memory ran out. */
-int units_flush(struct units *units);
+/* Empties the batch of a table. Returns 0, or -1 when memory ran out. */
+int units_flush(struct units *units, struct hash_table *table);
 
-/* Adds a row of a unit (U1). Returns 0, or -1 when memory ran out. */
+/* Adds a row of a unit (U1). Returns 0, or -1 when memory ran out. The shortest way is that of integers. */
+int accumulate_other(struct accumulator *accumulator, struct identity unit, double value);
 static inline int accumulate_unit(struct accumulator *accumulator, struct identity unit,
                                   double value) {
   struct units *units = accumulator->units;
-  int128 steps = fine_steps(value, accumulator->bounds.scale);
-  struct waiting *row = &units->batch[units->count];
-  if (units->count && identity_same(row[-1].unit, unit)) {
-    row[-1].steps += steps;
-    return 0;
-  }
-  row->unit = unit;
-  row->place = table_place(&units->table, unit, 0);
-  row->steps = steps;
-  table_prefetch(&units->table, row->place);
-  return ++units->count == TABLE_BATCH ? units_flush(units) : 0;
+  double steps = value * accumulator->bounds.scale;
+  if (unit.kind != IDENTITY_INTEGER || !(fabs(steps) < (double)TABLE_MOST))
+    return accumulate_other(accumulator, unit, value);
+  int is_full = table_add(&units->integers, identity_integer((int64_t)unit.low), llrint(steps));
+  return is_full ? units_flush(units, &units->integers) : 0;
 }
 
 /*
-** What has been added up elsewhere: the rows of one unit (U1), and contributions that have been bounded
-** already, of units that have no rows here. They saturate at +-2^125 (lattice_add). Without a table the
-** latter only; the former returns 0, or -1 when memory ran out.
+** What has been added up elsewhere: the rows of one unit (U1), which returns 0, or -1 when memory ran out; and
+** contributions that have been bounded already, of units that have no rows here. They saturate at +-2^125.
 */
 int accumulate_steps(struct accumulator *accumulator, struct identity unit, int128 steps);
 void accumulate_total(struct accumulator *accumulator, int128 total);
 
-/*
-** Hands over what every unit has in one cell: exact sums of its rows, before they are bounded. Stops when
-** `take` returns -1.
-*/
-typedef int take_record(void *context, struct identity unit, uint32_t cell, const int128 *values);
-
-/* Hands over the total of every unit, as cell 0. Returns 0, or -1 when memory ran out or take said so. */
+/* Hands over the total of every unit, before it is bounded, as cell 0 (records_each). */
 int accumulator_records(struct accumulator *accumulator, take_record *take, void *context);
 
-/* The secret under which the units of an accumulator are hashed; it must have a table. */
+/* The secret under which the units of an accumulator are hashed; it must be by unit. */
 const struct secret *accumulator_secret(const struct accumulator *accumulator);
 
 /* Sets *total to the exact total of all contributions. Returns 0, or -1 when memory ran out. */

@@ -1,17 +1,4 @@
-/*
-** vectors.c: see vectors.h.
-**
-** A record is what a unit has in one cell. Records and units are numbered as they come:
-**
-**     pairs    (unit, cell) -> record      one look-up for each row
-**     units    unit -> its number          one for each new record; only where there is more than one cell
-**     links    record -> cell, unit        the same
-**     owners   number of a unit -> unit    the same
-**     values   record -> components        exact integers
-**
-** Rows wait in a batch whose slots are prefetched, then their records, as in units.c. At the end the records
-** are put in the order of their units by counting.
-*/
+/* vectors.c: see vectors.h. A record (records.h) is what a unit has in one cell. */
 #include "release/vectors.h"
 
 #include <math.h>
@@ -21,29 +8,16 @@
 #include "noise/entropy.h"
 #include "release/binary.h"
 #include "release/clip.h"
-#include "release/table.h"
+#include "release/records.h"
 #include "release/tree.h"
 #include "release/units.h"
 
-#define WAITING 1024 /* components of the rows of a batch, at most */
-#define LINE    4    /* integers of a cache line */
-#define AHEAD   32   /* records that are prefetched before their unit's turn */
-#define SHORTS  512  /* short rows whose sum is kept in 64 bits, each up to 2^53 steps */
-
-struct link {
-  uint32_t cell, unit;
-};
-
-struct pending {
-  struct identity unit;
-  uint64_t place; /* of the pair; of a new record, that of the unit */
-  uint32_t cell, record;
-};
+#define SHORTS 512 /* short rows whose sum is kept in 64 bits, each up to 2^53 steps */
 
 /* A record while its unit's matrix is put together. */
 struct item {
   uint64_t order;
-  uint32_t record;
+  const record_word *record;
 };
 
 /* Room for the matrix of one unit. */
@@ -57,19 +31,12 @@ struct scratch {
 struct vectors {
   struct question question;
   const struct shape *shape;
-  int by_unit, components, batch;
+  int by_unit, components;
   struct secret secret;
-  struct cells *cells; /* null without keys */
-  struct hash_table pairs, units;
-  int many; /* there may be more than one cell */
-  struct link *links;
-  struct identity *owners;
-  int128 *values;
-  uint32_t records, room, owner_count, owner_room;
-  int waiting, failed; /* failed: memory ran out and rows were lost; sticks */
-  struct pending pending[TABLE_BATCH];
-  int128 *rows;   /* components of the rows that wait */
-  int128 *totals; /* of coordinates */
+  struct cells *cells;     /* null without keys */
+  struct records *records; /* by unit, else null */
+  int128 *row;             /* components of the row that is being added */
+  int128 *totals;          /* of coordinates */
   size_t totals_room;
   int64_t *steps;      /* of a short row */
   int64_t *shorts;     /* sums of short rows that are not in the totals yet */
@@ -77,102 +44,6 @@ struct vectors {
   uint128 short_limit; /* squared norm that the steps of a short row have, at most */
   struct scratch scratch;
 };
-
-/* ---- records ------------------------------------------------------------------------------------- */
-
-/* Makes room for `more` records and as many units. Returns -1 when memory ran out. */
-static int grow_records(struct vectors *vectors, uint32_t more) {
-  if (vectors->records + more > vectors->room) {
-    if (vectors->room > UINT32_MAX / 2 - TABLE_BATCH) return -1;
-    uint32_t room = vectors->room * 2 + more;
-    size_t size = sizeof *vectors->values * (size_t)vectors->components;
-    int128 *values = realloc(vectors->values, size * room);
-    if (values) vectors->values = values;
-    struct link *links =
-        vectors->many ? realloc(vectors->links, sizeof *links * room) : vectors->links;
-    if (links) vectors->links = links;
-    if (!values || (vectors->many && !links)) return -1;
-    vectors->room = room;
-  }
-  if (vectors->many && vectors->owner_count + more > vectors->owner_room) {
-    uint32_t room = vectors->owner_room * 2 + more;
-    struct identity *owners = realloc(vectors->owners, sizeof *owners * room);
-    if (!owners) return -1;
-    vectors->owners = owners;
-    vectors->owner_room = room;
-  }
-  return 0;
-}
-
-/* The record of a pair, a new one where there was none. Room has been made. */
-static uint32_t record_of(struct vectors *vectors, const struct pending *pending) {
-  struct slot *slot =
-      table_find_pair(&vectors->pairs, pending->unit, pending->cell, pending->place);
-  if (slot->key.kind == IDENTITY_NOBODY) {
-    table_enter(&vectors->pairs, slot, pending->unit, pending->place);
-    slot->cell = pending->cell;
-    slot->number = vectors->records++;
-  }
-  return slot->number;
-}
-
-/* The number of a unit, a new one where it had none. Room has been made. */
-static uint32_t owner_of(struct vectors *vectors, const struct pending *pending) {
-  struct slot *slot = table_find(&vectors->units, pending->unit, pending->place);
-  if (slot->key.kind == IDENTITY_NOBODY) {
-    table_enter(&vectors->units, slot, pending->unit, pending->place);
-    vectors->owners[vectors->owner_count] = pending->unit;
-    slot->number = vectors->owner_count++;
-  }
-  return slot->number;
-}
-
-/* Starts a record at zero. */
-static void start_record(struct vectors *vectors, const struct pending *pending) {
-  if (vectors->many)
-    vectors->links[pending->record] = (struct link){pending->cell, owner_of(vectors, pending)};
-  memset(&vectors->values[pending->record * (size_t)vectors->components], 0,
-         sizeof *vectors->values * (size_t)vectors->components);
-}
-
-/* Makes room for a batch of records. Returns -1 when memory ran out. */
-static int reserve_records(struct vectors *vectors, uint32_t more) {
-  return table_reserve(&vectors->pairs) || (vectors->many && table_reserve(&vectors->units)) ||
-                 grow_records(vectors, more)
-             ? -1
-             : 0;
-}
-
-/* Empties the batch into the records: what each step touches, the step before has prefetched. */
-static int flush(struct vectors *vectors) {
-  int waiting = vectors->waiting;
-  size_t components = (size_t)vectors->components;
-  uint32_t known = vectors->records;
-  vectors->waiting = 0;
-  if (vectors->failed || reserve_records(vectors, (uint32_t)waiting)) {
-    vectors->failed = 1;
-    return -1;
-  }
-  for (int i = 0; i < waiting; i++) {
-    struct pending *pending = &vectors->pending[i];
-    pending->record = record_of(vectors, pending);
-    for (size_t j = 0; j < components && j < WAITING; j += LINE)
-      memory_prefetch(&vectors->values[pending->record * components + j]);
-    if (pending->record < known || !vectors->many) continue;
-    pending->place = table_place(&vectors->units, pending->unit, 0);
-    table_prefetch(&vectors->units, pending->place);
-  }
-  for (int i = 0; i < waiting; i++) {
-    const struct pending *pending = &vectors->pending[i];
-    if (pending->record == known) {
-      start_record(vectors, pending);
-      known++;
-    }
-    int128 *values = &vectors->values[pending->record * components];
-    for (size_t j = 0; j < components; j++) values[j] += vectors->rows[(size_t)i * components + j];
-  }
-  return 0;
-}
 
 /* ---- one unit's matrix into the totals ----------------------------------------------------------- */
 
@@ -254,7 +125,7 @@ static size_t keep_first(struct vectors *vectors, struct identity unit, size_t c
   struct item *items = vectors->scratch.items;
   if (!most || count <= most) return count;
   for (size_t i = 0; i < count; i++) {
-    int cell = (int)vectors->links[items[i].record].cell;
+    int cell = (int)record_cell(vectors->records, items[i].record);
     items[i].order = identity_mix(&vectors->secret, unit, cells_hash(vectors->cells, cell));
   }
   qsort(items, count, sizeof *items, by_order);
@@ -262,22 +133,19 @@ static size_t keep_first(struct vectors *vectors, struct identity unit, size_t c
 }
 
 /* The records of a unit into the totals. */
-static int add_unit(struct vectors *vectors, struct identity unit, const uint32_t *records,
-                    size_t count) {
+static int add_unit(void *context, const record_word *const *list, size_t count) {
+  struct vectors *vectors = context;
   if (scratch_reserve(vectors, count)) return -1;
   struct scratch *scratch = &vectors->scratch;
   size_t components = (size_t)vectors->components;
-  for (size_t i = 0; i < count; i++) {
-    uint32_t cell = vectors->many ? vectors->links[records[i]].cell : 0;
-    scratch->items[i] = (struct item){cell, records[i]};
-  }
+  for (size_t i = 0; i < count; i++)
+    scratch->items[i] = (struct item){record_cell(vectors->records, list[i]), list[i]};
   if (vectors->shape->levels) qsort(scratch->items, count, sizeof *scratch->items, by_order);
-  count = keep_first(vectors, unit, count);
+  count = keep_first(vectors, record_unit(list[0]), count);
   for (size_t i = 0; i < count; i++) {
-    uint32_t record = scratch->items[i].record;
-    scratch->cells[i] = vectors->many ? vectors->links[record].cell : 0;
-    memcpy(&scratch->values[i * components], &vectors->values[record * components],
-           sizeof *scratch->values * components);
+    const record_word *record = scratch->items[i].record;
+    scratch->cells[i] = record_cell(vectors->records, record);
+    record_values(vectors->records, record, &scratch->values[i * components]);
   }
   add_matrix(vectors, count);
   return 0;
@@ -285,32 +153,19 @@ static int add_unit(struct vectors *vectors, struct identity unit, const uint32_
 
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
-/* Where the next row's components go. */
-static int128 *next_row(struct vectors *vectors) {
-  return &vectors->rows[(size_t)vectors->waiting * (size_t)vectors->components];
-}
-
-/* Takes the components at next_row(). */
+/* Takes the row. */
 static int add_row(struct vectors *vectors, struct identity unit, int cell) {
-  if (!vectors->by_unit) { /* V2 */
-    vectors->scratch.cells[0] = (uint32_t)cell;
-    memcpy(vectors->scratch.values, vectors->rows,
-           sizeof *vectors->rows * (size_t)vectors->components);
-    add_matrix(vectors, 1);
-    return 0;
-  }
-  struct pending *pending = &vectors->pending[vectors->waiting++];
-  pending->unit = unit;
-  pending->cell = (uint32_t)cell;
-  pending->place = table_place(&vectors->pairs, unit, pending->cell);
-  table_prefetch(&vectors->pairs, pending->place);
-  return vectors->waiting == vectors->batch ? flush(vectors) : 0;
+  if (vectors->by_unit) return records_add(vectors->records, unit, (uint32_t)cell, vectors->row);
+  vectors->scratch.cells[0] = (uint32_t)cell; /* V2 */
+  memcpy(vectors->scratch.values, vectors->row, sizeof *vectors->row * (size_t)vectors->components);
+  add_matrix(vectors, 1);
+  return 0;
 }
 
 int vectors_add_number(struct vectors *vectors, struct identity unit, double x) {
   const struct question *question = &vectors->question;
   const struct shape *shape = vectors->shape;
-  int128 *row = next_row(vectors);
+  int128 *row = vectors->row;
   row[0] = shape->count_steps;
   if (question->family == FAMILY_BINS || question->family == FAMILY_TREE)
     return add_row(vectors, unit, shape_bin(x, question->low, question->high, question->size));
@@ -322,7 +177,7 @@ int vectors_add_number(struct vectors *vectors, struct identity unit, double x) 
 
 int vectors_add_key(struct vectors *vectors, struct identity unit, int cell, double x) {
   const struct shape *shape = vectors->shape;
-  int128 *row = next_row(vectors);
+  int128 *row = vectors->row;
   if (shape->max_groups &&
       totals_reserve(vectors, (size_t)(cell + 1) * (size_t)vectors->components))
     return -1;
@@ -354,7 +209,7 @@ static struct row_scale row_scale(const double *v, int dimension, double reach) 
 
 int vectors_add_vector(struct vectors *vectors, struct identity unit, const double *v) {
   const struct shape *shape = vectors->shape;
-  int128 *row = next_row(vectors);
+  int128 *row = vectors->row;
   int dimension = vectors->question.size;
   struct row_scale scale = {1, 1};
   if (shape->counts) {
@@ -422,16 +277,7 @@ int vectors_add_record(struct vectors *vectors, struct identity unit, int cell,
   size_t components = (size_t)vectors->components;
   if (vectors->shape->max_groups && totals_reserve(vectors, (size_t)(cell + 1) * components))
     return -1;
-  if (reserve_records(vectors, 1)) return -1;
-  uint32_t known = vectors->records;
-  struct pending pending = {.unit = unit, .cell = (uint32_t)cell};
-  pending.place = table_place(&vectors->pairs, unit, pending.cell);
-  pending.record = record_of(vectors, &pending);
-  if (vectors->many) pending.place = table_place(&vectors->units, unit, 0);
-  if (pending.record == known) start_record(vectors, &pending);
-  int128 *sums = &vectors->values[pending.record * components];
-  for (size_t j = 0; j < components; j++) sums[j] = lattice_add(sums[j], values[j]);
-  return 0;
+  return records_add(vectors->records, unit, (uint32_t)cell, values);
 }
 
 int vectors_add_totals(struct vectors *vectors, int cell, const int128 *values) {
@@ -447,15 +293,7 @@ int vectors_add_totals(struct vectors *vectors, int cell, const int128 *values) 
 }
 
 int vectors_records(struct vectors *vectors, take_record *take, void *context) {
-  if (vectors->waiting) flush(vectors);
-  if (vectors->failed) return -1;
-  uint64_t at = 0;
-  for (const struct slot *slot; (slot = table_next(&vectors->pairs, &at)) != 0;) {
-    if (take(context, slot->key, slot->cell,
-             &vectors->values[slot->number * (size_t)vectors->components]))
-      return -1;
-  }
-  return 0;
+  return records_each(vectors->records, take, context);
 }
 
 /* ---- vectors ------------------------------------------------------------------------------------- */
@@ -463,10 +301,10 @@ int vectors_records(struct vectors *vectors, take_record *take, void *context) {
 static int open_tables(struct vectors *vectors, char *const *keys) {
   const struct shape *shape = vectors->shape;
   size_t components = (size_t)shape->components;
-  vectors->rows = calloc((size_t)vectors->batch * components, sizeof *vectors->rows);
+  vectors->row = calloc(components, sizeof *vectors->row);
   vectors->steps = calloc(components, sizeof *vectors->steps);
   vectors->shorts = calloc(components, sizeof *vectors->shorts);
-  if (!vectors->rows || !vectors->steps || !vectors->shorts || secret_draw(&vectors->secret) ||
+  if (!vectors->row || !vectors->steps || !vectors->shorts || secret_draw(&vectors->secret) ||
       scratch_reserve(vectors, 1) ||
       totals_reserve(vectors, shape->coordinates ? (size_t)shape->coordinates : 1))
     return -1;
@@ -475,17 +313,8 @@ static int open_tables(struct vectors *vectors, char *const *keys) {
     if (!vectors->cells) return -1;
   }
   if (!vectors->by_unit) return 0;
-  vectors->many = shape->cells != 1;
-  return table_open(&vectors->pairs, &vectors->secret, 1) ||
-                 (vectors->many && table_open(&vectors->units, &vectors->secret, 0))
-             ? -1
-             : 0;
-}
-
-/* Rows that may wait: as many as fit the processor's first cache. */
-static int batch_of(int components) {
-  int rows = WAITING / components;
-  return rows > TABLE_BATCH ? TABLE_BATCH : rows > 1 ? rows : 1;
+  vectors->records = records_open(&vectors->secret, shape->components, shape->cells != 1);
+  return vectors->records ? 0 : -1;
 }
 
 struct vectors *vectors_open(const struct question *question, const struct shape *shape,
@@ -497,7 +326,6 @@ struct vectors *vectors_open(const struct question *question, const struct shape
   vectors->by_unit = by_unit;
   vectors->components = shape->components;
   vectors->short_limit = short_limit(question, shape);
-  vectors->batch = by_unit ? batch_of(shape->components) : 1;
   if (!open_tables(vectors, keys)) return vectors;
   vectors_close(vectors);
   return 0;
@@ -506,10 +334,8 @@ struct vectors *vectors_open(const struct question *question, const struct shape
 void vectors_close(struct vectors *vectors) {
   if (!vectors) return;
   cells_close(vectors->cells);
-  table_close(&vectors->pairs);
-  table_close(&vectors->units);
-  void *arrays[] = {vectors->links,         vectors->owners,         vectors->values,
-                    vectors->rows,          vectors->totals,         vectors->scratch.items,
+  records_close(vectors->records);
+  void *arrays[] = {vectors->row,           vectors->totals,         vectors->scratch.items,
                     vectors->scratch.cells, vectors->scratch.values, vectors->steps,
                     vectors->shorts};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
@@ -530,53 +356,6 @@ const struct shape *vectors_shape(const struct vectors *vectors) {
 }
 
 /* ---- totals -------------------------------------------------------------------------------------- */
-
-/* Where the records of each unit end, when they are put in order: at ends[unit]. Null without memory. */
-static uint32_t *count_records(const struct vectors *vectors) {
-  uint32_t *ends = calloc((size_t)vectors->owner_count + 1, sizeof *ends);
-  for (uint32_t i = 0; ends && i < vectors->records; i++) ends[vectors->links[i].unit]++;
-  for (uint32_t i = 1; ends && i < vectors->owner_count; i++) ends[i] += ends[i - 1];
-  return ends;
-}
-
-static int add_units_in_order(struct vectors *vectors, const uint32_t *order,
-                              const uint32_t *ends) {
-  size_t components = (size_t)vectors->components;
-  uint32_t first = 0;
-  for (uint32_t i = 0; i < vectors->owner_count; i++) {
-    for (uint32_t j = first; j < ends[i] && j + AHEAD < vectors->records; j++) {
-      memory_prefetch(&vectors->values[order[j + AHEAD] * components]);
-      memory_prefetch(&vectors->links[order[j + AHEAD]]);
-    }
-    if (add_unit(vectors, vectors->owners[i], &order[first], ends[i] - first)) return -1;
-    first = ends[i];
-  }
-  return 0;
-}
-
-static int add_units(struct vectors *vectors) {
-  if (!vectors->many) {
-    for (uint32_t i = 0; i < vectors->records; i++) {
-      if (add_unit(vectors, identity_null(), &i, 1)) return -1;
-    }
-    return 0;
-  }
-  uint32_t *ends = count_records(vectors);
-  uint32_t *order = malloc(sizeof *order * ((size_t)vectors->records + 1));
-  int failed = !ends || !order;
-  /* From the last record to the first, into its unit's last free place: ends become starts ... */
-  for (uint32_t i = vectors->records; i-- > 0 && !failed;)
-    order[--ends[vectors->links[i].unit]] = i;
-  /* ... and starts, one unit on, are ends again. */
-  if (!failed) {
-    memmove(ends, ends + 1, sizeof *ends * vectors->owner_count);
-    if (vectors->owner_count) ends[vectors->owner_count - 1] = vectors->records;
-    failed = add_units_in_order(vectors, order, ends);
-  }
-  free(ends);
-  free(order);
-  return failed ? -1 : 0;
-}
 
 /* A private key and its place, for sorting. */
 struct named {
@@ -612,11 +391,9 @@ int128 *vectors_totals(struct vectors *vectors, int *cells, const char ***keys) 
   const struct shape *shape = vectors->shape;
   *keys = 0;
   *cells = shape->cells;
-  if (vectors->waiting) flush(vectors);
-  if (vectors->failed) return 0;
   flush_shorts(vectors);
   memset(vectors->totals, 0, vectors->by_unit ? sizeof *vectors->totals * vectors->totals_room : 0);
-  if (add_units(vectors)) return 0;
+  if (vectors->by_unit && records_each_unit(vectors->records, add_unit, vectors)) return 0;
   int is_private = shape->cells == 0;
   size_t count = is_private ? (size_t)cells_count(vectors->cells) * (size_t)vectors->components
                             : (size_t)shape->coordinates;

@@ -16,7 +16,7 @@
 #include "release/cells.h"
 #include "release/identity.h"
 #include "release/shape.h"
-#include "release/units.h"
+#include "release/records.h"
 
 struct vectors;
 
