@@ -39,27 +39,28 @@ void table_clear(struct hash_table *table) {
 
 /* ---- slots --------------------------------------------------------------------------------------- */
 
-static inline unsigned slots_of(int of_integers) {
-  return of_integers ? 4 : 2;
+/* Words of a slot. */
+static inline size_t words_of(int of_integers) {
+  return of_integers ? 2 : 4;
 }
 
-/* Bit 0: a slot is taken; bit 4: by this key. */
-static inline unsigned look(const uint64_t *slot, struct identity key, int of_integers) {
-  unsigned taken = slot[1] != 0;
-  unsigned same = (slot[0] == key.low) & (of_integers || slot[2] == key.kind);
-  return taken | (taken & same) << 4;
+static inline unsigned is_of(const uint64_t *slot, struct identity key, int of_integers) {
+  return (slot[0] == key.low) & (of_integers || slot[2] == key.kind);
 }
 
 /*
-** The slot of a key in a line: its own, or the first that is empty; null in a line full of others. All are looked at, so
-** that no branch depends on which it is.
+** The slot of a key in a line: its own, or the first that is empty; null in a line full of others. All are looked at for
+** the key, so that no branch depends on where it is. (An empty slot looks as if it were the integer 0's, and may be.)
 */
 static inline uint64_t *find_in_line(uint64_t *line, struct identity key, int of_integers) {
-  size_t slots = slots_of(of_integers), words = TABLE_WORDS / slots, all = ((size_t)1 << slots) - 1;
-  unsigned seen = look(line, key, of_integers) | look(line + words, key, of_integers) << 1;
-  if (of_integers) seen |= look(line + 4, key, 1) << 2 | look(line + 6, key, 1) << 3;
-  if (seen >> 4) return line + (size_t)__builtin_ctz(seen >> 4) * words;
-  return seen < all ? line + (size_t)__builtin_ctz(~seen) * words : 0;
+  size_t words = words_of(of_integers);
+  unsigned own = is_of(line, key, of_integers) | is_of(line + words, key, of_integers) << 1;
+  if (of_integers) own |= is_of(line + 4, key, 1) << 2 | is_of(line + 6, key, 1) << 3;
+  if (own) return line + (size_t)__builtin_ctz(own) * words;
+  for (size_t at = 0; at < TABLE_WORDS; at += words) {
+    if (!line[at + 1]) return line + at;
+  }
+  return 0;
 }
 
 /* The line after one that is full, in the chunk of a key. */
@@ -86,7 +87,7 @@ static void enter(struct hash_table *table, uint64_t *slot, struct identity key,
   slot[0] = key.low;
   slot[1] = mark;
   if (!table->of_integers) slot[2] = key.kind;
-  uint64_t slots = (table->mask + 1) * slots_of(table->of_integers);
+  uint64_t slots = (table->mask + 1) * TABLE_WORDS / words_of(table->of_integers);
   table->full |= ++table->used[table_chunk(table, table_place(table, key))] > slots / 4 * 3;
 }
 
@@ -99,7 +100,7 @@ static struct identity key_of(const struct hash_table *table, const uint64_t *sl
 
 /* Moves the slots of a chunk to where they belong now: in order, as their lines are. */
 static void move(struct hash_table *table, const uint64_t *chunk, uint64_t lines) {
-  unsigned words = TABLE_WORDS / slots_of(table->of_integers);
+  size_t words = words_of(table->of_integers);
   for (const uint64_t *slot = chunk; slot < chunk + lines * TABLE_WORDS; slot += words) {
     if (!slot[1]) continue;
     struct identity key = key_of(table, slot);
@@ -214,7 +215,7 @@ int table_get(const struct hash_table *table, struct identity key, int64_t *numb
 }
 
 int table_each(const struct hash_table *table, take_number *take, void *context) {
-  unsigned words = TABLE_WORDS / slots_of(table->of_integers);
+  size_t words = words_of(table->of_integers);
   for (uint64_t i = 0; i < (uint64_t)1 << table->depth; i++) {
     const uint64_t *end = table->chunks[i] + (table->mask + 1) * TABLE_WORDS;
     for (const uint64_t *slot = table->chunks[i]; slot < end; slot += words) {
