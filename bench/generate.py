@@ -3,7 +3,8 @@
     python3 bench/generate.py FOLDER [--rows N] [--seed S]
 
     visit (id, x REAL, unit INTEGER)               rows / 10 units in random order, each equally often
-    named (id, x REAL, unit TEXT)                  the same rows, the unit as a text of 16 characters
+    ordered(id, x REAL, unit INTEGER)              the same, 10 rows of one unit after those of another
+    named (id, x REAL, unit TEXT)                  the rows of visit, the unit as a text of 16 characters
     basket(id, x REAL, unit INTEGER, key INTEGER)  units and 1000 keys by Zipf's law: a few have very many rows
     track (id, v BLOB, unit INTEGER)               rows / 10 vectors of 32 float32
 
@@ -29,6 +30,7 @@ KEYS = 1000
 DIMENSION = 32
 TABLES = {
     "visit": "id INTEGER PRIMARY KEY, x REAL NOT NULL, unit INTEGER NOT NULL",
+    "ordered": "id INTEGER PRIMARY KEY, x REAL NOT NULL, unit INTEGER NOT NULL",
     "named": "id INTEGER PRIMARY KEY, x REAL NOT NULL, unit TEXT NOT NULL",
     "basket": "id INTEGER PRIMARY KEY, x REAL NOT NULL, unit INTEGER NOT NULL, key INTEGER NOT NULL",
     "track": "id INTEGER PRIMARY KEY, v BLOB NOT NULL, unit INTEGER NOT NULL",
@@ -81,6 +83,9 @@ class Columns:
 
     def visit(self, first, count):
         return self.x(first, count), self.unit(first, count)
+
+    def ordered(self, first, count):
+        return self.x(first, count), (np.arange(first, first + count) // 10).tolist()
 
     def named(self, first, count):
         return self.x(first, count), [f"patient-{unit:08d}" for unit in self.unit(first, count)]

@@ -54,7 +54,7 @@ int accumulate_steps(struct accumulator *accumulator, struct identity unit, int1
   return table_add(table, unit, (int64_t)steps) ? units_flush(units, table) : 0;
 }
 
-int accumulate_other(struct accumulator *accumulator, struct identity unit, double value) {
+int accumulate_large(struct accumulator *accumulator, struct identity unit, double value) {
   return accumulate_steps(accumulator, unit, fine_steps(value, accumulator->bounds.scale));
 }
 

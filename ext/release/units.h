@@ -67,16 +67,15 @@ static inline void accumulate_row(struct accumulator *accumulator, double value)
 /* Empties the batch of a table. Returns 0, or -1 when memory ran out. */
 int units_flush(struct units *units, struct hash_table *table);
 
-/* Adds a row of a unit (U1). Returns 0, or -1 when memory ran out. The shortest way is that of integers. */
-int accumulate_other(struct accumulator *accumulator, struct identity unit, double value);
+/* Adds a row of a unit (U1). Returns 0, or -1 when memory ran out. */
+int accumulate_large(struct accumulator *accumulator, struct identity unit, double value);
 static inline int accumulate_unit(struct accumulator *accumulator, struct identity unit,
                                   double value) {
   struct units *units = accumulator->units;
   double steps = value * accumulator->bounds.scale;
-  if (unit.kind != IDENTITY_INTEGER || !(fabs(steps) < (double)TABLE_MOST))
-    return accumulate_other(accumulator, unit, value);
-  int is_full = table_add(&units->integers, identity_integer((int64_t)unit.low), llrint(steps));
-  return is_full ? units_flush(units, &units->integers) : 0;
+  if (!(fabs(steps) < (double)TABLE_MOST)) return accumulate_large(accumulator, unit, value);
+  struct hash_table *table = unit.kind == IDENTITY_INTEGER ? &units->integers : &units->others;
+  return table_add(table, unit, llrint(steps)) ? units_flush(units, table) : 0;
 }
 
 /*
