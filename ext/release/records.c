@@ -12,15 +12,14 @@
 #include "release/memory.h"
 #include "release/table.h"
 
-#define MOST        ((int64_t)1 << 61) /* a narrow value at rest */
-#define LEAST_WORDS 4                  /* of a row */
-#define FIRST_ROOM  67 /* rows of the first bucket: so no room is a power of two (resize) */
-#define BUCKET_WORDS                                                                               \
-  ((size_t)131072)      /* of buckets that are split rather than doubled: 1 MiB, ... */
-#define BUCKET_ROOM 128 /* ... and their rows */
-#define LINE_WORDS  8
-#define MOST_DEPTH  31
-#define MOST_ROOM   ((size_t)1 << 31)
+#define MOST         ((int64_t)1 << 61) /* a narrow value at rest */
+#define LEAST_WORDS  4                  /* of a row */
+#define FIRST_ROOM   67                 /* rows of the first bucket: no room is 2^k (resize) */
+#define BUCKET_WORDS ((size_t)1 << 17)  /* of buckets that are split rather than doubled, ... */
+#define BUCKET_ROOM  128                /* ... and their rows */
+#define LINE         64                 /* bytes of a cache line */
+#define MOST_DEPTH   31
+#define MOST_ROOM    ((size_t)1 << 31)
 
 struct bucket {
   record_word *rows, *next, *end; /* there is always room for one more */
@@ -364,8 +363,8 @@ static void add_row(struct records *records, struct store *store, struct identit
     return;
   }
   bucket->next += store->words;
-  for (size_t at = 0; at < store->words; at += LINE_WORDS)
-    memory_prefetch(bucket->next + LINE_WORDS + at);
+  for (size_t at = LINE; at < sizeof *row * store->words + LINE; at += LINE) /* for the next row */
+    memory_prefetch((const void *)((uintptr_t)bucket->next + at));
   if (bucket->next == bucket->end) records->failed |= make_room(records, store, place);
 }
 

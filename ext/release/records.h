@@ -8,14 +8,14 @@
 **   -  memory is read and written in order but for a bucket at a time, which fits a cache;
 **   -  it is in proportion to the number of pairs, not of rows, and grows bucket by bucket;
 **   -  all that a unit has is in one bucket.
-** There are many buckets, and their ends fit no cache: rows wait in a batch while they are prefetched.
+** (A hash table of millions of pairs is read and written at random instead, and has room for all that they may become.)
 **
 ** A row is its unit, its cell where there are cells, and its values, in 64 bits each:
 **
 **     | kind | low | cell | value | value | ...
 **
-** What does not fit them goes where values have 128 bits, and takes all others with it in the end. Sums are exact, and
-** saturate at +-2^125 (lattice_add), which rows do not reach: their values are at most 2^LATTICE_ROW_BITS.
+** What does not fit them goes where values have 128 bits, and takes the rest of its unit with it in the end. Sums are
+** exact, and saturate at +-2^125 (lattice_add), which rows do not reach: their values are at most 2^LATTICE_ROW_BITS.
 */
 #ifndef DIFFUSE_RELEASE_RECORDS_H
 #define DIFFUSE_RELEASE_RECORDS_H

@@ -120,7 +120,7 @@ static void check(struct table *table, struct records *records, const char *what
 static int128 value(int wide) {
   int128 x = (int128)(int64_t)random_bits() >> (4 + random_bits() % 50);
   if (!wide || random_bits() % 300) return x;
-  return x << (4 + random_bits() % 26);
+  return x * ((int128)1 << (4 + random_bits() % 26));
 }
 
 static void random_tables(void) {
