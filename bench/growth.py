@@ -231,7 +231,7 @@ def report_units(curve, folder):
             f" unit takes {time_of(scan / rows)} a row without a release. A row finds the total of its unit in a hash"
             " table. While the table fits a cache that costs nothing to speak of; then the share of rows that miss it is 1 −"
             " (size of the cache) / (size of the table), and each pays what is left of a memory access after"
-            " prefetching. A table beyond 4 MiB asks for huge pages, so that no step follows where the TLB ends;"
+            " prefetching. A table of 2 MiB or more asks for huge pages, so that no step follows where the TLB ends;"
             " where the system gives none, it comes with that of L3. Every unit costs once more: its slot is made,"
             " moved when the table grows, and clipped at the end.",
             "", *measure.table(("cost of", "time"), body), "",
@@ -251,9 +251,9 @@ def report_keys(curve, folder):
     plot.add(x, y, model, many)
     plot.save(folder, "keys")
     return ["## Keys", "", "Every key is drawn and stored, whether a row has it or not: a + b · keys. With many rows,"
-            " the table holds a number for each pair of unit and key that occurs: among random pairs their number"
+            " there is a record for each pair of unit and key that occurs: among random pairs their number"
             " rises with the keys until every row is a pair of its own, and a + b · keys + c · pairs says what that"
-            " costs, the misses of the cache included.", "", *measure.table(("release", "a", "b", "deviation"), body
+            " costs.", "", *measure.table(("release", "a", "b", "deviation"), body
             + [(many, time_of(a), f"{time_of(b)} a key, {time_of(c)} a pair", deviation(off))]), "",
             "![keys](growth/keys.svg)"]
 

@@ -222,7 +222,8 @@ def against(value, goal, digits=2):
 
 
 def report_goals(results, rows):
-    bases = {"ordered": "sum(x) beside sorted units", "named": "sum(x) beside text units", "basket": "sum(x) beside keys", "track": "a loop that only decodes"}
+    bases = {"ordered": "sum(x) beside sorted units", "named": "sum(x) beside text units",
+             "basket": "sum(x) beside keys", "track": "a loop that only decodes"}
     goals = {"dp_sum, rows protected, 3 arguments": ("visit", 1.12),
              "dp_sum, rows protected, 5 arguments": ("visit", 1.22),
              "dp_sum, integer units in random order": ("visit", 1.8), "dp_sum, integer units sorted": ("ordered", 1.6),

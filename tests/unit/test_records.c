@@ -5,10 +5,9 @@
 #include "check.h"
 #include "random.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "scarce.h"
 
-#include "release/records.h"
+#include "../../ext/release/records.c"
 
 static struct secret secret;
 
@@ -213,6 +212,37 @@ static void taking_stops(void) {
   }
 }
 
+/* Wherever memory runs out, the records say so from then on, and can be closed. */
+static void memory_runs_out(void) {
+  int succeeded = 0, failures = 0;
+  for (int allowed = 0; !succeeded && allowed < 1000; allowed++) {
+    CHECK(secret_draw(&secret) == 0, "no random bytes");
+    scarce_left = allowed;
+    struct records *records = records_open(&secret, 1, 1);
+    int failed = !records, was = failed;
+    for (uint32_t i = 0; i < 100000 && !failed; i++) { /* two heavy units; some rows are wide */
+      int128 value = i % 1000 ? (int128)i : (int128)1 << 70;
+      failed = records_add(records, unit_of(i % 3 ? i % 2 : i), i, &value) != 0;
+    }
+    struct table table = {.units = 0};
+    open_records = records;
+    if (records && failed) {
+      int128 value = 1;
+      scarce_left = INT_MAX;
+      CHECK(records_add(records, unit_of(0), 0, &value) == -1, "%d: forgotten", allowed);
+      CHECK(records_each(records, take, &table) == -1, "%d: forgotten by each", allowed);
+      CHECK(records_each_unit(records, take_whole, &table) == -1, "%d: by each unit", allowed);
+    } else if (records) {
+      failed = records_each(records, take, &table) != 0;
+    }
+    succeeded = !failed;
+    failures += failed && !was;
+    scarce_left = INT_MAX;
+    records_close(records);
+  }
+  CHECK(succeeded && failures > 20, "%d failures", failures);
+}
+
 static void nothing(void) {
   struct table table = start(0, 0, 1);
   struct records *records = records_open(&secret, 1, 0);
@@ -228,6 +258,7 @@ int main(void) {
   RUN(sums_that_grow);
   RUN(huge_sums_saturate);
   RUN(taking_stops);
+  RUN(memory_runs_out);
   RUN(nothing);
   FINISH();
 }

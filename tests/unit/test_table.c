@@ -5,9 +5,9 @@
 #include "check.h"
 #include "random.h"
 
-#include <stdlib.h>
+#include "scarce.h"
 
-#include "release/table.h"
+#include "../../ext/release/table.c"
 
 enum { MANY = 700000 }; /* 16 chunks of integers, 32 of others */
 
@@ -28,7 +28,7 @@ static struct {
 } taken;
 
 /* Keys of all kinds; low words that differ in few bits, or in the high ones only. */
-static struct identity key_of(uint32_t i, int of_integers) {
+static struct identity nth_key(uint32_t i, int of_integers) {
   if (of_integers) return identity_integer(i % 2 ? (int64_t)((uint64_t)i << 40) : i);
   switch (i % 4) {
   case 0: return identity_integer(i);
@@ -44,7 +44,7 @@ static uint32_t number_of(struct identity key) {
                  : by == 1 ? (uint32_t)(key.low >> 40)
                  : by == 2 ? (uint32_t)(key.kind >> 2)
                            : (uint32_t)key.low;
-    if (i < taken.count && identity_same(key_of(i, taken.of_integers), key)) return i;
+    if (i < taken.count && identity_same(nth_key(i, taken.of_integers), key)) return i;
   }
   return UINT32_MAX;
 }
@@ -73,7 +73,7 @@ static void finish(struct hash_table *table) {
   table_close(table);
 }
 
-static void add(struct hash_table *table, struct identity key, int64_t amount) {
+static void put(struct hash_table *table, struct identity key, int64_t amount) {
   if (table_add(table, key, amount)) CHECK(table_flush(table, take, &taken) == 0, "no memory");
 }
 
@@ -83,13 +83,13 @@ static void every_key_has_its_sum(void) {
     start(MANY, of_integers);
     for (int round = 0; round < 3; round++) {
       for (uint32_t i = 0; i < MANY; i++)
-        add(&table, key_of(i, of_integers), (int64_t)i * (round - 3));
+        put(&table, nth_key(i, of_integers), (int64_t)i * (round - 3));
     }
     CHECK(table_flush(&table, take, &taken) == 0 && taken.carries == 0, "%d", taken.carries);
     CHECK(table.depth >= 3, "only 2^%d chunks", table.depth);
     for (uint32_t i = 0; i < MANY; i++) {
       int64_t number;
-      int found = table_get(&table, key_of(i, of_integers), &number);
+      int found = table_get(&table, nth_key(i, of_integers), &number);
       CHECK(found && number == -6 * (int64_t)i, "key %u has %lld", i, (long long)number);
     }
     int64_t number;
@@ -103,7 +103,7 @@ static void all_are_listed_once(void) {
     int of_integers = count % 2;
     struct hash_table table = fresh(of_integers);
     start(count, of_integers);
-    for (uint32_t i = 0; i < count; i++) add(&table, key_of(i, of_integers), (int64_t)i - 5);
+    for (uint32_t i = 0; i < count; i++) put(&table, nth_key(i, of_integers), (int64_t)i - 5);
     CHECK(table_flush(&table, take, &taken) == 0 && taken.carries == 0, "%u", count);
     CHECK(table_each(&table, take, &taken) == 0, "%u", count);
     uint32_t wrong = 0;
@@ -134,7 +134,7 @@ static void nothing_is_lost_when_numbers_are_carried(void) {
       int64_t amount = (int64_t)(random_bits() >> (2 + random_bits() % 60));
       if (run % 4 < 2 && random_bits() % 2) amount = -amount;
       if (i % 1000 == 0) amount = i % 2000 ? TABLE_MOST : -TABLE_MOST;
-      add(&table, key_of(key, of_integers), amount);
+      put(&table, nth_key(key, of_integers), amount);
       want[key] += amount;
     }
     CHECK(table_flush(&table, take, &taken) == 0 && taken.carries > 0, "run %d: none", run);
@@ -151,7 +151,7 @@ static void strangers_are_not_found(void) {
     start(20000, of_integers);
     for (uint32_t i = 0; i < 20000; i++) {
       int64_t number;
-      add(&table, key_of(i, of_integers), 1);
+      put(&table, nth_key(i, of_integers), 1);
       CHECK(!table_get(&table, identity_integer(-1 - (int64_t)i), &number), "after %u", i);
     }
     finish(&table);
@@ -162,12 +162,39 @@ static void strangers_are_not_found(void) {
 static void a_failure_sticks(void) {
   struct hash_table table = fresh(1);
   start(2, 1);
-  for (int i = 0; i < 3; i++) CHECK(table_add(&table, key_of(0, 1), TABLE_MOST / 2) == 0, "full");
+  for (int i = 0; i < 3; i++) CHECK(table_add(&table, nth_key(0, 1), TABLE_MOST / 2) == 0, "full");
   taken.stop = 1;
   CHECK(table_flush(&table, take, &taken) == -1, "the failure is lost");
   taken.stop = 0;
   CHECK(table_flush(&table, take, &taken) == -1, "the failure is forgotten");
   finish(&table);
+}
+
+/* Wherever memory runs out, the table says so from then on, and can be closed. */
+static void memory_runs_out(void) {
+  int succeeded = 0;
+  for (int allowed = 0; !succeeded; allowed++) {
+    struct hash_table table;
+    CHECK(secret_draw(&secret) == 0, "no random bytes");
+    start(150000, 1); /* to four chunks */
+    scarce_left = allowed;
+    int failed = table_open(&table, &secret, 1);
+    CHECK(failed == (allowed < 3 ? -1 : 0), "%d allocations: opened with %d", allowed, failed);
+    int is_open = !failed;
+    for (uint32_t i = 0; i < 150000 && !failed; i++)
+      failed = table_add(&table, nth_key(i, 1), 1) ? table_flush(&table, take, &taken) : 0;
+    CHECK(failed == 0 || failed == -1, "%d", failed);
+    succeeded = !failed;
+    CHECK(succeeded || scarce_left <= 0, "failed with memory left");
+    scarce_left = INT_MAX;
+    if (is_open) {
+      CHECK(table_flush(&table, take, &taken) == failed, "%d allocations: forgotten", allowed);
+      CHECK(allowed < 100, "never enough");
+      table_close(&table);
+    }
+    free(taken.carried);
+    free(taken.listed);
+  }
 }
 
 /* Twice the slots of three quarters, and no more: what the figures for memory rest on. */
@@ -176,7 +203,7 @@ static void memory_is_bounded(void) {
     struct hash_table table = fresh(of_integers);
     start(MANY, of_integers);
     for (uint32_t i = 1; i <= MANY; i++) {
-      add(&table, key_of(i, of_integers), 1);
+      put(&table, nth_key(i, of_integers), 1);
       double slots = (double)((table.mask + 1) << table.depth) * (of_integers ? 4 : 2);
       CHECK(slots <= 1024 || slots <= i / 0.37, "%g slots for %u keys", slots, i);
       CHECK(slots >= ((double)i - 2 * TABLE_BATCH) / 0.76, "%g slots for %u keys", slots, i);
@@ -191,6 +218,7 @@ int main(void) {
   RUN(nothing_is_lost_when_numbers_are_carried);
   RUN(strangers_are_not_found);
   RUN(a_failure_sticks);
+  RUN(memory_runs_out);
   RUN(memory_is_bounded);
   FINISH();
 }

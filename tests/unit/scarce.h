@@ -1,0 +1,37 @@
+/*
+** scarce.h: memory that runs out. Included before the file under test, which is compiled into the test: its calls of
+** malloc(), calloc(), realloc() and memory_table() succeed `scarce_left` times more, then fail.
+*/
+#ifndef TEST_SCARCE_H
+#define TEST_SCARCE_H
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "release/memory.h"
+
+static int scarce_left = INT_MAX;
+
+static inline int scarce(void) {
+  return scarce_left == 0 || (scarce_left != INT_MAX && --scarce_left < 0);
+}
+
+static inline void *scarce_calloc(size_t count, size_t size) {
+  return scarce() ? 0 : calloc(count, size);
+}
+
+static inline void *scarce_realloc(void *memory, size_t size) {
+  return scarce() ? 0 : realloc(memory, size);
+}
+
+static inline void *scarce_table(size_t size) {
+  return scarce() ? 0 : memory_table(size);
+}
+
+#define malloc(size)          scarce_realloc(0, size)
+#define calloc(count, size)   scarce_calloc(count, size)
+#define realloc(memory, size) scarce_realloc(memory, size)
+#define memory_table(size)    scarce_table(size)
+
+#endif
