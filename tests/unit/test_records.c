@@ -212,6 +212,32 @@ static void taking_stops(void) {
   }
 }
 
+/*
+** Memory: a bucket of many units is split, so none is larger than it has to be, and those are half full or so; one of
+** few units is as large as these.
+*/
+static void buckets_are_split(void) {
+  for (int heavy = 0; heavy < 2; heavy++) {
+    enum { ROWS = 400000 };
+    CHECK(secret_draw(&secret) == 0, "no random bytes");
+    struct records *records = records_open(&secret, 1, 1);
+    for (uint32_t i = 0; i < ROWS; i++) {
+      int128 one = 1;
+      CHECK(!records_add(records, unit_of(heavy && i % 2 ? 0 : i), i, &one), "no memory");
+    }
+    size_t words = 0, most = 0;
+    for (size_t i = 0; i < records->narrow.count; i++) {
+      size_t room = room_of(&records->narrow, &records->narrow.buckets[i]);
+      words += room * records->narrow.words;
+      most = room > most ? room : most;
+    }
+    double filled = (double)ROWS * (double)records->narrow.words / (double)words;
+    CHECK(most * records->narrow.words < (heavy ? 32 : 2) * BUCKET_WORDS, "one of %zu rows", most);
+    CHECK(filled > (heavy ? 0.25 : 0.36) && filled < 0.8, "%.2f full", filled);
+    records_close(records);
+  }
+}
+
 /* Wherever memory runs out, the records say so from then on, and can be closed. */
 static void memory_runs_out(void) {
   int succeeded = 0, failures = 0;
@@ -258,6 +284,7 @@ int main(void) {
   RUN(sums_that_grow);
   RUN(huge_sums_saturate);
   RUN(taking_stops);
+  RUN(buckets_are_split);
   RUN(memory_runs_out);
   RUN(nothing);
   FINISH();

@@ -349,6 +349,31 @@ static void the_total_is_not_consumed(void) {
   accumulator_close(&accumulator);
 }
 
+/* Units whose totals do not fit 64 bits on the way, beside one that does. */
+static void large_totals_are_not_consumed(void) {
+  struct bounds bounds = scalar_bounds(1, 0);
+  struct accumulator accumulator;
+  CHECK(!accumulator_open(&accumulator, &bounds, 1), "open");
+  struct identity text = identity_bytes(accumulator_secret(&accumulator), "a", 1, 1);
+  for (int i = 0; i < 3000; i++) { /* up to 2^64 steps, and back to an eighth */
+    double x = i < 1500 ? 4 : i < 2999 ? -4 : -3.875;
+    CHECK(!accumulate_unit(&accumulator, identity_integer(1), x) &&
+              !accumulate_unit(&accumulator, text, -x),
+          "row %d", i);
+  }
+  CHECK(!accumulate_unit(&accumulator, identity_integer(2), 0.5), "row");
+  CHECK(!accumulate_unit(&accumulator, identity_null(), 0.25), "row");
+  int128 total = 0;
+  for (int i = 0; i < 3; i++) {
+    CHECK(!accumulator_total(&accumulator, &total) && total == (int128)(0.75 * bounds.scale),
+          "time %d: %g", i, (double)total / bounds.scale);
+  }
+  CHECK(!accumulate_unit(&accumulator, identity_integer(1), 0.25) &&
+            !accumulator_total(&accumulator, &total) && total == (int128)(bounds.scale),
+        "more: %g", (double)total / bounds.scale);
+  accumulator_close(&accumulator);
+}
+
 int main(void) {
   RUN(bounds_are_exact);
   RUN(every_order_of_six_rows);
@@ -361,5 +386,6 @@ int main(void) {
   RUN(a_hundred_thousand_units);
   RUN(no_rows);
   RUN(the_total_is_not_consumed);
+  RUN(large_totals_are_not_consumed);
   FINISH();
 }

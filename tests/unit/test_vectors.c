@@ -645,6 +645,12 @@ static void keys_that_look_alike_are_one(void) {
   CHECK(cells_name(cells, identity_bytes(&secret, "null", 4, 1), "null") == 2, "'null'");
   CHECK(cells_name(cells, identity_bytes(&secret, "", 0, 1), "") == 3, "''");
   CHECK(cells_name(cells, text, "5") == 0 && cells_count(cells) == 4, "again");
+  for (int i = 0; i < 2; i++)
+    CHECK(cells_name(cells, identity_null(), "null") == 2 &&
+              cells_find(cells, identity_null()) == 2,
+          "again null");
+  CHECK(cells_name(cells, identity_name(&secret, "null"), "null") == 2, "by its name");
+  CHECK(cells_find(cells, identity_name(&secret, "null")) == 2, "by its name again");
   CHECK(cells_hash(cells, 0) != cells_hash(cells, 1), "hashes");
   cells_close(cells);
 }
