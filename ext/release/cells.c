@@ -114,6 +114,10 @@ void cells_keep(struct cells *cells, int cell) {
   cells->kept[cell] = 1;
 }
 
+void cells_forget(struct cells *cells) {
+  for (int i = 0; i < cells->count; i++) cells->kept[i] = 0;
+}
+
 int cells_is_kept(const struct cells *cells, int cell) {
   return cells->kept[cell];
 }

@@ -15,7 +15,7 @@ struct cells;
 #define CELL_NEW    (-2) /* not seen yet: ask cells_name() */
 #define CELL_FAILED (-3) /* out of memory */
 
-/* Starts with these public keys, cell i for keys[i]; or with none, collecting. Null: out of memory. */
+/* Starts with these public keys, all different, cell i for keys[i]; or with none, collecting. Null: out of memory. */
 struct cells *cells_open(const struct secret *secret, char *const *keys, int count, int collecting);
 void cells_close(struct cells *cells);
 
@@ -36,6 +36,7 @@ const char *cells_text(const struct cells *cells, int cell);
 ** more would be a chance more for a unit's own key to be shown.
 */
 void cells_keep(struct cells *cells, int cell);
+void cells_forget(struct cells *cells); /* none is kept */
 int cells_is_kept(const struct cells *cells, int cell);
 
 /* 64 bits that depend on the text and the secret alone, not on the order of rows. */

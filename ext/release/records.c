@@ -432,9 +432,12 @@ static int gather(struct records *records) {
   settle_all(records, &records->narrow);
   if (is_wide(records) && !records->failed) {
     struct hash_table units;
-    if (table_open(&units, records->secret, 0)) return -1;
+    if (table_open(&units, records->secret, 0)) {
+      records->failed = 1;
+      return -1;
+    }
     records->failed |= list_wide(records, &units);
-    carry_units(records, &units);
+    if (!records->failed) carry_units(records, &units);
     settle_all(records, &records->wide);
     table_close(&units);
   }

@@ -46,7 +46,7 @@ void record_values(const struct records *records, const record_word *record, int
 
 /*
 ** Hand over every record, and every unit with its `count` records, in an order that says nothing; stop when `take`
-** returns -1. Return 0, or -1 when memory ran out or `take` said so.
+** returns -1. Return 0, or -1 when `take` said so, or memory ran out, now or before.
 */
 typedef int take_record(void *context, struct identity unit, uint32_t cell, const int128 *values);
 typedef int take_unit(void *context, const record_word *const *list, size_t count);

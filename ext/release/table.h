@@ -50,7 +50,7 @@ struct hash_table {
 int table_open(struct hash_table *table, const struct secret *secret, int of_integers);
 void table_close(struct hash_table *table);
 
-/* Starts again without keys, in the memory that there is. */
+/* Starts again without keys, in the memory that there is. The batch must be empty. */
 void table_clear(struct hash_table *table);
 
 /* Takes a number; returns 0, or -1 where it cannot. */

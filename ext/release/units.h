@@ -67,7 +67,7 @@ static inline void accumulate_row(struct accumulator *accumulator, double value)
 /* Empties the batch of a table. Returns 0, or -1 when memory ran out. */
 int units_flush(struct units *units, struct hash_table *table);
 
-/* Adds a row of a unit (U1). Returns 0, or -1 when memory ran out. */
+/* Adds a row of a unit (U1). Returns 0, or -1 when memory ran out, for this row or one that waited. */
 int accumulate_large(struct accumulator *accumulator, struct identity unit, double value);
 static inline int accumulate_unit(struct accumulator *accumulator, struct identity unit,
                                   double value) {

@@ -32,6 +32,7 @@ struct vectors {
   struct question question;
   const struct shape *shape;
   int by_unit, components;
+  int failed; /* memory ran out and rows were lost: sticks */
   struct secret secret;
   struct cells *cells;     /* null without keys */
   struct records *records; /* by unit, else null */
@@ -73,7 +74,10 @@ static int totals_reserve(struct vectors *vectors, size_t coordinates) {
   if (coordinates <= vectors->totals_room) return 0;
   size_t room = coordinates + vectors->totals_room;
   int128 *grown = realloc(vectors->totals, sizeof *grown * room);
-  if (!grown) return -1;
+  if (!grown) {
+    vectors->failed = 1;
+    return -1;
+  }
   memset(grown + vectors->totals_room, 0, sizeof *grown * (room - vectors->totals_room));
   vectors->totals = grown;
   vectors->totals_room = room;
@@ -293,7 +297,7 @@ int vectors_add_totals(struct vectors *vectors, int cell, const int128 *values) 
 }
 
 int vectors_records(struct vectors *vectors, take_record *take, void *context) {
-  return records_each(vectors->records, take, context);
+  return vectors->failed ? -1 : records_each(vectors->records, take, context);
 }
 
 /* ---- vectors ------------------------------------------------------------------------------------- */
@@ -391,7 +395,9 @@ int128 *vectors_totals(struct vectors *vectors, int *cells, const char ***keys) 
   const struct shape *shape = vectors->shape;
   *keys = 0;
   *cells = shape->cells;
+  if (vectors->failed) return 0;
   flush_shorts(vectors);
+  if (vectors->by_unit && vectors->cells) cells_forget(vectors->cells);
   memset(vectors->totals, 0, vectors->by_unit ? sizeof *vectors->totals * vectors->totals_room : 0);
   if (vectors->by_unit && records_each_unit(vectors->records, add_unit, vectors)) return 0;
   int is_private = shape->cells == 0;

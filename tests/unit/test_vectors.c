@@ -500,6 +500,33 @@ static void totals_are_not_consumed(void) {
   }
 }
 
+/* A private key that a unit no longer keeps, as another comes first, is no coordinate any more. */
+static void private_keys_are_chosen_again(void) {
+  struct question question = {.family = FAMILY_KEY_COUNT, .clip = 3, .keys = KEYS_PRIVATE};
+  question.max_groups = 1;
+  struct release release = release_of(&question, 1, 0);
+  int changed = 0;
+  for (int run = 0; run < 100; run++) {
+    entropy_seed = random_bits();
+    struct vectors *vectors = vectors_start(&release);
+    int last = 0;
+    for (int key = 0; key < 5; key++) {
+      struct row row = {.who = WHO_INTEGER, .unit = 7, .key = key};
+      CHECK(!vectors_add(&release, vectors, &row), "row %d", key);
+      int cells = 0;
+      const char **names = 0;
+      int128 *totals = vectors_totals(vectors, &cells, &names);
+      CHECK(totals && cells == 1, "run %d: %d keys of one", run, cells);
+      changed += atoi(names[0]) != last;
+      last = atoi(names[0]);
+      free(totals);
+      free(names);
+    }
+    vectors_close(vectors);
+  }
+  CHECK(changed > 50, "changed %d times", changed);
+}
+
 static void no_rows(void) {
   for (int family = FAMILY_MEAN; family <= FAMILY_KEY_MEAN; family++) {
     for (int by_unit = 0; by_unit < 2; by_unit++) {
@@ -718,6 +745,7 @@ int main(void) {
   RUN(nodes_are_sums_of_leaves);
   RUN(huge_leaves_saturate);
   RUN(totals_are_not_consumed);
+  RUN(private_keys_are_chosen_again);
   RUN(no_rows);
   RUN(no_random_bytes);
   RUN(private_keys_are_chosen_at_random);
