@@ -149,18 +149,12 @@ static int add_count(struct rows *rows, sqlite3_value **row) {
   return 0;
 }
 
-static inline int add_unit_value(struct rows *rows, sqlite3_value **row, double x) {
+static int add_unit_row(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
+  double x =
+      rows->aggregate->counts ? counts(rows, row) : sqlite3_value_double(row[rows->columns.value]);
   if (identity_of(rows, 1, row[rows->columns.unit], &unit)) return -1;
   return accumulate_unit(&rows->numbers, unit, x);
-}
-
-static int add_unit_number(struct rows *rows, sqlite3_value **row) {
-  return add_unit_value(rows, row, sqlite3_value_double(row[rows->columns.value]));
-}
-
-static int add_unit_count(struct rows *rows, sqlite3_value **row) {
-  return add_unit_value(rows, row, counts(rows, row));
 }
 
 /* All other releases: NULL contributes nothing. */
@@ -206,9 +200,6 @@ struct columns columns_in_order(const struct publication *publication) {
   return columns;
 }
 
-static int (*const adders[2][2])(struct rows *, sqlite3_value **) = {
-    {add_number, add_count}, {add_unit_number, add_unit_count}};
-
 char *rows_open(struct rows *rows, const struct publication *publication, struct columns columns) {
   const struct shape *shape = &publication->shape;
   *rows = (struct rows){
@@ -222,7 +213,9 @@ char *rows_open(struct rows *rows, const struct publication *publication, struct
     rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
     failed = !rows->training || !rows->buffer;
   } else if (shape->family == FAMILY_SUM) {
-    rows->add = adders[publication->by_unit][publication->aggregate->counts];
+    rows->add = publication->by_unit             ? add_unit_row
+                : publication->aggregate->counts ? add_count
+                                                 : add_number;
     struct bounds bounds = design_bounds(shape);
     failed = accumulator_open(&rows->numbers, &bounds, publication->by_unit);
   } else {
