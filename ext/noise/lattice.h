@@ -27,12 +27,12 @@ static inline uint128 lattice_magnitude(int128 x) {
 /* Clamps x to [low, high]. low <= high. */
 int128 lattice_clamp(int128 x, int128 low, int128 high);
 
-/* x + y, saturated at +-2^125, like x and y before. */
+/* x + y, saturated at +-2^125, like x and y before: at once where both are within +-2^124. */
 int128 lattice_add_large(int128 x, int128 y);
 static inline int128 lattice_add(int128 x, int128 y) {
   uint64_t high_x = (uint64_t)(x >> 64) + ((uint64_t)1 << 60);
   uint64_t high_y = (uint64_t)(y >> 64) + ((uint64_t)1 << 60);
-  return (high_x | high_y) >> 61 ? lattice_add_large(x, y) : x + y; /* both within +-2^124 */
+  return (high_x | high_y) >> 61 ? lattice_add_large(x, y) : x + y;
 }
 
 /*

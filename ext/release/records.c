@@ -109,7 +109,7 @@ static void copy_row(const struct store *store, record_word *to, const record_wo
   for (size_t i = LEAST_WORDS; i < store->words; i++) to[i] = from[i];
 }
 
-/* ---- buckets -------------------------------------------------------------------------------------- */
+/* ---- buckets ------------------------------------------------------------------------------------- */
 
 static struct bucket *bucket_for(const struct store *store, uint64_t place) {
   return &store->buckets[store->directory[place >> 1 >> (63 - store->depth)]];
@@ -388,23 +388,16 @@ static void settle_all(struct records *records, struct store *store) {
     settle(records, store, &store->buckets[i]);
 }
 
-static int never(void *context, struct identity key, int64_t number) {
-  (void)context;
-  (void)key;
-  (void)number;
-  return -1;
-}
-
 /* The units that have wide records, in a table. */
 static int list_wide(const struct records *records, struct hash_table *units) {
   const struct store *store = &records->wide;
   for (size_t i = 0; i < store->count; i++) {
     const struct bucket *bucket = &store->buckets[i];
     for (const record_word *row = bucket->rows; row < bucket->next; row += store->words) {
-      if (table_add(units, record_unit(row), 0) && table_flush(units, never, 0)) return -1;
+      if (table_add(units, record_unit(row), 0) && table_flush(units, 0, 0)) return -1;
     }
   }
-  return table_flush(units, never, 0);
+  return table_flush(units, 0, 0);
 }
 
 /* Carries what these units have in the narrow store. */

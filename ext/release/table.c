@@ -3,9 +3,8 @@
 
 #include <string.h>
 
-#define ZERO ((uint64_t)1 << 63) /* the mark of 0 */
-#define FIRST_LINES                                                                                \
-  ((uint64_t)1 << 8) /* a quarter of their slots is more than a batch: no table is ever full */
+#define ZERO        ((uint64_t)1 << 63) /* the mark of 0 */
+#define FIRST_LINES ((uint64_t)1 << 8)  /* a quarter of them holds more than a batch */
 #define LINE_BYTES  (sizeof(uint64_t) * TABLE_WORDS)
 #define CHUNK_LINES (MEMORY_HUGE_PAGE / LINE_BYTES)
 #define MOST_DEPTH  31
@@ -177,7 +176,7 @@ static inline int add(struct hash_table *table, uint64_t *slot, const struct add
   int64_t number = (int64_t)(slot[1] - ZERO);
   if (number <= TABLE_MOST && number >= -TABLE_MOST) return 0;
   slot[1] = ZERO;
-  return take(context, row->key, number);
+  return take ? take(context, row->key, number) : -1;
 }
 
 /* Adds the rows that wait, and keeps those whose line is full. */

@@ -57,8 +57,8 @@ void table_clear(struct hash_table *table);
 typedef int take_number(void *context, struct identity key, int64_t number);
 
 /*
-** Empties the batch. A number that has left +-TABLE_MOST is handed over, and starts again at 0. Returns 0, or -1 when
-** memory ran out or `take` said so, now or before.
+** Empties the batch. A number that has left +-TABLE_MOST is handed over, and starts again at 0; it fails where `take` is
+** null. Returns 0, or -1 when memory ran out or `take` said so, now or before.
 */
 int table_flush(struct hash_table *table, take_number *take, void *context);
 

@@ -167,6 +167,10 @@ static void a_failure_sticks(void) {
   CHECK(table_flush(&table, take, &taken) == -1, "the failure is lost");
   taken.stop = 0;
   CHECK(table_flush(&table, take, &taken) == -1, "the failure is forgotten");
+  struct hash_table closed = fresh(0);
+  for (int i = 0; i < 3; i++) table_add(&closed, nth_key(1, 0), TABLE_MOST / 2);
+  CHECK(table_flush(&closed, 0, 0) == -1, "nobody takes it, and nobody minds");
+  table_close(&closed);
   finish(&table);
 }
 
