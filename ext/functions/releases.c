@@ -4,7 +4,7 @@
 **
 ** dp_release() knows everything before the first row: parameters are checked, a replay does not run
 ** the query, empty input is an ordinary input, an error or interrupt leaves the release 'failed'.
-** Its rows are collected by an internal aggregate, which is faster than stepping through them.
+** Its rows are collected by an internal aggregate (query.c), which is faster than stepping through them.
 */
 #include <ctype.h>
 #include <math.h>
@@ -12,154 +12,36 @@
 
 #include "functions/channels.h"
 #include "functions/functions.h"
-#include "functions/rows.h"
+#include "functions/query.h"
+#include "functions/scan.h"
 
 SQLITE_EXTENSION_INIT3
 
-/* The statement is held to the rules for schemas, where the host knows them (SQLite 3.50): functions
-** that are not for untrusted SQL cannot hide in a query. Older versions ignore the bit. */
-#define PREPARE_FROM_DDL 0x20
-
-/* ---- collecting rows ----------------------------------------------------------------------------- */
-
-struct collection {
-  struct rows rows;
-  int columns;
-};
-
-/*
-** dp_collect([key,] [x,] [unit]): usable only by the statement that dp_release() writes around the owner's
-** text, which must not contain the name; DIRECTONLY keeps it out of views that the text may use.
-*/
-#define COLLECT "dp_collect"
-
-static void collect_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct collection *collection = ((struct host *)sqlite3_user_data(context))->collecting;
-  if (!collection || argc != collection->columns) {
-    sqlite3_result_error(context, COLLECT ": for dp_release() only", -1);
-    return;
-  }
-  if (rows_add(&collection->rows, argv)) sqlite3_result_error_nomem(context);
-}
-
-static void collect_final(sqlite3_context *context) {
-  sqlite3_result_null(context);
-}
-
-/* ---- the query ----------------------------------------------------------------------------------- */
-
-/* The first word of the text, in capitals, behind white space and comments. */
-static void first_word(const char *sql, char word[8]) {
-  for (;;) {
-    sql += strspn(sql, " \t\r\n\f");
-    if (strncmp(sql, "--", 2) == 0) {
-      sql += strcspn(sql, "\n");
-    } else if (strncmp(sql, "/*", 2) == 0) {
-      const char *end = strstr(sql + 2, "*/");
-      sql = end ? end + 2 : sql + strlen(sql);
-    } else {
-      break;
-    }
-  }
-  int i = 0;
-  while (i < 7 && isalpha((unsigned char)sql[i])) {
-    word[i] = (char)toupper((unsigned char)sql[i]);
-    i++;
-  }
-  word[i] = 0;
-}
-
-/* Whether a name occurs in an SQL text, in any case. */
-static int is_in(const char *name, const char *sql) {
-  size_t length = strlen(name);
-  while (*sql && sqlite3_strnicmp(sql, name, (int)length) != 0) sql++;
-  return *sql != 0;
-}
-
-static char *check_statement(sqlite3_stmt *statement, const char *sql, int columns,
-                             const char *names) {
-  char word[8];
-  first_word(sql, word);
-  if (!statement || sqlite3_stmt_isexplain(statement) || !sqlite3_stmt_readonly(statement) ||
-      (strcmp(word, "SELECT") != 0 && strcmp(word, "WITH") != 0 && strcmp(word, "VALUES") != 0))
-    return sentence("sql must be one SELECT that only reads, not '%s'", sql);
-  if (is_in(COLLECT, sql))
-    return sentence("sql cannot use " COLLECT ", which is dp_release()'s own");
-  if (sqlite3_bind_parameter_count(statement) > 0)
-    return sentence("sql cannot have parameters (write the values into its text)");
-  if (sqlite3_column_count(statement) != columns)
-    return sentence("sql must give %d column%s (%s%s), not %d", columns, columns > 1 ? "s" : "",
-                    names, strstr(names, "unit") ? "" : "; the ledger protects rows",
-                    sqlite3_column_count(statement));
-  return 0;
-}
-
-/* Compiles the owner's text alone: it must be one statement of the right form. *length: its end. */
-static char *check_query(sqlite3 *db, const char *sql, int columns, const char *names,
-                         int *length) {
-  sqlite3_stmt *statement = 0, *second = 0;
-  const char *tail = 0;
-  char *error = 0;
-  if (sqlite3_prepare_v3(db, sql, -1, PREPARE_FROM_DDL, &statement, &tail) != SQLITE_OK) {
-    error = sentence("cannot compile sql: %s", sqlite3_errmsg(db));
-  } else {
-    error = check_statement(statement, sql, columns, names);
-    if (!error && (sqlite3_prepare_v2(db, tail, -1, &second, 0) != SQLITE_OK || second))
-      error = sentence("sql must be one statement, but more follows: '%s'", tail);
-  }
-  *length = tail ? (int)(tail - sql) : 0;
-  if (*length > 0 && sql[*length - 1] == ';') --*length;
-  sqlite3_finalize(second);
-  sqlite3_finalize(statement); /* never stepped: there is no error to report */
-  return error;
-}
-
-/* Compiles the query with its rows going to dp_collect(). Returns null or a sentence. */
-static char *prepare_query(sqlite3 *db, const char *sql, int columns, const char *names,
-                           sqlite3_stmt **statement) {
-  int length;
-  char *error = check_query(db, sql, columns, names, &length);
-  if (error) return error;
-  char *rows = sqlite3_mprintf("dp_rows"); /* a name that the owner's text does not use */
-  while (rows && is_in(rows, sql)) rows = sqlite3_mprintf("%z_", rows);
-  /* The line break ends a comment at the end of the owner's text. */
-  char *text = rows ? sqlite3_mprintf("WITH %s(%s) AS (%.*s\n) SELECT " COLLECT "(%s) FROM %s",
-                                      rows, names, length, sql, names, rows)
-                    : 0;
-  if (!text) {
-    error = sentence("out of memory");
-  } else if (sqlite3_prepare_v2(db, text, -1, statement, 0) != SQLITE_OK) {
-    error = sentence("cannot compile sql as a subquery: %s", sqlite3_errmsg(db));
-  }
-  sqlite3_free(text);
-  sqlite3_free(rows);
-  return error;
-}
-
-/* Runs the prepared query. Returns null or a sentence. */
-static char *run_query(struct host *host, sqlite3_stmt *statement, struct collection *collection) {
-  int rc;
-  host->collecting = collection;
-  while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
-  }
-  host->collecting = 0;
-  if (rc == SQLITE_DONE) return 0;
-  return sentence("the query failed: %s (the charge stays)", sqlite3_errmsg(host->db));
-}
-
 /* ---- dp_release ---------------------------------------------------------------------------------- */
 
-static char *collect_and_finish(struct publication *publication, sqlite3_stmt *statement,
-                                int columns) {
-  struct collection collection = {.columns = columns};
+static char *collect_and_finish(struct publication *publication, const struct query *query,
+                                sqlite3_stmt *statement) {
+  struct collection collection = {.columns = query->columns};
   char *error = rows_open(&collection.rows, publication, columns_in_order(publication));
-  if (!error) error = run_query(publication->host, statement, &collection);
+  if (!error) error = scan_rows(publication, query, statement, &collection);
   if (error) {
     publish_fail(publication);
   } else {
     error = rows_publish(&collection.rows, publication);
   }
   rows_close(&collection.rows);
+  return error;
+}
+
+/* Compiles the query with its rows going to dp_collect(). Returns null or a sentence. */
+static char *prepare(sqlite3 *db, const struct query *query, sqlite3_stmt **statement) {
+  char *text = query_text(query, ""), *error = 0;
+  if (!text) {
+    error = sentence("out of memory");
+  } else if (sqlite3_prepare_v2(db, text, -1, statement, 0) != SQLITE_OK) {
+    error = sentence("cannot compile sql as a subquery: %s", sqlite3_errmsg(db));
+  }
+  sqlite3_free(text);
   return error;
 }
 
@@ -171,14 +53,17 @@ static char *release(struct publication *publication, struct request *request, s
   if (!sql) return sentence("sql must be the text of one SELECT, not %z", shown(argv[2]));
   int by_unit = ledger_protects(host->ledger) == LEDGER_UNITS;
   int columns = aggregate_columns(aggregate, by_unit, &names);
+  struct query query = {0};
   sqlite3_stmt *statement = 0;
   char *error = request_start(request, aggregate, host->ledger, argv[0], argc > 3 ? argv[3] : 0,
                               OPTIONS_OF_RELEASE);
   if (!error) error = request_finish(request, by_unit);
-  if (!error) error = prepare_query(host->db, sql, columns, names, &statement);
+  if (!error) error = query_open(&query, host->db, sql, columns, names);
+  if (!error) error = prepare(host->db, &query, &statement);
   if (!error) error = publish_begin(publication, host, request);
-  if (!error && !publication->answered) error = collect_and_finish(publication, statement, columns);
+  if (!error && !publication->answered) error = collect_and_finish(publication, &query, statement);
   sqlite3_finalize(statement); /* the error of its last step has been reported */
+  query_clear(&query);
   return error;
 }
 
@@ -350,8 +235,5 @@ static const struct scalar functions[] = {
 
 int releases_register(sqlite3 *db, struct host *host) {
   int rc = scalars_register(db, host, functions, sizeof functions / sizeof *functions);
-  for (int arity = 1; arity <= 3 && rc == SQLITE_OK; arity++)
-    rc = sqlite3_create_function_v2(db, COLLECT, arity, PRIVATE_FUNCTION, host_retain(host), 0,
-                                    collect_step, collect_final, host_release_pointer);
-  return rc;
+  return rc == SQLITE_OK ? query_register(host) : rc;
 }

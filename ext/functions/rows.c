@@ -40,9 +40,7 @@ static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_valu
     *identity = identity_integer(sqlite3_value_int64(value));
     return 0;
   }
-  const struct secret *secret =
-      rows->vectors ? vectors_secret(rows->vectors) : accumulator_secret(&rows->numbers);
-  return other_identity(is_unit && rows->for_state ? 0 : secret, value, identity);
+  return other_identity(is_unit && rows->for_state ? 0 : rows->secret, value, identity);
 }
 
 /* Characters of a key, and the bytes of a blob that give as many: a key of any length is data, and must fit
@@ -218,12 +216,14 @@ char *rows_open(struct rows *rows, const struct publication *publication, struct
                                                  : add_number;
     struct bounds bounds = design_bounds(shape);
     failed = accumulator_open(&rows->numbers, &bounds, publication->by_unit);
+    if (!failed && publication->by_unit) rows->secret = accumulator_secret(&rows->numbers);
   } else {
     rows->add = add_components;
     rows->vectors =
         vectors_open(rows->question, shape, publication->by_unit, publication->grid.keys);
     rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
     failed = !rows->vectors || !rows->buffer;
+    if (!failed) rows->secret = vectors_secret(rows->vectors);
   }
   return failed ? sentence("out of memory or random bytes (the charge stays)") : 0;
 }
@@ -237,6 +237,81 @@ void rows_close(struct rows *rows) {
   rows->training = 0;
   rows->buffer = 0;
 }
+
+/* ---- what has been added up elsewhere ------------------------------------------------------------ */
+
+int rows_add_record(struct rows *rows, struct identity unit, int cell, const int128 *values) {
+  return rows->vectors ? vectors_add_record(rows->vectors, unit, cell, values)
+                       : accumulate_steps(&rows->numbers, unit, *values);
+}
+
+int rows_add_totals(struct rows *rows, int cell, const int128 *values) {
+  if (rows->vectors) return vectors_add_totals(rows->vectors, cell, values);
+  accumulate_total(&rows->numbers, *values);
+  return 0;
+}
+
+int rows_name_cell(struct rows *rows, const char *name) {
+  struct identity named = identity_name(vectors_secret(rows->vectors), name);
+  return cells_name(vectors_cells(rows->vectors), named, name);
+}
+
+int rows_records(struct rows *rows, take_record *take, void *context) {
+  return rows->vectors ? vectors_records(rows->vectors, take, context)
+                       : accumulator_records(&rows->numbers, take, context);
+}
+
+/* Rows on their way to others, whose cells these are; null where both have the same. */
+struct joining {
+  struct rows *rows;
+  int *cells;
+};
+
+static int join_record(void *context, struct identity unit, uint32_t cell, const int128 *values) {
+  const struct joining *joining = context;
+  return rows_add_record(joining->rows, unit, joining->cells ? joining->cells[cell] : (int)cell,
+                         values);
+}
+
+static int join_units(struct rows *rows, struct rows *others) {
+  struct joining joining = {rows, 0};
+  const struct cells *cells = others->vectors ? vectors_cells(others->vectors) : 0;
+  int count = cells ? cells_count(cells) : 0, failed = 0;
+  joining.cells = cells ? malloc(sizeof *joining.cells * (size_t)(count + 1)) : 0;
+  if (cells && !joining.cells) return -1;
+  for (int i = 0; i < count && !failed; i++) {
+    joining.cells[i] = rows_name_cell(rows, cells_text(cells, i));
+    failed = joining.cells[i] == CELL_FAILED;
+  }
+  failed = failed || rows_records(others, join_record, &joining);
+  free(joining.cells);
+  return failed ? -1 : 0;
+}
+
+static int join_totals(struct rows *rows, struct rows *others) {
+  int cells, failed = 0;
+  int128 total;
+  const char **keys;
+  if (!others->vectors)
+    return accumulator_total(&others->numbers, &total) || rows_add_totals(rows, 0, &total) ? -1 : 0;
+  int128 *totals = vectors_totals(others->vectors, &cells, &keys);
+  if (!totals) return -1;
+  size_t components = (size_t)vectors_shape(others->vectors)->components;
+  if (!keys) failed = rows_add_totals(rows, 0, totals);
+  for (int i = 0; keys && i < cells && !failed; i++) {
+    int cell = rows_name_cell(rows, keys[i]);
+    failed = cell == CELL_FAILED || rows_add_totals(rows, cell, &totals[(size_t)i * components]);
+  }
+  free(totals);
+  free(keys);
+  return failed ? -1 : 0;
+}
+
+int rows_join(struct rows *rows, struct rows *others) {
+  return others->columns.unit >= 0 ? join_units(rows, others) : join_totals(rows, others);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------- */
 
 char *rows_publish(struct rows *rows, struct publication *publication) {
   struct totals totals = {{0, 1, 1}, 0};

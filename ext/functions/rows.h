@@ -22,8 +22,9 @@ struct rows {
   struct vectors *vectors;    /* all others; null for those */
   struct training *training;  /* models; null but for them */
   struct design design;       /* models: their lattice */
-  double *buffer;             /* one row's vector */
-  int for_state;              /* units are known by the identities that all databases give them */
+  const struct secret *secret; /* under which texts and blobs are known; null where there are none */
+  double *buffer;              /* one row's vector */
+  int for_state;               /* units are known by the identities that all databases give them */
 };
 
 /* Those of a caller that gives key, value and unit one after the other, as far as there are any. */
@@ -40,6 +41,23 @@ void rows_close(struct rows *rows);
 static inline int rows_add(struct rows *rows, sqlite3_value **row) {
   return rows->add(rows, row);
 }
+
+/*
+** What has been added up elsewhere (release/units.h, release/vectors.h): what a unit has in one cell, and totals.
+** Return 0, or -1 when out of memory. A name is a key's text; its cell is CELL_FAILED without memory.
+*/
+int rows_add_record(struct rows *rows, struct identity unit, int cell, const int128 *values);
+int rows_add_totals(struct rows *rows, int cell, const int128 *values);
+int rows_name_cell(struct rows *rows, const char *name);
+
+/* Hands over every record of units (release/records.h). Returns 0, or -1 when `take` said so or out of memory. */
+int rows_records(struct rows *rows, take_record *take, void *context);
+
+/*
+** Adds what other rows of the same release have come to, which know texts by the same secret. Returns 0, or -1 when out
+** of memory.
+*/
+int rows_join(struct rows *rows, struct rows *others);
 
 /* Publishes the totals. Returns null, or one sentence to be freed. */
 char *rows_publish(struct rows *rows, struct publication *publication);

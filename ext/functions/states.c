@@ -55,11 +55,6 @@ static size_t numbers_of(const struct rows *rows) {
 
 /* ---- writing ------------------------------------------------------------------------------------- */
 
-static int for_records(struct rows *rows, take_record *take, void *context) {
-  return rows->vectors ? vectors_records(rows->vectors, take, context)
-                       : accumulator_records(&rows->numbers, take, context);
-}
-
 static int count_record(void *context, struct identity unit, uint32_t cell, const int128 *values) {
   uint64_t *count = context;
   (void)unit, (void)cell, (void)values;
@@ -85,10 +80,10 @@ static int write_records(struct rows *rows, const char *parameters, struct state
   const struct cells *cells = is_private(rows) ? vectors_cells(rows->vectors) : 0;
   int keys = cells ? cells_count(cells) : 0;
   uint64_t count = 0;
-  if (for_records(rows, count_record, &count)) return -1;
+  if (rows_records(rows, count_record, &count)) return -1;
   state_start(writer, parameters, STATE_RECORDS, (uint32_t)keys, count);
   for (int i = 0; i < keys; i++) state_put_key(writer, cells_text(cells, i));
-  return for_records(rows, write_record, &writing);
+  return rows_records(rows, write_record, &writing);
 }
 
 static int write_total(struct rows *rows, const char *parameters, struct state_writer *writer) {
@@ -135,8 +130,7 @@ static int add_key(struct rows *rows, struct state *state) {
   text[size] = 0;
   int plain = strlen(text) == size ? key_is_plain(text) : 0;
   if (plain < 1) return plain < 0 ? CELL_FAILED : CELL_NONE;
-  struct identity named = identity_name(vectors_secret(rows->vectors), text);
-  return cells_name(vectors_cells(rows->vectors), named, text);
+  return rows_name_cell(rows, text);
 }
 
 /* The cells of all private keys. Returns null where they are as they should be, or what is wrong. */
@@ -161,15 +155,9 @@ static const char *add_entry(struct rows *rows, struct state *state, uint64_t en
   if ((rows->for_state && !identity_is_somebody(unit)) || cell >= end)
     return "the state is malformed";
   state_numbers(state, numbers, numbers_of(rows));
-  int failed = 0, place = cells ? cells[cell] : (int)cell;
-  if (rows->for_state) {
-    failed = rows->vectors ? vectors_add_record(rows->vectors, unit, place, numbers)
-                           : accumulate_steps(&rows->numbers, unit, *numbers);
-  } else if (rows->vectors) {
-    failed = vectors_add_totals(rows->vectors, place, numbers);
-  } else {
-    accumulate_total(&rows->numbers, *numbers);
-  }
+  int place = cells ? cells[cell] : (int)cell;
+  int failed = rows->for_state ? rows_add_record(rows, unit, place, numbers)
+                               : rows_add_totals(rows, place, numbers);
   return failed ? "out of memory" : 0;
 }
 

@@ -1,0 +1,409 @@
+/*
+** scan.c: see scan.h.
+**
+** The rows of a table are divided by rowid into ranges, which the host's connection and others take one after the other,
+** each on a thread of its own. The query on a range is the owner's text behind a common table expression that has the
+** name of the table and gives its rows in that range. Requirements:
+**   S1  Every row of the query comes from exactly one range. Its program shows it, no SQL is parsed: one loop over one
+**       table, within the bounds of the range, of instructions that compute from the row alone.
+**   S2  All connections see one state of one file. The host has no transaction. A connection looks before the host begins to
+**       read, and begins after it: PRAGMA data_version shows that nothing was committed in between.
+**   S3  A row gives the same on every connection: the programs are equal, and call no functions, which are the host's.
+**   S4  Where any of this cannot be shown, the query runs on the host's connection alone. What is published does not
+**       depend on it: sums are exact integers, in any order.
+**   S5  The host's interrupt and progress handler end the query: they end the ranges on the host's connection, and these
+**       all others.
+*/
+#include "functions/scan.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "functions/functions.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define RANGES      256   /* at most; so many that no thread waits long for the last one */
+#define LEAST_RANGE 16384 /* rowids: fewer are not worth a thread */
+#define CACHE_LINES 128   /* bytes: what one thread writes is not on the lines of another */
+
+/* A connection that reads ranges: the host's, and those that are opened beside it. */
+struct reader {
+  struct scan *scan;
+  struct host *host;
+  sqlite3_stmt *statement;
+  struct collection *collection; /* its own, or the host's */
+  char *error;
+  int64_t version; /* of the database before the host began to read */
+  pthread_t thread;
+  int has_thread;
+  struct collection own;
+  char apart[CACHE_LINES];
+};
+
+struct scan {
+  const struct publication *publication;
+  const struct query *query;
+  char *table;          /* quoted */
+  char *text;           /* of the query on a range ... */
+  char *program;        /* ... and what it compiles to */
+  sqlite3_stmt *bounds; /* keeps the host's transaction */
+  int64_t first, last;  /* rowids */
+  uint64_t width;       /* of a range, in rowids */
+  unsigned ranges;
+  atomic_uint next; /* the range to be taken next */
+  atomic_int stopped;
+  int count;              /* of readers */
+  struct reader *readers; /* the host's first */
+};
+
+/* ---- statements ---------------------------------------------------------------------------------- */
+
+/* Compiles a statement and steps to its first row; null where there is none. */
+static sqlite3_stmt *first_row(sqlite3 *db, const char *sql) {
+  sqlite3_stmt *statement = 0;
+  if (sql && sqlite3_prepare_v2(db, sql, -1, &statement, 0) == SQLITE_OK &&
+      sqlite3_step(statement) == SQLITE_ROW)
+    return statement;
+  sqlite3_finalize(statement);
+  return 0;
+}
+
+/* What a pragma says, or -1. */
+static int64_t pragma(sqlite3 *db, const char *sql) {
+  sqlite3_stmt *statement = first_row(db, sql);
+  int64_t value = statement ? sqlite3_column_int64(statement, 0) : -1;
+  sqlite3_finalize(statement);
+  return value;
+}
+
+/* ---- programs (S1, S3) --------------------------------------------------------------------------- */
+
+/* What an instruction is to a loop over one table; of the first six there is a certain number. */
+enum role {
+  OPENS,
+  REWINDS,
+  SEEKS,
+  BOUNDS,
+  COLLECTS,
+  NEXTS,
+  COUNTED,
+  PLAIN = COUNTED,
+  COMPARES,
+  OTHER
+};
+static const int in_whole[COUNTED] = {1, 1, 0, 0, 1, 1}, in_range[COUNTED] = {1, 0, 1, 2, 1, 1};
+
+/* Those that compute from the row, or stand around the loop. All others may do anything. */
+static const struct instruction {
+  const char *name;
+  enum role role;
+} instructions[] = {
+    {"OpenRead", OPENS},     {"Rewind", REWINDS},  {"SeekGE", SEEKS},    {"Variable", BOUNDS},
+    {"AggStep", COLLECTS},   {"Next", NEXTS},      {"Eq", COMPARES},     {"Ne", COMPARES},
+    {"Lt", COMPARES},        {"Le", COMPARES},     {"Gt", COMPARES},     {"Ge", COMPARES},
+    {"Column", PLAIN},       {"Rowid", PLAIN},     {"Integer", PLAIN},   {"Int64", PLAIN},
+    {"Real", PLAIN},         {"String8", PLAIN},   {"Null", PLAIN},      {"Copy", PLAIN},
+    {"SCopy", PLAIN},        {"Affinity", PLAIN},  {"Cast", PLAIN},      {"IsType", PLAIN},
+    {"RealAffinity", PLAIN}, {"Add", PLAIN},       {"Subtract", PLAIN},  {"Multiply", PLAIN},
+    {"Divide", PLAIN},       {"Remainder", PLAIN}, {"Concat", PLAIN},    {"BitAnd", PLAIN},
+    {"BitOr", PLAIN},        {"BitNot", PLAIN},    {"ShiftLeft", PLAIN}, {"ShiftRight", PLAIN},
+    {"And", PLAIN},          {"Or", PLAIN},        {"Not", PLAIN},       {"IsTrue", PLAIN},
+    {"If", PLAIN},           {"IfNot", PLAIN},     {"IsNull", PLAIN},    {"NotNull", PLAIN},
+    {"ZeroOrNull", PLAIN},   {"Goto", PLAIN},      {"Init", PLAIN},      {"Transaction", PLAIN},
+    {"AggFinal", PLAIN},     {"ResultRow", PLAIN}, {"Halt", PLAIN},      {"Noop", PLAIN},
+    {"Explain", PLAIN},
+};
+
+static enum role role_of(const char *name) {
+  for (size_t i = 0; name && i < sizeof instructions / sizeof *instructions; i++)
+    if (strcmp(name, instructions[i].name) == 0) return instructions[i].role;
+  return OTHER;
+}
+
+struct program {
+  char *listing; /* null: the text does not compile */
+  int times[COUNTED];
+  int others;
+  int root; /* page of the table that it opens; 0: none of the main database */
+};
+
+/* A row of EXPLAIN: address, name, p1, p2, p3, p4, p5. */
+static void add_instruction(struct program *program, sqlite3_str *listing, sqlite3_stmt *row) {
+  const char *name = (const char *)sqlite3_column_text(row, 1);
+  const char *detail = (const char *)sqlite3_column_text(row, 5);
+  enum role role = role_of(name);
+  if (role == OPENS) program->root = sqlite3_column_int(row, 4) ? 0 : sqlite3_column_int(row, 3);
+  if (role < COUNTED) program->times[role]++;
+  /* Collations other than SQLite's first are the host's. */
+  program->others += role == OTHER ||
+                     (role == COMPARES && detail && *detail && strncmp(detail, "BINARY-", 7) != 0);
+  int in_connection =
+      name && strcmp(name, "Transaction") == 0; /* how often it has read the schema */
+  for (int i = 0; i < 7; i++)
+    if (i != 5 || !in_connection) sqlite3_str_appendf(listing, "%s ", sqlite3_column_text(row, i));
+}
+
+static struct program compile(sqlite3 *db, const char *sql) {
+  struct program program = {0};
+  sqlite3_stmt *statement = 0;
+  sqlite3_str *listing = sqlite3_str_new(db);
+  char *text = sqlite3_mprintf("EXPLAIN %s", sql);
+  int rc = text ? sqlite3_prepare_v2(db, text, -1, &statement, 0) : SQLITE_NOMEM;
+  while (rc == SQLITE_OK && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
+    add_instruction(&program, listing, statement);
+    rc = sqlite3_str_errcode(listing);
+  }
+  sqlite3_finalize(statement);
+  sqlite3_free(text);
+  program.listing = sqlite3_str_finish(listing);
+  if (rc == SQLITE_DONE) return program;
+  sqlite3_free(program.listing);
+  return (struct program){0};
+}
+
+static int is_loop(const struct program *program, const int times[COUNTED]) {
+  return program->listing && !program->others &&
+         memcmp(program->times, times, sizeof program->times) == 0;
+}
+
+/* The name of the table that a query reads from its first row to its last, quoted; or null. */
+static char *table_of(sqlite3 *db, const char *text) {
+  struct program whole = compile(db, text);
+  int root = is_loop(&whole, in_whole) ? whole.root : 0;
+  sqlite3_free(whole.listing);
+  if (!root) return 0;
+  char *sql = sqlite3_mprintf(
+      "SELECT name FROM main.sqlite_master WHERE rootpage = %d AND type = 'table'", root);
+  sqlite3_stmt *row = first_row(db, sql);
+  const char *name = row ? (const char *)sqlite3_column_text(row, 0) : 0;
+  char *quoted = name ? sqlite3_mprintf("\"%w\"", name) : 0;
+  sqlite3_finalize(row);
+  sqlite3_free(sql);
+  return quoted;
+}
+
+/* A subquery's rowid must be unknown: where a version gives NULL for it, the owner's could be meant. */
+static int rowid_is_known(sqlite3 *db) {
+  sqlite3_stmt *row = first_row(db, "WITH dp_rows(x) AS (SELECT 1) SELECT rowid FROM dp_rows");
+  sqlite3_finalize(row);
+  return row != 0;
+}
+
+/* Finds the table and the query on its ranges (S1). Returns whether there is one. */
+static int divide(struct scan *scan, sqlite3 *db) {
+  char *whole = rowid_is_known(db) ? 0 : query_text(scan->query, "");
+  scan->table = whole ? table_of(db, whole) : 0;
+  char *range = scan->table ? sqlite3_mprintf("%s AS (SELECT * FROM main.%s NOT INDEXED"
+                                              " WHERE rowid BETWEEN ?1 AND ?2),",
+                                              scan->table, scan->table)
+                            : 0;
+  scan->text = range ? query_text(scan->query, range) : 0;
+  sqlite3_free(whole);
+  sqlite3_free(range);
+  if (!scan->text) return 0;
+  struct program program = compile(db, scan->text);
+  scan->program = program.listing;
+  return is_loop(&program, in_range);
+}
+
+/* ---- connections (S2, S3) ------------------------------------------------------------------------ */
+
+static int has_moved(sqlite3 *db) {
+  int moved = 0;
+  return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved;
+}
+
+/* Whether the host's rows are those of a file that other connections can read. */
+static int is_shared(sqlite3 *db) {
+  const char *path = sqlite3_db_filename(db, "main"), *key;
+  for (int i = 0; path && (key = sqlite3_uri_key(path, i)) != 0; i++) {
+    if (strcmp(key, "mode") != 0 && strcmp(key, "cache") != 0) return 0; /* nolock, immutable */
+  }
+  return path && *path && !has_moved(db) && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE &&
+         pragma(db, "PRAGMA read_uncommitted") == 0;
+}
+
+/* Opens the same file in the same way. A mutex of its own shows that SQLite has not been told to do without. */
+static int connect(struct reader *reader, sqlite3 *host) {
+  sqlite3 *db = 0;
+  sqlite3_vfs *vfs = 0;
+  int flags = SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_PRIVATECACHE |
+              (sqlite3_db_readonly(host, "main") ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
+  if (sqlite3_file_control(host, "main", SQLITE_FCNTL_VFS_POINTER, &vfs) != SQLITE_OK || !vfs)
+    return 0;
+  int opened = sqlite3_open_v2(sqlite3_db_filename(host, "main"), &db, flags, vfs->zName);
+  reader->host = db ? host_new(db) : 0;
+  if (!reader->host) sqlite3_close(db);
+  if (!reader->host || opened != SQLITE_OK || !sqlite3_db_mutex(db)) return 0;
+  sqlite3_limit(db, SQLITE_LIMIT_LENGTH, sqlite3_limit(host, SQLITE_LIMIT_LENGTH, -1));
+  return query_register(reader->host) == SQLITE_OK && !has_moved(db);
+}
+
+/* The version of the database, or -1: it changes when another connection commits. */
+static int64_t version(sqlite3 *db) {
+  return pragma(db, "PRAGMA data_version");
+}
+
+/* Another connection, up to where the host begins. It holds no lock that a writer, whom the host waits for, waits for. */
+static int open_reader(struct reader *reader, struct scan *scan, sqlite3 *host) {
+  reader->scan = scan;
+  reader->collection = &reader->own;
+  reader->own.columns = scan->query->columns;
+  if (!connect(reader, host)) return 0;
+  reader->version = version(reader->host->db);
+  return reader->version >= 0;
+}
+
+/* The same, after the host has begun. Nothing is read from it unless this returns 1. */
+static int settle_reader(struct reader *reader) {
+  sqlite3 *db = reader->host->db;
+  if (sqlite3_exec(db, "BEGIN", 0, 0, 0) != SQLITE_OK || version(db) != reader->version) return 0;
+  struct program program = compile(db, reader->scan->text);
+  int same = program.listing && strcmp(program.listing, reader->scan->program) == 0;
+  sqlite3_free(program.listing);
+  return same && sqlite3_prepare_v2(db, reader->scan->text, -1, &reader->statement, 0) == SQLITE_OK;
+}
+
+/* Begins to read on the host's connection, and finds the ranges. */
+static int settle_host(struct scan *scan, struct reader *reader) {
+  sqlite3 *db = reader->host->db;
+  char *sql =
+      sqlite3_mprintf("SELECT (SELECT min(rowid) FROM main.%s), (SELECT max(rowid) FROM main.%s)",
+                      scan->table, scan->table);
+  scan->bounds = first_row(db, sql);
+  sqlite3_free(sql);
+  if (!scan->bounds || sqlite3_column_type(scan->bounds, 0) != SQLITE_INTEGER) return 0;
+  scan->first = sqlite3_column_int64(scan->bounds, 0);
+  scan->last = sqlite3_column_int64(scan->bounds, 1);
+  uint64_t span = (uint64_t)scan->last - (uint64_t)scan->first;
+  scan->ranges = span / LEAST_RANGE < RANGES ? (unsigned)(span / LEAST_RANGE) : RANGES;
+  if (scan->ranges < 2) return 0;
+  scan->width = span / scan->ranges + 1;
+  return sqlite3_prepare_v2(db, scan->text, -1, &reader->statement, 0) == SQLITE_OK;
+}
+
+static void scan_close(struct scan *scan) {
+  for (int i = 0; i < scan->count; i++) {
+    struct reader *reader = &scan->readers[i];
+    sqlite3_finalize(reader->statement);
+    sentence_free(reader->error);
+    rows_close(&reader->own.rows);
+    if (i == 0 || !reader->host) continue;
+    sqlite3_close(reader->host->db);
+    host_release(reader->host);
+  }
+  sqlite3_finalize(scan->bounds);
+  sqlite3_free(scan->table);
+  sqlite3_free(scan->text);
+  sqlite3_free(scan->program);
+  free(scan->readers);
+}
+
+/* Makes everything ready, or returns 0 where the host has to read alone (S4). */
+static int scan_open(struct scan *scan, int others, struct collection *collection) {
+  struct host *host = scan->publication->host;
+  if (others < 1 || !sqlite3_threadsafe() || !is_shared(host->db) || !divide(scan, host->db))
+    return 0;
+  scan->readers = calloc((size_t)others + 1, sizeof *scan->readers);
+  if (!scan->readers) return 0;
+  scan->readers[0] = (struct reader){.scan = scan, .host = host, .collection = collection};
+  for (scan->count = 1; scan->count <= others; scan->count++) {
+    if (!open_reader(&scan->readers[scan->count], scan, host->db)) {
+      scan->count++; /* it is closed with the others */
+      return 0;
+    }
+  }
+  int settled = settle_host(scan, &scan->readers[0]) && !has_moved(host->db);
+  for (int i = 1; i < scan->count && settled; i++) settled = settle_reader(&scan->readers[i]);
+  return settled;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------- */
+
+/* Reads one range. Returns null or a sentence. */
+static char *read_range(struct reader *reader, unsigned range) {
+  const struct scan *scan = reader->scan;
+  uint64_t span = (uint64_t)scan->last - (uint64_t)scan->first, from = range * scan->width;
+  if (from > span) return 0;
+  uint64_t to = span - from < scan->width ? span : from + scan->width - 1;
+  sqlite3_bind_int64(reader->statement, 1, (int64_t)((uint64_t)scan->first + from));
+  sqlite3_bind_int64(reader->statement, 2, (int64_t)((uint64_t)scan->first + to));
+  int rc = query_run(reader->host, reader->statement, reader->collection);
+  char *error = rc == SQLITE_DONE ? 0 : query_error(reader->host);
+  sqlite3_reset(reader->statement); /* whose error has been reported */
+  return error;
+}
+
+/* Takes ranges until there are no more, or there is an error somewhere. */
+static void read_ranges(struct reader *reader) {
+  struct scan *scan = reader->scan;
+  unsigned range;
+  while (!reader->error && !atomic_load(&scan->stopped) &&
+         (range = atomic_fetch_add(&scan->next, 1)) < scan->ranges)
+    reader->error = read_range(reader, range);
+  if (reader->error) atomic_store(&scan->stopped, 1);
+}
+
+/* A thread, which puts its sums into memory of its own. */
+static void *read_beside(void *pointer) {
+  struct reader *reader = pointer;
+  const struct publication *publication = reader->scan->publication;
+  struct rows *rows = &reader->own.rows;
+  reader->error = rows_open(rows, publication, columns_in_order(publication));
+  rows->secret = reader->scan->readers[0].collection->rows.secret;
+  read_ranges(reader);
+  return 0;
+}
+
+/* Signals are for the host's own threads. Those that do not start leave their ranges to others. */
+static void start_threads(struct scan *scan) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  for (int i = 1; i < scan->count; i++) {
+    struct reader *reader = &scan->readers[i];
+    reader->has_thread = pthread_create(&reader->thread, 0, read_beside, reader) == 0;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, 0);
+}
+
+/* Waits for them, after an error not for the ends of their ranges (S5). The first error is the scan's. */
+static char *end_threads(struct scan *scan) {
+  char *error = scan->readers[0].error;
+  scan->readers[0].error = 0;
+  for (int i = 1; i < scan->count && error; i++) sqlite3_interrupt(scan->readers[i].host->db);
+  for (int i = 1; i < scan->count; i++) {
+    struct reader *reader = &scan->readers[i];
+    if (!reader->has_thread) continue;
+    pthread_join(reader->thread, 0);
+    if (error) continue;
+    error = reader->error;
+    reader->error = 0;
+    if (!error && rows_join(&scan->readers[0].collection->rows, &reader->own.rows))
+      error = sentence("out of memory (the charge stays)");
+  }
+  return error;
+}
+
+char *scan_rows(const struct publication *publication, const struct query *query,
+                sqlite3_stmt *statement, struct collection *collection) {
+  struct host *host = publication->host;
+  struct scan scan = {.publication = publication, .query = query};
+  int others = aggregate_has_states(publication->aggregate)
+                   ? sqlite3_limit(host->db, SQLITE_LIMIT_WORKER_THREADS, -1)
+                   : 0;
+  char *error;
+  if (scan_open(&scan, others, collection)) {
+    start_threads(&scan);
+    read_ranges(&scan.readers[0]);
+    error = end_threads(&scan);
+  } else {
+    error = query_run(host, statement, collection) == SQLITE_DONE ? 0 : query_error(host);
+  }
+  scan_close(&scan);
+  return error;
+}

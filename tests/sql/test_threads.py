@@ -1,0 +1,475 @@
+"""dp_release() on several threads (ext/functions/scan.c): which queries they divide, that the sums are those of one thread
+to the last integer, that all read one state of one file, and how they end."""
+
+import contextlib
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+from conftest import EXTENSION, connect, one, refused
+from kinds_reference import KINDS
+from noise_helpers import UNLIMITED, quick_path
+from test_kinds_exact import random_table
+from test_partial import COLUMNS, EXACT, compare, options_of, run_fixed, story
+
+ROWS, SPREAD = 20000, 1000  # rowids are far apart: many ranges, few rows
+RATE = 1e6                  # noise of a sum bounded by 1000: less than 1; a row is at least 500
+
+
+def make(path, threads=1, protects="row", setup=(), rows=ROWS):
+    """t(id, x, unit): x is a multiple of 500 up to 1000; 100 units."""
+    db = connect(path)
+    for statement in setup:
+        db.execute(statement)
+    db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, x, unit, k TEXT)")
+    db.execute("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?) INSERT INTO t"
+               " SELECT (i - 10000) * ?, 500 * (i % 3), i % 100, 'k' || (i % 7) FROM n", (rows, SPREAD))
+    db.execute("SELECT dp_init(?)", (json.dumps({"protects": protects}),)).fetchall()
+    db.execute("SELECT dp_tier('exact', ?, 1e15, 1e-6, 'rdp', 1e-7)", (RATE,)).fetchall()
+    db.execute(f"PRAGMA threads = {threads}").fetchall()
+    return db
+
+
+def total(db, query, clip=1000):
+    return one(db, "SELECT dp_release('exact', 'sum', ?, ?)", query, json.dumps({"clip": clip}))
+
+
+def truth(db, query):
+    return one(db, f"SELECT coalesce(sum(x), 0) FROM (SELECT * FROM ({query}))")
+
+
+@contextlib.contextmanager
+def slowed(db):
+    """The host's connection waits every thousand instructions: threads beside it read the rest meanwhile."""
+    calls = []
+
+    def wait():
+        calls.append(1)
+        time.sleep(0.004)
+    db.set_progress_handler(wait, 1000)
+    yield calls
+    db.set_progress_handler(None, 0)
+
+
+def is_divided(db, query):
+    with slowed(db) as calls:
+        total(db, query)
+    with slowed(db) as alone:
+        db.execute("PRAGMA threads = 0").fetchall()
+        total(db, query)
+    db.execute("PRAGMA threads = 1").fetchall()
+    assert len(alone) > 20  # there was something to divide
+    return len(calls) < len(alone) / 2
+
+
+# ---- which queries ---------------------------------------------------------------------------------------------------
+
+DIVIDED = [
+    "SELECT x FROM t",
+    "SELECT x FROM t -- a comment",
+    "SELECT x FROM t;",
+    "SELECT x FROM (SELECT * FROM t) AS s",
+    "SELECT s.x FROM t AS s WHERE s.x > 3 OR s.unit IS NULL AND NOT s.k = 'k3'",
+    "SELECT x FROM t WHERE k BETWEEN 'k2' AND 'k5'",
+    "WITH s AS (SELECT x, unit FROM t WHERE x <> 500) SELECT x FROM s WHERE unit % 2",
+    "SELECT CASE WHEN unit < 50 THEN x ELSE -x END AS x FROM t",
+    "SELECT coalesce(CASE WHEN x > 0 THEN x END, 500) + 0.0 AS x FROM t",
+    "SELECT CAST(substr AS REAL) * 500 AS x FROM (SELECT x > 0 AS substr FROM t)",
+    "SELECT x FROM \"T\"",
+]
+
+ALONE = [
+    "SELECT DISTINCT x FROM t",
+    "SELECT DISTINCT x FROM t WHERE x = 500",
+    "SELECT x FROM t ORDER BY id",
+    "SELECT x FROM t LIMIT 7",
+    "SELECT x FROM t LIMIT 15000 OFFSET 5000",
+    "SELECT x FROM t GROUP BY x",
+    "SELECT sum(x) / 10000 AS x FROM t",
+    "SELECT max(x) AS x FROM t",
+    "SELECT x FROM t UNION ALL SELECT x FROM t",
+    "SELECT x FROM t UNION SELECT x FROM t",
+    "SELECT x FROM t EXCEPT SELECT 500",
+    "SELECT t.x FROM t JOIN (SELECT 1 AS one UNION ALL SELECT 2) AS s ON s.one = t.unit",
+    "SELECT a.x FROM t AS a JOIN t AS b ON a.id = b.id",
+    "SELECT x FROM t WHERE unit IN (SELECT unit FROM t WHERE unit < 3)",
+    "SELECT x FROM t AS s WHERE EXISTS (SELECT 1 FROM t WHERE t.id = s.id + 1000)",
+    "SELECT (SELECT max(x) FROM t) AS x FROM t",
+    "SELECT lag(x) OVER (ORDER BY id) AS x FROM t",
+    "SELECT count(*) OVER () % 3 AS x FROM t",
+    "SELECT abs(x) AS x FROM t",
+    "SELECT x FROM t WHERE k LIKE 'k1%'",
+    "SELECT x FROM t WHERE k = 'K1' COLLATE NOCASE",
+    "SELECT x FROM main.t",
+    "SELECT x FROM t WHERE rowid > 500",
+    "SELECT x FROM t WHERE oid + 0 > 500",
+    "SELECT x FROM t WHERE id > -5000000",
+    "SELECT x FROM t WHERE id = 5000",
+    "SELECT x FROM seen",
+    "SELECT x FROM small",
+    "SELECT x FROM aside",
+    "SELECT x FROM without_rowid",
+    "SELECT x FROM named_rowid",
+    "SELECT x FROM indexed WHERE x = 500",
+    "SELECT x FROM indexed",
+    "SELECT x FROM other.t",
+    "SELECT value AS x FROM json_each('[500, 1000]')",
+    "SELECT column1 AS x FROM (VALUES (500), (1000))",
+    "SELECT x FROM empty",
+]
+
+
+@pytest.fixture(scope="module")
+def db():
+    with quick_path() as path:
+        db = make(path)
+        for statement in [
+                "CREATE VIEW seen AS SELECT * FROM t",
+                "CREATE TABLE small AS SELECT * FROM t LIMIT 10",
+                "CREATE TEMP TABLE aside(id INTEGER PRIMARY KEY, x)",
+                "INSERT INTO aside SELECT id, x FROM t",
+                "CREATE TABLE without_rowid(id INTEGER PRIMARY KEY, x) WITHOUT ROWID",
+                "INSERT INTO without_rowid SELECT id, x FROM t",
+                "CREATE TABLE named_rowid(rowid, x)",
+                "INSERT INTO named_rowid SELECT iif(id % 3000, id, NULL), x FROM t",
+                "CREATE TABLE indexed(id INTEGER PRIMARY KEY, x, y)",
+                "INSERT INTO indexed SELECT id, x, zeroblob(100) FROM t",
+                "CREATE INDEX by_x ON indexed(x)",
+                "CREATE TABLE empty AS SELECT * FROM t WHERE 0",
+                f"ATTACH '{path}-other' AS other",
+                "CREATE TABLE other.t(id INTEGER PRIMARY KEY, x)",
+                "INSERT INTO other.t SELECT id, x FROM main.t"]:
+            db.execute(statement)
+        yield db
+
+
+@pytest.mark.parametrize("query", DIVIDED)
+def test_divides(db, query):
+    assert abs(total(db, query) - truth(db, query.split(";")[0].split("--")[0])) < 100
+    assert is_divided(db, query)
+
+
+@pytest.mark.parametrize("query", ALONE)
+def test_does_not_divide(db, query):
+    """What is more than a loop over one table has the right sum, too."""
+    assert abs(total(db, query) - truth(db, query)) < 100
+    if one(db, f"SELECT count(*) FROM ({query})") > 5000:
+        assert not is_divided(db, query)
+
+
+def test_a_temporary_table_hides_the_other(tmp_path):
+    db = make(tmp_path / "data.db")
+    db.execute("CREATE TEMP TABLE t AS SELECT id, 1000 AS x FROM main.t")
+    assert abs(total(db, "SELECT x FROM t") - truth(db, "SELECT x FROM t")) < 100
+    assert not is_divided(db, "SELECT x FROM t")
+
+
+def test_what_the_host_has_replaced_is_the_hosts(tmp_path):
+    db = make(tmp_path / "data.db")
+    db.create_function("abs", 1, lambda x: 1000)
+    db.create_collation("NOCASE", lambda a, b: 0)
+    assert abs(total(db, "SELECT abs(x) AS x FROM t") - 1000 * ROWS) < 100
+    assert abs(total(db, "SELECT x FROM t WHERE k = 'nobody' COLLATE NOCASE") - truth(db, "SELECT x FROM t")) < 100
+
+
+def test_the_authorizer_is_the_hosts(tmp_path):
+    db = make(tmp_path / "data.db")
+    db.set_authorizer(lambda action, table, column, *_: sqlite3.SQLITE_IGNORE if (table, column) == ("t", "x") else sqlite3.SQLITE_OK)
+    assert abs(total(db, "SELECT x FROM t")) < 100
+    db.set_authorizer(None)
+    assert abs(total(db, "SELECT x FROM t")) > 1000
+
+
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16le", "UTF-16be"])
+def test_divides_files_of_every_form(tmp_path, journal, encoding):
+    db = make(tmp_path / "data.db", setup=[f"PRAGMA encoding = '{encoding}'", f"PRAGMA journal_mode = {journal}"])
+    query = "SELECT x FROM t WHERE k > 'k1'"
+    assert abs(total(db, query) - truth(db, query)) < 100
+    assert is_divided(db, query)
+
+
+@pytest.mark.parametrize("uri,divided", [("mode=ro", True), ("mode=rw", True), ("cache=private", True), ("nolock=1", False), ("immutable=1", False)])
+def test_databases_opened_by_uri(tmp_path, uri, divided):
+    make(tmp_path / "data.db").close()
+    db = connect(f"file:{tmp_path}/data.db?{uri}", uri=True)
+    db.execute("PRAGMA threads = 1").fetchall()
+    assert abs(total(db, "SELECT x FROM t") - truth(db, "SELECT x FROM t")) < 100
+    assert is_divided(db, "SELECT x FROM t") == divided
+
+
+def test_a_database_in_memory_is_read_alone():
+    db = make(":memory:")
+    assert abs(total(db, "SELECT x FROM t") - truth(db, "SELECT x FROM t")) < 100
+    assert not is_divided(db, "SELECT x FROM t")
+
+
+def test_without_threads_nothing_is_divided(tmp_path):
+    db = make(tmp_path / "data.db", threads=0)
+    before = len(os.listdir("/proc/self/fd"))
+    with slowed(db) as calls:
+        total(db, "SELECT x FROM t")
+    assert len(calls) > 40 and len(os.listdir("/proc/self/fd")) == before
+
+
+# ---- the same sums ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+@pytest.mark.parametrize("protects", ["unit", "row"])
+def test_threads_give_the_same_to_the_last_integer(protects, adjacency):
+    """Every kind over random tables, with noise that is known: path, values, charges, books."""
+    rng = random.Random(f"threads {protects} {adjacency}")
+    with quick_path() as path:
+        statements, number = story(adjacency, protects), 0
+        with sqlite3.connect(path + "-alone") as alone:
+            for kind in KINDS:
+                if (kind, protects) == ("count_distinct", "row"):
+                    continue
+                for parameters in EXACT[kind]:
+                    number += 1
+                    alone.execute(f"CREATE TABLE t{number}(k, x, v, unit)")
+                    alone.executemany(f"INSERT INTO t{number}(rowid, k, x, v, unit) VALUES (?, ?, ?, ?, ?)",
+                                      [(rng.randrange(-2**44, 2**44), *row) for row in random_table(rng)])
+                    columns = ", ".join(COLUMNS[kind] + ["unit"] * (protects == "unit"))
+                    statements += [f"SELECT fixed_seed({rng.getrandbits(48)})",
+                                   f"SELECT dp_release('exact', '{kind}', 'SELECT {columns} FROM t{number}',"
+                                   f" {options_of(parameters, name=f'n{number}')})"]
+            alone.commit()
+            with sqlite3.connect(path + "-divided") as divided:
+                alone.backup(divided)
+        run_fixed(path + "-alone", statements)
+        run_fixed(path + "-divided", ["PRAGMA threads = 3", *statements])
+        compare(path + "-alone", path + "-divided")
+
+
+@pytest.mark.parametrize("unit", ["unit", "'u' || unit", "unit + 0.5", "CAST('u' || unit AS BLOB)", "NULL", "iif(unit < 50, unit, NULL)"])
+def test_a_unit_is_bounded_once(tmp_path, unit):
+    """Its rows are read by several threads, which know it by the same identity."""
+    db = make(tmp_path / "data.db", threads=4, protects="unit")
+    units = one(db, f"SELECT count(DISTINCT ifnull({unit}, '-')) FROM t")
+    for _ in range(3):
+        assert abs(total(db, f"SELECT x, {unit} FROM t") - 1000 * units) < 100
+
+
+@pytest.mark.parametrize("protects", ["unit", "row"])
+def test_private_keys_meet(tmp_path, protects):
+    """A key has one cell, whichever thread has seen it first."""
+    db = make(tmp_path / "data.db", threads=4, protects=protects)
+    columns = "k, x, unit" if protects == "unit" else "k, x"
+    options = json.dumps({"clip": 1e6, "max_groups": 7, "key_share": 1e-4} if protects == "unit" else {"clip": 1000, "key_share": 1e-4})
+    sums = json.loads(one(db, "SELECT dp_release('exact', 'group_sum', ?, ?)", f"SELECT {columns} FROM t", options))
+    wanted = dict(db.execute("SELECT k, sum(x) FROM t GROUP BY k"))
+    assert sums.keys() == wanted.keys()
+    for key, value in sums.items():
+        assert abs(value - wanted[key]) < 1e5  # a seventh of the rows has 1.4e6
+
+
+def test_more_threads_than_ranges(tmp_path):
+    db = make(tmp_path / "data.db", threads=8, rows=50)
+    assert one(db, "PRAGMA threads") == 8
+    assert abs(total(db, "SELECT x FROM t") - truth(db, "SELECT x FROM t")) < 100
+
+
+@pytest.mark.parametrize("first,last", [(-2**63, 2**63 - 1), (2**63 - 40000, 2**63 - 1), (-2**63, -2**63 + 40000), (-1, 40000)])
+def test_rowids_at_the_ends_of_their_range(tmp_path, first, last):
+    db, rng = make(tmp_path / "data.db", threads=3, rows=1), random.Random(last)
+    rowids = {first, last, first + 1, last - 1, *(rng.randrange(first, last) for _ in range(5000))}
+    db.execute("BEGIN")
+    db.execute("DELETE FROM t")
+    db.executemany("INSERT INTO t(id, x) VALUES (?, 500)", [(rowid,) for rowid in rowids])
+    db.execute("COMMIT")
+    assert abs(total(db, "SELECT x FROM t") - 500 * len(rowids)) < 100
+
+
+# ---- one state of one file -------------------------------------------------------------------------------------------
+
+WRITER = """
+    import random, sqlite3, sys, time
+    db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
+    db.execute("PRAGMA synchronous = OFF")
+    print("ready", flush=True)
+    while True:
+        row = random.randrange(1, 9000) * 1000
+        db.execute("UPDATE t SET x = 1000 - x WHERE id IN (?, ?)", (-row, row))
+        time.sleep(random.random() * 0.004)
+"""
+
+
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+def test_all_threads_read_one_state(journal):
+    """One of two rows has 1000, the other 0, far from each other: the sum never changes."""
+    with quick_path() as path:
+        db = make(path, threads=2, setup=[f"PRAGMA journal_mode = {journal}"])
+        db.execute("PRAGMA busy_timeout = 60000").fetchall()
+        db.execute("UPDATE t SET x = iif(id < 0, 0, 1000)")
+        wanted, seen = truth(db, "SELECT x FROM t"), []
+        with subprocess.Popen([sys.executable, "-c", textwrap.dedent(WRITER), path], stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout.readline() == "ready\n"
+            for _ in range(150):
+                assert abs(total(db, "SELECT x FROM t") - wanted) < 100
+                seen.append(one(db, "SELECT count(*) FROM t WHERE id < 0 AND x > 0"))
+            writer.kill()
+        assert len(set(seen)) > 20  # it did write
+
+
+def test_a_transaction_is_read_as_it_is(tmp_path):
+    db = make(tmp_path / "data.db", setup=["PRAGMA journal_mode = wal"])
+    other = sqlite3.connect(tmp_path / "data.db", isolation_level=None)
+    before = truth(db, "SELECT x FROM t")
+    db.execute("BEGIN")
+    truth(db, "SELECT x FROM t")
+    other.execute("UPDATE t SET x = 0 WHERE id < 0")  # not in the transaction's snapshot
+    assert abs(total(db, "SELECT x FROM t") - before) < 100
+    assert not is_divided(db, "SELECT x FROM t")
+    db.execute("COMMIT")
+    after = truth(db, "SELECT x FROM t")
+    assert after < before - 1e6
+    assert is_divided(db, "SELECT x FROM t")
+    db.execute("BEGIN")
+    db.execute("UPDATE t SET x = 1000")  # not committed
+    assert abs(total(db, "SELECT x FROM t") - 1000 * ROWS) < 100
+    db.execute("ROLLBACK")
+    assert abs(total(db, "SELECT x FROM t") - after) < 100
+
+
+def test_a_statement_that_reads_is_read_as_it_is(tmp_path):
+    db = make(tmp_path / "data.db", setup=["PRAGMA journal_mode = wal"])
+    other = sqlite3.connect(tmp_path / "data.db", isolation_level=None)
+    cursor, before = db.execute("SELECT id FROM t"), truth(db, "SELECT x FROM t")
+    cursor.fetchone()
+    other.execute("UPDATE t SET x = 0 WHERE id < 0")
+    assert abs(total(db, "SELECT x FROM t") - before) < 100
+    cursor.close()
+    assert abs(total(db, "SELECT x FROM t") - truth(db, "SELECT x FROM t")) < 100
+
+
+def test_dirty_reads_are_the_hosts(tmp_path):
+    """A cache that connections of the process share, and what one of them has not committed."""
+    make(tmp_path / "data.db").close()
+    name = f"file:{tmp_path}/data.db?cache=shared"
+    other = sqlite3.connect(name, uri=True, isolation_level=None)
+    db = connect(name, uri=True)
+    db.execute("PRAGMA threads = 1").fetchall()
+    db.execute("PRAGMA read_uncommitted = 1")
+    other.execute("BEGIN")
+    other.execute("UPDATE t SET x = 1000")
+    assert abs(total(db, "SELECT x FROM t") - 1000 * ROWS) < 100
+    other.execute("ROLLBACK")
+
+
+def test_a_file_that_has_been_replaced(tmp_path):
+    """What the host has open is read, not what has its name now."""
+    db = make(tmp_path / "data.db")
+    before = truth(db, "SELECT x FROM t")
+    other = make(tmp_path / "other.db")
+    other.execute("UPDATE t SET x = 0")
+    other.close()
+    os.rename(tmp_path / "other.db", tmp_path / "data.db")
+    for _ in range(3):
+        assert abs(total(db, "SELECT x FROM t") - before) < 100
+
+
+def test_a_database_that_others_cannot_open(tmp_path):
+    db = make(tmp_path / "data.db")
+    db.execute("PRAGMA locking_mode = exclusive").fetchall()
+    db.execute("UPDATE t SET x = 500")
+    assert abs(total(db, "SELECT x FROM t") - 500 * ROWS) < 100
+    assert not is_divided(db, "SELECT x FROM t")
+
+
+def test_a_schema_that_changes(tmp_path):
+    """What the host has compiled before is not what the file holds now."""
+    db = make(tmp_path / "data.db")
+    other = sqlite3.connect(tmp_path / "data.db", isolation_level=None)
+    for change in ["ALTER TABLE t ADD COLUMN y", "CREATE TABLE s(id INTEGER PRIMARY KEY, x); INSERT INTO s SELECT id, 500 FROM t;"
+                   "DROP TABLE t; ALTER TABLE s RENAME TO t", "CREATE INDEX by_x ON t(x)", "DROP INDEX by_x"]:
+        total(db, "SELECT x FROM t")
+        other.executescript(change)
+        assert abs(total(db, "SELECT x FROM t") - truth(other, "SELECT x FROM t")) < 100
+    assert is_divided(db, "SELECT x FROM t")
+
+
+# ---- the end ---------------------------------------------------------------------------------------------------------
+
+
+def threads_of_process():
+    return len(os.listdir("/proc/self/task"))
+
+
+def state(db):
+    return one(db, "SELECT state FROM dp_release ORDER BY id DESC LIMIT 1")
+
+
+def test_an_interrupt_ends_all(tmp_path):
+    """From another thread, while the host's connection reads."""
+    db = make(tmp_path / "data.db")
+    before, reading, interrupted = threads_of_process(), threading.Event(), threading.Event()
+
+    def interrupt():
+        reading.wait(60)
+        db.interrupt()
+        interrupted.set()
+
+    def wait():
+        if threads_of_process() > before + 1:
+            reading.set()
+            interrupted.wait()
+    thread = threading.Thread(target=interrupt, daemon=True)
+    thread.start()
+    db.set_progress_handler(wait, 100)
+    message = refused(db, "SELECT dp_release('exact', 'sum', 'SELECT x FROM t', '{\"clip\":1000}')")
+    db.set_progress_handler(None, 0)
+    thread.join()
+    assert "interrupted" in message and state(db) == "failed" and threads_of_process() == before
+
+
+def test_a_progress_handler_ends_all(tmp_path):
+    db = make(tmp_path / "data.db")
+    before = threads_of_process()
+    calls = iter(range(10**6))
+    db.set_progress_handler(lambda: next(calls) == 3, 1000)
+    assert "interrupted" in refused(db, "SELECT dp_release('exact', 'sum', 'SELECT x FROM t', '{\"clip\":1000}')")
+    db.set_progress_handler(None, 0)
+    assert state(db) == "failed" and threads_of_process() == before
+
+
+def pages_of(path, table):
+    with sqlite3.connect(path) as db:
+        return one(db, "SELECT rootpage FROM sqlite_schema WHERE name = ?", table), one(db, "PRAGMA page_size")
+
+
+@pytest.mark.parametrize("where", [0.02, 0.5, 0.98])
+def test_a_damaged_page_fails_the_release(tmp_path, where):
+    """Whoever reads it."""
+    path = tmp_path / "data.db"
+    make(path).close()
+    size = os.path.getsize(path)
+    with open(path, "r+b") as file:
+        file.seek(int(size * where) // 4096 * 4096)
+        file.write(b"\xff" * 4096)
+    for _ in range(5):
+        db = connect(path)
+        db.execute("PRAGMA threads = 1").fetchall()
+        message = refused(db, "SELECT dp_release('exact', 'sum', 'SELECT x FROM t', '{\"clip\":1000}')")
+        assert "malformed" in message, message
+        assert state(db) == "failed"
+        db.close()
+
+
+def test_nothing_is_left_open(tmp_path):
+    db = make(tmp_path / "data.db", threads=4)
+    total(db, "SELECT x FROM t")
+    before = len(os.listdir("/proc/self/fd")), threads_of_process()
+    for _ in range(20):
+        total(db, "SELECT x FROM t")
+    assert (len(os.listdir("/proc/self/fd")), threads_of_process()) == before
+    db.execute("DROP TABLE t")  # nobody reads it
