@@ -54,7 +54,7 @@ def open_read_only(path):
 # ---- SQLite --------------------------------------------------------------------------------------------
 
 
-def query(database, sql, parameters=(), protects=None, extension=None, adjacency="add-remove"):
+def query(database, sql, parameters=(), protects=None, extension=None, adjacency="add-remove", threads=1):
     """One statement on a database that stays as it is: its ledger is a new file elsewhere, on the same disk."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", pathlib.Path(database).parent)) as folder:
         db = open_read_only(database)
@@ -65,6 +65,7 @@ def query(database, sql, parameters=(), protects=None, extension=None, adjacency
             terms = {"protects": protects, "adjacency": adjacency, "path": f"{folder}/ledger"}
             db.execute("SELECT dp_init(?)", (json.dumps(terms),)).fetchall()
             db.execute("SELECT dp_tier('t', 0.001, 100, 1e-5, 'rdp', 5e-6)").fetchall()
+        db.execute(f"PRAGMA threads = {threads - 1}").fetchall()  # those beside the host's own
         result = timed(lambda: db.execute(sql, parameters).fetchone()[0])
         db.close()
     return result

@@ -7,7 +7,8 @@
 **   S1  Every row of the query comes from exactly one range. Its program shows it, no SQL is parsed: one loop over one
 **       table, within the bounds of the range, of instructions that compute from the row alone.
 **   S2  All connections see one state of one file. The host has no transaction. A connection looks before the host begins to
-**       read, and begins after it: PRAGMA data_version shows that nothing was committed in between.
+**       read, and begins after it: PRAGMA data_version shows that nothing was committed in between. Nobody has moved the
+**       file away from under its name.
 **   S3  A row gives the same on every connection: the programs are equal, and call no functions, which are the host's.
 **   S4  Where any of this cannot be shown, the query runs on the host's connection alone. What is published does not
 **       depend on it: sums are exact integers, in any order.
@@ -72,14 +73,6 @@ static sqlite3_stmt *first_row(sqlite3 *db, const char *sql) {
   return 0;
 }
 
-/* What a pragma says, or -1. */
-static int64_t pragma(sqlite3 *db, const char *sql) {
-  sqlite3_stmt *statement = first_row(db, sql);
-  int64_t value = statement ? sqlite3_column_int64(statement, 0) : -1;
-  sqlite3_finalize(statement);
-  return value;
-}
-
 /* ---- programs (S1, S3) --------------------------------------------------------------------------- */
 
 /* What an instruction is to a loop over one table; of the first six there is a certain number. */
@@ -131,7 +124,10 @@ struct program {
   int root; /* page of the table that it opens; 0: none of the main database */
 };
 
-/* A row of EXPLAIN: address, name, p1, p2, p3, p4, p5. */
+/*
+** A row of EXPLAIN: address, name, p1, p2, p3, p4, p5. (In a cache that connections share, and may read from what another
+** has not committed, there is a TableLock: such a host reads alone.)
+*/
 static void add_instruction(struct program *program, sqlite3_str *listing, sqlite3_stmt *row) {
   const char *name = (const char *)sqlite3_column_text(row, 1);
   const char *detail = (const char *)sqlite3_column_text(row, 5);
@@ -217,14 +213,13 @@ static int has_moved(sqlite3 *db) {
   return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved;
 }
 
-/* Whether the host's rows are those of a file that other connections can read. */
+/* Whether the host's rows are those of a file that other connections can read in its way. */
 static int is_shared(sqlite3 *db) {
   const char *path = sqlite3_db_filename(db, "main"), *key;
   for (int i = 0; path && (key = sqlite3_uri_key(path, i)) != 0; i++) {
     if (strcmp(key, "mode") != 0 && strcmp(key, "cache") != 0) return 0; /* nolock, immutable */
   }
-  return path && *path && !has_moved(db) && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE &&
-         pragma(db, "PRAGMA read_uncommitted") == 0;
+  return path && *path && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE;
 }
 
 /* Opens the same file in the same way. A mutex of its own shows that SQLite has not been told to do without. */
@@ -240,12 +235,15 @@ static int connect(struct reader *reader, sqlite3 *host) {
   if (!reader->host) sqlite3_close(db);
   if (!reader->host || opened != SQLITE_OK || !sqlite3_db_mutex(db)) return 0;
   sqlite3_limit(db, SQLITE_LIMIT_LENGTH, sqlite3_limit(host, SQLITE_LIMIT_LENGTH, -1));
-  return query_register(reader->host) == SQLITE_OK && !has_moved(db);
+  return query_register(reader->host) == SQLITE_OK;
 }
 
 /* The version of the database, or -1: it changes when another connection commits. */
 static int64_t version(sqlite3 *db) {
-  return pragma(db, "PRAGMA data_version");
+  sqlite3_stmt *row = first_row(db, "PRAGMA data_version");
+  int64_t version = row ? sqlite3_column_int64(row, 0) : -1;
+  sqlite3_finalize(row);
+  return version;
 }
 
 /* Another connection, up to where the host begins. It holds no lock that a writer, whom the host waits for, waits for. */

@@ -29,9 +29,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,16 +51,20 @@ static int from_then_on;
 static long countdown; /* calls until one fails; 0: none will */
 static int met;        /* that call has come */
 
+/* The extension may be at work in several threads. */
 static int strikes(void) {
-  if (countdown == 0 || --countdown > 0) return 0;
-  met = 1;
-  if (from_then_on) countdown = 1;
-  return 1;
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&mutex);
+  int strike = countdown > 0 && --countdown == 0;
+  if (strike) met = 1;
+  if (strike && from_then_on) countdown = 1;
+  pthread_mutex_unlock(&mutex);
+  return strike;
 }
 
 /* ---- memory (the linker's --wrap brings all calls here) ------------------------------------------ */
 
-static long outstanding;
+static atomic_long outstanding;
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
@@ -69,8 +75,8 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *memory, size_t size);
 void __wrap_free(void *memory);
 
-static int in_sqlite; /* SQLite asks for memory ... */
-static int for_us;    /* ... because the extension has called one of the functions below */
+static _Thread_local int in_sqlite; /* SQLite asks for memory ... */
+static _Thread_local int for_us;    /* ... because the extension has called one of the functions below */
 
 static int memory_strikes(void) {
   return (mode == MEMORY || (mode == OWN && (!in_sqlite || for_us))) && strikes();
@@ -253,7 +259,7 @@ struct file {
 };
 
 static sqlite3_vfs *system_vfs, shim;
-static long open_files;
+static atomic_long open_files;
 static double backwards; /* days that the clock has gone back */
 
 /* Whether a call fails now; a call on files that kills does not return. */
@@ -409,8 +415,8 @@ static void register_shim(void) {
 #define BASE 9 /* charges before */
 
 static const char set_up[] =
-    "CREATE TABLE t(u, k, x, v); INSERT INTO t VALUES (1, 'p', 1, '[1,2]'), (1, 'p', 2, '[0,1]'),"
-    " (2, 'p', 3, '[3,0]'), (3, 'q', 4, '[0,0]')";
+    "CREATE TABLE t(u, k, x, v); INSERT INTO t(rowid, u, k, x, v) VALUES (1, 1, 'p', 1, '[1,2]'),"
+    " (20000, 1, 'p', 2, '[0,1]'), (40000, 2, 'p', 3, '[3,0]'), (60000, 3, 'q', 4, '[0,0]')";
 
 static const char set_up_ledger[] =
     "SELECT dp_init(); SELECT dp_tier('a', 1e6, 1e9, 1e-6, 'rdp', 1e-7);"
@@ -489,6 +495,12 @@ static const struct chapter story[] = {
      ANY, BASE + 1, 1, 0}, /* its query fails */
     {"SELECT dp_release('a', 'group_sum', 'SELECT k, x, u FROM t', "
      "'{\"clip\":100,\"name\":\"new\"}') ->> 'p'",
+     6, BASE + 1, 0, 0},
+    {"PRAGMA threads = 2; SELECT dp_release('a', 'sum', 'SELECT x, u FROM t WHERE x < 9',"
+     " '{\"clip\":100,\"name\":\"new\"}')",
+     10, BASE + 1, 0, 0},
+    {"PRAGMA threads = 1; SELECT dp_release('a', 'group_sum', 'SELECT k, x, u FROM t',"
+     " '{\"clip\":100,\"name\":\"new\"}') ->> 'p'",
      6, BASE + 1, 0, 0},
     {"SELECT dp_merge('a', s, 'new') FROM (SELECT dp_partial('sum', x, u, '{\"clip\":100}') AS s "
      "FROM t UNION ALL SELECT dp_partial('sum', '{\"clip\":100}'))",
