@@ -12,8 +12,8 @@
 **   S3  A row gives the same on every connection: the programs are equal, and call no functions, which are the host's.
 **   S4  Where any of this cannot be shown, the query runs on the host's connection alone. What is published does not
 **       depend on it: sums are exact integers, in any order.
-**   S5  The host's interrupt and progress handler end the query: they end the ranges on the host's connection, and these
-**       all others.
+**   S5  The host's interrupt and progress handler end the query: they end the range on the host's connection, and then
+**       nobody takes another.
 */
 #include "functions/scan.h"
 
@@ -193,7 +193,7 @@ static int rowid_is_known(sqlite3 *db) {
 static int divide(struct scan *scan, sqlite3 *db) {
   char *whole = rowid_is_known(db) ? 0 : query_text(scan->query, "");
   scan->table = whole ? table_of(db, whole) : 0;
-  char *range = scan->table ? sqlite3_mprintf("%s AS (SELECT * FROM main.%s NOT INDEXED"
+  char *range = scan->table ? sqlite3_mprintf("%s AS (SELECT * FROM main.%s"
                                               " WHERE rowid BETWEEN ?1 AND ?2),",
                                               scan->table, scan->table)
                             : 0;
@@ -369,11 +369,10 @@ static void start_threads(struct scan *scan) {
   pthread_sigmask(SIG_SETMASK, &before, 0);
 }
 
-/* Waits for them, after an error not for the ends of their ranges (S5). The first error is the scan's. */
+/* Waits for them, and joins what they have read. The first error is the scan's. */
 static char *end_threads(struct scan *scan) {
   char *error = scan->readers[0].error;
   scan->readers[0].error = 0;
-  for (int i = 1; i < scan->count && error; i++) sqlite3_interrupt(scan->readers[i].host->db);
   for (int i = 1; i < scan->count; i++) {
     struct reader *reader = &scan->readers[i];
     if (!reader->has_thread) continue;
