@@ -393,14 +393,15 @@ char *scan_rows(const struct publication *publication, const struct query *query
   int others = aggregate_has_states(publication->aggregate)
                    ? sqlite3_limit(host->db, SQLITE_LIMIT_WORKER_THREADS, -1)
                    : 0;
-  char *error;
-  if (scan_open(&scan, others, collection)) {
+  char *error = 0;
+  int is_divided = scan_open(&scan, others, collection);
+  if (is_divided) {
     start_threads(&scan);
     read_ranges(&scan.readers[0]);
     error = end_threads(&scan);
-  } else {
-    error = query_run(host, statement, collection) == SQLITE_DONE ? 0 : query_error(host);
   }
   scan_close(&scan);
+  if (!is_divided && query_run(host, statement, collection) != SQLITE_DONE)
+    error = query_error(host);
   return error;
 }
