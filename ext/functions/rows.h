@@ -22,9 +22,10 @@ struct rows {
   struct vectors *vectors;    /* all others; null for those */
   struct training *training;  /* models; null but for them */
   struct design design;       /* models: their lattice */
-  const struct secret *secret; /* under which texts and blobs are known; null where there are none */
-  double *buffer;              /* one row's vector */
-  int for_state;               /* units are known by the identities that all databases give them */
+  const struct secret
+      *secret;    /* under which texts and blobs are known; null where there are none */
+  double *buffer; /* one row's vector */
+  int for_state;  /* units are known by the identities that all databases give them */
 };
 
 /* Those of a caller that gives key, value and unit one after the other, as far as there are any. */

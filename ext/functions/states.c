@@ -178,7 +178,7 @@ char *states_add(struct rows *rows, struct state *state) {
   int sound = state->entry == entry_of(rows) && state_holds_keys(state) &&
               (is_private(rows) || state->keys == 0);
   if (!sound) return sentence("the state is malformed");
-  int *cells = is_private(rows) ? malloc(sizeof *cells * ((size_t)state->keys + 1)) : 0;
+  int *cells = is_private(rows) ? calloc((size_t)state->keys + 1, sizeof *cells) : 0;
   const char *error = is_private(rows) && !cells ? "out of memory" : 0;
   if (!error && cells) error = add_keys(rows, state, cells);
   if (!error) error = add_entries(rows, state, cells);
