@@ -5,15 +5,16 @@
 ** each on a thread of its own. The query on a range is the owner's text behind a common table expression that has the
 ** name of the table and gives its rows in that range. Requirements:
 **   S1  Every row of the query comes from exactly one range. Its program shows it, no SQL is parsed: one loop over one
-**       table, within the bounds of the range, of instructions that compute from the row alone.
+**       table, of instructions that compute from the row alone. That the name means the table wherever the owner wrote it
+**       is shown by a control, whose expression gives all rows: it must compile to the program of the query itself.
 **   S2  All connections see one state of one file. The host has no transaction. A connection looks before the host begins to
 **       read, and begins after it: PRAGMA data_version shows that nothing was committed in between. Nobody has moved the
-**       file away from under its name.
-**   S3  A row gives the same on every connection: the programs are equal, and call no functions, which are the host's.
+**       file away from under its name. These connections cannot write.
+**   S3  A row gives the same on every connection: the programs are equal, and depend on no functions, collations or
+**       settings of the host.
 **   S4  Where any of this cannot be shown, the query runs on the host's connection alone. What is published does not
 **       depend on it: sums are exact integers, in any order.
-**   S5  The host's interrupt and progress handler end the query: they end the range on the host's connection, and then
-**       nobody takes another.
+**   S5  The host's interrupt and progress handler end the query wherever it is read.
 */
 #include "functions/scan.h"
 
@@ -22,6 +23,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "functions/functions.h"
 
@@ -30,6 +32,8 @@ SQLITE_EXTENSION_INIT3
 #define RANGES      256   /* at most; so many that no thread waits long for the last one */
 #define LEAST_RANGE 16384 /* rowids: fewer are not worth a thread */
 #define CACHE_LINES 128   /* bytes: what one thread writes is not on the lines of another */
+#define STOP_STEPS  4096  /* instructions after which a thread looks whether to stop ... */
+#define WAIT        200000 /* ... and nanoseconds after which the host does, once it has nothing to read */
 
 /* A connection that reads ranges: the host's, and those that are opened beside it. */
 struct reader {
@@ -37,8 +41,7 @@ struct reader {
   struct host *host;
   sqlite3_stmt *statement;
   struct collection *collection; /* its own, or the host's */
-  char *error;
-  int64_t version; /* of the database before the host began to read */
+  int64_t version;               /* of the database before the host began to read */
   pthread_t thread;
   int has_thread;
   struct collection own;
@@ -55,10 +58,12 @@ struct scan {
   int64_t first, last;  /* rowids */
   uint64_t width;       /* of a range, in rowids */
   unsigned ranges;
-  atomic_uint next; /* the range to be taken next */
-  atomic_int stopped;
   int count;              /* of readers */
   struct reader *readers; /* the host's first */
+  char *error;            /* the first that there was */
+  atomic_uint next;       /* the range to be taken next */
+  atomic_int stopped;     /* since the error */
+  atomic_int running;     /* threads beside the host's */
 };
 
 /* ---- statements ---------------------------------------------------------------------------------- */
@@ -80,15 +85,16 @@ enum role {
   OPENS,
   REWINDS,
   SEEKS,
+  NEXTS,
   BOUNDS,
   COLLECTS,
-  NEXTS,
   COUNTED,
-  PLAIN = COUNTED,
+  READS = COUNTED,
+  PLAIN,
   COMPARES,
   OTHER
 };
-static const int in_whole[COUNTED] = {1, 1, 0, 0, 1, 1}, in_range[COUNTED] = {1, 0, 1, 2, 1, 1};
+static const int in_whole[COUNTED] = {1, 1, 0, 1, 0, 1}, in_range[COUNTED] = {1, 0, 1, 1, 2, 1};
 
 /* Those that compute from the row, or stand around the loop. All others may do anything. */
 static const struct instruction {
@@ -98,9 +104,9 @@ static const struct instruction {
     {"OpenRead", OPENS},     {"Rewind", REWINDS},  {"SeekGE", SEEKS},    {"Variable", BOUNDS},
     {"AggStep", COLLECTS},   {"Next", NEXTS},      {"Eq", COMPARES},     {"Ne", COMPARES},
     {"Lt", COMPARES},        {"Le", COMPARES},     {"Gt", COMPARES},     {"Ge", COMPARES},
-    {"Column", PLAIN},       {"Rowid", PLAIN},     {"Integer", PLAIN},   {"Int64", PLAIN},
+    {"Column", READS},       {"Rowid", READS},     {"Integer", PLAIN},   {"Int64", PLAIN},
     {"Real", PLAIN},         {"String8", PLAIN},   {"Null", PLAIN},      {"Copy", PLAIN},
-    {"SCopy", PLAIN},        {"Affinity", PLAIN},  {"Cast", PLAIN},      {"IsType", PLAIN},
+    {"SCopy", PLAIN},        {"Affinity", PLAIN},  {"Cast", PLAIN},      {"ClrSubtype", PLAIN},
     {"RealAffinity", PLAIN}, {"Add", PLAIN},       {"Subtract", PLAIN},  {"Multiply", PLAIN},
     {"Divide", PLAIN},       {"Remainder", PLAIN}, {"Concat", PLAIN},    {"BitAnd", PLAIN},
     {"BitOr", PLAIN},        {"BitNot", PLAIN},    {"ShiftLeft", PLAIN}, {"ShiftRight", PLAIN},
@@ -124,9 +130,15 @@ struct program {
   int root; /* page of the table that it opens; 0: none of the main database */
 };
 
+/* SQLite's first collation, in the encoding of the database; others are the host's. */
+static int is_binary(const char *collation) {
+  return strncmp(collation, "BINARY-", 7) == 0 && !strchr(collation + 7, '-');
+}
+
 /*
-** A row of EXPLAIN: address, name, p1, p2, p3, p4, p5. (In a cache that connections share, and may read from what another
-** has not committed, there is a TableLock: such a host reads alone.)
+** A row of EXPLAIN: address, name, p1, p2, p3, p4, p5. Left out is what differs though the programs are the same: the number
+** of the cursor, of which there is one, and how often a connection has read the schema. (Where a cache is shared with
+** connections whose changes may be read before they are committed, there is a TableLock: such a host reads alone.)
 */
 static void add_instruction(struct program *program, sqlite3_str *listing, sqlite3_stmt *row) {
   const char *name = (const char *)sqlite3_column_text(row, 1);
@@ -134,13 +146,12 @@ static void add_instruction(struct program *program, sqlite3_str *listing, sqlit
   enum role role = role_of(name);
   if (role == OPENS) program->root = sqlite3_column_int(row, 4) ? 0 : sqlite3_column_int(row, 3);
   if (role < COUNTED) program->times[role]++;
-  /* Collations other than SQLite's first are the host's. */
-  program->others += role == OTHER ||
-                     (role == COMPARES && detail && *detail && strncmp(detail, "BINARY-", 7) != 0);
-  int in_connection =
-      name && strcmp(name, "Transaction") == 0; /* how often it has read the schema */
+  program->others += role == OTHER || (role == COMPARES && detail && *detail && !is_binary(detail));
+  int cursor = role <= NEXTS || role == READS ? 2 : -1;
+  int schema = name && strcmp(name, "Transaction") == 0 ? 5 : -1;
   for (int i = 0; i < 7; i++)
-    if (i != 5 || !in_connection) sqlite3_str_appendf(listing, "%s ", sqlite3_column_text(row, i));
+    if (i != cursor && i != schema)
+      sqlite3_str_appendf(listing, "%s ", sqlite3_column_text(row, i));
 }
 
 static struct program compile(sqlite3 *db, const char *sql) {
@@ -166,14 +177,11 @@ static int is_loop(const struct program *program, const int times[COUNTED]) {
          memcmp(program->times, times, sizeof program->times) == 0;
 }
 
-/* The name of the table that a query reads from its first row to its last, quoted; or null. */
-static char *table_of(sqlite3 *db, const char *text) {
-  struct program whole = compile(db, text);
-  int root = is_loop(&whole, in_whole) ? whole.root : 0;
-  sqlite3_free(whole.listing);
-  if (!root) return 0;
+/* The name of the table that a program opens, quoted; or null. */
+static char *table_of(sqlite3 *db, const struct program *program) {
+  if (!program->root) return 0;
   char *sql = sqlite3_mprintf(
-      "SELECT name FROM main.sqlite_master WHERE rootpage = %d AND type = 'table'", root);
+      "SELECT name FROM main.sqlite_master WHERE rootpage = %d AND type = 'table'", program->root);
   sqlite3_stmt *row = first_row(db, sql);
   const char *name = row ? (const char *)sqlite3_column_text(row, 0) : 0;
   char *quoted = name ? sqlite3_mprintf("\"%w\"", name) : 0;
@@ -182,28 +190,47 @@ static char *table_of(sqlite3 *db, const char *text) {
   return quoted;
 }
 
-/* A subquery's rowid must be unknown: where a version gives NULL for it, the owner's could be meant. */
-static int rowid_is_known(sqlite3 *db) {
-  sqlite3_stmt *row = first_row(db, "WITH dp_rows(x) AS (SELECT 1) SELECT rowid FROM dp_rows");
-  sqlite3_finalize(row);
-  return row != 0;
+/* The query where the table's name stands for those of its rows; null without memory. */
+static char *text_of(const struct scan *scan, const char *rows) {
+  char *expression =
+      sqlite3_mprintf("%s AS (SELECT * FROM main.%s%s),", scan->table, scan->table, rows);
+  char *text = expression ? query_text(scan->query, expression) : 0;
+  sqlite3_free(expression);
+  return text;
+}
+
+static int compiles_to(sqlite3 *db, const char *text, const char *listing) {
+  struct program program = text ? compile(db, text) : (struct program){0};
+  int same = program.listing && strcmp(program.listing, listing) == 0;
+  sqlite3_free(program.listing);
+  return same;
 }
 
 /* Finds the table and the query on its ranges (S1). Returns whether there is one. */
 static int divide(struct scan *scan, sqlite3 *db) {
-  char *whole = rowid_is_known(db) ? 0 : query_text(scan->query, "");
-  scan->table = whole ? table_of(db, whole) : 0;
-  char *range = scan->table ? sqlite3_mprintf("%s AS (SELECT * FROM main.%s"
-                                              " WHERE rowid BETWEEN ?1 AND ?2),",
-                                              scan->table, scan->table)
-                            : 0;
-  scan->text = range ? query_text(scan->query, range) : 0;
-  sqlite3_free(whole);
-  sqlite3_free(range);
+  char *text = query_text(scan->query, ""), *control = 0;
+  struct program whole = text ? compile(db, text) : (struct program){0};
+  if (is_loop(&whole, in_whole)) scan->table = table_of(db, &whole);
+  if (scan->table) control = text_of(scan, "");
+  if (scan->table && compiles_to(db, control, whole.listing))
+    scan->text = text_of(scan, " WHERE rowid BETWEEN ?1 AND ?2");
+  sqlite3_free(text);
+  sqlite3_free(control);
+  sqlite3_free(whole.listing);
   if (!scan->text) return 0;
-  struct program program = compile(db, scan->text);
-  scan->program = program.listing;
-  return is_loop(&program, in_range);
+  struct program range = compile(db, scan->text);
+  scan->program = range.listing;
+  return is_loop(&range, in_range);
+}
+
+/* Whether texts are in the order of their bytes: a host can replace even the collation BINARY. */
+static int sorts_by_bytes(sqlite3 *db) {
+  sqlite3_stmt *row =
+      first_row(db, "SELECT 'B' < 'a' COLLATE BINARY AND 'a' < 'b' COLLATE BINARY"
+                    " AND 'a' < 'a ' COLLATE BINARY AND 'z' < char(228) COLLATE BINARY");
+  int sorts = row && sqlite3_column_int(row, 0);
+  sqlite3_finalize(row);
+  return sorts;
 }
 
 /* ---- connections (S2, S3) ------------------------------------------------------------------------ */
@@ -219,23 +246,46 @@ static int is_shared(sqlite3 *db) {
   for (int i = 0; path && (key = sqlite3_uri_key(path, i)) != 0; i++) {
     if (strcmp(key, "mode") != 0 && strcmp(key, "cache") != 0) return 0; /* nolock, immutable */
   }
-  return path && *path && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE;
+  return path && *path && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE && !has_moved(db) &&
+         sorts_by_bytes(db);
 }
 
-/* Opens the same file in the same way. A mutex of its own shows that SQLite has not been told to do without. */
+#define FP_DIGITS 1023 /* of a real as a text: an option of new versions */
+
+/* Has what rows become not depend on the connection. */
+static void set_as(sqlite3 *db, sqlite3 *host) {
+  int digits = 0;
+  sqlite3_limit(db, SQLITE_LIMIT_LENGTH, sqlite3_limit(host, SQLITE_LIMIT_LENGTH, -1));
+  if (sqlite3_db_config(host, FP_DIGITS, 0, &digits) == SQLITE_OK)
+    sqlite3_db_config(db, FP_DIGITS, digits, (int *)0);
+}
+
+static int is_stopped(void *scan) {
+  return atomic_load(&((struct scan *)scan)->stopped);
+}
+
+/* Opens the same file, to read. A mutex of its own shows that SQLite has not been told to do without. */
 static int connect(struct reader *reader, sqlite3 *host) {
   sqlite3 *db = 0;
   sqlite3_vfs *vfs = 0;
-  int flags = SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_PRIVATECACHE |
-              (sqlite3_db_readonly(host, "main") ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
+  int flags = SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_READONLY;
   if (sqlite3_file_control(host, "main", SQLITE_FCNTL_VFS_POINTER, &vfs) != SQLITE_OK || !vfs)
     return 0;
   int opened = sqlite3_open_v2(sqlite3_db_filename(host, "main"), &db, flags, vfs->zName);
   reader->host = db ? host_new(db) : 0;
-  if (!reader->host) sqlite3_close(db);
+  if (!reader->host) sqlite3_close_v2(db);
   if (!reader->host || opened != SQLITE_OK || !sqlite3_db_mutex(db)) return 0;
-  sqlite3_limit(db, SQLITE_LIMIT_LENGTH, sqlite3_limit(host, SQLITE_LIMIT_LENGTH, -1));
+  set_as(db, host);
+  sqlite3_progress_handler(db, STOP_STEPS, is_stopped, reader->scan);
   return query_register(reader->host) == SQLITE_OK;
+}
+
+/* Extensions that the host has for every connection may have left statements in it. */
+static void disconnect(struct reader *reader) {
+  if (!reader->host) return;
+  sqlite3_exec(reader->host->db, "ROLLBACK", 0, 0, 0);
+  sqlite3_close_v2(reader->host->db);
+  host_release(reader->host);
 }
 
 /* The version of the database, or -1: it changes when another connection commits. */
@@ -258,12 +308,11 @@ static int open_reader(struct reader *reader, struct scan *scan, sqlite3 *host) 
 
 /* The same, after the host has begun. Nothing is read from it unless this returns 1. */
 static int settle_reader(struct reader *reader) {
+  const struct scan *scan = reader->scan;
   sqlite3 *db = reader->host->db;
-  if (sqlite3_exec(db, "BEGIN", 0, 0, 0) != SQLITE_OK || version(db) != reader->version) return 0;
-  struct program program = compile(db, reader->scan->text);
-  int same = program.listing && strcmp(program.listing, reader->scan->program) == 0;
-  sqlite3_free(program.listing);
-  return same && sqlite3_prepare_v2(db, reader->scan->text, -1, &reader->statement, 0) == SQLITE_OK;
+  return sqlite3_exec(db, "BEGIN", 0, 0, 0) == SQLITE_OK && version(db) == reader->version &&
+         !has_moved(db) && compiles_to(db, scan->text, scan->program) &&
+         sqlite3_prepare_v2(db, scan->text, -1, &reader->statement, 0) == SQLITE_OK;
 }
 
 /* Begins to read on the host's connection, and finds the ranges. */
@@ -288,11 +337,8 @@ static void scan_close(struct scan *scan) {
   for (int i = 0; i < scan->count; i++) {
     struct reader *reader = &scan->readers[i];
     sqlite3_finalize(reader->statement);
-    sentence_free(reader->error);
     rows_close(&reader->own.rows);
-    if (i == 0 || !reader->host) continue;
-    sqlite3_close(reader->host->db);
-    host_release(reader->host);
+    if (i > 0) disconnect(reader);
   }
   sqlite3_finalize(scan->bounds);
   sqlite3_free(scan->table);
@@ -336,24 +382,33 @@ static char *read_range(struct reader *reader, unsigned range) {
   return error;
 }
 
-/* Takes ranges until there are no more, or there is an error somewhere. */
+/* The first error stops all. */
+static void fail(struct scan *scan, char *error) {
+  if (!error) return;
+  if (atomic_exchange(&scan->stopped, 1)) {
+    sentence_free(error);
+  } else {
+    scan->error = error;
+  }
+}
+
+/* Takes ranges until there are no more. */
 static void read_ranges(struct reader *reader) {
   struct scan *scan = reader->scan;
   unsigned range;
-  while (!reader->error && !atomic_load(&scan->stopped) &&
-         (range = atomic_fetch_add(&scan->next, 1)) < scan->ranges)
-    reader->error = read_range(reader, range);
-  if (reader->error) atomic_store(&scan->stopped, 1);
+  while (!is_stopped(scan) && (range = atomic_fetch_add(&scan->next, 1)) < scan->ranges)
+    fail(scan, read_range(reader, range));
 }
 
 /* A thread, which puts its sums into memory of its own. */
 static void *read_beside(void *pointer) {
   struct reader *reader = pointer;
-  const struct publication *publication = reader->scan->publication;
+  struct scan *scan = reader->scan;
   struct rows *rows = &reader->own.rows;
-  reader->error = rows_open(rows, publication, columns_in_order(publication));
-  rows->secret = reader->scan->readers[0].collection->rows.secret;
+  fail(scan, rows_open(rows, scan->publication, columns_in_order(scan->publication)));
+  rows->secret = scan->readers[0].collection->rows.secret;
   read_ranges(reader);
+  atomic_fetch_sub(&scan->running, 1);
   return 0;
 }
 
@@ -364,26 +419,39 @@ static void start_threads(struct scan *scan) {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   for (int i = 1; i < scan->count; i++) {
     struct reader *reader = &scan->readers[i];
+    atomic_fetch_add(&scan->running, 1);
     reader->has_thread = pthread_create(&reader->thread, 0, read_beside, reader) == 0;
+    if (!reader->has_thread) atomic_fetch_sub(&scan->running, 1);
   }
   pthread_sigmask(SIG_SETMASK, &before, 0);
 }
 
-/* Waits for them, and joins what they have read. The first error is the scan's. */
-static char *end_threads(struct scan *scan) {
-  char *error = scan->readers[0].error;
-  scan->readers[0].error = 0;
-  for (int i = 1; i < scan->count; i++) {
-    struct reader *reader = &scan->readers[i];
-    if (!reader->has_thread) continue;
-    pthread_join(reader->thread, 0);
-    if (error) continue;
-    error = reader->error;
-    reader->error = 0;
-    if (!error && rows_join(&scan->readers[0].collection->rows, &reader->own.rows))
-      error = sentence("out of memory (the charge stays)");
+/* Waits for the others. A statement that does nothing asks the host's interrupt and progress handler meanwhile (S5). */
+static void await_threads(struct scan *scan) {
+  struct host *host = scan->readers[0].host;
+  struct timespec moment = {0, WAIT};
+  sqlite3_stmt *nothing = 0;
+  if (atomic_load(&scan->running))
+    sqlite3_prepare_v2(host->db,
+                       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100)"
+                       " SELECT max(i) FROM n",
+                       -1, &nothing, 0);
+  while (atomic_load(&scan->running) && !is_stopped(scan)) {
+    nanosleep(&moment, 0);
+    if (sqlite3_step(nothing) != SQLITE_ROW) fail(scan, query_error(host));
+    sqlite3_reset(nothing);
   }
-  return error;
+  sqlite3_finalize(nothing);
+}
+
+/* Ends the threads and adds up what they have read. */
+static void join_threads(struct scan *scan) {
+  struct rows *rows = &scan->readers[0].collection->rows;
+  for (int i = 1; i < scan->count; i++)
+    if (scan->readers[i].has_thread) pthread_join(scan->readers[i].thread, 0);
+  for (int i = 1; i < scan->count && !scan->error; i++)
+    if (scan->readers[i].has_thread && rows_join(rows, &scan->readers[i].own.rows))
+      fail(scan, sentence("out of memory (the charge stays)"));
 }
 
 char *scan_rows(const struct publication *publication, const struct query *query,
@@ -393,15 +461,14 @@ char *scan_rows(const struct publication *publication, const struct query *query
   int others = aggregate_has_states(publication->aggregate)
                    ? sqlite3_limit(host->db, SQLITE_LIMIT_WORKER_THREADS, -1)
                    : 0;
-  char *error = 0;
   int is_divided = scan_open(&scan, others, collection);
   if (is_divided) {
     start_threads(&scan);
     read_ranges(&scan.readers[0]);
-    error = end_threads(&scan);
+    await_threads(&scan);
+    join_threads(&scan);
   }
   scan_close(&scan);
-  if (!is_divided && query_run(host, statement, collection) != SQLITE_DONE)
-    error = query_error(host);
-  return error;
+  if (is_divided) return scan.error;
+  return query_run(host, statement, collection) == SQLITE_DONE ? 0 : query_error(host);
 }

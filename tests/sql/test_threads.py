@@ -117,6 +117,8 @@ ALONE = [
     "SELECT x FROM t WHERE k = 'K1' COLLATE NOCASE",
     "SELECT x FROM main.t",
     "SELECT x FROM t WHERE rowid > 500",
+    'SELECT x FROM t WHERE "rowid" % 2000 = 0',
+    'SELECT "oid" / 10000.0 AS x FROM t',
     "SELECT x FROM t WHERE oid + 0 > 500",
     "SELECT x FROM t WHERE id > -5000000",
     "SELECT x FROM t WHERE id = 5000",
@@ -183,8 +185,38 @@ def test_what_the_host_has_replaced_is_the_hosts(tmp_path):
     db = make(tmp_path / "data.db")
     db.create_function("abs", 1, lambda x: 1000, deterministic=True)
     db.create_collation("NOCASE", lambda a, b: 0)
+    assert is_divided(db, "SELECT x FROM t WHERE k = 'k1'")
     assert abs(total_beside(db, "SELECT abs(x) + 0 AS x FROM t") - 1000 * ROWS) < 100
     assert abs(total_beside(db, "SELECT x FROM t WHERE k = 'nobody' COLLATE NOCASE") - truth(db, "SELECT x FROM t")) < 100
+
+
+def test_bytes_are_in_the_hosts_order(tmp_path):
+    db = make(tmp_path / "data.db")
+    for order in (lambda a, b: 0, lambda a, b: (a.lower() > b.lower()) - (a.lower() < b.lower()),
+                  lambda a, b: (a.strip() > b.strip()) - (a.strip() < b.strip())):
+        db.create_collation("BINARY", order)
+        query = "SELECT x FROM t WHERE k = ' K1'"
+        assert abs(total_beside(db, query) - truth(db, query)) < 100
+        assert not is_divided(db, "SELECT x FROM t")
+
+
+@pytest.mark.parametrize("view", ["SELECT * FROM main.t WHERE unit < 50", "SELECT id, 500 AS x, 7 AS unit FROM main.t"])
+def test_a_temporary_view_hides_the_table(tmp_path, view):
+    """Whose rows would come back if the range of rowids went in front of it."""
+    db = make(tmp_path / "data.db")
+    db.execute(f"CREATE TEMP VIEW t AS {view}")
+    assert abs(total_beside(db, "SELECT x FROM t") - truth(db, "SELECT x FROM t")) < 100
+
+
+@pytest.mark.parametrize("where", ["true", '"true" = 1', "s.true", "NOT false"])
+def test_columns_whose_names_are_constants(tmp_path, where):
+    """In the table they are columns, and behind a subquery they may be something else."""
+    db = make(tmp_path / "data.db")
+    for name in ("true", "false"):
+        db.execute(f'ALTER TABLE t ADD COLUMN "{name}" DEFAULT 0')
+        db.execute(f'UPDATE t SET "{name}" = unit < 10')
+    query = f"SELECT x FROM t AS s WHERE {where}"
+    assert abs(total_beside(db, query) - truth(db, query)) < 100
 
 
 def test_the_authorizer_is_the_hosts(tmp_path):
@@ -418,6 +450,40 @@ def test_a_file_that_has_been_replaced(tmp_path):
         assert abs(total_beside(db, "SELECT x FROM t") - before) < 100
 
 
+def test_a_file_that_has_been_replaced_is_not_written(tmp_path):
+    """With a log beside it that is another file's: whoever opened both and closed them last would write it back."""
+    path = tmp_path / "data.db"
+    db = make(path, setup=["PRAGMA journal_mode = wal", "PRAGMA wal_autocheckpoint = 0"])
+    db.execute("UPDATE t SET x = 500")
+    other = make(tmp_path / "other.db")
+    other.close()
+    os.rename(tmp_path / "other.db", path)
+    before = path.read_bytes(), (tmp_path / "data.db-wal").read_bytes()
+    assert abs(total_beside(db, "SELECT x FROM t") - 500 * ROWS) < 100
+    assert (path.read_bytes(), (tmp_path / "data.db-wal").read_bytes()) == before
+
+
+def test_a_file_that_is_replaced_for_a_moment(tmp_path):
+    """Others open what has the name while the host's file is away; then it comes back."""
+    path, away, decoy = tmp_path / "data.db", tmp_path / "away.db", tmp_path / "decoy.db"
+    db = make(path)
+    decoy.write_bytes(path.read_bytes())
+    with contextlib.closing(sqlite3.connect(decoy)) as other, other:
+        other.execute("UPDATE t SET x = 0")
+    wanted, moves = truth(db, "SELECT x FROM t"), []
+
+    def move(action, first, second, *_):
+        if action == sqlite3.SQLITE_READ and (first, second) == ("sqlite_master", "rootpage") and not moves:
+            moves.extend([os.rename(path, away), os.rename(decoy, path)])
+        if action == sqlite3.SQLITE_FUNCTION and second == "min" and away.exists():
+            moves.extend([os.rename(path, decoy), os.rename(away, path)])
+        return sqlite3.SQLITE_OK
+    db.set_authorizer(move)
+    assert abs(total_beside(db, "SELECT x FROM t") - wanted) < 100
+    db.set_authorizer(None)
+    assert len(moves) == 4
+
+
 def test_a_database_that_others_cannot_open(tmp_path):
     db = make(tmp_path / "data.db")
     db.execute("PRAGMA locking_mode = exclusive").fetchall()
@@ -498,6 +564,26 @@ def test_a_progress_handler_ends_all(tmp_path):
     assert "interrupted" in refused(db, "SELECT dp_release('exact', 'sum', 'SELECT x FROM t', '{\"clip\":1000}')")
     db.set_progress_handler(None, 0)
     assert state(db) == "failed" and becomes(threads_of_process, before)
+
+
+def test_who_waits_for_others_can_be_stopped(tmp_path):
+    """One row is far from all others, which are in one range: a thread reads them while the host waits for it."""
+    db = make(tmp_path / "data.db", rows=1)
+    db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) INSERT INTO t(id, x) SELECT i, 500 FROM n")
+    db.execute("INSERT INTO t(id, x) VALUES (?, 500)", (-2**62,))
+    before, calls = threads_of_process(), []
+
+    def stop():
+        if threads_of_process() == before:
+            return False
+        calls.append(1)
+        if len(calls) == 1:
+            time.sleep(0.02)  # in the first range; the others go to the other thread
+        return len(calls) > 5
+    db.set_progress_handler(stop, 5)
+    message = refused(db, "SELECT dp_release('exact', 'sum', ?, ?)", "SELECT x FROM t WHERE x + x + x + x + x + x + x + x > 0", '{"clip":1000}')
+    db.set_progress_handler(None, 0)
+    assert "interrupted" in message and state(db) == "failed" and becomes(threads_of_process, before)
 
 
 @pytest.mark.parametrize("where", [0.02, 0.5, 0.98])
