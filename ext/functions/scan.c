@@ -130,11 +130,6 @@ struct program {
   int root; /* page of the table that it opens; 0: none of the main database */
 };
 
-/* SQLite's first collation, in the encoding of the database; others are the host's. */
-static int is_binary(const char *collation) {
-  return strncmp(collation, "BINARY-", 7) == 0 && !strchr(collation + 7, '-');
-}
-
 /*
 ** A row of EXPLAIN: address, name, p1, p2, p3, p4, p5. Left out is what differs though the programs are the same: the number
 ** of the cursor, of which there is one, and how often a connection has read the schema. (Where a cache is shared with
@@ -146,7 +141,9 @@ static void add_instruction(struct program *program, sqlite3_str *listing, sqlit
   enum role role = role_of(name);
   if (role == OPENS) program->root = sqlite3_column_int(row, 4) ? 0 : sqlite3_column_int(row, 3);
   if (role < COUNTED) program->times[role]++;
-  program->others += role == OTHER || (role == COMPARES && detail && *detail && !is_binary(detail));
+  /* Other collations are the host's. */
+  program->others += role == OTHER ||
+                     (role == COMPARES && detail && *detail && strncmp(detail, "BINARY-", 7) != 0);
   int cursor = role <= NEXTS || role == READS ? 2 : -1;
   int schema = name && strcmp(name, "Transaction") == 0 ? 5 : -1;
   for (int i = 0; i < 7; i++)
@@ -246,8 +243,7 @@ static int is_shared(sqlite3 *db) {
   for (int i = 0; path && (key = sqlite3_uri_key(path, i)) != 0; i++) {
     if (strcmp(key, "mode") != 0 && strcmp(key, "cache") != 0) return 0; /* nolock, immutable */
   }
-  return path && *path && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE && !has_moved(db) &&
-         sorts_by_bytes(db);
+  return path && *path && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE && sorts_by_bytes(db);
 }
 
 #define FP_DIGITS 1023 /* of a real as a text: an option of new versions */

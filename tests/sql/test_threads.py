@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from conftest import PATIENCE, connect, one, refused
+from conftest import PATIENCE, connect, one, refused, run
 from kinds_reference import KINDS
 from noise_helpers import quick_path
 from test_kinds_exact import random_table
@@ -568,11 +568,15 @@ def test_a_progress_handler_ends_all(tmp_path):
 
 
 def test_who_waits_for_others_can_be_stopped(tmp_path):
-    """One row is far from all others, which are in one range: a thread reads them while the host waits for it."""
+    """One row is far from all others, which are in one range: a thread reads them while the host waits for it, and stops
+    reading when the host is stopped."""
     db = make(tmp_path / "data.db", rows=1)
-    db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) INSERT INTO t(id, x) SELECT i, 500 FROM n")
+    db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500000) INSERT INTO t(id, x) SELECT i, 500 FROM n")
     db.execute("INSERT INTO t(id, x) VALUES (?, 500)", (-2**62,))
-    before, calls = threads_of_process(), []
+    query = "SELECT x FROM t WHERE 0 < " + " + ".join(["x"] * 300)
+    before, calls, start = threads_of_process(), [], time.monotonic()
+    assert one(db, f"SELECT count(*) FROM ({query})") == 500001
+    whole = time.monotonic() - start
 
     def stop():
         if threads_of_process() == before:
@@ -582,7 +586,9 @@ def test_who_waits_for_others_can_be_stopped(tmp_path):
             time.sleep(0.02)  # in the first range; the others go to the other thread
         return len(calls) > 5
     db.set_progress_handler(stop, 5)
-    message = refused(db, "SELECT dp_release('exact', 'sum', ?, ?)", "SELECT x FROM t WHERE x + x + x + x + x + x + x + x > 0", '{"clip":1000}')
+    start = time.monotonic()
+    message = refused(db, "SELECT dp_release('exact', 'sum', ?, ?)", query, '{"clip":1000}')
+    assert time.monotonic() - start < whole / 2
     db.set_progress_handler(None, 0)
     assert "interrupted" in message and state(db) == "failed" and becomes(threads_of_process, before)
 
@@ -613,3 +619,28 @@ def test_nothing_is_left_open(tmp_path):
         total(db, "SELECT x FROM t")
     assert files_of(tmp_path / "data.db") == files and becomes(threads_of_process, threads)
     db.execute("DROP TABLE t")  # nobody reads it
+
+
+def test_connections_that_cannot_be_closed_hold_no_lock(tmp_path):
+    """An extension that the host has for every connection keeps a statement of each."""
+    path = tmp_path / "data.db"
+    make(path).close()
+    run("""
+        import ctypes
+        from conftest import connect, one
+        sqlite = ctypes.CDLL("libsqlite3.so.0")
+        kept = []
+
+        @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+        def keep(db, error, api):
+            kept.append(ctypes.c_void_p())
+            return sqlite.sqlite3_prepare_v2(ctypes.c_void_p(db), b"SELECT 1", -1, ctypes.byref(kept[-1]), None)
+
+        db = connect(sys.argv[1])
+        db.execute("PRAGMA threads = 2").fetchall()
+        sqlite.sqlite3_auto_extension(keep)
+        assert abs(one(db, "SELECT dp_release('exact', 'sum', 'SELECT x FROM t', '{\\"clip\\":1000}')") - 9999500) < 100
+        assert len(kept) >= 2
+        db.execute("UPDATE t SET x = 0")
+        db.execute("PRAGMA journal_mode = delete").fetchall()
+    """, path)
