@@ -304,7 +304,8 @@ def report_charges(curve, folder):
 
 BEYOND = """## Beyond one machine
 
-One release uses one core: SQLite steps through its rows one by one. Nothing is approximate on the way from the rows to
+One release uses one core, or with `dp_release` and `PRAGMA threads` as many as read one file (0.7 of the time of `sum(x)`
+with two, [results.md](results.md)): SQLite steps through its rows one by one. Nothing is approximate on the way from the rows to
 the total, which is a sum of integers, one clipped vector for each unit, so the work divides exactly where units
 divide: split the rows by unit, let every part add up its own, and add the totals; the noise is drawn once, at the end.
 The limits of one machine are memory for the units and the time of one pass, both above. The parts are

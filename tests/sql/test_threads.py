@@ -584,7 +584,7 @@ def test_who_waits_for_others_can_be_stopped(tmp_path):
         calls.append(1)
         if len(calls) == 1:
             time.sleep(0.02)  # in the first range; the others go to the other thread
-        return len(calls) > 5
+        return len(calls) > 1500  # more than empty ranges take
     db.set_progress_handler(stop, 5)
     start = time.monotonic()
     message = refused(db, "SELECT dp_release('exact', 'sum', ?, ?)", query, '{"clip":1000}')
