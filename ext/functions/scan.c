@@ -29,11 +29,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define RANGES      256   /* at most; so many that no thread waits long for the last one */
-#define LEAST_RANGE 16384 /* rowids: fewer are not worth a thread */
-#define CACHE_LINES 128   /* bytes: what one thread writes is not on the lines of another */
-#define STOP_STEPS  4096  /* instructions after which a thread looks whether to stop ... */
-#define WAIT        200000 /* ... and nanoseconds after which the host does, once it has nothing to read */
+#define RANGES      256    /* at most; so many that no thread waits long for the last one */
+#define LEAST_RANGE 16384  /* rowids: fewer are not worth a thread */
+#define CACHE_LINES 128    /* bytes: what one thread writes is not on the lines of another */
+#define WAIT        200000 /* nanoseconds between looks at those who still read */
 
 /* A connection that reads ranges: the host's, and those that are opened beside it. */
 struct reader {
@@ -256,10 +255,6 @@ static void set_as(sqlite3 *db, sqlite3 *host) {
     sqlite3_db_config(db, FP_DIGITS, digits, (int *)0);
 }
 
-static int is_stopped(void *scan) {
-  return atomic_load(&((struct scan *)scan)->stopped);
-}
-
 /* Opens the same file, to read. A mutex of its own shows that SQLite has not been told to do without. */
 static int connect(struct reader *reader, sqlite3 *host) {
   sqlite3 *db = 0;
@@ -272,7 +267,6 @@ static int connect(struct reader *reader, sqlite3 *host) {
   if (!reader->host) sqlite3_close_v2(db);
   if (!reader->host || opened != SQLITE_OK || !sqlite3_db_mutex(db)) return 0;
   set_as(db, host);
-  sqlite3_progress_handler(db, STOP_STEPS, is_stopped, reader->scan);
   return query_register(reader->host) == SQLITE_OK;
 }
 
@@ -392,7 +386,7 @@ static void fail(struct scan *scan, char *error) {
 static void read_ranges(struct reader *reader) {
   struct scan *scan = reader->scan;
   unsigned range;
-  while (!is_stopped(scan) && (range = atomic_fetch_add(&scan->next, 1)) < scan->ranges)
+  while (!atomic_load(&scan->stopped) && (range = atomic_fetch_add(&scan->next, 1)) < scan->ranges)
     fail(scan, read_range(reader, range));
 }
 
@@ -432,10 +426,14 @@ static void await_threads(struct scan *scan) {
                        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100)"
                        " SELECT max(i) FROM n",
                        -1, &nothing, 0);
-  while (atomic_load(&scan->running) && !is_stopped(scan)) {
+  while (atomic_load(&scan->running)) {
     nanosleep(&moment, 0);
-    if (sqlite3_step(nothing) != SQLITE_ROW) fail(scan, query_error(host));
+    if (!atomic_load(&scan->stopped) && sqlite3_step(nothing) != SQLITE_ROW)
+      fail(scan, query_error(host));
     sqlite3_reset(nothing);
+    /* Again and again: between two statements an interrupt is lost. */
+    for (int i = 1; i < scan->count && atomic_load(&scan->stopped); i++)
+      sqlite3_interrupt(scan->readers[i].host->db);
   }
   sqlite3_finalize(nothing);
 }

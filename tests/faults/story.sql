@@ -4,6 +4,7 @@
 CREATE TABLE t(u, k, x, v);
 INSERT INTO t VALUES (1, 'p', 1, '[1,2]'), (1, 'p', 2.5, x'0000803f00000040'), (2, 'p', '3', '[3,0]'),
                      (3, 'q', 4, 'no vector'), (NULL, NULL, NULL, NULL), ('4', x'00ff', 1e300, '[1e3,-2]');
+UPDATE t SET rowid = rowid * 20000; -- several ranges, for several threads
 SELECT dp_count('a', x, 1, u) FROM t;
 SELECT dp_init('{"unit":"u","protects":"unit","adjacency":"replace"}') IS NOT NULL;
 SELECT dp_init('{"protects":"row"}');
@@ -30,6 +31,11 @@ SELECT dp_mix('symbol', 'b', '[["q","q",1],{"x":"p","y":"p","p":0.5},["p","q",0.
 SELECT dp_sum('a', x, 9, u) IS NULL FROM t GROUP BY k;
 SELECT dp_release('a', 'group_sum', 'SELECT k, x, u FROM t', '{"clip":9,"keys":["p"]}') IS NULL;
 SELECT dp_release('a', 'count', 'SELECT x, u FROM t WHERE 0', 'empty') IS NULL;
+PRAGMA threads = 2;
+SELECT dp_release('a', 'sum', 'SELECT x, u FROM t WHERE x < 5 OR x IS NULL', '{"clip":9}') IS NULL;
+SELECT dp_release('a', 'group_count', 'SELECT k, u FROM t', '{"clip":1}') IS NULL;
+SELECT dp_release('a', 'vec_sum', 'SELECT v, u FROM t', '{"clip":1,"dim":2}') IS NULL;
+PRAGMA threads = 0;
 -- States of shards: units that span them, whole units, none.
 SELECT dp_merge('a', s, 'merged') IS NULL FROM (SELECT dp_partial('sum', x, u, '{"clip":9}') AS s FROM t GROUP BY k
                                                 UNION ALL SELECT dp_partial('sum', '{"clip":9}'));

@@ -5,13 +5,15 @@
 --   -- $name           a number: the same one wherever $name stands, in whatever host
 --   -- error: message  it fails, and the message arrives whole
 --
--- A comment after a blank line is prose. A statement is one line. :host is a
--- text that the driver binds: the name of the host.
+-- What a PRAGMA prints depends on the driver, and is not looked at. A comment after a blank line is prose.
+-- A statement is one line. :host is a text that the driver binds: the name of the host.
 
 -- part: create
 
 CREATE TABLE visits(patient INTEGER, minutes REAL);
 WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999) INSERT INTO visits SELECT i / 2, 1 + i % 7 FROM n;
+CREATE TABLE far(place INTEGER PRIMARY KEY, minutes REAL, patient INTEGER);
+INSERT INTO far SELECT 1000 * rowid, minutes, patient FROM visits;
 SELECT dp_sum('clinic', minutes, 14, patient, 'minutes') FROM visits;
 -- error: dp_sum: no privacy ledger for 'story.db' (run SELECT dp_init())
 SELECT dp_init('{"unit":"patient"}') LIKE '%/story.db-ledger';
@@ -50,6 +52,13 @@ SELECT dp_release('region', 'sum', 'SELECT minutes, patient FROM visits', json_o
 -- $sum
 SELECT dp_release('region', 'sum', 'SELECT minutes, patient FROM visits', json_object('name', :host || ' sum', 'clip', 14));
 -- $sum
+
+-- On two threads, where the table is large (or its rowids are far apart).
+PRAGMA threads = 1;
+SELECT dp_release('region', 'count', 'SELECT minutes, patient FROM far', json_object('name', :host || ' far', 'clip', 2));
+-- $far
+SELECT dp_release('region', 'count', 'SELECT minutes, patient FROM far', json_object('name', :host || ' far', 'clip', 2));
+-- $far
 
 -- Outward: no data is read, and each tier pays for what it sees.
 SELECT dp_diffuse(:host, 'public');
