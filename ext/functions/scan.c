@@ -11,7 +11,7 @@
 **       read, and begins after it: PRAGMA data_version shows that nothing was committed in between. Nobody has moved the
 **       file away from under its name. These connections cannot write.
 **   S3  A row gives the same on every connection: the programs are equal, and depend on no functions, collations or
-**       settings of the host.
+**       settings of the host (but for SQLite's own collation BINARY: a host could replace even that).
 **   S4  Where any of this cannot be shown, the query runs on the host's connection alone. What is published does not
 **       depend on it: sums are exact integers, in any order.
 **   S5  The host's interrupt and progress handler end the query wherever it is read.
@@ -32,7 +32,8 @@ SQLITE_EXTENSION_INIT3
 #define RANGES      256    /* at most; so many that no thread waits long for the last one */
 #define LEAST_RANGE 16384  /* rowids: fewer are not worth a thread */
 #define CACHE_LINES 128    /* bytes: what one thread writes is not on the lines of another */
-#define WAIT        200000 /* nanoseconds between looks at those who still read */
+#define WAIT        200000 /* nanoseconds between looks at those who still read ... */
+#define ASKED       32     /* ... and of the host's statement in each, of some ten instructions */
 
 /* A connection that reads ranges: the host's, and those that are opened beside it. */
 struct reader {
@@ -53,9 +54,8 @@ struct scan {
   char *table;          /* quoted */
   char *text;           /* of the query on a range ... */
   char *program;        /* ... and what it compiles to */
-  sqlite3_stmt *bounds; /* keeps the host's transaction */
-  int64_t first, last;  /* rowids */
-  uint64_t width;       /* of a range, in rowids */
+  sqlite3_stmt *begun;  /* keeps the host's transaction */
+  int64_t first, width; /* of the ranges, in rowids */
   unsigned ranges;
   int count;              /* of readers */
   struct reader *readers; /* the host's first */
@@ -219,16 +219,6 @@ static int divide(struct scan *scan, sqlite3 *db) {
   return is_loop(&range, in_range);
 }
 
-/* Whether texts are in the order of their bytes: a host can replace even the collation BINARY. */
-static int sorts_by_bytes(sqlite3 *db) {
-  sqlite3_stmt *row =
-      first_row(db, "SELECT 'B' < 'a' COLLATE BINARY AND 'a' < 'b' COLLATE BINARY"
-                    " AND 'a' < 'a ' COLLATE BINARY AND 'z' < char(228) COLLATE BINARY");
-  int sorts = row && sqlite3_column_int(row, 0);
-  sqlite3_finalize(row);
-  return sorts;
-}
-
 /* ---- connections (S2, S3) ------------------------------------------------------------------------ */
 
 static int has_moved(sqlite3 *db) {
@@ -242,7 +232,7 @@ static int is_shared(sqlite3 *db) {
   for (int i = 0; path && (key = sqlite3_uri_key(path, i)) != 0; i++) {
     if (strcmp(key, "mode") != 0 && strcmp(key, "cache") != 0) return 0; /* nolock, immutable */
   }
-  return path && *path && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE && sorts_by_bytes(db);
+  return path && *path && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE;
 }
 
 #define FP_DIGITS 1023 /* of a real as a text: an option of new versions */
@@ -305,21 +295,31 @@ static int settle_reader(struct reader *reader) {
          sqlite3_prepare_v2(db, scan->text, -1, &reader->statement, 0) == SQLITE_OK;
 }
 
-/* Begins to read on the host's connection, and finds the ranges. */
+/* The rowid at one end of the table; *row keeps the transaction. Returns whether there is one. */
+static int end_of(const struct scan *scan, sqlite3 *db, const char *order, sqlite3_stmt **row,
+                  int64_t *rowid) {
+  char *sql =
+      sqlite3_mprintf("SELECT rowid FROM main.%s ORDER BY rowid%s LIMIT 1", scan->table, order);
+  *row = first_row(db, sql);
+  sqlite3_free(sql);
+  if (!*row || sqlite3_column_type(*row, 0) != SQLITE_INTEGER) return 0;
+  *rowid = sqlite3_column_int64(*row, 0);
+  return 1;
+}
+
+/* Begins to read on the host's connection, and makes the ranges: all rowids, but divided where the table has some. */
 static int settle_host(struct scan *scan, struct reader *reader) {
   sqlite3 *db = reader->host->db;
-  char *sql =
-      sqlite3_mprintf("SELECT (SELECT min(rowid) FROM main.%s), (SELECT max(rowid) FROM main.%s)",
-                      scan->table, scan->table);
-  scan->bounds = first_row(db, sql);
-  sqlite3_free(sql);
-  if (!scan->bounds || sqlite3_column_type(scan->bounds, 0) != SQLITE_INTEGER) return 0;
-  scan->first = sqlite3_column_int64(scan->bounds, 0);
-  scan->last = sqlite3_column_int64(scan->bounds, 1);
-  uint64_t span = (uint64_t)scan->last - (uint64_t)scan->first;
+  sqlite3_stmt *end = 0;
+  int64_t last = 0;
+  int found =
+      end_of(scan, db, "", &scan->begun, &scan->first) && end_of(scan, db, " DESC", &end, &last);
+  sqlite3_finalize(end);
+  if (!found || last < scan->first) return 0;
+  uint64_t span = (uint64_t)last - (uint64_t)scan->first;
   scan->ranges = span / LEAST_RANGE < RANGES ? (unsigned)(span / LEAST_RANGE) : RANGES;
   if (scan->ranges < 2) return 0;
-  scan->width = span / scan->ranges + 1;
+  scan->width = (int64_t)(span / scan->ranges + 1); /* of 2 or more: no overflow below */
   return sqlite3_prepare_v2(db, scan->text, -1, &reader->statement, 0) == SQLITE_OK;
 }
 
@@ -330,7 +330,7 @@ static void scan_close(struct scan *scan) {
     rows_close(&reader->own.rows);
     if (i > 0) disconnect(reader);
   }
-  sqlite3_finalize(scan->bounds);
+  sqlite3_finalize(scan->begun);
   sqlite3_free(scan->table);
   sqlite3_free(scan->text);
   sqlite3_free(scan->program);
@@ -351,26 +351,12 @@ static int scan_open(struct scan *scan, int others, struct collection *collectio
       return 0;
     }
   }
-  int settled = settle_host(scan, &scan->readers[0]) && !has_moved(host->db);
+  int settled = settle_host(scan, &scan->readers[0]);
   for (int i = 1; i < scan->count && settled; i++) settled = settle_reader(&scan->readers[i]);
-  return settled;
+  return settled && !has_moved(host->db);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------- */
-
-/* Reads one range. Returns null or a sentence. */
-static char *read_range(struct reader *reader, unsigned range) {
-  const struct scan *scan = reader->scan;
-  uint64_t span = (uint64_t)scan->last - (uint64_t)scan->first, from = range * scan->width;
-  if (from > span) return 0;
-  uint64_t to = span - from < scan->width ? span : from + scan->width - 1;
-  sqlite3_bind_int64(reader->statement, 1, (int64_t)((uint64_t)scan->first + from));
-  sqlite3_bind_int64(reader->statement, 2, (int64_t)((uint64_t)scan->first + to));
-  int rc = query_run(reader->host, reader->statement, reader->collection);
-  char *error = rc == SQLITE_DONE ? 0 : query_error(reader->host);
-  sqlite3_reset(reader->statement); /* whose error has been reported */
-  return error;
-}
 
 /* The first error stops all. */
 static void fail(struct scan *scan, char *error) {
@@ -382,12 +368,25 @@ static void fail(struct scan *scan, char *error) {
   }
 }
 
+/* Reads the rows with these rowids. */
+static void read_range(struct reader *reader, int64_t from, int64_t to) {
+  sqlite3_bind_int64(reader->statement, 1, from);
+  sqlite3_bind_int64(reader->statement, 2, to);
+  if (query_run(reader->host, reader->statement, reader->collection) != SQLITE_DONE)
+    fail(reader->scan, query_error(reader->host));
+  sqlite3_reset(reader->statement); /* whose error has been reported */
+}
+
 /* Takes ranges until there are no more. */
 static void read_ranges(struct reader *reader) {
   struct scan *scan = reader->scan;
   unsigned range;
-  while (!atomic_load(&scan->stopped) && (range = atomic_fetch_add(&scan->next, 1)) < scan->ranges)
-    fail(scan, read_range(reader, range));
+  while (!atomic_load(&scan->stopped) &&
+         (range = atomic_fetch_add(&scan->next, 1)) < scan->ranges) {
+    int64_t from = scan->first + (int64_t)range * scan->width;
+    read_range(reader, range > 0 ? from : INT64_MIN,
+               range + 1 < scan->ranges ? from + scan->width - 1 : INT64_MAX);
+  }
 }
 
 /* A thread, which puts its sums into memory of its own. */
@@ -416,26 +415,17 @@ static void start_threads(struct scan *scan) {
   pthread_sigmask(SIG_SETMASK, &before, 0);
 }
 
-/* Waits for the others. A statement that does nothing asks the host's interrupt and progress handler meanwhile (S5). */
+/* Waits for the others. The host reads no rows meanwhile, as often as asks its interrupt and progress handler (S5). */
 static void await_threads(struct scan *scan) {
-  struct host *host = scan->readers[0].host;
   struct timespec moment = {0, WAIT};
-  sqlite3_stmt *nothing = 0;
-  if (atomic_load(&scan->running))
-    sqlite3_prepare_v2(host->db,
-                       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100)"
-                       " SELECT max(i) FROM n",
-                       -1, &nothing, 0);
   while (atomic_load(&scan->running)) {
     nanosleep(&moment, 0);
-    if (!atomic_load(&scan->stopped) && sqlite3_step(nothing) != SQLITE_ROW)
-      fail(scan, query_error(host));
-    sqlite3_reset(nothing);
+    for (int i = 0; i < ASKED && !atomic_load(&scan->stopped); i++)
+      read_range(&scan->readers[0], INT64_MAX, INT64_MIN);
     /* Again and again: between two statements an interrupt is lost. */
     for (int i = 1; i < scan->count && atomic_load(&scan->stopped); i++)
       sqlite3_interrupt(scan->readers[i].host->db);
   }
-  sqlite3_finalize(nothing);
 }
 
 /* Ends the threads and adds up what they have read. */
