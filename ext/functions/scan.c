@@ -51,11 +51,12 @@ struct reader {
 struct scan {
   const struct publication *publication;
   const struct query *query;
-  char *table;          /* quoted */
-  char *text;           /* of the query on a range ... */
-  char *program;        /* ... and what it compiles to */
-  sqlite3_stmt *begun;  /* keeps the host's transaction */
-  int64_t first, width; /* of the ranges, in rowids */
+  char *table;         /* quoted */
+  char *text;          /* of the query on a range ... */
+  char *program;       /* ... and what it compiles to */
+  sqlite3_stmt *begun; /* keeps the host's transaction */
+  int64_t first;       /* rowid */
+  uint64_t width;      /* of a range, in rowids */
   unsigned ranges;
   int count;              /* of readers */
   struct reader *readers; /* the host's first */
@@ -319,7 +320,7 @@ static int settle_host(struct scan *scan, struct reader *reader) {
   uint64_t span = (uint64_t)last - (uint64_t)scan->first;
   scan->ranges = span / LEAST_RANGE < RANGES ? (unsigned)(span / LEAST_RANGE) : RANGES;
   if (scan->ranges < 2) return 0;
-  scan->width = (int64_t)(span / scan->ranges + 1); /* of 2 or more: no overflow below */
+  scan->width = span / scan->ranges + 1;
   return sqlite3_prepare_v2(db, scan->text, -1, &reader->statement, 0) == SQLITE_OK;
 }
 
@@ -383,9 +384,10 @@ static void read_ranges(struct reader *reader) {
   unsigned range;
   while (!atomic_load(&scan->stopped) &&
          (range = atomic_fetch_add(&scan->next, 1)) < scan->ranges) {
-    int64_t from = scan->first + (int64_t)range * scan->width;
-    read_range(reader, range > 0 ? from : INT64_MIN,
-               range + 1 < scan->ranges ? from + scan->width - 1 : INT64_MAX);
+    uint64_t from = (uint64_t)scan->first + range * scan->width;
+    uint64_t to = from + scan->width - 1;
+    read_range(reader, range > 0 ? (int64_t)from : INT64_MIN,
+               range + 1 < scan->ranges ? (int64_t)to : INT64_MAX);
   }
 }
 
