@@ -209,7 +209,7 @@ static void memory_is_bounded(void) {
     for (uint32_t i = 1; i <= MANY; i++) {
       put(&table, nth_key(i, of_integers), 1);
       double slots = (double)((table.mask + 1) << table.depth) * (of_integers ? 4 : 2);
-      CHECK(slots <= 1024 || slots <= i / 0.37, "%g slots for %u keys", slots, i);
+      CHECK(slots <= 1024 || slots <= i / 0.35, "%g slots for %u keys", slots, i);
       CHECK(slots >= ((double)i - 2 * TABLE_BATCH) / 0.76, "%g slots for %u keys", slots, i);
     }
     finish(&table);
