@@ -1,6 +1,6 @@
 /*
-** aggregate.h: what the aggregates are. One row of the table (kinds.c) is one kind of release, whether its
-** rows come from the owner's SELECT (aggregates.c) or from dp_release() (releases.c).
+** aggregate.h: what the aggregates are. One row of the table (kinds.c) is one kind of release,
+** whether its rows come from the owner's SELECT (aggregates.c) or from dp_release() (releases.c).
 */
 #ifndef DIFFUSE_FUNCTIONS_AGGREGATE_H
 #define DIFFUSE_FUNCTIONS_AGGREGATE_H
@@ -61,8 +61,8 @@ const struct aggregate *aggregate_find(const char *kind);
 const struct aggregate *aggregate_of_kind(sqlite3_value *kind);
 
 /*
-** How a release is made noisy, by the name that the ledger has for it. The first that an aggregate admits is
-** its own; the option "mechanism" names another.
+** How a release is made noisy, by the name that the ledger has for it. The first that an aggregate
+** admits is its own; the option "mechanism" names another.
 */
 struct mechanism {
   const char *name;
@@ -81,7 +81,10 @@ char *unknown_kind(sqlite3_value *kind);
 /* The columns that dp_release() wants of a query, as in "key, x, unit"; how many. */
 int aggregate_columns(const struct aggregate *aggregate, int by_unit, const char **names);
 
-/* Whether rows can be added up in parts (dp_partial): not where a row's step starts where the last one ended. */
+/*
+** Whether rows can be added up in parts (dp_partial): not where a row's step starts where the last
+** one ended.
+*/
 int aggregate_has_states(const struct aggregate *aggregate);
 
 /* Kinds that give linear sums: their noise does not depend on the data. */

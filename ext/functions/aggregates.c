@@ -6,10 +6,10 @@
 **       value of any row is looked at. Without a row there are no parameters, hence an error.
 **   A2  Parameters are those of the first row. That they stay the same is checked on the first 1024
 **       rows and every 1024th after; a difference fails the statement, the charge stays.
-**   A3  SQLite finishes the aggregates of an aborted statement as if they were complete. A sentinel in
-**       the auxiliary data of argument 0 dies with the statement; if no statement has advanced since
-**       xFinal, the statement was torn down and what xFinal released becomes 'failed'. A statement
-**       that writes (INSERT ... SELECT) cannot be told apart and is believed.
+**   A3  SQLite finishes the aggregates of an aborted statement as if they were complete. A sentinel
+**       in the auxiliary data of argument 0 dies with the statement; if no statement has advanced
+**       since xFinal, the statement was torn down and what xFinal released becomes 'failed'. A
+**       statement that writes (INSERT ... SELECT) cannot be told apart and is believed.
 **   A4  The sentinel also shows a call site that is evaluated twice in one statement (GROUP BY, a
 **       correlated subquery): with a name that is an error.
 **   A5  xFinal never asks for auxiliary data: SQLite has none to give there and crashes.
@@ -31,7 +31,7 @@ SQLITE_EXTENSION_INIT3
 #define NOT_INLINE
 #endif
 
-/* ---- one evaluation of an aggregate -------------------------------------------------------------- */
+/* ---- one evaluation of an aggregate ---------------------------------------------------------- */
 
 enum phase { NEW, COLLECTING, ANSWERED, DEAD };
 
@@ -78,7 +78,7 @@ static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluat
   fail_call(context, binding->aggregate->name, message);
 }
 
-/* ---- the first row (A1) -------------------------------------------------------------------------- */
+/* ---- the first row (A1) ---------------------------------------------------------------------- */
 
 /* Whether the rows of this call are what the ledger protects. */
 static char *check_unit(struct run *run, int argc, sqlite3_value **argv) {
@@ -175,11 +175,12 @@ static char *evaluation_begin(sqlite3_context *context, struct evaluation *evalu
   return error;
 }
 
-/* ---- every row ----------------------------------------------------------------------------------- */
+/* ---- every row ------------------------------------------------------------------------------- */
 
 /*
-** The rows that are more than rows (A1, A2); without an evaluation there was no memory. Returns 0 when the
-** evaluation has failed. A function of its own, as what follows: step() is left with few registers to save.
+** The rows that are more than rows (A1, A2); without an evaluation there was no memory. Returns 0
+** when the evaluation has failed. A function of its own, as what follows: step() is left with few
+** registers to save.
 */
 NOT_INLINE static int checked_row(sqlite3_context *context, struct evaluation *evaluation, int argc,
                                   sqlite3_value **argv) {
@@ -219,7 +220,7 @@ static void step(sqlite3_context *context, int argc, sqlite3_value **argv) {
     fail_without_memory(context, evaluation);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static char *finish(struct run *run) {
   char *error = rows_publish(&run->rows, &run->publication);
@@ -246,7 +247,7 @@ static void final(sqlite3_context *context) {
   evaluation_end(evaluation);
 }
 
-/* ---- registration -------------------------------------------------------------------------------- */
+/* ---- registration ---------------------------------------------------------------------------- */
 
 static void binding_free(void *pointer) {
   struct binding *binding = pointer;

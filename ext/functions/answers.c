@@ -12,7 +12,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* ---- what a release is --------------------------------------------------------------------------- */
+/* ---- what a release is ----------------------------------------------------------------------- */
 
 /* Whether the text of the model is one that fits its release. */
 static int describe_model(struct publication *publication) {
@@ -130,7 +130,7 @@ int answers_same_keys(const struct publication *publication) {
   return same;
 }
 
-/* ---- values -------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* Numbers that estimate_point() has made of a point. */
 struct numbers {
@@ -212,7 +212,7 @@ double answers_stddev(const struct publication *publication) {
   return estimate_total_stddev(&reading);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 struct rendering {
   enum answer_form form;
@@ -268,7 +268,7 @@ int answers_read(struct publication *publication, const char *tier) {
   return going;
 }
 
-/* ---- verification -------------------------------------------------------------------------------- */
+/* ---- verification ---------------------------------------------------------------------------- */
 
 static int close_to(double a, double b, double scale) {
   return a == b || fabs(a - b) <= 1e-9 * scale;

@@ -1,13 +1,16 @@
 /*
-** answers.h: from a stored point to what people get: the values of a publication, the answer that they make,
-** and whether they still are what the point makes them.
+** answers.h: from a stored point to what people get: the values of a publication, the answer that
+** they make, and whether they still are what the point makes them.
 */
 #ifndef DIFFUSE_FUNCTIONS_ANSWERS_H
 #define DIFFUSE_FUNCTIONS_ANSWERS_H
 
 #include "functions/publish.h"
 
-/* Sets kind, question and shape of a publication whose release has its parameters; keys: public ones. */
+/*
+** Sets kind, question and shape of a publication whose release has its parameters; keys: public
+** ones.
+*/
 int answers_describe(struct publication *publication, int keys);
 
 /* Sets question and shape from kind and parameters, without a ledger. */
@@ -19,7 +22,9 @@ int answers_keys(const struct ledger_release *release);
 /* What its points are stored as, but for the texts of keys. */
 struct ledger_grid answers_grid(const struct publication *publication);
 
-/* Whether the keys of its path, publication->grid, are the public ones that its fingerprint covers. */
+/*
+** Whether the keys of its path, publication->grid, are the public ones that its fingerprint covers.
+*/
 int answers_same_keys(const struct publication *publication);
 
 /* How publication->variance shows the release; delta: what selects private keys there. */
@@ -38,7 +43,10 @@ int answers_store(struct publication *publication, const struct ledger_cost *cos
 /* Sets the answer from the values that are stored at a tier. */
 int answers_read(struct publication *publication, const char *tier);
 
-/* What a publication of private keys at publication->at takes of the tier's delta_keys, each time anew. */
+/*
+** What a publication of private keys at publication->at takes of the tier's delta_keys, each time
+** anew.
+*/
 double answers_selection_delta(const struct publication *publication);
 
 /* Least noisy number of units or rows with which a private key is shown at
@@ -49,8 +57,8 @@ double answers_threshold(const struct publication *publication);
 double answers_stddev(const struct publication *publication);
 
 /*
-** Whether every publication shows the point of its path: null, or the first discrepancy (sqlite3_free).
-** Inside a transaction. An error is in the ledger.
+** Whether every publication shows the point of its path: null, or the first discrepancy
+** (sqlite3_free). Inside a transaction. An error is in the ledger.
 */
 char *answers_verify(struct host *host);
 

@@ -11,7 +11,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* ---- list ------------------------------------------------------------------------------------- */
+/* ---- list ------------------------------------------------------------------------------------ */
 
 struct cell {
   char *x, *y;
@@ -90,7 +90,7 @@ static int by_text(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* ---- from cells to a channel --------------------------------------------------------------------- */
+/* ---- from cells to a channel ----------------------------------------------------------------- */
 
 static int find_text(char *const *texts, int count, const char *text) {
   for (int low = 0, high = count; low < high;) {
@@ -208,7 +208,7 @@ void channel_clear(struct channel *channel) {
   *channel = (struct channel){0};
 }
 
-/* ---- what it does -------------------------------------------------------------------------------- */
+/* ---- what it does ---------------------------------------------------------------------------- */
 
 const uint64_t *channel_row(const struct channel *channel, const char *state) {
   int row = find_text(channel->states, channel->state_count, state);
@@ -216,8 +216,8 @@ const uint64_t *channel_row(const struct channel *channel, const char *state) {
 }
 
 /*
-** w/W of a state's row, rounded, and what the rounding took away, which is a double but for its own rounding: W is
-** below 2^53, and fma() rounds once.
+** w/W of a state's row, rounded, and what the rounding took away, which is a double but for its own
+** rounding: W is below 2^53, and fma() rounds once.
 */
 static void fill_row(const uint64_t *row, size_t columns, double *probability, double *rest) {
   double sum = 0;

@@ -55,8 +55,9 @@ struct domain {
 };
 
 /*
-** A value as a number of the domain: returns null and sets *number, or returns one sentence that names the parameter, the value and the domain. Text is not a number here: a parameter
-** that arrives as text is a mistake.
+** A value as a number of the domain: returns null and sets *number, or returns one sentence that
+** names the parameter, the value and the domain. Text is not a number here: a parameter that
+** arrives as text is a mistake.
 */
 char *domain_check(sqlite3_value *value, const struct domain *domain, double *number);
 
@@ -67,8 +68,8 @@ int argument_number(sqlite3_context *context, sqlite3_value *value, const struct
                     double *number);
 
 /*
-** A text without a zero byte (which would cut it short), or null for anything else. The type is asked
-** first: after a conversion it is undefined.
+** A text without a zero byte (which would cut it short), or null for anything else. The type is
+** asked first: after a conversion it is undefined.
 */
 const char *plain_text(sqlite3_value *value);
 

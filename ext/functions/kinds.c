@@ -17,11 +17,11 @@ SQLITE_EXTENSION_INIT3
 #define SGD    (1u << P_LOSS | 1u << P_SGD)
 
 /*
-** tier: text. x: any value; NULL is skipped, text and blobs count as SQLite's numeric conversion says,
-** infinities are clipped. clip: in [1e-150, 1e150]. radius: above 0, or NULL with theta. unit: any value
-** where the ledger protects units, NULL or absent where it protects rows. name: a text, or a JSON object of
-** options. Sources, sensitivities, NULL and error behaviour: sql/aggregates.md; the integer sensitivity:
-** release/shape.h.
+** tier: text. x: any value; NULL is skipped, text and blobs count as SQLite's numeric conversion
+** says, infinities are clipped. clip: in [1e-150, 1e150]. radius: above 0, or NULL with theta.
+** unit: any value where the ledger protects units, NULL or absent where it protects rows. name: a
+** text, or a JSON object of options. Sources, sensitivities, NULL and error behaviour:
+** sql/aggregates.md; the integer sensitivity: release/shape.h.
 */
 /* clang-format off */
 #define PLACE(parameter, place) .parameters[P_##parameter] = place
@@ -46,7 +46,9 @@ const struct aggregate aggregates[] = {
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE, 1, GAUSSIAN},
   {"dp_stddev", "stddev", FAMILY_SPREAD, FORM_NUMBER, 4, 6,
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE, 1, .root = 1},
-  /* dp_quantile(tier, x, q, lo, hi [, unit [, name]]), dp_median(tier, x, lo, hi [, unit [, name]]) */
+  /*
+  ** dp_quantile(tier, x, q, lo, hi [, unit [, name]]), dp_median(tier, x, lo, hi [, unit [, name]])
+  */
   {"dp_quantile", "quantile", FAMILY_TREE, FORM_ARRAY, 5, 7,
    {.value = 1, PLACE(Q, 2), PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
    CLIP | RANGE | Q | BINS, 1, COUNTS},
@@ -61,8 +63,10 @@ const struct aggregate aggregates[] = {
    {.value = 1, PLACE(DIM, 2), PLACE(CLIP, 3), .unit = 4, .name = 5}, CLIP | DIM, 0, GAUSSIAN},
   {"dp_vec_avg", "vec_avg", FAMILY_VECTOR_MEAN, FORM_ARRAY, 4, 6,
    {.value = 1, PLACE(DIM, 2), PLACE(CLIP, 3), .unit = 4, .name = 5}, CLIP | DIM, 0, GAUSSIAN},
-  /* dp_group_count(tier, key [, clip, unit [, name]]), dp_group_sum(tier, key, x, clip [, unit [, name]]),
-  ** dp_group_avg(tier, key, x, lo, hi [, unit [, name]]) */
+  /*
+  ** dp_group_count(tier, key [, clip, unit [, name]]), dp_group_sum(tier, key, x, clip [, unit [,
+  ** name]]), dp_group_avg(tier, key, x, lo, hi [, unit [, name]])
+  */
   {"dp_group_count", "group_count", FAMILY_KEY_COUNT, FORM_OBJECT, 2, 5,
    {.key = 1, PLACE(CLIP, 2), .unit = 3, .name = 4}, CLIP | GROUPS, 1, COUNTS},
   {"dp_group_sum", "group_sum", FAMILY_KEY_SUM, FORM_OBJECT, 4, 6,
@@ -94,7 +98,9 @@ const struct aggregate aggregates[] = {
   {"dp_ou_group_sum", "ou_group_sum", FAMILY_KEY_SUM, FORM_OBJECT, 5, 7,
    {.key = 1, .value = 2, PLACE(CLIP, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
    CLIP | KEYS | OU, 0, SHRUNK},
-  /* dp_sgd(tier, y, features, loss, options): coefficients of a linear model; features of norm clip */
+  /*
+  ** dp_sgd(tier, y, features, loss, options): coefficients of a linear model; features of norm clip
+  */
   {"dp_sgd", "sgd", FAMILY_SGD, FORM_ARRAY, 5, 5,
    {.key = 1, .value = 2, PLACE(LOSS, 3), .name = 4}, CLIP | DIM | SGD, 0, GAUSSIAN},
 };
@@ -112,7 +118,7 @@ const struct aggregate *aggregate_of_kind(sqlite3_value *kind) {
   return aggregate_find(plain_text(kind));
 }
 
-/* ---- mechanisms ---------------------------------------------------------------------------------- */
+/* ---- mechanisms ------------------------------------------------------------------------------ */
 
 #define CHOICES (1u << FAMILY_CHOICE)
 
@@ -158,7 +164,7 @@ char *unknown_mechanism(const struct aggregate *aggregate, const char *name) {
   return message;
 }
 
-/* ---- kinds --------------------------------------------------------------------------------------- */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
 char *unknown_kind(sqlite3_value *kind) {
   sqlite3_str *known = sqlite3_str_new(0);

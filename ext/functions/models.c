@@ -1,9 +1,9 @@
 /*
 ** models.c: see models.h; and what is done with models that exist: dp_predict(), dp_sgd_profile().
 **
-** The text of a model is a JSON object in one fixed form, and the model is what its text says: it is read
-** back before it is used, with the extension's own reader of numbers, so that a model is the same whoever
-** opens the ledger.
+** The text of a model is a JSON object in one fixed form, and the model is what its text says: it
+** is read back before it is used, with the extension's own reader of numbers, so that a model is
+** the same whoever opens the ledger.
 */
 #include "functions/models.h"
 
@@ -26,7 +26,7 @@ SQLITE_EXTENSION_INIT3
 static const char *const losses[LOSSES] = {
     [LOSS_LOGISTIC] = "logistic", [LOSS_SQUARED] = "squared", [LOSS_HUBER] = "huber"};
 
-/* ---- the text of a model ------------------------------------------------------------------------- */
+/* ---- the text of a model --------------------------------------------------------------------- */
 
 /* What a number of a model may be. */
 struct field {
@@ -113,7 +113,7 @@ int models_read(const char *text, struct descent *descent) {
   return sound;
 }
 
-/* ---- requests ------------------------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static char *known_losses(void) {
   return sqlite3_mprintf("'%s', '%s', '%s'", losses[0], losses[1], losses[2]);
@@ -190,9 +190,12 @@ char *models_finish(struct request *request) {
   return 0;
 }
 
-/* ---- what depends on the tier -------------------------------------------------------------------- */
+/* ---- what depends on the tier ---------------------------------------------------------------- */
 
-/* Whether a number is read back as it was written: the reader may be off in the last place (numbers.c). */
+/*
+** Whether a number is read back as it was written: the reader may be off in the last place
+** (numbers.c).
+*/
 static int is_stable(double x) {
   double read = NAN;
   sqlite3_str *text = sqlite3_str_new(0);
@@ -203,7 +206,10 @@ static int is_stable(double x) {
   return stable;
 }
 
-/* x with three digits, rounded down to one that is stable: a replay finds it in the text of its model. */
+/*
+** x with three digits, rounded down to one that is stable: a replay finds it in the text of its
+** model.
+*/
 static double three_digits(double x) {
   double exponent = floor(log10(x)) - 2, rounded;
   char text[40];
@@ -214,12 +220,18 @@ static double three_digits(double x) {
   return x;
 }
 
-/* What one row may cost at a tier: a rate; and for a random stop the same as an epsilon, with a delta. */
+/*
+** What one row may cost at a tier: a rate; and for a random stop the same as an epsilon, with a
+** delta.
+*/
 struct price {
   double rate, epsilon, delta;
 };
 
-/* The largest epsilon whose pure mechanisms all have this zCDP rate: epsilon tanh(epsilon/2) (response_rdp). */
+/*
+** The largest epsilon whose pure mechanisms all have this zCDP rate: epsilon tanh(epsilon/2)
+** (response_rdp).
+*/
 static double epsilon_of_rate(double rate) {
   double low = 0, high = rate + 2 * sqrt(rate) + 1;
   for (int i = 0; i < 100; i++) {
@@ -259,9 +271,9 @@ static double rate_of_step(const struct descent *descent, const struct price *pr
 
 /*
 ** The learning rate. On a quadratic loss of any curvature the last point is off by no more than
-** |w*|^2/(4 e eta steps) + eta G^2/4, where w* is the solution and G^2 bounds the mean square of a gradient
-** with its noise: least at eta = |w*|/(G sqrt(e steps)), for a solution half-way out; at most what the
-** theorems admit.
+** |w*|^2/(4 e eta steps) + eta G^2/4, where w* is the solution and G^2 bounds the mean square of a
+** gradient with its noise: least at eta = |w*|/(G sqrt(e steps)), for a solution half-way out; at
+** most what the theorems admit.
 */
 static double default_eta(const struct descent *descent, const struct price *price) {
   double steps = descent->rows + descent->public_rows;
@@ -385,7 +397,7 @@ uint64_t models_design(const struct publication *publication, double rate, struc
   return lattice_laws[publication->law].clock(design->sensitivity, rate);
 }
 
-/* ---- models that exist --------------------------------------------------------------------------- */
+/* ---- models that exist ----------------------------------------------------------------------- */
 
 /* A finished model of that name. 0 with the reason in the ledger; the caller clears the release. */
 static int find_model(struct ledger *ledger, const char *name, struct ledger_release *release,
@@ -454,9 +466,9 @@ static void predict(sqlite3_context *context, const struct descent *descent,
 
 /*
 ** dp_predict(name, tier, features) -> REAL
-** What a model that is published at the tier says of a row: w.x, or the probability of y = 1 for the loss
-** 'logistic'. features as for dp_sgd(), clipped alike; NULL gives NULL, anything malformed is an error.
-** Reads published coefficients alone: it costs nothing.
+** What a model that is published at the tier says of a row: w.x, or the probability of y = 1 for
+** the loss 'logistic'. features as for dp_sgd(), clipped alike; NULL gives NULL, anything malformed
+** is an error. Reads published coefficients alone: it costs nothing.
 */
 static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -477,11 +489,13 @@ static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv)
   }
 }
 
-/* ---- the privacy of every index ------------------------------------------------------------------ */
+/* ---- the privacy of every index -------------------------------------------------------------- */
 
 #define MOST_INDEXES 5000000 /* one text holds no more */
 
-/* The tier at which a model was drawn, in the caller's hands: its name is gone. 0 after a failure. */
+/*
+** The tier at which a model was drawn, in the caller's hands: its name is gone. 0 after a failure.
+*/
 static int tier_of_model(struct ledger *ledger, const struct ledger_release *release,
                          struct ledger_tier *tier) {
   struct ledger_path path;
@@ -551,11 +565,12 @@ static char *profile_text(const struct descent *descent, const struct ledger_rel
 
 /*
 ** dp_sgd_profile(name) -> TEXT, a JSON array of objects
-** The privacy of every private row of a model, in the order in which they were read: "rate", what is
-** proved on the lattice (release/sgd.h), of which the ledger charges that of the last row; the "epsilon" that
-** it converts to at the delta of the model's innermost tier; and "paper", Theorem 5 of Balle et al. 2019 as
-** printed. Of a random stop: the "epsilon" that is charged, the "delta" that goes with it for that row, and
-** "paper", Theorem 5 of Asoodeh et al. 2020 (the finite sum). At most 5,000,000 rows.
+** The privacy of every private row of a model, in the order in which they were read: "rate", what
+** is proved on the lattice (release/sgd.h), of which the ledger charges that of the last row; the
+** "epsilon" that it converts to at the delta of the model's innermost tier; and "paper", Theorem 5
+** of Balle et al. 2019 as printed. Of a random stop: the "epsilon" that is charged, the "delta"
+** that goes with it for that row, and "paper", Theorem 5 of Asoodeh et al. 2020 (the finite sum).
+** At most 5,000,000 rows.
 */
 static void dp_sgd_profile(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -586,7 +601,7 @@ static void dp_sgd_profile(sqlite3_context *context, int argc, sqlite3_value **a
   }
 }
 
-/* ---- registration -------------------------------------------------------------------------------- */
+/* ---- registration ---------------------------------------------------------------------------- */
 
 static const struct scalar functions[] = {
     {"dp_predict", 3, 3, PRIVATE_FUNCTION, dp_predict},

@@ -1,5 +1,6 @@
 /*
-** models.h: models as releases: their parameters, between options, the ledger's text and release/sgd.h.
+** models.h: models as releases: their parameters, between options, the ledger's text and
+** release/sgd.h.
 */
 #ifndef DIFFUSE_FUNCTIONS_MODELS_H
 #define DIFFUSE_FUNCTIONS_MODELS_H
@@ -10,9 +11,9 @@
 char *models_finish(struct request *request);
 
 /*
-** Settles what depends on the tier, on the ledger, or on the release of that name (found): the learning rate
-** where it was not given, and the noise. Sets the request's model. 1, or 0 with the reason in the ledger.
-** Requests for other kinds pass.
+** Settles what depends on the tier, on the ledger, or on the release of that name (found): the
+** learning rate where it was not given, and the noise. Sets the request's model. 1, or 0 with the
+** reason in the ledger. Requests for other kinds pass.
 */
 int models_settle(struct publication *publication, struct request *request, int found);
 
@@ -22,7 +23,10 @@ int models_read(const char *text, struct descent *descent);
 /* What a model with a random stop costs at publication->at. */
 struct ledger_cost models_cost(struct publication *publication);
 
-/* Whether a stored model may be diffused to publication->at, from tier `from` to this clock; the reason is in the ledger. */
+/*
+** Whether a stored model may be diffused to publication->at, from tier `from` to this clock; the
+** reason is in the ledger.
+*/
 int models_diffusible(const struct publication *publication, int from, uint64_t clock);
 
 /* The lattice of a new release: as design_make() and design_variance(), for models too. */

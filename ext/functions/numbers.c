@@ -1,8 +1,8 @@
 /*
 ** numbers.c: see numbers.h.
 **
-** The parser of JSON numbers knows no locale and allocates nothing. Digits beyond the 19th do not count; the
-** result is within a few units in the last place.
+** The parser of JSON numbers knows no locale and allocates nothing. Digits beyond the 19th do not
+** count; the result is within a few units in the last place.
 */
 #include "functions/numbers.h"
 
@@ -15,7 +15,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* ---- blobs --------------------------------------------------------------------------------------- */
+/* ---- blobs ----------------------------------------------------------------------------------- */
 
 static int read_blob(const unsigned char *bytes, int size, double *numbers, int count) {
   int finite = 1;
@@ -30,7 +30,7 @@ static int read_blob(const unsigned char *bytes, int size, double *numbers, int 
   return finite;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static const char *skip_blanks(const char *text) {
   return text + strspn(text, " \t\r\n");

@@ -1,6 +1,6 @@
 /*
-** numbers.h: vectors as people store them: JSON arrays of numbers, and blobs of little-endian floats (the
-** formats of sqlite-vec).
+** numbers.h: vectors as people store them: JSON arrays of numbers, and blobs of little-endian
+** floats (the formats of sqlite-vec).
 */
 #ifndef DIFFUSE_FUNCTIONS_NUMBERS_H
 #define DIFFUSE_FUNCTIONS_NUMBERS_H
@@ -8,18 +8,21 @@
 #include <sqlite3ext.h>
 
 /*
-** Reads exactly `count` finite numbers: a JSON array, a blob of 4 * count bytes (binary32) or of 8 * count
-** bytes (binary64). Anything else sets all of them to zero: data is never an error. Returns 1 where the
-** vector was well formed.
+** Reads exactly `count` finite numbers: a JSON array, a blob of 4 * count bytes (binary32) or of 8
+** * count bytes (binary64). Anything else sets all of them to zero: data is never an error. Returns
+** 1 where the vector was well formed.
 */
 int numbers_read(sqlite3_value *value, double *numbers, int count);
 
-/* The bytes of a blob that has the size of `count` binary32, whatever they are; null for anything else. */
+/*
+** The bytes of a blob that has the size of `count` binary32, whatever they are; null for anything
+** else.
+*/
 const unsigned char *numbers_floats(sqlite3_value *value, int count);
 
 /*
-** Reads a text that is one number or a JSON array of numbers, at most `room`; returns how many, or 0 for
-** anything else.
+** Reads a text that is one number or a JSON array of numbers, at most `room`; returns how many, or
+** 0 for anything else.
 */
 int numbers_list(const char *text, double *numbers, int room);
 

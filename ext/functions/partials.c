@@ -1,18 +1,21 @@
 /*
-** partials.c: one release from the rows of many databases: dp_partial(), which makes the exact state of one
-** shard and knows of no ledger, and dp_merge(), which adds up states and releases once.
+** partials.c: one release from the rows of many databases: dp_partial(), which makes the exact
+** state of one shard and knows of no ledger, and dp_merge(), which adds up states and releases
+** once.
 **
 ** Requirements:
-**   P1  What dp_merge() publishes is what the aggregate of that kind would publish of all rows in one
-**       database: the same exact totals, lattice, sensitivity, charge and ledger rows.
-**   P2  A state says all that shapes its sums, and states that differ in it do not merge. What else a release
-**       has (its tier and name, quantiles, shrink) the merge says.
-**   P3  dp_merge() looks at all its states before it charges: what is wrong with one costs nothing. What
-**       can be wrong are its parameters and its bytes, never the data in it.
-**   P4  A state is raw data. Whoever can call dp_partial() can read the rows, so it tells them nothing new;
-**       it is DIRECTONLY so that no view or trigger carries raw sums to where the owner did not ask for them.
-**   P5  A unit may have rows in several shards: its totals are added up before they are bounded. Not so with
-**       "whole_units", by which the caller answers for it that units are whole: sums cannot show it.
+**   P1  What dp_merge() publishes is what the aggregate of that kind would publish of all rows in
+**       one database: the same exact totals, lattice, sensitivity, charge and ledger rows.
+**   P2  A state says all that shapes its sums, and states that differ in it do not merge. What else
+**       a release has (its tier and name, quantiles, shrink) the merge says.
+**   P3  dp_merge() looks at all its states before it charges: what is wrong with one costs nothing.
+**       What can be wrong are its parameters and its bytes, never the data in it.
+**   P4  A state is raw data. Whoever can call dp_partial() can read the rows, so it tells them
+**       nothing new; it is DIRECTONLY so that no view or trigger carries raw sums to where the
+**       owner did not ask for them.
+**   P5  A unit may have rows in several shards: its totals are added up before they are bounded.
+**       Not so with "whole_units", by which the caller answers for it that units are whole: sums
+**       cannot show it.
 */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +31,7 @@ SQLITE_EXTENSION_INIT3
 #define PARTIAL "dp_partial"
 #define MERGE   "dp_merge"
 
-/* ---- the rows of a shard ------------------------------------------------------------------------- */
+/* ---- the rows of a shard --------------------------------------------------------------------- */
 
 struct shard {
   struct request request;
@@ -116,7 +119,7 @@ static void partial_of_nothing(sqlite3_context *context, int argc, sqlite3_value
   shard_close(shard);
 }
 
-/* ---- dp_partial ---------------------------------------------------------------------------------- */
+/* ---- dp_partial ------------------------------------------------------------------------------ */
 
 /* SQLite's memory for an aggregate. */
 struct collecting {
@@ -151,11 +154,11 @@ static char *partial_check(struct host *host, struct collecting *collecting, int
 
 /*
 ** dp_partial(kind, [key,] [x,] [unit,] options) -> BLOB, an aggregate; NULL where there are no rows
-** The exact, un-noised sums of a shard's rows, for dp_merge(). kind: those of kinds.c; key, x and unit as
-** far as the kind has them, in the order of dp_release()'s columns. options: a JSON object, or NULL, with the
-** parameters of the kind that shape the sums (clip, lo, hi, dim, bins, keys, candidates, max_groups), and protects
-** ("unit" or "row": whether there is a unit) and whole_units (P5). Needs no ledger and charges nothing; parameters
-** as everywhere, data is never an error.
+** The exact, un-noised sums of a shard's rows, for dp_merge(). kind: those of kinds.c; key, x and
+** unit as far as the kind has them, in the order of dp_release()'s columns. options: a JSON object,
+** or NULL, with the parameters of the kind that shape the sums (clip, lo, hi, dim, bins, keys,
+** candidates, max_groups), and protects ("unit" or "row": whether there is a unit) and whole_units
+** (P5). Needs no ledger and charges nothing; parameters as everywhere, data is never an error.
 */
 static void partial_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct collecting *collecting = sqlite3_aggregate_context(context, sizeof *collecting);
@@ -185,7 +188,7 @@ static void partial_final(sqlite3_context *context) {
   collecting->shard = 0;
 }
 
-/* ---- the states of a merge ----------------------------------------------------------------------- */
+/* ---- the states of a merge ------------------------------------------------------------------- */
 
 struct merge {
   struct host *host;
@@ -347,13 +350,14 @@ static char *add_state(sqlite3_context *context, struct merging *merging, int ar
   return states_add(&merge->rows, &state);
 }
 
-/* ---- dp_merge ------------------------------------------------------------------------------------ */
+/* ---- dp_merge -------------------------------------------------------------------------------- */
 
 /*
 ** dp_merge(tier, state [, name]) -> as the aggregate of the states' kind, an aggregate over states
-** One release of what all the states add up to (P1). name: a name, or a JSON object with name, weight, refine,
-** mechanism, and the parameters of the kind that shape no sums (q, key_share, radius, centre, theta, rho). A NULL state,
-** of a shard without rows, adds nothing. Charges after the last state has been read (P3).
+** One release of what all the states add up to (P1). name: a name, or a JSON object with name,
+** weight, refine, mechanism, and the parameters of the kind that shape no sums (q, key_share,
+** radius, centre, theta, rho). A NULL state, of a shard without rows, adds nothing. Charges after
+** the last state has been read (P3).
 */
 static void merge_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct merging *merging = sqlite3_aggregate_context(context, sizeof *merging);
@@ -412,7 +416,7 @@ static void merge_final(sqlite3_context *context) {
   merging->merge = 0;
 }
 
-/* ---- registration -------------------------------------------------------------------------------- */
+/* ---- registration ---------------------------------------------------------------------------- */
 
 static const struct scalar functions[] = {
     {PARTIAL, 2, 2, PRIVATE_FUNCTION, partial_of_nothing},

@@ -16,7 +16,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* ---- precision wanted: from a half-width to a weight --------------------------------------------- */
+/* ---- precision wanted: from a half-width to a weight ----------------------------------------- */
 
 /* Half-width at 95% of what a release of this shape shows at this rate. */
 static double half_width_of(const struct shape *shape, double rate) {
@@ -28,8 +28,8 @@ static double half_width_of(const struct shape *shape, double rate) {
 }
 
 /*
-** Sets the least weight that gives the wanted half-width, by bisection: the half-width falls with the
-** rate, but for small steps where the lattice changes.
+** Sets the least weight that gives the wanted half-width, by bisection: the half-width falls with
+** the rate, but for small steps where the lattice changes.
 */
 static int solve_weight(struct request *request, struct host *host, double tier_rate) {
   struct ledger *ledger = host->ledger;
@@ -72,7 +72,7 @@ static int apply_half_width(struct request *request, struct host *host) {
   return solved;
 }
 
-/* ---- one plan ------------------------------------------------------------------------------------ */
+/* ---- one plan -------------------------------------------------------------------------------- */
 
 static void append_number(sqlite3_str *json, const char *key, double x) {
   if (isfinite(x)) {
@@ -138,7 +138,7 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
   return planned;
 }
 
-/* ---- dp_plan ------------------------------------------------------------------------------------- */
+/* ---- dp_plan --------------------------------------------------------------------------------- */
 
 static char *plan_error(struct ledger *ledger) {
   return sentence("%s", ledger_error(ledger));
@@ -245,13 +245,13 @@ static char *plan_array(struct host *host, const char *array, sqlite3_str *json)
 /*
 ** dp_plan(tier, kind, clip [, options]) -> TEXT, JSON
 ** dp_plan(array) -> TEXT, JSON
-** What a release would give and cost, without making it: sigma and half_width (95%) of the published
-** value, rate, shrink, weight; and for every tier what it pays, epsilon_after, remaining_epsilon and
-** releases_left. Arguments and options as for dp_release(), clip NULL for the default; the option
-** half_width asks the other way round, for the least weight that gives this half-width (Gaussian
-** kinds). The array holds objects with tier, kind, clip and options: they are planned one after the
-** other, and "tiers" is what all of them cost together. A plan that would be refused is the error that
-** the release would be.
+** What a release would give and cost, without making it: sigma and half_width (95%) of the
+** published value, rate, shrink, weight; and for every tier what it pays, epsilon_after,
+** remaining_epsilon and releases_left. Arguments and options as for dp_release(), clip NULL for the
+** default; the option half_width asks the other way round, for the least weight that gives this
+** half-width (Gaussian kinds). The array holds objects with tier, kind, clip and options: they are
+** planned one after the other, and "tiers" is what all of them cost together. A plan that would be
+** refused is the error that the release would be.
 */
 static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
@@ -274,7 +274,7 @@ static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
   }
 }
 
-/* ---- dp_interval --------------------------------------------------------------------------------- */
+/* ---- dp_interval ----------------------------------------------------------------------------- */
 
 static const struct domain confidence_domain = {"confidence", 0, 1, 1, 1};
 
@@ -321,8 +321,8 @@ static int interval(struct ledger *ledger, const struct wanted *wanted, double *
 /*
 ** dp_interval(name, tier, key, confidence) -> TEXT, a JSON array [low, high]
 ** The central interval that holds the noise of a published value with this confidence, in (0, 1),
-** around the value; widened by the rounding. key is NULL for a release of one number, the number of a
-** component (from 0) for an array, the text of a key for groups.
+** around the value; widened by the rounding. key is NULL for a release of one number, the number of
+** a component (from 0) for an array, the text of a key for groups.
 */
 static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;

@@ -8,9 +8,11 @@
 **       |  per tier, reads data      | publish it  |  the outermost point   |
 **
 ** A tier that was created between two points of a path has no point there and gets none: a second
-** point drawn outward from the same inner one would, together with the first, reveal more than either.
+** point drawn outward from the same inner one would, together with the first, reveal more than
+** either.
 **
-** Errors stick to the ledger (ledger.h): after one, every step is a no-op, and the caller asks once.
+** Errors stick to the ledger (ledger.h): after one, every step is a no-op, and the caller asks
+** once.
 */
 #include "functions/publish.h"
 
@@ -31,7 +33,7 @@ static int out_of_memory(struct ledger *ledger) {
   return ledger_fail(ledger, "out of memory");
 }
 
-/* ---- what a tier may cost ------------------------------------------------------------------------ */
+/* ---- what a tier may cost -------------------------------------------------------------------- */
 
 static double tier_rate(const struct publication *publication, int tier) {
   return publication->release.weight * publication->tiers[tier].rate;
@@ -52,7 +54,10 @@ static double rdp_of_rate(const void *rate, double alpha) {
   return alpha * *(const double *)rate;
 }
 
-/* The cost refers to the publication. Public rows hide private ones in a way that is proved for RDP alone. */
+/*
+** The cost refers to the publication. Public rows hide private ones in a way that is proved for RDP
+** alone.
+*/
 static struct ledger_cost point_cost(struct publication *publication, uint64_t variance) {
   if (publication->law == LAW_LAPLACE) {
     publication->laplace[0] = (double)publication->release.sensitivity;
@@ -66,7 +71,9 @@ static struct ledger_cost point_cost(struct publication *publication, uint64_t v
   return (struct ledger_cost){publication->rate, answers_selection_delta(publication), 0, 0};
 }
 
-/* A second look at what every clock is made for. A random stop is no point with a rate of its own. */
+/*
+** A second look at what every clock is made for. A random stop is no point with a rate of its own.
+*/
 static int is_within_tier(const struct publication *publication, uint64_t clock) {
   double rate = lattice_laws[publication->law].rate(publication->release.sensitivity, clock);
   return publication->descent.random_stop > 0 ||
@@ -94,7 +101,7 @@ static int charge(struct publication *publication, uint64_t variance) {
                        publication->at, &cost);
 }
 
-/* ---- points -------------------------------------------------------------------------------------- */
+/* ---- points ---------------------------------------------------------------------------------- */
 
 static size_t dimension_of(const struct publication *publication) {
   return (size_t)publication->grid.cells * (size_t)publication->grid.components;
@@ -122,7 +129,7 @@ static int store_values(struct publication *publication, uint64_t variance, cons
   return answers_store(publication, &cost, values);
 }
 
-/* ---- walking outward ----------------------------------------------------------------------------- */
+/* ---- walking outward ------------------------------------------------------------------------- */
 
 static int too_far(struct publication *publication, int tier) {
   return ledger_fail(publication->host->ledger,
@@ -172,7 +179,7 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
   return going;
 }
 
-/* ---- walking inward ------------------------------------------------------------------------------ */
+/* ---- walking inward -------------------------------------------------------------------------- */
 
 /* One step of a refinement: the tier, its variance, and that of the draw that leads there. */
 struct inward_step {
@@ -180,8 +187,8 @@ struct inward_step {
 };
 
 /*
-** The steps from the innermost point (tier `from`, variance `outer`) to publication->at: step i ends
-** at tier from - 1 - i. Public parameters alone decide them, so charge and draw plan the same.
+** The steps from the innermost point (tier `from`, variance `outer`) to publication->at: step i
+** ends at tier from - 1 - i. Public parameters alone decide them, so charge and draw plan the same.
 */
 static int plan_inward(struct publication *publication, uint64_t outer, int from,
                        struct inward_step **steps) {
@@ -244,7 +251,7 @@ static int walk_inward(struct publication *publication, const struct ledger_poin
   return going;
 }
 
-/* ---- an existing release ------------------------------------------------------------------------- */
+/* ---- an existing release --------------------------------------------------------------------- */
 
 static int tier_index(const struct publication *publication, const char *name) {
   int i = 0;
@@ -349,7 +356,7 @@ static int publish_existing(struct publication *publication, int keys, int may_r
   return done;
 }
 
-/* ---- a new release ------------------------------------------------------------------------------- */
+/* ---- a new release --------------------------------------------------------------------------- */
 
 static int check_rate(struct publication *publication) {
   double rate = tier_rate(publication, publication->at);
@@ -428,7 +435,7 @@ static int publish_new(struct publication *publication, struct request *request)
   return ledger_release_insert(ledger, release) && charge(publication, variance);
 }
 
-/* ---- the interface ------------------------------------------------------------------------------- */
+/* ---- the interface --------------------------------------------------------------------------- */
 
 /* Loads the tiers, finds the wanted one and, where a name is given, the release: 1 found. */
 static int load(struct publication *publication, const char *tier, const char *name) {
@@ -482,7 +489,7 @@ char *publish_begin(struct publication *publication, struct host *host, struct r
   return ledger_failed(host->ledger) ? error_of(host) : 0;
 }
 
-/* ---- the end of a release ------------------------------------------------------------------------ */
+/* ---- the end of a release -------------------------------------------------------------------- */
 
 /* The keys that the rows brought up, where they are private, as the publication's own. */
 static int take_private_keys(struct publication *publication, const struct ledger_grid *grid) {
@@ -561,7 +568,9 @@ int publish_plan(struct publication *publication, struct host *host, struct requ
   return !ledger_failed(host->ledger);
 }
 
-/* Nobody is left to tell when this fails; the release then stays as it is, never with a new value. */
+/*
+** Nobody is left to tell when this fails; the release then stays as it is, never with a new value.
+*/
 static void change_state(struct host *host, int64_t release_id, const char *from, const char *to) {
   struct ledger *ledger = host->ledger;
   if (ledger_resume(ledger) && ledger_begin(ledger)) {

@@ -35,12 +35,12 @@ struct publication {
   int by_unit;                       /* units are protected, not rows */
   struct ledger_grid grid;           /* what its coordinates are; owned */
   struct ledger_tier *tiers;
-  int tier_count, at; /* tiers[at] is where it is published */
-  uint64_t variance;  /* of the noise there, in lattice steps: its clock */
+  int tier_count, at;         /* tiers[at] is where it is published */
+  uint64_t variance;          /* of the noise there, in lattice steps: its clock */
   double curve[RENYI_ORDERS]; /* what a release of a symbol costs there */
   double laplace[2];          /* sensitivity and scale of Laplace noise there */
-  int refining;       /* walks inward from points that are stored already */
-  int answered;       /* the answer is there: nothing to collect */
+  int refining;               /* walks inward from points that are stored already */
+  int answered;               /* the answer is there: nothing to collect */
   struct answer answer;
 };
 
@@ -61,25 +61,29 @@ char *publish_begin(struct publication *publication, struct host *host, struct r
 char *publish_finish(struct publication *publication, const struct totals *totals);
 
 /*
-** Marks the release as failed: it is never replayed or diffused. The charge stays. A refinement that
-** fails has drawn nothing: what was published before is good as ever.
+** Marks the release as failed: it is never replayed or diffused. The charge stays. A refinement
+** that fails has drawn nothing: what was published before is good as ever.
 */
 void publish_fail(struct publication *publication);
 
 /*
 ** Marks a finished release as failed, because its rows turn out not to have been all. A refinement
-** too: its value was in the ledger for somebody to read, so there must be no second one for its price.
+** too: its value was in the ledger for somebody to read, so there must be no second one for its
+** price.
 */
 void publish_revoke(struct host *host, int64_t release_id);
 
 /*
-** What a release would do, inside the caller's transaction, which must be rolled back: the charge is
-** made and can be read from the ledger, and the release is finished as if its data summed up to 0, so
-** that the next plan can diffuse or refine it. Returns 1, or 0 with the reason in the ledger.
+** What a release would do, inside the caller's transaction, which must be rolled back: the charge
+** is made and can be read from the ledger, and the release is finished as if its data summed up to
+** 0, so that the next plan can diffuse or refine it. Returns 1, or 0 with the reason in the ledger.
 */
 int publish_plan(struct publication *publication, struct host *host, struct request *request);
 
-/* dp_diffuse() and, with a channel, dp_mix(): publishes a stored release at an outer tier. Reads no data. */
+/*
+** dp_diffuse() and, with a channel, dp_mix(): publishes a stored release at an outer tier. Reads no
+** data.
+*/
 struct channel;
 char *publish_diffuse(struct publication *publication, struct host *host, const char *name,
                       const char *tier, const struct channel *channel);

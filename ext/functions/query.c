@@ -8,15 +8,17 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* The statement is held to the rules for schemas, where the host knows them (SQLite 3.50): functions
-** that are not for untrusted SQL cannot hide in a query. Older versions ignore the bit. */
+/*
+** The statement is held to the rules for schemas, where the host knows them (SQLite 3.50):
+** functions that are not for untrusted SQL cannot hide in a query. Older versions ignore the bit.
+*/
 #define PREPARE_FROM_DDL 0x20
 
-/* ---- collecting rows ----------------------------------------------------------------------------- */
+/* ---- collecting rows ------------------------------------------------------------------------- */
 
 /*
-** dp_collect([key,] [x,] [unit]): usable only by the statement that is written around the owner's text, which
-** must not contain the name; DIRECTONLY keeps it out of views that the text may use.
+** dp_collect([key,] [x,] [unit]): usable only by the statement that is written around the owner's
+** text, which must not contain the name; DIRECTONLY keeps it out of views that the text may use.
 */
 #define COLLECT "dp_collect"
 
@@ -33,7 +35,7 @@ static void collect_final(sqlite3_context *context) {
   sqlite3_result_null(context);
 }
 
-/* ---- the query ----------------------------------------------------------------------------------- */
+/* ---- the query ------------------------------------------------------------------------------- */
 
 /* The first word of the text, in capitals, behind white space and comments. */
 static void first_word(const char *sql, char word[8]) {
@@ -116,7 +118,7 @@ void query_clear(struct query *query) {
   query->rows = 0;
 }
 
-/* ---- running it ---------------------------------------------------------------------------------- */
+/* ---- running it ------------------------------------------------------------------------------ */
 
 char *query_text(const struct query *query, const char *table) {
   /* The line break ends a comment at the end of the owner's text. */
@@ -138,7 +140,7 @@ char *query_error(struct host *host) {
   return sentence("the query failed: %s (the charge stays)", sqlite3_errmsg(host->db));
 }
 
-/* ---- registration -------------------------------------------------------------------------------- */
+/* ---- registration ---------------------------------------------------------------------------- */
 
 int query_register(struct host *host) {
   int rc = SQLITE_OK;

@@ -23,19 +23,23 @@ struct collection {
 };
 
 /*
-** The text must be one SELECT that only reads and gives these columns. Returns null, or one sentence to be freed;
-** query_clear() is due in either case.
+** The text must be one SELECT that only reads and gives these columns. Returns null, or one
+** sentence to be freed; query_clear() is due in either case.
 */
 char *query_open(struct query *query, sqlite3 *db, const char *sql, int columns, const char *names);
 void query_clear(struct query *query);
 
 /*
-** The query with its rows going to dp_collect(), which the connection must have; `table`: an SQL text that stands
-** before it as "name AS (...),", or "". To be freed by sqlite3_free(); null without memory.
+** The query with its rows going to dp_collect(), which the connection must have; `table`: an SQL
+** text that stands before it as "name AS (...),", or "". To be freed by sqlite3_free(); null
+** without memory.
 */
 char *query_text(const struct query *query, const char *table);
 
-/* Runs such a statement on the connection of the host. Returns its result code: SQLITE_DONE, or an error. */
+/*
+** Runs such a statement on the connection of the host. Returns its result code: SQLITE_DONE, or an
+** error.
+*/
 int query_run(struct host *host, sqlite3_stmt *statement, struct collection *collection);
 
 /* The sentence for that error. */

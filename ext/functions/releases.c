@@ -1,10 +1,11 @@
 /*
-** releases.c: dp_release(), which runs the owner's query itself, and what is done with releases that
-** exist: dp_diffuse(), dp_discard(), dp_exposure().
+** releases.c: dp_release(), which runs the owner's query itself, and what is done with releases
+** that exist: dp_diffuse(), dp_discard(), dp_exposure().
 **
 ** dp_release() knows everything before the first row: parameters are checked, a replay does not run
 ** the query, empty input is an ordinary input, an error or interrupt leaves the release 'failed'.
-** Its rows are collected by an internal aggregate (query.c), which is faster than stepping through them.
+** Its rows are collected by an internal aggregate (query.c), which is faster than stepping through
+** them.
 */
 #include <ctype.h>
 #include <math.h>
@@ -17,7 +18,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* ---- dp_release ---------------------------------------------------------------------------------- */
+/* ---- dp_release ------------------------------------------------------------------------------ */
 
 static char *collect_and_finish(struct publication *publication, const struct query *query,
                                 sqlite3_stmt *statement) {
@@ -69,10 +70,10 @@ static char *release(struct publication *publication, struct request *request, s
 
 /*
 ** dp_release(tier, kind, sql [, options]) -> REAL or TEXT, as the aggregate of that kind gives
-** Releases an aggregate of the rows of one read-only SELECT: columns key, x (or vector) and unit, as far as
-** the kind has them; unit where the ledger protects units. kind: those of kinds.c. options: a name, or a
-** JSON object with name, weight, refine and the parameters of the kind. An error in the query comes after
-** the charge and leaves the release 'failed'.
+** Releases an aggregate of the rows of one read-only SELECT: columns key, x (or vector) and unit,
+** as far as the kind has them; unit where the ledger protects units. kind: those of kinds.c.
+** options: a name, or a JSON object with name, weight, refine and the parameters of the kind. An
+** error in the query comes after the charge and leaves the release 'failed'.
 */
 static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
@@ -96,7 +97,7 @@ static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv)
   request_clear(&request);
 }
 
-/* ---- releases that exist ------------------------------------------------------------------------- */
+/* ---- releases that exist --------------------------------------------------------------------- */
 
 /*
 ** dp_diffuse(name, tier) -> REAL or TEXT, like the release
@@ -120,9 +121,10 @@ static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /*
 ** dp_mix(name, tier, kernel) -> TEXT, a symbol
-** Publishes a release of a symbol at an outer tier, by drawing from the row of its last symbol in a public
-** Markov kernel: a JSON array of cells [x, y, p] (channels.h). Reads no data; charges the exact worst case of
-** the kernel behind what the last tier was charged for. The same again is read back; a tier gets one symbol.
+** Publishes a release of a symbol at an outer tier, by drawing from the row of its last symbol in a
+** public Markov kernel: a JSON array of cells [x, y, p] (channels.h). Reads no data; charges the
+** exact worst case of the kernel behind what the last tier was charged for. The same again is read
+** back; a tier gets one symbol.
 */
 static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -223,7 +225,7 @@ static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv
   }
 }
 
-/* ---- registration -------------------------------------------------------------------------------- */
+/* ---- registration ---------------------------------------------------------------------------- */
 
 static const struct scalar functions[] = {
     {"dp_release", 3, 4, PRIVATE_FUNCTION, dp_release},

@@ -13,7 +13,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* ---- options: one row each ----------------------------------------------------------------------- */
+/* ---- options: one row each ------------------------------------------------------------------- */
 
 enum option_type {
   TEXT,
@@ -136,7 +136,7 @@ static char *set_word(const char *key, char **word, sqlite3_value *value) {
   return *word ? 0 : sentence("out of memory");
 }
 
-/* ---- lists --------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 #define MOST_QUANTILES 1000
 
@@ -241,7 +241,7 @@ char *keys_json(char *const *keys, int count) {
   return sqlite3_str_finish(text);
 }
 
-/* ---- one option or argument ---------------------------------------------------------------------- */
+/* ---- one option or argument ------------------------------------------------------------------ */
 
 static char *set_number(const struct option *option, sqlite3_value *value, double *member) {
   char *error = domain_check(value, &option->domain, member);
@@ -260,8 +260,8 @@ static char *set_mechanism(struct request *request, sqlite3_value *value) {
 }
 
 /*
-** A number as a state has it: the digits of its bits. Decimals would not do: versions of SQLite differ in how
-** they write them, and old ones in how they read them.
+** A number as a state has it: the digits of its bits. Decimals would not do: versions of SQLite
+** differ in how they write them, and old ones in how they read them.
 */
 static char *set_bits(const struct option *option, sqlite3_value *value, double *member) {
   const char *digits = plain_text(value);
@@ -346,7 +346,7 @@ char *request_argument(struct request *request, struct ledger *ledger, enum para
   return 0;
 }
 
-/* ---- requests ------------------------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 char *request_read(struct request *request, struct ledger *ledger, const char *json, int form) {
   struct parse parse = {request, ledger, form, 0};
@@ -382,7 +382,7 @@ char *request_start(struct request *request, const struct aggregate *aggregate,
   return read_name_or_options(request, ledger, name_or_options, form);
 }
 
-/* ---- defaults and checks across parameters ------------------------------------------------------- */
+/* ---- defaults and checks across parameters --------------------------------------------------- */
 
 #define DEFAULT_LEAVES 1024
 #define DEFAULT_GROUPS 4
@@ -518,7 +518,7 @@ void request_clear(struct request *request) {
   *request = (struct request){0};
 }
 
-/* ---- requests as releases ------------------------------------------------------------------------ */
+/* ---- requests as releases -------------------------------------------------------------------- */
 
 static int whole(double x) {
   return isnan(x) ? 0 : (int)x;

@@ -45,9 +45,9 @@ enum {
 };
 
 /*
-** Fills a request from the tier (null: none) and from the argument that holds a name or options (null or
-** NULL: neither). Returns null, or one sentence to be freed. The caller clears the request either way.
-** For request_finish() the parameters must have been set, from arguments or options.
+** Fills a request from the tier (null: none) and from the argument that holds a name or options
+** (null or NULL: neither). Returns null, or one sentence to be freed. The caller clears the request
+** either way. For request_finish() the parameters must have been set, from arguments or options.
 */
 char *request_start(struct request *request, const struct aggregate *aggregate,
                     struct ledger *ledger, sqlite3_value *tier, sqlite3_value *name_or_options,
@@ -66,15 +66,19 @@ char *request_finish_shape(struct request *request, int by_unit);
 
 void request_clear(struct request *request);
 
-/* The parameters as a release has them; its texts are the request's own, id and lattice are not set. */
+/*
+** The parameters as a release has them; its texts are the request's own, id and lattice are not
+** set.
+*/
 struct ledger_release request_release(const struct request *request);
 
 /* Keys as a JSON array. To be freed. */
 char *keys_json(char *const *keys, int count);
 
 /*
-** What shapes the sums of a request whose shape is finished, as JSON, to be freed: for a state, which it is read
-** from again to the last bit (form OPTIONS_OF_STATE), or for people (OPTIONS_OF_PARTIAL).
+** What shapes the sums of a request whose shape is finished, as JSON, to be freed: for a state,
+** which it is read from again to the last bit (form OPTIONS_OF_STATE), or for people
+** (OPTIONS_OF_PARTIAL).
 */
 char *request_parameters(const struct request *request, int form);
 

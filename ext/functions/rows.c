@@ -10,7 +10,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* ---- identities and keys ------------------------------------------------------------------------- */
+/* ---- identities and keys --------------------------------------------------------------------- */
 
 /* The identity of a value that is no integer. */
 static int other_identity(const struct secret *secret, sqlite3_value *value,
@@ -31,8 +31,8 @@ static int other_identity(const struct secret *secret, sqlite3_value *value,
 }
 
 /*
-** Who a value stands for: integers for themselves, others under a secret; the units of a state under none, so that they
-** are the same in every database. Returns 0, or -1 when out of memory.
+** Who a value stands for: integers for themselves, others under a secret; the units of a state
+** under none, so that they are the same in every database. Returns 0, or -1 when out of memory.
 */
 static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_value *value,
                               struct identity *identity) {
@@ -43,8 +43,10 @@ static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_valu
   return other_identity(is_unit && rows->for_state ? 0 : rows->secret, value, identity);
 }
 
-/* Characters of a key, and the bytes of a blob that give as many: a key of any length is data, and must fit
-** everywhere. What is cut once is not cut again: the key of a key's text is that text. */
+/*
+** Characters of a key, and the bytes of a blob that give as many: a key of any length is data, and
+** must fit everywhere. What is cut once is not cut again: the key of a key's text is that text.
+*/
 #define KEY_LENGTH 1000
 #define BLOB_BYTES 498
 
@@ -125,7 +127,7 @@ static int cell_of(const struct rows *rows, sqlite3_value *key) {
   return cell;
 }
 
-/* ---- one row ------------------------------------------------------------------------------------- */
+/* ---- one row --------------------------------------------------------------------------------- */
 
 /* Whether a row counts: NULL does not, and where no value is asked for there is none. */
 static int counts(const struct rows *rows, sqlite3_value **row) {
@@ -134,8 +136,8 @@ static int counts(const struct rows *rows, sqlite3_value **row) {
 }
 
 /*
-** Releases of one sum, over rows and over units: the paths that have to be as short as SQLite's own sum(). NULL
-** adds nothing: SQLite converts it to 0.
+** Releases of one sum, over rows and over units: the paths that have to be as short as SQLite's own
+** sum(). NULL adds nothing: SQLite converts it to 0.
 */
 static int add_number(struct rows *rows, sqlite3_value **row) {
   accumulate_row(&rows->numbers, sqlite3_value_double(row[rows->columns.value]));
@@ -187,7 +189,7 @@ static int add_gradient(struct rows *rows, sqlite3_value **row) {
   return 0;
 }
 
-/* ---- all rows ------------------------------------------------------------------------------------ */
+/* ---- all rows -------------------------------------------------------------------------------- */
 
 struct columns columns_in_order(const struct publication *publication) {
   struct columns columns = {-1, -1, -1};
@@ -238,7 +240,7 @@ void rows_close(struct rows *rows) {
   rows->buffer = 0;
 }
 
-/* ---- what has been added up elsewhere ------------------------------------------------------------ */
+/* ---- what has been added up elsewhere -------------------------------------------------------- */
 
 int rows_add_record(struct rows *rows, struct identity unit, int cell, const int128 *values) {
   return rows->vectors ? vectors_add_record(rows->vectors, unit, cell, values)
@@ -311,7 +313,7 @@ int rows_join(struct rows *rows, struct rows *others) {
   return others->columns.unit >= 0 ? join_units(rows, others) : join_totals(rows, others);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 char *rows_publish(struct rows *rows, struct publication *publication) {
   struct totals totals = {{0, 1, 1}, 0};

@@ -32,8 +32,8 @@ struct rows {
 struct columns columns_in_order(const struct publication *publication);
 
 /*
-** Starts for a release that has begun. A column is nowhere where the aggregate has none, and that of the unit
-** where rows are protected. Returns null, or one sentence to be freed.
+** Starts for a release that has begun. A column is nowhere where the aggregate has none, and that
+** of the unit where rows are protected. Returns null, or one sentence to be freed.
 */
 char *rows_open(struct rows *rows, const struct publication *publication, struct columns columns);
 void rows_close(struct rows *rows);
@@ -44,19 +44,23 @@ static inline int rows_add(struct rows *rows, sqlite3_value **row) {
 }
 
 /*
-** What has been added up elsewhere (release/units.h, release/vectors.h): what a unit has in one cell, and totals.
-** Return 0, or -1 when out of memory. A name is a key's text; its cell is CELL_FAILED without memory.
+** What has been added up elsewhere (release/units.h, release/vectors.h): what a unit has in one
+** cell, and totals. Return 0, or -1 when out of memory. A name is a key's text; its cell is
+** CELL_FAILED without memory.
 */
 int rows_add_record(struct rows *rows, struct identity unit, int cell, const int128 *values);
 int rows_add_totals(struct rows *rows, int cell, const int128 *values);
 int rows_name_cell(struct rows *rows, const char *name);
 
-/* Hands over every record of units (release/records.h). Returns 0, or -1 when `take` said so or out of memory. */
+/*
+** Hands over every record of units (release/records.h). Returns 0, or -1 when `take` said so or out
+** of memory.
+*/
 int rows_records(struct rows *rows, take_record *take, void *context);
 
 /*
-** Adds what other rows of the same release have come to, which know texts by the same secret. Returns 0, or -1 when out
-** of memory.
+** Adds what other rows of the same release have come to, which know texts by the same secret.
+** Returns 0, or -1 when out of memory.
 */
 int rows_join(struct rows *rows, struct rows *others);
 

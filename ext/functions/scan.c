@@ -1,19 +1,23 @@
 /*
 ** scan.c: see scan.h.
 **
-** The rows of a table are divided by rowid into ranges, which the host's connection and others take one after the other,
-** each on a thread of its own. The query on a range is the owner's text behind a common table expression that has the
-** name of the table and gives its rows in that range. Requirements:
-**   S1  Every row of the query comes from exactly one range. Its program shows it, no SQL is parsed: one loop over one
-**       table, of instructions that compute from the row alone. That the name means the table wherever the owner wrote it
-**       is shown by a control, whose expression gives all rows: it must compile to the program of the query itself.
-**   S2  All connections see one state of one file. The host has no transaction. A connection looks before the host begins to
-**       read, and begins after it: PRAGMA data_version shows that nothing was committed in between. Nobody has moved the
-**       file away from under its name. These connections cannot write.
-**   S3  A row gives the same on every connection: the programs are equal, and depend on no functions, collations or
-**       settings of the host (but for SQLite's own collation BINARY: a host could replace even that).
-**   S4  Where any of this cannot be shown, the query runs on the host's connection alone. What is published does not
-**       depend on it: sums are exact integers, in any order.
+** The rows of a table are divided by rowid into ranges, which the host's connection and others take
+** one after the other, each on a thread of its own. The query on a range is the owner's text behind
+** a common table expression that has the name of the table and gives its rows in that range.
+** Requirements:
+**   S1  Every row of the query comes from exactly one range. Its program shows it, no SQL is
+**       parsed: one loop over one table, of instructions that compute from the row alone. That the
+**       name means the table wherever the owner wrote it is shown by a control, whose expression
+**       gives all rows: it must compile to the program of the query itself.
+**   S2  All connections see one state of one file. The host has no transaction. A connection looks
+**       before the host begins to read, and begins after it: PRAGMA data_version shows that nothing
+**       was committed in between. Nobody has moved the file away from under its name. These
+**       connections cannot write.
+**   S3  A row gives the same on every connection: the programs are equal, and depend on no
+**       functions, collations or settings of the host (but for SQLite's own collation BINARY: a
+**       host could replace even that).
+**   S4  Where any of this cannot be shown, the query runs on the host's connection alone. What is
+**       published does not depend on it: sums are exact integers, in any order.
 **   S5  The host's interrupt and progress handler end the query wherever it is read.
 */
 #include "functions/scan.h"
@@ -66,7 +70,7 @@ struct scan {
   atomic_int running;     /* threads beside the host's */
 };
 
-/* ---- statements ---------------------------------------------------------------------------------- */
+/* ---- statements ------------------------------------------------------------------------------ */
 
 /* Compiles a statement and steps to its first row; null where there is none. */
 static sqlite3_stmt *first_row(sqlite3 *db, const char *sql) {
@@ -78,7 +82,7 @@ static sqlite3_stmt *first_row(sqlite3 *db, const char *sql) {
   return 0;
 }
 
-/* ---- programs (S1, S3) --------------------------------------------------------------------------- */
+/* ---- programs (S1, S3) ----------------------------------------------------------------------- */
 
 /* What an instruction is to a loop over one table; of the first six there is a certain number. */
 enum role {
@@ -131,9 +135,10 @@ struct program {
 };
 
 /*
-** A row of EXPLAIN: address, name, p1, p2, p3, p4, p5. Left out is what differs though the programs are the same: the number
-** of the cursor, of which there is one, and how often a connection has read the schema. (Where a cache is shared with
-** connections whose changes may be read before they are committed, there is a TableLock: such a host reads alone.)
+** A row of EXPLAIN: address, name, p1, p2, p3, p4, p5. Left out is what differs though the programs
+** are the same: the number of the cursor, of which there is one, and how often a connection has
+** read the schema. (Where a cache is shared with connections whose changes may be read before they
+** are committed, there is a TableLock: such a host reads alone.)
 */
 static void add_instruction(struct program *program, sqlite3_str *listing, sqlite3_stmt *row) {
   const char *name = (const char *)sqlite3_column_text(row, 1);
@@ -220,7 +225,7 @@ static int divide(struct scan *scan, sqlite3 *db) {
   return is_loop(&range, in_range);
 }
 
-/* ---- connections (S2, S3) ------------------------------------------------------------------------ */
+/* ---- connections (S2, S3) -------------------------------------------------------------------- */
 
 static int has_moved(sqlite3 *db) {
   int moved = 0;
@@ -246,7 +251,10 @@ static void set_as(sqlite3 *db, sqlite3 *host) {
     sqlite3_db_config(db, FP_DIGITS, digits, (int *)0);
 }
 
-/* Opens the same file, to read. A mutex of its own shows that SQLite has not been told to do without. */
+/*
+** Opens the same file, to read. A mutex of its own shows that SQLite has not been told to do
+** without.
+*/
 static int connect(struct reader *reader, sqlite3 *host) {
   sqlite3 *db = 0;
   sqlite3_vfs *vfs = 0;
@@ -277,7 +285,10 @@ static int64_t version(sqlite3 *db) {
   return version;
 }
 
-/* Another connection, up to where the host begins. It holds no lock that a writer, whom the host waits for, waits for. */
+/*
+** Another connection, up to where the host begins. It holds no lock that a writer, whom the host
+** waits for, waits for.
+*/
 static int open_reader(struct reader *reader, struct scan *scan, sqlite3 *host) {
   reader->scan = scan;
   reader->collection = &reader->own;
@@ -308,7 +319,10 @@ static int end_of(const struct scan *scan, sqlite3 *db, const char *order, sqlit
   return 1;
 }
 
-/* Begins to read on the host's connection, and makes the ranges: all rowids, but divided where the table has some. */
+/*
+** Begins to read on the host's connection, and makes the ranges: all rowids, but divided where the
+** table has some.
+*/
 static int settle_host(struct scan *scan, struct reader *reader) {
   sqlite3 *db = reader->host->db;
   sqlite3_stmt *end = 0;
@@ -357,7 +371,7 @@ static int scan_open(struct scan *scan, int others, struct collection *collectio
   return settled && !has_moved(host->db);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* The first error stops all. */
 static void fail(struct scan *scan, char *error) {
@@ -417,7 +431,10 @@ static void start_threads(struct scan *scan) {
   pthread_sigmask(SIG_SETMASK, &before, 0);
 }
 
-/* Waits for the others. The host reads no rows meanwhile, as often as asks its interrupt and progress handler (S5). */
+/*
+** Waits for the others. The host reads no rows meanwhile, as often as asks its interrupt and
+** progress handler (S5).
+*/
 static void await_threads(struct scan *scan) {
   struct timespec moment = {0, WAIT};
   while (atomic_load(&scan->running)) {

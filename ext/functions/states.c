@@ -9,7 +9,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* The lattice is the same under both adjacencies (shape.h): which one holds, the merge's ledger says. */
+/*
+** The lattice is the same under both adjacencies (shape.h): which one holds, the merge's ledger
+** says.
+*/
 static char *start(struct rows *rows, struct publication *description,
                    const struct request *request, int by_unit) {
   *description =
@@ -29,13 +32,16 @@ char *states_start_shard(struct rows *rows, struct publication *description,
   return start(rows, description, request, !request->rows);
 }
 
-/* Whole units have been bounded in their shards: what is left of them is added like rows that are protected. */
+/*
+** Whole units have been bounded in their shards: what is left of them is added like rows that are
+** protected.
+*/
 char *states_start_merge(struct rows *rows, struct publication *description,
                          const struct request *request) {
   return start(rows, description, request, !request->rows && !request->whole_units);
 }
 
-/* ---- shapes of states ---------------------------------------------------------------------------- */
+/* ---- shapes of states ------------------------------------------------------------------------ */
 
 static uint32_t entry_of(const struct rows *rows) {
   return rows->for_state ? STATE_RECORDS : STATE_TOTALS;
@@ -53,7 +59,7 @@ static size_t numbers_of(const struct rows *rows) {
   return (size_t)(by_cell ? shape->components : shape->coordinates);
 }
 
-/* ---- writing ------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int count_record(void *context, struct identity unit, uint32_t cell, const int128 *values) {
   uint64_t *count = context;
@@ -116,7 +122,7 @@ char *states_write(struct rows *rows, const char *parameters, struct state_write
   return failed || state_end(writer) ? sentence("out of memory or random bytes") : 0;
 }
 
-/* ---- adding -------------------------------------------------------------------------------------- */
+/* ---- adding ---------------------------------------------------------------------------------- */
 
 #define KEY_BYTES 4000 /* of the longest text of a key (rows.c) */
 
@@ -133,7 +139,9 @@ static int add_key(struct rows *rows, struct state *state) {
   return rows_name_cell(rows, text);
 }
 
-/* The cells of all private keys. Returns null where they are as they should be, or what is wrong. */
+/*
+** The cells of all private keys. Returns null where they are as they should be, or what is wrong.
+*/
 static const char *add_keys(struct rows *rows, struct state *state, int *cells) {
   for (uint32_t i = 0; i < state->keys; i++) {
     cells[i] = add_key(rows, state);

@@ -14,14 +14,16 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* ---- the mechanism ------------------------------------------------------------------------------- */
+/* ---- the mechanism --------------------------------------------------------------------------- */
 
 /*
-** How much a unit less or more may weigh: P(i) proportional to exp(step * utility[i]), and what that costs.
-** exponential  utility is the number of units that have a candidate. Adding or removing a unit moves all of
-**              them one way, by at most 1, so that the loss lies in an interval of length `step`; replacing one
-**              may move some up and some down: 2 step.
-** response     utility is 1 for the most common candidate, the first of them in the order of texts, and 0 for
+** How much a unit less or more may weigh: P(i) proportional to exp(step * utility[i]), and what
+** that costs. exponential  utility is the number of units that have a candidate. Adding or removing
+** a unit moves all of
+**              them one way, by at most 1, so that the loss lies in an interval of length `step`;
+**              replacing one may move some up and some down: 2 step.
+** response     utility is 1 for the most common candidate, the first of them in the order of texts,
+** and 0 for
 **              others: the loss is within +-step whatever the data.
 */
 struct tilt {
@@ -49,7 +51,10 @@ static double order_at(const struct publication *publication, int index) {
                               : publication->tiers[index - RENYI_ORDERS].filter_order;
 }
 
-/* A cost at these orders, or null without memory (sqlite3_free). Exact Gaussian accounting has no order. */
+/*
+** A cost at these orders, or null without memory (sqlite3_free). Exact Gaussian accounting has no
+** order.
+*/
 static double *costs_of(const struct publication *publication, const struct tilt *tilt) {
   int count = order_count(publication);
   double *costs = sqlite3_malloc64(sizeof *costs * (sqlite3_uint64)count);
@@ -64,7 +69,7 @@ static double rate_of(const struct publication *publication, int tier) {
   return publication->release.weight * publication->tiers[tier].rate;
 }
 
-/* ---- costs and rows ------------------------------------------------------------------------------ */
+/* ---- costs and rows -------------------------------------------------------------------------- */
 
 /* A cost as the ledger asks for it: at the orders at which it is known. */
 struct symbol_curve {
@@ -106,7 +111,7 @@ static int publish_symbol(struct publication *publication, const char *symbol, c
          answers_read(publication, tier);
 }
 
-/* ---- a new release ------------------------------------------------------------------------------- */
+/* ---- a new release --------------------------------------------------------------------------- */
 
 int symbols_charge(struct publication *publication) {
   struct ledger_release *release = &publication->release;
@@ -146,7 +151,7 @@ int symbols_draw(struct publication *publication, const int64_t *counts) {
   return publish_symbol(publication, publication->grid.keys[chosen], 0);
 }
 
-/* ---- the path ------------------------------------------------------------------------------------ */
+/* ---- the path -------------------------------------------------------------------------------- */
 
 /* Where a walk along the symbols of a release is: the last symbol, and what it can be. */
 struct walk {
@@ -282,14 +287,17 @@ static int take_symbol(void *context, const struct ledger_symbol *stored) {
   return walk->same && !(walk->until && strcmp(walk->until, stored->tier) == 0);
 }
 
-/* Walks outward along the symbols; afterwards walk.error, or an error in the ledger, or not walk.same. */
+/*
+** Walks outward along the symbols; afterwards walk.error, or an error in the ledger, or not
+** walk.same.
+*/
 static void walk_symbols(struct walk *walk) {
   walk->same = 1;
   ledger_symbols(walk->publication->host->ledger, walk->publication->release.id, take_symbol, walk);
   if (!walk->steps) walk->same = 0;
 }
 
-/* ---- dp_mix -------------------------------------------------------------------------------------- */
+/* ---- dp_mix ---------------------------------------------------------------------------------- */
 
 static int mix_from(struct publication *publication, struct walk *walk,
                     const struct channel *channel) {
@@ -347,7 +355,7 @@ int symbols_mix(struct publication *publication, const struct channel *channel) 
   return mixed;
 }
 
-/* ---- verification -------------------------------------------------------------------------------- */
+/* ---- verification ---------------------------------------------------------------------------- */
 
 char *symbols_verify(struct publication *publication, const char *tier) {
   struct ledger *ledger = publication->host->ledger;

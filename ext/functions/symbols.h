@@ -1,10 +1,11 @@
 /*
 ** symbols.h: releases of one symbol: drawn once from the data, then changed by public kernels only.
 **
-** The first symbol is one of the candidates, by the exponential mechanism or by randomized response. A tier
-** outside it gets a symbol that a public Markov kernel makes of the last one, never of an earlier one: two
-** children of one symbol would together reveal more than either. Costs are curves: that of the mechanism, and
-** behind a kernel that of the worst pair of states (channels.h).
+** The first symbol is one of the candidates, by the exponential mechanism or by randomized
+** response. A tier outside it gets a symbol that a public Markov kernel makes of the last one,
+** never of an earlier one: two children of one symbol would together reveal more than either. Costs
+** are curves: that of the mechanism, and behind a kernel that of the worst pair of states
+** (channels.h).
 */
 #ifndef DIFFUSE_FUNCTIONS_SYMBOLS_H
 #define DIFFUSE_FUNCTIONS_SYMBOLS_H
@@ -13,21 +14,28 @@
 
 #define SYMBOL_MAX_RATE 500 /* zCDP rate of a release at most: epsilon then is below 600 */
 
-/* Inserts and charges a new release whose parameters and candidates are set. 0 with the reason in the ledger. */
+/*
+** Inserts and charges a new release whose parameters and candidates are set. 0 with the reason in
+** the ledger.
+*/
 int symbols_charge(struct publication *publication);
 
 /*
-** Draws the symbol from how many units have each candidate, and stores and publishes it. The time of the draw
-** is about the same whatever the counts. 0 with the reason in the ledger.
+** Draws the symbol from how many units have each candidate, and stores and publishes it. The time
+** of the draw is about the same whatever the counts. 0 with the reason in the ledger.
 */
 int symbols_draw(struct publication *publication, const int64_t *counts);
 
-/* What dp_mix() does, inside a transaction, for a loaded release. 0 with the reason in the ledger. */
+/*
+** What dp_mix() does, inside a transaction, for a loaded release. 0 with the reason in the ledger.
+*/
 struct channel;
 int symbols_mix(struct publication *publication, const struct channel *channel);
 
-/* Whether the release's publication at a tier is what its mechanism and kernels make it: null, or the first
-** discrepancy (sqlite3_free). An error is in the ledger. */
+/*
+** Whether the release's publication at a tier is what its mechanism and kernels make it: null, or
+** the first discrepancy (sqlite3_free). An error is in the ledger.
+*/
 char *symbols_verify(struct publication *publication, const char *tier);
 
 #endif

@@ -19,7 +19,7 @@ static void ledger_result(sqlite3_context *context, struct ledger *ledger) {
   function_error(context, "%s", ledger_error(ledger));
 }
 
-/* ---- dp_init ------------------------------------------------------------------------------------- */
+/* ---- dp_init --------------------------------------------------------------------------------- */
 
 struct init {
   char *path, *unit;
@@ -64,10 +64,10 @@ static int init_option(void *context, const char *key, const char *type, sqlite3
 
 /*
 ** dp_init([options]) -> TEXT, the path of the ledger
-** Creates the privacy ledger beside the main database, or finds the one that is there. options: a JSON
-** object with path (of the ledger; relative to the database), unit (a label), protects ('unit', the
-** default, or 'row') and adjacency ('add-remove', the default, or 'replace'). The terms cannot be
-** changed later. An error inside a transaction, unless the database is read-only.
+** Creates the privacy ledger beside the main database, or finds the one that is there. options: a
+** JSON object with path (of the ledger; relative to the database), unit (a label), protects
+** ('unit', the default, or 'row') and adjacency ('add-remove', the default, or 'replace'). The
+** terms cannot be changed later. An error inside a transaction, unless the database is read-only.
 */
 static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->ledger;
@@ -90,7 +90,7 @@ static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
   sqlite3_free(init.unit);
 }
 
-/* ---- dp_tier ------------------------------------------------------------------------------------- */
+/* ---- dp_tier --------------------------------------------------------------------------------- */
 
 static const struct domain rate_domain = {"rate", DESIGN_MIN_RATE, DESIGN_MAX_RATE, 0, 0};
 static const struct domain epsilon_domain = {"epsilon", 0, INFINITY, 1, 1};
@@ -113,11 +113,12 @@ static int tier_accountant(sqlite3_context *context, sqlite3_value *value, int *
 
 /*
 ** dp_tier(name, rate, epsilon, delta [, accountant [, delta_keys]]) -> TEXT, the name
-** Creates an audience. rate: zCDP rate that one release costs, in [1e-12, 1e6]; no two tiers share one;
-** the larger, the more inner. epsilon, delta: the whole budget. accountant: 'rdp' (the default), 'gdp', or
-** 'pure', for which delta is 0 and epsilons add up. delta_keys: the part of delta for private key selection (default 0). The tier is charged at
-** once for what it sees of earlier releases, and refused if that exceeds its budget. Asking for the
-** same tier again changes nothing.
+** Creates an audience. rate: zCDP rate that one release costs, in [1e-12, 1e6]; no two tiers share
+** one; the larger, the more inner. epsilon, delta: the whole budget. accountant: 'rdp' (the
+** default), 'gdp', or 'pure', for which delta is 0 and epsilons add up. delta_keys: the part of
+** delta for private key selection (default 0). The tier is charged at once for what it sees of
+** earlier releases, and refused if that exceeds its budget. Asking for the same tier again changes
+** nothing.
 */
 static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->ledger;
@@ -147,7 +148,7 @@ static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
   }
 }
 
-/* ---- dp_verify, dp_certificate, dp_version, dp_debug ------------------------------------------------------------- */
+/* ---- dp_verify, dp_certificate, dp_version, dp_debug ----------------------------------------- */
 
 /* Gives what was computed inside a transaction for reading, or the ledger's error. */
 static void give_text(sqlite3_context *context, struct ledger *ledger, char *text) {
@@ -160,7 +161,9 @@ static void give_text(sqlite3_context *context, struct ledger *ledger, char *tex
   }
 }
 
-/* 'ok' or the first discrepancy, in the books or between points and values; inside a transaction. */
+/*
+** 'ok' or the first discrepancy, in the books or between points and values; inside a transaction.
+*/
 static char *verify(struct host *host) {
   char *found = ledger_verify(host->ledger);
   if (!found || strcmp(found, "ok") != 0) return found;
@@ -172,9 +175,9 @@ static char *verify(struct host *host) {
 
 /*
 ** dp_verify() -> TEXT
-** Recomputes the books from dp_charge: hash chain, totals, filters, that every publication has been paid
-** for by every tier that sees it, and that its values are what its point makes them. 'ok', or the first
-** discrepancy.
+** Recomputes the books from dp_charge: hash chain, totals, filters, that every publication has been
+** paid for by every tier that sees it, and that its values are what its point makes them. 'ok', or
+** the first discrepancy.
 */
 static void dp_verify(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -187,9 +190,9 @@ static void dp_verify(sqlite3_context *context, int argc, sqlite3_value **argv) 
 
 /*
 ** dp_certificate() -> TEXT, JSON
-** What an auditor needs: the terms of the ledger, tiers with their filters and totals, releases with
-** their lattice, sensitivity, publications and theorems, the number of charges and the hash of the
-** last, and what dp_verify() says of them.
+** What an auditor needs: the terms of the ledger, tiers with their filters and totals, releases
+** with their lattice, sensitivity, publications and theorems, the number of charges and the hash of
+** the last, and what dp_verify() says of them.
 */
 static void dp_certificate(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;

@@ -1,15 +1,18 @@
 /*
-** certificate.c: the ledger as one JSON document for an auditor, each figure with the theorem behind
-** it. It holds nothing that has not been published, but for the confidential fact of how the books
-** stand.
+** certificate.c: the ledger as one JSON document for an auditor, each figure with the theorem
+** behind it. It holds nothing that has not been published, but for the confidential fact of how the
+** books stand.
 */
 #include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
 
-/* A REAL with all its digits, or null: SQLite's own JSON keeps fewer. Infinity, the filter order of pure budgets,
-** is 9e999, as JSON can have it. */
-#define EXACT(x) "json(CASE WHEN " x " IS NULL THEN 'null' WHEN " x " = 9e999 THEN '9e999'" \
+/*
+** A REAL with all its digits, or null: SQLite's own JSON keeps fewer. Infinity, the filter order of
+** pure budgets, is 9e999, as JSON can have it.
+*/
+#define EXACT(x)                                                                                   \
+  "json(CASE WHEN " x " IS NULL THEN 'null' WHEN " x " = 9e999 THEN '9e999'"                       \
   " ELSE printf('%!.17g', " x ") END)"
 
 /* clang-format off */

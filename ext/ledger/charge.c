@@ -6,17 +6,18 @@
 **
 **     spent_k = sum over releases of the rate of the innermost publication at k or outer.
 **
-** A publication at tier j with rate R therefore costs every tier k at j or inside it whatever of R it
-** has not yet paid for that release. A tier that is created later pays at once what its nearest outer
-** neighbour has paid, release by release: that is what it sees.
+** A publication at tier j with rate R therefore costs every tier k at j or inside it whatever of R
+** it has not yet paid for that release. A tier that is created later pays at once what its nearest
+** outer neighbour has paid, release by release: that is what it sees.
 **
 ** Filters. The limit of a tier is fixed when it is created, from the noise part of its delta:
-**   rdp  a Renyi filter at one order (Feldman and Zrnic 2021), the order that is best for a pure rate;
-**   gdp  a Gaussian filter (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2022) on the total
+**   rdp  a Renyi filter at one order (Feldman and Zrnic 2021), the order that is best for a pure
+**   rate; gdp  a Gaussian filter (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2022) on
+**   the total
 **        rate, with a part of delta set aside for the lattice: the noise is a discrete Gaussian, at
 **        total variation `slack` from a rounded continuous one, which costs (1 + e^epsilon) slack.
-** Rates charged are those of the continuous Gaussian of variance V - 1/12, so that one number serves
-** both; it is above the discrete Gaussian's s^2/(2V) by less than one part in 10^7.
+** Rates charged are those of the continuous Gaussian of variance V - 1/12, so that one number
+** serves both; it is above the discrete Gaussian's s^2/(2V) by less than one part in 10^7.
 */
 #include <math.h>
 #include <sodium.h>
@@ -30,7 +31,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* ---- tiers --------------------------------------------------------------------------------------- */
+/* ---- tiers ----------------------------------------------------------------------------------- */
 
 static const char *const accountant_name[] = {"rdp", "gdp", "pure"};
 
@@ -95,7 +96,7 @@ int ledger_tier_find(struct ledger *ledger, const struct ledger_tier *tiers, int
   return -1;
 }
 
-/* ---- budgets ------------------------------------------------------------------------------------- */
+/* ---- budgets --------------------------------------------------------------------------------- */
 
 static int budget_read(struct ledger *ledger, const char *tier, struct budget *budget) {
   sqlite3_stmt *row = statement_bind(ledger, BUDGET_READ, "s", tier);
@@ -136,8 +137,8 @@ static double noise_delta(const struct ledger_tier *tier) {
 }
 
 /*
-** What the filter holds against its limit: rates, where a curve counts as the rate that costs the same at the
-** filter order; at infinity, where no rate is finite, the curve itself.
+** What the filter holds against its limit: rates, where a curve counts as the rate that costs the
+** same at the filter order; at infinity, where no rate is finite, the curve itself.
 */
 static struct total filter_total(const struct ledger_tier *tier, const struct budget *budget) {
   if (tier->accountant == LEDGER_PURE)
@@ -147,7 +148,8 @@ static struct total filter_total(const struct ledger_tier *tier, const struct bu
 }
 
 int budget_within(const struct ledger_tier *tier, const struct budget *budget) {
-  return total_within(filter_total(tier, budget), tier->rate_limit) && budget->delta <= tier->delta_keys &&
+  return total_within(filter_total(tier, budget), tier->rate_limit) &&
+         budget->delta <= tier->delta_keys &&
          (tier->accountant != LEDGER_GDP || budget->slack <= tier->slack_limit);
 }
 
@@ -226,7 +228,7 @@ double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *t
   return rate;
 }
 
-/* ---- the hash chain ------------------------------------------------------------------------------ */
+/* ---- the hash chain -------------------------------------------------------------------------- */
 
 static void append_double(sqlite3_str *text, double x) {
   uint64_t bits;
@@ -286,7 +288,7 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   return !ledger->error;
 }
 
-/* ---- charging ------------------------------------------------------------------------------------ */
+/* ---- charging -------------------------------------------------------------------------------- */
 
 /* What one tier has to pay for one release, and its budget before and after. */
 struct bill {
@@ -327,11 +329,12 @@ static int refuse(struct ledger *ledger, const struct ledger_tier *tier,
                        "this needs %g, and %g is left (nothing was charged or read)",
                        tier->name, payment->slack, tier->slack_limit - budget->slack);
   if (tier->accountant == LEDGER_PURE)
-    return ledger_fail(ledger,
-                       "tier '%s' would exceed its budget of epsilon %g: this needs %g, and %g is left "
-                       "(nothing was charged or read)",
-                       tier->name, tier->epsilon, payment->curve.values[AT_FILTER],
-                       fmax(0, tier->epsilon - budget->curve));
+    return ledger_fail(
+        ledger,
+        "tier '%s' would exceed its budget of epsilon %g: this needs %g, and %g is left "
+        "(nothing was charged or read)",
+        tier->name, tier->epsilon, payment->curve.values[AT_FILTER],
+        fmax(0, tier->epsilon - budget->curve));
   double share = tier->accountant == LEDGER_RDP ? 1 / tier->filter_order : 0;
   double needed =
       total_up(payment->rate) + (payment->curve.any ? payment->curve.values[AT_FILTER] * share : 0);
@@ -352,10 +355,11 @@ static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, con
                        "Gaussian (nothing was charged or read)",
                        tier->name, release);
   if (bill->payment.rate.high > 0 && tier->accountant == LEDGER_PURE)
-    return ledger_fail(ledger,
-                       "tier '%s' has a budget of pure differential privacy, and release '%s' has "
-                       "Gaussian noise (ask for \"mechanism\":\"laplace\"; nothing was charged or read)",
-                       tier->name, release);
+    return ledger_fail(
+        ledger,
+        "tier '%s' has a budget of pure differential privacy, and release '%s' has "
+        "Gaussian noise (ask for \"mechanism\":\"laplace\"; nothing was charged or read)",
+        tier->name, release);
   struct budget after = budget_after(&bill->budget, &bill->payment, first);
   if (!budget_within(tier, &after))
     return refuse(ledger, tier, &bill->budget, &after, &bill->payment);
@@ -438,13 +442,18 @@ int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
   return admitted && (!changed || budgets_left(ledger, tiers, count));
 }
 
-/* ---- creating a tier ----------------------------------------------------------------------------- */
+/* ---- creating a tier ------------------------------------------------------------------------- */
 
-/* Coordinates of lattice noise for which a gdp tier sets slack aside, if 2^-40 of its delta is less. */
+/*
+** Coordinates of lattice noise for which a gdp tier sets slack aside, if 2^-40 of its delta is
+** less.
+*/
 #define SLACK_COORDINATES 1024
 
-/* The part of delta that the lattice takes at a gdp tier: so little of it that a tenth of a budget fits
-** ten times, unless (1 + e^epsilon) makes the slack dear (epsilon above 15 or so). */
+/*
+** The part of delta that the lattice takes at a gdp tier: so little of it that a tenth of a budget
+** fits ten times, unless (1 + e^epsilon) makes the slack dear (epsilon above 15 or so).
+*/
 static double reserved_delta(const struct ledger_tier *tier) {
   double delta = tier->delta - tier->delta_keys;
   double wanted =
@@ -488,8 +497,7 @@ static int store_tier(struct ledger *ledger, const struct ledger_tier *tier) {
   statement_run(ledger, BUDGET_INSERT, "sdd", tier->name, tier->epsilon, tier->delta);
   for (int i = 0; i < RENYI_ORDERS; i++) {
     double alpha = renyi_order(i);
-    statement_run(ledger, ORDER_INSERT, "sdd", tier->name, alpha,
-                  order_allowed(tier, alpha));
+    statement_run(ledger, ORDER_INSERT, "sdd", tier->name, alpha, order_allowed(tier, alpha));
   }
   return !ledger->error;
 }
@@ -514,7 +522,9 @@ static int inherited_read(struct ledger *ledger, const char *outer, struct inher
   return !ledger->error;
 }
 
-/* Noise on top of a model is proved for RDP alone (release/sgd.h), though it is charged as a rate. */
+/*
+** Noise on top of a model is proved for RDP alone (release/sgd.h), though it is charged as a rate.
+*/
 static int may_inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer) {
   if (tier->accountant != LEDGER_GDP) return 1;
   sqlite3_stmt *row = statement_bind(ledger, MODEL_PAID, "s", outer);

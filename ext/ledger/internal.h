@@ -82,8 +82,8 @@ struct ledger {
 void ledger_clear(struct ledger *ledger);
 
 /*
-** A statement, reset and bound by `types`: s text (null is NULL), d double (NaN is NULL), i int64_t,
-** b blob (pointer, int length). Null after a failure.
+** A statement, reset and bound by `types`: s text (null is NULL), d double (NaN is NULL), i
+** int64_t, b blob (pointer, int length). Null after a failure.
 */
 sqlite3_stmt *statement_bind(struct ledger *ledger, enum statement which, const char *types, ...);
 
@@ -177,7 +177,9 @@ struct charge {
   int curve_size;
 };
 
-/* The columns RELEASE_COLUMNS (statements.c) of a row; the texts are copies (ledger_release_clear). */
+/*
+** The columns RELEASE_COLUMNS (statements.c) of a row; the texts are copies (ledger_release_clear).
+*/
 void release_read(struct ledger *ledger, sqlite3_stmt *row, struct ledger_release *release);
 
 /* What a tier has paid, or has to pay, for one release. */
@@ -202,11 +204,16 @@ int fix_filter(struct ledger *ledger, struct ledger_tier *tier);
 /* What an order may spend at a tier: negative where it cannot certify the budget by itself. */
 double order_allowed(const struct ledger_tier *tier, double alpha);
 
-/* How many more releases of weight 1 at tiers[at] all tiers that pay for them can bear; -1: failure. */
+/*
+** How many more releases of weight 1 at tiers[at] all tiers that pay for them can bear; -1:
+** failure.
+*/
 int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at);
 
-/* What has been spent, as an epsilon at the tier's delta for noise, rounded up; with the total curve
-** where there is one (null: none). */
+/*
+** What has been spent, as an epsilon at the tier's delta for noise, rounded up; with the total
+** curve where there is one (null: none).
+*/
 double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget,
                       const struct curve *curve);
 

@@ -35,11 +35,12 @@ static int parser_open(struct ledger *ledger) {
 int json_present(struct ledger *ledger) {
   sqlite3_stmt *statement = 0;
   if (!parser_open(ledger)) return 0;
-  int rc = sqlite3_prepare_v2(ledger->parser, "SELECT json_extract(value, '$') FROM json_each('[]')",
-                              -1, &statement, 0);
+  int rc = sqlite3_prepare_v2(
+      ledger->parser, "SELECT json_extract(value, '$') FROM json_each('[]')", -1, &statement, 0);
   sqlite3_finalize(statement); /* never stepped */
-  return rc == SQLITE_OK || ledger_fail(ledger, "this SQLite was built without the JSON functions that "
-                                                "the ledger needs (%s)",
+  return rc == SQLITE_OK || ledger_fail(ledger,
+                                        "this SQLite was built without the JSON functions that "
+                                        "the ledger needs (%s)",
                                         sqlite3_errmsg(ledger->parser));
 }
 
@@ -69,7 +70,7 @@ static int is_json(struct ledger *ledger, const char *json, const char *wanted) 
 
 /* Hands over the members of a JSON value of one type. */
 static int take_members(struct ledger *ledger, const char *json, const char *wanted,
-                       ledger_take_member *take, void *context) {
+                        ledger_take_member *take, void *context) {
   /* One row per member; the count says how often its key occurs. */
   static const char sql[] = "SELECT key, type, value, count(*) OVER (PARTITION BY key)"
                             " FROM json_each(?1) ORDER BY id";

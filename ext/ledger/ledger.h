@@ -7,15 +7,16 @@
 **
 ** Requirements, which the tests cite:
 **   L1  Only ledger_create() creates a ledger.
-**   L2  A ledger is written on a private connection, never on the host's, so that no ROLLBACK of the
-**       host can take a charge back.
-**   L3  A database whose marker names a ledger that is missing, foreign or moved refuses everything.
+**   L2  A ledger is written on a private connection, never on the host's, so that no ROLLBACK of
+**       the host can take a charge back.
+**   L3  A database whose marker names a ledger that is missing, foreign or moved refuses
+**       everything.
 **   L4  Checks come before charges, for all affected tiers, in one transaction.
 **   L5  Charges are append-only and hash-chained; totals are exact or rounded up.
 **   L6  After a fork the handle refuses.
 **
-** Errors: the first error sticks to the handle, every later call is a no-op that fails, and the caller
-** reports ledger_error() once. ledger_ready() and ledger_create() start with a clean slate.
+** Errors: the first error sticks to the handle, every later call is a no-op that fails, and the
+** caller reports ledger_error() once. ledger_ready() and ledger_create() start with a clean slate.
 ** Functions that return int return 1 for success and 0 for failure, unless they say otherwise.
 */
 #ifndef DIFFUSE_LEDGER_H
@@ -67,7 +68,9 @@ struct ledger_point {
   int64_t *values;
 };
 
-/* What the coordinates of a point stand for: `components` of each of `cells` keys, in their order. */
+/*
+** What the coordinates of a point stand for: `components` of each of `cells` keys, in their order.
+*/
 struct ledger_grid {
   char **keys; /* null: one cell, whose key is '' */
   int cells, components;
@@ -80,7 +83,7 @@ struct ledger_path {
   int count;
 };
 
-/* ---- the handle (open.c) -------------------------------------------------------------------------*/
+/* ---- the handle (open.c) --------------------------------------------------------------------- */
 
 struct ledger *ledger_new(sqlite3 *host);
 void ledger_free(struct ledger *ledger);
@@ -104,8 +107,8 @@ int ledger_failed(const struct ledger *ledger);
 int ledger_fail(struct ledger *ledger, const char *format, ...);
 
 /*
-** A clean slate on the connection that is open already, without a look at the host's database: for the
-** end of a release, which may come while SQLite tears a statement down.
+** A clean slate on the connection that is open already, without a look at the host's database: for
+** the end of a release, which may come while SQLite tears a statement down.
 */
 int ledger_resume(struct ledger *ledger);
 
@@ -116,7 +119,7 @@ int ledger_begin_reading(struct ledger *ledger); /* one consistent view; ends wi
 int ledger_commit(struct ledger *ledger);
 void ledger_rollback(struct ledger *ledger);
 
-/* ---- tiers and charges (charge.c) ---------------------------------------------------------------- */
+/* ---- tiers and charges (charge.c) ------------------------------------------------------------ */
 
 /* Tiers, the innermost first. The array is freed with ledger_tiers_free(). */
 int ledger_tiers(struct ledger *ledger, struct ledger_tier **tiers, int *count);
@@ -143,15 +146,18 @@ struct ledger_cost {
 
 /*
 ** Charges the publication of a release at tiers[at]: every tier at `at` or inside it pays what the
-** release costs it beyond what it has paid already. Checks all of them first; if one refuses, nothing
-** is charged and the error says which, what it needs and what is left. Inside a transaction.
+** release costs it beyond what it has paid already. Checks all of them first; if one refuses,
+** nothing is charged and the error says which, what it needs and what is left. Inside a
+** transaction.
 */
 int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at,
                   const struct ledger_cost *cost);
 
-/* The last charge, 0 for none; and the rate that a tier has been charged after it, where a curve counts as
-** the rate that costs the same at the tier's filter order. */
+/*
+** The last charge, 0 for none; and the rate that a tier has been charged after it, where a curve
+** counts as the rate that costs the same at the tier's filter order.
+*/
 int64_t ledger_last_charge(struct ledger *ledger);
 double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier);
 
@@ -162,7 +168,10 @@ struct ledger_standing {
 };
 int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_standing *standing);
 
-/* What someone has been exposed to who saw exactly the publications at `names` (JSON, sqlite3_free). */
+/*
+** What someone has been exposed to who saw exactly the publications at `names` (JSON,
+** sqlite3_free).
+*/
 char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
                       int chosen_count);
 
@@ -170,14 +179,19 @@ char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, co
 ** (sqlite3_free); null on error. */
 char *ledger_verify(struct ledger *ledger);
 
-/* What ledger_verify() and its callers have found, as a text (sqlite3_free). Null says that nothing was found: where
-** there is no memory for the text the ledger fails instead. */
+/*
+** What ledger_verify() and its callers have found, as a text (sqlite3_free). Null says that nothing
+** was found: where there is no memory for the text the ledger fails instead.
+*/
 char *ledger_discrepancy(struct ledger *ledger, const char *format, ...);
 
-/* All an auditor needs, as JSON (sqlite3_free); `verified` is what ledger_verify() said. Null on error. */
+/*
+** All an auditor needs, as JSON (sqlite3_free); `verified` is what ledger_verify() said. Null on
+** error.
+*/
 char *ledger_certificate(struct ledger *ledger, const char *verified);
 
-/* ---- releases, points and values (store.c), inside a transaction --------------------------------- */
+/* ---- releases, points and values (store.c), inside a transaction ----------------------------- */
 
 /* Finds the release of that name that is not discarded: 1 found, 0 not found or failure. */
 int ledger_release_find(struct ledger *ledger, const char *name, struct ledger_release *release);
@@ -195,15 +209,20 @@ int ledger_release_state(struct ledger *ledger, int64_t id, const char *from, co
 /* Sets the total slack of a release. */
 int ledger_release_slack(struct ledger *ledger, int64_t id, double slack);
 
-/* The path of a release with so many components for each key. ledger_path_free() also after failure. */
+/*
+** The path of a release with so many components for each key. ledger_path_free() also after
+** failure.
+*/
 int ledger_path_read(struct ledger *ledger, const struct ledger_release *release, int components,
                      struct ledger_path *path);
 void ledger_path_free(struct ledger_path *path);
 int ledger_path_insert(struct ledger *ledger, const struct ledger_release *release,
                        const struct ledger_grid *grid, const struct ledger_point *point);
 
-/* A publication; kernel: null, or what made it of the point inside. Find: 1 found (and then its clock), 0 not
-** found or failure. */
+/*
+** A publication; kernel: null, or what made it of the point inside. Find: 1 found (and then its
+** clock), 0 not found or failure.
+*/
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
                               const char *tier, uint64_t clock, const struct ledger_cost *cost,
                               double shrink, const char *kernel);
@@ -217,8 +236,10 @@ int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *ti
 int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *release,
                          const char *tier, const char *symbol);
 
-/* Hands over the symbols of a release, the innermost first, with what is published of them, until take()
-** returns 0. symbol, shown: null where there is none; curve: at the stored orders (renyi.h). */
+/*
+** Hands over the symbols of a release, the innermost first, with what is published of them, until
+** take() returns 0. symbol, shown: null where there is none; curve: at the stored orders (renyi.h).
+*/
 struct ledger_symbol {
   const char *tier, *symbol, *shown, *kernel;
   const double *curve;
@@ -235,7 +256,10 @@ struct ledger_value {
 int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,
                         const char *tier, const struct ledger_value *value);
 
-/* Hands over the values of a publication in the order of keys and components, until take() returns 0. */
+/*
+** Hands over the values of a publication in the order of keys and components, until take() returns
+** 0.
+*/
 int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
                   int (*take)(void *context, const struct ledger_value *value), void *context);
 
@@ -257,9 +281,11 @@ int ledger_publications(struct ledger *ledger,
 /* A release by its id, discarded ones too. */
 int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release *release);
 
-/* ---- reading tables for the host (tables.c) ------------------------------------------------------ */
+/* ---- reading tables for the host (tables.c) -------------------------------------------------- */
 
-/* A table that the host may see: its name and its columns, separated by commas, for CREATE TABLE. */
+/*
+** A table that the host may see: its name and its columns, separated by commas, for CREATE TABLE.
+*/
 struct ledger_table {
   const char *name;
   const char *columns; /* the declaration, as in "name TEXT, rate REAL" */
@@ -276,13 +302,13 @@ int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, c
                       sqlite3_value **values, int count,
                       int (*take)(void *context, sqlite3_stmt *row, int columns), void *context);
 
-/* ---- options (json.c) ---------------------------------------------------------------------------- */
+/* ---- options (json.c) ------------------------------------------------------------------------ */
 
 /*
 ** Hands each member of a JSON object to `take`: key, type as json_each() calls it ('text', 'real',
-** 'integer', 'true', 'array', ...), and the value. Fails on malformed JSON, on anything that is not an
-** object, on a key given twice and on numbers that are not finite. Starts with a clean slate, and needs
-** no ledger to exist.
+** 'integer', 'true', 'array', ...), and the value. Fails on malformed JSON, on anything that is not
+** an object, on a key given twice and on numbers that are not finite. Starts with a clean slate,
+** and needs no ledger to exist.
 */
 typedef int ledger_take_member(void *context, const char *key, const char *type,
                                sqlite3_value *value);
@@ -293,8 +319,10 @@ int ledger_options(struct ledger *ledger, const char *json, ledger_take_member *
 int ledger_elements(struct ledger *ledger, const char *json, ledger_take_member *take,
                     void *context);
 
-/* Appends a finite number with all its digits, as every version of SQLite would read and write it alike: for texts
-** that are compared. */
+/*
+** Appends a finite number with all its digits, as every version of SQLite would read and write it
+** alike: for texts that are compared.
+*/
 void ledger_append_number(sqlite3_str *json, double x);
 
 /* Appends text as a JSON string. */

@@ -1,6 +1,6 @@
 /*
-** marker.c: owns dp_ledger_id, the one-row table that a ledger leaves in the database it belongs to,
-** so that a copied or restored database cannot silently start a fresh budget (L3).
+** marker.c: owns dp_ledger_id, the one-row table that a ledger leaves in the database it belongs
+** to, so that a copied or restored database cannot silently start a fresh budget (L3).
 **
 ** This is the only SQL that the ledger runs on the host's connection.
 */

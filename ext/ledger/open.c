@@ -74,7 +74,7 @@ const char *ledger_path(const struct ledger *ledger) {
   return ledger->path;
 }
 
-/* ---- where the ledger is ------------------------------------------------------------------------- */
+/* ---- where the ledger is --------------------------------------------------------------------- */
 
 /* `name` beside the database, unless it is absolute or there is no directory to be beside. */
 static char *resolve(const struct ledger *ledger, const char *name) {
@@ -100,7 +100,7 @@ static const char *database_name(const struct ledger *ledger) {
   return slash ? slash + 1 : database;
 }
 
-/* ---- the connection ------------------------------------------------------------------------------ */
+/* ---- the connection -------------------------------------------------------------------------- */
 
 static int is_memory(const struct ledger *ledger) {
   return strcmp(ledger->path, MEMORY_PATH) == 0;
@@ -299,7 +299,7 @@ int ledger_resume(struct ledger *ledger) {
   return check_connection(ledger);
 }
 
-/* ---- creation ------------------------------------------------------------------------------------ */
+/* ---- creation -------------------------------------------------------------------------------- */
 
 /* The schema and the terms, in the open transaction. */
 static int write_schema(struct ledger *ledger, const struct ledger_terms *terms) {
@@ -420,7 +420,7 @@ int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
   return created;
 }
 
-/* ---- transactions -------------------------------------------------------------------------------- */
+/* ---- transactions ---------------------------------------------------------------------------- */
 
 /* A BEGIN that fails for want of memory can leave a transaction open. */
 static int begin_with(struct ledger *ledger, enum statement which) {

@@ -23,7 +23,8 @@ SQLITE_EXTENSION_INIT3
 
 /* In the order in which release_read() (store.c) takes them. */
 #define RELEASE_COLUMNS                                                                            \
-  "id, name, kind, mechanism, options, fingerprint, state, quantiles, keys, model, clip, weight, slack,"  \
+  "id, name, kind, mechanism, options, fingerprint, state, quantiles, keys, model, clip, weight, " \
+  "slack,"                                                                                         \
   " centre, radius, theta, rho, lo, hi, key_share, ifnull(dimension, 0), granularity, shift,"      \
   " sensitivity, ifnull(size, 0), ifnull(max_groups, 0)"
 
@@ -56,8 +57,9 @@ static const char *const statement_text[STATEMENTS] = {
     [CHARGE_SUBJECT] = "SELECT " SUBJECT("?1"),
     [CHARGE_INSERT] = "INSERT INTO dp_charge(id, release_id, release, tier, rate, slack, delta, at,"
                       " hash, curve) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    [CHARGE_SINCE] = "SELECT c.rate, curve, filter_order FROM dp_charge c JOIN dp_tier ON name = tier"
-                     " WHERE id > ? AND tier = ?",
+    [CHARGE_SINCE] =
+        "SELECT c.rate, curve, filter_order FROM dp_charge c JOIN dp_tier ON name = tier"
+        " WHERE id > ? AND tier = ?",
     [CHARGE_PAID] = "SELECT rate, slack, delta, curve FROM dp_charge"
                     " WHERE release_id = ? AND tier = ?",
     [CHARGE_PAID_EACH] = "SELECT release_id, release FROM dp_charge WHERE tier = ?"
@@ -72,10 +74,12 @@ static const char *const statement_text[STATEMENTS] = {
                      " WHERE name = ? AND state <> 'discarded'",
     [RELEASE_GET] = "SELECT " RELEASE_COLUMNS " FROM dp_release WHERE id = ?",
     [RELEASE_INSERT] =
-        "INSERT INTO dp_release(name, kind, mechanism, options, fingerprint, quantiles, keys, model, clip,"
+        "INSERT INTO dp_release(name, kind, mechanism, options, fingerprint, quantiles, keys, "
+        "model, clip,"
         " weight, slack, centre, radius, theta, rho, lo, hi, key_share, dimension, granularity,"
         " shift, sensitivity, size, max_groups, state, created_at)"
-        " VALUES (ifnull(?, hex(randomblob(16))), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+        " VALUES (ifnull(?, hex(randomblob(16))), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+        "?,"
         " nullif(?, 0), ?, ?, ?, nullif(?, 0), nullif(?, 0), 'charged', " NOW ")",
     [RELEASE_NAME] = "UPDATE dp_release SET name = ?2 WHERE id = ?1",
     [RELEASE_STATE] = "UPDATE dp_release SET state = ?3 WHERE id = ?1 AND state = ?2",
@@ -85,17 +89,18 @@ static const char *const statement_text[STATEMENTS] = {
         "SELECT tier, clock, key, component, value FROM dp_path JOIN dp_tier ON name = tier"
         " WHERE release_id = ? ORDER BY dp_tier.rate DESC, component >= 0, key, component",
     [PATH_INSERT] = "INSERT INTO dp_path VALUES (?, ?, ?, ?, ?, ?, ?)",
-    [PUBLICATION_INSERT] = "INSERT INTO dp_publication VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " NOW ")",
+    [PUBLICATION_INSERT] =
+        "INSERT INTO dp_publication VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " NOW ")",
     [VALUE_INSERT] = "INSERT INTO dp_value VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    [PUBLICATION_FIND] = "SELECT clock, kernel FROM dp_publication WHERE release_id = ? AND tier = ?",
+    [PUBLICATION_FIND] =
+        "SELECT clock, kernel FROM dp_publication WHERE release_id = ? AND tier = ?",
     [PUBLICATION_EACH] = "SELECT release_id, tier, clock, shrink, centre, delta FROM dp_publication"
                          " ORDER BY release_id",
-    [SYMBOL_LIST] =
-        "SELECT p.tier, q.key, v.key, p.kernel, p.curve FROM dp_publication p"
-        " JOIN dp_tier t ON t.name = p.tier"
-        " LEFT JOIN dp_path q ON q.release_id = p.release_id AND q.tier = p.tier"
-        " LEFT JOIN dp_value v ON v.release_id = p.release_id AND v.tier = p.tier"
-        " WHERE p.release_id = ? ORDER BY t.rate DESC",
+    [SYMBOL_LIST] = "SELECT p.tier, q.key, v.key, p.kernel, p.curve FROM dp_publication p"
+                    " JOIN dp_tier t ON t.name = p.tier"
+                    " LEFT JOIN dp_path q ON q.release_id = p.release_id AND q.tier = p.tier"
+                    " LEFT JOIN dp_value v ON v.release_id = p.release_id AND v.tier = p.tier"
+                    " WHERE p.release_id = ? ORDER BY t.rate DESC",
     [VALUE_FIND] = "SELECT value, stddev FROM dp_value WHERE release_id = ? AND tier = ?"
                    " AND key = ? AND component = ?",
     [VALUE_LIST] = "SELECT key, component, value, stddev, low, high FROM dp_value"
@@ -110,8 +115,10 @@ static const char *const statement_text[STATEMENTS] = {
         " (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE c.tier = b.tier)"
         " FROM dp_budget b WHERE tier = ?",
     [ORDER_CHECK] = "SELECT alpha, allowed, curve FROM dp_order WHERE tier = ? ORDER BY alpha",
-    /* Releases: the parameters that the fingerprint covers, whether the JSON for people says the same,
-    ** and the name that was charged. */
+    /*
+    ** Releases: the parameters that the fingerprint covers, whether the JSON for people says the
+    ** same, and the name that was charged.
+    */
     /* clang-format off */
     [RELEASE_CHECK] =
         "SELECT " RELEASE_COLUMNS ","
@@ -143,10 +150,12 @@ static const char *const statement_text[STATEMENTS] = {
         " FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
         " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
         " WHERE r.mechanism IN ('gaussian', 'ou')",
-    [CURVE_CHECK] = "SELECT p.release, p.tier, t.name, p.release_id, p.curve, r.mechanism, p.clock,"
-                    " r.sensitivity, p.delta FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
-                    " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
-                    " WHERE p.curve IS NOT NULL OR r.mechanism IN ('laplace', 'exponential', 'response', 'iteration')",
+    [CURVE_CHECK] =
+        "SELECT p.release, p.tier, t.name, p.release_id, p.curve, r.mechanism, p.clock,"
+        " r.sensitivity, p.delta FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
+        " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
+        " WHERE p.curve IS NOT NULL OR r.mechanism IN ('laplace', 'exponential', 'response', "
+        "'iteration')",
 };
 
 /* Stands for every message that there was no memory for. */

@@ -16,7 +16,7 @@ static double column_real(sqlite3_stmt *row, int column) {
 #define TEXTS(r)                                                                                   \
   {                                                                                                \
     &(r)->name, &(r)->kind, &(r)->mechanism, &(r)->options, &(r)->fingerprint, &(r)->state,        \
-        &(r)->quantiles, &(r)->keys, &(r)->model                                                                \
+        &(r)->quantiles, &(r)->keys, &(r)->model                                                   \
   }
 #define REALS(r)                                                                                   \
   {                                                                                                \
@@ -24,7 +24,9 @@ static double column_real(sqlite3_stmt *row, int column) {
         &(r)->lo, &(r)->hi, &(r)->key_share                                                        \
   }
 
-/* What is read back must be something that can have been stored; the rest of the code relies on it. */
+/*
+** What is read back must be something that can have been stored; the rest of the code relies on it.
+*/
 static int is_sound(const struct ledger_release *r) {
   int is_private = r->max_groups > 0 && r->dimension == 0 && r->key_share > 0 && r->key_share <= 1;
   return r->name && r->kind && r->mechanism && r->options && r->fingerprint && r->state &&
@@ -96,9 +98,9 @@ char *ledger_fingerprint(const struct ledger_release *r) {
 
 int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
   if (!statement_run(ledger, RELEASE_INSERT, "ssssssssddddddddddiiiiii", r->name, r->kind,
-                     r->mechanism, r->options, r->fingerprint, r->quantiles, r->keys, r->model, r->clip,
-                     r->weight, r->slack, r->centre, r->radius, r->theta, r->rho, r->lo, r->hi,
-                     r->key_share, (int64_t)r->dimension, (int64_t)r->granularity,
+                     r->mechanism, r->options, r->fingerprint, r->quantiles, r->keys, r->model,
+                     r->clip, r->weight, r->slack, r->centre, r->radius, r->theta, r->rho, r->lo,
+                     r->hi, r->key_share, (int64_t)r->dimension, (int64_t)r->granularity,
                      (int64_t)r->shift, (int64_t)r->sensitivity, (int64_t)r->size,
                      (int64_t)r->max_groups))
     return 0;
@@ -119,7 +121,7 @@ int ledger_release_slack(struct ledger *ledger, int64_t id, double slack) {
   return statement_run(ledger, RELEASE_SLACK, "id", id, slack);
 }
 
-/* ---- paths --------------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 void ledger_path_free(struct ledger_path *path) {
   for (int i = 0; i < path->count; i++) {
@@ -132,7 +134,10 @@ void ledger_path_free(struct ledger_path *path) {
   memset(path, 0, sizeof *path);
 }
 
-/* Makes an array longer by one where it is full: its room is the next power of two. 0: out of memory. */
+/*
+** Makes an array longer by one where it is full: its room is the next power of two. 0: out of
+** memory.
+*/
 static int make_room(struct ledger *ledger, void **array, int used, size_t size) {
   if (used & (used - 1)) return 1; /* not a power of two: there is room */
   void *grown = sqlite3_realloc64(*array, size * (sqlite3_uint64)(used ? 2 * used : 1));
@@ -233,7 +238,7 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
   return !ledger->error;
 }
 
-/* ---- publications -------------------------------------------------------------------------------- */
+/* ---- publications ---------------------------------------------------------------------------- */
 
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
                               const char *tier, uint64_t clock, const struct ledger_cost *cost,
@@ -243,8 +248,8 @@ int ledger_publication_insert(struct ledger *ledger, const struct ledger_release
   struct curve curve = curve_of(cost, NAN);
   const void *blob = curve_bytes(&curve, bytes, &size);
   return statement_run(ledger, PUBLICATION_INSERT, "issidddbds", release->id, release->name, tier,
-                       (int64_t)clock, cost->rate, shrink, release->centre, blob, size,
-                       cost->delta, kernel);
+                       (int64_t)clock, cost->rate, shrink, release->centre, blob, size, cost->delta,
+                       kernel);
 }
 
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
@@ -281,7 +286,7 @@ int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *ti
   return !ledger->error;
 }
 
-/* ---- symbols ------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *release,
                          const char *tier, const char *symbol) {
@@ -307,7 +312,7 @@ int ledger_symbols(struct ledger *ledger, int64_t release_id,
   return !ledger->error;
 }
 
-/* ---- values -------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,
                         const char *tier, const struct ledger_value *value) {

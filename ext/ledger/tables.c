@@ -10,7 +10,9 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* What the teardown of a statement made of a part of its rows stays in the file, but is no answer. */
+/*
+** What the teardown of a statement made of a part of its rows stays in the file, but is no answer.
+*/
 #define ANSWERS "release_id NOT IN (SELECT id FROM dp_release WHERE state = 'failed')"
 
 const struct ledger_table ledger_tables[] = {

@@ -30,7 +30,7 @@ char *ledger_discrepancy(struct ledger *ledger, const char *format, ...) {
   return text;
 }
 
-/* ---- dp_verify ----------------------------------------------------------------------------------- */
+/* ---- dp_verify ------------------------------------------------------------------------------- */
 
 static struct recount *recount_of(struct recount *recounts, int count, const char *tier) {
   for (int i = 0; tier && i < count; i++) {
@@ -64,14 +64,16 @@ static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expe
     return ledger_discrepancy(ledger, "dp_charge: row %lld is missing", (long long)expected);
   if (!recount)
     return ledger_discrepancy(ledger, "dp_charge: row %lld charges the unknown tier '%s'",
-                           (long long)charge.id, charge.tier);
+                              (long long)charge.id, charge.tier);
   charge.tier_rate = recount->tier->rate;
   if (!charge_hash(hash, &charge, hash)) {
     ledger_fail(ledger, "out of memory");
     return 0;
   }
   if (strcmp(text_of(row, 9), hash) != 0)
-    return ledger_discrepancy(ledger, "dp_charge: row %lld does not match its hash (or its release, tier or terms "
+    return ledger_discrepancy(
+        ledger,
+        "dp_charge: row %lld does not match its hash (or its release, tier or terms "
         "were changed)",
         (long long)charge.id);
   if (!(charge.rate >= 0 && charge.slack >= 0 && charge.delta >= 0))
@@ -133,9 +135,12 @@ static char *check_budget(struct ledger *ledger, const struct recount *recount, 
              llabs(sqlite3_column_int64(row, 10) - left) <= 1 &&
              sqlite3_column_int64(row, 11) == sqlite3_column_int64(row, 12);
   sqlite3_reset(row);
-  if (!same) return ledger_discrepancy(ledger, "dp_budget: tier '%s' does not match its charges", tier->name);
+  if (!same)
+    return ledger_discrepancy(ledger, "dp_budget: tier '%s' does not match its charges",
+                              tier->name);
   if (!budget_within(tier, budget))
-    return ledger_discrepancy(ledger, "dp_charge: tier '%s' has spent more than its budget", tier->name);
+    return ledger_discrepancy(ledger, "dp_charge: tier '%s' has spent more than its budget",
+                              tier->name);
   return 0;
 }
 
@@ -149,7 +154,7 @@ static char *check_filter(struct ledger *ledger, const struct recount *recount) 
       (is_pure && (tier->delta != 0 || tier->delta_keys != 0)) ||
       (tier->accountant != LEDGER_GDP && !close_to(tier->filter_order, fresh.filter_order)))
     return ledger_discrepancy(ledger, "dp_tier: the filter of tier '%s' is not that of its budget",
-                           tier->name);
+                              tier->name);
   sqlite3_stmt *row = statement_bind(ledger, ORDER_CHECK, "s", tier->name);
   for (; statement_row(ledger, row); orders++) {
     double alpha = sqlite3_column_double(row, 0);
@@ -165,7 +170,8 @@ static char *check_filter(struct ledger *ledger, const struct recount *recount) 
   sqlite3_reset(row);
   return orders == RENYI_ORDERS
              ? 0
-             : ledger_discrepancy(ledger, "dp_rdp: the orders of tier '%s' are damaged", tier->name);
+             : ledger_discrepancy(ledger, "dp_rdp: the orders of tier '%s' are damaged",
+                                  tier->name);
 }
 
 /* What a publication says of itself and what it has cost: a discrepancy, or null. */
@@ -175,16 +181,18 @@ static char *check_publication(struct ledger *ledger, sqlite3_stmt *row) {
       lattice_rate((uint64_t)sqlite3_column_int64(row, 5), (uint64_t)sqlite3_column_int64(row, 4));
   double expected = fmin(of_clock, sqlite3_column_double(row, 6));
   if (!(fabs(rate - expected) <= 1e-13 * expected))
-    return ledger_discrepancy(ledger, "dp_publication: '%s' at tier '%s' has a rate that is not that of its clock",
+    return ledger_discrepancy(
+        ledger, "dp_publication: '%s' at tier '%s' has a rate that is not that of its clock",
         sqlite3_column_text(row, 0), sqlite3_column_text(row, 1));
   double delta = sqlite3_column_double(row, 8), share = sqlite3_column_double(row, 9);
   if (!(fabs(delta - share) <= 1e-9 * share) || sqlite3_column_int(row, 11))
-    return ledger_discrepancy(ledger, "dp_publication: '%s' at tier '%s' has another delta or curve than its release",
-                           sqlite3_column_text(row, 0), sqlite3_column_text(row, 1));
+    return ledger_discrepancy(
+        ledger, "dp_publication: '%s' at tier '%s' has another delta or curve than its release",
+        sqlite3_column_text(row, 0), sqlite3_column_text(row, 1));
   if (!(paid >= rate * (1 - 0x1p-48)) || !(sqlite3_column_double(row, 10) >= delta))
     return ledger_discrepancy(ledger, "dp_charge: tier '%s' has not paid for '%s' at tier '%s'",
-                           sqlite3_column_text(row, 2), sqlite3_column_text(row, 0),
-                           sqlite3_column_text(row, 1));
+                              sqlite3_column_text(row, 2), sqlite3_column_text(row, 0),
+                              sqlite3_column_text(row, 1));
   return 0;
 }
 
@@ -218,19 +226,21 @@ static char *check_curve(struct ledger *ledger, sqlite3_stmt *row) {
   struct curve curve = curve_column(ledger, row, 4);
   uint64_t clock = (uint64_t)sqlite3_column_int64(row, 6);
   double sensitivity = sqlite3_column_double(row, 7);
-  int is_iteration = strcmp(text_of(row, 5), "iteration") == 0 && !(sqlite3_column_double(row, 8) > 0);
+  int is_iteration =
+      strcmp(text_of(row, 5), "iteration") == 0 && !(sqlite3_column_double(row, 8) > 0);
   if (!curve.any ||
       (strcmp(text_of(row, 5), "laplace") == 0 && !is_laplace(&curve, sensitivity, clock)) ||
       (is_iteration && !is_rate(&curve, sensitivity, clock)))
-    return ledger_discrepancy(ledger, "dp_publication: '%s' at tier '%s' has a curve that is not that of its noise",
-                           text_of(row, 0), text_of(row, 1));
+    return ledger_discrepancy(
+        ledger, "dp_publication: '%s' at tier '%s' has a curve that is not that of its noise",
+        text_of(row, 0), text_of(row, 1));
   struct payment paid = paid_for(ledger, sqlite3_column_int64(row, 3), text_of(row, 2));
   int covered = paid.delta >= sqlite3_column_double(row, 8); /* a curve of zeros needs no charge */
   for (int i = 0; i < RENYI_ORDERS && covered; i++)
     covered = paid.curve.values[i] >= curve.values[i] * (1 - 0x1p-48);
   if (covered) return 0;
-  return ledger_discrepancy(ledger, "dp_charge: tier '%s' has not paid for '%s' at tier '%s'", text_of(row, 2),
-                         text_of(row, 0), text_of(row, 1));
+  return ledger_discrepancy(ledger, "dp_charge: tier '%s' has not paid for '%s' at tier '%s'",
+                            text_of(row, 2), text_of(row, 0), text_of(row, 1));
 }
 
 /* Whether a release still has the parameters that its charges are hashed with. */
@@ -244,21 +254,24 @@ static char *check_release(struct ledger *ledger, sqlite3_stmt *row) {
   if (!fingerprint || !release.fingerprint || strcmp(fingerprint, release.fingerprint) != 0 ||
       !sqlite3_column_int(row, columns - 2) || !sqlite3_column_int(row, columns - 1))
     found =
-        ledger_discrepancy(ledger, "dp_release: '%s' has other parameters or another name than when it was "
-                        "charged",
-                        release.name ? release.name : "");
+        ledger_discrepancy(ledger,
+                           "dp_release: '%s' has other parameters or another name than when it was "
+                           "charged",
+                           release.name ? release.name : "");
   sqlite3_free(fingerprint);
   ledger_release_clear(&release);
   return found;
 }
 
-/* Every publication has its point, its value and its release, and has been paid by all who see it. */
+/*
+** Every publication has its point, its value and its release, and has been paid by all who see it.
+*/
 static char *check_publications(struct ledger *ledger) {
   char *found = 0;
   sqlite3_stmt *row = statement_bind(ledger, ORPHAN_CHECK, "");
   if (statement_row(ledger, row))
-    found =
-        ledger_discrepancy(ledger, "%s: '%s' has no publication or release", text_of(row, 0), text_of(row, 1));
+    found = ledger_discrepancy(ledger, "%s: '%s' has no publication or release", text_of(row, 0),
+                               text_of(row, 1));
   sqlite3_reset(row);
   row = statement_bind(ledger, RELEASE_CHECK, "");
   while (!found && statement_row(ledger, row)) found = check_release(ledger, row);
@@ -310,7 +323,7 @@ char *ledger_verify(struct ledger *ledger) {
   return found;
 }
 
-/* ---- dp_exposure --------------------------------------------------------------------------------- */
+/* ---- dp_exposure ----------------------------------------------------------------------------- */
 
 /* One release as the chosen tiers have seen it: its innermost publication among theirs. */
 struct sight {
@@ -381,13 +394,16 @@ static void collect_sights(struct ledger *ledger, const struct ledger_tier *tier
 static double exposure_epsilon(const struct ledger_tier *tier, const struct exposure *exposure) {
   struct budget budget = {.rate = exposure->rate, .curve = exposure->curve.any ? INFINITY : 0};
   if (exposure->curve.any && tier->accountant == LEDGER_GDP) return INFINITY;
-  struct ledger_tier seen = *tier; /* what selected keys took of its delta is not there for the noise */
+  struct ledger_tier seen =
+      *tier; /* what selected keys took of its delta is not there for the noise */
   seen.delta_keys = fmax(tier->delta_keys, exposure->delta);
   return budget_epsilon(&seen, &budget, &exposure->curve);
 }
 
-/* A number, or null for infinity: a curve has no epsilon by exact Gaussian accounting, nor has anything at a
-** delta that selected keys have used up. */
+/*
+** A number, or null for infinity: a curve has no epsilon by exact Gaussian accounting, nor has
+** anything at a delta that selected keys have used up.
+*/
 static void append_epsilon(sqlite3_str *json, double epsilon) {
   if (isfinite(epsilon)) {
     sqlite3_str_appendf(json, ",\"epsilon\":%!.17g", epsilon);

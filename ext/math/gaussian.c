@@ -31,9 +31,9 @@
 #define FRACTION_FROM 2.0
 
 /*
-** An interval on which Kronrod's rule of 21 points, exact to degree 31, integrates M' to the last digit. M' is
-** entire; on the ellipse around the interval with half axes of about 5 it is at most of size exp(5.5^2/2),
-** so the error is of the order of 40^-32 exp(16), 1e-44.
+** An interval on which Kronrod's rule of 21 points, exact to degree 31, integrates M' to the last
+** digit. M' is entire; on the ellipse around the interval with half axes of about 5 it is at most
+** of size exp(5.5^2/2), so the error is of the order of 40^-32 exp(16), 1e-44.
 */
 #define SHORT 0.5
 
@@ -72,8 +72,8 @@ static double slope_within(double u, void *interval) {
 }
 
 /*
-** M(a) - M(a + width) for width < SHORT. The rule needs no memory, so it cannot fail for want of it; 21
-** points are enough, more do no harm, and its status is about an error that is all rounding.
+** M(a) - M(a + width) for width < SHORT. The rule needs no memory, so it cannot fail for want of
+** it; 21 points are enough, more do no harm, and its status is about an error that is all rounding.
 */
 static double mills_integral(double a, double width) {
   double interval[] = {a, width}, integral, error;

@@ -56,9 +56,9 @@ double laplace_distance(double rate) { /* z^2/3 <= z + e^-z - 1 for z <= 1, and 
 
 /*
 ** ln(sinh(ky)/(ky)) - ln(sinh(y)/y) for k = 1 + 2b, gap = k^2 - 1: where ky is small, the sum of
-** c_m y^2m (k^2m - 1), c_m = 4^m B_2m/(2m (2m)!) with Bernoulli's numbers; k^2m - 1 is gap times a sum of
-** powers, so that nothing cancels. Elsewhere each of three terms is of the order of b, and hardly more than
-** their sum.
+** c_m y^2m (k^2m - 1), c_m = 4^m B_2m/(2m (2m)!) with Bernoulli's numbers; k^2m - 1 is gap times a
+** sum of powers, so that nothing cancels. Elsewhere each of three terms is of the order of b, and
+** hardly more than their sum.
 */
 static double sinh_gain(double b, double gap, double y) {
   static const double c[] = {1 / 6.0,      -1 / 180.0,          1 / 2835.0,     -1 / 37800.0,
@@ -77,8 +77,9 @@ static double sinh_gain(double b, double gap, double y) {
 ** With h = 1/t, p = e^-h, z = s h, b = a - 1, k = 2a - 1, the moment of the privacy loss is
 **     e^(b r) = 1 + tanh(h/2) ((e^(bz) - 1)(1 - e^(-az))/(1 - p) + e^(-z/2) (D(k) - D(1))),
 **     D(k) = sinh((s-1) k h/2)/sinh(k h/2):
-** outcomes y and s - y have opposite losses, and each such pair adds 4 e^(-z/2) sinh(b l/2) sinh(a l/2), l the
-** loss. All terms are positive. Beyond bz = 1 the largest exponential is factored out of the plain sum.
+** outcomes y and s - y have opposite losses, and each such pair adds 4 e^(-z/2) sinh(b l/2) sinh(a
+** l/2), l the loss. All terms are positive. Beyond bz = 1 the largest exponential is factored out
+** of the plain sum.
 */
 double discrete_laplace_rdp(double alpha, double sensitivity, double scale) {
   double h = 1.0 / scale, z = sensitivity / scale, rest = (sensitivity - 1.0) / scale;

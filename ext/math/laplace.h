@@ -13,15 +13,16 @@
 double laplace_rdp(double alpha, double sensitivity, double scale);
 
 /*
-** The same of discrete Laplace distributions on the integers, P(k) proportional to exp(-|k|/scale), at the
-** integer distance `sensitivity`, both whole numbers from 1 on: exact, up to a quarter more than
-** laplace_rdp() where the scale is 1, and never more than 1 + 1/(2 scale) times as much. alpha > 1.
+** The same of discrete Laplace distributions on the integers, P(k) proportional to exp(-|k|/scale),
+** at the integer distance `sensitivity`, both whole numbers from 1 on: exact, up to a quarter more
+** than laplace_rdp() where the scale is 1, and never more than 1 + 1/(2 scale) times as much. alpha
+** > 1.
 */
 double discrete_laplace_rdp(double alpha, double sensitivity, double scale);
 
 /*
-** Distance in scales at which Laplace noise costs a zCDP rate: z + e^-z - 1 = rate, the divergence of order
-** 1, and at every order alpha the divergence is at most alpha times as much. rate > 0.
+** Distance in scales at which Laplace noise costs a zCDP rate: z + e^-z - 1 = rate, the divergence
+** of order 1, and at every order alpha the divergence is at most alpha times as much. rate > 0.
 */
 double laplace_distance(double rate);
 

@@ -217,16 +217,19 @@ response_epsilon(double rate) { /* e tanh(e/2) >= e^2/3 for e <= 2, and >= 2e/3 
   return root_between(rate_missing, &rate, 0.0, fmax(sqrt(3.0 * rate), 2.0 * rate));
 }
 
-/* ---- a kernel after a mechanism --------------------------------------------------------------- */
+/* ---- a kernel after a mechanism -------------------------------------------------------------- */
 
-/* Of two states: the mixtures P and Q of their rows, as Q, d = P/Q - 1 and ln(P/Q), for each output. */
+/*
+** Of two states: the mixtures P and Q of their rows, as Q, d = P/Q - 1 and ln(P/Q), for each
+** output.
+*/
 struct mixture {
   double density, difference, loss;
 };
 
 /*
-** f(d) = (1+d)^a - 1 - a d, not negative: the moment of the likelihood ratio 1 + d less what sums up to 0. For
-** small d it is the binomial series from its second term on.
+** f(d) = (1+d)^a - 1 - a d, not negative: the moment of the likelihood ratio 1 + d less what sums
+** up to 0. For small d it is the binomial series from its second term on.
 */
 static double moment_term(double alpha, const struct mixture *mixture) {
   double d = mixture->difference;
@@ -240,8 +243,8 @@ static double moment_term(double alpha, const struct mixture *mixture) {
 }
 
 /*
-** The mixtures of rows i and j. Where the rows are alike their difference is of the size of the rounding of
-** probabilities: what that took away is part of it.
+** The mixtures of rows i and j. Where the rows are alike their difference is of the size of the
+** rounding of probabilities: what that took away is part of it.
 */
 static void mix_rows(const struct kernel *kernel, const double *rest, size_t i, size_t j,
                      double epsilon, struct mixture *mixtures) {

@@ -69,12 +69,13 @@ double kernel_worst_delta(const struct kernel *kernel, double epsilon, double de
                           double epsilon_out);
 
 /*
-** Renyi divergence, at each of `count` orders above 1 (infinity: pure differential privacy), of the worst pair of
-** outputs when the kernel follows an epsilon-DP mechanism: exact. Any such pair of inputs is randomized response between
-** two distributions (Kairouz, Oh and Viswanath 2015), the moment is convex in these two, so the worst are two
-** states x, x': the divergence of (e^epsilon K(x) + K(x'))/(1 + e^epsilon) from its mirror image.
-** 0 <= epsilon < 700. Relative error at most 1e-12 for every result above 1e-280. rest: what is to be added to the
-** probabilities, less than their rounding, or null. Returns 0, or -1 without memory.
+** Renyi divergence, at each of `count` orders above 1 (infinity: pure differential privacy), of the
+** worst pair of outputs when the kernel follows an epsilon-DP mechanism: exact. Any such pair of
+** inputs is randomized response between two distributions (Kairouz, Oh and Viswanath 2015), the
+** moment is convex in these two, so the worst are two states x, x': the divergence of (e^epsilon
+** K(x) + K(x'))/(1 + e^epsilon) from its mirror image. 0 <= epsilon < 700. Relative error at most
+** 1e-12 for every result above 1e-280. rest: what is to be added to the probabilities, less than
+** their rounding, or null. Returns 0, or -1 without memory.
 */
 int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon,
                const double *orders, int count, double *rdp);
@@ -85,7 +86,9 @@ int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon,
 */
 double bounded_range_rdp(double alpha, double epsilon);
 
-/* The epsilon at which response_rdp() costs a zCDP rate: epsilon tanh(epsilon/2) = rate. rate > 0. */
+/*
+** The epsilon at which response_rdp() costs a zCDP rate: epsilon tanh(epsilon/2) = rate. rate > 0.
+*/
 double response_epsilon(double rate);
 
 /*

@@ -102,7 +102,7 @@ double zcdp_rate(double epsilon, double delta, double *order) {
   return (epsilon + log1p(1.0 / u) - slack(u, delta) / u) / (1.0 + u);
 }
 
-/* ---- curves ------------------------------------------------------------------------------------- */
+/* ---- curves ---------------------------------------------------------------------------------- */
 
 #define LAST_FINITE (RENYI_ORDERS - 2)
 

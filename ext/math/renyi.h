@@ -37,17 +37,17 @@ double zcdp_epsilon(double rate, double delta);
 double zcdp_rate(double epsilon, double delta, double *order);
 
 /*
-** A curve beyond a rate: r at each stored order, curve[RENYI_ORDERS - 1] at infinity (infinity where
-** the mechanism is not pure). Between stored orders (alpha - 1) r(alpha), which is convex, is bounded
-** by its chord.
+** A curve beyond a rate: r at each stored order, curve[RENYI_ORDERS - 1] at infinity (infinity
+** where the mechanism is not pure). Between stored orders (alpha - 1) r(alpha), which is convex, is
+** bounded by its chord.
 */
 
 /* An upper bound on a curve at any order in [renyi_order(0), infinity]; infinity below that. */
 double renyi_curve_at(const double curve[RENYI_ORDERS], double alpha);
 
 /*
-** Least epsilon that `rate` and a curve together convert to, over all real orders at and between the
-** stored ones. rate >= 0, 0 < delta < 1; curve entries >= 0. With a curve of zeros it is
+** Least epsilon that `rate` and a curve together convert to, over all real orders at and between
+** the stored ones. rate >= 0, 0 < delta < 1; curve entries >= 0. With a curve of zeros it is
 ** zcdp_epsilon().
 */
 double renyi_epsilon(double rate, const double curve[RENYI_ORDERS], double delta);

@@ -19,8 +19,8 @@ static inline double published_up(double x) {
 /*
 ** Rate of a lattice release of integer sensitivity s at variance V, never below the true value:
 ** s^2/(2(V - 1/12)), which bounds both the discrete Gaussian's exact zCDP rate s^2/(2V) (Canonne,
-** Kamath and Steinke 2020, Theorem 4) and the continuous Gaussian that the exact accountant compares
-** it with. s < 2^32, V >= 1.
+** Kamath and Steinke 2020, Theorem 4) and the continuous Gaussian that the exact accountant
+** compares it with. s < 2^32, V >= 1.
 */
 static inline double lattice_rate(uint64_t sensitivity, uint64_t variance) {
   double s = (double)sensitivity;

@@ -1,4 +1,6 @@
-/* total.c: see total.h. Needs IEEE doubles, no contraction (-ffp-contract=off), nearest rounding. */
+/*
+** total.c: see total.h. Needs IEEE doubles, no contraction (-ffp-contract=off), nearest rounding.
+*/
 #include "math/total.h"
 
 #include <math.h>

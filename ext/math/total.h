@@ -1,9 +1,9 @@
 /*
 ** total.h: running totals of non-negative terms that never lose one and never fall below the truth.
 **
-** A total is an unevaluated sum high + low of two doubles (double-double, Dekker 1971); each addition
-** is exact but for a last rounding of `low`, which goes up. A million terms of 1e-17 on top of 0.5
-** are all there.
+** A total is an unevaluated sum high + low of two doubles (double-double, Dekker 1971); each
+** addition is exact but for a last rounding of `low`, which goes up. A million terms of 1e-17 on
+** top of 0.5 are all there.
 */
 #ifndef DIFFUSE_MATH_TOTAL_H
 #define DIFFUSE_MATH_TOTAL_H

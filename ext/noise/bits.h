@@ -8,8 +8,8 @@
 **
 ** 1. Every call of a sampler starts with a fresh key, in its own frame. No state outlives the call,
 **    so none is there for a fork to duplicate or for a later read of memory to find.
-** 2. Fast key erasure: the first bytes of each block replace the key that made it. Words are wiped as
-**    they are taken. Whoever sees the state learns nothing about words that were taken.
+** 2. Fast key erasure: the first bytes of each block replace the key that made it. Words are wiped
+**    as they are taken. Whoever sees the state learns nothing about words that were taken.
 ** 3. The one step that can fail is the first: a sampler that has started gets all the bits it asks
 **    for.
 ** Unit tests replace bits.c at link time; nothing else can.

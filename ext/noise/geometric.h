@@ -54,8 +54,8 @@ static inline struct chance part_of(uint128 n, uint64_t base) {
 }
 
 /*
-** An event of probability exp(-n/base), n below 2^63 base: as many events as n/base has parts, all of which
-** must happen; the first that does not ends it.
+** An event of probability exp(-n/base), n below 2^63 base: as many events as n/base has parts, all
+** of which must happen; the first that does not ends it.
 */
 static inline int decays(struct bits *bits, uint128 n, uint64_t base) {
   struct chance part = part_of(n, base);

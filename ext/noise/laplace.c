@@ -23,8 +23,8 @@ static uint64_t geometric(struct bits *bits, uint64_t t) {
 }
 
 /*
-** P(k) proportional to exp(-k a/b), k >= 0: the quotient by a of a geometric variable of scale b. Saturated
-** where it would have more than 64 bits, which has a probability below 2^-100.
+** P(k) proportional to exp(-k a/b), k >= 0: the quotient by a of a geometric variable of scale b.
+** Saturated where it would have more than 64 bits, which has a probability below 2^-100.
 */
 static uint64_t geometric_of(struct bits *bits, uint64_t a, uint64_t b) {
   uint128 remainder = laplace_remainder(bits, b);
@@ -33,10 +33,10 @@ static uint64_t geometric_of(struct bits *bits, uint64_t a, uint64_t b) {
 }
 
 /*
-** An event of probability (p/r) ((1-r)/(1-p))^2. With q = p/r = exp(-a/b), a = to - from, b = from to: one
-** event of probability q and two that a geometric variable of ratio r does not exceed one of ratio q, which
-** happens with probability sum of (1-r) r^k q^k = (1-r)/(1-p). None is left out when another fails, so that
-** the time does not tell.
+** An event of probability (p/r) ((1-r)/(1-p))^2. With q = p/r = exp(-a/b), a = to - from, b = from
+** to: one event of probability q and two that a geometric variable of ratio r does not exceed one
+** of ratio q, which happens with probability sum of (1-r) r^k q^k = (1-r)/(1-p). None is left out
+** when another fails, so that the time does not tell.
 */
 static int stays(struct bits *bits, const struct step *step) {
   uint64_t a = step->to - step->from, b = step->from * step->to;

@@ -1,7 +1,8 @@
 /*
 ** plain.h: the discrete Gaussian of Canonne, Kamath and Steinke (2020), Algorithm 3, in integers.
 **
-** For every variance. It serves where strips.h does not pay, and is what strips.h is tested against.
+** For every variance. It serves where strips.h does not pay, and is what strips.h is tested
+** against.
 */
 #ifndef DIFFUSE_NOISE_PLAIN_H
 #define DIFFUSE_NOISE_PLAIN_H

@@ -4,8 +4,8 @@
 ** N_Z(0, V) has P(y) proportional to exp(-y^2/(2V)) on the integers. No floating point, no
 ** approximation: given ideal random bits the law is this one, for every V. Variances from 2^8 up
 ** take one random word and a table (strips.h), smaller ones the algorithm of Canonne, Kamath and
-** Steinke 2020 (plain.h). The bits are a ChaCha20 keystream under a key that the system gives to each
-** call (bits.h).
+** Steinke 2020 (plain.h). The bits are a ChaCha20 keystream under a key that the system gives to
+** each call (bits.h).
 */
 #ifndef DIFFUSE_NOISE_SAMPLER_H
 #define DIFFUSE_NOISE_SAMPLER_H

@@ -9,10 +9,10 @@
 **
 ** which makes P(y) proportional to exp(-y^2/(2V)) for every V. The e_i do not depend on V.
 **
-** 1. Strips by integer weights. Strip i < 255 weighs floor(SCALE e_i) + 1 units of 2^26, 255 and all
-**    beyond share the rest. One unit of each strip is its edge. A trial that hits the edge of i < 255
-**    goes on with probability frac(SCALE e_i), any other unit goes on always: together SCALE e_i.
-**    The edge of 255 stands for i >= 255: it picks i with probability 2^-m, and goes on with
+** 1. Strips by integer weights. Strip i < 255 weighs floor(SCALE e_i) + 1 units of 2^26, 255 and
+**    all beyond share the rest. One unit of each strip is its edge. A trial that hits the edge of i
+**    < 255 goes on with probability frac(SCALE e_i), any other unit goes on always: together SCALE
+**    e_i. The edge of 255 stands for i >= 255: it picks i with probability 2^-m, and goes on with
 **    probability 2^m SCALE e_i < 1; its other units end the trial. Edges are hit 4 times in a
 **    million; the fraction's digits are then computed to as many places as the comparison needs.
 ** 2. Units by alias slots: 256 slots of 2^18 units, each shared by two strips at most. The first
@@ -42,7 +42,7 @@
 /* The sum of the e_i over i >= 0 is below 40.7 (32 sqrt(pi/2) + 1/2 and next to nothing). */
 #define SCALE ((TOTAL - STRIPS) / 407 * 10)
 
-/* ---- exp(-i^2/2048) to any number of digits ---------------------------------------------------- */
+/* ---- exp(-i^2/2048) to any number of digits -------------------------------------------------- */
 
 /*
 ** Fractions of `n` digits of 32 bits, the first the most significant: an integer below 2^(32n) over
@@ -132,10 +132,10 @@ static void root(uint32_t *x, size_t n) {
 }
 
 /*
-** exp(-strip^2/2048) from below, strip >= 1, n >= 4: a power of the root. Error: at most so many ulps,
-** 16 n strip^2. For a, b < 1 known from below to within s and t ulps, a*b rounded down is within
-** s + t + 1 ulps, so the k-th power of what is within s is within k (s + 1), whatever the order of
-** multiplication; and 12n + 12 + 1 <= 16n.
+** exp(-strip^2/2048) from below, strip >= 1, n >= 4: a power of the root. Error: at most so many
+** ulps, 16 n strip^2. For a, b < 1 known from below to within s and t ulps, a*b rounded down is
+** within s + t + 1 ulps, so the k-th power of what is within s is within k (s + 1), whatever the
+** order of multiplication; and 12n + 12 + 1 <= 16n.
 */
 static uint64_t power_error(size_t n, uint64_t strip) {
   return 16 * n * strip * strip;
@@ -191,7 +191,7 @@ static int fraction_happens(struct bits *bits, uint64_t strip, unsigned doubling
   }
 }
 
-/* ---- the table ----------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /* Units 0 .. own-1 belong to the slot's own strip, the others to strip `other`. own >= 1. */
 static struct slot { uint32_t own, other; } slots[STRIPS];
@@ -224,7 +224,7 @@ static void make_slots(void) {
   }
 }
 
-/* ---- trials -------------------------------------------------------------------------------------- */
+/* ---- trials ---------------------------------------------------------------------------------- */
 
 struct strips strips_of(uint64_t variance) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -256,7 +256,9 @@ static int goes_on(struct bits *bits, uint32_t unit, uint64_t *strip) {
   return fraction_happens(bits, *strip, doublings);
 }
 
-/* An integer b with gamma <= b/256 for all of a strip: gamma grows with u, and u < w. Or b >= 256. */
+/*
+** An integer b with gamma <= b/256 for all of a strip: gamma grows with u, and u < w. Or b >= 256.
+*/
 static inline uint64_t bound(const struct strips *law, uint64_t strip) {
   if (strip >= LAST) return 256;
   return (((2 * strip + 1) * law->slope + strip * strip * law->bend) >> 32) + 1;

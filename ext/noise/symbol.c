@@ -9,9 +9,9 @@
 #define TRIALS 32
 
 /*
-** Rejection: a uniform symbol is taken with probability exp(-exponent (highest - utility)). How many trials
-** that takes would tell how the data is spread; so there is always the same number of them, of which the
-** first that is taken counts.
+** Rejection: a uniform symbol is taken with probability exp(-exponent (highest - utility)). How
+** many trials that takes would tell how the data is spread; so there is always the same number of
+** them, of which the first that is taken counts.
 */
 int symbol_exponential(const int64_t *utility, size_t count, uint64_t exponent, size_t *chosen) {
   struct bits bits;

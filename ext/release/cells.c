@@ -1,9 +1,9 @@
 /*
 ** cells.c: see cells.h.
 **
-** One table maps identities to cells: those of row values, and those of names, the texts that keys are shown
-** as, through which the integer 5, the real 5.0 and the text '5' meet. The two never mix: the cell of a value
-** is a function of the value alone, whatever other keys there are.
+** One table maps identities to cells: those of row values, and those of names, the texts that keys
+** are shown as, through which the integer 5, the real 5.0 and the text '5' meet. The two never mix:
+** the cell of a value is a function of the value alone, whatever other keys there are.
 */
 #include "release/cells.h"
 

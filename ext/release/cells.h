@@ -1,8 +1,9 @@
 /*
 ** cells.h: the keys of a grouped release, and which cell a row's key stands for.
 **
-** A key is the text that it is shown as: keys that look alike are one group. Public keys are all there
-** from the start, and rows with other keys have no cell; private ones are collected from the rows.
+** A key is the text that it is shown as: keys that look alike are one group. Public keys are all
+** there from the start, and rows with other keys have no cell; private ones are collected from the
+** rows.
 */
 #ifndef DIFFUSE_RELEASE_CELLS_H
 #define DIFFUSE_RELEASE_CELLS_H
@@ -15,7 +16,10 @@ struct cells;
 #define CELL_NEW    (-2) /* not seen yet: ask cells_name() */
 #define CELL_FAILED (-3) /* out of memory */
 
-/* Starts with these public keys, all different, cell i for keys[i]; or with none, collecting. Null: out of memory. */
+/*
+** Starts with these public keys, all different, cell i for keys[i]; or with none, collecting. Null:
+** out of memory.
+*/
 struct cells *cells_open(const struct secret *secret, char *const *keys, int count, int collecting);
 void cells_close(struct cells *cells);
 
@@ -23,8 +27,8 @@ void cells_close(struct cells *cells);
 int cells_find(const struct cells *cells, struct identity key);
 
 /*
-** The cell of a key by its text; the identity is remembered where there is one. CELL_NONE for a key that
-** is not public, CELL_FAILED without memory.
+** The cell of a key by its text; the identity is remembered where there is one. CELL_NONE for a key
+** that is not public, CELL_FAILED without memory.
 */
 int cells_name(struct cells *cells, struct identity key, const char *text);
 
@@ -32,8 +36,8 @@ int cells_count(const struct cells *cells);
 const char *cells_text(const struct cells *cells, int cell);
 
 /*
-** A cell that some unit has kept. Private keys that no unit has kept are no coordinates: each noisy count
-** more would be a chance more for a unit's own key to be shown.
+** A cell that some unit has kept. Private keys that no unit has kept are no coordinates: each noisy
+** count more would be a chance more for a unit's own key to be shown.
 */
 void cells_keep(struct cells *cells, int cell);
 void cells_forget(struct cells *cells); /* none is kept */

@@ -42,8 +42,8 @@ static int shift_of(uint128 size) {
 }
 
 /*
-** Whether the norm is at most reach, exactly. reach < 2^62. No branch on a sign: those of data cannot be foreseen,
-** and cost more than all the rest.
+** Whether the norm is at most reach, exactly. reach < 2^62. No branch on a sign: those of data
+** cannot be foreseen, and cost more than all the rest.
 */
 static int fits(const struct part *part, int64_t reach) {
   uint128 limit = (uint128)reach * (uint128)reach, sum = 0;

@@ -11,7 +11,7 @@
 
 #define CONFIDENCE 0.95
 
-/* ---- views --------------------------------------------------------------------------------------- */
+/* ---- views ----------------------------------------------------------------------------------- */
 
 double estimate_variance(const struct view *view) {
   return ldexp((double)view->clock, 2 * view->granularity);
@@ -36,7 +36,7 @@ double estimate_half_width(enum law law, double stddev, double confidence) {
   return published_up(stddev * gsl_cdf_ugaussian_Qinv((1 - confidence) / 2));
 }
 
-/* ---- what the estimators share ------------------------------------------------------------------- */
+/* ---- what the estimators share --------------------------------------------------------------- */
 
 /* A coordinate of the point, in the unit of its value where its factor is 1. */
 static double coordinate(const struct reading *reading, const int64_t *values, int cell,
@@ -66,7 +66,7 @@ static double rows_of(const struct reading *reading, const int64_t *values, int 
   return fmax(coordinate(reading, values, cell, 0) / reading->shape->count_factor, 1);
 }
 
-/* ---- sums: counts, vectors, bins, keys ----------------------------------------------------------- */
+/* ---- sums: counts, vectors, bins, keys ------------------------------------------------------- */
 
 static struct estimate shown_sum(struct reading *reading, const int64_t *values, int cell,
                                  int component, int number) {
@@ -98,11 +98,12 @@ static int bins(struct reading *reading, const int64_t *values, struct estimate 
   return used;
 }
 
-/* ---- means --------------------------------------------------------------------------------------- */
+/* ---- means ----------------------------------------------------------------------------------- */
 
 /*
-** A mean of values in [-limit, limit]: sum / rows. Its noise, to first order, is that of the sum and, times the
-** mean, that of the rows, which is larger by their factor: sigma sqrt(1 + (mean / factor)^2) / rows.
+** A mean of values in [-limit, limit]: sum / rows. Its noise, to first order, is that of the sum
+** and, times the mean, that of the rows, which is larger by their factor: sigma sqrt(1 + (mean /
+** factor)^2) / rows.
 */
 struct mean {
   double value, noise;
@@ -117,8 +118,9 @@ static struct mean mean_of(const struct reading *reading, const int64_t *values,
 }
 
 /*
-** Averages of x in [low, high], one for each cell. For OU the average itself shrinks towards the centre, as
-** one number whose noise has the variance that its noisy count gives it: where data is thin, it is there.
+** Averages of x in [low, high], one for each cell. For OU the average itself shrinks towards the
+** centre, as one number whose noise has the variance that its noisy count gives it: where data is
+** thin, it is there.
 */
 static int means(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   const struct question *question = reading->question;
@@ -146,13 +148,13 @@ static int vector_means(struct reading *reading, const int64_t *values,
   return reading->question->size;
 }
 
-/* ---- spreads ------------------------------------------------------------------------------------- */
+/* ---- spreads --------------------------------------------------------------------------------- */
 
 /*
 ** The variance of u in [-1, 1] from n = rows, a = sum of u, b = sum of 2 u^2 - 1:
 **     w(n, a, b) = (b/n + 1)/2 - (a/n)^2,
-** and to first order var(w) = var(n) (dw/dn)^2 + var(a) (dw/da)^2 + var(b) (dw/db)^2. All three have the
-** same variance: their factors are 1.
+** and to first order var(w) = var(n) (dw/dn)^2 + var(a) (dw/da)^2 + var(b) (dw/db)^2. All three
+** have the same variance: their factors are 1.
 */
 static int spreads(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   double half = reading->question->high / 2 - reading->question->low / 2;
@@ -174,7 +176,7 @@ static int spreads(struct reading *reading, const int64_t *values, struct estima
   return 1;
 }
 
-/* ---- quantiles ----------------------------------------------------------------------------------- */
+/* ---- quantiles ------------------------------------------------------------------------------- */
 
 /* Running totals and the width of a leaf: from ranks to values. */
 struct ranks {
@@ -184,8 +186,8 @@ struct ranks {
 };
 
 /*
-** The rank of a quantile among n rows: from the middle of the first to the middle of the last, so that 0 and 1
-** stand for the least and the largest x.
+** The rank of a quantile among n rows: from the middle of the first to the middle of the last, so
+** that 0 and 1 stand for the least and the largest x.
 */
 static double rank_of(double q, double n) {
   return n > 1 ? 0.5 + q * (n - 1) : n / 2;
@@ -198,7 +200,10 @@ static double value_at(const struct ranks *ranks, double place) {
   return clamp(question->low * (1 - part) + question->high * part, question->low, question->high);
 }
 
-/* A rank as a value; outside of all rows the end of the range, for how many rows there are is not certain. */
+/*
+** A rank as a value; outside of all rows the end of the range, for how many rows there are is not
+** certain.
+*/
 static double bound_at(const struct ranks *ranks, double rank) {
   if (rank <= 0) return ranks->reading->question->low;
   if (rank >= ranks->totals[ranks->count]) return ranks->reading->question->high;
@@ -245,15 +250,17 @@ static int quantiles(struct reading *reading, const int64_t *values, struct esti
   return used;
 }
 
-/* ---- models -------------------------------------------------------------------------------------- */
+/* ---- models ---------------------------------------------------------------------------------- */
 
 /*
-** The noise in a coefficient, as the root of the mean square over all of them, at most: that of all steps, and
-** that of the way outward; and no two points of the ball are further apart than its diameter.
+** The noise in a coefficient, as the root of the mean square over all of them, at most: that of all
+** steps, and that of the way outward; and no two points of the ball are further apart than its
+** diameter.
 */
 static double model_noise(const struct reading *reading) {
   const struct descent *descent = reading->descent;
-  double later = (double)reading->view.clock - (double)descent_clock(descent); /* from tier to tier */
+  double later =
+      (double)reading->view.clock - (double)descent_clock(descent); /* from tier to tier */
   double variance = descent_noise(descent) + later;
   double widest = 2 * descent->radius / sqrt(descent->dim);
   return fmin(ldexp(sqrt(variance), reading->view.granularity), widest);
@@ -272,7 +279,7 @@ static int coefficients(struct reading *reading, const int64_t *values,
   return dim;
 }
 
-/* ---- the table ----------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 typedef int estimator(struct reading *reading, const int64_t *values, struct estimate *estimates);
 
@@ -290,7 +297,10 @@ static estimator *const estimators[] = {
     [FAMILY_SGD] = coefficients,
 };
 
-/* The largest slopes of a mean (u = 1, counts at half weight) and of a variance (u = 1) in their sums. */
+/*
+** The largest slopes of a mean (u = 1, counts at half weight) and of a variance (u = 1) in their
+** sums.
+*/
 #define MEAN_SLOPE   2.23606797749979 /* sqrt(1 + 2^2) */
 #define SPREAD_SLOPE 2.54950975679639 /* sqrt((2 - 1/2)^2 + 2^2 + (1/2)^2) */
 

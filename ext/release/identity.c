@@ -28,7 +28,10 @@ struct identity identity_real(double value) {
   return identity;
 }
 
-/* 128 bits of SHA-256 of the secret, if any, and the bytes; the same on machines of every byte order. */
+/*
+** 128 bits of SHA-256 of the secret, if any, and the bytes; the same on machines of every byte
+** order.
+*/
 static struct identity long_hash(const struct secret *secret, const void *bytes, size_t size) {
   crypto_hash_sha256_state state;
   uint8_t digest[crypto_hash_sha256_BYTES];

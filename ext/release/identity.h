@@ -1,10 +1,10 @@
 /*
 ** identity.h: who is who: privacy units and group keys as 128 bits.
 **
-** Numbers that are equal are one (1 and 1.0, 0.0 and -0.0), texts and blobs byte for byte (whatever the
-** collation of a column says), NULLs together. Texts and blobs are 126 bits of a hash under a secret of
-** their own for each release: two of n are taken for one with probability n^2/2^127, for a billion 1e-20,
-** and nobody can choose texts that pile up in a table.
+** Numbers that are equal are one (1 and 1.0, 0.0 and -0.0), texts and blobs byte for byte (whatever
+** the collation of a column says), NULLs together. Texts and blobs are 126 bits of a hash under a
+** secret of their own for each release: two of n are taken for one with probability n^2/2^127, for
+** a billion 1e-20, and nobody can choose texts that pile up in a table.
 */
 #ifndef DIFFUSE_RELEASE_IDENTITY_H
 #define DIFFUSE_RELEASE_IDENTITY_H
@@ -40,8 +40,9 @@ static inline struct identity identity_integer(int64_t value) {
 
 struct identity identity_real(double value);
 /*
-** Up to 240 bytes by XXH3; longer ones, for which its sums are linear in part, by SHA-256. Without a secret
-** (null) all by SHA-256: an identity that is the same in every database, for states (state.h).
+** Up to 240 bytes by XXH3; longer ones, for which its sums are linear in part, by SHA-256. Without
+** a secret (null) all by SHA-256: an identity that is the same in every database, for states
+** (state.h).
 */
 struct identity identity_bytes(const struct secret *secret, const void *bytes, size_t size,
                                int is_text);
@@ -63,8 +64,8 @@ static inline uint64_t secret_word(const struct secret *secret, int at) {
 }
 
 /*
-** 64 well-mixed bits of an identity and a number, under the secret: a place in a table. A multiplication
-** of 64 by 64 bits, folded; the golden ratio spreads low bits upward.
+** 64 well-mixed bits of an identity and a number, under the secret: a place in a table. A
+** multiplication of 64 by 64 bits, folded; the golden ratio spreads low bits upward.
 */
 static inline uint64_t identity_mix(const struct secret *secret, struct identity identity,
                                     uint64_t number) {

@@ -10,7 +10,7 @@
 #include "noise/lattice.h"
 #include "noise/sampler.h"
 
-/* ---- Gaussian ------------------------------------------------------------------------------------ */
+/* ---- Gaussian -------------------------------------------------------------------------------- */
 
 static double gaussian_width(double rate) {
   return 1 / sqrt(2 * rate);
@@ -44,7 +44,7 @@ static double gaussian_step_slack(uint64_t inner, uint64_t outer, int dimension)
   return step > 0 ? 2.1 * dimension * exp(-2 * M_PI * M_PI * v) : 0;
 }
 
-/* ---- Laplace ------------------------------------------------------------------------------------- */
+/* ---- Laplace --------------------------------------------------------------------------------- */
 
 /* The largest scale whose clock, 2 t^2, is below LATTICE_VARIANCE_END = 2^62. */
 #define MOST_SCALE ((uint64_t)1518500249)
@@ -64,7 +64,9 @@ static double laplace_width(double rate) {
   return 1 / laplace_distance(rate);
 }
 
-/* A bound on the rate of the discrete law (laplace.h); its margin is above the errors of doubles. */
+/*
+** A bound on the rate of the discrete law (laplace.h); its margin is above the errors of doubles.
+*/
 static double rate_at(uint64_t sensitivity, double scale) {
   return laplace_rdp(1, (double)sensitivity, scale) * (1 + 0.5 / scale) * (1 + 0x1p-40);
 }
@@ -108,11 +110,11 @@ static double no_step_slack(uint64_t inner, uint64_t outer, int dimension) {
   return 0;
 }
 
-/* ---- the table ----------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 const struct lattice_law lattice_laws[] = {
-    [LAW_GAUSSIAN] = {1e6, gaussian_width, gaussian_clock, lattice_rate, gaussian_outward, sampler_gaussian,
-                      gaussian_step, gaussian_draw_slack, gaussian_step_slack},
-    [LAW_LAPLACE] = {1e3, laplace_width, laplace_clock, laplace_rate, laplace_outward, laplace_draw, laplace_step,
-                     no_draw_slack, no_step_slack},
+    [LAW_GAUSSIAN] = {1e6, gaussian_width, gaussian_clock, lattice_rate, gaussian_outward,
+                      sampler_gaussian, gaussian_step, gaussian_draw_slack, gaussian_step_slack},
+    [LAW_LAPLACE] = {1e3, laplace_width, laplace_clock, laplace_rate, laplace_outward, laplace_draw,
+                     laplace_step, no_draw_slack, no_step_slack},
 };

@@ -2,8 +2,9 @@
 ** law.h: the law of a release's noise: how wide it is, how it is drawn, how it gets wider.
 **
 ** A point of a path is at a clock, the variance of its noise in lattice steps:
-**   LAW_GAUSSIAN     N_Z(0, clock). Also that of the Ornstein-Uhlenbeck mechanism, which shrinks what it shows.
-**   LAW_LAPLACE      discrete Laplace of scale t, clock = 2 t^2: its variance, 1/(cosh(1/t) - 1), to nearest.
+**   LAW_GAUSSIAN     N_Z(0, clock). Also that of the Ornstein-Uhlenbeck mechanism, which shrinks
+**   what it shows. LAW_LAPLACE      discrete Laplace of scale t, clock = 2 t^2: its variance,
+**   1/(cosh(1/t) - 1), to nearest.
 ** Releases of a symbol have no lattice:
 **   LAW_EXPONENTIAL  the exponential mechanism
 **   LAW_RESPONSE     randomized response
@@ -21,7 +22,10 @@ struct lattice_law {
   double most; /* the largest rate at which there is a lattice in doubles */
   /* Noise, as a scale or a standard deviation, that costs `rate` at distance 1 in the continuum. */
   double (*width)(double rate);
-  /* Least clock at which a release of this sensitivity costs at most `rate`; 0 where none is admissible. */
+  /*
+  ** Least clock at which a release of this sensitivity costs at most `rate`; 0 where none is
+  ** admissible.
+  */
   uint64_t (*clock)(uint64_t sensitivity, double rate);
   /* What a release of this sensitivity costs at a clock, as a zCDP rate, rounded up. */
   double (*rate)(uint64_t sensitivity, uint64_t clock);

@@ -1,8 +1,8 @@
 /*
 ** records.c: see records.h.
 **
-** There are two stores of buckets: one with values of 64 bits, and a wide one, which is opened when something does not fit.
-** In the end all of a unit is in one of them.
+** There are two stores of buckets: one with values of 64 bits, and a wide one, which is opened when
+** something does not fit. In the end all of a unit is in one of them.
 */
 #include "release/records.h"
 
@@ -49,7 +49,7 @@ struct records {
   int128 *values;            /* of one record */
 };
 
-/* ---- rows ---------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 struct identity record_unit(const record_word *row) {
   return (struct identity){row[0], row[1]};
@@ -109,7 +109,7 @@ static void copy_row(const struct store *store, record_word *to, const record_wo
   for (size_t i = LEAST_WORDS; i < store->words; i++) to[i] = from[i];
 }
 
-/* ---- buckets ------------------------------------------------------------------------------------- */
+/* ---- buckets --------------------------------------------------------------------------------- */
 
 static struct bucket *bucket_for(const struct store *store, uint64_t place) {
   return &store->buckets[store->directory[place >> 1 >> (63 - store->depth)]];
@@ -143,8 +143,8 @@ static int reserve(struct store *store, size_t room) {
 }
 
 /*
-** Sets the room of a bucket, in rows. All buckets fill at one pace: were their sizes powers of two, their ends would be at
-** addresses that compete for the same lines of a cache.
+** Sets the room of a bucket, in rows. All buckets fill at one pace: were their sizes powers of two,
+** their ends would be at addresses that compete for the same lines of a cache.
 */
 static int resize(struct store *store, struct bucket *bucket, size_t room) {
   size_t used = (size_t)(bucket->next - bucket->rows), words = room * store->words;
@@ -172,7 +172,7 @@ static int open_bucket(struct store *store, size_t room) {
   return 0;
 }
 
-/* ---- stores -------------------------------------------------------------------------------------- */
+/* ---- stores ---------------------------------------------------------------------------------- */
 
 static void store_close(struct store *store) {
   for (size_t i = 0; i < store->count; i++) free(store->buckets[i].rows);
@@ -218,7 +218,7 @@ int records_are_none(const struct records *records) {
   return !narrow && !is_wide(records);
 }
 
-/* ---- settling ------------------------------------------------------------------------------------ */
+/* ---- settling -------------------------------------------------------------------------------- */
 
 static void add_row(struct records *records, struct store *store, struct identity unit,
                     uint32_t cell, const int128 *values);
@@ -284,7 +284,7 @@ static void settle(struct records *records, struct store *store, struct bucket *
   bucket->next = row_at(store, bucket, kept);
 }
 
-/* ---- room ---------------------------------------------------------------------------------------- */
+/* ---- room ------------------------------------------------------------------------------------ */
 
 static int in_second_half(const struct records *records, const record_word *row, int depth) {
   return (int)(place_of(records, row) >> (63 - depth) & 1);
@@ -381,7 +381,7 @@ int records_add(struct records *records, struct identity unit, uint32_t cell,
   return records->failed ? -1 : 0;
 }
 
-/* ---- all of them --------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static void settle_all(struct records *records, struct store *store) {
   for (size_t i = 0; i < store->count && !records->failed; i++)

@@ -1,21 +1,23 @@
 /*
 ** records.h: exact sums of what units have in cells, for millions of them.
 **
-** Rows are written one behind the other into buckets; the upper bits of a unit's place (its mix with the secret) choose
-** the bucket. A bucket that is full is settled: its rows become one record for each pair of unit and cell. If it stays
-** more than three quarters full it is split in two, by the next bit of the places, or doubled, while it is small or where
-** few units have most of it. So
+** Rows are written one behind the other into buckets; the upper bits of a unit's place (its mix
+** with the secret) choose the bucket. A bucket that is full is settled: its rows become one record
+** for each pair of unit and cell. If it stays more than three quarters full it is split in two, by
+** the next bit of the places, or doubled, while it is small or where few units have most of it. So
 **   -  memory is read and written in order but for a bucket at a time, which fits a cache;
 **   -  it is in proportion to the number of pairs, not of rows, and grows bucket by bucket;
 **   -  all that a unit has is in one bucket.
-** (A hash table of millions of pairs is read and written at random instead, and has room for all that they may become.)
+** (A hash table of millions of pairs is read and written at random instead, and has room for all
+** that they may become.)
 **
 ** A row is its unit, its cell where there are cells, and its values, in 64 bits each:
 **
 **     | kind | low | cell | value | value | ...
 **
-** What does not fit them goes where values have 128 bits, and takes the rest of its unit with it in the end. Sums are
-** exact, and saturate at +-2^125 (lattice_add), which rows do not reach: their values are at most 2^LATTICE_ROW_BITS.
+** What does not fit them goes where values have 128 bits, and takes the rest of its unit with it in
+** the end. Sums are exact, and saturate at +-2^125 (lattice_add), which rows do not reach: their
+** values are at most 2^LATTICE_ROW_BITS.
 */
 #ifndef DIFFUSE_RELEASE_RECORDS_H
 #define DIFFUSE_RELEASE_RECORDS_H
@@ -45,8 +47,9 @@ uint32_t record_cell(const struct records *records, const record_word *record);
 void record_values(const struct records *records, const record_word *record, int128 *values);
 
 /*
-** Hand over every record, and every unit with its `count` records, in an order that says nothing; stop when `take`
-** returns -1. Return 0, or -1 when `take` said so, or memory ran out, now or before.
+** Hand over every record, and every unit with its `count` records, in an order that says nothing;
+** stop when `take` returns -1. Return 0, or -1 when `take` said so, or memory ran out, now or
+** before.
 */
 typedef int take_record(void *context, struct identity unit, uint32_t cell, const int128 *values);
 typedef int take_unit(void *context, const record_word *const *list, size_t count);

@@ -5,7 +5,7 @@
 
 #include "noise/lattice.h"
 
-/* ---- design -------------------------------------------------------------------------------------- */
+/* ---- design ---------------------------------------------------------------------------------- */
 
 struct bounds design_bounds(const struct shape *shape) {
   const struct block *block = &shape->blocks[0];
@@ -31,7 +31,7 @@ uint64_t design_variance(uint64_t sensitivity, double rate) {
   return lattice_laws[LAW_GAUSSIAN].clock(sensitivity, rate);
 }
 
-/* ---- clocks -------------------------------------------------------------------------------------- */
+/* ---- clocks ---------------------------------------------------------------------------------- */
 
 uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t *fresh) {
   uint64_t inner = design_variance(sensitivity, rate);
@@ -40,7 +40,7 @@ uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t
   return inner >= LATTICE_MIN_VARIANCE ? inner : 0;
 }
 
-/* ---- points -------------------------------------------------------------------------------------- */
+/* ---- points ---------------------------------------------------------------------------------- */
 
 /* values = totals + noise, whose draw gave this. |total| <= 2^62 (lattice_round). */
 static int add(const int64_t *restrict totals, size_t dimension, int failed,

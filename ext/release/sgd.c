@@ -13,7 +13,7 @@
 /* Numbers that the sampler is asked for at a time: so many that no single one shows in its time. */
 #define NOISE_BLOCK 512
 
-/* ---- losses -------------------------------------------------------------------------------------- */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
 /* The largest |w.x - y|; infinite where y has no bound. */
 static double largest_residual(const struct descent *descent) {
@@ -150,7 +150,7 @@ double descent_slope(const struct descent *descent, double margin, double y) {
   return fmin(fmax(residual, -descent->threshold), descent->threshold);
 }
 
-/* ---- random stop --------------------------------------------------------------------------------- */
+/* ---- random stop ----------------------------------------------------------------------------- */
 
 double descent_stop_delta(const struct descent *descent, const struct shape *shape,
                           const struct design *design, double epsilon, double index) {
@@ -195,7 +195,7 @@ static double random_stop(double rows) {
   return stop;
 }
 
-/* ---- vectors ------------------------------------------------------------------------------------- */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
 /* The largest |v_j|. */
 static double largest(const double *v, int count) {
@@ -223,7 +223,7 @@ void ball_project(double radius, const int64_t *point, int dim, int granularity,
     w[j] = norm > reach ? radius * ((double)point[j] / norm) : ldexp((double)point[j], granularity);
 }
 
-/* ---- training ------------------------------------------------------------------------------------ */
+/* ---- training -------------------------------------------------------------------------------- */
 
 struct training {
   const struct descent *descent;

@@ -1,26 +1,27 @@
 /*
 ** sgd.h: projected noisy stochastic gradient descent on the release lattice.
 **
-** Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1: every row is read once, in the order in which
-** rows come, and moves the coefficients w of a linear model, |w| <= radius:
+** Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1: every row is read once, in the order in
+** which rows come, and moves the coefficients w of a linear model, |w| <= radius:
 **
-**     M_i = (1 - eta l2) w_{i-1} - eta g_i      exact integers: fine steps, then rounded to the lattice
-**     U_i = M_i + N_Z(0, variance)              the exact sampler
+**     M_i = (1 - eta l2) w_{i-1} - eta g_i      exact integers: fine steps, then rounded to the
+**     lattice U_i = M_i + N_Z(0, variance)              the exact sampler
 **     w_i = U_i, projected onto the ball        floating point: it reads U_i alone
 **
-** g_i is the gradient of the loss of row i, and w_0 = 0. The last M is not noised here: it is what a
-** release draws from and stores as its point, U; the projection of U is what people see.
+** g_i is the gradient of the loss of row i, and w_0 = 0. The last M is not noised here: it is what
+** a release draws from and stores as its point, U; the projection of U is what people see.
 **
-** Sensitivity. Given w_{i-1}, replacing row i changes eta g_i alone. It is made to fit a ball of radius
-** eta * lipschitz in exact integers (clip.h), so M_i moves by at most twice that (FAMILY_SGD of shape.h),
-** whatever floating point did before. Every later step is a function of U_i, of rows that both data sets
-** have, and of noise of its own. So a row pays for one draw of its own, and the regularisation, which both
-** data sets have, for nothing.
+** Sensitivity. Given w_{i-1}, replacing row i changes eta g_i alone. It is made to fit a ball of
+** radius eta * lipschitz in exact integers (clip.h), so M_i moves by at most twice that (FAMILY_SGD
+** of shape.h), whatever floating point did before. Every later step is a function of U_i, of rows
+** that both data sets have, and of noise of its own. So a row pays for one draw of its own, and the
+** regularisation, which both data sets have, for nothing.
 **
 ** Requirements:
-**   G1  Exactly rows + public_rows steps, or as many as the random stop says, however many rows come: those
-**       that are missing have no gradient, those beyond are not looked at.
-**   G2  A row whose gradient cannot be computed has none, and takes its step and its noise all the same.
+**   G1  Exactly rows + public_rows steps, or as many as the random stop says, however many rows
+**       come: those that are missing have no gradient, those beyond are not looked at.
+**   G2  A row whose gradient cannot be computed has none, and takes its step and its noise all the
+**       same.
 **   G3  Intermediate coefficients and unused noise are wiped.
 */
 #ifndef DIFFUSE_RELEASE_SGD_H
@@ -58,11 +59,12 @@ struct descent {
 
 /*
 ** Derives lipschitz and beta. The gradient of a loss without regularisation has a norm of at most
-** lipschitz for every w in the ball, every |x| <= clip and |y| <= bound; its Hessian lies between 0 and
-** beta - l2.
+** lipschitz for every w in the ball, every |x| <= clip and |y| <= bound; its Hessian lies between 0
+** and beta - l2.
 **     logistic   log(1 + e^(-t w.x)), t = 1 for y > 1/2, else -1   clip                    clip^2/4
-**     squared    (w.x - y)^2/2                                     clip (radius clip + bound)  clip^2
-**     huber      r^2/2 for |r| = |w.x - y| <= threshold, else      clip * the lesser of       clip^2
+**     squared    (w.x - y)^2/2                                     clip (radius clip + bound)
+**     clip^2 huber      r^2/2 for |r| = |w.x - y| <= threshold, else      clip * the lesser of
+**     clip^2
 **                threshold (|r| - threshold/2)                       threshold and the above
 */
 void descent_derive(struct descent *descent);
@@ -70,7 +72,10 @@ void descent_derive(struct descent *descent);
 /* The largest admissible learning rate, 2/(beta + l2). */
 double descent_largest_eta(const struct descent *descent);
 
-/* What a row moves the coefficients by, at most: eta * lipschitz, the clip of a release that is a model. */
+/*
+** What a row moves the coefficients by, at most: eta * lipschitz, the clip of a release that is a
+** model.
+*/
 static inline double descent_step(const struct descent *descent) {
   return descent->eta * descent->lipschitz;
 }
@@ -79,44 +84,46 @@ static inline double descent_step(const struct descent *descent) {
 double descent_contraction(const struct descent *descent);
 
 /*
-** The lattice for a rate, as design_make(): fills a design and sets *variance, that of the noise of each
-** step; 0 where there is none. Without public rows a row is charged for its one draw. Public rows come last,
-** and their steps hide it further (Balle et al. 2019, Theorem 5, along the best path): a step brings two
-** points closer by L, the contraction, or at least no further apart, and the noise of each step covers a
-** part of what is left. With a_j of the distance covered by the noise of step j after the private row,
-** what is left after the last is
+** The lattice for a rate, as design_make(): fills a design and sets *variance, that of the noise of
+** each step; 0 where there is none. Without public rows a row is charged for its one draw. Public
+** rows come last, and their steps hide it further (Balle et al. 2019, Theorem 5, along the best
+** path): a step brings two points closer by L, the contraction, or at least no further apart, and
+** the noise of each step covers a part of what is left. With a_j of the distance covered by the
+** noise of step j after the private row, what is left after the last is
 **     T = L^m s + e (1 + L + ... + L^(m-1)) - sum_j L^(m-j) a_j,
-** e = 5/2 sqrt(dim) lattice steps for what rounding can add in one step: a part of an integer vector is
-** taken towards zero, which leaves up to sqrt(dim) too much; two points that are rounded to the lattice move
-** apart by up to sqrt(dim); and floating point errs by less than sqrt(dim)/4 as long as the ball has no
-** more than SGD_MAX_RADIUS steps. The shifts are integers, so each costs alpha a_j^2/(2 variance) exactly
-** (shift reduction: Feldman et al. 2018; the discrete Gaussian: Canonne, Kamath and Steinke 2020, Theorem 4).
-** The best a_j, those with nothing left, are in proportion to L^(m-j) and cost T_0^2/(2 clock) with T_0 = T
-** for no a, the sensitivity, and clock = variance sum_j L^(2j), j = 0 .. m: as if the last point alone had
-** noise of that variance. Noise that dp_diffuse() adds to the last point adds to this clock.
+** e = 5/2 sqrt(dim) lattice steps for what rounding can add in one step: a part of an integer
+** vector is taken towards zero, which leaves up to sqrt(dim) too much; two points that are rounded
+** to the lattice move apart by up to sqrt(dim); and floating point errs by less than sqrt(dim)/4 as
+** long as the ball has no more than SGD_MAX_RADIUS steps. The shifts are integers, so each costs
+** alpha a_j^2/(2 variance) exactly (shift reduction: Feldman et al. 2018; the discrete Gaussian:
+** Canonne, Kamath and Steinke 2020, Theorem 4). The best a_j, those with nothing left, are in
+** proportion to L^(m-j) and cost T_0^2/(2 clock) with T_0 = T for no a, the sensitivity, and clock
+** = variance sum_j L^(2j), j = 0 .. m: as if the last point alone had noise of that variance. Noise
+** that dp_diffuse() adds to the last point adds to this clock.
 */
 void descent_design(const struct descent *descent, const struct shape *shape, double rate,
                     struct design *design, uint64_t *variance);
 
 /*
-** Whether noise on top of the last point, for a clock of `clock`, hides every private row as well as the
-** last: T_0^2/(2 clock). The last row has it from the noise of its own step and that on top; an earlier one
-** from the steps in between too, but they round. So for each number of steps after a row the bound with
-** all of them and the noise on top, or one of those that need no more than the first few of them (what comes
-** after is post-processing), must be within that of the last row. Renyi bounds: they are no Gaussian profile.
+** Whether noise on top of the last point, for a clock of `clock`, hides every private row as well
+** as the last: T_0^2/(2 clock). The last row has it from the noise of its own step and that on top;
+** an earlier one from the steps in between too, but they round. So for each number of steps after a
+** row the bound with all of them and the noise on top, or one of those that need no more than the
+** first few of them (what comes after is post-processing), must be within that of the last row.
+** Renyi bounds: they are no Gaussian profile.
 */
 int descent_diffusible(const struct descent *descent, const struct shape *shape, int shift,
                        uint64_t clock);
 
 /*
-** Random stop (Asoodeh et al. 2020, Theorem 5): only the first `stop` rows are read, where stop is uniform on
-** 1 .. rows. With E the hockey-stick divergence of order e^epsilon of two Gaussians so far apart, in units of
-** the noise, private row i is protected by (epsilon, delta)-DP with
+** Random stop (Asoodeh et al. 2020, Theorem 5): only the first `stop` rows are read, where stop is
+** uniform on 1 .. rows. With E the hockey-stick divergence of order e^epsilon of two Gaussians so
+** far apart, in units of the noise, private row i is protected by (epsilon, delta)-DP with
 **     delta = E(first)/rows sum_{k=0}^{rows - i} E(later)^k,
-** first the sensitivity of a step, later = L * 2 radius + 5/4 sqrt(dim) lattice steps: how far two points of
-** the ball can be apart after a step, which is rounded. Each E has (1 + e^epsilon) times the lattice slack
-** on top, for the noise is discrete (gaussian.h). It holds for whoever learns where it stopped, too: the time
-** that a release takes says it. The worst row is the first.
+** first the sensitivity of a step, later = L * 2 radius + 5/4 sqrt(dim) lattice steps: how far two
+** points of the ball can be apart after a step, which is rounded. Each E has (1 + e^epsilon) times
+** the lattice slack on top, for the noise is discrete (gaussian.h). It holds for whoever learns
+** where it stopped, too: the time that a release takes says it. The worst row is the first.
 */
 double descent_stop_delta(const struct descent *descent, const struct shape *shape,
                           const struct design *design, double epsilon, double index);
@@ -129,9 +136,9 @@ void descent_stop_variance(struct descent *descent, const struct shape *shape,
 uint64_t descent_sensitivity(const struct descent *descent, const struct shape *shape, int shift);
 
 /*
-** rates[i - 1]: a rate that private row number i is protected by, i = 1 .. rows. What comes after the steps
-** that hide a row best is post-processing, so it is the least T_0^2/(2 clock) over up to rows - i +
-** public_rows steps after it; that of the last row is at most what is charged.
+** rates[i - 1]: a rate that private row number i is protected by, i = 1 .. rows. What comes after
+** the steps that hide a row best is post-processing, so it is the least T_0^2/(2 clock) over up to
+** rows - i + public_rows steps after it; that of the last row is at most what is charged.
 */
 void descent_rates(const struct descent *descent, const struct shape *shape, int shift,
                    double *rates);
@@ -140,9 +147,10 @@ void descent_rates(const struct descent *descent, const struct shape *shape, int
 uint64_t descent_clock(const struct descent *descent);
 
 /*
-** An upper bound on the variance that the noise of all steps adds to a coefficient, in lattice steps, as
-** the mean over coefficients of the squared distance from the same descent without noise: a step and a
-** projection bring two points no further apart, so it is variance * sum over steps of contraction^(2j).
+** An upper bound on the variance that the noise of all steps adds to a coefficient, in lattice
+** steps, as the mean over coefficients of the squared distance from the same descent without noise:
+** a step and a projection bring two points no further apart, so it is variance * sum over steps of
+** contraction^(2j).
 */
 double descent_noise(const struct descent *descent);
 
@@ -159,22 +167,22 @@ struct training;
 
 /*
 ** Starts with w = 0, and chooses where to stop. The shape is that of a release whose clip is
-** descent_step(), on the lattice that `design` says. Null: no memory or random bytes. It keeps pointers to
-** all three.
+** descent_step(), on the lattice that `design` says. Null: no memory or random bytes. It keeps
+** pointers to all three.
 */
 struct training *training_open(const struct descent *descent, const struct shape *shape,
                                const struct design *design);
 void training_close(struct training *training);
 
 /*
-** One row; features may be null, and then it has no gradient (G2). They must be finite, and are clipped
-** in place.
+** One row; features may be null, and then it has no gradient (G2). They must be finite, and are
+** clipped in place.
 */
 void training_add(struct training *training, double y, double *features);
 
 /*
-** Takes the steps that are left (G1) and returns the last M in fine steps, one for each coefficient, which
-** the training owns; null where the system gave no random bytes.
+** Takes the steps that are left (G1) and returns the last M in fine steps, one for each
+** coefficient, which the training owns; null where the system gave no random bytes.
 */
 int128 *training_totals(struct training *training);
 

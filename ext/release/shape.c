@@ -47,7 +47,7 @@ static int has_keys(enum family family) {
          family == FAMILY_CHOICE;
 }
 
-/* ---- sizes --------------------------------------------------------------------------------------- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 static int log2_of(int power) {
   int log = 0;
@@ -85,7 +85,7 @@ static int touched_of(const struct shape *shape, int by_unit, int replace) {
   return shape->coordinates && one > shape->coordinates ? shape->coordinates : (int)one;
 }
 
-/* ---- blocks -------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static void add_block(struct shape *shape, int first, int end, double norm, double spread) {
   int64_t reach = (int64_t)ceil(norm * shape->scale); /* exact where norm is the clip */
@@ -131,7 +131,7 @@ static uint64_t distance_of(const struct shape *shape, int replace) {
   return (uint64_t)ceil(sqrt(sum) * (1 + 0x1p-50)) + 1;
 }
 
-/* ---- shapes -------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 void shape_make(struct shape *shape, const struct question *question, int by_unit, int replace) {
   const struct traits *family = &traits[question->family];
@@ -156,7 +156,8 @@ void shape_make(struct shape *shape, const struct question *question, int by_uni
   shape->scale = ldexp(1, -shape->fine_exponent);
   shape->count_steps = (int64_t)(shape->count_factor * shape->scale);
   make_blocks(shape, question);
-  if (question->family == FAMILY_CHOICE) { /* each count is protected by itself, whatever the others */
+  if (question->family ==
+      FAMILY_CHOICE) { /* each count is protected by itself, whatever the others */
     shape->each = shape->count_steps;
     shape->blocks[0].lead_reach = shape->blocks[0].reach = INT64_MAX >> 1;
   }
@@ -164,7 +165,7 @@ void shape_make(struct shape *shape, const struct question *question, int by_uni
   shape->distance = distance_of(shape, replace);
 }
 
-/* ---- values -------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 double shape_centred(double x, double low, double high) {
   double half = high / 2 - low / 2, middle = low / 2 + high / 2;

@@ -1,15 +1,15 @@
 /*
 ** shape.h: what the vector of one privacy unit looks like, and how far it may reach.
 **
-** A release is a vector of coordinates. Rows fall into cells (group keys, bins of a histogram, leaves of
-** a tree; one cell where there are none) and add to each component of their cell: a count, sums. So a
-** unit has a sparse matrix, cells times components, of exact integers, and before units are added up it
-** is made to fit a ball: the sensitivity of the sum is the radius. The public parameters alone decide
-** the shape.
+** A release is a vector of coordinates. Rows fall into cells (group keys, bins of a histogram,
+** leaves of a tree; one cell where there are none) and add to each component of their cell: a
+** count, sums. So a unit has a sparse matrix, cells times components, of exact integers, and before
+** units are added up it is made to fit a ball: the sensitivity of the sum is the radius. The public
+** parameters alone decide the shape.
 **
-** Fine steps: component j of a row is round(value * factor_j * scale) steps, scale a power of two such
-** that the radius of the whole is an integer of 53 bits. factor is 1 but for counts that stand beside
-** sums: how much of the noise the count takes and how much the sums.
+** Fine steps: component j of a row is round(value * factor_j * scale) steps, scale a power of two
+** such that the radius of the whole is an integer of 53 bits. factor is 1 but for counts that stand
+** beside sums: how much of the noise the count takes and how much the sums.
 */
 #ifndef DIFFUSE_RELEASE_SHAPE_H
 #define DIFFUSE_RELEASE_SHAPE_H
@@ -57,9 +57,9 @@ struct question {
 #define SHAPE_MAX_KEYS   (1 << 20)
 
 /*
-** A run of components that is clipped together. The norm of the leading ones decides how far: where it
-** exceeds lead_reach, all of the block is scaled down until it does not. Then the norm of the whole is
-** at most reach, exactly.
+** A run of components that is clipped together. The norm of the leading ones decides how far: where
+** it exceeds lead_reach, all of the block is scaled down until it does not. Then the norm of the
+** whole is at most reach, exactly.
 */
 struct block {
   int first, lead_end, end; /* [first, lead_end) leads [first, end) */
@@ -69,14 +69,14 @@ struct block {
 
 struct shape {
   enum family family;
-  int cells;           /* 0: private keys, known to nobody until rows are read */
-  int components;      /* of each cell */
-  int coordinates;     /* of the release; 0: private keys */
-  int counts;          /* component 0 counts rows */
-  int touched;         /* coordinates in which two neighbours can differ: at most so many */
-  int max_groups;      /* cells that a unit may have; 0: any number */
-  int64_t each;        /* what a unit has in a cell counts as at most so many steps; 0: any number */
-  int levels;          /* of the tree; 0: none */
+  int cells;       /* 0: private keys, known to nobody until rows are read */
+  int components;  /* of each cell */
+  int coordinates; /* of the release; 0: private keys */
+  int counts;      /* component 0 counts rows */
+  int touched;     /* coordinates in which two neighbours can differ: at most so many */
+  int max_groups;  /* cells that a unit may have; 0: any number */
+  int64_t each;    /* what a unit has in a cell counts as at most so many steps; 0: any number */
+  int levels;      /* of the tree; 0: none */
   double count_factor; /* of component 0, where it counts */
   double scale;
   int fine_exponent;   /* scale = 2^-fine_exponent */
@@ -87,18 +87,21 @@ struct shape {
 };
 
 /*
-** Fills a shape. by_unit: units are protected, not rows. replace: neighbours replace a unit instead of
-** adding or removing one.
+** Fills a shape. by_unit: units are protected, not rows. replace: neighbours replace a unit instead
+** of adding or removing one.
 **
-** distance: adding or removing a unit moves the sum by its vector, of norm R at most. Replacing it moves the
-** sum by the difference of two such vectors, at most `spread` times R:
+** distance: adding or removing a unit moves the sum by its vector, of norm R at most. Replacing it
+** moves the sum by the difference of two such vectors, at most `spread` times R:
 **   sums     2
 **   counts   sqrt(2): no component is negative, so the two have no obtuse angle
 **   means    4/sqrt(5): (1/2, u) lies in a cone of half angle arctan 2; products of such cones too
-**   spreads  the two are n (1, u, 2u^2 - 1) and mixtures of such with n <= clip: at the ends of the curve, at
-**            u = 1 and v = (sqrt(1/2) - 1)/2, they are 2.26818 clip apart, 1.30953 times R = sqrt(3) clip
-** Truncation may move a clipped vector out of its cone, by less than a step for each coordinate; so may the
-** rounding of a row of a spread (that of a mean does not: |u| <= 1 is round(|u| scale) <= scale).
+**   spreads  the two are n (1, u, 2u^2 - 1) and mixtures of such with n <= clip: at the ends of the
+**   curve, at
+**            u = 1 and v = (sqrt(1/2) - 1)/2, they are 2.26818 clip apart, 1.30953 times R =
+**            sqrt(3) clip
+** Truncation may move a clipped vector out of its cone, by less than a step for each coordinate; so
+** may the rounding of a row of a spread (that of a mean does not: |u| <= 1 is round(|u| scale) <=
+** scale).
 */
 void shape_make(struct shape *shape, const struct question *question, int by_unit, int replace);
 

@@ -14,7 +14,7 @@
 
 static const char magic[8] = {'d', 'p', '-', 's', 't', 'a', 't', 'e'};
 
-/* ---- writing ------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void put(struct state_writer *writer, const void *bytes, size_t size) {
   if (!writer->failed && size > writer->room - writer->size) {
@@ -74,7 +74,7 @@ int state_end(struct state_writer *writer) {
   return writer->failed ? -1 : 0;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* The next integer of `size` bytes, which must be there. */
 static uint128 get_integer(struct state *state, int size) {

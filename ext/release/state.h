@@ -1,8 +1,8 @@
 /*
 ** state.h: the exact sums of one shard as bytes, for another machine to add up.
 **
-** A state is raw data: nothing in it is noisy. It is the same on machines of every byte order (integers
-** are little-endian, signed ones in two's complement):
+** A state is raw data: nothing in it is noisy. It is the same on machines of every byte order
+** (integers are little-endian, signed ones in two's complement):
 **
 **     bytes  content
 **     8      "dp-state"
@@ -14,11 +14,11 @@
 **     16     serial number: random bits, by which a state that is merged twice is found out
 **     ...    the parameters, a text that is somebody else's business
 **     ...    keys: size (4) and text of each
-**     ...    entries: totals are integers of 16 bytes; a record is a unit (16), a cell (4) and integers
-**     32     SHA-256 of all that precedes
+**     ...    entries: totals are integers of 16 bytes; a record is a unit (16), a cell (4) and
+**     integers 32     SHA-256 of all that precedes
 **
-** The sum tells damage from data; it is no signature. What is read is therefore trusted no further than
-** that it stays inside its bytes: the callers check what it says.
+** The sum tells damage from data; it is no signature. What is read is therefore trusted no further
+** than that it stays inside its bytes: the callers check what it says.
 */
 #ifndef DIFFUSE_RELEASE_STATE_H
 #define DIFFUSE_RELEASE_STATE_H
@@ -33,7 +33,7 @@ enum { STATE_TOTALS = 1, STATE_RECORDS = 2 };
 
 #define STATE_SERIAL 16 /* bytes */
 
-/* ---- writing ------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 struct state_writer {
   unsigned char *bytes; /* to be freed with free() */
@@ -51,7 +51,7 @@ void state_put_number(struct state_writer *writer, int128 number);
 /* Ends it. Returns 0, or -1 where writing failed anywhere. */
 int state_end(struct state_writer *writer);
 
-/* ---- reading ------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* A state, in the bytes it was read from. */
 struct state {
@@ -64,8 +64,8 @@ struct state {
 };
 
 /*
-** Opens a state: null, or what is wrong with it, the end of a sentence that starts with "the state". The
-** numbers of keys and of entries are as written and not to be believed.
+** Opens a state: null, or what is wrong with it, the end of a sentence that starts with "the
+** state". The numbers of keys and of entries are as written and not to be believed.
 */
 const char *state_open(struct state *state, const void *bytes, size_t size);
 

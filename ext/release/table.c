@@ -36,7 +36,7 @@ void table_clear(struct hash_table *table) {
   }
 }
 
-/* ---- slots --------------------------------------------------------------------------------------- */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 /* Words of a slot. */
 static inline size_t words_of(int of_integers) {
@@ -48,8 +48,9 @@ static inline unsigned is_of(const uint64_t *slot, struct identity key, int of_i
 }
 
 /*
-** The slot of a key in a line: its own, or the first that is empty; null in a line full of others. All are looked at for
-** the key, so that no branch depends on where it is. (An empty slot looks as if it were the integer 0's, and may be.)
+** The slot of a key in a line: its own, or the first that is empty; null in a line full of others.
+** All are looked at for the key, so that no branch depends on where it is. (An empty slot looks as
+** if it were the integer 0's, and may be.)
 */
 static inline uint64_t *find_in_line(uint64_t *line, struct identity key, int of_integers) {
   size_t words = words_of(of_integers);
@@ -95,7 +96,7 @@ static struct identity key_of(const struct hash_table *table, const uint64_t *sl
   return (struct identity){table->of_integers ? IDENTITY_INTEGER : slot[2], slot[0]};
 }
 
-/* ---- growth -------------------------------------------------------------------------------------- */
+/* ---- growth ---------------------------------------------------------------------------------- */
 
 /* Moves the slots of a chunk to where they belong now: in order, as their lines are. */
 static void move(struct hash_table *table, const uint64_t *chunk, uint64_t lines) {
@@ -153,7 +154,10 @@ static int split(struct hash_table *table) {
   return failed ? -1 : 0;
 }
 
-/* Makes room for a batch: no chunk is more than three quarters full. Returns -1 when memory ran out. */
+/*
+** Makes room for a batch: no chunk is more than three quarters full. Returns -1 when memory ran
+** out.
+*/
 static int grow(struct hash_table *table) {
   while (table->full) {
     table->full = 0;
@@ -167,7 +171,7 @@ static int grow(struct hash_table *table) {
   return 0;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static inline int add(struct hash_table *table, uint64_t *slot, const struct addend *row,
                       take_number *take, void *context) {

@@ -1,17 +1,19 @@
 /*
-** table.h: a hash table from identities to 64-bit numbers, which rows are added to: for millions of them.
+** table.h: a hash table from identities to 64-bit numbers, which rows are added to: for millions of
+** them.
 **
 ** A line is a cache line, of 8 words, and has four slots where all keys are integers, else two:
 **
-**     | low | mark |        | low | mark | kind | - |        mark: the number + 2^63; 0: the slot is empty
+**     | low | mark |        | low | mark | kind | - |        mark: the number + 2^63; 0: the slot
+**     is empty
 **
-** Lines are in chunks of 2 MiB, a huge page each: the upper bits of a key's place (its mix with the secret) choose the
-** chunk, the lower ones the line; a key whose line is full goes into the next of its chunk. When a chunk is three
-** quarters full, every chunk is split in two and leaves its memory to the next, so that a table never needs more than
-** what it grows to.
+** Lines are in chunks of 2 MiB, a huge page each: the upper bits of a key's place (its mix with the
+** secret) choose the chunk, the lower ones the line; a key whose line is full goes into the next of
+** its chunk. When a chunk is three quarters full, every chunk is split in two and leaves its memory
+** to the next, so that a table never needs more than what it grows to.
 **
-** A large table does not fit a cache: rows wait in a batch while their lines are prefetched, and a row that finds its
-** line full waits once more, for the next.
+** A large table does not fit a cache: rows wait in a batch while their lines are prefetched, and a
+** row that finds its line full waits once more, for the next.
 */
 #ifndef DIFFUSE_RELEASE_TABLE_H
 #define DIFFUSE_RELEASE_TABLE_H
@@ -57,13 +59,16 @@ void table_clear(struct hash_table *table);
 typedef int take_number(void *context, struct identity key, int64_t number);
 
 /*
-** Empties the batch. A number that has left +-TABLE_MOST is handed over, and starts again at 0; it fails where `take` is
-** null. Returns 0, or -1 when memory ran out or `take` said so, now or before.
+** Empties the batch. A number that has left +-TABLE_MOST is handed over, and starts again at 0; it
+** fails where `take` is null. Returns 0, or -1 when memory ran out or `take` said so, now or
+** before.
 */
 int table_flush(struct hash_table *table, take_number *take, void *context);
 
-/* Of what has been flushed: sets *number to that of a key, and returns whether there is one; or hands over every
-** number, and returns 0, or -1 when `take` said so. */
+/*
+** Of what has been flushed: sets *number to that of a key, and returns whether there is one; or
+** hands over every number, and returns 0, or -1 when `take` said so.
+*/
 int table_get(const struct hash_table *table, struct identity key, int64_t *number);
 int table_each(const struct hash_table *table, take_number *take, void *context);
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 /*
-** Upward: best[] becomes the best estimate of a node from the nodes at and below it. Its variance depends
-** on the level alone: v = 1 for leaves; above, 1/v = 1 + 1/(2 v of the children).
+** Upward: best[] becomes the best estimate of a node from the nodes at and below it. Its variance
+** depends on the level alone: v = 1 for leaves; above, 1/v = 1 + 1/(2 v of the children).
 */
 static void pass_upward(double *best, int levels) {
   double variance = 1;
@@ -47,9 +47,9 @@ int tree_leaves(const double *nodes, int levels, double *leaves) {
 }
 
 /*
-** With A the matrix from leaves to nodes, the consistent leaves are (A'A)^-1 A' y and the variance of c'x is
-** c' (A'A)^-1 c. Nodes that are c at the leaves and 0 above them have A' y = c, so the consistent leaves of
-** these nodes are (A'A)^-1 c.
+** With A the matrix from leaves to nodes, the consistent leaves are (A'A)^-1 A' y and the variance
+** of c'x is c' (A'A)^-1 c. Nodes that are c at the leaves and 0 above them have A' y = c, so the
+** consistent leaves of these nodes are (A'A)^-1 c.
 */
 double tree_rank_stddev(int levels, double q, double place) {
   int count = 1 << levels;

@@ -33,7 +33,7 @@ const struct secret *accumulator_secret(const struct accumulator *accumulator) {
   return &accumulator->units->secret;
 }
 
-/* ---- contributions ------------------------------------------------------------------------------- */
+/* ---- contributions --------------------------------------------------------------------------- */
 
 /* The total of a unit, or a part of it, to where there is room for more. */
 static int carry(void *context, struct identity unit, int64_t total) {
@@ -62,7 +62,7 @@ void accumulate_total(struct accumulator *accumulator, int128 total) {
   accumulator->total = lattice_add(accumulator->total, total);
 }
 
-/* ---- totals -------------------------------------------------------------------------------------- */
+/* ---- totals ---------------------------------------------------------------------------------- */
 
 /* Who takes the total of every unit. */
 struct taker {

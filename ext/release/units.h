@@ -55,7 +55,10 @@ static inline int128 fine_steps(double value, double scale) {
 int accumulator_open(struct accumulator *accumulator, const struct bounds *bounds, int by_unit);
 void accumulator_close(struct accumulator *accumulator);
 
-/* Adds a row without a unit (U2). Here, so that the loop over rows is as short as SQLite's own sum(). */
+/*
+** Adds a row without a unit (U2). Here, so that the loop over rows is as short as SQLite's own
+** sum().
+*/
 static inline void accumulate_row(struct accumulator *accumulator, double value) {
   const struct bounds *bounds = &accumulator->bounds;
   double steps = value * bounds->scale;
@@ -67,7 +70,9 @@ static inline void accumulate_row(struct accumulator *accumulator, double value)
 /* Empties the batch of a table. Returns 0, or -1 when memory ran out. */
 int units_flush(struct units *units, struct hash_table *table);
 
-/* Adds a row of a unit (U1). Returns 0, or -1 when memory ran out, for this row or one that waited. */
+/*
+** Adds a row of a unit (U1). Returns 0, or -1 when memory ran out, for this row or one that waited.
+*/
 int accumulate_large(struct accumulator *accumulator, struct identity unit, double value);
 static inline int accumulate_unit(struct accumulator *accumulator, struct identity unit,
                                   double value) {
@@ -79,8 +84,9 @@ static inline int accumulate_unit(struct accumulator *accumulator, struct identi
 }
 
 /*
-** What has been added up elsewhere: the rows of one unit (U1), which returns 0, or -1 when memory ran out; and
-** contributions that have been bounded already, of units that have no rows here. They saturate at +-2^125.
+** What has been added up elsewhere: the rows of one unit (U1), which returns 0, or -1 when memory
+** ran out; and contributions that have been bounded already, of units that have no rows here. They
+** saturate at +-2^125.
 */
 int accumulate_steps(struct accumulator *accumulator, struct identity unit, int128 steps);
 void accumulate_total(struct accumulator *accumulator, int128 total);

@@ -46,7 +46,7 @@ struct vectors {
   struct scratch scratch;
 };
 
-/* ---- one unit's matrix into the totals ----------------------------------------------------------- */
+/* ---- one unit's matrix into the totals ------------------------------------------------------- */
 
 static int by_order(const void *a, const void *b) {
   uint64_t x = ((const struct item *)a)->order, y = ((const struct item *)b)->order;
@@ -85,9 +85,10 @@ static int totals_reserve(struct vectors *vectors, size_t coordinates) {
 }
 
 /*
-** The nodes above `count` leaves of one unit, whose cells and counts are in the scratch: afterwards it holds
-** coordinates and counts, leaves first. Returns how many. Leaves are sorted by cell, so that those with one
-** parent are neighbours. What rows add up to is far from where sums saturate; what a state says need not be.
+** The nodes above `count` leaves of one unit, whose cells and counts are in the scratch: afterwards
+** it holds coordinates and counts, leaves first. Returns how many. Leaves are sorted by cell, so
+** that those with one parent are neighbours. What rows add up to is far from where sums saturate;
+** what a state says need not be.
 */
 static size_t climb(struct vectors *vectors, size_t count) {
   struct scratch *scratch = &vectors->scratch;
@@ -155,7 +156,7 @@ static int add_unit(void *context, const record_word *const *list, size_t count)
   return 0;
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Takes the row. */
 static int add_row(struct vectors *vectors, struct identity unit, int cell) {
@@ -194,9 +195,9 @@ int vectors_add_key(struct vectors *vectors, struct identity unit, int cell, dou
 }
 
 /*
-** How a row's vector gets a norm of at most reach: components are divided by one number and multiplied by
-** another. The largest component is divided out first, so that nothing overflows, and no factor is so small
-** that it loses digits; the margin is for rounding.
+** How a row's vector gets a norm of at most reach: components are divided by one number and
+** multiplied by another. The largest component is divided out first, so that nothing overflows, and
+** no factor is so small that it loses digits; the margin is for rounding.
 */
 struct row_scale {
   double divisor, factor;
@@ -230,9 +231,10 @@ int vectors_add_vector(struct vectors *vectors, struct identity unit, const doub
 }
 
 /*
-** A vector whose steps have at most this norm is added as it is, by vectors_add_vector() too. Of sums that is the reach
-** of the clip, exactly. Of means the vector must also be left alone by row_scale(): that and rounding to steps, of at
-** most 4096 components, deviate by less than 2^-39. Then the count beside it fits as well.
+** A vector whose steps have at most this norm is added as it is, by vectors_add_vector() too. Of
+** sums that is the reach of the clip, exactly. Of means the vector must also be left alone by
+** row_scale(): that and rounding to steps, of at most 4096 components, deviate by less than 2^-39.
+** Then the count beside it fits as well.
 */
 static uint128 short_limit(const struct question *question, const struct shape *shape) {
   int64_t reach = shape->blocks[0].reach;
@@ -250,8 +252,9 @@ static void flush_shorts(struct vectors *vectors) {
 }
 
 /*
-** One pass over the bytes, without a branch on them: each component is at most 2^53 steps (NaN is not), so that sums of
-** squares fit 128 bits. Where one is larger, its llrint() may be anything, and nothing of the row is used.
+** One pass over the bytes, without a branch on them: each component is at most 2^53 steps (NaN is
+** not), so that sums of squares fit 128 bits. Where one is larger, its llrint() may be anything,
+** and nothing of the row is used.
 */
 int vectors_add_floats(struct vectors *vectors, const unsigned char *floats) {
   if (vectors->by_unit) return 0;
@@ -274,7 +277,7 @@ int vectors_add_floats(struct vectors *vectors, const unsigned char *floats) {
   return 1;
 }
 
-/* ---- what was added up elsewhere ----------------------------------------------------------------- */
+/* ---- what was added up elsewhere ------------------------------------------------------------- */
 
 int vectors_add_record(struct vectors *vectors, struct identity unit, int cell,
                        const int128 *values) {
@@ -300,7 +303,7 @@ int vectors_records(struct vectors *vectors, take_record *take, void *context) {
   return vectors->failed ? -1 : records_each(vectors->records, take, context);
 }
 
-/* ---- vectors ------------------------------------------------------------------------------------- */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
 static int open_tables(struct vectors *vectors, char *const *keys) {
   const struct shape *shape = vectors->shape;
@@ -359,7 +362,7 @@ const struct shape *vectors_shape(const struct vectors *vectors) {
   return vectors->shape;
 }
 
-/* ---- totals -------------------------------------------------------------------------------------- */
+/* ---- totals ---------------------------------------------------------------------------------- */
 
 /* A private key and its place, for sorting. */
 struct named {
@@ -371,7 +374,10 @@ static int by_text(const void *a, const void *b) {
   return strcmp(((const struct named *)a)->text, ((const struct named *)b)->text);
 }
 
-/* The totals of the private keys that units have kept, in the order of their texts; how many, or -1. */
+/*
+** The totals of the private keys that units have kept, in the order of their texts; how many, or
+** -1.
+*/
 static int sort_cells(const struct vectors *vectors, int128 *totals, const char **keys) {
   size_t components = (size_t)vectors->components;
   int cells = cells_count(vectors->cells), kept = 0;

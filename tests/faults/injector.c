@@ -1,12 +1,13 @@
 /*
-** injector.c: fails the n-th allocation, or the n-th call of the file system, of every statement of a story,
-** for n = 1, 2, ... until the statement runs without meeting it.
+** injector.c: fails the n-th allocation, or the n-th call of the file system, of every statement of
+** a story, for n = 1, 2, ... until the statement runs without meeting it.
 **
 **   injector DIRECTORY MODE STEP [STATEMENT]
 **
 ** MODE: what the n-th call does, and whether only that one or all from there on
-**   memory-once memory-on   malloc(), calloc(), realloc() of SQLite, GSL and the extension give nothing
-**   own-once    own-on      the same, but only what the extension (or GSL for it) asks for itself: so few
+**   memory-once memory-on   malloc(), calloc(), realloc() of SQLite, GSL and the extension give
+**   nothing own-once    own-on      the same, but only what the extension (or GSL for it) asks for
+**   itself: so few
 **                           calls that each can be failed in a short time
 **   random-once random-on   getrandom() gives nothing
 **   io-once     io-on       xRead, xWrite, xSync, xLock, ... give SQLITE_IOERR; a write is torn
@@ -14,14 +15,16 @@
 **   kill                    the process is killed at that call of the file system
 **   power                   and of what was written but not synced, a random part is lost
 **   clock                   nothing fails, but time goes backwards at every look
-**   changed SQL             the books are changed by a statement, and then dp_verify() must never say 'ok'
+**   changed SQL             the books are changed by a statement, and then dp_verify() must never
+**   say 'ok'
 ** STEP: n grows by 1 + n/STEP; 0: by 1, so that nothing is left out. STATEMENT: the number of one.
 **
 ** After every run, on the connection that failed and on a new one:
-**   I1  a statement that succeeds gives the true answer (the noise is tiny) and has all its charges; one
-**       that fails has all of them or none, and says why
+**   I1  a statement that succeeds gives the true answer (the noise is tiny) and has all its
+**       charges; one that fails has all of them or none, and says why
 **   I2  no value without a charge, dp_verify() is 'ok'
-**   I3  the ledger is usable: the statement can be run again, after dp_discard() where its name is taken
+**   I3  the ledger is usable: the statement can be run again, after dp_discard() where its name is
+**       taken
 **   I4  an answer that was given is given again
 **   I5  no allocation and no file is left over, the connection closes
 ** Prints, for every statement, how many failures were survived, and at the end all of them.
@@ -62,7 +65,7 @@ static int strikes(void) {
   return strike;
 }
 
-/* ---- memory (the linker's --wrap brings all calls here) ------------------------------------------ */
+/* ---- memory (the linker's --wrap brings all calls here) -------------------------------------- */
 
 static atomic_long outstanding;
 
@@ -76,7 +79,8 @@ void *__wrap_realloc(void *memory, size_t size);
 void __wrap_free(void *memory);
 
 static _Thread_local int in_sqlite; /* SQLite asks for memory ... */
-static _Thread_local int for_us;    /* ... because the extension has called one of the functions below */
+/* ... because the extension has called one of the functions below */
+static _Thread_local int for_us;
 
 static int memory_strikes(void) {
   return (mode == MEMORY || (mode == OWN && (!in_sqlite || for_us))) && strikes();
@@ -184,7 +188,7 @@ void __wrap_sqlite3_str_appendf(sqlite3_str *text, const char *format, ...) {
   va_end(list);
 }
 
-/* ---- random bytes -------------------------------------------------------------------------------- */
+/* ---- random bytes ---------------------------------------------------------------------------- */
 
 ssize_t __real_getrandom(void *bytes, size_t size, unsigned flags);
 ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags);
@@ -195,7 +199,7 @@ ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags) {
   return -1;
 }
 
-/* ---- what a loss of power takes with it ---------------------------------------------------------- */
+/* ---- what a loss of power takes with it ------------------------------------------------------ */
 
 /* One write or truncation since the last sync of its file, and how to undo it. */
 struct change {
@@ -250,7 +254,7 @@ static void lose_power(void) {
   }
 }
 
-/* ---- the file system ----------------------------------------------------------------------------- */
+/* ---- the file system ------------------------------------------------------------------------- */
 
 struct file {
   sqlite3_file base;
@@ -410,7 +414,7 @@ static void register_shim(void) {
   sqlite3_vfs_register(&shim, 1);
 }
 
-/* ---- the story ----------------------------------------------------------------------------------- */
+/* ---- the story ------------------------------------------------------------------------------- */
 
 #define BASE 9 /* charges before */
 
@@ -569,7 +573,7 @@ static const struct chapter story[] = {
 };
 #define CHAPTERS ((int)(sizeof story / sizeof *story))
 
-/* ---- one run ------------------------------------------------------------------------------------- */
+/* ---- one run --------------------------------------------------------------------------------- */
 
 static char database[2][200], ledger[2][200], other[200], journal[200]; /* [1]: as they were */
 static const struct chapter *chapter;
@@ -646,8 +650,10 @@ static int charges_of_sound(sqlite3 *db) {
         strstr(sqlite3_errmsg(db), "is not a privacy ledger")) /* it has just been rolled back */
       get(db, "SELECT dp_verify()", text);
     const char *message = sqlite3_errmsg(db);
-    /* A marker without its ledger is what an end between the two, a disk that stays full, or a failure
-    ** after the marker's commit (its unlock) can leave. */
+    /*
+    ** A marker without its ledger is what an end between the two, a disk that stays full, or a
+    ** failure after the marker's commit (its unlock) can leave.
+    */
     int missing = strstr(message, "is missing (restore it, or DROP TABLE dp_ledger_id") != 0;
     check(strstr(message, "no privacy ledger") || (missing && may), "dp_verify()", message);
     if (missing) number(db, "DROP TABLE dp_ledger_id");
@@ -759,7 +765,9 @@ static int run_here(void) {
   return met;
 }
 
-/* A process that ends at its n-th call of the file system; what it answered comes through a pipe. */
+/*
+** A process that ends at its n-th call of the file system; what it answered comes through a pipe.
+*/
 static int run_there(void) {
   char answer[400] = "";
   int ends[2], status;
@@ -797,7 +805,7 @@ static int run_there(void) {
   return WIFSIGNALED(status);
 }
 
-/* ---- all runs ------------------------------------------------------------------------------------ */
+/* ---- all runs -------------------------------------------------------------------------------- */
 
 static void make_template(void) {
   sqlite3_initialize();
@@ -828,7 +836,10 @@ static int mode_of(const char *name) {
   return 0;
 }
 
-/* Changes the books by a statement; then dp_verify() must not say 'ok', whichever of its allocations fails. */
+/*
+** Changes the books by a statement; then dp_verify() must not say 'ok', whichever of its
+** allocations fails.
+*/
 static int verify_changed(const char *sql) {
   sqlite3 *db = NULL;
   check(sqlite3_initialize() == SQLITE_OK && sqlite3_open(ledger[1], &db) == SQLITE_OK, "opens", sql);

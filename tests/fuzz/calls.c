@@ -1,13 +1,17 @@
 /*
-** calls.c: the SQL surface. The bytes choose a sequence of statements from templates and what stands in
-** their places, on one in-memory database.
+** calls.c: the SQL surface. The bytes choose a sequence of statements from templates and what
+** stands in their places, on one in-memory database.
 **
-** After each statement: every publication has a charge, an answer of a new release has one of its own, a
-** refused statement leaves no publication. At the end the books verify and the connection closes.
+** After each statement: every publication has a charge, an answer of a new release has one of its
+** own, a refused statement leaves no publication. At the end the books verify and the connection
+** closes.
 */
 #include "fuzz.h"
 
-/* %t tier, %n name or options, %g options of a model, %o loss, %x value, %c bound, %r rate, %k kind, %q query, %u unit, %l list of tiers */
+/*
+** %t tier, %n name or options, %g options of a model, %o loss, %x value, %c bound, %r rate, %k
+** kind, %q query, %u unit, %l list of tiers
+*/
 static const char *const templates[] = {
     "SELECT dp_init()",
     "SELECT dp_init('{\"protects\":\"row\"}')",

@@ -1,7 +1,7 @@
 /*
-** fuzz.h: what the fuzz targets share. A target is LLVMFuzzerTestOneInput(): libFuzzer calls it with bytes
-** of its making (make fuzz), replay.c with the files of corpus/ (make test). It aborts when an invariant
-** does not hold.
+** fuzz.h: what the fuzz targets share. A target is LLVMFuzzerTestOneInput(): libFuzzer calls it
+** with bytes of its making (make fuzz), replay.c with the files of corpus/ (make test). It aborts
+** when an invariant does not hold.
 */
 #ifndef DIFFUSE_FUZZ_H
 #define DIFFUSE_FUZZ_H

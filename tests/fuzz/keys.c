@@ -1,10 +1,10 @@
 /*
-** keys.c: keys of groups. The input is a list of rows, each a byte for the type and the unit, a byte for the
-** length, and the bytes of the key; its first byte chooses public keys (those of the first rows) or private
-** ones.
+** keys.c: keys of groups. The input is a list of rows, each a byte for the type and the unit, a
+** byte for the length, and the bytes of the key; its first byte chooses public keys (those of the
+** first rows) or private ones.
 **
-** The answer is valid JSON whose keys are those of dp_value; it does not depend on what text the keys hold,
-** and diffusing it keeps them.
+** The answer is valid JSON whose keys are those of dp_value; it does not depend on what text the
+** keys hold, and diffusing it keeps them.
 */
 #include "fuzz.h"
 

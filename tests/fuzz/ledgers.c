@@ -1,7 +1,7 @@
 /*
-** ledgers.c: ledger files that somebody or something has damaged. The input is a list of changes to a sound
-** ledger: four bytes for an offset (modulo the file's size), one for how many bytes follow, the bytes. A first
-** byte of 255 cuts the file at the first offset.
+** ledgers.c: ledger files that somebody or something has damaged. The input is a list of changes to
+** a sound ledger: four bytes for an offset (modulo the file's size), one for how many bytes follow,
+** the bytes. A first byte of 255 cuts the file at the first offset.
 **
 ** No crash, no hang; a new release that answers has a charge in the file, read without its indexes.
 */

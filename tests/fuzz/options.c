@@ -1,8 +1,9 @@
 /*
-** options.c: the JSON options of releases, plans and dp_init. The first byte chooses the function and the
-** kind, the rest is the text.
+** options.c: the JSON options of releases, plans and dp_init. The first byte chooses the function
+** and the kind, the rest is the text.
 **
-** A plan never changes the books. A release either fails and leaves them as they were, or has a charge.
+** A plan never changes the books. A release either fails and leaves them as they were, or has a
+** charge.
 */
 #include "fuzz.h"
 

@@ -1,7 +1,8 @@
 /*
-** states.c: states that somebody else wrote. The first byte chooses what the rest is: a whole state; or all of
-** one but for the SHA-256 at its end, which is put right here, because no mutation would get past it; and
-** whether it is merged alone, twice under two serial numbers, or after an honest state; and with which options.
+** states.c: states that somebody else wrote. The first byte chooses what the rest is: a whole
+** state; or all of one but for the SHA-256 at its end, which is put right here, because no mutation
+** would get past it; and whether it is merged alone, twice under two serial numbers, or after an
+** honest state; and with which options.
 **
 ** dp_merge() says what is wrong and charges nothing, or releases finite numbers.
 */

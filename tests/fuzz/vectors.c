@@ -1,9 +1,9 @@
 /*
-** vectors.c: JSON arrays and blobs as vectors. The first byte chooses the type and the dimension, the rest
-** is the value.
+** vectors.c: JSON arrays and blobs as vectors. The first byte chooses the type and the dimension,
+** the rest is the value.
 **
-** The parser (functions/numbers.h) gives finite numbers, all zero where the value is malformed, and for
-** JSON what strtod() gives; dp_vec_sum answers whatever the value is.
+** The parser (functions/numbers.h) gives finite numbers, all zero where the value is malformed, and
+** for JSON what strtod() gives; dp_vec_sum answers whatever the value is.
 */
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /*
-** Charges the ledger of a database directly, through ledger.h, for mechanisms that have no SQL function
-** of their own: curves DATABASE (TIER MECHANISM PARAMETER SCALE DELTA)... prints, for each release,
-** "charged" or the error.
+** Charges the ledger of a database directly, through ledger.h, for mechanisms that have no SQL
+** function of their own: curves DATABASE (TIER MECHANISM PARAMETER SCALE DELTA)... prints, for each
+** release, "charged" or the error.
 */
 #include <sqlite3.h>
 #include <stdio.h>

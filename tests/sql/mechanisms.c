@@ -1,6 +1,6 @@
 /*
-** Evaluates functions of math/ that have no SQL function of their own: one request a line on standard input,
-** one number a line on standard output.
+** Evaluates functions of math/ that have no SQL function of their own: one request a line on
+** standard input, one number a line on standard output.
 **
 **   d ALPHA SENSITIVITY SCALE     discrete_laplace_rdp
 **   z RATE                        laplace_distance

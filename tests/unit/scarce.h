@@ -1,6 +1,7 @@
 /*
-** scarce.h: memory that runs out. Included before the file under test, which is compiled into the test: its calls of
-** malloc(), calloc(), realloc() and memory_table() succeed `scarce_left` times more, then fail.
+** scarce.h: memory that runs out. Included before the file under test, which is compiled into the
+** test: its calls of malloc(), calloc(), realloc() and memory_table() succeed `scarce_left` times
+** more, then fail.
 */
 #ifndef TEST_SCARCE_H
 #define TEST_SCARCE_H

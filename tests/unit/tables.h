@@ -1,8 +1,8 @@
 /*
 ** tables.h: tables of rows for vectors.h, and their exact totals.
 **
-** The two functions of entropy.h defined here take the place of entropy.c at link time, so that two runs
-** can have one secret: the same private keys are kept, and what differs is what the rows do.
+** The two functions of entropy.h defined here take the place of entropy.c at link time, so that two
+** runs can have one secret: the same private keys are kept, and what differs is what the rows do.
 */
 #ifndef TEST_TABLES_H
 #define TEST_TABLES_H
@@ -18,7 +18,7 @@
 #include "release/release.h"
 #include "release/vectors.h"
 
-/* ---- random bits --------------------------------------------------------------------------------- */
+/* ---- random bits ----------------------------------------------------------------------------- */
 
 static inline int below(int bound) {
   return (int)(random_bits() % (unsigned)bound);
@@ -40,7 +40,7 @@ void entropy_wipe(void *bytes, size_t count) {
   memset(bytes, 0, count);
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 enum who { WHO_NULL, WHO_INTEGER, WHO_REAL, WHO_TEXT, WHO_BLOB };
 
@@ -88,7 +88,7 @@ static inline void key_name(char *name, int key) {
   snprintf(name, KEY_SIZE, "%04u", (unsigned)key % KEY_END);
 }
 
-/* ---- totals -------------------------------------------------------------------------------------- */
+/* ---- totals ---------------------------------------------------------------------------------- */
 
 /* One release. Public keys are those from 0 to question.keys - 1. */
 struct release {

@@ -1,9 +1,9 @@
 /*
 ** test_clip.c: clip.h against integers of 320 bits, which hold the sum of squares of any vector.
 **
-** What is demanded: every block, and its leading part, has a norm of at most its reach, exactly; what fits
-** already is left alone; no component grows or changes its sign; the direction is kept up to truncation;
-** the order of the values does not matter.
+** What is demanded: every block, and its leading part, has a norm of at most its reach, exactly;
+** what fits already is left alone; no component grows or changes its sign; the direction is kept up
+** to truncation; the order of the values does not matter.
 */
 #include "check.h"
 #include "random.h"
@@ -14,7 +14,7 @@
 
 #include "release/clip.h"
 
-/* ---- sums of squares ----------------------------------------------------------------------------- */
+/* ---- sums of squares ------------------------------------------------------------------------- */
 
 struct wide {
   uint64_t words[5]; /* least significant first */
@@ -37,7 +37,7 @@ static void add_square(struct wide *sum, int128 x) {
   add_at(sum, 2, (uint128)high * high);
 }
 
-/* ---- matrices ------------------------------------------------------------------------------------ */
+/* ---- matrices -------------------------------------------------------------------------------- */
 
 struct matrix {
   int128 *values;
@@ -95,11 +95,11 @@ static int block_fits(const struct block *block, const struct matrix *matrix) {
          norm_fits(matrix, block->first, block->end, block->reach);
 }
 
-/* ---- what a clipped matrix must be --------------------------------------------------------------- */
+/* ---- what a clipped matrix must be ----------------------------------------------------------- */
 
 /*
-** The factor that is found may be too small by 2^-40 and is applied twice at most, truncating; so for
-** the leading part, and again for the whole.
+** The factor that is found may be too small by 2^-40 and is applied twice at most, truncating; so
+** for the leading part, and again for the whole.
 */
 static void check_block(const struct block *block, const struct matrix *before,
                         const struct matrix *after, const char *what) {
@@ -160,7 +160,7 @@ static struct shape two_blocks(int first, int components, int64_t reach, int64_t
   return shape;
 }
 
-/* ---- values -------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 #define MOST (((int128)1 << 126) - 1)
 
@@ -189,7 +189,7 @@ static const int64_t reaches[] = {0,
                                   ((int64_t)1 << 62) - 1};
 enum { REACHES = sizeof reaches / sizeof *reaches };
 
-/* ---- tests --------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void random_matrices(void) {
   for (int run = 0; run < 6000; run++) {

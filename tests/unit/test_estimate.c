@@ -1,8 +1,9 @@
 /*
-** test_estimate.c: estimate.h against closed forms in long double, against the tables that points without
-** noise were made from, and against simulated noise.
+** test_estimate.c: estimate.h against closed forms in long double, against the tables that points
+** without noise were made from, and against simulated noise.
 **
-** A simulation has 20000 points: the standard error of a standard deviation is 0.5%, and 3% are allowed.
+** A simulation has 20000 points: the standard error of a standard deviation is 0.5%, and 3% are
+** allowed.
 */
 #include "check.h"
 #include "random.h"
@@ -152,7 +153,7 @@ static void half_widths(void) {
   CHECK(estimate_half_width(LAW_GAUSSIAN, 0, 0.95) == 0, "no noise");
 }
 
-/* ---- points made from tables --------------------------------------------------------------------- */
+/* ---- points made from tables ----------------------------------------------------------------- */
 
 enum { MOST = 2100 };
 
@@ -203,7 +204,10 @@ static void read_with_noise(struct read *read, const int64_t *truth) {
   read_point(read);
 }
 
-/* The standard deviation that is published against that of 20000 points, and how often the interval holds. */
+/*
+** The standard deviation that is published against that of 20000 points, and how often the interval
+** holds.
+*/
 static void check_noise(struct read *read, int number, double truth, const char *what) {
   enum { RUNS = 20000 };
   static int64_t kept[MOST];
@@ -231,9 +235,12 @@ static void check_noise(struct read *read, int number, double truth, const char 
   for (int i = 0; i < read->coordinates; i++) read->point[i] = kept[i];
 }
 
-/* ---- averages ------------------------------------------------------------------------------------ */
+/* ---- averages -------------------------------------------------------------------------------- */
 
-/* n rows spread over [from, to], in one cell: its count, sums of u and of 2 u^2 - 1. Returns their mean. */
+/*
+** n rows spread over [from, to], in one cell: its count, sums of u and of 2 u^2 - 1. Returns their
+** mean.
+*/
 struct table {
   double mean, variance;
 };
@@ -356,7 +363,7 @@ static void averages_shrink_by_their_own_noise(void) {
   CHECK_CLOSE(read.estimates[0].stddev, shrink * noise, 1e-11);
 }
 
-/* ---- spreads ------------------------------------------------------------------------------------- */
+/* ---- spreads --------------------------------------------------------------------------------- */
 
 static void variances(void) {
   static struct read read;
@@ -393,7 +400,7 @@ static void variances_stay_in_range(void) {
   }
 }
 
-/* ---- quantiles ----------------------------------------------------------------------------------- */
+/* ---- quantiles ------------------------------------------------------------------------------- */
 
 /* Sets the nodes of a tree over these counts of leaves. */
 static void put_leaves(struct read *read, const int *leaves) {
@@ -469,7 +476,7 @@ static void quantiles_of_nothing(void) {
   }
 }
 
-/* ---- sums, bins, groups -------------------------------------------------------------------------- */
+/* ---- sums, bins, groups ---------------------------------------------------------------------- */
 
 static void coordinates_as_they_are(void) {
   static struct read read;
@@ -535,7 +542,7 @@ static void noise_that_is_known_beforehand(void) {
   CHECK_CLOSE(estimate_total_stddev(&read.reading), 1000 * read.estimates[0].stddev, 1e-5);
 }
 
-/* ---- private keys -------------------------------------------------------------------------------- */
+/* ---- private keys ---------------------------------------------------------------------------- */
 
 /* t with P(one of m standard normals exceeds t) = delta. */
 static long double level_of(long double delta, int m) {
@@ -610,7 +617,9 @@ static void keys_below_the_threshold_are_not_shown(void) {
   }
 }
 
-/* One unit's keys, each with all that one key may have, are shown with probability delta at most. */
+/*
+** One unit's keys, each with all that one key may have, are shown with probability delta at most.
+*/
 static void a_key_of_one_unit_is_rarely_shown(void) {
   static struct read read;
   enum { RUNS = 40000 };

@@ -1,11 +1,12 @@
 /*
-** test_laplace_noise.c: the laws of sampler_laplace() and sampler_laplace_step(), over random bits that the
-** test controls. Its seeds are fixed, so that there are no false alarms. The sampler picks one of a
-** batch of draws for each that is used; laws are tested on the draws themselves, and the picking apart from them.
+** test_laplace_noise.c: the laws of sampler_laplace() and sampler_laplace_step(), over random bits
+** that the test controls. Its seeds are fixed, so that there are no false alarms. The sampler picks
+** one of a batch of draws for each that is used; laws are tested on the draws themselves, and the
+** picking apart from them.
 **
-** Power, at 50000 draws, of tests that fail below a p-value of 1e-6 or beyond 5 standard deviations: a scale
-** that is off by 6% (tried: see the control), a probability of staying that is off by 2%, moments of large
-** scales that are off by 5%, residues mod 64 that are off by 20%.
+** Power, at 50000 draws, of tests that fail below a p-value of 1e-6 or beyond 5 standard
+** deviations: a scale that is off by 6% (tried: see the control), a probability of staying that is
+** off by 2%, moments of large scales that are off by 5%, residues mod 64 that are off by 20%.
 */
 #include "check.h"
 #include "chi_square.h"
@@ -29,7 +30,7 @@ static void draw_steps(uint64_t from, uint64_t to, int64_t *noise) {
   bits_end(&bits);
 }
 
-/* ---- small scales: every probability ---------------------------------------------------------------- */
+/* ---- small scales: every probability --------------------------------------------------------- */
 
 /* exact[y + REACH] = P(y) under L_Z(scale), the outermost cells with the tails. */
 static void exact_law(long double scale, long double *exact) {
@@ -75,7 +76,7 @@ static void a_wrong_scale_is_seen(void) {
   }
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------ */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static const struct {
   uint64_t from, to;
@@ -137,9 +138,11 @@ static void inner_and_step_are_the_outer_law(void) {
   }
 }
 
-/* ---- large scales ----------------------------------------------------------------------------------- */
+/* ---- large scales ---------------------------------------------------------------------------- */
 
-/* Mean size 1, mean square 2, in scales; sign, low-order bits; sixteen cells of equal probability. */
+/*
+** Mean size 1, mean square 2, in scales; sign, low-order bits; sixteen cells of equal probability.
+*/
 static void check_large(double scale, const char *what) {
   long sizes[32] = {0}, residues[64] = {0};
   long double equal[64];
@@ -157,7 +160,8 @@ static void check_large(double scale, const char *what) {
   CHECK(fabs(square - 2) < LIMIT * sqrt(20.0 / DRAWS), "%s: mean square %g", what, square);
   CHECK(fabs(sum) < LIMIT * sqrt(2.0 / DRAWS), "%s: mean %g", what, sum);
   for (int i = 0; i < 64; i++) equal[i] = 1 / 32.0L;
-  CHECK(p_value(sizes, equal, 32, DRAWS) > ALARM, "%s: sizes %g", what, p_value(sizes, equal, 32, DRAWS));
+  CHECK(p_value(sizes, equal, 32, DRAWS) > ALARM, "%s: sizes %g", what,
+        p_value(sizes, equal, 32, DRAWS));
   for (int i = 0; i < 64; i++) equal[i] = 1 / 64.0L;
   CHECK(p_value(residues, equal, 64, DRAWS) > ALARM, "%s: residues", what);
 }
@@ -172,7 +176,8 @@ static void large_scales_are_right(void) {
 }
 
 static void large_steps_are_right(void) {
-  static const uint64_t from[] = {1 << 20, 1 << 20, 1 << 25, 1 << 20}, to[] = {3 << 20, 1100000, 1 << 30, 1 << 30};
+  static const uint64_t from[] = {1 << 20, 1 << 20, 1 << 25, 1 << 20},
+                        to[] = {3 << 20, 1100000, 1 << 30, 1 << 30};
   for (int i = 0; i < 4; i++) {
     walk(90 + (uint64_t)i, from[i], to[i]);
     check_large((double)to[i], "walk");
@@ -193,7 +198,7 @@ static void the_closest_scales(void) {
   CHECK(fabs(moved - expected) < LIMIT * sqrt(expected), "%d moved, not %g", moved, expected);
 }
 
-/* ---- picking ---------------------------------------------------------------------------------------- */
+/* ---- picking --------------------------------------------------------------------------------- */
 
 static void what_is_picked_has_the_law(void) {
   static long double exact[CELLS];
@@ -213,12 +218,17 @@ static void what_is_picked_has_the_law(void) {
   }
 }
 
-/* ---- ranges and failures ---------------------------------------------------------------------------- */
+/* ---- ranges and failures --------------------------------------------------------------------- */
 
 static void scales_out_of_range_are_refused(void) {
   static const uint64_t refused[] = {0, SAMPLER_MAX_SCALE, SAMPLER_MAX_SCALE + 1, UINT64_MAX};
-  static const uint64_t steps_refused[][2] = {{0, 5}, {0, 0}, {6, 5}, {5, SAMPLER_MAX_SCALE}, {5, 0},
-                                              {UINT64_MAX, UINT64_MAX}, {SAMPLER_MAX_SCALE, SAMPLER_MAX_SCALE}};
+  static const uint64_t steps_refused[][2] = {{0, 5},
+                                              {0, 0},
+                                              {6, 5},
+                                              {5, SAMPLER_MAX_SCALE},
+                                              {5, 0},
+                                              {UINT64_MAX, UINT64_MAX},
+                                              {SAMPLER_MAX_SCALE, SAMPLER_MAX_SCALE}};
   source_start(110, 0);
   for (int i = 0; i < 4; i++) {
     int64_t noise[2] = {1, 1};
@@ -227,7 +237,8 @@ static void scales_out_of_range_are_refused(void) {
   }
   for (int i = 0; i < 7; i++) {
     int64_t noise[2] = {1, 1};
-    CHECK(sampler_laplace_step(steps_refused[i][0], steps_refused[i][1], noise, 2) == -1, "step %d", i);
+    CHECK(sampler_laplace_step(steps_refused[i][0], steps_refused[i][1], noise, 2) == -1, "step %d",
+          i);
     CHECK(noise[0] == 0 && noise[1] == 0, "step %d", i);
   }
 }
@@ -237,11 +248,13 @@ static void no_step_is_no_noise(void) {
   source_start(111, 0);
   CHECK(sampler_laplace_step(5, 5, noise, 3) == 0, "the same scale");
   CHECK(!noise[0] && !noise[1] && !noise[2], "noise");
-  CHECK(sampler_laplace(5, NULL, 0) == 0 && sampler_laplace_step(5, 6, NULL, 0) == 0, "no coordinates");
+  CHECK(sampler_laplace(5, NULL, 0) == 0 && sampler_laplace_step(5, 6, NULL, 0) == 0,
+        "no coordinates");
 }
 
 static int draw(int is_step, int64_t *noise, size_t count) {
-  return is_step ? sampler_laplace_step(1 << 20, 3 << 20, noise, count) : sampler_laplace(1 << 20, noise, count);
+  return is_step ? sampler_laplace_step(1 << 20, 3 << 20, noise, count)
+                 : sampler_laplace(1 << 20, noise, count);
 }
 
 static void failure_gives_zeros_and_success_ends_its_bits(void) {
@@ -249,11 +262,13 @@ static void failure_gives_zeros_and_success_ends_its_bits(void) {
     for (size_t count = 1; count < 40; count += 19) {
       int64_t noise[40];
       source_start(120, 0);
-      CHECK(draw(is_step, noise, count) == 0 && source.open == 0 && source.blocks > 0, "count %zu", count);
+      CHECK(draw(is_step, noise, count) == 0 && source.open == 0 && source.blocks > 0, "count %zu",
+            count);
       memset(noise, 0x5a, sizeof noise);
       int64_t canary = noise[count];
       source_start(120, 1);
-      CHECK(draw(is_step, noise, count) == -1 && source.open == 0 && source.blocks == 0, "count %zu", count);
+      CHECK(draw(is_step, noise, count) == -1 && source.open == 0 && source.blocks == 0,
+            "count %zu", count);
       for (size_t j = 0; j < count; j++) CHECK(noise[j] == 0, "noise[%zu] kept", j);
       CHECK(noise[count] == canary, "wrote past %zu", count);
     }
@@ -266,7 +281,8 @@ static void no_state_survives_a_call(void) {
   source_start(130, 0);
   CHECK(draw(1, first, 50) == 0 && sampler_laplace(5, other, 7) == 0, "first");
   source_start(130, 0);
-  CHECK(draw(1, second, 50) == 0 && memcmp(first, second, sizeof first) == 0, "the same bits gave other noise");
+  CHECK(draw(1, second, 50) == 0 && memcmp(first, second, sizeof first) == 0,
+        "the same bits gave other noise");
 }
 
 int main(void) {

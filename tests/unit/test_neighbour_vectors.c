@@ -1,13 +1,15 @@
 /*
 ** test_neighbour_vectors.c: what is charged for is what can happen.
 **
-** Tables and their neighbours, for every family, with units and without, under both adjacencies, with public
-** keys and with private ones: the exact totals are never further apart than shape.distance, and the rounded
-** ones never further than design.sensitivity. Both runs of a pair have the same secret (tables.h), so the
-** same private keys are kept; keys are aligned by their texts, absent ones are 0.
+** Tables and their neighbours, for every family, with units and without, under both adjacencies,
+** with public keys and with private ones: the exact totals are never further apart than
+** shape.distance, and the rounded ones never further than design.sensitivity. Both runs of a pair
+** have the same secret (tables.h), so the same private keys are kept; keys are aligned by their
+** texts, absent ones are 0.
 **
 ** Worst cases per family show how much of what is charged can happen: all of it, but for
-**   private sums of rows  0.943 replaced: one row cannot have its count and its sum in different cells.
+**   private sums of rows  0.943 replaced: one row cannot have its count and its sum in different
+**   cells.
 ** A sensitivity that is charged twice would be as wrong as one that is too small.
 */
 #include "check.h"
@@ -19,7 +21,7 @@
 static const char *const names[] = {"sum",  "mean", "spread",    "vector",  "vector mean",
                                     "bins", "tree", "key count", "key sum", "key mean"};
 
-/* ---- distances ----------------------------------------------------------------------------------- */
+/* ---- distances ------------------------------------------------------------------------------- */
 
 struct apart {
   long double fine, lattice; /* as parts of what is charged */
@@ -66,7 +68,7 @@ static struct apart apart_of(const struct release *release, const int128 *a, con
   return apart;
 }
 
-/* ---- tables -------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 enum { MOST_ROWS = 1000, BASE_ROWS = 60, MOST_DIMENSION = 40 };
 
@@ -110,7 +112,7 @@ static struct apart compare(const struct release *release, struct pair *pair, in
   return worst;
 }
 
-/* ---- random rows --------------------------------------------------------------------------------- */
+/* ---- random rows ----------------------------------------------------------------------------- */
 
 static const double strange[] = {
     1e308, -1e308, INFINITY, -INFINITY, NAN, DBL_MAX, -DBL_MAX, DBL_TRUE_MIN, -DBL_TRUE_MIN, 0,
@@ -132,7 +134,9 @@ static double random_value(const struct release *release, const struct manner *m
   return manner->value;
 }
 
-/* Vectors come from a pool: directions, sizes and places of all kinds, but finite (numbers_read()). */
+/*
+** Vectors come from a pool: directions, sizes and places of all kinds, but finite (numbers_read()).
+*/
 static double pool[200][MOST_DIMENSION];
 
 static void fill_pool(double clip) {
@@ -190,7 +194,7 @@ static void random_pair(const struct release *release, struct pair *pair, int ke
   for (int i = 0; i < 2; i++) pair->counts[i] = random_unit(release, pair->units[i], key_end);
 }
 
-/* ---- every family, at random ------------------------------------------------------------------------ */
+/* ---- every family, at random ----------------------------------------------------------------- */
 
 static int is_of_rows(enum family family) { /* what is bounded is a number of rows */
   return family != FAMILY_SUM && family != FAMILY_VECTOR && family != FAMILY_VECTOR_MEAN &&
@@ -263,7 +267,7 @@ static void key_means_at_random(void) {
   random_neighbours(FAMILY_KEY_MEAN);
 }
 
-/* ---- worst cases --------------------------------------------------------------------------------- */
+/* ---- worst cases ----------------------------------------------------------------------------- */
 
 static const double plus[MOST_DIMENSION] = {1e300}, minus[MOST_DIMENSION] = {-1e300};
 

@@ -1,6 +1,7 @@
 /*
-** test_records.c: records.h against plain arrays: what units have in cells is known beforehand, from the first bucket
-** to many, with units of one record and of most of them, and with values that fit 64 bits and that do not.
+** test_records.c: records.h against plain arrays: what units have in cells is known beforehand,
+** from the first bucket to many, with units of one record and of most of them, and with values that
+** fit 64 bits and that do not.
 */
 #include "check.h"
 #include "random.h"
@@ -178,7 +179,10 @@ static int keep(void *context, struct identity unit, uint32_t cell, const int128
   return 0;
 }
 
-/* States may say anything up to 2^125, which is where sums stay; small ones are added up by themselves. */
+/*
+** States may say anything up to 2^125, which is where sums stay; small ones are added up by
+** themselves.
+*/
 static void huge_sums_saturate(void) {
   int128 end = (int128)1 << 125, huge[2] = {end, -end}, small[2] = {5, 7}, got[2] = {0, 0};
   CHECK(secret_draw(&secret) == 0, "no random bytes");
@@ -213,8 +217,8 @@ static void taking_stops(void) {
 }
 
 /*
-** Memory: a bucket of many units is split, so none is larger than it has to be, and those are half full or so; one of
-** few units is as large as these.
+** Memory: a bucket of many units is split, so none is larger than it has to be, and those are half
+** full or so; one of few units is as large as these.
 */
 static void buckets_are_split(void) {
   for (int heavy = 0; heavy < 2; heavy++) {

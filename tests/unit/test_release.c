@@ -2,9 +2,9 @@
 ** test_release.c: release.h: the lattice over its whole domain, the sensitivity by brute force, the
 ** clocks, and the joint law of the points of a path.
 **
-** The statistical tests judge moments of a million draws within six standard errors of the estimate:
-** false alarm 2e-9 each, 28 of them, 6e-8 a run. The standard error of a variance is 0.14%, so that
-** an error of 2% in a variance is missed with probability 1e-16.
+** The statistical tests judge moments of a million draws within six standard errors of the
+** estimate: false alarm 2e-9 each, 28 of them, 6e-8 a run. The standard error of a variance is
+** 0.14%, so that an error of 2% in a variance is missed with probability 1e-16.
 */
 #include "check.h"
 #include "random.h"
@@ -22,7 +22,7 @@ static double log_uniform(double low, double high) {
   return x < low ? low : x > high ? high : x;
 }
 
-/* ---- design -------------------------------------------------------------------------------------- */
+/* ---- design ---------------------------------------------------------------------------------- */
 
 /* Compares 2 rate V with s^2 without rounding: -1, 0 or 1. The rate is below 2^21: shift > 0. */
 static int compare_cost(double rate, uint64_t variance, uint64_t sensitivity) {
@@ -106,7 +106,7 @@ static void noise_is_not_wasted(void) {
   }
 }
 
-/* ---- sensitivity by brute force -------------------------------------------------------------------- */
+/* ---- sensitivity by brute force -------------------------------------------------------------- */
 
 /* Rows of one unit, and what they come to in fine steps. */
 static int add_unit(struct accumulator *accumulator, int64_t unit, double clip, int counts) {
@@ -185,7 +185,7 @@ static void neighbours_at_the_end_of_the_lattice(void) {
   }
 }
 
-/* ---- clocks -------------------------------------------------------------------------------------- */
+/* ---- clocks ---------------------------------------------------------------------------------- */
 
 static void outward_steps(void) {
   for (int i = 0; i < 100000; i++) {
@@ -229,7 +229,8 @@ static void outward_to_the_end(void) {
   }
   CHECK(last == 0, "never refused");
   uint64_t end = LATTICE_VARIANCE_END;
-  CHECK(lattice_laws[LAW_GAUSSIAN].outward(s, 0.5, end - LATTICE_MIN_STEP - 1) == end - 1, "the last admissible point");
+  CHECK(lattice_laws[LAW_GAUSSIAN].outward(s, 0.5, end - LATTICE_MIN_STEP - 1) == end - 1,
+        "the last admissible point");
   CHECK(lattice_laws[LAW_GAUSSIAN].outward(s, 0.5, end - LATTICE_MIN_STEP) == 0, "one beyond it");
   CHECK(lattice_laws[LAW_GAUSSIAN].outward(s, 0.5, end - 1) == 0, "at the end");
 }
@@ -286,7 +287,7 @@ static void inward_to_the_end(void) {
   CHECK(path_inward(s, 1e-3, outer, &fresh) == outer && fresh == 0, "the same rate");
 }
 
-/* ---- the law of a path ----------------------------------------------------------------------------- */
+/* ---- the law of a path ----------------------------------------------------------------------- */
 
 enum { POINTS = 3, DIMENSION = 100, VECTORS = 10000 };
 #define DRAWS ((double)DIMENSION * VECTORS)
@@ -309,7 +310,8 @@ static void add_moments(struct moments *moments, int64_t points[POINTS][DIMENSIO
 }
 
 /*
-** Standard errors that are allowed: of a million draws 2.6e-12, for each of 14 moments in two walks.
+** Standard errors that are allowed: of a million draws 2.6e-12, for each of 14 moments in two
+** walks.
 */
 #define SIGMAS 7
 
@@ -364,7 +366,8 @@ static void draw_then_diffuse(void) {
     some_totals(totals);
     failed |= release_draw(LAW_GAUSSIAN, totals, DIMENSION, clocks[0], points[0]);
     for (int i = 1; i < POINTS; i++)
-      failed |= release_diffuse(LAW_GAUSSIAN, points[i - 1], DIMENSION, clocks[i - 1], clocks[i], points[i]);
+      failed |= release_diffuse(LAW_GAUSSIAN, points[i - 1], DIMENSION, clocks[i - 1], clocks[i],
+                                points[i]);
     add_moments(&moments, points, totals);
   }
   CHECK(!failed, "no entropy");
@@ -415,12 +418,16 @@ static void the_largest_numbers(void) {
   }
 }
 
-/* ---- slack --------------------------------------------------------------------------------------- */
+/* ---- slack ----------------------------------------------------------------------------------- */
 
 static void slack_is_negligible_and_upward(void) {
-  CHECK(lattice_laws[LAW_GAUSSIAN].draw_slack((uint64_t)1 << 40, 1) > 0 && lattice_laws[LAW_GAUSSIAN].draw_slack((uint64_t)1 << 40, 1) < 3e-27, "a draw");
-  CHECK_CLOSE(lattice_laws[LAW_GAUSSIAN].draw_slack((uint64_t)1 << 40, 7), 7 * lattice_laws[LAW_GAUSSIAN].draw_slack((uint64_t)1 << 40, 1), 1e-11);
-  CHECK(lattice_laws[LAW_GAUSSIAN].step_slack((uint64_t)1 << 40, ((uint64_t)1 << 40) + LATTICE_MIN_STEP, 1) < 1e-136,
+  CHECK(lattice_laws[LAW_GAUSSIAN].draw_slack((uint64_t)1 << 40, 1) > 0 &&
+            lattice_laws[LAW_GAUSSIAN].draw_slack((uint64_t)1 << 40, 1) < 3e-27,
+        "a draw");
+  CHECK_CLOSE(lattice_laws[LAW_GAUSSIAN].draw_slack((uint64_t)1 << 40, 7),
+              7 * lattice_laws[LAW_GAUSSIAN].draw_slack((uint64_t)1 << 40, 1), 1e-11);
+  CHECK(lattice_laws[LAW_GAUSSIAN].step_slack((uint64_t)1 << 40,
+                                              ((uint64_t)1 << 40) + LATTICE_MIN_STEP, 1) < 1e-136,
         "a step");
   double least = lattice_laws[LAW_GAUSSIAN].step_slack(16, 32, 1);
   CHECK(least >= 2.1 * exp(-2 * M_PI * M_PI * 8) * (1 - 1e-12), "v = 8: %g", least);

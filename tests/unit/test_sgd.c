@@ -1,10 +1,10 @@
 /*
 ** test_sgd.c: sgd.h: every iterate against a descent in long double arithmetic whose gradients are
-** differences of the loss, the sensitivity of a step by brute force, the constants of the losses, and the
-** bound for public rows against its own recursion.
+** differences of the loss, the sensitivity of a step by brute force, the constants of the losses,
+** and the bound for public rows against its own recursion.
 **
-** The sampler is this file's own (it takes sampler.c's place): the noise of every step is known, and the
-** coefficients before a step can be put anywhere.
+** The sampler is this file's own (it takes sampler.c's place): the noise of every step is known,
+** and the coefficients before a step can be put anywhere.
 */
 #include "check.h"
 #include "random.h"
@@ -19,7 +19,7 @@
 #define MOST_DIM  8
 #define MOST_ROWS 60
 
-/* ---- the sampler --------------------------------------------------------------------------------- */
+/* ---- the sampler ----------------------------------------------------------------------------- */
 
 static int64_t script[MOST_DIM * (MOST_ROWS + 2)]; /* the noise of all steps, one after the other */
 static size_t script_length, script_at;
@@ -39,7 +39,7 @@ static void write_script(size_t length, double sigma) {
   for (size_t i = 0; i < length; i++) script[i] = (int64_t)llrint(normal() * sigma);
 }
 
-/* ---- models and rows ----------------------------------------------------------------------------- */
+/* ---- models and rows ------------------------------------------------------------------------- */
 
 static double log_uniform(double low, double high) {
   return exp(log(low) + uniform() * (log(high) - log(low)));
@@ -100,7 +100,7 @@ static void add(struct training *training, const struct row *row) {
   training_add(training, row->y, row->has_gradient ? x : 0);
 }
 
-/* ---- the reference ------------------------------------------------------------------------------- */
+/* ---- the reference --------------------------------------------------------------------------- */
 
 static long double loss(const struct descent *descent, long double margin, double y) {
   long double bounded = y;
@@ -182,7 +182,7 @@ static void iterates(void) {
   }
 }
 
-/* ---- the sensitivity of a step ------------------------------------------------------------------- */
+/* ---- the sensitivity of a step --------------------------------------------------------------- */
 
 /* Rows of which nothing reasonable can be said. C callers may hand over any double as y. */
 static struct row wild_row(const struct descent *descent) {
@@ -260,8 +260,9 @@ static void sensitivity(void) {
 }
 
 /*
-** A step is within the ball that the sensitivity stands for, to the last integer: rows as steep and as long as they
-** can be, whose steps rounding alone takes out of it about every other time. From w = 0 a step is all there is.
+** A step is within the ball that the sensitivity stands for, to the last integer: rows as steep and
+** as long as they can be, whose steps rounding alone takes out of it about every other time. From w
+** = 0 a step is all there is.
 */
 static void steps_are_within_the_ball(void) {
   int at_the_rim = 0;
@@ -287,7 +288,7 @@ static void steps_are_within_the_ball(void) {
   CHECK(at_the_rim > 300, "%d steps are as long as they may be", at_the_rim);
 }
 
-/* ---- the constants of a loss --------------------------------------------------------------------- */
+/* ---- the constants of a loss ----------------------------------------------------------------- */
 
 /* Slopes and their differences never exceed the constants, and come near to them. */
 static void constants(void) {
@@ -316,9 +317,12 @@ static void constants(void) {
   }
 }
 
-/* ---- public rows --------------------------------------------------------------------------------- */
+/* ---- public rows ----------------------------------------------------------------------------- */
 
-/* A step brings two points no further apart than L says, and 5/4 sqrt(dim) more; the other 1 is the split. */
+/*
+** A step brings two points no further apart than L says, and 5/4 sqrt(dim) more; the other 1 is the
+** split.
+*/
 static void lattice_contraction(void) {
   for (int pair = 0; pair < 20000; pair++) {
     struct descent descent = random_descent(2, 1);
@@ -345,8 +349,8 @@ static void lattice_contraction(void) {
 }
 
 /*
-** The recursion itself: with the shifts a_j = c L^(m-j) the distance is used up by the last step, and their
-** cost is what is charged; and no other shifts that use it up cost less.
+** The recursion itself: with the shifts a_j = c L^(m-j) the distance is used up by the last step,
+** and their cost is what is charged; and no other shifts that use it up cost less.
 */
 static void public_rows(void) {
   for (int model = 0; model < 2000; model++) {
@@ -380,7 +384,9 @@ static void public_rows(void) {
         cost += taken * taken / (2 * descent.variance);
         left = (left - taken) * contraction + error;
       }
-      /* Where the errors are most of it, it may be used up before; then it costs less than charged. */
+      /*
+      ** Where the errors are most of it, it may be used up before; then it costs less than charged.
+      */
       if (trial == 0) CHECK(cost <= charged * (1 + 1e-9), "costs %g, charged %g", cost, charged);
       if (trial == 0 && error * after < 1e-4 * step * pow(contraction, after))
         CHECK(cost >= charged * (1 - 1e-3), "costs %g, charged %g", cost, charged);
@@ -413,9 +419,10 @@ static void extreme_rates(void) {
 }
 
 /*
-** Noise on top hides earlier rows too, unless it is so much that the roundings on the way to it show: then it
-** is refused. Admitted ones are checked row by row, with the shifts themselves: those in proportion to
-** L^(steps left) and the noise of their step, over all steps or over the first few.
+** Noise on top hides earlier rows too, unless it is so much that the roundings on the way to it
+** show: then it is refused. Admitted ones are checked row by row, with the shifts themselves: those
+** in proportion to L^(steps left) and the noise of their step, over all steps or over the first
+** few.
 */
 static void noise_on_top(void) {
   int admitted = 0, refused = 0;
@@ -461,11 +468,12 @@ static void noise_on_top(void) {
   CHECK(admitted > 300 && refused > 30, "%d admitted, %d refused", admitted, refused);
 }
 
-/* ---- random stop --------------------------------------------------------------------------------- */
+/* ---- random stop ----------------------------------------------------------------------------- */
 
 /*
-** Rows that all pull by one step of eta C, without noise: M says how many there were. Each of 8 numbers of
-** rows is as likely: 80,000 models, so that a count has a standard deviation of 93.5; six of them, 2e-9 each.
+** Rows that all pull by one step of eta C, without noise: M says how many there were. Each of 8
+** numbers of rows is as likely: 80,000 models, so that a count has a standard deviation of 93.5;
+** six of them, 2e-9 each.
 */
 static void random_stop(void) {
   struct descent descent = {.loss = LOSS_HUBER,
@@ -532,7 +540,7 @@ static void stop_delta(void) {
   }
 }
 
-/* ---- the ball, and what fails -------------------------------------------------------------------- */
+/* ---- the ball, and what fails ---------------------------------------------------------------- */
 
 static void projection(void) {
   int64_t point[3] = {300, -400, 0};
@@ -563,7 +571,10 @@ static void no_random_bytes(void) {
   out_of_bytes = 0;
 }
 
-/* What is released is as far from the descent without noise as descent_noise() admits, and no further. */
+/*
+** What is released is as far from the descent without noise as descent_noise() admits, and no
+** further.
+*/
 static void noise(void) {
   struct descent descent = {.loss = LOSS_HUBER,
                             .rows = 20,

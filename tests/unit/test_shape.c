@@ -1,6 +1,6 @@
 /*
-** test_shape.c: shape.h: sizes and reaches from what each family means, the distance of neighbours from the
-** geometry of the cones, found by search, and values at the ends of every range.
+** test_shape.c: shape.h: sizes and reaches from what each family means, the distance of neighbours
+** from the geometry of the cones, found by search, and values at the ends of every range.
 */
 #include "check.h"
 #include "random.h"
@@ -12,7 +12,7 @@
 
 #include "release/shape.h"
 
-/* ---- sizes --------------------------------------------------------------------------------------- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 #define SIZES(family, size, keys, groups, by_unit, replace)                                        \
   {family, 0, 1, -1, 1, size, keys, groups}, by_unit, replace
@@ -77,9 +77,11 @@ static void sizes(void) {
   }
 }
 
-/* ---- reaches and distances ------------------------------------------------------------------------- */
+/* ---- reaches and distances ------------------------------------------------------------------- */
 
-/* What the families promise, in long double: the norm of a unit, and how far two units are apart. */
+/*
+** What the families promise, in long double: the norm of a unit, and how far two units are apart.
+*/
 struct ideal {
   long double count;          /* what a row adds to component 0; 0: it counts nothing */
   long double norm[2];        /* of the blocks */
@@ -192,7 +194,7 @@ static void reaches(void) {
   }
 }
 
-/* ---- cones --------------------------------------------------------------------------------------- */
+/* ---- cones ----------------------------------------------------------------------------------- */
 
 /* Distance of n (1, a, b) and m (1, c, d). */
 static double apart(const double x[6]) {
@@ -200,7 +202,10 @@ static double apart(const double x[6]) {
   return hypot(hypot(n - m, n * x[0] - m * x[2]), n * x[1] - m * x[3]);
 }
 
-/* Units of many rows: (1, mean of u, mean of 2u^2 - 1) fills the region above the parabola, times n <= 1. */
+/*
+** Units of many rows: (1, mean of u, mean of 2u^2 - 1) fills the region above the parabola, times n
+** <= 1.
+*/
 static void into_region(double x[6]) {
   for (int i = 0; i < 4; i += 2) {
     x[i] = fmin(fmax(x[i], -1), 1);
@@ -274,7 +279,7 @@ static void cones_of_vectors_and_products(void) {
   CHECK(worst <= 0.6 * (1 + 1e-12) && worst > 0.59, "c = %.17g", worst);
 }
 
-/* ---- values -------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static void centred_values(void) {
   static const struct {

@@ -226,7 +226,9 @@ static void most_trials_take_one_word(void) {
   expect("other strip", (uint64_t[]){other, NEXT}, 2, slots[200].other * 32 + 31, 1);
 }
 
-/* w = 3 does not divide 2^29: x w of 0 and 1 are refused, and the first place of strip 3 is left. */
+/*
+** w = 3 does not divide 2^29: x w of 0 and 1 are refused, and the first place of strip 3 is left.
+*/
 static void excess_is_refused(void) {
   long taken;
   uint64_t words[] = {word_of(3, 5, 0, 255, 0), word_of(3, 5, 0, 255, 1)};
@@ -269,8 +271,8 @@ static void the_last_strip_stands_for_all_beyond(void) {
 }
 
 /*
-** Strip 40, last place: 2048 V gamma = n = 1024 * 31 * 2591. Chances draw 20 bits, V being 2^20, for
-** n/(8b) or n/2048, and where these tie 7 or 11 bits more for the remainder.
+** Strip 40, last place: 2048 V gamma = n = 1024 * 31 * 2591. Chances draw 20 bits, V being 2^20,
+** for n/(8b) or n/2048, and where these tie 7 or 11 bits more for the remainder.
 */
 static void first_attempts_are_decided_in_rationals(void) {
   struct strips law = strips_of(SQUARE);

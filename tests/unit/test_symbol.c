@@ -1,7 +1,7 @@
 /*
 ** test_symbol.c: symbol.h against exact probabilities, over random bits that the test controls. Its
-** seeds are fixed, so that there are no false alarms: a test of a law fails below a p-value of 1e-6, as it does
-** when a step of the exponent is off by 12% (tried: see the control).
+** seeds are fixed, so that there are no false alarms: a test of a law fails below a p-value of
+** 1e-6, as it does when a step of the exponent is off by 12% (tried: see the control).
 */
 #include "check.h"
 #include "chi_square.h"
@@ -13,7 +13,7 @@
 #define ALARM 1e-6
 #define ONE   ((double)((uint64_t)1 << SYMBOL_SHIFT))
 
-/* ---- the exponential mechanism ---------------------------------------------------------------------- */
+/* ---- the exponential mechanism --------------------------------------------------------------- */
 
 static uint64_t exponent_of(double step) {
   return (uint64_t)(step * ONE);
@@ -23,7 +23,8 @@ static void count_draws(const int64_t *utility, size_t count, uint64_t exponent,
   memset(counts, 0, sizeof *counts * MANY);
   for (int i = 0; i < DRAWS; i++) {
     size_t chosen = count;
-    CHECK(symbol_exponential(utility, count, exponent, &chosen) == 0 && chosen < count, "draw %d", i);
+    CHECK(symbol_exponential(utility, count, exponent, &chosen) == 0 && chosen < count, "draw %d",
+          i);
     if (chosen < count) counts[chosen]++;
   }
 }
@@ -33,7 +34,8 @@ static void exact_law(const int64_t *utility, size_t count, long double step, lo
   int64_t highest = utility[0];
   long double sum = 0;
   for (size_t i = 0; i < count; i++) highest = utility[i] > highest ? utility[i] : highest;
-  for (size_t i = 0; i < count; i++) sum += exact[i] = expl(-step * ((long double)highest - (long double)utility[i]));
+  for (size_t i = 0; i < count; i++)
+    sum += exact[i] = expl(-step * ((long double)highest - (long double)utility[i]));
   for (size_t i = 0; i < count; i++) exact[i] /= sum;
 }
 
@@ -87,7 +89,10 @@ static void the_smallest_step_over_a_large_gap(void) {
   CHECK(p_value(counts, exact, 3, DRAWS) > ALARM, "p %g", p_value(counts, exact, 3, DRAWS));
 }
 
-/* No step: all the same, however far apart. Any step over the farthest gap, the largest over any: the highest. */
+/*
+** No step: all the same, however far apart. Any step over the farthest gap, the largest over any:
+** the highest.
+*/
 static void extremes(void) {
   const int64_t apart[3] = {INT64_MIN, INT64_MAX, 0};
   const int64_t near[4] = {-1, 0, -1, -2};
@@ -95,7 +100,8 @@ static void extremes(void) {
   const long double equal[3] = {1 / 3.0L, 1 / 3.0L, 1 / 3.0L};
   source_start(31, 0);
   count_draws(apart, 3, 0, counts);
-  CHECK(p_value(counts, equal, 3, DRAWS) > ALARM, "no step: %ld, %ld, %ld", counts[0], counts[1], counts[2]);
+  CHECK(p_value(counts, equal, 3, DRAWS) > ALARM, "no step: %ld, %ld, %ld", counts[0], counts[1],
+        counts[2]);
   count_draws(apart, 3, 1, counts); /* exp(-2^50/2^40) = exp(-1024) */
   CHECK(counts[1] == DRAWS, "the smallest step: %ld", counts[1]);
   count_draws(apart, 3, ((uint64_t)1 << 53) - 1, counts);
@@ -125,10 +131,14 @@ static void one_candidate_and_none(void) {
   chosen = 9;
   CHECK(symbol_exponential(utility, 0, exponent_of(1), &chosen) == -1 && chosen == 0, "none");
   chosen = 9;
-  CHECK(symbol_exponential(utility, 1, (uint64_t)1 << 53, &chosen) == -1 && chosen == 0, "a step too large");
+  CHECK(symbol_exponential(utility, 1, (uint64_t)1 << 53, &chosen) == -1 && chosen == 0,
+        "a step too large");
 }
 
-/* How much randomness a draw takes: between that of utilities which are all the same and 2.5 times as much. */
+/*
+** How much randomness a draw takes: between that of utilities which are all the same and 2.5 times
+** as much.
+*/
 static void a_draw_takes_about_the_same_whatever_the_data(void) {
   int64_t utility[MANY];
   long least = 0, most = 0;
@@ -136,14 +146,15 @@ static void a_draw_takes_about_the_same_whatever_the_data(void) {
     for (int i = 0; i < MANY; i++) utility[i] = i * (spread == 0 ? 0 : 1L << (5 * spread - 5));
     source_start(34, 0);
     size_t chosen;
-    for (int i = 0; i < 200; i++) CHECK(symbol_exponential(utility, MANY, exponent_of(0.05), &chosen) == 0, "bits");
+    for (int i = 0; i < 200; i++)
+      CHECK(symbol_exponential(utility, MANY, exponent_of(0.05), &chosen) == 0, "bits");
     if (spread == 0 || source.blocks < least) least = source.blocks;
     if (source.blocks > most) most = source.blocks;
   }
   CHECK(most < 3 * least, "%ld to %ld blocks", least, most);
 }
 
-/* ---- weights ---------------------------------------------------------------------------------------- */
+/* ---- weights --------------------------------------------------------------------------------- */
 
 static void check_weights(const uint64_t *weight, size_t count) {
   long counts[MANY] = {0};
@@ -155,14 +166,16 @@ static void check_weights(const uint64_t *weight, size_t count) {
     CHECK(symbol_weighted(weight, count, &chosen) == 0 && chosen < count, "draw %d", i);
     if (chosen < count) counts[chosen]++;
   }
-  for (size_t i = 0; i < count; i++) CHECK(weight[i] || !counts[i], "weight 0 was picked %ld times", counts[i]);
+  for (size_t i = 0; i < count; i++)
+    CHECK(weight[i] || !counts[i], "weight 0 was picked %ld times", counts[i]);
   double p = p_value(counts, exact, (int)count, DRAWS);
   CHECK(p > ALARM, "p %g", p);
 }
 
 static void weights_are_exact(void) {
   const uint64_t few[] = {1, 2, 3, 0, 10}, half = (uint64_t)1 << 52, large = (uint64_t)1 << 61;
-  const uint64_t shares[] = {half / 10, half - half / 10}, ends[] = {0, 5, 0}, most[] = {large, large, large, large - 1};
+  const uint64_t shares[] = {half / 10, half - half / 10}, ends[] = {0, 5, 0},
+                 most[] = {large, large, large, large - 1};
   source_start(40, 0);
   check_weights(few, 5);
   check_weights(shares, 2);
@@ -172,7 +185,8 @@ static void weights_are_exact(void) {
 
 static void weights_out_of_range_are_refused(void) {
   const uint64_t half = (uint64_t)1 << 62, all = (uint64_t)1 << 63;
-  const uint64_t refused[][2] = {{0, 0}, {half, half}, {all, 1}, {all, all}, {UINT64_MAX, UINT64_MAX}, {UINT64_MAX, 1}};
+  const uint64_t refused[][2] = {
+      {0, 0}, {half, half}, {all, 1}, {all, all}, {UINT64_MAX, UINT64_MAX}, {UINT64_MAX, 1}};
   source_start(41, 0);
   for (int i = 0; i < 6; i++) {
     size_t chosen = 9;
@@ -184,12 +198,13 @@ static void weights_out_of_range_are_refused(void) {
   CHECK(symbol_weighted(rare, 2, &chosen) == 0 && chosen == 1, "the largest sum");
 }
 
-/* ---- failures --------------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static int pick(int weighted, size_t *chosen) {
   static const int64_t utility[] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5};
   static const uint64_t weight[] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5};
-  return weighted ? symbol_weighted(weight, 11, chosen) : symbol_exponential(utility, 11, exponent_of(1), chosen);
+  return weighted ? symbol_weighted(weight, 11, chosen)
+                  : symbol_exponential(utility, 11, exponent_of(1), chosen);
 }
 
 static void failure_picks_nothing_and_success_ends_its_bits(void) {
@@ -199,7 +214,8 @@ static void failure_picks_nothing_and_success_ends_its_bits(void) {
     CHECK(pick(weighted, &chosen) == 0 && source.open == 0 && source.blocks > 0, "succeeds");
     chosen = 9;
     source_start(50, 1);
-    CHECK(pick(weighted, &chosen) == -1 && chosen == 0 && source.open == 0 && source.blocks == 0, "fails: %zu", chosen);
+    CHECK(pick(weighted, &chosen) == -1 && chosen == 0 && source.open == 0 && source.blocks == 0,
+          "fails: %zu", chosen);
   }
 }
 

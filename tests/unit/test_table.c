@@ -1,6 +1,6 @@
 /*
-** test_table.c: table.h against plain arrays: keys whose numbers are known beforehand, from the first chunk
-** through its growth to several splits.
+** test_table.c: table.h against plain arrays: keys whose numbers are known beforehand, from the
+** first chunk through its growth to several splits.
 */
 #include "check.h"
 #include "random.h"
@@ -120,7 +120,10 @@ static void all_are_listed_once(void) {
   }
 }
 
-/* What leaves the table on the way and what stays add up to everything, whatever the sizes and the signs. */
+/*
+** What leaves the table on the way and what stays add up to everything, whatever the sizes and the
+** signs.
+*/
 static void nothing_is_lost_when_numbers_are_carried(void) {
   enum { KEYS = 100 };
   for (int run = 0; run < 20; run++) {
@@ -144,7 +147,10 @@ static void nothing_is_lost_when_numbers_are_carried(void) {
   }
 }
 
-/* One that is not there is found missing at every size, however full the table: a batch that comes before it grows. */
+/*
+** One that is not there is found missing at every size, however full the table: a batch that comes
+** before it grows.
+*/
 static void strangers_are_not_found(void) {
   for (int of_integers = 0; of_integers < 2; of_integers++) {
     struct hash_table table = fresh(of_integers);

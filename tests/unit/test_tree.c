@@ -1,6 +1,6 @@
 /*
-** test_tree.c: tree.h against the normal equations, solved by Gaussian elimination in long double; against
-** the max-min formula of isotonic regression; and against simulated noise.
+** test_tree.c: tree.h against the normal equations, solved by Gaussian elimination in long double;
+** against the max-min formula of isotonic regression; and against simulated noise.
 */
 #include "check.h"
 #include "random.h"
@@ -11,7 +11,7 @@
 
 #include "release/tree.h"
 
-/* ---- least squares ------------------------------------------------------------------------------- */
+/* ---- least squares --------------------------------------------------------------------------- */
 
 enum { LEVELS = 6, LEAVES = 1 << LEVELS, NODES = 2 * LEAVES - 2 };
 
@@ -90,7 +90,7 @@ static void consistent_nodes_are_kept(void) {
   }
 }
 
-/* ---- the error in rank --------------------------------------------------------------------------- */
+/* ---- the error in rank ----------------------------------------------------------------------- */
 
 static void rank_stddev_by_elimination(void) {
   const double quantiles[] = {0, 0.1, 0.25, 0.5, 0.7, 0.99, 1};
@@ -134,9 +134,11 @@ static void rank_stddev_by_simulation(void) {
   }
 }
 
-/* ---- running totals ------------------------------------------------------------------------------ */
+/* ---- running totals -------------------------------------------------------------------------- */
 
-/* Isotonic regression: at i, the most over j <= i of the least over k >= i of the mean of j to k. */
+/*
+** Isotonic regression: at i, the most over j <= i of the least over k >= i of the mean of j to k.
+*/
 static double max_min(const double *sums, int count, int at) {
   double most = -INFINITY;
   for (int j = 0; j <= at; j++) {
@@ -186,7 +188,7 @@ static void true_counts_are_kept(void) {
   for (int i = 0; i <= COUNT; i++) CHECK(totals[i] == 0, "%d: %g", i, totals[i]);
 }
 
-/* ---- places -------------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static void places(void) {
   static const struct {

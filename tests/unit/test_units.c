@@ -1,6 +1,6 @@
 /*
-** test_units.c: units.h against a reference that knows no hashing: every row's unit is compared with
-** every other's, in long double and 128-bit arithmetic.
+** test_units.c: units.h against a reference that knows no hashing: every row's unit is compared
+** with every other's, in long double and 128-bit arithmetic.
 */
 #include "check.h"
 #include "random.h"
@@ -14,7 +14,7 @@
 #include "scalar.h"
 #include "release/units.h"
 
-/* ---- rows ---------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 enum kind { KIND_NULL, KIND_INTEGER, KIND_REAL, KIND_TEXT, KIND_BLOB };
 
@@ -49,7 +49,7 @@ static void shuffle(struct row *rows, int count) {
   }
 }
 
-/* ---- the extension's answer and the reference ------------------------------------------------------ */
+/* ---- the extension's answer and the reference ------------------------------------------------ */
 
 static int128 total_of(const struct bounds *bounds, const struct row *rows, int count,
                        int by_unit) {
@@ -131,7 +131,7 @@ static int same(const struct bounds *bounds, const struct row *rows, int count, 
 static const double clips[] = {1, 240, 0.1, M_PI, 1e-150, 1e150, 0x1.fffffffffffffp10};
 #define CLIPS ((int)(sizeof clips / sizeof *clips))
 
-/* ---- tests --------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void bounds_are_exact(void) {
   for (int i = 0; i < CLIPS; i++) {

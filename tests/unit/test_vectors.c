@@ -1,7 +1,8 @@
 /*
-** test_vectors.c: vectors.h against a reference that knows no hashing: every row's unit is compared with every
-** other's, a unit's matrix is kept whole, zeros and all, and the nodes of a tree are added up one by one.
-** Clipping is clip.h's business (test_clip.c), and so is what the values of a row are (test_shape.c).
+** test_vectors.c: vectors.h against a reference that knows no hashing: every row's unit is compared
+** with every other's, a unit's matrix is kept whole, zeros and all, and the nodes of a tree are
+** added up one by one. Clipping is clip.h's business (test_clip.c), and so is what the values of a
+** row are (test_shape.c).
 **
 ** The short way of rows of binary32 is compared with the long one, to the last bit.
 **
@@ -14,7 +15,7 @@
 #include "release/clip.h"
 #include "tables.h"
 
-/* ---- the reference ------------------------------------------------------------------------------- */
+/* ---- the reference --------------------------------------------------------------------------- */
 
 enum { MOST_ROWS = 400, MOST_KEYS = 30, MOST_DIMENSION = 9 };
 
@@ -102,7 +103,7 @@ static int wrong_totals(const struct release *release, const int128 *got, const 
   return got ? wrong : -1;
 }
 
-/* ---- random tables ------------------------------------------------------------------------------- */
+/* ---- random tables --------------------------------------------------------------------------- */
 
 static double pool[64][MOST_DIMENSION];
 
@@ -172,7 +173,7 @@ static void like_the_reference(void) {
   }
 }
 
-/* ---- rows of vectors' means ------------------------------------------------------------------------ */
+/* ---- rows of vectors' means ------------------------------------------------------------------ */
 
 /* A row's vector is brought into its ball before anything else, in its direction, or left alone. */
 static void rows_of_vector_means_fit_their_clip(void) {
@@ -214,7 +215,7 @@ static void vectors_of_zeros(void) {
   free(totals);
 }
 
-/* ---- the short way --------------------------------------------------------------------------------- */
+/* ---- the short way --------------------------------------------------------------------------- */
 
 enum { MOST_FLOATS = 33 };
 
@@ -302,7 +303,10 @@ static void floats_the_short_way(void) {
   free(wide);
 }
 
-/* Rows whose norm is within a few units in the last place of the clip, and of what means allow for rounding. */
+/*
+** Rows whose norm is within a few units in the last place of the clip, and of what means allow for
+** rounding.
+*/
 static void floats_next_to_the_clip(void) {
   for (int run = 0; run < 20000; run++) {
     struct question question = {.family = run & 1 ? FAMILY_VECTOR : FAMILY_VECTOR_MEAN};
@@ -350,7 +354,7 @@ static void short_rows_before_totals(void) {
   vectors_close(slow);
 }
 
-/* ---- growth -------------------------------------------------------------------------------------- */
+/* ---- growth ---------------------------------------------------------------------------------- */
 
 /* Tables grow through several sizes; every unit keeps what it had in every cell. */
 static void many_units_with_many_keys(void) {
@@ -453,7 +457,10 @@ static void nodes_are_sums_of_leaves(void) {
   free(totals);
 }
 
-/* Leaves as no rows make them, but a state may: all nodes above saturate with their sign (and come to an end). */
+/*
+** Leaves as no rows make them, but a state may: all nodes above saturate with their sign (and come
+** to an end).
+*/
 static void huge_leaves_saturate(void) {
   static const int128 huge[] = {(int128)3 << 123, (int128)1 << 125, -((int128)1 << 125)};
   struct question question = {.family = FAMILY_TREE, .clip = 1, .low = 0, .high = 1, .size = 16};
@@ -472,7 +479,7 @@ static void huge_leaves_saturate(void) {
   }
 }
 
-/* ---- asking again -------------------------------------------------------------------------------- */
+/* ---- asking again ---------------------------------------------------------------------------- */
 
 static void totals_are_not_consumed(void) {
   for (int flags = 0; flags < 4; flags++) {
@@ -564,7 +571,7 @@ static void no_random_bytes(void) {
   }
 }
 
-/* ---- private keys -------------------------------------------------------------------------------- */
+/* ---- private keys ---------------------------------------------------------------------------- */
 
 enum { HELD = 8, KEPT = 3 };
 
@@ -612,8 +619,8 @@ static void private_keys_are_chosen_at_random(void) {
 }
 
 /*
-** Under one secret the choice is a function of the unit and its keys: not of the order or the number of its
-** rows, of their values, or of what other units have.
+** Under one secret the choice is a function of the unit and its keys: not of the order or the
+** number of its rows, of their values, or of what other units have.
 */
 static void private_keys_do_not_depend_on_the_rest(void) {
   struct release release = keeping(KEPT);
@@ -654,7 +661,7 @@ static void private_keys_come_in_an_order(void) {
   }
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static void keys_that_look_alike_are_one(void) {
   struct secret secret;
