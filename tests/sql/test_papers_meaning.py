@@ -2,6 +2,7 @@
 convolution, bounds by numerical minimisation, mechanisms by their own laws."""
 
 import math
+import pathlib
 import random
 import sqlite3
 
@@ -304,3 +305,20 @@ def test_pure_functions_in_views_and_indexes():
     db.execute("INSERT INTO t VALUES (1)")
     assert db.execute("SELECT gamma FROM k").fetchone() == (0,)
     assert db.execute("SELECT count(*) FROM v").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("alpha, twice, once", [(1, 0.1451, 0.2002), (2, 0.2717, 0.3599), (8, 0.5713, 0.6173),
+                                                (16, 0.6712, 0.6630)])
+def test_two_laplace_noises_against_one_of_the_same_variance(alpha, twice, once):
+    """The table in sql/aggregates.md: each has variance 4; the divergence of the sum by quadrature."""
+    sum_of_two = lambda x: mp.exp(-abs(x)) * (1 + abs(x)) / 4
+    if alpha == 1:
+        integrand = lambda x: sum_of_two(x) * mp.log(sum_of_two(x) / sum_of_two(x - 1))
+        divergence = mp.quad(integrand, [-60, 0, 1, 60])
+    else:
+        integrand = lambda x: sum_of_two(x) ** alpha * sum_of_two(x - 1) ** (1 - alpha)
+        divergence = mp.log(mp.quad(integrand, [-200, -20, 0, 1, 20, 200])) / (alpha - 1)
+    assert float(divergence) == pytest.approx(twice, abs=5e-5)
+    assert call("dp_rdp_laplace", alpha, 1, math.sqrt(2)) == pytest.approx(once, abs=5e-5)
+    page = (pathlib.Path(__file__).resolve().parents[2] / "sql" / "aggregates.md").read_text()
+    assert f"| {alpha} | {twice:.4f} | {once:.4f} |" in page
