@@ -1,5 +1,6 @@
 /*
-** kernels.h: Markov kernels given as rows (x, y, p), and the amplification theorem as a table.
+** kernels.h: Markov kernels given as rows (x, y, p), iterations given step by step, and the
+** amplification theorem as a table.
 */
 #ifndef DIFFUSE_FUNCTIONS_KERNELS_H
 #define DIFFUSE_FUNCTIONS_KERNELS_H
@@ -8,6 +9,9 @@
 
 /* Registers the dp_kernel_... aggregates. Returns an SQLite code. */
 int kernels_register(sqlite3 *db);
+
+/* Registers the aggregates over the steps of an iteration, dp_iteration_... */
+int paths_register(sqlite3 *db);
 
 /* Registers the table-valued function dp_amplify. Returns an SQLite code. */
 int amplify_register(sqlite3 *db);

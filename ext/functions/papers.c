@@ -6,7 +6,8 @@
 **    computed by each of its methods, the default first.
 ** 2. A parameter outside its domain is an error that names it; where a theorem says nothing the
 **    answer is NULL (NaN in math/).
-** 3. A method is the last argument, a name in quotes; without it the default applies.
+** 3. A method is the last argument, a name in quotes; without it the default applies. It may stand
+**    in the place of an optional parameter.
 */
 #include "functions/functions.h"
 
@@ -150,10 +151,19 @@ OF_SGD_DELTA(sgd_delta_laplace_iterated)
 OF_SGD_DELTA(sgd_delta_laplace_printed)
 
 /* epsilon, n, lipschitz_loss, sigma, eta, beta, rho, diameter, i; without i (NaN) the worst, 1. */
-static double of_sgd_delta_random_stop(const double *a) {
+static struct sgd random_stop_of(const double *a) {
   double index = isnan(a[8]) ? 1.0 : a[8];
-  struct sgd sgd = {index, a[1], a[2], a[3], a[4], a[5], a[6], a[7]};
+  return (struct sgd){index, a[1], a[2], a[3], a[4], a[5], a[6], a[7]};
+}
+
+static double of_sgd_delta_random_stop(const double *a) {
+  struct sgd sgd = random_stop_of(a);
   return sgd_delta_random_stop(&sgd, a[0]);
+}
+
+static double of_sgd_delta_random_stop_printed(const double *a) {
+  struct sgd sgd = random_stop_of(a);
+  return sgd_delta_random_stop_printed(&sgd, a[0]);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -229,9 +239,9 @@ static const struct paper papers[] = {
      {{"best", of_sgd_delta_laplace_best},
       {"iterated", of_sgd_delta_laplace_iterated},
       {"paper", of_sgd_delta_laplace_printed}}},
-    {FUNCTION("dp_sgd_delta_random_stop", 8, 9),
+    {FUNCTION("dp_sgd_delta_random_stop", 8, 10),
      {&epsilon, &length_n, &lipschitz_loss, &sigma, &eta, &beta, &rho, &diameter, &index_i},
-     {{0, of_sgd_delta_random_stop}}},
+     {{"sum", of_sgd_delta_random_stop}, {"paper", of_sgd_delta_random_stop_printed}}},
 };
 
 /* ---- the call -------------------------------------------------------------------------------- */
@@ -280,7 +290,9 @@ static void paper_call(sqlite3_context *context, int count, sqlite3_value **argu
   double number[MAX_PARAMETERS] = {0.0};
   number[MAX_PARAMETERS - 1] = NAN; /* an optional last parameter that is absent */
   for (int k = 0; k < count; k++) {
-    if (k < MAX_PARAMETERS && paper->parameter[k]) {
+    int is_method = k >= paper->scalar.min_arguments && k == count - 1 && paper->method[0].name &&
+                    plain_text(arguments[k]);
+    if (k < MAX_PARAMETERS && paper->parameter[k] && !is_method) {
       if (!read_parameter(context, paper->parameter[k], arguments[k], &number[k])) return;
     } else {
       evaluate = method_of(context, paper, arguments[k]);
@@ -302,5 +314,6 @@ int papers_register(sqlite3 *db) {
     if (rc != SQLITE_OK) return rc;
   }
   int rc = kernels_register(db);
+  if (rc == SQLITE_OK) rc = paths_register(db);
   return rc == SQLITE_OK ? amplify_register(db) : rc;
 }

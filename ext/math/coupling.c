@@ -66,3 +66,29 @@ double printed_iteration_rdp(double alpha, double distance, double sigma, double
   square = scaled_over(square, scaled(steps));
   return scaled_value(scaled_times(square, scaled(0.5 * alpha)));
 }
+
+/* alpha times a half of x, which is 0 whatever alpha where x is. */
+static double half_times(double alpha, struct scaled x) {
+  if (x.mantissa == 0.0) return 0.0;
+  return scaled_value(scaled_times(scaled_times(scaled(alpha), scaled(0.5)), x));
+}
+
+double given_path_rdp(double alpha, const struct path_step *steps, long count) {
+  struct scaled product = scaled(1.0), sum = scaled(0.0);
+  for (long j = 0; j < count; j++) {
+    product = scaled_times(product, scaled(steps[j].lipschitz));
+    struct scaled moved = scaled_times(product, scaled(steps[count - 1 - j].shift));
+    sum = scaled_plus(sum, scaled_square(scaled_over(moved, scaled(steps[j].sigma))));
+  }
+  return half_times(alpha, sum);
+}
+
+double best_path_rdp(double alpha, const struct path_step *steps, long count, double distance) {
+  struct scaled product = scaled(1.0), sum = scaled(0.0);
+  for (long j = 0; j < count; j++) {
+    product = scaled_times(product, scaled(steps[j].lipschitz));
+    if (product.mantissa == 0.0) return 0.0; /* a constant map leaves nothing */
+    sum = scaled_plus(sum, scaled_square(scaled_over(scaled(steps[j].sigma), product)));
+  }
+  return half_times(alpha, scaled_over(scaled_square(scaled(distance)), sum));
+}

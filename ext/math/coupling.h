@@ -36,6 +36,21 @@ double path_iteration_rdp(double alpha, double distance, double sigma, double li
 double printed_iteration_rdp(double alpha, double distance, double sigma, double lipschitz,
                              double steps);
 
+/*
+** Theorem 4 with a path of its own, step by step: step j is a lipschitz-Lipschitz map and noise
+** sigma; `shift` is the distance of the coupling from its predecessor, W_infinity(mu_(i-1), mu_i).
+** With P_j the product of the first j constants, shift i of r is covered by the noise of step
+** j = r - i + 1, after j maps:
+**     alpha/2 sum_i (P_j shift_i/sigma_j)^2,
+** which for equal steps is equation (2). best_path_rdp: the least over all paths whose shifts add
+** up to `distance`, alpha distance^2/2/sum_j (sigma_j/P_j)^2; their own shifts are not looked at.
+*/
+struct path_step {
+  double sigma, lipschitz, shift;
+};
+double given_path_rdp(double alpha, const struct path_step *steps, long count);
+double best_path_rdp(double alpha, const struct path_step *steps, long count, double distance);
+
 /* 1/(1 + L^-2 + ... + L^(-2 terms)) for lipschitz L >= 0, terms >= 0: what the path is made of. */
 struct scaled inverse_geometric(double lipschitz, double terms);
 

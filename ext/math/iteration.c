@@ -229,3 +229,11 @@ double sgd_delta_random_stop(const struct sgd *sgd, double epsilon) {
   double log_later = gaussian_log_hockey_stick(epsilon, later_distance(sgd, lipschitz));
   return first * (geometric_sum(log_later, sgd->length - sgd->index) / sgd->length);
 }
+
+double sgd_delta_random_stop_printed(const struct sgd *sgd, double epsilon) {
+  double lipschitz = printed_contraction(sgd->eta, sgd->beta, sgd->rho);
+  if (isnan(lipschitz)) return lipschitz;
+  double first = gaussian_hockey_stick(epsilon, first_distance(sgd));
+  double log_later = gaussian_log_hockey_stick(epsilon, later_distance(sgd, lipschitz));
+  return first > 0.0 ? first / sgd->length / fabs(expm1(log_later)) : 0.0;
+}

@@ -69,9 +69,11 @@ double sgd_delta_laplace_best(const struct sgd *sgd, double epsilon);
 /*
 ** Theorem 5, Gaussian noise, stopped after a uniformly random number of steps (which may be
 ** revealed): the finite sum theta/n sum_{k=0}^{n-i} theta'^k of its proof, never above theta, where
-** the printed closed form can exceed 1.
+** the printed closed form, equation (16), can exceed 1: theta/(n (1 - theta')), whatever the index.
+** It is infinite where theta' is 1, which an unbounded set makes it.
 */
 double sgd_delta_random_stop(const struct sgd *sgd, double epsilon);
+double sgd_delta_random_stop_printed(const struct sgd *sgd, double epsilon);
 
 /*
 ** Hockey-stick divergence of order e^epsilon of two Gaussians whose centres are `distance` standard

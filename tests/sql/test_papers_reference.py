@@ -58,6 +58,7 @@ def test_every_function_is_described():
     source = SQL.parent / "ext" / "functions"
     names = re.findall(r'FUNCTION\("(dp_\w+)"', (source / "papers.c").read_text())
     names += re.findall(r'^    \{"(dp_kernel_\w+)"', (source / "kernels.c").read_text(), re.M)
+    names += re.findall(r'^    \{"(dp_iteration_\w+)"', (source / "paths.c").read_text(), re.M)
     assert set(headings) == {*names, "dp_amplify"}
 
 

@@ -1,0 +1,149 @@
+/*
+** paths.c: aggregates over an iteration that is given step by step, as rows (i, sigma, lipschitz):
+** Theorem 4 of Balle et al. 2019 with a path of its own.
+**
+** 1. i numbers the steps 1, 2, ..., r, each once; the order of rows does not matter. At most
+**    1,000,000 steps. No row at all: NULL.
+** 2. alpha is the same in every row, and so is the distance of dp_iteration_best().
+** 3. Whatever happens, xFinal runs once and frees everything.
+*/
+#include "functions/kernels.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "functions/functions.h"
+#include "math/coupling.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define MAX_STEPS 1000000
+
+struct aggregate {
+  const char *name;
+  const char *last; /* the name of the last argument */
+  int is_given;     /* the path is: the last argument is the shift of its row */
+};
+
+static const struct aggregate aggregates[] = {
+    {"dp_iteration_path", "shift", 1},
+    {"dp_iteration_best", "distance", 0},
+};
+
+/* What one call collects; all zero at first. Step i is at steps[i - 1]; sigma 0: not there. */
+struct collected {
+  int started, failed;
+  double alpha, distance;
+  struct path_step *steps;
+  long room, last, count;
+};
+
+/* The message is taken over. Always returns 0. */
+static int fail(sqlite3_context *context, struct collected *collected, char *message) {
+  const struct aggregate *aggregate = sqlite3_user_data(context);
+  collected->failed = 1;
+  fail_call(context, aggregate->name, message);
+  return 0;
+}
+
+/* Reads argument k. */
+static int number(sqlite3_context *context, struct collected *collected, sqlite3_value *value,
+                  struct domain domain, double *x) {
+  char *message = domain_check(value, &domain, x);
+  return message ? fail(context, collected, message) : 1;
+}
+
+/* Room for step `last`; new steps have sigma 0. */
+static int make_room(sqlite3_context *context, struct collected *collected, long last) {
+  if (last <= collected->room) return 1;
+  long room = collected->room < 16 ? 16 : collected->room;
+  while (room < last) room *= 2;
+  struct path_step *grown =
+      sqlite3_realloc64(collected->steps, sizeof *grown * (sqlite3_uint64)room);
+  if (!grown) return fail(context, collected, sentence("out of memory"));
+  memset(grown + collected->room, 0, sizeof *grown * (size_t)(room - collected->room));
+  collected->steps = grown;
+  collected->room = room;
+  return 1;
+}
+
+/* The same value in every row. */
+static int same(sqlite3_context *context, struct collected *collected, const char *name,
+                double *first, double now) {
+  if (!collected->started) *first = now;
+  return now == *first ||
+         fail(context, collected, sentence("%s must be the same in every row", name));
+}
+
+static void step(sqlite3_context *context, int count, sqlite3_value **arguments) {
+  const struct aggregate *aggregate = sqlite3_user_data(context);
+  struct collected *collected = sqlite3_aggregate_context(context, sizeof *collected);
+  const double infinity = (double)INFINITY;
+  struct path_step row = {0};
+  double alpha, index, last;
+  (void)count;
+  if (!collected) {
+    sqlite3_result_error_nomem(context);
+    return;
+  }
+  if (collected->failed ||
+      !number(context, collected, arguments[0], (struct domain){"alpha", 1, infinity, 0, 0},
+              &alpha) ||
+      !number(context, collected, arguments[1], (struct domain){"i", 1, MAX_STEPS, 0, 0}, &index) ||
+      !number(context, collected, arguments[2], (struct domain){"sigma", 0, infinity, 1, 1},
+              &row.sigma) ||
+      !number(context, collected, arguments[3], (struct domain){"lipschitz", 0, infinity, 0, 1},
+              &row.lipschitz) ||
+      !number(context, collected, arguments[4], (struct domain){aggregate->last, 0, infinity, 0, 1},
+              &last) ||
+      !same(context, collected, "alpha", &collected->alpha, alpha) ||
+      (!aggregate->is_given && !same(context, collected, "distance", &collected->distance, last)))
+    return;
+  collected->started = 1;
+  row.shift = aggregate->is_given ? last : 0;
+  long i = (long)index;
+  if ((double)i != index) {
+    fail(context, collected, sentence("i must be a whole number, not %z", shown(arguments[1])));
+  } else if (make_room(context, collected, i)) {
+    struct path_step *place = &collected->steps[i - 1];
+    if (place->sigma > 0) {
+      fail(context, collected, sentence("step %d comes twice", (int)i));
+      return;
+    }
+    *place = row;
+    collected->count++;
+    if (i > collected->last) collected->last = i;
+  }
+}
+
+static void final(sqlite3_context *context) {
+  const struct aggregate *aggregate = sqlite3_user_data(context);
+  struct collected *collected = sqlite3_aggregate_context(context, 0);
+  if (!collected || !collected->started) return; /* NULL, or the error that was reported */
+  long count = collected->count, missing = 0;
+  while (missing < collected->last && collected->steps[missing].sigma > 0) missing++;
+  if (collected->failed) {
+    /* it was reported */
+  } else if (count < collected->last) {
+    fail(context, collected,
+         sentence("step %d is missing (the steps are 1 to the largest i)", (int)missing + 1));
+  } else {
+    sqlite3_result_double(context, aggregate->is_given
+                                       ? given_path_rdp(collected->alpha, collected->steps, count)
+                                       : best_path_rdp(collected->alpha, collected->steps, count,
+                                                       collected->distance));
+  }
+  sqlite3_free(collected->steps);
+}
+
+int paths_register(sqlite3 *db) {
+  for (size_t k = 0; k < sizeof aggregates / sizeof *aggregates; k++) {
+    void *data = (void *)(uintptr_t)&aggregates[k]; /* constant: nobody writes through it */
+    int rc = sqlite3_create_function_v2(db, aggregates[k].name, 5,
+                                        SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, data,
+                                        0, step, final, 0);
+    if (rc != SQLITE_OK) return rc;
+  }
+  return SQLITE_OK;
+}
