@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "noise/bits.h"
-#include "noise/plain.h"
-#include "noise/sampler.h"
+#include "noise/csprng.h"
+#include "noise/cks_sampler.h"
+#include "noise/discrete_gaussian.h"
 
 #define VARIANCE ((uint64_t)1 << 41) /* where releases start */
 #define DRAWS    1000000
@@ -18,22 +18,22 @@
 static int64_t draws[DRAWS];
 
 static int draw_sampler(void) {
-  return sampler_gaussian(VARIANCE, draws, DRAWS);
+  return discrete_gaussian_draw(VARIANCE, draws, DRAWS);
 }
 
 static int draw_plain(void) {
-  struct plain law = plain_of(VARIANCE);
-  struct bits bits;
-  if (bits_start(&bits)) return -1;
-  for (int i = 0; i < DRAWS; i++) draws[i] = plain_draw(&law, &bits);
-  bits_end(&bits);
+  struct cks_sampler law = cks_sampler_of(VARIANCE);
+  struct csprng bits;
+  if (csprng_start(&bits)) return -1;
+  for (int i = 0; i < DRAWS; i++) draws[i] = cks_sampler_draw(&law, &bits);
+  csprng_end(&bits);
   return 0;
 }
 
 /* One number from each call: a key of the system and 32 draws. */
 static int draw_single(void) {
   for (int i = 0; i < DRAWS / 32; i++) {
-    if (sampler_gaussian(VARIANCE, &draws[i], 1)) return -1;
+    if (discrete_gaussian_draw(VARIANCE, &draws[i], 1)) return -1;
   }
   return 0;
 }

@@ -10,7 +10,7 @@
 #include "functions/rows.h"
 #include "math/mixing.h"
 #include "math/rounding.h"
-#include "noise/symbol.h"
+#include "noise/categorical.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -27,7 +27,7 @@ SQLITE_EXTENSION_INIT3
 **              others: the loss is within +-step whatever the data.
 */
 struct tilt {
-  uint64_t exponent; /* step * 2^SYMBOL_SHIFT */
+  uint64_t exponent; /* step * 2^CATEGORICAL_SHIFT */
   double epsilon;
   double (*curve)(double alpha, double epsilon);
 };
@@ -36,8 +36,8 @@ static struct tilt tilt_of(const struct publication *publication, double rate) {
   int is_response = publication->law == LAW_RESPONSE;
   int range = !is_response && ledger_adjacency(publication->host->ledger) == LEDGER_REPLACE ? 2 : 1;
   double epsilon = is_response ? published_down(response_epsilon(rate)) : sqrt(8 * rate);
-  uint64_t exponent = (uint64_t)ldexp(epsilon / range, SYMBOL_SHIFT);
-  return (struct tilt){exponent, ldexp((double)exponent, -SYMBOL_SHIFT) * range,
+  uint64_t exponent = (uint64_t)ldexp(epsilon / range, CATEGORICAL_SHIFT);
+  return (struct tilt){exponent, ldexp((double)exponent, -CATEGORICAL_SHIFT) * range,
                        is_response ? response_rdp : bounded_range_rdp};
 }
 
@@ -145,7 +145,7 @@ int symbols_draw(struct publication *publication, const int64_t *counts) {
   } else {
     memcpy(utility, counts, sizeof *utility * count);
   }
-  int failed = symbol_exponential(utility, count, tilt.exponent, &chosen);
+  int failed = categorical_exponential(utility, count, tilt.exponent, &chosen);
   sqlite3_free(utility);
   if (failed) return ledger_fail(ledger, "the system gave no random bytes");
   return publish_symbol(publication, publication->grid.keys[chosen], 0);
@@ -312,7 +312,8 @@ static int mix_from(struct publication *publication, struct walk *walk,
   if (walk->error) return 0;
   if (!charge(publication, walk->costs)) return 0;
   size_t chosen;
-  if (symbol_weighted(channel_row(channel, walk->symbol), (size_t)channel->symbol_count, &chosen))
+  if (categorical_weighted(channel_row(channel, walk->symbol), (size_t)channel->symbol_count,
+                           &chosen))
     return ledger_fail(ledger, "the system gave no random bytes");
   return publish_symbol(publication, channel->symbols[chosen], channel->json);
 }

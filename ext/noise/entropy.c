@@ -1,9 +1,8 @@
 /*
-** entropy.c: the operating system's generator, and the wiping of what came out of it.
+** entropy.c: see entropy.h.
 **
-** One function per system, read_some(): up to MOST bytes at `bytes`; returns how many were written,
-** 0 where a signal interrupted before any were, -1 where the system has none to give. Everything
-** else is common.
+** Each operating system has its own read_some(), which writes up to MOST bytes to `bytes`. It
+** returns how many it wrote, 0 if a signal interrupted it first, or -1 if the system provides none.
 */
 #include "noise/entropy.h"
 

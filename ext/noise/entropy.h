@@ -1,18 +1,18 @@
 /*
-** entropy.h: the operating system's cryptographic random bytes. The one file with per-OS code.
+** entropy.h: cryptographic random bytes from the operating system.
 **
-** No state, no buffer, no seed: nothing that a fork could duplicate. Unit tests replace
-** entropy_fill() at link time; nothing else can.
+** There is no state, buffer or seed that a fork could duplicate. Unit tests replace entropy_fill()
+** at link time. There is no other way to replace it.
 */
 #ifndef DIFFUSE_NOISE_ENTROPY_H
 #define DIFFUSE_NOISE_ENTROPY_H
 
 #include <stddef.h>
 
-/* Fills `bytes` with `count` random bytes. Returns 0, or -1 when the system has none to give. */
+/* Fills `bytes` with `count` random bytes. Returns 0, or -1 if the system provides none. */
 int entropy_fill(void *bytes, size_t count);
 
-/* Overwrites a secret in a way that the compiler may not leave out. */
+/* Overwrites a secret. The compiler may not optimise this away. */
 void entropy_wipe(void *bytes, size_t count);
 
 #endif

@@ -6,9 +6,9 @@
 #include "math/gaussian.h"
 #include "math/laplace.h"
 #include "math/rounding.h"
-#include "noise/laplace.h"
+#include "noise/discrete_laplace.h"
 #include "noise/lattice.h"
-#include "noise/sampler.h"
+#include "noise/discrete_gaussian.h"
 
 /* ---- Gaussian -------------------------------------------------------------------------------- */
 
@@ -31,7 +31,7 @@ static uint64_t gaussian_outward(uint64_t sensitivity, double rate, uint64_t inn
 }
 
 static int gaussian_step(uint64_t inner, uint64_t outer, int64_t *noise, size_t count) {
-  return sampler_gaussian(outer - inner, noise, count);
+  return discrete_gaussian_draw(outer - inner, noise, count);
 }
 
 static double gaussian_draw_slack(uint64_t clock, int dimension) {
@@ -92,11 +92,11 @@ static uint64_t laplace_outward(uint64_t sensitivity, double rate, uint64_t inne
 }
 
 static int laplace_draw(uint64_t clock, int64_t *noise, size_t count) {
-  return sampler_laplace(laplace_scale(clock), noise, count);
+  return discrete_laplace_draw(laplace_scale(clock), noise, count);
 }
 
 static int laplace_step(uint64_t inner, uint64_t outer, int64_t *noise, size_t count) {
-  return sampler_laplace_step(laplace_scale(inner), laplace_scale(outer), noise, count);
+  return discrete_laplace_step(laplace_scale(inner), laplace_scale(outer), noise, count);
 }
 
 /* The law of every point is exact, and charged as what it is. */
@@ -114,7 +114,8 @@ static double no_step_slack(uint64_t inner, uint64_t outer, int dimension) {
 
 const struct lattice_law lattice_laws[] = {
     [LAW_GAUSSIAN] = {1e6, gaussian_width, gaussian_clock, lattice_rate, gaussian_outward,
-                      sampler_gaussian, gaussian_step, gaussian_draw_slack, gaussian_step_slack},
+                      discrete_gaussian_draw, gaussian_step, gaussian_draw_slack,
+                      gaussian_step_slack},
     [LAW_LAPLACE] = {1e3, laplace_width, laplace_clock, laplace_rate, laplace_outward, laplace_draw,
                      laplace_step, no_draw_slack, no_step_slack},
 };

@@ -7,7 +7,7 @@
 #include "math/iteration.h"
 #include "math/rounding.h"
 #include "noise/entropy.h"
-#include "noise/sampler.h"
+#include "noise/discrete_gaussian.h"
 #include "release/clip.h"
 
 /* Numbers that the sampler is asked for at a time: so many that no single one shows in its time. */
@@ -286,7 +286,7 @@ static const int64_t *next_noise(struct training *training) {
   size_t dim = (size_t)training->dim;
   uint64_t variance = (uint64_t)training->descent->variance;
   if (training->left == 0 && !training->failed) {
-    training->failed = sampler_gaussian(variance, training->noise, training->block) != 0;
+    training->failed = discrete_gaussian_draw(variance, training->noise, training->block) != 0;
     training->left = training->block;
     training->next = 0;
   }

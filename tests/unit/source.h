@@ -1,6 +1,6 @@
 /*
-** source.h: random bits that the test controls. The functions of bits.h defined here take the place
-** of bits.c at link time.
+** source.h: random bits that the test controls. The functions of csprng.h defined here take the place
+** of csprng.c at link time.
 **
 ** The bits are those of SplitMix64 from a chosen seed; they can be told to fail. What a test draws
 ** from a seed is always the same: a test of a law that passes once passes for ever, and raises no
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "noise/bits.h"
+#include "noise/csprng.h"
 #include "splitmix.h"
 
 static struct {
@@ -27,21 +27,21 @@ static void source_start(uint64_t seed, int fails) {
   source.fails = fails;
 }
 
-int bits_start(struct bits *bits) {
+int csprng_start(struct csprng *bits) {
   if (source.fails) return -1;
   source.open++;
   memset(bits, 0, sizeof *bits);
-  bits->next = BITS_WORDS;
+  bits->next = CSPRNG_WORDS;
   return 0;
 }
 
-void bits_refill(struct bits *bits) {
-  for (int i = 0; i < BITS_WORDS; i++) bits->block.words[i] = splitmix(&source.state);
+void csprng_refill(struct csprng *bits) {
+  for (int i = 0; i < CSPRNG_WORDS; i++) bits->block.words[i] = splitmix(&source.state);
   bits->next = 0;
   source.blocks++;
 }
 
-void bits_end(struct bits *bits) {
+void csprng_end(struct csprng *bits) {
   memset(bits, 0, sizeof *bits);
   source.open--;
 }

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "math/rounding.h"
-#include "noise/sampler.h"
+#include "noise/discrete_gaussian.h"
 #include "release/sgd.h"
 
 #define MOST_DIM  8
@@ -26,7 +26,7 @@ static size_t script_length, script_at;
 static uint64_t asked_variance;
 static int out_of_bytes;
 
-int sampler_gaussian(uint64_t variance, int64_t *noise, size_t count) {
+int discrete_gaussian_draw(uint64_t variance, int64_t *noise, size_t count) {
   asked_variance = variance;
   if (out_of_bytes) return -1;
   for (size_t i = 0; i < count; i++) noise[i] = script_at < script_length ? script[script_at++] : 0;

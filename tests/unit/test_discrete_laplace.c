@@ -1,5 +1,5 @@
 /*
-** test_laplace_noise.c: the laws of sampler_laplace() and sampler_laplace_step(), over random bits
+** test_discrete_laplace.c: the laws of discrete_laplace_draw() and discrete_laplace_step(), over random bits
 ** that the test controls. Its seeds are fixed, so that there are no false alarms. The sampler picks
 ** one of a batch of draws for each that is used; laws are tested on the draws themselves, and the
 ** picking apart from them.
@@ -10,7 +10,7 @@
 */
 #include "check.h"
 #include "chi_square.h"
-#include "noise/laplace.c" /* its draws before one is picked */
+#include "noise/discrete_laplace.c" /* its draws before one is picked */
 #include "source.h"
 
 #define DRAWS 50000
@@ -23,11 +23,11 @@ static int64_t draws[DRAWS], steps[DRAWS];
 
 /* Draws of L_Z(to), or from a scale that is not 0 of what makes L_Z(from) into it. */
 static void draw_steps(uint64_t from, uint64_t to, int64_t *noise) {
-  struct bits bits;
+  struct csprng bits;
   struct step step = {from, to};
-  if (bits_start(&bits)) return; /* never */
+  if (csprng_start(&bits)) return; /* never */
   for (int i = 0; i < DRAWS; i++) noise[i] = step_of(&bits, &step);
-  bits_end(&bits);
+  csprng_end(&bits);
 }
 
 /* ---- small scales: every probability --------------------------------------------------------- */
@@ -167,7 +167,8 @@ static void check_large(double scale, const char *what) {
 }
 
 static void large_scales_are_right(void) {
-  static const uint64_t scales[] = {1 << 20, 1500001, 1 << 25, 1 << 30, SAMPLER_MAX_SCALE - 1};
+  static const uint64_t scales[] = {1 << 20, 1500001, 1 << 25, 1 << 30,
+                                    DISCRETE_LAPLACE_MAX_SCALE - 1};
   for (int i = 0; i < 5; i++) {
     source_start(80 + (uint64_t)i, 0);
     draw_steps(0, scales[i], draws);
@@ -186,11 +187,11 @@ static void large_steps_are_right(void) {
 
 /* So close that nearly every step is none: P(moves) is about 2 (to - from)/to. */
 static void the_closest_scales(void) {
-  uint64_t last = SAMPLER_MAX_SCALE - 1;
+  uint64_t last = DISCRETE_LAPLACE_MAX_SCALE - 1;
   source_start(100, 0);
   draw_steps(last - 1, last, steps);
   for (int i = 0; i < DRAWS; i++) CHECK(steps[i] == 0, "moved by %lld", (long long)steps[i]);
-  CHECK(sampler_laplace_step(1, last, steps, 10) == 0, "the farthest scales");
+  CHECK(discrete_laplace_step(1, last, steps, 10) == 0, "the farthest scales");
   draw_steps(1 << 20, (1 << 20) + 5000, steps);
   int moved = 0;
   for (int i = 0; i < DRAWS; i++) moved += steps[i] != 0;
@@ -208,9 +209,9 @@ static void what_is_picked_has_the_law(void) {
     static long counts[CELLS];
     memset(counts, 0, sizeof counts);
     source_start(105, 0);
-    CHECK(sampler_laplace(is_step ? 5 : 9, draws, PICKED) == 0, "no random bits");
+    CHECK(discrete_laplace_draw(is_step ? 5 : 9, draws, PICKED) == 0, "no random bits");
     memset(picked, 0, sizeof picked);
-    if (is_step) CHECK(sampler_laplace_step(5, 9, picked, PICKED) == 0, "no random bits");
+    if (is_step) CHECK(discrete_laplace_step(5, 9, picked, PICKED) == 0, "no random bits");
     for (int i = 0; i < PICKED; i++) counts[draws[i] + picked[i] + REACH]++;
     exact_law(9, exact);
     CHECK(p_value(counts, exact, CELLS, PICKED) > ALARM, "step %d: p %g", is_step,
@@ -221,24 +222,26 @@ static void what_is_picked_has_the_law(void) {
 /* ---- ranges and failures --------------------------------------------------------------------- */
 
 static void scales_out_of_range_are_refused(void) {
-  static const uint64_t refused[] = {0, SAMPLER_MAX_SCALE, SAMPLER_MAX_SCALE + 1, UINT64_MAX};
-  static const uint64_t steps_refused[][2] = {{0, 5},
-                                              {0, 0},
-                                              {6, 5},
-                                              {5, SAMPLER_MAX_SCALE},
-                                              {5, 0},
-                                              {UINT64_MAX, UINT64_MAX},
-                                              {SAMPLER_MAX_SCALE, SAMPLER_MAX_SCALE}};
+  static const uint64_t refused[] = {0, DISCRETE_LAPLACE_MAX_SCALE, DISCRETE_LAPLACE_MAX_SCALE + 1,
+                                     UINT64_MAX};
+  static const uint64_t steps_refused[][2] = {
+      {0, 5},
+      {0, 0},
+      {6, 5},
+      {5, DISCRETE_LAPLACE_MAX_SCALE},
+      {5, 0},
+      {UINT64_MAX, UINT64_MAX},
+      {DISCRETE_LAPLACE_MAX_SCALE, DISCRETE_LAPLACE_MAX_SCALE}};
   source_start(110, 0);
   for (int i = 0; i < 4; i++) {
     int64_t noise[2] = {1, 1};
-    CHECK(sampler_laplace(refused[i], noise, 2) == -1, "case %d", i);
+    CHECK(discrete_laplace_draw(refused[i], noise, 2) == -1, "case %d", i);
     CHECK(noise[0] == 0 && noise[1] == 0, "case %d", i);
   }
   for (int i = 0; i < 7; i++) {
     int64_t noise[2] = {1, 1};
-    CHECK(sampler_laplace_step(steps_refused[i][0], steps_refused[i][1], noise, 2) == -1, "step %d",
-          i);
+    CHECK(discrete_laplace_step(steps_refused[i][0], steps_refused[i][1], noise, 2) == -1,
+          "step %d", i);
     CHECK(noise[0] == 0 && noise[1] == 0, "step %d", i);
   }
 }
@@ -246,15 +249,15 @@ static void scales_out_of_range_are_refused(void) {
 static void no_step_is_no_noise(void) {
   int64_t noise[3] = {1, 2, 3};
   source_start(111, 0);
-  CHECK(sampler_laplace_step(5, 5, noise, 3) == 0, "the same scale");
+  CHECK(discrete_laplace_step(5, 5, noise, 3) == 0, "the same scale");
   CHECK(!noise[0] && !noise[1] && !noise[2], "noise");
-  CHECK(sampler_laplace(5, NULL, 0) == 0 && sampler_laplace_step(5, 6, NULL, 0) == 0,
+  CHECK(discrete_laplace_draw(5, NULL, 0) == 0 && discrete_laplace_step(5, 6, NULL, 0) == 0,
         "no coordinates");
 }
 
 static int draw(int is_step, int64_t *noise, size_t count) {
-  return is_step ? sampler_laplace_step(1 << 20, 3 << 20, noise, count)
-                 : sampler_laplace(1 << 20, noise, count);
+  return is_step ? discrete_laplace_step(1 << 20, 3 << 20, noise, count)
+                 : discrete_laplace_draw(1 << 20, noise, count);
 }
 
 static void failure_gives_zeros_and_success_ends_its_bits(void) {
@@ -279,7 +282,7 @@ static void failure_gives_zeros_and_success_ends_its_bits(void) {
 static void no_state_survives_a_call(void) {
   int64_t first[50], second[50], other[7];
   source_start(130, 0);
-  CHECK(draw(1, first, 50) == 0 && sampler_laplace(5, other, 7) == 0, "first");
+  CHECK(draw(1, first, 50) == 0 && discrete_laplace_draw(5, other, 7) == 0, "first");
   source_start(130, 0);
   CHECK(draw(1, second, 50) == 0 && memcmp(first, second, sizeof first) == 0,
         "the same bits gave other noise");

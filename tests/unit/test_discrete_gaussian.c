@@ -1,5 +1,5 @@
 /*
-** test_sampler.c: the law of sampler_gaussian(), over the real source of random bytes.
+** test_discrete_gaussian.c: the law of discrete_gaussian_draw(), over the real source of random bytes.
 **
 ** False alarms. A chi-square test fails below a p-value of 1e-10; its cells expect 200 or more (30
 ** in the two outermost cells of the normal's), which keeps the true rate below 2e-10. A test of a
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "noise/sampler.h"
+#include "noise/discrete_gaussian.h"
 
 #define DRAWS  1000000
 #define ALARM  1e-10 /* p-value of a chi-square that fails */
@@ -30,7 +30,7 @@
 static int64_t draws[DRAWS];
 
 static void draw(uint64_t variance) {
-  CHECK(sampler_gaussian(variance, draws, DRAWS) == 0, "no random bytes");
+  CHECK(discrete_gaussian_draw(variance, draws, DRAWS) == 0, "no random bytes");
 }
 
 static long double real_sqrt(uint64_t variance) {
@@ -122,7 +122,7 @@ static void a_wrong_variance_is_seen(void) {
 static void single_numbers_follow_the_law(void) {
   enum { SINGLES = 100000 };
   for (int i = 0; i < SINGLES; i++) {
-    CHECK(sampler_gaussian(10, &draws[i], 1) == 0, "no random bytes");
+    CHECK(discrete_gaussian_draw(10, &draws[i], 1) == 0, "no random bytes");
   }
   double p = p_value_exact(10, SINGLES);
   CHECK(p > ALARM, "p %g", p);
@@ -131,7 +131,7 @@ static void single_numbers_follow_the_law(void) {
 /* ---- moments and symmetry -------------------------------------------------------------------- */
 
 static const uint64_t large[] = {(uint64_t)1 << 41, 847288609443 /* 3^25 */, (uint64_t)1 << 61,
-                                 SAMPLER_MAX_VARIANCE - 1};
+                                 DISCRETE_GAUSSIAN_MAX_VARIANCE - 1};
 enum { LARGE = sizeof large / sizeof large[0] };
 
 /* The sum of squares over V has standard deviation sqrt(2/DRAWS) = 0.14%: fails beyond 0.92%. */
@@ -161,7 +161,7 @@ static int in_keeping(double seen, double total, double probability) {
 
 /* A sign that is positive with probability 50.7% is seen. */
 static void signs_are_even(void) {
-  const uint64_t variances[] = {1, 5, (uint64_t)1 << 41, SAMPLER_MAX_VARIANCE - 1};
+  const uint64_t variances[] = {1, 5, (uint64_t)1 << 41, DISCRETE_GAUSSIAN_MAX_VARIANCE - 1};
   for (int i = 0; i < 4; i++) {
     draw(variances[i]);
     int positive = 0, nonzero = 0;
@@ -269,7 +269,7 @@ static void coordinates_of_short_vectors_are_independent(void) {
   enum { NUMBERS = 80000 };
   const uint64_t variance = (uint64_t)1 << 41;
   for (int i = 0; i < NUMBERS; i += 2) {
-    CHECK(sampler_gaussian(variance, &draws[i], 2) == 0, "no random bytes");
+    CHECK(discrete_gaussian_draw(variance, &draws[i], 2) == 0, "no random bytes");
   }
   double p = p_value_pairs(variance, 1, NUMBERS);
   CHECK(p > ALARM, "p %g", p);
@@ -293,7 +293,7 @@ static void low_order_bits_are_independent_of_size(void) {
 enum { THREADS = 8, EACH = DRAWS / THREADS };
 
 static void *draw_share(void *share) {
-  return sampler_gaussian(large[0], share, EACH) ? NULL : share;
+  return discrete_gaussian_draw(large[0], share, EACH) ? NULL : share;
 }
 
 /* The first of all draws: the threads race to make what they share. */
@@ -321,7 +321,7 @@ static void processes_share_nothing(void) {
   }
   fflush(stdout);
   pid_t pid = fork();
-  int failed = sampler_gaussian(large[0], pid ? parent : child, 10);
+  int failed = discrete_gaussian_draw(large[0], pid ? parent : child, 10);
   if (pid == 0) _exit(failed || write(ends[1], child, sizeof child) != (ssize_t)sizeof child);
   CHECK(!failed && pid > 0 && waitpid(pid, &status, 0) == pid && status == 0, "no draws");
   if (status == 0) {

@@ -1,21 +1,21 @@
 /*
-** test_strips.c: the discrete Gaussian from strips, part by part, over words that the test chooses.
+** test_gaussian_table.c: the discrete Gaussian from strips, part by part, over words that the test chooses.
 ** The functions of bits.h defined here take the place of bits.c at link time; strips.c is included,
 ** so that its parts can be called.
 **
 ** Words come from a script, then from a generator of a fixed seed: nothing here can raise a false
 ** alarm. The p-values of the tests of laws are those of one draw of the seed; they fail below 1e-9.
-** test_sampler.c does such tests over the system's bits.
+** test_discrete_gaussian.c does such tests over the system's bits.
 **
-** `strips numbers` prints what tests/test_strips.py compares with arithmetic of high precision.
+** `strips numbers` prints what tests/test_gaussian_table.py compares with arithmetic of high precision.
 */
 #include <gsl/gsl_cdf.h>
 #include <stdlib.h>
 
 #include "check.h"
-#include "noise/plain.h"
-#include "noise/sampler.h"
-#include "noise/strips.c"
+#include "noise/cks_sampler.h"
+#include "noise/discrete_gaussian.h"
+#include "noise/gaussian_table.c"
 #include "random.h"
 
 #define ALARM 1e-9
@@ -26,27 +26,27 @@ static uint64_t script[16];
 static int scripted, played;
 static long blocks;
 
-int bits_start(struct bits *bits) {
+int csprng_start(struct csprng *bits) {
   memset(bits, 0, sizeof *bits);
-  bits->next = BITS_WORDS;
+  bits->next = CSPRNG_WORDS;
   blocks = 0;
   return 0;
 }
 
-void bits_refill(struct bits *bits) {
-  for (int i = 0; i < BITS_WORDS; i++) {
+void csprng_refill(struct csprng *bits) {
+  for (int i = 0; i < CSPRNG_WORDS; i++) {
     bits->block.words[i] = played < scripted ? script[played++] : random_bits();
   }
   bits->next = 0;
   blocks++;
 }
 
-void bits_end(struct bits *bits) {
+void csprng_end(struct csprng *bits) {
   memset(bits, 0, sizeof *bits);
 }
 
-static long words_taken(const struct bits *bits) {
-  return blocks * BITS_WORDS - (BITS_WORDS - (long)bits->next);
+static long words_taken(const struct csprng *bits) {
+  return blocks * CSPRNG_WORDS - (CSPRNG_WORDS - (long)bits->next);
 }
 
 static uint64_t word_of(uint64_t slot, uint64_t unit, int negative, uint64_t attempt,
@@ -56,13 +56,13 @@ static uint64_t word_of(uint64_t slot, uint64_t unit, int negative, uint64_t att
 
 /* One draw from these words; *words says how many it took. */
 static int64_t draw_from(uint64_t variance, const uint64_t *words, int count, long *taken) {
-  struct bits bits;
-  struct strips law = strips_of(variance);
+  struct csprng bits;
+  struct gaussian_table law = gaussian_table_of(variance);
   memcpy(script, words, (size_t)count * sizeof *words);
   scripted = count;
   played = 0;
-  bits_start(&bits);
-  int64_t y = strips_draw(&law, &bits);
+  csprng_start(&bits);
+  int64_t y = gaussian_table_draw(&law, &bits);
   *taken = words_taken(&bits);
   return y;
 }
@@ -89,7 +89,7 @@ static int wrong_weights(const struct slot *table) {
 }
 
 static void slots_hold_the_weights(void) {
-  strips_of(STRIPS_LEAST_VARIANCE);
+  gaussian_table_of(GAUSSIAN_TABLE_LEAST_VARIANCE);
   CHECK(wrong_weights(slots) == 0, "%d", wrong_weights(slots));
 }
 
@@ -136,13 +136,13 @@ static const uint64_t variances[] = {
     (uint64_t)1 << 53,
     (uint64_t)1 << 61,
     ((uint64_t)1 << 62) - ((uint64_t)1 << 32),
-    SAMPLER_MAX_VARIANCE - 1,
+    DISCRETE_GAUSSIAN_MAX_VARIANCE - 1,
 };
 enum { VARIANCES = sizeof variances / sizeof variances[0] };
 
 /* 2048 V gamma at the end of a strip, where it is largest, in integers. */
 static uint128 largest(uint64_t variance, uint64_t strip) {
-  struct strips law = strips_of(variance);
+  struct gaussian_table law = gaussian_table_of(variance);
   uint128 y = (uint128)(strip + 1) * law.width - 1;
   return 1024 * y * y - (uint128)(strip * strip) * variance;
 }
@@ -151,7 +151,7 @@ static uint128 largest(uint64_t variance, uint64_t strip) {
 static int wrong_bounds(uint64_t too_small) {
   int wrong = 0;
   for (int i = 0; i < VARIANCES; i++) {
-    struct strips law = strips_of(variances[i]);
+    struct gaussian_table law = gaussian_table_of(variances[i]);
     for (uint64_t strip = 0; strip < LAST; strip++) {
       uint128 b = bound(&law, strip) - too_small;
       wrong += b * 8 * variances[i] < largest(variances[i], strip);
@@ -164,7 +164,7 @@ static void attempts_are_bounded(void) {
   CHECK(wrong_bounds(0) == 0, "%d", wrong_bounds(0));
   CHECK(wrong_bounds(1) > 0, "bounds are not tight");
   for (int i = 0; i < VARIANCES; i++) {
-    struct strips law = strips_of(variances[i]);
+    struct gaussian_table law = gaussian_table_of(variances[i]);
     CHECK((uint128)1024 * law.width * law.width >= variances[i], "width %d", i);
     CHECK((uint128)1024 * (law.width - 1) * (law.width - 1) < variances[i], "width %d", i);
   }
@@ -178,10 +178,10 @@ static int in_keeping(double seen, double total, double p) {
 /* Places of the first, a middle and the last strips, and far beyond; gamma from 0 to 6. */
 static void acceptance_is_exp_of_minus_gamma(void) {
   enum { TRIES = 100000 };
-  struct bits bits;
-  bits_start(&bits);
+  struct csprng bits;
+  csprng_start(&bits);
   for (int i = 0; i < VARIANCES; i++) {
-    struct strips law = strips_of(variances[i]);
+    struct gaussian_table law = gaussian_table_of(variances[i]);
     for (uint64_t strip = 1; strip < 600; strip = 3 * strip + 1) {
       uint64_t b = bound(&law, strip);
       for (uint64_t place = 0; place < law.width; place += law.width / 2 + 1) {
@@ -191,7 +191,7 @@ static void acceptance_is_exp_of_minus_gamma(void) {
         if (gamma > 6) continue;
         int seen = 0;
         for (int j = 0; j < TRIES; j++) {
-          seen += bits_take(&bits, 8) >= b || accept(&bits, &law, strip, place, b);
+          seen += csprng_take(&bits, 8) >= b || accept(&bits, &law, strip, place, b);
         }
         CHECK(in_keeping(seen, TRIES, (double)expl(-gamma)), "case %d, strip %d: %d, not %g", i,
               (int)strip, seen, TRIES * (double)expl(-gamma));
@@ -232,7 +232,7 @@ static void most_trials_take_one_word(void) {
 static void excess_is_refused(void) {
   long taken;
   uint64_t words[] = {word_of(3, 5, 0, 255, 0), word_of(3, 5, 0, 255, 1)};
-  CHECK(strips_of(9216).width == 3 && strips_of(9216).excess == 2, "w %d", 3);
+  CHECK(gaussian_table_of(9216).width == 3 && gaussian_table_of(9216).excess == 2, "w %d", 3);
   int64_t y = draw_from(9216, words, 2, &taken);
   CHECK(y == 9 && taken == 2, "%lld from %ld words", (long long)y, taken);
 }
@@ -275,7 +275,7 @@ static void the_last_strip_stands_for_all_beyond(void) {
 ** for n/(8b) or n/2048, and where these tie 7 or 11 bits more for the remainder.
 */
 static void first_attempts_are_decided_in_rationals(void) {
-  struct strips law = strips_of(SQUARE);
+  struct gaussian_table law = gaussian_table_of(SQUARE);
   uint64_t b = bound(&law, 40), last = PLACE(31), none = 0xfffff;
   expect("at the bound", (uint64_t[]){word_of(40, 9, 0, b, last), NEXT}, 2, 1311, 1);
   uint64_t word = word_of(40, 9, 0, b - 1, last);
@@ -304,10 +304,10 @@ enum { DRAWS = 1000000 };
 static int64_t noise[DRAWS];
 
 static void fill(int64_t *draws, uint64_t variance) {
-  struct bits bits;
-  struct strips law = strips_of(variance);
-  bits_start(&bits);
-  for (int i = 0; i < DRAWS; i++) draws[i] = strips_draw(&law, &bits);
+  struct csprng bits;
+  struct gaussian_table law = gaussian_table_of(variance);
+  csprng_start(&bits);
+  for (int i = 0; i < DRAWS; i++) draws[i] = gaussian_table_draw(&law, &bits);
 }
 
 /* Lower end of a cell: cells are a share of sigma wide, the 1025th is the last. */
@@ -405,12 +405,13 @@ static double p_value_same(uint64_t variance, const int64_t *one, const int64_t 
 
 static void strips_and_plain_have_one_law(void) {
   static int64_t plain[DRAWS];
-  const uint64_t both[] = {1025, 65537, ((uint64_t)1 << 41) + 1, SAMPLER_MAX_VARIANCE - 1};
+  const uint64_t both[] = {1025, 65537, ((uint64_t)1 << 41) + 1,
+                           DISCRETE_GAUSSIAN_MAX_VARIANCE - 1};
   for (int i = 0; i < 4; i++) {
-    struct bits bits;
-    struct plain law = plain_of(both[i]);
-    bits_start(&bits);
-    for (int j = 0; j < DRAWS; j++) plain[j] = plain_draw(&law, &bits);
+    struct csprng bits;
+    struct cks_sampler law = cks_sampler_of(both[i]);
+    csprng_start(&bits);
+    for (int j = 0; j < DRAWS; j++) plain[j] = cks_sampler_draw(&law, &bits);
     fill(noise, both[i]);
     double p = p_value_same(both[i], plain, noise);
     CHECK(p > ALARM, "case %d: p %g", i, p);
@@ -421,7 +422,7 @@ static void strips_and_plain_have_one_law(void) {
 
 /* Words that a call of the sampler takes, in blocks. */
 static double blocks_of(uint64_t variance, size_t count) {
-  CHECK(sampler_gaussian(variance, noise, count) == 0, "count %zu", count);
+  CHECK(discrete_gaussian_draw(variance, noise, count) == 0, "count %zu", count);
   return (double)blocks;
 }
 

@@ -1,4 +1,4 @@
-"""The numbers behind the strips of ext/noise/strips.c, beside arithmetic of high precision (mpmath)."""
+"""The numbers behind the strips of ext/noise/gaussian_table.c, beside arithmetic of high precision (mpmath)."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ SCALE = (2**26 - 2**8) // 407 * 10
 @pytest.fixture(scope="module")
 def numbers():
     """What the unit test prints, by kind."""
-    done = subprocess.run([BUILD / "unit" / "strips", "numbers"], capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run([BUILD / "unit" / "gaussian_table", "numbers"], capture_output=True, text=True, check=True, timeout=300)
     kinds = {"power": [], "weight": [], "digit": []}
     for line in done.stdout.splitlines():
         kind, *fields = line.split()
@@ -59,6 +59,6 @@ def test_digits_are_right(numbers):
 
 
 def test_the_last_edge_offers_enough(numbers):
-    """Requirement 1 of strips.c: 2^m SCALE e_i stays below 1 for all i from 255, with m = 9 and one more every 256."""
+    """Requirement 1 of gaussian_table.c: 2^m SCALE e_i stays below 1 for all i from 255, with m = 9 and one more every 256."""
     for strip in range(255, 5000):
         assert SCALE * exact(strip) * 2 ** (9 + (strip - 255) // 256) < 1

@@ -1,5 +1,5 @@
 /*
-** test_sampler_source.c: the sampler over a source of random bytes that the test controls. The two
+** test_discrete_gaussian_source.c: the sampler over a source of random bytes that the test controls. The two
 ** functions of entropy.h defined here take the place of entropy.c at link time.
 **
 ** The source is SplitMix64 from a chosen seed and can be told to fail. It remembers where the bytes
@@ -10,7 +10,7 @@
 
 #include "check.h"
 #include "noise/entropy.h"
-#include "noise/sampler.h"
+#include "noise/discrete_gaussian.h"
 #include "splitmix.h"
 
 #define VARIANCE ((uint64_t)1 << 41)
@@ -54,7 +54,7 @@ static void failure_gives_zeros(void) {
     memset(noise, 0x5a, sizeof noise);
     int64_t canary = noise[MOST];
     source_start(1, 1);
-    int result = sampler_gaussian(VARIANCE, noise, counts[i]);
+    int result = discrete_gaussian_draw(VARIANCE, noise, counts[i]);
     CHECK(result == -1, "count %zu: %d", counts[i], result);
     for (size_t j = 0; j < counts[i]; j++) CHECK(noise[j] == 0, "noise[%zu] kept", j);
     CHECK(noise[counts[i]] == canary, "wrote past %zu", counts[i]);
@@ -68,7 +68,7 @@ static void success_wipes_its_bytes(void) {
   int64_t noise[MOST];
   for (int i = 0; i < COUNTS; i++) {
     source_start(2, 0);
-    CHECK(sampler_gaussian(VARIANCE, noise, counts[i]) == 0, "count %zu", counts[i]);
+    CHECK(discrete_gaussian_draw(VARIANCE, noise, counts[i]) == 0, "count %zu", counts[i]);
     CHECK(source.requests == 1, "%ld requests for %zu", source.requests, counts[i]);
     CHECK(source.held == NULL, "bytes of %zu not wiped", counts[i]);
   }
@@ -78,35 +78,36 @@ static void success_wipes_its_bytes(void) {
 static void no_state_survives_a_call(void) {
   int64_t first[MOST], second[MOST], other[7];
   source_start(3, 0);
-  CHECK(sampler_gaussian(VARIANCE, first, MOST) == 0, "first");
-  CHECK(sampler_gaussian(5, other, 7) == 0, "between");
+  CHECK(discrete_gaussian_draw(VARIANCE, first, MOST) == 0, "first");
+  CHECK(discrete_gaussian_draw(5, other, 7) == 0, "between");
   source_start(3, 0);
-  CHECK(sampler_gaussian(VARIANCE, second, MOST) == 0, "second");
+  CHECK(discrete_gaussian_draw(VARIANCE, second, MOST) == 0, "second");
   CHECK(memcmp(first, second, sizeof first) == 0, "the same bytes gave other noise");
   source_start(4, 0);
-  CHECK(sampler_gaussian(VARIANCE, second, MOST) == 0, "third");
+  CHECK(discrete_gaussian_draw(VARIANCE, second, MOST) == 0, "third");
   CHECK(memcmp(first, second, sizeof first) != 0, "other bytes gave the same noise");
 }
 
 static void no_coordinates_need_no_bytes(void) {
   source_start(5, 1);
-  CHECK(sampler_gaussian(VARIANCE, NULL, 0) == 0, "count 0");
+  CHECK(discrete_gaussian_draw(VARIANCE, NULL, 0) == 0, "count 0");
   CHECK(source.requests == 0, "asked for bytes");
 }
 
 static void variances_out_of_range_are_refused(void) {
-  const uint64_t refused[] = {0, SAMPLER_MAX_VARIANCE, SAMPLER_MAX_VARIANCE + 1, UINT64_MAX};
-  const uint64_t allowed[] = {1, 2, SAMPLER_MAX_VARIANCE - 1};
+  const uint64_t refused[] = {0, DISCRETE_GAUSSIAN_MAX_VARIANCE, DISCRETE_GAUSSIAN_MAX_VARIANCE + 1,
+                              UINT64_MAX};
+  const uint64_t allowed[] = {1, 2, DISCRETE_GAUSSIAN_MAX_VARIANCE - 1};
   for (int i = 0; i < 4; i++) {
     int64_t noise[2] = {1, 1};
     source_start(6, 0);
-    CHECK(sampler_gaussian(refused[i], noise, 2) == -1, "case %d", i);
+    CHECK(discrete_gaussian_draw(refused[i], noise, 2) == -1, "case %d", i);
     CHECK(noise[0] == 0 && noise[1] == 0, "case %d", i);
   }
   for (int i = 0; i < 3; i++) {
     int64_t noise[2];
     source_start(6, 0);
-    CHECK(sampler_gaussian(allowed[i], noise, 2) == 0, "case %d", i);
+    CHECK(discrete_gaussian_draw(allowed[i], noise, 2) == 0, "case %d", i);
   }
 }
 

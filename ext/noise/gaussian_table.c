@@ -1,5 +1,5 @@
 /*
-** strips.c: the exact discrete Gaussian by rejection from strips, in integers.
+** gaussian_table.c: the exact discrete Gaussian by rejection from strips, in integers.
 **
 ** Cut the magnitudes |y| into strips of w integers, w about sqrt(V)/32: |y| = i w + u, 0 <= u < w.
 ** A trial proposes strip i with probability proportional to e_i = exp(-i^2/2048), then u uniformly,
@@ -7,30 +7,32 @@
 **
 **   gamma = y^2/(2V) - i^2/2048 = (1024 u (2 i w + u) + i^2 D)/(2048 V),    D = 1024 w^2 - V >= 0,
 **
-** which makes P(y) proportional to exp(-y^2/(2V)) for every V. The e_i do not depend on V.
+** so that P(y) is proportional to exp(-y^2/(2V)) for every V. The e_i do not depend on V.
 **
-** 1. Strips by integer weights. Strip i < 255 weighs floor(SCALE e_i) + 1 units of 2^26, 255 and
-**    all beyond share the rest. One unit of each strip is its edge. A trial that hits the edge of i
-**    < 255 goes on with probability frac(SCALE e_i), any other unit goes on always: together SCALE
-**    e_i. The edge of 255 stands for i >= 255: it picks i with probability 2^-m, and goes on with
-**    probability 2^m SCALE e_i < 1; its other units end the trial. Edges are hit 4 times in a
-**    million; the fraction's digits are then computed to as many places as the comparison needs.
-** 2. Units by alias slots: 256 slots of 2^18 units, each shared by two strips at most. The first
-**    unit of slot i is the edge of strip i.
-** 3. exp(-gamma) as in bernoulli(), which accepts unless a first attempt of probability gamma
-**    succeeds. An integer b with gamma <= b/256 is known from i alone. The attempt is made of two:
-**    eight random bits below b, probability b/256; and, 3 times in 100, an event of probability
-**    256 gamma/b, decided in exact rationals. A b above its least value costs time, nothing else.
-** 4. No floating point anywhere.
+** 1. Strips have integer weights, 2^26 units in all. Strip i < 255 has floor(SCALE e_i) + 1 units;
+**    strip 255 has the rest and stands for all strips from 255 on. One unit of each strip is its
+**    edge. A trial that hits the edge of i < 255 continues with probability frac(SCALE e_i); a
+**    trial that hits another unit always continues. Together these give the weight SCALE e_i. The
+**    edge of 255 picks a strip i >= 255 with probability 2^-m and continues with probability
+**    2^m SCALE e_i < 1; the other units of 255 end the trial. Edges are hit 4 times in a million.
+**    The digits of the fraction are then computed to as many places as the comparison needs.
+** 2. Units lie in alias slots: 256 slots of 2^18 units, each shared by at most two strips. The
+**    first unit of slot i is the edge of strip i.
+** 3. exp(-gamma) is decided as in bernoulli(), which accepts unless a first attempt of probability
+**    gamma succeeds. The index i alone gives an integer b with gamma <= b/256. The attempt has two
+**    parts: eight random bits are below b, which has probability b/256; then, 3 times in 100, an
+**    event of probability 256 gamma/b follows, decided in exact rationals. A larger b than
+**    necessary costs time only.
+** 4. There is no floating point.
 **
 ** The bits of a word, from the lowest: 8 slot, 18 unit, 1 sign, 8 first attempt, 29 place in strip.
 */
-#include "noise/strips.h"
+#include "noise/gaussian_table.h"
 
 #include <pthread.h>
 #include <string.h>
 
-#include "noise/events.h"
+#include "noise/exact_bernoulli.h"
 
 #define STRIPS     256u
 #define LAST       (STRIPS - 1)
@@ -39,17 +41,17 @@
 #define TOTAL      (STRIPS * UNITS)
 #define PLACE_BITS 29
 
-/* The sum of the e_i over i >= 0 is below 40.7 (32 sqrt(pi/2) + 1/2 and next to nothing). */
+/* The sum of the e_i over i >= 0 is 32 sqrt(pi/2) + 1/2 + (less than 1e-300), below 40.7. */
 #define SCALE ((TOTAL - STRIPS) / 407 * 10)
 
 /* ---- exp(-i^2/2048) to any number of digits -------------------------------------------------- */
 
 /*
-** Fractions of `n` digits of 32 bits, the first the most significant: an integer below 2^(32n) over
-** 2^(32n). One unit of the last digit is an ulp here.
+** A fraction has `n` digits of 32 bits, the most significant first: it is an integer below 2^(32n)
+** divided by 2^(32n). An ulp is one unit of the last digit.
 */
 
-/* x = x * factor without its whole part, which it returns. */
+/* x = the fraction of x * factor. Returns the whole part. */
 static uint32_t multiply(uint32_t *x, size_t n, uint32_t factor) {
   uint64_t carry = 0;
   for (size_t i = n; i-- > 0; carry >>= 32) {
@@ -74,7 +76,7 @@ static void multiply_fraction(uint32_t *x, size_t n, const uint32_t *y) {
   memcpy(x, product, n * sizeof *x);
 }
 
-/* x = x / divisor, rounded down; returns whether anything is left. */
+/* x = x / divisor, rounded down. Returns whether x is still positive. */
 static int divide(uint32_t *x, size_t n, uint32_t divisor) {
   uint64_t rest = 0;
   uint32_t any = 0;
@@ -87,7 +89,7 @@ static int divide(uint32_t *x, size_t n, uint32_t divisor) {
   return any != 0;
 }
 
-/* x = x + ulps, x = x + y, x = x - y, all of them inside [0, 1). */
+/* x = x + ulps, x = x + y, x = x - y. All results must be inside [0, 1). */
 static void add_ulps(uint32_t *x, size_t n, uint64_t ulps) {
   for (size_t i = n; i-- > 0;) {
     uint64_t low = (ulps & UINT32_MAX) + x[i];
@@ -113,11 +115,12 @@ static void subtract(uint32_t *x, size_t n, const uint32_t *y) {
 }
 
 /*
-** exp(-1/2048) from below, by its series 1 - 1/2048 + (1/2048)^2/2 - ...; n >= 4. Error: less than
-** 12n + 12 ulps. A term is the one before, divided and rounded down: less than 2 ulps off. A term
-** is at most 2^-12 of the one before, and the first one here is below 2^-22, so that at most 3n are
-** not zero, and those left out amount to less than 2 ulps. The sum of the terms is off by less than
-** 6n + 2 ulps either way; 6n + 6 are taken off it.
+** A lower bound on exp(-1/2048), by the series 1 - 1/2048 + (1/2048)^2/2 - ...; n >= 4. Its error
+** is less than 12n + 12 ulps. Each term is the previous one divided and rounded down, which is off
+** by less than 2 ulps. Each term is at most 2^-12 of the previous one, and the first is below
+** 2^-22, so at most 3n terms are not zero, and the omitted terms add up to less than 2 ulps. The
+** sum is therefore off by less than 6n + 2 ulps in either direction. Subtracting 6n + 6 makes it a
+** lower bound.
 */
 static void root(uint32_t *x, size_t n) {
   uint32_t term[n], margin[n];
@@ -132,10 +135,11 @@ static void root(uint32_t *x, size_t n) {
 }
 
 /*
-** exp(-strip^2/2048) from below, strip >= 1, n >= 4: a power of the root. Error: at most so many
-** ulps, 16 n strip^2. For a, b < 1 known from below to within s and t ulps, a*b rounded down is
-** within s + t + 1 ulps, so the k-th power of what is within s is within k (s + 1), whatever the
-** order of multiplication; and 12n + 12 + 1 <= 16n.
+** power() computes a lower bound on exp(-strip^2/2048), strip >= 1, n >= 4, as a power of the root.
+** power_error() is its largest error in ulps, 16 n strip^2: if lower bounds on a, b < 1 are off by
+** at most s and t ulps, a*b rounded down is off by at most s + t + 1 ulps. So the k-th power of a
+** number that is off by s is off by at most k (s + 1), in any order of multiplication, and
+** 12n + 12 + 1 <= 16n.
 */
 static uint64_t power_error(size_t n, uint64_t strip) {
   return 16 * n * strip * strip;
@@ -157,7 +161,7 @@ struct digit {
   uint32_t value; /* digit `place` of its fraction, of 32 bits; 0 is the first */
 };
 
-/* From n digits of e_i. Returns whether they are enough: bounds from both sides agree. */
+/* Computes the digit from n digits of e_i. Returns whether n is enough: both bounds agree. */
 static int digit_from(size_t n, uint64_t strip, unsigned doublings, size_t place,
                       struct digit *digit) {
   uint32_t low[n], high[n];
@@ -173,7 +177,7 @@ static int digit_from(size_t n, uint64_t strip, unsigned doublings, size_t place
   return whole[0] == whole[1] && memcmp(low, high, (place + 1) * sizeof *low) == 0;
 }
 
-/* e_i is irrational for i >= 1: some number of digits is enough, four more nearly always are. */
+/* e_i is irrational for i >= 1, so some number of digits is enough. Four more nearly always are. */
 static struct digit digit_of(uint64_t strip, unsigned doublings, size_t place) {
   struct digit digit;
   size_t n = place + 4;
@@ -181,19 +185,22 @@ static struct digit digit_of(uint64_t strip, unsigned doublings, size_t place) {
   return digit;
 }
 
-/* An event of probability frac(SCALE 2^doublings e_i): is a uniform real, digit by digit, below? */
-static int fraction_happens(struct bits *bits, uint64_t strip, unsigned doublings) {
+/*
+** An event of probability frac(SCALE 2^doublings e_i): a uniform real number, drawn digit by digit,
+** is below it.
+*/
+static int fraction_happens(struct csprng *random, uint64_t strip, unsigned doublings) {
   if (strip == 0) return 0;
   for (size_t place = 0;; place++) {
     uint32_t mine = digit_of(strip, doublings, place).value;
-    uint32_t drawn = (uint32_t)bits_take(bits, 32);
+    uint32_t drawn = (uint32_t)csprng_take(random, 32);
     if (drawn != mine) return drawn < mine;
   }
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Units 0 .. own-1 belong to the slot's own strip, the others to strip `other`. own >= 1. */
+/* Units 0 .. own-1 belong to the slot's own strip, all others to strip `other`. own >= 1. */
 static struct slot { uint32_t own, other; } slots[STRIPS];
 
 static uint32_t weight(unsigned strip) {
@@ -201,9 +208,10 @@ static uint32_t weight(unsigned strip) {
 }
 
 /*
-** Weights fall with i, so the strips that fill more than a slot come first. One after the other
-** they give to the slots of those that do not, and join these once they have less than a slot left.
-** They have it all given away when the last slot is full: the weights add up to all slots.
+** Weights decrease with i, so the strips that fill more than one slot come first. Each of them in
+** turn fills the slots of smaller strips, until it has less than one slot left and its own slot is
+** filled by the next. The weights add up to all slots, so the last slot is full when all units are
+** placed.
 */
 static void make_slots(void) {
   uint32_t left[STRIPS];
@@ -226,13 +234,13 @@ static void make_slots(void) {
 
 /* ---- trials ---------------------------------------------------------------------------------- */
 
-struct strips strips_of(uint64_t variance) {
+struct gaussian_table gaussian_table_of(uint64_t variance) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, make_slots);
   uint64_t width = isqrt((variance - 1) / 1024) + 1;
   uint64_t square = width * width; /* at most 2^52 */
   uint64_t deficit = 1024 * square - variance;
-  return (struct strips){
+  return (struct gaussian_table){
       .variance = variance,
       .width = width,
       .excess = ((uint64_t)1 << PLACE_BITS) % width,
@@ -243,63 +251,65 @@ struct strips strips_of(uint64_t variance) {
 }
 
 /*
-** The unit is the edge of *strip, or one of the last strip's: does the trial go on? The edge of the
-** last strip picks the strip: 255 + 256 G + 8 bits with P(G) = 2^-(G+1), each with probability
-** 2^-(9+G). No number overflows unless G reaches 2^16, whose probability is below 2^-65000.
+** Whether the trial continues, if the unit is the edge of *strip or any unit of the last strip. The
+** edge of the last strip picks the strip 255 + 256 G + 8 bits with P(G) = 2^-(G+1), so each strip
+** has probability 2^-(9+G). No number overflows unless G reaches 2^16, which has a probability
+** below 2^-65000.
 */
-static int goes_on(struct bits *bits, uint32_t unit, uint64_t *strip) {
-  if (*strip < LAST) return fraction_happens(bits, *strip, 0);
+static int goes_on(struct csprng *random, uint32_t unit, uint64_t *strip) {
+  if (*strip < LAST) return fraction_happens(random, *strip, 0);
   if (unit > 0) return 0;
   unsigned doublings = 9;
-  for (; bits_take(bits, 1); doublings++) *strip += STRIPS;
-  *strip += bits_take(bits, 8);
-  return fraction_happens(bits, *strip, doublings);
+  for (; csprng_take(random, 1); doublings++) *strip += STRIPS;
+  *strip += csprng_take(random, 8);
+  return fraction_happens(random, *strip, doublings);
 }
 
 /*
-** An integer b with gamma <= b/256 for all of a strip: gamma grows with u, and u < w. Or b >= 256.
+** An integer b with gamma <= b/256 in the whole strip (gamma increases with u, and u < w), or any
+** number from 256 on.
 */
-static inline uint64_t bound(const struct strips *law, uint64_t strip) {
+static inline uint64_t bound(const struct gaussian_table *law, uint64_t strip) {
   if (strip >= LAST) return 256;
   return (((2 * strip + 1) * law->slope + strip * strip * law->bend) >> 32) + 1;
 }
 
 /*
-** An event of probability exp(-gamma), given what the first attempt's eight bits are known for: to
-** be below b < 256. From 256 on nothing is known, and gamma may be above 1: then that many equal
-** parts of it, each below 1, must all happen.
+** An event of probability exp(-gamma), given that the eight bits of the first attempt are below b.
+** If b >= 256, they carry no information and gamma may exceed 1: gamma is then divided into equal
+** parts below 1, and an event for each part must happen.
 */
-static int accept(struct bits *bits, const struct strips *law, uint64_t strip, uint64_t place,
-                  uint64_t b) {
+static int accept(struct csprng *random, const struct gaussian_table *law, uint64_t strip,
+                  uint64_t place, uint64_t b) {
   uint128 n = (uint128)(2 * strip * law->width + place) * place * 1024 +
               (uint128)(strip * strip) * law->deficit; /* gamma = n/(2048 V) */
   uint64_t parts = b < 256 ? 1 : (uint64_t)(n / law->variance / 2048) + 1;
   struct chance gamma = chance_of(n, law->variance, 2048 * parts);
   if (b < 256) {
     struct chance rest = chance_of(n, law->variance, 8 * b); /* 256 gamma/b */
-    return !happens(bits, &rest) || bernoulli_from(bits, 2, &gamma, 1, 1);
+    return !happens(random, &rest) || bernoulli_from(random, 2, &gamma, 1, 1);
   }
-  while (parts > 0 && bernoulli(bits, &gamma, 1, 1)) parts--;
+  while (parts > 0 && bernoulli(random, &gamma, 1, 1)) parts--;
   return parts == 0;
 }
 
-/* A trial yields a draw 98 times in 100 where V is large. */
-int64_t strips_draw(const struct strips *law, struct bits *bits) {
+/* For large V a trial yields a draw 98 times in 100. */
+int64_t gaussian_table_draw(const struct gaussian_table *law, struct csprng *random) {
   for (;;) {
-    uint64_t word = bits_word(bits);
+    uint64_t word = csprng_word(random);
     uint32_t unit = word >> 8 & (UNITS - 1);
     int negative = word >> 26 & 1;
     uint64_t attempt = word >> 27 & 255;
     uint64_t scaled = (word >> 35) * law->width; /* floor of it over 2^29 is below w, */
-    uint64_t place = scaled >> PLACE_BITS;       /* uniform once the excess is refused */
+    uint64_t place = scaled >> PLACE_BITS;       /* uniform once the excess is rejected */
     struct slot slot = slots[word % STRIPS];
     uint64_t strip = unit < slot.own ? word % STRIPS : slot.other;
     if ((scaled & ((1u << PLACE_BITS) - 1)) < law->excess) continue;
-    if ((unit == 0 || strip == LAST) && !goes_on(bits, unit, &strip)) continue;
+    if ((unit == 0 || strip == LAST) && !goes_on(random, unit, &strip)) continue;
     uint64_t b = bound(law, strip);
-    if (attempt < b && !accept(bits, law, strip, place, b)) continue;
+    if (attempt < b && !accept(random, law, strip, place, b)) continue;
     int64_t magnitude = (int64_t)(strip * law->width + place);
-    if (negative && magnitude == 0) continue; /* zero has one sign only */
+    if (negative && magnitude == 0) continue; /* count zero once */
     return negative ? -magnitude : magnitude;
   }
 }

@@ -1,17 +1,17 @@
 /*
-** test_symbol.c: symbol.h against exact probabilities, over random bits that the test controls. Its
+** test_categorical.c: symbol.h against exact probabilities, over random bits that the test controls. Its
 ** seeds are fixed, so that there are no false alarms: a test of a law fails below a p-value of
 ** 1e-6, as it does when a step of the exponent is off by 12% (tried: see the control).
 */
 #include "check.h"
 #include "chi_square.h"
-#include "noise/symbol.h"
+#include "noise/categorical.h"
 #include "source.h"
 
 #define DRAWS 15000
 #define MANY  20
 #define ALARM 1e-6
-#define ONE   ((double)((uint64_t)1 << SYMBOL_SHIFT))
+#define ONE   ((double)((uint64_t)1 << CATEGORICAL_SHIFT))
 
 /* ---- the exponential mechanism --------------------------------------------------------------- */
 
@@ -23,8 +23,8 @@ static void count_draws(const int64_t *utility, size_t count, uint64_t exponent,
   memset(counts, 0, sizeof *counts * MANY);
   for (int i = 0; i < DRAWS; i++) {
     size_t chosen = count;
-    CHECK(symbol_exponential(utility, count, exponent, &chosen) == 0 && chosen < count, "draw %d",
-          i);
+    CHECK(categorical_exponential(utility, count, exponent, &chosen) == 0 && chosen < count,
+          "draw %d", i);
     if (chosen < count) counts[chosen]++;
   }
 }
@@ -79,7 +79,7 @@ static void a_wrong_step_is_seen(void) {
 
 /* The smallest step over gaps that make up for it: exp(-2^40/2^40) is 1/e. */
 static void the_smallest_step_over_a_large_gap(void) {
-  static const int64_t gap = (int64_t)1 << SYMBOL_SHIFT;
+  static const int64_t gap = (int64_t)1 << CATEGORICAL_SHIFT;
   const int64_t utility[3] = {5 - gap, 5, 5 - 2 * gap};
   long counts[MANY];
   long double exact[3];
@@ -118,7 +118,7 @@ static void a_lonely_winner_is_found(void) {
   for (size_t winner = 0; winner < 4096; winner += 1365) {
     memset(utility, 0, sizeof utility);
     utility[winner] = 60;
-    CHECK(symbol_exponential(utility, 4096, exponent_of(1), &chosen) == 0, "no random bits");
+    CHECK(categorical_exponential(utility, 4096, exponent_of(1), &chosen) == 0, "no random bits");
     CHECK(chosen == winner, "%zu, not %zu", chosen, winner);
   }
 }
@@ -127,11 +127,11 @@ static void one_candidate_and_none(void) {
   const int64_t utility[1] = {-7};
   size_t chosen = 9;
   source_start(33, 0);
-  CHECK(symbol_exponential(utility, 1, exponent_of(1), &chosen) == 0 && chosen == 0, "one");
+  CHECK(categorical_exponential(utility, 1, exponent_of(1), &chosen) == 0 && chosen == 0, "one");
   chosen = 9;
-  CHECK(symbol_exponential(utility, 0, exponent_of(1), &chosen) == -1 && chosen == 0, "none");
+  CHECK(categorical_exponential(utility, 0, exponent_of(1), &chosen) == -1 && chosen == 0, "none");
   chosen = 9;
-  CHECK(symbol_exponential(utility, 1, (uint64_t)1 << 53, &chosen) == -1 && chosen == 0,
+  CHECK(categorical_exponential(utility, 1, (uint64_t)1 << 53, &chosen) == -1 && chosen == 0,
         "a step too large");
 }
 
@@ -147,7 +147,7 @@ static void a_draw_takes_about_the_same_whatever_the_data(void) {
     source_start(34, 0);
     size_t chosen;
     for (int i = 0; i < 200; i++)
-      CHECK(symbol_exponential(utility, MANY, exponent_of(0.05), &chosen) == 0, "bits");
+      CHECK(categorical_exponential(utility, MANY, exponent_of(0.05), &chosen) == 0, "bits");
     if (spread == 0 || source.blocks < least) least = source.blocks;
     if (source.blocks > most) most = source.blocks;
   }
@@ -163,7 +163,7 @@ static void check_weights(const uint64_t *weight, size_t count) {
   for (size_t i = 0; i < count; i++) exact[i] /= sum;
   for (int i = 0; i < DRAWS; i++) {
     size_t chosen = count;
-    CHECK(symbol_weighted(weight, count, &chosen) == 0 && chosen < count, "draw %d", i);
+    CHECK(categorical_weighted(weight, count, &chosen) == 0 && chosen < count, "draw %d", i);
     if (chosen < count) counts[chosen]++;
   }
   for (size_t i = 0; i < count; i++)
@@ -190,12 +190,12 @@ static void weights_out_of_range_are_refused(void) {
   source_start(41, 0);
   for (int i = 0; i < 6; i++) {
     size_t chosen = 9;
-    CHECK(symbol_weighted(refused[i], 2, &chosen) == -1 && chosen == 0, "case %d", i);
+    CHECK(categorical_weighted(refused[i], 2, &chosen) == -1 && chosen == 0, "case %d", i);
   }
   size_t chosen = 9;
-  CHECK(symbol_weighted(refused[0], 0, &chosen) == -1 && chosen == 0, "none");
+  CHECK(categorical_weighted(refused[0], 0, &chosen) == -1 && chosen == 0, "none");
   const uint64_t rare[] = {1, all - 2}; /* the largest sum */
-  CHECK(symbol_weighted(rare, 2, &chosen) == 0 && chosen == 1, "the largest sum");
+  CHECK(categorical_weighted(rare, 2, &chosen) == 0 && chosen == 1, "the largest sum");
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -203,8 +203,8 @@ static void weights_out_of_range_are_refused(void) {
 static int pick(int weighted, size_t *chosen) {
   static const int64_t utility[] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5};
   static const uint64_t weight[] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5};
-  return weighted ? symbol_weighted(weight, 11, chosen)
-                  : symbol_exponential(utility, 11, exponent_of(1), chosen);
+  return weighted ? categorical_weighted(weight, 11, chosen)
+                  : categorical_exponential(utility, 11, exponent_of(1), chosen);
 }
 
 static void failure_picks_nothing_and_success_ends_its_bits(void) {

@@ -1,5 +1,5 @@
 /*
-** test_bits.c: ChaCha20 with fast key erasure as bits.h promises it. The two functions of entropy.h
+** test_csprng.c: ChaCha20 with fast key erasure as bits.h promises it. The two functions of entropy.h
 ** defined here take the place of entropy.c at link time: they give a chosen key, or none, and note
 ** what was wiped.
 **
@@ -8,24 +8,24 @@
 #include <string.h>
 
 #include "check.h"
-#include "noise/bits.h"
+#include "noise/csprng.h"
 #include "noise/entropy.h"
 
-static unsigned char system_key[BITS_KEY]; /* what the system gives */
-static int system_fails;                   /* or nothing */
+static unsigned char system_key[CSPRNG_KEY]; /* what the system gives */
+static int system_fails;                     /* or nothing */
 static int requests;
 static const unsigned char *wiped_key; /* the last 32 bytes that were wiped */
 
 int entropy_fill(void *bytes, size_t count) {
   requests++;
-  CHECK(count == BITS_KEY, "%zu bytes asked for", count);
-  memcpy(bytes, system_key, BITS_KEY);
+  CHECK(count == CSPRNG_KEY, "%zu bytes asked for", count);
+  memcpy(bytes, system_key, CSPRNG_KEY);
   return system_fails ? -1 : 0;
 }
 
 void entropy_wipe(void *bytes, size_t count) {
   memset(bytes, 0, count);
-  if (count == BITS_KEY) wiped_key = bytes;
+  if (count == CSPRNG_KEY) wiped_key = bytes;
 }
 
 /* A.1, vectors 1 and 2: the first two blocks of the key 0. */
@@ -48,31 +48,31 @@ static const unsigned char one_key[64] = {
     0x4e, 0x27, 0x36, 0x44, 0xc8, 0xb3, 0x61, 0x25, 0xa6, 0x4a, 0xdd, 0xeb, 0x00, 0x6c, 0x13, 0xa0,
 };
 
-static void start(struct bits *bits, unsigned char last_byte) {
+static void start(struct csprng *bits, unsigned char last_byte) {
   memset(system_key, 0, sizeof system_key);
-  system_key[BITS_KEY - 1] = last_byte;
+  system_key[CSPRNG_KEY - 1] = last_byte;
   system_fails = requests = 0;
   memset(bits, 0x5a, sizeof *bits);
-  CHECK(bits_start(bits) == 0, "no start");
+  CHECK(csprng_start(bits) == 0, "no start");
   CHECK(requests == 1, "%d requests", requests);
 }
 
 /* Words as the bytes that they were made of. */
-static void take_bytes(struct bits *bits, unsigned char *bytes, size_t words) {
+static void take_bytes(struct csprng *bits, unsigned char *bytes, size_t words) {
   for (size_t i = 0; i < words; i++) {
-    uint64_t word = bits_word(bits);
+    uint64_t word = csprng_word(bits);
     memcpy(bytes + 8 * i, &word, sizeof word);
   }
 }
 
 /* 32 bytes of the first block are the next key, the words follow. */
 static void words_are_the_keystream_of_the_rfc(void) {
-  struct bits bits;
+  struct csprng bits;
   unsigned char bytes[96];
   start(&bits, 0);
   take_bytes(&bits, bytes, 12);
-  CHECK(memcmp(bytes, zero_key + BITS_KEY, 96) == 0, "key 0");
-  CHECK(memcmp(bits.block.key, zero_key, BITS_KEY) == 0, "the next key");
+  CHECK(memcmp(bytes, zero_key + CSPRNG_KEY, 96) == 0, "key 0");
+  CHECK(memcmp(bits.block.key, zero_key, CSPRNG_KEY) == 0, "the next key");
   start(&bits, 1);
   take_bytes(&bits, bytes, 12);
   CHECK(memcmp(bytes + 32, one_key, 64) == 0, "key 1");
@@ -80,17 +80,17 @@ static void words_are_the_keystream_of_the_rfc(void) {
 
 /* The second block is that of the key which the first block began with. */
 static void each_block_has_a_key_of_its_own(void) {
-  struct bits bits, other;
-  unsigned char first[8 * BITS_WORDS], second[8 * BITS_WORDS], expected[8 * BITS_WORDS];
+  struct csprng bits, other;
+  unsigned char first[8 * CSPRNG_WORDS], second[8 * CSPRNG_WORDS], expected[8 * CSPRNG_WORDS];
   start(&bits, 0);
-  take_bytes(&bits, first, BITS_WORDS);
-  take_bytes(&bits, second, BITS_WORDS);
+  take_bytes(&bits, first, CSPRNG_WORDS);
+  take_bytes(&bits, second, CSPRNG_WORDS);
   CHECK(requests == 1, "%d requests", requests);
-  memcpy(system_key, zero_key, BITS_KEY);
-  CHECK(bits_start(&other) == 0, "no start");
-  take_bytes(&other, expected, BITS_WORDS);
+  memcpy(system_key, zero_key, CSPRNG_KEY);
+  CHECK(csprng_start(&other) == 0, "no start");
+  take_bytes(&other, expected, CSPRNG_WORDS);
   CHECK(memcmp(second, expected, sizeof expected) == 0, "another block");
-  CHECK(memcmp(bits.block.key, other.block.key, BITS_KEY) == 0, "another key");
+  CHECK(memcmp(bits.block.key, other.block.key, CSPRNG_KEY) == 0, "another key");
 }
 
 static int all_zero(const void *bytes, size_t count) {
@@ -102,39 +102,39 @@ static int all_zero(const void *bytes, size_t count) {
 }
 
 static void words_and_keys_are_wiped(void) {
-  struct bits bits;
+  struct csprng bits;
   start(&bits, 0);
   wiped_key = NULL;
-  for (unsigned i = 1; i <= BITS_WORDS; i++) {
-    bits_word(&bits);
+  for (unsigned i = 1; i <= CSPRNG_WORDS; i++) {
+    csprng_word(&bits);
     CHECK(all_zero(bits.block.words, i * sizeof *bits.block.words), "word %u is kept", i);
   }
   CHECK(wiped_key != NULL, "a copy of the key is kept");
-  bits_take(&bits, 5);
+  csprng_take(&bits, 5);
   CHECK(!all_zero(&bits, sizeof bits), "nothing to wipe");
-  bits_end(&bits);
+  csprng_end(&bits);
   CHECK(all_zero(&bits, sizeof bits), "not wiped");
 }
 
 static void no_key_no_start(void) {
-  struct bits bits;
+  struct csprng bits;
   system_fails = 1;
-  CHECK(bits_start(&bits) == -1, "started");
+  CHECK(csprng_start(&bits) == -1, "started");
 }
 
-/* bits_take() cuts the words from their lowest bits up, and none is lost between two words. */
+/* csprng_take() cuts the words from their lowest bits up, and none is lost between two words. */
 static void takes_cut_words_without_loss(void) {
-  struct bits bits, words;
+  struct csprng bits, words;
   start(&bits, 7);
   start(&words, 7);
   uint64_t word = 0;
   unsigned left = 0;
   for (unsigned i = 0; i < 100000; i++) {
     unsigned width = i * 37 % 64;
-    uint64_t taken = bits_take(&bits, width), expected = 0;
+    uint64_t taken = csprng_take(&bits, width), expected = 0;
     for (unsigned bit = 0; bit < width; bit++) {
       if (left == 0) {
-        word = bits_word(&words);
+        word = csprng_word(&words);
         left = 64;
       }
       expected |= (word & 1) << bit;

@@ -1,0 +1,46 @@
+/* categorical.c: see categorical.h. */
+#include "noise/categorical.h"
+
+#include "noise/exact_geometric.h"
+
+#define FARTHEST ((uint64_t)1 << 50)
+
+/* Trials for each category: at least one is accepted, except with probability exp(-32). */
+#define TRIALS 32
+
+/*
+** Rejection sampling: a uniform category is accepted with probability
+** exp(-exponent (highest - utility)). The number of trials until the first acceptance would reveal
+** how the data is spread, so the loop always makes the same number and keeps the first acceptance.
+*/
+int categorical_exponential(const int64_t *utility, size_t count, uint64_t exponent,
+                            size_t *chosen) {
+  struct csprng random;
+  int64_t highest = INT64_MIN;
+  int found = 0;
+  *chosen = 0;
+  if (count < 1 || exponent >= (uint64_t)1 << 53 || csprng_start(&random)) return -1;
+  for (size_t i = 0; i < count; i++) highest = utility[i] > highest ? utility[i] : highest;
+  for (uint64_t trial = 0; trial < TRIALS * count || !found; trial++) {
+    size_t i = (size_t)below(&random, count);
+    uint64_t gap = (uint64_t)highest - (uint64_t)utility[i];
+    if (gap > FARTHEST) gap = FARTHEST;
+    int taken = decays(&random, (uint128)gap * exponent, (uint64_t)1 << CATEGORICAL_SHIFT);
+    if (taken && !found) *chosen = i;
+    found |= taken;
+  }
+  csprng_end(&random);
+  return 0;
+}
+
+int categorical_weighted(const uint64_t *weight, size_t count, size_t *chosen) {
+  struct csprng random;
+  uint128 sum = 0;
+  *chosen = 0;
+  for (size_t i = 0; i < count; i++) sum += weight[i];
+  if (sum < 1 || sum >> 63 || csprng_start(&random)) return -1;
+  uint64_t place = below(&random, (uint64_t)sum);
+  while (place >= weight[*chosen]) place -= weight[(*chosen)++];
+  csprng_end(&random);
+  return 0;
+}

@@ -1,0 +1,35 @@
+/* csprng.c: ChaCha20 with fast key erasure, under a key from the operating system. */
+#include "noise/csprng.h"
+
+#include <sodium.h>
+#include <string.h>
+
+#include "noise/entropy.h"
+
+_Static_assert(CSPRNG_KEY == crypto_stream_chacha20_ietf_KEYBYTES, "a key of the cipher");
+
+/*
+** sodium_init() selects the implementation for this processor, once for all threads. The extension
+** does not use libsodium's own random numbers.
+*/
+int csprng_start(struct csprng *random) {
+  memset(random, 0, sizeof *random);
+  random->next = CSPRNG_WORDS;
+  if (entropy_fill(random->block.key, CSPRNG_KEY) == 0 && sodium_init() >= 0) return 0;
+  csprng_end(random);
+  return -1;
+}
+
+/* Each key makes one block only, so a constant nonce is safe. */
+void csprng_refill(struct csprng *random) {
+  static const unsigned char nonce[crypto_stream_chacha20_ietf_NONCEBYTES];
+  unsigned char key[CSPRNG_KEY];
+  memcpy(key, random->block.key, sizeof key);
+  crypto_stream_chacha20_ietf((unsigned char *)&random->block, sizeof random->block, nonce, key);
+  entropy_wipe(key, sizeof key);
+  random->next = 0;
+}
+
+void csprng_end(struct csprng *random) {
+  entropy_wipe(random, sizeof *random);
+}

@@ -1,0 +1,66 @@
+/*
+** discrete_gaussian.c: vectors of exact discrete Gaussian noise.
+**
+** 1. Both samplers, gaussian_table.h and cks_sampler.h, have exactly this distribution.
+** 2. All bits of a call come from one key (csprng.h). If the system provides no key, the caller
+**    gets zeros and -1 before anything is drawn.
+** 3. The noise is the only random value that outlives the call.
+** 4. The time of a draw depends on its value. Each coordinate of a short vector is one of BATCH
+**    draws, chosen at random, so that most of the time is that of the other draws.
+*/
+#include "noise/discrete_gaussian.h"
+
+#include "noise/csprng.h"
+#include "noise/entropy.h"
+#include "noise/exact_bernoulli.h"
+#include "noise/cks_sampler.h"
+#include "noise/gaussian_table.h"
+
+#define BATCH 32 /* draws per coordinate of a vector shorter than this */
+
+struct sampler {
+  int has_table; /* which of the two is set */
+  struct cks_sampler cks;
+  struct gaussian_table table;
+};
+
+static struct sampler sampler_of(uint64_t variance) {
+  struct sampler sampler = {.has_table = variance >= GAUSSIAN_TABLE_LEAST_VARIANCE};
+  if (sampler.has_table)
+    sampler.table = gaussian_table_of(variance);
+  else
+    sampler.cks = cks_sampler_of(variance);
+  return sampler;
+}
+
+static inline int64_t draw(const struct sampler *sampler, struct csprng *random) {
+  return sampler->has_table ? gaussian_table_draw(&sampler->table, random)
+                            : cks_sampler_draw(&sampler->cks, random);
+}
+
+/*
+** One of BATCH draws. The index is drawn first and does not depend on them, so the result has the
+** distribution of a single draw. All draws finish before one is used.
+*/
+static int64_t one_of_batch(const struct sampler *sampler, struct csprng *random) {
+  int64_t batch[BATCH];
+  uint64_t chosen = below(random, BATCH);
+  for (int i = 0; i < BATCH; i++) batch[i] = draw(sampler, random);
+  int64_t value = batch[chosen];
+  entropy_wipe(batch, sizeof batch);
+  return value;
+}
+
+int discrete_gaussian_draw(uint64_t variance, int64_t *noise, size_t count) {
+  struct csprng random;
+  if (count == 0) return 0;
+  if (variance < 1 || variance >= DISCRETE_GAUSSIAN_MAX_VARIANCE || csprng_start(&random)) {
+    entropy_wipe(noise, count * sizeof *noise);
+    return -1;
+  }
+  struct sampler sampler = sampler_of(variance);
+  for (size_t i = 0; i < count; i++)
+    noise[i] = count < BATCH ? one_of_batch(&sampler, &random) : draw(&sampler, &random);
+  csprng_end(&random);
+  return 0;
+}

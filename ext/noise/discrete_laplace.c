@@ -1,0 +1,87 @@
+/* discrete_laplace.c: see discrete_laplace.h. */
+#include "noise/discrete_laplace.h"
+
+#include "noise/entropy.h"
+#include "noise/exact_geometric.h"
+
+#define BATCH 32 /* draws for each one that is used, so that the time reveals little of its value */
+
+/* A step from one scale to another. Equal scales need no noise. */
+struct step {
+  uint64_t from, to;
+};
+
+static int64_t laplace_of(struct csprng *random, uint64_t scale) {
+  struct proposal y = laplace(random, scale);
+  return y.negative ? -(int64_t)y.magnitude : (int64_t)y.magnitude;
+}
+
+/* P(k) proportional to exp(-k/t), k >= 0. */
+static uint64_t geometric(struct csprng *random, uint64_t t) {
+  uint64_t remainder = laplace_remainder(random, t);
+  return remainder + t * laplace_quotient(random);
+}
+
+/*
+** P(k) proportional to exp(-k a/b), k >= 0: a geometric variable of scale b, divided by a. It
+** saturates at 64 bits, which happens with a probability below 2^-100.
+*/
+static uint64_t geometric_of(struct csprng *random, uint64_t a, uint64_t b) {
+  uint128 remainder = laplace_remainder(random, b);
+  uint128 k = (remainder + (uint128)b * laplace_quotient(random)) / a;
+  return k > UINT64_MAX ? UINT64_MAX : (uint64_t)k;
+}
+
+/*
+** An event of probability (p/r) ((1-r)/(1-p))^2. Let q = p/r = exp(-a/b), with a = to - from and
+** b = from * to. Three events must happen: one of probability q, and twice that a geometric
+** variable of ratio r does not exceed one of ratio q, each of probability (1-r)/(1-p), the sum of
+** the (1-r) r^k q^k. All three are drawn even if one has failed, so that the time reveals nothing.
+*/
+static int stays(struct csprng *random, const struct step *step) {
+  uint64_t a = step->to - step->from, b = step->from * step->to;
+  int all = decays(random, a, b);
+  for (int i = 0; i < 2; i++) {
+    uint64_t k = geometric(random, step->to);
+    all &= k <= geometric_of(random, a, b);
+  }
+  return all;
+}
+
+static int64_t step_of(struct csprng *random, const struct step *step) {
+  int64_t noise = laplace_of(random, step->to);
+  return step->from && stays(random, step) ? 0 : noise;
+}
+
+/* One of BATCH draws. The index is drawn before them, and all finish before one is used. */
+static int64_t one_of_batch(struct csprng *random, const struct step *step) {
+  int64_t batch[BATCH];
+  uint64_t chosen = below(random, BATCH);
+  for (int i = 0; i < BATCH; i++) batch[i] = step_of(random, step);
+  int64_t value = batch[chosen];
+  entropy_wipe(batch, sizeof batch);
+  return value;
+}
+
+/* Steps from scale 0, which means no noise, are draws of L_Z(to). */
+static int fill(struct step step, int64_t *noise, size_t count) {
+  struct csprng random;
+  int in_range = step.to >= 1 && step.to < DISCRETE_LAPLACE_MAX_SCALE && step.from <= step.to;
+  if (!in_range || csprng_start(&random)) {
+    entropy_wipe(noise, count * sizeof *noise);
+    return -1;
+  }
+  for (size_t i = 0; i < count; i++)
+    noise[i] = step.from == step.to ? 0 : one_of_batch(&random, &step);
+  csprng_end(&random);
+  return 0;
+}
+
+int discrete_laplace_draw(uint64_t scale, int64_t *noise, size_t count) {
+  return fill((struct step){0, scale}, noise, count);
+}
+
+int discrete_laplace_step(uint64_t from, uint64_t to, int64_t *noise, size_t count) {
+  if (from < 1) to = 0; /* out of range: fill() refuses it */
+  return fill((struct step){from, to}, noise, count);
+}

@@ -1,0 +1,67 @@
+/*
+** exact_geometric.h: exact exponential distributions on the integers, built on exact_bernoulli.h.
+**
+**   laplace()  P(y) proportional to exp(-|y|/t)
+**   decays()   an event of probability exp(-n/base), for any exponent
+*/
+#ifndef DIFFUSE_NOISE_EXACT_GEOMETRIC_H
+#define DIFFUSE_NOISE_EXACT_GEOMETRIC_H
+
+#include <stddef.h>
+
+#include "noise/exact_bernoulli.h"
+
+struct proposal {
+  uint64_t magnitude; /* |y| */
+  int negative;
+};
+
+/* u on 0 .. t-1 with P(u) proportional to exp(-u/t), by rejection: 1.6 tries on average. */
+static inline uint64_t laplace_remainder(struct csprng *random, uint64_t t) {
+  struct chance ratio = {0, 0, 1, t};
+  do {
+    ratio.whole = below(random, t);
+  } while (!bernoulli(random, &ratio, 1, 1));
+  return ratio.whole;
+}
+
+/* v >= 0 with P(v) proportional to exp(-v): the successes before the first failure. */
+static inline uint64_t laplace_quotient(struct csprng *random) {
+  uint64_t v = 0;
+  while (bernoulli(random, NULL, 0, 1)) v++;
+  return v;
+}
+
+/*
+** P(y) proportional to exp(-|y|/t), with |y| = u + t*v and a random sign. Negative zero is
+** rejected, because zero would otherwise be twice as likely as it should be. |y| < 2^62 unless v
+** reaches 2^31, which has a probability below 2^-(10^9).
+*/
+static inline struct proposal laplace(struct csprng *random, uint64_t t) {
+  struct proposal y;
+  do {
+    y.magnitude = laplace_remainder(random, t);
+    y.magnitude += t * laplace_quotient(random);
+    y.negative = (int)csprng_take(random, 1);
+  } while (y.negative && y.magnitude == 0);
+  return y;
+}
+
+/* n/(base*parts) with the smallest number of parts that makes the quotient less than 1. */
+static inline struct chance part_of(uint128 n, uint64_t base) {
+  return n < base ? (struct chance){(uint64_t)n, 0, 1, base}
+                  : chance_of(n, base, (uint64_t)(n / base) + 1);
+}
+
+/*
+** An event of probability exp(-n/base), n < 2^63 base. The exponent is divided into equal parts
+** below 1; an event of probability exp(-part) must happen for each of them.
+*/
+static inline int decays(struct csprng *random, uint128 n, uint64_t base) {
+  struct chance part = part_of(n, base);
+  uint64_t events = part.parts;
+  while (events > 0 && bernoulli(random, &part, 1, 1)) events--;
+  return events == 0;
+}
+
+#endif
