@@ -3,6 +3,7 @@
 ** Loading has no other effect: nothing is opened, created or written.
 */
 #include <gsl/gsl_errno.h>
+#include <pthread.h>
 
 #include "functions/functions.h"
 #include "functions/host.h"
@@ -11,10 +12,32 @@ SQLITE_EXTENSION_INIT1
 
 #define SQLITE_FLOOR 3034000
 
+/*
+** All connections of a process call SQLite through one table of functions. A second SQLite library in
+** the process has another table and other connections: 0, with a message, for that one.
+*/
+static int take_api(const sqlite3_api_routines *api, char **error) {
+#ifndef SQLITE_CORE
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&mutex);
+  if (!sqlite3_api) SQLITE_EXTENSION_INIT2(api);
+  int same = api && api == sqlite3_api;
+  pthread_mutex_unlock(&mutex);
+  if (!same && api)
+    *error =
+        api->mprintf("diffuse is in use by another SQLite library of this process (load a copy "
+                     "of the file, under another name)");
+  return same;
+#else
+  (void)api;
+  (void)error;
+  return 1;
+#endif
+}
+
 __attribute__((visibility("default"))) int sqlite3_diffuse_init(sqlite3 *db, char **error,
                                                                 const sqlite3_api_routines *api) {
-  SQLITE_EXTENSION_INIT2(api);
-  (void)api;
+  if (!take_api(api, error)) return SQLITE_ERROR;
   if (sqlite3_libversion_number() < SQLITE_FLOOR) {
     *error =
         sqlite3_mprintf("diffuse needs SQLite 3.34 or newer, this is %s", sqlite3_libversion());

@@ -143,14 +143,30 @@ class Raw:
 
     OK, ROW, DONE = 0, 100, 101
 
-    def __init__(self, path):
-        self.c = ctypes.CDLL("libsqlite3.so.0")
+    def __init__(self, path, library="libsqlite3.so.0", extension=EXTENSION, vfs=None):
+        self.c = ctypes.CDLL(library)
         self.c.sqlite3_column_double.restype = ctypes.c_double
+        self.c.sqlite3_column_text.restype = ctypes.c_char_p
         self.c.sqlite3_errmsg.restype = ctypes.c_char_p
         self.db = ctypes.c_void_p()
-        assert self.c.sqlite3_open(str(path).encode(), ctypes.byref(self.db)) == self.OK
+        flags = 0x10006  # READWRITE, CREATE, FULLMUTEX
+        assert self.c.sqlite3_open_v2(str(path).encode(), ctypes.byref(self.db), flags, vfs) == self.OK
         self.c.sqlite3_enable_load_extension(self.db, 1)
-        assert self.c.sqlite3_load_extension(self.db, EXTENSION.encode(), None, None) == self.OK
+        error = ctypes.c_char_p()
+        if self.c.sqlite3_load_extension(self.db, str(extension).encode(), None, ctypes.byref(error)) != self.OK:
+            self.c.sqlite3_close(self.db)
+            raise sqlite3.OperationalError(error.value.decode())
+
+    def one(self, sql):
+        """The first column of the first row as a text; an error as an exception."""
+        statement = self.prepare(sql)
+        code = self.step(statement)
+        text = self.c.sqlite3_column_text(statement, 0) if code == self.ROW else None
+        message = self.c.sqlite3_errmsg(self.db).decode()
+        self.finalize(statement)
+        if code not in (self.ROW, self.DONE):
+            raise sqlite3.OperationalError(message)
+        return text and text.decode()
 
     def prepare(self, sql):
         statement = ctypes.c_void_p()

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "ledger/ledger.h"
+#include "ledger/process.h"
 #include "math/renyi.h"
 #include "math/total.h"
 
@@ -70,7 +71,7 @@ struct ledger {
   sqlite3 *parser;                      /* a private in-memory connection for json_each() */
   char *path;                           /* of the ledger file, or MEMORY_PATH */
   char *id;                             /* dp_ledger.id of the open ledger */
-  long pid;                             /* the process that opened db (L6) */
+  struct process process;               /* that opened db (L6) */
   int protects, adjacency;              /* terms of the open ledger */
   int named_path;                       /* path was given to dp_init(), not derived or marked */
   char *error;                          /* the first error since the last clean slate, or null */

@@ -31,7 +31,7 @@ struct ledger *ledger_new(sqlite3 *host) {
 /* Whether the connection came here through a fork(). Then it is the parent's (L6): closing it or
 ** rolling back could undo a transaction that a thread of the parent has open in the same file. */
 static int is_inherited(const struct ledger *ledger) {
-  return ledger->db && ledger->pid != (long)getpid();
+  return ledger->db && !process_is_same(&ledger->process);
 }
 
 /* An inherited connection is forgotten, not closed. */
@@ -56,6 +56,7 @@ static void set_path(struct ledger *ledger, char *path) {
 void ledger_free(struct ledger *ledger) {
   if (!ledger) return;
   close_db(ledger);
+  process_forget(&ledger->process);
   sqlite3_close(ledger->parser);
   sqlite3_free(ledger->path);
   ledger_clear(ledger);
@@ -144,7 +145,7 @@ static int wait_for_lock(void *context, int calls) {
 static int connect_db(struct ledger *ledger, int create) {
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX |
               (create ? SQLITE_OPEN_CREATE : 0);
-  ledger->pid = (long)getpid();
+  process_remember(&ledger->process);
   if (sqlite3_open_v2(ledger->path, &ledger->db, flags, 0) != SQLITE_OK) {
     ledger_fail(ledger, "cannot open the privacy ledger '%s': %s", ledger->path,
                 ledger->db ? sqlite3_errmsg(ledger->db) : "out of memory");

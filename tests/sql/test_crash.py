@@ -1,10 +1,12 @@
 """What kill -9, interrupts, errors, fork() and lost files leave behind: charges, and never a second value."""
 
+import ctypes
 import os
 import random
 import shutil
 import signal
 import sqlite3
+import subprocess
 import threading
 import time
 
@@ -300,6 +302,36 @@ def test_a_child_that_ends_as_programs_do_takes_nothing_from_the_parent(path, fi
         print(one(db, "SELECT count(*) FROM dp_charge"), one(db, "SELECT dp_verify()"))
         """, path, first)
     assert output.split() == ["3", "ok"]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("fork", ["fork", "_Fork"])  # the latter goes past the handlers of pthread_atfork()
+@pytest.mark.parametrize("memory", [False, True], ids=["file", "memory"])
+def test_a_child_that_has_the_number_of_its_parent_is_refused(path, monkeypatch, fork, memory):
+    """As in a PID namespace of its own. Both would draw, for one charge, what the release is outside its tier."""
+    if not hasattr(ctypes.CDLL(None), fork):
+        pytest.skip(f"this C library has no {fork}()")
+    shim = path.with_name("number.so")
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", shim], input="int getpid(void) { return 42; }",
+                   check=True, text=True)
+    monkeypatch.setenv("LD_PRELOAD", str(shim))
+    lines = run("""
+        import ctypes
+        path, fork = sys.argv[1:]
+        assert os.getpid() == 42
+        db = create(path)
+        one(db, SUM, "a")
+        child = getattr(ctypes.PyDLL(None), fork)()
+        if child: assert ctypes.CDLL(None).waitpid(child, None, 0) == child
+        try:
+            print("gave", one(db, "SELECT dp_diffuse('a', 'public')"), flush=True)
+        except sqlite3.Error as error:
+            print(error, flush=True)
+        if child == 0: os._exit(0)
+        assert one(db, "SELECT dp_verify()") == "ok"
+        """, ":memory:" if memory else path, fork).splitlines()
+    assert sorted(line.split()[0] for line in lines) == ["dp_diffuse:", "gave"], lines
+    assert any("opened before fork() (reconnect)" in line for line in lines), lines
 
 
 def test_a_child_that_reconnects_after_fork_works(path):

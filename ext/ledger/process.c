@@ -1,0 +1,86 @@
+/* process.c: see process.h. */
+#include "ledger/process.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- the page -------------------------------------------------------------------------------- */
+
+#ifdef MADV_WIPEONFORK
+
+static size_t page_size(void) {
+  return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static unsigned char *page_open(void) {
+  void *page = mmap(0, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return 0;
+  if (madvise(page, page_size(), MADV_WIPEONFORK) == 0) return page;
+  munmap(page, page_size());
+  return 0;
+}
+
+static void page_close(volatile unsigned char *page) {
+  if (page) munmap((void *)page, page_size());
+}
+
+#else
+
+static unsigned char *page_open(void) {
+  return 0;
+}
+
+static void page_close(volatile unsigned char *page) {
+  (void)page;
+}
+
+#endif
+
+/* ---- the handler ----------------------------------------------------------------------------- */
+
+static _Atomic(uint64_t) forks;
+
+/* The C library drops the handler when it unloads this object; that of macOS does not. */
+#ifndef __APPLE__
+
+static void count_fork(void) {
+  atomic_fetch_add(&forks, 1);
+}
+
+static void register_handler(void) {
+  pthread_atfork(0, 0, count_fork);
+}
+
+static void watch_forks(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, register_handler);
+}
+
+#else
+
+static void watch_forks(void) {
+}
+
+#endif
+
+/* ---- the interface --------------------------------------------------------------------------- */
+
+void process_remember(struct process *process) {
+  watch_forks();
+  process_forget(process);
+  *process = (struct process){(long)getpid(), atomic_load(&forks), page_open()};
+  if (process->memory) *process->memory = 1;
+}
+
+void process_forget(struct process *process) {
+  page_close(process->memory);
+  process->memory = 0;
+}
+
+int process_is_same(const struct process *process) {
+  return process->pid == (long)getpid() && process->forks == atomic_load(&forks) &&
+         (!process->memory || *process->memory == 1);
+}
