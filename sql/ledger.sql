@@ -1,11 +1,18 @@
--- The privacy ledger, format 3: a file of its own beside the database, <database>-ledger.
+-- The privacy ledger, format 4: a file of its own beside the database, <database>-ledger.
 --
 -- Plain tables, readable with any SQLite tool. diffuse alone writes them, through a private
 -- connection. The file is as confidential as the database: dp_path holds points that nobody has been
 -- shown. Rates are zCDP rates: a release of rate L is (a, a L)-RDP for every order a > 1.
+--
+-- To add a column or a table, write it here. When diffuse opens a ledger of an older format for writing,
+-- it makes these tables and copies the rows by the names of their columns (ext/ledger/migrate.c). So a
+-- column that may be NULL, or whose DEFAULT is right for old rows, needs nothing else; for any other,
+-- migrate.c has a list of steps, one per format. Once a version with this format has been released, the
+-- next change also raises user_version below and LEDGER_FORMAT (ext/ledger/internal.h), adds a step, and
+-- adds ledgers of the format before it to tests/ledgers (make.py there).
 
 PRAGMA application_id = 1684432486;  -- 'dff' and the letter f: recognises the file
-PRAGMA user_version = 3;             -- the format
+PRAGMA user_version = 4;             -- the format
 
 -- One row: what this ledger protects. Fixed by dp_init().
 CREATE TABLE dp_ledger(
@@ -56,6 +63,8 @@ CREATE TABLE dp_release(
   theta       REAL,                  -- OU: the homogeneous process, with rho
   rho         REAL,
   options     TEXT NOT NULL,         -- the parameters as JSON, for people
+  sql         TEXT,                  -- dp_release(): the text of the query; NULL for aggregates,
+                                     -- dp_merge() and releases that format 3 recorded
   fingerprint TEXT NOT NULL,         -- the parameters, exactly: a name asked again must match
   state       TEXT NOT NULL CHECK (state IN ('charged', 'released', 'failed', 'discarded')),
   created_at  TEXT NOT NULL

@@ -386,9 +386,9 @@ static int make_release(struct publication *publication, const struct request *r
   struct ledger_release *release = &publication->release;
   *release = row;
   char **texts[] = {&release->name, &release->kind,  &release->mechanism, &release->quantiles,
-                    &release->keys, &release->model, &release->state};
+                    &release->keys, &release->model, &release->state,     &release->sql};
   int made = 1;
-  for (int i = 0; i < 7; i++) { /* all of them, so that each is either owned or null */
+  for (int i = 0; i < 8; i++) { /* all of them, so that each is either owned or null */
     if (made) {
       made = own(ledger, texts[i]);
     } else {
@@ -445,6 +445,18 @@ static int load(struct publication *publication, const char *tier, const char *n
   return publication->at >= 0 && name && ledger_release_find(ledger, name, &publication->release);
 }
 
+/*
+** The query is a part of what a name stands for. An aggregate has no text, and neither has a
+** release that an old ledger recorded: there is nothing to compare.
+*/
+static int same_query(struct publication *publication, const struct request *request) {
+  const char *stored = publication->release.sql;
+  return !stored || !request->sql || strcmp(stored, request->sql) == 0 ||
+         ledger_fail(publication->host->ledger,
+                     "release '%s' exists with another query: %s (choose another name)",
+                     request->name, stored);
+}
+
 static int same_question(struct publication *publication, const struct request *request) {
   struct ledger_release asked = request_release(request);
   char *fingerprint = ledger_fingerprint(&asked);
@@ -463,7 +475,8 @@ static void begin(struct publication *publication, struct request *request) {
   int found = load(publication, request->tier, request->name);
   if (publication->at >= 0 && !models_settle(publication, request, found)) return;
   if (found) {
-    if (same_question(publication, request) && is_usable(publication))
+    if (same_question(publication, request) && same_query(publication, request) &&
+        is_usable(publication))
       publish_existing(publication, request->key_count, request->refine);
   } else if (publication->at >= 0 && !ledger_failed(publication->host->ledger)) {
     publish_new(publication, request);

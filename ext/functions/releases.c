@@ -46,6 +46,13 @@ static char *prepare(sqlite3 *db, const struct query *query, sqlite3_stmt **stat
   return error;
 }
 
+/* The text of a query as it is stored: without the white space and semicolons at its end. */
+static char *stored_text(const char *sql) {
+  size_t length = strlen(sql);
+  while (length && strchr(" \t\r\n\f;", sql[length - 1])) length--;
+  return sqlite3_mprintf("%.*s", (int)length, sql);
+}
+
 static char *release(struct publication *publication, struct request *request, struct host *host,
                      int argc, sqlite3_value **argv) {
   const struct aggregate *aggregate = aggregate_of_kind(argv[1]);
@@ -59,6 +66,7 @@ static char *release(struct publication *publication, struct request *request, s
   char *error = request_start(request, aggregate, host->ledger, argv[0], argc > 3 ? argv[3] : 0,
                               OPTIONS_OF_RELEASE);
   if (!error) error = request_finish(request, by_unit);
+  if (!error && !(request->sql = stored_text(sql))) error = sentence("out of memory");
   if (!error) error = query_open(&query, host->db, sql, columns, names);
   if (!error) error = prepare(host->db, &query, &statement);
   if (!error) error = publish_begin(publication, host, request);

@@ -515,6 +515,7 @@ void request_clear(struct request *request) {
   sqlite3_free(request->loss);
   sqlite3_free(request->stop);
   sqlite3_free(request->model);
+  sqlite3_free(request->sql);
   *request = (struct request){0};
 }
 
@@ -532,6 +533,7 @@ struct ledger_release request_release(const struct request *request) {
                                  .quantiles = request->quantiles,
                                  .keys = request->keys,
                                  .model = request->model,
+                                 .sql = request->sql,
                                  .clip = request->clip,
                                  .weight = request->weight,
                                  .centre = request->centre,

@@ -26,6 +26,7 @@ struct request {
   char *model;                  /* ... and its text, once it is settled (models.h) */
   char **key_list;              /* the same as texts */
   int key_count;
+  char *sql; /* dp_release(): the text of its query; null otherwise */
   int refine;
   int rows;        /* dp_partial(): rows are protected, not units ... */
   int whole_units; /* ... and all rows of a unit are in one shard */

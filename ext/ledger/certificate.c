@@ -47,7 +47,7 @@ SQLITE_EXTENSION_INIT3
 
 static const char certificate_sql[] =
   "SELECT json_object('certificate', 1,"
-  " 'ledger', (SELECT json_object('id', id, 'format', 3, 'unit', unit, 'protects', protects,"
+  " 'ledger', (SELECT json_object('id', id, 'format', 4, 'unit', unit, 'protects', protects,"
   "   'adjacency', adjacency, 'created_at', created_at) FROM dp_ledger),"
   " 'tiers', json((SELECT json_group_array(json_object('name', name, 'rate', " EXACT("t.rate") ","
   "   'epsilon', " EXACT("t.epsilon") ", 'delta', " EXACT("t.delta") ","

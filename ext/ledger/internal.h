@@ -14,6 +14,8 @@
 
 #define MEMORY_PATH ":memory:"
 
+#define LEDGER_FORMAT 4 /* of sql/ledger.sql, where it is said how to change it */
+
 /* Every statement on the ledger, prepared once per connection (statements.c holds the text). */
 enum statement {
   BEGIN_WRITE,
@@ -104,6 +106,17 @@ void statements_finalize(struct ledger *ledger);
 
 /* A column as a string of its own, or null for NULL; fails the ledger when out of memory. */
 char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column);
+
+/* ---- the format of the file (open.c, migrate.c) ---- */
+
+/* The number of the format that the open file has. */
+int ledger_format(struct ledger *ledger);
+
+/* Brings an older file to LEDGER_FORMAT, in a transaction of its own. */
+int ledger_migrate(struct ledger *ledger);
+
+/* Makes the tables of sql/ledger.sql, in a transaction. */
+int ledger_make_schema(struct ledger *ledger);
 
 /* ---- JSON (json.c) ---- */
 

@@ -53,6 +53,7 @@ struct ledger_release {
   char *name;
   char *kind, *mechanism, *options, *fingerprint, *state;
   char *quantiles, *keys, *model; /* null where there are none */
+  char *sql;                      /* the text of the query, for dp_release(); null otherwise */
   double clip, weight, slack;
   int dimension; /* 0 where keys are private */
   int granularity, shift;

@@ -12,14 +12,12 @@
 #include <unistd.h>
 
 #include "ledger/internal.h"
-#include "ledger_sql.h"
 
 SQLITE_EXTENSION_INIT3
 
 #define BUSY_MILLISECONDS 10000 /* how long to wait for another connection's transaction ... */
 #define BUSY_STEP         5     /* ... and how often to look */
 #define APPLICATION_ID    1684432486
-#define FORMAT            3
 
 struct ledger *ledger_new(sqlite3 *host) {
   struct ledger *ledger = sqlite3_malloc(sizeof *ledger);
@@ -180,15 +178,18 @@ static int column_choice(struct ledger *ledger, sqlite3_stmt *row, int column,
   return choice;
 }
 
+int ledger_format(struct ledger *ledger) {
+  return pragma_integer(ledger, "PRAGMA user_version");
+}
+
+static int check_application(struct ledger *ledger) {
+  return pragma_integer(ledger, "PRAGMA application_id") == APPLICATION_ID ||
+         ledger_fail(ledger, "'%s' is not a privacy ledger (restore it from a backup)",
+                     ledger->path);
+}
+
 /* Reads the terms of an open connection. */
 static int read_terms(struct ledger *ledger) {
-  if (pragma_integer(ledger, "PRAGMA application_id") != APPLICATION_ID)
-    return ledger_fail(ledger, "'%s' is not a privacy ledger (restore it from a backup)",
-                       ledger->path);
-  int format = pragma_integer(ledger, "PRAGMA user_version");
-  if (format != FORMAT)
-    return ledger_fail(ledger, "the privacy ledger '%s' has format %d, this version reads %d",
-                       ledger->path, format, FORMAT);
   sqlite3_stmt *row = statement_bind(ledger, TERMS_READ, "");
   if (statement_row(ledger, row)) {
     sqlite3_free(ledger->id);
@@ -219,8 +220,10 @@ static int check_connection(struct ledger *ledger) {
 }
 
 static int open_existing(struct ledger *ledger) {
-  /* The journal mode comes last: a file that is no ledger must not be touched. */
-  if (connect_db(ledger, 0) && read_terms(ledger) && set_journal(ledger)) return 1;
+  /* A file that is no ledger must not be touched. */
+  if (connect_db(ledger, 0) && check_application(ledger) && set_journal(ledger) &&
+      ledger_migrate(ledger) && read_terms(ledger))
+    return 1;
   close_db(ledger);
   return 0;
 }
@@ -304,7 +307,7 @@ int ledger_resume(struct ledger *ledger) {
 
 /* The schema and the terms, in the open transaction. */
 static int write_schema(struct ledger *ledger, const struct ledger_terms *terms) {
-  return pragma(ledger, ledger_sql) &&
+  return ledger_make_schema(ledger) &&
          statement_run(ledger, TERMS_INSERT, "sss", terms->unit, protects_name[terms->protects],
                        adjacency_name[terms->adjacency]) &&
          read_terms(ledger);

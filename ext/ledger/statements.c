@@ -23,7 +23,8 @@ SQLITE_EXTENSION_INIT3
 
 /* In the order in which release_read() (store.c) takes them. */
 #define RELEASE_COLUMNS                                                                            \
-  "id, name, kind, mechanism, options, fingerprint, state, quantiles, keys, model, clip, weight, " \
+  "id, name, kind, mechanism, options, fingerprint, state, quantiles, keys, model, sql, clip, "    \
+  "weight, "                                                                                       \
   "slack,"                                                                                         \
   " centre, radius, theta, rho, lo, hi, key_share, ifnull(dimension, 0), granularity, shift,"      \
   " sensitivity, ifnull(size, 0), ifnull(max_groups, 0)"
@@ -75,11 +76,11 @@ static const char *const statement_text[STATEMENTS] = {
     [RELEASE_GET] = "SELECT " RELEASE_COLUMNS " FROM dp_release WHERE id = ?",
     [RELEASE_INSERT] =
         "INSERT INTO dp_release(name, kind, mechanism, options, fingerprint, quantiles, keys, "
-        "model, clip,"
+        "model, sql, clip,"
         " weight, slack, centre, radius, theta, rho, lo, hi, key_share, dimension, granularity,"
         " shift, sensitivity, size, max_groups, state, created_at)"
         " VALUES (ifnull(?, hex(randomblob(16))), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-        "?,"
+        "?, ?,"
         " nullif(?, 0), ?, ?, ?, nullif(?, 0), nullif(?, 0), 'charged', " NOW ")",
     [RELEASE_NAME] = "UPDATE dp_release SET name = ?2 WHERE id = ?1",
     [RELEASE_STATE] = "UPDATE dp_release SET state = ?3 WHERE id = ?1 AND state = ?2",

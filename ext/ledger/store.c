@@ -16,8 +16,9 @@ static double column_real(sqlite3_stmt *row, int column) {
 #define TEXTS(r)                                                                                   \
   {                                                                                                \
     &(r)->name, &(r)->kind, &(r)->mechanism, &(r)->options, &(r)->fingerprint, &(r)->state,        \
-        &(r)->quantiles, &(r)->keys, &(r)->model                                                   \
+        &(r)->quantiles, &(r)->keys, &(r)->model, &(r)->sql                                        \
   }
+#define TEXT_COUNT 10
 #define REALS(r)                                                                                   \
   {                                                                                                \
     &(r)->clip, &(r)->weight, &(r)->slack, &(r)->centre, &(r)->radius, &(r)->theta, &(r)->rho,     \
@@ -41,7 +42,7 @@ void release_read(struct ledger *ledger, sqlite3_stmt *row, struct ledger_releas
   double *reals[] = REALS(release);
   int column = 1;
   release->id = sqlite3_column_int64(row, 0);
-  for (int i = 0; i < 9; i++) *texts[i] = column_copy(ledger, row, column++);
+  for (int i = 0; i < TEXT_COUNT; i++) *texts[i] = column_copy(ledger, row, column++);
   for (int i = 0; i < 10; i++) *reals[i] = column_real(row, column++);
   release->dimension = sqlite3_column_int(row, column++);
   release->granularity = sqlite3_column_int(row, column++);
@@ -72,7 +73,7 @@ int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release 
 
 void ledger_release_clear(struct ledger_release *release) {
   char **texts[] = TEXTS(release);
-  for (int i = 0; i < 9; i++) sqlite3_free(*texts[i]);
+  for (int i = 0; i < TEXT_COUNT; i++) sqlite3_free(*texts[i]);
   memset(release, 0, sizeof *release);
 }
 
@@ -97,10 +98,10 @@ char *ledger_fingerprint(const struct ledger_release *r) {
 }
 
 int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
-  if (!statement_run(ledger, RELEASE_INSERT, "ssssssssddddddddddiiiiii", r->name, r->kind,
+  if (!statement_run(ledger, RELEASE_INSERT, "sssssssssddddddddddiiiiii", r->name, r->kind,
                      r->mechanism, r->options, r->fingerprint, r->quantiles, r->keys, r->model,
-                     r->clip, r->weight, r->slack, r->centre, r->radius, r->theta, r->rho, r->lo,
-                     r->hi, r->key_share, (int64_t)r->dimension, (int64_t)r->granularity,
+                     r->sql, r->clip, r->weight, r->slack, r->centre, r->radius, r->theta, r->rho,
+                     r->lo, r->hi, r->key_share, (int64_t)r->dimension, (int64_t)r->granularity,
                      (int64_t)r->shift, (int64_t)r->sensitivity, (int64_t)r->size,
                      (int64_t)r->max_groups))
     return 0;

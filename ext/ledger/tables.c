@@ -23,7 +23,7 @@ const struct ledger_table ledger_tables[] = {
     {"dp_release",
      "id INTEGER, name TEXT, kind TEXT, mechanism TEXT, clip REAL, dimension INTEGER,"
      " granularity INTEGER, sensitivity INTEGER, weight REAL, slack REAL, options TEXT, keys TEXT,"
-     " model TEXT, state TEXT, created_at TEXT",
+     " model TEXT, sql TEXT, state TEXT, created_at TEXT",
      0},
     {"dp_publication",
      "release_id INTEGER, release TEXT, tier TEXT, clock INTEGER, rate REAL,"

@@ -1,5 +1,6 @@
 """Releases from the owner's SELECT and from dp_release(): what they accept, refuse and return."""
 
+import json
 import math
 import sqlite3
 
@@ -408,6 +409,40 @@ def test_dp_release_replays_without_running_the_query(db):
     value = one(db, sql)
     assert len(calls) == 100
     assert one(db, sql) == value and len(calls) == 100
+
+
+def released(db, sql, name="a", **options):
+    return one(db, "SELECT dp_release('clinic', 'sum', ?, json_patch(?, ?))", sql, json.dumps({"clip": 10, "name": name}),
+               json.dumps(options))
+
+
+def test_dp_release_refuses_a_name_for_another_query(db):
+    """The text of the query belongs to the name. The error shows the stored one; nothing is charged or changed."""
+    text = "SELECT minutes, patient FROM visits WHERE minutes < 5"
+    value = released(db, text)
+    charged = db.execute("SELECT * FROM dp_charge").fetchall()
+    for other in ("SELECT minutes, patient FROM visits", text.lower(), text.replace(" <", "  <"), f"{text} -- x", f" {text}"):
+        with pytest.raises(sqlite3.Error) as caught:
+            released(db, other)
+        assert str(caught.value) == f"dp_release: release 'a' exists with another query: {text} (choose another name)"
+        with pytest.raises(sqlite3.Error, match="another query"):
+            released(db, other, refine=True)
+    for same in (text, f"{text};", f"{text} ;\n\t ", f"{text}\n"):
+        assert released(db, same) == value
+    assert db.execute("SELECT * FROM dp_charge").fetchall() == charged
+    assert one(db, "SELECT sql FROM dp_release") == text
+    assert one(db, "SELECT dp_discard('a')") == "a"
+    released(db, "SELECT minutes, patient FROM visits")
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_an_aggregate_has_no_text_to_compare(db):
+    """It replays what dp_release() made, and dp_release() replays what it made."""
+    text = "SELECT minutes, patient FROM visits"
+    assert released(db, text) == one(db, SUM, "a") == released(db, text)
+    value = one(db, SUM, "b")
+    assert released(db, text, "b") == released(db, text + " WHERE 0", "b") == value
+    assert db.execute("SELECT name, sql FROM dp_release").fetchall() == [("a", text), ("b", None)]
 
 
 def test_dp_release_whose_query_fails_is_failed_and_charged(db):

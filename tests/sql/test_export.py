@@ -150,7 +150,7 @@ def test_the_file_does_not_tell_what_inner_tiers_did(book, path, tmp_path, tier)
         return dump, file.read_bytes()
     before = content("before")
     one(book, "SELECT dp_release('clinic', 'count', 'VALUES (1, 1)')")
-    one(book, """SELECT dp_release('clinic', 'ou_sum', 'VALUES (1, 1)',
+    one(book, """SELECT dp_release('clinic', 'ou_sum', 'SELECT minutes, patient FROM visits',
                  '{"name":"only the region knows","clip":10,"radius":1e4,"centre":100,"refine":true}')""")
     one(book, "SELECT dp_release('clinic', 'count', 'VALUES (1, 1)', ?)",
         json.dumps({"name": 'it\'s for "all"', "refine": True}))

@@ -109,7 +109,7 @@ def test_the_terms_are_stored(path):
 def test_the_file_is_recognised_and_never_in_wal_mode(db, path):
     ledger = ledger_of(path)
     assert one(ledger, "PRAGMA application_id") == 1684432486 == int.from_bytes(b"dfff", "big")
-    assert one(ledger, "PRAGMA user_version") == 3
+    assert one(ledger, "PRAGMA user_version") == 4
     assert one(ledger, "PRAGMA journal_mode") != "wal"
 
 

@@ -1,0 +1,142 @@
+"""Makes the ledgers of this folder: make.py BUILD FORMAT, with a build of the version that writes that format.
+
+Each is a database, its ledger file and the statements that made them with their answers, compressed. test_migration.py
+opens them with today's version. Files of a released format are never made again.
+"""
+
+import gzip
+import json
+import os
+import pathlib
+import sqlite3
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).parent
+CANDIDATES = '{"candidates":["a","b","c"],"name":"%s"}'
+FLIP = '[["a","a",0.75],["a","b",0.25],["b","b",0.75],["b","a",0.25],["c","a",0.5],["c","b",0.5]]'
+
+# What each ledger is made of. "once": asked again, the statement would do something else; "fails"; "killed": dies inside
+# its query.
+STORIES = {
+    "units": [
+        "once CREATE TABLE t(x, k, v, unit)",
+        "once WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 299) INSERT INTO t"
+        " SELECT i % 7, char(97 + i % 3), printf('[%d,%d]', i % 5, i % 2), i / 3 FROM n",
+        """SELECT dp_init('{"unit":"patient"}') IS NOT NULL""",
+        "SELECT dp_tier('clinic', 0.2, 30, 1e-4, 'rdp', 5e-5)",
+        "SELECT dp_tier('region', 0.02, 20, 1e-4, 'rdp', 5e-5)",
+        "SELECT dp_tier('public', 0.001, 10, 1e-5, 'gdp')",
+        "SELECT dp_count('clinic', x, 1, unit, 'a count') FROM t",
+        "SELECT dp_sum('region', x, 20, unit, '{\"name\":\"weighted ✓''\\n\",\"weight\":0.3}') FROM t",
+        "SELECT dp_diffuse('a count', 'public')",
+        "SELECT dp_release('region', 'sum', 'SELECT x, unit FROM t', '{\"name\":\"refined\",\"clip\":20}')",
+        "SELECT dp_release('clinic', 'sum', 'SELECT x, unit FROM t',"
+        " '{\"name\":\"refined\",\"clip\":20,\"refine\":true}')",
+        "SELECT dp_avg('clinic', x, 0, 10, unit, 'avg') FROM t",
+        "SELECT dp_stddev('clinic', x, 0, 10, unit, 'stddev') FROM t",
+        "SELECT dp_quantile('clinic', x, '[0.25,0.5]', 0, 8, unit, '{\"name\":\"tree\",\"bins\":8}') FROM t",
+        "SELECT dp_histogram('clinic', x, 0, 8, 4, unit, 'histogram') FROM t",
+        "SELECT dp_vec_avg('clinic', v, 2, 10, unit, 'vector') FROM t",
+        "SELECT dp_group_avg('clinic', k, x, 10, 20, unit, '{\"name\":\"groups\",\"keys\":[\"a\",\"b\",\"d\"]}') FROM t",
+        "SELECT dp_group_count('clinic', k, 2, unit, '{\"name\":\"private\",\"max_groups\":1,\"key_share\":0.05}') FROM t",
+        "SELECT dp_diffuse('private', 'region')",
+        "SELECT dp_ou_sum('clinic', x, 20, 1e4, unit, '{\"name\":\"ou\",\"centre\":100}') FROM t",
+        "SELECT dp_release('clinic', 'ou_count', 'SELECT x, unit FROM t', '{\"name\":\"theta\",\"theta\":1,\"rho\":1e4}')",
+        "SELECT dp_sum('clinic', x, 20, unit, '{\"name\":\"laplace\",\"mechanism\":\"laplace\"}') FROM t",
+        "SELECT dp_diffuse('laplace', 'region')",
+        "SELECT dp_release('clinic', 'choice', 'SELECT k, unit FROM t', '%s')" % CANDIDATES % "choice",
+        "SELECT dp_mix('choice', 'region', '%s')" % FLIP,
+        "SELECT dp_release('clinic', 'choice', 'SELECT k, unit FROM t', '{\"candidates\":[\"a\",\"b\",\"c\"],"
+        "\"name\":\"response\",\"mechanism\":\"response\"}')",
+        "once SELECT dp_count('public', x, 1, unit) FROM t",
+        "once SELECT dp_count('clinic', x, 1, unit, 'again') FROM t",
+        "once SELECT dp_discard('again')",
+        "SELECT dp_sum('clinic', x, 3, unit, 'again') FROM t",
+        "fails SELECT dp_release('clinic', 'sum', 'SELECT abs(-9223372036854775807 - 1), 1', '{\"clip\":1,\"name\":\"failed\"}')",
+        "fails SELECT dp_count('clinic', x, 1, unit, 'grouped') FROM t GROUP BY k",
+        "killed SELECT dp_release('clinic', 'count', 'SELECT die(), 1', 'unfinished')",
+        "SELECT dp_tier('later', 0.005, 20, 1e-4, 'rdp')",
+        "SELECT dp_diffuse('avg', 'later')",
+        "SELECT dp_diffuse('groups', 'public')",
+    ],
+    "rows": [
+        "once CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)",
+        "once INSERT INTO t(y, x) VALUES (1, '[0.5]'), (0, '[-1]'), (1, '[0.1]'), (0, '[0.7]'), (1, '[1]')",
+        """SELECT dp_init('{"protects":"row","adjacency":"replace"}') IS NOT NULL""",
+        "SELECT dp_tier('inner', 0.5, 300, 1e-2, 'rdp', 5e-3)",
+        "SELECT dp_tier('outer', 0.05, 300, 1e-2, 'rdp', 5e-3)",
+        "SELECT dp_sgd('inner', y, x, 'logistic', '{\"n\":5,\"dim\":1,\"clip\":1,\"radius\":0.5,\"eta\":0.3,"
+        "\"name\":\"model\"}') FROM (SELECT * FROM t ORDER BY id)",
+        "SELECT dp_diffuse('model', 'outer')",
+        "SELECT dp_sgd('inner', y, x, 'huber', '{\"n\":5,\"dim\":1,\"clip\":1,\"radius\":0.8,\"eta\":0.9,\"l2\":0.2,"
+        "\"threshold\":0.5,\"stop\":\"random\",\"key_share\":0.2,\"name\":\"stopped\"}') FROM t",
+        "SELECT dp_sgd('inner', y, x, 'logistic', '{\"n\":5,\"dim\":1,\"clip\":1,\"radius\":0.5,\"eta\":0.3,"
+        "\"public_rows\":2,\"name\":\"public rows\"}') FROM (SELECT * FROM t ORDER BY id)",
+        "SELECT dp_count('outer', y, 1, NULL, 'rows') FROM t",
+        "SELECT dp_group_count('inner', y, 1, NULL, '{\"name\":\"keys\",\"key_share\":0.1}') FROM t",
+    ],
+    "pure": [
+        "once CREATE TABLE t(x, unit)",
+        "once INSERT INTO t VALUES (1, 1), (2, 1), (3, 2)",
+        "SELECT dp_init() IS NOT NULL",
+        "SELECT dp_tier('inner', 0.1, 100, 0, 'pure')",
+        "SELECT dp_tier('outer', 0.01, 100, 0, 'pure')",
+        "SELECT dp_sum('inner', x, 5, unit, '{\"name\":\"sum\",\"mechanism\":\"laplace\"}') FROM t",
+        "SELECT dp_diffuse('sum', 'outer')",
+    ],
+    "empty": ["once CREATE TABLE t(x, unit)", "SELECT dp_init() IS NOT NULL"],
+}
+
+
+def connect(path, build):
+    db = sqlite3.connect(path, isolation_level=None)
+    db.enable_load_extension(True)
+    db.load_extension(f"{build}/diffuse")
+    return db
+
+
+def tell(story, path, build):
+    """Runs the statements; returns each with its answer, or with null where it is not to be asked again."""
+    db = connect(path, build)
+    told = []
+    for sql in story:
+        if sql.startswith("killed "):
+            if not os.fork():
+                child = connect(path, build)
+                child.create_function("die", 0, lambda: os._exit(9))
+                child.execute(sql[7:]).fetchall()
+                os._exit(1)
+            assert os.waitstatus_to_exitcode(os.wait()[1]) == 9
+        elif sql.startswith("fails "):
+            try:
+                db.execute(sql[6:]).fetchall()
+            except sqlite3.Error as error:
+                told.append((sql[6:], {"error": str(error)}))
+            else:
+                raise AssertionError(sql)
+        else:
+            once = sql.startswith("once ")
+            (answer,) = db.execute(sql[5:] if once else sql).fetchone() or (None,)
+            told.append((sql[5:], None) if once else (sql, answer))
+    verdict = db.execute("SELECT dp_verify()").fetchone()[0]
+    assert verdict == "ok", verdict
+    db.close()
+    return told
+
+
+def main(build, number):
+    folder = HERE / f"format{number}"
+    folder.mkdir()
+    for name, story in STORIES.items():
+        with tempfile.TemporaryDirectory() as place:
+            path = f"{place}/{name}.db"
+            told = json.dumps(tell(story, path, build), ensure_ascii=False, indent=1) + "\n"
+            files = {f"{name}.json": told.encode(), f"{name}.db": pathlib.Path(path).read_bytes(),
+                     f"{name}.db-ledger": pathlib.Path(path + "-ledger").read_bytes()}
+        for file, content in files.items():
+            (folder / f"{file}.gz").write_bytes(gzip.compress(content, 9, mtime=0))
+
+
+if __name__ == "__main__":
+    main(str(pathlib.Path(sys.argv[1]).resolve()), int(sys.argv[2]))
