@@ -152,7 +152,7 @@ def test_the_file_does_not_tell_what_inner_tiers_did(book, path, tmp_path, tier)
     one(book, "SELECT dp_release('clinic', 'count', 'VALUES (1, 1)')")
     one(book, """SELECT dp_release('clinic', 'ou_sum', 'SELECT minutes, patient FROM visits',
                  '{"name":"only the region knows","clip":10,"radius":1e4,"centre":100,"refine":true}')""")
-    one(book, "SELECT dp_release('clinic', 'count', 'VALUES (1, 1)', ?)",
+    one(book, "SELECT dp_release('clinic', 'count', ?, ?)", ROWS,
         json.dumps({"name": 'it\'s for "all"', "refine": True}))
     one(book, "SELECT dp_diffuse('everywhere', 'clinic')")
     one(book, "SELECT dp_tier('ward', 0.1, 9.0, 1e-6)")
