@@ -475,8 +475,8 @@ static void begin(struct publication *publication, struct request *request) {
   int found = load(publication, request->tier, request->name);
   if (publication->at >= 0 && !models_settle(publication, request, found)) return;
   if (found) {
-    if (same_question(publication, request) && same_query(publication, request) &&
-        is_usable(publication))
+    if (same_question(publication, request) && is_usable(publication) &&
+        same_query(publication, request))
       publish_existing(publication, request->key_count, request->refine);
   } else if (publication->at >= 0 && !ledger_failed(publication->host->ledger)) {
     publish_new(publication, request);
