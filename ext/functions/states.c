@@ -162,7 +162,7 @@ static const char *add_entry(struct rows *rows, struct state *state, uint64_t en
                                  : 1;
   if ((rows->for_state && !identity_is_somebody(unit)) || cell >= end)
     return "the state is malformed";
-  state_numbers(state, numbers, numbers_of(rows));
+  if (!state_numbers(state, numbers, numbers_of(rows))) return "the state is malformed";
   int place = cells ? cells[cell] : (int)cell;
   int failed = rows->for_state ? rows_add_record(rows, unit, place, numbers)
                                : rows_add_totals(rows, place, numbers);

@@ -68,6 +68,19 @@ static int is_json(struct ledger *ledger, const char *json, const char *wanted) 
   return !has_zero_byte(json) || ledger_fail(ledger, "a zero byte in %s", json);
 }
 
+/*
+** Hands over one member. Its value is a copy: SQLite's own is unprotected, and may only be bound or
+** copied.
+*/
+static int hand_over(struct ledger *ledger, sqlite3_stmt *row, const char *key,
+                     ledger_take_member *take, void *context) {
+  sqlite3_value *value = sqlite3_value_dup(sqlite3_column_value(row, 2));
+  if (!value) return ledger_fail(ledger, "out of memory");
+  int taken = take(context, key, (const char *)sqlite3_column_text(row, 1), value);
+  sqlite3_value_free(value);
+  return taken;
+}
+
 /* Hands over the members of a JSON value of one type. */
 static int take_members(struct ledger *ledger, const char *json, const char *wanted,
                         ledger_take_member *take, void *context) {
@@ -88,8 +101,7 @@ static int take_members(struct ledger *ledger, const char *json, const char *wan
                !isfinite(sqlite3_column_double(row, 2))) {
       going = ledger_fail(ledger, "option '%s' is not a finite number", key);
     } else {
-      going = take(context, key, (const char *)sqlite3_column_text(row, 1),
-                   sqlite3_column_value(row, 2));
+      going = hand_over(ledger, row, key, take, context);
     }
   }
   if (going && rc != SQLITE_DONE)

@@ -40,7 +40,7 @@ int128 lattice_clamp(int128 x, int128 low, int128 high) {
 }
 
 int128 lattice_add_large(int128 x, int128 y) {
-  int128 end = (int128)1 << 125;
+  int128 end = (int128)LATTICE_SUM;
   return lattice_clamp(lattice_clamp(x, -end, end) + lattice_clamp(y, -end, end), -end, end);
 }
 

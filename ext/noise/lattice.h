@@ -13,8 +13,9 @@ __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 
 /* Rows and totals saturate, variances of a path stay inside. */
-#define LATTICE_ROW_BITS     90                 /* a row saturates at +-2^90 fine steps */
-#define LATTICE_TOTAL        ((int64_t)1 << 62) /* a released total saturates at +-2^62 */
+#define LATTICE_ROW_BITS     90                  /* a row saturates at +-2^90 fine steps */
+#define LATTICE_SUM          ((uint128)1 << 125) /* sums of rows saturate at +-2^125 fine steps */
+#define LATTICE_TOTAL        ((int64_t)1 << 62)  /* a released total saturates at +-2^62 */
 #define LATTICE_MIN_VARIANCE ((uint64_t)1 << 20)
 #define LATTICE_VARIANCE_END ((uint64_t)1 << 62) /* variances are below this */
 #define LATTICE_MIN_STEP     16                  /* least variance of one step outward */

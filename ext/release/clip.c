@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#define MOST_ROUNDS 8
+
 /* Part of a matrix: components [first, end) of every cell. */
 struct part {
   int128 *values;
@@ -34,10 +36,10 @@ static uint128 squares(const struct part *part, int shift) {
   return sum;
 }
 
-/* Least shift that brings a magnitude below 2^53. */
+/* The least shift that brings a magnitude below 2^53: at most 75, for any 128 bits. */
 static int shift_of(uint128 size) {
   int shift = 0;
-  while (size >> (53 + shift)) shift++;
+  for (size >>= 53; size > 0; size >>= 1) shift++;
   return shift;
 }
 
@@ -75,10 +77,14 @@ static double norm(const struct part *part) {
   return ldexp(sqrt((double)squares(part, shift)), shift);
 }
 
-/* Scales `whole` down until the norm of `lead`, a part of it, is at most reach. */
+/*
+** Scales `whole` down until the norm of `lead`, a part of it, is at most reach. Two rounds are
+** enough; the factor 0 ends the loop whatever floating point does.
+*/
 static void shrink(const struct part *whole, const struct part *lead, int64_t reach) {
-  for (double margin = 1; !fits(lead, reach); margin *= 1 - 0x1p-40) /* two rounds at most */
-    scale(whole, (double)reach / norm(lead) * margin);
+  double margin = 1;
+  for (int round = 0; !fits(lead, reach); round++, margin *= 1 - 0x1p-40)
+    scale(whole, round < MOST_ROUNDS ? (double)reach / norm(lead) * margin : 0);
 }
 
 void clip_vector(const struct shape *shape, int128 *values, size_t cells, int components) {

@@ -137,6 +137,11 @@ struct identity state_unit(struct state *state, uint32_t *cell) {
   return unit;
 }
 
-void state_numbers(struct state *state, int128 *numbers, size_t count) {
-  for (size_t i = 0; i < count; i++) numbers[i] = (int128)get_integer(state, NUMBER);
+int state_numbers(struct state *state, int128 *numbers, size_t count) {
+  int sound = 1;
+  for (size_t i = 0; i < count; i++) {
+    numbers[i] = (int128)get_integer(state, NUMBER);
+    sound &= lattice_magnitude(numbers[i]) <= LATTICE_SUM;
+  }
+  return sound;
 }

@@ -78,8 +78,11 @@ int state_key(struct state *state, const char **text, size_t *size);
 /* Whether exactly the entries are left, of this many integers each. */
 int state_fits(const struct state *state, size_t numbers);
 
-/* The next ones; state_fits() must have been true. */
+/*
+** The next ones; state_fits() must have been true. state_numbers() returns whether all of them are
+** sums that dp_partial() can have written: at most LATTICE_SUM.
+*/
 struct identity state_unit(struct state *state, uint32_t *cell);
-void state_numbers(struct state *state, int128 *numbers, size_t count);
+int state_numbers(struct state *state, int128 *numbers, size_t count);
 
 #endif

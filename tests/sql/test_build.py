@@ -78,3 +78,11 @@ def test_version_and_debug():
     assert re.fullmatch(r"\d+\.\d+\.\d+", version)
     (debug,) = db.execute("SELECT dp_debug()").fetchone()
     assert version in debug and sqlite3.sqlite_version in debug and "GSL" in debug
+
+
+def test_column_values_are_only_copied():
+    """sqlite3_column_value() gives an unprotected value, which may only be bound or copied: SQLite built with SQLITE_DEBUG
+    aborts at anything else."""
+    uses = [line.strip() for file in sorted((HERE.parent.parent / "ext").rglob("*.c"))
+            for line in file.read_text().splitlines() if "sqlite3_column_value(" in line]
+    assert uses and all("sqlite3_value_dup(sqlite3_column_value(" in line for line in uses), uses

@@ -471,12 +471,30 @@ def test_states_with_a_right_sum_that_say_impossible_things(shard, ledger):
                             (keys, b'"max_groups":4', b'"max_groups" :'), (units, b"clip", b"cl\0p")):
         assert state.count(was) and len(was) == len(now)
         assert refused_merge(ledger, [signed(state[:-32].replace(was, now))]).startswith("dp_merge: ")
-    # Numbers may be anything: they saturate, and a unit is bounded like every other.
-    for number in (2**127 - 1, -2**127, 2**125):
-        extreme = bytearray(units[:-32])
-        extreme[entry[id(units)] + 20:entry[id(units)] + 36] = number.to_bytes(16, "little", signed=True)
-        again = [signed(bytes(extreme[:32]) + os.urandom(16) + bytes(extreme[48:])) for _ in range(40)]
-        assert abs(merged(ledger, again)) < 3.1
+
+
+NUMBERS = [("sum", {"clip": 1}), ("avg", {"lo": 0, "hi": 4}), ("stddev", {"lo": 0, "hi": 4}), ("group_sum", {"clip": 1}),
+           ("median", {"lo": 0, "hi": 4, "bins": 4}), ("group_count", {"keys": ["a", "b"]})]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("kind,parameters", NUMBERS, ids=[kind for kind, _ in NUMBERS])
+def test_numbers_of_states(shard, ledger, kind, parameters, whole):
+    """Sums of rows saturate at 2^125. A larger number is refused before anything is charged; up to there a unit is
+    bounded like every other, and the merge ends."""
+    honest = partial(shard, kind, parameters, whole=whole)
+
+    def with_number(number):
+        """The last number of the state, and another serial number."""
+        body = honest[:32] + os.urandom(16) + honest[48:-48] + number.to_bytes(16, "little", signed=True)
+        return signed(body)
+
+    for number in (2**127 - 1, -2**127, -2**127 + 1, 2**125 + 1, -2**125 - 1, 2**126):
+        assert refused_merge(ledger, [with_number(number)]) == "dp_merge: the state is malformed"
+    for number in (2**125, -2**125):
+        assert merged(ledger, [with_number(number) for _ in range(3)]) is not None
+    if kind == "sum" and not whole:
+        assert abs(merged(ledger, [with_number(2**125) for _ in range(40)])) < 3.1
 
 
 # ---- life among other statements --------------------------------------------------------------------------------

@@ -249,6 +249,21 @@ static void one_step_decides(void) {
   }
 }
 
+/* Any 128 bits: clipping ends, and what is left fits. */
+static void every_number_is_clipped(void) {
+  const int128 least = (int128)((uint128)1 << 127);
+  const int128 numbers[] = {least, least + 1, -(least + 1), (int128)1 << 126, 0, 1, -1};
+  const int count = sizeof numbers / sizeof *numbers;
+  const int64_t limits[] = {0, 1, (int64_t)1 << 53, ((int64_t)1 << 62) - 1};
+  for (int i = 0; i < count * count * 4; i++) {
+    struct shape shape = one_block(2, limits[i % 4]);
+    int128 values[2] = {numbers[i / 4 % count], numbers[i / 4 / count]};
+    clip_vector(&shape, values, 1, 2);
+    for (int j = 0; j < 2; j++)
+      CHECK(values[j] <= limits[i % 4] && values[j] >= -limits[i % 4], "case %d", i);
+  }
+}
+
 /* What was clipped keeps its length: nothing but truncation and 2^-39 is given away. */
 static void nothing_is_wasted(void) {
   for (int run = 0; run < 2000; run++) {
@@ -372,6 +387,7 @@ int main(void) {
   RUN(random_matrices);
   RUN(near_the_reach);
   RUN(one_step_decides);
+  RUN(every_number_is_clipped);
   RUN(nothing_is_wasted);
   RUN(largest_values);
   RUN(many_coordinates);
