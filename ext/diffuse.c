@@ -35,17 +35,13 @@ static int take_api(const sqlite3_api_routines *api, char **error) {
 #endif
 }
 
-__attribute__((visibility("default"))) int sqlite3_diffuse_init(sqlite3 *db, char **error,
-                                                                const sqlite3_api_routines *api) {
-  if (!take_api(api, error)) return SQLITE_ERROR;
-  if (sqlite3_libversion_number() < SQLITE_FLOOR) {
-    *error =
-        sqlite3_mprintf("diffuse needs SQLite 3.34 or newer, this is %s", sqlite3_libversion());
-    return SQLITE_ERROR;
-  }
-  gsl_set_error_handler_off(); /* the default handler aborts the process; every status is checked */
-  struct host *host = host_new(db);
-  if (!host) return SQLITE_NOMEM;
+/* Says why loading failed; a host may want no message. */
+static int fail_load(char **message, int rc, const char *format, const char *detail) {
+  if (message) *message = sqlite3_mprintf(format, detail);
+  return rc;
+}
+
+static int register_all(sqlite3 *db, struct host *host) {
   int rc = planning_register(db);
   if (rc == SQLITE_OK) rc = papers_register(db);
   if (rc == SQLITE_OK) rc = tiers_register(db, host);
@@ -55,6 +51,27 @@ __attribute__((visibility("default"))) int sqlite3_diffuse_init(sqlite3 *db, cha
   if (rc == SQLITE_OK) rc = partials_register(db, host);
   if (rc == SQLITE_OK) rc = models_register(db, host);
   if (rc == SQLITE_OK) rc = tables_register(db, host);
-  host_release(host); /* the registrations hold it now */
   return rc;
+}
+
+/*
+** Loading again does nothing: it would replace the functions, and with them the handle that holds
+** an in-memory ledger; and SQLite refuses to replace functions while a statement runs.
+*/
+__attribute__((visibility("default"))) int sqlite3_diffuse_init(sqlite3 *db, char **error,
+                                                                const sqlite3_api_routines *api) {
+  if (!take_api(api, error)) return SQLITE_ERROR;
+  if (sqlite3_libversion_number() < SQLITE_FLOOR)
+    return fail_load(error, SQLITE_ERROR, "diffuse needs SQLite 3.34 or newer, this is %s",
+                     sqlite3_libversion());
+  if (host_is_complete(db)) return SQLITE_OK;
+  gsl_set_error_handler_off(); /* the default handler aborts the process; every status is checked */
+  struct host *host = host_new(db);
+  if (!host) return SQLITE_NOMEM;
+  int rc = register_all(db, host);
+  host->complete = rc == SQLITE_OK; /* the registrations hold the host now */
+  host_release(host);
+  if (rc == SQLITE_OK) return SQLITE_OK;
+  return fail_load(error, rc, "diffuse cannot add its functions to this connection: %s",
+                   sqlite3_errmsg(db));
 }

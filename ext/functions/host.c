@@ -1,9 +1,39 @@
 /* host.c: see host.h. */
 #include "functions/host.h"
 
+#include <pthread.h>
+
 #include "ledger/ledger.h"
 
 SQLITE_EXTENSION_INIT3
+
+/* The hosts of all connections of this process, which a connection knows no way to. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct host *hosts;
+
+static void list_add(struct host *host) {
+  pthread_mutex_lock(&mutex);
+  host->next = hosts;
+  hosts = host;
+  pthread_mutex_unlock(&mutex);
+}
+
+static void list_remove(const struct host *host) {
+  pthread_mutex_lock(&mutex);
+  struct host **place = &hosts;
+  while (*place != host) place = &(*place)->next;
+  *place = host->next;
+  pthread_mutex_unlock(&mutex);
+}
+
+int host_is_complete(sqlite3 *db) {
+  int complete = 0;
+  pthread_mutex_lock(&mutex);
+  for (const struct host *host = hosts; host; host = host->next)
+    complete |= host->db == db && host->complete;
+  pthread_mutex_unlock(&mutex);
+  return complete;
+}
 
 struct host *host_new(sqlite3 *db) {
   struct host *host = sqlite3_malloc(sizeof *host);
@@ -12,7 +42,8 @@ struct host *host_new(sqlite3 *db) {
     sqlite3_free(host);
     return 0;
   }
-  *host = (struct host){1, db, ledger, 0};
+  *host = (struct host){.references = 1, .db = db, .ledger = ledger};
+  list_add(host);
   return host;
 }
 
@@ -23,6 +54,7 @@ struct host *host_retain(struct host *host) {
 
 void host_release(struct host *host) {
   if (!host || --host->references > 0) return;
+  list_remove(host);
   ledger_free(host->ledger);
   sqlite3_free(host);
 }

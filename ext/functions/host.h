@@ -11,6 +11,8 @@ struct collection; /* releases.c: the rows that dp_release() is collecting */
 
 struct host {
   int references;                /* functions, tables and running statements */
+  int complete;                  /* all functions and tables are registered */
+  struct host *next;             /* in the list of hosts of this process */
   sqlite3 *db;                   /* the connection that loaded the extension */
   struct ledger *ledger;         /* opened by the first function that needs it */
   struct collection *collecting; /* set while dp_release() runs its query */
@@ -18,6 +20,9 @@ struct host {
 
 /* A new host with one reference, or null when out of memory. */
 struct host *host_new(sqlite3 *db);
+
+/* Whether a connection has all functions and tables already. */
+int host_is_complete(sqlite3 *db);
 
 /* Counted references: the last release closes the ledger. Both accept null. */
 struct host *host_retain(struct host *host);

@@ -562,7 +562,7 @@ static void finish(struct publication *publication, const struct totals *totals)
 
 char *publish_finish(struct publication *publication, const struct totals *totals) {
   struct ledger *ledger = publication->host->ledger;
-  if (ledger_resume(ledger) && ledger_begin(ledger)) {
+  if (ledger_resume(ledger) && ledger_begin_ending(ledger)) {
     finish(publication, totals);
     if (ledger_commit(ledger)) return 0;
   }
@@ -586,7 +586,7 @@ int publish_plan(struct publication *publication, struct host *host, struct requ
 */
 static void change_state(struct host *host, int64_t release_id, const char *from, const char *to) {
   struct ledger *ledger = host->ledger;
-  if (ledger_resume(ledger) && ledger_begin(ledger)) {
+  if (ledger_resume(ledger) && ledger_begin_ending(ledger)) {
     ledger_release_state(ledger, release_id, from, to);
     ledger_commit(ledger);
   }

@@ -75,7 +75,9 @@ struct ledger {
   char *id;                             /* dp_ledger.id of the open ledger */
   struct process process;               /* that opened db (L6) */
   int protects, adjacency;              /* terms of the open ledger */
-  int named_path;                       /* path was given to dp_init(), not derived or marked */
+  const char *read_only;                /* why the host may only read, once that was seen */
+  int writes_refused;                   /* in the open transaction, for that reason */
+  int correction_failed;                /* of the marker's path; not tried again */
   char *error;                          /* the first error since the last clean slate, or null */
   sqlite3_stmt *statements[STATEMENTS]; /* on db */
 };
@@ -98,6 +100,9 @@ int statement_run(struct ledger *ledger, enum statement which, const char *types
 
 /* The ledger holds what it cannot hold: names the table. Always returns 0. */
 int ledger_fail_damaged(struct ledger *ledger, const char *table);
+
+/* L7: says that the host may only read, and why. Always returns 0. */
+int ledger_fail_read_only(struct ledger *ledger);
 
 /* The one place where an SQLite error of the private connection becomes our sentence. */
 int ledger_fail_sqlite(struct ledger *ledger);
@@ -137,15 +142,48 @@ void marker_clear(struct marker *marker);
 
 /* The marker of one attached database. 0 on failure, 1 otherwise (found or not). */
 int marker_read(struct ledger *ledger, const char *schema, struct marker *marker);
+
 /* Leaves the marker, or finds the same one left by another process. */
 int marker_write(struct ledger *ledger, const char *id, const char *path);
 int marker_drop(struct ledger *ledger);
 
+/*
+** Corrects the path of a marker where the database can be written now and no transaction is open.
+** The path is a hint: the id decides, so a correction that fails or is rolled back does no harm.
+*/
+void marker_correct(struct ledger *ledger, const struct marker *marker, const char *path);
+
 /* Whether the host's main database lives in memory. */
 int host_in_memory(const struct ledger *ledger);
 
+/*
+** Notes in ledger->read_only, for good, when the host's connection cannot write its database. 0 on
+** failure, also when that cannot be told.
+*/
+int host_check(struct ledger *ledger);
+
 /* L3: refuses where an attached database belongs to another ledger than the open one. */
 int marker_check_attached(struct ledger *ledger);
+
+/* ---- the ledger's file as a file (files.c) ---- */
+
+/* Whether there is a regular file with something in it. Never opens it. */
+int file_has_content(const char *path);
+
+/* Whether both names stand for one existing file. */
+int file_same(const char *a, const char *b);
+
+/* Whether a ledger at `path` would share a file with a database: itself, journals, WAL and index. */
+int file_is_hosts(const char *path, const char *database);
+
+enum creation { FILE_REFUSED, FILE_DANGLES, FILE_EXISTS, FILE_CREATED };
+
+/*
+** Creates an empty file with the permissions and the owner of a database (null: for its owner
+** alone), and never more. Takes permissions away from an empty file that is there already. Does not
+** follow a symbolic link that leads nowhere (FILE_DANGLES).
+*/
+enum creation file_create(const char *path, const char *database);
 
 /* ---- sums shared by charge.c and verify.c ---- */
 

@@ -14,6 +14,7 @@
 **   L4  Checks come before charges, for all affected tiers, in one transaction.
 **   L5  Charges are append-only and hash-chained; totals are exact or rounded up.
 **   L6  After a fork the handle refuses.
+**   L7  For a host connection that cannot write its database, the ledger is only read.
 **
 ** Errors: the first error sticks to the handle, every later call is a no-op that fails, and the
 ** caller reports ledger_error() once. ledger_ready() and ledger_create() start with a clean slate.
@@ -113,10 +114,17 @@ int ledger_fail(struct ledger *ledger, const char *format, ...);
 */
 int ledger_resume(struct ledger *ledger);
 
-/* Transactions on the private connection. After a failure only ledger_rollback() does anything.
-** ledger_commit() returns 0 and rolls back when anything before it failed. */
+/*
+** Transactions on the private connection. After a failure only ledger_rollback() does anything.
+** ledger_commit() returns 0 and rolls back when anything before it failed.
+**
+** ledger_begin() is for what charges, creates or discards. Where the host may only read (L7), its
+** transaction reads, and the first statement in it that writes fails with the reason.
+*/
 int ledger_begin(struct ledger *ledger);
 int ledger_begin_reading(struct ledger *ledger); /* one consistent view; ends with a rollback */
+int ledger_begin_trial(struct ledger *ledger);   /* for plans: writes, and ends with a rollback */
+int ledger_begin_ending(struct ledger *ledger);  /* ends a release that was charged already */
 int ledger_commit(struct ledger *ledger);
 void ledger_rollback(struct ledger *ledger);
 

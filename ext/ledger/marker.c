@@ -1,8 +1,11 @@
 /*
 ** marker.c: owns dp_ledger_id, the one-row table that a ledger leaves in the database it belongs
-** to, so that a copied or restored database cannot silently start a fresh budget (L3).
+** to, so that a copied or restored database cannot silently start a fresh budget (L3); and the
+** question whether the host may write (L7).
 **
-** This is the only SQL that the ledger runs on the host's connection.
+** This is the only SQL that the ledger runs on the host's connection. The database may come from
+** anybody: a table dp_ledger_id can be anything, and a statement on it can fail for reasons of the
+** host's. No such failure calls a marker damaged or advises to drop it.
 */
 #include <string.h>
 
@@ -20,65 +23,207 @@ static int fail_host(struct ledger *ledger, const char *what) {
   return ledger_fail(ledger, "cannot %s: %s", what, sqlite3_errmsg(ledger->host));
 }
 
-int marker_read(struct ledger *ledger, const char *schema, struct marker *marker) {
-  *marker = (struct marker){0, 0};
-  if (sqlite3_table_column_metadata(ledger->host, schema, "dp_ledger_id", "id", 0, 0, 0, 0, 0) !=
-      SQLITE_OK) {
-    /* Not there, or a schema that cannot be read; the latter would fail every statement anyway. */
-    return sqlite3_errcode(ledger->host) == SQLITE_ERROR ? 1
-                                                         : fail_host(ledger, "read dp_ledger_id");
-  }
-  char *sql = sqlite3_mprintf("SELECT id, path FROM \"%w\".dp_ledger_id", schema);
+/* ---- reading --------------------------------------------------------------------------------- */
+
+#define MAX_ID   255
+#define MAX_PATH 4096
+
+static int fail_read(struct ledger *ledger, const char *schema, const char *why) {
+  return ledger_fail(ledger, "cannot read the marker dp_ledger_id of '%s': %s (try again)", schema,
+                     why);
+}
+
+static int fail_foreign(struct ledger *ledger, const char *schema, const char *why) {
+  return ledger_fail(ledger,
+                     "'%s' has a dp_ledger_id that is not the marker of a privacy ledger: %s "
+                     "(rename it if it is yours, or restore the database from a backup)",
+                     schema, why);
+}
+
+/* A compiled statement on one attached database, whose name replaces %w; null with an error. */
+static sqlite3_stmt *prepare_in(struct ledger *ledger, const char *schema, const char *format) {
   sqlite3_stmt *statement = 0;
-  if (sql && sqlite3_prepare_v2(ledger->host, sql, -1, &statement, 0) == SQLITE_OK &&
-      sqlite3_step(statement) == SQLITE_ROW) {
-    marker->id = column_copy(ledger, statement, 0);
-    marker->path = column_copy(ledger, statement, 1);
+  char *sql = sqlite3_mprintf(format, schema);
+  if (!sql) {
+    ledger_fail(ledger, "out of memory");
+  } else if (sqlite3_prepare_v2(ledger->host, sql, -1, &statement, 0) != SQLITE_OK) {
+    fail_read(ledger, schema, sqlite3_errmsg(ledger->host));
   }
   sqlite3_free(sql);
-  int rc = sqlite3_finalize(statement);
-  if (!ledger->error && rc != SQLITE_OK) fail_host(ledger, "read dp_ledger_id");
-  if (!ledger->error && (!marker->id || !marker->path))
+  return statement;
+}
+
+/*
+** Whether the file has a table or view dp_ledger_id: reads the file's own list, because SQLite's
+** copy of the schema may be older than what another connection has just written. The list is read
+** row by row, so that an authorizer that hides it is noticed.
+*/
+static int is_listed(struct ledger *ledger, const char *schema) {
+  int found = 0, hidden = 0, rc = SQLITE_DONE;
+  sqlite3_stmt *list = prepare_in(ledger, schema, "SELECT name, type FROM \"%w\".sqlite_master");
+  if (!list) return 0;
+  hidden = sqlite3_column_count(list) != 2;
+  while (!found && !hidden && (rc = sqlite3_step(list)) == SQLITE_ROW) {
+    const char *name = (const char *)sqlite3_column_text(list, 0);
+    const char *type = (const char *)sqlite3_column_text(list, 1);
+    hidden = !name || !type;
+    found = !hidden && sqlite3_stricmp(name, "dp_ledger_id") == 0 &&
+            (strcmp(type, "table") == 0 || strcmp(type, "view") == 0);
+  }
+  if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+    fail_read(ledger, schema, sqlite3_errmsg(ledger->host));
+  if (hidden) fail_read(ledger, schema, "an authorizer of the host hides the schema");
+  sqlite3_finalize(list);
+  return found && !ledger->error;
+}
+
+/* Whether dp_ledger_id is an ordinary or virtual table that has this column; asks no authorizer. */
+static int has_column(struct ledger *ledger, const char *schema, const char *column) {
+  return sqlite3_table_column_metadata(ledger->host, schema, "dp_ledger_id", column, 0, 0, 0, 0,
+                                       0) == SQLITE_OK;
+}
+
+/* The statement fails: there is no marker, or it is no marker, or something hinders. */
+static int explain_unreadable(struct ledger *ledger, const char *schema, int rc, const char *why) {
+  if ((rc & 0xff) != SQLITE_ERROR) return fail_read(ledger, schema, why);
+  if (!is_listed(ledger, schema)) return !ledger->error;
+  if (has_column(ledger, schema, "id") && has_column(ledger, schema, "path"))
+    return fail_read(ledger, schema, why);
+  return fail_foreign(ledger, schema, "it is not a table with the columns id and path");
+}
+
+/* A text of 1 to `most` bytes, or null with the reason. */
+static char *marker_text(struct ledger *ledger, const char *schema, sqlite3_stmt *row, int column,
+                         int most) {
+  int type = sqlite3_column_type(row, column);
+  if (type == SQLITE_NULL) {
+    fail_foreign(
+        ledger, schema,
+        "its id or path is NULL, or an authorizer of the host hides it from the extension");
+  } else if (type != SQLITE_TEXT) {
+    fail_foreign(ledger, schema, "its id or path is not a text");
+  } else {
+    const char *text = (const char *)sqlite3_column_text(row, column);
+    int size = sqlite3_column_bytes(row, column);
+    if (!text) {
+      ledger_fail(ledger, "out of memory");
+    } else if (size < 1 || size > most || strlen(text) != (size_t)size) {
+      fail_foreign(ledger, schema, "its id or path is empty, too long or has a zero in it");
+    } else {
+      return column_copy(ledger, row, column);
+    }
+  }
+  return 0;
+}
+
+/* Takes the marker from its statement, which must give one row. Returns SQLite's code. */
+static int take_marker(struct ledger *ledger, const char *schema, sqlite3_stmt *statement,
+                       struct marker *marker) {
+  if (sqlite3_column_count(statement) != 2) {
+    fail_read(ledger, schema, "an authorizer of the host hides it");
+    return SQLITE_OK;
+  }
+  int rc = sqlite3_step(statement);
+  if (rc == SQLITE_DONE)
     ledger_fail(ledger,
-                "the table dp_ledger_id of '%s' is damaged (restore it, or DROP TABLE "
-                "dp_ledger_id to start a new budget)",
+                "the marker dp_ledger_id of '%s' is damaged: it has no row (restore the database "
+                "from a backup; where the ledger is beside the database, DROP TABLE dp_ledger_id "
+                "and SELECT dp_init() find it again)",
                 schema);
+  if (rc != SQLITE_ROW) return rc;
+  if (!has_column(ledger, schema, "id")) fail_foreign(ledger, schema, "it is a view");
+  if (!ledger->error) marker->id = marker_text(ledger, schema, statement, 0, MAX_ID);
+  if (!ledger->error) marker->path = marker_text(ledger, schema, statement, 1, MAX_PATH);
+  if (ledger->error) return SQLITE_OK;
+  rc = sqlite3_step(statement);
+  if (rc == SQLITE_ROW) fail_foreign(ledger, schema, "it has several rows");
+  return rc;
+}
+
+int marker_read(struct ledger *ledger, const char *schema, struct marker *marker) {
+  *marker = (struct marker){0, 0};
+  if (!has_column(ledger, schema, "id") && !is_listed(ledger, schema)) return !ledger->error;
+  char *sql = sqlite3_mprintf("SELECT id, path FROM \"%w\".dp_ledger_id", schema);
+  sqlite3_stmt *statement = 0;
+  if (!sql) return ledger_fail(ledger, "out of memory");
+  int rc = sqlite3_prepare_v2(ledger->host, sql, -1, &statement, 0);
+  sqlite3_free(sql);
+  if (rc == SQLITE_OK) rc = take_marker(ledger, schema, statement, marker);
+  int unreadable = rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE;
+  char *why = unreadable ? sqlite3_mprintf("%s", sqlite3_errmsg(ledger->host)) : 0;
+  sqlite3_finalize(statement);
+  if (unreadable) {
+    marker_clear(marker);
+    explain_unreadable(ledger, schema, rc, why ? why : "out of memory");
+  }
+  sqlite3_free(why);
   if (ledger->error) marker_clear(marker);
   return !ledger->error;
 }
+
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int host_run(struct ledger *ledger, const char *sql, const char *what) {
   return sqlite3_exec(ledger->host, sql, 0, 0, 0) == SQLITE_OK || fail_host(ledger, what);
 }
 
+/* In the open transaction: the marker, unless another process has been faster. */
+static void write_new(struct ledger *ledger, const char *id, const char *insert, const char *what) {
+  struct marker marker;
+  if (!marker_read(ledger, "main", &marker)) return;
+  if (!marker.id) {
+    if (host_run(ledger, "CREATE TABLE main.dp_ledger_id(id TEXT NOT NULL, path TEXT NOT NULL)",
+                 what))
+      host_run(ledger, insert, what);
+  } else if (strcmp(marker.id, id) != 0) {
+    ledger_fail(ledger, "another process has just given this database another ledger (try again)");
+  }
+  marker_clear(&marker);
+}
+
 int marker_write(struct ledger *ledger, const char *id, const char *path) {
   static const char what[] = "leave the marker dp_ledger_id in the database";
-  struct marker marker = {0, 0};
-  char *insert = sqlite3_mprintf("INSERT INTO main.dp_ledger_id SELECT %Q, %Q"
-                                 " WHERE NOT EXISTS (SELECT 1 FROM main.dp_ledger_id)",
-                                 id, path);
+  char *insert = sqlite3_mprintf("INSERT INTO main.dp_ledger_id VALUES (%Q, %Q)", id, path);
   sqlite3_stmt *rollback = 0; /* compiled now: there may be no memory when it is needed */
   if (!insert || sqlite3_prepare_v2(ledger->host, "ROLLBACK", -1, &rollback, 0) != SQLITE_OK) {
     sqlite3_free(insert);
     return ledger_fail(ledger, "out of memory");
   }
   if (host_run(ledger, "BEGIN IMMEDIATE", what)) {
-    host_run(ledger,
-             "CREATE TABLE IF NOT EXISTS main.dp_ledger_id(id TEXT NOT NULL,"
-             " path TEXT NOT NULL)",
-             what);
-    if (!ledger->error) host_run(ledger, insert, what);
-    if (!ledger->error && marker_read(ledger, "main", &marker) && strcmp(marker.id, id) != 0)
-      ledger_fail(ledger,
-                  "another process has just given this database another ledger (try again)");
+    write_new(ledger, id, insert, what);
     if (!ledger->error) host_run(ledger, "COMMIT", what);
   }
   /* A BEGIN that fails for want of memory can leave a transaction open. The first error counts. */
   if (ledger->error && !sqlite3_get_autocommit(ledger->host)) sqlite3_step(rollback);
   sqlite3_finalize(rollback);
-  marker_clear(&marker);
   sqlite3_free(insert);
   return !ledger->error;
+}
+
+/* Whether an UPDATE of the marker changes the marker and runs nothing else. */
+static int is_plain(sqlite3 *host) {
+  sqlite3_stmt *others = 0;
+  int plain =
+      sqlite3_prepare_v2(host,
+                         "SELECT 1 FROM main.sqlite_master WHERE lower(tbl_name) = 'dp_ledger_id'"
+                         " AND (type = 'trigger' OR ifnull(rootpage, 0) = 0) LIMIT 1",
+                         -1, &others, 0) == SQLITE_OK &&
+      sqlite3_step(others) == SQLITE_DONE;
+  sqlite3_finalize(others);
+  return plain;
+}
+
+void marker_correct(struct ledger *ledger, const struct marker *marker, const char *path) {
+  sqlite3 *host = ledger->host;
+  if (ledger->correction_failed || ledger->read_only || !sqlite3_get_autocommit(host) ||
+      sqlite3_txn_state(host, 0) == SQLITE_TXN_WRITE)
+    return;
+  char *update = sqlite3_mprintf("UPDATE main.dp_ledger_id SET path = %Q WHERE id = %Q AND"
+                                 " path = %Q",
+                                 path, marker->id, marker->path);
+  ledger->correction_failed =
+      !update || !is_plain(host) || sqlite3_exec(host, update, 0, 0, 0) != SQLITE_OK;
+  sqlite3_free(update);
 }
 
 int marker_drop(struct ledger *ledger) {
@@ -93,10 +238,37 @@ int host_in_memory(const struct ledger *ledger) {
   return vfs && strcmp(vfs->zName, "memdb") == 0;
 }
 
-static int check_one(struct ledger *ledger, const char *schema, const char *file) {
-  if (strcmp(schema, "main") == 0 || strcmp(schema, "temp") == 0) return 1;
+/* ---- the attached databases ------------------------------------------------------------------ */
+
+typedef void see_database(struct ledger *ledger, const char *schema, const char *file);
+
+/* Calls `see` for main and what is attached, until there is an error. */
+static int each_database(struct ledger *ledger, see_database *see) {
+  static const char what[] = "list the attached databases";
+  sqlite3_stmt *list = 0;
+  int seen_main = 0;
+  if (sqlite3_prepare_v2(ledger->host, "PRAGMA database_list", -1, &list, 0) != SQLITE_OK)
+    return fail_host(ledger, what);
+  while (!ledger->error && sqlite3_step(list) == SQLITE_ROW) {
+    const char *schema = (const char *)sqlite3_column_text(list, 1);
+    const char *file = (const char *)sqlite3_column_text(list, 2);
+    if (!schema) {
+      ledger_fail(ledger, "out of memory");
+    } else if (strcmp(schema, "main") == 0) {
+      seen_main = 1;
+    } else if (strcmp(schema, "temp") != 0) {
+      see(ledger, schema, file);
+    }
+  }
+  int rc = sqlite3_finalize(list);
+  if (!ledger->error && rc != SQLITE_OK) fail_host(ledger, what);
+  return (seen_main && !ledger->error) ||
+         ledger_fail(ledger, "cannot %s: an authorizer of the host hides them", what);
+}
+
+static void check_ledger(struct ledger *ledger, const char *schema, const char *file) {
   struct marker marker;
-  if (!marker_read(ledger, schema, &marker)) return 0;
+  if (!marker_read(ledger, schema, &marker)) return;
   if (marker.id && strcmp(marker.id, ledger->id) != 0) {
     ledger_fail(ledger,
                 "the attached database '%s' belongs to another privacy ledger "
@@ -109,18 +281,40 @@ static int check_one(struct ledger *ledger, const char *schema, const char *file
                 schema);
   }
   marker_clear(&marker);
-  return !ledger->error;
 }
 
 int marker_check_attached(struct ledger *ledger) {
-  sqlite3_stmt *list = 0;
-  if (sqlite3_prepare_v2(ledger->host, "PRAGMA database_list", -1, &list, 0) != SQLITE_OK)
-    return fail_host(ledger, "list the attached databases");
-  while (!ledger->error && sqlite3_step(list) == SQLITE_ROW) {
-    check_one(ledger, (const char *)sqlite3_column_text(list, 1),
-              (const char *)sqlite3_column_text(list, 2));
+  return each_database(ledger, check_ledger);
+}
+
+/* ---- what the host can write ----------------------------------------------------------------- */
+
+/* PRAGMA query_only: sqlite3_db_readonly() does not know it. A refusal to tell counts as on. */
+static int is_query_only(struct ledger *ledger) {
+  sqlite3_stmt *pragma = 0;
+  int rc = sqlite3_prepare_v2(ledger->host, "PRAGMA query_only", -1, &pragma, 0);
+  if (rc == SQLITE_OK) rc = pragma ? sqlite3_step(pragma) : SQLITE_AUTH; /* left out of the text */
+  int on = rc != SQLITE_ROW || sqlite3_column_int(pragma, 0) != 0;
+  if (rc != SQLITE_ROW && rc != SQLITE_DONE && (rc & 0xff) != SQLITE_AUTH)
+    fail_host(ledger, "read PRAGMA query_only");
+  sqlite3_finalize(pragma);
+  return on && !ledger->error;
+}
+
+static void check_attached_writable(struct ledger *ledger, const char *schema, const char *file) {
+  (void)file;
+  if (sqlite3_db_readonly(ledger->host, schema) != 0)
+    ledger->read_only = "a database attached to the one in memory is read-only";
+}
+
+int host_check(struct ledger *ledger) {
+  if (ledger->read_only) return 1;
+  if (sqlite3_db_readonly(ledger->host, "main") != 0) {
+    ledger->read_only = "the database is read-only";
+  } else if (is_query_only(ledger)) {
+    ledger->read_only = "PRAGMA query_only is or was on";
+  } else if (!ledger->error && host_in_memory(ledger)) {
+    each_database(ledger, check_attached_writable);
   }
-  int rc = sqlite3_finalize(list);
-  if (ledger->error) return 0;
-  return rc == SQLITE_OK || fail_host(ledger, "list the attached databases");
+  return !ledger->error;
 }

@@ -87,8 +87,7 @@ static int migrate(struct ledger *ledger, int format) {
 
 /* Whether the file, or the database that it belongs to, may not be written. */
 static int is_read_only(const struct ledger *ledger) {
-  return sqlite3_db_readonly(ledger->db, "main") == 1 ||
-         sqlite3_db_readonly(ledger->host, "main") == 1;
+  return ledger->read_only || sqlite3_db_readonly(ledger->db, "main") == 1; /* L7 */
 }
 
 int ledger_migrate(struct ledger *ledger) {

@@ -8,7 +8,6 @@
 */
 #include <string.h>
 #include <time.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ledger/internal.h"
@@ -105,30 +104,36 @@ static int is_memory(const struct ledger *ledger) {
   return strcmp(ledger->path, MEMORY_PATH) == 0;
 }
 
-/* An absent or empty file is no ledger (a killed dp_init can leave an empty one). */
-static int file_exists(const char *path) {
-  struct stat status; /* never open(): closing the file would drop this process's locks on it */
-  return stat(path, &status) == 0 && status.st_size > 0;
-}
-
 static int pragma(struct ledger *ledger, const char *sql) {
   return sqlite3_exec(ledger->db, sql, 0, 0, 0) == SQLITE_OK || ledger_fail_sqlite(ledger);
 }
 
-/* Somebody may have turned the file into a WAL database; that must not pass unnoticed. */
-static int set_journal(struct ledger *ledger) {
-  char mode[16] = "";
+/* The journal mode that a pragma sets or tells. */
+static int run_journal_mode(struct ledger *ledger, const char *sql, char mode[16]) {
   sqlite3_stmt *statement = 0;
-  if (sqlite3_prepare_v2(ledger->db, "PRAGMA journal_mode = TRUNCATE", -1, &statement, 0) ==
-          SQLITE_OK &&
+  *mode = 0;
+  if (sqlite3_prepare_v2(ledger->db, sql, -1, &statement, 0) == SQLITE_OK &&
       sqlite3_step(statement) == SQLITE_ROW)
-    sqlite3_snprintf(sizeof mode, mode, "%s", sqlite3_column_text(statement, 0));
-  if (sqlite3_finalize(statement) != SQLITE_OK) return ledger_fail_sqlite(ledger);
+    sqlite3_snprintf(16, mode, "%s", sqlite3_column_text(statement, 0));
+  return sqlite3_finalize(statement) == SQLITE_OK || ledger_fail_sqlite(ledger);
+}
+
+/*
+** Somebody may have turned the file into a WAL database; that must not pass unnoticed. To turn it
+** back is to write to it (L7); to set another mode is not.
+*/
+static int set_journal(struct ledger *ledger) {
+  char mode[16];
+  if (!run_journal_mode(ledger, "PRAGMA journal_mode", mode)) return 0;
+  if ((strcmp(mode, "wal") != 0 || !ledger->read_only) &&
+      !run_journal_mode(ledger, "PRAGMA journal_mode = TRUNCATE", mode))
+    return 0;
   return strcmp(mode, is_memory(ledger) ? "memory" : "truncate") == 0 ||
          ledger_fail(ledger,
                      "the privacy ledger '%s' is in journal mode '%s', not truncate (close "
-                     "other connections and try again)",
-                     ledger->path, mode);
+                     "other connections and try again%s)",
+                     ledger->path, mode,
+                     ledger->read_only ? ", where the database can be written" : "");
 }
 
 /* SQLite's own handler waits in whole seconds where it was built without usleep(). */
@@ -140,9 +145,8 @@ static int wait_for_lock(void *context, int calls) {
   return 1;
 }
 
-static int connect_db(struct ledger *ledger, int create) {
-  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX |
-              (create ? SQLITE_OPEN_CREATE : 0);
+static int open_db(struct ledger *ledger) {
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
   process_remember(&ledger->process);
   if (sqlite3_open_v2(ledger->path, &ledger->db, flags, 0) != SQLITE_OK) {
     ledger_fail(ledger, "cannot open the privacy ledger '%s': %s", ledger->path,
@@ -151,6 +155,11 @@ static int connect_db(struct ledger *ledger, int create) {
     return 0;
   }
   sqlite3_busy_handler(ledger->db, wait_for_lock, 0);
+  return 1;
+}
+
+static int connect_db(struct ledger *ledger) {
+  if (!open_db(ledger)) return 0;
   /* ROLLBACK is compiled now, because there may be no memory when it is needed. */
   return pragma(ledger, "PRAGMA synchronous = FULL") && statement_bind(ledger, ROLLBACK, "");
 }
@@ -221,7 +230,7 @@ static int check_connection(struct ledger *ledger) {
 
 static int open_existing(struct ledger *ledger) {
   /* A file that is no ledger must not be touched. */
-  if (connect_db(ledger, 0) && check_application(ledger) && set_journal(ledger) &&
+  if (connect_db(ledger) && check_application(ledger) && set_journal(ledger) &&
       ledger_migrate(ledger) && read_terms(ledger))
     return 1;
   close_db(ledger);
@@ -231,13 +240,16 @@ static int open_existing(struct ledger *ledger) {
 /* An empty file may be a ledger that another process is about to commit: waits for its lock. */
 static int wait_for_creator(struct ledger *ledger) {
   if (access(ledger->path, F_OK) != 0) return 0;
-  int waited = connect_db(ledger, 0) && ledger_begin(ledger);
+  int waited = connect_db(ledger) && ledger_begin_trial(ledger);
   ledger_rollback(ledger);
   close_db(ledger);
-  return waited && file_exists(ledger->path);
+  return waited && file_has_content(ledger->path);
 }
 
-/* Makes `path` (taken over) the open ledger. An in-memory ledger cannot be opened, only kept. */
+/*
+** Makes `path` (taken over) the open ledger. An in-memory ledger cannot be opened, only kept. Files
+** of the host's database are never opened: closing them would drop the host's own locks.
+*/
 static int use_path(struct ledger *ledger, char *path) {
   if (!path) return ledger_fail(ledger, "out of memory");
   if (ledger->db && ledger->path && strcmp(ledger->path, path) == 0) {
@@ -247,36 +259,103 @@ static int use_path(struct ledger *ledger, char *path) {
   close_db(ledger);
   set_path(ledger, path);
   if (is_memory(ledger)) return 0;
-  if (!file_exists(ledger->path) && !wait_for_creator(ledger)) return 0;
+  if (!host_in_memory(ledger) &&
+      file_is_hosts(ledger->path, sqlite3_db_filename(ledger->host, "main")))
+    return ledger_fail(ledger,
+                       "path '%s' is a file of the database itself (a ledger is a file of its own)",
+                       ledger->path);
+  if (!file_has_content(ledger->path) && !wait_for_creator(ledger)) return 0;
   return open_existing(ledger);
 }
 
-static int fail_missing(struct ledger *ledger) {
+/* What brings a ledger back, the safe ways first. */
+#define BRING_BACK                                                                                 \
+  "(bring the right one along as '%s', or restore it from a backup; only where it is lost for "    \
+  "good, DROP TABLE dp_ledger_id starts a new budget)"
+
+static int fail_missing(struct ledger *ledger, const char *beside) {
+  if (is_memory(ledger))
+    return ledger_fail(ledger,
+                       "the privacy ledger of this database was in the memory of another "
+                       "connection (restore the database from a backup with its ledger, or name a "
+                       "file in dp_init() next time; only where it is lost for good, DROP TABLE "
+                       "dp_ledger_id starts a new budget)");
+  return ledger_fail(ledger, "the privacy ledger '%s' of this database is missing " BRING_BACK,
+                     ledger->path, beside);
+}
+
+/* Whether a file is the ledger that a marker names. */
+enum carried { NO_FILE, NO_LEDGER, OTHER_ID, SAME_ID, NOT_TOLD };
+
+/* Looks into a file on a connection of its own, whatever the format of the ledger in it. */
+static enum carried look_into(struct ledger *ledger, const char *path, const char *id) {
+  if (access(path, F_OK) != 0) return NO_FILE;
+  if (!file_has_content(path)) return NO_LEDGER;
+  if (file_is_hosts(path, sqlite3_db_filename(ledger->host, "main"))) return NO_LEDGER;
+  struct ledger *other = ledger_new(ledger->host);
+  enum carried carried = NOT_TOLD;
+  if (!other || !(other->path = sqlite3_mprintf("%s", path))) {
+    ledger_fail(ledger, "out of memory");
+  } else if (open_db(other)) {
+    int is_ledger = pragma_integer(other, "PRAGMA application_id") == APPLICATION_ID;
+    sqlite3_stmt *row = is_ledger ? statement_bind(other, TERMS_READ, "") : 0;
+    if (statement_row(other, row)) other->id = column_copy(other, row, 0);
+    int code = sqlite3_errcode(other->db) & 0xff;
+    if (!other->error)
+      carried = !other->id ? NO_LEDGER : strcmp(other->id, id) == 0 ? SAME_ID : OTHER_ID;
+    else if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
+      carried = NO_LEDGER;
+  }
+  if (carried == NOT_TOLD) ledger_fail(ledger, "%s", other ? ledger_error(other) : "out of memory");
+  ledger_free(other);
+  return carried;
+}
+
+/*
+** Whether the ledger has moved with its database, to be the file beside it. The marker's path tells
+** where the ledger was, its id which ledger it is. Two files with that id are copies of each other;
+** charging one of them would forget what the other has paid.
+*/
+static int has_moved(struct ledger *ledger, const struct marker *marker, const char *marked,
+                     const char *beside) {
+  if (host_in_memory(ledger) || strcmp(marked, beside) == 0 || !file_has_content(beside) ||
+      file_same(marked, beside))
+    return 0;
+  enum carried at_mark = look_into(ledger, marked, marker->id);
+  if (at_mark == NO_LEDGER || at_mark == NOT_TOLD) return 0;
+  if (at_mark != SAME_ID && ledger->db && strcmp(ledger->path, beside) == 0)
+    return 1; /* it is open */
+  if (look_into(ledger, beside, marker->id) != SAME_ID) return 0;
+  if (at_mark != SAME_ID) return 1;
   return ledger_fail(ledger,
-                     "the privacy ledger '%s' of this database is missing (restore it, or "
-                     "DROP TABLE dp_ledger_id to start a new budget)",
-                     ledger->path);
+                     "'%s' and '%s' are copies of one privacy ledger, and this database may be "
+                     "charged to one only (keep the one that was charged last, and move the other "
+                     "away)",
+                     marked, beside);
 }
 
 /* Opens the ledger that the marker names and checks that it is the one (L3). */
 static int open_marked(struct ledger *ledger, const struct marker *marker) {
-  if (!use_path(ledger, resolve(ledger, marker->path))) return fail_missing(ledger);
-  if (strcmp(ledger->id, marker->id) != 0)
-    return ledger_fail(ledger,
-                       "'%s' is the privacy ledger of another database (restore the right "
-                       "one, or move this one away and DROP TABLE dp_ledger_id to start a "
-                       "new budget)",
-                       ledger->path);
-  return 1;
+  char *marked = resolve(ledger, marker->path), *name = default_name(ledger);
+  char *beside = name ? resolve(ledger, name) : 0;
+  if (!marked || !beside) ledger_fail(ledger, "out of memory");
+  int moved = !ledger->error && has_moved(ledger, marker, marked, beside);
+  if (!ledger->error && !use_path(ledger, sqlite3_mprintf("%s", moved ? beside : marked)) &&
+      !ledger->error)
+    fail_missing(ledger, beside);
+  if (!ledger->error && strcmp(ledger->id, marker->id) != 0)
+    ledger_fail(ledger, "'%s' is the privacy ledger of another database " BRING_BACK, ledger->path,
+                beside);
+  if (!ledger->error && moved) marker_correct(ledger, marker, name);
+  sqlite3_free(marked);
+  sqlite3_free(name);
+  sqlite3_free(beside);
+  return !ledger->error;
 }
 
-/* Without a marker (a read-only database): the path given to dp_init() here, or the default one. */
-static char *unmarked_name(const struct ledger *ledger) {
-  return ledger->named_path ? sqlite3_mprintf("%s", ledger->path) : default_name(ledger);
-}
-
+/* Without a marker, the ledger is the one beside the database. */
 static int open_unmarked(struct ledger *ledger) {
-  char *name = unmarked_name(ledger);
+  char *name = default_name(ledger);
   char *path = name ? resolve(ledger, name) : 0;
   sqlite3_free(name);
   return use_path(ledger, path);
@@ -287,13 +366,17 @@ int ledger_ready(struct ledger *ledger) {
   if (is_inherited(ledger)) return check_connection(ledger); /* whatever the marker says */
   ledger_rollback(ledger); /* of what could not be rolled back when memory ran out, if anything */
   struct marker marker;
-  if (!marker_read(ledger, "main", &marker)) return 0;
+  if (!host_check(ledger) || !marker_read(ledger, "main", &marker)) return 0;
   int found = marker.id ? open_marked(ledger, &marker) : open_unmarked(ledger);
   marker_clear(&marker);
-  if (!found)
+  if (found) return marker_check_attached(ledger);
+  if (!ledger->read_only)
     return ledger_fail(ledger, "no privacy ledger for '%s' (run SELECT dp_init())",
                        database_name(ledger));
-  return marker_check_attached(ledger);
+  return ledger_fail(ledger,
+                     "no privacy ledger for '%s', and this connection cannot write its database: "
+                     "%s (run SELECT dp_init() on a connection that can)",
+                     database_name(ledger), ledger->read_only);
 }
 
 int ledger_resume(struct ledger *ledger) {
@@ -335,12 +418,12 @@ static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) 
   return !ledger->error;
 }
 
-/* A marker is there: the ledger must be too, and be the same as the one asked for. */
-static int create_again(struct ledger *ledger, const struct ledger_terms *terms) {
+/* There is a marker, or none can be left: the ledger must be there, and be the one asked for. */
+static int find_again(struct ledger *ledger, const struct ledger_terms *terms) {
   if (!ledger_ready(ledger)) return 0;
   if (terms->path) {
     char *path = resolve(ledger, terms->path);
-    int same = path && strcmp(path, ledger->path) == 0;
+    int same = path && (strcmp(path, ledger->path) == 0 || file_same(path, ledger->path));
     sqlite3_free(path);
     if (!same)
       return ledger_fail(ledger, "the privacy ledger of this database is '%s' (leave the path out)",
@@ -352,93 +435,112 @@ static int create_again(struct ledger *ledger, const struct ledger_terms *terms)
 /* What a failed creation leaves: a file of no bytes, and its journal. */
 static void remove_empty(struct ledger *ledger) {
   char *journal = sqlite3_mprintf("%s-journal", ledger->path);
-  if (!is_memory(ledger) && !file_exists(ledger->path)) {
+  if (!is_memory(ledger) && !file_has_content(ledger->path)) {
     unlink(ledger->path);
-    if (journal && !file_exists(journal)) unlink(journal);
+    if (journal && !file_has_content(journal)) unlink(journal);
   }
   sqlite3_free(journal);
 }
 
+/* An empty file for the new ledger, no more open to others than the database. */
+static enum creation create_file(struct ledger *ledger) {
+  if (is_memory(ledger)) return FILE_EXISTS;
+  const char *database = sqlite3_db_filename(ledger->host, "main");
+  enum creation creation = file_create(ledger->path, host_in_memory(ledger) ? 0 : database);
+  if (creation == FILE_DANGLES)
+    ledger_fail(ledger,
+                "cannot create the privacy ledger '%s': it is a symbolic link to a file that is "
+                "not there (remove the link)",
+                ledger->path);
+  if (creation == FILE_REFUSED)
+    ledger_fail(ledger,
+                "cannot open the privacy ledger '%s': its file cannot be created with the "
+                "permissions of the database (check the directory)",
+                ledger->path);
+  return creation;
+}
+
 /* Marker first, then the ledger's commit; a failure undoes both. */
-static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms, const char *name,
-                        int mark) {
-  int existed = access(ledger->path, F_OK) == 0;
-  int begun = connect_db(ledger, 1) && set_journal(ledger) && ledger_begin(ledger);
+static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms, const char *name) {
+  enum creation creation = create_file(ledger);
+  int begun = !ledger->error && connect_db(ledger) && set_journal(ledger) && ledger_begin(ledger);
   if (begun && pragma_integer(ledger, "PRAGMA application_id") == APPLICATION_ID) {
     ledger_rollback(ledger); /* another process was faster: its ledger is the one */
     close_db(ledger);
     return ledger_create(ledger, terms);
   }
-  if (begun && write_schema(ledger, terms) && (!mark || marker_write(ledger, ledger->id, name))) {
+  if (begun && write_schema(ledger, terms) && marker_write(ledger, ledger->id, name)) {
     if (ledger_commit(ledger)) return 1;
-    if (mark) marker_drop(ledger);
+    marker_drop(ledger);
   }
+  /* A file that was there, or that another process has locked, may be that process's ledger. */
+  int busy = !begun && ledger->db && (sqlite3_errcode(ledger->db) & 0xff) == SQLITE_BUSY;
   ledger_rollback(ledger);
   close_db(ledger);
-  if (begun && !existed) remove_empty(ledger); /* otherwise it may be another process's */
+  if (creation == FILE_CREATED && !busy) remove_empty(ledger);
   return 0;
 }
 
-static int create_named(struct ledger *ledger, const struct ledger_terms *terms, const char *name,
-                        int mark) {
+static int create_named(struct ledger *ledger, const struct ledger_terms *terms, const char *name) {
   char *path = resolve(ledger, name);
   if (!path) return ledger_fail(ledger, "out of memory");
   if (!use_path(ledger, path)) /* there is none, or it could not be read */
-    return !ledger->error && create_fresh(ledger, terms, name, mark);
-  return terms_match(ledger, terms) && (!mark || marker_write(ledger, ledger->id, name));
+    return !ledger->error && create_fresh(ledger, terms, name);
+  return terms_match(ledger, terms) && marker_write(ledger, ledger->id, name);
 }
 
-/* The path option: never the database itself, and absolute where there is nothing to be beside. */
+/* The path option: absolute where there is nothing to be beside, and in a file for a file. */
 static int check_path(struct ledger *ledger, const char *path) {
   if (host_in_memory(ledger) && path[0] != '/' && strcmp(path, MEMORY_PATH) != 0)
     return ledger_fail(ledger, "path '%s' must be absolute for an in-memory database", path);
-  if (!host_in_memory(ledger) && strcmp(path, MEMORY_PATH) == 0)
-    return ledger_fail(ledger, "a database in a file needs a ledger in a file, not '%s'", path);
-  char *full = resolve(ledger, path);
-  int same = full && strcmp(full, sqlite3_db_filename(ledger->host, "main")) == 0;
-  sqlite3_free(full);
-  return !same || ledger_fail(ledger,
-                              "path '%s' is the database itself (a ledger is a file of its "
-                              "own)",
-                              path);
+  return host_in_memory(ledger) || strcmp(path, MEMORY_PATH) != 0 ||
+         ledger_fail(ledger, "a database in a file needs a ledger in a file, not '%s'", path);
 }
 
 int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
   ledger_clear(ledger);
   if (is_inherited(ledger)) return check_connection(ledger);
   struct marker marker;
-  if (!json_present(ledger) || !marker_read(ledger, "main", &marker)) return 0;
+  if (!json_present(ledger) || !host_check(ledger) || !marker_read(ledger, "main", &marker))
+    return 0;
   int marked = marker.id != 0;
   marker_clear(&marker);
-  if (marked) return create_again(ledger, terms);
-  int mark = sqlite3_db_readonly(ledger->host, "main") == 0;
-  if (mark && !sqlite3_get_autocommit(ledger->host))
+  if (marked || ledger->read_only) return find_again(ledger, terms);
+  if (!sqlite3_get_autocommit(ledger->host))
     return ledger_fail(ledger, "a ledger cannot be created inside a transaction (COMMIT first)");
   if (terms->path && !check_path(ledger, terms->path)) return 0;
-  int named = terms->path || ledger->named_path;
-  char *name = terms->path ? sqlite3_mprintf("%s", terms->path) : unmarked_name(ledger);
+  char *name = terms->path ? sqlite3_mprintf("%s", terms->path) : default_name(ledger);
   if (!name) return ledger_fail(ledger, "out of memory");
-  int created = create_named(ledger, terms, name, mark);
+  int created = create_named(ledger, terms, name);
   sqlite3_free(name);
-  ledger->named_path = created && named;
   return created;
 }
 
 /* ---- transactions ---------------------------------------------------------------------------- */
 
 /* A BEGIN that fails for want of memory can leave a transaction open. */
-static int begin_with(struct ledger *ledger, enum statement which) {
+static int begin_with(struct ledger *ledger, enum statement which, int refuse_writes) {
+  ledger->writes_refused = refuse_writes;
   if (statement_run(ledger, which, "")) return 1;
   ledger_rollback(ledger);
   return 0;
 }
 
 int ledger_begin(struct ledger *ledger) {
-  return begin_with(ledger, BEGIN_WRITE);
+  if (ledger->read_only) return begin_with(ledger, BEGIN_READ, 1);
+  return begin_with(ledger, BEGIN_WRITE, 0);
 }
 
 int ledger_begin_reading(struct ledger *ledger) {
-  return begin_with(ledger, BEGIN_READ);
+  return begin_with(ledger, BEGIN_READ, 0);
+}
+
+int ledger_begin_trial(struct ledger *ledger) {
+  return begin_with(ledger, BEGIN_WRITE, 0);
+}
+
+int ledger_begin_ending(struct ledger *ledger) {
+  return begin_with(ledger, BEGIN_WRITE, 0);
 }
 
 int ledger_commit(struct ledger *ledger) {

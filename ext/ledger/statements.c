@@ -190,6 +190,14 @@ int ledger_fail_damaged(struct ledger *ledger, const char *table) {
                      ledger->path, table);
 }
 
+int ledger_fail_read_only(struct ledger *ledger) {
+  return ledger_fail(ledger,
+                     "this connection cannot write its database (%s), so it reads what has been "
+                     "published and charges, creates or discards nothing (use a connection that "
+                     "can write)",
+                     ledger->read_only);
+}
+
 int ledger_fail_sqlite(struct ledger *ledger) {
   int code = sqlite3_errcode(ledger->db) & 0xff;
   const char *advice = code == SQLITE_BUSY       ? " (another connection holds it)"
@@ -211,10 +219,16 @@ static sqlite3_stmt *bind(struct ledger *ledger, enum statement which, const cha
     ledger_fail_sqlite(ledger);
     return 0;
   }
-  /* After an error SQLite may have ended the transaction; what is written then would stay. */
-  if (which > ROLLBACK && sqlite3_get_autocommit(ledger->db) && !sqlite3_stmt_readonly(*slot)) {
-    ledger_fail(ledger, "the transaction on the privacy ledger was lost (try again)");
-    return 0;
+  if (which > ROLLBACK && !sqlite3_stmt_readonly(*slot)) {
+    if (ledger->writes_refused) { /* L7 */
+      ledger_fail_read_only(ledger);
+      return 0;
+    }
+    /* After an error SQLite may have ended the transaction; what is written then would stay. */
+    if (sqlite3_get_autocommit(ledger->db)) {
+      ledger_fail(ledger, "the transaction on the privacy ledger was lost (try again)");
+      return 0;
+    }
   }
   sqlite3_reset(*slot); /* reports the error of a step that has been dealt with already */
   int rc = sqlite3_clear_bindings(*slot);

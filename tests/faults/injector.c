@@ -654,7 +654,7 @@ static int charges_of_sound(sqlite3 *db) {
     ** A marker without its ledger is what an end between the two, a disk that stays full, or a
     ** failure after the marker's commit (its unlock) can leave.
     */
-    int missing = strstr(message, "is missing (restore it, or DROP TABLE dp_ledger_id") != 0;
+    int missing = strstr(message, "is missing (bring the right one along") != 0;
     check(strstr(message, "no privacy ledger") || (missing && may), "dp_verify()", message);
     if (missing) number(db, "DROP TABLE dp_ledger_id");
     return 0;

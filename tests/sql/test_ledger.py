@@ -144,13 +144,6 @@ def test_dp_init_in_a_transaction_is_refused(path, begin):
     assert os.listdir(path.parent) == ["clinic.db"]
 
 
-def test_dp_init_in_a_transaction_is_fine_where_main_is_read_only(path):
-    bare(path).close()
-    db = connect(f"file:{path}?mode=ro", uri=True)
-    db.execute("BEGIN")
-    assert one(db, "SELECT dp_init()") == f"{path}-ledger"
-
-
 def test_dp_init_with_a_relative_path_is_relative_to_the_database(path, monkeypatch):
     (path.parent / "books").mkdir()
     monkeypatch.chdir("/")
@@ -322,7 +315,8 @@ def lost(connection, words):
     for sql in ("SELECT dp_init()", "SELECT dp_verify()", "SELECT * FROM dp_budget",
                 "SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits"):
         message = refused(connection, sql)
-        assert words in message and "restore" in message and "DROP TABLE dp_ledger_id" in message, message
+        safe, last = message.index("bring the right one along as"), message.index("DROP TABLE dp_ledger_id")
+        assert words in message and safe < message.index("restore") < last and "starts a new budget" in message, message
 
 
 def test_a_marker_without_its_ledger_refuses_releases_and_dp_init(db, path):
@@ -392,10 +386,11 @@ def test_a_ledger_that_changes_under_a_release_ends_it(db, path):
         rows.append(minutes)
         if len(rows) == 3:
             db.execute("UPDATE dp_ledger_id SET path = 'elsewhere'")
-            assert "is missing" in refused(db, "SELECT dp_verify()")
+            assert "file is not a database" in refused(db, "SELECT dp_verify()")
         return minutes
 
     rows = []
+    spoil(path.parent / "elsewhere", "garbage")
     db.create_function("change", 1, change)
     assert "the privacy ledger was closed meanwhile" in refused(db, SUM.replace("minutes", "change(minutes)"), "a")
     db.execute("UPDATE dp_ledger_id SET path = 'clinic.db-ledger'")
@@ -429,7 +424,8 @@ def test_a_damaged_marker_refuses(db, path, damage):
     db.execute(damage)
     for connection in (db, connect(path)):
         for sql in ("SELECT dp_init()", "SELECT dp_verify()"):
-            assert "DROP TABLE dp_ledger_id" in refused(connection, sql)
+            message = refused(connection, sql)
+            assert message.index("restore") < message.index("DROP TABLE dp_ledger_id")
 
 
 # ---- in memory ------------------------------------------------------------------------------------
@@ -526,40 +522,6 @@ def test_an_attached_plain_database_is_fine(db, tmp_path):
     db.execute("ATTACH ':memory:' AS scratch")
     assert isinstance(one(db, "SELECT dp_sum('clinic', minutes, 10, patient) FROM plain.visits"), float)
     assert charges(db) == 1
-
-
-@pytest.mark.parametrize("how", ["mode=ro", "immutable=1"])
-def test_a_read_only_database_gets_a_ledger_and_releases(path, how):
-    bare(path).close()
-    before = path.read_bytes()
-    db = connect(f"file:{path}?{how}", uri=True)
-    assert one(db, "SELECT dp_init()") == f"{path}-ledger"
-    add_tiers(db)
-    value = one(db, SUM, "a")
-    again = connect(f"file:{path}?{how}", uri=True)
-    assert one(again, SUM, "a") == value and charges(again) == 1
-    assert one(again, "SELECT dp_verify()") == "ok"
-    assert path.read_bytes() == before
-
-
-def test_dp_init_again_keeps_the_named_ledger_of_a_read_only_database(path, tmp_path_factory):
-    """There is no marker to remember it by, but the connection knows what it spends from."""
-    bare(path).close()
-    db = connect(f"file:{path}?mode=ro", uri=True)
-    named = str(tmp_path_factory.mktemp("elsewhere") / "mine")
-    one(db, "SELECT dp_init(?)", json.dumps({"path": named}))
-    add_tiers(db)
-    one(db, SUM, "a")
-    assert one(db, "SELECT dp_init()") == named
-    assert charges(db) == 1 and files(path.parent) == ["clinic.db"]
-
-
-def test_a_read_only_database_with_a_marker_uses_its_ledger(db, path):
-    value = one(db, SUM, "a")
-    readonly = connect(f"file:{path}?mode=ro", uri=True)
-    assert one(readonly, SUM, "a") == value
-    one(readonly, SUM, "b")
-    assert charges(db) == 2
 
 
 def test_a_copied_pair_works_elsewhere_with_the_same_budget(db, path, tmp_path_factory):

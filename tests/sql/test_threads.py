@@ -281,7 +281,7 @@ def test_divides_files_of_every_form(tmp_path, journal, encoding):
     assert is_divided(db, query)
 
 
-@pytest.mark.parametrize("uri,divided", [("mode=ro", True), ("mode=rw", True), ("cache=private", True), ("nolock=1", False), ("immutable=1", False)])
+@pytest.mark.parametrize("uri,divided", [("mode=rw", True), ("cache=private", True), ("nolock=1", False)])
 def test_databases_opened_by_uri(tmp_path, uri, divided):
     make(tmp_path / "data.db").close()
     db = connect(f"file:{tmp_path}/data.db?{uri}", uri=True)
