@@ -144,11 +144,18 @@ static char *check_sums(const struct channel *channel, const struct cell_list *l
       return sentence("the kernel's row of x '%s' sums up to %.12g, not to 1", cell->x, sum);
     if (is_last) sum = 0;
   }
-  if (channel->state_count > CHANNEL_MAX_STATES || channel->symbol_count > CHANNEL_MAX_SYMBOLS)
-    return sentence("the kernel has %d states and %d symbols; at most %d and %d are searched",
-                    channel->state_count, channel->symbol_count, CHANNEL_MAX_STATES,
-                    CHANNEL_MAX_SYMBOLS);
+  if ((int64_t)channel->state_count * channel->symbol_count > CHANNEL_MAX_CELLS)
+    return sentence("the kernel has %d states and %d symbols, more than %d cells",
+                    channel->state_count, channel->symbol_count, CHANNEL_MAX_CELLS);
   return 0;
+}
+
+char *channel_check_small(const struct channel *channel) {
+  if (channel->state_count <= CHANNEL_MAX_STATES && channel->symbol_count <= CHANNEL_MAX_SYMBOLS)
+    return 0;
+  return sentence("the kernel has %d states and %d symbols; at most %d and %d are searched",
+                  channel->state_count, channel->symbol_count, CHANNEL_MAX_STATES,
+                  CHANNEL_MAX_SYMBOLS);
 }
 
 /* The weights, and the cells as JSON. 0: out of memory. */
@@ -241,6 +248,8 @@ char *channel_repeat(struct channel *channel, double steps) {
                     steps);
   if (steps == 1) return 0;
   if (channel->steps > 1) return sentence("steps is given twice");
+  char *error = channel_check_small(channel);
+  if (error) return error;
   for (int y = 0; y < channel->symbol_count; y++) {
     if (!channel_row(channel, channel->symbols[y]))
       return sentence("the kernel has no row for y '%s', which its next step needs",

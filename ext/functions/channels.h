@@ -19,8 +19,9 @@
 #include "ledger/ledger.h"
 #include "math/renyi.h"
 
-#define CHANNEL_MAX_STATES  64 /* the worst pair of them is searched for */
+#define CHANNEL_MAX_STATES  64 /* of symbols: the worst pair of them is searched for */
 #define CHANNEL_MAX_SYMBOLS 1024
+#define CHANNEL_MAX_CELLS   (1 << 22) /* of groups: states times symbols */
 
 struct channel {
   char **states, **symbols; /* x and y as texts, each once, in their order */
@@ -41,6 +42,11 @@ void channel_clear(struct channel *channel);
 
 /* Makes it so many steps. Returns null, or one sentence to be freed. */
 char *channel_repeat(struct channel *channel, double steps);
+
+/*
+** Whether it is small enough for a symbol, or for steps. Null, or one sentence to be freed.
+*/
+char *channel_check_small(const struct channel *channel);
 
 /* The weights of a state's row, or null where there is no such state. */
 const uint64_t *channel_row(const struct channel *channel, const char *state);

@@ -214,6 +214,8 @@ static const char *missing_state(const struct channel *channel, const struct wal
 ** that. Returns null, or a sentence.
 */
 static char *pass_channel(struct walk *walk, const struct channel *channel) {
+  char *error = channel_check_small(channel);
+  if (error) return error;
   const char *missing = missing_state(channel, walk);
   if (missing) return sentence("the kernel has no row for x '%s'", missing);
   int count = order_count(walk->publication);
@@ -330,29 +332,24 @@ static int mix_from(struct publication *publication, struct walk *walk,
   return publish_symbol(publication, symbol, channel->json);
 }
 
-static int mix_again(struct publication *publication, const char *stored,
-                     const struct channel *channel) {
+int mixes_again(struct publication *publication, const char *stored,
+                const struct channel *channel) {
   const char *tier = publication->tiers[publication->at].name;
   if (stored && strcmp(stored, channel->json) == 0) return answers_read(publication, tier);
   return ledger_fail(publication->host->ledger,
-                     stored
-                         ? "release '%s' is at tier '%s' by another kernel (a symbol is mixed once)"
-                         : "release '%s' is at tier '%s' from the start (ask dp_value)",
+                     stored ? "release '%s' is at tier '%s' by another kernel (it is mixed once)"
+                            : "release '%s' is at tier '%s' from the start (ask dp_value)",
                      publication->release.name, tier);
 }
 
 int symbols_mix(struct publication *publication, const struct channel *channel) {
   struct ledger *ledger = publication->host->ledger;
   const struct ledger_release *release = &publication->release;
-  if (!answers_describe(publication, answers_keys(release))) return 0;
-  if (!law_is_symbolic(publication->law))
-    return ledger_fail(ledger, "release '%s' is a number, not a symbol (use dp_diffuse)",
-                       release->name);
   const char *tier = publication->tiers[publication->at].name;
   char *kernel = 0;
   int mixed;
   if (ledger_kernel_find(ledger, release->id, tier, &kernel)) {
-    mixed = mix_again(publication, kernel, channel);
+    mixed = mixes_again(publication, kernel, channel);
   } else {
     struct walk walk = {.publication = publication};
     walk_symbols(&walk);

@@ -654,7 +654,7 @@ def test_kernels_that_are_none(kernel, wanted):
 
 @pytest.mark.parametrize("arguments,wanted", [
     (("nobody", "out", FLIP), "unknown release 'nobody'"), (("r", "nowhere", FLIP), "unknown tier 'nowhere'"), ((None, "out", FLIP), "name"),
-    (("r", None, FLIP), "tier"), (("r", "out", None), "kernel"), (("r", "out", 5), "kernel"), (("number", "out", FLIP), "release 'number' is a number, not a symbol (use dp_diffuse)"),
+    (("r", None, FLIP), "tier"), (("r", "out", None), "kernel"), (("r", "out", 5), "kernel"), (("number", "out", FLIP), "release 'number' has neither a symbol nor counts or sums of public groups"),
     (("laplace", "out", FLIP), "release 'laplace' is a number"), (("groups", "out", FLIP), "release 'groups' is a number"),
 ])
 def test_mixes_of_what_is_none(arguments, wanted):
