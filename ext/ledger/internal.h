@@ -101,9 +101,6 @@ int statement_run(struct ledger *ledger, enum statement which, const char *types
 /* The ledger holds what it cannot hold: names the table. Always returns 0. */
 int ledger_fail_damaged(struct ledger *ledger, const char *table);
 
-/* L7: says that the host may only read, and why. Always returns 0. */
-int ledger_fail_read_only(struct ledger *ledger);
-
 /* The one place where an SQLite error of the private connection becomes our sentence. */
 int ledger_fail_sqlite(struct ledger *ledger);
 

@@ -190,7 +190,8 @@ int ledger_fail_damaged(struct ledger *ledger, const char *table) {
                      ledger->path, table);
 }
 
-int ledger_fail_read_only(struct ledger *ledger) {
+/* L7 */
+static int fail_read_only(struct ledger *ledger) {
   return ledger_fail(ledger,
                      "this connection cannot write its database (%s), so it reads what has been "
                      "published and charges, creates or discards nothing (use a connection that "
@@ -220,8 +221,8 @@ static sqlite3_stmt *bind(struct ledger *ledger, enum statement which, const cha
     return 0;
   }
   if (which > ROLLBACK && !sqlite3_stmt_readonly(*slot)) {
-    if (ledger->writes_refused) { /* L7 */
-      ledger_fail_read_only(ledger);
+    if (ledger->writes_refused) {
+      fail_read_only(ledger);
       return 0;
     }
     /* After an error SQLite may have ended the transaction; what is written then would stay. */
