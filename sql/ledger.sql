@@ -82,7 +82,7 @@ CREATE TABLE dp_publication(
   centre       REAL NOT NULL,
   curve        BLOB,                 -- RDP beyond the rate, as in dp_charge; NULL for none
   delta        REAL NOT NULL,        -- of private key selection
-  kernel       TEXT,                 -- of dp_mix: the public kernel
+  kernel       TEXT,                 -- categories: the public kernel that made them of the symbol inside
   published_at TEXT NOT NULL,
   PRIMARY KEY (release_id, tier)
 );
@@ -136,6 +136,28 @@ CREATE TABLE dp_charge(
 );
 CREATE INDEX dp_charge_release ON dp_charge(release_id, tier);
 
+-- What was there when a transaction ended. Append-only. Each transaction that changes a release, the
+-- tiers or the budgets seals what it leaves. A digest is the SHA-256, in hexadecimal, of rows. Each row
+-- is the name of its table, then every column in the order of this file, each on a line that ends with
+-- a newline: n for NULL; i and a decimal for an integer; r and 16 hexadecimal digits for the IEEE 754
+-- bits of a real; t, the length in bytes, a colon and the bytes of a text; b for a blob likewise.
+--   release_id > 0: its row of dp_release, and its rows of dp_publication by tier, of dp_value and of
+--                   dp_path by tier, key and component
+--   release_id 0:   dp_ledger, and dp_tier by name
+--   release_id -1:  tier, alpha and allowed of dp_order, by tier and alpha
+-- hash is the SHA-256 of the lines: previous hash ('' for the first row), id, release_id, digest, books,
+-- charge_id, hash of that charge ('' for none), at.
+CREATE TABLE dp_seal(
+  id         INTEGER PRIMARY KEY,
+  release_id INTEGER NOT NULL,
+  digest     TEXT NOT NULL,
+  books      TEXT NOT NULL,          -- the digest of dp_budget, by tier
+  charge_id  INTEGER NOT NULL,       -- the last charge then; 0: none
+  at         TEXT NOT NULL,
+  hash       TEXT NOT NULL
+);
+CREATE INDEX dp_seal_release ON dp_seal(release_id);
+
 CREATE TRIGGER dp_charge_no_update BEFORE UPDATE ON dp_charge
 BEGIN SELECT raise(ABORT, 'dp_charge is append-only'); END;
 CREATE TRIGGER dp_charge_no_delete BEFORE DELETE ON dp_charge
@@ -143,6 +165,14 @@ BEGIN SELECT raise(ABORT, 'dp_charge is append-only'); END;
 CREATE TRIGGER dp_charge_no_replace BEFORE INSERT ON dp_charge
 WHEN EXISTS (SELECT 1 FROM dp_charge WHERE id = new.id)
 BEGIN SELECT raise(ABORT, 'dp_charge is append-only'); END;
+
+CREATE TRIGGER dp_seal_no_update BEFORE UPDATE ON dp_seal
+BEGIN SELECT raise(ABORT, 'dp_seal is append-only'); END;
+CREATE TRIGGER dp_seal_no_delete BEFORE DELETE ON dp_seal
+BEGIN SELECT raise(ABORT, 'dp_seal is append-only'); END;
+CREATE TRIGGER dp_seal_no_replace BEFORE INSERT ON dp_seal
+WHEN EXISTS (SELECT 1 FROM dp_seal WHERE id = new.id)
+BEGIN SELECT raise(ABORT, 'dp_seal is append-only'); END;
 
 -- Running totals, changed in the same transaction as the charges they add up.
 -- spent_rate is the total rounded up; the exact total is spent_high + spent_low.

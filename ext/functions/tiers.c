@@ -168,6 +168,7 @@ static char *verify(struct host *host) {
   char *found = ledger_verify(host->ledger);
   if (!found || strcmp(found, "ok") != 0) return found;
   char *discrepancy = answers_verify(host);
+  if (!discrepancy && !ledger_failed(host->ledger)) discrepancy = ledger_verify_seals(host->ledger);
   if (!discrepancy) return found;
   sqlite3_free(found);
   return discrepancy;
@@ -176,8 +177,9 @@ static char *verify(struct host *host) {
 /*
 ** dp_verify() -> TEXT
 ** Recomputes the books from dp_charge: hash chain, totals, filters, that every publication has been
-** paid for by every tier that sees it, and that its values are what its point makes them. 'ok', or
-** the first discrepancy.
+** paid for by every tier that sees it, and that its values are what its point makes them. Compares
+** everything else with its seals, and the schema with that of the format. 'ok', or the first
+** discrepancy.
 */
 static void dp_verify(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;

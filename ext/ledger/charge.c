@@ -427,7 +427,7 @@ static int is_cost(const struct ledger_cost *cost) {
 int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at,
                   const struct ledger_cost *cost) {
-  if (ledger->error) return 0;
+  if (!seal_trust_books(ledger)) return 0;
   if (!is_cost(cost)) return ledger_fail(ledger, "a release cannot have rate %g", cost->rate);
   struct bill *bills = sqlite3_malloc64(sizeof *bills * (sqlite3_uint64)(at + 1));
   if (!bills) return ledger_fail(ledger, "out of memory");
@@ -608,6 +608,6 @@ static int create_tier(struct ledger *ledger, struct ledger_tier tier) {
 
 int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *tier) {
   if (!ledger_begin(ledger)) return 0;
-  create_tier(ledger, *tier);
+  if (seal_trust_books(ledger)) create_tier(ledger, *tier);
   return ledger_commit(ledger);
 }

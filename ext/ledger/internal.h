@@ -64,20 +64,46 @@ enum statement {
   ORPHAN_CHECK,
   PUBLICATION_CHECK,
   CURVE_CHECK,
+  STATE_CHECK,
+  NAME_CHECK,
+  TYPE_CHECK,
+  RELEASE_EACH,
+  SEAL_OF_LEDGER,
+  SEAL_OF_TIERS,
+  SEAL_OF_ORDERS,
+  SEAL_OF_BUDGETS,
+  SEAL_OF_RELEASE,
+  SEAL_OF_PUBLICATIONS,
+  SEAL_OF_VALUES,
+  SEAL_OF_PATH,
+  SEAL_FIND,
+  SEAL_LAST,
+  SEAL_INSERT,
+  SEAL_LIST,
+  SEAL_LATEST,
   STATEMENTS
 };
 
+/* What the open transaction has changed, and so must seal (seal.c). */
+struct touched {
+  int64_t *subjects; /* ids of releases, SEAL_TERMS, SEAL_ORDERS */
+  int count, room;
+  int books;   /* dp_budget */
+  int trusted; /* terms and budgets have been compared with their seals */
+};
+
 struct ledger {
-  sqlite3 *host;                        /* the connection that loaded the extension */
-  sqlite3 *db;                          /* the private connection, or null */
-  sqlite3 *parser;                      /* a private in-memory connection for json_each() */
-  char *path;                           /* of the ledger file, or MEMORY_PATH */
-  char *id;                             /* dp_ledger.id of the open ledger */
-  struct process process;               /* that opened db (L6) */
-  int protects, adjacency;              /* terms of the open ledger */
-  const char *read_only;                /* why the host may only read, once that was seen */
-  int writes_refused;                   /* in the open transaction, for that reason */
-  int correction_failed;                /* of the marker's path; not tried again */
+  sqlite3 *host;           /* the connection that loaded the extension */
+  sqlite3 *db;             /* the private connection, or null */
+  sqlite3 *parser;         /* a private in-memory connection for json_each() */
+  char *path;              /* of the ledger file, or MEMORY_PATH */
+  char *id;                /* dp_ledger.id of the open ledger */
+  struct process process;  /* that opened db (L6) */
+  int protects, adjacency; /* terms of the open ledger */
+  const char *read_only;   /* why the host may only read, once that was seen */
+  int writes_refused;      /* in the open transaction, for that reason */
+  int correction_failed;   /* of the marker's path; not tried again */
+  struct touched touched;
   char *error;                          /* the first error since the last clean slate, or null */
   sqlite3_stmt *statements[STATEMENTS]; /* on db */
 };
@@ -119,6 +145,26 @@ int ledger_migrate(struct ledger *ledger);
 
 /* Makes the tables of sql/ledger.sql, in a transaction. */
 int ledger_make_schema(struct ledger *ledger);
+
+/* A discrepancy where the schema is not that of sql/ledger.sql; null: it is. */
+char *ledger_verify_schema(struct ledger *ledger);
+
+/* ---- seals (seal.c) ---- */
+
+/* What has a seal beside releases, which go by their ids. */
+#define SEAL_TERMS  0    /* dp_ledger and dp_tier */
+#define SEAL_ORDERS (-1) /* what dp_order allows */
+
+/* In a transaction: what it changes, and must seal. Statements that write do so themselves. */
+void seal_touch(struct ledger *ledger, int64_t subject);
+int seal_touched(struct ledger *ledger); /* before the commit: appends the seals */
+void seal_forget(struct ledger *ledger); /* the transaction has ended */
+
+/* Seals everything there is, for a ledger that had no seals. */
+int seal_all(struct ledger *ledger);
+
+/* Fails where dp_tier, dp_ledger or dp_budget are not what their last seals say. */
+int seal_trust_books(struct ledger *ledger);
 
 /* ---- JSON (json.c) ---- */
 
@@ -230,6 +276,14 @@ struct charge {
 ** The columns RELEASE_COLUMNS (statements.c) of a row; the texts are copies (ledger_release_clear).
 */
 void release_read(struct ledger *ledger, sqlite3_stmt *row, struct ledger_release *release);
+
+/* The fields of a seal that its hash covers: `charge` is the hash of charge `charge_id`. */
+struct seal {
+  int64_t id, subject;
+  const char *digest, *books;
+  int64_t charge_id;
+  const char *charge, *at;
+};
 
 /* What a tier has paid, or has to pay, for one release. */
 struct payment {

@@ -189,6 +189,12 @@ char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, co
 char *ledger_verify(struct ledger *ledger);
 
 /*
+** The part of dp_verify() that comes last: states and names fit, nothing differs from its seal, and
+** the schema is that of the format. Null: nothing was found, or an error.
+*/
+char *ledger_verify_seals(struct ledger *ledger);
+
+/*
 ** What ledger_verify() and its callers have found, as a text (sqlite3_free). Null says that nothing
 ** was found: where there is no memory for the text the ledger fails instead.
 */
@@ -211,6 +217,12 @@ char *ledger_fingerprint(const struct ledger_release *release);
 
 /* Stores a new release in state 'charged' and sets its id, and its name where that is null. */
 int ledger_release_insert(struct ledger *ledger, struct ledger_release *release);
+
+/*
+** Fails where the rows of a release are not those that diffuse stored: to be asked before anything
+** is made of them.
+*/
+int ledger_trust_release(struct ledger *ledger, int64_t id);
 
 /* Moves a release from one state to another; exactly one row must change. */
 int ledger_release_state(struct ledger *ledger, int64_t id, const char *from, const char *to);

@@ -7,6 +7,8 @@
 **
 ** All of it is one transaction under the write lock: a process that is killed leaves the old file.
 */
+#include <string.h>
+
 #include "ledger/internal.h"
 #include "ledger_sql.h"
 
@@ -76,14 +78,102 @@ int ledger_make_schema(struct ledger *ledger) {
   return run(ledger, ledger_sql);
 }
 
-/* In a transaction. */
+/* In a transaction. What a ledger without seals holds is sealed as it is. */
 static int migrate(struct ledger *ledger, int format) {
+  int from = format;
+  if (from == 3 &&
+      sqlite3_table_column_metadata(ledger->db, "main", "dp_seal", 0, 0, 0, 0, 0, 0) == SQLITE_OK)
+    return ledger_fail_damaged(ledger, "user_version"); /* sealing again would hide edits */
   for (; format < LEDGER_FORMAT; format++) run(ledger, steps[format]);
   /* The owner's own views of our tables are left as they are. */
   return run(ledger, "PRAGMA legacy_alter_table = ON") && run_made(ledger, DROP_OTHERS) &&
          run_made(ledger, RENAME) && ledger_make_schema(ledger) && run_made(ledger, COPY) &&
-         run_made(ledger, DROP_OLD);
+         run_made(ledger, DROP_OLD) && (from > 3 || seal_all(ledger));
 }
+
+/* ---- the schema ------------------------------------------------------------------------------ */
+
+#define OBJECTS                                                                                    \
+  "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"                      \
+  " AND substr(name, 1, 7) <> 'sqlite_' ORDER BY type, name"
+
+/* The next character of an SQL text that counts: not white space, not of a comment; 0 at the end. */
+static char next_character(const char **sql, char *quote) {
+  const char *at = *sql;
+  while (!*quote && *at) {
+    if (strchr(" \t\r\n", *at)) {
+      at++;
+    } else if (at[0] == '-' && at[1] == '-') {
+      at += strcspn(at, "\n");
+    } else {
+      break;
+    }
+  }
+  if (*quote) {
+    if (*at == *quote) *quote = 0;
+  } else if (*at == '\'' || *at == '"') {
+    *quote = *at;
+  }
+  *sql = at + (*at != 0);
+  return *at;
+}
+
+/* Whether two SQL texts are the same but for comments and white space. */
+static int same_sql(const char *a, const char *b) {
+  char quote_a = 0, quote_b = 0, c;
+  do {
+    c = next_character(&a, &quote_a);
+    if (c != next_character(&b, &quote_b)) return 0;
+  } while (c);
+  return 1;
+}
+
+static const char *text_of(sqlite3_stmt *row, int column) {
+  const char *text = (const char *)sqlite3_column_text(row, column);
+  return text ? text : "";
+}
+
+static int same_object(sqlite3_stmt *a, sqlite3_stmt *b) {
+  for (int i = 0; i < 3; i++) {
+    if (strcmp(text_of(a, i), text_of(b, i)) != 0) return 0;
+  }
+  return same_sql(text_of(a, 3), text_of(b, 3));
+}
+
+/* Steps through both lists of objects side by side. */
+static char *compare_objects(struct ledger *ledger, sqlite3_stmt *wanted, sqlite3_stmt *found) {
+  for (;;) {
+    int more = sqlite3_step(wanted) == SQLITE_ROW, is_there = sqlite3_step(found) == SQLITE_ROW;
+    if (!more && !is_there) return 0;
+    if (more && is_there && same_object(wanted, found)) continue;
+    int missing = !is_there || (more && strcmp(text_of(wanted, 1), text_of(found, 1)) < 0);
+    return ledger_discrepancy(ledger, "schema: %s '%s' is %s", text_of(missing ? wanted : found, 0),
+                              text_of(missing ? wanted : found, 1),
+                              missing ? "missing" : "not that of the format");
+  }
+}
+
+char *ledger_verify_schema(struct ledger *ledger) {
+  sqlite3 *fresh = 0;
+  sqlite3_stmt *wanted = 0, *found = 0;
+  char *discrepancy = 0;
+  int rc =
+      sqlite3_open_v2(MEMORY_PATH, &fresh,
+                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX, 0);
+  if (rc == SQLITE_OK) rc = sqlite3_exec(fresh, ledger_sql, 0, 0, 0);
+  if (rc == SQLITE_OK) rc = sqlite3_prepare_v2(fresh, OBJECTS, -1, &wanted, 0);
+  if (rc != SQLITE_OK) ledger_fail(ledger, "out of memory");
+  if (rc == SQLITE_OK) {
+    rc = sqlite3_prepare_v2(ledger->db, OBJECTS, -1, &found, 0);
+    if (rc == SQLITE_OK) discrepancy = compare_objects(ledger, wanted, found);
+    if (sqlite3_finalize(found) != SQLITE_OK) ledger_fail_sqlite(ledger);
+    if (sqlite3_finalize(wanted) != SQLITE_OK) ledger_fail(ledger, "out of memory");
+  }
+  sqlite3_close(fresh);
+  return discrepancy;
+}
+
+/* ---- migration ------------------------------------------------------------------------------- */
 
 /* Whether the file, or the database that it belongs to, may not be written. */
 static int is_read_only(const struct ledger *ledger) {

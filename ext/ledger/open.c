@@ -56,6 +56,7 @@ void ledger_free(struct ledger *ledger) {
   process_forget(&ledger->process);
   sqlite3_close(ledger->parser);
   sqlite3_free(ledger->path);
+  seal_forget(ledger);
   ledger_clear(ledger);
   sqlite3_free(ledger);
 }
@@ -520,6 +521,7 @@ int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
 
 /* A BEGIN that fails for want of memory can leave a transaction open. */
 static int begin_with(struct ledger *ledger, enum statement which, int refuse_writes) {
+  seal_forget(ledger);
   ledger->writes_refused = refuse_writes;
   if (statement_run(ledger, which, "")) return 1;
   ledger_rollback(ledger);
@@ -544,13 +546,17 @@ int ledger_begin_ending(struct ledger *ledger) {
 }
 
 int ledger_commit(struct ledger *ledger) {
-  if (!ledger->error) check_connection(ledger);
-  if (statement_run(ledger, COMMIT, "")) return 1;
+  if (!ledger->error && check_connection(ledger)) seal_touched(ledger);
+  if (statement_run(ledger, COMMIT, "")) {
+    seal_forget(ledger);
+    return 1;
+  }
   ledger_rollback(ledger);
   return 0;
 }
 
 void ledger_rollback(struct ledger *ledger) {
+  seal_forget(ledger);
   if (!ledger->db || is_inherited(ledger) || sqlite3_get_autocommit(ledger->db)) return;
   for (int i = 0; i < STATEMENTS; i++) sqlite3_reset(ledger->statements[i]);
   sqlite3_step(ledger->statements[ROLLBACK]); /* the error that led here is already recorded */

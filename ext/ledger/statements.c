@@ -157,7 +157,82 @@ static const char *const statement_text[STATEMENTS] = {
         " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
         " WHERE p.curve IS NOT NULL OR r.mechanism IN ('laplace', 'exponential', 'response', "
         "'iteration')",
+    [STATE_CHECK] =
+        "SELECT 'dp_release', name, 'is ' || state || ', which does not fit its points' FROM"
+        " (SELECT name, state, EXISTS (SELECT 1 FROM dp_publication WHERE release_id = id) AS"
+        " published, EXISTS (SELECT 1 FROM dp_path WHERE release_id = id) AS drawn FROM dp_release)"
+        " WHERE (state = 'released' AND NOT (published AND drawn)) OR"
+        " (state = 'charged' AND published <> drawn) UNION ALL"
+        " SELECT 'sqlite_sequence', 'dp_release', 'is not the last id' WHERE"
+        " (SELECT total(seq) FROM sqlite_sequence) <> (SELECT ifnull(max(id), 0) FROM dp_release)"
+        " LIMIT 1",
+    [NAME_CHECK] =
+        "SELECT t, p.release, 'is not the name of its release' FROM"
+        " (SELECT 'dp_charge' AS t, release_id, release FROM dp_charge UNION ALL"
+        " SELECT 'dp_publication', release_id, release FROM dp_publication UNION ALL"
+        " SELECT 'dp_value', release_id, release FROM dp_value UNION ALL"
+        " SELECT 'dp_path', release_id, release FROM dp_path) p"
+        " LEFT JOIN dp_release r ON r.id = release_id WHERE p.release IS NOT r.name LIMIT 1",
+    /* Of the two chains; a seal tells texts from blobs in the rest. */
+    [TYPE_CHECK] =
+        "SELECT 'dp_charge', id, 'has a column of another type' FROM dp_charge WHERE"
+        " typeof(release) || typeof(tier) || typeof(at) || typeof(hash) || typeof(rate) ||"
+        " typeof(delta) || typeof(slack) || typeof(release_id) <> 'texttexttexttextrealrealreal"
+        "integer' OR typeof(curve) NOT IN ('null', 'blob') UNION ALL"
+        " SELECT 'dp_seal', id, 'has a column of another type' FROM dp_seal WHERE"
+        " typeof(digest) || typeof(books) || typeof(at) || typeof(hash) || typeof(release_id) ||"
+        " typeof(charge_id) <> 'texttexttexttextintegerinteger' UNION ALL"
+        " SELECT 'dp_order', tier, 'has a column of another type' FROM dp_order WHERE"
+        " typeof(curve) <> 'real' LIMIT 1",
+    [RELEASE_EACH] = "SELECT id FROM dp_release ORDER BY id",
+    [SEAL_OF_LEDGER] = "SELECT * FROM dp_ledger ORDER BY id",
+    [SEAL_OF_TIERS] = "SELECT * FROM dp_tier ORDER BY name",
+    [SEAL_OF_ORDERS] = "SELECT tier, alpha, allowed FROM dp_order ORDER BY tier, alpha",
+    [SEAL_OF_BUDGETS] = "SELECT * FROM dp_budget ORDER BY tier",
+    [SEAL_OF_RELEASE] = "SELECT * FROM dp_release WHERE id = ?",
+    [SEAL_OF_PUBLICATIONS] = "SELECT * FROM dp_publication WHERE release_id = ? ORDER BY tier",
+    [SEAL_OF_VALUES] = "SELECT * FROM dp_value WHERE release_id = ? ORDER BY tier, key, component",
+    [SEAL_OF_PATH] = "SELECT * FROM dp_path WHERE release_id = ? ORDER BY tier, key, component",
+    [SEAL_FIND] = "SELECT digest FROM dp_seal WHERE release_id = ? ORDER BY id DESC LIMIT 1",
+    [SEAL_LAST] =
+        "SELECT s.id, s.hash, ifnull(c.id, 0), c.hash, s.books, " NOW " FROM (SELECT 0) LEFT JOIN"
+        " (SELECT id, hash, books FROM dp_seal ORDER BY id DESC LIMIT 1) s LEFT JOIN"
+        " (SELECT id, hash FROM dp_charge ORDER BY id DESC LIMIT 1) c",
+    [SEAL_INSERT] = "INSERT INTO dp_seal(id, release_id, digest, books, charge_id, at, hash)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?)",
+    [SEAL_LIST] = "SELECT s.id, s.release_id, digest, books, charge_id, c.hash, s.at, s.hash,"
+                  " charge_id = 0 OR c.id IS NOT NULL FROM dp_seal s LEFT JOIN dp_charge c"
+                  " ON c.id = charge_id ORDER BY s.id",
+    /* The last of each release, and NULL for a release without one. */
+    [SEAL_LATEST] = "SELECT r.id, (SELECT digest FROM dp_seal WHERE release_id = r.id ORDER BY id "
+                    "DESC LIMIT 1),"
+                    " name FROM dp_release r ORDER BY r.id",
 };
+
+/*
+** What each statement that writes changes, for the seals: the release whose id is its first
+** parameter, the terms and tiers, the budgets; or a chain, or what is recomputed to the last bit.
+** The id of a new release comes later.
+*/
+enum { UNKNOWN = 0, OF_RELEASE, OF_TERMS, OF_BUDGET, OF_NEW_RELEASE, OF_CHAIN };
+static const char written[STATEMENTS] = {
+    [TERMS_INSERT] = OF_TERMS,         [TIER_INSERT] = OF_TERMS,    [ORDER_INSERT] = OF_TERMS,
+    [BUDGET_INSERT] = OF_TERMS,        [BUDGET_WRITE] = OF_BUDGET,  [BUDGET_LEFT] = OF_BUDGET,
+    [ORDER_WRITE] = OF_CHAIN,          [CHARGE_INSERT] = OF_CHAIN,  [SEAL_INSERT] = OF_CHAIN,
+    [RELEASE_INSERT] = OF_NEW_RELEASE, [RELEASE_NAME] = OF_RELEASE, [RELEASE_STATE] = OF_RELEASE,
+    [RELEASE_SLACK] = OF_RELEASE,      [PATH_INSERT] = OF_RELEASE,  [VALUE_INSERT] = OF_RELEASE,
+    [PUBLICATION_INSERT] = OF_RELEASE,
+};
+
+/* Notes what a statement that writes will change. */
+static int note_write(struct ledger *ledger, enum statement which, int64_t first) {
+  if (written[which] == UNKNOWN)
+    return ledger_fail(ledger, "statement %d writes what no seal covers (a bug)", (int)which);
+  if (written[which] == OF_RELEASE) seal_touch(ledger, first);
+  if (written[which] == OF_TERMS) seal_touch(ledger, SEAL_TERMS), seal_touch(ledger, SEAL_ORDERS);
+  if (written[which] == OF_BUDGET) ledger->touched.books = 1;
+  return !ledger->error;
+}
 
 /* Stands for every message that there was no memory for. */
 static char no_memory[] = "out of memory";
@@ -233,6 +308,7 @@ static sqlite3_stmt *bind(struct ledger *ledger, enum statement which, const cha
   }
   sqlite3_reset(*slot); /* reports the error of a step that has been dealt with already */
   int rc = sqlite3_clear_bindings(*slot);
+  int64_t first = 0;
   for (int i = 1; types[i - 1] && rc == SQLITE_OK; i++) {
     switch (types[i - 1]) {
     case 'b': {
@@ -244,11 +320,20 @@ static sqlite3_stmt *bind(struct ledger *ledger, enum statement which, const cha
       rc = sqlite3_bind_text(*slot, i, va_arg(arguments, const char *), -1, SQLITE_TRANSIENT);
       break;
     case 'd': rc = sqlite3_bind_double(*slot, i, va_arg(arguments, double)); break;
-    default: rc = sqlite3_bind_int64(*slot, i, va_arg(arguments, int64_t)); break;
+    default: {
+      int64_t number = va_arg(arguments, int64_t);
+      if (i == 1) first = number;
+      rc = sqlite3_bind_int64(*slot, i, number);
+      break;
+    }
     }
   }
-  if (rc == SQLITE_OK) return *slot;
-  ledger_fail_sqlite(ledger);
+  if (rc != SQLITE_OK) {
+    ledger_fail_sqlite(ledger);
+  } else if (which <= ROLLBACK || sqlite3_stmt_readonly(*slot) ||
+             note_write(ledger, which, first)) {
+    return *slot;
+  }
   return 0;
 }
 

@@ -106,6 +106,7 @@ int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
                      (int64_t)r->max_groups))
     return 0;
   r->id = sqlite3_last_insert_rowid(ledger->db);
+  seal_touch(ledger, r->id);
   if (r->name) return 1;
   r->name = sqlite3_mprintf("release-%lld", (long long)r->id);
   if (!r->name) return ledger_fail(ledger, "out of memory");
@@ -113,6 +114,7 @@ int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
 }
 
 int ledger_release_state(struct ledger *ledger, int64_t id, const char *from, const char *to) {
+  if (!ledger_trust_release(ledger, id)) return 0; /* a new seal would hide what was changed */
   if (!statement_run(ledger, RELEASE_STATE, "iss", id, from, to)) return 0;
   return sqlite3_changes(ledger->db) == 1 ||
          ledger_fail(ledger, "the release is no longer '%s' (it was discarded meanwhile)", from);
@@ -184,11 +186,12 @@ static int read_row(struct ledger *ledger, struct point_reading *reading, sqlite
   if (!tier) return 0;
   int is_new = !path->count || strcmp(path->points[path->count - 1].tier, tier) != 0;
   if (is_new) {
-    if ((path->count && !is_complete(reading)) ||
+    uint64_t clock = (uint64_t)sqlite3_column_int64(row, 1);
+    if ((path->count && (!is_complete(reading) || clock < path->points[path->count - 1].clock)) ||
         !make_room(ledger, (void **)&path->points, path->count, sizeof *path->points))
       return 0;
     struct ledger_point *point = &path->points[path->count++];
-    *point = (struct ledger_point){0, (uint64_t)sqlite3_column_int64(row, 1), 0};
+    *point = (struct ledger_point){0, clock, 0};
     point->tier = column_copy(ledger, row, 0);
     reading->rows = 0;
     if (!point->tier) return 0;

@@ -655,10 +655,13 @@ def verdict(path):
 
 def tamper(path, *statements):
     ledger = ledger_of(path)
-    for trigger in ("update", "delete", "replace"):
-        ledger.execute(f"DROP TRIGGER dp_charge_no_{trigger}")
+    triggers = ledger.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    for name, _ in triggers:
+        ledger.execute(f"DROP TRIGGER {name}")
     for statement in statements:
         assert ledger.execute(statement).rowcount != 0
+    for _, sql in triggers:
+        ledger.execute(sql)
     ledger.close()
 
 
@@ -725,10 +728,9 @@ def test_dp_verify_finds_a_changed_limit(history, change):
 
 def test_dp_verify_finds_a_charge_rewritten_with_its_hashes(history):
     """Somebody who knows the chain halves a rate and recomputes all hashes: the totals give it away."""
-    ledger = ledger_of(history)
     tamper(history, "UPDATE dp_charge SET rate = rate / 2 WHERE id = 2")
-    for identity, digest in chain(ledger):
-        ledger.execute("UPDATE dp_charge SET hash = ? WHERE id = ?", (digest, identity))
+    hashes = chain(ledger_of(history))
+    tamper(history, *[f"UPDATE dp_charge SET hash = '{digest}' WHERE id = {identity}" for identity, digest in hashes])
     assert "budget" in verdict(history)
 
 

@@ -1,0 +1,298 @@
+"""dp_verify() notices every edit of the ledger file that it could notice: a sweep over every column of every table.
+
+Each edit is made to a copy of a ledger that holds every mechanism (tests/ledgers/make.py), with the triggers put back
+afterwards. Noticed is a verdict that is not 'ok', or an error. What cannot be noticed has no place in this list: two files
+that differ in their free pages or in the order of rows on disk hold the same ledger, and so does an older copy of both files.
+"""
+
+import hashlib
+import importlib.util
+import json
+import math
+import pathlib
+import random
+import shutil
+import sqlite3
+import struct
+
+import pytest
+
+from conftest import EXTENSION, SUM, connect, create, ledger_of, one, refused
+
+pytestmark = pytest.mark.alarm(1e-12)
+
+MAKE = pathlib.Path(__file__).resolve().parents[1] / "ledgers" / "make.py"
+TABLES = ("dp_ledger dp_tier dp_release dp_publication dp_value dp_path dp_charge dp_seal dp_budget dp_order"
+          " sqlite_sequence").split()
+UNNOTICED = {}  # (table, column): why an edit of it cannot be noticed. None is known.
+
+
+@pytest.fixture(scope="module")
+def ledgers(tmp_path_factory):
+    """Two ledgers with every mechanism, as today's version writes them."""
+    spec = importlib.util.spec_from_file_location("make", MAKE)
+    make = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make)
+    folder = tmp_path_factory.mktemp("rich")
+    for name in ("units", "rows"):
+        make.tell(make.STORIES[name], str(folder / f"{name}.db"), str(pathlib.Path(EXTENSION).parent))
+    return folder
+
+
+def open_edited(path):
+    """The ledger without its triggers, and the texts to put them back."""
+    ledger = ledger_of(path)
+    ledger.execute("PRAGMA ignore_check_constraints = ON")
+    triggers = ledger.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY rowid").fetchall()
+    for name, _ in triggers:
+        ledger.execute(f'DROP TRIGGER "{name}"')
+    return ledger, [sql for _, sql in triggers]
+
+
+def verdict(path):
+    db = connect(path)
+    try:
+        return one(db, "SELECT dp_verify()")
+    except sqlite3.Error as error:
+        return str(error)
+    finally:
+        db.close()
+
+
+def others(value, column, rng):
+    """Values near to one and far from it, and of other types."""
+    if value is None:
+        return [0, 0.5, "x", b"x"]
+    if isinstance(value, bytes):
+        return [None, value[:-1] + bytes([value[-1] ^ 1]), value[:-8], b""]
+    if isinstance(value, str):
+        swapped = value.swapcase()
+        return [None, value + "x", value[:-1], value.encode(), 7] + ([swapped] if swapped != value else [])
+    if isinstance(value, int):
+        return [None, value + 1, value - 1, value * 2 + 1, value + 0.5, f"{value}x"]
+    near = [math.nextafter(value, math.inf), math.nextafter(value, -math.inf)]
+    return [None, *(x for x in near if x != value), value * 0.5 + 0.25, "x", rng.choice([0.0, 1e300])]
+
+
+def affine(ledger, table, column, value):
+    """What a column makes of a value."""
+    (kind,) = [row[2] for row in ledger.execute(f"PRAGMA table_info({table})") if row[1] == column]
+    kept = ledger.execute(f"SELECT CAST(? AS {kind})", (value,)).fetchone()[0] if kind and isinstance(value, (int, float)) else value
+    return type(kept), kept
+
+
+def edits_of_values(ledger, table, rng):
+    """(what it is, statements with parameters) for every column of some rows; rows are told by their rowid."""
+    names = [row[1] for row in ledger.execute(f"PRAGMA table_info({table})")]
+    ids = [row[0] for row in ledger.execute(f"SELECT rowid FROM {table} ORDER BY rowid")]
+    chosen = sorted({ids[-1], rng.choice(ids)})
+    for column in names:
+        for rowid in chosen:
+            value = one(ledger, f"SELECT {column} FROM {table} WHERE rowid = {rowid}")
+            for other in others(value, column, rng):
+                if affine(ledger, table, column, other) == affine(ledger, table, column, value):
+                    continue  # the column turns it into what it was
+                yield f"{table}.{column} of row {rowid}: {value!r} to {other!r}", [
+                    (f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (other, rowid))]
+        pairs = ledger.execute(f"SELECT a.rowid, b.rowid, a.{column}, b.{column} FROM {table} a, {table} b WHERE a.rowid < b.rowid"
+                               f" AND a.{column} IS NOT b.{column} ORDER BY random() LIMIT 1").fetchall()
+        for a, b, x, y in pairs:
+            yield f"{table}.{column}: rows {a} and {b} swapped", [
+                (f"UPDATE {table} SET {column} = CASE rowid WHEN ? THEN ? ELSE ? END WHERE rowid IN (?, ?)", (a, y, x, a, b))]
+    for rowid in chosen:
+        yield f"{table}: row {rowid} deleted", [(f"DELETE FROM {table} WHERE rowid = ?", (rowid,))]
+        row = dict(zip(names, ledger.execute(f"SELECT * FROM {table} WHERE rowid = {rowid}").fetchone()))
+        for column in [None, *names] if rowid == ids[-1] else []:  # a second row, but for one column that keeps it apart
+            copy = dict(row)
+            if column:
+                copy[column] = (max(ids) + 1 if column == "id" and isinstance(row[column], int) else
+                                others(row[column], column, rng)[1])
+            yield f"{table}: row {rowid} twice, with another {column}", [
+                (f"INSERT INTO {table}({','.join(copy)}) VALUES ({','.join('?' * len(copy))})", tuple(copy.values()))]
+    yield f"{table}: emptied", [(f"DELETE FROM {table}", ())]
+
+
+def apply(path, statements):
+    """0 where the file itself refuses the edit, or nothing has changed."""
+    ledger, triggers = open_edited(path)
+    changed = 0
+    try:
+        for sql, parameters in statements:
+            changed += ledger.execute(sql, parameters).rowcount
+    except (sqlite3.IntegrityError, OverflowError):
+        return 0
+    finally:
+        for sql in triggers:
+            ledger.execute(sql)
+        ledger.close()
+    return changed
+
+
+def copy_of(ledgers, name, folder):
+    path = folder / f"{name}.db"
+    for suffix in ("", "-ledger"):
+        shutil.copy(f"{ledgers / name}.db{suffix}", f"{path}{suffix}")
+    return path
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("name", ["units", "rows"])
+def test_every_edit_of_a_value_is_noticed(ledgers, tmp_path, name, table):
+    rng = random.Random(f"{name}{table}")
+    path = copy_of(ledgers, name, tmp_path)
+    assert verdict(path) == "ok" and apply(path, []) == 0 and verdict(path) == "ok"
+    source = ledger_of(path)
+    edits = list(edits_of_values(source, table, rng))
+    source.close()
+    unseen, made = [], 0
+    for what, statements in edits:
+        path = copy_of(ledgers, name, tmp_path)
+        if apply(path, statements):
+            made += 1
+            if verdict(path) == "ok":
+                unseen.append(what)
+    assert not [what for what in unseen if tuple(what.split(":")[0].split(" ")[0].split(".")) not in UNNOTICED], unseen
+    assert made > 5
+
+
+def schema_edits():
+    ledger = sqlite3.connect(":memory:")
+    ledger.executescript((MAKE.parents[2] / "sql" / "ledger.sql").read_text())
+    for kind, name, sql in ledger.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND"
+                                          " substr(name, 1, 7) <> 'sqlite_'").fetchall():
+        if kind != "table":
+            yield f"DROP {kind} {name}"
+        if kind == "trigger":
+            yield f"DROP TRIGGER {name}; {sql.replace('append-only', 'append only')}"
+        if kind == "table":
+            yield f"ALTER TABLE {name} ADD COLUMN extra"
+            yield f"ALTER TABLE {name} RENAME TO other_{name}"
+            yield f"CREATE TRIGGER mine BEFORE INSERT ON {name} BEGIN SELECT raise(IGNORE); END"
+            yield f"CREATE VIEW mine AS SELECT * FROM {name}"
+            yield (f"PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '') WHERE name ="
+                   f" '{name}'")
+    yield "DROP VIEW dp_rdp; CREATE VIEW dp_rdp AS SELECT tier, alpha, curve AS spent, allowed FROM dp_order"
+    yield "CREATE TABLE mine(x)"
+    yield "PRAGMA user_version = 3"
+    yield "PRAGMA application_id = 1"
+
+
+@pytest.mark.parametrize("edit", schema_edits())
+def test_every_edit_of_the_schema_is_noticed(ledgers, tmp_path, edit):
+    path = copy_of(ledgers, "rows", tmp_path)
+    ledger = ledger_of(path)
+    ledger.executescript(edit)
+    ledger.close()
+    assert verdict(path) != "ok"
+
+
+def test_what_sqlite_adds_by_itself_is_no_edit(ledgers, tmp_path):
+    path = copy_of(ledgers, "units", tmp_path)
+    ledger = ledger_of(path)
+    ledger.executescript("ANALYZE; VACUUM; REINDEX")
+    ledger.close()
+    assert verdict(path) == "ok"
+
+
+# ---- the digests are what the schema says -----------------------------------------------------------
+
+
+def line(value):
+    if value is None:
+        return b"n\n"
+    if isinstance(value, int):
+        return b"i%d\n" % value
+    if isinstance(value, float):
+        return b"r" + struct.pack(">d", value).hex().encode() + b"\n"
+    content = value.encode() if isinstance(value, str) else value
+    return (b"t" if isinstance(value, str) else b"b") + b"%d:" % len(content) + content + b"\n"
+
+
+def digest(ledger, *queries):
+    text = b""
+    for table, sql in queries:
+        for row in ledger.execute(sql):
+            text += table.encode() + b"\n" + b"".join(map(line, row))
+    return hashlib.sha256(text).hexdigest()
+
+
+def subject(ledger, release_id):
+    if release_id == 0:
+        return digest(ledger, ("dp_ledger", "SELECT * FROM dp_ledger"), ("dp_tier", "SELECT * FROM dp_tier ORDER BY name"))
+    if release_id == -1:
+        return digest(ledger, ("dp_order", "SELECT tier, alpha, allowed FROM dp_order ORDER BY tier, alpha"))
+    return digest(ledger, ("dp_release", f"SELECT * FROM dp_release WHERE id = {release_id}"),
+                  ("dp_publication", f"SELECT * FROM dp_publication WHERE release_id = {release_id} ORDER BY tier"),
+                  ("dp_value", f"SELECT * FROM dp_value WHERE release_id = {release_id} ORDER BY tier, key, component"),
+                  ("dp_path", f"SELECT * FROM dp_path WHERE release_id = {release_id} ORDER BY tier, key, component"))
+
+
+@pytest.mark.parametrize("name", ["units", "rows"])
+def test_seals_are_what_the_schema_says(ledgers, name):
+    ledger = ledger_of(ledgers / f"{name}.db")
+    charges = dict(ledger.execute("SELECT id, hash FROM dp_charge"))
+    previous, last = "", {}
+    for number, row in enumerate(ledger.execute("SELECT * FROM dp_seal ORDER BY id").fetchall(), 1):
+        identity, release_id, stored, books, charge_id, at, stored_hash = row
+        lines = [previous, identity, release_id, stored, books, charge_id, charges.get(charge_id, ""), at]
+        previous = hashlib.sha256("".join(f"{x}\n" for x in lines).encode()).hexdigest()
+        assert identity == number and stored_hash == previous
+        last[release_id] = stored
+    assert last == {each: subject(ledger, each) for each in
+                    [0, -1] + [row[0] for row in ledger.execute("SELECT id FROM dp_release")]}
+    assert books == digest(ledger, ("dp_budget", "SELECT * FROM dp_budget ORDER BY tier"))
+    assert charge_id == max(charges)
+
+
+# ---- nothing is made of a row that was edited -------------------------------------------------------
+
+
+@pytest.mark.parametrize("edit", [
+    "UPDATE dp_path SET clock = clock * 1000 WHERE release = 'a' AND tier = 'region'",
+    "UPDATE dp_path SET value = value + 1 WHERE release = 'a'", "UPDATE dp_release SET sensitivity = sensitivity / 2",
+    "UPDATE dp_value SET value = 0", "UPDATE dp_release SET clip = 1 WHERE name = 'a'",
+    "DELETE FROM dp_publication WHERE release = 'a' AND tier = 'public'"])
+@pytest.mark.parametrize("sql", ["SELECT dp_diffuse('a', 'web')", "SELECT dp_diffuse('a', 'region')",
+                                 SUM.replace("?", "'a'"), "SELECT dp_discard('a')"])
+def test_an_edited_release_is_refused_and_costs_nothing(db, path, edit, sql):
+    """Point 'region' was made on the way to 'public' and is not published: with its clock raised it cost nothing."""
+    one(db, "SELECT dp_tier('web', 0.00001, 1.0, 1e-6)")
+    one(db, SUM, "a")
+    one(db, "SELECT dp_diffuse('a', 'public')")
+    ledger = ledger_of(path)
+    assert ledger.execute(edit).rowcount > 0
+    before = list(ledger.iterdump())
+    message = refused(db, sql)
+    assert "are not what its last seal says" in message or "other parameters" in message
+    assert list(ledger.iterdump()) == before
+
+
+@pytest.mark.parametrize("edit,table", [
+    ("UPDATE dp_tier SET rate_limit = rate_limit * 10", "dp_tier"), ("UPDATE dp_tier SET epsilon = 100", "dp_tier"),
+    ("UPDATE dp_ledger SET unit = 'x'", "dp_ledger"), ("UPDATE dp_budget SET spent_high = 0, spent_low = 0", "dp_budget")])
+@pytest.mark.parametrize("sql", [SUM.replace("?", "'b'"), "SELECT dp_diffuse('a', 'public')",
+                                 "SELECT dp_tier('web', 0.00001, 1.0, 1e-6)"])
+def test_an_edited_budget_or_tier_is_refused_and_costs_nothing(db, path, edit, table, sql):
+    one(db, SUM, "a")
+    ledger = ledger_of(path)
+    ledger.execute(edit)
+    before = list(ledger.iterdump())
+    assert table in refused(db, sql) and list(ledger.iterdump()) == before
+
+
+def test_a_seal_is_written_only_where_something_changed(db, path):
+    one(db, SUM, "a")
+    seals = one(ledger_of(path), "SELECT count(*) FROM dp_seal")
+    for _ in range(3):
+        one(db, SUM, "a")
+        one(db, "SELECT dp_verify()")
+        one(db, "SELECT dp_plan('clinic', 'count', 1)")
+        one(db, "SELECT dp_tier('clinic', 0.004, 8.0, 1e-6)")
+        json.loads(one(db, "SELECT dp_certificate()"))
+    assert one(ledger_of(path), "SELECT count(*) FROM dp_seal") == seals
+
+
+def test_seals_are_append_only_for_any_sqlite_tool(db, path):
+    for sql in ("UPDATE dp_seal SET digest = ''", "DELETE FROM dp_seal", "REPLACE INTO dp_seal SELECT * FROM dp_seal"):
+        with pytest.raises(sqlite3.Error, match="append-only"):
+            ledger_of(path).execute(sql)
