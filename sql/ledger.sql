@@ -82,7 +82,7 @@ CREATE TABLE dp_publication(
   centre       REAL NOT NULL,
   curve        BLOB,                 -- RDP beyond the rate, as in dp_charge; NULL for none
   delta        REAL NOT NULL,        -- of private key selection
-  kernel       TEXT,                 -- categories: the public kernel that made them of the symbol inside
+  kernel       TEXT,                 -- of dp_mix: the public kernel
   published_at TEXT NOT NULL,
   PRIMARY KEY (release_id, tier)
 );

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "functions/channels.h"
 #include "functions/functions.h"
 #include "functions/models.h"
 #include "functions/numbers.h"
@@ -137,6 +138,7 @@ struct numbers {
   struct estimate *estimates;
   int count;
   double shrink;
+  char *const *keys; /* of its cells; null where there are none */
 };
 
 static struct reading reading_of(const struct publication *publication, double delta) {
@@ -164,14 +166,14 @@ static int read_point(const struct publication *publication, double delta, const
   if (numbers->estimates && (quantiles || !text))
     numbers->count = estimate_point(&reading, values, numbers->estimates);
   numbers->shrink = reading.shrink;
+  numbers->keys = publication->grid.keys;
   sqlite3_free(quantiles);
   return numbers->count >= 0 || ledger_fail(publication->host->ledger, "out of memory");
 }
 
-static struct ledger_value value_of(const struct publication *publication,
+static struct ledger_value value_of(const struct numbers *numbers,
                                     const struct estimate *estimate) {
-  char **keys = publication->grid.keys;
-  return (struct ledger_value){keys ? keys[estimate->cell] : "",
+  return (struct ledger_value){numbers->keys ? numbers->keys[estimate->cell] : "",
                                estimate->component,
                                estimate->value,
                                estimate->stddev,
@@ -179,16 +181,66 @@ static struct ledger_value value_of(const struct publication *publication,
                                estimate->high};
 }
 
+int answers_mixable(const struct publication *publication) {
+  const struct ledger_release *release = &publication->release;
+  struct ledger *ledger = publication->host->ledger;
+  enum family family = publication->question.family;
+  if ((family != FAMILY_KEY_COUNT && family != FAMILY_KEY_SUM) || !release->keys)
+    return ledger_fail(ledger,
+                       "release '%s' has neither a symbol nor counts or sums of public groups, "
+                       "which a kernel could send on (use dp_diffuse)",
+                       release->name);
+  return 1;
+}
+
+/* The first group that has no row, or null. */
+static const char *missing_group(const struct publication *publication,
+                                 const struct channel *channel) {
+  for (int i = 0; i < publication->grid.cells; i++) {
+    if (!channel_row(channel, publication->grid.keys[i])) return publication->grid.keys[i];
+  }
+  return 0;
+}
+
+/* The groups as the channel sends them on: sums with its probabilities as weights. */
+static int send_numbers(const struct publication *publication, const struct channel *channel,
+                        struct numbers *numbers) {
+  struct ledger *ledger = publication->host->ledger;
+  char *const *keys = publication->grid.keys;
+  int count = publication->grid.cells, symbols = channel->symbol_count;
+  const char *missing = missing_group(publication, channel);
+  if (missing) return ledger_fail(ledger, "the kernel has no row for x '%s'", missing);
+  struct chain chain = {0};
+  struct view view = answers_view(publication);
+  double *weights = sqlite3_malloc64(sizeof *weights * (sqlite3_uint64)count);
+  struct estimate *sent = sqlite3_malloc64(sizeof *sent * (sqlite3_uint64)symbols);
+  int going = weights && sent && chain_pass(&chain, channel, keys, count) == 0;
+  for (int y = 0; y < symbols && going; y++) {
+    for (int x = 0; x < count; x++) weights[x] = chain.high[(size_t)x * chain.columns + (size_t)y];
+    sent[y] = estimate_mixed(&view, numbers->estimates, count, weights, y);
+  }
+  chain_clear(&chain);
+  sqlite3_free(weights);
+  sqlite3_free(going ? numbers->estimates : sent);
+  if (!going) return ledger_fail(ledger, "out of memory");
+  numbers->estimates = sent;
+  numbers->count = symbols;
+  numbers->keys = channel->symbols;
+  return 1;
+}
+
 int answers_store(struct publication *publication, const struct ledger_cost *cost,
                   const int64_t *values) {
   struct ledger *ledger = publication->host->ledger;
   const char *tier = publication->tiers[publication->at].name;
+  const struct channel *channel = publication->channel;
   struct numbers numbers;
   int stored = read_point(publication, cost->delta, values, &numbers) &&
+               (!channel || send_numbers(publication, channel, &numbers)) &&
                ledger_publication_insert(ledger, &publication->release, tier, publication->variance,
-                                         cost, numbers.shrink, 0);
+                                         cost, numbers.shrink, channel ? channel->json : 0);
   for (int i = 0; i < numbers.count && stored; i++) {
-    struct ledger_value value = value_of(publication, &numbers.estimates[i]);
+    struct ledger_value value = value_of(&numbers, &numbers.estimates[i]);
     stored = ledger_value_insert(ledger, &publication->release, tier, &value);
   }
   sqlite3_free(numbers.estimates);
@@ -276,7 +328,6 @@ static int close_to(double a, double b, double scale) {
 
 /* The stored values beside those that the point gives now. */
 struct comparison {
-  const struct publication *publication;
   struct numbers numbers;
   int at, same;
 };
@@ -287,7 +338,7 @@ static int compare_value(void *context, const struct ledger_value *stored) {
     comparison->same = 0; /* one too many */
   } else {
     struct ledger_value value =
-        value_of(comparison->publication, &comparison->numbers.estimates[comparison->at++]);
+        value_of(&comparison->numbers, &comparison->numbers.estimates[comparison->at++]);
     double noise = value.stddev;
     comparison->same =
         strcmp(stored->key, value.key) == 0 && stored->component == value.component &&
@@ -298,15 +349,34 @@ static int compare_value(void *context, const struct ledger_value *stored) {
   return comparison->same;
 }
 
+/* Through the kernel that is stored, if there is one; one that is none leaves no numbers. */
+static int send_as_published(const struct publication *publication, const char *tier,
+                             struct channel *channel, struct numbers *numbers) {
+  struct ledger *ledger = publication->host->ledger;
+  char *kernel = 0;
+  ledger_kernel_find(ledger, publication->release.id, tier, &kernel);
+  char *error = kernel ? channel_read(channel, ledger, kernel) : 0;
+  int is_lost = error && strcmp(error, "out of memory") == 0;
+  if (is_lost) ledger_fail(ledger, "out of memory");
+  int is_none = error || (kernel && missing_group(publication, channel));
+  if (is_none) numbers->count = 0;
+  sentence_free(error);
+  int sent = kernel && !is_none;
+  sqlite3_free(kernel);
+  return !ledger_failed(ledger) && (!sent || send_numbers(publication, channel, numbers));
+}
+
 static char *compare_values(struct publication *publication,
                             const struct ledger_publication *published,
                             const struct ledger_point *point) {
   const char *name = publication->release.name, *tier = published->tier;
   struct ledger *ledger = publication->host->ledger;
-  struct comparison comparison = {publication, {0, 0, 0}, 0, 1};
+  struct comparison comparison = {{0}, 0, 1};
   char *found = 0;
+  struct channel channel = {0};
   publication->variance = point->clock;
-  if (read_point(publication, published->delta, point->values, &comparison.numbers)) {
+  if (read_point(publication, published->delta, point->values, &comparison.numbers) &&
+      send_as_published(publication, tier, &channel, &comparison.numbers)) {
     ledger_values(ledger, publication->release.id, tier, compare_value, &comparison);
     if (!close_to(published->shrink, comparison.numbers.shrink, comparison.numbers.shrink) ||
         published->centre != publication->release.centre) {
@@ -320,6 +390,7 @@ static char *compare_values(struct publication *publication,
           ledger, "dp_value: '%s' at tier '%s' is not what its point makes it", name, tier);
     }
   }
+  channel_clear(&channel);
   sqlite3_free(comparison.numbers.estimates);
   return found;
 }

@@ -36,7 +36,13 @@ double answers_shrink(const struct publication *publication);
 /* Whether the lattice of a stored release is one on which its shape is charged for. */
 int answers_same_lattice(const struct publication *publication);
 
-/* Stores the values of a point at publication->at. */
+/*
+** Whether publication->channel can send its groups on: there are public ones, that add up, and the
+** channel has a row for each. 0 with the reason in the ledger.
+*/
+int answers_mixable(const struct publication *publication);
+
+/* Stores the values of a point at publication->at, as publication->channel sends them on. */
 int answers_store(struct publication *publication, const struct ledger_cost *cost,
                   const int64_t *values);
 

@@ -144,11 +144,18 @@ static char *check_sums(const struct channel *channel, const struct cell_list *l
       return sentence("the kernel's row of x '%s' sums up to %.12g, not to 1", cell->x, sum);
     if (is_last) sum = 0;
   }
-  if (channel->state_count > CHANNEL_MAX_STATES || channel->symbol_count > CHANNEL_MAX_SYMBOLS)
-    return sentence("the kernel has %d states and %d symbols; at most %d and %d are searched",
-                    channel->state_count, channel->symbol_count, CHANNEL_MAX_STATES,
-                    CHANNEL_MAX_SYMBOLS);
+  if ((int64_t)channel->state_count * channel->symbol_count > CHANNEL_MAX_CELLS)
+    return sentence("the kernel has %d states and %d symbols, more than %d cells",
+                    channel->state_count, channel->symbol_count, CHANNEL_MAX_CELLS);
   return 0;
+}
+
+char *channel_check_small(const struct channel *channel) {
+  if (channel->state_count <= CHANNEL_MAX_STATES && channel->symbol_count <= CHANNEL_MAX_SYMBOLS)
+    return 0;
+  return sentence("the kernel has %d states and %d symbols; at most %d and %d are searched",
+                  channel->state_count, channel->symbol_count, CHANNEL_MAX_STATES,
+                  CHANNEL_MAX_SYMBOLS);
 }
 
 /* The weights, and the cells as JSON. 0: out of memory. */
@@ -177,8 +184,8 @@ static int fill_channel(struct channel *channel, const struct cell_list *list) {
   return channel->json != 0;
 }
 
-char *channel_read(struct channel *channel, struct ledger *ledger, const char *json) {
-  *channel = (struct channel){0};
+/* Reads an array of cells. */
+static char *read_cells(struct channel *channel, struct ledger *ledger, const char *json) {
   struct cell_list list = {ledger, 0, 0, 0};
   int taken = ledger_elements(ledger, json, take_cell, &list);
   char *error = list.error;
@@ -196,6 +203,64 @@ char *channel_read(struct channel *channel, struct ledger *ledger, const char *j
   }
   free(list.cells);
   return error;
+}
+
+/* The members of a kernel that is an object. */
+struct members {
+  char *cells;
+  double steps;
+  char *error;
+};
+
+static int take_part(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct members *members = context;
+  int is_number = strcmp(type, "integer") == 0 || strcmp(type, "real") == 0;
+  if (strcmp(key, "cells") == 0 && strcmp(type, "array") == 0) {
+    members->cells = sqlite3_mprintf("%s", (const char *)sqlite3_value_text(value));
+    if (!members->cells) members->error = sentence("out of memory");
+  } else if (strcmp(key, "steps") == 0 && is_number) {
+    members->steps = sqlite3_value_double(value);
+  } else {
+    members->error = sentence("a kernel that is an object has an array of cells, and a number of "
+                              "steps, not '%s'",
+                              key);
+  }
+  return !members->error;
+}
+
+char *channel_read(struct channel *channel, struct ledger *ledger, const char *json) {
+  *channel = (struct channel){.steps = 1};
+  if (json[strspn(json, " \t\r\n")] != '{') return read_cells(channel, ledger, json);
+  struct members members = {0, 1, 0};
+  int taken = ledger_options(ledger, json, take_part, &members);
+  char *error = members.error;
+  if (!taken && !error) error = sentence("%s", ledger_error(ledger));
+  if (!error && !members.cells) error = sentence("the kernel has no cells");
+  if (!error) error = read_cells(channel, ledger, members.cells);
+  if (!error) error = channel_repeat(channel, members.steps);
+  sqlite3_free(members.cells);
+  return error;
+}
+
+char *channel_repeat(struct channel *channel, double steps) {
+  if (!(steps >= 1 && steps <= CHANNEL_MAX_STEPS && steps == floor(steps)))
+    return sentence("steps must be a whole number in [1, %d], not %!.15g", CHANNEL_MAX_STEPS,
+                    steps);
+  if (steps == 1) return 0;
+  if (channel->steps > 1) return sentence("steps is given twice");
+  char *error = channel_check_small(channel);
+  if (error) return error;
+  for (int y = 0; y < channel->symbol_count; y++) {
+    if (!channel_row(channel, channel->symbols[y]))
+      return sentence("the kernel has no row for y '%s', which its next step needs",
+                      channel->symbols[y]);
+  }
+  char *json = sqlite3_mprintf("{\"steps\":%d,\"cells\":%s}", (int)steps, channel->json);
+  if (!json) return sentence("out of memory");
+  sqlite3_free(channel->json);
+  channel->json = json;
+  channel->steps = (int64_t)steps;
+  return 0;
 }
 
 void channel_clear(struct channel *channel) {
@@ -228,16 +293,104 @@ static void fill_row(const uint64_t *row, size_t columns, double *probability, d
   }
 }
 
-int channel_rdp(const struct channel *channel, char *const *states, int count, double epsilon,
-                const double *orders, int order_count, double *rdp) {
-  size_t columns = (size_t)channel->symbol_count, cells = (size_t)count * columns;
-  double *probability = malloc(sizeof *probability * 2 * cells);
-  if (!probability) return -1;
-  for (size_t i = 0; i < (size_t)count; i++)
-    fill_row(channel_row(channel, states[i]), columns, &probability[i * columns],
-             &probability[cells + i * columns]);
-  struct kernel kernel = {probability, (size_t)count, columns};
-  int failed = kernel_rdp(&kernel, &probability[cells], epsilon, orders, order_count, rdp);
-  free(probability);
-  return failed;
+/* ---- chains ---------------------------------------------------------------------------------- */
+
+/* Room for a kernel, all zero. 0: out of memory. */
+static int chain_open(struct chain *chain, size_t rows, size_t columns) {
+  double *cells = calloc(2 * rows * columns + 1, sizeof *cells);
+  *chain = (struct chain){rows, columns, cells, cells ? cells + rows * columns : 0};
+  return cells != 0;
+}
+
+void chain_clear(struct chain *chain) {
+  free(chain->high);
+  *chain = (struct chain){0};
+}
+
+/* high + low += p, p = a + b not negative; what rounding takes away from high goes to low. */
+static void add_exactly(double *high, double *low, double a, double b) {
+  double sum = *high + a, part = sum - *high;
+  *low += ((*high - (sum - part)) + (a - part)) + b;
+  *high = sum;
+}
+
+/* product += a b, in pairs of doubles; then low is made less than the rounding of high. */
+static void multiply(const struct chain *a, const struct chain *b, struct chain *product) {
+  for (size_t x = 0; x < a->rows; x++) {
+    double *high = product->high + x * b->columns, *low = product->low + x * b->columns;
+    for (size_t z = 0; z < a->columns; z++) {
+      double p = a->high[x * a->columns + z], rest = a->low[x * a->columns + z];
+      for (size_t y = 0; y < b->columns && p > 0; y++) {
+        double q = b->high[z * b->columns + y], first = p * q;
+        double second = fma(p, q, -first) + (p * b->low[z * b->columns + y] + rest * q);
+        add_exactly(&high[y], &low[y], first, second);
+      }
+    }
+    for (size_t y = 0; y < b->columns; y++) {
+      double sum = high[y] + low[y];
+      low[y] -= sum - high[y];
+      high[y] = sum;
+    }
+  }
+}
+
+/* chain = chain times other. 0: out of memory, and the chain is as it was. */
+static int append_chain(struct chain *chain, const struct chain *other) {
+  struct chain product;
+  if (!chain_open(&product, chain->rows, other->columns)) return 0;
+  multiply(chain, other, &product);
+  chain_clear(chain);
+  *chain = product;
+  return 1;
+}
+
+/* One step from each of these states. */
+static int first_step(struct chain *chain, const struct channel *channel, char *const *states,
+                      size_t count) {
+  size_t columns = (size_t)channel->symbol_count;
+  if (!chain_open(chain, count, columns)) return 0;
+  for (size_t i = 0; i < count; i++)
+    fill_row(channel_row(channel, states[i]), columns, &chain->high[i * columns],
+             &chain->low[i * columns]);
+  return 1;
+}
+
+/* All steps of a channel from each of these states. 0: out of memory; chain_clear() either way. */
+static int all_steps(struct chain *chain, const struct channel *channel, char *const *states,
+                     size_t count) {
+  struct chain power = {0}; /* of a step between symbols: 1, 2, 4, ... of them */
+  int going = first_step(chain, channel, states, count);
+  int64_t left = channel->steps - 1;
+  if (going && left)
+    going = first_step(&power, channel, channel->symbols, (size_t)channel->symbol_count);
+  for (; going && left; left /= 2) {
+    if (left % 2) going = append_chain(chain, &power);
+    if (going && left > 1) {
+      struct chain square;
+      going = chain_open(&square, power.rows, power.columns);
+      if (going) multiply(&power, &power, &square);
+      chain_clear(&power);
+      power = square;
+    }
+  }
+  chain_clear(&power);
+  return going;
+}
+
+int chain_pass(struct chain *chain, const struct channel *channel, char *const *states, int count) {
+  struct chain next = {0};
+  int going = all_steps(&next, channel, states, (size_t)count);
+  if (going && chain->high) going = append_chain(chain, &next);
+  if (going && !chain->high) {
+    *chain = next;
+    next = (struct chain){0};
+  }
+  chain_clear(&next);
+  return going ? 0 : -1;
+}
+
+int chain_rdp(const struct chain *chain, double epsilon, const double *orders, int order_count,
+              double *rdp) {
+  struct kernel kernel = {chain->high, chain->rows, chain->columns};
+  return kernel_rdp(&kernel, chain->low, epsilon, orders, order_count, rdp);
 }

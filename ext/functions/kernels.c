@@ -1,16 +1,17 @@
 /*
-** kernels.c: aggregates over a finite Markov kernel that is given as rows (x, y, p).
+** kernels.c: aggregates over finite Markov kernels that are given as rows: one kernel as (x, y, p),
+** two as (x, y, p, q), or a kernel with a coupling and a distribution as (part, x, y, p).
 **
 ** 1. x and y are any SQL values but NULL, equal as SQLite's = says without affinity or collation
 **    (1 = 1.0, 'a' <> 'A', text never equals a number or a blob). At most 1000 of each.
 ** 2. A cell that is missing is 0; cells that come twice are added. p is a number, not negative;
-**    each row adds up to 1 within 1e-9. No row at all: NULL.
-** 3. Parameters after p are the same in every row.
+**    each row adds up to 1 within 1e-9; so do a coupling and a distribution. No row at all: NULL.
+** 3. Parameters after these are the same in every row.
 ** 4. Whatever happens, xFinal runs once and frees everything; the order of rows does not matter, up
 **    to rounding.
 **
-** States get numbers from a dictionary each (open addressing); the cells are a dense matrix that
-** doubles as it grows, 8 MB at most.
+** States get numbers from a dictionary each (open addressing); the cells are dense matrices that
+** double as they grow, 8 MB each at most.
 */
 #include "functions/kernels.h"
 
@@ -20,6 +21,8 @@
 #include <string.h>
 
 #include "functions/functions.h"
+#include "ledger/ledger.h"
+#include "math/finite.h"
 #include "math/mixing.h"
 
 SQLITE_EXTENSION_INIT3
@@ -32,50 +35,119 @@ SQLITE_EXTENSION_INIT3
 
 static const struct domain epsilon = {"epsilon", 0.0, (double)INFINITY, 0, 0};
 static const struct domain delta = {"delta", 0.0, 1.0, 0, 0};
+static const struct domain epsilon_in = {"epsilon_in", 0.0, (double)INFINITY, 0, 0};
+static const struct domain delta_in = {"delta_in", 0.0, 1.0, 0, 0};
 static const struct domain epsilon_out = {"epsilon_out", 0.0, (double)INFINITY, 0, 0};
+static const struct domain delta_out = {"delta_out", 0.0, 1.0, 0, 0};
+static const struct domain alpha = {"alpha", 1.0, (double)INFINITY, 0, 0};
+static const struct domain steps = {"steps", 1.0, 9007199254740992.0, 0, 0};
+
+/* How the rows are given. */
+enum form {
+  CELLS, /* x, y, p */
+  PAIRS, /* x, y, p, q */
+  PARTS  /* part, x, y, p */
+};
+
+/* What the rows are, once they all came: dense, and checked. */
+struct collected;
+struct given {
+  struct kernel kernel;
+  struct kernel other;            /* PAIRS: of q */
+  const double *coupling, *nu;    /* PARTS: rows x rows, and rows */
+  const struct collected *states; /* for the names of states */
+};
 
 struct aggregate {
   const char *name;
-  int arguments; /* x, y, p and the parameters that are given */
+  enum form form;
+  int parameters;
   const struct domain *parameter[MAX_PARAMETERS];
-  double (*compute)(const struct kernel *kernel, const double *parameter); /* NaN is NULL */
+  double (*compute)(const struct given *given, const double *parameter); /* NaN is NULL */
+  char *(*write)(const struct given *given, const double *parameter);    /* or a text */
+  int most_states;                                                       /* 0: MAX_STATES */
+  int is_square;                                                         /* each y is an x */
 };
 
-static double dobrushin(const struct kernel *kernel, const double *parameter) {
+static double dobrushin(const struct given *given, const double *parameter) {
   (void)parameter;
-  return kernel_dobrushin(kernel);
+  return kernel_dobrushin(&given->kernel);
 }
 
-static double dobrushin_epsilon(const struct kernel *kernel, const double *parameter) {
-  return kernel_hockey_stick(kernel, 1.0, parameter[0]);
+static double dobrushin_epsilon(const struct given *given, const double *parameter) {
+  return kernel_hockey_stick(&given->kernel, 1.0, parameter[0]);
 }
 
-static double doeblin(const struct kernel *kernel, const double *parameter) {
+static double doeblin(const struct given *given, const double *parameter) {
   (void)parameter;
-  return kernel_doeblin(kernel);
+  return kernel_doeblin(&given->kernel);
 }
 
-static double ultra(const struct kernel *kernel, const double *parameter) {
+static double ultra(const struct given *given, const double *parameter) {
   (void)parameter;
-  return kernel_ultra(kernel);
+  return kernel_ultra(&given->kernel);
 }
 
-static double same_epsilon(const struct kernel *kernel, const double *parameter) {
-  return kernel_hockey_stick(kernel, parameter[1], parameter[0]);
+static double same_epsilon(const struct given *given, const double *parameter) {
+  return kernel_hockey_stick(&given->kernel, parameter[1], parameter[0]);
 }
 
-static double other_epsilon(const struct kernel *kernel, const double *parameter) {
-  return kernel_worst_delta(kernel, parameter[0], parameter[1], parameter[2]);
+static double other_epsilon(const struct given *given, const double *parameter) {
+  return kernel_worst_delta(&given->kernel, parameter[0], parameter[1], parameter[2]);
 }
+
+static double least_epsilon(const struct given *given, const double *parameter) {
+  return kernel_worst_epsilon(&given->kernel, parameter[0], parameter[1], parameter[2]);
+}
+
+static double same_input(const struct given *given, const double *parameter) {
+  return kernels_hockey_stick(&given->kernel, &given->other, parameter[0]);
+}
+
+static double other_input(const struct given *given, const double *parameter) {
+  return kernels_worst_delta(&given->kernel, &given->other, parameter[1], parameter[2],
+                             parameter[0]);
+}
+
+static double bound_coupling(const struct given *given, const double *parameter) {
+  return coupling_bound(&given->kernel, given->coupling, given->nu, parameter[0]);
+}
+
+static double renyi(const struct given *given, const double *parameter) {
+  return coupled_rdp(&given->kernel, given->coupling, given->nu, parameter[0]);
+}
+
+static char *power(const struct given *given, const double *parameter);
+
+#define MOST_PAIRED  40  /* states of two kernels: every four of them are looked at */
+#define MOST_POWERED 256 /* of a kernel that is multiplied */
 
 static const struct aggregate aggregates[] = {
-    {"dp_kernel_dobrushin", 3, {0}, dobrushin},
-    {"dp_kernel_dobrushin_epsilon", 4, {&epsilon}, dobrushin_epsilon},
-    {"dp_kernel_doeblin", 3, {0}, doeblin},
-    {"dp_kernel_ultra", 3, {0}, ultra},
-    {"dp_kernel_delta", 5, {&epsilon, &delta}, same_epsilon},
-    {"dp_kernel_delta", 6, {&epsilon, &delta, &epsilon_out}, other_epsilon},
+    {"dp_kernel_dobrushin", CELLS, 0, {0}, dobrushin, 0, 0, 0},
+    {"dp_kernel_dobrushin_epsilon", CELLS, 1, {&epsilon}, dobrushin_epsilon, 0, 0, 0},
+    {"dp_kernel_doeblin", CELLS, 0, {0}, doeblin, 0, 0, 0},
+    {"dp_kernel_ultra", CELLS, 0, {0}, ultra, 0, 0, 0},
+    {"dp_kernel_delta", CELLS, 2, {&epsilon, &delta}, same_epsilon, 0, 0, 0},
+    {"dp_kernel_delta", CELLS, 3, {&epsilon, &delta, &epsilon_out}, other_epsilon, 0, 0, 0},
+    {"dp_kernel_epsilon", CELLS, 3, {&epsilon, &delta, &delta_out}, least_epsilon, 0, 0, 0},
+    {"dp_kernel_power", CELLS, 1, {&steps}, 0, power, MOST_POWERED, 1},
+    {"dp_kernel_pair", PAIRS, 1, {&epsilon}, same_input, 0, 0, 0},
+    {"dp_kernel_pair",
+     PAIRS,
+     3,
+     {&epsilon, &epsilon_in, &delta_in},
+     other_input,
+     0,
+     MOST_PAIRED,
+     0},
+    {"dp_kernel_coupling", PARTS, 1, {&alpha}, bound_coupling, 0, 0, 0},
+    {"dp_kernel_renyi", PARTS, 1, {&alpha}, renyi, 0, 0, 0},
 };
+
+/* How many arguments come before the parameters. */
+static int first_parameter(const struct aggregate *aggregate) {
+  return aggregate->form == CELLS ? 3 : 4;
+}
 
 /* Fails the call: "name: message". */
 static void fail(sqlite3_context *context, const char *format, ...) {
@@ -176,7 +248,17 @@ static void dictionary_free(struct dictionary *dictionary) {
   }
 }
 
-/* ---- the matrix ------------------------------------------------------------------------------ */
+/* ---- matrices -------------------------------------------------------------------------------- */
+
+/* The cells of a table whose rows and columns are states. */
+struct matrix {
+  double *cell;       /* row_room x column_room */
+  size_t row_room;    /* allocated rows */
+  size_t column_room; /* allocated columns */
+};
+
+/* The tables that rows can be part of. */
+enum part { KERNEL, OTHER, COUPLING, NU, PART_COUNT };
 
 /* What one call of an aggregate collects; all zero at first. */
 struct collected {
@@ -184,9 +266,7 @@ struct collected {
   int failed;  /* whether an error was reported */
   double parameter[MAX_PARAMETERS];
   struct dictionary x, y;
-  double *cell;       /* row_room x column_room */
-  size_t row_room;    /* allocated rows */
-  size_t column_room; /* allocated columns */
+  struct matrix matrix[PART_COUNT];
 };
 
 static size_t doubled(size_t room, size_t needed) {
@@ -197,39 +277,38 @@ static size_t doubled(size_t room, size_t needed) {
   return wanted < MAX_STATES ? wanted : MAX_STATES;
 }
 
-/* Makes room for every state. 0 when out of memory. */
-static int make_room(struct collected *collected) {
-  size_t rows = (size_t)collected->x.count, columns = (size_t)collected->y.count;
-  if (rows <= collected->row_room && columns <= collected->column_room) return 1;
-  size_t row_room = doubled(collected->row_room, rows);
-  size_t column_room = doubled(collected->column_room, columns);
+/* Makes room for so many rows and columns. 0 when out of memory. */
+static int make_room(struct matrix *matrix, size_t rows, size_t columns) {
+  if (rows <= matrix->row_room && columns <= matrix->column_room) return 1;
+  size_t row_room = doubled(matrix->row_room, rows);
+  size_t column_room = doubled(matrix->column_room, columns);
   double *cell = sqlite3_malloc64(row_room * column_room * sizeof *cell);
   if (!cell) return 0;
   memset(cell, 0, row_room * column_room * sizeof *cell);
-  for (size_t i = 0; i < collected->row_room; i++) {
-    memcpy(cell + i * column_room, collected->cell + i * collected->column_room,
-           collected->column_room * sizeof *cell);
+  for (size_t i = 0; i < matrix->row_room; i++) {
+    memcpy(cell + i * column_room, matrix->cell + i * matrix->column_room,
+           matrix->column_room * sizeof *cell);
   }
-  sqlite3_free(collected->cell);
-  collected->cell = cell;
-  collected->row_room = row_room;
-  collected->column_room = column_room;
+  sqlite3_free(matrix->cell);
+  matrix->cell = cell;
+  matrix->row_room = row_room;
+  matrix->column_room = column_room;
   return 1;
 }
 
-/* Moves the rows together, so that they are a kernel. */
-static struct kernel compact(struct collected *collected) {
-  size_t rows = (size_t)collected->x.count, columns = (size_t)collected->y.count;
+/* Moves rows together, so that the cells are rows x columns without gaps; null without memory. */
+static const double *compact(struct matrix *matrix, size_t rows, size_t columns) {
+  if (!make_room(matrix, rows, columns)) return 0;
   for (size_t i = 1; i < rows; i++) {
-    memmove(collected->cell + i * columns, collected->cell + i * collected->column_room,
-            columns * sizeof *collected->cell);
+    memmove(matrix->cell + i * columns, matrix->cell + i * matrix->column_room,
+            columns * sizeof *matrix->cell);
   }
-  return (struct kernel){collected->cell, rows, columns};
+  return matrix->cell;
 }
 
-/* Whether each row adds up to 1; reports the first that does not. */
+/* Whether each row of a kernel adds up to 1; reports the first that does not. */
 static int check_rows(sqlite3_context *context, const struct collected *collected,
-                      const struct kernel *kernel) {
+                      const struct kernel *kernel, const char *called) {
   for (size_t i = 0; i < kernel->rows; i++) {
     double sum = 0.0;
     for (size_t j = 0; j < kernel->columns; j++) {
@@ -237,12 +316,136 @@ static int check_rows(sqlite3_context *context, const struct collected *collecte
     }
     if (fabs(sum - 1.0) <= ROW_TOLERANCE) continue;
     char *name = state_text(collected->x.state[i]);
-    fail(context, "the probabilities of x = %s add up to %.12g, not 1 (give the whole row)",
-         name ? name : "?", sum);
+    fail(context, "the probabilities%s of x = %s add up to %.12g, not 1 (give the whole row)",
+         called, name ? name : "?", sum);
     sqlite3_free(name);
     return 0;
   }
   return 1;
+}
+
+/* Whether `count` probabilities add up to 1. */
+static int check_total(sqlite3_context *context, const double *probability, size_t count,
+                       const char *called) {
+  double sum = 0.0;
+  for (size_t i = 0; i < count; i++) sum += probability[i];
+  if (fabs(sum - 1.0) <= ROW_TOLERANCE) return 1;
+  fail(context, "the probabilities of part '%s' add up to %.12g, not 1", called, sum);
+  return 0;
+}
+
+/* Whether each y is an x, after which y has the numbers that x has. */
+static int check_square(sqlite3_context *context, const struct collected *collected) {
+  for (int i = 0; i < collected->y.count; i++) {
+    const struct state *y = collected->y.state[i];
+    int found = 0;
+    for (int j = 0; j < collected->x.count && !found; j++) {
+      const struct state *x = collected->x.state[j];
+      found = x->type == y->type && x->size == y->size &&
+              memcmp(x->bytes, y->bytes, (size_t)x->size) == 0;
+    }
+    if (found) continue;
+    char *name = state_text(y);
+    fail(context, "y = %s has no row of its own, as a transition matrix needs", name ? name : "?");
+    sqlite3_free(name);
+    return 0;
+  }
+  return 1;
+}
+
+/* What was collected, dense and checked. 0 after an error. */
+static int take_given(sqlite3_context *context, struct collected *collected, struct given *given) {
+  const struct aggregate *aggregate = sqlite3_user_data(context);
+  struct matrix *matrix = collected->matrix;
+  size_t rows = (size_t)collected->x.count, columns = (size_t)collected->y.count;
+  int most = aggregate->most_states;
+  if (most && (int)rows > most) {
+    fail(context, "more than %d different values of x", most);
+    return 0;
+  }
+  if (columns == 0) {
+    fail(context, "there are no rows of part 'kernel'");
+    return 0;
+  }
+  int is_parts = aggregate->form == PARTS, is_pairs = aggregate->form == PAIRS;
+  *given = (struct given){.states = collected};
+  given->kernel = (struct kernel){compact(&matrix[KERNEL], rows, columns), rows, columns};
+  given->other = (struct kernel){compact(&matrix[OTHER], rows, columns), rows, columns};
+  given->coupling = is_parts ? compact(&matrix[COUPLING], rows, rows) : 0;
+  given->nu = is_parts ? compact(&matrix[NU], rows, 1) : 0;
+  if (!given->kernel.probability || !given->other.probability ||
+      (is_parts && (!given->coupling || !given->nu))) {
+    sqlite3_result_error_nomem(context);
+    return 0;
+  }
+  return check_rows(context, collected, &given->kernel, is_pairs ? " p" : "") &&
+         (!is_pairs || check_rows(context, collected, &given->other, " q")) &&
+         (!is_parts || (check_total(context, given->coupling, rows * rows, "coupling") &&
+                        check_total(context, given->nu, rows, "nu"))) &&
+         (!aggregate->is_square || check_square(context, collected));
+}
+
+/* ---- powers ---------------------------------------------------------------------------------- */
+
+/* A state as JSON; a blob as keys of groups show it. */
+static void append_state(sqlite3_str *json, const struct state *state) {
+  sqlite3_int64 whole;
+  double real;
+  switch (state->type) {
+  case SQLITE_INTEGER:
+    memcpy(&whole, state->bytes, sizeof whole);
+    sqlite3_str_appendf(json, "%lld", whole);
+    break;
+  case SQLITE_FLOAT:
+    memcpy(&real, state->bytes, sizeof real);
+    ledger_append_number(json, real);
+    break;
+  case SQLITE_TEXT: ledger_append_string(json, (const char *)state->bytes); break;
+  default:
+    sqlite3_str_appendall(json, "\"x'");
+    for (int i = 0; i < state->size; i++) sqlite3_str_appendf(json, "%02x", state->bytes[i]);
+    sqlite3_str_appendall(json, "'\"");
+  }
+}
+
+/* The cells of the power, as dp_mix() reads them; null without memory. */
+static char *power(const struct given *given, const double *parameter) {
+  const struct collected *states = given->states;
+  size_t rows = given->kernel.rows;
+  struct kernel square = {sqlite3_malloc64(3 * sizeof(double) * rows * rows), rows, rows};
+  double *cells = (double *)(uintptr_t)square.probability, *result = cells + rows * rows;
+  int *column = (int *)(result + rows * rows); /* of x among the y; -1: none */
+  for (size_t j = 0; j < rows && cells; j++) {
+    column[j] = -1;
+    for (int y = 0; y < states->y.count; y++) {
+      const struct state *a = states->x.state[j], *b = states->y.state[y];
+      if (a->type == b->type && a->size == b->size &&
+          memcmp(a->bytes, b->bytes, (size_t)a->size) == 0)
+        column[j] = y;
+    }
+  }
+  for (size_t i = 0; i < rows * rows && cells; i++) {
+    int y = column[i % rows];
+    cells[i] = y < 0 ? 0 : given->kernel.probability[i / rows * given->kernel.columns + (size_t)y];
+  }
+  char *text = 0;
+  if (cells && kernel_power(&square, parameter[0], result) == 0) {
+    sqlite3_str *json = sqlite3_str_new(0);
+    for (size_t i = 0; i < rows * rows; i++) {
+      if (!(result[i] > 0)) continue;
+      sqlite3_str_appendall(json, sqlite3_str_length(json) ? ",[" : "[[");
+      append_state(json, states->x.state[i / rows]);
+      sqlite3_str_appendall(json, ",");
+      append_state(json, states->x.state[i % rows]);
+      sqlite3_str_appendall(json, ",");
+      ledger_append_number(json, result[i]);
+      sqlite3_str_appendall(json, "]");
+    }
+    sqlite3_str_appendall(json, "]");
+    text = sqlite3_str_finish(json);
+  }
+  sqlite3_free(cells);
+  return text;
 }
 
 /* ---- the aggregate --------------------------------------------------------------------------- */
@@ -256,6 +459,10 @@ static int read_parameter(sqlite3_context *context, struct collected *collected,
   char *message = domain_check(value, parameter, &number);
   if (message) {
     fail_call(context, aggregate->name, message);
+    return 0;
+  }
+  if (parameter == &steps && number != floor(number)) {
+    fail(context, "steps must be a whole number, not %z", shown(value));
     return 0;
   }
   if (collected->started && number != collected->parameter[k]) {
@@ -280,60 +487,114 @@ static int read_state(sqlite3_context *context, struct dictionary *dictionary, c
   return number < 0 ? -1 : number;
 }
 
-/* Adds one row (x, y, p). 0 after an error. */
-static int add_cell(sqlite3_context *context, struct collected *collected,
-                    sqlite3_value **arguments) {
-  int type = sqlite3_value_type(arguments[2]);
-  double p = sqlite3_value_double(arguments[2]);
+/* Reads a probability. 0 after an error. */
+static int read_probability(sqlite3_context *context, const char *name, sqlite3_value *value,
+                            double *p) {
+  int type = sqlite3_value_type(value);
   int numeric = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
-  if (!numeric || !(p >= 0.0 && p <= 1.0 + ROW_TOLERANCE)) {
-    fail(context, "p must be a probability, not %z", shown(arguments[2]));
-    return 0;
-  }
-  int i = read_state(context, &collected->x, "x", arguments[0]);
-  int j = i < 0 ? -1 : read_state(context, &collected->y, "y", arguments[1]);
-  if (j < 0) return 0;
-  if (!make_room(collected)) {
+  *p = sqlite3_value_double(value);
+  if (numeric && *p >= 0.0 && *p <= 1.0 + ROW_TOLERANCE) return 1;
+  fail(context, "%s must be a probability, not %z", name, shown(value));
+  return 0;
+}
+
+static int add_to(sqlite3_context *context, struct matrix *matrix, int i, int j, double p) {
+  if (!make_room(matrix, (size_t)i + 1, (size_t)j + 1)) {
     sqlite3_result_error_nomem(context);
     return 0;
   }
-  collected->cell[(size_t)i * collected->column_room + (size_t)j] += p;
+  matrix->cell[(size_t)i * matrix->column_room + (size_t)j] += p;
   return 1;
 }
 
+/* Adds p, and for two kernels q, to the cell (x, y). 0 after an error. */
+static int add_cell(sqlite3_context *context, struct collected *collected,
+                    sqlite3_value **arguments, int is_pair) {
+  double p, q = 0;
+  if (!read_probability(context, "p", arguments[2], &p)) return 0;
+  if (is_pair && !read_probability(context, "q", arguments[3], &q)) return 0;
+  int i = read_state(context, &collected->x, "x", arguments[0]);
+  int j = i < 0 ? -1 : read_state(context, &collected->y, "y", arguments[1]);
+  if (j < 0) return 0;
+  return add_to(context, &collected->matrix[KERNEL], i, j, p) &&
+         (!is_pair || add_to(context, &collected->matrix[OTHER], i, j, q));
+}
+
+/* Adds a row (part, x, y, p): a coupling's y is another x, a distribution has none. */
+static int add_part(sqlite3_context *context, struct collected *collected,
+                    sqlite3_value **arguments) {
+  const char *part = plain_text(arguments[0]);
+  double p;
+  if (part && strcmp(part, "kernel") == 0) return add_cell(context, collected, arguments + 1, 0);
+  int is_coupling = part && strcmp(part, "coupling") == 0;
+  if (!is_coupling && !(part && strcmp(part, "nu") == 0)) {
+    fail(context, "part must be 'kernel', 'coupling' or 'nu', not %z", shown(arguments[0]));
+    return 0;
+  }
+  if (!read_probability(context, "p", arguments[3], &p)) return 0;
+  int i = read_state(context, &collected->x, "x", arguments[1]);
+  int j = i < 0 || !is_coupling ? i : read_state(context, &collected->x, "y", arguments[2]);
+  if (j < 0) return 0;
+  return is_coupling ? add_to(context, &collected->matrix[COUPLING], i, j, p)
+                     : add_to(context, &collected->matrix[NU], i, 0, p);
+}
+
+static int add_row(sqlite3_context *context, struct collected *collected,
+                   sqlite3_value **arguments) {
+  const struct aggregate *aggregate = sqlite3_user_data(context);
+  return aggregate->form == PARTS
+             ? add_part(context, collected, arguments)
+             : add_cell(context, collected, arguments, aggregate->form == PAIRS);
+}
+
 static void kernel_step(sqlite3_context *context, int count, sqlite3_value **arguments) {
+  const struct aggregate *aggregate = sqlite3_user_data(context);
   struct collected *collected = sqlite3_aggregate_context(context, sizeof *collected);
   if (!collected) {
     sqlite3_result_error_nomem(context);
     return;
   }
-  for (int k = 3; k < count && !collected->failed; k++) {
-    collected->failed = !read_parameter(context, collected, k - 3, arguments[k]);
+  int first = first_parameter(aggregate);
+  for (int k = first; k < count && !collected->failed; k++) {
+    collected->failed = !read_parameter(context, collected, k - first, arguments[k]);
   }
   collected->started = 1;
-  if (!collected->failed) collected->failed = !add_cell(context, collected, arguments);
+  if (!collected->failed) collected->failed = !add_row(context, collected, arguments);
+}
+
+static void give_result(sqlite3_context *context, const struct given *given) {
+  const struct aggregate *aggregate = sqlite3_user_data(context);
+  const double *parameter = given->states->parameter;
+  if (aggregate->write) {
+    char *text = aggregate->write(given, parameter);
+    if (!text) sqlite3_result_error_nomem(context);
+    if (text) sqlite3_result_text(context, text, -1, sqlite3_free);
+    return;
+  }
+  double result = aggregate->compute(given, parameter);
+  if (isnan(result) && aggregate->compute != ultra) {
+    sqlite3_result_error_nomem(context);
+  } else if (!isnan(result)) {
+    sqlite3_result_double(context, result);
+  }
 }
 
 static void kernel_final(sqlite3_context *context) {
-  const struct aggregate *aggregate = sqlite3_user_data(context);
   struct collected *collected = sqlite3_aggregate_context(context, 0);
+  struct given given;
   if (!collected) return; /* no row: NULL */
-  if (!collected->failed && collected->x.count > 0) {
-    struct kernel kernel = compact(collected);
-    if (check_rows(context, collected, &kernel)) {
-      double result = aggregate->compute(&kernel, collected->parameter);
-      if (!isnan(result)) sqlite3_result_double(context, result);
-    }
-  }
+  if (!collected->failed && collected->x.count > 0 && take_given(context, collected, &given))
+    give_result(context, &given);
   dictionary_free(&collected->x);
   dictionary_free(&collected->y);
-  sqlite3_free(collected->cell);
+  for (int i = 0; i < PART_COUNT; i++) sqlite3_free(collected->matrix[i].cell);
 }
 
 int kernels_register(sqlite3 *db) {
   for (size_t k = 0; k < sizeof aggregates / sizeof *aggregates; k++) {
-    void *data = (void *)(uintptr_t)&aggregates[k]; /* constant: nobody writes through it */
-    int rc = sqlite3_create_function_v2(db, aggregates[k].name, aggregates[k].arguments,
+    const struct aggregate *row = &aggregates[k];
+    void *data = (void *)(uintptr_t)row; /* constant: nobody writes through it */
+    int rc = sqlite3_create_function_v2(db, row->name, first_parameter(row) + row->parameters,
                                         SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, data,
                                         0, kernel_step, kernel_final, 0);
     if (rc != SQLITE_OK) return rc;

@@ -1,6 +1,6 @@
 /*
-** kernels.h: Markov kernels given as rows (x, y, p), iterations given step by step, and the
-** amplification theorem as a table.
+** kernels.h: what papers.c registers beside its scalars: aggregates over tables of Markov kernels,
+** of iterations given step by step and of diffusions, and the amplification theorem as a table.
 */
 #ifndef DIFFUSE_FUNCTIONS_KERNELS_H
 #define DIFFUSE_FUNCTIONS_KERNELS_H
@@ -12,6 +12,9 @@ int kernels_register(sqlite3 *db);
 
 /* Registers the aggregates over the steps of an iteration, dp_iteration_... */
 int paths_register(sqlite3 *db);
+
+/* Registers dp_diffusion_rate. Returns an SQLite code. */
+int diffusions_register(sqlite3 *db);
 
 /* Registers the table-valued function dp_amplify. Returns an SQLite code. */
 int amplify_register(sqlite3 *db);

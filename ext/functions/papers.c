@@ -50,6 +50,7 @@ static const struct parameter scale = {{"scale", ABOVE_0}, 0};
 static const struct parameter scale1 = {{"scale1", ABOVE_0}, 0};
 static const struct parameter scale2 = {{"scale2", ABOVE_0}, 0};
 static const struct parameter t = {{"t", AT_LEAST_0}, 0};
+static const struct parameter s = {{"s", AT_LEAST_0}, 0};
 static const struct parameter clock = {{"clock", AT_LEAST_0}, 0};
 static const struct parameter theta = {{"theta", AT_LEAST_0}, 0};
 static const struct parameter rho_of_ou = {{"rho", ABOVE_0}, 0};
@@ -91,6 +92,8 @@ static const struct parameter width = {{"width", 0.0, (double)INFINITY, 0, 0}, 0
 OF_3(gaussian_rdp)
 OF_3(laplace_rdp)
 OF_2(response_rdp)
+OF_2(brownian_gamma)
+OF_4(ou_gamma)
 OF_2(brownian_rate)
 OF_4(ou_rate)
 OF_3(ou_clock)
@@ -189,6 +192,8 @@ static const struct paper papers[] = {
     {FUNCTION("dp_rdp_gaussian", 3, 3), {&alpha, &sensitivity, &sigma}, {{0, of_gaussian_rdp}}},
     {FUNCTION("dp_rdp_laplace", 3, 3), {&alpha, &sensitivity, &scale}, {{0, of_laplace_rdp}}},
     {FUNCTION("dp_rdp_response", 2, 2), {&alpha, &epsilon}, {{0, of_response_rdp}}},
+    {FUNCTION("dp_brownian_gamma", 2, 2), {&sensitivity, &s}, {{0, of_brownian_gamma}}},
+    {FUNCTION("dp_ou_gamma", 4, 4), {&sensitivity, &theta, &rho_of_ou, &s}, {{0, of_ou_gamma}}},
     {FUNCTION("dp_brownian_rate", 2, 2), {&sensitivity, &t}, {{0, of_brownian_rate}}},
     {FUNCTION("dp_ou_rate", 4, 4), {&sensitivity, &theta, &rho_of_ou, &t}, {{0, of_ou_rate}}},
     {FUNCTION("dp_ou_clock", 3, 3), {&theta, &rho_of_ou, &t}, {{0, of_ou_clock}}},
@@ -315,5 +320,6 @@ int papers_register(sqlite3 *db) {
   }
   int rc = kernels_register(db);
   if (rc == SQLITE_OK) rc = paths_register(db);
+  if (rc == SQLITE_OK) rc = diffusions_register(db);
   return rc == SQLITE_OK ? amplify_register(db) : rc;
 }

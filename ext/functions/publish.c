@@ -24,6 +24,7 @@
 #include "functions/functions.h"
 #include "functions/models.h"
 #include "functions/symbols.h"
+#include "math/diffusion.h"
 #include "math/laplace.h"
 #include "math/rounding.h"
 
@@ -471,10 +472,34 @@ static int same_question(struct publication *publication, const struct request *
                      publication->release.keys ? publication->release.keys : "");
 }
 
+/*
+** The option t: the weight at which the process theta, rho costs at the tier what it costs at this
+** time (Balle et al. 2019, Corollary 7). The tier's rate is the most that a release may cost there.
+*/
+static int settle_time(const struct publication *publication, struct request *request) {
+  if (isnan(request->t)) return 1;
+  const struct ledger_tier *tier = &publication->tiers[publication->at];
+  struct publication asked = {.host = publication->host, .release = request_release(request)};
+  if (!answers_describe(&asked, request->key_count)) return 0;
+  double distance = ldexp((double)asked.shape.distance, asked.shape.fine_exponent);
+  double rate = ou_rate(distance, request->theta, request->rho, request->t);
+  if (!(rate <= tier->rate * (1 + 0x1p-40)))
+    return ledger_fail(
+        publication->host->ledger,
+        "time %g costs a rate of %g, more than the %g of tier '%s' (give a t of at "
+        "least %g, or ask at an inner tier)",
+        request->t, rate, tier->rate, tier->name,
+        ou_time(request->theta, request->rho, distance / tier->rate * (distance / 2)));
+  request->weight = fmin(1, rate / tier->rate);
+  return 1;
+}
+
 /* Inside a transaction. */
 static void begin(struct publication *publication, struct request *request) {
   int found = load(publication, request->tier, request->name);
-  if (publication->at >= 0 && !models_settle(publication, request, found)) return;
+  if (publication->at >= 0 &&
+      (!settle_time(publication, request) || !models_settle(publication, request, found)))
+    return;
   if (found) {
     if (same_question(publication, request) && is_usable(publication) &&
         same_query(publication, request))
@@ -602,6 +627,25 @@ void publish_revoke(struct host *host, int64_t release_id) {
   change_state(host, release_id, "released", "failed");
 }
 
+/* dp_mix() of a release that is no symbol: what it has for groups is sent on by the kernel. */
+static int publish_mixed(struct publication *publication, const struct channel *channel) {
+  struct ledger *ledger = publication->host->ledger;
+  const struct ledger_release *release = &publication->release;
+  const char *tier = publication->tiers[publication->at].name;
+  int keys = answers_keys(release);
+  char *kernel = 0;
+  if (!answers_describe(publication, keys)) return 0;
+  if (law_is_symbolic(publication->law)) return symbols_mix(publication, channel);
+  if (ledger_kernel_find(ledger, release->id, tier, &kernel)) {
+    int read = mixes_again(publication, kernel, channel);
+    sqlite3_free(kernel);
+    return read;
+  }
+  publication->channel = channel;
+  return !ledger_failed(ledger) && answers_mixable(publication) &&
+         publish_existing(publication, keys, 0);
+}
+
 char *publish_diffuse(struct publication *publication, struct host *host, const char *name,
                       const char *tier, const struct channel *channel) {
   struct ledger *ledger = host->ledger;
@@ -610,7 +654,7 @@ char *publish_diffuse(struct publication *publication, struct host *host, const 
     if (!load(publication, tier, name)) {
       ledger_fail(ledger, "unknown release '%s'", name);
     } else if (is_usable(publication)) {
-      if (channel) symbols_mix(publication, channel);
+      if (channel) publish_mixed(publication, channel);
       if (!channel) publish_existing(publication, answers_keys(&publication->release), 0);
     }
     ledger_commit(ledger);

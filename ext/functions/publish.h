@@ -23,6 +23,8 @@ struct answer {
   char *json; /* null for a number; sqlite3_free */
 };
 
+struct channel;
+
 struct publication {
   struct host *host;
   struct ledger_release release;
@@ -35,12 +37,13 @@ struct publication {
   int by_unit;                       /* units are protected, not rows */
   struct ledger_grid grid;           /* what its coordinates are; owned */
   struct ledger_tier *tiers;
-  int tier_count, at;         /* tiers[at] is where it is published */
-  uint64_t variance;          /* of the noise there, in lattice steps: its clock */
-  double curve[RENYI_ORDERS]; /* what a release of a symbol costs there */
-  double laplace[2];          /* sensitivity and scale of Laplace noise there */
-  int refining;               /* walks inward from points that are stored already */
-  int answered;               /* the answer is there: nothing to collect */
+  int tier_count, at;            /* tiers[at] is where it is published */
+  uint64_t variance;             /* of the noise there, in lattice steps: its clock */
+  double curve[RENYI_ORDERS];    /* what a release of a symbol costs there */
+  double laplace[2];             /* sensitivity and scale of Laplace noise there */
+  const struct channel *channel; /* what sends its groups on there; null for none */
+  int refining;                  /* walks inward from points that are stored already */
+  int answered;                  /* the answer is there: nothing to collect */
   struct answer answer;
 };
 
@@ -84,7 +87,6 @@ int publish_plan(struct publication *publication, struct host *host, struct requ
 ** dp_diffuse() and, with a channel, dp_mix(): publishes a stored release at an outer tier. Reads no
 ** data.
 */
-struct channel;
 char *publish_diffuse(struct publication *publication, struct host *host, const char *name,
                       const char *tier, const struct channel *channel);
 

@@ -128,22 +128,25 @@ static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv)
 }
 
 /*
-** dp_mix(name, tier, kernel) -> TEXT, a symbol
+** dp_mix(name, tier, kernel [, steps]) -> TEXT, a symbol
 ** Publishes a release of a symbol at an outer tier, by drawing from the row of its last symbol in a
-** public Markov kernel: a JSON array of cells [x, y, p] (channels.h). Reads no data; charges the
-** exact worst case of the kernel behind what the last tier was charged for. The same again is read
-** back; a tier gets one symbol.
+** public Markov kernel: a JSON array of cells [x, y, p] (channels.h), `steps` times in a row. Reads no
+** data; charges the exact worst case of all kernels since the first symbol behind what that was
+** charged for. The same again is read back; a tier gets one symbol.
 */
 static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
   struct ledger *ledger = host_of(context)->ledger;
   const char *name = argument_text(context, argv[0], "name");
   const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
   const char *kernel = tier ? argument_text(context, argv[2], "kernel") : 0;
   if (!kernel) return;
+  static const struct domain domain = {"steps", 1, CHANNEL_MAX_STEPS, 0, 0};
+  double steps = 1;
+  if (argc > 3 && !argument_number(context, argv[3], &domain, &steps)) return;
   struct publication publication = {0};
   struct channel channel;
   char *error = channel_read(&channel, ledger, kernel);
+  if (!error) error = channel_repeat(&channel, steps);
   if (!error) error = publish_diffuse(&publication, host_of(context), name, tier, &channel);
   if (error) {
     fail_call(context, function_of(context)->name, error);
@@ -238,7 +241,7 @@ static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv
 static const struct scalar functions[] = {
     {"dp_release", 3, 4, PRIVATE_FUNCTION, dp_release},
     {"dp_diffuse", 2, 2, PRIVATE_FUNCTION, dp_diffuse},
-    {"dp_mix", 3, 3, PRIVATE_FUNCTION, dp_mix},
+    {"dp_mix", 3, 4, PRIVATE_FUNCTION, dp_mix},
     {"dp_discard", 1, 1, PRIVATE_FUNCTION, dp_discard},
     {"dp_exposure", 1, 1, PRIVATE_FUNCTION, dp_exposure},
 };

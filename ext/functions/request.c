@@ -67,6 +67,7 @@ static const struct option options[] = {
     {{"protects", 0, 0, 0, 0}, PROTECTS, IN(rows), SHARD, PARAMETERS, 0},
     {{"whole_units", 0, 0, 0, 0}, FLAG, IN(whole_units), SHARD, PARAMETERS, 0},
     {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), PUBLISHING, P_RADIUS, 0},
+    {{"t", 0, INFINITY, 1, 1}, NUMBER, IN(t), PUBLISHING, P_RADIUS, 0},
     {{"loss", 0, 0, 0, 0}, WORD, IN(loss), PUBLISHING, P_LOSS, 1},
     {{"stop", 0, 0, 0, 0}, WORD, IN(stop), PUBLISHING, P_SGD, 0},
     {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), PUBLISHING, P_SGD, 0},
@@ -460,6 +461,11 @@ static char *finish_ou(struct request *request) {
   int has_theta = is_given(request->theta), has_rho = is_given(request->rho);
   if (has_theta != has_rho)
     return sentence("theta and rho belong together (%s is missing)", has_theta ? "rho" : "theta");
+  if (is_given(request->t) && !has_theta)
+    return sentence("t is a time of the process that theta and rho describe (they are missing)");
+  if (is_given(request->t) && aggregate->family == FAMILY_MEAN)
+    return sentence("t is for sums: the noise of an average, and with it the time of its process, "
+                    "depends on the number of rows");
   double middle = aggregate->family == FAMILY_MEAN ? request->lo / 2 + request->hi / 2 : 0;
   request->centre = aggregate->is_ou ? or_else(request->centre, middle) : 0;
   if (aggregate->is_ou && !has_theta && !is_given(request->radius))
@@ -481,6 +487,8 @@ static char *finish_precision(struct request *request) {
       return sentence("half_width is for Gaussian counts and sums without shrink, not '%s'",
                       aggregate->kind);
   }
+  if (is_given(request->t) && is_given(request->weight))
+    return sentence("t asks for a weight: give one of them, not both");
   request->weight = or_else(request->weight, 1);
   return 0;
 }

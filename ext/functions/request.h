@@ -15,6 +15,7 @@ struct request {
   char *mechanism;             /* null: that of the kind */
   double clip, weight, centre; /* weight 1 unless given; centre 0, or the middle of [lo, hi] */
   double radius, theta, rho;   /* NaN where not given, like all numbers below */
+  double t;                    /* time of the process: sets the weight (publish.c) */
   double lo, hi;
   double size;                  /* dim or bins */
   double max_groups, key_share; /* private keys */

@@ -161,8 +161,10 @@ struct walk {
   char *symbol;
   char **states;
   int state_count;
-  double *costs; /* of the last symbol, as they should be */
-  int same;      /* stored symbols, values and curves are what they should be */
+  double epsilon;     /* of the first symbol */
+  struct chain chain; /* the kernels since: from the candidates to the last symbol */
+  double *costs;      /* of the last symbol, as they should be */
+  int same;           /* stored symbols, values and curves are what they should be */
   char *error;
 };
 
@@ -175,6 +177,7 @@ static void free_states(struct walk *walk) {
 
 static void walk_end(struct walk *walk) {
   free_states(walk);
+  chain_clear(&walk->chain);
   sqlite3_free(walk->symbol);
   sqlite3_free(walk->costs);
 }
@@ -204,8 +207,15 @@ static const char *missing_state(const struct channel *channel, const struct wal
   return 0;
 }
 
-/* Sets the costs behind the channel, from those before it. Returns null, or a sentence. */
+/*
+** Sets the costs behind the channel: who sees only the last symbol has seen what all kernels
+** together make of the first mechanism, which tells no more than the last kernel alone behind the
+** worst mechanism of the epsilon before it. Whoever has seen an earlier symbol, too, has paid for
+** that. Returns null, or a sentence.
+*/
 static char *pass_channel(struct walk *walk, const struct channel *channel) {
+  char *error = channel_check_small(channel);
+  if (error) return error;
   const char *missing = missing_state(channel, walk);
   if (missing) return sentence("the kernel has no row for x '%s'", missing);
   int count = order_count(walk->publication);
@@ -215,8 +225,9 @@ static char *pass_channel(struct walk *walk, const struct channel *channel) {
     double order = order_at(walk->publication, i);
     orders[i] = order > 1 ? order : 2; /* exact Gaussian accounting has none, and no cost */
   }
-  double *after = orders + count, epsilon = walk->costs[RENYI_ORDERS - 1];
-  int failed = channel_rdp(channel, walk->states, walk->state_count, epsilon, orders, count, after);
+  double *after = orders + count;
+  int failed = chain_pass(&walk->chain, channel, walk->states, walk->state_count) ||
+               chain_rdp(&walk->chain, walk->epsilon, orders, count, after);
   for (int i = 0; !failed && i < count; i++)
     walk->costs[i] = fmin(walk->costs[i], published_up(after[i]));
   sqlite3_free(orders);
@@ -238,6 +249,7 @@ static char *start_walk(struct walk *walk, int tier) {
   struct tilt tilt = tilt_of(publication, rate_of(publication, tier));
   walk->costs = costs_of(publication, &tilt);
   if (!walk->costs) return sentence("out of memory");
+  walk->epsilon = walk->costs[RENYI_ORDERS - 1];
   if (ledger_elements(ledger, publication->release.keys, take_candidate, walk)) return 0;
   return sentence("%s", ledger_error(ledger));
 }
@@ -311,36 +323,33 @@ static int mix_from(struct publication *publication, struct walk *walk,
   walk->error = pass_channel(walk, channel);
   if (walk->error) return 0;
   if (!charge(publication, walk->costs)) return 0;
-  size_t chosen;
-  if (categorical_weighted(channel_row(channel, walk->symbol), (size_t)channel->symbol_count,
-                           &chosen))
-    return ledger_fail(ledger, "the system gave no random bytes");
-  return publish_symbol(publication, channel->symbols[chosen], channel->json);
+  size_t chosen = 0;
+  const char *symbol = walk->symbol;
+  for (int64_t i = 0; i < channel->steps; i++, symbol = channel->symbols[chosen]) {
+    if (categorical_weighted(channel_row(channel, symbol), (size_t)channel->symbol_count, &chosen))
+      return ledger_fail(ledger, "the system gave no random bytes");
+  }
+  return publish_symbol(publication, symbol, channel->json);
 }
 
-static int mix_again(struct publication *publication, const char *stored,
-                     const struct channel *channel) {
+int mixes_again(struct publication *publication, const char *stored,
+                const struct channel *channel) {
   const char *tier = publication->tiers[publication->at].name;
   if (stored && strcmp(stored, channel->json) == 0) return answers_read(publication, tier);
   return ledger_fail(publication->host->ledger,
-                     stored
-                         ? "release '%s' is at tier '%s' by another kernel (a symbol is mixed once)"
-                         : "release '%s' is at tier '%s' from the start (ask dp_value)",
+                     stored ? "release '%s' is at tier '%s' by another kernel (it is mixed once)"
+                            : "release '%s' is at tier '%s' from the start (ask dp_value)",
                      publication->release.name, tier);
 }
 
 int symbols_mix(struct publication *publication, const struct channel *channel) {
   struct ledger *ledger = publication->host->ledger;
   const struct ledger_release *release = &publication->release;
-  if (!answers_describe(publication, answers_keys(release))) return 0;
-  if (!law_is_symbolic(publication->law))
-    return ledger_fail(ledger, "release '%s' is a number, not a symbol (use dp_diffuse)",
-                       release->name);
   const char *tier = publication->tiers[publication->at].name;
   char *kernel = 0;
   int mixed;
   if (ledger_kernel_find(ledger, release->id, tier, &kernel)) {
-    mixed = mix_again(publication, kernel, channel);
+    mixed = mixes_again(publication, kernel, channel);
   } else {
     struct walk walk = {.publication = publication};
     walk_symbols(&walk);

@@ -27,10 +27,16 @@ int symbols_charge(struct publication *publication);
 int symbols_draw(struct publication *publication, const int64_t *counts);
 
 /*
-** What dp_mix() does, inside a transaction, for a loaded release. 0 with the reason in the ledger.
+** What dp_mix() does, inside a transaction, for a loaded and described release of a symbol. 0 with
+** the reason in the ledger.
 */
-struct channel;
 int symbols_mix(struct publication *publication, const struct channel *channel);
+
+/*
+** dp_mix() where the tier has a publication already, made by the kernel that is stored (null: by
+** none): reads it back if the kernel is the same. 0 with the reason in the ledger.
+*/
+int mixes_again(struct publication *publication, const char *stored, const struct channel *channel);
 
 /*
 ** Whether the release's publication at a tier is what its mechanism and kernels make it: null, or

@@ -30,6 +30,41 @@ static double clock_rate(double sensitivity, struct scaled clock) {
   return scaled_value(scaled_times(rate, scaled(0.5)));
 }
 
+/* The integral over a segment at whose ends kappa is a and b. What is log-convex is convex, too. */
+static double segment(double width, double a, double b, enum rate_rule rule) {
+  if (rule == RATE_STEPS) return a > 0.0 ? width * a : 0.0;
+  double low = fmin(a, b), high = fmax(a, b);
+  if (isinf(high)) return INFINITY;
+  if (rule == RATE_CONVEX || low == high || low == 0.0) return width * (low / 2.0 + high / 2.0);
+  double fall = high / low < 2.0 ? log1p((high - low) / low) : log(high) - log(low);
+  return width * ((high - low) / fall);
+}
+
+double diffusion_rate(const struct rate_point *grid, size_t count, double tail,
+                      enum rate_rule rule) {
+  double rate = tail;
+  for (size_t i = count - 1; i > 0; i--) /* the small ones first */
+    rate += segment(grid[i].s - grid[i - 1].s, grid[i - 1].kappa, grid[i].kappa, rule);
+  return rate;
+}
+
+/* (sensitivity root/clock)^2, 0 for sensitivity 0. */
+static double clock_gamma(double sensitivity, struct scaled root, struct scaled clock) {
+  if (sensitivity == 0.0) return 0.0;
+  struct scaled ratio = scaled_over(scaled_times(scaled(sensitivity), root), clock);
+  return scaled_value(scaled_square(ratio));
+}
+
+double brownian_gamma(double sensitivity, double s) {
+  return clock_gamma(sensitivity, scaled(1.0), scaled_times(scaled(2.0), scaled(s)));
+}
+
+/* The clock's own speed is 2 rho^2 e^(2 theta s). */
+double ou_gamma(double sensitivity, double theta, double rho, double s) {
+  struct scaled root = scaled_times(scaled(rho), scaled_exp(theta * s));
+  return clock_gamma(sensitivity, root, scaled_clock(theta, rho, s));
+}
+
 double brownian_rate(double sensitivity, double t) {
   return clock_rate(sensitivity, scaled_times(scaled(2.0), scaled(t)));
 }

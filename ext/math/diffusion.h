@@ -19,6 +19,30 @@
 #ifndef DIFFUSE_MATH_DIFFUSION_H
 #define DIFFUSE_MATH_DIFFUSION_H
 
+#include <stddef.h>
+
+/*
+** Theorem 6 for any diffusion: the zCDP rate at time t is at most the integral from t on of
+** kappa(s) = sup_y Gamma(ln p_s(x, y)/p_s(x', y)), Gamma the carre du champ. Of kappa there are
+** values at the times s of a grid, which ascends and starts at t, and `tail`, a bound on the
+** integral from its last time on. The result bounds the integral where between two times
+**     RATE_STEPS       kappa is at most its value at the earlier of them (it decreases, or the
+**                      values are bounds);
+**     RATE_CONVEX      kappa is convex: the trapezoid above it;
+**     RATE_LOG_CONVEX  ln kappa is convex: the exponential above it. It holds, as convexity does,
+**                      for Brownian motion and OU, of which brownian_gamma and ou_gamma are kappa.
+*/
+enum rate_rule { RATE_STEPS, RATE_CONVEX, RATE_LOG_CONVEX };
+struct rate_point {
+  double s, kappa;
+};
+double diffusion_rate(const struct rate_point *grid, size_t count, double tail,
+                      enum rate_rule rule);
+
+/* sensitivity^2/(4 s^2), and (theta sensitivity e^(theta s)/(rho (e^(2 theta s) - 1)))^2. */
+double brownian_gamma(double sensitivity, double s);
+double ou_gamma(double sensitivity, double theta, double rho, double s);
+
 /* zCDP rate of Brownian motion, sensitivity^2/(4 t); at t = 0 infinite unless sensitivity is 0. */
 double brownian_rate(double sensitivity, double t);
 

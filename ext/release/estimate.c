@@ -57,6 +57,18 @@ static struct estimate estimate(const struct view *view, int cell, int component
                            nextafter(value + half_width, INFINITY)};
 }
 
+struct estimate estimate_mixed(const struct view *view, const struct estimate *from, int count,
+                               const double *weights, int cell) {
+  double value = 0, variance = 0, largest = 0;
+  for (int i = 0; i < count; i++) largest = fmax(largest, weights[i] * from[i].stddev);
+  for (int i = 0; i < count; i++) {
+    double part = largest > 0 ? weights[i] * from[i].stddev / largest : 0;
+    value += weights[i] * from[i].value;
+    variance += part * part;
+  }
+  return estimate(view, cell, 0, value, largest * sqrt(variance));
+}
+
 static double clamp(double x, double low, double high) {
   return x > low ? fmin(x, high) : low;
 }

@@ -81,6 +81,13 @@ int estimate_room(const struct reading *reading);
 int estimate_point(struct reading *reading, const int64_t *values, struct estimate *estimates);
 
 /*
+** The sum of `count` estimates of the same component, independent of each other, with these
+** weights, as an estimate for a cell.
+*/
+struct estimate estimate_mixed(const struct view *view, const struct estimate *from, int count,
+                               const double *weights, int cell);
+
+/*
 ** Least noisy count, in lattice steps, with which a private key is shown: a unit's counts have a
 ** norm of at most C over at most m keys, so each is at most C, and by chance alone one of m exceeds
 ** C + sigma * Phi^-1((1 - delta)^(1/m)) with probability at most delta; two steps more for rounding

@@ -366,10 +366,15 @@ def random_kernel(rng, states, symbols):
     return json.dumps([[x, y, p] for x in states for y, p in zip(symbols, rows[x])])
 
 
+def composed(first, second):
+    with mp.workdps(60):
+        return [[mp.fsum(p * row[j] for p, row in zip(law, second)) for j in range(len(second[0]))] for law in first]
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_the_curve_of_mixes(path, seed):
-    """One kernel behind another: the exact worst case of each behind the epsilon before, never above the curve before. And
-    no pair of neighbours has outputs that are further apart, by the exact probabilities all the way."""
+    """One kernel behind another: the exact worst case of both together behind the epsilon of the first symbol, never above
+    the curve before. And no pair of neighbours has outputs that are further apart, by the exact probabilities all the way."""
     rng = random.Random(seed)
     mechanism, rate = rng.choice(["exponential", "response"]), rng.choice([0.05, 0.5, 3.0])
     db = ledger(path, {"in": rate, "mid": rate / 2, "out": rate / 3})
@@ -384,10 +389,10 @@ def test_the_curve_of_mixes(path, seed):
     curves = {tier: curve_of(blob)[0] for tier, blob in books.execute("SELECT tier, curve FROM dp_publication")}
     books.close()
     tables = [table_of(kernels[0]), table_of(kernels[1], sorted(set(table_of(kernels[0])[1])))]
-    before = curves["in"]
-    for tier, (table, _) in zip(("mid", "out"), tables):
+    before, first = curves["in"], curves["in"][-1]
+    for tier, table in (("mid", tables[0][0]), ("out", composed(tables[0][0], tables[1][0]))):
         for k, alpha in enumerate(ORDERS):
-            truth = min(mp.mpf(before[k]), kernel_curve(alpha, before[-1], table))
+            truth = min(mp.mpf(before[k]), kernel_curve(alpha, first, table))
             assert truth * (1 - mp.mpf("1e-13")) - mp.mpf("1e-14") <= curves[tier][k] <= truth * (1 + mp.mpf("2e-12")) + mp.mpf("1e-14"), alpha
         before = curves[tier]
     for tier in spent:
@@ -404,6 +409,70 @@ def test_the_curve_of_mixes(path, seed):
                     if pair[0] != pair[1]:
                         for k in FEW_ORDERS:
                             assert divergence(*pair, ORDERS[k]) <= curves[tier][k] * (1 + mp.mpf("1e-9")) + mp.mpf("1e-20")
+
+
+def towards(stay, states="abc"):
+    """Keeps a symbol with this probability, and otherwise draws one of all of them."""
+    n = len(states)
+    return json.dumps([[x, y, stay * (x == y) + (1 - stay) / n] for x in states for y in states])
+
+
+def test_a_chain_is_charged_for_its_composed_kernel(path):
+    """Two of these kernels keep a symbol with probability .5 * .3, whatever was between."""
+    db = ledger(path, {"in": 0.5, "mid": 0.4, "out": 0.3})
+    choose(db, mechanism="response")
+    mix(db, "mid", towards(0.5))
+    mix(db, "out", towards(0.3))
+    assert one(db, "SELECT dp_verify()") == "ok"
+    tops = dict(db.execute("SELECT tier, spent FROM dp_rdp WHERE alpha = 9e999"))
+    before = math.exp(mp.findroot(lambda e: e * mp.tanh(e / 2) - 0.5, 1))
+    for tier, stay in (("mid", 0.5), ("out", 0.15)):
+        common = (1 - stay) / 3
+        kept, other = stay + common, common
+        want = math.log((before * kept + other) / (before * other + kept))
+        assert tops[tier] == pytest.approx(want, rel=1e-9), tier
+    assert tops["out"] == pytest.approx(0.2012, abs=1e-4)
+
+
+@pytest.mark.parametrize("steps", [2, 3, 64, 1000])
+def test_steps_are_a_power_of_the_kernel(path, steps):
+    """dp_mix(..., steps) is charged for the power, and moves the symbol so often; the same again is read back."""
+    db = ledger(path, {"in": 3.0, "out": 2.0})
+    rng = random.Random(steps)
+    rows = {x: [rng.random() ** 8 + 1e-3 for _ in "abc"] for x in "abc"}
+    kernel = json.dumps([[x, y, p / sum(row)] for x, row in rows.items() for y, p in zip("abc", row)])
+    first = choose(db)
+    symbol = one(db, "SELECT dp_mix('r', 'out', ?, ?)", kernel, steps)
+    assert symbol == one(db, "SELECT dp_mix('r', 'out', ?, ?)", kernel, steps) and first in "abc"
+    refuses(db, "is at tier 'out' by another kernel", "SELECT dp_mix('r', 'out', ?, ?)", kernel, steps + 1)
+    refuses(db, "is at tier 'out' by another kernel", "SELECT dp_mix('r', 'out', ?)", kernel)
+    assert one(db, "SELECT dp_verify()") == "ok"
+    stored = one(db, "SELECT kernel FROM dp_publication WHERE tier = 'out'")
+    assert json.loads(stored)["steps"] == steps and one(db, "SELECT dp_mix('r', 'out', ?)", stored) == symbol
+    epsilon = one(db, "SELECT spent FROM dp_rdp WHERE tier = 'in' AND alpha = 9e999")
+    got = one(db, "SELECT spent FROM dp_rdp WHERE tier = 'out' AND alpha = 9e999")
+    table, power = table_of(kernel)[0], None
+    for _ in range(steps):
+        power = composed(power, table) if power else table
+    with mp.workdps(40):
+        want = kernel_curve(ORDERS[-1], epsilon, power)
+        assert mp.almosteq(got, want, rel_eps=mp.mpf("1e-9"), abs_eps=mp.mpf("1e-14"))
+
+
+def test_steps_move_the_symbol():
+    """A cycle of three, so many times."""
+    cycle = '[["a","b",1],["b","c",1],["c","a",1]]'
+    for steps in (1, 2, 3, 1000000):
+        db = ledger(tiers={"in": SURE, "out": SURE - 1})
+        start = choose(db)
+        assert one(db, "SELECT dp_mix('r', 'out', ?, ?)", cycle, steps) == "abc"[("abc".index(start) + steps) % 3]
+    for steps, wanted in ((0, "steps must be"), (1.5, "steps must be a whole number"), (1000001, "steps must be"), ("2", "steps must be")):
+        refuses(db, wanted, "SELECT dp_mix('r', 'out', ?, ?)", cycle, steps)
+    refuses(db, "the kernel has no row for y 'd', which its next step needs", "SELECT dp_mix('r', 'out', ?, 2)",
+            '[["a","d",1],["b","d",1],["c","d",1]]')
+    for kernel, wanted in (('{"cells":[["a","a",1]],"steps":0}', "steps must be"), ('{"steps":2}', "the kernel has no cells"),
+                           ('{"cells":[["a","a",1]],"power":2}', "has an array of cells, and a number of steps, not 'power'")):
+        refuses(db, wanted, "SELECT dp_mix('r', 'out', ?)", kernel)
 
 
 @pytest.mark.parametrize("flip", [0.5, 0.25, 0.01, 1e-9, 0.0])
@@ -585,7 +654,7 @@ def test_kernels_that_are_none(kernel, wanted):
 
 @pytest.mark.parametrize("arguments,wanted", [
     (("nobody", "out", FLIP), "unknown release 'nobody'"), (("r", "nowhere", FLIP), "unknown tier 'nowhere'"), ((None, "out", FLIP), "name"),
-    (("r", None, FLIP), "tier"), (("r", "out", None), "kernel"), (("r", "out", 5), "kernel"), (("number", "out", FLIP), "release 'number' is a number, not a symbol (use dp_diffuse)"),
+    (("r", None, FLIP), "tier"), (("r", "out", None), "kernel"), (("r", "out", 5), "kernel"), (("number", "out", FLIP), "release 'number' has neither a symbol nor counts or sums of public groups"),
     (("laplace", "out", FLIP), "release 'laplace' is a number"), (("groups", "out", FLIP), "release 'groups' is a number"),
 ])
 def test_mixes_of_what_is_none(arguments, wanted):
