@@ -39,7 +39,7 @@ all: $(BUILD)/diffuse.so
 
 # ---- dependencies: apt-get, and only when something is missing -------------------------------------
 
-PACKAGES = gcc make sqlite3 libsqlite3-dev libgsl-dev libsodium-dev libxxhash-dev \
+PACKAGES = gcc make sqlite3 libsqlite3-dev libgsl-dev libsodium-dev \
            python3 python3-pytest python3-pytest-xdist python3-mpmath python3-numpy python3-scipy
 SUDO     = $(shell test "$$(id -u)" = 0 || echo sudo)
 

@@ -86,7 +86,42 @@ static double any_epsilon(double rate, double delta) {
 #define SENSITIVITY                                                                                \
   { "sensitivity", 0.0, INFINITY, 1, 1 }
 
+static const struct domain epsilon_domain = EPSILON;
+static const struct domain delta_domain = DELTA;
+static const struct domain releases_domain = {"releases", 1, 1e6, 0, 0};
+
+/*
+** dp_rate(epsilon, delta, releases): the rate of one of `releases` releases that together are
+** (epsilon, delta)-DP, lattice slack of one coordinate for each of them included, rounded down. As
+** many fit into a tier with this budget and the accountant 'gdp'. releases: a whole number from 1 to
+** 1e6.
+*/
+static void rate_of_each(sqlite3_context *context, int count, sqlite3_value **arguments) {
+  double epsilon, delta, releases;
+  (void)count;
+  if (!argument_number(context, arguments[0], &epsilon_domain, &epsilon) ||
+      !argument_number(context, arguments[1], &delta_domain, &delta) ||
+      !argument_number(context, arguments[2], &releases_domain, &releases))
+    return;
+  if (releases != floor(releases)) {
+    function_error(context, "releases must be a whole number from 1 to 1000000, not %!.15g",
+                   releases);
+    return;
+  }
+  double together = gaussian_rate_beside(epsilon, delta, releases * GAUSSIAN_DRAW_SLACK);
+  if (isnan(together)) {
+    function_error(context,
+                   "delta %g cannot bear the lattice slack of %d releases at epsilon %g (take a "
+                   "smaller epsilon or a larger delta)",
+                   delta, (int)releases, epsilon);
+    return;
+  }
+  double all = published_down(together), each = all / releases;
+  sqlite3_result_double(context, fma(each, releases, -all) > 0 ? nextafter(each, 0) : each);
+}
+
 static void plan(sqlite3_context *context, int count, sqlite3_value **arguments);
+static const struct scalar rate_of_many = {"dp_rate", 3, 3, PURE, rate_of_each};
 
 static const struct planning {
   struct scalar scalar; /* first: function_of() leads to the row */
@@ -115,7 +150,7 @@ static void plan(sqlite3_context *context, int count, sqlite3_value **arguments)
 }
 
 int planning_register(sqlite3 *db) {
-  int rc = SQLITE_OK;
+  int rc = scalars_register(db, 0, &rate_of_many, 1);
   for (size_t i = 0; i < sizeof table / sizeof *table && rc == SQLITE_OK; i++) {
     rc = scalars_register(db, 0, &table[i].scalar, 1);
   }

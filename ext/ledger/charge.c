@@ -444,44 +444,27 @@ int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
 
 /* ---- creating a tier ------------------------------------------------------------------------- */
 
-/*
-** Coordinates of lattice noise for which a gdp tier sets slack aside, if 2^-40 of its delta is
-** less.
-*/
-#define SLACK_COORDINATES 1024
-
-/*
-** The part of delta that the lattice takes at a gdp tier: so little of it that a tenth of a budget
-** fits ten times, unless (1 + e^epsilon) makes the slack dear (epsilon above 15 or so).
-*/
-static double reserved_delta(const struct ledger_tier *tier) {
+int filter_limits(struct ledger_tier *tier) {
   double delta = tier->delta - tier->delta_keys;
-  double wanted =
-      (1 + exp(tier->epsilon)) * SLACK_COORDINATES * gaussian_lattice_slack((uint64_t)1 << 40);
-  return tier->accountant == LEDGER_GDP ? fmax(wanted, delta * 0x1p-40) : 0;
-}
-
-/* The filter: limits fixed once and for all from epsilon and the noise part of delta. */
-int fix_filter(struct ledger *ledger, struct ledger_tier *tier) {
-  double delta = tier->delta - tier->delta_keys, reserved = reserved_delta(tier);
-  if (reserved > 0 && !(reserved < delta / 2))
-    return ledger_fail(ledger,
-                       "epsilon %g is too large for exact Gaussian accounting on the lattice "
-                       "at delta %g (use the accountant 'rdp')",
-                       tier->epsilon, tier->delta);
-  tier->slack_limit = reserved > 0 ? reserved / (1 + exp(tier->epsilon)) : 0;
   tier->filter_order = tier->accountant == LEDGER_PURE ? INFINITY : NAN;
   if (tier->accountant == LEDGER_PURE) {
     tier->rate_limit = tier->epsilon;
     return 1;
   }
   tier->rate_limit = tier->accountant == LEDGER_GDP
-                         ? gaussian_rate(tier->epsilon, delta - reserved)
+                         ? gaussian_rate_beside(tier->epsilon, delta, tier->slack_limit)
                          : zcdp_rate(tier->epsilon, delta, &tier->filter_order);
   tier->rate_limit *= 1 - 0x1p-46; /* a cap: below the truth by what math/ may be wrong */
-  return tier->rate_limit > 0 ||
-         ledger_fail(ledger, "epsilon %g with delta %g leaves nothing to spend", tier->epsilon,
-                     tier->delta);
+  return tier->rate_limit > 0;
+}
+
+int filter_make(struct ledger_tier *tier) {
+  tier->slack_limit = 0;
+  if (tier->accountant == LEDGER_GDP)
+    tier->slack_limit =
+        gaussian_slack_beside(tier->epsilon, tier->delta - tier->delta_keys, tier->rate);
+  int admits_a_draw = tier->accountant != LEDGER_GDP || tier->slack_limit >= GAUSSIAN_DRAW_SLACK;
+  return admits_a_draw && filter_limits(tier);
 }
 
 double order_allowed(const struct ledger_tier *tier, double alpha) {
@@ -597,10 +580,9 @@ static int create_tier(struct ledger *ledger, struct ledger_tier tier) {
   struct ledger_tier *tiers;
   int count;
   if (ledger_tiers(ledger, &tiers, &count) && tier_is_new(ledger, &tier, tiers, count) &&
-      fix_filter(ledger, &tier) && store_tier(ledger, &tier)) {
-    const char *outer = 0; /* the nearest tier outside the new one */
-    for (int i = count - 1; i >= 0 && tiers[i].rate < tier.rate; i--) outer = tiers[i].name;
-    if (!outer || pay_inherited(ledger, &tier, outer)) refresh_left(ledger);
+      tier_make(ledger, &tier, tiers, count) && store_tier(ledger, &tier)) {
+    const struct ledger_tier *outer = tier_outside(&tier, tiers, count);
+    if (!outer || pay_inherited(ledger, &tier, outer->name)) refresh_left(ledger);
   }
   ledger_tiers_free(tiers, count);
   return !ledger->error;

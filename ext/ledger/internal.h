@@ -301,8 +301,26 @@ void text_hash(const char *text, size_t size, char hash[CHARGE_HASH_SIZE]);
 /* Writes the hash of a charge that follows one with hash `previous`. 0 when out of memory. */
 int charge_hash(const char *previous, const struct charge *charge, char hash[CHARGE_HASH_SIZE]);
 
-/* Sets filter_order, rate_limit and slack_limit from epsilon, delta and delta_keys. */
-int fix_filter(struct ledger *ledger, struct ledger_tier *tier);
+/*
+** The filter of a tier. filter_make() chooses slack_limit, how much slack a gdp tier sets aside;
+** filter_limits() sets filter_order and rate_limit from slack_limit, epsilon, delta and delta_keys.
+** 0 where that leaves nothing to spend.
+*/
+int filter_make(struct ledger_tier *tier);
+int filter_limits(struct ledger_tier *tier);
+
+/* ---- what a new tier must satisfy (tier.c) ---- */
+
+/* The nearest of the tiers outside a tier, or null. */
+const struct ledger_tier *tier_outside(const struct ledger_tier *tier,
+                                       const struct ledger_tier *tiers, int count);
+
+/*
+** Makes the filter of a new tier. Refuses one that admits not even one release of the tier, and one
+** that would run out before the tiers outside have spent their budgets.
+*/
+int tier_make(struct ledger *ledger, struct ledger_tier *tier, const struct ledger_tier *tiers,
+              int count);
 
 /* What an order may spend at a tier: negative where it cannot certify the budget by itself. */
 double order_allowed(const struct ledger_tier *tier, double alpha);

@@ -149,8 +149,8 @@ static char *check_filter(struct ledger *ledger, const struct recount *recount) 
   const struct ledger_tier *tier = recount->tier;
   struct ledger_tier fresh = *tier;
   int orders = 0, is_pure = tier->accountant == LEDGER_PURE;
-  if (!fix_filter(ledger, &fresh) || !close_to(tier->rate_limit, fresh.rate_limit) ||
-      !close_to(tier->slack_limit, fresh.slack_limit) ||
+  if (!filter_limits(&fresh) || !close_to(tier->rate_limit, fresh.rate_limit) ||
+      !(tier->accountant == LEDGER_GDP ? tier->slack_limit >= 0 : tier->slack_limit == 0) ||
       (is_pure && (tier->delta != 0 || tier->delta_keys != 0)) ||
       (tier->accountant != LEDGER_GDP && !close_to(tier->filter_order, fresh.filter_order)))
     return ledger_discrepancy(ledger, "dp_tier: the filter of tier '%s' is not that of its budget",

@@ -232,3 +232,36 @@ double gaussian_lattice_slack(uint64_t variance) {
   return 0.0035 * (1.0 + 1.12 / sqrt(square)) / (square * square) +
          1.1 * exp(-2.0 * M_PI * M_PI * v);
 }
+
+double gaussian_rate_beside(double epsilon, double delta, double slack) {
+  double reserved = slack > 0.0 ? slack * (1.0 + exp(epsilon)) : 0.0;
+  return reserved < 0.5 * delta ? gaussian_rate(epsilon, delta - reserved) : NAN;
+}
+
+/*
+** The free part: what costs 2^-43 of the rate. The rate grows with a power of delta, between 0 and
+** 2, which a difference gives to a few digits.
+*/
+static double free_slack(double epsilon, double delta, double rate) {
+  const double step = 0x1p-20;
+  double power = (1.0 - gaussian_rate(epsilon, delta * (1.0 - step)) / rate) / step;
+  double reserved = delta * fmin(0x1p-43 / power, 0x1p-20);
+  return reserved / (1.0 + exp(epsilon));
+}
+
+double gaussian_slack_beside(double epsilon, double delta, double rate) {
+  double most = gaussian_rate(epsilon, delta);
+  double low = free_slack(epsilon, delta, most), high = most / rate * GAUSSIAN_DRAW_SLACK;
+  if (!(low > 0.0) || !(high < INFINITY)) return NAN;
+  for (int i = 0; i < 128 && low < high; i++) { /* the largest slack whose draws the rate covers */
+    double middle = sqrt(low) * sqrt(high);
+    double draws = gaussian_rate_beside(epsilon, delta, middle) / rate;
+    if (draws * GAUSSIAN_DRAW_SLACK >= middle) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+    if (high <= low * (1.0 + 4.0 * DBL_EPSILON)) break;
+  }
+  return low;
+}

@@ -39,4 +39,25 @@ double gaussian_rate(double epsilon, double delta);
 */
 double gaussian_lattice_slack(uint64_t variance);
 
+/*
+** The most that one coordinate of a release costs, in slack: its variance is at least 2^40, as
+** design_make() chooses it. A little more, so that a sum of a million may be rounded up at each
+** addition.
+*/
+#define GAUSSIAN_DRAW_SLACK (0.0035 * 0x1p-80 * (1.0 + 0x1p-18))
+
+/*
+** Largest rate that is (epsilon, delta)-DP beside a total lattice slack: gaussian_rate() at
+** delta - (1 + e^epsilon) slack. NaN where the slack takes half of delta or more. slack >= 0.
+*/
+double gaussian_rate_beside(double epsilon, double delta, double slack);
+
+/*
+** The slack that a budget sets aside when a release costs `rate`: what all releases that fit draw,
+** one coordinate each; or, where that is more, as much as lowers the budget's rate by 2^-43. Then
+** k releases of rate gaussian_rate_beside(epsilon, delta, k GAUSSIAN_DRAW_SLACK)/k fit, if each is
+** rounded down by published_down() (rounding.h). NaN where delta cannot bear any slack.
+*/
+double gaussian_slack_beside(double epsilon, double delta, double rate);
+
 #endif

@@ -93,13 +93,16 @@ static double rate_order(struct equation *equation) {
   return root_between(rate_residual, equation, low, high);
 }
 
+/*
+** The filter holds at the order that is stored, so the rate is that of the stored double: 1 + u
+** rounds u where it is small, and never to 1.
+*/
 double zcdp_rate(double epsilon, double delta, double *order) {
   struct equation equation = {0.0, epsilon, delta};
   int valid = epsilon > 0.0 && epsilon < INFINITY && is_probability(delta);
-  double u = valid ? rate_order(&equation) : NAN;
-  /* An order stays above 1 as a double, also where u is less than an ulp (epsilon above 1e30). */
-  if (order) *order = valid ? fmax(1.0 + u, 1.0 + DBL_EPSILON) : NAN;
-  return (epsilon + log1p(1.0 / u) - slack(u, delta) / u) / (1.0 + u);
+  double alpha = valid ? fmax(1.0 + rate_order(&equation), 1.0 + DBL_EPSILON) : NAN;
+  if (order) *order = alpha;
+  return renyi_allowed(alpha, epsilon, delta) / alpha;
 }
 
 /* ---- curves ---------------------------------------------------------------------------------- */

@@ -3,8 +3,17 @@
 **
 ** Numbers that are equal are one (1 and 1.0, 0.0 and -0.0), texts and blobs byte for byte (whatever
 ** the collation of a column says), NULLs together. Texts and blobs are 126 bits of a hash under a
-** secret of their own for each release: two of n are taken for one with probability n^2/2^127, for
-** a billion 1e-20, and nobody can choose texts that pile up in a table.
+** secret of their own for each release, and who chooses them does not know it:
+**
+**   up to 240 bytes: two given texts are taken for one with probability 2^-126, which is proved
+**     (identity.c). Of n texts, whoever chose them, some two are with probability n^2/2^127 at most:
+**     for a billion 1e-20;
+**   longer: SHA-256 with the secret before the text. The same figure, if SHA-256 is as good as random;
+**   in states (state.h), which machines without a common secret must understand: SHA-256 without a
+**     secret. The same figure for names that nobody chose; but who can choose the names of units can
+**     find two that collide, in about 2^63 trials. They would count as one unit.
+**
+** Nobody can choose texts that pile up in a table.
 */
 #ifndef DIFFUSE_RELEASE_IDENTITY_H
 #define DIFFUSE_RELEASE_IDENTITY_H
@@ -19,9 +28,16 @@ struct identity {
   uint64_t kind, low; /* kind 0 is nobody: an empty slot */
 };
 
-#define IDENTITY_SECRET_SIZE 136
+/*
+** Words of 64 bits: 3 for identity_mix(), 4 that stand before a long text, and for a short one 3 for
+** each of its words, for its size, and for the constant of its hash.
+*/
+#define IDENTITY_SHORT 240 /* bytes of a text that is hashed by sums of products */
+#define SECRET_KEY     3
+#define SECRET_HASH    7
+#define SECRET_WORDS   (SECRET_HASH + 3 * (IDENTITY_SHORT / 8 + 2))
 struct secret {
-  unsigned char bytes[IDENTITY_SECRET_SIZE];
+  unsigned char bytes[8 * SECRET_WORDS];
 };
 
 /* Draws a secret. Returns 0, or -1 when the system gave no random bytes. */
@@ -40,9 +56,8 @@ static inline struct identity identity_integer(int64_t value) {
 
 struct identity identity_real(double value);
 /*
-** Up to 240 bytes by XXH3; longer ones, for which its sums are linear in part, by SHA-256. Without
-** a secret (null) all by SHA-256: an identity that is the same in every database, for states
-** (state.h).
+** The identity of a text or a blob. Without a secret (null) it is the same in every database, for
+** states.
 */
 struct identity identity_bytes(const struct secret *secret, const void *bytes, size_t size,
                                int is_text);

@@ -364,7 +364,7 @@ def test_an_exhausted_budget_says_what_is_left(accountant):
     db = connect()
     one(db, "SELECT dp_init()")
     one(db, "SELECT dp_tier('inner', 1.0, 20.0, 1e-6, ?)", accountant)
-    one(db, "SELECT dp_tier('outer', 0.5, 4.0, 1e-6, ?)", accountant)
+    one(db, "SELECT dp_tier('outer', 0.5, 8.0, 1e-6, ?)", accountant)
     fill(db, [(1, 1)])
     before = column(db, "SELECT releases_left FROM dp_budget WHERE tier = 'outer'")[0]
     assert before < 3
@@ -374,7 +374,7 @@ def test_an_exhausted_budget_says_what_is_left(accountant):
     for sql in ("SELECT dp_count('outer', x, 1, unit, 'n') FROM t",
                 "SELECT dp_release('outer', 'count', 'SELECT x, unit FROM t')"):
         message = error_of(db, sql)
-        found = re.fullmatch(r"dp_\w+: tier 'outer' would exceed its budget of epsilon 4 at delta 1e-06: this needs rate 0.5, "
+        found = re.fullmatch(r"dp_\w+: tier 'outer' would exceed its budget of epsilon 8 at delta 1e-06: this needs rate 0.5, "
                              r"and (\S+) of (\S+) is left \(nothing was charged or read\)", message)
         assert found, message
         assert float(found[1]) < 0.5 and abs(float(found[1]) + 0.5 * before - float(found[2])) < 1e-5
@@ -388,9 +388,10 @@ def test_a_budget_too_small_for_what_is_published():
     db = make()
     one(db, "SELECT dp_sum('region', x, 1, unit) FROM t")
     before = charges(db)
-    message = error_of(db, "SELECT dp_tier('n', 0.5, 1e-3, 1e-6)")
-    assert re.fullmatch(r"dp_tier: tier 'n' would exceed its budget of epsilon 0.001 at delta 1e-06: this needs rate 0.3, "
-                        r"and (\S+) of \1 is left \(nothing was charged or read\)", message)
+    message = error_of(db, "SELECT dp_tier('n', 0.5, 6, 1e-6)")
+    assert re.fullmatch(r"dp_tier: tier 'n' would block tier 'region' outside it: it pays for all that 'region' publishes, "
+                        r"and its budget, epsilon 6 at delta 1e-06, is smaller than that of 'region', epsilon \S+ at delta "
+                        r"1e-06 \(an epsilon of at least \S+ does\)", message)
     assert charges(db) == before and "n" not in column(db, "SELECT name FROM dp_tier")
 
 
@@ -428,9 +429,11 @@ def test_aggregates_stop_at_the_first_row(spied, call):
 
 def test_an_exhausted_budget_reads_nothing(spied):
     db, seen = spied
-    one(db, "SELECT dp_tier('poor', 0.05, 1e-3, 1e-6)")
+    one(db, "SELECT dp_tier('poor', 0.05, dp_zcdp_epsilon(0.06, 1e-6), 1e-6)")
+    one(db, "SELECT dp_sum('poor', x, 1, unit) FROM t")
+    before = charges(db)
     message = error_of(db, "SELECT dp_release('poor', 'sum', 'SELECT spy(x), unit FROM t', '{\"clip\":1}')")
-    assert "nothing was charged or read" in message and seen == [] and charges(db) == []
+    assert "nothing was charged or read" in message and seen == [] and charges(db) == before
 
 
 # ---- found wanting -------------------------------------------------------------------------------------------------

@@ -894,13 +894,12 @@ def test_a_tier_created_later_that_cannot_pay_is_refused_with_nothing_stored(db,
     for name in "abc":
         one(db, "SELECT dp_sum('region', minutes, 10, patient, ?) FROM visits", name)
     dump = list(ledger_of(path).iterdump())
-    epsilon = one(db, "SELECT dp_zcdp_epsilon(2.5 * rate, 1e-6) FROM dp_tier WHERE name = 'region'")
-    message = refused(db, "SELECT dp_tier('staff', 0.002, ?, 1e-6)", epsilon)
+    message = refused(db, "SELECT dp_tier('staff', 0.002, 4.999, 1e-6)")
     assert "'staff'" in message and "budget" in message
     assert list(ledger_of(path).iterdump()) == dump
-    epsilon = one(db, "SELECT dp_zcdp_epsilon(3 * rate, 1e-6) FROM dp_tier WHERE name = 'region'")
-    assert one(db, "SELECT dp_tier('staff', 0.002, ?, 1e-6)", epsilon) == "staff"
-    assert one(db, "SELECT releases_left FROM dp_budget WHERE tier = 'staff'") == 0
+    assert one(db, "SELECT dp_tier('staff', 0.002, 5, 1e-6)") == "staff"
+    spent = db.execute("SELECT spent_rate, spent_epsilon FROM dp_budget WHERE tier IN ('staff', 'region')").fetchall()
+    assert spent[0] == spent[1] and spent[0][0] > 0.0029
 
 
 def test_the_same_tier_again_is_a_no_op(db, path):
@@ -980,7 +979,8 @@ def test_ten_tenths_of_a_budget_fit_exactly_ten_times(path, accountant, function
 
 def test_a_refusal_of_one_tier_charges_none(path):
     """The outer release would fit its own tier but not the tier inside it."""
-    db = create(path, tiers=[("inner", 0.1, 0.2, 1e-6), ("outer", 0.05, 9.0, 1e-6)])
+    db = create(path, tiers=[("inner", 0.1, 2.5, 1e-6), ("outer", 0.05, 9.0, 1e-6)])
+    one(db, "SELECT dp_sum('inner', minutes, 10, patient) FROM visits")
     before = list(ledger_of(path).iterdump())
     message = refused(db, "SELECT dp_sum('outer', minutes, 10, patient) FROM visits")
     assert "tier 'inner'" in message and "left" in message

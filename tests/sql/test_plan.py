@@ -350,7 +350,8 @@ def test_a_plan_is_refused_with_the_error_of_the_release(tier, kind, clip, optio
     release(db, "region", "sum", 10, {"name": "here"})
     refused(db, "SELECT dp_release('region', 'sum', 'SELECT abs(-9223372036854775807 - 1), 1',"
                 """ '{"clip":10,"name":"failed"}')""")
-    one(db, "SELECT dp_tier('poor', 0.00005, 0.001, 1e-6)")
+    one(db, "SELECT dp_tier('poor', 0.00005, dp_zcdp_epsilon(0.00006, 1e-6), 1e-6)")
+    release(db, "poor", "sum", 10, {})
     planned = refused(db, "SELECT dp_plan(?, ?, ?, ?)", tier, kind, clip, json.dumps(options))
     more = {} if clip is None else {"clip": clip}
     released = refused(db, "SELECT dp_release(?, ?, ?, ?)", tier, kind, db.query, json.dumps({**options, **more}))

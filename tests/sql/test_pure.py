@@ -241,20 +241,24 @@ def test_a_gaussian_sight_has_no_pure_epsilon():
 
 
 def test_one_tier_that_refuses_keeps_all_from_paying():
-    db = ledger(("in", 1.0, 0.2), ("out", 0.1, 50.0))
+    db = ledger(("in", 1.0, 2.0), ("out", 0.1, 50.0))
+    release(db, "in")
+    before = charges(db)
     _, message = admitted(db, "out")
-    assert "tier 'in' would exceed its budget of epsilon 0.2" in message
-    assert not charges(db) and one(db, "SELECT count(*) FROM dp_release") == 0
+    assert "tier 'in' would exceed its budget of epsilon 2:" in message
+    assert charges(db) == before and one(db, "SELECT count(*) FROM dp_release") == 1
     assert one(db, "SELECT releases_left FROM dp_budget WHERE tier = 'out'") == 0
 
 
 def test_tiers_created_later_pay_what_they_see():
-    db = ledger(("out", 0.1, 50.0, 1e-6, "rdp"))
-    release(db, "out", "a")
-    release(db, "out", "b", weight=0.5)
+    db = ledger(("out", 0.1, 1.0, 1e-6, "rdp"))
+    for name in "abcdef":
+        release(db, "out", name, weight=0.05)
     truth = sum(at_infinity(c) for c in column(db, "SELECT curve FROM dp_charge"))
-    assert "would exceed its budget of epsilon" in error_of(db, "SELECT dp_tier('small', 1, ?, 0, 'pure')", truth * (1 - 1e-9))
-    one(db, "SELECT dp_tier('in', 1, ?, 0, 'pure')", truth * (1 + 1e-12))
+    assert truth > 0.5  # and not much of out's budget, so six releases of epsilon 0.1 are dearer to a pure tier
+    for epsilon in (truth * (1 - 1e-9), 0.999):
+        assert "budget" in error_of(db, "SELECT dp_tier('small', 0.11, ?, 0, 'pure')", epsilon)
+    one(db, "SELECT dp_tier('in', 0.11, ?, 0, 'pure')", max(truth * (1 + 1e-12), 1))
     assert math.isclose(one(db, "SELECT spent_epsilon FROM dp_budget WHERE tier = 'in'"), truth, rel_tol=1e-14)
     assert one(db, "SELECT releases_left FROM dp_budget WHERE tier = 'in'") == 0
     assert one(db, "SELECT dp_verify()") == "ok"

@@ -580,7 +580,7 @@ def test_only_outward_from_the_last_symbol():
         wanted = ("is at tier 'mid' from the start (ask dp_value)" if tier == "mid" else
                   "tier 'in' is not outside tier 'out', where the last symbol of release 'r' is")
         refuses(db, wanted, "SELECT dp_mix('r', ?, ?)", tier, FLIP)
-    one(db, "SELECT dp_tier('between', 0.15, 1e4, 1e-6)")
+    one(db, "SELECT dp_tier('between', 0.15, 1e15, 1e-6)")
     refuses(db, "tier 'between' is not outside tier 'out'", "SELECT dp_mix('r', 'between', ?)", FLIP)
     refuses(db, "is at tier 'out' by another kernel (a symbol is mixed once)", "SELECT dp_mix('r', 'out', ?)", NOISY)
     assert mix(db, "far", FLIP) in "ab" and one(db, "SELECT dp_verify()") == "ok"
@@ -709,11 +709,11 @@ def test_budgets_and_other_accountants():
     one(db, "SELECT dp_tier('gdp', 0.2, 3, 1e-6, 'gdp')")
     refuses(db, "tier 'gdp' has exact Gaussian accounting", CHOICE, "gdp", '["a"]', None)
     choose(db)
-    one(db, "SELECT dp_tier('poor', 0.1, 0.01, 1e-6)")
+    one(db, "SELECT dp_tier('poor', 1e-6, 0.01, 1e-6)")
     refuses(db, "tier 'gdp' has exact Gaussian accounting", "SELECT dp_mix('r', 'poor', ?)", FLIP)
     db = open_ledger({"in": 0.5})
     fill(db, ROWS)
-    one(db, "SELECT dp_tier('poor', 0.1, 0.01, 1e-6)")
+    one(db, "SELECT dp_tier('poor', 1e-6, 0.01, 1e-6)")
     choose(db)
     refuses(db, "tier 'poor' would exceed its budget", "SELECT dp_mix('r', 'poor', ?)", FLIP)
     assert one(db, "SELECT count(*) FROM dp_publication") == 1
@@ -726,8 +726,8 @@ def test_tiers_created_later_pay_what_they_see():
     fill(db, ROWS)
     choose(db)
     mix(db, "out", FLIP)
-    one(db, "SELECT dp_tier('inner', 1, 1e3, 1e-6)")
-    one(db, "SELECT dp_tier('between', 0.3, 1e3, 1e-6)")
+    one(db, "SELECT dp_tier('inner', 1, 1e15, 1e-6)")
+    one(db, "SELECT dp_tier('between', 0.3, 1e15, 1e-6)")
     spent = {tier: column(db, "SELECT spent FROM dp_rdp WHERE tier = ?", tier) for tier in ("in", "inner", "out", "between")}
     assert spent["between"] == spent["out"]
     assert all(math.isclose(a, b, rel_tol=1e-14) for a, b in zip(spent["inner"], spent["in"]))
