@@ -97,11 +97,15 @@ static int admits_one(struct ledger *ledger, const struct ledger_tier *tier,
                       const struct ledger_tier *outer) {
   if (cost_of_one(tier) <= tier->rate_limit) return 1;
   char *advice = advice_on_epsilon(tier, outer, "; or ");
+  struct ledger_tier exact = *tier;
+  exact.accountant = LEDGER_GDP;
+  int is_enough = tier->accountant == LEDGER_RDP && filter_make(&exact) && suffices(&exact, outer);
   ledger_fail(ledger,
               "the budget of tier '%s', epsilon %g at delta %g, does not admit one release of its "
-              "rate %g (a rate of at most %.4g fits once%s)",
+              "rate %g (a rate of at most %.4g fits once%s%s)",
               tier->name, tier->epsilon, tier->delta, tier->rate,
-              four_digits(rate_of_budget(tier), -1), advice ? advice : "");
+              four_digits(rate_of_budget(tier), -1), advice ? advice : "",
+              is_enough ? "; or the accountant 'gdp'" : "");
   sqlite3_free(advice);
   return 0;
 }

@@ -84,6 +84,7 @@ SELECT dp_mix('sum', 'b', '[["p","p",1]]');
 SELECT dp_diffuse('symbol', 'b');
 SELECT dp_tier('p', 1e-2, 1, 1e-6, 'pure');
 SELECT dp_tier('p', 1, 1, 0, 'pure');
+SELECT dp_tier('big', 1, 1, 1e-6), dp_tier('small', 5e-3, 1, 1e-5, 'gdp', 1e-6);
 -- Releases that exist.
 SELECT dp_tier('c', 1e-4, 2, 1e-5, 'rdp', 1e-6), dp_tier('g', 1e-5, 1, 1e-5, 'gdp');
 SELECT dp_sum('a', x, 9, u, '{"name":"sum","refine":true}') IS NULL,

@@ -32,7 +32,7 @@ static void fill(uint64_t *state, unsigned char *bytes, size_t count) {
 
 int entropy_fill(void *bytes, size_t count) {
   uint64_t secret = 1;
-  int is_noise = count != IDENTITY_SECRET_SIZE && count != STATE_SERIAL;
+  int is_noise = count != sizeof(struct secret) && count != STATE_SERIAL;
   fill(is_noise ? &noise : &secret, bytes, count);
   return 0;
 }

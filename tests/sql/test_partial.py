@@ -517,7 +517,7 @@ def test_budget(shard):
     """What exceeds the budget is refused as for the aggregate, and nothing of it stays."""
     db = connect()
     one(db, "SELECT dp_init()")
-    one(db, "SELECT dp_tier('exact', dp_rate(1, 1e-6), 1, 1e-6)")
+    one(db, "SELECT dp_tier('exact', dp_rate(1, 1e-6), 1, 1e-6, 'gdp')")
     fill(db, shard.execute("SELECT * FROM t").fetchall())
     message = ""
     for _ in range(3):

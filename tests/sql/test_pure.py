@@ -251,18 +251,18 @@ def test_one_tier_that_refuses_keeps_all_from_paying():
 
 
 def test_tiers_created_later_pay_what_they_see():
-    db = ledger(("out", 0.1, 1.0, 1e-6, "rdp"))
-    for name in "abcdef":
-        release(db, "out", name, weight=0.05)
+    db = ledger(("out", 0.0005, 1.0, 1e-6, "rdp"))
+    for i in range(45):
+        release(db, "out", f"release {i}")
     truth = sum(at_infinity(c) for c in column(db, "SELECT curve FROM dp_charge"))
-    assert truth > 0.5  # and not much of out's budget, so six releases of epsilon 0.1 are dearer to a pure tier
+    assert truth > 1
     for epsilon in (truth * (1 - 1e-9), 0.999):
-        assert "budget" in error_of(db, "SELECT dp_tier('small', 0.11, ?, 0, 'pure')", epsilon)
-    one(db, "SELECT dp_tier('in', 0.11, ?, 0, 'pure')", max(truth * (1 + 1e-12), 1))
+        assert "budget" in error_of(db, "SELECT dp_tier('small', 0.001, ?, 0, 'pure')", epsilon)
+    one(db, "SELECT dp_tier('in', 0.001, ?, 0, 'pure')", truth * (1 + 1e-12))
     assert math.isclose(one(db, "SELECT spent_epsilon FROM dp_budget WHERE tier = 'in'"), truth, rel_tol=1e-14)
     assert one(db, "SELECT releases_left FROM dp_budget WHERE tier = 'in'") == 0
     assert one(db, "SELECT dp_verify()") == "ok"
-    one(db, "SELECT dp_tier('outer', 0.01, 1, 0, 'pure')")  # sees nothing of them
+    one(db, "SELECT dp_tier('outer', 0.0001, 1, 0, 'pure')")  # sees nothing of them
     assert one(db, "SELECT spent_epsilon FROM dp_budget WHERE tier = 'outer'") == 0
 
 
