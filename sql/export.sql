@@ -17,6 +17,8 @@
 -- count all of them; unnamed releases are numbered anew), state and created_at (of the first draw, which
 -- may be an inner one), the lattice and its slack (fixed by the tier that was asked first, and added to
 -- by refinements), the number and hashes of charges, and releases_left (the least over inner budgets).
+-- Times are days in UTC, and rows are in the order of names: the milliseconds between two releases tell
+-- how many rows one unit has.
 -- What remains: the lattice can be read back from the low digits of values, stddev and rate, and it tells
 -- whether a release was asked first at this tier or further in.
 -- Run it while nobody is releasing: each statement reads the ledger by itself.
@@ -64,15 +66,16 @@ CREATE TABLE handover.value(
   stddev       REAL,               -- of the noise in value; NULL for a symbol, which is the key
   low          REAL,               -- 95% interval of the noise around value
   high         REAL,
-  published_at TEXT NOT NULL,
+  published_at TEXT NOT NULL,      -- a day in UTC
   discarded    INTEGER NOT NULL    -- 1: the name has been freed; another release may carry it
 );
 INSERT INTO handover.value
-  SELECT r.name, v.tier, v.key, v.component, v.value, v.stddev, v.low, v.high, p.published_at, r.discarded
+  SELECT r.name, v.tier, v.key, v.component, v.value, v.stddev, v.low, v.high,
+         substr(p.published_at, 1, 10) AS day, r.discarded
   FROM dp_value v JOIN dp_publication p ON p.release_id = v.release_id AND p.tier = v.tier
   JOIN handover_release r ON r.id = v.release_id
   WHERE v.tier IN (SELECT name FROM handover_tier)
-  ORDER BY p.published_at, r.seen_at, r.name, v.key, v.component;
+  ORDER BY day, r.name, r.discarded DESC, r.seen_at, v.tier, v.key, v.component;
 
 CREATE TABLE handover.tier(
   name          TEXT NOT NULL PRIMARY KEY,
@@ -118,7 +121,7 @@ INSERT INTO handover.certificate
         'publications', json(publications), 'theorem', r.value -> 'theorem') AS release
       FROM full, json_each(document, '$.releases') r
       JOIN handover_release h ON h.id = r.value ->> 'id' JOIN published ON release_id = h.id
-      ORDER BY h.seen_at, h.name))
+      ORDER BY substr(h.seen_at, 1, 10), h.name, h.discarded DESC, h.seen_at))
   SELECT json_object('certificate', document -> 'certificate', 'audience', q.tier,
                      'ledger', document -> 'ledger', 'tiers', json(audience.tier),
                      'releases', json(releases), 'verify', document -> 'verify')

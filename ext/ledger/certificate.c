@@ -15,6 +15,9 @@ SQLITE_EXTENSION_INIT3
   "json(CASE WHEN " x " IS NULL THEN 'null' WHEN " x " = 9e999 THEN '9e999'"                       \
   " ELSE printf('%!.17g', " x ") END)"
 
+/* A time as others may know it. How long a release took tells of the rows of one unit. */
+#define DAY(time) "substr(" time ", 1, 10)"
+
 /* clang-format off */
 #define RDP_THEOREM \
   "'Renyi filter at filter_order (Feldman and Zrnic 2021); conversion of Balle et al. 2020, Theorem" \
@@ -48,7 +51,7 @@ SQLITE_EXTENSION_INIT3
 static const char certificate_sql[] =
   "SELECT json_object('certificate', 1,"
   " 'ledger', (SELECT json_object('id', id, 'format', 4, 'unit', unit, 'protects', protects,"
-  "   'adjacency', adjacency, 'created_at', created_at) FROM dp_ledger),"
+  "   'adjacency', adjacency, 'created_at', " DAY("created_at") ") FROM dp_ledger),"
   " 'tiers', json((SELECT json_group_array(json_object('name', name, 'rate', " EXACT("t.rate") ","
   "   'epsilon', " EXACT("t.epsilon") ", 'delta', " EXACT("t.delta") ","
   "   'delta_keys', " EXACT("delta_keys") ", 'accountant', accountant,"
@@ -63,11 +66,11 @@ static const char certificate_sql[] =
   "   'id', id, 'name', name, 'kind', kind, 'mechanism', mechanism, 'state', state,"
   "   'options', json(options), 'dimension', dimension, 'granularity', granularity,"
   "   'sensitivity', sensitivity, 'weight', " EXACT("weight") ", 'slack', " EXACT("slack") ","
-  "   'created_at', created_at,"
+  "   'created_at', " DAY("created_at") ","
   "   'publications', json((SELECT json_group_array(json_object('tier', tier, 'variance', clock,"
   "     'rate', " EXACT("p.rate") ", 'delta', " EXACT("p.delta") ", 'shrink', " EXACT("shrink") ","
   "     'centre', " EXACT("p.centre") ", 'curve', nullif(lower(hex(curve)), ''),"
-  "     'kernel', json(kernel), 'published_at', published_at))"
+  "     'kernel', json(kernel), 'published_at', " DAY("published_at") "))"
   "     FROM (SELECT * FROM dp_publication p WHERE p.release_id = r.id ORDER BY p.rate DESC) p)),"
   "   'theorem', json_object('rate', " RATE_THEOREM ", 'tiers', " TIERS_THEOREM ","
   "     'shrink', " SHRINK_THEOREM ", 'keys', " KEYS_THEOREM ")))"

@@ -268,7 +268,12 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   if (!statement_row(ledger, row)) return 0;
   char *previous = column_copy(ledger, row, 1);
   char *at = column_copy(ledger, row, 2);
-  charge->id = sqlite3_column_int64(row, 0) + 1;
+  charge->id = sqlite3_column_int64(row, 0);
+  if (charge->id >= 0 && charge->id < LEDGER_MOST_ROWS) {
+    charge->id++;
+  } else {
+    ledger_fail_damaged(ledger, "dp_charge");
+  }
   charge->at = at;
   sqlite3_reset(row);
   row = statement_bind(ledger, CHARGE_SUBJECT, "i", charge->release_id);
@@ -309,7 +314,7 @@ static struct budget budget_after(const struct budget *budget, const struct paym
   if (payment->delta > 0) after.delta = nextafter(after.delta + payment->delta, INFINITY);
   if (payment->curve.any && payment->curve.values[AT_FILTER] > 0)
     after.curve = nextafter(after.curve + payment->curve.values[AT_FILTER], INFINITY);
-  after.releases += first;
+  if (after.releases < LEDGER_MOST_ROWS) after.releases += first;
   return after;
 }
 

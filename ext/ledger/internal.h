@@ -104,6 +104,7 @@ struct ledger {
   int writes_refused;      /* in the open transaction, for that reason */
   int correction_failed;   /* of the marker's path; not tried again */
   struct touched touched;
+  int rounding;                         /* the host's mode, while a transaction runs; or -1 */
   char *error;                          /* the first error since the last clean slate, or null */
   sqlite3_stmt *statements[STATEMENTS]; /* on db */
 };
@@ -150,6 +151,8 @@ int ledger_make_schema(struct ledger *ledger);
 char *ledger_verify_schema(struct ledger *ledger);
 
 /* ---- seals (seal.c) ---- */
+
+#define LEDGER_MOST_ROWS ((int64_t)1 << 52) /* no ledger has so many charges or releases */
 
 /* What has a seal beside releases, which go by their ids. */
 #define SEAL_TERMS  0    /* dp_ledger and dp_tier */

@@ -6,6 +6,7 @@
 ** rollback-journal mode. TRUNCATE and not WAL: a WAL ledger loses charges when a process forks or
 ** when only the main file is copied.
 */
+#include <fenv.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@ struct ledger *ledger_new(sqlite3 *host) {
   struct ledger *ledger = sqlite3_malloc(sizeof *ledger);
   if (ledger) memset(ledger, 0, sizeof *ledger);
   if (ledger) ledger->host = host;
+  if (ledger) ledger->rounding = -1;
   return ledger;
 }
 
@@ -519,9 +521,25 @@ int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
 
 /* ---- transactions ---------------------------------------------------------------------------- */
 
+/*
+** Totals are rounded up by what round-to-nearest may be wrong, and dp_verify() compares to the last
+** bit: whatever mode the host computes in, a transaction of ours computes to nearest.
+*/
+static void round_to_nearest(struct ledger *ledger) {
+  if (ledger->rounding >= 0) return;
+  ledger->rounding = fegetround();
+  fesetround(FE_TONEAREST);
+}
+
+static void round_as_before(struct ledger *ledger) {
+  if (ledger->rounding >= 0) fesetround(ledger->rounding);
+  ledger->rounding = -1;
+}
+
 /* A BEGIN that fails for want of memory can leave a transaction open. */
 static int begin_with(struct ledger *ledger, enum statement which, int refuse_writes) {
   seal_forget(ledger);
+  round_to_nearest(ledger);
   ledger->writes_refused = refuse_writes;
   if (statement_run(ledger, which, "")) return 1;
   ledger_rollback(ledger);
@@ -549,6 +567,7 @@ int ledger_commit(struct ledger *ledger) {
   if (!ledger->error && check_connection(ledger)) seal_touched(ledger);
   if (statement_run(ledger, COMMIT, "")) {
     seal_forget(ledger);
+    round_as_before(ledger);
     return 1;
   }
   ledger_rollback(ledger);
@@ -557,6 +576,7 @@ int ledger_commit(struct ledger *ledger) {
 
 void ledger_rollback(struct ledger *ledger) {
   seal_forget(ledger);
+  round_as_before(ledger);
   if (!ledger->db || is_inherited(ledger) || sqlite3_get_autocommit(ledger->db)) return;
   for (int i = 0; i < STATEMENTS; i++) sqlite3_reset(ledger->statements[i]);
   sqlite3_step(ledger->statements[ROLLBACK]); /* the error that led here is already recorded */

@@ -124,8 +124,9 @@ static int append(struct ledger *ledger, int64_t subject) {
   if (!statement_row(ledger, row)) return 0;
   char *previous = column_copy(ledger, row, 1), *charge = column_copy(ledger, row, 3),
        *at = column_copy(ledger, row, 5);
-  struct seal seal = {sqlite3_column_int64(row, 0) + 1, subject, digest, books,
-                      sqlite3_column_int64(row, 2),     charge,  at};
+  int64_t last = sqlite3_column_int64(row, 0);
+  if (last < 0 || last >= LEDGER_MOST_ROWS) last = ledger_fail_damaged(ledger, "dp_seal");
+  struct seal seal = {last + 1, subject, digest, books, sqlite3_column_int64(row, 2), charge, at};
   const char *last_books = (const char *)sqlite3_column_text(row, 4);
   int same_books = last_books && strcmp(last_books, books) == 0;
   sqlite3_reset(row);

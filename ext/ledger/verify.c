@@ -3,7 +3,6 @@
 */
 #include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ledger/internal.h"
@@ -132,7 +131,7 @@ static char *check_budget(struct ledger *ledger, const struct recount *recount, 
                  1e-9 * tier->epsilon &&
              sqlite3_column_double(row, 8) == tier->epsilon &&
              sqlite3_column_double(row, 9) == tier->delta &&
-             llabs(sqlite3_column_int64(row, 10) - left) <= 1 &&
+             fabs((double)sqlite3_column_int64(row, 10) - (double)left) <= 1 &&
              sqlite3_column_int64(row, 11) == sqlite3_column_int64(row, 12);
   sqlite3_reset(row);
   if (!same)

@@ -1,8 +1,10 @@
 """The ledger: where it is, what it refuses, what it charges, and that its books can be checked."""
 
+import ctypes
 import hashlib
 import json
 import os
+import platform
 import random
 import shutil
 import sqlite3
@@ -1234,3 +1236,46 @@ def test_loading_twice_and_loading_into_two_connections_is_harmless(db, path):
     one(db, SUM, "a")
     one(other, SUM, "b")
     assert charges(db) == charges(other) == 2
+
+
+# ---- the host's floating-point environment ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["FE_TOWARDZERO", "FE_UPWARD", "FE_DOWNWARD"])
+def test_the_rounding_mode_of_the_host_changes_nothing(db, path, mode):
+    """Charged in one mode, verified in another; the host's mode stays as it was."""
+    values = {"FE_DOWNWARD": 0x400, "FE_UPWARD": 0x800, "FE_TOWARDZERO": 0xC00}  # x86-64
+    if platform.machine() != "x86_64":
+        values = {"FE_UPWARD": 0x400000, "FE_DOWNWARD": 0x800000, "FE_TOWARDZERO": 0xC00000}  # AArch64
+    math = ctypes.CDLL("libm.so.6")
+    one(db, SUM, "a")
+    try:
+        assert math.fesetround(values[mode]) == 0
+        assert one(db, "SELECT dp_verify()") == "ok"
+        for i in range(30):
+            one(db, "SELECT dp_sum('region', minutes, 10, patient, ?) FROM visits",
+                json.dumps({"name": f"r{i}", "weight": 1 / (3 + i)}))
+        one(db, "SELECT dp_diffuse('r3', 'public')")
+        assert one(db, "SELECT dp_verify()") == "ok"
+        refused(db, "SELECT dp_diffuse('nothing', 'public')")
+        assert math.fegetround() == values[mode]
+    finally:
+        math.fesetround(0)
+    assert one(db, "SELECT dp_verify()") == "ok"
+    exact = sum(Fraction(rate) for (rate,) in ledger_of(path).execute("SELECT rate FROM dp_charge WHERE tier = 'clinic'"))
+    assert Fraction(spent(db)) >= exact
+
+
+@pytest.mark.parametrize("edit", [
+    "INSERT INTO dp_charge SELECT 9223372036854775807, release_id, release, tier, rate, curve, delta, slack, at, hash"
+    " FROM dp_charge WHERE id = 1",
+    "UPDATE dp_budget SET releases = 9223372036854775807", "UPDATE dp_budget SET releases_left = -9223372036854775808",
+    "INSERT INTO dp_seal SELECT 9223372036854775807, release_id, digest, books, charge_id, at, hash FROM dp_seal WHERE id = 1"])
+def test_the_largest_numbers_in_a_damaged_ledger_overflow_nothing(history, edit):
+    """To be run under UBSan, too (make sanitize)."""
+    tamper(history, edit)
+    assert verdict(history) != "ok"
+    db = connect(history)
+    before = list(ledger_of(history).iterdump())
+    refused(db, SUM, "new")
+    assert list(ledger_of(history).iterdump()) == before
