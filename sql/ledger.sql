@@ -23,10 +23,11 @@ CREATE TABLE dp_ledger(
   created_at TEXT NOT NULL
 );
 
--- One row per audience. Immutable. The larger the rate, the more inner the tier.
+-- One row per audience. Immutable. The larger the rate, the more inner the tier. dp_drop_tier() leaves the
+-- row, so that the name is never used again, and deletes those of dp_budget and dp_order.
 CREATE TABLE dp_tier(
   name         TEXT NOT NULL PRIMARY KEY,
-  rate         REAL NOT NULL UNIQUE, -- what one release at this tier costs at most
+  rate         REAL NOT NULL,        -- what one release at this tier costs at most
   epsilon      REAL NOT NULL,        -- the whole budget ...
   delta        REAL NOT NULL,
   delta_keys   REAL NOT NULL,        -- ... of which this part of delta is for private key selection
@@ -34,8 +35,10 @@ CREATE TABLE dp_tier(
   filter_order REAL,                 -- rdp: the one order at which the budget is enforced
   rate_limit   REAL NOT NULL,        -- total rate that the filter admits
   slack_limit  REAL NOT NULL,        -- gdp: total lattice slack (total variation) set aside
-  created_at   TEXT NOT NULL
+  created_at   TEXT NOT NULL,
+  dropped_at   TEXT                  -- NULL for a tier that is in use
 );
+CREATE UNIQUE INDEX dp_tier_rate ON dp_tier(rate) WHERE dropped_at IS NULL;
 
 -- One row per release: one noisy vector, drawn once from the data.
 CREATE TABLE dp_release(

@@ -148,6 +148,23 @@ static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
   }
 }
 
+/*
+** dp_drop_tier(name) -> TEXT, the name
+** Removes a tier that was never charged for any release, failed and discarded ones included: a
+** mistake is corrected by a tier of another name. The name is never used again.
+*/
+static void dp_drop_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  struct ledger *ledger = host_of(context)->ledger;
+  const char *name = argument_text(context, argv[0], "name");
+  (void)argc;
+  if (!name) return;
+  if (ledger_ready(ledger) && ledger_tier_drop(ledger, name)) {
+    sqlite3_result_value(context, argv[0]);
+  } else {
+    ledger_result(context, ledger);
+  }
+}
+
 /* ---- dp_verify, dp_certificate, dp_version, dp_debug ----------------------------------------- */
 
 /* Gives what was computed inside a transaction for reading, or the ledger's error. */
@@ -227,6 +244,7 @@ static void dp_debug(sqlite3_context *context, int argc, sqlite3_value **argv) {
 static const struct scalar functions[] = {
     {"dp_init", 0, 1, PRIVATE_FUNCTION, dp_init},
     {"dp_tier", 4, 6, PRIVATE_FUNCTION, dp_tier},
+    {"dp_drop_tier", 1, 1, PRIVATE_FUNCTION, dp_drop_tier},
     {"dp_verify", 0, 0, PRIVATE_FUNCTION, dp_verify},
     {"dp_certificate", 0, 0, PRIVATE_FUNCTION, dp_certificate},
     {"dp_version", 0, 0, PURE, dp_version},

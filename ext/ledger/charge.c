@@ -569,7 +569,13 @@ static int tier_is_new(struct ledger *ledger, const struct ledger_tier *tier,
                          "another)",
                          tiers[i].name, tier->rate);
   }
-  return 1;
+  sqlite3_stmt *row = statement_bind(ledger, TIER_DROPPED, "s", tier->name);
+  if (!statement_row(ledger, row)) return !ledger->error;
+  sqlite3_reset(row);
+  return ledger_fail(ledger,
+                     "tier '%s' was dropped (the name of a tier is never used again: choose "
+                     "another)",
+                     tier->name);
 }
 
 /* releases_left of all tiers, the new one among them. */
@@ -591,6 +597,35 @@ static int create_tier(struct ledger *ledger, struct ledger_tier tier) {
   }
   ledger_tiers_free(tiers, count);
   return !ledger->error;
+}
+
+/* Whether anything was ever charged to a tier, or published or stored at it: failed releases too. */
+static int tier_is_unused(struct ledger *ledger, const char *name) {
+  sqlite3_stmt *row = statement_bind(ledger, TIER_USED, "s", name);
+  if (!statement_row(ledger, row)) return !ledger->error;
+  ledger_fail(ledger,
+              "tier '%s' has been charged for release '%s', and stays (only a tier that was never "
+              "charged can be dropped)",
+              name, (const char *)sqlite3_column_text(row, 0));
+  sqlite3_reset(row);
+  return 0;
+}
+
+static void drop_tier(struct ledger *ledger, const char *name) {
+  struct ledger_tier *tiers;
+  int count;
+  if (ledger_tiers(ledger, &tiers, &count) && ledger_tier_find(ledger, tiers, count, name) >= 0 &&
+      tier_is_unused(ledger, name) && statement_run(ledger, TIER_DROP, "s", name) &&
+      statement_run(ledger, ORDERS_DROP, "s", name) &&
+      statement_run(ledger, BUDGET_DROP, "s", name))
+    refresh_left(ledger);
+  ledger_tiers_free(tiers, count);
+}
+
+int ledger_tier_drop(struct ledger *ledger, const char *name) {
+  if (!ledger_begin(ledger)) return 0;
+  if (seal_trust_books(ledger)) drop_tier(ledger, name);
+  return ledger_commit(ledger);
 }
 
 int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *tier) {

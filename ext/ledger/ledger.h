@@ -141,6 +141,9 @@ int ledger_tier_find(struct ledger *ledger, const struct ledger_tier *tiers, int
 /* Creates a tier, in a transaction of its own; the same tier again is a no-op. */
 int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *tier);
 
+/* Drops a tier that nothing was charged to, for ever, in a transaction of its own. */
+int ledger_tier_drop(struct ledger *ledger, const char *name);
+
 /*
 ** What a publication costs: (alpha, alpha rate + curve(alpha))-RDP with failure probability delta.
 ** A Gaussian or OU release is a rate alone; Laplace noise, randomized response and other pure

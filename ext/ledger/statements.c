@@ -39,9 +39,17 @@ static const char *const statement_text[STATEMENTS] = {
     [TERMS_READ] = "SELECT id, protects, adjacency, unit FROM dp_ledger",
     [TERMS_INSERT] = "INSERT INTO dp_ledger(id, unit, protects, adjacency, created_at)"
                      " VALUES (lower(hex(randomblob(16))), ?, ?, ?, " NOW ")",
-    [TIER_LIST] = "SELECT name, rate, epsilon, delta, delta_keys, accountant, filter_order,"
-                  " rate_limit, slack_limit FROM dp_tier ORDER BY rate DESC",
-    [TIER_INSERT] = "INSERT INTO dp_tier VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, " NOW ")",
+    [TIER_LIST] =
+        "SELECT name, rate, epsilon, delta, delta_keys, accountant, filter_order,"
+        " rate_limit, slack_limit FROM dp_tier WHERE dropped_at IS NULL ORDER BY rate DESC",
+    [TIER_DROPPED] = "SELECT 1 FROM dp_tier WHERE name = ? AND dropped_at IS NOT NULL",
+    [TIER_USED] = "SELECT release FROM dp_charge WHERE tier = ?1 UNION ALL"
+                  " SELECT release FROM dp_publication WHERE tier = ?1 UNION ALL"
+                  " SELECT release FROM dp_path WHERE tier = ?1 LIMIT 1",
+    [TIER_DROP] = "UPDATE dp_tier SET dropped_at = " NOW " WHERE name = ?",
+    [BUDGET_DROP] = "DELETE FROM dp_budget WHERE tier = ?",
+    [ORDERS_DROP] = "DELETE FROM dp_order WHERE tier = ?",
+    [TIER_INSERT] = "INSERT INTO dp_tier VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, " NOW ", NULL)",
     [BUDGET_INSERT] = "INSERT INTO dp_budget VALUES (?, ?, ?, 0, ?2, 0, 0, 0, 0, 0, 0, 0, 0)",
     [BUDGET_READ] = "SELECT spent_high, spent_low, spent_slack, spent_delta, releases, spent_curve"
                     " FROM dp_budget WHERE tier = ?",
@@ -150,11 +158,13 @@ static const char *const statement_text[STATEMENTS] = {
         " p.curve IS NOT NULL"
         " FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
         " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
+        " AND t.dropped_at IS NULL"
         " WHERE r.mechanism IN ('gaussian', 'ou')",
     [CURVE_CHECK] =
         "SELECT p.release, p.tier, t.name, p.release_id, p.curve, r.mechanism, p.clock,"
         " r.sensitivity, p.delta FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
         " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
+        " AND t.dropped_at IS NULL"
         " WHERE p.curve IS NOT NULL OR r.mechanism IN ('laplace', 'exponential', 'response', "
         "'iteration')",
     [STATE_CHECK] =
@@ -217,11 +227,24 @@ static const char *const statement_text[STATEMENTS] = {
 */
 enum { UNKNOWN = 0, OF_RELEASE, OF_TERMS, OF_BUDGET, OF_NEW_RELEASE, OF_CHAIN };
 static const char written[STATEMENTS] = {
-    [TERMS_INSERT] = OF_TERMS,         [TIER_INSERT] = OF_TERMS,    [ORDER_INSERT] = OF_TERMS,
-    [BUDGET_INSERT] = OF_TERMS,        [BUDGET_WRITE] = OF_BUDGET,  [BUDGET_LEFT] = OF_BUDGET,
-    [ORDER_WRITE] = OF_CHAIN,          [CHARGE_INSERT] = OF_CHAIN,  [SEAL_INSERT] = OF_CHAIN,
-    [RELEASE_INSERT] = OF_NEW_RELEASE, [RELEASE_NAME] = OF_RELEASE, [RELEASE_STATE] = OF_RELEASE,
-    [RELEASE_SLACK] = OF_RELEASE,      [PATH_INSERT] = OF_RELEASE,  [VALUE_INSERT] = OF_RELEASE,
+    [TIER_DROP] = OF_TERMS,
+    [BUDGET_DROP] = OF_TERMS,
+    [ORDERS_DROP] = OF_TERMS,
+    [TERMS_INSERT] = OF_TERMS,
+    [TIER_INSERT] = OF_TERMS,
+    [ORDER_INSERT] = OF_TERMS,
+    [BUDGET_INSERT] = OF_TERMS,
+    [BUDGET_WRITE] = OF_BUDGET,
+    [BUDGET_LEFT] = OF_BUDGET,
+    [ORDER_WRITE] = OF_CHAIN,
+    [CHARGE_INSERT] = OF_CHAIN,
+    [SEAL_INSERT] = OF_CHAIN,
+    [RELEASE_INSERT] = OF_NEW_RELEASE,
+    [RELEASE_NAME] = OF_RELEASE,
+    [RELEASE_STATE] = OF_RELEASE,
+    [RELEASE_SLACK] = OF_RELEASE,
+    [PATH_INSERT] = OF_RELEASE,
+    [VALUE_INSERT] = OF_RELEASE,
     [PUBLICATION_INSERT] = OF_RELEASE,
 };
 

@@ -19,7 +19,7 @@ const struct ledger_table ledger_tables[] = {
     {"dp_tier",
      "name TEXT, rate REAL, epsilon REAL, delta REAL, delta_keys REAL, accountant TEXT,"
      " filter_order REAL, rate_limit REAL, created_at TEXT",
-     0},
+     "dropped_at IS NULL"},
     {"dp_release",
      "id INTEGER, name TEXT, kind TEXT, mechanism TEXT, clip REAL, dimension INTEGER,"
      " granularity INTEGER, sensitivity INTEGER, weight REAL, slack REAL, options TEXT, keys TEXT,"

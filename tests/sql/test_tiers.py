@@ -218,6 +218,68 @@ def test_a_pure_tier_never_runs_into_an_inner_filter(db):
             one(db, "SELECT dp_count('pure', x, 1, unit, '{\"mechanism\":\"laplace\",\"weight\":0.05}') FROM t")
 
 
+# ---- dropping a tier ---------------------------------------------------------------------------------------------
+
+
+def test_a_tier_that_was_never_charged_can_be_dropped(tmp_path):
+    db = connect(tmp_path / "clinic.db")
+    db.execute("CREATE TABLE t AS SELECT 1 AS unit, 1 AS x")
+    one(db, "SELECT dp_init()")
+    one(db, "SELECT dp_tier('out', 0.001, 3.0, 1e-6)")
+    one(db, "SELECT dp_tier('typo', 0.002, 3.0, 1e-6)")
+    left = one(db, "SELECT releases_left FROM dp_budget WHERE tier = 'out'")
+    assert one(db, "SELECT dp_drop_tier('typo')") == "typo"
+    for table, column in (("dp_tier", "name"), ("dp_budget", "tier"), ("dp_rdp", "tier")):
+        assert {name for (name,) in db.execute(f"SELECT {column} FROM {table}")} == {"out"}
+    assert [tier["name"] for tier in json.loads(one(db, "SELECT dp_certificate()"))["tiers"]] == ["out"]
+    assert one(db, "SELECT dp_verify()") == "ok"
+    assert refused(db, "SELECT dp_drop_tier('typo')").startswith("dp_drop_tier: unknown tier 'typo'")
+    for rate, epsilon in ((0.002, 3.0), (0.005, 8.0)):  # the same one, and another
+        assert "was dropped (the name of a tier is never used again" in refused(
+            db, "SELECT dp_tier('typo', ?, ?, 1e-6)", rate, epsilon)
+    one(db, "SELECT dp_tier('in', 0.002, 8.0, 1e-6)")  # the rate is free again
+    one(db, "SELECT dp_count('in', x, 1, unit, 'n') FROM t")
+    one(db, "SELECT dp_diffuse('n', 'out')")
+    assert one(db, "SELECT releases_left FROM dp_budget WHERE tier = 'out'") == left - 1
+    assert one(db, "SELECT dp_verify()") == "ok"
+    db.close()
+    db = connect(tmp_path / "clinic.db")
+    assert "was dropped" in refused(db, "SELECT dp_tier('typo', 0.004, 8.0, 1e-6)")
+
+
+def test_the_record_of_a_dropped_tier_is_sealed(tmp_path):
+    db = connect(tmp_path / "clinic.db")
+    one(db, "SELECT dp_init()")
+    one(db, "SELECT dp_tier('typo', 0.002, 3.0, 1e-6)")
+    one(db, "SELECT dp_drop_tier('typo')")
+    ledger = ledger_of(tmp_path / "clinic.db")
+    ledger.execute("DELETE FROM dp_tier")
+    ledger.commit()
+    assert "dp_tier" in one(db, "SELECT dp_verify()")
+    assert "dp_tier" in refused(db, "SELECT dp_tier('typo', 0.004, 8.0, 1e-6)")
+
+
+@pytest.mark.parametrize("state", ["released", "failed", "discarded", "outer"])
+def test_a_tier_with_a_charge_stays(db, state):
+    """Of any release, whatever became of it: somebody may have seen a value."""
+    one(db, "SELECT dp_tier('t', 0.002, 3.0, 1e-6)")
+    one(db, "SELECT dp_tier('out', 0.001, 3.0, 1e-6)")
+    if state == "failed":
+        refused(db, "SELECT dp_release('t', 'sum', 'SELECT abs(-9223372036854775807 - 1), 1', '{\"clip\":1,\"name\":\"n\"}')")
+    else:
+        one(db, "SELECT dp_count(?, x, 1, unit, 'n') FROM t", "out" if state == "outer" else "t")
+    if state == "discarded":
+        one(db, "SELECT dp_discard('n')")
+    books = db.execute("SELECT * FROM dp_charge").fetchall()
+    assert books
+    assert refused(db, "SELECT dp_drop_tier('t')") == (
+        "dp_drop_tier: tier 't' has been charged for release 'n', and stays (only a tier that was never charged can be"
+        " dropped)")
+    if state != "outer":
+        one(db, "SELECT dp_drop_tier('out')")  # which sees nothing of it
+    assert db.execute("SELECT * FROM dp_charge").fetchall() == books and one(db, "SELECT dp_verify()") == "ok"
+
+
 # ---- the filter of extreme budgets -----------------------------------------------------------------------------
 
 
