@@ -105,10 +105,12 @@ deps-accounting:
 $(BUILD)/diffuse.so: $(OBJECTS)
 	$(CC) $(CFLAGS) $(LINK) -o $@ $^ $(STATIC) -lm
 
+GENERATED = $(BUILD)/ledger_sql.h $(BUILD)/version.h
+
 COMPILE = @echo CC $<; mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(WARNINGS) \
           -ffunction-sections -MMD -MP -c -o $@ $<
 
-$(BUILD)/obj/%.o: ext/%.c | $(BUILD)/ledger_sql.h
+$(BUILD)/obj/%.o: ext/%.c | $(GENERATED)
 	$(COMPILE)
 
 # The ledger's schema is a file that people can read; the extension carries it as a string.
@@ -117,13 +119,18 @@ $(BUILD)/ledger_sql.h: sql/ledger.sql
 	{ echo 'static const char ledger_sql[] ='; \
 	  sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/.*/"&\\n"/' $<; echo ';'; } > $@
 
+# What dp_version() says.
+$(BUILD)/version.h: VERSION
+	@mkdir -p $(@D)
+	echo '#define DIFFUSE_VERSION "'$$(cat $<)'"' > $@
+
 # For programs that link SQLite themselves: compiled with SQLITE_CORE, to be handed to
 # sqlite3_auto_extension(); link it with GSL, libsodium and SQLite.
 static: $(BUILD)/libdiffuse.a
 
 CORE := $(SOURCES:ext/%.c=$(BUILD)/core/%.o)
 $(CORE): CPPFLAGS += -DSQLITE_CORE
-$(BUILD)/core/%.o: ext/%.c | $(BUILD)/ledger_sql.h
+$(BUILD)/core/%.o: ext/%.c | $(GENERATED)
 	$(COMPILE)
 
 $(BUILD)/libdiffuse.a: $(CORE)
@@ -339,9 +346,9 @@ figures: all
 # ---- lint ------------------------------------------------------------------------------------------
 
 deps-lint:
-	$(MAKE) deps PACKAGES='python3 clang-tidy cppcheck'
+	$(MAKE) deps PACKAGES='python3 clang-tidy cppcheck clang-format'
 
-lint: $(BUILD)/ledger_sql.h
+lint: $(GENERATED)
 	@command -v clang-tidy >/dev/null && command -v cppcheck >/dev/null || \
 	  { echo 'lint needs clang-tidy and cppcheck (make deps-lint)' >&2; exit 1; }
 	$(PYTHON) tests/lint.py $(BUILD)
@@ -350,6 +357,6 @@ clean:
 	rm -rf $(BUILD)
 
 format:
-	clang-format -i $(wildcard ext/*.[ch] ext/*/*.[ch] tests/unit/*.[ch])
+	clang-format -i $(wildcard $(addsuffix /*.[ch],ext ext/* tests/* bench))
 
 -include $(OBJECTS:.o=.d) $(CORE:.o=.d)

@@ -13,8 +13,8 @@ SQLITE_EXTENSION_INIT1
 #define SQLITE_FLOOR 3034000
 
 /*
-** All connections of a process call SQLite through one table of functions. A second SQLite library in
-** the process has another table and other connections: 0, with a message, for that one.
+** All connections of a process call SQLite through one table of functions. A second SQLite library
+** in the process has another table and other connections: 0, with a message, for that one.
 */
 static int take_api(const sqlite3_api_routines *api, char **error) {
 #ifndef SQLITE_CORE

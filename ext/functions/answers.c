@@ -81,7 +81,8 @@ struct ledger_grid answers_grid(const struct publication *publication) {
   return (struct ledger_grid){0, 1, shape->coordinates};
 }
 
-struct view answers_view(const struct publication *publication) {
+/* How publication->variance shows the release; delta: what selects private keys there. */
+static struct view answers_view(const struct publication *publication) {
   const struct ledger_release *release = &publication->release;
   int is_mean = publication->question.family == FAMILY_MEAN; /* which shrinks as one number */
   return (struct view){publication->law,

@@ -27,9 +27,6 @@ struct ledger_grid answers_grid(const struct publication *publication);
 */
 int answers_same_keys(const struct publication *publication);
 
-/* How publication->variance shows the release; delta: what selects private keys there. */
-struct view answers_view(const struct publication *publication);
-
 /* The shrink of its coordinates; that of an average depends on the data, and is 1 here. */
 double answers_shrink(const struct publication *publication);
 

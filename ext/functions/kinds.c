@@ -72,14 +72,16 @@ const struct aggregate aggregates[] = {
   {"dp_group_sum", "group_sum", FAMILY_KEY_SUM, FORM_OBJECT, 4, 6,
    {.key = 1, .value = 2, PLACE(CLIP, 3), .unit = 4, .name = 5}, CLIP | GROUPS, 0, GAUSSIAN},
   {"dp_group_avg", "group_avg", FAMILY_KEY_MEAN, FORM_OBJECT, 5, 7,
-   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6}, CLIP | RANGE | GROUPS, 1, GAUSSIAN},
+   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
+   CLIP | RANGE | GROUPS, 1, GAUSSIAN},
   /* dp_choice(tier, key, candidates [, unit [, name]]): the most common of the candidates */
   {"dp_choice", "choice", FAMILY_CHOICE, FORM_SYMBOL, 3, 5,
    {.key = 1, PLACE(CANDIDATES, 2), .unit = 3, .name = 4}, 1u << P_CANDIDATES, 1, COUNTS},
   /* The Ornstein-Uhlenbeck mechanism, with a radius after the bounds. */
   /* dp_ou_count(tier, x, radius [, clip, unit [, name]]) */
   {"dp_ou_count", "ou_count", FAMILY_SUM, FORM_NUMBER, 3, 6,
-   {.value = 1, PLACE(RADIUS, 2), PLACE(CLIP, 3), .unit = 4, .name = 5}, CLIP | OU, 1, COUNTS, SHRUNK},
+   {.value = 1, PLACE(RADIUS, 2), PLACE(CLIP, 3), .unit = 4, .name = 5},
+   CLIP | OU, 1, COUNTS, SHRUNK},
   /* dp_ou_sum(tier, x, clip, radius [, unit [, name]]) */
   {"dp_ou_sum", "ou_sum", FAMILY_SUM, FORM_NUMBER, 4, 6,
    {.value = 1, PLACE(CLIP, 2), PLACE(RADIUS, 3), .unit = 4, .name = 5}, CLIP | OU, 0, SHRUNK},
@@ -93,7 +95,8 @@ const struct aggregate aggregates[] = {
    CLIP | DIM | OU, 0, SHRUNK},
   /* dp_ou_group_count(tier, key, radius [, clip, unit [, name]]) */
   {"dp_ou_group_count", "ou_group_count", FAMILY_KEY_COUNT, FORM_OBJECT, 3, 6,
-   {.key = 1, PLACE(RADIUS, 2), PLACE(CLIP, 3), .unit = 4, .name = 5}, CLIP | KEYS | OU, 1, COUNTS, SHRUNK},
+   {.key = 1, PLACE(RADIUS, 2), PLACE(CLIP, 3), .unit = 4, .name = 5},
+   CLIP | KEYS | OU, 1, COUNTS, SHRUNK},
   /* dp_ou_group_sum(tier, key, x, clip, radius [, unit [, name]]) */
   {"dp_ou_group_sum", "ou_group_sum", FAMILY_KEY_SUM, FORM_OBJECT, 5, 7,
    {.key = 1, .value = 2, PLACE(CLIP, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},

@@ -93,8 +93,8 @@ static const struct domain releases_domain = {"releases", 1, 1e6, 0, 0};
 /*
 ** dp_rate(epsilon, delta, releases): the rate of one of `releases` releases that together are
 ** (epsilon, delta)-DP, lattice slack of one coordinate for each of them included, rounded down. As
-** many fit into a tier with this budget and the accountant 'gdp'. releases: a whole number from 1 to
-** 1e6.
+** many fit into a tier with this budget and the accountant 'gdp'. releases: a whole number from 1
+** to 1e6.
 */
 static void rate_of_each(sqlite3_context *context, int count, sqlite3_value **arguments) {
   double epsilon, delta, releases;

@@ -130,8 +130,8 @@ static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv)
 /*
 ** dp_mix(name, tier, kernel [, steps]) -> TEXT, a symbol
 ** Publishes a release of a symbol at an outer tier, by drawing from the row of its last symbol in a
-** public Markov kernel: a JSON array of cells [x, y, p] (channels.h), `steps` times in a row. Reads no
-** data; charges the exact worst case of all kernels since the first symbol behind what that was
+** public Markov kernel: a JSON array of cells [x, y, p] (channels.h), `steps` times in a row. Reads
+** no data; charges the exact worst case of all kernels since the first symbol behind what that was
 ** charged for. The same again is read back; a tier gets one symbol.
 */
 static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {

@@ -10,10 +10,9 @@
 #include "functions/functions.h"
 #include "ledger/ledger.h"
 #include "release/release.h"
+#include "version.h"
 
 SQLITE_EXTENSION_INIT3
-
-#define DIFFUSE_VERSION "0.1.0"
 
 static void ledger_result(sqlite3_context *context, struct ledger *ledger) {
   function_error(context, "%s", ledger_error(ledger));

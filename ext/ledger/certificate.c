@@ -20,32 +20,44 @@ SQLITE_EXTENSION_INIT3
 
 /* clang-format off */
 #define RDP_THEOREM \
-  "'Renyi filter at filter_order (Feldman and Zrnic 2021); conversion of Balle et al. 2020, Theorem" \
+  "'Renyi filter at filter_order (Feldman and Zrnic 2021); conversion of Balle et" \
+  " al. 2020, Theorem" \
   " 21, and Canonne, Kamath and Steinke 2020, Proposition 12'"
 #define GDP_THEOREM \
-  "'Gaussian filter (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2022); profile of Balle" \
+  "'Gaussian filter (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2022);" \
+  " profile of Balle" \
   " and Wang 2018, Theorem 8, with slack (1 + e^epsilon) for the lattice'"
 #define PURE_THEOREM \
-  "'pure differential privacy: epsilons add up, also of releases chosen adaptively (Dwork, McSherry, Nissim" \
+  "'pure differential privacy: epsilons add up, also of releases chosen adaptively" \
+  " (Dwork, McSherry, Nissim" \
   " and Smith 2006; Rogers, Roth, Ullman and Vadhan 2016)'"
 #define RATE_THEOREM \
-  "CASE mechanism WHEN 'laplace' THEN 'discrete Laplace: the Renyi divergence of its exact law; pure epsilon" \
-  " sensitivity / scale' WHEN 'exponential' THEN 'exponential mechanism (McSherry and Talwar 2007), of bounded" \
-  " range (Cesar and Rogers 2021); behind a kernel the worst pair of states' WHEN 'response' THEN 'randomized" \
-  " response (Warner 1965; Kairouz, Oh and Viswanath 2015); behind a kernel the worst pair of states'" \
-  " WHEN 'iteration' THEN 'the last private row of a descent with public rows after it (Balle et al. 2019," \
-  " Theorem 5, along the best path), or the first of one that stops at random (Asoodeh et al. 2020, Theorem 5);" \
+  "CASE mechanism WHEN 'laplace' THEN 'discrete Laplace: the Renyi divergence of" \
+  " its exact law; pure epsilon" \
+  " sensitivity / scale' WHEN 'exponential' THEN 'exponential mechanism (McSherry" \
+  " and Talwar 2007), of bounded" \
+  " range (Cesar and Rogers 2021); behind a kernel the worst pair of states' WHEN" \
+  " 'response' THEN 'randomized" \
+  " response (Warner 1965; Kairouz, Oh and Viswanath 2015); behind a kernel the" \
+  " worst pair of states'" \
+  " WHEN 'iteration' THEN 'the last private row of a descent with public rows after" \
+  " it (Balle et al. 2019," \
+  " Theorem 5, along the best path), or the first of one that stops at random" \
+  " (Asoodeh et al. 2020, Theorem 5);" \
   " dp_sgd_profile() lists every row' ELSE" \
-  " 'discrete Gaussian: sensitivity^2 / (2 variance) (Canonne, Kamath and Steinke 2020, Theorem 4);" \
+  " 'discrete Gaussian: sensitivity^2 / (2 variance) (Canonne, Kamath and Steinke" \
+  " 2020, Theorem 4);" \
   " charged as sensitivity^2 / (2 (variance - 1/12))' END"
 #define TIERS_THEOREM \
-  "'semigroup P_s M_t = M_(t+s) and post-processing (Balle et al. 2019, section 5): a coalition has" \
+  "'semigroup P_s M_t = M_(t+s) and post-processing (Balle et al. 2019, section 5):" \
+  " a coalition has" \
   " seen its innermost publication'"
 #define SHRINK_THEOREM \
   "CASE WHEN theta IS NOT NULL THEN 'Ornstein-Uhlenbeck process (Balle et al. 2019, Corollary 7)'" \
   " WHEN mechanism = 'ou' THEN 'Balle et al. 2019, Theorem 8' END"
 #define KEYS_THEOREM \
-  "CASE WHEN max_groups IS NOT NULL THEN 'private keys: noisy counts above a threshold that one unit" \
+  "CASE WHEN max_groups IS NOT NULL THEN 'private keys: noisy counts above a" \
+  " threshold that one unit" \
   " alone exceeds with probability at most delta (Korolova et al. 2009; Gopi et al. 2020)' END"
 
 static const char certificate_sql[] =

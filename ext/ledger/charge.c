@@ -599,7 +599,9 @@ static int create_tier(struct ledger *ledger, struct ledger_tier tier) {
   return !ledger->error;
 }
 
-/* Whether anything was ever charged to a tier, or published or stored at it: failed releases too. */
+/*
+** Whether anything was ever charged to a tier, or published or stored at it: failed releases too.
+*/
 static int tier_is_unused(struct ledger *ledger, const char *name) {
   sqlite3_stmt *row = statement_bind(ledger, TIER_USED, "s", name);
   if (!statement_row(ledger, row)) return !ledger->error;

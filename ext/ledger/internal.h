@@ -224,7 +224,9 @@ int file_has_content(const char *path);
 /* Whether both names stand for one existing file. */
 int file_same(const char *a, const char *b);
 
-/* Whether a ledger at `path` would share a file with a database: itself, journals, WAL and index. */
+/*
+** Whether a ledger at `path` would share a file with a database: itself, journals, WAL and index.
+*/
 int file_is_hosts(const char *path, const char *database);
 
 enum creation { FILE_REFUSED, FILE_DANGLES, FILE_EXISTS, FILE_CREATED };

@@ -97,7 +97,9 @@ static int migrate(struct ledger *ledger, int format) {
   "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"                      \
   " AND substr(name, 1, 7) <> 'sqlite_' ORDER BY type, name"
 
-/* The next character of an SQL text that counts: not white space, not of a comment; 0 at the end. */
+/*
+** The next character of an SQL text that counts: not white space, not of a comment; 0 at the end.
+*/
 static char next_character(const char **sql, char *quote) {
   const char *at = *sql;
   while (!*quote && *at) {

@@ -7,7 +7,9 @@
 
 #include <stdint.h>
 
-/* One process. Its number is not enough: a child in a PID namespace of its own can have the same. */
+/*
+** One process. Its number is not enough: a child in a PID namespace of its own can have the same.
+*/
 struct process {
   long pid;
   uint64_t forks; /* how often this process or its ancestors came out of a fork() */

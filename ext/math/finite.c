@@ -26,7 +26,12 @@ static double moment_term(double alpha, double d) {
   return sum;
 }
 
-double finite_rdp(const double *p, const double *q, size_t count, double alpha) {
+/*
+** Renyi divergence of order 1 <= alpha <= infinity of two distributions on `count` points; infinite
+** where p has mass that q has not. Relative error at most 1e-12 where they are not closer to each
+** other than the rounding of their probabilities.
+*/
+static double finite_rdp(const double *p, const double *q, size_t count, double alpha) {
   double most = 0, sum = 0;
   for (size_t i = 0; i < count; i++) {
     if (p[i] > 0 && !(q[i] > 0)) return INFINITY;

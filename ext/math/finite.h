@@ -11,13 +11,6 @@
 #include "math/mixing.h"
 
 /*
-** Renyi divergence of order 1 <= alpha <= infinity of two distributions on `count` points; infinite
-** where p has mass that q has not. Relative error at most 1e-12 where they are not closer to each
-** other than the rounding of their probabilities.
-*/
-double finite_rdp(const double *p, const double *q, size_t count, double alpha);
-
-/*
 ** The largest hockey-stick divergence of order e^epsilon of first(x) from second(x) over states x,
 ** the same for both: what two kernels can tell of which of them ran, on any input. Both have the
 ** same rows and columns. 0 <= epsilon <= infinity.

@@ -77,9 +77,8 @@ double sgd_delta_random_stop_printed(const struct sgd *sgd, double epsilon);
 
 /*
 ** Hockey-stick divergence of order e^epsilon of two Gaussians whose centres are `distance` standard
-** deviations apart (Asoodeh et al., Lemma 2), for any distance in [0, infinity], and its logarithm.
+** deviations apart (Asoodeh et al., Lemma 2), for any distance in [0, infinity].
 */
 double gaussian_hockey_stick(double epsilon, double distance);
-double gaussian_log_hockey_stick(double epsilon, double distance);
 
 #endif

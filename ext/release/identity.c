@@ -91,8 +91,8 @@ static inline uint64_t short_word(const unsigned char *bytes, size_t size) {
 }
 
 /*
-** The first word is the size; the last one ends with the text and may overlap the word before. Texts
-** of another size differ in the first word, others in a later one.
+** The first word is the size; the last one ends with the text and may overlap the word before.
+** Texts of another size differ in the first word, others in a later one.
 */
 static struct identity short_hash(const struct secret *secret, const unsigned char *bytes,
                                   size_t size) {

@@ -6,12 +6,13 @@
 ** secret of their own for each release, and who chooses them does not know it:
 **
 **   up to 240 bytes: two given texts are taken for one with probability 2^-126, which is proved
-**     (identity.c). Of n texts, whoever chose them, some two are with probability n^2/2^127 at most:
-**     for a billion 1e-20;
-**   longer: SHA-256 with the secret before the text. The same figure, if SHA-256 is as good as random;
-**   in states (state.h), which machines without a common secret must understand: SHA-256 without a
-**     secret. The same figure for names that nobody chose; but who can choose the names of units can
-**     find two that collide, in about 2^63 trials. They would count as one unit.
+**     (identity.c). Of n texts, whoever chose them, some two are with probability n^2/2^127 at
+**     most: for a billion 1e-20;
+**   longer: SHA-256 with the secret before the text. The same figure, if SHA-256 is as good as
+**   random; in states (state.h), which machines without a common secret must understand: SHA-256
+**   without a
+**     secret. The same figure for names that nobody chose; but who can choose the names of units
+**     can find two that collide, in about 2^63 trials. They would count as one unit.
 **
 ** Nobody can choose texts that pile up in a table.
 */
@@ -29,8 +30,8 @@ struct identity {
 };
 
 /*
-** Words of 64 bits: 3 for identity_mix(), 4 that stand before a long text, and for a short one 3 for
-** each of its words, for its size, and for the constant of its hash.
+** Words of 64 bits: 3 for identity_mix(), 4 that stand before a long text, and for a short one 3
+** for each of its words, for its size, and for the constant of its hash.
 */
 #define IDENTITY_SHORT 240 /* bytes of a text that is hashed by sums of products */
 #define SECRET_KEY     3

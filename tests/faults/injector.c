@@ -431,7 +431,8 @@ static const char set_up_ledger[] =
     "SELECT dp_group_count('a', k, 1, u, 'private') FROM t;"
     "SELECT dp_vec_sum('b', v, 2, 100, u, 'vector') FROM t;"
     "SELECT dp_choice('a', k, '[\"p\",\"q\"]', u, '{\"name\":\"symbol\",\"weight\":1e-4}') FROM t;"
-    "SELECT dp_sum('a', x, 1, u, '{\"name\":\"laplace\",\"mechanism\":\"laplace\",\"weight\":1e-3}')"
+    "SELECT dp_sum('a', x, 1, u, "
+    "'{\"name\":\"laplace\",\"mechanism\":\"laplace\",\"weight\":1e-3}')"
     " FROM t";
 
 struct chapter {
@@ -452,7 +453,8 @@ static const struct chapter story[] = {
     {"SELECT CASE WHEN dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}') IS NOT NULL"
      " AND dp_tier('a', 1e6, 1e9, 1e-6) = 'a' THEN"
      " json_array_length((SELECT dp_sgd('a', x, v, 'huber', '{\"name\":\"new\",\"n\":4,\"dim\":2,"
-     "\"clip\":3,\"radius\":1,\"threshold\":1}') FROM t)) + json_array_length(dp_sgd_profile('new'))"
+     "\"clip\":3,\"radius\":1,\"threshold\":1}') FROM t)) + "
+     "json_array_length(dp_sgd_profile('new'))"
      " + (dp_predict('new', 'a', '[1,2]') > -9) END",
      7, 1, 0, 1},
     {"SELECT dp_init()", ANY, BASE, 0, 0},
@@ -470,8 +472,8 @@ static const struct chapter story[] = {
     {"SELECT dp_quantile('a', x, '[0.1,0.5]', 0, 10, u, '{\"name\":\"new\",\"bins\":16}') ->> 1 "
      "FROM t",
      3.1, BASE + 1, 0, 0},
-    {"SELECT dp_median('a', x, 0, 8, u, '{\"name\":\"new\",\"bins\":16}') FROM t", 2.75,
-     BASE + 1, 0, 0},
+    {"SELECT dp_median('a', x, 0, 8, u, '{\"name\":\"new\",\"bins\":16}') FROM t", 2.75, BASE + 1,
+     0, 0},
     {"SELECT dp_histogram('a', x, 0, 8, 4, u, '{\"name\":\"new\",\"clip\":2}') ->> 0 FROM t", 1,
      BASE + 1, 0, 0},
     {"SELECT dp_vec_sum('a', v, 2, 100, u, 'new') ->> 1 FROM t", 3, BASE + 1, 0, 0},
@@ -490,8 +492,9 @@ static const struct chapter story[] = {
     {"SELECT dp_sum('a', x, 1, u, '{\"name\":\"new\",\"mechanism\":\"laplace\",\"weight\":1e-3}')"
      " FROM t",
      3, BASE + 1, 0, 0},
-    {"SELECT dp_choice('a', k, '[\"p\",\"q\"]', u, '{\"name\":\"new\",\"weight\":1e-4}') = 'p' FROM t", 1,
-     BASE + 1, 0, 0},
+    {"SELECT dp_choice('a', k, '[\"p\",\"q\"]', u, '{\"name\":\"new\",\"weight\":1e-4}') = 'p' "
+     "FROM t",
+     1, BASE + 1, 0, 0},
     {"SELECT dp_release('a', 'sum', 'SELECT x, u FROM t', '{\"clip\":100,\"name\":\"new\"}')", 10,
      BASE + 1, 0, 0},
     {"SELECT dp_release('a', 'choice', 'SELECT abs(-9223372036854775807 - (u > 2)), u FROM t',"
@@ -518,8 +521,7 @@ static const struct chapter story[] = {
     {"SELECT dp_merge('a', s, '{\"name\":\"vector\",\"refine\":true}') ->> 0 FROM "
      "(SELECT dp_partial('vec_sum', v, u, '{\"dim\":2,\"clip\":100}') AS s FROM t)",
      4, BASE + 1, 0, 0},
-    {"SELECT dp_merge('a', dp_partial('sum', '{\"clip\":100}'), '{\"clip\":99}')",
-     ANY, BASE, 1, 0},
+    {"SELECT dp_merge('a', dp_partial('sum', '{\"clip\":100}'), '{\"clip\":99}')", ANY, BASE, 1, 0},
     {"SELECT dp_release('a', 'sum', 'SELECT abs(-9223372036854775807 - (x > 2)), u FROM t',"
      " '{\"clip\":100,\"name\":\"new\"}')",
      ANY, BASE + 1, 1, 0}, /* its query fails */
@@ -535,10 +537,11 @@ static const struct chapter story[] = {
     {"SELECT dp_diffuse('keys', 'c') ->> 'p'", 3, BASE + 1, 0, 0},
     {"SELECT dp_diffuse('private', 'c') ->> 'p'", 2, BASE + 3, 0, 0},
     {"SELECT dp_diffuse('laplace', 'b')", 3, BASE + 1, 0, 0},
-    {"SELECT dp_mix('symbol', 'b', '[[\"p\",\"p\",0.75],[\"p\",\"q\",0.25],[\"q\",\"p\",1]]') IN ('p', 'q')",
+    {"SELECT dp_mix('symbol', 'b', '[[\"p\",\"p\",0.75],[\"p\",\"q\",0.25],[\"q\",\"p\",1]]') IN "
+     "('p', 'q')",
      1, BASE + 1, 0, 0},
-    {"SELECT dp_mix('symbol', 'b', '[[\"p\",\"p\",0.75],[\"p\",\"q\",0.25],[\"r\",\"p\",1]]')", ANY, BASE, 1,
-     0}, /* no row for q */
+    {"SELECT dp_mix('symbol', 'b', '[[\"p\",\"p\",0.75],[\"p\",\"q\",0.25],[\"r\",\"p\",1]]')", ANY,
+     BASE, 1, 0}, /* no row for q */
     {"SELECT dp_mix('symbol', 'a', '[[\"p\",\"p\",1],[\"q\",\"q\",1]]')", ANY, BASE, 1, 0},
     {"SELECT dp_discard('old')", ANY, BASE, 0, 0},
     {"SELECT dp_interval('keys', 'b', 'p', 0.9) ->> 0", 3, BASE, 0, 0},
@@ -842,8 +845,10 @@ static int mode_of(const char *name) {
 */
 static int verify_changed(const char *sql) {
   sqlite3 *db = NULL;
-  check(sqlite3_initialize() == SQLITE_OK && sqlite3_open(ledger[1], &db) == SQLITE_OK, "opens", sql);
-  check(sqlite3_exec(db, sql, 0, 0, 0) == SQLITE_OK && sqlite3_changes(db) > 0, "changes the books", sql);
+  check(sqlite3_initialize() == SQLITE_OK && sqlite3_open(ledger[1], &db) == SQLITE_OK, "opens",
+        sql);
+  check(sqlite3_exec(db, sql, 0, 0, 0) == SQLITE_OK && sqlite3_changes(db) > 0, "changes the books",
+        sql);
   sqlite3_close(db);
   sqlite3_shutdown();
   chapter = &story[CHAPTERS - 1];

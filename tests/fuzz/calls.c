@@ -65,7 +65,8 @@ static const char *const templates[] = {
     "INSERT INTO t VALUES (%u, %x, %x, %x)",
     "SELECT dp_tier(%t, %r, %c, 0, 'pure')",
     "SELECT dp_sum(%t, %x, %c, %u, '{\"mechanism\":\"laplace\",\"name\":\"n\"}') FROM t",
-    "SELECT dp_count(%t, %x, %c, %u, '{\"mechanism\":\"laplace\",\"refine\":true,\"name\":\"m\"}') FROM t",
+    "SELECT dp_count(%t, %x, %c, %u, '{\"mechanism\":\"laplace\",\"refine\":true,\"name\":\"m\"}') "
+    "FROM t",
     "SELECT dp_choice(%t, %x, '[1,\"a\",null]', %u, %n) FROM t",
     "SELECT dp_choice(%t, k, '[\"a\"]', %u, '{\"mechanism\":\"response\",\"name\":\"m\"}') FROM t",
     "SELECT dp_mix(%m, %t, %j)",
@@ -115,18 +116,23 @@ static const struct words places[] = {
       "FROM n'"}},
     {'u', {"u", "1", "NULL", "x", "'one'", "x'01'", "1.0"}},
     {'j',
-     {"'[[1,1,0.5],[1,\"a\",0.5],[\"a\",1,0.25],[\"a\",\"a\",0.75],[null,1,1]]'", "'[[\"a\",\"b\",1]]'",
+     {"'[[1,1,0.5],[1,\"a\",0.5],[\"a\",1,0.25],[\"a\",\"a\",0.75],[null,1,1]]'",
+      "'[[\"a\",\"b\",1]]'",
       "'[[1,\"b\",1],[\"a\",\"b\",1],[\"null\",\"c\",1],[\"b\",\"a\",1],[\"c\",\"b\",1]]'",
-      "'[{\"x\":\"a\",\"y\":\"a\",\"p\":1},{\"x\":1,\"y\":2,\"p\":1}]'", "'[[\"a\",\"b\",0.5]]'", "NULL",
+      "'[{\"x\":\"a\",\"y\":\"a\",\"p\":1},{\"x\":1,\"y\":2,\"p\":1}]'", "'[[\"a\",\"b\",0.5]]'",
+      "NULL",
       "(SELECT json_group_array(json_array(value, 1 - value, 1.0)) FROM json_each('[0,1]'))"}},
     {'o', {"'huber'", "'squared'", "'logistic'", "NULL", "'x'"}},
     {'g',
      {"'{\"name\":\"n\",\"n\":3,\"dim\":2,\"clip\":1,\"radius\":1,\"threshold\":1}'",
-      "'{\"name\":\"n\",\"n\":3,\"dim\":2,\"clip\":1,\"radius\":1,\"bound\":1,\"loss\":\"squared\"}'",
-      "'{\"name\":\"m\",\"n\":2,\"dim\":2,\"clip\":9,\"radius\":1,\"loss\":\"logistic\",\"public_rows\":3}'",
+      "'{\"name\":\"n\",\"n\":3,\"dim\":2,\"clip\":1,\"radius\":1,\"bound\":1,\"loss\":\"squared\"}"
+      "'",
+      "'{\"name\":\"m\",\"n\":2,\"dim\":2,\"clip\":9,\"radius\":1,\"loss\":\"logistic\",\"public_"
+      "rows\":3}'",
       "'{\"n\":2,\"dim\":2,\"clip\":1,\"radius\":0.1,\"loss\":\"logistic\",\"stop\":\"random\"}'",
       "'{\"n\":4,\"dim\":2,\"clip\":1,\"radius\":1,\"loss\":\"logistic\",\"eta\":1,\"l2\":0.5}'",
-      "'{\"n\":9,\"dim\":1,\"clip\":1e3,\"radius\":1e-3,\"loss\":\"logistic\",\"weight\":0.1}'", "NULL"}},
+      "'{\"n\":9,\"dim\":1,\"clip\":1e3,\"radius\":1e-3,\"loss\":\"logistic\",\"weight\":0.1}'",
+      "NULL"}},
     {'l', {"'a'", "'a,b'", "'b, c,a'", "''", "','", "NULL", "'a,a'", "'x'"}},
 };
 

@@ -40,11 +40,13 @@ static void create(const uint8_t *text, size_t size) {
 /* A public kernel, in a ledger of its own where a symbol waits for it. */
 static void mix(const uint8_t *text, size_t size) {
   sqlite3 *db = fuzz_open();
-  must(db, "CREATE TABLE t(u, k); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'b'); SELECT dp_init();"
-           "SELECT dp_tier('inner', 1, 30, 1e-6), dp_tier('outer', 0.1, 30, 1e-6);"
-           "SELECT dp_choice('inner', k, '[\"a\",\"b\"]', u, 'c') FROM t");
+  must(db,
+       "CREATE TABLE t(u, k); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'b'); SELECT dp_init();"
+       "SELECT dp_tier('inner', 1, 30, 1e-6), dp_tier('outer', 0.1, 30, 1e-6);"
+       "SELECT dp_choice('inner', k, '[\"a\",\"b\"]', u, 'c') FROM t");
   int mixed = run(prepare(db, "SELECT dp_mix('c', 'outer', ?)", text, size));
-  expect(ask_number(db, "SELECT count(*) FROM dp_publication") == 1 + mixed, "published where mixed", "");
+  expect(ask_number(db, "SELECT count(*) FROM dp_publication") == 1 + mixed,
+         "published where mixed", "");
   expect_sound(db);
   expect(sqlite3_close(db) == SQLITE_OK, "close", "");
 }

@@ -1,5 +1,6 @@
 """What is built: one exported symbol, libc and libm only, a static library, a version floor."""
 
+import collections
 import os
 import pathlib
 import re
@@ -86,3 +87,41 @@ def test_column_values_are_only_copied():
     uses = [line.strip() for file in sorted((HERE.parent.parent / "ext").rglob("*.c"))
             for line in file.read_text().splitlines() if "sqlite3_column_value(" in line]
     assert uses and all("sqlite3_value_dup(sqlite3_column_value(" in line for line in uses), uses
+
+
+def test_one_version_number():
+    """dp_version(), VERSION and the newest heading of CHANGELOG.md agree."""
+    version = (HERE.parents[1] / "VERSION").read_text()
+    db = sqlite3.connect(":memory:")
+    db.enable_load_extension(True)
+    db.load_extension(str(BUILD / "diffuse"))
+    assert version == db.execute("SELECT dp_version()").fetchone()[0] + "\n"
+    assert f"diffuse {version.strip()};" in db.execute("SELECT dp_debug()").fetchone()[0]
+    heading = next(line for line in (HERE.parents[1] / "CHANGELOG.md").read_text().splitlines() if line.startswith("## "))
+    assert heading.split()[1] == version.strip()
+
+
+def test_lines_of_at_most_100_columns():
+    files = [path for folder in ("ext", "tests", "bench") for path in (HERE.parents[1] / folder).rglob("*.[ch]")]
+    assert len(files) > 100
+    long = [f"{path.relative_to(HERE.parents[1])}:{number}" for path in files
+            for number, line in enumerate(path.read_text().splitlines(), 1) if len(line) > 100]
+    assert not long
+
+
+def test_no_symbol_is_external_for_one_file():
+    """What one object defines, another one of the extension or a unit test uses, or it is static."""
+    objects = sorted((BUILD / "obj").rglob("*.o"))
+    if not objects:
+        pytest.skip("no object files here (make)")
+    uses, defines = collections.defaultdict(set), {}
+    for path in objects:
+        for line in subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines():
+            kind, name = line.split()[-2:]
+            if kind == "U":
+                uses[name].add(path)
+            elif kind in "TDBRV":
+                defines[name] = path
+    tested = " ".join(path.read_text() for path in (HERE.parents[1] / "tests").rglob("*.[ch]"))
+    lonely = [name for name in defines if not uses[name] and not re.search(rf"\b{name}\b", tested)]
+    assert lonely in ([], ["sqlite3_diffuse_init"])

@@ -1,6 +1,6 @@
 /*
-** source.h: random bits that the test controls. The functions of csprng.h defined here take the place
-** of csprng.c at link time.
+** source.h: random bits that the test controls. The functions of csprng.h defined here take the
+** place of csprng.c at link time.
 **
 ** The bits are those of SplitMix64 from a chosen seed; they can be told to fail. What a test draws
 ** from a seed is always the same: a test of a law that passes once passes for ever, and raises no

@@ -1,7 +1,7 @@
 /*
-** test_categorical.c: symbol.h against exact probabilities, over random bits that the test controls. Its
-** seeds are fixed, so that there are no false alarms: a test of a law fails below a p-value of
-** 1e-6, as it does when a step of the exponent is off by 12% (tried: see the control).
+** test_categorical.c: symbol.h against exact probabilities, over random bits that the test
+** controls. Its seeds are fixed, so that there are no false alarms: a test of a law fails below a
+** p-value of 1e-6, as it does when a step of the exponent is off by 12% (tried: see the control).
 */
 #include "check.h"
 #include "chi_square.h"

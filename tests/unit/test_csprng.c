@@ -1,7 +1,7 @@
 /*
-** test_csprng.c: ChaCha20 with fast key erasure as bits.h promises it. The two functions of entropy.h
-** defined here take the place of entropy.c at link time: they give a chosen key, or none, and note
-** what was wiped.
+** test_csprng.c: ChaCha20 with fast key erasure as bits.h promises it. The two functions of
+** entropy.h defined here take the place of entropy.c at link time: they give a chosen key, or none,
+** and note what was wiped.
 **
 ** The truth is RFC 8439, appendix A.1: keystream blocks of known keys under a nonce of zeros.
 */

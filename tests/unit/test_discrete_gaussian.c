@@ -1,5 +1,6 @@
 /*
-** test_discrete_gaussian.c: the law of discrete_gaussian_draw(), over the real source of random bytes.
+** test_discrete_gaussian.c: the law of discrete_gaussian_draw(), over the real source of random
+** bytes.
 **
 ** False alarms. A chi-square test fails below a p-value of 1e-10; its cells expect 200 or more (30
 ** in the two outermost cells of the normal's), which keeps the true rate below 2e-10. A test of a

@@ -1,6 +1,6 @@
 /*
-** test_discrete_gaussian_source.c: the sampler over a source of random bytes that the test controls. The two
-** functions of entropy.h defined here take the place of entropy.c at link time.
+** test_discrete_gaussian_source.c: the sampler over a source of random bytes that the test
+** controls. The two functions of entropy.h defined here take the place of entropy.c at link time.
 **
 ** The source is SplitMix64 from a chosen seed and can be told to fail. It remembers where the bytes
 ** went, and entropy_wipe() here notes whether they were wiped again.

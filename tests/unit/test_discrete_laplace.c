@@ -1,8 +1,8 @@
 /*
-** test_discrete_laplace.c: the laws of discrete_laplace_draw() and discrete_laplace_step(), over random bits
-** that the test controls. Its seeds are fixed, so that there are no false alarms. The sampler picks
-** one of a batch of draws for each that is used; laws are tested on the draws themselves, and the
-** picking apart from them.
+** test_discrete_laplace.c: the laws of discrete_laplace_draw() and discrete_laplace_step(), over
+** random bits that the test controls. Its seeds are fixed, so that there are no false alarms. The
+** sampler picks one of a batch of draws for each that is used; laws are tested on the draws
+** themselves, and the picking apart from them.
 **
 ** Power, at 50000 draws, of tests that fail below a p-value of 1e-6 or beyond 5 standard
 ** deviations: a scale that is off by 6% (tried: see the control), a probability of staying that is

@@ -1,13 +1,14 @@
 /*
-** test_gaussian_table.c: the discrete Gaussian from strips, part by part, over words that the test chooses.
-** The functions of bits.h defined here take the place of bits.c at link time; strips.c is included,
-** so that its parts can be called.
+** test_gaussian_table.c: the discrete Gaussian from strips, part by part, over words that the test
+** chooses. The functions of bits.h defined here take the place of bits.c at link time; strips.c is
+** included, so that its parts can be called.
 **
 ** Words come from a script, then from a generator of a fixed seed: nothing here can raise a false
 ** alarm. The p-values of the tests of laws are those of one draw of the seed; they fail below 1e-9.
 ** test_discrete_gaussian.c does such tests over the system's bits.
 **
-** `strips numbers` prints what tests/test_gaussian_table.py compares with arithmetic of high precision.
+** `strips numbers` prints what tests/test_gaussian_table.py compares with arithmetic of high
+** precision.
 */
 #include <gsl/gsl_cdf.h>
 #include <stdlib.h>

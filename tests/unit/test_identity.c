@@ -113,8 +113,8 @@ static void every_byte_counts(void) {
 }
 
 /*
-** Among words of 12 bits, all pairs of texts: a hash that ignored half of its state would show it in
-** the low half or in the high half alone.
+** Among words of 12 bits, all pairs of texts: a hash that ignored half of its state would show it
+** in the low half or in the high half alone.
 */
 static void both_halves_tell_texts_apart(void) {
   enum { TEXTS = 4096 };
