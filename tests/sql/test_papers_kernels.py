@@ -191,6 +191,48 @@ def test_closely_alike_rows_keep_their_digits():
     assert got == pytest.approx(2**-50 - 2**-53, rel=1e-11)
 
 
+def local_delta(kernel, epsilon):
+    """The least delta at which a local randomiser is (epsilon, delta)-LDP, over all sets of outputs and all pairs of values."""
+    sets = [list(some) for size in range(kernel.shape[1] + 1)
+            for some in itertools.combinations(range(kernel.shape[1]), size)]
+    return max(a[some].sum() - math.exp(epsilon) * b[some].sum() for a in kernel for b in kernel for some in sets)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_table_1(seed):
+    """Balle et al., Table 1: the conditions are levels of local differential privacy, by its definition over sets."""
+    kernel = random_kernel(np.random.default_rng(400 + seed), sparse=seed % 3 == 0)
+    assert ask(kernel, "dp_kernel_dobrushin") == pytest.approx(local_delta(kernel, 0), abs=1e-14)
+    for epsilon in (0.1, 0.7, 2):
+        gamma = ask(kernel, "dp_kernel_dobrushin_epsilon", epsilon)
+        assert gamma == pytest.approx(local_delta(kernel, epsilon), abs=1e-14)
+        least = ask(kernel, "dp_kernel_epsilon", 9e999, 0, gamma)
+        assert least <= epsilon + 1e-12 and local_delta(kernel, least) == pytest.approx(gamma, abs=1e-12)
+    ultra = ask(kernel, "dp_kernel_ultra")
+    if ultra is None:  # some output is possible for one value only: never pure
+        assert local_delta(kernel, 700) > 0 and ask(kernel, "dp_kernel_epsilon", 9e999, 0, 0) == math.inf
+        return
+    pure = -math.log1p(-ultra)
+    assert local_delta(kernel, pure) == pytest.approx(0, abs=1e-13)
+    assert pure == 0 or local_delta(kernel, 0.999 * pure) > 1e-9
+    assert ask(kernel, "dp_kernel_epsilon", 9e999, 0, 0) == pytest.approx(pure, rel=1e-10, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_doeblin_threshold(seed):
+    """Balle et al., Theorem 1(3) lowers delta for a gamma up to the threshold, raises it beyond and keeps it at 1."""
+    rng = np.random.default_rng(500 + seed)
+    epsilon, delta = rng.uniform(0.05, 4), 10 ** rng.uniform(-9, -0.5)
+    threshold = delta * math.exp(epsilon) / ((1 - delta) * math.expm1(epsilon))
+    assert amplify("doeblin", 1, epsilon, delta)[1] == pytest.approx(delta, rel=1e-12)
+    for part in (0, 0.01, 0.5, 1 - 1e-9):
+        assert amplify("doeblin", min(part * threshold, 1), epsilon, delta)[1] < delta
+    if threshold < 1:
+        assert amplify("doeblin", threshold, epsilon, delta)[1] == pytest.approx(delta, rel=1e-11)
+        for part in (1e-9, 0.01, 0.5, 1 - 1e-6):
+            assert amplify("doeblin", threshold + part * (1 - threshold), epsilon, delta)[1] > delta
+
+
 # ---- dp_amplify ------------------------------------------------------------------------------------
 
 

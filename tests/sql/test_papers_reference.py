@@ -55,11 +55,7 @@ def test_examples(page):
 def test_every_function_is_described():
     headings = re.findall(r"^### (dp_\w+)", (SQL / "papers.md").read_text(), re.M)
     assert len(headings) == len(set(headings))
-    source = SQL.parent / "ext" / "functions"
-    names = re.findall(r'FUNCTION\("(dp_\w+)"', (source / "papers.c").read_text())
-    names += re.findall(r'^    \{"(dp_kernel_\w+)"', (source / "kernels.c").read_text(), re.M)
-    names += re.findall(r'^    \{"(dp_iteration_\w+)"', (source / "paths.c").read_text(), re.M)
-    assert set(headings) == {*names, "dp_amplify", "dp_diffusion_rate"}
+    assert set(headings) == pure_functions()
 
 
 def test_headings_name_the_arguments():
@@ -73,6 +69,76 @@ def test_headings_name_the_arguments():
         assert (name, least) in known
         most = least + optional.count(",")
         assert (name, most) in known and (name, most + 1) not in known
+
+
+# ---- the table of items ----------------------------------------------------------------------------
+
+
+def items():
+    """The rows of the first page: (item, says, function or mechanism, tests, errata)."""
+    page = (SQL / "papers.md").read_text().split("\n## ")[1]
+    assert page.startswith("Every item of both papers")
+    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in page.splitlines() if line.startswith("| ")]
+    assert rows[0] == ["item", "what it says", "function or mechanism", "test", "errata"]
+    assert all(len(row) == 5 for row in rows), rows
+    return rows[1:]
+
+
+def pure_functions():
+    """Names of the functions of the papers, as they stand in the sources."""
+    source = SQL.parent / "ext" / "functions"
+    names = re.findall(r'FUNCTION\("(dp_\w+)"', (source / "papers.c").read_text())
+    for file in ("kernels.c", "paths.c"):
+        names += re.findall(r'^ +\{"(dp_\w+)"', (source / file).read_text(), re.M)
+    return {*names, "dp_amplify", "dp_diffusion_rate"}
+
+
+def test_the_table_is_complete():
+    rows = items()
+    assert len({row[0] + row[1] for row in rows}) == len(rows)
+    named = set(re.findall(r"`(dp_\w+)`", " ".join(row[2] for row in rows)))
+    assert pure_functions() <= named, pure_functions() - named
+    known = {name for name, in connect().execute("SELECT name FROM pragma_function_list")}
+    known |= {name for name, in connect().execute("SELECT name FROM pragma_module_list")}
+    assert named <= known, named - known
+    found = [row[0] for row in rows]
+    for paper, kind, last in (("B", "Theorem", 8), ("B", "Example", 4), ("A", "Theorem", 5), ("A", "Lemma", 4),
+                              ("A", "Figure", 3)):
+        numbers = {int(n) for item in found for n in re.findall(rf"^\[{paper}\] {kind} (\d+)", item)}
+        missing = {*range(1, last + 1)} - numbers
+        assert missing <= ({3, 7} if (paper, kind) == ("B", "Theorem") else set()), (paper, kind, missing)
+    for item in ("[B] Lemma 3, equation (6)", "[B] Corollary 7", "[B] Definition 1", "[B] Figure 1", "[B] Table 1",
+                 "[B] Algorithm 1", "[A] Algorithm 1", "[A] Proposition 1", "[B] Lemma 9", "[B] Lemma 18"):
+        assert item in found, item
+
+
+@pytest.mark.parametrize("row", items(), ids=lambda row: f"{row[0]}: {row[1]}")
+def test_a_row_names_what_exists(row):
+    item, _, mechanism, tests, errata = row
+    functions = re.findall(r"`(dp_\w+)`", mechanism)
+    pairs = re.findall(r"`(\w+\.py)::(\w+)`", tests)
+    assert tests.count("`") == 2 * len(pairs)
+    assert pairs or mechanism.startswith("no number: "), item
+    assert functions or "mechanism" in mechanism or mechanism.startswith("no number: "), item
+    texts = {}
+    for file, name in pairs:
+        texts[file] = (SQL.parent / "tests" / "sql" / file).read_text()
+        assert re.search(rf"^def {name}\(", texts[file], re.M), name
+    for function in functions:  # each is called, by its name or as dp_{...}, in one of the row's files
+        short = re.sub("^dp_(kernel_)?", "", function)
+        assert any(re.search(rf"\b(dp_(kernel_)?)?{short}\b", text) for text in texts.values()), function
+    numbers = re.findall(r"E\d+", errata)
+    assert errata == ", ".join(numbers)
+    described = (SQL / "errata.md").read_text()
+    for number in numbers:
+        assert f"**{number}. {item[:3]}" in described, number
+    for figure in re.findall(r"`(\w+)\.svg`", mechanism):
+        assert f'"{figure}"' in (SQL.parent / "bench" / "figures.py").read_text()
+
+
+def test_every_erratum_is_in_the_table():
+    entries = re.findall(r"^\*\*(E\d+)\.", (SQL / "errata.md").read_text(), re.M)
+    assert set(entries) == {number for row in items() for number in re.findall(r"E\d+", row[4])}
 
 
 if __name__ == "__main__":  # prints a page with its rows filled in, for whoever edits it
