@@ -79,7 +79,7 @@ def ledger_of(path):
 SUM = "SELECT dp_sum('clinic', minutes, 10, patient, ?) FROM visits"
 
 PRELUDE = """
-import os, signal, sqlite3, sys, threading, time
+import ctypes, os, signal, sqlite3, sys, threading, time
 sys.path.insert(0, {here!r})
 from conftest import *
 """
@@ -149,7 +149,7 @@ class Raw:
         self.c.sqlite3_column_text.restype = ctypes.c_char_p
         self.c.sqlite3_errmsg.restype = ctypes.c_char_p
         self.db = ctypes.c_void_p()
-        flags = 0x10006  # READWRITE, CREATE, FULLMUTEX
+        flags = 0x10046  # READWRITE, CREATE, URI, FULLMUTEX
         assert self.c.sqlite3_open_v2(str(path).encode(), ctypes.byref(self.db), flags, vfs) == self.OK
         self.c.sqlite3_enable_load_extension(self.db, 1)
         error = ctypes.c_char_p()

@@ -112,7 +112,46 @@ struct ledger {
   int rounding;                         /* the host's mode, while a transaction runs; or -1 */
   char *error;                          /* the first error since the last clean slate, or null */
   sqlite3_stmt *statements[STATEMENTS]; /* on db */
+
+  /* Of a transaction: */
+  int lock;            /* descriptor of the lock while it is held, or -1 */
+  char *lock_name;     /* of its file */
+  int heeds_host;      /* whether the host's interrupt ends it */
+  sqlite3_stmt *probe; /* on the host's connection, or null */
+  int64_t looked;      /* when the host was asked last; milliseconds */
+  int64_t deadline;    /* when waiting ends; milliseconds */
+  sqlite3 *file;       /* the connection to the file while db is a copy, or null ... */
+  sqlite3_stmt *file_statements[STATEMENTS]; /* ... and its statements */
 };
+
+/* ---- connections (open.c) ---- */
+
+int ledger_is_memory(const struct ledger *ledger);
+
+/* ---- waiting and interrupts (interrupt.c) ---- */
+
+/* Fails the ledger if the host is interrupted. Returns 0 after a failure. Cheap enough for a loop. */
+int interrupt_check(struct ledger *ledger);
+
+/* The end of a transaction: leaves nothing on the host's connection. */
+void interrupt_end(struct ledger *ledger);
+
+/* Begins to wait for others. */
+void wait_start(struct ledger *ledger);
+
+/* Waits a moment; 0: for too long already, or interrupted. calls counts from 0. */
+int wait_moment(struct ledger *ledger, int calls);
+
+/* ---- the lock of the file (lock.c) ---- */
+
+/* Waits for the lock. Held already, or nothing to lock: 1. */
+int lock_take(struct ledger *ledger, int writes);
+void lock_drop(struct ledger *ledger);
+
+/* ---- a copy in memory (copy.c) ---- */
+
+/* Goes back to the file, if there is a copy. */
+void copy_end(struct ledger *ledger);
 
 /* ---- errors and statements (statements.c) ---- */
 

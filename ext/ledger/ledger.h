@@ -125,6 +125,7 @@ int ledger_begin(struct ledger *ledger);
 int ledger_begin_reading(struct ledger *ledger); /* one consistent view; ends with a rollback */
 int ledger_begin_trial(struct ledger *ledger);   /* for plans: writes, and ends with a rollback */
 int ledger_begin_ending(struct ledger *ledger);  /* ends a release that was charged already */
+int ledger_begin_copy(struct ledger *ledger);    /* the same for long work: others can write */
 int ledger_commit(struct ledger *ledger);
 void ledger_rollback(struct ledger *ledger);
 
@@ -322,9 +323,9 @@ extern const int ledger_table_count;
 ** Copies the rows of a table in which column wanted[i] equals values[i] (with IS), and finishes the
 ** statement before it returns. Every value of every row is handed to `take`, row by row.
 */
+typedef int ledger_take_row(void *context, sqlite3_stmt *row, int columns);
 int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
-                      sqlite3_value **values, int count,
-                      int (*take)(void *context, sqlite3_stmt *row, int columns), void *context);
+                      sqlite3_value **values, int count, ledger_take_row *take, void *context);
 
 /* ---- options (json.c) ------------------------------------------------------------------------ */
 

@@ -8,22 +8,21 @@
 */
 #include <fenv.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
 
-#define BUSY_MILLISECONDS 10000 /* how long to wait for another connection's transaction ... */
-#define BUSY_STEP         5     /* ... and how often to look */
-#define APPLICATION_ID    1684432486
+#define APPLICATION_ID 1684432486
 
 struct ledger *ledger_new(sqlite3 *host) {
   struct ledger *ledger = sqlite3_malloc(sizeof *ledger);
-  if (ledger) memset(ledger, 0, sizeof *ledger);
-  if (ledger) ledger->host = host;
-  if (ledger) ledger->rounding = -1;
+  if (!ledger) return 0;
+  memset(ledger, 0, sizeof *ledger);
+  ledger->host = host;
+  ledger->lock = -1;
+  ledger->rounding = -1;
   return ledger;
 }
 
@@ -33,14 +32,47 @@ static int is_inherited(const struct ledger *ledger) {
   return ledger->db && !process_is_same(&ledger->process);
 }
 
-/* An inherited connection is forgotten, not closed. */
+int ledger_is_memory(const struct ledger *ledger) {
+  return strcmp(ledger->path, MEMORY_PATH) == 0;
+}
+
+/*
+** Whether the file is another application's, which must not be touched. Read past SQLite's locks and
+** journals.
+*/
+static int is_foreign(struct ledger *ledger) {
+  sqlite3_file *file = 0;
+  unsigned char id[4] = {0};
+  if (ledger_is_memory(ledger) ||
+      sqlite3_file_control(ledger->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
+      !file->pMethods || file->pMethods->xRead(file, id, sizeof id, 68) != SQLITE_OK)
+    return 0; /* also an empty file, which another process may be filling */
+  return ((unsigned)id[0] << 24 | (unsigned)id[1] << 16 | (unsigned)id[2] << 8 | id[3]) !=
+         APPLICATION_ID;
+}
+
+/*
+** An inherited connection is forgotten, not closed. Any other is closed under the lock: closing a
+** file drops the locks that other copies of SQLite in this process have on it.
+*/
 static void close_db(struct ledger *ledger) {
+  copy_end(ledger);
+  interrupt_end(ledger);
   if (is_inherited(ledger)) {
     memset(ledger->statements, 0, sizeof ledger->statements);
-  } else {
+  } else if (ledger->db) {
+    char *error = ledger->error;
+    int heeds_host = ledger->heeds_host;
+    ledger->error = 0;
+    ledger->heeds_host = 0;
+    if (file_has_content(ledger->path) && !is_foreign(ledger)) lock_take(ledger, 0);
     statements_finalize(ledger);
     sqlite3_close(ledger->db);
+    ledger_clear(ledger);
+    ledger->error = error;
+    ledger->heeds_host = heeds_host;
   }
+  lock_drop(ledger);
   ledger->db = 0;
   sqlite3_free(ledger->id);
   ledger->id = 0;
@@ -103,10 +135,6 @@ static const char *database_name(const struct ledger *ledger) {
 
 /* ---- the connection -------------------------------------------------------------------------- */
 
-static int is_memory(const struct ledger *ledger) {
-  return strcmp(ledger->path, MEMORY_PATH) == 0;
-}
-
 static int pragma(struct ledger *ledger, const char *sql) {
   return sqlite3_exec(ledger->db, sql, 0, 0, 0) == SQLITE_OK || ledger_fail_sqlite(ledger);
 }
@@ -131,7 +159,7 @@ static int set_journal(struct ledger *ledger) {
   if ((strcmp(mode, "wal") != 0 || !ledger->read_only) &&
       !run_journal_mode(ledger, "PRAGMA journal_mode = TRUNCATE", mode))
     return 0;
-  return strcmp(mode, is_memory(ledger) ? "memory" : "truncate") == 0 ||
+  return strcmp(mode, ledger_is_memory(ledger) ? "memory" : "truncate") == 0 ||
          ledger_fail(ledger,
                      "the privacy ledger '%s' is in journal mode '%s', not truncate (close "
                      "other connections and try again%s)",
@@ -140,25 +168,36 @@ static int set_journal(struct ledger *ledger) {
 }
 
 /* SQLite's own handler waits in whole seconds where it was built without usleep(). */
-static int wait_for_lock(void *context, int calls) {
-  (void)context;
-  if (calls >= BUSY_MILLISECONDS / BUSY_STEP) return 0;
-  struct timespec step = {0, BUSY_STEP * 1000000};
-  nanosleep(&step, 0);
-  return 1;
+static int wait_for_others(void *context, int calls) {
+  struct ledger *ledger = context;
+  if (calls == 0) wait_start(ledger);
+  return wait_moment(ledger, calls);
 }
 
+/*
+** The platform's own VFS, whatever the host's default: connections that lock in different ways do
+** not see each other.
+*/
+#define VFS "unix"
+
+/* Opens the file and takes its lock, which everything that reads the file needs. */
 static int open_db(struct ledger *ledger) {
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
   process_remember(&ledger->process);
-  if (sqlite3_open_v2(ledger->path, &ledger->db, flags, 0) != SQLITE_OK) {
+  const char *vfs = ledger_is_memory(ledger) ? 0 : VFS;
+  if (vfs && !sqlite3_vfs_find(vfs))
+    return ledger_fail(ledger,
+                       "this SQLite has no VFS '%s', with which ledgers are locked (use another "
+                       "build of SQLite)",
+                       vfs);
+  if (sqlite3_open_v2(ledger->path, &ledger->db, flags, vfs) != SQLITE_OK) {
     ledger_fail(ledger, "cannot open the privacy ledger '%s': %s", ledger->path,
                 ledger->db ? sqlite3_errmsg(ledger->db) : "out of memory");
     close_db(ledger);
     return 0;
   }
-  sqlite3_busy_handler(ledger->db, wait_for_lock, 0);
-  return 1;
+  sqlite3_busy_handler(ledger->db, wait_for_others, ledger);
+  return is_foreign(ledger) || lock_take(ledger, 0);
 }
 
 static int connect_db(struct ledger *ledger) {
@@ -200,20 +239,37 @@ static int check_application(struct ledger *ledger) {
                      ledger->path);
 }
 
+struct terms {
+  char *id;
+  int protects, adjacency;
+};
+
+/* The row of dp_ledger: 0 where there is none, or on failure. The id is to be freed. */
+static int terms_read(struct ledger *ledger, struct terms *terms) {
+  *terms = (struct terms){0};
+  sqlite3_stmt *row = statement_bind(ledger, TERMS_READ, "");
+  if (!statement_row(ledger, row)) return 0;
+  terms->id = column_copy(ledger, row, 0);
+  terms->protects = column_choice(ledger, row, 1, protects_name);
+  terms->adjacency = column_choice(ledger, row, 2, adjacency_name);
+  sqlite3_reset(row);
+  if (terms->id && !ledger->error) return 1;
+  sqlite3_free(terms->id);
+  terms->id = 0;
+  return 0;
+}
+
 /* Reads the terms of an open connection. */
 static int read_terms(struct ledger *ledger) {
-  sqlite3_stmt *row = statement_bind(ledger, TERMS_READ, "");
-  if (statement_row(ledger, row)) {
-    sqlite3_free(ledger->id);
-    ledger->id = column_copy(ledger, row, 0);
-    ledger->protects = column_choice(ledger, row, 1, protects_name);
-    ledger->adjacency = column_choice(ledger, row, 2, adjacency_name);
-    sqlite3_reset(row);
-  }
-  if (!ledger->error && !ledger->id)
+  struct terms terms;
+  if (!terms_read(ledger, &terms))
     return ledger_fail(ledger, "'%s' is not a privacy ledger (restore it from a backup)",
                        ledger->path);
-  return !ledger->error;
+  sqlite3_free(ledger->id);
+  ledger->id = terms.id;
+  ledger->protects = terms.protects;
+  ledger->adjacency = terms.adjacency;
+  return 1;
 }
 
 /* L6, and a file that was deleted or replaced under an open connection. */
@@ -221,7 +277,7 @@ static int check_connection(struct ledger *ledger) {
   if (is_inherited(ledger))
     return ledger_fail(ledger, "the privacy ledger was opened before fork() (reconnect)");
   int moved = 0;
-  if (!is_memory(ledger) &&
+  if (!ledger_is_memory(ledger) &&
       sqlite3_file_control(ledger->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
       moved)
     return ledger_fail(ledger,
@@ -232,12 +288,15 @@ static int check_connection(struct ledger *ledger) {
 }
 
 static int open_existing(struct ledger *ledger) {
-  /* A file that is no ledger must not be touched. */
-  if (connect_db(ledger) && check_application(ledger) && set_journal(ledger) &&
-      ledger_migrate(ledger) && read_terms(ledger))
-    return 1;
-  close_db(ledger);
-  return 0;
+  /* A migration is a transaction, which gives back the lock. */
+  int opened = connect_db(ledger) && check_application(ledger) && set_journal(ledger) &&
+               ledger_migrate(ledger) && lock_take(ledger, 0) && read_terms(ledger);
+  if (opened) {
+    lock_drop(ledger);
+  } else {
+    close_db(ledger);
+  }
+  return opened;
 }
 
 /* An empty file may be a ledger that another process is about to commit: waits for its lock. */
@@ -261,7 +320,7 @@ static int use_path(struct ledger *ledger, char *path) {
   }
   close_db(ledger);
   set_path(ledger, path);
-  if (is_memory(ledger)) return 0;
+  if (ledger_is_memory(ledger)) return 0;
   if (!host_in_memory(ledger) &&
       file_is_hosts(ledger->path, sqlite3_db_filename(ledger->host, "main")))
     return ledger_fail(ledger,
@@ -277,7 +336,7 @@ static int use_path(struct ledger *ledger, char *path) {
   "good, DROP TABLE dp_ledger_id starts a new budget)"
 
 static int fail_missing(struct ledger *ledger, const char *beside) {
-  if (is_memory(ledger))
+  if (ledger_is_memory(ledger))
     return ledger_fail(ledger,
                        "the privacy ledger of this database was in the memory of another "
                        "connection (restore the database from a backup with its ledger, or name a "
@@ -366,6 +425,7 @@ static int open_unmarked(struct ledger *ledger) {
 
 int ledger_ready(struct ledger *ledger) {
   ledger_clear(ledger);
+  ledger->heeds_host = 1;
   if (is_inherited(ledger)) return check_connection(ledger); /* whatever the marker says */
   ledger_rollback(ledger); /* of what could not be rolled back when memory ran out, if anything */
   struct marker marker;
@@ -384,9 +444,18 @@ int ledger_ready(struct ledger *ledger) {
 
 int ledger_resume(struct ledger *ledger) {
   ledger_clear(ledger);
+  ledger->heeds_host = 0;
   ledger_rollback(ledger);
   if (!ledger->db) return ledger_fail(ledger, "the privacy ledger was closed meanwhile");
   return check_connection(ledger);
+}
+
+/* Rolls back, if there still is a transaction. The lock stays. */
+static void end_transaction(struct ledger *ledger) {
+  if (!ledger->db || is_inherited(ledger) || sqlite3_get_autocommit(ledger->db)) return;
+  for (int i = 0; i < STATEMENTS; i++) sqlite3_reset(ledger->statements[i]);
+  sqlite3_step(ledger->statements[ROLLBACK]); /* the error that led here is already recorded */
+  sqlite3_reset(ledger->statements[ROLLBACK]);
 }
 
 /* ---- creation -------------------------------------------------------------------------------- */
@@ -438,7 +507,7 @@ static int find_again(struct ledger *ledger, const struct ledger_terms *terms) {
 /* What a failed creation leaves: a file of no bytes, and its journal. */
 static void remove_empty(struct ledger *ledger) {
   char *journal = sqlite3_mprintf("%s-journal", ledger->path);
-  if (!is_memory(ledger) && !file_has_content(ledger->path)) {
+  if (!ledger_is_memory(ledger) && !file_has_content(ledger->path)) {
     unlink(ledger->path);
     if (journal && !file_has_content(journal)) unlink(journal);
   }
@@ -447,7 +516,7 @@ static void remove_empty(struct ledger *ledger) {
 
 /* An empty file for the new ledger, no more open to others than the database. */
 static enum creation create_file(struct ledger *ledger) {
-  if (is_memory(ledger)) return FILE_EXISTS;
+  if (ledger_is_memory(ledger)) return FILE_EXISTS;
   const char *database = sqlite3_db_filename(ledger->host, "main");
   enum creation creation = file_create(ledger->path, host_in_memory(ledger) ? 0 : database);
   if (creation == FILE_DANGLES)
@@ -477,10 +546,11 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
     marker_drop(ledger);
   }
   /* A file that was there, or that another process has locked, may be that process's ledger. */
-  int busy = !begun && ledger->db && (sqlite3_errcode(ledger->db) & 0xff) == SQLITE_BUSY;
-  ledger_rollback(ledger);
-  close_db(ledger);
+  int busy = !begun && ledger->db &&
+             (ledger->lock < 0 || (sqlite3_errcode(ledger->db) & 0xff) == SQLITE_BUSY);
+  end_transaction(ledger);
   if (creation == FILE_CREATED && !busy) remove_empty(ledger);
+  close_db(ledger);
   return 0;
 }
 
@@ -502,6 +572,7 @@ static int check_path(struct ledger *ledger, const char *path) {
 
 int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
   ledger_clear(ledger);
+  ledger->heeds_host = 1;
   if (is_inherited(ledger)) return check_connection(ledger);
   struct marker marker;
   if (!json_present(ledger) || !host_check(ledger) || !marker_read(ledger, "main", &marker))
@@ -536,12 +607,37 @@ static void round_as_before(struct ledger *ledger) {
   ledger->rounding = -1;
 }
 
+/*
+** The file may have been overwritten since, with another ledger or in another journal mode. Nothing
+** of this is known while a ledger is being created.
+*/
+static int check_terms(struct ledger *ledger) {
+  if (!ledger->id) return 1;
+  struct terms now = {0};
+  const char *journal = ledger_is_memory(ledger) ? "memory" : "truncate";
+  int same = ledger_format(ledger) == LEDGER_FORMAT && terms_read(ledger, &now) &&
+             strcmp(now.id, ledger->id) == 0 && now.protects == ledger->protects &&
+             now.adjacency == ledger->adjacency;
+  char mode[16];
+  same =
+      same && run_journal_mode(ledger, "PRAGMA journal_mode", mode) && strcmp(mode, journal) == 0;
+  sqlite3_free(now.id);
+  return same ||
+         ledger_fail(ledger, "the privacy ledger '%s' was replaced while it was open (reconnect)",
+                     ledger->path);
+}
+
 /* A BEGIN that fails for want of memory can leave a transaction open. */
 static int begin_with(struct ledger *ledger, enum statement which, int refuse_writes) {
   seal_forget(ledger);
   round_to_nearest(ledger);
   ledger->writes_refused = refuse_writes;
-  if (statement_run(ledger, which, "")) return 1;
+  /* What SQLite has kept in memory says nothing of a file that was overwritten. */
+  if (!ledger->error && ledger->db && !ledger_is_memory(ledger))
+    sqlite3_db_release_memory(ledger->db);
+  if (lock_take(ledger, which == BEGIN_WRITE) && statement_run(ledger, which, "") &&
+      check_terms(ledger))
+    return 1;
   ledger_rollback(ledger);
   return 0;
 }
@@ -565,20 +661,16 @@ int ledger_begin_ending(struct ledger *ledger) {
 
 int ledger_commit(struct ledger *ledger) {
   if (!ledger->error && check_connection(ledger)) seal_touched(ledger);
-  if (statement_run(ledger, COMMIT, "")) {
-    seal_forget(ledger);
-    round_as_before(ledger);
-    return 1;
-  }
+  int done = statement_run(ledger, COMMIT, "");
   ledger_rollback(ledger);
-  return 0;
+  return done;
 }
 
 void ledger_rollback(struct ledger *ledger) {
   seal_forget(ledger);
   round_as_before(ledger);
-  if (!ledger->db || is_inherited(ledger) || sqlite3_get_autocommit(ledger->db)) return;
-  for (int i = 0; i < STATEMENTS; i++) sqlite3_reset(ledger->statements[i]);
-  sqlite3_step(ledger->statements[ROLLBACK]); /* the error that led here is already recorded */
-  sqlite3_reset(ledger->statements[ROLLBACK]);
+  copy_end(ledger);
+  end_transaction(ledger);
+  lock_drop(ledger);
+  interrupt_end(ledger);
 }

@@ -370,7 +370,7 @@ sqlite3_stmt *statement_bind(struct ledger *ledger, enum statement which, const 
 }
 
 int statement_row(struct ledger *ledger, sqlite3_stmt *statement) {
-  if (!statement || ledger->error) return 0;
+  if (!statement || !interrupt_check(ledger)) return 0;
   int rc = sqlite3_step(statement);
   if (rc == SQLITE_ROW) return 1;
   if (rc != SQLITE_DONE) ledger_fail_sqlite(ledger);

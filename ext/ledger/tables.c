@@ -73,10 +73,9 @@ static char *select_text(const struct ledger_table *table, const int *wanted, in
   return sqlite3_str_finish(sql);
 }
 
-int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
-                      sqlite3_value **values, int count,
-                      int (*take)(void *context, sqlite3_stmt *row, int columns), void *context) {
-  if (ledger->error) return 0;
+/* In a transaction. */
+static int read_rows(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
+                     sqlite3_value **values, int count, ledger_take_row *take, void *context) {
   char *sql = select_text(table, wanted, count);
   if (!sql) return ledger_fail(ledger, "out of memory");
   sqlite3_stmt *row = 0;
@@ -84,7 +83,7 @@ int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, c
   sqlite3_free(sql);
   for (int i = 0; i < count && rc == SQLITE_OK; i++) rc = sqlite3_bind_value(row, i + 1, values[i]);
   if (rc == SQLITE_OK) {
-    while ((rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (interrupt_check(ledger) && (rc = sqlite3_step(row)) == SQLITE_ROW) {
       if (!take(context, row, sqlite3_column_count(row))) {
         ledger_fail(ledger, "out of memory");
         break;
@@ -94,4 +93,12 @@ int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, c
   if (rc != SQLITE_DONE && rc != SQLITE_ROW) ledger_fail_sqlite(ledger);
   sqlite3_finalize(row); /* its error, if any, has just been recorded */
   return !ledger->error;
+}
+
+int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
+                      sqlite3_value **values, int count, ledger_take_row *take, void *context) {
+  int done = ledger_begin_reading(ledger) &&
+             read_rows(ledger, table, wanted, values, count, take, context);
+  ledger_rollback(ledger);
+  return done;
 }

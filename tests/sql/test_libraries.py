@@ -1,12 +1,19 @@
 """Several SQLite libraries in one process, as where Python's sqlite3 and apsw each bring one: a shared object serves one of
 them, and two copies of it keep out of each other's transactions."""
 
+import fcntl
+import os
 import pathlib
 import shutil
+import subprocess
+import sys
+import textwrap
+import threading
+import time
 
 import pytest
 
-from conftest import connect, create, one, run
+from conftest import EXTENSION, PATIENCE, SUM, connect, create, ledger_of, one, refused, run, start
 
 
 def sqlite_library():
@@ -62,3 +69,188 @@ def test_threads_of_one_library_load_at_the_same_time():
         for thread in threads: thread.join()
         """)
     assert results == (one(connect(), "SELECT dp_version()") + ";") * 8
+
+
+# ---- locks ----------------------------------------------------------------------------------------
+
+ROOM = [("clinic", 1e-6, 50.0, 1e-6)]  # for all the releases below
+RELEASES = """
+def releases(connect_again, count):
+    # Opens the ledger anew for every release, because closing a file is what drops locks.
+    for _ in range(count):
+        try:
+            db = connect_again()
+            answers.append(db.one("SELECT dp_sum('clinic', minutes, 10, patient) FROM visits"))
+            assert db.one("SELECT count(*) > 0 FROM dp_charge") == "1"
+            db.close()
+        except Exception as error:
+            answers.append(error)
+answers = []
+"""
+
+
+@pytest.mark.plain
+def test_two_copies_in_two_libraries_lose_nothing(path, second, tmp_path):
+    create(path, tiers=ROOM).close()
+    copy = shutil.copy(EXTENSION + ".so", tmp_path / "diffuse.so")
+    said = run(RELEASES + textwrap.dedent("""
+        path, second, copy = sys.argv[1:]
+        threads = [threading.Thread(target=releases, args=(again, 40)) for again in
+                   [lambda: Raw(path), lambda: Raw(path, second, copy)] * 3]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        print([answer for answer in answers if isinstance(answer, Exception)], len(answers))
+        """), path, second, copy)
+    assert said == "[] 240\n"
+    db = connect(path)
+    assert one(db, "SELECT count(*) FROM dp_charge") == 240 and one(db, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("vfs", ["unix-dotfile", "unix-none", "unix-excl"])
+def test_hosts_with_another_default_vfs_lose_nothing(path, vfs):
+    create(path, tiers=ROOM).close()
+    code = RELEASES + textwrap.dedent("""
+        path, vfs = sys.argv[1:]
+        c = ctypes.CDLL("libsqlite3.so.0")
+        c.sqlite3_vfs_find.restype = ctypes.c_void_p
+        if vfs: assert c.sqlite3_vfs_register(ctypes.c_void_p(c.sqlite3_vfs_find(vfs.encode())), 1) == 0
+        print("ready", flush=True)
+        sys.stdin.readline()
+        # The database itself is only read, and without locks: they are not what is tested.
+        releases(lambda: Raw(f"file:{path}?nolock=1"), 60)
+        print([answer for answer in answers if isinstance(answer, Exception)], len(answers))
+        """)
+    racers = [start(code, path, name, stdin=subprocess.PIPE) for name in ("", vfs, vfs)]
+    for racer in racers:
+        assert racer.stdout.readline() == "ready\n", racer.stderr.read()
+    for racer in racers:
+        racer.stdin.write("\n")
+        racer.stdin.flush()
+    assert [racer.communicate(timeout=PATIENCE)[0] for racer in racers] == ["[] 60\n"] * 3
+    db = connect(path)
+    assert one(db, "SELECT count(*) FROM dp_charge") == 180 and one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_the_lock_is_a_file_that_is_there_while_it_is_held(path):
+    """Whatever a killed process left is used and deleted; what holds it is waited for."""
+    create(path).close()
+    lock = path.with_name(path.name + "-ledger-lock")
+    assert not lock.exists()
+    lock.write_bytes(b"")
+    db = connect(path)
+    assert one(db, "SELECT count(*) FROM dp_tier") == 3 and not lock.exists()
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        timer = threading.Timer(0.5, lambda: fcntl.flock(held, fcntl.LOCK_UN))
+        timer.start()
+        began = time.monotonic()
+        one(db, SUM, "a")
+        assert time.monotonic() - began > 0.4
+        timer.join()
+    assert not lock.exists()
+
+
+def test_the_lock_has_the_permissions_of_the_ledger(path):
+    create(path).close()
+    os.chmod(f"{path}-ledger", 0o660)
+    ledger = ledger_of(path)
+    ledger.execute("BEGIN IMMEDIATE")
+    db = connect(path)
+    thread = threading.Thread(target=lambda: one(db, SUM, "a"))
+    thread.start()
+    modes = set()
+    until = time.monotonic() + 2
+    while time.monotonic() < until and 0o660 not in modes:
+        if os.path.exists(f"{path}-ledger-lock"):
+            modes.add(os.stat(f"{path}-ledger-lock").st_mode & 0o777)
+    ledger.execute("ROLLBACK")
+    thread.join()
+    assert 0o660 in modes and all(mode & 0o660 == mode for mode in modes), modes
+
+
+def test_a_lock_that_cannot_be_made_is_an_error_before_anything_is_charged(path):
+    db = create(path)
+    os.symlink(path, f"{path}-ledger-lock")
+    message = refused(db, SUM, "a")
+    assert message.startswith("dp_sum: cannot lock ") and "-ledger-lock" in message
+    os.unlink(f"{path}-ledger-lock")
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0
+
+
+# ---- waiting --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("holder", ["lock", "sqlite"])
+@pytest.mark.parametrize("means", ["interrupt", "progress handler"])
+def test_waiting_for_a_lock_ends_on_an_interrupt(path, holder, means):
+    create(path).close()
+    db = connect(path)
+    one(db, "SELECT count(*) FROM dp_tier")
+    other = ledger_of(path)
+    with open(f"{path}-ledger-lock", "w") as held:
+        if holder == "lock":
+            fcntl.flock(held, fcntl.LOCK_EX)
+        else:
+            other.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        if means == "interrupt":
+            threading.Timer(0.5, db.interrupt).start()
+        else:
+            db.set_progress_handler(lambda: time.monotonic() - began > 0.5, 1000)
+        message = refused(db, SUM, "a")
+        took = time.monotonic() - began
+        db.set_progress_handler(None, 0)
+    other.close()
+    assert "interrupted" in message and 0.4 < took < 5, (message, took)
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0
+
+
+def test_signals_do_not_shorten_the_wait(path):
+    create(path).close()
+    assert run("""
+        path = sys.argv[1]
+        db = connect(path)
+        one(db, "SELECT count(*) FROM dp_tier")
+        other = sqlite3.connect(f"{path}-ledger", isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        signal.signal(signal.SIGALRM, lambda *_: None)
+        signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+        threading.Timer(6, lambda: other.execute("ROLLBACK")).start()
+        began = time.monotonic()
+        one(db, SUM, "a")
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        assert time.monotonic() - began > 5
+        print("released")
+        """, path) == "released\n"
+
+
+# ---- a ledger that is overwritten -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", ["other", "terms", "wal"])
+def test_a_ledger_that_is_overwritten_in_place_is_refused(tmp_path, change):
+    """The other ledger has as many pages and commits as the first: nothing but its rows tells it from that."""
+    first, other = tmp_path / "a.db", tmp_path / "b.db"
+    db = create(first, '{"protects":"unit"}')
+    create(other, '{"protects":"row"}' if change == "terms" else "{}").close()
+    if change == "terms":
+        plain = ledger_of(other)  # the same id
+        plain.execute("UPDATE dp_ledger SET id = ?", ledger_of(first).execute("SELECT id FROM dp_ledger").fetchone())
+        plain.close()
+    if change == "wal":
+        shutil.copy(f"{first}-ledger", f"{other}-ledger")
+        plain = ledger_of(other)
+        assert one(plain, "PRAGMA journal_mode = WAL") == "wal"
+        plain.close()
+    content = pathlib.Path(f"{other}-ledger").read_bytes()
+    # By a process of its own: closing the file here would drop the locks of this process.
+    subprocess.run([sys.executable, "-c", "import sys; f = open(sys.argv[1], 'r+b'); f.write(sys.stdin.buffer.read());"
+                    " f.truncate()", f"{first}-ledger"], input=content, check=True)
+    for sql in (SUM.replace("?", "'a'"), "SELECT * FROM dp_budget", "SELECT dp_verify()"):
+        message = refused(db, sql)
+        assert "was replaced while it was open (reconnect)" in message, message
+    db.close()
+    plain = ledger_of(first)
+    assert one(plain, "SELECT count(*) FROM dp_charge") == 0
+    assert one(plain, "SELECT protects FROM dp_ledger") == ("row" if change == "terms" else "unit")

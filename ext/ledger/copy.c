@@ -1,0 +1,49 @@
+/*
+** copy.c: a copy of the ledger in memory, for long computations: others can write the ledger
+** meanwhile, and what is written to the copy is forgotten.
+*/
+#include <string.h>
+
+#include "ledger/internal.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define PAGES 1000 /* between two looks at the host */
+
+static int copy_pages(struct ledger *ledger, sqlite3 *copy) {
+  sqlite3_backup *backup = sqlite3_backup_init(copy, "main", ledger->db, "main");
+  int rc = backup ? SQLITE_OK : sqlite3_errcode(copy);
+  while (rc == SQLITE_OK && interrupt_check(ledger)) rc = sqlite3_backup_step(backup, PAGES);
+  sqlite3_backup_finish(backup);
+  if (rc == SQLITE_DONE) return 1;
+  return ledger_fail(ledger, "cannot copy the privacy ledger '%s': %s", ledger->path,
+                     sqlite3_errstr(rc));
+}
+
+int ledger_begin_copy(struct ledger *ledger) {
+  sqlite3 *copy = 0;
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
+  if (!ledger_begin_reading(ledger)) return 0;
+  if (sqlite3_open_v2(MEMORY_PATH, &copy, flags, 0) != SQLITE_OK)
+    ledger_fail(ledger, "out of memory");
+  int copied = !ledger->error && copy_pages(ledger, copy);
+  ledger_rollback(ledger);
+  if (!copied) {
+    sqlite3_close(copy);
+    return 0;
+  }
+  ledger->file = ledger->db;
+  ledger->db = copy;
+  memcpy(ledger->file_statements, ledger->statements, sizeof ledger->statements);
+  memset(ledger->statements, 0, sizeof ledger->statements);
+  return statement_run(ledger, BEGIN_WRITE, "");
+}
+
+void copy_end(struct ledger *ledger) {
+  if (!ledger->file) return;
+  statements_finalize(ledger);
+  sqlite3_close(ledger->db);
+  ledger->db = ledger->file;
+  ledger->file = 0;
+  memcpy(ledger->statements, ledger->file_statements, sizeof ledger->statements);
+}

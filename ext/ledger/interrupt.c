@@ -1,0 +1,64 @@
+/*
+** interrupt.c: ends long work on the ledger when the host is interrupted, and limits waiting.
+**
+** Whether the host is interrupted is found by a short statement on its connection, which an
+** interrupt or the host's progress handler ends. sqlite3_is_interrupted() exists from SQLite 3.41
+** on only, and knows nothing of progress handlers.
+*/
+#include <time.h>
+
+#include "ledger/internal.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define PATIENCE 10000 /* milliseconds that a connection waits for another one's transaction */
+#define LOOK     20    /* milliseconds between two looks at the host */
+
+/* Some thousands of instructions, so that progress handlers have their turn. */
+static const char probe_sql[] =
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"
+    " SELECT count(*) FROM n";
+
+/* Signals and changes of the system's time do not matter. */
+static int64_t milliseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int host_is_interrupted(struct ledger *ledger) {
+  int rc = SQLITE_OK;
+  if (!ledger->probe) rc = sqlite3_prepare_v2(ledger->host, probe_sql, -1, &ledger->probe, 0);
+  while (ledger->probe && (rc = sqlite3_step(ledger->probe)) == SQLITE_ROW) {
+  }
+  sqlite3_reset(ledger->probe); /* its error is in rc; what the host refuses is no interrupt */
+  return (rc & 0xff) == SQLITE_INTERRUPT;
+}
+
+int interrupt_check(struct ledger *ledger) {
+  if (ledger->error || !ledger->heeds_host) return !ledger->error;
+  int64_t now = milliseconds();
+  if (!ledger->looked) ledger->looked = now;
+  if (now - ledger->looked < LOOK) return 1;
+  int interrupted = host_is_interrupted(ledger);
+  ledger->looked = milliseconds();
+  return !interrupted || ledger_fail(ledger, "interrupted");
+}
+
+void interrupt_end(struct ledger *ledger) {
+  sqlite3_finalize(ledger->probe);
+  ledger->probe = 0;
+  ledger->looked = 0;
+}
+
+void wait_start(struct ledger *ledger) {
+  ledger->deadline = milliseconds() + PATIENCE;
+}
+
+int wait_moment(struct ledger *ledger, int calls) {
+  static const long steps[] = {1, 1, 2, 3};
+  struct timespec step = {0, (calls < 4 ? steps[calls] : 5) * 1000000};
+  if (milliseconds() >= ledger->deadline || !interrupt_check(ledger)) return 0;
+  nanosleep(&step, 0);
+  return 1;
+}
