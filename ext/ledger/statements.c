@@ -174,8 +174,9 @@ static const char *const statement_text[STATEMENTS] = {
         " WHERE (state = 'released' AND NOT (published AND drawn)) OR"
         " (state = 'charged' AND published <> drawn) UNION ALL"
         " SELECT 'sqlite_sequence', 'dp_release', 'is not the last id' WHERE"
-        " (SELECT ifnull(group_concat(name || seq), 'dp_release0') FROM sqlite_sequence) <>"
-        " 'dp_release' || (SELECT ifnull(max(id), 0) FROM dp_release)"
+        " (SELECT ifnull(group_concat(typeof(name) || typeof(seq) || name || seq),"
+        " 'textintegerdp_release0') FROM sqlite_sequence) <>"
+        " 'textintegerdp_release' || (SELECT ifnull(max(id), 0) FROM dp_release)"
         " LIMIT 1",
     [NAME_CHECK] =
         "SELECT t, p.release, 'is not the name of its release' FROM"
