@@ -7,7 +7,7 @@
 -- tables, which need no extension:
 --
 --   value        the tier's published numbers, and those of the tiers outside it, which its members see
---                anyway: tiers are nested by rate
+--                anyway: tiers are nested by rate. Discarded releases are left out
 --   tier         the terms of these tiers, and what they have spent
 --   certificate  one JSON document: dp_certificate() cut down to these tiers
 --
@@ -45,15 +45,22 @@ INSERT INTO handover_empty SELECT count(*) FROM handover.sqlite_schema;
 CREATE TEMP TABLE handover_tier AS
   SELECT t.* FROM dp_tier t, handover_request q WHERE t.rate <= q.rate;
 
--- The releases that it sees, under the names that it may know.
+CREATE TEMP TABLE handover_full AS SELECT dp_certificate() AS document;
+
+-- The releases that it has seen, under the names that it may know. Only the certificate has the
+-- discarded ones, whose names other releases may carry, and it has days.
 CREATE TEMP TABLE handover_release AS
   SELECT id, CASE WHEN name = 'release-' || id
                   THEN '(unnamed ' || row_number() OVER (PARTITION BY name = 'release-' || id
                                                          ORDER BY seen_at, id) || ')'
                   ELSE name END AS name, state = 'discarded' AS discarded, seen_at
-  FROM dp_release JOIN (SELECT release_id, min(published_at) AS seen_at FROM dp_publication
-                        WHERE tier IN (SELECT name FROM handover_tier) GROUP BY release_id)
-    ON release_id = id;
+  FROM (SELECT r.value ->> 'id' AS id, r.value ->> 'name' AS name, r.value ->> 'state' AS state,
+               ifnull((SELECT min(published_at) FROM dp_publication WHERE release_id = r.value ->> 'id'
+                       AND tier IN (SELECT name FROM handover_tier)),
+                      min(p.value ->> 'published_at')) AS seen_at
+        FROM handover_full, json_each(document, '$.releases') r, json_each(r.value, '$.publications') p
+        WHERE p.value ->> 'tier' IN (SELECT name FROM handover_tier) GROUP BY 1)
+  WHERE state <> 'failed';
 
 BEGIN;
 
@@ -66,16 +73,15 @@ CREATE TABLE handover.value(
   stddev       REAL,               -- of the noise in value; NULL for a symbol, which is the key
   low          REAL,               -- 95% interval of the noise around value
   high         REAL,
-  published_at TEXT NOT NULL,      -- a day in UTC
-  discarded    INTEGER NOT NULL    -- 1: the name has been freed; another release may carry it
+  published_at TEXT NOT NULL       -- a day in UTC
 );
 INSERT INTO handover.value
   SELECT r.name, v.tier, v.key, v.component, v.value, v.stddev, v.low, v.high,
-         substr(p.published_at, 1, 10) AS day, r.discarded
+         substr(p.published_at, 1, 10) AS day
   FROM dp_value v JOIN dp_publication p ON p.release_id = v.release_id AND p.tier = v.tier
   JOIN handover_release r ON r.id = v.release_id
   WHERE v.tier IN (SELECT name FROM handover_tier)
-  ORDER BY day, r.name, r.discarded DESC, r.seen_at, v.tier, v.key, v.component;
+  ORDER BY day, r.name, v.tier, v.key, v.component;
 
 CREATE TABLE handover.tier(
   name          TEXT NOT NULL PRIMARY KEY,
@@ -94,7 +100,7 @@ INSERT INTO handover.tier
 -- Figures are taken over as JSON texts ("->"), so that they keep all their digits.
 CREATE TABLE handover.certificate(document TEXT NOT NULL);
 INSERT INTO handover.certificate
-  WITH full(document) AS (SELECT dp_certificate()),
+  WITH full AS (SELECT document FROM handover_full),
   audience(tier) AS (
     SELECT json_group_array(json_object(
       'name', t.value -> 'name', 'rate', t.value -> 'rate', 'epsilon', t.value -> 'epsilon',
@@ -137,4 +143,5 @@ DETACH handover;
 DROP TABLE handover_request;
 DROP TABLE handover_empty;
 DROP TABLE handover_tier;
+DROP TABLE handover_full;
 DROP TABLE handover_release;

@@ -6,13 +6,10 @@
 **       value of any row is looked at. Without a row there are no parameters, hence an error.
 **   A2  Parameters are those of the first row. That they stay the same is checked on the first 1024
 **       rows and every 1024th after; a difference fails the statement, the charge stays.
-**   A3  SQLite finishes the aggregates of an aborted statement as if they were complete. A sentinel
-**       in the auxiliary data of argument 0 dies with the statement; if no statement has advanced
-**       since xFinal, the statement was torn down and what xFinal released becomes 'failed'. A
-**       statement that writes (INSERT ... SELECT) cannot be told apart and is believed.
-**   A4  The sentinel also shows a call site that is evaluated twice in one statement (GROUP BY, a
+**   A3  SQLite finishes the aggregates of an aborted statement as if they were complete. So xFinal
+**       draws, but stores nothing until the statement has ended well (guard.h).
+**   A4  The call site also shows an evaluation that is not the first in its statement (GROUP BY, a
 **       correlated subquery): with a name that is an error.
-**   A5  xFinal never asks for auxiliary data: SQLite has none to give there and crashes.
 */
 #include "functions/aggregate.h"
 
@@ -20,8 +17,8 @@
 
 #include "functions/constants.h"
 #include "functions/functions.h"
+#include "functions/guard.h"
 #include "functions/rows.h"
-#include "functions/sentinel.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -39,7 +36,7 @@ struct run {
   const struct aggregate *aggregate;
   int unit; /* place of the unit argument; 0: rows are protected */
   struct host *host;
-  struct sentinel *sentinel;
+  struct site *site;
   struct publication publication;
   struct rows rows;
   struct constants parameters; /* A2 */
@@ -63,7 +60,7 @@ static void evaluation_end(struct evaluation *evaluation) {
   if (!run) return;
   rows_close(&run->rows);
   publish_clear(&run->publication);
-  sentinel_release(run->sentinel);
+  site_release(run->site);
   host_release(run->host);
   constants_free(&run->parameters);
   free(run);
@@ -74,6 +71,7 @@ static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluat
                             char *message) {
   const struct binding *binding = sqlite3_user_data(context);
   if (evaluation->phase == COLLECTING) publish_fail(&evaluation->run->publication);
+  if (evaluation->run) site_fail(evaluation->run->site);
   evaluation_end(evaluation);
   fail_call(context, binding->aggregate->name, message);
 }
@@ -129,7 +127,7 @@ static const char *grouped_form(const struct aggregate *aggregate) {
 }
 
 static char *check_evaluation(struct run *run, const struct request *request) {
-  if (!sentinel_is_second(run->sentinel) || !request->name) return 0;
+  if (!site_is_second(run->site) || !request->name) return 0;
   return sentence("the name '%s' stands for one release, but the statement evaluates it more "
                   "than once (leave the name out, or use %s)",
                   request->name, grouped_form(request->aggregate));
@@ -143,6 +141,7 @@ static int place_or_none(int place) {
 static char *begin_request(struct evaluation *evaluation, struct request *request) {
   struct run *run = evaluation->run;
   char *error = check_evaluation(run, request);
+  request->is_blind = site_is_blind(run->site);
   if (!error) error = publish_begin(&run->publication, run->host, request);
   if (error) return error;
   evaluation->phase = run->publication.answered ? ANSWERED : COLLECTING;
@@ -160,8 +159,8 @@ static char *evaluation_begin(sqlite3_context *context, struct evaluation *evalu
   if (!run) return sentence("out of memory");
   run->aggregate = binding->aggregate;
   run->host = host_retain(binding->host);
-  run->sentinel = sentinel_of(context, run->host);
-  if (!run->sentinel) return sentence("out of memory");
+  run->site = site_of(context, run->host);
+  if (!run->site) return sentence("out of memory");
   if (run->host->collecting) return sentence("a release cannot read from another release");
   if (!ledger_ready(run->host->ledger)) return sentence("%s", ledger_error(run->host->ledger));
   struct request request;
@@ -222,11 +221,6 @@ static void step(sqlite3_context *context, int argc, sqlite3_value **argv) {
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static char *finish(struct run *run) {
-  char *error = rows_publish(&run->rows, &run->publication);
-  return error ? error : sentinel_note(run->sentinel, run->publication.release.id);
-}
-
 static void final(sqlite3_context *context) {
   const struct binding *binding = sqlite3_user_data(context);
   struct evaluation *evaluation = sqlite3_aggregate_context(context, 0);
@@ -238,13 +232,24 @@ static void final(sqlite3_context *context) {
     return;
   }
   if (evaluation->phase == DEAD) return; /* the error has been raised already */
-  char *error = evaluation->phase == COLLECTING ? finish(evaluation->run) : 0;
-  if (error) {
-    evaluation_fail(context, evaluation, error);
+  struct run *run = evaluation->run;
+  struct publication *publication = &run->publication;
+  char *error = 0;
+  if (evaluation->phase == COLLECTING && site_is_reset(run->site)) {
+    publish_fail(publication); /* nothing has been drawn, and nobody asks for a result */
+    evaluation_end(evaluation);
     return;
   }
-  publish_result(context, &evaluation->run->publication);
-  evaluation_end(evaluation);
+  if (evaluation->phase == COLLECTING) error = rows_publish(&run->rows, publication, publish_draw);
+  if (!error) {
+    publish_result(context, publication);
+    if (evaluation->phase == COLLECTING) error = site_note(run->site, publication);
+  }
+  if (error) {
+    evaluation_fail(context, evaluation, error);
+  } else {
+    evaluation_end(evaluation);
+  }
 }
 
 /* ---- registration ---------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 */
 #include "functions/functions.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -133,4 +134,30 @@ const char *argument_text(sqlite3_context *context, sqlite3_value *value, const 
   if (text && *text) return text;
   function_error(context, "%s must be a text that is not empty, not %z", parameter, shown(value));
   return 0;
+}
+
+void first_word(const char *sql, char word[8]) {
+  for (;;) {
+    sql += strspn(sql, " \t\r\n\f");
+    if (strncmp(sql, "--", 2) == 0) {
+      sql += strcspn(sql, "\n");
+    } else if (strncmp(sql, "/*", 2) == 0) {
+      const char *end = strstr(sql + 2, "*/");
+      sql = end ? end + 2 : sql + strlen(sql);
+    } else {
+      break;
+    }
+  }
+  int i = 0;
+  while (i < 7 && isalpha((unsigned char)sql[i])) {
+    word[i] = (char)toupper((unsigned char)sql[i]);
+    i++;
+  }
+  word[i] = 0;
+}
+
+int has_word(const char *name, const char *sql) {
+  size_t length = strlen(name);
+  while (*sql && sqlite3_strnicmp(sql, name, (int)length) != 0) sql++;
+  return *sql != 0;
 }

@@ -90,4 +90,10 @@ int partials_register(sqlite3 *db, struct host *host);
 int models_register(sqlite3 *db, struct host *host);
 int tables_register(sqlite3 *db, struct host *host);
 
+/* The first word of an SQL text, in capitals, behind white space and comments. */
+void first_word(const char *sql, char word[8]);
+
+/* Whether a name occurs in an SQL text, in any case. */
+int has_word(const char *name, const char *sql);
+
 #endif

@@ -7,7 +7,8 @@
 #include <sqlite3ext.h>
 
 struct ledger;
-struct collection; /* releases.c: the rows that dp_release() is collecting */
+struct collection; /* query.h: the rows that dp_release() is collecting */
+struct guard;      /* guard.c: a statement that runs our aggregates */
 
 struct host {
   int references;                /* functions, tables and running statements */
@@ -16,6 +17,7 @@ struct host {
   sqlite3 *db;                   /* the connection that loaded the extension */
   struct ledger *ledger;         /* opened by the first function that needs it */
   struct collection *collecting; /* set while dp_release() runs its query */
+  struct guard *guards;          /* of the statements that run */
 };
 
 /* A new host with one reference, or null when out of memory. */

@@ -23,7 +23,7 @@
 #include "functions/answers.h"
 #include "functions/constants.h"
 #include "functions/functions.h"
-#include "functions/sentinel.h"
+#include "functions/guard.h"
 #include "functions/states.h"
 
 SQLITE_EXTENSION_INIT3
@@ -192,7 +192,7 @@ static void partial_final(sqlite3_context *context) {
 
 struct merge {
   struct host *host;
-  struct sentinel *sentinel;
+  struct site *site;
   struct constants constants;
   struct request request;
   struct publication description; /* of what is added up ... */
@@ -215,7 +215,7 @@ static void merge_close(struct merge *merge) {
   publish_clear(&merge->publication);
   constants_free(&merge->constants);
   request_clear(&merge->request);
-  sentinel_release(merge->sentinel);
+  site_release(merge->site);
   host_release(merge->host);
   sqlite3_free(merge->parameters);
   free(merge->serials);
@@ -223,6 +223,7 @@ static void merge_close(struct merge *merge) {
 }
 
 static void merge_fail(sqlite3_context *context, struct merging *merging, char *message) {
+  if (merging->merge) site_fail(merging->merge->site);
   merge_close(merging->merge);
   *merging = (struct merging){0, 1};
   fail_call(context, MERGE, message);
@@ -294,16 +295,16 @@ static char *check_protection(const struct merge *merge) {
 static char *merge_open(sqlite3_context *context, struct merge *merge, const struct state *state,
                         int argc, sqlite3_value **argv) {
   struct host *host = merge->host = host_retain(sqlite3_user_data(context));
-  merge->sentinel = sentinel_of(context, host);
+  merge->site = site_of(context, host);
   merge->parameters = sqlite3_mprintf("%.*s", (int)state->parameters_size, state->parameters);
-  if (!merge->sentinel || !merge->parameters) return sentence("out of memory");
+  if (!merge->site || !merge->parameters) return sentence("out of memory");
   if (strlen(merge->parameters) != state->parameters_size)
     return sentence("the state is malformed");
   if (host->collecting) return sentence("a release cannot read from another release");
   if (!ledger_ready(host->ledger)) return sentence("%s", ledger_error(host->ledger));
   char *error = read_request(merge, argc, argv);
   if (!error) error = check_protection(merge);
-  if (!error && sentinel_is_second(merge->sentinel) && merge->request.name)
+  if (!error && site_is_second(merge->site) && merge->request.name)
     error =
         sentence("the name '%s' stands for one release, but the statement evaluates it more than "
                  "once (leave the name out)",
@@ -383,18 +384,23 @@ static char *check_serials(struct merge *merge) {
   return 0;
 }
 
-/* Charges, draws and stores, as the aggregate of that kind does. */
-static char *merge_publish(struct merge *merge) {
+/* Charges, draws and answers, as the aggregate of that kind does. */
+static char *merge_publish(sqlite3_context *context, struct merge *merge) {
   struct publication *publication = &merge->publication;
   char *error = check_serials(merge);
   if (error) return error;
+  merge->request.is_blind = site_is_blind(merge->site);
   if (!ledger_resume(merge->host->ledger)) return sentence("%s", ledger_error(merge->host->ledger));
   error = publish_begin(publication, merge->host, &merge->request);
-  if (error || publication->answered) return error;
-  error = rows_publish(&merge->rows, publication);
-  if (!error) return sentinel_note(merge->sentinel, publication->release.id);
-  publish_fail(publication);
-  return error;
+  int is_replay = !error && publication->answered;
+  if (error) return error;
+  if (!is_replay) error = rows_publish(&merge->rows, publication, publish_draw);
+  if (error) {
+    publish_fail(publication);
+    return error;
+  }
+  publish_result(context, publication);
+  return is_replay ? 0 : site_note(merge->site, publication);
 }
 
 static void merge_final(sqlite3_context *context) {
@@ -406,14 +412,19 @@ static void merge_final(sqlite3_context *context) {
                        "nothing: dp_partial(kind, options))"));
     return;
   }
-  char *error = merge_publish(merging->merge);
-  if (error) {
-    merge_fail(context, merging, error);
+  struct merge *merge = merging->merge;
+  if (site_is_reset(merge->site)) { /* not all states came, and nobody asks for a result */
+    merge_close(merge);
+    merging->merge = 0;
     return;
   }
-  publish_result(context, &merging->merge->publication);
-  merge_close(merging->merge);
-  merging->merge = 0;
+  char *error = merge_publish(context, merge);
+  if (error) {
+    merge_fail(context, merging, error);
+  } else {
+    merge_close(merge);
+    merging->merge = 0;
+  }
 }
 
 /* ---- registration ---------------------------------------------------------------------------- */

@@ -22,6 +22,7 @@
 
 #include "functions/answers.h"
 #include "functions/functions.h"
+#include "functions/guard.h"
 #include "functions/models.h"
 #include "functions/symbols.h"
 #include "math/diffusion.h"
@@ -121,6 +122,22 @@ static int store_point(struct publication *publication, int tier, uint64_t varia
   struct ledger_point point = {publication->tiers[tier].name, variance, values};
   return ledger_path_insert(publication->host->ledger, &publication->release, &publication->grid,
                             &point);
+}
+
+/* Notes a point that has been drawn, for keep(). */
+static int note_point(struct publication *publication, int tier, uint64_t variance,
+                      const int64_t *values) {
+  size_t dimension = dimension_of(publication);
+  int count = publication->drawn_count;
+  struct drawn *grown =
+      sqlite3_realloc64(publication->drawn, sizeof *grown * (sqlite3_uint64)(count + 1));
+  if (!grown) return out_of_memory(publication->host->ledger);
+  publication->drawn = grown;
+  int64_t *copy = sqlite3_malloc64(sizeof *copy * (dimension + 1));
+  if (!copy) return out_of_memory(publication->host->ledger);
+  if (dimension) memcpy(copy, values, sizeof *copy * dimension);
+  grown[publication->drawn_count++] = (struct drawn){tier, variance, copy};
+  return 1;
 }
 
 /* The publication of a stored point at publication->at, and its values. */
@@ -228,6 +245,7 @@ static int begin_refining(struct publication *publication, const struct ledger_p
   return going;
 }
 
+/* Draws a point for every tier from the innermost point to publication->at. */
 static int walk_inward(struct publication *publication, const struct ledger_point *innermost,
                        int from, const int64_t *totals) {
   struct ledger *ledger = publication->host->ledger;
@@ -244,9 +262,8 @@ static int walk_inward(struct publication *publication, const struct ledger_poin
       going = ledger_fail(ledger, "the system gave no random bytes");
     memcpy(values, next, sizeof *values * dimension);
     outer = steps[i].variance;
-    going = going && store_point(publication, from - 1 - i, outer, values);
+    going = going && note_point(publication, from - 1 - i, outer, values);
   }
-  going = going && store_values(publication, outer, values);
   sqlite3_free(steps);
   sqlite3_free(values);
   return going;
@@ -265,8 +282,8 @@ static int is_usable(struct publication *publication) {
   struct ledger *ledger = publication->host->ledger;
   if (strcmp(release->state, "charged") == 0)
     return ledger_fail(ledger,
-                       "release '%s' is not finished (wait, or free the name with "
-                       "dp_discard('%s'))",
+                       "release '%s' is not finished (wait until its statement has ended, or free "
+                       "the name with dp_discard('%s'))",
                        release->name, release->name);
   if (strcmp(release->state, "failed") == 0)
     return ledger_fail(ledger,
@@ -494,6 +511,17 @@ static int settle_time(const struct publication *publication, struct request *re
   return 1;
 }
 
+/* The answer of a release whose statement is still running on this connection: a replay. */
+static int answer_pending(struct publication *publication) {
+  const struct publication *pending = guard_pending(publication->host, publication->release.id,
+                                                    publication->tiers[publication->at].name);
+  if (!pending) return 0;
+  publication->answer.number = pending->answer.number;
+  if (pending->answer.json) publication->answer.json = sqlite3_mprintf("%s", pending->answer.json);
+  publication->answered = !pending->answer.json || publication->answer.json;
+  return publication->answered || out_of_memory(publication->host->ledger);
+}
+
 /* Inside a transaction. */
 static void begin(struct publication *publication, struct request *request) {
   int found = load(publication, request->tier, request->name);
@@ -501,9 +529,13 @@ static void begin(struct publication *publication, struct request *request) {
       (!settle_time(publication, request) || !models_settle(publication, request, found)))
     return;
   if (found) {
-    if (same_question(publication, request) && is_usable(publication) &&
-        same_query(publication, request))
+    if (same_question(publication, request) && !answer_pending(publication) &&
+        is_usable(publication) && same_query(publication, request))
       publish_existing(publication, request->key_count, request->refine);
+  } else if (request->is_blind) {
+    ledger_fail(publication->host->ledger,
+                "a statement that updates or deletes cannot release (nothing was charged; SELECT "
+                "or INSERT the value first, or use dp_release)");
   } else if (publication->at >= 0 && !ledger_failed(publication->host->ledger)) {
     publish_new(publication, request);
   }
@@ -544,7 +576,7 @@ static int take_private_keys(struct publication *publication, const struct ledge
   return 1;
 }
 
-/* Draws a new point, and stores it with its values. */
+/* Draws a new point. */
 static int draw_new(struct publication *publication, const int64_t *rounded, int64_t *values) {
   if (law_is_symbolic(publication->law)) return symbols_draw(publication, rounded);
   int is_model =
@@ -552,8 +584,7 @@ static int draw_new(struct publication *publication, const int64_t *rounded, int
   uint64_t variance = is_model ? (uint64_t)publication->descent.variance : publication->variance;
   if (release_draw(publication->law, rounded, dimension_of(publication), variance, values))
     return ledger_fail(publication->host->ledger, "the system gave no random bytes");
-  return store_point(publication, publication->at, publication->variance, values) &&
-         store_values(publication, publication->variance, values);
+  return note_point(publication, publication->at, publication->variance, values);
 }
 
 static int refine(struct publication *publication, const int64_t *rounded) {
@@ -567,30 +598,59 @@ static int refine(struct publication *publication, const int64_t *rounded) {
   return done;
 }
 
-/* Draws from exact totals, stores points and values, and ends the release; inside a transaction. */
-static void finish(struct publication *publication, const struct totals *totals) {
-  struct ledger *ledger = publication->host->ledger;
-  struct ledger_release *release = &publication->release;
-  if (!ledger_release_state(ledger, release->id, "charged", "released") ||
-      !take_private_keys(publication, &totals->grid))
-    return;
+/* Draws from exact totals; inside a transaction, which stores nothing yet. */
+static int draw(struct publication *publication, const struct totals *totals) {
+  const struct ledger_release *release = &publication->release;
+  if (!take_private_keys(publication, &totals->grid)) return 0;
   size_t dimension = dimension_of(publication);
   int64_t *values = two_points(publication), *rounded = values ? values + dimension : 0;
   for (size_t i = 0; i < dimension && values; i++)
     rounded[i] = totals->values ? lattice_round(totals->values[i], release->shift) : 0;
-  if (values && publication->refining) {
-    refine(publication, rounded);
-  } else if (values) {
-    draw_new(publication, rounded, values);
-  }
+  int drawn = values != 0;
+  if (drawn)
+    drawn = publication->refining ? refine(publication, rounded)
+                                  : draw_new(publication, rounded, values);
   sqlite3_free(values);
+  return drawn;
+}
+
+/* Stores what draw() has drawn, ends the release and answers; inside a transaction. */
+static int keep(struct publication *publication) {
+  if (!ledger_release_state(publication->host->ledger, publication->release.id, "charged",
+                            "released"))
+    return 0;
+  if (law_is_symbolic(publication->law)) return symbols_keep(publication);
+  int kept = 1;
+  for (int i = 0; i < publication->drawn_count && kept; i++) {
+    const struct drawn *point = &publication->drawn[i];
+    kept = store_point(publication, point->tier, point->clock, point->values) &&
+           (i + 1 < publication->drawn_count ||
+            store_values(publication, point->clock, point->values));
+  }
+  return kept;
 }
 
 char *publish_finish(struct publication *publication, const struct totals *totals) {
   struct ledger *ledger = publication->host->ledger;
   if (ledger_resume(ledger) && ledger_begin_ending(ledger)) {
-    finish(publication, totals);
+    if (draw(publication, totals)) keep(publication);
     if (ledger_commit(ledger)) return 0;
+  }
+  char *error = error_of(publication->host);
+  publish_fail(publication);
+  return error;
+}
+
+/* Everything is tried in a transaction that is taken back, so that its errors come in time. */
+char *publish_draw(struct publication *publication, const struct totals *totals) {
+  struct ledger *ledger = publication->host->ledger;
+  if (ledger_resume(ledger) && ledger_begin_ending(ledger)) {
+    if (draw(publication, totals)) keep(publication);
+    if (!ledger_failed(ledger)) {
+      ledger_rollback(ledger);
+      return 0;
+    }
+    ledger_rollback(ledger);
   }
   char *error = error_of(publication->host);
   publish_fail(publication);
@@ -602,7 +662,7 @@ int publish_plan(struct publication *publication, struct host *host, struct requ
   begin(publication, request);
   if (!ledger_failed(host->ledger) && !publication->answered) {
     struct totals nothing = {answers_grid(publication), 0};
-    finish(publication, &nothing);
+    if (draw(publication, &nothing)) keep(publication);
   }
   return !ledger_failed(host->ledger);
 }
@@ -623,8 +683,16 @@ void publish_fail(struct publication *publication) {
                publication->refining ? "released" : "failed");
 }
 
-void publish_revoke(struct host *host, int64_t release_id) {
-  change_state(host, release_id, "released", "failed");
+void publish_revoke(struct publication *publication) {
+  change_state(publication->host, publication->release.id, "charged", "failed");
+}
+
+void publish_keep(struct publication *publication) {
+  struct ledger *ledger = publication->host->ledger;
+  if (ledger_resume(ledger) && ledger_begin_ending(ledger)) {
+    keep(publication);
+    ledger_commit(ledger);
+  }
 }
 
 /* dp_mix() of a release that is no symbol: what it has for groups is sent on by the kernel. */
@@ -662,10 +730,9 @@ char *publish_diffuse(struct publication *publication, struct host *host, const 
   return publication->answered && !ledger_failed(ledger) ? 0 : error_of(host);
 }
 
-void publish_result(sqlite3_context *context, struct publication *publication) {
+void publish_result(sqlite3_context *context, const struct publication *publication) {
   if (publication->answer.json) {
-    sqlite3_result_text(context, publication->answer.json, -1, sqlite3_free);
-    publication->answer.json = 0;
+    sqlite3_result_text(context, publication->answer.json, -1, SQLITE_TRANSIENT);
   } else {
     sqlite3_result_double(context, publication->answer.number);
   }
@@ -676,6 +743,8 @@ void publish_clear(struct publication *publication) {
   for (int i = 0; grid->keys && i < grid->cells; i++) sqlite3_free(grid->keys[i]);
   sqlite3_free(grid->keys);
   sqlite3_free(publication->answer.json);
+  for (int i = 0; i < publication->drawn_count; i++) sqlite3_free(publication->drawn[i].values);
+  sqlite3_free(publication->drawn);
   ledger_tiers_free(publication->tiers, publication->tier_count);
   ledger_release_clear(&publication->release);
   *publication = (struct publication){0};

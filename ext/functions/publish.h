@@ -5,6 +5,9 @@
 **   (the caller collects rows)
 **   publish_finish()  draws, stores the point and the values, commits; only then is there an answer
 **   publish_fail()    instead of publish_finish(), when the rows did not all come
+**
+** An aggregate cannot tell at its end whether the rows all came (guard.h): it draws with
+** publish_draw(), and publish_keep() or publish_revoke() follow when its statement ends.
 */
 #ifndef DIFFUSE_FUNCTIONS_PUBLISH_H
 #define DIFFUSE_FUNCTIONS_PUBLISH_H
@@ -24,6 +27,13 @@ struct answer {
 };
 
 struct channel;
+
+/* A point that has been drawn and is not stored yet. */
+struct drawn {
+  int tier;
+  uint64_t clock;
+  int64_t *values;
+};
 
 struct publication {
   struct host *host;
@@ -45,6 +55,9 @@ struct publication {
   int refining;                  /* walks inward from points that are stored already */
   int answered;                  /* the answer is there: nothing to collect */
   struct answer answer;
+  struct drawn *drawn; /* the outermost first ... */
+  int drawn_count;
+  size_t chosen; /* ... or of a symbol, its key */
 };
 
 /* The exact totals of the rows, in fine steps, and what they stand for. */
@@ -64,17 +77,26 @@ char *publish_begin(struct publication *publication, struct host *host, struct r
 char *publish_finish(struct publication *publication, const struct totals *totals);
 
 /*
+** The same in two steps: draws and answers, but stores nothing; publish_keep() stores it, or
+** publish_revoke() makes it fail. The release is 'charged' in between, and what was drawn is in
+** memory alone.
+*/
+char *publish_draw(struct publication *publication, const struct totals *totals);
+
+/* Nobody is left to tell when this fails: the release then stays 'charged', without a value. */
+void publish_keep(struct publication *publication);
+
+/*
 ** Marks the release as failed: it is never replayed or diffused. The charge stays. A refinement
 ** that fails has drawn nothing: what was published before is good as ever.
 */
 void publish_fail(struct publication *publication);
 
 /*
-** Marks a finished release as failed, because its rows turn out not to have been all. A refinement
-** too: its value was in the ledger for somebody to read, so there must be no second one for its
-** price.
+** Marks as failed what publish_draw() has drawn. A refinement too: the statement has seen its value,
+** so there must be no second one for its price.
 */
-void publish_revoke(struct host *host, int64_t release_id);
+void publish_revoke(struct publication *publication);
 
 /*
 ** What a release would do, inside the caller's transaction, which must be rolled back: the charge
@@ -90,8 +112,8 @@ int publish_plan(struct publication *publication, struct host *host, struct requ
 char *publish_diffuse(struct publication *publication, struct host *host, const char *name,
                       const char *tier, const struct channel *channel);
 
-/* The answer as the result of the function that runs; the publication gives it away. */
-void publish_result(sqlite3_context *context, struct publication *publication);
+/* The answer as the result of the function that runs. */
+void publish_result(sqlite3_context *context, const struct publication *publication);
 
 void publish_clear(struct publication *publication);
 

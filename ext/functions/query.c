@@ -1,7 +1,6 @@
 /* query.c: see query.h. */
 #include "functions/query.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "functions/functions.h"
@@ -37,34 +36,6 @@ static void collect_final(sqlite3_context *context) {
 
 /* ---- the query ------------------------------------------------------------------------------- */
 
-/* The first word of the text, in capitals, behind white space and comments. */
-static void first_word(const char *sql, char word[8]) {
-  for (;;) {
-    sql += strspn(sql, " \t\r\n\f");
-    if (strncmp(sql, "--", 2) == 0) {
-      sql += strcspn(sql, "\n");
-    } else if (strncmp(sql, "/*", 2) == 0) {
-      const char *end = strstr(sql + 2, "*/");
-      sql = end ? end + 2 : sql + strlen(sql);
-    } else {
-      break;
-    }
-  }
-  int i = 0;
-  while (i < 7 && isalpha((unsigned char)sql[i])) {
-    word[i] = (char)toupper((unsigned char)sql[i]);
-    i++;
-  }
-  word[i] = 0;
-}
-
-/* Whether a name occurs in an SQL text, in any case. */
-static int is_in(const char *name, const char *sql) {
-  size_t length = strlen(name);
-  while (*sql && sqlite3_strnicmp(sql, name, (int)length) != 0) sql++;
-  return *sql != 0;
-}
-
 static char *check_statement(const struct query *query, sqlite3_stmt *statement) {
   const char *sql = query->sql;
   char word[8];
@@ -72,7 +43,7 @@ static char *check_statement(const struct query *query, sqlite3_stmt *statement)
   if (!statement || sqlite3_stmt_isexplain(statement) || !sqlite3_stmt_readonly(statement) ||
       (strcmp(word, "SELECT") != 0 && strcmp(word, "WITH") != 0 && strcmp(word, "VALUES") != 0))
     return sentence("sql must be one SELECT that only reads, not '%s'", sql);
-  if (is_in(COLLECT, sql))
+  if (has_word(COLLECT, sql))
     return sentence("sql cannot use " COLLECT ", which is dp_release()'s own");
   if (sqlite3_bind_parameter_count(statement) > 0)
     return sentence("sql cannot have parameters (write the values into its text)");
@@ -109,7 +80,8 @@ char *query_open(struct query *query, sqlite3 *db, const char *sql, int columns,
   char *error = check_text(query, db);
   if (error) return error;
   query->rows = sqlite3_mprintf("dp_rows");
-  while (query->rows && is_in(query->rows, sql)) query->rows = sqlite3_mprintf("%z_", query->rows);
+  while (query->rows && has_word(query->rows, sql))
+    query->rows = sqlite3_mprintf("%z_", query->rows);
   return query->rows ? 0 : sentence("out of memory");
 }
 

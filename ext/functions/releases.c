@@ -28,7 +28,7 @@ static char *collect_and_finish(struct publication *publication, const struct qu
   if (error) {
     publish_fail(publication);
   } else {
-    error = rows_publish(&collection.rows, publication);
+    error = rows_publish(&collection.rows, publication, publish_finish);
   }
   rows_close(&collection.rows);
   return error;

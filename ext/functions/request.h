@@ -29,6 +29,7 @@ struct request {
   int key_count;
   char *sql; /* dp_release(): the text of its query; null otherwise */
   int refine;
+  int is_blind;    /* the statement around it could not show how it ends (guard.h) */
   int rows;        /* dp_partial(): rows are protected, not units ... */
   int whole_units; /* ... and all rows of a unit are in one shard */
 };

@@ -315,7 +315,7 @@ int rows_join(struct rows *rows, struct rows *others) {
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-char *rows_publish(struct rows *rows, struct publication *publication) {
+char *rows_publish(struct rows *rows, struct publication *publication, publish_totals *publish) {
   struct totals totals = {{0, 1, 1}, 0};
   const char **keys = 0;
   int128 sum = 0;
@@ -337,8 +337,8 @@ char *rows_publish(struct rows *rows, struct publication *publication) {
       totals.grid.cells = cells;
     }
   }
-  char *error = totals.values ? publish_finish(publication, &totals)
-                              : sentence("out of memory (the charge stays)");
+  char *error =
+      totals.values ? publish(publication, &totals) : sentence("out of memory (the charge stays)");
   if (rows->vectors) free(totals.values);
   free(keys);
   return error;

@@ -64,8 +64,12 @@ int rows_records(struct rows *rows, take_record *take, void *context);
 */
 int rows_join(struct rows *rows, struct rows *others);
 
-/* Publishes the totals. Returns null, or one sentence to be freed. */
-char *rows_publish(struct rows *rows, struct publication *publication);
+/*
+** Publishes the totals with publish_finish() or publish_draw(). Returns null, or one sentence to be
+** freed.
+*/
+typedef char *publish_totals(struct publication *publication, const struct totals *totals);
+char *rows_publish(struct rows *rows, struct publication *publication, publish_totals *publish);
 
 /* Whether a text can be that of a key: then it is its own. -1 without memory. */
 int key_is_plain(const char *text);

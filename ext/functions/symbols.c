@@ -148,7 +148,12 @@ int symbols_draw(struct publication *publication, const int64_t *counts) {
   int failed = categorical_exponential(utility, count, tilt.exponent, &chosen);
   sqlite3_free(utility);
   if (failed) return ledger_fail(ledger, "the system gave no random bytes");
-  return publish_symbol(publication, publication->grid.keys[chosen], 0);
+  publication->chosen = chosen;
+  return 1;
+}
+
+int symbols_keep(struct publication *publication) {
+  return publish_symbol(publication, publication->grid.keys[publication->chosen], 0);
 }
 
 /* ---- the path -------------------------------------------------------------------------------- */

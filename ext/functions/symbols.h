@@ -21,10 +21,11 @@
 int symbols_charge(struct publication *publication);
 
 /*
-** Draws the symbol from how many units have each candidate, and stores and publishes it. The time
-** of the draw is about the same whatever the counts. 0 with the reason in the ledger.
+** Draws the symbol from how many units have each candidate; symbols_keep() stores and publishes it.
+** The time of the draw is about the same whatever the counts. 0 with the reason in the ledger.
 */
 int symbols_draw(struct publication *publication, const int64_t *counts);
+int symbols_keep(struct publication *publication);
 
 /*
 ** What dp_mix() does, inside a transaction, for a loaded and described release of a symbol. 0 with

@@ -10,10 +10,8 @@
 
 SQLITE_EXTENSION_INIT3
 
-/*
-** What the teardown of a statement made of a part of its rows stays in the file, but is no answer.
-*/
-#define ANSWERS "release_id NOT IN (SELECT id FROM dp_release WHERE state = 'failed')"
+/* Values of live releases: one name has one value. The file keeps those of discarded ones. */
+#define LIVE "release_id NOT IN (SELECT id FROM dp_release WHERE state IN ('failed', 'discarded'))"
 
 const struct ledger_table ledger_tables[] = {
     {"dp_tier",
@@ -28,11 +26,11 @@ const struct ledger_table ledger_tables[] = {
     {"dp_publication",
      "release_id INTEGER, release TEXT, tier TEXT, clock INTEGER, rate REAL,"
      " shrink REAL, centre REAL, kernel TEXT, published_at TEXT",
-     ANSWERS},
+     LIVE},
     {"dp_value",
      "release_id INTEGER, release TEXT, tier TEXT, key TEXT, component INTEGER,"
      " value REAL, stddev REAL, low REAL, high REAL",
-     ANSWERS},
+     LIVE},
     {"dp_charge",
      "id INTEGER, release_id INTEGER, release TEXT, tier TEXT, rate REAL, curve BLOB,"
      " delta REAL, slack REAL, at TEXT, hash TEXT",

@@ -202,7 +202,7 @@ def test_an_error_while_rows_are_read_leaves_the_release_failed(db):
     assert_failed(db)
 
 
-def test_only_the_group_that_was_torn_down_is_failed(path):
+def test_an_error_in_a_later_group_fails_the_release_whose_row_was_delivered(path):
     create(path).close()
     raw = Raw(path)
     statement = raw.prepare("SELECT dp_sum('clinic', minutes, 10, patient), json(iif(patient % 2 AND count(*), '{', '{}'))"
@@ -212,7 +212,8 @@ def test_only_the_group_that_was_torn_down_is_failed(path):
     raw.finalize(statement)
     raw.close()
     db = connect(path)
-    assert [s for (s,) in db.execute("SELECT state FROM dp_release ORDER BY id")] == ["released", "failed"]
+    assert [s for (s,) in db.execute("SELECT state FROM dp_release ORDER BY id")] == ["failed", "failed"]
+    assert one(db, "SELECT count(*) FROM dp_value") == 0
 
 
 def test_a_statement_that_is_dropped_after_its_row_keeps_its_release(path):
