@@ -105,7 +105,7 @@ int answers_same_lattice(const struct publication *publication) {
            release->shift == -shape->fine_exponent;
   uint64_t sensitivity = shape->family == FAMILY_SGD
                              ? descent_sensitivity(&publication->descent, shape, release->shift)
-                             : design_sensitivity(shape, release->shift);
+                             : design_sensitivity(shape, release->shift, publication->law);
   return release->granularity - release->shift == shape->fine_exponent &&
          release->sensitivity >= sensitivity;
 }
@@ -415,6 +415,10 @@ static char *check_path(struct publication *publication,
     } else if (!point || point->clock != published->clock) {
       found = ledger_discrepancy(
           ledger, "dp_publication: '%s' at tier '%s' does not show the point of its path",
+          release->name, published->tier);
+    } else if (!models_paid(publication, point->clock, published->curve)) {
+      found = ledger_discrepancy(
+          ledger, "dp_publication: '%s' at tier '%s' has a curve below what its public rows hide",
           release->name, published->tier);
     } else {
       found = compare_values(publication, published, point);

@@ -133,7 +133,8 @@ static const struct {
     {{"gaussian", LAW_GAUSSIAN}, 0, ~CHOICES},
     /* of models with public rows or a random stop: they get it, nobody asks for it */
     {{"iteration", LAW_GAUSSIAN}, 0, 1u << FAMILY_SGD},
-    {{"laplace", LAW_LAPLACE}, 0, 1u << FAMILY_SUM},
+    {{"laplace_iteration", LAW_LAPLACE}, 0, 1u << FAMILY_SGD},
+    {{"laplace", LAW_LAPLACE}, 0, 1u << FAMILY_SUM | 1u << FAMILY_SGD},
     {{"exponential", LAW_EXPONENTIAL}, 0, CHOICES},
     {{"response", LAW_RESPONSE}, 0, CHOICES},
     {{"ou", LAW_GAUSSIAN}, 1, ~CHOICES},

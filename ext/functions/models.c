@@ -17,9 +17,11 @@
 #include "functions/numbers.h"
 #include "math/gaussian.h"
 #include "math/iteration.h"
+#include "math/laplace.h"
 #include "math/mixing.h"
 #include "math/renyi.h"
 #include "math/rounding.h"
+#include "release/hiding.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -51,6 +53,9 @@ static const struct field fields[] = {
     {"eta", IN(eta), SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0},
     {"default_eta", IN(default_eta), 0, 1, 1, 0},
     {"random_stop", IN(random_stop), 0, 1, 1, 0},
+    {"decay", IN(decay), 0, SGD_MAX_DECAY, 0, 1},
+    {"power", IN(power), 0.5, 1, 0, 1},
+    {"laplace", IN(laplace), 1, 1, 1, 1},
     {"lipschitz", IN(lipschitz), SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0},
     {"beta", IN(beta), 0, SHAPE_MAX_CLIP, 0, 0},
     {"variance", IN(variance), 0, SGD_VARIANCE_END, 1, 1},
@@ -137,6 +142,49 @@ static char *finish_loss(struct request *request) {
   return 0;
 }
 
+/* How learning rates fall: eta/(1 + decay (i - 1))^power. */
+static const struct schedule {
+  const char *name;
+  double power;
+} schedules[] = {{"constant", 0}, {"sqrt", 0.5}, {"inverse", 1}};
+
+static char *finish_schedule(struct request *request) {
+  struct descent *descent = &request->descent;
+  const char *name = request->schedule ? request->schedule : schedules[0].name;
+  const struct schedule *schedule = 0;
+  for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
+    if (strcmp(name, schedules[i].name) == 0) schedule = &schedules[i];
+  }
+  if (!schedule)
+    return sentence("schedule must be 'constant', 'sqrt' or 'inverse', not '%s'", name);
+  descent->power = NAN;
+  if (!(schedule->power > 0))
+    return isnan(descent->decay) ? 0 : sentence("decay is for the schedules 'sqrt' and 'inverse'");
+  descent->power = schedule->power;
+  if (isnan(descent->decay)) descent->decay = 1;
+  if (descent->rows + descent->public_rows > SGD_MAX_STEPS)
+    return sentence("a schedule is for at most %.0f rows", SGD_MAX_STEPS);
+  return descent->random_stop > 0
+             ? sentence("a schedule and a random stop do not go together (leave one of them out)")
+             : 0;
+}
+
+/* The mechanism is 'gaussian' or 'laplace'; with public rows or a random stop it gets a name. */
+static char *finish_mechanism(struct request *request) {
+  struct descent *descent = &request->descent;
+  const char *asked = request->mechanism ? request->mechanism : "gaussian";
+  int is_laplace = strcmp(asked, "laplace") == 0, is_random = descent->random_stop > 0;
+  descent->laplace = is_laplace ? 1 : NAN;
+  if (!is_laplace && strcmp(asked, "gaussian") != 0)
+    return sentence("mechanism must be 'gaussian' or 'laplace' for a model, not '%s'", asked);
+  if (is_laplace && is_random)
+    return sentence("a random stop has Gaussian noise (leave out the mechanism, or the stop)");
+  if (!is_random && !(descent->public_rows > 0)) return 0;
+  sqlite3_free(request->mechanism);
+  request->mechanism = sqlite3_mprintf(is_laplace ? "laplace_iteration" : "iteration");
+  return request->mechanism ? 0 : sentence("out of memory");
+}
+
 static char *finish_stop(struct request *request) {
   struct descent *descent = &request->descent;
   const char *stop = request->stop ? request->stop : "last";
@@ -149,11 +197,7 @@ static char *finish_stop(struct request *request) {
   if (!is_random && has_share)
     return sentence("key_share is for a random stop: it takes that part of the tier's delta_keys");
   if (is_random && !has_share) request->key_share = DEFAULT_KEY_SHARE;
-  if (request->mechanism)
-    return sentence("mechanism is not for models: it follows from public_rows and stop");
-  if (!is_random && !(descent->public_rows > 0)) return 0;
-  request->mechanism = sqlite3_mprintf("iteration");
-  return request->mechanism ? 0 : sentence("out of memory");
+  return 0;
 }
 
 static int is_sound(struct descent *descent) {
@@ -179,6 +223,8 @@ char *models_finish(struct request *request) {
   if (isnan(descent->public_rows)) descent->public_rows = 0;
   char *error = finish_loss(request);
   if (!error) error = finish_stop(request);
+  if (!error) error = finish_schedule(request);
+  if (!error) error = finish_mechanism(request);
   if (error) return error;
   descent_derive(descent);
   double largest = descent_largest_eta(descent);
@@ -263,6 +309,65 @@ struct ledger_cost models_cost(struct publication *publication) {
   return (struct ledger_cost){0, price.delta, rdp_of_epsilon, &publication->rate};
 }
 
+/* ---- what public rows hide ------------------------------------------------------------------- */
+
+/* The cost of the noise, and the profile of the last private row. */
+struct hidden {
+  struct ledger_cost plain;
+  struct profile profile;
+};
+
+static double hidden_curve(const void *parameters, double alpha) {
+  const struct hidden *hidden = parameters;
+  return fmin(hidden->plain.curve(hidden->plain.parameters, alpha),
+              profile_rdp(&hidden->profile, alpha));
+}
+
+struct ledger_cost models_hidden(struct publication *publication, struct ledger_cost plain) {
+  struct hidden *hidden = publication->hidden;
+  if (!hidden) {
+    publication->hidden = hidden = sqlite3_malloc64(sizeof *hidden);
+    if (!hidden) {
+      ledger_fail(publication->host->ledger, "out of memory");
+      return plain;
+    }
+    struct hiding hiding;
+    hiding_make(&hiding, &publication->descent, &publication->shape, publication->release.shift);
+    hiding_profile(&hiding, &hidden->profile);
+  }
+  hidden->plain = plain;
+  return (struct ledger_cost){0, plain.delta, hidden_curve, hidden};
+}
+
+void models_clear(struct publication *publication) {
+  sqlite3_free(publication->hidden);
+  publication->hidden = 0;
+}
+
+/* Of the noise at a clock, without what public rows hide. */
+static double noise_rdp(const struct publication *publication, uint64_t clock, double alpha) {
+  uint64_t sensitivity = publication->release.sensitivity;
+  if (publication->law == LAW_LAPLACE)
+    return discrete_laplace_rdp(alpha, (double)sensitivity, (double)laplace_scale(clock));
+  return alpha * lattice_rate(sensitivity, clock);
+}
+
+int models_paid(struct publication *publication, uint64_t clock, const double *curve) {
+  const struct ledger_cost nothing = {0, 0, 0, 0};
+  int paid = 1;
+  if (!(publication->descent.public_rows > 0) || !curve) return 1;
+  models_hidden(publication, nothing);
+  for (int i = 0; i < RENYI_ORDERS && publication->hidden; i++) {
+    double alpha = renyi_order(i), of_noise = noise_rdp(publication, clock, alpha);
+    double least = fmin(of_noise, profile_rdp(&publication->hidden->profile, alpha));
+    paid = paid && curve[i] >= least * (1 - 1e-9);
+  }
+  models_clear(publication);
+  return paid;
+}
+
+/* ---- the learning rate and the noise --------------------------------------------------------- */
+
 /* A rate with about the noise of a step, for the learning rate. */
 static double rate_of_step(const struct descent *descent, const struct price *price) {
   if (!(descent->random_stop > 0)) return price->rate * (1 + descent->public_rows);
@@ -278,6 +383,8 @@ static double rate_of_step(const struct descent *descent, const struct price *pr
 static double default_eta(const struct descent *descent, const struct price *price) {
   double steps = descent->rows + descent->public_rows;
   double noise = 2 * descent->lipschitz / sqrt(2 * rate_of_step(descent, price));
+  if (descent->laplace > 0)
+    noise = 2 * descent->lipschitz * sqrt(2 * descent->dim) / laplace_distance(price->rate);
   double gradient = hypot(descent->lipschitz, noise * sqrt(descent->dim));
   double eta = descent->radius / 2 / gradient / sqrt(M_E * steps);
   eta = fmin(eta, descent_largest_eta(descent));
@@ -304,7 +411,7 @@ static int settle_noise(struct ledger *ledger, struct descent *descent, const st
   descent_design(&said, &shape, price->rate, &design, &variance);
   said.variance = (double)variance;
   if (said.random_stop > 0)
-    descent_stop_variance(&said, &shape, &design, price->epsilon, price->delta);
+    hiding_stop_variance(&said, &shape, &design, price->epsilon, price->delta);
   descent->variance = said.variance;
   if (!(said.variance >= LATTICE_MIN_VARIANCE && said.variance < SGD_VARIANCE_END))
     return said.random_stop > 0
@@ -378,12 +485,20 @@ int models_diffusible(const struct publication *publication, int from, uint64_t 
           "costs is proved for RDP alone (make a release of its own at tier '%s')",
           tiers[i].name, tier);
   }
-  return descent_diffusible(&publication->descent, &publication->shape, release->shift, clock) ||
-         ledger_fail(
-             ledger,
-             "tier '%s' is too far from that of release '%s' for its rows (make a release of "
-             "its own)",
-             tier, release->name);
+  if (descent_diffusible(&publication->descent, &publication->shape, release->shift, clock))
+    return 1;
+  if (publication->law == LAW_LAPLACE)
+    return ledger_fail(ledger,
+                       "release '%s' has Laplace noise, and its steps do not bring points closer "
+                       "by more than they "
+                       "round: noise on top would not hide earlier rows as well as the last (give "
+                       "l2 above 0 and a "
+                       "constant schedule, or make a release of its own at tier '%s')",
+                       release->name, tier);
+  return ledger_fail(
+      ledger,
+      "tier '%s' is too far from that of release '%s' for its rows (make a release of its own)",
+      tier, release->name);
 }
 
 uint64_t models_design(const struct publication *publication, double rate, struct design *design) {
@@ -391,7 +506,7 @@ uint64_t models_design(const struct publication *publication, double rate, struc
   if (publication->shape.family == FAMILY_SGD) {
     uint64_t variance;
     descent_design(descent, &publication->shape, rate, design, &variance);
-    return descent_clock(descent);
+    return descent_clock(descent, &publication->shape, design->shift);
   }
   design_make(design, &publication->shape, rate, publication->law);
   return lattice_laws[publication->law].clock(design->sensitivity, rate);
@@ -516,9 +631,10 @@ static void append_number(sqlite3_str *json, const char *key, double x) {
   ledger_append_number(json, x);
 }
 
-/* Theorem 5 as printed wants sigma as the noise of a gradient. */
+/* The theorems as printed want the noise of a gradient: sigma, or the scale of Laplace noise. */
 static struct sgd theorem_of(const struct descent *descent, int granularity) {
-  double noise = ldexp(sqrt(descent->variance), granularity) / descent->eta;
+  double variance = descent->laplace > 0 ? descent->variance / 2 : descent->variance;
+  double noise = ldexp(sqrt(variance), granularity) / descent->eta;
   return (struct sgd){.length = descent->rows + descent->public_rows,
                       .lipschitz_loss = descent->lipschitz,
                       .noise = noise,
@@ -528,49 +644,142 @@ static struct sgd theorem_of(const struct descent *descent, int granularity) {
                       .diameter = 2 * descent->radius};
 }
 
-/* Theorem 5 of Balle et al., or of Asoodeh et al. */
+/* A model whose rows are listed. */
+struct listing {
+  const struct descent *descent;
+  const struct ledger_release *release;
+  struct price price;
+  double delta; /* of the noise */
+  struct sgd theorem;
+  struct shape shape;
+  struct hiding hiding;
+  double *first, *second; /* a number for each row */
+  sqlite3_str *json;
+};
+
+/* The least epsilon at which Theorem 3 of Asoodeh et al., as printed, gives the delta. */
+static double printed_epsilon(const struct listing *listing) {
+  const struct sgd *theorem = &listing->theorem;
+  double low = 0, high = 2 * theorem->lipschitz_loss / theorem->noise;
+  if (sgd_delta_laplace_printed(theorem, 0) <= listing->delta) return 0;
+  for (int i = 0; i < 50; i++) {
+    double middle = low / 2 + high / 2;
+    if (sgd_delta_laplace_printed(theorem, middle) <= listing->delta) {
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  return high;
+}
+
+/* The printed theorems are about equal steps, that of Laplace noise about one dimension. */
+static void append_printed(struct listing *listing, double x) {
+  if (listing->descent->decay > 0 || (listing->descent->laplace > 0 && listing->descent->dim > 1)) {
+    sqlite3_str_appendall(listing->json, ",\"paper\":null");
+  } else {
+    append_number(listing->json, "paper", x);
+  }
+}
+
+/* Theorem 5 of Asoodeh et al. */
+static void prepare_stop(struct listing *listing) {
+  hiding_stop_deltas(&listing->hiding, listing->price.epsilon, listing->first);
+}
+
+static void append_stop(struct listing *listing, int i) {
+  append_number(listing->json, "epsilon", listing->price.epsilon);
+  append_number(listing->json, "delta", listing->first[i]);
+  append_printed(listing, sgd_delta_random_stop(&listing->theorem, listing->price.epsilon));
+}
+
+/* Theorem 3 of Asoodeh et al. */
+static void prepare_laplace(struct listing *listing) {
+  int rows = (int)listing->descent->rows;
+  double scale = (double)laplace_scale((uint64_t)listing->descent->variance);
+  double own = (double)listing->hiding.course.last.sensitivity / scale * (1 + 0x1p-40);
+  for (int i = 0; i < rows; i++) listing->first[i] = listing->second[i] = own;
+  hiding_lower(&listing->hiding, 0, listing->first);
+  if (listing->delta > 0) {
+    hiding_lower(&listing->hiding, listing->delta, listing->second);
+  } else {
+    memcpy(listing->second, listing->first, sizeof *listing->first * (size_t)rows);
+  }
+}
+
+static void append_laplace(struct listing *listing, int i) {
+  append_number(listing->json, "pure", published_up(listing->first[i]));
+  append_number(listing->json, "epsilon", published_up(listing->second[i]));
+  append_printed(listing, printed_epsilon(listing));
+}
+
+/* Theorem 5 of Balle et al., and Theorem 4 of Asoodeh et al. */
+static void prepare_gaussian(struct listing *listing) {
+  descent_rates(listing->descent, &listing->shape, listing->release->shift, listing->first);
+  hiding_path_epsilons(&listing->hiding, listing->delta, listing->first, listing->second);
+  hiding_lower(&listing->hiding, listing->delta, listing->second);
+}
+
+static void append_gaussian(struct listing *listing, int i) {
+  append_number(listing->json, "rate", listing->first[i]);
+  append_number(listing->json, "epsilon", published_up(listing->second[i]));
+  append_printed(listing, sgd_rate_printed(&listing->theorem));
+}
+
+static void list_rows(struct listing *listing) {
+  static const struct form {
+    void (*prepare)(struct listing *listing);
+    void (*append)(struct listing *listing, int i);
+  } forms[] = {{prepare_gaussian, append_gaussian},
+               {prepare_laplace, append_laplace},
+               {prepare_stop, append_stop}};
+  const struct descent *descent = listing->descent;
+  const struct form *form = &forms[descent->random_stop > 0 ? 2 : descent->laplace > 0];
+  form->prepare(listing);
+  for (int i = 0; i < (int)descent->rows; i++) {
+    listing->theorem.index = i + 1;
+    sqlite3_str_appendf(listing->json, "%s{\"index\":%d", i ? "," : "[", i + 1);
+    form->append(listing, i);
+    sqlite3_str_appendall(listing->json, "}");
+  }
+  sqlite3_str_appendall(listing->json, "]");
+}
+
 static char *profile_text(const struct descent *descent, const struct ledger_release *release,
                           const struct ledger_tier *tier) {
-  int rows = (int)descent->rows, random_stop = descent->random_stop > 0;
+  sqlite3_uint64 bytes = sizeof(double) * (sqlite3_uint64)descent->rows;
   struct question question = question_of(descent);
-  struct shape shape;
-  shape_make(&shape, &question, 0, 1);
-  struct design design = {release->granularity, release->shift, release->sensitivity};
-  struct sgd theorem = theorem_of(descent, release->granularity);
-  struct price price = price_of(tier, release->weight, release->key_share);
-  double *rates = sqlite3_malloc64(sizeof *rates * (sqlite3_uint64)rows);
-  if (!rates) return 0;
-  if (!random_stop) descent_rates(descent, &shape, release->shift, rates);
-  sqlite3_str *json = sqlite3_str_new(0);
-  for (int i = 0; i < rows; i++) {
-    theorem.index = i + 1;
-    sqlite3_str_appendf(json, "%s{\"index\":%d", i ? "," : "[", i + 1);
-    if (random_stop) {
-      append_number(json, "epsilon", price.epsilon);
-      append_number(json, "delta",
-                    descent_stop_delta(descent, &shape, &design, price.epsilon, theorem.index));
-      append_number(json, "paper", sgd_delta_random_stop(&theorem, price.epsilon));
-    } else {
-      append_number(json, "rate", rates[i]);
-      append_number(json, "epsilon",
-                    published_up(zcdp_epsilon(rates[i], tier->delta - tier->delta_keys)));
-      append_number(json, "paper", sgd_rate_printed(&theorem));
-    }
-    sqlite3_str_appendall(json, "}");
+  struct listing listing = {.descent = descent,
+                            .release = release,
+                            .price = price_of(tier, release->weight, release->key_share),
+                            .delta = tier->delta - tier->delta_keys,
+                            .theorem = theorem_of(descent, release->granularity),
+                            .first = sqlite3_malloc64(bytes),
+                            .second = sqlite3_malloc64(bytes)};
+  char *text = 0;
+  shape_make(&listing.shape, &question, 0, 1);
+  hiding_make(&listing.hiding, descent, &listing.shape, release->shift);
+  if (listing.first && listing.second) {
+    listing.json = sqlite3_str_new(0);
+    list_rows(&listing);
+    text = sqlite3_str_finish(listing.json);
   }
-  sqlite3_str_appendall(json, "]");
-  sqlite3_free(rates);
-  return sqlite3_str_finish(json);
+  sqlite3_free(listing.first);
+  sqlite3_free(listing.second);
+  return text;
 }
 
 /*
 ** dp_sgd_profile(name) -> TEXT, a JSON array of objects
-** The privacy of every private row of a model, in the order in which they were read: "rate", what
-** is proved on the lattice (release/sgd.h), of which the ledger charges that of the last row; the
-** "epsilon" that it converts to at the delta of the model's innermost tier; and "paper", Theorem 5
-** of Balle et al. 2019 as printed. Of a random stop: the "epsilon" that is charged, the "delta"
-** that goes with it for that row, and "paper", Theorem 5 of Asoodeh et al. 2020 (the finite sum).
-** At most 5,000,000 rows.
+** The privacy of every private row of a model, in the order in which they were read, as it is
+** proved on the lattice (release/hiding.h). Gaussian noise: the "rate" of its path (sgd.h), of
+** which the ledger charges the worst; the least "epsilon" that path or contraction gives at the
+** delta of the model's innermost tier; and "paper", Theorem 5 of Balle et al. 2019 as printed.
+** Laplace noise: "pure", the least epsilon of pure differential privacy; "epsilon" as above; and
+** "paper", that of Theorem 3 of Asoodeh et al. 2020 as printed. Of a random stop: the "epsilon"
+** that is charged, the "delta" that goes with it for that row, and "paper", Theorem 5 of Asoodeh
+** et al. (the finite sum). "paper" is null where the theorem says nothing: of unequal steps, of
+** Laplace noise in more than one dimension. At most 5,000,000 rows.
 */
 static void dp_sgd_profile(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;

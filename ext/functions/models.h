@@ -24,6 +24,20 @@ int models_read(const char *text, struct descent *descent);
 struct ledger_cost models_cost(struct publication *publication);
 
 /*
+** What a model with public rows costs: at each order the plain cost of its noise, or what
+** contraction gives where that is less (release/hiding.h). Only cost.curve may be set. It refers to
+** the publication, and a failure is in the ledger.
+*/
+struct ledger_cost models_hidden(struct publication *publication, struct ledger_cost plain);
+void models_clear(struct publication *publication);
+
+/*
+** Whether the curve of a publication at this clock, if it has one, is no less than what
+** models_hidden() says. Where that cannot be said the reason is in the ledger.
+*/
+int models_paid(struct publication *publication, uint64_t clock, const double *curve);
+
+/*
 ** Whether a stored model may be diffused to publication->at, from tier `from` to this clock; the
 ** reason is in the ledger.
 */

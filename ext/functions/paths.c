@@ -80,7 +80,7 @@ static void step(sqlite3_context *context, int count, sqlite3_value **arguments)
   const struct aggregate *aggregate = sqlite3_user_data(context);
   struct collected *collected = sqlite3_aggregate_context(context, sizeof *collected);
   const double infinity = (double)INFINITY;
-  struct path_step row = {0};
+  struct path_step row = {0, 0, 0};
   double alpha, index, last;
   (void)count;
   if (!collected) {

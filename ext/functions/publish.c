@@ -61,15 +61,19 @@ static double rdp_of_rate(const void *rate, double alpha) {
 ** alone.
 */
 static struct ledger_cost point_cost(struct publication *publication, uint64_t variance) {
+  int has_public = publication->descent.public_rows > 0;
   if (publication->law == LAW_LAPLACE) {
     publication->laplace[0] = (double)publication->release.sensitivity;
     publication->laplace[1] = (double)laplace_scale(variance);
-    return (struct ledger_cost){0, 0, laplace_curve, publication->laplace};
+    struct ledger_cost cost = {0, 0, laplace_curve, publication->laplace};
+    return has_public ? models_hidden(publication, cost) : cost;
   }
   if (publication->descent.random_stop > 0) return models_cost(publication);
   publication->rate = point_rate(publication, publication->at, variance);
-  if (publication->descent.public_rows > 0)
-    return (struct ledger_cost){0, 0, rdp_of_rate, &publication->rate};
+  if (has_public) {
+    struct ledger_cost cost = {0, 0, rdp_of_rate, &publication->rate};
+    return models_hidden(publication, cost);
+  }
   return (struct ledger_cost){publication->rate, answers_selection_delta(publication), 0, 0};
 }
 
@@ -739,6 +743,7 @@ void publish_result(sqlite3_context *context, const struct publication *publicat
 }
 
 void publish_clear(struct publication *publication) {
+  models_clear(publication);
   struct ledger_grid *grid = &publication->grid;
   for (int i = 0; grid->keys && i < grid->cells; i++) sqlite3_free(grid->keys[i]);
   sqlite3_free(grid->keys);

@@ -51,6 +51,7 @@ struct publication {
   uint64_t variance;             /* of the noise there, in lattice steps: its clock */
   double curve[RENYI_ORDERS];    /* what a release of a symbol costs there */
   double laplace[2];             /* sensitivity and scale of Laplace noise there */
+  struct hidden *hidden;         /* what public rows of a model hide (models.h); owned */
   const struct channel *channel; /* what sends its groups on there; null for none */
   int refining;                  /* walks inward from points that are stored already */
   int answered;                  /* the answer is there: nothing to collect */

@@ -70,6 +70,8 @@ static const struct option options[] = {
     {{"t", 0, INFINITY, 1, 1}, NUMBER, IN(t), PUBLISHING, P_RADIUS, 0},
     {{"loss", 0, 0, 0, 0}, WORD, IN(loss), PUBLISHING, P_LOSS, 1},
     {{"stop", 0, 0, 0, 0}, WORD, IN(stop), PUBLISHING, P_SGD, 0},
+    {{"schedule", 0, 0, 0, 0}, WORD, IN(schedule), PUBLISHING, P_SGD, 0},
+    {{"decay", 0, SGD_MAX_DECAY, 1, 0}, NUMBER, IN(descent.decay), PUBLISHING, P_SGD, 0},
     {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), PUBLISHING, P_SGD, 0},
     {{"n", 1, SGD_MAX_ROWS, 0, 0}, WHOLE_NUMBER, IN(descent.rows), PUBLISHING, P_SGD, 0},
     {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(descent.radius), PUBLISHING, P_SGD, 0},
@@ -522,6 +524,7 @@ void request_clear(struct request *request) {
   sqlite3_free(request->keys);
   sqlite3_free(request->loss);
   sqlite3_free(request->stop);
+  sqlite3_free(request->schedule);
   sqlite3_free(request->model);
   sqlite3_free(request->sql);
   *request = (struct request){0};

@@ -23,7 +23,7 @@ struct request {
   char *quantiles;              /* a number or a JSON array; null where the kind has none */
   char *keys;                   /* public keys as a JSON array, sorted; null: none, or private */
   struct descent descent;       /* models: what options say of one ... */
-  char *loss, *stop;            /* ... but for these words */
+  char *loss, *stop, *schedule; /* ... but for these words */
   char *model;                  /* ... and its text, once it is settled (models.h) */
   char **key_list;              /* the same as texts */
   int key_count;

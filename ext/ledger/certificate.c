@@ -40,11 +40,14 @@ SQLITE_EXTENSION_INIT3
   " 'response' THEN 'randomized" \
   " response (Warner 1965; Kairouz, Oh and Viswanath 2015); behind a kernel the" \
   " worst pair of states'" \
-  " WHEN 'iteration' THEN 'the last private row of a descent with public rows after" \
+  " WHEN 'iteration' THEN 'the worst private row of a descent with public rows after" \
   " it (Balle et al. 2019," \
-  " Theorem 5, along the best path), or the first of one that stops at random" \
+  " Theorem 5, along the best path, and Asoodeh et al. 2020, Theorem 4, by Theorem 1" \
+  " of the former anew in each step), or the first of one that stops at random" \
   " (Asoodeh et al. 2020, Theorem 5);" \
-  " dp_sgd_profile() lists every row' ELSE" \
+  " dp_sgd_profile() lists every row' WHEN 'laplace_iteration' THEN 'the last private" \
+  " row of a descent with public rows after it (Asoodeh et al. 2020, Theorem 3, by" \
+  " Theorem 1 of Balle et al. 2019 anew in each step)' ELSE" \
   " 'discrete Gaussian: sensitivity^2 / (2 variance) (Canonne, Kamath and Steinke" \
   " 2020, Theorem 4);" \
   " charged as sensitivity^2 / (2 (variance - 1/12))' END"

@@ -298,6 +298,7 @@ struct ledger_publication {
   const char *tier;
   uint64_t clock;
   double shrink, centre, delta;
+  const double *curve; /* at the stored orders (renyi.h); null: none */
 };
 int ledger_publications(struct ledger *ledger,
                         int (*take)(void *context, const struct ledger_publication *publication),

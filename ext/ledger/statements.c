@@ -103,8 +103,8 @@ static const char *const statement_text[STATEMENTS] = {
     [VALUE_INSERT] = "INSERT INTO dp_value VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [PUBLICATION_FIND] =
         "SELECT clock, kernel FROM dp_publication WHERE release_id = ? AND tier = ?",
-    [PUBLICATION_EACH] = "SELECT release_id, tier, clock, shrink, centre, delta FROM dp_publication"
-                         " ORDER BY release_id",
+    [PUBLICATION_EACH] = "SELECT release_id, tier, clock, shrink, centre, delta, curve"
+                         " FROM dp_publication ORDER BY release_id",
     [SYMBOL_LIST] = "SELECT p.tier, q.key, v.key, p.kernel, p.curve FROM dp_publication p"
                     " JOIN dp_tier t ON t.name = p.tier"
                     " LEFT JOIN dp_path q ON q.release_id = p.release_id AND q.tier = p.tier"
@@ -166,7 +166,7 @@ static const char *const statement_text[STATEMENTS] = {
         " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
         " AND t.dropped_at IS NULL"
         " WHERE p.curve IS NOT NULL OR r.mechanism IN ('laplace', 'exponential', 'response', "
-        "'iteration')",
+        "'iteration', 'laplace_iteration')",
     [STATE_CHECK] =
         "SELECT 'dp_release', name, 'is ' || state || ', which does not fit its points' FROM"
         " (SELECT name, state, EXISTS (SELECT 1 FROM dp_publication WHERE release_id = id) AS"

@@ -271,10 +271,14 @@ int ledger_publications(struct ledger *ledger,
   sqlite3_stmt *row = statement_bind(ledger, PUBLICATION_EACH, "");
   int going = 1;
   while (going && statement_row(ledger, row)) {
-    struct ledger_publication publication = {
-        sqlite3_column_int64(row, 0),           (const char *)sqlite3_column_text(row, 1),
-        (uint64_t)sqlite3_column_int64(row, 2), sqlite3_column_double(row, 3),
-        sqlite3_column_double(row, 4),          sqlite3_column_double(row, 5)};
+    struct curve curve = curve_column(ledger, row, 6);
+    struct ledger_publication publication = {sqlite3_column_int64(row, 0),
+                                             (const char *)sqlite3_column_text(row, 1),
+                                             (uint64_t)sqlite3_column_int64(row, 2),
+                                             sqlite3_column_double(row, 3),
+                                             sqlite3_column_double(row, 4),
+                                             sqlite3_column_double(row, 5),
+                                             curve.any ? curve.values : 0};
     going = publication.tier ? take(context, &publication) : ledger_fail(ledger, "out of memory");
   }
   if (row) sqlite3_reset(row);

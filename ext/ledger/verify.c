@@ -200,41 +200,61 @@ static double laplace_at(const void *parameters, double alpha) {
   return discrete_laplace_rdp(alpha, pair[0], pair[1]);
 }
 
-/* Whether a curve is that of Laplace noise at a clock. */
-static int is_laplace(const struct curve *curve, double sensitivity, uint64_t clock) {
-  double pair[2] = {sensitivity, sqrt((double)clock / 2)};
-  struct ledger_cost cost = {0, 0, laplace_at, pair};
+static double rate_at(const void *parameters, double alpha) {
+  const double *pair = parameters;
+  return alpha * lattice_rate((uint64_t)pair[0], (uint64_t)pair[1]);
+}
+
+/* Noise whose curve follows from the sensitivity and the clock. */
+static const struct noise_curve {
+  const char *mechanism;
+  double (*at)(const void *parameters, double alpha);
+  int is_laplace; /* its second parameter is the scale, not the clock */
+  int is_bound;   /* later steps of a model may lower it: how far is for who reads its model */
+} noise_curves[] = {
+    {"laplace", laplace_at, 1, 0},
+    {"iteration", rate_at, 0, 1},
+    {"laplace_iteration", laplace_at, 1, 1},
+};
+
+/* Whether a curve is that of the noise at a clock, or below it where it may be. */
+static int is_of_noise(const struct curve *curve, const struct noise_curve *noise,
+                       double sensitivity, uint64_t clock) {
+  double pair[2] = {sensitivity, noise->is_laplace ? sqrt((double)clock / 2) : (double)clock};
+  struct ledger_cost cost = {0, 0, noise->at, pair};
   struct curve expected = curve_of(&cost, NAN);
   for (int i = 0; i < RENYI_ORDERS; i++) {
-    if (!close_to(curve->values[i], expected.values[i])) return 0;
+    double is = curve->values[i], want = expected.values[i];
+    if (!close_to(is, want) && !(noise->is_bound && is < want)) return 0;
   }
   return 1;
 }
 
-/* Whether a curve is the rate of a clock, as public rows of a model are charged. */
-static int is_rate(const struct curve *curve, double sensitivity, uint64_t clock) {
-  double rate = lattice_rate((uint64_t)sensitivity, clock);
-  for (int i = 0; i < RENYI_ORDERS - 1; i++) {
-    if (!close_to(curve->values[i], renyi_order(i) * rate)) return 0;
+/* Whether a publication's curve is one that its noise can have. */
+static int is_possible(const struct curve *curve, const char *mechanism, double delta,
+                       double sensitivity, uint64_t clock) {
+  int sound = curve->any;
+  for (size_t i = 0; i < sizeof noise_curves / sizeof *noise_curves; i++) {
+    const struct noise_curve *noise = &noise_curves[i];
+    int is_stop = noise->is_bound && delta > 0; /* a random stop: its curve is its own */
+    if (strcmp(mechanism, noise->mechanism) == 0 && !is_stop)
+      sound = sound && is_of_noise(curve, noise, sensitivity, clock);
   }
-  return 1;
+  return sound;
 }
 
-/* The same for a publication whose cost is a curve. That of a random stop is its own. */
+/* The same for a publication whose cost is a curve. */
 static char *check_curve(struct ledger *ledger, sqlite3_stmt *row) {
   struct curve curve = curve_column(ledger, row, 4);
   uint64_t clock = (uint64_t)sqlite3_column_int64(row, 6);
   double sensitivity = sqlite3_column_double(row, 7);
-  int is_iteration =
-      strcmp(text_of(row, 5), "iteration") == 0 && !(sqlite3_column_double(row, 8) > 0);
-  if (!curve.any ||
-      (strcmp(text_of(row, 5), "laplace") == 0 && !is_laplace(&curve, sensitivity, clock)) ||
-      (is_iteration && !is_rate(&curve, sensitivity, clock)))
+  double delta = sqlite3_column_double(row, 8);
+  if (!is_possible(&curve, text_of(row, 5), delta, sensitivity, clock))
     return ledger_discrepancy(
         ledger, "dp_publication: '%s' at tier '%s' has a curve that is not that of its noise",
         text_of(row, 0), text_of(row, 1));
   struct payment paid = paid_for(ledger, sqlite3_column_int64(row, 3), text_of(row, 2));
-  int covered = paid.delta >= sqlite3_column_double(row, 8); /* a curve of zeros needs no charge */
+  int covered = paid.delta >= delta; /* a curve of zeros needs no charge */
   for (int i = 0; i < RENYI_ORDERS && covered; i++)
     covered = paid.curve.values[i] >= curve.values[i] * (1 - 0x1p-48);
   if (covered) return 0;

@@ -104,7 +104,7 @@ double sgd_delta_rdp(const struct sgd *sgd, double epsilon) {
 
 typedef double log_hockey_stick(double epsilon, double distance);
 
-static double gaussian_log_hockey_stick(double epsilon, double distance) {
+double gaussian_log_hockey_stick(double epsilon, double distance) {
   if (epsilon == INFINITY || distance == 0.0) return -INFINITY;
   if (distance > 1e150) return epsilon / distance < 0.5 * distance ? 0.0 : -INFINITY;
   if (distance > 1e-30) return gaussian_log_delta(0.5 * distance * distance, epsilon);

@@ -81,4 +81,7 @@ double sgd_delta_random_stop_printed(const struct sgd *sgd, double epsilon);
 */
 double gaussian_hockey_stick(double epsilon, double distance);
 
+/* Its natural logarithm: -infinity for 0, and accurate where the divergence is close to 1. */
+double gaussian_log_hockey_stick(double epsilon, double distance);
+
 #endif

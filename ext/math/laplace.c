@@ -49,7 +49,8 @@ static double rate_missing(double z, void *rate) {
 }
 
 double laplace_distance(double rate) { /* z^2/3 <= z + e^-z - 1 for z <= 1, and z - 1 <= it */
-  return root_between(rate_missing, &rate, 0.0, rate < 0.25 ? sqrt(3.0 * rate) : rate + 1.0);
+  return root_between(rate_missing, &rate, 0.0,
+                      rate < 0.25 ? sqrt(3.0 * rate) : (rate + 1.0) * (1.0 + 0x1p-50));
 }
 
 /* ---- discrete -------------------------------------------------------------------------------- */

@@ -271,9 +271,10 @@ static int quantiles(struct reading *reading, const int64_t *values, struct esti
 */
 static double model_noise(const struct reading *reading) {
   const struct descent *descent = reading->descent;
-  double later =
-      (double)reading->view.clock - (double)descent_clock(descent); /* from tier to tier */
-  double variance = descent_noise(descent) + later;
+  int shift = reading->view.shift;
+  double first = (double)descent_clock(descent, reading->shape, shift);
+  double later = (double)reading->view.clock - first; /* from tier to tier */
+  double variance = descent_noise(descent, reading->shape, shift) + later;
   double widest = 2 * descent->radius / sqrt(descent->dim);
   return fmin(ldexp(sqrt(variance), reading->view.granularity), widest);
 }

@@ -13,18 +13,33 @@ struct bounds design_bounds(const struct shape *shape) {
   return (struct bounds){shape->scale, (double)low, (double)block->reach, low, block->reach};
 }
 
-uint64_t design_sensitivity(const struct shape *shape, int shift) {
+/* floor(sqrt(x)) */
+static uint64_t root_of(uint128 x) {
+  uint64_t root = (uint64_t)sqrt((double)x);
+  while ((uint128)root * root > x) root--;
+  while ((uint128)(root + 1) * (root + 1) <= x) root++;
+  return root;
+}
+
+/* The distance of neighbours in the norm of the noise, in fine steps. distance < 2^56. */
+static uint64_t distance_in(const struct shape *shape, enum law law) {
+  if (law != LAW_LAPLACE || shape->touched == 1) return shape->distance;
+  return root_of((uint128)shape->distance * shape->distance * (uint128)shape->touched);
+}
+
+uint64_t design_sensitivity(const struct shape *shape, int shift, enum law law) {
   uint64_t rounding = shape->touched > 1 ? (uint64_t)ceil(sqrt(shape->touched)) : 0;
-  return lattice_sensitivity(shape->distance, shift) + rounding;
+  if (law == LAW_LAPLACE) rounding = (uint64_t)shape->touched - 1;
+  return lattice_sensitivity(distance_in(shape, law), shift) + rounding;
 }
 
 void design_make(struct design *design, const struct shape *shape, double rate, enum law law) {
-  double distance = ldexp((double)shape->distance, shape->fine_exponent);
+  double distance = ldexp((double)distance_in(shape, law), shape->fine_exponent);
   int exponent;
   frexp(distance * lattice_laws[law].width(rate), &exponent); /* in [2^(exponent-1), 2^exponent) */
   design->granularity = exponent - 21; /* so the noise is 2^20 to 2^21 steps wide */
   design->shift = design->granularity - shape->fine_exponent;
-  design->sensitivity = design_sensitivity(shape, design->shift);
+  design->sensitivity = design_sensitivity(shape, design->shift, law);
 }
 
 uint64_t design_variance(uint64_t sensitivity, double rate) {

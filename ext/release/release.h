@@ -36,8 +36,12 @@ struct design {
 */
 void design_make(struct design *design, const struct shape *shape, double rate, enum law law);
 
-/* The integer sensitivity on a lattice that is 2^shift times coarser than the fine one. */
-uint64_t design_sensitivity(const struct shape *shape, int shift);
+/*
+** The integer sensitivity on a lattice that is 2^shift times coarser than the fine one: for
+** Gaussian noise in the Euclidean norm, for Laplace noise in the sum norm, which is at most
+** sqrt(touched) times that before rounding, and one step more for each coordinate after.
+*/
+uint64_t design_sensitivity(const struct shape *shape, int shift, enum law law);
 
 /* What bounds the contributions to a single number (FAMILY_SUM). */
 struct bounds design_bounds(const struct shape *shape);

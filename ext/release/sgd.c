@@ -35,9 +35,65 @@ double descent_largest_eta(const struct descent *descent) {
 }
 
 /* A little above what it is: any larger one is valid, and powers of it are taken. */
-double descent_contraction(const struct descent *descent) {
-  double best = sgd_contraction(descent->eta, descent->beta, descent->l2);
+static double contraction_at(const struct descent *descent, double eta) {
+  double best = sgd_contraction(eta, descent->beta, descent->l2);
   return fmin(best * (1 + 0x1p-50), 1);
+}
+
+double descent_contraction(const struct descent *descent) {
+  return contraction_at(descent, descent->eta);
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* The shape of a step with this learning rate. */
+static void course_shape(const struct course *course, double eta, struct shape *shape) {
+  *shape = course->shape;
+  if (course->descent->decay > 0) shape_narrow(shape, eta * course->descent->lipschitz);
+}
+
+/* Division and square roots are the same on every machine. */
+static double eta_of(const struct descent *descent, double i) {
+  double age = 1 + descent->decay * (i - 1);
+  return descent->eta / (descent->power < 1 ? sqrt(age) : age);
+}
+
+static uint64_t divide_up(uint128 a, uint128 b) {
+  return (uint64_t)(a / b + (a % b > 0));
+}
+
+/* The clock of a step whose sensitivity is not below that of the last. Both are below 2^32. */
+static uint64_t clock_of(const struct hop *last, uint64_t sensitivity, enum law law) {
+  uint64_t s = last->sensitivity;
+  if (law == LAW_GAUSSIAN)
+    return divide_up((uint128)last->clock * sensitivity * sensitivity, (uint128)s * s) + 1;
+  uint64_t scale = divide_up((uint128)laplace_scale(last->clock) * sensitivity, s);
+  return 2 * scale * scale;
+}
+
+static void hop_of(const struct course *course, double i, struct hop *hop) {
+  const struct descent *descent = course->descent;
+  struct shape shape;
+  hop->eta = descent->decay > 0 ? eta_of(descent, i) : descent->eta;
+  hop->contraction = contraction_at(descent, hop->eta);
+  course_shape(course, hop->eta, &shape);
+  hop->sensitivity = design_sensitivity(&shape, course->shift, descent_law(descent));
+}
+
+void course_make(struct course *course, const struct descent *descent, const struct shape *shape,
+                 int shift) {
+  double steps = descent->rows + descent->public_rows;
+  *course =
+      (struct course){descent, *shape, shift, shape->fine_exponent + shift, steps, {0, 0, 0, 0}};
+  hop_of(course, steps, &course->last);
+  course->last.clock = (uint64_t)descent->variance;
+}
+
+void course_hop(const struct course *course, double i, struct hop *hop) {
+  *hop = course->last;
+  if (!(course->descent->decay > 0) || i >= course->steps) return;
+  hop_of(course, i, hop);
+  hop->clock = clock_of(&course->last, hop->sensitivity, descent_law(course->descent));
 }
 
 /* sum of contraction^(2j) over j = 0 .. count - 1 */
@@ -58,30 +114,32 @@ static double contractions(const struct descent *descent, double count) {
 #define UP   (1 + 0x1p-40)
 #define DOWN (1 - 0x1p-40)
 
-uint64_t descent_sensitivity(const struct descent *descent, const struct shape *shape, int shift) {
-  uint64_t step = design_sensitivity(shape, shift);
-  double after = descent->public_rows, error = 2.5 * sqrt(descent->dim);
+/* ---- the path, for equal steps --------------------------------------------------------------- */
+
+/* T_0 with so many steps after a row. */
+static uint64_t distance_after(const struct descent *descent, const struct shape *shape, int shift,
+                               double after) {
+  uint64_t step = design_sensitivity(shape, shift, LAW_GAUSSIAN);
+  double error = 2.5 * sqrt(descent->dim);
   if (after == 0) return step;
   double left = pow(descent_contraction(descent), after) * (double)step;
   return (uint64_t)ceil((left + error * contractions(descent, after)) * UP);
 }
 
-uint64_t descent_clock(const struct descent *descent) {
-  double sum = squared_contractions(descent, descent->public_rows + 1);
-  if (descent->public_rows == 0) return (uint64_t)descent->variance;
+static uint64_t clock_after(const struct descent *descent, double after) {
+  double sum = squared_contractions(descent, after + 1);
+  if (after == 0) return (uint64_t)descent->variance;
   return (uint64_t)fmin(descent->variance * (sum * DOWN), 0x1p62);
 }
 
 /* T_0^2/(2 clock) after `after` steps, as a release of that sensitivity and clock is charged. */
 static double rate_after(const struct descent *descent, const struct shape *shape, int shift,
                          double after) {
-  struct descent shorter = *descent;
-  shorter.public_rows = after;
-  return lattice_rate(descent_sensitivity(&shorter, shape, shift), descent_clock(&shorter));
+  return lattice_rate(distance_after(descent, shape, shift, after), clock_after(descent, after));
 }
 
-void descent_rates(const struct descent *descent, const struct shape *shape, int shift,
-                   double *rates) {
+static void equal_rates(const struct descent *descent, const struct shape *shape, int shift,
+                        double *rates) {
   double least = INFINITY;
   for (int after = 0; after < (int)descent->public_rows; after++)
     least = fmin(least, rate_after(descent, shape, shift, after));
@@ -94,18 +152,17 @@ void descent_rates(const struct descent *descent, const struct shape *shape, int
 
 #define MOST_STEPS 1000000 /* that are looked at; more are refused */
 
-int descent_diffusible(const struct descent *descent, const struct shape *shape, int shift,
-                       uint64_t clock) {
-  struct descent shorter = *descent;
+static int equal_diffusible(const struct descent *descent, const struct shape *shape, int shift,
+                            uint64_t clock) {
   double before = descent->public_rows, least = INFINITY;
-  uint64_t added = clock - descent_clock(descent);
-  double limit = lattice_rate(descent_sensitivity(descent, shape, shift), clock);
+  uint64_t added = clock - clock_after(descent, before);
+  double limit = lattice_rate(distance_after(descent, shape, shift, before), clock);
   for (int row = 0; row < (int)before; row++)
     least = fmin(least, rate_after(descent, shape, shift, row));
   for (int row = 0; row < (int)descent->rows && least > limit; row++) {
-    shorter.public_rows = before + row; /* steps after it */
-    uint64_t sensitivity = descent_sensitivity(&shorter, shape, shift);
-    if (row >= MOST_STEPS || lattice_rate(sensitivity, descent_clock(&shorter) + added) > limit)
+    uint64_t distance = distance_after(descent, shape, shift, before + row); /* steps after it */
+    if (row >= MOST_STEPS ||
+        lattice_rate(distance, clock_after(descent, before + row) + added) > limit)
       return 0;
     least = fmin(least, rate_after(descent, shape, shift, before + row));
   }
@@ -120,8 +177,8 @@ static double rate_of_step(const struct descent *descent, double rate) {
   return fmin(rate * gain, DESIGN_MAX_RATE);
 }
 
-void descent_design(const struct descent *descent, const struct shape *shape, double rate,
-                    struct design *design, uint64_t *variance) {
+static void equal_design(const struct descent *descent, const struct shape *shape, double rate,
+                         struct design *design, uint64_t *variance) {
   design_make(design, shape, rate_of_step(descent, rate), LAW_GAUSSIAN);
   design->sensitivity = descent_sensitivity(descent, shape, design->shift);
   *variance = design_variance(design->sensitivity, rate);
@@ -131,10 +188,206 @@ void descent_design(const struct descent *descent, const struct shape *shape, do
   *variance = (uint64_t)fmax(each, (double)LATTICE_MIN_VARIANCE);
 }
 
-double descent_noise(const struct descent *descent) {
-  double steps = descent->rows + descent->public_rows;
-  return descent->variance * squared_contractions(descent, steps) * UP;
+/* ---- the path, for falling learning rates ---------------------------------------------------- */
+
+/* From a step to the end, backward: what reaches it of a distance there, and the path between. */
+struct way {
+  double carried;  /* product of the contractions of later steps */
+  double rounding; /* sum of e times what is carried of it, over later steps */
+  double clock;    /* sum of carried^2 variance, from this step on */
+  double distance; /* T_0 of a row that is read here */
+  double own;      /* s^2/variance of the step alone */
+  double margin;   /* relative, of sums; none where there is one step */
+};
+
+#define NO_WAY ((struct way){1, 0, 0, 0, 0, 0})
+
+/* Of sums of up to 10^7 positive numbers. */
+#define MARGIN 0x1p-28
+
+/* One step further back: to step i. */
+static void way_back(const struct course *course, double i, struct way *way) {
+  struct hop hop;
+  course_hop(course, i, &hop);
+  double s = (double)hop.sensitivity, variance = (double)hop.clock;
+  way->clock += way->carried * way->carried * variance;
+  way->distance = way->carried * s + way->rounding;
+  way->own = s * (s / variance);
+  way->margin = way->rounding > 0 ? MARGIN : 0;
+  way->rounding += 2.5 * sqrt(course->descent->dim) * way->carried;
+  way->carried *= hop.contraction;
 }
+
+/* T_0^2/clock with so much noise on top. */
+static double way_on_top(const struct way *way, double added) {
+  double distance = way->distance * (1 + way->margin);
+  return distance * (distance / (way->clock * (1 - way->margin) + added));
+}
+
+/* The same without, or that of the row's own step where it is less. */
+static double way_ratio(const struct way *way) {
+  return fmin(way_on_top(way, 0), way->own);
+}
+
+/* What the worst private row costs, twice, and the clock of the last. */
+static double worst_ratio(const struct course *course, double *clock) {
+  struct way way = NO_WAY;
+  double worst = 0;
+  for (double i = course->steps; i >= 1; i--) {
+    way_back(course, i, &way);
+    if (i == course->descent->rows) *clock = floor(fmin(way.clock * (1 - MARGIN), 0x1p62));
+    if (i <= course->descent->rows) worst = fmax(worst, way_ratio(&way));
+  }
+  return worst;
+}
+
+/* Ends at which a path is looked at: so many shares of all steps. */
+#define ENDS 16
+
+static void falling_rates(const struct course *course, double *rates) {
+  int rows = (int)course->descent->rows;
+  for (int i = 0; i < rows; i++) rates[i] = INFINITY;
+  for (int end = 0; end < ENDS; end++) {
+    struct way way = NO_WAY;
+    double last = course->steps - floor(end * course->steps / ENDS);
+    for (double i = last; i >= 1; i--) {
+      way_back(course, i, &way);
+      if (i > rows) continue;
+      double rate = way_ratio(&way) / 2 * (1 + 1 / (6 * course->descent->variance));
+      rates[(int)i - 1] = fmin(rates[(int)i - 1], rate);
+    }
+  }
+}
+
+static int falling_diffusible(const struct course *course, double added, double limit) {
+  struct way way = NO_WAY;
+  for (double i = course->steps; i >= 1; i--) {
+    way_back(course, i, &way);
+    double ratio = fmin(way_on_top(&way, added), way_ratio(&way));
+    if (i <= course->descent->rows && ratio / 2 > limit) return 0;
+  }
+  return 1;
+}
+
+/* The lattice of the last step, if it is no more than 2^9 times finer than that of the first. */
+static void falling_lattice(const struct descent *descent, const struct shape *shape, double rate,
+                            struct design *design) {
+  enum law law = descent_law(descent);
+  struct course course;
+  struct shape last;
+  struct design first;
+  course_make(&course, descent, shape, 0);
+  course_shape(&course, course.last.eta, &last);
+  design_make(&first, shape, rate, law);
+  design_make(design, &last, rate, law);
+  if (design->granularity < first.granularity - 9) design->granularity = first.granularity - 9;
+  design->shift = design->granularity - shape->fine_exponent;
+  design->sensitivity = design_sensitivity(&last, design->shift, law);
+}
+
+static void falling_design(struct descent *descent, const struct shape *shape, double rate,
+                           struct design *design, uint64_t *variance) {
+  const struct lattice_law *law = &lattice_laws[descent_law(descent)];
+  falling_lattice(descent, shape, rate, design);
+  *variance = law->clock(design->sensitivity, rate);
+  if (descent->laplace > 0 || descent->public_rows == 0 || *variance == 0) return;
+  for (int i = 0; i < 8; i++) { /* costs are in proportion to 1/variance, up to roundings */
+    struct course course;
+    double clock;
+    descent->variance = (double)*variance;
+    course_make(&course, descent, shape, design->shift);
+    double ratio = worst_ratio(&course, &clock), s = ceil(sqrt(ratio * clock) * UP);
+    double now = lattice_rate((uint64_t)s, (uint64_t)clock);
+    design->sensitivity = (uint64_t)s;
+    if (i > 0 && now <= rate) return;
+    double wanted = ceil((double)*variance * (now / rate) * (1 + 0x1p-40)) + 1;
+    if (!(wanted >= (double)LATTICE_MIN_VARIANCE)) wanted = (double)LATTICE_MIN_VARIANCE;
+    *variance = wanted < SGD_VARIANCE_END ? (uint64_t)wanted : 0;
+    if (*variance == 0) return;
+  }
+  *variance = 0;
+}
+
+/* ---- the path -------------------------------------------------------------------------------- */
+
+/* Whether the charge is along a path of unequal steps. */
+static int is_falling_path(const struct descent *descent) {
+  return descent->decay > 0 && descent->public_rows > 0 && !(descent->laplace > 0);
+}
+
+uint64_t descent_sensitivity(const struct descent *descent, const struct shape *shape, int shift) {
+  struct course course;
+  double clock;
+  course_make(&course, descent, shape, shift);
+  if (is_falling_path(descent))
+    return (uint64_t)ceil(sqrt(worst_ratio(&course, &clock) * clock) * UP);
+  if (descent->decay > 0 || descent->laplace > 0) return course.last.sensitivity;
+  return distance_after(descent, shape, shift, descent->public_rows);
+}
+
+uint64_t descent_clock(const struct descent *descent, const struct shape *shape, int shift) {
+  struct course course;
+  double clock = 0;
+  if (descent->public_rows == 0 || descent->laplace > 0) return (uint64_t)descent->variance;
+  if (!(descent->decay > 0)) return clock_after(descent, descent->public_rows);
+  course_make(&course, descent, shape, shift);
+  worst_ratio(&course, &clock);
+  return (uint64_t)clock;
+}
+
+void descent_rates(const struct descent *descent, const struct shape *shape, int shift,
+                   double *rates) {
+  struct course course;
+  course_make(&course, descent, shape, shift);
+  if (descent->decay > 0) {
+    falling_rates(&course, rates);
+  } else {
+    equal_rates(descent, shape, shift, rates);
+  }
+}
+
+static int laplace_diffusible(const struct course *course) {
+  struct hop hop = course->last; /* its contraction is the weakest */
+  double root = sqrt(course->descent->dim), reach = (double)hop.sensitivity / root;
+  return course->steps == 1 || (hop.contraction * reach + 1.25 * root) * UP <= reach;
+}
+
+int descent_diffusible(const struct descent *descent, const struct shape *shape, int shift,
+                       uint64_t clock) {
+  struct course course;
+  course_make(&course, descent, shape, shift);
+  if (descent->laplace > 0) return !(descent->decay > 0) && laplace_diffusible(&course);
+  if (!(descent->decay > 0)) return equal_diffusible(descent, shape, shift, clock);
+  uint64_t added = clock - descent_clock(descent, shape, shift);
+  double limit = lattice_rate(descent_sensitivity(descent, shape, shift), clock);
+  return falling_diffusible(&course, (double)added, limit);
+}
+
+void descent_design(const struct descent *descent, const struct shape *shape, double rate,
+                    struct design *design, uint64_t *variance) {
+  struct descent copy = *descent;
+  if (isnan(copy.variance)) copy.variance = 0;
+  if (descent->decay > 0) {
+    falling_design(&copy, shape, rate, design, variance);
+  } else if (descent->laplace > 0) {
+    design_make(design, shape, rate, LAW_LAPLACE);
+    *variance = lattice_laws[LAW_LAPLACE].clock(design->sensitivity, rate);
+  } else {
+    equal_design(&copy, shape, rate, design, variance);
+  }
+}
+
+double descent_noise(const struct descent *descent, const struct shape *shape, int shift) {
+  struct course course;
+  struct way way = NO_WAY;
+  double steps = descent->rows + descent->public_rows;
+  if (!(descent->decay > 0)) return descent->variance * squared_contractions(descent, steps) * UP;
+  course_make(&course, descent, shape, shift);
+  for (double i = steps; i >= 1; i--) way_back(&course, i, &way);
+  return way.clock * (1 + MARGIN);
+}
+
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 /* 1/(1 + e^-x) */
 static double logistic(double x) {
@@ -151,38 +404,6 @@ double descent_slope(const struct descent *descent, double margin, double y) {
 }
 
 /* ---- random stop ----------------------------------------------------------------------------- */
-
-double descent_stop_delta(const struct descent *descent, const struct shape *shape,
-                          const struct design *design, double epsilon, double index) {
-  double sigma = sqrt(descent->variance - 1.0 / 12), count = descent->rows - index + 1;
-  double width = 2 * ldexp(descent->radius, -design->granularity);
-  double moved = descent_contraction(descent) * width + 1.25 * sqrt(descent->dim);
-  double slack =
-      lattice_laws[LAW_GAUSSIAN].draw_slack((uint64_t)descent->variance, (int)descent->dim) *
-      (1 + exp(epsilon));
-  double step = (double)design_sensitivity(shape, design->shift);
-  double first = gaussian_hockey_stick(epsilon, step / sigma) + slack;
-  double later = fmin(gaussian_hockey_stick(epsilon, moved / sigma) + slack, 1);
-  double sum = later < 1 ? -expm1(count * log(later)) / (1 - later) : count;
-  return first / descent->rows * fmin(sum, count) * (1 + 0x1p-30);
-}
-
-void descent_stop_variance(struct descent *descent, const struct shape *shape,
-                           const struct design *design, double epsilon, double delta) {
-  double low = (double)LATTICE_MIN_VARIANCE - 1, high = 0x1p52;
-  descent->variance = high;
-  int found = descent_stop_delta(descent, shape, design, epsilon, 1) <= delta;
-  while (found &&
-         high - low > 1) { /* it falls with the variance: low is too little, high is enough */
-    descent->variance = floor((low + high) / 2);
-    if (descent_stop_delta(descent, shape, design, epsilon, 1) <= delta) {
-      high = descent->variance;
-    } else {
-      low = descent->variance;
-    }
-  }
-  descent->variance = found ? high : 0;
-}
 
 /* Uniform on 1 .. rows, exactly; 0 without random bytes. */
 static double random_stop(double rows) {
@@ -227,8 +448,10 @@ void ball_project(double radius, const int64_t *point, int dim, int granularity,
 
 struct training {
   const struct descent *descent;
-  const struct shape *shape;
   const struct design *design;
+  struct course course;
+  struct hop hop;     /* the last step that was taken */
+  struct shape shape; /* of that step */
   int dim;
   double taken, wanted; /* steps */
   int failed;           /* no random bytes: sticks */
@@ -246,11 +469,12 @@ struct training *training_open(const struct descent *descent, const struct shape
   if (!training) return 0;
   size_t dim = (size_t)descent->dim;
   training->descent = descent;
-  training->shape = shape;
   training->design = design;
+  course_make(&training->course, descent, shape, design->shift);
   training->dim = (int)dim;
   training->wanted = descent->rows + descent->public_rows;
-  training->block = dim * (dim < NOISE_BLOCK ? NOISE_BLOCK / dim : 1);
+  int is_equal = !(descent->decay > 0); /* so that noise of several steps is drawn at a time */
+  training->block = dim * (is_equal && dim < NOISE_BLOCK ? NOISE_BLOCK / dim : 1);
   training->w = calloc(dim, sizeof *training->w);
   training->totals = calloc(dim, sizeof *training->totals);
   training->gradient = calloc(dim, sizeof *training->gradient);
@@ -311,12 +535,12 @@ static void leave_step(struct training *training) {
 /* Sets the gradient, eta times, in fine steps: within eta * lipschitz, exactly. */
 static void take_gradient(struct training *training, double y, double *features) {
   const struct descent *descent = training->descent;
-  const struct shape *shape = training->shape;
+  const struct shape *shape = &training->shape;
   int dim = training->dim;
   double margin = 0;
   descent_clip(descent, features);
   for (int j = 0; j < dim; j++) margin += training->w[j] * features[j];
-  double step = descent->eta * descent_slope(descent, margin, y);
+  double step = training->hop.eta * descent_slope(descent, margin, y);
   for (int j = 0; j < dim; j++)
     training->gradient[j] = fine_steps(step * features[j], shape->scale);
   clip_vector(shape, training->gradient, 1, dim);
@@ -326,11 +550,13 @@ void training_add(struct training *training, double y, double *features) {
   if (training->failed || training->taken >= training->wanted) return;
   if (training->taken > 0) leave_step(training);
   training->taken++;
-  double keep = 1 - training->descent->eta * training->descent->l2;
+  course_hop(&training->course, training->taken, &training->hop);
+  course_shape(&training->course, training->hop.eta, &training->shape);
+  double keep = 1 - training->hop.eta * training->descent->l2;
   if (features) take_gradient(training, y, features);
   for (int j = 0; j < training->dim; j++) {
     int128 move = features ? training->gradient[j] : 0;
-    training->totals[j] = fine_steps(training->w[j] * keep, training->shape->scale) - move;
+    training->totals[j] = fine_steps(training->w[j] * keep, training->shape.scale) - move;
   }
 }
 

@@ -5,17 +5,25 @@
 ** which rows come, and moves the coefficients w of a linear model, |w| <= radius:
 **
 **     M_i = (1 - eta l2) w_{i-1} - eta g_i      exact integers: fine steps, then rounded to the
-**     lattice U_i = M_i + N_Z(0, variance)              the exact sampler
+**     lattice U_i = M_i + noise                         the exact sampler: N_Z(0, variance), or
+**                                                       discrete Laplace noise
 **     w_i = U_i, projected onto the ball        floating point: it reads U_i alone
 **
 ** g_i is the gradient of the loss of row i, and w_0 = 0. The last M is not noised here: it is what
 ** a release draws from and stores as its point, U; the projection of U is what people see.
 **
 ** Sensitivity. Given w_{i-1}, replacing row i changes eta g_i alone. It is made to fit a ball of
-** radius eta * lipschitz in exact integers (clip.h), so M_i moves by at most twice that (FAMILY_SGD
-** of shape.h), whatever floating point did before. Every later step is a function of U_i, of rows
-** that both data sets have, and of noise of its own. So a row pays for one draw of its own, and the
-** regularisation, which both data sets have, for nothing.
+** radius eta * lipschitz in exact integers (clip.h), so M_i moves by at most twice that
+** (FAMILY_SGD of shape.h; in the sum norm, for Laplace noise, release.h), whatever floating point
+** did before. Every later step is a function of U_i, of rows that both data sets have, and of
+** noise of its own. So a row pays for one draw of its own, and the regularisation, which both data
+** sets have, for nothing.
+**
+** Learning rates may fall from step to step, eta_i = eta/(1 + decay (i - 1))^power. The clip of a
+** step and its noise fall with them: with s_i the integer sensitivity of step i, and s, V those of
+** the last one, V_i = ceil(V s_i^2/s^2) + 1, or t_i = ceil(t s_i/s) for Laplace noise of scale t.
+** So no row moves its step further against its noise than the last one does; Laplace noise on a
+** finer lattice is not easier to tell from itself, either.
 **
 ** Requirements:
 **   G1  Exactly rows + public_rows steps, or as many as the random stop says, however many rows
@@ -48,14 +56,22 @@ struct descent {
   double threshold;        /* of the Huber loss */
   double lipschitz, beta;  /* of the loss without and with regularisation, derived from the above */
   double random_stop;      /* 1: after a random number of rows */
-  double variance;         /* of the noise of each step, in lattice steps: below 2^53 */
+  double decay, power;     /* of the learning rate; 0: all steps are equal */
+  double laplace;          /* 1: Laplace noise */
+  double variance;         /* clock of the noise of the last step, in lattice steps: below 2^53 */
 };
+
+static inline enum law descent_law(const struct descent *descent) {
+  return descent->laplace > 0 ? LAW_LAPLACE : LAW_GAUSSIAN;
+}
 
 /* Bounds on parameters. */
 #define SGD_MAX_ROWS     1e9
 #define SGD_MAX_PUBLIC   1e6
 #define SGD_MAX_RADIUS   0x1p40 /* in lattice steps */
 #define SGD_VARIANCE_END 0x1p53
+#define SGD_MAX_DECAY    1e6
+#define SGD_MAX_STEPS    1e7 /* whose learning rates fall: each is looked at */
 
 /*
 ** Derives lipschitz and beta. The gradient of a loss without regularisation has a norm of at most
@@ -80,8 +96,28 @@ static inline double descent_step(const struct descent *descent) {
   return descent->eta * descent->lipschitz;
 }
 
-/* The Lipschitz constant of a step, max(|1 - eta l2|, |1 - eta beta|), at most 1. */
+/* The Lipschitz constant of the first step, max(|1 - eta l2|, |1 - eta beta|), at most 1. */
 double descent_contraction(const struct descent *descent);
+
+/* What step i does, on the lattice of its release. */
+struct hop {
+  double eta, contraction;
+  uint64_t sensitivity, clock;
+};
+
+/* The steps of a model, on the lattice that is 2^shift times coarser than that of the shape. */
+struct course {
+  const struct descent *descent;
+  struct shape shape; /* of the first step */
+  int shift, granularity;
+  double steps;
+  struct hop last;
+};
+void course_make(struct course *course, const struct descent *descent, const struct shape *shape,
+                 int shift);
+
+/* Step i, from 1 to steps. */
+void course_hop(const struct course *course, double i, struct hop *hop);
 
 /*
 ** The lattice for a rate, as design_make(): fills a design and sets *variance, that of the noise of
@@ -100,6 +136,10 @@ double descent_contraction(const struct descent *descent);
 ** proportion to L^(m-j) and cost T_0^2/(2 clock) with T_0 = T for no a, the sensitivity, and clock
 ** = variance sum_j L^(2j), j = 0 .. m: as if the last point alone had noise of that variance. Noise
 ** that dp_diffuse() adds to the last point adds to this clock.
+**
+** With falling learning rates L and the variance are those of each step, and the last private row
+** need not be the worst: the sensitivity is that of the worst one at the clock of the last. Laplace
+** noise has no such path: the sensitivity and the clock are those of the last step.
 */
 void descent_design(const struct descent *descent, const struct shape *shape, double rate,
                     struct design *design, uint64_t *variance);
@@ -111,26 +151,14 @@ void descent_design(const struct descent *descent, const struct shape *shape, do
 ** row the bound with all of them and the noise on top, or one of those that need no more than the
 ** first few of them (what comes after is post-processing), must be within that of the last row.
 ** Renyi bounds: they are no Gaussian profile.
+**
+** Laplace noise: whether a row may spend nothing of its budget before the last step. In the norm of
+** sgd.h's e it is sqrt(dim) times nearer than the sensitivity s says; where L s/sqrt(dim) + 5/4
+** sqrt(dim) is no more than s/sqrt(dim), it is never further apart than a row that is replaced
+** in the last step, and the widened noise of that step alone hides it as well as that one.
 */
 int descent_diffusible(const struct descent *descent, const struct shape *shape, int shift,
                        uint64_t clock);
-
-/*
-** Random stop (Asoodeh et al. 2020, Theorem 5): only the first `stop` rows are read, where stop is
-** uniform on 1 .. rows. With E the hockey-stick divergence of order e^epsilon of two Gaussians so
-** far apart, in units of the noise, private row i is protected by (epsilon, delta)-DP with
-**     delta = E(first)/rows sum_{k=0}^{rows - i} E(later)^k,
-** first the sensitivity of a step, later = L * 2 radius + 5/4 sqrt(dim) lattice steps: how far two
-** points of the ball can be apart after a step, which is rounded. Each E has (1 + e^epsilon) times
-** the lattice slack on top, for the noise is discrete (gaussian.h). It holds for whoever learns
-** where it stopped, too: the time that a release takes says it. The worst row is the first.
-*/
-double descent_stop_delta(const struct descent *descent, const struct shape *shape,
-                          const struct design *design, double epsilon, double index);
-
-/* Sets the least variance at which the worst row's delta is at most this; 0 where there is none. */
-void descent_stop_variance(struct descent *descent, const struct shape *shape,
-                           const struct design *design, double epsilon, double delta);
 
 /* T_0, rounded up, on a lattice that is 2^shift times coarser than the fine one. */
 uint64_t descent_sensitivity(const struct descent *descent, const struct shape *shape, int shift);
@@ -138,13 +166,14 @@ uint64_t descent_sensitivity(const struct descent *descent, const struct shape *
 /*
 ** rates[i - 1]: a rate that private row number i is protected by, i = 1 .. rows. What comes after
 ** the steps that hide a row best is post-processing, so it is the least T_0^2/(2 clock) over up to
-** rows - i + public_rows steps after it; that of the last row is at most what is charged.
+** rows - i + public_rows steps after it; that of the last row is at most what is charged. With
+** falling learning rates some of these numbers of steps are looked at. Gaussian noise.
 */
 void descent_rates(const struct descent *descent, const struct shape *shape, int shift,
                    double *rates);
 
 /* The clock of the point that is drawn, rounded down: `variance` where there are no public rows. */
-uint64_t descent_clock(const struct descent *descent);
+uint64_t descent_clock(const struct descent *descent, const struct shape *shape, int shift);
 
 /*
 ** An upper bound on the variance that the noise of all steps adds to a coefficient, in lattice
@@ -152,7 +181,7 @@ uint64_t descent_clock(const struct descent *descent);
 ** a step and a projection bring two points no further apart, so it is variance * sum over steps of
 ** contraction^(2j).
 */
-double descent_noise(const struct descent *descent);
+double descent_noise(const struct descent *descent, const struct shape *shape, int shift);
 
 /* The derivative of the loss in w.x at this margin. */
 double descent_slope(const struct descent *descent, double margin, double y);

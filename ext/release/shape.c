@@ -165,6 +165,12 @@ void shape_make(struct shape *shape, const struct question *question, int by_uni
   shape->distance = distance_of(shape, replace);
 }
 
+void shape_narrow(struct shape *shape, double clip) {
+  struct block *block = &shape->blocks[0];
+  block->lead_reach = block->reach = (int64_t)ceil(clip * shape->scale);
+  shape->distance = distance_of(shape, 1);
+}
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 double shape_centred(double x, double low, double high) {

@@ -105,6 +105,12 @@ struct shape {
 */
 void shape_make(struct shape *shape, const struct question *question, int by_unit, int replace);
 
+/*
+** Makes a shape of FAMILY_SGD that of a smaller clip, on the same lattice: reach and distance,
+** where neighbours replace a row.
+*/
+void shape_narrow(struct shape *shape, double clip);
+
 /* Value of x in [low, high] as u in [-1, 1]; what is outside counts as the nearer end, NaN as 0. */
 double shape_centred(double x, double low, double high);
 

@@ -213,9 +213,12 @@ def test_what_is_charged(options):
         assert spent >= 0.37 * (1 - 1e-5)
     assert spent <= 0.37 and profile[-1]["rate"] <= spent * (1 + 1e-12)
     last = profile[-1]
-    assert last["epsilon"] == pytest.approx(one(db, "SELECT dp_zcdp_epsilon(?, 1e-6)", last["rate"]), rel=1e-9)
-    if not options.get("public_rows"):  # else from the stored orders of a curve
-        assert one(db, "SELECT spent_epsilon FROM dp_budget WHERE tier = 'inner'") == pytest.approx(last["epsilon"], rel=1e-3)
+    exact = one(db, "SELECT dp_epsilon(?, 1e-6)", last["rate"])
+    assert last["epsilon"] <= exact * (1 + 1e-6)
+    if not options.get("public_rows"):  # else from the stored orders of a curve, and contraction may help
+        assert last["epsilon"] == pytest.approx(exact, rel=1e-6)
+        assert one(db, "SELECT spent_epsilon FROM dp_budget WHERE tier = 'inner'") == pytest.approx(
+            one(db, "SELECT dp_zcdp_epsilon(?, 1e-6)", last["rate"]), rel=1e-3)
 
 
 def test_profile_beside_theorem_5():
@@ -293,8 +296,8 @@ def test_charge_of_a_random_stop():
     sigma = math.sqrt(model["variance"]) * 2.0**granularity
     first, later = (hockey_stick(mpmath.mpf(epsilon), d / sigma) for d in (2 * 1.0, 0.8 * max(abs(1 - 0.25), 1)))
     for entry in json.loads(one(db, "SELECT dp_sgd_profile('m')")):
-        want = first / 50 * sum(later**k for k in range(50 - entry["index"] + 1))
-        assert entry["delta"] == pytest.approx(float(want), rel=1e-4)
+        theorem = first / 50 * sum(later**k for k in range(50 - entry["index"] + 1))
+        assert entry["delta"] <= float(theorem) * (1 + 1e-5)  # test_sgd_hiding.py has the value
         printed = one(db, "SELECT dp_sgd_delta_random_stop(?, 50, 1, ?, 1, 0.25, 0, 0.8, ?)", epsilon, sigma, entry["index"])
         assert entry["paper"] == pytest.approx(printed, rel=1e-9)
         assert entry["delta"] <= 1e-3

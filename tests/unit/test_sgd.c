@@ -12,8 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "math/gaussian.h"
 #include "math/rounding.h"
 #include "noise/discrete_gaussian.h"
+#include "noise/discrete_laplace.h"
+#include "release/hiding.h"
 #include "release/sgd.h"
 
 #define MOST_DIM  8
@@ -31,6 +34,16 @@ int discrete_gaussian_draw(uint64_t variance, int64_t *noise, size_t count) {
   if (out_of_bytes) return -1;
   for (size_t i = 0; i < count; i++) noise[i] = script_at < script_length ? script[script_at++] : 0;
   return 0;
+}
+
+/* Laplace noise comes from the same script. */
+int discrete_laplace_draw(uint64_t scale, int64_t *noise, size_t count) {
+  return discrete_gaussian_draw(2 * scale * scale, noise, count);
+}
+
+int discrete_laplace_step(uint64_t from, uint64_t to, int64_t *noise, size_t count) {
+  (void)from, (void)to, (void)noise, (void)count;
+  return -1; /* no unit diffuses */
 }
 
 static void write_script(size_t length, double sigma) {
@@ -360,14 +373,16 @@ static void public_rows(void) {
     struct design design;
     double rate = log_uniform(1e-3, 1e3);
     lattice_of(&descent, rate, &shape, &design);
-    double step = (double)design_sensitivity(&shape, design.shift);
+    double step = (double)design_sensitivity(&shape, design.shift, LAW_GAUSSIAN);
     double contraction = descent_contraction(&descent), error = 2.5 * sqrt(descent.dim);
     double rest = (double)descent_sensitivity(&descent, &shape, design.shift), sum = 0;
     for (int j = 0; j <= after; j++) sum += pow(contraction, 2 * j);
-    CHECK(descent_clock(&descent) <= descent.variance * sum, "a clock above the noise");
-    CHECK((double)descent_clock(&descent) >= descent.variance * sum * (1 - 1e-9) - 1,
+    CHECK(descent_clock(&descent, &shape, design.shift) <= descent.variance * sum,
+          "a clock above the noise");
+    CHECK((double)descent_clock(&descent, &shape, design.shift) >=
+              descent.variance * sum * (1 - 1e-9) - 1,
           "a clock below it");
-    double charged = lattice_rate((uint64_t)rest, descent_clock(&descent));
+    double charged = lattice_rate((uint64_t)rest, descent_clock(&descent, &shape, design.shift));
     CHECK(charged <= rate * (1 + 1e-15), "charged %g of %g", charged, rate);
     CHECK(descent.variance == LATTICE_MIN_VARIANCE || charged >= rate * (1 - 1e-5),
           "charged %g of %g", charged, rate);
@@ -412,7 +427,8 @@ static void extreme_rates(void) {
     lattice_of(&descent, rate, &shape, &design);
     none += descent.variance == 0;
     if (descent.variance == 0) continue;
-    double charged = lattice_rate(design.sensitivity, descent_clock(&descent));
+    double charged =
+        lattice_rate(design.sensitivity, descent_clock(&descent, &shape, design.shift));
     CHECK(charged <= rate * (1 + 1e-15), "charged %g of %g", charged, rate);
   }
   CHECK(none > 100 && none < 10000, "%d of 20000 have no noise", none);
@@ -433,14 +449,17 @@ static void noise_on_top(void) {
     struct design design;
     lattice_of(&descent, log_uniform(1e-6, 10), &shape, &design);
     double ratio = log_uniform(1, 1e8);
-    uint64_t clock = (uint64_t)fmin((double)descent_clock(&descent) * ratio, 0x1p61);
+    uint64_t clock =
+        (uint64_t)fmin((double)descent_clock(&descent, &shape, design.shift) * ratio, 0x1p61);
     double limit = lattice_rate(descent_sensitivity(&descent, &shape, design.shift), clock);
     double contraction = descent_contraction(&descent), error = 2.5 * sqrt(descent.dim);
-    double step = (double)design_sensitivity(&shape, design.shift), worst = 0;
+    double step = (double)design_sensitivity(&shape, design.shift, LAW_GAUSSIAN), worst = 0;
     for (int row = 0; row < rows; row++) {
       double best = INFINITY;
       for (int used = 0; used <= after + row; used++) { /* steps after the row's own */
-        double top = used == after + row ? (double)(clock - descent_clock(&descent)) : 0;
+        double top = used == after + row
+                         ? (double)(clock - descent_clock(&descent, &shape, design.shift))
+                         : 0;
         double left = step, weight = 0, cost = 0, all = step;
         for (int j = 1; j <= used; j++) all = all * contraction + error;
         for (int j = 0; j <= used; j++)
@@ -507,36 +526,145 @@ static void random_stop(void) {
           taken);
 }
 
-/* Theorem 5 in long double arithmetic; and the least variance is that. */
+/* theta of Asoodeh et al., Lemma 2, with the slack of the lattice. */
+static long double stick(long double epsilon, long double apart, long double slack) {
+  return (erfcl((epsilon / apart - apart / 2) / sqrtl(2)) -
+          expl(epsilon) * erfcl((epsilon / apart + apart / 2) / sqrtl(2))) /
+             2 +
+         slack * (1 + expl(epsilon));
+}
+
+/*
+** Theorem 5 with its terms contracted anew in each step, and with the path to each step, in long
+** double arithmetic; never above the theorem as it is; and the least variance is that.
+*/
 static void stop_delta(void) {
-  for (int model = 0; model < 300; model++) {
+  for (int model = 0; model < 60; model++) {
     struct descent descent = random_descent(1 + (int)(random_bits() % 1000), 0);
     struct shape shape;
     struct design design;
-    double epsilon = log_uniform(0.1, 5), delta = log_uniform(1e-12, 1e-3);
+    struct hiding hiding;
+    double epsilon = log_uniform(0.1, 5), delta = log_uniform(1e-12, 1e-3), rows = descent.rows;
     descent.random_stop = 1;
     lattice_of(&descent, epsilon * tanh(epsilon / 2), &shape, &design);
-    descent_stop_variance(&descent, &shape, &design, epsilon, delta);
+    hiding_stop_variance(&descent, &shape, &design, epsilon, delta);
     CHECK(descent.variance >= LATTICE_MIN_VARIANCE, "no variance");
-    long double sigma = sqrtl(descent.variance - 1.0L / 12);
-    double reach = ldexp(descent.radius, 1 - design.granularity) * descent_contraction(&descent);
-    long double apart[2] = {(long double)design_sensitivity(&shape, design.shift) / sigma,
-                            (reach + 1.25L * sqrtl((long double)descent.dim)) / sigma};
-    long double stick[2], sum = 0, power = 1;
-    for (int k = 0; k < 2; k++) /* theta of Asoodeh et al., Lemma 2 */
-      stick[k] = (erfcl((epsilon / apart[k] - apart[k] / 2) / sqrtl(2)) -
-                  expl(epsilon) * erfcl((epsilon / apart[k] + apart[k] / 2) / sqrtl(2))) /
-                 2;
-    for (int k = 0; k < (int)descent.rows; k++, power *= stick[1]) sum += power;
-    double got = descent_stop_delta(&descent, &shape, &design, epsilon, 1);
-    CHECK_CLOSE(got, (double)(stick[0] * sum / (long double)descent.rows), 1e-6);
-    CHECK_CLOSE(descent_stop_delta(&descent, &shape, &design, epsilon, descent.rows),
-                (double)(stick[0] / (long double)descent.rows), 1e-6);
+    hiding_make(&hiding, &descent, &shape, design.shift);
+    long double sigma = sqrtl(descent.variance - 1.0L / 12), root = sqrtl(descent.dim);
+    long double slack = gaussian_lattice_slack((uint64_t)descent.variance) * descent.dim;
+    long double reach = ldexp(descent.radius, 1 - design.granularity), contraction = 1;
+    contraction = descent_contraction(&descent);
+    long double moved = (contraction * reach + 1.25L * root) / sigma;
+    long double distance = design_sensitivity(&shape, design.shift, LAW_GAUSSIAN), variances = 1;
+    long double d = stick(epsilon, distance / sigma, slack), printed = d, power = d, sum = d;
+    for (int k = 1; k < (int)rows; k++) {
+      power *= stick(epsilon, moved, slack);
+      printed += power;
+      long double now = log1pl(expm1l(epsilon) / d);
+      d *= now < 500 ? fminl(stick(now, moved, slack), 1) : 0; /* 0 to what a long double has */
+      distance = contraction * distance + 2.5L * root;
+      variances = contraction * contraction * variances + 1;
+      d = fminl(d, stick(epsilon, distance / (sigma * sqrtl(variances)), slack * (k + 1)));
+      sum += d;
+    }
+    double got = hiding_stop_delta(&hiding, epsilon);
+    CHECK(got <= (double)(printed / rows) * (1 + 1e-6), "above Theorem 5");
+    CHECK(got >= (double)(sum / rows) * (1 - 1e-6), "below the sum");
+    if (rows <= 256) CHECK_CLOSE(got, (double)(sum / rows), 1e-6); /* no blocks */
     CHECK(got <= delta, "delta %g above %g", got, delta);
+    double *deltas = malloc(sizeof *deltas * (size_t)rows);
+    hiding_stop_deltas(&hiding, epsilon, deltas);
+    CHECK(deltas[0] <= got * (1 + 1e-8), "the first row has %g, not %g", deltas[0], got);
+    CHECK_CLOSE(deltas[(int)rows - 1],
+                (double)(stick(epsilon, design.sensitivity / sigma, slack) / rows), 1e-6);
+    free(deltas);
     descent.variance -= 1;
-    CHECK(descent.variance < LATTICE_MIN_VARIANCE ||
-              descent_stop_delta(&descent, &shape, &design, epsilon, 1) > delta,
+    hiding_make(&hiding, &descent, &shape, design.shift);
+    CHECK(descent.variance < LATTICE_MIN_VARIANCE || hiding_stop_delta(&hiding, epsilon) > delta,
           "more noise than needed");
+  }
+}
+
+/* ---- Laplace noise and falling learning rates ------------------------------------------------ */
+
+/* |a - b| in lattice steps, in the sum norm. */
+static uint64_t sum_distance(const int128 *a, const int128 *b, int dim, int shift) {
+  uint64_t sum = 0;
+  for (int j = 0; j < dim; j++)
+    sum += (uint64_t)llabs(lattice_round(a[j], shift) - lattice_round(b[j], shift));
+  return sum;
+}
+
+/*
+** The sensitivity in the sum norm holds to the last integer, and comes near for rows with equal
+** features; of any learning rate that falls, at any step, the ball of its step holds too.
+*/
+static void sum_sensitivity(void) {
+  double largest = 0;
+  for (int pair = 0; pair < 20000; pair++) {
+    struct descent descent = random_descent(2, 0);
+    struct shape shape;
+    struct design design;
+    int dim = (int)descent.dim;
+    descent.laplace = 1;
+    lattice_of(&descent, log_uniform(1e-3, 1e2), &shape, &design);
+    int64_t point[MOST_DIM];
+    random_point(&descent, design.granularity, point);
+    struct row a = wild_row(&descent), b = wild_row(&descent);
+    if (pair % 2) {
+      b = a;
+      for (int j = 0; j < dim; j++) a.x[j] = descent.clip, b.x[j] = -descent.clip;
+    }
+    int128 first[MOST_DIM], second[MOST_DIM];
+    last_step(&descent, &shape, &design, point, &a, first);
+    last_step(&descent, &shape, &design, point, &b, second);
+    uint64_t moved = sum_distance(first, second, dim, design.shift);
+    CHECK(moved <= design.sensitivity, "loss %d: moved by %llu of %llu", (int)descent.loss,
+          (unsigned long long)moved, (unsigned long long)design.sensitivity);
+    largest = fmax(largest, (double)moved / (double)design.sensitivity);
+  }
+  CHECK(largest > 0.95, "the pairs are too tame to show anything: %g", largest);
+}
+
+/* No step moves a row further against its noise than the last, nor a pair of points later. */
+static void falling_steps(void) {
+  for (int model = 0; model < 300; model++) {
+    struct descent descent = random_descent(2 + (int)(random_bits() % 300), 0);
+    struct shape shape;
+    struct design design;
+    descent.laplace = model % 2;
+    descent.decay = log_uniform(1e-3, 3);
+    descent.power = model % 3 ? 0.5 : 1;
+    lattice_of(&descent, log_uniform(1e-4, 1e2), &shape, &design);
+    if (!(descent.variance >= LATTICE_MIN_VARIANCE)) continue;
+    struct course course;
+    struct hop before = {0, 0, UINT64_MAX, UINT64_MAX}, hop;
+    course_make(&course, &descent, &shape, design.shift);
+    CHECK(course.last.sensitivity == design.sensitivity, "the last step");
+    for (double i = 1; i <= descent.rows; i++) {
+      course_hop(&course, i, &hop);
+      double eta = descent.eta / pow(1 + descent.decay * (i - 1), descent.power);
+      CHECK_CLOSE(hop.eta, eta, 1e-14);
+      CHECK_CLOSE(hop.contraction,
+                  fmin(fmax(fabs(1 - eta * descent.l2), fabs(1 - eta * descent.beta)), 1), 1e-12);
+      double steps = 2 * ldexp(eta * descent.lipschitz, -course.granularity);
+      double root = descent.laplace > 0 ? sqrt(descent.dim) : 1;
+      CHECK(hop.sensitivity >= steps * root, "step %g is too small", i);
+      CHECK(hop.sensitivity <= steps * root * (1 + 1e-9) + 2 * descent.dim + 2, "step %g", i);
+      long double s = hop.sensitivity, last = course.last.sensitivity;
+      if (descent.laplace > 0) {
+        CHECK(s * laplace_scale(course.last.clock) <= last * laplace_scale(hop.clock), "step %g",
+              i);
+        CHECK(hop.clock == 2 * laplace_scale(hop.clock) * laplace_scale(hop.clock), "clock");
+      } else {
+        CHECK(s * s / (hop.clock - 1.0L / 12) <= last * last / (course.last.clock - 1.0L / 12),
+              "step %g", i);
+      }
+      CHECK(hop.sensitivity <= before.sensitivity && hop.clock <= before.clock &&
+                hop.contraction >= before.contraction,
+            "step %g", i);
+      before = hop;
+    }
   }
 }
 
@@ -601,7 +729,7 @@ static void noise(void) {
     training_close(training);
   }
   /* 40000 squares: a standard error of 0.7%, six of them. */
-  CHECK_CLOSE(sum / (2 * trials), descent_noise(&descent), 0.043);
+  CHECK_CLOSE(sum / (2 * trials), descent_noise(&descent, &shape, design.shift), 0.043);
 }
 
 int main(void) {
@@ -615,6 +743,8 @@ int main(void) {
   RUN(noise_on_top);
   RUN(random_stop);
   RUN(stop_delta);
+  RUN(sum_sensitivity);
+  RUN(falling_steps);
   RUN(projection);
   RUN(no_random_bytes);
   RUN(noise);
