@@ -31,6 +31,8 @@ static void collect_step(sqlite3_context *context, int argc, sqlite3_value **arg
 }
 
 static void collect_final(sqlite3_context *context) {
+  struct collection *collection = ((struct host *)sqlite3_user_data(context))->collecting;
+  if (collection) collection->ended = 1;
   sqlite3_result_null(context);
 }
 
@@ -101,14 +103,33 @@ char *query_text(const struct query *query, const char *table) {
 
 int query_run(struct host *host, sqlite3_stmt *statement, struct collection *collection) {
   int rc;
+  collection->ended = 0;
   host->collecting = collection;
   while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
   }
   host->collecting = 0;
-  return rc;
+  return rc == SQLITE_DONE && !collection->ended ? SQLITE_OK : rc;
 }
 
-char *query_error(struct host *host) {
+#define HIDDEN "an authorizer of the host leaves out " COLLECT "() or SELECT"
+
+char *query_check_collect(struct host *host) {
+  struct collection nothing = {.columns = 1};
+  sqlite3_stmt *statement = 0;
+  char *error = 0;
+  int rc = sqlite3_prepare_v2(host->db, "SELECT " COLLECT "(NULL) WHERE 0", -1, &statement, 0);
+  if (rc == SQLITE_OK) rc = statement ? query_run(host, statement, &nothing) : SQLITE_OK;
+  if (rc == SQLITE_OK) {
+    error = sentence(HIDDEN " (let dp_release use them)");
+  } else if (rc != SQLITE_DONE) {
+    error = sentence("cannot call " COLLECT "(): %s", sqlite3_errmsg(host->db));
+  }
+  sqlite3_finalize(statement); /* whose error has been reported */
+  return error;
+}
+
+char *query_error(struct host *host, int rc) {
+  if (rc == SQLITE_OK) return sentence("the query failed: " HIDDEN " (the charge stays)");
   return sentence("the query failed: %s (the charge stays)", sqlite3_errmsg(host->db));
 }
 

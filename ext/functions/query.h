@@ -20,6 +20,7 @@ struct query {
 struct collection {
   struct rows rows;
   int columns;
+  int ended; /* dp_collect() has reached its end */
 };
 
 /*
@@ -38,12 +39,16 @@ char *query_text(const struct query *query, const char *table);
 
 /*
 ** Runs such a statement on the connection of the host. Returns its result code: SQLITE_DONE, or an
-** error.
+** error. SQLITE_OK: it ended without dp_collect(), because an authorizer that answers SQLITE_IGNORE
+** has left the function out.
 */
 int query_run(struct host *host, sqlite3_stmt *statement, struct collection *collection);
 
 /* The sentence for that error. */
-char *query_error(struct host *host);
+char *query_error(struct host *host, int rc);
+
+/* Whether the host lets a query call dp_collect(). Returns null, or one sentence to be freed. */
+char *query_check_collect(struct host *host);
 
 /* Registers dp_collect() for the host's connection. Returns an SQLite code. */
 int query_register(struct host *host);

@@ -68,6 +68,7 @@ static char *release(struct publication *publication, struct request *request, s
   if (!error) error = request_finish(request, by_unit);
   if (!error && !(request->sql = stored_text(sql))) error = sentence("out of memory");
   if (!error) error = query_open(&query, host->db, sql, columns, names);
+  if (!error) error = query_check_collect(host);
   if (!error) error = prepare(host->db, &query, &statement);
   if (!error) error = publish_begin(publication, host, request);
   if (!error && !publication->answered) error = collect_and_finish(publication, &query, statement);

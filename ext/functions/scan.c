@@ -387,8 +387,8 @@ static void fail(struct scan *scan, char *error) {
 static void read_range(struct reader *reader, int64_t from, int64_t to) {
   sqlite3_bind_int64(reader->statement, 1, from);
   sqlite3_bind_int64(reader->statement, 2, to);
-  if (query_run(reader->host, reader->statement, reader->collection) != SQLITE_DONE)
-    fail(reader->scan, query_error(reader->host));
+  int rc = query_run(reader->host, reader->statement, reader->collection);
+  if (rc != SQLITE_DONE) fail(reader->scan, query_error(reader->host, rc));
   sqlite3_reset(reader->statement); /* whose error has been reported */
 }
 
@@ -473,5 +473,6 @@ char *scan_rows(const struct publication *publication, const struct query *query
   }
   scan_close(&scan);
   if (is_divided) return scan.error;
-  return query_run(host, statement, collection) == SQLITE_DONE ? 0 : query_error(host);
+  int rc = query_run(host, statement, collection);
+  return rc == SQLITE_DONE ? 0 : query_error(host, rc);
 }

@@ -181,6 +181,21 @@ static void write_new(struct ledger *ledger, const char *id, const char *insert,
   marker_clear(&marker);
 }
 
+/* An authorizer that answers SQLITE_IGNORE makes statements do nothing, without an error. */
+static int fail_ignored(struct ledger *ledger, const char *what) {
+  return ledger_fail(ledger, "cannot %s: an authorizer of the host ignores it", what);
+}
+
+static void check_written(struct ledger *ledger, const char *id, const char *what) {
+  struct marker marker;
+  if (!has_column(ledger, "main", "id")) {
+    fail_ignored(ledger, what);
+  } else if (marker_read(ledger, "main", &marker)) {
+    if (!marker.id || strcmp(marker.id, id) != 0) fail_ignored(ledger, what);
+    marker_clear(&marker);
+  }
+}
+
 int marker_write(struct ledger *ledger, const char *id, const char *path) {
   static const char what[] = "leave the marker dp_ledger_id in the database";
   char *insert = sqlite3_mprintf("INSERT INTO main.dp_ledger_id VALUES (%Q, %Q)", id, path);
@@ -190,8 +205,11 @@ int marker_write(struct ledger *ledger, const char *id, const char *path) {
     return ledger_fail(ledger, "out of memory");
   }
   if (host_run(ledger, "BEGIN IMMEDIATE", what)) {
-    write_new(ledger, id, insert, what);
+    if (sqlite3_get_autocommit(ledger->host)) fail_ignored(ledger, what);
+    if (!ledger->error) write_new(ledger, id, insert, what);
+    if (!ledger->error) check_written(ledger, id, what);
     if (!ledger->error) host_run(ledger, "COMMIT", what);
+    if (!ledger->error && !sqlite3_get_autocommit(ledger->host)) fail_ignored(ledger, what);
   }
   /* A BEGIN that fails for want of memory can leave a transaction open. The first error counts. */
   if (ledger->error && !sqlite3_get_autocommit(ledger->host)) sqlite3_step(rollback);

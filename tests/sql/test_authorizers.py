@@ -1,0 +1,146 @@
+"""An authorizer of the host that answers SQLITE_IGNORE changes nothing silently: it is noticed, or has no effect."""
+
+import pathlib
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from conftest import EXTENSION, PATIENCE, add_tiers, add_visits, connect, create, one
+
+HOSTS = pathlib.Path(__file__).parent.parent.parent / "build" / "hosts" / "python" / "apsw"
+EXACT = [("exact", 1e6, 1e8, 1e-6)]
+COUNT = """SELECT dp_release('exact', 'count', 'SELECT 1, patient FROM visits', '{"clip":1}')"""
+FORMS = {"dp_release": COUNT, "aggregate": "SELECT dp_count('exact', 1, 1, patient) FROM visits",
+         "threads": COUNT}
+
+
+def ignoring(db, action, word=None):
+    """Ignores an action, or where it concerns `word`, in statements that are compiled from now on."""
+    def authorize(code, first, second, *_):
+        hit = code == action and (word is None or word in (first, second))
+        return sqlite3.SQLITE_IGNORE if hit else sqlite3.SQLITE_OK
+
+    db.set_authorizer(authorize)
+
+
+# What only the extension asks for: the owner's own statement has been compiled when the authorizer comes.
+HIDDEN = {"dp_collect": (sqlite3.SQLITE_FUNCTION, "dp_collect"), "database_list": (sqlite3.SQLITE_PRAGMA, "database_list"),
+          "id": (sqlite3.SQLITE_READ, "id"), "path": (sqlite3.SQLITE_READ, "path"),
+          "the marker": (sqlite3.SQLITE_READ, "dp_ledger_id"), "query_only": (sqlite3.SQLITE_PRAGMA, "query_only"),
+          "pragmas": (sqlite3.SQLITE_PRAGMA, None), "SELECT": (sqlite3.SQLITE_SELECT, None),
+          "sqlite_master": (sqlite3.SQLITE_READ, "sqlite_master")}
+
+
+@pytest.mark.parametrize("hidden", HIDDEN.values(), ids=HIDDEN)
+@pytest.mark.parametrize("form", FORMS)
+def test_an_answer_is_right_or_refused_before_the_charge(path, form, hidden):
+    db = create(path, tiers=EXACT)
+    if form == "threads":
+        db.execute("PRAGMA threads = 3")
+    db.create_function("ignore", 0, lambda: ignoring(db, *hidden) or 1)
+    # `ignore` runs before the release, in a statement that is compiled already
+    sql = {"aggregate": "SELECT dp_count('exact', 1, 1, patient) FROM (SELECT ignore()), visits"}.get(
+        form, FORMS[form].replace("SELECT dp", "SELECT iif(ignore(), dp").replace("}')", "}'), 0)"))
+    try:
+        answer = one(db, sql)
+    except sqlite3.Error as error:
+        answer = str(error)
+    db.set_authorizer(None)
+    charges = one(db, "SELECT count(*) FROM dp_charge")
+    if isinstance(answer, float):
+        assert abs(answer - 50) < 0.5 and charges == 1
+        assert form == "aggregate" or hidden != HIDDEN["dp_collect"]
+    else:
+        assert "authorizer" in answer or "query_only" in answer, answer
+        assert charges == 0
+
+
+@pytest.mark.parametrize("hidden", [HIDDEN["database_list"], HIDDEN["pragmas"], HIDDEN["id"], HIDDEN["the marker"]])
+@pytest.mark.parametrize("form", ["dp_release", "aggregate"])
+def test_the_check_of_attached_ledgers_stays_on(path, tmp_path, form, hidden):
+    create(tmp_path / "other.db", tiers=EXACT).close()
+    db = create(path, tiers=EXACT)
+    db.execute("ATTACH ? AS other", (str(tmp_path / "other.db"),))
+    sql = "SELECT dp_count('exact', 1, 1, patient) FROM (SELECT ignore()), other.visits" if form == "aggregate" else \
+        """SELECT iif(ignore(), dp_release('exact', 'count', 'SELECT 1, patient FROM other.visits', '{"clip":1}'), 0)"""
+    db.create_function("ignore", 0, lambda: ignoring(db, *hidden) or 1)
+    with pytest.raises(sqlite3.Error) as caught:
+        db.execute(sql).fetchall()
+    assert "authorizer" in str(caught.value) or "another privacy ledger" in str(caught.value) or "query_only" in str(caught.value)
+    db.set_authorizer(None)
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0 if not db.execute("DETACH other").fetchall() else True
+
+
+def test_an_authorizer_that_changes_its_mind_fails_the_release(path):
+    """It lets dp_collect() pass when the extension asks first, and ignores it in the query itself."""
+    db, asked = create(path, tiers=EXACT), []
+
+    def authorize(code, first, second, *_):
+        if code == sqlite3.SQLITE_FUNCTION and second == "dp_collect":
+            asked.append(second)
+            return sqlite3.SQLITE_OK if len(asked) == 1 else sqlite3.SQLITE_IGNORE
+        return sqlite3.SQLITE_OK
+
+    db.set_authorizer(authorize)
+    with pytest.raises(sqlite3.Error) as caught:
+        one(db, COUNT)
+    assert "authorizer" in str(caught.value) and "the charge stays" in str(caught.value)
+    db.set_authorizer(None)
+    assert len(asked) >= 2 and one(db, "SELECT state FROM dp_release") == "failed"
+    assert one(db, "SELECT count(*) FROM dp_value") == 0
+
+
+@pytest.mark.parametrize("action", ["SQLITE_TRANSACTION", "SQLITE_CREATE_TABLE", "SQLITE_INSERT", "SQLITE_SELECT", "SQLITE_READ"])
+def test_dp_init_leaves_a_marker_or_nothing(path, action):
+    db = connect(path)
+    add_visits(db)
+    db.create_function("ignore", 0, lambda: ignoring(db, getattr(sqlite3, action)) or 1)
+    with pytest.raises(sqlite3.Error):
+        db.execute("SELECT iif(ignore(), dp_init(), 0)").fetchall()
+    db.set_authorizer(None)
+    db.close()
+    db = connect(path)
+    assert one(db, "SELECT count(*) FROM sqlite_master WHERE name = 'dp_ledger_id'") == 0
+    assert one(db, "SELECT dp_init()") == f"{path}-ledger"
+    add_tiers(db, EXACT)
+    assert abs(one(db, COUNT) - 50) < 0.5
+
+
+STORY = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import apsw
+db = apsw.Connection(":memory:")
+def call(new, old):
+    return getattr(db, new, None) or getattr(db, old)
+call("enable_load_extension", "enableloadextension")(True)
+call("load_extension", "loadextension")(sys.argv[2])
+def one(sql):
+    return db.cursor().execute(sql).fetchall()[0][0]
+db.cursor().execute("CREATE TABLE visits(patient); SELECT dp_init(); SELECT dp_tier('exact', 1e6, 1e8, 1e-6)").fetchall()
+db.cursor().execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50) INSERT INTO visits SELECT i FROM n")
+authorizer = call("set_authorizer", "setauthorizer")
+for hidden in [(apsw.SQLITE_FUNCTION, "dp_collect"), (apsw.SQLITE_PRAGMA, "database_list"), (apsw.SQLITE_READ, "path")]:
+    def ignore():
+        authorizer(lambda code, a, b, *_: apsw.SQLITE_IGNORE if code == hidden[0] and hidden[1] in (a, b) else apsw.SQLITE_OK)
+        return 1
+    call("create_scalar_function", "createscalarfunction")("ignore", ignore)
+    try:
+        answer = one('''SELECT iif(ignore(), dp_release('exact', 'count', 'SELECT 1, patient FROM visits', '{"clip":1}'), 0)''')
+        raise AssertionError((hidden, answer))
+    except apsw.Error as error:
+        assert "authorizer" in str(error), error
+    authorizer(None)
+    assert one("SELECT count(*) FROM dp_charge") == 0
+assert abs(one('''SELECT dp_release('exact', 'count', 'SELECT 1, patient FROM visits', '{"clip":1}')''') - 50) < 0.5
+"""
+
+
+@pytest.mark.parametrize("version", ["3.39.4.0", "newest"])
+@pytest.mark.plain
+def test_other_versions_of_sqlite(version):
+    if not (HOSTS / version / ".done").exists():
+        pytest.skip("no apsw in build/hosts (make deps-hosts)")
+    subprocess.run([sys.executable, "-c", STORY, str(HOSTS / version), EXTENSION], check=True, timeout=PATIENCE)
