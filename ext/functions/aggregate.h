@@ -73,10 +73,10 @@ struct mechanism {
 const struct mechanism *mechanism_find(const struct aggregate *aggregate, const char *name);
 
 /* The message for a name that is none; to be freed. */
-char *unknown_mechanism(const struct aggregate *aggregate, const char *name);
+char *unknown_mechanism(const struct aggregate *aggregate);
 
 /* The message for a kind that is none; to be freed. */
-char *unknown_kind(sqlite3_value *kind);
+char *unknown_kind(void);
 
 /* The columns that dp_release() wants of a query, as in "key, x, unit"; how many. */
 int aggregate_columns(const struct aggregate *aggregate, int by_unit, const char **names);

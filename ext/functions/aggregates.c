@@ -10,6 +10,8 @@
 **       draws, but stores nothing until the statement has ended well (guard.h).
 **   A4  The call site also shows an evaluation that is not the first in its statement (GROUP BY, a
 **       correlated subquery): with a name that is an error.
+**   A5  A parameter that is a column is refused before anything is charged, where the program of the
+**       statement shows it (sources.h). Whether that is so does not depend on any row.
 */
 #include "functions/aggregate.h"
 
@@ -19,6 +21,7 @@
 #include "functions/functions.h"
 #include "functions/guard.h"
 #include "functions/rows.h"
+#include "functions/sources.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -83,14 +86,48 @@ static char *check_unit(struct run *run, int argc, sqlite3_value **argv) {
   int place = run->aggregate->places.unit;
   int by_unit = ledger_protects(run->host->ledger) == LEDGER_UNITS;
   if (by_unit && argc <= place)
-    return sentence("the ledger protects units: name the unit of each row in argument %d, or "
-                    "start a ledger of rows with dp_init('{\"protects\":\"row\"}')",
+    return sentence("the ledger protects units: name the unit of each row in argument %d",
                     place + 1);
   if (!by_unit && place > 1 && argc > place && sqlite3_value_type(argv[place]) != SQLITE_NULL)
-    return sentence("the ledger protects rows: give NULL as the unit (argument %d), or start a "
-                    "ledger of units with dp_init()",
-                    place + 1);
+    return sentence("the ledger protects rows: give NULL as the unit (argument %d)", place + 1);
   run->unit = by_unit ? place : 0;
+  return 0;
+}
+
+/* The places of the arguments that differ from row to row, as bits. */
+static unsigned places_of_row(const struct aggregate *aggregate) {
+  const struct places *places = &aggregate->places;
+  return (1u << places->key | 1u << places->value | 1u << places->unit) & ~1u; /* 0: none */
+}
+
+/* What an argument sets. */
+static const char *argument_name(const struct aggregate *aggregate, int place) {
+  int parameter = 0;
+  while (parameter < PARAMETERS && aggregate->places.parameters[parameter] != place) parameter++;
+  return place == 0                        ? "tier"
+         : place == aggregate->places.name ? "name"
+         : parameter < PARAMETERS          ? request_parameter((enum parameter)parameter)
+                                           : "a parameter";
+}
+
+/* Mistakes that the statement alone shows (A5). */
+static char *check_sources(sqlite3_context *context, const struct run *run, int argc) {
+  const struct aggregate *aggregate = run->aggregate;
+  const struct places *places = &aggregate->places;
+  struct sources sources = sources_of(sqlite3_context_db_handle(context), aggregate->name, argc,
+                                      1u | 1u << places->name);
+  unsigned wrong = sources.rows & ~places_of_row(aggregate);
+  for (int place = 0; place < argc; place++)
+    if (wrong & 1u << place)
+      return sentence(
+          "argument %d, %s, is a column, but a parameter is the same for all rows (give "
+          "a constant, or a subquery such as (SELECT max(clip) FROM bounds))",
+          place + 1, argument_name(aggregate, place));
+  if (places->unit && sources.texts & 1u << places->unit &&
+      ledger_protects(run->host->ledger) == LEDGER_UNITS)
+    return sentence("argument %d, the unit, is one text for all rows (name the column of the unit; "
+                    "the name of the release is argument %d)",
+                    places->unit + 1, places->name + 1);
   return 0;
 }
 
@@ -109,12 +146,6 @@ static char *parse_request(struct run *run, struct request *request, int argc,
   return error;
 }
 
-/* The places of the arguments that differ from row to row, as bits. */
-static unsigned places_of_row(const struct aggregate *aggregate) {
-  const struct places *places = &aggregate->places;
-  return (1u << places->key | 1u << places->value | 1u << places->unit) & ~1u; /* 0: none */
-}
-
 /* What to use where a call site is evaluated for each group. */
 static const char *grouped_form(const struct aggregate *aggregate) {
   switch (aggregate->family) {
@@ -128,9 +159,9 @@ static const char *grouped_form(const struct aggregate *aggregate) {
 
 static char *check_evaluation(struct run *run, const struct request *request) {
   if (!site_is_second(run->site) || !request->name) return 0;
-  return sentence("the name '%s' stands for one release, but the statement evaluates it more "
-                  "than once (leave the name out, or use %s)",
-                  request->name, grouped_form(request->aggregate));
+  return sentence("the name stands for one release, but the statement evaluates it more than once "
+                  "(leave the name out, or use %s)",
+                  grouped_form(request->aggregate));
 }
 
 /* A place where 0 means none. */
@@ -164,7 +195,8 @@ static char *evaluation_begin(sqlite3_context *context, struct evaluation *evalu
   if (run->host->collecting) return sentence("a release cannot read from another release");
   if (!ledger_ready(run->host->ledger)) return sentence("%s", ledger_error(run->host->ledger));
   struct request request;
-  char *error = check_unit(run, argc, argv);
+  char *error = check_sources(context, run, argc);
+  if (!error) error = check_unit(run, argc, argv);
   if (error) return error;
   error = parse_request(run, &request, argc, argv);
   if (!error && !constants_keep(&run->parameters, argc, argv, places_of_row(run->aggregate)))

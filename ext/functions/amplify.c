@@ -127,8 +127,8 @@ static int amplify_filter(sqlite3_vtab_cursor *base, int number, const char *tex
   if (!cursor->condition) {
     return fail(base->pVtab,
                 sqlite3_mprintf("dp_amplify: condition must be 'dobrushin', 'dobrushin-epsilon', "
-                                "'doeblin' or 'ultra', not %z",
-                                shown(arguments[0])));
+                                "'doeblin' or 'ultra'%s",
+                                not_a(arguments[0], SQLITE_TEXT)));
   }
   for (int k = 0; k < 3; k++) {
     char *message = domain_check(arguments[k + 1], &domains[k], &cursor->number[k]);

@@ -36,18 +36,18 @@ static int take_member(void *context, const char *key, const char *type, sqlite3
                                                                  : 0;
   int is_p = strcmp(key, "p") == 0 || strcmp(key, "2") == 0;
   if (!text && !is_p) {
-    list->error = sentence("a cell of the kernel has x, y and p, not '%s'", key);
+    list->error = sentence("a cell of the kernel has x, y and p, and nothing else");
   } else if (text ? *text != 0 : !isnan(cell->p)) { /* by its name and by its place */
-    list->error = sentence("a cell of the kernel has '%s' twice", key);
+    list->error = sentence("a cell of the kernel has x, y or p twice");
   } else if (text) {
     *text = key_text(value);
     if (!*text) list->error = sentence("out of memory");
   } else if (strcmp(type, "real") != 0 && strcmp(type, "integer") != 0) {
-    list->error = sentence("p must be a number in [0, 1], not %z", shown(value));
+    list->error = sentence("p must be a number in [0, 1]%s", not_a(value, SQLITE_FLOAT));
   } else {
     cell->p = sqlite3_value_double(value);
     if (!(cell->p >= 0 && cell->p <= 1))
-      list->error = sentence("p must be a number in [0, 1], not %z", shown(value));
+      list->error = sentence("p must be a number in [0, 1]%s", not_a(value, SQLITE_FLOAT));
   }
   return !list->error;
 }
@@ -57,10 +57,8 @@ static int take_cell(void *context, const char *key, const char *type, sqlite3_v
   int used = list->count, is_array = strcmp(type, "array") == 0;
   (void)key;
   if (used == MOST_CELLS || (!is_array && strcmp(type, "object") != 0)) {
-    list->error =
-        used == MOST_CELLS
-            ? sentence("the kernel has more than %d cells", MOST_CELLS)
-            : sentence("a cell of the kernel is an array [x, y, p], not %z", shown(value));
+    list->error = used == MOST_CELLS ? sentence("the kernel has more than %d cells", MOST_CELLS)
+                                     : sentence("a cell of the kernel must be an array [x, y, p]");
     return 0;
   }
   if ((used & (used - 1)) == 0) { /* a power of two: the list is full */
@@ -138,10 +136,10 @@ static char *check_sums(const struct channel *channel, const struct cell_list *l
     const struct cell *cell = &list->cells[i], *next = cell + 1;
     int is_last = i + 1 == list->count || strcmp(cell->x, next->x) != 0;
     if (!is_last && strcmp(cell->y, next->y) == 0)
-      return sentence("the kernel has two cells for x '%s', y '%s'", cell->x, cell->y);
+      return sentence("the kernel has two cells for the same x and y");
     sum += cell->p;
     if (is_last && !(fabs(sum - 1) <= 1e-9))
-      return sentence("the kernel's row of x '%s' sums up to %.12g, not to 1", cell->x, sum);
+      return sentence("the probabilities of one x of the kernel do not add up to 1");
     if (is_last) sum = 0;
   }
   if ((int64_t)channel->state_count * channel->symbol_count > CHANNEL_MAX_CELLS)

@@ -52,7 +52,8 @@ static int read_method(sqlite3_context *context, sqlite3_value *value) {
   for (int i = 0; asked && i < METHODS; i++) {
     if (strcmp(methods[i], asked) == 0) return i;
   }
-  fail(context, sentence("method must be 'steps', 'convex' or 'log-convex', not %z", shown(value)));
+  fail(context,
+       sentence("method must be 'steps', 'convex' or 'log-convex'%s", not_a(value, SQLITE_TEXT)));
   return -1;
 }
 

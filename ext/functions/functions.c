@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "functions/host.h"
@@ -83,19 +84,49 @@ void function_error(sqlite3_context *context, const char *format, ...) {
   fail_call(context, function_of(context)->name, text ? text : no_memory);
 }
 
+int utf8_length(const unsigned char *text) {
+  static const struct {
+    unsigned char mask, lead;
+    uint32_t least;
+  } forms[] = {{0x80, 0, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+  for (int size = 1; size <= 4; size++) {
+    if ((text[0] & forms[size - 1].mask) != forms[size - 1].lead) continue;
+    uint32_t code = text[0] & (unsigned char)~forms[size - 1].mask;
+    for (int i = 1; i < size; i++) {
+      if ((text[i] & 0xc0) != 0x80) return 0;
+      code = code << 6 | (text[i] & 0x3f);
+    }
+    return code >= forms[size - 1].least && code < 0x110000 && code >> 11 != 0x1b ? size : 0;
+  }
+  return 0;
+}
+
+/* Valid UTF-8 up to the zero byte at its end. */
+static int is_utf8(const char *text) {
+  int size;
+  for (; *text; text += size) {
+    size = utf8_length((const unsigned char *)text);
+    if (!size) return 0;
+  }
+  return 1;
+}
+
 const char *plain_text(sqlite3_value *value) {
   if (sqlite3_value_type(value) != SQLITE_TEXT) return 0;
   const char *text = (const char *)sqlite3_value_text(value);
-  return text && strlen(text) == (size_t)sqlite3_value_bytes(value) ? text : 0;
+  return text && strlen(text) == (size_t)sqlite3_value_bytes(value) && is_utf8(text) ? text : 0;
 }
 
-char *shown(sqlite3_value *value) {
-  switch (sqlite3_value_type(value)) {
-  case SQLITE_NULL: return sqlite3_mprintf("NULL");
-  case SQLITE_BLOB: return sqlite3_mprintf("a blob");
-  case SQLITE_TEXT: return sqlite3_mprintf("'%s'", sqlite3_value_text(value));
-  default: return sqlite3_mprintf("%s", sqlite3_value_text(value));
-  }
+const char *not_a(sqlite3_value *value, int wanted) {
+  int type = sqlite3_value_type(value);
+  int number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+  if (type == SQLITE_TEXT && wanted == SQLITE_TEXT)
+    return plain_text(value) ? "" : ", not one with a zero byte or bytes that are not UTF-8";
+  if (type == wanted || (number && wanted == SQLITE_FLOAT)) return "";
+  return type == SQLITE_NULL   ? ", not NULL"
+         : type == SQLITE_TEXT ? ", not a text"
+         : number              ? ", not a number"
+                               : ", not a blob";
 }
 
 int domain_holds(const struct domain *domain, double x) {
@@ -104,22 +135,21 @@ int domain_holds(const struct domain *domain, double x) {
 }
 
 char *domain_check(sqlite3_value *value, const struct domain *domain, double *number) {
-  int type = sqlite3_value_type(value);
+  const char *type = not_a(value, SQLITE_FLOAT);
   double x = sqlite3_value_double(value);
-  int numeric = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
-  if (numeric && domain_holds(domain, x)) {
+  if (!*type && domain_holds(domain, x)) {
     *number = x;
     return 0;
   }
   if (domain->high < INFINITY)
-    return sentence("%s must be a number in %c%g, %g%c, not %z", domain->parameter,
+    return sentence("%s must be a number in %c%g, %g%c%s", domain->parameter,
                     domain->low_open ? '(' : '[', domain->low, domain->high,
-                    domain->high_open ? ')' : ']', shown(value));
+                    domain->high_open ? ')' : ']', type);
   const char *finite = domain->high_open ? " finite" : "";
   if (domain->low == -INFINITY)
-    return sentence("%s must be a%s number, not %z", domain->parameter, finite, shown(value));
-  return sentence("%s must be a%s number %s %g, not %z", domain->parameter, finite,
-                  domain->low_open ? "above" : "of at least", domain->low, shown(value));
+    return sentence("%s must be a%s number%s", domain->parameter, finite, type);
+  return sentence("%s must be a%s number %s %g%s", domain->parameter, finite,
+                  domain->low_open ? "above" : "of at least", domain->low, type);
 }
 
 int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
@@ -132,7 +162,8 @@ int argument_number(sqlite3_context *context, sqlite3_value *value, const struct
 const char *argument_text(sqlite3_context *context, sqlite3_value *value, const char *parameter) {
   const char *text = plain_text(value);
   if (text && *text) return text;
-  function_error(context, "%s must be a text that is not empty, not %z", parameter, shown(value));
+  function_error(context, "%s must be a text that is not empty%s", parameter,
+                 not_a(value, SQLITE_TEXT));
   return 0;
 }
 

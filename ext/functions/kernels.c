@@ -226,22 +226,6 @@ static int state_number(struct dictionary *dictionary, sqlite3_value *value) {
   return number_of(dictionary, type, bytes, size);
 }
 
-/* The state as an SQL literal; to be freed. */
-static char *state_text(const struct state *state) {
-  sqlite3_int64 whole;
-  double real;
-  switch (state->type) {
-  case SQLITE_INTEGER:
-    memcpy(&whole, state->bytes, sizeof whole);
-    return sqlite3_mprintf("%lld", whole);
-  case SQLITE_FLOAT:
-    memcpy(&real, state->bytes, sizeof real);
-    return sqlite3_mprintf("%.15g", real);
-  case SQLITE_TEXT: return sqlite3_mprintf("%.60Q", (const char *)state->bytes);
-  default: return sqlite3_mprintf("a blob");
-  }
-}
-
 static void dictionary_free(struct dictionary *dictionary) {
   for (int i = 0; i < dictionary->count; i++) {
     sqlite3_free(dictionary->state[i]);
@@ -307,18 +291,14 @@ static const double *compact(struct matrix *matrix, size_t rows, size_t columns)
 }
 
 /* Whether each row of a kernel adds up to 1; reports the first that does not. */
-static int check_rows(sqlite3_context *context, const struct collected *collected,
-                      const struct kernel *kernel, const char *called) {
+static int check_rows(sqlite3_context *context, const struct kernel *kernel, const char *called) {
   for (size_t i = 0; i < kernel->rows; i++) {
     double sum = 0.0;
     for (size_t j = 0; j < kernel->columns; j++) {
       sum += kernel->probability[i * kernel->columns + j];
     }
     if (fabs(sum - 1.0) <= ROW_TOLERANCE) continue;
-    char *name = state_text(collected->x.state[i]);
-    fail(context, "the probabilities%s of x = %s add up to %.12g, not 1 (give the whole row)",
-         called, name ? name : "?", sum);
-    sqlite3_free(name);
+    fail(context, "the probabilities%s of one x do not add up to 1 (give the whole row)", called);
     return 0;
   }
   return 1;
@@ -330,7 +310,7 @@ static int check_total(sqlite3_context *context, const double *probability, size
   double sum = 0.0;
   for (size_t i = 0; i < count; i++) sum += probability[i];
   if (fabs(sum - 1.0) <= ROW_TOLERANCE) return 1;
-  fail(context, "the probabilities of part '%s' add up to %.12g, not 1", called, sum);
+  fail(context, "the probabilities of part '%s' do not add up to 1", called);
   return 0;
 }
 
@@ -345,9 +325,7 @@ static int check_square(sqlite3_context *context, const struct collected *collec
               memcmp(x->bytes, y->bytes, (size_t)x->size) == 0;
     }
     if (found) continue;
-    char *name = state_text(y);
-    fail(context, "y = %s has no row of its own, as a transition matrix needs", name ? name : "?");
-    sqlite3_free(name);
+    fail(context, "a y has no row of its own, as a transition matrix needs");
     return 0;
   }
   return 1;
@@ -378,8 +356,8 @@ static int take_given(sqlite3_context *context, struct collected *collected, str
     sqlite3_result_error_nomem(context);
     return 0;
   }
-  return check_rows(context, collected, &given->kernel, is_pairs ? " p" : "") &&
-         (!is_pairs || check_rows(context, collected, &given->other, " q")) &&
+  return check_rows(context, &given->kernel, is_pairs ? " p" : "") &&
+         (!is_pairs || check_rows(context, &given->other, " q")) &&
          (!is_parts || (check_total(context, given->coupling, rows * rows, "coupling") &&
                         check_total(context, given->nu, rows, "nu"))) &&
          (!aggregate->is_square || check_square(context, collected));
@@ -462,12 +440,11 @@ static int read_parameter(sqlite3_context *context, struct collected *collected,
     return 0;
   }
   if (parameter == &steps && number != floor(number)) {
-    fail(context, "steps must be a whole number, not %z", shown(value));
+    fail(context, "steps must be a whole number");
     return 0;
   }
   if (collected->started && number != collected->parameter[k]) {
-    fail(context, "%s must be the same in every row, not %.15g and %.15g", parameter->parameter,
-         collected->parameter[k], number);
+    fail(context, "%s must be the same in every row", parameter->parameter);
     return 0;
   }
   collected->parameter[k] = number;
@@ -494,7 +471,7 @@ static int read_probability(sqlite3_context *context, const char *name, sqlite3_
   int numeric = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
   *p = sqlite3_value_double(value);
   if (numeric && *p >= 0.0 && *p <= 1.0 + ROW_TOLERANCE) return 1;
-  fail(context, "%s must be a probability, not %z", name, shown(value));
+  fail(context, "%s must be a probability%s", name, not_a(value, SQLITE_FLOAT));
   return 0;
 }
 
@@ -528,7 +505,7 @@ static int add_part(sqlite3_context *context, struct collected *collected,
   if (part && strcmp(part, "kernel") == 0) return add_cell(context, collected, arguments + 1, 0);
   int is_coupling = part && strcmp(part, "coupling") == 0;
   if (!is_coupling && !(part && strcmp(part, "nu") == 0)) {
-    fail(context, "part must be 'kernel', 'coupling' or 'nu', not %z", shown(arguments[0]));
+    fail(context, "part must be 'kernel', 'coupling' or 'nu'%s", not_a(arguments[0], SQLITE_TEXT));
     return 0;
   }
   if (!read_probability(context, "p", arguments[3], &p)) return 0;

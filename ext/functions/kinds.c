@@ -154,7 +154,7 @@ const struct mechanism *mechanism_find(const struct aggregate *aggregate, const 
   return 0;
 }
 
-char *unknown_mechanism(const struct aggregate *aggregate, const char *name) {
+char *unknown_mechanism(const struct aggregate *aggregate) {
   sqlite3_str *known = sqlite3_str_new(0);
   for (int i = 0; i < MECHANISM_COUNT; i++) {
     if (admits(aggregate, i))
@@ -162,20 +162,20 @@ char *unknown_mechanism(const struct aggregate *aggregate, const char *name) {
                           mechanisms[i].mechanism.name);
   }
   char *list = sqlite3_str_finish(known);
-  char *message = sentence("kind '%s' has no mechanism '%s' (it has: %s)", aggregate->kind, name,
-                           list ? list : "");
+  char *message =
+      sentence("kind '%s' has no such mechanism (it has: %s)", aggregate->kind, list ? list : "");
   sqlite3_free(list);
   return message;
 }
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-char *unknown_kind(sqlite3_value *kind) {
+char *unknown_kind(void) {
   sqlite3_str *known = sqlite3_str_new(0);
   for (int i = 0; i < aggregate_count; i++)
     sqlite3_str_appendf(known, "%s%s", i ? ", " : "", aggregates[i].kind);
   char *list = sqlite3_str_finish(known);
-  char *message = sentence("unknown kind %z (known kinds: %s)", shown(kind), list ? list : "");
+  char *message = sentence("unknown kind (known kinds: %s)", list ? list : "");
   sqlite3_free(list);
   return message;
 }

@@ -128,8 +128,7 @@ static char *finish_loss(struct request *request) {
   struct descent *descent = &request->descent;
   if (!request->loss) return sentence("loss is missing (one of %z)", known_losses());
   int which = loss_find(request->loss, strlen(request->loss));
-  if (which == LOSSES)
-    return sentence("unknown loss '%s' (known losses: %z)", request->loss, known_losses());
+  if (which == LOSSES) return sentence("unknown loss (known losses: %z)", known_losses());
   descent->loss = (enum loss)which;
   int needs_bound = which == LOSS_SQUARED, has_threshold = which == LOSS_HUBER;
   if (needs_bound && isnan(descent->bound))
@@ -138,7 +137,7 @@ static char *finish_loss(struct request *request) {
     return sentence("the loss 'logistic' has no bound: y counts as 1 above 1/2, else as 0");
   if (has_threshold == isnan(descent->threshold))
     return has_threshold ? sentence("threshold is missing (where the Huber loss becomes linear)")
-                         : sentence("the loss '%s' has no threshold", request->loss);
+                         : sentence("the loss '%s' has no threshold", losses[which]);
   return 0;
 }
 
@@ -190,8 +189,7 @@ static char *finish_stop(struct request *request) {
   const char *stop = request->stop ? request->stop : "last";
   int is_random = strcmp(stop, "random") == 0, has_share = !isnan(request->key_share);
   descent->random_stop = is_random;
-  if (!is_random && strcmp(stop, "last") != 0)
-    return sentence("stop must be 'last' or 'random', not '%s'", stop);
+  if (!is_random && strcmp(stop, "last") != 0) return sentence("stop must be 'last' or 'random'");
   if (is_random && descent->public_rows > 0)
     return sentence("public_rows and a random stop do not go together (leave one of them out)");
   if (!is_random && has_share)
@@ -229,9 +227,8 @@ char *models_finish(struct request *request) {
   descent_derive(descent);
   double largest = descent_largest_eta(descent);
   if (descent->eta > largest * (1 + 0x1p-50))
-    return sentence("eta must be at most 2/(beta + l2) = %!.15g, not %!.15g (beta = %!.15g is the "
-                    "smoothness of the regularised loss)",
-                    largest, descent->eta, descent->beta);
+    return sentence("eta must be at most 2/(beta + l2), where beta is the smoothness of the "
+                    "regularised loss (leave eta out for the default)");
   descent->default_eta = isnan(descent->eta);
   return 0;
 }
@@ -416,25 +413,22 @@ static int settle_noise(struct ledger *ledger, struct descent *descent, const st
   if (!(said.variance >= LATTICE_MIN_VARIANCE && said.variance < SGD_VARIANCE_END))
     return said.random_stop > 0
                ? ledger_fail(ledger,
-                             "there is no noise on the lattice with which a random stop has "
-                             "epsilon %g and delta %g",
-                             price->epsilon, price->delta)
+                             "there is no noise on the lattice with which a random stop has the "
+                             "epsilon and the delta of its tier")
                : ledger_fail(ledger,
                              "there is no noise on the lattice with which the last private row "
-                             "has a rate of %g (give fewer public_rows, or a larger weight)",
-                             price->rate);
+                             "has the rate of its tier (give fewer public_rows)");
   if (ldexp(said.radius, -design.granularity) <= SGD_MAX_RADIUS) return 1;
-  return ledger_fail(ledger,
-                     "eta %g is too small for the lattice: the noise of a step, %g, must be at "
-                     "least 2^-20 of the radius",
-                     said.eta, ldexp(sqrt(said.variance), design.granularity));
+  return ledger_fail(
+      ledger, "eta is too small for the lattice: the noise of a step must be at least 2^-20 of "
+              "the radius");
 }
 
 static int check_terms(struct ledger *ledger) {
   return (ledger_protects(ledger) == LEDGER_ROWS && ledger_adjacency(ledger) == LEDGER_REPLACE) ||
          ledger_fail(ledger,
-                     "a model needs a ledger that protects rows, with replaced rows as neighbours: "
-                     "start one with dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}')");
+                     "a model needs a ledger that protects rows, with replaced rows as neighbours, "
+                     "and this one does not");
 }
 
 int models_settle(struct publication *publication, struct request *request, int found) {
@@ -446,13 +440,12 @@ int models_settle(struct publication *publication, struct request *request, int 
   const struct ledger_tier *tier = &publication->tiers[publication->at];
   struct price price = price_of(tier, request->weight, request->key_share);
   if (!known && !(price.rate >= DESIGN_MIN_RATE && price.rate <= DESIGN_MAX_RATE))
-    return ledger_fail(ledger, "weight %g makes a rate of %g, outside the [%g, %g] of a model",
-                       request->weight, price.rate, DESIGN_MIN_RATE, DESIGN_MAX_RATE);
+    return ledger_fail(ledger, "weight makes a rate outside the [%g, %g] of a model",
+                       DESIGN_MIN_RATE, DESIGN_MAX_RATE);
   if (descent.random_stop > 0 && !(price.delta > 0))
     return ledger_fail(
         ledger,
-        "tier '%s' has no delta_keys, of which a random stop takes a share (create a "
-        "tier with delta_keys)",
+        "tier '%s' has no delta_keys, of which a random stop takes a share (use the stop 'last')",
         tier->name);
   if (isnan(descent.eta))
     descent.eta = known && stored.default_eta > 0 ? stored.eta : default_eta(&descent, &price);
@@ -519,7 +512,7 @@ static int find_model(struct ledger *ledger, const char *name, struct ledger_rel
                       struct descent *descent) {
   *release = (struct ledger_release){0};
   if (!ledger_release_find(ledger, name, release))
-    return ledger_fail(ledger, "unknown release '%s'", name);
+    return ledger_fail(ledger, "unknown release (dp_release lists them)");
   const struct aggregate *aggregate = aggregate_find(release->kind);
   if (!aggregate || aggregate->family != FAMILY_SGD)
     return ledger_fail(ledger, "release '%s' is no model but a '%s'", name, release->kind);
@@ -567,9 +560,7 @@ static void predict(sqlite3_context *context, const struct descent *descent,
   int dim = (int)descent->dim;
   if (!numbers_read(value, features, dim)) {
     function_error(context,
-                   "features must be a JSON array of %d numbers, or a blob of as many "
-                   "floats, not %z",
-                   dim, shown(value));
+                   "features must be a JSON array of %d numbers, or a blob of as many floats", dim);
     return;
   }
   descent_clip(descent, features);

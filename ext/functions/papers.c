@@ -260,9 +260,9 @@ static double (*method_of(sqlite3_context *context, const struct paper *paper,
     if (strcmp(method[k].name, asked) == 0) return method[k].evaluate;
   }
   const char *third = method[2].name;
-  function_error(context, "method must be '%s%s%s' or '%s', not %z", method[0].name,
-                 third ? "', '" : "", third ? method[1].name : "", third ? third : method[1].name,
-                 shown(value));
+  function_error(context, "method must be '%s%s%s' or '%s'%s", method[0].name, third ? "', '" : "",
+                 third ? method[1].name : "", third ? third : method[1].name,
+                 not_a(value, SQLITE_TEXT));
   return 0;
 }
 
@@ -271,8 +271,15 @@ static int read_parameter(sqlite3_context *context, const struct parameter *para
                           sqlite3_value *value, double *number) {
   if (!argument_number(context, value, &parameter->domain, number)) return 0;
   if (!parameter->whole || *number == floor(*number)) return 1;
-  function_error(context, "%s must be a whole number, not %z", parameter->domain.parameter,
-                 shown(value));
+  function_error(context, "%s must be a whole number", parameter->domain.parameter);
+  return 0;
+}
+
+/* The theorem as printed composes with the constant L^2, which is a bound where L is at most 1. */
+static int check_printed(sqlite3_context *context, double (*evaluate)(const double *),
+                         const double *number) {
+  if (evaluate != of_printed_iteration_rdp || number[3] <= 1) return 1;
+  function_error(context, "lipschitz must be a number in [0, 1] for the method 'paper'");
   return 0;
 }
 
@@ -284,8 +291,7 @@ static int check_index(sqlite3_context *context, const struct paper *paper, cons
     if (paper->parameter[k] == &length_n) length = number[k];
   }
   if (!(index > length)) return 1;
-  function_error(context, "i must be at most n = %lld, not %lld", (sqlite3_int64)length,
-                 (sqlite3_int64)index);
+  function_error(context, "i must be at most n");
   return 0;
 }
 
@@ -304,7 +310,7 @@ static void paper_call(sqlite3_context *context, int count, sqlite3_value **argu
       if (!evaluate) return;
     }
   }
-  if (!check_index(context, paper, number)) return;
+  if (!check_index(context, paper, number) || !check_printed(context, evaluate, number)) return;
   double result = evaluate(number);
   if (isnan(result)) {
     sqlite3_result_null(context);

@@ -24,6 +24,7 @@
 #include "functions/constants.h"
 #include "functions/functions.h"
 #include "functions/guard.h"
+#include "functions/sources.h"
 #include "functions/states.h"
 
 SQLITE_EXTENSION_INIT3
@@ -54,16 +55,15 @@ static char *check_columns(const struct request *request, int given) {
   const char *names;
   int columns = aggregate_columns(request->aggregate, !request->rows, &names);
   if (given == columns) return 0;
-  return sentence("kind '%s' takes (kind, %s, options)%s", request->aggregate->kind, names,
-                  request->rows ? " where rows are protected"
-                                : "; without a unit where options hold \"protects\":\"row\"");
+  return sentence("kind '%s' takes (kind, %s, options) where %s are protected",
+                  request->aggregate->kind, names, request->rows ? "rows" : "units");
 }
 
 /* columns: how many arguments stand between kind and options; negative: there is no row. */
 static char *shard_open(struct shard *shard, struct host *host, sqlite3_value *kind, int columns,
                         sqlite3_value *options) {
   const struct aggregate *aggregate = aggregate_of_kind(kind);
-  if (!aggregate) return unknown_kind(kind);
+  if (!aggregate) return unknown_kind();
   if (!aggregate_has_states(aggregate))
     return sentence("kind '%s' has no states (its rows are read one after the other)",
                     aggregate->kind);
@@ -135,15 +135,18 @@ static void partial_fail(sqlite3_context *context, struct collecting *collecting
 }
 
 /* The rows that are more than rows. Returns null, or one sentence. */
-static char *partial_check(struct host *host, struct collecting *collecting, int argc,
+static char *partial_check(sqlite3_context *context, struct collecting *collecting, int argc,
                            sqlite3_value **argv) {
+  struct host *host = sqlite3_user_data(context);
   struct shard *shard = collecting->shard;
   if (!shard) {
     shard = collecting->shard = calloc(1, sizeof *shard);
     if (!shard) return sentence("out of memory");
+    unsigned columns = (1u << (argc - 1)) - 2; /* all but the first and the last */
+    if (sources_of(sqlite3_context_db_handle(context), PARTIAL, argc, 0).rows & ~columns)
+      return sentence("kind and options must be the same for every row (one of them is a column)");
     char *error = shard_open(shard, host, argv[0], argc - 2, argv[argc - 1]);
     if (error) return error;
-    unsigned columns = (1u << (argc - 1)) - 2; /* all but the first and the last */
     if (!constants_keep(&shard->constants, argc, argv, columns)) return sentence("out of memory");
   }
   if (!constants_same(&shard->constants, argc, argv))
@@ -170,7 +173,7 @@ static void partial_step(sqlite3_context *context, int argc, sqlite3_value **arg
   if (collecting->unchecked) {
     collecting->unchecked--;
   } else {
-    char *error = partial_check(sqlite3_user_data(context), collecting, argc, argv);
+    char *error = partial_check(context, collecting, argc, argv);
     if (error) {
       partial_fail(context, collecting, error);
       return;
@@ -302,13 +305,14 @@ static char *merge_open(sqlite3_context *context, struct merge *merge, const str
     return sentence("the state is malformed");
   if (host->collecting) return sentence("a release cannot read from another release");
   if (!ledger_ready(host->ledger)) return sentence("%s", ledger_error(host->ledger));
+  if (sources_of(sqlite3_context_db_handle(context), MERGE, argc, 1u | 1u << 2).rows & ~(1u << 1))
+    return sentence("tier and name must be the same for every state (one of them is a column)");
   char *error = read_request(merge, argc, argv);
   if (!error) error = check_protection(merge);
   if (!error && site_is_second(merge->site) && merge->request.name)
     error =
-        sentence("the name '%s' stands for one release, but the statement evaluates it more than "
-                 "once (leave the name out)",
-                 merge->request.name);
+        sentence("the name stands for one release, but the statement evaluates it more than once "
+                 "(leave the name out)");
   if (!error) error = states_start_merge(&merge->rows, &merge->description, &merge->request);
   if (!error && !constants_keep(&merge->constants, argc, argv, 1u << 1))
     error = sentence("out of memory");
@@ -331,7 +335,7 @@ static char *add_state(sqlite3_context *context, struct merging *merging, int ar
                        sqlite3_value **argv) {
   struct state state;
   if (sqlite3_value_type(argv[1]) != SQLITE_BLOB)
-    return sentence("state must be what dp_partial() made, not %z", shown(argv[1]));
+    return sentence("state must be what dp_partial() made%s", not_a(argv[1], SQLITE_BLOB));
   const void *bytes = sqlite3_value_blob(argv[1]);
   const char *wrong = state_open(&state, bytes, (size_t)sqlite3_value_bytes(argv[1]));
   if (wrong) return sentence("the state %s", wrong);

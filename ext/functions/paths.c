@@ -104,7 +104,7 @@ static void step(sqlite3_context *context, int count, sqlite3_value **arguments)
   row.shift = aggregate->is_given ? last : 0;
   long i = (long)index;
   if ((double)i != index) {
-    fail(context, collected, sentence("i must be a whole number, not %z", shown(arguments[1])));
+    fail(context, collected, sentence("i must be a whole number"));
   } else if (make_room(context, collected, i)) {
     struct path_step *place = &collected->steps[i - 1];
     if (place->sigma > 0) {

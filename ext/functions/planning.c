@@ -143,7 +143,7 @@ static void plan(sqlite3_context *context, int count, sqlite3_value **arguments)
   }
   double value = row->value(x[0], x[1]);
   if (isnan(value)) { /* out of memory, or a bracket that rounding broke: never a NULL budget */
-    function_error(context, "no value could be computed for (%!.17g, %!.17g)", x[0], x[1]);
+    function_error(context, "no value could be computed");
     return;
   }
   sqlite3_result_double(context, value);

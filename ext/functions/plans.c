@@ -39,14 +39,12 @@ static int solve_weight(struct request *request, struct host *host, double tier_
   const struct shape *shape = &publication.shape;
   double least = half_width_of(shape, tier_rate);
   if (half_width_of(shape, low) <= wanted)
-    return ledger_fail(ledger, "half_width %g is that of a rate outside [%g, %g]", wanted,
-                       DESIGN_MIN_RATE, DESIGN_MAX_RATE);
+    return ledger_fail(ledger, "half_width is that of a rate outside [%g, %g]", DESIGN_MIN_RATE,
+                       DESIGN_MAX_RATE);
   if (!(least <= wanted))
-    return ledger_fail(
-        ledger,
-        "half_width %g needs about rate %g, more than the %g of tier '%s' (ask at an "
-        "inner tier)",
-        wanted, tier_rate * (least / wanted) * (least / wanted), tier_rate, request->tier);
+    return ledger_fail(ledger,
+                       "half_width must be at least %g, which is that of the rate %g of tier '%s'",
+                       least, tier_rate, request->tier);
   for (int i = 0; i < 80; i++) { /* the range is at most e^41; each step takes its root */
     double middle = sqrt(low) * sqrt(high);
     if (half_width_of(shape, middle) <= wanted) {
@@ -148,12 +146,13 @@ static char *plan_error(struct ledger *ledger) {
 static char *plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_str *json) {
   struct ledger *ledger = host->ledger;
   const struct aggregate *aggregate = aggregate_of_kind(argv[1]);
-  if (!aggregate) return unknown_kind(argv[1]);
+  if (!aggregate) return unknown_kind();
   struct request request;
   char *error =
       request_start(&request, aggregate, ledger, argv[0], argc > 3 ? argv[3] : 0, OPTIONS_OF_PLAN);
   if (!error && sqlite3_value_type(argv[2]) != SQLITE_NULL)
-    error = aggregate->takes & 1u << P_CLIP
+    error = !isnan(request.clip) ? sentence("clip is given twice (as argument 3 and as an option)")
+            : aggregate->takes & 1u << P_CLIP
                 ? request_argument(&request, ledger, P_CLIP, argv[2])
                 : sentence("kind '%s' has no clip (give NULL)", aggregate->kind);
   if (!error) error = request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS);
@@ -192,7 +191,7 @@ static char *plan_of_element(struct batch *batch, struct element *element, sqlit
   struct request request;
   if (!element->kind) return sentence("kind is missing");
   const struct aggregate *aggregate = aggregate_of_kind(element->kind);
-  if (!aggregate) return unknown_kind(element->kind);
+  if (!aggregate) return unknown_kind();
   if (!element->tier) return sentence("tier is missing");
   char *error = request_start(&request, aggregate, ledger, element->tier, value,
                               OPTIONS_OF_PLAN | OPTIONS_OF_ELEMENT);
@@ -302,7 +301,7 @@ static int interval(struct ledger *ledger, const struct wanted *wanted, double *
   if (ledger_tiers(ledger, &tiers, &count)) ledger_tier_find(ledger, tiers, count, tier);
   ledger_tiers_free(tiers, count);
   if (!ledger_release_find(ledger, name, &release))
-    return ledger_fail(ledger, "unknown release '%s'", name);
+    return ledger_fail(ledger, "unknown release (dp_release lists them)");
   enum law law = law_of(&release);
   if (strcmp(release.state, "released") != 0) {
     ledger_fail(ledger, "release '%s' is %s", name, release.state);
@@ -310,8 +309,8 @@ static int interval(struct ledger *ledger, const struct wanted *wanted, double *
     ledger_fail(ledger, "release '%s' is a symbol, not a number with noise around it", name);
   } else {
     found = ledger_value_find(ledger, release.id, tier, key, wanted->component, value, &stddev) ||
-            ledger_fail(ledger, "release '%s' has no value %s%s%sat tier '%s'", name,
-                        *key ? "for key '" : "", key, *key ? "' " : "", tier);
+            ledger_fail(ledger, "release '%s' has no value %sat tier '%s'", name,
+                        *key ? "for this key " : "", tier);
     if (found) *half_width = estimate_half_width(law, stddev, wanted->confidence);
   }
   ledger_release_clear(&release);
@@ -337,8 +336,8 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
   double confidence, value = 0, half_width = 0;
   if (!tier || !argument_number(context, argv[3], &confidence_domain, &confidence)) return;
   if (!key) {
-    function_error(context, "key must be a text, the number of a component, or NULL, not %z",
-                   shown(argv[2]));
+    function_error(context, "key must be a text, the number of a component, or NULL%s",
+                   not_a(argv[2], SQLITE_TEXT));
     return;
   }
   if (ledger_ready(ledger) && ledger_begin_reading(ledger)) {

@@ -386,9 +386,8 @@ static int check_rate(struct publication *publication) {
       law_is_symbolic(publication->law) ? SYMBOL_MAX_RATE : lattice_laws[publication->law].most;
   return (rate >= DESIGN_MIN_RATE && rate <= most) ||
          ledger_fail(publication->host->ledger,
-                     "weight %g makes a rate of %g, outside the [%g, %g] of mechanism '%s'",
-                     publication->release.weight, rate, DESIGN_MIN_RATE, most,
-                     publication->release.mechanism);
+                     "weight makes a rate outside the [%g, %g] of mechanism '%s'", DESIGN_MIN_RATE,
+                     most, publication->release.mechanism);
 }
 
 /* Copies a text that the request owns; null stays null. */
@@ -724,7 +723,7 @@ char *publish_diffuse(struct publication *publication, struct host *host, const 
   publication_open(publication, host);
   if (ledger_ready(ledger) && ledger_begin(ledger)) {
     if (!load(publication, tier, name)) {
-      ledger_fail(ledger, "unknown release '%s'", name);
+      ledger_fail(ledger, "unknown release (dp_release lists them)");
     } else if (is_usable(publication)) {
       if (channel) publish_mixed(publication, channel);
       if (!channel) publish_existing(publication, answers_keys(&publication->release), 0);

@@ -44,7 +44,7 @@ static char *check_statement(const struct query *query, sqlite3_stmt *statement)
   first_word(sql, word);
   if (!statement || sqlite3_stmt_isexplain(statement) || !sqlite3_stmt_readonly(statement) ||
       (strcmp(word, "SELECT") != 0 && strcmp(word, "WITH") != 0 && strcmp(word, "VALUES") != 0))
-    return sentence("sql must be one SELECT that only reads, not '%s'", sql);
+    return sentence("sql must be one SELECT that only reads");
   if (has_word(COLLECT, sql))
     return sentence("sql cannot use " COLLECT ", which is dp_release()'s own");
   if (sqlite3_bind_parameter_count(statement) > 0)
@@ -67,7 +67,7 @@ static char *check_text(struct query *query, sqlite3 *db) {
   } else {
     error = check_statement(query, statement);
     if (!error && (sqlite3_prepare_v2(db, tail, -1, &second, 0) != SQLITE_OK || second))
-      error = sentence("sql must be one statement, but more follows: '%s'", tail);
+      error = sentence("sql must be one statement, but more follows");
   }
   query->length = tail ? (int)(tail - sql) : 0;
   if (query->length > 0 && sql[query->length - 1] == ';') query->length--;

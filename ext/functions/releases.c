@@ -7,7 +7,6 @@
 ** Its rows are collected by an internal aggregate (query.c), which is faster than stepping through
 ** them.
 */
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -56,9 +55,9 @@ static char *stored_text(const char *sql) {
 static char *release(struct publication *publication, struct request *request, struct host *host,
                      int argc, sqlite3_value **argv) {
   const struct aggregate *aggregate = aggregate_of_kind(argv[1]);
-  if (!aggregate) return unknown_kind(argv[1]);
+  if (!aggregate) return unknown_kind();
   const char *sql = plain_text(argv[2]), *names;
-  if (!sql) return sentence("sql must be the text of one SELECT, not %z", shown(argv[2]));
+  if (!sql) return sentence("sql must be the text of one SELECT%s", not_a(argv[2], SQLITE_TEXT));
   int by_unit = ledger_protects(host->ledger) == LEDGER_UNITS;
   int columns = aggregate_columns(aggregate, by_unit, &names);
   struct query query = {0};
@@ -173,7 +172,7 @@ static void dp_discard(sqlite3_context *context, int argc, sqlite3_value **argv)
       ledger_release_state(ledger, release.id, release.state, "discarded");
       ledger_release_clear(&release);
     } else {
-      ledger_fail(ledger, "unknown release '%s'", name);
+      ledger_fail(ledger, "unknown release (dp_release lists them)");
     }
     ledger_commit(ledger);
   }
@@ -184,23 +183,37 @@ static void dp_discard(sqlite3_context *context, int argc, sqlite3_value **argv)
   }
 }
 
+/* The tier with exactly this name, or -1. */
+static int exact_tier(const struct ledger_tier *tiers, int count, const char *name, size_t length) {
+  int i = 0;
+  while (i < count && (strlen(tiers[i].name) != length || memcmp(tiers[i].name, name, length) != 0))
+    i++;
+  return i < count ? i : -1;
+}
+
+/* The same for an element of a list: of that exact name, or of the name without blanks around it. */
+static int listed_tier(struct ledger *ledger, const struct ledger_tier *tiers, int count,
+                       const char *name, size_t length) {
+  static const char blanks[] = " \t\r\n";
+  int index = exact_tier(tiers, count, name, length);
+  if (index >= 0) return index;
+  while (length && strchr(blanks, *name)) name++, length--;
+  while (length && strchr(blanks, name[length - 1])) length--;
+  index = exact_tier(tiers, count, name, length);
+  return index >= 0 ? index : ledger_tier_find(ledger, tiers, count, ""); /* says which there are */
+}
+
 /* Finds the tiers of a list "clinic, public"; returns how many, 0 after a failure. */
 static int find_tiers(struct ledger *ledger, const struct ledger_tier *tiers, int count,
                       const char *list, int *chosen) {
   int found = 0;
   while (*list) {
-    int length = (int)strcspn(list, ",");
-    const char *next = list + length + (list[length] == ',');
-    while (length && isspace((unsigned char)*list)) list++, length--;
-    while (length && isspace((unsigned char)list[length - 1])) length--;
-    char *name = sqlite3_mprintf("%.*s", length, list);
-    int index = name ? ledger_tier_find(ledger, tiers, count, name) : -1;
-    sqlite3_free(name);
-    if (index < 0) return ledger_fail(ledger, "out of memory");
-    int again = 0;
+    size_t length = strcspn(list, ",");
+    int index = listed_tier(ledger, tiers, count, list, length), again = 0;
+    if (index < 0) return 0;
     for (int i = 0; i < found; i++) again |= chosen[i] == index;
     if (!again) chosen[found++] = index;
-    list = next;
+    list += length + (list[length] == ',');
   }
   return found;
 }
@@ -208,7 +221,7 @@ static int find_tiers(struct ledger *ledger, const struct ledger_tier *tiers, in
 /*
 ** dp_exposure(tiers) -> TEXT, JSON
 ** What someone has been exposed to who saw exactly the publications at the listed tiers (a text,
-** separated by commas): the rate, summed over releases of the least noisy publication seen of each,
+** separated by commas; blanks around a name count where a tier has them): the rate, summed over releases of the least noisy publication seen of each,
 ** and the epsilon at each listed tier's delta ("epsilon" itself: at the smallest of them).
 */
 static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv) {

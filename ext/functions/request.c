@@ -60,7 +60,7 @@ static const struct option options[] = {
     {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), PUBLISHING, P_SELECT, 0},
     {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(radius), PUBLISHING, P_RADIUS, 1},
     {{"centre", -INFINITY, INFINITY, 1, 1}, NUMBER, IN(centre), PUBLISHING, P_RADIUS, 0},
-    {{"theta", 0, INFINITY, 1, 1}, NUMBER, IN(theta), PUBLISHING, P_RADIUS, 0},
+    {{"theta", 0, INFINITY, 0, 1}, NUMBER, IN(theta), PUBLISHING, P_RADIUS, 0},
     {{"half_width", 0, INFINITY, 1, 1}, NUMBER, IN(half_width), OPTIONS_OF_PLAN, PARAMETERS, 0},
     {{"tier", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, PARAMETERS, 0},
     {{"kind", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT | OPTIONS_OF_STATE, PARAMETERS, 0},
@@ -104,7 +104,7 @@ static int applies(const struct aggregate *aggregate, int form, const struct opt
   return (aggregate->takes & 1u << option->parameter) && (!placed || form & NO_ARGUMENT);
 }
 
-static char *unknown_option(const struct parse *parse, const char *key) {
+static char *unknown_option(const struct parse *parse) {
   sqlite3_str *known = sqlite3_str_new(0);
   for (int i = 0; i < OPTION_COUNT; i++) {
     if (applies(parse->request->aggregate, parse->form, &options[i]))
@@ -112,7 +112,7 @@ static char *unknown_option(const struct parse *parse, const char *key) {
                           options[i].domain.parameter);
   }
   char *list = sqlite3_str_finish(known);
-  char *message = sentence("unknown option '%s' (known options: %s)", key, list ? list : "");
+  char *message = sentence("unknown option (known options: %s)", list ? list : "");
   sqlite3_free(list);
   return message;
 }
@@ -121,10 +121,10 @@ static char *unknown_option(const struct parse *parse, const char *key) {
 static char *set_name(char **name, sqlite3_value *value) {
   const char *text = plain_text(value);
   if (!text || !*text)
-    return sentence("name must be a text that is not empty, not %z", shown(value));
+    return sentence("name must be a text that is not empty%s", not_a(value, SQLITE_TEXT));
   if (strncmp(text, "release-", 8) == 0 && text[8] &&
       strspn(text + 8, "0123456789") == strlen(text + 8))
-    return sentence("name '%s' is kept for unnamed releases (choose another)", text);
+    return sentence("name must not be like 'release-1', which is kept for unnamed releases");
   sqlite3_free(*name);
   *name = sqlite3_mprintf("%s", text);
   return *name ? 0 : sentence("out of memory");
@@ -133,7 +133,7 @@ static char *set_name(char **name, sqlite3_value *value) {
 /* A word of a list, which is checked once all options are known. */
 static char *set_word(const char *key, char **word, sqlite3_value *value) {
   const char *text = plain_text(value);
-  if (!text || !*text) return sentence("%s must be a text, not %z", key, shown(value));
+  if (!text || !*text) return sentence("%s must be a text%s", key, not_a(value, SQLITE_TEXT));
   sqlite3_free(*word);
   *word = sqlite3_mprintf("%s", text);
   return *word ? 0 : sentence("out of memory");
@@ -155,9 +155,8 @@ static char *set_quantiles(char **quantiles, sqlite3_value *value) {
   int sound = count > 0;
   for (int i = 0; i < count; i++) sound = sound && numbers[i] >= 0 && numbers[i] <= 1;
   if (!sound)
-    return sentence(
-        "q must be a number in [0, 1] or a JSON array of at most %d such numbers, not %z",
-        MOST_QUANTILES, shown(value));
+    return sentence("q must be a number in [0, 1] or a JSON array of at most %d such numbers%s",
+                    MOST_QUANTILES, text ? "" : not_a(value, SQLITE_FLOAT));
   sqlite3_str *json = sqlite3_str_new(0);
   for (int i = 0; i < count; i++) {
     sqlite3_str_appendall(json, i ? "," : is_array ? "[" : "");
@@ -250,14 +249,14 @@ static char *set_number(const struct option *option, sqlite3_value *value, doubl
   char *error = domain_check(value, &option->domain, member);
   if (!error) *member += 0.0; /* -0.0 is 0.0 */
   if (!error && option->type == WHOLE_NUMBER && *member != floor(*member))
-    error = sentence("%s must be a whole number, not %z", option->domain.parameter, shown(value));
+    error = sentence("%s must be a whole number", option->domain.parameter);
   return error;
 }
 
 static char *set_mechanism(struct request *request, sqlite3_value *value) {
   const char *name = plain_text(value);
-  if (!name) return sentence("mechanism must be a text, not %z", shown(value));
-  if (!mechanism_find(request->aggregate, name)) return unknown_mechanism(request->aggregate, name);
+  if (!name) return sentence("mechanism must be a text%s", not_a(value, SQLITE_TEXT));
+  if (!mechanism_find(request->aggregate, name)) return unknown_mechanism(request->aggregate);
   request->mechanism = sqlite3_mprintf("%s", name);
   return request->mechanism ? 0 : sentence("out of memory");
 }
@@ -284,7 +283,7 @@ static char *set_protects(int *rows, sqlite3_value *value) {
   *rows = text && strcmp(text, "row") == 0;
   return *rows || (text && strcmp(text, "unit") == 0)
              ? 0
-             : sentence("protects must be 'unit' or 'row', not %z", shown(value));
+             : sentence("protects must be 'unit' or 'row'%s", not_a(value, SQLITE_TEXT));
 }
 
 /* Sets what the option sets; type is that of its JSON value. */
@@ -296,29 +295,29 @@ static char *set_option(struct parse *parse, const struct option *option, const 
   switch (option->type) {
   case TEXT:
     return strcmp(type, "array") == 0 || strcmp(type, "object") == 0
-               ? sentence("%s must be a text, not %z", key, shown(value))
+               ? sentence("%s must be a text, not an %s", key, type)
                : set_name(member, value);
   case MECHANISM: return set_mechanism(parse->request, value);
   case WORD: return set_word(key, member, value);
   case FLAG:
-    if (!boolean) return sentence("%s must be true or false, not %z", key, shown(value));
+    if (!boolean) return sentence("%s must be true or false", key);
     *(int *)member = sqlite3_value_int(value);
     return 0;
   case NUMBER:
     if (parse->form == OPTIONS_OF_STATE) return set_bits(option, value, member);
     /* fall through */
   case WHOLE_NUMBER:
-    return boolean ? sentence("%s must be a number, not %s", key, type)
+    return boolean ? sentence("%s must be a number, not a Boolean", key)
                    : set_number(option, value, member);
   case PROTECTS: return set_protects(member, value);
   case QUANTILES:
-    return boolean ? sentence("%s must be a number, not %s", key, type)
+    return boolean ? sentence("%s must be a number, not a Boolean", key)
                    : set_quantiles(member, value);
   case KEYS:
     return strcmp(type, "array") == 0 || is_array_text(value)
                ? set_keys(parse, (const char *)sqlite3_value_text(value))
-               : sentence("%s must be a JSON array, not %z", keys_called(parse->request),
-                          shown(value));
+               : sentence("%s must be a JSON array%s", keys_called(parse->request),
+                          not_a(value, SQLITE_TEXT));
   default: return 0; /* read already */
   }
 }
@@ -333,20 +332,28 @@ static int take_option(void *context, const char *key, const char *type, sqlite3
     parse->error = set_option(parse, option, type, value);
     return parse->error == 0;
   }
-  parse->error = unknown_option(parse, key);
+  parse->error = unknown_option(parse);
   return 0;
 }
 
-/* A radius may be NULL: with theta it sets nothing. */
+static const struct option *option_of(enum parameter parameter) {
+  int i = 0;
+  while (i < OPTION_COUNT && (options[i].parameter != parameter || !options[i].is_argument)) i++;
+  return i < OPTION_COUNT ? &options[i] : 0;
+}
+
+const char *request_parameter(enum parameter parameter) {
+  const struct option *option = option_of(parameter);
+  return option ? option->domain.parameter : "a parameter";
+}
+
+/* A radius is NULL where theta and rho are given. */
 char *request_argument(struct request *request, struct ledger *ledger, enum parameter parameter,
                        sqlite3_value *value) {
   struct parse parse = {request, ledger, 0, 0};
   if (parameter == P_RADIUS && sqlite3_value_type(value) == SQLITE_NULL) return 0;
-  for (int i = 0; i < OPTION_COUNT; i++) {
-    if (options[i].parameter == parameter && options[i].is_argument)
-      return set_option(&parse, &options[i], "", value);
-  }
-  return 0;
+  const struct option *option = option_of(parameter);
+  return option ? set_option(&parse, option, "", value) : 0;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -363,10 +370,11 @@ static char *read_name_or_options(struct request *request, struct ledger *ledger
   if (!argument || sqlite3_value_type(argument) == SQLITE_NULL) return 0;
   const char *text = plain_text(argument);
   if (!text || !*text)
-    return sentence("name or options must be a name or a JSON object, not %z", shown(argument));
+    return sentence("name or options must be a name or a JSON object%s",
+                    text ? ", not an empty text" : not_a(argument, SQLITE_TEXT));
   int is_name = text[strspn(text, " \t\r\n")] != '{';
   if (is_name && form == OPTIONS_OF_PARTIAL)
-    return sentence("options must be a JSON object or NULL, not %z", shown(argument));
+    return sentence("options must be a JSON object or NULL, not another text");
   return is_name ? set_name(&request->name, argument) : request_read(request, ledger, text, form);
 }
 
@@ -379,7 +387,7 @@ char *request_start(struct request *request, const struct aggregate *aggregate,
       *(double *)((char *)request + options[i].offset) = NAN;
   }
   const char *text = tier ? plain_text(tier) : 0;
-  if (tier && !text) return sentence("tier must be the name of a tier, not %z", shown(tier));
+  if (tier && !text) return sentence("tier must be the name of a tier%s", not_a(tier, SQLITE_TEXT));
   if (text) request->tier = sqlite3_mprintf("%s", text);
   if (text && !request->tier) return sentence("out of memory");
   return read_name_or_options(request, ledger, name_or_options, form);
@@ -409,8 +417,7 @@ static char *finish_clip(struct request *request, int by_unit) {
   if (!by_unit) request->clip = fmin(request->clip, 1);
   if (request->aggregate->family != FAMILY_SUM &&
       !(request->clip >= SHAPE_MIN_ROWS && request->clip <= SHAPE_MAX_ROWS))
-    return sentence("clip must be a number of rows in [%g, %g], not %!.15g", SHAPE_MIN_ROWS,
-                    SHAPE_MAX_ROWS, request->clip);
+    return sentence("clip must be a number of rows in [%g, %g]", SHAPE_MIN_ROWS, SHAPE_MAX_ROWS);
   return 0;
 }
 
@@ -419,7 +426,7 @@ static char *finish_range(struct request *request) {
   if (!is_given(request->lo) || !is_given(request->hi))
     return sentence("lo and hi are missing (the public range of x)");
   if (!(request->lo < request->hi) || !(request->hi / 2 - request->lo / 2 > 0))
-    return sentence("lo must be below hi, not %!.15g and %!.15g", request->lo, request->hi);
+    return sentence("lo must be below hi");
   return 0;
 }
 
@@ -430,7 +437,7 @@ static char *finish_size(struct request *request) {
     return sentence("%s is missing", takes(request, P_DIM) ? "dim" : "bins");
   int size = is_given(request->size) ? (int)request->size : 0;
   if (is_tree && (size < 2 || (size & (size - 1))))
-    return sentence("bins must be a power of two from 2 to %d, not %d", SHAPE_MAX_BINS, size);
+    return sentence("bins must be a power of two from 2 to %d", SHAPE_MAX_BINS);
   return 0;
 }
 
@@ -468,6 +475,12 @@ static char *finish_ou(struct request *request) {
   if (is_given(request->t) && aggregate->family == FAMILY_MEAN)
     return sentence("t is for sums: the noise of an average, and with it the time of its process, "
                     "depends on the number of rows");
+  if (has_theta && is_given(request->radius))
+    return sentence(
+        "radius follows from theta and rho (give NULL as the radius, or leave theta and "
+        "rho out)");
+  if (has_theta && request->theta == 0 && is_given(request->centre))
+    return sentence("centre is for theta above 0 (theta 0 shrinks nothing)");
   double middle = aggregate->family == FAMILY_MEAN ? request->lo / 2 + request->hi / 2 : 0;
   request->centre = aggregate->is_ou ? or_else(request->centre, middle) : 0;
   if (aggregate->is_ou && !has_theta && !is_given(request->radius))
@@ -482,6 +495,8 @@ static enum law request_law(const struct request *request) {
 
 static char *finish_precision(struct request *request) {
   const struct aggregate *aggregate = request->aggregate;
+  if (request->refine && !request->name)
+    return sentence("refine needs the name of the release that is to be refined");
   if (is_given(request->half_width)) {
     if (is_given(request->weight))
       return sentence("half_width asks for a weight: give one of them, not both");

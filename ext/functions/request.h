@@ -59,6 +59,9 @@ char *request_start(struct request *request, const struct aggregate *aggregate,
 /* Sets what a text of JSON options holds. */
 char *request_read(struct request *request, struct ledger *ledger, const char *json, int form);
 
+/* The name of a parameter that has a place among the arguments. */
+const char *request_parameter(enum parameter parameter);
+
 /* Sets a parameter from an argument. */
 char *request_argument(struct request *request, struct ledger *ledger, enum parameter parameter,
                        sqlite3_value *value);

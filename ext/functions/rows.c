@@ -50,24 +50,6 @@ static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_valu
 #define KEY_LENGTH 1000
 #define BLOB_BYTES 498
 
-/* Bytes of the UTF-8 character that a text starts with; 0 where its bytes are none. */
-static int utf8_length(const unsigned char *text) {
-  static const struct {
-    unsigned char mask, lead;
-    uint32_t least;
-  } forms[] = {{0x80, 0, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
-  for (int size = 1; size <= 4; size++) {
-    if ((text[0] & forms[size - 1].mask) != forms[size - 1].lead) continue;
-    uint32_t code = text[0] & (unsigned char)~forms[size - 1].mask;
-    for (int i = 1; i < size; i++) {
-      if ((text[i] & 0xc0) != 0x80) return 0;
-      code = code << 6 | (text[i] & 0x3f);
-    }
-    return code >= forms[size - 1].least && code < 0x110000 && code >> 11 != 0x1b ? size : 0;
-  }
-  return 0;
-}
-
 /* A text for JSON: what is not UTF-8 becomes U+FFFD, byte by byte. */
 static char *plain_key(const unsigned char *text) {
   sqlite3_str *key = sqlite3_str_new(0);

@@ -29,7 +29,7 @@ struct init {
 static char *init_text(char **member, const char *key, sqlite3_value *value) {
   const char *text = plain_text(value);
   if (!text || !*text)
-    return sentence("%s must be a text that is not empty, not %z", key, shown(value));
+    return sentence("%s must be a text that is not empty%s", key, not_a(value, SQLITE_TEXT));
   *member = sqlite3_mprintf("%s", text);
   return *member ? 0 : sentence("out of memory");
 }
@@ -38,8 +38,9 @@ static char *init_choice(int *member, const char *key, sqlite3_value *value, con
                          const char *second) {
   const char *text = plain_text(value);
   *member = !text ? 0 : strcmp(text, first) == 0 ? 1 : strcmp(text, second) == 0 ? 2 : 0;
-  return *member ? 0
-                 : sentence("%s must be '%s' or '%s', not %z", key, first, second, shown(value));
+  return *member
+             ? 0
+             : sentence("%s must be '%s' or '%s'%s", key, first, second, not_a(value, SQLITE_TEXT));
 }
 
 static int init_option(void *context, const char *key, const char *type, sqlite3_value *value) {
@@ -54,9 +55,7 @@ static int init_option(void *context, const char *key, const char *type, sqlite3
   } else if (strcmp(key, "adjacency") == 0) {
     init->error = init_choice(&init->adjacency, key, value, "add-remove", "replace");
   } else {
-    init->error = sentence("unknown option '%s' (known options: path, unit, protects, "
-                           "adjacency)",
-                           key);
+    init->error = sentence("unknown option (known options: path, unit, protects, adjacency)");
   }
   return init->error == 0;
 }
@@ -106,7 +105,7 @@ static int tier_accountant(sqlite3_context *context, sqlite3_value *value, int *
     *accountant = i;
     return 1;
   }
-  function_error(context, "accountant must be 'rdp', 'gdp' or 'pure', not %z", shown(value));
+  function_error(context, "accountant must be 'rdp', 'gdp' or 'pure'%s", not_a(value, SQLITE_TEXT));
   return 0;
 }
 
@@ -131,12 +130,11 @@ static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
       (argc > 5 && !argument_number(context, argv[5], &delta_keys_domain, &tier.delta_keys)))
     return;
   if (strchr(name, ',')) {
-    function_error(context, "name '%s' must not contain a comma (dp_exposure lists tiers)", name);
+    function_error(context, "name must not contain a comma (dp_exposure lists tiers)");
     return;
   }
   if (tier.delta_keys > 0 && !(tier.delta_keys < tier.delta)) {
-    function_error(context, "delta_keys %g must be less than delta %g", tier.delta_keys,
-                   tier.delta);
+    function_error(context, "delta_keys must be less than delta");
     return;
   }
   tier.name = (char *)name;

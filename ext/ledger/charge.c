@@ -88,9 +88,9 @@ int ledger_tier_find(struct ledger *ledger, const struct ledger_tier *tiers, int
   for (int i = 0; i < count; i++) sqlite3_str_appendf(known, "%s%s", i ? ", " : "", tiers[i].name);
   char *list = sqlite3_str_finish(known);
   if (count) {
-    ledger_fail(ledger, "unknown tier '%s' (known tiers: %s)", name, list ? list : "");
+    ledger_fail(ledger, "unknown tier (known tiers: %s)", list ? list : "");
   } else {
-    ledger_fail(ledger, "unknown tier '%s' (there are none: create one with dp_tier())", name);
+    ledger_fail(ledger, "unknown tier (there are none: create one with dp_tier())");
   }
   sqlite3_free(list);
   return -1;
@@ -352,19 +352,19 @@ static int refuse(struct ledger *ledger, const struct ledger_tier *tier,
 }
 
 /* Adds a bill's payment to its budget, or refuses. */
-static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, const char *release,
-                      struct bill *bill, int first) {
+static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, struct bill *bill,
+                      int first) {
   if (bill->payment.curve.any && tier->accountant == LEDGER_GDP)
     return ledger_fail(ledger,
-                       "tier '%s' has exact Gaussian accounting, and release '%s' is not "
-                       "Gaussian (nothing was charged or read)",
-                       tier->name, release);
+                       "tier '%s' has exact Gaussian accounting, and the release is not Gaussian "
+                       "(nothing was charged or read)",
+                       tier->name);
   if (bill->payment.rate.high > 0 && tier->accountant == LEDGER_PURE)
     return ledger_fail(
         ledger,
-        "tier '%s' has a budget of pure differential privacy, and release '%s' has "
-        "Gaussian noise (ask for \"mechanism\":\"laplace\"; nothing was charged or read)",
-        tier->name, release);
+        "tier '%s' has a budget of pure differential privacy, and the release has Gaussian "
+        "noise (ask for \"mechanism\":\"laplace\"; nothing was charged or read)",
+        tier->name);
   struct budget after = budget_after(&bill->budget, &bill->payment, first);
   if (!budget_within(tier, &after))
     return refuse(ledger, tier, &bill->budget, &after, &bill->payment);
@@ -398,7 +398,7 @@ static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
                                    cost->delta,
                                    curve_missing(&curve, &paid.curve)};
   return budget_read(ledger, tier->name, &bill->budget) &&
-         (is_free(&bill->payment) || bill_admit(ledger, tier, release->name, bill, is_free(&paid)));
+         (is_free(&bill->payment) || bill_admit(ledger, tier, bill, is_free(&paid)));
 }
 
 static int bill_pay(struct ledger *ledger, const struct ledger_tier *tier, int64_t release_id,
@@ -539,7 +539,7 @@ static int pay_inherited(struct ledger *ledger, const struct ledger_tier *tier, 
     if (curve
             ->any) /* the outer tier's filter order is another: the chord is an upper bound there */
       curve->values[AT_FILTER] = renyi_curve_at(curve->values, tier->filter_order);
-    if (bill_admit(ledger, tier, list[i].release, &bill, 1))
+    if (bill_admit(ledger, tier, &bill, 1))
       bill_pay(ledger, tier, list[i].release_id, list[i].release, &bill);
   }
   for (int i = 0; i < count; i++) sqlite3_free(list[i].release);

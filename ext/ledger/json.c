@@ -63,9 +63,9 @@ static int is_json(struct ledger *ledger, const char *json, const char *wanted) 
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 2, wanted, -1, SQLITE_TRANSIENT);
   int is = rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 0);
   sqlite3_finalize(row); /* json_valid() cannot fail but for want of memory */
-  if (!is) return ledger_fail(ledger, "malformed JSON %s %s", wanted, json);
+  if (!is) return ledger_fail(ledger, "malformed JSON %s", wanted);
   /* SQLite's parser cuts a text there; a name must not become another one. */
-  return !has_zero_byte(json) || ledger_fail(ledger, "a zero byte in %s", json);
+  return !has_zero_byte(json) || ledger_fail(ledger, "a zero byte in a JSON %s", wanted);
 }
 
 /*
@@ -96,10 +96,10 @@ static int take_members(struct ledger *ledger, const char *json, const char *wan
   while (going && (rc = sqlite3_step(row)) == SQLITE_ROW) {
     const char *key = (const char *)sqlite3_column_text(row, 0);
     if (!key || sqlite3_column_int(row, 3) > 1) {
-      going = ledger_fail(ledger, "option '%s' is given twice", key ? key : "");
+      going = ledger_fail(ledger, "an option is given twice");
     } else if (sqlite3_column_type(row, 2) == SQLITE_FLOAT &&
                !isfinite(sqlite3_column_double(row, 2))) {
-      going = ledger_fail(ledger, "option '%s' is not a finite number", key);
+      going = ledger_fail(ledger, "an option is not a finite number");
     } else {
       going = hand_over(ledger, row, key, take, context);
     }

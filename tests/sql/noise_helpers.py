@@ -151,3 +151,9 @@ def unnoticed(path, changes):
             pass  # found, too
         db.close()
     return missed
+
+
+def said_of(literal):
+    """What an error says of a value where a number is wanted: its type, never the value."""
+    return (", not NULL" if literal == "NULL" else ", not a text" if literal[0] in "'\"" else ", not a blob" if "blob" in literal
+            else ", not a Boolean" if literal in ("true", "false") else "")

@@ -12,7 +12,7 @@ import random
 import pytest
 from mpmath import mp, mpf
 
-from conftest import connect, ledger_of, one
+from conftest import connect, ledger_of, one, refused
 from truth import true_gaussian_epsilon, true_zcdp_epsilon
 
 RATES = [0.18, 0.062, 0.02, 0.009, 0.002]
@@ -203,3 +203,38 @@ def test_what_nobody_saw_costs_nothing(path):
     history.release("r", 0)
     got = json.loads(one(history.db, "SELECT dp_exposure('t1,t2')"))
     assert (got["rate"], got["releases"]) == (0, [])
+
+
+def test_names_are_exact():
+    """A tier is found by its exact name, with the blanks that it has; without them where no tier has them."""
+    db = connect()
+    one(db, "SELECT dp_init()")
+    names = ("a", "b ", " c", "c", "\u00a0d")
+    for rate, name in enumerate(names, 1):
+        one(db, "SELECT dp_tier(?, ?, 1e6, 1e-6)", name, rate)
+    for name in names:
+        one(db, "SELECT dp_count(?, column1, 1, column1) FROM (VALUES (1))", name)
+    rates = {name: json.loads(one(db, "SELECT dp_exposure(?)", name))["rate"] for name in (*names, " a ", "\ta\n")}
+    assert rates["a"] == rates[" a "] == rates["\ta\n"] and len(set(rates.values())) == 5
+    assert one(db, "SELECT dp_exposure('b ,a, c')") != one(db, "SELECT dp_exposure('b ,a,c')")
+    for name in ("b", "d", "  ", "a,,c"):
+        assert "unknown tier (known tiers: " in refused(db, "SELECT dp_exposure(?)", name)
+
+
+@pytest.mark.parametrize("code", ["ff", "c0af", "eda080", "f4908080", "61ff", "c3", "e282"])
+def test_texts_that_are_not_utf8_are_refused(code):
+    """They would make tables unreadable for Python: as names, tiers, keys, labels and queries."""
+    db = connect()
+    bad = f"CAST(x'{code}' AS TEXT)"
+    within = "'%s' || " + bad + " || '%s'"
+    assert "UTF-8" in refused(db, f"SELECT dp_init({within % ('{$unit$:$', '$}')})".replace("$", '"'))
+    one(db, "SELECT dp_init()")
+    one(db, "SELECT dp_tier('a', 1, 1e6, 1e-6)")
+    one(db, "SELECT dp_count('a', column1, 1, column1, 'r') FROM (VALUES (1))")
+    for call in (f"dp_tier({bad}, 2, 1e6, 1e-6)", f"dp_count('a', 1, 1, NULL, {bad})", f"dp_count({bad}, 1, 1, NULL)",
+                 f"dp_discard({bad})", f"dp_diffuse('r', {bad})", f"dp_exposure({bad})", f"dp_plan({bad}, 'count', 1)",
+                 f"dp_count('a', 1, 1, NULL, {within % ('{$name$:$', '$}')})", f"dp_choice('a', 1, {within % ('[$', '$]')}, NULL)",
+                 f"dp_group_count('a', 1, 1, NULL, {within % ('{$keys$:[$', '$]}')})", f"dp_release('a', 'count', {within % ('SELECT $', '$, 1')})"):
+        assert "UTF-8" in refused(db, "SELECT " + call.replace("$", '"')), call
+    assert [row[0] for row in db.execute("SELECT name FROM dp_tier")] == ["a"]
+    assert [row[0] for row in db.execute("SELECT name FROM dp_release")] == ["r"] and one(db, "SELECT dp_verify()") == "ok"

@@ -100,7 +100,7 @@ def test_the_weight_of_a_half_width(kind):
     one(db, *flat(by_query(kind, {**p, "weight": plan["weight"]}, True, "inner")))
     low, high = db.execute("SELECT low, high FROM dp_value LIMIT 1").fetchone()
     assert (high - low) / 2 == pytest.approx(plan["half_width"], rel=1e-6)
-    assert "more than the 1 of tier 'inner' (ask at an inner tier)" in error_of(
+    assert "which is that of the rate 1 of tier 'inner'" in error_of(
         db, "SELECT dp_plan('inner', ?, NULL, ?)", kind, json.dumps({**p, "half_width": wide / 2}))
 
 

@@ -341,15 +341,15 @@ def test_other_kinds_have_no_laplace(kind):
     db.create_function("read", 1, lambda x: read.append(x) or x)
     columns = ", ".join([f"read({c})" for c in ["1"] * len(KINDS[kind].columns.split())] + ["unit"])
     message = error_of(db, "SELECT dp_release('a', ?, ?, ?)", kind, f"SELECT {columns} FROM t", json.dumps(LAPLACE))
-    assert f"kind '{kind}' has no mechanism 'laplace' (it has: {'ou' if kind.startswith('ou_') else 'gaussian'})" in message
+    assert f"kind '{kind}' has no such mechanism (it has: {'ou' if kind.startswith('ou_') else 'gaussian'})" in message
     assert not read and not charges(db)
 
 
-@pytest.mark.parametrize("value,wanted", [('"x"', "kind 'sum' has no mechanism 'x' (it has: gaussian, laplace)"),
-                                          ('"Laplace"', "has no mechanism 'Laplace'"), ('""', "has no mechanism ''"),
-                                          ("5", "mechanism must be a text, not 5"), ("null", "mechanism must be a text, not NULL"),
-                                          ('"response"', "has no mechanism 'response'"), ('"ou"', "has no mechanism 'ou'"),
-                                          ('["laplace"]', "has no mechanism"), ("true", "mechanism must be a text")])
+@pytest.mark.parametrize("value,wanted", [('"x"', "kind 'sum' has no such mechanism (it has: gaussian, laplace)"),
+                                          ('"Laplace"', "has no such mechanism"), ('""', "has no such mechanism"),
+                                          ("5", "mechanism must be a text, not a number"), ("null", "mechanism must be a text, not NULL"),
+                                          ('"response"', "has no such mechanism"), ('"ou"', "has no such mechanism"),
+                                          ('["laplace"]', "has no such mechanism"), ("true", "mechanism must be a text")])
 def test_names_of_mechanisms(value, wanted):
     db = ledger()
     assert wanted in error_of(db, "SELECT dp_sum('a', x, 2, unit, ?) FROM t", '{"mechanism":%s}' % value)
@@ -407,8 +407,8 @@ def test_rates_at_the_bounds():
     """A thousand is the most; a weight counts; the least is that of all mechanisms; and steps that are too far."""
     db = ledger(tiers={"over": 1001.0, "most": 1000.0, "least": 1e-12})
     sql = "SELECT dp_sum(?, x, 2, unit, ?) FROM t"
-    assert "weight 1 makes a rate of 1001, outside the [1e-12, 1000] of mechanism 'laplace'" in error_of(db, sql, "over", json.dumps(LAPLACE))
-    assert "weight 0.5 makes a rate of 5e-13, outside the [1e-12, 1000]" in error_of(
+    assert "weight makes a rate outside the [1e-12, 1000] of mechanism 'laplace'" in error_of(db, sql, "over", json.dumps(LAPLACE))
+    assert "weight makes a rate outside the [1e-12, 1000]" in error_of(
         db, sql, "least", json.dumps({"weight": 0.5, **LAPLACE}))
     assert not charges(db)
     values = [one(db, sql, tier, json.dumps({"weight": weight, "name": tier, **LAPLACE}))

@@ -286,11 +286,11 @@ def test_amplify_under_conditions_on_its_answer():
 
 @pytest.mark.parametrize("arguments,message", [
     ("'doeblins', 0.5, 1, 0", "dp_amplify: condition must be 'dobrushin', 'dobrushin-epsilon', "
-     "'doeblin' or 'ultra', not 'doeblins'"),
+     "'doeblin' or 'ultra'"),
     ("NULL, 0.5, 1, 0", "not NULL"),
-    ("'ultra', 1.5, 1, 0", "dp_amplify: gamma must be a number in [0, 1], not 1.5"),
-    ("'ultra', 0.5, -1, 0", "dp_amplify: epsilon must be a number of at least 0, not -1"),
-    ("'ultra', 0.5, 1, 'x'", "dp_amplify: delta must be a number in [0, 1], not 'x'"),
+    ("'ultra', 1.5, 1, 0", "dp_amplify: gamma must be a number in [0, 1]"),
+    ("'ultra', 0.5, -1, 0", "dp_amplify: epsilon must be a number of at least 0"),
+    ("'ultra', 0.5, 1, 'x'", "dp_amplify: delta must be a number in [0, 1], not a text"),
     ("'ultra', 0.5, 1", "dp_amplify: needs condition, gamma, epsilon, delta"),
 ])
 def test_amplify_errors(arguments, message):
@@ -336,15 +336,15 @@ def test_one_row_one_symbol_no_row():
 
 
 @pytest.mark.parametrize("rows,message", [
-    ([(1, 1, 0.5)], "dp_kernel_dobrushin: the probabilities of x = 1 add up to 0.5, not 1 "
+    ([(1, 1, 0.5)], "dp_kernel_dobrushin: the probabilities of one x do not add up to 1 "
      "(give the whole row)"),
-    ([("'it''s'", 1, 0.5)], "x = 'it''s' add up to 0.5"),
-    ([("x'00'", 1, 0.5)], "x = a blob add"),
-    ([(2.5, 1, "1 + 2e-9")], "p must be a probability, not 1.000000002"),
-    ([(1, 1, -0.5)], "p must be a probability, not -0.5"),
+    ([("'it''s'", 1, 0.5)], "the probabilities of one x do not add up to 1"),
+    ([("x'00'", 1, 0.5)], "the probabilities of one x do not add up to 1"),
+    ([(2.5, 1, "1 + 2e-9")], "p must be a probability"),
+    ([(1, 1, -0.5)], "p must be a probability"),
     ([(1, 1, "NULL")], "p must be a probability, not NULL"),
-    ([(1, 1, "'1'")], "p must be a probability, not '1'"),
-    ([(1, 1, "9e999")], "p must be a probability, not Inf"),
+    ([(1, 1, "'1'")], "p must be a probability, not a text"),
+    ([(1, 1, "9e999")], "p must be a probability"),
     ([("NULL", 1, 1)], "x is NULL"),
     ([(1, "NULL", 1)], "y is NULL"),
     ([(1, i, 0.0001) for i in range(1001)], "more than 1000 different values of y"),
@@ -358,9 +358,9 @@ def test_bad_kernels(rows, message):
 
 
 @pytest.mark.parametrize("extra,message", [
-    (", -1", "epsilon must be a number of at least 0, not -1"),
+    (", -1", "epsilon must be a number of at least 0"),
     (", NULL", "epsilon must be a number of at least 0, not NULL"),
-    (", column1", "epsilon must be the same in every row, not 1 and 2"),
+    (", column1", "epsilon must be the same in every row"),
 ])
 def test_bad_parameters(extra, message):
     with pytest.raises(sqlite3.OperationalError) as error:

@@ -196,7 +196,8 @@ def test_theorem_4_is_the_best_path(lipschitz, steps):
     want = alpha * lipschitz**2 / (2 * sigma**2) * found
     got = call("dp_iteration", alpha, distance, sigma, lipschitz, steps)
     assert got == pytest.approx(want, rel=1e-8)
-    assert got <= call("dp_iteration", alpha, distance, sigma, lipschitz, steps, "paper") * (1 + 1e-14)
+    if lipschitz <= 1:
+        assert got <= call("dp_iteration", alpha, distance, sigma, lipschitz, steps, "paper") * (1 + 1e-14)
 
 
 @pytest.mark.parametrize("lipschitz", [0.3, 0.999, 1, 1.4])
@@ -237,24 +238,25 @@ def test_best_contraction_is_a_contraction_and_attained():
 
 
 @pytest.mark.parametrize("sql,message", [
-    ("dp_rdp_gaussian(0.5, 1, 1)", "dp_rdp_gaussian: alpha must be a number of at least 1, not 0.5"),
-    ("dp_rdp_gaussian(2, -1, 1)", "sensitivity must be a finite number of at least 0, not -1"),
-    ("dp_rdp_gaussian(2, 1, 0)", "sigma must be a finite number above 0, not 0"),
+    ("dp_rdp_gaussian(0.5, 1, 1)", "dp_rdp_gaussian: alpha must be a number of at least 1"),
+    ("dp_rdp_gaussian(2, -1, 1)", "sensitivity must be a finite number of at least 0"),
+    ("dp_rdp_gaussian(2, 1, 0)", "sigma must be a finite number above 0"),
     ("dp_rdp_gaussian(2, 1, '1')", "sigma must be"),
     ("dp_rdp_gaussian(2, 1, NULL)", "not NULL"),
     ("dp_ou_rate(1, -0.1, 1, 1)", "theta must be"),
     ("dp_ou_rate(1, 9e999, 1, 1)", "theta must be"),
-    ("dp_ou_mse(1, 1, 1, 1, 1.5)", "dim must be a whole number, not 1.5"),
+    ("dp_ou_mse(1, 1, 1, 1, 1.5)", "dim must be a whole number"),
     ("dp_ou_theta(0, 1, 1, 1)", "rate must be"),
     ("dp_iteration(2, 1, 1, 0.5, 0)", "steps must be"),
-    ("dp_iteration(2, 1, 1, 0.5, 3, 'printed')", "method must be 'path' or 'paper', not 'printed'"),
+    ("dp_iteration(2, 1, 1, 1.1, 3, 'paper')", "dp_iteration: lipschitz must be a number in [0, 1] for the method 'paper'"),
+    ("dp_iteration(2, 1, 1, 0.5, 3, 'printed')", "method must be 'path' or 'paper'"),
     ("dp_sgd_rate(0, 40, 1, 1, 1, 1, 0)", "i must be"),
-    ("dp_sgd_rate(41, 40, 1, 1, 1, 1, 0)", "i must be at most n = 40, not 41"),
+    ("dp_sgd_rate(41, 40, 1, 1, 1, 1, 0)", "i must be at most n"),
     ("dp_sgd_rate(4, 40, 1, 1, 1, 1, 0, NULL)", "method must be 'best', 'path' or 'paper', not NULL"),
     ("dp_sgd_delta(-1, 4, 40, 1, 1, 1, 1, 0, 1)", "epsilon must be"),
     ("dp_sgd_delta(1, 4, 40, 1, 1, 0, 1, 0, 1)", "eta must be"),
     ("dp_sgd_delta_laplace(1, 4, 40, 1, 1, 1, 1, 0, -1)", "width must be"),
-    ("dp_sgd_delta_random_stop(1, 40, 1, 1, 1, 1, 0, 1, 41)", "i must be at most n = 40, not 41"),
+    ("dp_sgd_delta_random_stop(1, 40, 1, 1, 1, 1, 0, 1, 41)", "i must be at most n"),
 ])
 def test_domain_errors_name_the_parameter(sql, message):
     with pytest.raises(sqlite3.OperationalError) as error:

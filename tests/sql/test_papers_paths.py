@@ -125,7 +125,7 @@ def test_extremes():
     ([(2, 1, 1, 1, 1), (2, 3, 1, 1, 1)], "dp_iteration_path: step 2 is missing"),
     ([(2, 1, 1, 1, 1), (2, 1, 1, 1, 1)], "dp_iteration_path: step 1 comes twice"),
     ([(2, 1, 1, 1, 1), (3, 2, 1, 1, 1)], "dp_iteration_path: alpha must be the same in every row"),
-    ([(2, 1.5, 1, 1, 1)], "dp_iteration_path: i must be a whole number, not 1.5"),
+    ([(2, 1.5, 1, 1, 1)], "dp_iteration_path: i must be a whole number"),
     ([(2, 0, 1, 1, 1)], "dp_iteration_path: i must be"), ([(2, 2000000, 1, 1, 1)], "dp_iteration_path: i must be"),
     ([(0.5, 1, 1, 1, 1)], "dp_iteration_path: alpha must be"), ([(2, 1, 0, 1, 1)], "dp_iteration_path: sigma must be"),
     ([(2, 1, 1, -1, 1)], "dp_iteration_path: lipschitz must be"), ([(2, 1, 1, 1, None)], "dp_iteration_path: shift must be"),
@@ -164,5 +164,5 @@ def test_equation_16_as_printed(epsilon, n, sigma, eta, rho, diameter):
 
 def test_equation_16_without_a_bound():
     assert call("dp_sgd_delta_random_stop", 1, 40, 1, 2, 0.5, 0.5, 0, INFINITY, "paper") == INFINITY
-    with pytest.raises(sqlite3.Error, match="method must be 'sum' or 'paper', not 'best'"):
+    with pytest.raises(sqlite3.Error, match="method must be 'sum' or 'paper'$"):
         call("dp_sgd_delta_random_stop", 1, 40, 1, 2, 0.5, 0.5, 0, 1, "best")

@@ -336,22 +336,22 @@ def ledger():
 
 @pytest.mark.parametrize("arguments,message", [
     ("'sum', x, unit, '{}'", "clip is missing (the bound on what one unit contributes)"),
-    ("'sum', x, '{\"clip\":1}'", "kind 'sum' takes (kind, x, unit, options); without a unit where options hold \"protects\":\"row\""),
+    ("'sum', x, '{\"clip\":1}'", "kind 'sum' takes (kind, x, unit, options) where units are protected"),
     ("'sum', x, unit, '{\"clip\":1,\"protects\":\"row\"}'", "kind 'sum' takes (kind, x, options) where rows are protected"),
-    ("'group_sum', k, unit, '{\"clip\":1}'", "kind 'group_sum' takes (kind, key, x, unit, options); without a unit where options"
-     " hold \"protects\":\"row\""),
-    ("'sum', x, unit, 'name'", "options must be a JSON object or NULL, not 'name'"),
-    ("'sum', x, unit, '{\"clip\":1,\"name\":\"n\"}'", "unknown option 'name' (known options: clip, protects, whole_units)"),
-    ("'sum', x, unit, '{\"clip\":1,\"weight\":1}'", "unknown option 'weight' (known options: clip, protects, whole_units)"),
-    ("'sum', x, unit, '{\"clip\":1,\"kind\":\"sum\"}'", "unknown option 'kind' (known options: clip, protects, whole_units)"),
-    ("'sum', x, unit, '{\"clip\":-1}'", "clip must be a number in [1e-150, 1e+150], not -1"),
-    ("'count', x, unit, '{\"protects\":\"people\"}'", "protects must be 'unit' or 'row', not 'people'"),
+    ("'group_sum', k, unit, '{\"clip\":1}'", "kind 'group_sum' takes (kind, key, x, unit, options) where units are"
+     " protected"),
+    ("'sum', x, unit, 'name'", "options must be a JSON object or NULL, not another text"),
+    ("'sum', x, unit, '{\"clip\":1,\"name\":\"n\"}'", "unknown option (known options: clip, protects, whole_units)"),
+    ("'sum', x, unit, '{\"clip\":1,\"weight\":1}'", "unknown option (known options: clip, protects, whole_units)"),
+    ("'sum', x, unit, '{\"clip\":1,\"kind\":\"sum\"}'", "unknown option (known options: clip, protects, whole_units)"),
+    ("'sum', x, unit, '{\"clip\":-1}'", "clip must be a number in [1e-150, 1e+150]"),
+    ("'count', x, unit, '{\"protects\":\"people\"}'", "protects must be 'unit' or 'row'"),
     ("'count', x, '{\"protects\":\"row\",\"whole_units\":true}'", "whole_units is for units: leave it out, or protects"),
-    ("'count', x, unit, '{\"whole_units\":1}'", "whole_units must be true or false, not 1"),
+    ("'count', x, unit, '{\"whole_units\":1}'", "whole_units must be true or false"),
     ("'count_distinct', unit, '{\"protects\":\"row\"}'", "the ledger protects rows, and every row is a unit (use dp_count)"),
     ("'median', x, unit, '{\"lo\":0}'", "lo and hi are missing (the public range of x)"),
     ("'count', x, unit, iif(x > 2, NULL, '{}')", "kind and options must be the same for every row"),
-    ("x, x, unit, NULL", "unknown kind 1.5 (known kinds: count, count_distinct,"),
+    ("x, x, unit, NULL", "unknown kind (known kinds: count, count_distinct,"),
 ])
 def test_refusals_of_dp_partial(shard, arguments, message):
     found = refusal(shard, f"SELECT dp_partial({arguments}) FROM t WHERE x IS NOT NULL")
@@ -403,21 +403,21 @@ def test_states_that_do_not_fit(shard, ledger):
     assert refused_merge(ledger, [count, partial(shard, "count", {"clip": 2}), count]) == "dp_merge: one state is there twice (each shard once)"
     assert refused_merge(ledger, [None, None]) == (
         "dp_merge: no state reached it (where all shards may be empty, add the state of nothing: dp_partial(kind, options))")
-    assert refused_merge(ledger, ["text"]) == "dp_merge: state must be what dp_partial() made, not 'text'"
-    assert refused_merge(ledger, [count, 5]) == "dp_merge: state must be what dp_partial() made, not 5"
+    assert refused_merge(ledger, ["text"]) == "dp_merge: state must be what dp_partial() made, not a text"
+    assert refused_merge(ledger, [count, 5]) == "dp_merge: state must be what dp_partial() made, not a number"
     assert refused_merge(ledger, [b"a foreign blob of some length"]) == "dp_merge: the state is not one of dp_partial()"
-    assert refused_merge(ledger, [count], tier="nowhere") == "dp_merge: unknown tier 'nowhere' (known tiers: exact)"
-    assert refused_merge(ledger, [count], name='{"clip":2}') == "dp_merge: unknown option 'clip' (known options: name, weight, refine, mechanism)"
+    assert refused_merge(ledger, [count], tier="nowhere") == "dp_merge: unknown tier (known tiers: exact)"
+    assert refused_merge(ledger, [count], name='{"clip":2}') == "dp_merge: unknown option (known options: name, weight, refine, mechanism)"
     tree = partial(shard, "quantile", {"lo": 0, "hi": 4})
     assert refused_merge(ledger, [tree]) == "dp_merge: q is missing (a number in [0, 1] or a JSON array)"
     assert refused_merge(ledger, [tree], name='{"q":2}').startswith("dp_merge: q must be a number in [0, 1]")
     shrunk = partial(shard, "ou_sum", {"clip": 1})
     assert refused_merge(ledger, [shrunk]).startswith("dp_merge: radius must be a finite number above 0")
     assert refused_merge(ledger, [shrunk], name='{"r":1}').endswith("(known options: name, weight, refine, mechanism, radius, centre, theta, rho)")
-    assert refused_merge(ledger, [count], name='{"weight":2}') == "dp_merge: weight must be a number in (0, 1], not 2"
+    assert refused_merge(ledger, [count], name='{"weight":2}') == "dp_merge: weight must be a number in (0, 1]"
     assert refusal(shard, "SELECT dp_merge('exact', ?)", count) == "dp_merge: no privacy ledger for ':memory:' (run SELECT dp_init())"
     assert refusal(ledger, "SELECT dp_merge('exact', ?, 'n') FROM (SELECT 1 g UNION SELECT 2) GROUP BY g", count) == (
-        "dp_merge: the name 'n' stands for one release, but the statement evaluates it more than once (leave the name out)")
+        "dp_merge: the name stands for one release, but the statement evaluates it more than once (leave the name out)")
 
 
 def signed(state):

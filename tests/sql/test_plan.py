@@ -104,7 +104,7 @@ def test_a_release_is_what_its_plan_said(adjacency, protects):
 
 @pytest.mark.parametrize("kind,clip,options", [
     ("ou_sum", 10, {"radius": 1e-3}), ("ou_sum", 10, {"radius": 1e9, "centre": 1e6}),
-    ("ou_count", None, {"theta": 1e-9, "rho": 1e-3}), ("ou_count", None, {"theta": 20.0, "rho": 1e6, "radius": 5}),
+    ("ou_count", None, {"theta": 1e-9, "rho": 1e-3}), ("ou_count", None, {"theta": 20.0, "rho": 1e6}),
     ("sum", 1e-150, {}), ("sum", 1e150, {}), ("count", 3.7, {"weight": 1e-6})])
 def test_plans_with_extreme_parameters_come_true(kind, clip, options):
     check(memory(), "region", kind, clip, options)
@@ -192,14 +192,14 @@ def test_half_width_out_of_reach_is_refused():
     db = memory()
     best = plan(db, "region", "sum", 10)["half_width"]
     message = refused(db, "SELECT dp_plan('region', 'sum', 10, ?)", json.dumps({"half_width": best * (1 - 1e-6)}))
-    assert "more than the 0.001 of tier 'region' (ask at an inner tier)" in message
+    assert "which is that of the rate 0.001 of tier 'region'" in message
     message = refused(db, "SELECT dp_plan('region', 'sum', 10, ?)", json.dumps({"half_width": 1e12}))
     assert "half_width" in message and "outside [1e-12, 1e+06]" in message
 
 
 def test_half_width_at_a_tier_that_is_not_there_names_those_that_are():
     message = refused(memory(), """SELECT dp_plan('nowhere', 'sum', 10, '{"half_width":100}')""")
-    assert message == "dp_plan: unknown tier 'nowhere' (known tiers: clinic, region, public)"
+    assert message == "dp_plan: unknown tier (known tiers: clinic, region, public)"
 
 
 @pytest.mark.parametrize("options,word", [
@@ -285,23 +285,23 @@ GOOD = '{"tier":"clinic","kind":"sum","clip":10}'
 
 
 @pytest.mark.parametrize("array,message", [
-    ("[", "malformed JSON array ["), ("{}", "malformed JSON array {}"), ("clinic", "malformed JSON array clinic"),
-    (GOOD, f"malformed JSON array {GOOD}"), ("[1]", "plan 0 of the array: not an object"),
+    ("[", "malformed JSON array"), ("{}", "malformed JSON array"), ("clinic", "malformed JSON array"),
+    (GOOD, "malformed JSON array"), ("[1]", "plan 0 of the array: not an object"),
     ("[null]", "plan 0 of the array: not an object"), ("[[]]", "plan 0 of the array: not an object"),
     (json.dumps([GOOD]), "plan 0 of the array: not an object"), ("[{}]", "plan 0 of the array: kind is missing"),
     ('[{"kind":"sum","clip":1}]', "plan 0 of the array: tier is missing"),
     (f'[{GOOD},{{"tier":"clinic","kind":"sum"}}]',
      "plan 1 of the array: clip is missing (the bound on what one unit contributes)"),
     (f'[{GOOD},{{"tier":"none","kind":"count"}}]',
-     "plan 1 of the array: unknown tier 'none' (known tiers: clinic, region, public)"),
-    ('[{"tier":1,"kind":"count"}]', "plan 0 of the array: tier must be the name of a tier, not 1"),
+     "plan 1 of the array: unknown tier (known tiers: clinic, region, public)"),
+    ('[{"tier":1,"kind":"count"}]', "plan 0 of the array: tier must be the name of a tier, not a number"),
     ('[{"tier":"clinic","kind":"mean"}]',
-     f"plan 0 of the array: unknown kind 'mean' (known kinds: {KNOWN_KINDS})"),
-    ('[{"tier":"clinic","kind":"count","kind":"sum"}]', "plan 0 of the array: option 'kind' is given twice"),
+     f"plan 0 of the array: unknown kind (known kinds: {KNOWN_KINDS})"),
+    ('[{"tier":"clinic","kind":"count","kind":"sum"}]', "plan 0 of the array: an option is given twice"),
     ('[{"tier":"clinic","kind":"count","half_width":90,"weight":0.5}]',
      "plan 0 of the array: half_width asks for a weight: give one of them, not both"),
     ('[{"tier":"clinic","kind":"count","weight":1e999}]',
-     "plan 0 of the array: option 'weight' is not a finite number"),
+     "plan 0 of the array: an option is not a finite number"),
     ('[{"tier":"clinic\\u0000","kind":"count"}]', None), (None, None), (1, None), (b"[]", None), ("", None)])
 def test_malformed_arrays(array, message):
     db = memory()
@@ -429,14 +429,14 @@ def test_interval_ends_are_rounded_outward():
 
 
 @pytest.mark.parametrize("arguments,message", [
-    (("x", "clinic", None, 0.5), "unknown release 'x'"),
-    (("a", "x", None, 0.5), "unknown tier 'x' (known tiers: clinic, region, public)"),
+    (("x", "clinic", None, 0.5), "unknown release (dp_release lists them)"),
+    (("a", "x", None, 0.5), "unknown tier (known tiers: clinic, region, public)"),
     (("a", "public", None, 0.5), "release 'a' has no value at tier 'public'"),
-    (("a", "clinic", "k", 0.5), "release 'a' has no value for key 'k' at tier 'clinic'"),
-    (("gone", "clinic", None, 0.5), "unknown release 'gone'"),
+    (("a", "clinic", "k", 0.5), "release 'a' has no value for this key at tier 'clinic'"),
+    (("gone", "clinic", None, 0.5), "unknown release (dp_release lists them)"),
     (("failed", "clinic", None, 0.5), "release 'failed' is failed"),
-    (("a", "clinic", None, 0), "confidence must be a number in (0, 1), not 0"),
-    (("a", "clinic", None, 1), "confidence must be a number in (0, 1), not 1"),
+    (("a", "clinic", None, 0), "confidence must be a number in (0, 1)"),
+    (("a", "clinic", None, 1), "confidence must be a number in (0, 1)"),
     (("a", "clinic", None, -0.5), None), (("a", "clinic", None, 95), None), (("a", "clinic", None, None), None),
     (("a", "clinic", None, "0.5"), None), (("a", "clinic", None, float("inf")), None),
     ((None, "clinic", None, 0.5), None),

@@ -392,7 +392,7 @@ def test_other_ledgers_are_refused(terms):
     one(db, "SELECT dp_init(?)", terms)
     one(db, "SELECT dp_tier('inner', 1, 9, 1e-6)")
     message = refused(db, "SELECT dp_sgd('inner', 1, '[1]', 'logistic', ?)", '{"n":1,"dim":1,"clip":1,"radius":1}')
-    assert "protects rows, with replaced rows as neighbours" in message and "dp_init(" in message
+    assert "protects rows, with replaced rows as neighbours" in message and "dp_init(" not in message
     assert one(db, "SELECT count(*) FROM dp_release") == 0
 
 
@@ -470,7 +470,7 @@ def test_rounding_of_many_public_rows():
     fill(db, [(1, "[1]")])
     options = {"n": 3, "public_rows": 1000000, "dim": 4096, "clip": 1, "radius": 1e-3}
     message = refused(db, "SELECT dp_plan('inner', 'sgd', 1, ?)", json.dumps({"loss": "logistic", **options}))
-    assert "no noise on the lattice with which the last private row has a rate of 1e-09" in message
+    assert "no noise on the lattice with which the last private row has the rate of its tier" in message
     assert message[8:] in refused(db, "SELECT dp_sgd('inner', y, x, 'logistic', ?) FROM t", json.dumps(options))
     assert one(db, "SELECT count(*) FROM dp_charge") == 0
 
@@ -479,23 +479,23 @@ GOOD = {"n": 3, "dim": 2, "clip": 1, "radius": 1}
 
 
 @pytest.mark.parametrize("loss, options, message", [
-    ("hinge", GOOD, "unknown loss 'hinge' (known losses: 'logistic', 'squared', 'huber')"),
-    (7, GOOD, "loss must be a text, not 7"), (None, GOOD, "loss must be a text, not NULL"),
-    ("logistic", {**GOOD, "eta": 9}, "eta must be at most 2/(beta + l2) = 8.0, not 9.0"),
-    ("logistic", {**GOOD, "eta": 8, "l2": 1}, "eta must be at most 2/(beta + l2) = 0.88"),
-    ("logistic", {**GOOD, "eta": 0}, "eta must be a finite number above 0, not 0"),
-    ("logistic", {**GOOD, "eta": "fast"}, "eta must be a finite number above 0, not 'fast'"),
-    ("logistic", {**GOOD, "n": 2.5}, "n must be a whole number, not 2.5"),
-    ("logistic", {**GOOD, "n": 0}, "n must be a number in [1, 1e+09], not 0"),
-    ("logistic", {**GOOD, "dim": 5000}, "dim must be a number in [1, 4096], not 5000"),
+    ("hinge", GOOD, "unknown loss (known losses: 'logistic', 'squared', 'huber')"),
+    (7, GOOD, "loss must be a text, not a number"), (None, GOOD, "loss must be a text, not NULL"),
+    ("logistic", {**GOOD, "eta": 9}, "eta must be at most 2/(beta + l2), where"),
+    ("logistic", {**GOOD, "eta": 8, "l2": 1}, "eta must be at most 2/(beta + l2), where"),
+    ("logistic", {**GOOD, "eta": 0}, "eta must be a finite number above 0"),
+    ("logistic", {**GOOD, "eta": "fast"}, "eta must be a finite number above 0, not a text"),
+    ("logistic", {**GOOD, "n": 2.5}, "n must be a whole number"),
+    ("logistic", {**GOOD, "n": 0}, "n must be a number in [1, 1e+09]"),
+    ("logistic", {**GOOD, "dim": 5000}, "dim must be a number in [1, 4096]"),
     ("logistic", {**GOOD, "bound": 1}, "the loss 'logistic' has no bound"),
     ("squared", GOOD, "bound is missing"), ("huber", GOOD, "threshold is missing"),
     ("squared", {**GOOD, "bound": 1, "threshold": 1}, "the loss 'squared' has no threshold"),
-    ("logistic", {**GOOD, "radius": 1e9, "eta": 1e-3}, "eta 0.001 is too small for the lattice"),
-    ("logistic", {**GOOD, "stop": "sometimes"}, "stop must be 'last' or 'random', not 'sometimes'"),
-    ("logistic", {**GOOD, "stop": 3}, "stop must be a text, not 3"),
+    ("logistic", {**GOOD, "radius": 1e9, "eta": 1e-3}, "eta is too small for the lattice"),
+    ("logistic", {**GOOD, "stop": "sometimes"}, "stop must be 'last' or 'random'"),
+    ("logistic", {**GOOD, "stop": 3}, "stop must be a text, not a number"),
     ("logistic", {**GOOD, "stop": "random", "public_rows": 1}, "public_rows and a random stop do not go together"),
-    ("logistic", {**GOOD, "weight": 1e-13}, "weight 1e-13 makes a rate of 1e-13, outside the [1e-12, 1e+06] of a model"),
+    ("logistic", {**GOOD, "weight": 1e-13}, "weight makes a rate outside the [1e-12, 1e+06] of a model"),
     ("logistic", {**GOOD, "key_share": 0.5}, "key_share is for a random stop"),
     ("logistic", {**GOOD, "stop": "random"}, "tier 'inner' has no delta_keys"),
     ("squared", {**GOOD, "radius": 1e140, "clip": 1e140, "bound": 1}, "clip, radius, bound and eta are too large"),
@@ -583,8 +583,8 @@ def test_predictions():
     for features in ("[1]", "[1,2,3]", "[1,null]", b"12345", "", 7, "[1,2"):
         assert "features must be a JSON array of 2 numbers" in refused(db, "SELECT dp_predict('m', 'inner', ?)", features)
     assert "is not published at tier 'outer'" in refused(db, "SELECT dp_predict('m', 'outer', '[1,2]')")
-    assert "unknown tier 'none'" in refused(db, "SELECT dp_predict('m', 'none', '[1,2]')")
-    assert "unknown release 'none'" in refused(db, "SELECT dp_predict('none', 'inner', '[1,2]')")
+    assert "unknown tier" in refused(db, "SELECT dp_predict('m', 'none', '[1,2]')")
+    assert "unknown release (dp_release lists them)" in refused(db, "SELECT dp_predict('none', 'inner', '[1,2]')")
     one(db, "SELECT dp_sum('inner', y, 1, NULL, 's') FROM t")
     assert "release 's' is no model" in refused(db, "SELECT dp_predict('s', 'inner', '[1,2]')")
     assert "release 's' is no model" in refused(db, "SELECT dp_sgd_profile('s')")
