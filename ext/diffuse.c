@@ -7,6 +7,7 @@
 
 #include "functions/functions.h"
 #include "functions/host.h"
+#include "release/memory.h"
 
 SQLITE_EXTENSION_INIT1
 
@@ -33,6 +34,13 @@ static int take_api(const sqlite3_api_routines *api, char **error) {
   (void)error;
   return 1;
 #endif
+}
+
+/* PRAGMA hard_heap_limit, for what units need beside SQLite's own memory. */
+static int is_within_limit(size_t taken) {
+  sqlite3_int64 limit = sqlite3_hard_heap_limit64(-1);
+  return limit <= 0 ||
+         (sqlite3_uint64)taken + (sqlite3_uint64)sqlite3_memory_used() <= (sqlite3_uint64)limit;
 }
 
 /* Says why loading failed; a host may want no message. */
@@ -66,6 +74,7 @@ __attribute__((visibility("default"))) int sqlite3_diffuse_init(sqlite3 *db, cha
                      sqlite3_libversion());
   if (host_is_complete(db)) return SQLITE_OK;
   gsl_set_error_handler_off(); /* the default handler aborts the process; every status is checked */
+  memory_limit(is_within_limit);
   struct host *host = host_new(db);
   if (!host) return SQLITE_NOMEM;
   int rc = register_all(db, host);

@@ -1,11 +1,31 @@
 /* memory.c: see memory.h. */
 #include "release/memory.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-void *memory_table(size_t size) {
+static _Atomic(int (*)(size_t)) limit;
+static atomic_size_t taken;
+
+void memory_limit(int (*within)(size_t)) {
+  atomic_store(&limit, within);
+}
+
+int memory_take(size_t size) {
+  int (*within)(size_t) = atomic_load(&limit);
+  size_t all = atomic_fetch_add(&taken, size) + size;
+  if (!within || within(all)) return 0;
+  memory_give(size);
+  return -1;
+}
+
+void memory_give(size_t size) {
+  atomic_fetch_sub(&taken, size);
+}
+
+static void *allocate(size_t size) {
 #ifdef MADV_HUGEPAGE
   void *table = 0;
   if (size == MEMORY_HUGE_PAGE) {
@@ -16,4 +36,16 @@ void *memory_table(size_t size) {
   }
 #endif
   return calloc(1, size);
+}
+
+void *memory_table(size_t size) {
+  if (memory_take(size)) return 0;
+  void *table = allocate(size);
+  if (!table) memory_give(size);
+  return table;
+}
+
+void memory_table_free(void *table, size_t size) {
+  if (table) memory_give(size);
+  free(table);
 }

@@ -149,8 +149,13 @@ static int reserve(struct store *store, size_t room) {
 static int resize(struct store *store, struct bucket *bucket, size_t room) {
   size_t used = (size_t)(bucket->next - bucket->rows), words = room * store->words;
   if (reserve(store, room)) return -1;
+  size_t more = sizeof *bucket->rows * (words - (size_t)(bucket->end - bucket->rows));
+  if (memory_take(more)) return -1;
   record_word *rows = realloc(bucket->rows, sizeof *rows * words);
-  if (!rows) return -1;
+  if (!rows) {
+    memory_give(more);
+    return -1;
+  }
   bucket->rows = rows;
   bucket->next = rows + used;
   bucket->end = rows + words;
@@ -175,7 +180,11 @@ static int open_bucket(struct store *store, size_t room) {
 /* ---- stores ---------------------------------------------------------------------------------- */
 
 static void store_close(struct store *store) {
-  for (size_t i = 0; i < store->count; i++) free(store->buckets[i].rows);
+  for (size_t i = 0; i < store->count; i++) {
+    const struct bucket *bucket = &store->buckets[i];
+    memory_give((size_t)(bucket->end - bucket->rows) * sizeof *bucket->rows);
+    free(bucket->rows);
+  }
   free(store->buckets);
   free(store->directory);
   free(store->index);

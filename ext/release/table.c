@@ -23,7 +23,7 @@ int table_open(struct hash_table *table, const struct secret *secret, int of_int
 
 void table_close(struct hash_table *table) {
   for (uint64_t i = 0; table->chunks && i < (uint64_t)1 << table->depth; i++)
-    free(table->chunks[i]);
+    memory_table_free(table->chunks[i], (table->mask + 1) * LINE_BYTES);
   free(table->chunks);
   free(table->used);
   *table = (struct hash_table){0};
@@ -117,7 +117,7 @@ static int grow_chunk(struct hash_table *table) {
   table->used[0] = 0;
   table->mask = 2 * lines - 1;
   move(table, before, lines);
-  free(before);
+  memory_table_free(before, lines * LINE_BYTES);
   return 0;
 }
 
@@ -149,7 +149,7 @@ static int split(struct hash_table *table) {
     memset(before, 0, MEMORY_HUGE_PAGE);
     spares[spare++] = before;
   }
-  while (spare > 0) free(spares[--spare]);
+  while (spare > 0) memory_table_free(spares[--spare], MEMORY_HUGE_PAGE);
   free(spares);
   return failed ? -1 : 0;
 }

@@ -1,0 +1,33 @@
+"""PRAGMA hard_heap_limit bounds what units need, too; beyond it a release fails and nothing breaks."""
+
+import pytest
+
+from conftest import run
+
+PROGRAM = """
+    import resource
+    limit, call = int(sys.argv[1]), sys.argv[2]
+    db = connect()
+    db.execute("SELECT dp_init()").fetchall()
+    db.execute("SELECT dp_tier('t', 1, 1e6, 1e-6)").fetchall()
+    assert one(db, f"PRAGMA hard_heap_limit = {limit}") == limit
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    def count(n):
+        return "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT i, " % n + sys.argv[3] + " AS unit FROM n)"
+    message = refused(db, f"SELECT {call} FROM {count(3000000)}")
+    assert "out of memory" in message, message
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+    assert grown < limit + 20 * 2**20, grown
+    assert one(db, "SELECT state FROM dp_release") == "failed" and one(db, "SELECT dp_verify()") == "ok"
+    # what was taken has been given back
+    for _ in range(3):
+        assert one(db, f"SELECT {call} FROM {count(20000)}") is not None
+    print("ok")
+"""
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("call", ["dp_sum('t', i, 1, unit)", "dp_avg('t', i, 0, 9, unit)"])
+@pytest.mark.parametrize("unit", ["i", "'P-' || i"])
+def test_units_keep_to_the_limit(call, unit):
+    assert run(PROGRAM, 30 * 2**20, call, unit) == "ok\n"
