@@ -19,6 +19,9 @@
 -- by refinements), the number and hashes of charges, and releases_left (the least over inner budgets).
 -- Times are days in UTC, and rows are in the order of names: the milliseconds between two releases tell
 -- how many rows one unit has.
+-- Of a model that was drawn further in, the noise of its steps and its default learning rate follow from
+-- the inner tier's rate, and so does its stddev: all three are left out, with low and high. Its rate, and
+-- what the tiers have spent, are rounded up to four digits.
 -- What remains: the lattice can be read back from the low digits of values, stddev and rate, and it tells
 -- whether a release was asked first at this tier or further in.
 -- Run it while nobody is releasing: each statement reads the ledger by itself.
@@ -53,11 +56,14 @@ CREATE TEMP TABLE handover_release AS
   SELECT id, CASE WHEN name = 'release-' || id
                   THEN '(unnamed ' || row_number() OVER (PARTITION BY name = 'release-' || id
                                                          ORDER BY seen_at, id) || ')'
-                  ELSE name END AS name, state = 'discarded' AS discarded, seen_at
+                  ELSE name END AS name, state = 'discarded' AS discarded, seen_at, inner_model
   FROM (SELECT r.value ->> 'id' AS id, r.value ->> 'name' AS name, r.value ->> 'state' AS state,
                ifnull((SELECT min(published_at) FROM dp_publication WHERE release_id = r.value ->> 'id'
                        AND tier IN (SELECT name FROM handover_tier)),
-                      min(p.value ->> 'published_at')) AS seen_at
+                      min(p.value ->> 'published_at')) AS seen_at,
+               r.value ->> 'kind' = 'sgd' AND EXISTS (
+                 SELECT 1 FROM json_each(r.value, '$.publications') q
+                 WHERE q.value ->> 'tier' NOT IN (SELECT name FROM handover_tier)) AS inner_model
         FROM handover_full, json_each(document, '$.releases') r, json_each(r.value, '$.publications') p
         WHERE p.value ->> 'tier' IN (SELECT name FROM handover_tier) GROUP BY 1)
   WHERE state <> 'failed';
@@ -76,8 +82,8 @@ CREATE TABLE handover.value(
   published_at TEXT NOT NULL       -- a day in UTC
 );
 INSERT INTO handover.value
-  SELECT r.name, v.tier, v.key, v.component, v.value, v.stddev, v.low, v.high,
-         substr(p.published_at, 1, 10) AS day
+  SELECT r.name, v.tier, v.key, v.component, v.value, iif(inner_model, NULL, v.stddev),
+         iif(inner_model, NULL, v.low), iif(inner_model, NULL, v.high), substr(p.published_at, 1, 10) AS day
   FROM dp_value v JOIN dp_publication p ON p.release_id = v.release_id AND p.tier = v.tier
   JOIN handover_release r ON r.id = v.release_id
   WHERE v.tier IN (SELECT name FROM handover_tier)
@@ -94,8 +100,10 @@ CREATE TABLE handover.tier(
   releases      INTEGER NOT NULL
 );
 INSERT INTO handover.tier
-  SELECT t.name, t.rate, t.epsilon, t.delta, t.accountant, b.spent_rate, b.spent_epsilon, b.releases
-  FROM handover_tier t JOIN dp_budget b ON b.tier = t.name ORDER BY t.rate DESC;
+  SELECT t.name, t.rate, t.epsilon, t.delta, t.accountant,
+         iif(inner_models, CAST(printf('%.3e', b.spent_rate * 1.001) AS REAL), b.spent_rate),
+         iif(inner_models, CAST(printf('%.3e', b.spent_epsilon * 1.001) AS REAL), b.spent_epsilon), b.releases
+  FROM (SELECT max(inner_model) AS inner_models FROM handover_release), handover_tier t JOIN dp_budget b ON b.tier = t.name ORDER BY t.rate DESC;
 
 -- Figures are taken over as JSON texts ("->"), so that they keep all their digits.
 CREATE TABLE handover.certificate(document TEXT NOT NULL);
@@ -106,23 +114,31 @@ INSERT INTO handover.certificate
       'name', t.value -> 'name', 'rate', t.value -> 'rate', 'epsilon', t.value -> 'epsilon',
       'delta', t.value -> 'delta', 'delta_keys', t.value -> 'delta_keys',
       'accountant', t.value -> 'accountant', 'filter_order', t.value -> 'filter_order',
-      'rate_limit', t.value -> 'rate_limit', 'spent_rate', t.value -> 'spent_rate',
-      'spent_delta', t.value -> 'spent_delta', 'spent_epsilon', t.value -> 'spent_epsilon',
+      'rate_limit', t.value -> 'rate_limit',
+      'spent_rate', iif(inner_models, json(printf('%.3e', (t.value ->> 'spent_rate') * 1.001)), t.value -> 'spent_rate'),
+      'spent_delta', t.value -> 'spent_delta',
+      'spent_epsilon', iif(inner_models, json(printf('%.3e', (t.value ->> 'spent_epsilon') * 1.001)),
+                           t.value -> 'spent_epsilon'),
       'releases', t.value -> 'releases', 'theorem', t.value -> 'theorem'))
-    FROM full, json_each(document, '$.tiers') t
+    FROM full, (SELECT max(inner_model) AS inner_models FROM handover_release), json_each(document, '$.tiers') t
     WHERE t.value ->> 'name' IN (SELECT name FROM handover_tier)),
   published(release_id, publications) AS (
     SELECT r.value ->> 'id', json_group_array(json_object(
-      'tier', p.value -> 'tier', 'rate', p.value -> 'rate', 'delta', p.value -> 'delta', 'shrink', p.value -> 'shrink',
+      'tier', p.value -> 'tier',
+      'rate', iif(inner_model, json(printf('%.3e', (p.value ->> 'rate') * 1.001)), p.value -> 'rate'), 'delta', p.value -> 'delta', 'shrink', p.value -> 'shrink',
       'centre', p.value -> 'centre', 'curve', p.value -> 'curve', 'kernel', p.value -> 'kernel',
       'published_at', p.value -> 'published_at'))
-    FROM full, json_each(document, '$.releases') r, json_each(r.value, '$.publications') p
+    FROM full, json_each(document, '$.releases') r
+    JOIN handover_release ON handover_release.id = r.value ->> 'id', json_each(r.value, '$.publications') p
     WHERE p.value ->> 'tier' IN (SELECT name FROM handover_tier) GROUP BY 1),
   seen(releases) AS (
     SELECT json_group_array(json(release)) FROM (
       SELECT json_object(
         'name', h.name, 'kind', r.value -> 'kind', 'mechanism', r.value -> 'mechanism',
-        'discarded', json(iif(h.discarded, 'true', 'false')), 'options', r.value -> 'options',
+        'discarded', json(iif(h.discarded, 'true', 'false')), 'options', CASE WHEN NOT inner_model THEN r.value -> 'options'
+                             WHEN r.value ->> '$.options.model.default_eta'
+                             THEN json_remove(r.value -> 'options', '$.model.variance', '$.model.eta')
+                             ELSE json_remove(r.value -> 'options', '$.model.variance') END,
         'dimension', r.value -> 'dimension', 'weight', r.value -> 'weight',
         'publications', json(publications), 'theorem', r.value -> 'theorem') AS release
       FROM full, json_each(document, '$.releases') r

@@ -150,11 +150,13 @@ static char *plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite
   struct request request;
   char *error =
       request_start(&request, aggregate, ledger, argv[0], argc > 3 ? argv[3] : 0, OPTIONS_OF_PLAN);
+  double clip = request.clip;
   if (!error && sqlite3_value_type(argv[2]) != SQLITE_NULL)
-    error = !isnan(request.clip) ? sentence("clip is given twice (as argument 3 and as an option)")
-            : aggregate->takes & 1u << P_CLIP
+    error = aggregate->takes & 1u << P_CLIP
                 ? request_argument(&request, ledger, P_CLIP, argv[2])
                 : sentence("kind '%s' has no clip (give NULL)", aggregate->kind);
+  if (!error && !isnan(clip) && clip != request.clip)
+    error = sentence("clip is given twice (argument 3 and the option differ)");
   if (!error) error = request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS);
   if (!error && ledger_begin_trial(ledger)) plan(host, &request, json);
   if (!error && ledger_failed(ledger)) error = plan_error(ledger);

@@ -278,3 +278,41 @@ def test_nothing_published_is_an_empty_file(path, tmp_path):
     file = sqlite3.connect(tmp_path / "x")
     assert file.execute("SELECT count(*) FROM value").fetchone() == (0,)
     assert json.loads(file.execute("SELECT document FROM certificate").fetchone()[0])["releases"] == []
+
+
+MODEL = {"n": 200, "dim": 2, "clip": 1, "radius": 1}
+
+
+@pytest.mark.parametrize("more", [{}, {"eta": 0.01}, {"weight": 0.5}], ids=str)
+def test_a_model_does_not_tell_the_rate_of_its_inner_tier(tmp_path, more):
+    """Two ledgers that differ in their inner tier alone: its rate, with which the default learning rate, the noise of a
+    step and the noise of the coefficients change. The outer tier's file is the same, but for the values themselves,
+    the time and the ledger's random id."""
+    dumps, inside = [], []
+    for inner in (0.9, 0.95, 1.0):
+        path = tmp_path / f"{inner}.db"
+        db = connect(path)
+        db.execute("CREATE TABLE t(y, x)")
+        db.executemany("INSERT INTO t VALUES (?, ?)", [(i % 2, json.dumps([i % 3 / 3, 0.5])) for i in range(200)])
+        one(db, "SELECT dp_init(?)", '{"protects":"row","adjacency":"replace"}')
+        one(db, "SELECT dp_tier('in', ?, 1e3, 1e-6)", inner)
+        one(db, "SELECT dp_tier('out', 0.5, 1e3, 1e-6)")
+        one(db, "SELECT dp_sgd('in', y, x, 'logistic', ?) FROM t", json.dumps({"name": "m", **MODEL, **more}))
+        one(db, "SELECT dp_diffuse('m', 'out')")
+        inside.append(one(db, "SELECT options ->> '$.model.variance' || ' ' || (options ->> '$.model.eta') FROM dp_release"))
+        own = hand_over(path, "in", tmp_path / f"{inner}.in")
+        assert own.returncode == 0, own.stderr
+        document = json.loads(sqlite3.connect(tmp_path / f"{inner}.in").execute("SELECT document FROM certificate").fetchone()[0])
+        assert f"{document['releases'][0]['options']['model']['variance']:.0f}" in inside[-1]  # who drew it sees it
+        file = tmp_path / f"{inner}.out"
+        done = hand_over(path, "out", file)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        handed = sqlite3.connect(file)
+        assert handed.execute("SELECT count(*), count(stddev), count(low), count(high) FROM value").fetchone() == (2, 0, 0, 0)
+        handed.execute("UPDATE value SET value = 0")
+        dumps.append(re.sub(r'"id":"\w+"|\d{4}-\d\d-\d\d[T \d:.]*Z?', "", "\n".join(handed.iterdump())))
+        spent, rate = handed.execute("SELECT spent_rate, rate FROM tier").fetchone()
+        assert rate * more.get("weight", 1) <= spent <= 1.002 * rate
+    assert len(set(inside)) == 3
+    for dump in dumps[1:]:
+        assert dump.split(",") == dumps[0].split(",")
