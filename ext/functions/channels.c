@@ -220,8 +220,7 @@ static int take_part(void *context, const char *key, const char *type, sqlite3_v
     members->steps = sqlite3_value_double(value);
   } else {
     members->error = sentence("a kernel that is an object has an array of cells, and a number of "
-                              "steps, not '%s'",
-                              key);
+                              "steps, and nothing else");
   }
   return !members->error;
 }
@@ -242,16 +241,14 @@ char *channel_read(struct channel *channel, struct ledger *ledger, const char *j
 
 char *channel_repeat(struct channel *channel, double steps) {
   if (!(steps >= 1 && steps <= CHANNEL_MAX_STEPS && steps == floor(steps)))
-    return sentence("steps must be a whole number in [1, %d], not %!.15g", CHANNEL_MAX_STEPS,
-                    steps);
+    return sentence("steps must be a whole number in [1, %d]", CHANNEL_MAX_STEPS);
   if (steps == 1) return 0;
   if (channel->steps > 1) return sentence("steps is given twice");
   char *error = channel_check_small(channel);
   if (error) return error;
   for (int y = 0; y < channel->symbol_count; y++) {
     if (!channel_row(channel, channel->symbols[y]))
-      return sentence("the kernel has no row for y '%s', which its next step needs",
-                      channel->symbols[y]);
+      return sentence("the kernel has no row for one of its y, which its next step needs");
   }
   char *json = sqlite3_mprintf("{\"steps\":%d,\"cells\":%s}", (int)steps, channel->json);
   if (!json) return sentence("out of memory");

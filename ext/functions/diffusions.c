@@ -129,8 +129,7 @@ static void rate_final(sqlite3_context *context) {
   for (size_t i = 0; i + 2 < grid->count && grid->method != RATE_STEPS && !grid->failed; i++) {
     if (is_below(&grid->points[i], grid->method)) continue;
     grid->failed = 1;
-    fail(context, sentence("kappa is not %s at s = %!.15g (with 'steps' it need not be)",
-                           methods[grid->method], grid->points[i + 1].s));
+    fail(context, sentence("kappa is not %s (with 'steps' it need not be)", methods[grid->method]));
   }
   if (!grid->failed && grid->count)
     sqlite3_result_double(context, diffusion_rate(grid->points, grid->count, grid->tail,

@@ -104,16 +104,14 @@ static void rate_of_each(sqlite3_context *context, int count, sqlite3_value **ar
       !argument_number(context, arguments[2], &releases_domain, &releases))
     return;
   if (releases != floor(releases)) {
-    function_error(context, "releases must be a whole number from 1 to 1000000, not %!.15g",
-                   releases);
+    function_error(context, "releases must be a whole number");
     return;
   }
   double together = gaussian_rate_beside(epsilon, delta, releases * GAUSSIAN_DRAW_SLACK);
   if (isnan(together)) {
-    function_error(context,
-                   "delta %g cannot bear the lattice slack of %d releases at epsilon %g (take a "
-                   "smaller epsilon or a larger delta)",
-                   delta, (int)releases, epsilon);
+    function_error(
+        context, "delta cannot bear the lattice slack of so many releases at this epsilon (take a "
+                 "smaller epsilon, or fewer releases)");
     return;
   }
   double all = published_down(together), each = all / releases;

@@ -468,10 +468,10 @@ def test_steps_move_the_symbol():
         assert one(db, "SELECT dp_mix('r', 'out', ?, ?)", cycle, steps) == "abc"[("abc".index(start) + steps) % 3]
     for steps, wanted in ((0, "steps must be"), (1.5, "steps must be a whole number"), (1000001, "steps must be"), ("2", "steps must be")):
         refuses(db, wanted, "SELECT dp_mix('r', 'out', ?, ?)", cycle, steps)
-    refuses(db, "the kernel has no row for y 'd', which its next step needs", "SELECT dp_mix('r', 'out', ?, 2)",
+    refuses(db, "the kernel has no row for one of its y, which its next step needs", "SELECT dp_mix('r', 'out', ?, 2)",
             '[["a","d",1],["b","d",1],["c","d",1]]')
     for kernel, wanted in (('{"cells":[["a","a",1]],"steps":0}', "steps must be"), ('{"steps":2}', "the kernel has no cells"),
-                           ('{"cells":[["a","a",1]],"power":2}', "has an array of cells, and a number of steps, not 'power'")):
+                           ('{"cells":[["a","a",1]],"power":2}', "has an array of cells, and a number of steps, and nothing else")):
         refuses(db, wanted, "SELECT dp_mix('r', 'out', ?)", kernel)
 
 
