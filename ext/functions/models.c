@@ -788,6 +788,7 @@ static void dp_sgd_profile(sqlite3_context *context, int argc, sqlite3_value **a
       ledger_fail(ledger, "release '%s' has more than %d rows (ask dp_sgd_rate() for one of them)",
                   name, MOST_INDEXES);
     } else {
+      ledger_rollback(ledger); /* others need not wait for what follows */
       json = profile_text(&descent, &release, &tier);
       if (!json) ledger_fail(ledger, "out of memory");
     }

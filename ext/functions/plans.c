@@ -158,7 +158,7 @@ static char *plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite
   if (!error && !isnan(clip) && clip != request.clip)
     error = sentence("clip is given twice (argument 3 and the option differ)");
   if (!error) error = request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS);
-  if (!error && ledger_begin_trial(ledger)) plan(host, &request, json);
+  if (!error && ledger_begin_copy(ledger)) plan(host, &request, json);
   if (!error && ledger_failed(ledger)) error = plan_error(ledger);
   ledger_rollback(ledger);
   request_clear(&request);
@@ -229,7 +229,7 @@ static int take_element(void *context, const char *key, const char *type, sqlite
 static char *plan_array(struct host *host, const char *array, sqlite3_str *json) {
   struct ledger *ledger = host->ledger;
   struct batch batch = {host, json, 0, 0};
-  if (ledger_begin_trial(ledger)) {
+  if (ledger_begin_copy(ledger)) {
     int64_t since = ledger_last_charge(ledger);
     sqlite3_str_appendall(json, "{\"plans\":[");
     if (!ledger_failed(ledger) && ledger_elements(ledger, array, take_element, &batch)) {

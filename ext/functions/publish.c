@@ -635,7 +635,7 @@ static int keep(struct publication *publication) {
 
 char *publish_finish(struct publication *publication, const struct totals *totals) {
   struct ledger *ledger = publication->host->ledger;
-  if (ledger_resume(ledger) && ledger_begin_ending(ledger)) {
+  if (ledger_resume_patiently(ledger) && ledger_begin_ending(ledger)) {
     if (draw(publication, totals)) keep(publication);
     if (ledger_commit(ledger)) return 0;
   }

@@ -200,7 +200,7 @@ static void dp_verify(sqlite3_context *context, int argc, sqlite3_value **argv) 
   (void)argv;
   struct ledger *ledger = host_of(context)->ledger;
   char *found = 0;
-  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) found = verify(host_of(context));
+  if (ledger_ready(ledger) && ledger_begin_copy(ledger)) found = verify(host_of(context));
   give_text(context, ledger, found);
 }
 
@@ -215,7 +215,7 @@ static void dp_certificate(sqlite3_context *context, int argc, sqlite3_value **a
   (void)argv;
   struct ledger *ledger = host_of(context)->ledger;
   char *verified = 0, *certificate = 0;
-  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) verified = verify(host_of(context));
+  if (ledger_ready(ledger) && ledger_begin_copy(ledger)) verified = verify(host_of(context));
   if (verified) certificate = ledger_certificate(ledger, verified);
   sqlite3_free(verified);
   give_text(context, ledger, certificate);

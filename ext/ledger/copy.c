@@ -8,7 +8,8 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define PAGES 1000 /* between two looks at the host */
+#define PAGES 1000  /* copied between two looks at the host ... */
+#define STEPS 10000 /* ... and instructions that are run */
 
 static int copy_pages(struct ledger *ledger, sqlite3 *copy) {
   sqlite3_backup *backup = sqlite3_backup_init(copy, "main", ledger->db, "main");
@@ -18,6 +19,23 @@ static int copy_pages(struct ledger *ledger, sqlite3 *copy) {
   if (rc == SQLITE_DONE) return 1;
   return ledger_fail(ledger, "cannot copy the privacy ledger '%s': %s", ledger->path,
                      sqlite3_errstr(rc));
+}
+
+static int is_interrupted(void *ledger) {
+  return !interrupt_check(ledger);
+}
+
+/*
+** Interrupts end statements of the copy between rows, and within a row where the host's SQLite has
+** progress handlers. The one used is that of the copy's own connection.
+*/
+static void watch_copy(struct ledger *ledger) {
+#ifndef SQLITE_CORE
+  if (sqlite3_api->progress_handler)
+    sqlite3_progress_handler(ledger->db, STEPS, is_interrupted, ledger);
+#else
+  sqlite3_progress_handler(ledger->db, STEPS, is_interrupted, ledger);
+#endif
 }
 
 int ledger_begin_copy(struct ledger *ledger) {
@@ -36,7 +54,8 @@ int ledger_begin_copy(struct ledger *ledger) {
   ledger->db = copy;
   memcpy(ledger->file_statements, ledger->statements, sizeof ledger->statements);
   memset(ledger->statements, 0, sizeof ledger->statements);
-  return statement_run(ledger, BEGIN_WRITE, "");
+  watch_copy(ledger);
+  return ledger_begin_trial(ledger);
 }
 
 void copy_end(struct ledger *ledger) {

@@ -117,6 +117,7 @@ struct ledger {
   int lock;            /* descriptor of the lock while it is held, or -1 */
   char *lock_name;     /* of its file */
   int heeds_host;      /* whether the host's interrupt ends it */
+  int is_patient;      /* waits longer, because a charge would be lost */
   sqlite3_stmt *probe; /* on the host's connection, or null */
   int64_t looked;      /* when the host was asked last; milliseconds */
   int64_t deadline;    /* when waiting ends; milliseconds */
@@ -132,6 +133,9 @@ int ledger_is_memory(const struct ledger *ledger);
 
 /* Fails the ledger if the host is interrupted. Returns 0 after a failure. Cheap enough for a loop. */
 int interrupt_check(struct ledger *ledger);
+
+/* What the following transactions do when they have to wait. */
+void interrupt_heed(struct ledger *ledger, int heeds_host, int is_patient);
 
 /* The end of a transaction: leaves nothing on the host's connection. */
 void interrupt_end(struct ledger *ledger);

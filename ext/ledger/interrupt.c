@@ -11,10 +11,12 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define PATIENCE 10000 /* milliseconds that a connection waits for another one's transaction */
-#define LOOK     20    /* milliseconds between two looks at the host */
+#define PATIENCE 10000 /* milliseconds that a connection waits for another's transaction ... */
+#define LONG_PATIENCE                                                                              \
+  120000        /* ... and after its charge, as long as the host does not interrupt it */
+#define LOOK 20 /* milliseconds between two looks at the host */
 
-/* Some thousands of instructions, so that progress handlers have their turn. */
+/* Some thousands of instructions, so that progress handlers have their turn. Runs add up. */
 static const char probe_sql[] =
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"
     " SELECT count(*) FROM n";
@@ -45,6 +47,11 @@ int interrupt_check(struct ledger *ledger) {
   return !interrupted || ledger_fail(ledger, "interrupted");
 }
 
+void interrupt_heed(struct ledger *ledger, int heeds_host, int is_patient) {
+  ledger->heeds_host = heeds_host;
+  ledger->is_patient = is_patient;
+}
+
 void interrupt_end(struct ledger *ledger) {
   sqlite3_finalize(ledger->probe);
   ledger->probe = 0;
@@ -52,7 +59,7 @@ void interrupt_end(struct ledger *ledger) {
 }
 
 void wait_start(struct ledger *ledger) {
-  ledger->deadline = milliseconds() + PATIENCE;
+  ledger->deadline = milliseconds() + (ledger->is_patient ? LONG_PATIENCE : PATIENCE);
 }
 
 int wait_moment(struct ledger *ledger, int calls) {

@@ -93,7 +93,7 @@ static int take_members(struct ledger *ledger, const char *json, const char *wan
   int rc = sqlite3_prepare_v2(ledger->parser, sql, -1, &row, 0);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, json, -1, SQLITE_TRANSIENT);
   int going = rc == SQLITE_OK;
-  while (going && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+  while (going && interrupt_check(ledger) && (rc = sqlite3_step(row)) == SQLITE_ROW) {
     const char *key = (const char *)sqlite3_column_text(row, 0);
     if (!key || sqlite3_column_int(row, 3) > 1) {
       going = ledger_fail(ledger, "an option is given twice");
@@ -104,6 +104,7 @@ static int take_members(struct ledger *ledger, const char *json, const char *wan
       going = hand_over(ledger, row, key, take, context);
     }
   }
+  interrupt_end(ledger);
   if (going && rc != SQLITE_DONE)
     ledger_fail(ledger, "cannot read JSON: %s", sqlite3_errmsg(ledger->parser));
   sqlite3_finalize(row); /* its error, if any, has just been recorded */

@@ -114,6 +114,9 @@ int ledger_fail(struct ledger *ledger, const char *format, ...);
 */
 int ledger_resume(struct ledger *ledger);
 
+/* The same for the draw of a release: waits long for others, until the host is interrupted. */
+int ledger_resume_patiently(struct ledger *ledger);
+
 /*
 ** Transactions on the private connection. After a failure only ledger_rollback() does anything.
 ** ledger_commit() returns 0 and rolls back when anything before it failed.

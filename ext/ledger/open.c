@@ -425,7 +425,7 @@ static int open_unmarked(struct ledger *ledger) {
 
 int ledger_ready(struct ledger *ledger) {
   ledger_clear(ledger);
-  ledger->heeds_host = 1;
+  interrupt_heed(ledger, 1, 0);
   if (is_inherited(ledger)) return check_connection(ledger); /* whatever the marker says */
   ledger_rollback(ledger); /* of what could not be rolled back when memory ran out, if anything */
   struct marker marker;
@@ -444,7 +444,7 @@ int ledger_ready(struct ledger *ledger) {
 
 int ledger_resume(struct ledger *ledger) {
   ledger_clear(ledger);
-  ledger->heeds_host = 0;
+  interrupt_heed(ledger, 0, 0);
   ledger_rollback(ledger);
   if (!ledger->db) return ledger_fail(ledger, "the privacy ledger was closed meanwhile");
   return check_connection(ledger);
@@ -456,6 +456,12 @@ static void end_transaction(struct ledger *ledger) {
   for (int i = 0; i < STATEMENTS; i++) sqlite3_reset(ledger->statements[i]);
   sqlite3_step(ledger->statements[ROLLBACK]); /* the error that led here is already recorded */
   sqlite3_reset(ledger->statements[ROLLBACK]);
+}
+
+int ledger_resume_patiently(struct ledger *ledger) {
+  int resumed = ledger_resume(ledger);
+  interrupt_heed(ledger, 1, 1);
+  return resumed;
 }
 
 /* ---- creation -------------------------------------------------------------------------------- */
@@ -572,7 +578,7 @@ static int check_path(struct ledger *ledger, const char *path) {
 
 int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
   ledger_clear(ledger);
-  ledger->heeds_host = 1;
+  interrupt_heed(ledger, 1, 0);
   if (is_inherited(ledger)) return check_connection(ledger);
   struct marker marker;
   if (!json_present(ledger) || !host_check(ledger) || !marker_read(ledger, "main", &marker))
@@ -614,7 +620,7 @@ static void round_as_before(struct ledger *ledger) {
 static int check_terms(struct ledger *ledger) {
   if (!ledger->id) return 1;
   struct terms now = {0};
-  const char *journal = ledger_is_memory(ledger) ? "memory" : "truncate";
+  const char *journal = ledger->file || ledger_is_memory(ledger) ? "memory" : "truncate";
   int same = ledger_format(ledger) == LEDGER_FORMAT && terms_read(ledger, &now) &&
              strcmp(now.id, ledger->id) == 0 && now.protects == ledger->protects &&
              now.adjacency == ledger->adjacency;

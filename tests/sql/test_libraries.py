@@ -2,6 +2,7 @@
 them, and two copies of it keep out of each other's transactions."""
 
 import fcntl
+import json
 import os
 import pathlib
 import shutil
@@ -254,3 +255,51 @@ def test_a_ledger_that_is_overwritten_in_place_is_refused(tmp_path, change):
     plain = ledger_of(first)
     assert one(plain, "SELECT count(*) FROM dp_charge") == 0
     assert one(plain, "SELECT protects FROM dp_ledger") == ("row" if change == "terms" else "unit")
+
+
+# ---- long work ------------------------------------------------------------------------------------
+
+PLANS = json.dumps([{"tier": "clinic", "kind": "histogram", "lo": 0, "hi": 1, "bins": 65536, "weight": 1e-3}] * 100)
+KEYS = json.dumps({"keys": list(range(300000))})
+
+
+@pytest.mark.parametrize("sql, argument", [
+    ("SELECT dp_plan(?)", PLANS), ("SELECT dp_verify() OR ?", ""), ("SELECT dp_certificate() OR ?", "")],
+    ids=["dp_plan", "dp_verify", "dp_certificate"])
+def test_long_work_ends_on_an_interrupt_and_holds_no_lock(path, sql, argument):
+    db = create(path)
+    if not argument:  # something to verify that takes seconds
+        for i in range(6):
+            one(db, "SELECT dp_histogram('clinic', minutes, 0, 10, 65536, patient) FROM visits")
+    ended = []
+
+    def work():
+        message = refused(db, sql, argument)
+        ended.append((time.monotonic(), message))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(0.3)
+    other = connect(path)
+    began = time.monotonic()
+    one(other, SUM, "meanwhile")
+    assert time.monotonic() - began < 5 and not ended
+    began = time.monotonic()
+    db.interrupt()
+    thread.join()
+    assert "interrupted" in ended[0][1] and ended[0][0] - began < 3, ended
+    assert one(db, "SELECT count(*) FROM dp_release WHERE name = 'meanwhile'") == 1
+
+
+@pytest.mark.parametrize("after", [0.2, 1.5], ids=["parameters", "values"])
+def test_a_release_of_many_keys_ends_on_an_interrupt(path, after):
+    db = create(path)
+    began = time.monotonic()
+    timer = threading.Timer(after, db.interrupt)
+    timer.start()
+    message = refused(db, "SELECT dp_group_count('clinic', patient, 1, patient, ?) FROM visits", KEYS)
+    assert "interrupted" in message and time.monotonic() - began < after + 5
+    timer.join()
+    db.close()
+    states = [state for state, in connect(path).execute("SELECT state FROM dp_release")]
+    assert states in ([], ["failed"])
