@@ -68,7 +68,7 @@ def create(path, options="{}", tiers=TIERS):
 
 
 KINDS = ("count, count_distinct, sum, avg, var, stddev, quantile, median, histogram, vec_sum, vec_avg, group_count,"
-         " group_sum, group_avg, choice, ou_count, ou_sum, ou_avg, ou_vec_sum, ou_group_count, ou_group_sum, sgd")
+         " group_sum, group_avg, choice, response_count, ou_count, ou_sum, ou_avg, ou_vec_sum, ou_group_count, ou_group_sum, sgd")
 
 
 def ledger_of(path):

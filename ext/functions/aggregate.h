@@ -22,6 +22,8 @@ enum parameter {
   P_CANDIDATES,
   P_KEYS,   /* public keys ... */
   P_SELECT, /* ... and how private ones are selected: never arguments of their own */
+  P_KERNEL, /* of local randomisation ... */
+  P_SURVEY, /* ... and what else it is drawn with: never arguments of their own */
   P_LOSS,   /* of a model ... */
   P_SGD,    /* ... and what else it is trained with: never arguments of their own */
   PARAMETERS

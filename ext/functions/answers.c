@@ -9,6 +9,7 @@
 #include "functions/functions.h"
 #include "functions/models.h"
 #include "functions/numbers.h"
+#include "functions/responses.h"
 #include "functions/symbols.h"
 
 SQLITE_EXTENSION_INIT3
@@ -182,16 +183,18 @@ static struct ledger_value value_of(const struct numbers *numbers,
                                estimate->high};
 }
 
-int answers_mixable(const struct publication *publication) {
-  const struct ledger_release *release = &publication->release;
-  struct ledger *ledger = publication->host->ledger;
+/* Whether there is one number for each of some public groups, and numbers add up. */
+static int has_public_sums(const struct publication *publication) {
   enum family family = publication->question.family;
-  if ((family != FAMILY_KEY_COUNT && family != FAMILY_KEY_SUM) || !release->keys)
-    return ledger_fail(ledger,
-                       "release '%s' has neither a symbol nor counts or sums of public groups, "
-                       "which a kernel could send on (use dp_diffuse)",
-                       release->name);
-  return 1;
+  return (family == FAMILY_KEY_COUNT || family == FAMILY_KEY_SUM) && publication->release.keys;
+}
+
+int answers_mixable(const struct publication *publication) {
+  return has_public_sums(publication) ||
+         ledger_fail(publication->host->ledger,
+                     "release '%s' has neither a symbol nor counts or sums of public groups, "
+                     "which a kernel could send on (use dp_diffuse)",
+                     publication->release.name);
 }
 
 /* The first group that has no row, or null. */
@@ -359,7 +362,8 @@ static int send_as_published(const struct publication *publication, const char *
   char *error = kernel ? channel_read(channel, ledger, kernel) : 0;
   int is_lost = error && strcmp(error, "out of memory") == 0;
   if (is_lost) ledger_fail(ledger, "out of memory");
-  int is_none = error || (kernel && missing_group(publication, channel));
+  int is_none =
+      error || (kernel && (!has_public_sums(publication) || missing_group(publication, channel)));
   if (is_none) numbers->count = 0;
   sentence_free(error);
   int sent = kernel && !is_none;
@@ -442,7 +446,8 @@ static char *check_described(struct publication *publication,
   if (!answers_describe(publication, answers_keys(&publication->release))) return 0;
   if (!law_is_symbolic(publication->law)) return check_path(publication, published);
   if (ledger_tiers(ledger, &publication->tiers, &publication->tier_count))
-    found = symbols_verify(publication, published->tier);
+    found = (publication->law == LAW_LOCAL ? responses_verify : symbols_verify)(publication,
+                                                                                published->tier);
   ledger_tiers_free(publication->tiers, publication->tier_count);
   return found;
 }

@@ -14,6 +14,7 @@ SQLITE_EXTENSION_INIT3
 #define KEYS   (1u << P_KEYS)
 #define GROUPS (KEYS | 1u << P_SELECT)
 #define OU     (1u << P_RADIUS)
+#define LOCAL  (1u << P_KERNEL | 1u << P_SURVEY)
 #define SGD    (1u << P_LOSS | 1u << P_SGD)
 
 /*
@@ -77,6 +78,9 @@ const struct aggregate aggregates[] = {
   /* dp_choice(tier, key, candidates [, unit [, name]]): the most common of the candidates */
   {"dp_choice", "choice", FAMILY_CHOICE, FORM_SYMBOL, 3, 5,
    {.key = 1, PLACE(CANDIDATES, 2), .unit = 3, .name = 4}, 1u << P_CANDIDATES, 1, COUNTS},
+  /* dp_response_count(tier, key, kernel, options): rows by state, each reported through a kernel */
+  {"dp_response_count", "response_count", FAMILY_RESPONSE, FORM_OBJECT, 4, 4,
+   {.key = 1, PLACE(KERNEL, 2), .name = 3}, LOCAL, 1, COUNTS},
   /* The Ornstein-Uhlenbeck mechanism, with a radius after the bounds. */
   /* dp_ou_count(tier, x, radius [, clip, unit [, name]]) */
   {"dp_ou_count", "ou_count", FAMILY_SUM, FORM_NUMBER, 3, 6,
@@ -124,20 +128,22 @@ const struct aggregate *aggregate_of_kind(sqlite3_value *kind) {
 /* ---- mechanisms ------------------------------------------------------------------------------ */
 
 #define CHOICES (1u << FAMILY_CHOICE)
+#define LOCALS  (1u << FAMILY_RESPONSE)
 
 static const struct {
   struct mechanism mechanism;
   int is_ou;
   unsigned families; /* bits 1 << family */
 } mechanisms[] = {
-    {{"gaussian", LAW_GAUSSIAN}, 0, ~CHOICES},
+    {{"gaussian", LAW_GAUSSIAN}, 0, ~(CHOICES | LOCALS)},
     /* of models with public rows or a random stop: they get it, nobody asks for it */
     {{"iteration", LAW_GAUSSIAN}, 0, 1u << FAMILY_SGD},
     {{"laplace_iteration", LAW_LAPLACE}, 0, 1u << FAMILY_SGD},
     {{"laplace", LAW_LAPLACE}, 0, 1u << FAMILY_SUM | 1u << FAMILY_SGD},
     {{"exponential", LAW_EXPONENTIAL}, 0, CHOICES},
     {{"response", LAW_RESPONSE}, 0, CHOICES},
-    {{"ou", LAW_GAUSSIAN}, 1, ~CHOICES},
+    {{"local", LAW_LOCAL}, 0, LOCALS},
+    {{"ou", LAW_GAUSSIAN}, 1, ~(CHOICES | LOCALS)},
 };
 #define MECHANISM_COUNT ((int)(sizeof mechanisms / sizeof *mechanisms))
 
@@ -193,7 +199,7 @@ int aggregate_columns(const struct aggregate *aggregate, int by_unit, const char
 }
 
 int aggregate_has_states(const struct aggregate *aggregate) {
-  return aggregate->family != FAMILY_SGD;
+  return aggregate->family != FAMILY_SGD && aggregate->family != FAMILY_RESPONSE;
 }
 
 int aggregate_is_linear(const struct aggregate *aggregate) {

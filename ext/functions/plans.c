@@ -307,6 +307,9 @@ static int interval(struct ledger *ledger, const struct wanted *wanted, double *
   enum law law = law_of(&release);
   if (strcmp(release.state, "released") != 0) {
     ledger_fail(ledger, "release '%s' is %s", name, release.state);
+  } else if (law == LAW_LOCAL) {
+    ledger_fail(ledger, "release '%s' is made of reports, whose 95%% interval is in dp_value",
+                name);
   } else if (law_is_symbolic(law)) {
     ledger_fail(ledger, "release '%s' is a symbol, not a number with noise around it", name);
   } else {

@@ -24,6 +24,7 @@
 #include "functions/functions.h"
 #include "functions/guard.h"
 #include "functions/models.h"
+#include "functions/responses.h"
 #include "functions/symbols.h"
 #include "math/diffusion.h"
 #include "math/laplace.h"
@@ -356,6 +357,11 @@ static int publish_existing(struct publication *publication, int keys, int may_r
         release->name);
   if (ledger_publication_find(ledger, release->id, tier, &publication->variance))
     return answers_read(publication, tier);
+  if (publication->law == LAW_LOCAL)
+    return ledger_fail(ledger,
+                       "release '%s' is made of reports, which reach a tier outside their own only "
+                       "through a public kernel (dp_mix)",
+                       release->name);
   if (law_is_symbolic(publication->law))
     return ledger_fail(
         ledger,
@@ -438,7 +444,8 @@ static int publish_new(struct publication *publication, struct request *request)
     return 0;
   if (law_is_symbolic(publication->law)) {
     take_keys(publication, request);
-    return symbols_charge(publication);
+    return publication->law == LAW_LOCAL ? responses_charge(publication)
+                                         : symbols_charge(publication);
   }
   const struct shape *shape = &publication->shape;
   double rate = tier_rate(publication, publication->at);
@@ -581,6 +588,7 @@ static int take_private_keys(struct publication *publication, const struct ledge
 
 /* Draws a new point. */
 static int draw_new(struct publication *publication, const int64_t *rounded, int64_t *values) {
+  if (publication->law == LAW_LOCAL) return responses_draw(publication, rounded);
   if (law_is_symbolic(publication->law)) return symbols_draw(publication, rounded);
   int is_model =
       publication->shape.family == FAMILY_SGD; /* its clock may count earlier noise too */
@@ -622,6 +630,7 @@ static int keep(struct publication *publication) {
   if (!ledger_release_state(publication->host->ledger, publication->release.id, "charged",
                             "released"))
     return 0;
+  if (publication->law == LAW_LOCAL) return responses_keep(publication);
   if (law_is_symbolic(publication->law)) return symbols_keep(publication);
   int kept = 1;
   for (int i = 0; i < publication->drawn_count && kept; i++) {
@@ -706,12 +715,14 @@ static int publish_mixed(struct publication *publication, const struct channel *
   int keys = answers_keys(release);
   char *kernel = 0;
   if (!answers_describe(publication, keys)) return 0;
-  if (law_is_symbolic(publication->law)) return symbols_mix(publication, channel);
+  if (law_is_symbolic(publication->law) && publication->law != LAW_LOCAL)
+    return symbols_mix(publication, channel);
   if (ledger_kernel_find(ledger, release->id, tier, &kernel)) {
     int read = mixes_again(publication, kernel, channel);
     sqlite3_free(kernel);
     return read;
   }
+  if (publication->law == LAW_LOCAL) return responses_mix(publication, channel);
   publication->channel = channel;
   return !ledger_failed(ledger) && answers_mixable(publication) &&
          publish_existing(publication, keys, 0);

@@ -9,6 +9,7 @@
 #include "functions/functions.h"
 #include "functions/models.h"
 #include "functions/numbers.h"
+#include "functions/responses.h"
 #include "functions/rows.h"
 
 SQLITE_EXTENSION_INIT3
@@ -25,6 +26,8 @@ enum option_type {
   PROTECTS,
   QUANTILES,
   KEYS,
+  KERNEL,
+  STATE,
   READ_ALREADY
 };
 
@@ -68,6 +71,9 @@ static const struct option options[] = {
     {{"whole_units", 0, 0, 0, 0}, FLAG, IN(whole_units), SHARD, PARAMETERS, 0},
     {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), PUBLISHING, P_RADIUS, 0},
     {{"t", 0, INFINITY, 1, 1}, NUMBER, IN(t), PUBLISHING, P_RADIUS, 0},
+    {{"kernel", 0, 0, 0, 0}, KERNEL, IN(kernel), PUBLISHING, P_KERNEL, 1},
+    {{"n", 1, RESPONSE_MAX_ROWS, 0, 0}, WHOLE_NUMBER, IN(reports), PUBLISHING, P_SURVEY, 0},
+    {{"otherwise", 0, 0, 0, 0}, STATE, IN(otherwise), PUBLISHING, P_SURVEY, 0},
     {{"loss", 0, 0, 0, 0}, WORD, IN(loss), PUBLISHING, P_LOSS, 1},
     {{"stop", 0, 0, 0, 0}, WORD, IN(stop), PUBLISHING, P_SGD, 0},
     {{"schedule", 0, 0, 0, 0}, WORD, IN(schedule), PUBLISHING, P_SGD, 0},
@@ -313,6 +319,16 @@ static char *set_option(struct parse *parse, const struct option *option, const 
   case QUANTILES:
     return boolean ? sentence("%s must be a number, not a Boolean", key)
                    : set_quantiles(member, value);
+  case KERNEL:
+    return sqlite3_value_type(value) == SQLITE_TEXT
+               ? responses_kernel(parse->request, parse->ledger,
+                                  (const char *)sqlite3_value_text(value))
+               : sentence("kernel must be a JSON array of cells [x, y, p]%s",
+                          not_a(value, SQLITE_TEXT));
+  case STATE:
+    sqlite3_free(*(char **)member);
+    *(char **)member = key_text(value);
+    return *(char **)member ? 0 : sentence("out of memory");
   case KEYS:
     return strcmp(type, "array") == 0 || is_array_text(value)
                ? set_keys(parse, (const char *)sqlite3_value_text(value))
@@ -526,6 +542,7 @@ char *request_finish(struct request *request, int by_unit) {
   if (!error) error = finish_precision(request);
   if (!error) error = finish_ou(request);
   if (!error && request->aggregate->family == FAMILY_SGD) error = models_finish(request);
+  if (!error && takes(request, P_KERNEL)) error = responses_finish(request, by_unit);
   return error;
 }
 
@@ -541,6 +558,8 @@ void request_clear(struct request *request) {
   sqlite3_free(request->stop);
   sqlite3_free(request->schedule);
   sqlite3_free(request->model);
+  sqlite3_free(request->otherwise);
+  sqlite3_free(request->kernel);
   sqlite3_free(request->sql);
   *request = (struct request){0};
 }

@@ -24,6 +24,8 @@ struct request {
   char *keys;                   /* public keys as a JSON array, sorted; null: none, or private */
   struct descent descent;       /* models: what options say of one ... */
   char *loss, *stop, *schedule; /* ... but for these words */
+  double reports;               /* local randomisation: n, ... */
+  char *otherwise, *kernel;     /* ... the state of missing rows, and the kernel's cells */
   char *model;                  /* ... and its text, once it is settled (models.h) */
   char **key_list;              /* the same as texts */
   int key_count;

@@ -42,11 +42,11 @@ static struct tilt tilt_of(const struct publication *publication, double rate) {
 }
 
 /* The orders at which costs are known: the stored ones, then the filter orders of the tiers. */
-static int order_count(const struct publication *publication) {
+int symbols_order_count(const struct publication *publication) {
   return RENYI_ORDERS + publication->tier_count;
 }
 
-static double order_at(const struct publication *publication, int index) {
+double symbols_order_at(const struct publication *publication, int index) {
   return index < RENYI_ORDERS ? renyi_order(index)
                               : publication->tiers[index - RENYI_ORDERS].filter_order;
 }
@@ -56,10 +56,10 @@ static double order_at(const struct publication *publication, int index) {
 ** order.
 */
 static double *costs_of(const struct publication *publication, const struct tilt *tilt) {
-  int count = order_count(publication);
+  int count = symbols_order_count(publication);
   double *costs = sqlite3_malloc64(sizeof *costs * (sqlite3_uint64)count);
   for (int i = 0; costs && i < count; i++) {
-    double order = order_at(publication, i);
+    double order = symbols_order_at(publication, i);
     costs[i] = order > 1 ? published_up(tilt->curve(order, tilt->epsilon)) : 0;
   }
   return costs;
@@ -79,14 +79,14 @@ struct symbol_curve {
 
 static double curve_at(const void *parameters, double alpha) {
   const struct symbol_curve *curve = parameters;
-  for (int i = 0; i < order_count(curve->publication); i++) {
-    if (order_at(curve->publication, i) == alpha) return curve->costs[i];
+  for (int i = 0; i < symbols_order_count(curve->publication); i++) {
+    if (symbols_order_at(curve->publication, i) == alpha) return curve->costs[i];
   }
   return INFINITY;
 }
 
 /* Charges, and notes the curve at the stored orders. Without memory costs is null. */
-static int charge(struct publication *publication, const double *costs) {
+int symbols_pay(struct publication *publication, const double *costs) {
   struct symbol_curve curve = {publication, costs};
   struct ledger_cost cost = {0, 0, curve_at, &curve};
   if (!costs) return ledger_fail(publication->host->ledger, "out of memory");
@@ -122,7 +122,7 @@ int symbols_charge(struct publication *publication) {
   release->granularity = 0;
   release->sensitivity = 1;
   int charged =
-      ledger_release_insert(publication->host->ledger, release) && charge(publication, costs);
+      ledger_release_insert(publication->host->ledger, release) && symbols_pay(publication, costs);
   sqlite3_free(costs);
   return charged;
 }
@@ -223,11 +223,11 @@ static char *pass_channel(struct walk *walk, const struct channel *channel) {
   if (error) return error;
   const char *missing = missing_state(channel, walk);
   if (missing) return sentence("the kernel has no row for x '%s'", missing);
-  int count = order_count(walk->publication);
+  int count = symbols_order_count(walk->publication);
   double *orders = sqlite3_malloc64(2 * sizeof *orders * (sqlite3_uint64)count);
   if (!orders) return sentence("out of memory");
   for (int i = 0; i < count; i++) {
-    double order = order_at(walk->publication, i);
+    double order = symbols_order_at(walk->publication, i);
     orders[i] = order > 1 ? order : 2; /* exact Gaussian accounting has none, and no cost */
   }
   double *after = orders + count;
@@ -327,7 +327,7 @@ static int mix_from(struct publication *publication, struct walk *walk,
                        tier, publication->tiers[walk->tier].name, name);
   walk->error = pass_channel(walk, channel);
   if (walk->error) return 0;
-  if (!charge(publication, walk->costs)) return 0;
+  if (!symbols_pay(publication, walk->costs)) return 0;
   size_t chosen = 0;
   const char *symbol = walk->symbol;
   for (int64_t i = 0; i < channel->steps; i++, symbol = channel->symbols[chosen]) {

@@ -21,6 +21,15 @@
 int symbols_charge(struct publication *publication);
 
 /*
+** The orders at which such a release has costs: the stored ones, then the filter orders of the
+** tiers (not above 1: there is none). symbols_pay() charges costs at them, and notes them at the
+** stored orders as the curve of the publication; null costs: out of memory.
+*/
+int symbols_order_count(const struct publication *publication);
+double symbols_order_at(const struct publication *publication, int index);
+int symbols_pay(struct publication *publication, const double *costs);
+
+/*
 ** Draws the symbol from how many units have each candidate; symbols_keep() stores and publishes it.
 ** The time of the draw is about the same whatever the counts. 0 with the reason in the ledger.
 */

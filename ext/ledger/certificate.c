@@ -40,6 +40,8 @@ SQLITE_EXTENSION_INIT3
   " 'response' THEN 'randomized" \
   " response (Warner 1965; Kairouz, Oh and Viswanath 2015); behind a kernel the" \
   " worst pair of states'" \
+  " WHEN 'local' THEN 'local randomisation of each row (Warner 1965; Balle et al." \
+  " 2019, Table 1): the worst pair of rows of the product of its kernels'" \
   " WHEN 'iteration' THEN 'the worst private row of a descent with public rows after" \
   " it (Balle et al. 2019," \
   " Theorem 5, along the best path, and Asoodeh et al. 2020, Theorem 4, by Theorem 1" \

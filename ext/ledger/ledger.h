@@ -275,6 +275,20 @@ struct ledger_symbol {
 int ledger_symbols(struct ledger *ledger, int64_t release_id,
                    int (*take)(void *context, const struct ledger_symbol *symbol), void *context);
 
+/*
+** Hands over the publications of a release, the innermost first, with the kernels that made them
+** (null: of the data); and the points of one of them whose points are counts of symbols, in the
+** order of these. Until take() returns 0.
+*/
+struct ledger_stage {
+  const char *tier, *kernel;
+  const double *curve; /* at the stored orders */
+};
+int ledger_stages(struct ledger *ledger, int64_t release_id,
+                  int (*take)(void *context, const struct ledger_stage *stage), void *context);
+int ledger_reports(struct ledger *ledger, int64_t release_id, const char *tier,
+                   int (*take)(void *context, const char *symbol, int64_t count), void *context);
+
 /* A published value. */
 struct ledger_value {
   const char *key; /* '' without keys */

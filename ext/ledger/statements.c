@@ -110,6 +110,10 @@ static const char *const statement_text[STATEMENTS] = {
                     " LEFT JOIN dp_path q ON q.release_id = p.release_id AND q.tier = p.tier"
                     " LEFT JOIN dp_value v ON v.release_id = p.release_id AND v.tier = p.tier"
                     " WHERE p.release_id = ? ORDER BY t.rate DESC",
+    [STAGE_LIST] = "SELECT tier, kernel, curve FROM dp_publication JOIN dp_tier t ON t.name = tier"
+                   " WHERE release_id = ? ORDER BY t.rate DESC",
+    [REPORT_LIST] = "SELECT key, value FROM dp_path WHERE release_id = ? AND tier = ?"
+                    " ORDER BY key, component",
     [VALUE_FIND] = "SELECT value, stddev FROM dp_value WHERE release_id = ? AND tier = ?"
                    " AND key = ? AND component = ?",
     [VALUE_LIST] = "SELECT key, component, value, stddev, low, high FROM dp_value"

@@ -320,6 +320,35 @@ int ledger_symbols(struct ledger *ledger, int64_t release_id,
   return !ledger->error;
 }
 
+int ledger_stages(struct ledger *ledger, int64_t release_id,
+                  int (*take)(void *context, const struct ledger_stage *stage), void *context) {
+  sqlite3_stmt *row = statement_bind(ledger, STAGE_LIST, "i", release_id);
+  int going = 1;
+  while (going && statement_row(ledger, row)) {
+    struct curve curve = curve_column(ledger, row, 2);
+    struct ledger_stage stage = {(const char *)sqlite3_column_text(row, 0),
+                                 (const char *)sqlite3_column_text(row, 1), curve.values};
+    if (!curve.any) memset(curve.values, 0, sizeof curve.values);
+    going = !ledger->error &&
+            (stage.tier ? take(context, &stage) : ledger_fail(ledger, "out of memory"));
+  }
+  if (row) sqlite3_reset(row);
+  return !ledger->error;
+}
+
+int ledger_reports(struct ledger *ledger, int64_t release_id, const char *tier,
+                   int (*take)(void *context, const char *symbol, int64_t count), void *context) {
+  sqlite3_stmt *row = statement_bind(ledger, REPORT_LIST, "is", release_id, tier);
+  int going = 1;
+  while (going && statement_row(ledger, row)) {
+    const char *symbol = (const char *)sqlite3_column_text(row, 0);
+    going = symbol ? take(context, symbol, sqlite3_column_int64(row, 1))
+                   : ledger_fail(ledger, "out of memory");
+  }
+  if (row) sqlite3_reset(row);
+  return !ledger->error;
+}
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,

@@ -8,6 +8,7 @@
 ** Releases of a symbol have no lattice:
 **   LAW_EXPONENTIAL  the exponential mechanism
 **   LAW_RESPONSE     randomized response
+**   LAW_LOCAL        a kernel that is applied to every row
 */
 #ifndef DIFFUSE_RELEASE_LAW_H
 #define DIFFUSE_RELEASE_LAW_H
@@ -15,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum law { LAW_GAUSSIAN, LAW_LAPLACE, LAW_EXPONENTIAL, LAW_RESPONSE };
+enum law { LAW_GAUSSIAN, LAW_LAPLACE, LAW_EXPONENTIAL, LAW_RESPONSE, LAW_LOCAL };
 
 /* What laws with a lattice do. Draws return 0, or -1 when the system gave no entropy. */
 struct lattice_law {
@@ -45,7 +46,7 @@ extern const struct lattice_law lattice_laws[];
 /* The scale of Laplace noise at a clock. */
 uint64_t laplace_scale(uint64_t clock);
 
-/* Whether a law is one of symbols. */
+/* Whether a law is one of symbols: drawn, or counted. */
 static inline int law_is_symbolic(enum law law) {
   return law >= LAW_EXPONENTIAL;
 }

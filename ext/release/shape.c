@@ -34,6 +34,7 @@ static const struct traits traits[] = {
     [FAMILY_KEY_SUM] = {0, HALF, 1, 2},
     [FAMILY_KEY_MEAN] = {1, HALF, SLANT, MEAN_SPREAD},
     [FAMILY_CHOICE] = {1, 1, 1, COUNT_SPREAD},
+    [FAMILY_RESPONSE] = {1, 1, 1, COUNT_SPREAD},
     [FAMILY_SGD] = {0, 0, 1, 2},
 };
 
@@ -44,7 +45,7 @@ static int is_mean(enum family family) {
 
 static int has_keys(enum family family) {
   return family == FAMILY_KEY_COUNT || family == FAMILY_KEY_SUM || family == FAMILY_KEY_MEAN ||
-         family == FAMILY_CHOICE;
+         family == FAMILY_CHOICE || family == FAMILY_RESPONSE;
 }
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
@@ -156,8 +157,9 @@ void shape_make(struct shape *shape, const struct question *question, int by_uni
   shape->scale = ldexp(1, -shape->fine_exponent);
   shape->count_steps = (int64_t)(shape->count_factor * shape->scale);
   make_blocks(shape, question);
-  if (question->family ==
-      FAMILY_CHOICE) { /* each count is protected by itself, whatever the others */
+  if (question->family == FAMILY_CHOICE ||
+      question->family ==
+          FAMILY_RESPONSE) { /* each count is protected by itself, whatever the others */
     shape->each = shape->count_steps;
     shape->blocks[0].lead_reach = shape->blocks[0].reach = INT64_MAX >> 1;
   }

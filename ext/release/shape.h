@@ -30,6 +30,7 @@ enum family {
   FAMILY_KEY_SUM,   /* x, in a cell for each key; and 1 where keys are selected privately */
   FAMILY_KEY_MEAN,  /* 1 and u, in a cell for each key */
   FAMILY_CHOICE,    /* 1, in a cell for each candidate, however many rows of it the unit has */
+  FAMILY_RESPONSE,  /* 1, in a cell for each state of a kernel */
   FAMILY_SGD        /* not a sum: a step of a descent, a vector (sgd.h) */
 };
 

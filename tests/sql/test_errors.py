@@ -16,7 +16,7 @@ NO_RADIUS = ("radius must be a finite number above 0 (the public bound on the di
              " unless theta and rho are given")
 NOT_EMPTY = " must be a text that is not empty"
 SUM_OPTIONS = "(known options: name, weight, refine, mechanism)"
-OU_OPTIONS = "(known options: name, weight, refine, mechanism, centre, theta, rho)"
+OU_OPTIONS = "(known options: name, weight, refine, mechanism, centre, theta, rho, t)"
 SQL = "SELECT x, unit FROM t"
 
 
@@ -292,7 +292,7 @@ RELEASES = [
     ("sum", SQL, '{"nope":1}', "unknown option (known options: name, weight, refine, mechanism, clip)"),
     ("sum", SQL, '{"clip":1,"radius":1}', "unknown option (known options: name, weight, refine, mechanism, clip)"),
     ("ou_sum", SQL, '{"nope":1}',
-     "unknown option (known options: name, weight, refine, mechanism, clip, radius, centre, theta, rho)"),
+     "unknown option (known options: name, weight, refine, mechanism, clip, radius, centre, theta, rho, t)"),
     ("ou_sum", SQL, '{"clip":1}', NO_RADIUS),
     ("ou_count", SQL, None, NO_RADIUS),
     ("ou_sum", SQL, '{"clip":1,"radius":0}', RADIUS),

@@ -115,7 +115,7 @@ for _kind in KINDS:
     if "group" in _kind:
         ALSO[_kind] |= {"keys"} if _kind.startswith("ou_") else {"keys", "max_groups", "key_share"}
     if _kind.startswith("ou_"):
-        ALSO[_kind] |= {"centre", "theta", "rho"}
+        ALSO[_kind] |= {"centre", "theta", "rho", "t"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -213,7 +213,7 @@ def test_shrinks(units, kind):
 def test_options_of_other_kinds(units, kind):
     """An option that means nothing here is unknown here."""
     p = PARAMETERS[kind][0]
-    known = {"clip", "lo", "hi", "q", "dim", "bins", "keys", "max_groups", "key_share", "radius", "centre", "theta", "rho"}
+    known = {"clip", "lo", "hi", "q", "dim", "bins", "keys", "max_groups", "key_share", "radius", "centre", "theta", "rho", "t"}
     for option in known - ALSO[kind] - set(KINDS[kind].bounds.split()):
         sql, arguments = by_query(kind, {**p, option: 1}, True)
         check(units, "unknown option (known options: ", sql, *arguments)
@@ -223,7 +223,7 @@ def test_unknown_kinds(units):
     for kind in ("average", "", "AVG", "avg ", "dp_avg", "group", "ou_var", "ou_median", None, 5):
         for sql in ("SELECT dp_release('exact', ?, 'SELECT x, unit FROM t')", "SELECT dp_plan('exact', ?, 1)"):
             got = check(units, "unknown kind (", sql, kind)
-            assert set(re.search(r"known kinds: (.*)\)", got).group(1).split(", ")) == set(KINDS) | {"choice", "sgd"}  # test_symbols.py
+            assert set(re.search(r"known kinds: (.*)\)", got).group(1).split(", ")) == set(KINDS) | {"choice", "sgd", "response_count"}  # test_symbols.py
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -655,14 +655,15 @@ def test_kernels_that_are_none(kernel, wanted):
 @pytest.mark.parametrize("arguments,wanted", [
     (("nobody", "out", FLIP), "unknown release (dp_release lists them)"), (("r", "nowhere", FLIP), "unknown tier"), ((None, "out", FLIP), "name"),
     (("r", None, FLIP), "tier"), (("r", "out", None), "kernel"), (("r", "out", 5), "kernel"), (("number", "out", FLIP), "release 'number' has neither a symbol nor counts or sums of public groups"),
-    (("laplace", "out", FLIP), "release 'laplace' is a number"), (("groups", "out", FLIP), "release 'groups' is a number"),
+    (("laplace", "out", FLIP), "release 'laplace' has neither a symbol nor counts"),
+    (("groups", "out", FLIP), "release 'groups' has neither a symbol nor counts or sums of public groups"),
 ])
 def test_mixes_of_what_is_none(arguments, wanted):
     db = ledger()
     choose(db)
     one(db, "SELECT dp_count('in', k, 1, unit, 'number') FROM s")
     one(db, "SELECT dp_count('in', k, 1, unit, '{\"name\":\"laplace\",\"mechanism\":\"laplace\"}') FROM s")
-    one(db, "SELECT dp_group_count('in', k, 1, unit, '{\"name\":\"groups\",\"keys\":[\"a\"]}') FROM s")
+    one(db, "SELECT dp_group_avg('in', k, 1, 0, 2, unit, '{\"name\":\"groups\",\"keys\":[\"a\"]}') FROM s")
     refuses(db, wanted, "SELECT dp_mix(?, ?, ?)", *arguments)
 
 
