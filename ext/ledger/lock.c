@@ -37,7 +37,11 @@ static int open_lock(const struct ledger *ledger, const char *name) {
   mode_t mode = stat(ledger->path, &status) == 0 ? status.st_mode & PERMISSIONS : OWNER;
   int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   int file = open(name, O_RDWR | O_CREAT | flags, mode);
-  return file >= 0 ? file : open(name, O_RDONLY | flags);
+  int error = errno;
+  if (file < 0 && (error == EACCES || error == EPERM || error == EROFS))
+    file = open(name, O_RDONLY | flags);
+  errno = error;
+  return file;
 }
 
 static int has_name(int file, const char *name) {
@@ -99,8 +103,9 @@ int lock_take(struct ledger *ledger, int writes) {
   int taken, calls = 0;
   while ((taken = attempt(ledger, name, writes)) == 0 && wait_moment(ledger, calls)) calls++;
   if (taken < 0)
-    ledger_fail(ledger, "cannot lock '%s': %s (put the ledger where files can be locked)", name,
-                strerror(errno));
+    ledger_fail(ledger, "privacy ledger '%s': cannot lock '%s': %s%s", ledger->path, name,
+                strerror(errno),
+                errno == ENOSPC ? " (free some space)" : " (put it where files can be locked)");
   if (taken == 0)
     ledger_fail(ledger, "privacy ledger '%s': locked (another connection holds it)", ledger->path);
   if (ledger->lock >= 0) {

@@ -174,7 +174,7 @@ def test_a_lock_that_cannot_be_made_is_an_error_before_anything_is_charged(path)
     db = create(path)
     os.symlink(path, f"{path}-ledger-lock")
     message = refused(db, SUM, "a")
-    assert message.startswith("dp_sum: cannot lock ") and "-ledger-lock" in message
+    assert message.startswith("dp_sum: privacy ledger ") and "cannot lock " in message and "-ledger-lock" in message
     os.unlink(f"{path}-ledger-lock")
     assert one(db, "SELECT count(*) FROM dp_charge") == 0
 
