@@ -15,13 +15,6 @@ struct moment {
   int writes;          /* one of them */
 };
 
-/* A release whose xFinal has run. */
-struct pending {
-  struct publication publication;
-  struct moment finished;
-  int survived; /* the statement went on afterwards */
-};
-
 /* One run of a statement. */
 struct guard {
   struct guard *next; /* of the host */
@@ -30,9 +23,10 @@ struct guard {
   uint64_t statements; /* at the first row */
   int failed;          /* by one of our functions */
   int ended;
-  struct pending *pending;
-  int count;
-  int planted; /* last_insert_rowid() is PLANTED, and was this before */
+  struct publication *pending; /* releases whose xFinal has run ... */
+  int count, room;
+  struct moment finished; /* ... the last of them then */
+  int planted;            /* last_insert_rowid() is PLANTED, and was this before */
   sqlite3_int64 rowid;
 };
 
@@ -88,23 +82,16 @@ static struct moment moment_now(sqlite3 *db) {
 ** A statement that writes need not return before it ends. An INSERT sets last_insert_rowid();
 ** CREATE TABLE ... AS reads the schema again, which sets the error code.
 */
-static int has_advanced(const struct guard *guard, const struct pending *pending,
-                        const struct moment *now) {
-  const struct moment *finished = &pending->finished;
+static int has_advanced(const struct guard *guard) {
+  const struct moment *finished = &guard->finished;
+  struct moment now = moment_now(guard->host->db);
   sqlite3 *db = guard->host->db;
   int code = sqlite3_errcode(db) & 0xff;
-  if (now->statements != finished->statements || now->position != finished->position) return 1;
+  if (now.statements != finished->statements || now.position != finished->position) return 1;
   if (finished->is_first && code == SQLITE_ROW) return 1;
   if (!finished->writes) return 0;
   return (guard->planted && sqlite3_last_insert_rowid(db) != PLANTED) ||
          (code != SQLITE_ERROR && code != SQLITE_NOMEM);
-}
-
-static void look(struct guard *guard, const struct moment *now) {
-  for (int i = 0; i < guard->count; i++) {
-    struct pending *pending = &guard->pending[i];
-    pending->survived = pending->survived || has_advanced(guard, pending, now);
-  }
 }
 
 /* Takes back what plant() has planted, if it is still there. */
@@ -123,10 +110,10 @@ static int asks_for_rowid(sqlite3 *db) {
 }
 
 /* A column that does not exist sets the error code. */
-static void plant(struct guard *guard, const struct moment *now) {
+static void plant(struct guard *guard) {
   sqlite3 *db = guard->host->db;
   uproot(guard);
-  if (now->writes && !asks_for_rowid(db)) {
+  if (guard->finished.writes && !asks_for_rowid(db)) {
     guard->planted = 1;
     guard->rowid = sqlite3_last_insert_rowid(db);
     sqlite3_set_last_insert_rowid(db, PLANTED);
@@ -142,19 +129,16 @@ static void guard_end(struct guard *guard) {
   struct guard **link = &guard->host->guards;
   while (*link != guard) link = &(*link)->next;
   *link = guard->next;
-  struct moment now = moment_now(guard->host->db);
-  look(guard, &now);
+  /* What goes on after the last release has gone on after all of them. */
+  int failed = guard->failed || !has_advanced(guard);
   uproot(guard);
-  int failed = guard->failed;
-  for (int i = 0; i < guard->count; i++) failed |= !guard->pending[i].survived;
   for (int i = 0; i < guard->count; i++) {
-    struct publication *publication = &guard->pending[i].publication;
     if (failed) {
-      publish_revoke(publication);
+      publish_revoke(&guard->pending[i]);
     } else {
-      publish_keep(publication);
+      publish_keep(&guard->pending[i]);
     }
-    publish_clear(publication);
+    publish_clear(&guard->pending[i]);
   }
   sqlite3_free(guard->pending);
   guard->pending = 0;
@@ -188,7 +172,7 @@ const struct publication *guard_pending(const struct host *host, int64_t release
                                         const char *tier) {
   for (const struct guard *guard = host->guards; guard; guard = guard->next) {
     for (int i = 0; i < guard->count; i++) {
-      const struct publication *publication = &guard->pending[i].publication;
+      const struct publication *publication = &guard->pending[i];
       if (publication->release.id == release_id &&
           strcmp(publication->tiers[publication->at].name, tier) == 0)
         return publication;
@@ -257,17 +241,20 @@ void site_fail(struct site *site) {
 
 char *site_note(struct site *site, struct publication *publication) {
   struct guard *guard = site->guard;
-  struct moment now = moment_now(guard->host->db);
-  look(guard, &now);
-  plant(guard, &now);
-  struct pending *grown =
-      sqlite3_realloc64(guard->pending, sizeof *grown * (sqlite3_uint64)(guard->count + 1));
-  if (grown) {
+  if (guard->count == guard->room) {
+    int room = 2 * guard->room + 1;
+    struct publication *grown =
+        sqlite3_realloc64(guard->pending, sizeof *grown * (sqlite3_uint64)room);
+    if (!grown) {
+      publish_revoke(publication);
+      return sentence("out of memory (the charge stays)");
+    }
     guard->pending = grown;
-    grown[guard->count++] = (struct pending){*publication, now, 0};
-    *publication = (struct publication){0};
-    return 0;
+    guard->room = room;
   }
-  publish_revoke(publication);
-  return sentence("out of memory (the charge stays)");
+  guard->pending[guard->count++] = *publication;
+  *publication = (struct publication){0};
+  guard->finished = moment_now(guard->host->db);
+  plant(guard);
+  return 0;
 }
