@@ -154,8 +154,7 @@ static char *finish_schedule(struct request *request) {
   for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
     if (strcmp(name, schedules[i].name) == 0) schedule = &schedules[i];
   }
-  if (!schedule)
-    return sentence("schedule must be 'constant', 'sqrt' or 'inverse', not '%s'", name);
+  if (!schedule) return sentence("schedule must be 'constant', 'sqrt' or 'inverse'");
   descent->power = NAN;
   if (!(schedule->power > 0))
     return isnan(descent->decay) ? 0 : sentence("decay is for the schedules 'sqrt' and 'inverse'");
@@ -175,7 +174,7 @@ static char *finish_mechanism(struct request *request) {
   int is_laplace = strcmp(asked, "laplace") == 0, is_random = descent->random_stop > 0;
   descent->laplace = is_laplace ? 1 : NAN;
   if (!is_laplace && strcmp(asked, "gaussian") != 0)
-    return sentence("mechanism must be 'gaussian' or 'laplace' for a model, not '%s'", asked);
+    return sentence("mechanism must be 'gaussian' or 'laplace' for a model");
   if (is_laplace && is_random)
     return sentence("a random stop has Gaussian noise (leave out the mechanism, or the stop)");
   if (!is_random && !(descent->public_rows > 0)) return 0;
