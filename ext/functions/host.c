@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "functions/functions.h"
 #include "ledger/ledger.h"
 
 SQLITE_EXTENSION_INIT3
@@ -56,6 +57,7 @@ void host_release(struct host *host) {
   if (!host || --host->references > 0) return;
   list_remove(host);
   ledger_free(host->ledger);
+  sentence_free(host->unstored);
   sqlite3_free(host);
 }
 

@@ -561,8 +561,16 @@ static void publication_open(struct publication *publication, struct host *host)
   publication->at = -1;
 }
 
+/* The error of an earlier value that could not be stored, once; it is not reported elsewhere. */
+static char *take_unstored(struct host *host) {
+  char *error = host->unstored;
+  host->unstored = 0;
+  return error;
+}
+
 char *publish_begin(struct publication *publication, struct host *host, struct request *request) {
   publication_open(publication, host);
+  if (host->unstored) return take_unstored(host);
   if (ledger_begin(host->ledger)) {
     begin(publication, request);
     ledger_commit(host->ledger);
@@ -705,6 +713,11 @@ void publish_keep(struct publication *publication) {
     keep(publication);
     ledger_commit(ledger);
   }
+  if (ledger_failed(ledger) && !publication->host->unstored)
+    publication->host->unstored =
+        sentence("the last value of release '%s' could not be stored: %s (the charge stays, ask "
+                 "again under another name)",
+                 publication->release.name, ledger_error(ledger));
 }
 
 /* dp_mix() of a release that is no symbol: what it has for groups is sent on by the kernel. */

@@ -96,7 +96,8 @@ def test_a_ledger_that_cannot_be_written(what):
                 os.chown(name, 65534, 65534)
         os.chmod(directory if what == "directory" else f"{path}-ledger", 0o555 if what == "directory" else 0o444)
         message = run(AS_NOBODY, path)
-        assert message.startswith("dp_sum: privacy ledger '") or "cannot open the privacy ledger" in message, message
+        causes = ("dp_sum: privacy ledger '", "dp_sum: cannot open the privacy ledger", "dp_sum: cannot lock '")
+        assert message.startswith(causes), message
         os.chmod(directory, 0o755)
         os.chmod(f"{path}-ledger", 0o644)
         db = connect(path)
@@ -122,7 +123,9 @@ def test_a_small_disk_that_fills_up(tmp_path):
                 answers += 1
         assert answers > 10 and one(db, "SELECT dp_verify()") == "ok"
         assert answers <= one(db, "SELECT count(*) FROM dp_charge") <= answers + 1
-        assert one(db, "SELECT count(*) FROM dp_release WHERE state = 'released'") == answers
+        # the last answer may have found no room when its statement ended: then the next call said so
+        stored = one(db, "SELECT count(*) FROM dp_release WHERE state = 'released'")
+        assert answers - 1 <= stored <= answers
         subprocess.run(["mount", "-o", "remount,size=4m", disk], check=True)
         one(db, SUM, '{"name":"later","weight":1e-4}')
         assert one(db, "SELECT dp_verify()") == "ok"
