@@ -239,7 +239,7 @@ static void append_double(sqlite3_str *text, double x) {
 void text_hash(const char *text, size_t size, char hash[CHARGE_HASH_SIZE]) {
   uint8_t digest[crypto_hash_sha256_BYTES];
   crypto_hash_sha256(digest, (const uint8_t *)text, size);
-  for (size_t i = 0; i < sizeof digest; i++) sqlite3_snprintf(3, hash + 2 * i, "%02x", digest[i]);
+  sodium_bin2hex(hash, CHARGE_HASH_SIZE, digest, sizeof digest);
 }
 
 int charge_hash(const char *previous, const struct charge *charge, char hash[CHARGE_HASH_SIZE]) {

@@ -50,8 +50,18 @@ static int has_name(int file, const char *name) {
          opened.st_ino == named.st_ino;
 }
 
+/* A file with content is somebody's, and would be deleted. */
+static int is_lock(int file) {
+  struct stat status;
+  return fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0;
+}
+
 /* 1: the lock is held. 0: another has it, or has just deleted the file. -1: an error. */
 static int try_lock(int file, const char *name) {
+  if (!is_lock(file)) {
+    errno = EEXIST;
+    return -1;
+  }
   if (flock(file, LOCK_EX | LOCK_NB) == 0) return has_name(file, name);
   return errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
 }
@@ -103,9 +113,11 @@ int lock_take(struct ledger *ledger, int writes) {
   int taken, calls = 0;
   while ((taken = attempt(ledger, name, writes)) == 0 && wait_moment(ledger, calls)) calls++;
   if (taken < 0)
-    ledger_fail(ledger, "privacy ledger '%s': cannot lock '%s': %s%s", ledger->path, name,
+    ledger_fail(ledger, "privacy ledger '%s': cannot lock '%s': %s (%s)", ledger->path, name,
                 strerror(errno),
-                errno == ENOSPC ? " (free some space)" : " (put it where files can be locked)");
+                errno == ENOSPC   ? "free some space"
+                : errno == EEXIST ? "move this file away: it is not a lock"
+                                  : "put it where files can be locked");
   if (taken == 0)
     ledger_fail(ledger, "privacy ledger '%s': locked (another connection holds it)", ledger->path);
   if (ledger->lock >= 0) {

@@ -124,6 +124,8 @@ static int take_marker(struct ledger *ledger, const char *schema, sqlite3_stmt *
     return SQLITE_OK;
   }
   int rc = sqlite3_step(statement);
+  if ((rc == SQLITE_ROW || rc == SQLITE_DONE) && !has_column(ledger, schema, "id"))
+    fail_foreign(ledger, schema, "it is a view");
   if (rc == SQLITE_DONE)
     ledger_fail(ledger,
                 "the marker dp_ledger_id of '%s' is damaged: it has no row (restore the database "
@@ -131,7 +133,6 @@ static int take_marker(struct ledger *ledger, const char *schema, sqlite3_stmt *
                 "and SELECT dp_init() find it again)",
                 schema);
   if (rc != SQLITE_ROW) return rc;
-  if (!has_column(ledger, schema, "id")) fail_foreign(ledger, schema, "it is a view");
   if (!ledger->error) marker->id = marker_text(ledger, schema, statement, 0, MAX_ID);
   if (!ledger->error) marker->path = marker_text(ledger, schema, statement, 1, MAX_PATH);
   if (ledger->error) return SQLITE_OK;

@@ -474,8 +474,8 @@ static int write_schema(struct ledger *ledger, const struct ledger_terms *terms)
          read_terms(ledger);
 }
 
-/* Whether an existing ledger is what dp_init() asks for. */
-static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) {
+/* In a transaction: nothing else may read the file (lock.c). */
+static int are_terms(struct ledger *ledger, const struct ledger_terms *terms) {
   if ((terms->protects && terms->protects != ledger->protects) ||
       (terms->adjacency && terms->adjacency != ledger->adjacency))
     return ledger_fail(ledger,
@@ -483,10 +483,11 @@ static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) 
                        "which cannot be changed",
                        ledger->path, protects_name[ledger->protects],
                        adjacency_name[ledger->adjacency]);
+  if (!terms->unit) return 1;
   sqlite3_stmt *row = statement_bind(ledger, TERMS_READ, "");
   if (statement_row(ledger, row)) {
     const char *unit = (const char *)sqlite3_column_text(row, 3);
-    if (terms->unit && (!unit || strcmp(unit, terms->unit) != 0))
+    if (!unit || strcmp(unit, terms->unit) != 0)
       ledger_fail(ledger,
                   "the privacy ledger '%s' exists and its unit is '%s', which cannot be "
                   "changed",
@@ -494,6 +495,13 @@ static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) 
     sqlite3_reset(row);
   }
   return !ledger->error;
+}
+
+/* Whether an existing ledger is what dp_init() asks for. */
+static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) {
+  int same = ledger_begin_reading(ledger) && are_terms(ledger, terms);
+  ledger_rollback(ledger);
+  return same;
 }
 
 /* There is a marker, or none can be left: the ledger must be there, and be the one asked for. */

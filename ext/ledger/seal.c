@@ -16,52 +16,94 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- digests --------------------------------------------------------------------------------- */
 
-static void add(crypto_hash_sha256_state *state, const char *text, int size) {
-  crypto_hash_sha256_update(state, (const unsigned char *)text, (unsigned long long)size);
+/* A hash in the making. Rows are many and their columns short, so they are gathered first. */
+struct digest {
+  crypto_hash_sha256_state state;
+  size_t gathered;
+  char text[1024];
+};
+
+static void flush(struct digest *digest) {
+  crypto_hash_sha256_update(&digest->state, (const unsigned char *)digest->text, digest->gathered);
+  digest->gathered = 0;
+}
+
+static void add(struct digest *digest, const char *text, size_t size) {
+  if (size > sizeof digest->text - digest->gathered) flush(digest);
+  if (size > sizeof digest->text) {
+    crypto_hash_sha256_update(&digest->state, (const unsigned char *)text, size);
+  } else if (size) {
+    memcpy(digest->text + digest->gathered, text, size);
+    digest->gathered += size;
+  }
+}
+
+/* A letter, an integer in decimal, and one more character. */
+static void add_integer(struct digest *digest, char type, int64_t x, char end) {
+  char line[24], *at = line + sizeof line;
+  uint64_t left = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
+  *--at = end;
+  do {
+    *--at = (char)('0' + left % 10);
+    left /= 10;
+  } while (left);
+  if (x < 0) *--at = '-';
+  *--at = type;
+  add(digest, at, (size_t)(line + sizeof line - at));
+}
+
+static void add_real(struct digest *digest, double x) {
+  char line[18] = "r";
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  for (int i = 0; i < 16; i++) line[1 + i] = "0123456789abcdef"[bits >> (60 - 4 * i) & 15];
+  line[17] = '\n';
+  add(digest, line, sizeof line);
 }
 
 /* One column as a line: its type, the length of what follows in bytes, and its value. */
-static void add_column(crypto_hash_sha256_state *state, sqlite3_stmt *row, int column) {
-  char text[64];
+static void add_column(struct digest *digest, sqlite3_stmt *row, int column) {
   int type = sqlite3_column_type(row, column);
   if (type == SQLITE_INTEGER) {
-    sqlite3_snprintf(sizeof text, text, "i%lld\n", sqlite3_column_int64(row, column));
+    add_integer(digest, 'i', sqlite3_column_int64(row, column), '\n');
   } else if (type == SQLITE_FLOAT) {
-    double x = sqlite3_column_double(row, column);
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    sqlite3_snprintf(sizeof text, text, "r%016llx\n", (unsigned long long)bits);
+    add_real(digest, sqlite3_column_double(row, column));
   } else if (type == SQLITE_NULL) {
-    sqlite3_snprintf(sizeof text, text, "n\n");
+    add(digest, "n\n", 2);
   } else {
     const char *bytes = sqlite3_column_blob(row, column);
     int size = sqlite3_column_bytes(row, column);
-    sqlite3_snprintf(sizeof text, text, "%c%d:", type == SQLITE_TEXT ? 't' : 'b', size);
-    add(state, text, (int)strlen(text));
-    if (size) add(state, bytes, size);
-    sqlite3_snprintf(sizeof text, text, "\n");
+    add_integer(digest, type == SQLITE_TEXT ? 't' : 'b', size, ':');
+    add(digest, bytes, (size_t)size);
+    add(digest, "\n", 1);
   }
-  add(state, text, (int)strlen(text));
 }
 
 /* All rows that a statement gives: the name of the table before each. */
-static void add_rows(struct ledger *ledger, crypto_hash_sha256_state *state, const char *table,
+static void add_rows(struct ledger *ledger, struct digest *digest, const char *table,
                      sqlite3_stmt *row) {
+  size_t length = strlen(table);
   while (statement_row(ledger, row)) {
-    add(state, table, (int)strlen(table));
-    add(state, "\n", 1);
     int columns = sqlite3_column_count(row);
-    for (int i = 0; i < columns; i++) add_column(state, row, i);
+    add(digest, table, length);
+    add(digest, "\n", 1);
+    for (int i = 0; i < columns; i++) add_column(digest, row, i);
   }
 }
 
-static void finish(crypto_hash_sha256_state *state, char hash[CHARGE_HASH_SIZE]) {
-  uint8_t digest[crypto_hash_sha256_BYTES];
-  crypto_hash_sha256_final(state, digest);
-  for (size_t i = 0; i < sizeof digest; i++) sqlite3_snprintf(3, hash + 2 * i, "%02x", digest[i]);
+static void begin(struct digest *digest) {
+  crypto_hash_sha256_init(&digest->state);
+  digest->gathered = 0;
 }
 
-static int seal_digest(struct ledger *ledger, int64_t subject, char digest[CHARGE_HASH_SIZE]) {
+static void finish(struct digest *digest, char hash[CHARGE_HASH_SIZE]) {
+  uint8_t bytes[crypto_hash_sha256_BYTES];
+  flush(digest);
+  crypto_hash_sha256_final(&digest->state, bytes);
+  sodium_bin2hex(hash, CHARGE_HASH_SIZE, bytes, sizeof bytes);
+}
+
+static int seal_digest(struct ledger *ledger, int64_t subject, char hash[CHARGE_HASH_SIZE]) {
   static const struct {
     const char *table;
     enum statement rows;
@@ -71,27 +113,27 @@ static int seal_digest(struct ledger *ledger, int64_t subject, char digest[CHARG
                  {"dp_publication", SEAL_OF_PUBLICATIONS},
                  {"dp_value", SEAL_OF_VALUES},
                  {"dp_path", SEAL_OF_PATH}};
-  crypto_hash_sha256_state state;
-  crypto_hash_sha256_init(&state);
+  struct digest digest;
+  begin(&digest);
   if (subject == SEAL_TERMS) {
     for (int i = 0; i < 2; i++)
-      add_rows(ledger, &state, terms[i].table, statement_bind(ledger, terms[i].rows, ""));
+      add_rows(ledger, &digest, terms[i].table, statement_bind(ledger, terms[i].rows, ""));
   } else if (subject == SEAL_ORDERS) {
-    add_rows(ledger, &state, orders->table, statement_bind(ledger, orders->rows, ""));
+    add_rows(ledger, &digest, orders->table, statement_bind(ledger, orders->rows, ""));
   } else {
     for (int i = 0; i < 4; i++)
-      add_rows(ledger, &state, release[i].table,
+      add_rows(ledger, &digest, release[i].table,
                statement_bind(ledger, release[i].rows, "i", subject));
   }
-  finish(&state, digest);
+  finish(&digest, hash);
   return !ledger->error;
 }
 
-static int seal_books(struct ledger *ledger, char digest[CHARGE_HASH_SIZE]) {
-  crypto_hash_sha256_state state;
-  crypto_hash_sha256_init(&state);
-  add_rows(ledger, &state, "dp_budget", statement_bind(ledger, SEAL_OF_BUDGETS, ""));
-  finish(&state, digest);
+static int seal_books(struct ledger *ledger, char hash[CHARGE_HASH_SIZE]) {
+  struct digest digest;
+  begin(&digest);
+  add_rows(ledger, &digest, "dp_budget", statement_bind(ledger, SEAL_OF_BUDGETS, ""));
+  finish(&digest, hash);
   return !ledger->error;
 }
 

@@ -6,10 +6,12 @@
 ** the outer tier could still afford, for ever. Such a tier is refused, and so is one that cannot
 ** afford a single release at its own rate; the errors say which numbers would do.
 **
-** The nearest outer tier is enough to look at, because it pays for what all tiers outside it
-** publish. What has been spent does not matter either: a new tier is charged for what its outer
-** neighbour has paid, so both have the same left to spend if their limits are equal. A new tier may
-** lie outside one with a smaller budget, whose releases_left then bounds its own (dp_budget).
+** For the size of a budget the nearest outer tier is enough to look at, because it pays for what all
+** tiers outside it publish. For mechanisms it is not: a tier with the accountant 'rdp' between two
+** others bears what both publish. What has been spent does not matter: a new tier is charged for
+** what its outer neighbour has paid, so both have the same left to spend if their limits are equal.
+** A new tier may lie outside one with a smaller budget, whose releases_left then bounds its own
+** (dp_budget).
 */
 #include <math.h>
 #include <string.h>
@@ -134,7 +136,6 @@ static int shares_a_mechanism(struct ledger *ledger, const struct ledger_tier *t
 
 static int carries(struct ledger *ledger, const struct ledger_tier *tier,
                    const struct ledger_tier *outer) {
-  if (!shares_a_mechanism(ledger, tier, outer)) return 0;
   if (tier->accountant != LEDGER_PURE && !(tier->delta_keys >= outer->delta_keys))
     return ledger_fail(ledger,
                        "tier '%s' would block tier '%s' outside it, whose private keys it pays for "
@@ -163,5 +164,8 @@ int tier_make(struct ledger *ledger, struct ledger_tier *tier, const struct ledg
                              "at delta %g (use the accountant 'rdp')"
                            : "epsilon %g with delta %g leaves nothing to spend",
                        tier->epsilon, tier->delta);
+  for (int i = 0; i < count; i++) {
+    if (tiers[i].rate < tier->rate && !shares_a_mechanism(ledger, tier, &tiers[i])) return 0;
+  }
   return admits_one(ledger, tier, outer) && (!outer || carries(ledger, tier, outer));
 }

@@ -179,6 +179,28 @@ def test_a_lock_that_cannot_be_made_is_an_error_before_anything_is_charged(path)
     assert one(db, "SELECT count(*) FROM dp_charge") == 0
 
 
+def test_dp_init_reads_a_ledger_under_the_lock(path):
+    """A reader that does not see the locks of another SQLite library rolls its transaction back."""
+    db = create(path)
+    with open(f"{path}-ledger-lock", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        threading.Timer(0.5, db.interrupt).start()
+        assert "interrupted" in refused(db, "SELECT dp_init()")
+    assert one(db, "SELECT dp_init()") == f"{path}-ledger"
+
+
+def test_a_file_in_the_place_of_the_lock_is_not_deleted(path):
+    db = create(path)
+    lock = path.with_name(path.name + "-ledger-lock")
+    lock.write_text("notes")
+    os.chmod(lock, 0o640)
+    message = refused(db, SUM, "a")
+    assert "cannot lock " in message and "move this file away" in message
+    assert lock.read_text() == "notes" and lock.stat().st_mode & 0o777 == 0o640
+    lock.unlink()
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0
+
+
 # ---- waiting --------------------------------------------------------------------------------------
 
 

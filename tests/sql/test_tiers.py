@@ -203,6 +203,10 @@ def test_accountants_without_a_mechanism_in_common(db):
     one(other, "SELECT dp_init()")
     one(other, "SELECT dp_tier('gdp', 0.001, 2.0, 1e-6, 'gdp')")
     assert "would refuse everything" in refused(other, "SELECT dp_tier('pure', 0.002, 8.0, 0, 'pure')")
+    one(other, "SELECT dp_tier('rdp', 0.002, 4.0, 1e-6)")  # bears both, and changes nothing
+    for epsilon in (8.0, 0.01):  # the second would not admit one release either, but no epsilon would help
+        message = refused(other, "SELECT dp_tier('pure', 0.003, ?, 0, 'pure')", epsilon)
+        assert "would refuse everything that tier 'gdp' outside it may publish" in message
 
 
 def test_a_pure_tier_never_runs_into_an_inner_filter(db):
