@@ -27,6 +27,7 @@ enum role {
   CALL,     /* p3 = p4 of p2, p2 + 1, ... */
   ONCE,     /* what follows up to p2 runs once */
   COMPARES, /* p3 terms of GROUP BY, in p1, p1 + 1, ... and in p2, p2 + 1, ... */
+  YIELDS,   /* goes on in a subquery that makes rows, or returns from it */
   COLLECTS, /* a row of an aggregate p4 into p3: arguments in p2, p2 + 1, ... */
   FINISHES  /* the aggregate p1 */
 };
@@ -51,6 +52,7 @@ static const struct {
     {"Divide", BINARY},    {"Remainder", BINARY},  {"Concat", BINARY},
     {"Function", CALL},    {"PureFunc", CALL},     {"Once", ONCE},
     {"Compare", COMPARES}, {"AggStep", COLLECTS},  {"AggFinal", FINISHES},
+    {"Yield", YIELDS},
 };
 
 struct instruction {
@@ -230,6 +232,19 @@ static int is_of_row(const struct call *call, const struct instruction *column) 
          (opens(call->program, column->p1, TABLE) && is_innermost(call, column->p1));
 }
 
+/*
+** Whether a subquery that makes rows one by one writes a cell in several places, as UNION ALL does:
+** then the last of them does not say what the cell holds.
+*/
+static int is_ambiguous(const struct program *program, int cell) {
+  int writers = 0, yields = 0;
+  for (int i = 0; i < program->count; i++) {
+    writers += writes(&program->list[i], cell);
+    yields += program->list[i].role == YIELDS;
+  }
+  return writers > 1 && yields > 0;
+}
+
 enum { FROM_ROW = 1, FROM_TEXT = 2 };
 
 #define MOST_DEPTH 16
@@ -239,7 +254,7 @@ static int source_of(const struct call *call, int cell, int at, int depth) {
   int from = writer_of(call->program, cell, at), source = 0;
   if (from < 0 || depth > MOST_DEPTH) return 0;
   const struct instruction *here = &call->program->list[from];
-  if (here->role == TEXT) return FROM_TEXT;
+  if (here->role == TEXT) return is_ambiguous(call->program, cell) ? 0 : FROM_TEXT;
   if (runs_once(call->program, from)) return 0;
   switch (here->role) {
   case COLUMN:
