@@ -181,6 +181,24 @@ const struct publication *guard_pending(const struct host *host, int64_t release
   return 0;
 }
 
+static int begin_shown(struct host *host) {
+  int shown = ledger_begin(host->ledger);
+  for (const struct guard *guard = host->guards; guard; guard = guard->next) {
+    for (int i = 0; i < guard->count && shown; i++) shown = publish_show(&guard->pending[i]);
+  }
+  return shown;
+}
+
+int guard_begin_reading(struct host *host) {
+  int pending = 0;
+  for (const struct guard *guard = host->guards; guard; guard = guard->next)
+    pending |= guard->count > 0;
+  if (pending && begin_shown(host)) return 1;
+  /* Another connection may have discarded one of them. */
+  if (pending && !ledger_resume(host->ledger)) return 0;
+  return ledger_begin_reading(host->ledger);
+}
+
 /* ---- call sites ------------------------------------------------------------------------------ */
 
 void site_release(struct site *site) {

@@ -65,4 +65,10 @@ char *site_note(struct site *site, struct publication *publication);
 const struct publication *guard_pending(const struct host *host, int64_t release_id,
                                         const char *tier);
 
+/*
+** Begins a transaction that reads the ledger and is to be rolled back. This connection sees in it
+** what it has drawn in statements that have not ended, as if that were stored.
+*/
+int guard_begin_reading(struct host *host);
+
 #endif

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "functions/functions.h"
+#include "functions/guard.h"
 #include "functions/numbers.h"
 #include "math/gaussian.h"
 #include "math/iteration.h"
@@ -583,7 +584,7 @@ static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv)
   if (!tier) return;
   struct descent descent = {0};
   struct coefficients coefficients;
-  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) {
+  if (ledger_ready(ledger) && guard_begin_reading(host_of(context))) {
     read_coefficients(ledger, name, tier, &descent, &coefficients);
     ledger_rollback(ledger);
   }
@@ -780,7 +781,7 @@ static void dp_sgd_profile(sqlite3_context *context, int argc, sqlite3_value **a
   struct ledger_tier tier;
   char *json = 0;
   if (!name) return;
-  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) {
+  if (ledger_ready(ledger) && guard_begin_reading(host_of(context))) {
     if (!find_model(ledger, name, &release, &descent) || !tier_of_model(ledger, &release, &tier)) {
       /* the ledger says why */
     } else if (descent.rows > MOST_INDEXES) {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "functions/functions.h"
+#include "functions/guard.h"
 #include "functions/answers.h"
 #include "math/rounding.h"
 
@@ -345,7 +346,7 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
                    not_a(argv[2], SQLITE_TEXT));
     return;
   }
-  if (ledger_ready(ledger) && ledger_begin_reading(ledger)) {
+  if (ledger_ready(ledger) && guard_begin_reading(host_of(context))) {
     struct wanted wanted = {name, tier, key, component, confidence};
     interval(ledger, &wanted, &value, &half_width);
     ledger_rollback(ledger);

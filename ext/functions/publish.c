@@ -707,6 +707,10 @@ void publish_revoke(struct publication *publication) {
   change_state(publication->host, publication->release.id, "charged", "failed");
 }
 
+int publish_show(struct publication *publication) {
+  return keep(publication);
+}
+
 void publish_keep(struct publication *publication) {
   struct ledger *ledger = publication->host->ledger;
   if (ledger_resume(ledger) && ledger_begin_ending(ledger)) {

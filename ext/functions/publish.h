@@ -84,6 +84,9 @@ char *publish_finish(struct publication *publication, const struct totals *total
 */
 char *publish_draw(struct publication *publication, const struct totals *totals);
 
+/* Stores it inside the caller's transaction, which must be rolled back. */
+int publish_show(struct publication *publication);
+
 /* Nobody is left to tell when this fails: the release then stays 'charged', without a value. */
 void publish_keep(struct publication *publication);
 

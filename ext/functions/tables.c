@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "functions/functions.h"
+#include "functions/guard.h"
 #include "functions/host.h"
 #include "ledger/ledger.h"
 
@@ -139,9 +140,10 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
   int wanted[MAX_COLUMNS];
   for (int i = 0; i < argc; i++) wanted[i] = text[i] - 'a';
   forget_rows(cursor);
-  if (ledger_ready(ledger) &&
-      ledger_table_read(ledger, table->source, wanted, argv, argc, take_row, cursor))
-    return SQLITE_OK;
+  int read = ledger_ready(ledger) && guard_begin_reading(table->host) &&
+             ledger_table_read(ledger, table->source, wanted, argv, argc, take_row, cursor);
+  ledger_rollback(ledger);
+  if (read) return SQLITE_OK;
   return vtab_fail(table, ledger_error(ledger));
 }
 

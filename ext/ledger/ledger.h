@@ -338,8 +338,9 @@ extern const struct ledger_table ledger_tables[];
 extern const int ledger_table_count;
 
 /*
-** Copies the rows of a table in which column wanted[i] equals values[i] (with IS), and finishes the
-** statement before it returns. Every value of every row is handed to `take`, row by row.
+** Copies the rows of a table in which column wanted[i] equals values[i] (with IS), inside a
+** transaction, and finishes the statement before it returns. Every value of every row is handed to
+** `take`, row by row.
 */
 typedef int ledger_take_row(void *context, sqlite3_stmt *row, int columns);
 int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,

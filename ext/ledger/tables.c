@@ -72,8 +72,8 @@ static char *select_text(const struct ledger_table *table, const int *wanted, in
 }
 
 /* In a transaction. */
-static int read_rows(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
-                     sqlite3_value **values, int count, ledger_take_row *take, void *context) {
+int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
+                      sqlite3_value **values, int count, ledger_take_row *take, void *context) {
   char *sql = select_text(table, wanted, count);
   if (!sql) return ledger_fail(ledger, "out of memory");
   sqlite3_stmt *row = 0;
@@ -91,12 +91,4 @@ static int read_rows(struct ledger *ledger, const struct ledger_table *table, co
   if (rc != SQLITE_DONE && rc != SQLITE_ROW) ledger_fail_sqlite(ledger);
   sqlite3_finalize(row); /* its error, if any, has just been recorded */
   return !ledger->error;
-}
-
-int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
-                      sqlite3_value **values, int count, ledger_take_row *take, void *context) {
-  int done = ledger_begin_reading(ledger) &&
-             read_rows(ledger, table, wanted, values, count, take, context);
-  ledger_rollback(ledger);
-  return done;
 }

@@ -252,6 +252,32 @@ def test_a_statement_replays_what_it_has_drawn_itself(db):
     assert first == second == one(db, "SELECT value FROM dp_value") and one(db, "SELECT count(*) FROM dp_charge") == 1
 
 
+def test_the_own_connection_reads_what_its_statement_has_drawn(db, path):
+    """In the same statement, and in others while it waits between rows; nothing of it is in the file."""
+    value, low, seen, state = db.execute(
+        "SELECT v, dp_interval('a', 'clinic', NULL, 0.9) ->> 0, (SELECT value FROM dp_value WHERE release = 'a' AND v IS NOT NULL),"
+        f" (SELECT state FROM dp_release WHERE v IS NOT NULL) FROM ({NAMED.replace('FROM', 'AS v FROM')} LIMIT 1)").fetchone()
+    assert low < value == seen and state == "released"
+    one(db, "SELECT dp_discard('a')")
+    cursor = db.execute(NAMED.replace("'a'", "'b'") + " UNION ALL SELECT 1 UNION ALL SELECT 2")
+    value = cursor.fetchone()[0]
+    before = stored(path)
+    assert one(db, "SELECT value FROM dp_value") == value == one(db, NAMED.replace("'a'", "'b'"))
+    assert "not finished" in refused(db, "SELECT dp_diffuse('b', 'public')")
+    assert stored(path) == before and one(db, "SELECT count(*) FROM dp_charge") == 2
+    cursor.fetchall()
+    assert one(connect(path), "SELECT value FROM dp_value") == value and one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_what_another_connection_has_discarded_hides_nothing_else(db, path):
+    one(db, SUM, "before")
+    cursor = db.execute(NAMED + " UNION ALL SELECT 1 UNION ALL SELECT 2")
+    cursor.fetchone()
+    one(connect(path), "SELECT dp_discard('a')")
+    assert db.execute("SELECT release FROM dp_value").fetchall() == [("before",)]
+    cursor.fetchall()
+
+
 def test_a_group_release_is_the_same_when_it_is_stored(db):
     answer = one(db, """SELECT dp_group_count('clinic', minutes, 2, patient, '{"name":"a","keys":["0","1","2"]}') FROM visits""")
     assert json.loads(answer) == dict(db.execute("SELECT key, value FROM dp_value"))
