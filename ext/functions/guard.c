@@ -15,10 +15,10 @@ struct moment {
   int writes;          /* one of them */
 };
 
-/* One run of a statement. */
+/* One run of a statement; after its end, what could not be stored yet. */
 struct guard {
-  struct guard *next; /* of the host */
-  int references;     /* call sites */
+  struct guard *next; /* of the host, whose list has a reference */
+  int references;     /* call sites, and the list */
   struct host *host;
   uint64_t statements; /* at the first row */
   int failed;          /* by one of our functions */
@@ -123,45 +123,80 @@ static void plant(struct guard *guard) {
 
 /* ---- the end of a statement ------------------------------------------------------------------ */
 
+static void guard_release(struct guard *guard) {
+  if (--guard->references > 0) return;
+  for (int i = 0; i < guard->count; i++) publish_clear(&guard->pending[i]);
+  sqlite3_free(guard->pending);
+  sqlite3_free(guard);
+}
+
+/* Stores the releases of a statement that has ended well; those that fail remain for later. */
+static void keep_pending(struct guard *guard) {
+  int count = 0;
+  for (int i = 0; i < guard->count; i++) {
+    if (publish_keep(&guard->pending[i])) {
+      publish_clear(&guard->pending[i]);
+    } else {
+      guard->pending[count++] = guard->pending[i];
+    }
+  }
+  guard->count = count;
+}
+
+/* Takes guards off the list that have ended and have nothing left to store. */
+static void forget_ended(struct host *host) {
+  struct guard **link = &host->guards;
+  while (*link) {
+    struct guard *guard = *link;
+    if (guard->ended && !guard->count) {
+      *link = guard->next;
+      guard_release(guard);
+    } else {
+      link = &guard->next;
+    }
+  }
+}
+
+void guard_settle(struct host *host) {
+  for (struct guard *guard = host->guards; guard; guard = guard->next) {
+    if (guard->ended) keep_pending(guard);
+  }
+  forget_ended(host);
+}
+
+void guards_free(struct guard *guards) {
+  while (guards) {
+    struct guard *next = guards->next;
+    guard_release(guards);
+    guards = next;
+  }
+}
+
 static void guard_end(struct guard *guard) {
   if (guard->ended) return;
   guard->ended = 1;
-  struct guard **link = &guard->host->guards;
-  while (*link != guard) link = &(*link)->next;
-  *link = guard->next;
   /* What goes on after the last release has gone on after all of them. */
   int failed = guard->failed || !has_advanced(guard);
   uproot(guard);
-  for (int i = 0; i < guard->count; i++) {
-    if (failed) {
-      publish_revoke(&guard->pending[i]);
-    } else {
-      publish_keep(&guard->pending[i]);
-    }
+  for (int i = 0; i < guard->count && failed; i++) {
+    publish_revoke(&guard->pending[i]);
     publish_clear(&guard->pending[i]);
   }
-  sqlite3_free(guard->pending);
-  guard->pending = 0;
-  guard->count = 0;
-}
-
-static void guard_release(struct guard *guard) {
-  if (--guard->references > 0) return;
-  guard_end(guard);
-  host_release(guard->host);
-  sqlite3_free(guard);
+  if (failed) guard->count = 0;
+  keep_pending(guard);
+  forget_ended(guard->host);
 }
 
 /* The guard of the statement that is executing. */
 static struct guard *guard_of(struct host *host) {
   struct moment now = moment_now(host->db);
   struct guard *guard = host->guards;
-  while (guard && guard->statements != now.statements) guard = guard->next;
+  while (guard && (guard->ended || guard->statements != now.statements)) guard = guard->next;
   if (!guard) {
     guard = sqlite3_malloc(sizeof *guard);
     if (!guard) return 0;
     *guard = (struct guard){
-        .next = host->guards, .host = host_retain(host), .statements = now.statements};
+        .next = host->guards, .references = 1, .host = host, .statements = now.statements};
     host->guards = guard;
   }
   guard->references++;
@@ -203,7 +238,11 @@ int guard_begin_reading(struct host *host) {
 
 void site_release(struct site *site) {
   if (!site || --site->references > 0) return;
-  guard_release(site->guard);
+  struct guard *guard = site->guard;
+  struct host *host = guard->host;
+  if (guard->references == 2) guard_end(guard); /* SQLite has kept none of its sites */
+  guard_release(guard);
+  host_release(host);
   sqlite3_free(site);
 }
 
@@ -217,6 +256,7 @@ static void site_dies(void *pointer) {
 struct site *site_of(sqlite3_context *context, struct host *host) {
   struct site *site = sqlite3_get_auxdata(context, 0);
   if (!site) {
+    guard_settle(host);
     struct guard *guard = guard_of(host);
     site = guard ? sqlite3_malloc(sizeof *site) : 0;
     if (!site) {
@@ -224,6 +264,7 @@ struct site *site_of(sqlite3_context *context, struct host *host) {
       return 0;
     }
     *site = (struct site){2, guard, 0, 0};
+    host_retain(host);
     sqlite3_set_auxdata(context, 0, site, site_dies);
     site->kept = sqlite3_get_auxdata(context, 0) == site;
     if (site->kept) return site;

@@ -5,7 +5,8 @@
 ** says which of the two is happening. So xFinal draws and answers, but stores nothing. Auxiliary
 ** data of argument 0 dies with the statement, and only then the guard decides:
 **
-**   The statement went on after xFinal     every release of the statement is stored and 'released'
+**   The statement went on after xFinal     every release of the statement is stored and 'released';
+**                                          if that fails, at the next release on the connection
 **   It did not, or one of our functions    every release of the statement becomes 'failed', and its
 **   failed it                              value is stored nowhere
 **
@@ -64,6 +65,15 @@ char *site_note(struct site *site, struct publication *publication);
 */
 const struct publication *guard_pending(const struct host *host, int64_t release_id,
                                         const char *tier);
+
+/*
+** Stores what could not be stored when its statement ended, as far as that is possible now. Before
+** the ledger is asked for a release.
+*/
+void guard_settle(struct host *host);
+
+/* Forgets what is left when the connection closes: those releases stay 'charged'. */
+void guards_free(struct guard *guards);
 
 /*
 ** Begins a transaction that reads the ledger and is to be rolled back. This connection sees in it

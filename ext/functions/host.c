@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "functions/functions.h"
+#include "functions/guard.h"
 #include "ledger/ledger.h"
 
 SQLITE_EXTENSION_INIT3
@@ -56,8 +56,8 @@ struct host *host_retain(struct host *host) {
 void host_release(struct host *host) {
   if (!host || --host->references > 0) return;
   list_remove(host);
+  guards_free(host->guards);
   ledger_free(host->ledger);
-  sentence_free(host->unstored);
   sqlite3_free(host);
 }
 

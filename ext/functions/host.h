@@ -18,7 +18,6 @@ struct host {
   struct ledger *ledger;         /* opened by the first function that needs it */
   struct collection *collecting; /* set while dp_release() runs its query */
   struct guard *guards;          /* of the statements that run */
-  char *unstored;                /* error of a value that was answered but not stored, or null */
 };
 
 /* A new host with one reference, or null when out of memory. */

@@ -561,16 +561,8 @@ static void publication_open(struct publication *publication, struct host *host)
   publication->at = -1;
 }
 
-/* The error of an earlier value that could not be stored, once; it is not reported elsewhere. */
-static char *take_unstored(struct host *host) {
-  char *error = host->unstored;
-  host->unstored = 0;
-  return error;
-}
-
 char *publish_begin(struct publication *publication, struct host *host, struct request *request) {
   publication_open(publication, host);
-  if (host->unstored) return take_unstored(host);
   if (ledger_begin(host->ledger)) {
     begin(publication, request);
     ledger_commit(host->ledger);
@@ -711,17 +703,21 @@ int publish_show(struct publication *publication) {
   return keep(publication);
 }
 
-void publish_keep(struct publication *publication) {
+int publish_keep(struct publication *publication) {
   struct ledger *ledger = publication->host->ledger;
+  struct ledger_release now;
   if (ledger_resume(ledger) && ledger_begin_ending(ledger)) {
     keep(publication);
-    ledger_commit(ledger);
+    if (ledger_commit(ledger)) return 1;
   }
-  if (ledger_failed(ledger) && !publication->host->unstored)
-    publication->host->unstored =
-        sentence("the last value of release '%s' could not be stored: %s (the charge stays, ask "
-                 "again under another name)",
-                 publication->release.name, ledger_error(ledger));
+  int settled = 0;
+  if (ledger_resume(ledger) && ledger_begin_reading(ledger) &&
+      ledger_release_get(ledger, publication->release.id, &now)) {
+    settled = strcmp(now.state, "charged") != 0;
+    ledger_release_clear(&now);
+  }
+  ledger_rollback(ledger);
+  return settled;
 }
 
 /* dp_mix() of a release that is no symbol: what it has for groups is sent on by the kernel. */
@@ -749,6 +745,7 @@ char *publish_diffuse(struct publication *publication, struct host *host, const 
                       const char *tier, const struct channel *channel) {
   struct ledger *ledger = host->ledger;
   publication_open(publication, host);
+  guard_settle(host);
   if (ledger_ready(ledger) && ledger_begin(ledger)) {
     if (!load(publication, tier, name)) {
       ledger_fail(ledger, "unknown release (dp_release lists them)");

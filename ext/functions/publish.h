@@ -87,8 +87,8 @@ char *publish_draw(struct publication *publication, const struct totals *totals)
 /* Stores it inside the caller's transaction, which must be rolled back. */
 int publish_show(struct publication *publication);
 
-/* Nobody is left to tell when this fails: the release then stays 'charged', without a value. */
-void publish_keep(struct publication *publication);
+/* Whether nothing is left to do: it is stored, or somebody has discarded it. */
+int publish_keep(struct publication *publication);
 
 /*
 ** Marks the release as failed: it is never replayed or diffused. The charge stays. A refinement

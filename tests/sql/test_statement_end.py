@@ -284,6 +284,21 @@ def test_a_group_release_is_the_same_when_it_is_stored(db):
     assert states(db) == ["released"] and one(db, "SELECT dp_verify()") == "ok"
 
 
+def test_what_cannot_be_stored_at_the_end_is_stored_later(db, path):
+    """Another process holds the ledger while the statement ends, longer than the extension waits (10 s)."""
+    cursor = db.execute(NAMED + " UNION ALL SELECT 1 UNION ALL SELECT 2")
+    value = cursor.fetchone()[0]
+    ledger = ledger_of(path)
+    ledger.execute("BEGIN IMMEDIATE")
+    cursor.fetchall()
+    ledger.execute("ROLLBACK")
+    ledger.close()
+    assert one(connect(path), "SELECT state FROM dp_release") == "charged"
+    assert one(db, "SELECT value FROM dp_value") == value  # from memory
+    assert one(db, NAMED) == value and one(connect(path), "SELECT value FROM dp_value") == value
+    assert one(db, "SELECT count(*) FROM dp_charge") == 1 and one(db, "SELECT dp_verify()") == "ok"
+
+
 # ---- statements that write ------------------------------------------------------------------------
 
 
