@@ -10,7 +10,8 @@
 **       draws, but stores nothing until the statement has ended well (guard.h).
 **   A4  The call site also shows an evaluation that is not the first in its statement (GROUP BY, a
 **       correlated subquery): with a name that is an error.
-**   A5  A parameter that is a column is refused before anything is charged, where the program of the
+**   A5  A parameter that is a column is refused before anything is charged, where the program of
+**   the
 **       statement shows it (sources.h). Whether that is so does not depend on any row.
 */
 #include "functions/aggregate.h"

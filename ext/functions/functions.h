@@ -74,9 +74,10 @@ int argument_number(sqlite3_context *context, sqlite3_value *value, const struct
 const char *plain_text(sqlite3_value *value);
 
 /*
-** What an error says of a value that is not what it must be: ", not NULL", ", not a text", and so on;
-** "" where the type is the wanted one (SQLITE_TEXT, SQLITE_BLOB, or SQLITE_FLOAT for any number). No
-** error shows a value: every argument of every function may come from a row (SECURITY.md).
+** What an error says of a value that is not what it must be: ", not NULL", ", not a text", and so
+** on; "" where the type is the wanted one (SQLITE_TEXT, SQLITE_BLOB, or SQLITE_FLOAT for any
+** number). No error shows a value: every argument of every function may come from a row
+** (SECURITY.md).
 */
 const char *not_a(sqlite3_value *value, int wanted);
 

@@ -75,9 +75,9 @@ static struct moment moment_now(sqlite3 *db) {
 #define PLANTED (-0x6469666675736500)
 
 /*
-** SQLite counts the steps of a statement when sqlite3_step() returns. It also sets the error code of
-** the connection then, which shows a row where the host resets the counter (before it has counted
-** anything, a reset does not show).
+** SQLite counts the steps of a statement when sqlite3_step() returns. It also sets the error code
+** of the connection then, which shows a row where the host resets the counter (before it has
+** counted anything, a reset does not show).
 **
 ** A statement that writes need not return before it ends. An INSERT sets last_insert_rowid();
 ** CREATE TABLE ... AS reads the schema again, which sets the error code.

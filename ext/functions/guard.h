@@ -47,7 +47,9 @@ int site_is_second(struct site *site);
 /* Whether the statement runs but cannot show how it ends: UPDATE and DELETE. */
 int site_is_blind(const struct site *site);
 
-/* Whether the host is resetting the statement between two rows: then xFinal has not all its rows. */
+/*
+** Whether the host is resetting the statement between two rows: then xFinal has not all its rows.
+*/
 int site_is_reset(const struct site *site);
 
 /* One of our functions fails the statement. */

@@ -97,8 +97,8 @@ int publish_keep(struct publication *publication);
 void publish_fail(struct publication *publication);
 
 /*
-** Marks as failed what publish_draw() has drawn. A refinement too: the statement has seen its value,
-** so there must be no second one for its price.
+** Marks as failed what publish_draw() has drawn. A refinement too: the statement has seen its
+** value, so there must be no second one for its price.
 */
 void publish_revoke(struct publication *publication);
 

@@ -191,7 +191,9 @@ static int exact_tier(const struct ledger_tier *tiers, int count, const char *na
   return i < count ? i : -1;
 }
 
-/* The same for an element of a list: of that exact name, or of the name without blanks around it. */
+/*
+** The same for an element of a list: of that exact name, or of the name without blanks around it.
+*/
 static int listed_tier(struct ledger *ledger, const struct ledger_tier *tiers, int count,
                        const char *name, size_t length) {
   static const char blanks[] = " \t\r\n";
@@ -221,8 +223,9 @@ static int find_tiers(struct ledger *ledger, const struct ledger_tier *tiers, in
 /*
 ** dp_exposure(tiers) -> TEXT, JSON
 ** What someone has been exposed to who saw exactly the publications at the listed tiers (a text,
-** separated by commas; blanks around a name count where a tier has them): the rate, summed over releases of the least noisy publication seen of each,
-** and the epsilon at each listed tier's delta ("epsilon" itself: at the smallest of them).
+** separated by commas; blanks around a name count where a tier has them): the rate, summed over
+** releases of the least noisy publication seen of each, and the epsilon at each listed tier's delta
+** ("epsilon" itself: at the smallest of them).
 */
 static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;

@@ -133,7 +133,9 @@ int ledger_is_memory(const struct ledger *ledger);
 
 /* ---- waiting and interrupts (interrupt.c) ---- */
 
-/* Fails the ledger if the host is interrupted. Returns 0 after a failure. Cheap enough for a loop. */
+/*
+** Fails the ledger if the host is interrupted. Returns 0 after a failure. Cheap enough for a loop.
+*/
 int interrupt_check(struct ledger *ledger);
 
 /* What the following transactions do when they have to wait. */

@@ -86,7 +86,9 @@ static int is_needed(struct ledger *ledger, int writes, int error) {
   return writes && ledger->db && sqlite3_db_readonly(ledger->db, "main") == 0;
 }
 
-/* One attempt: 1 the lock is held or not needed, 0 another has it, -1 an error, which errno says. */
+/*
+** One attempt: 1 the lock is held or not needed, 0 another has it, -1 an error, which errno says.
+*/
 static int attempt(struct ledger *ledger, const char *name, int writes) {
   int file = open_lock(ledger, name), error = errno;
   if (file < 0 && !is_needed(ledger, writes, error)) return 1;

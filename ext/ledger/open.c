@@ -37,8 +37,8 @@ int ledger_is_memory(const struct ledger *ledger) {
 }
 
 /*
-** Whether the file is another application's, which must not be touched. Read past SQLite's locks and
-** journals.
+** Whether the file is another application's, which must not be touched. Read past SQLite's locks
+** and journals.
 */
 static int is_foreign(struct ledger *ledger) {
   sqlite3_file *file = 0;

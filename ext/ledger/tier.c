@@ -6,12 +6,12 @@
 ** the outer tier could still afford, for ever. Such a tier is refused, and so is one that cannot
 ** afford a single release at its own rate; the errors say which numbers would do.
 **
-** For the size of a budget the nearest outer tier is enough to look at, because it pays for what all
-** tiers outside it publish. For mechanisms it is not: a tier with the accountant 'rdp' between two
-** others bears what both publish. What has been spent does not matter: a new tier is charged for
-** what its outer neighbour has paid, so both have the same left to spend if their limits are equal.
-** A new tier may lie outside one with a smaller budget, whose releases_left then bounds its own
-** (dp_budget).
+** For the size of a budget the nearest outer tier is enough to look at, because it pays for what
+** all tiers outside it publish. For mechanisms it is not: a tier with the accountant 'rdp' between
+** two others bears what both publish. What has been spent does not matter: a new tier is charged
+** for what its outer neighbour has paid, so both have the same left to spend if their limits are
+** equal. A new tier may lie outside one with a smaller budget, whose releases_left then bounds its
+** own (dp_budget).
 */
 #include <math.h>
 #include <string.h>

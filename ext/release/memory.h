@@ -13,9 +13,10 @@
 #define MEMORY_HUGE_PAGE ((size_t)1 << 21)
 
 /*
-** What units need is the process's own memory, aligned as it has to be, and counts towards the limit
-** that the host has set for SQLite's. `within` says whether so many bytes, all that units have in
-** this process, are within it; without it there is no limit. To be set before anything is taken.
+** What units need is the process's own memory, aligned as it has to be, and counts towards the
+** limit that the host has set for SQLite's. `within` says whether so many bytes, all that units
+** have in this process, are within it; without it there is no limit. To be set before anything is
+** taken.
 */
 void memory_limit(int (*within)(size_t taken));
 
@@ -23,7 +24,9 @@ void memory_limit(int (*within)(size_t taken));
 int memory_take(size_t size);
 void memory_give(size_t size);
 
-/* `size` bytes of zeros, which are taken; null when out of memory. size > 0. Frees them; or null. */
+/*
+** `size` bytes of zeros, which are taken; null when out of memory. size > 0. Frees them; or null.
+*/
 void *memory_table(size_t size);
 void memory_table_free(void *table, size_t size);
 

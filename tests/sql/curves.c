@@ -40,8 +40,14 @@ static int charge(struct ledger *ledger, const char *tier, const struct ledger_c
   if (ledger_ready(ledger) && ledger_begin(ledger) && ledger_tiers(ledger, &tiers, &count) &&
       (at = ledger_tier_find(ledger, tiers, count, tier)) >= 0 &&
       ledger_release_insert(ledger, &release) &&
-      ledger_charge(ledger, &release, tiers, count, at, cost))
+      ledger_charge(ledger, &release, tiers, count, at, cost)) {
+    struct ledger_grid grid = {0, 1, 1};
+    int64_t value = 0;
+    struct ledger_point point = {tier, 1, &value};
+    ledger_path_insert(ledger, &release, &grid, &point);
     ledger_publication_insert(ledger, &release, tier, 1, cost, 1, 0);
+    ledger_release_state(ledger, release.id, "charged", "released");
+  }
   int charged = ledger_commit(ledger);
   ledger_tiers_free(tiers, count);
   sqlite3_free(release.name);

@@ -128,7 +128,7 @@ def test_the_filter_admits_what_fits_at_its_order_and_nothing_more(books):
 def test_a_tier_created_later_pays_for_curves_too(books):
     db, charge = books
     assert charge(("outer", "laplace", 0.1, 1, 0), ("outer", "gaussian", 0.001, 0, 0)) == ["charged"] * 2
-    db.execute("SELECT dp_tier('between', 0.05, 2, 1e-6)")
+    db.execute("SELECT dp_tier('between', 0.05, 2, 1e-6, 'rdp', 1e-7)")
     with mpmath.workdps(40):
         for alpha, spent in db.execute("SELECT alpha, spent FROM dp_rdp WHERE tier = 'between'").fetchall():
             if alpha < 9e999:
@@ -139,7 +139,7 @@ def test_a_tier_created_later_pays_for_curves_too(books):
 
 def test_exact_gaussian_accounting_refuses_other_mechanisms(books):
     db, charge = books
-    db.execute("SELECT dp_tier('exact', 1.0, 8, 1e-6, 'gdp')")
+    db.execute("SELECT dp_tier('exact', 1.0, 8, 1e-6, 'gdp', 1e-7)")
     (answer,) = charge(("outer", "laplace", 0.1, 1, 0))
     assert answer.startswith("tier 'exact' has exact Gaussian accounting")
     assert one(db, "SELECT count(*) FROM dp_charge") == 0
