@@ -133,7 +133,8 @@ static double chord(const double *curve, int index, double u) {
 double renyi_curve_at(const double curve[RENYI_ORDERS], double alpha) {
   double u = alpha - 1.0;
   if (alpha == INFINITY || u > renyi_order(LAST_FINITE) - 1.0) return curve[RENYI_ORDERS - 1];
-  if (!(u >= renyi_order(0) - 1.0)) return INFINITY;
+  if (isnan(u)) return INFINITY;
+  if (u < renyi_order(0) - 1.0) return curve[0]; /* divergences do not fall as the order grows */
   for (int i = 0; i <= LAST_FINITE; i++) {
     if (renyi_order(i) == alpha) return curve[i]; /* no chord to an infinite neighbour */
   }

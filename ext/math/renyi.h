@@ -39,10 +39,10 @@ double zcdp_rate(double epsilon, double delta, double *order);
 /*
 ** A curve beyond a rate: r at each stored order, curve[RENYI_ORDERS - 1] at infinity (infinity
 ** where the mechanism is not pure). Between stored orders (alpha - 1) r(alpha), which is convex, is
-** bounded by its chord.
+** bounded by its chord; below the least of them r, which does not fall, is at most r there.
 */
 
-/* An upper bound on a curve at any order in [renyi_order(0), infinity]; infinity below that. */
+/* An upper bound on a curve at any order in (1, infinity]. */
 double renyi_curve_at(const double curve[RENYI_ORDERS], double alpha);
 
 /*

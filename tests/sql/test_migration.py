@@ -82,8 +82,9 @@ def test_every_named_release_replays_and_costs_nothing(name, tmp_path):
     asked = 0
     for sql, answer in story:
         if isinstance(answer, dict):
-            assert refused(db, sql) in (answer["error"], "dp_release: release 'failed' failed and its charge stays (free the"
-                                                         " name with dp_discard('failed'))")
+            without_value = answer["error"].replace("the name 'grouped' stands", "the name stands")  # format 3 quoted it
+            assert refused(db, sql) in (without_value, "dp_release: release 'failed' failed and its charge stays (free the"
+                                                       " name with dp_discard('failed'))")
         elif answer is not None:
             assert one(db, sql) == answer, sql
             asked += 1

@@ -95,13 +95,13 @@ def options_of(parameters, **more):
 
 
 def books(path):
-    """Every row of the ledger, but for times and what hashes them."""
+    """Every row of the ledger, but for times, what hashes them, and the text of a query, which states do not have."""
     found = {}
     with sqlite3.connect(path + "-ledger") as ledger:
         tables = [r[0] for r in ledger.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'dp%' ORDER BY 1")]
         for table in tables:
             names = [r[1] for r in ledger.execute(f"PRAGMA table_info({table})")]
-            kept = [f'"{n}"' for n in names if n not in ("at", "created_at", "published_at", "hash")]
+            kept = [f'"{n}"' for n in names if n not in ("at", "created_at", "published_at", "hash", "digest", "sql")]
             if table != "dp_ledger":
                 found[table] = ledger.execute(f"SELECT {', '.join(kept)} FROM {table} ORDER BY {', '.join(kept)}").fetchall()
     return found
@@ -351,7 +351,8 @@ def ledger():
     ("'count_distinct', unit, '{\"protects\":\"row\"}'", "the ledger protects rows, and every row is a unit (use dp_count)"),
     ("'median', x, unit, '{\"lo\":0}'", "lo and hi are missing (the public range of x)"),
     ("'count', x, unit, iif(x > 2, NULL, '{}')", "kind and options must be the same for every row"),
-    ("x, x, unit, NULL", "unknown kind (known kinds: count, count_distinct,"),
+    ("x, x, unit, NULL", "kind and options must be the same for every row (one of them is a column)"),
+    ("'x', x, unit, NULL", "unknown kind (known kinds: count, count_distinct,"),
 ])
 def test_refusals_of_dp_partial(shard, arguments, message):
     found = refusal(shard, f"SELECT dp_partial({arguments}) FROM t WHERE x IS NOT NULL")
@@ -413,7 +414,7 @@ def test_states_that_do_not_fit(shard, ledger):
     assert refused_merge(ledger, [tree], name='{"q":2}').startswith("dp_merge: q must be a number in [0, 1]")
     shrunk = partial(shard, "ou_sum", {"clip": 1})
     assert refused_merge(ledger, [shrunk]).startswith("dp_merge: radius must be a finite number above 0")
-    assert refused_merge(ledger, [shrunk], name='{"r":1}').endswith("(known options: name, weight, refine, mechanism, radius, centre, theta, rho)")
+    assert refused_merge(ledger, [shrunk], name='{"r":1}').endswith("(known options: name, weight, refine, mechanism, radius, centre, theta, rho, t)")
     assert refused_merge(ledger, [count], name='{"weight":2}') == "dp_merge: weight must be a number in (0, 1]"
     assert refusal(shard, "SELECT dp_merge('exact', ?)", count) == "dp_merge: no privacy ledger for ':memory:' (run SELECT dp_init())"
     assert refusal(ledger, "SELECT dp_merge('exact', ?, 'n') FROM (SELECT 1 g UNION SELECT 2) GROUP BY g", count) == (

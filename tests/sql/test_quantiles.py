@@ -151,8 +151,8 @@ def quantiles_text(db, q):
 def test_malformed_q(q):
     db = open_ledger(EXACT)
     fill(db, [(1, 1)])
-    assert "q must be a number in [0, 1] or a JSON array of at most 1000 such numbers, not " in error_of(
-        db, "SELECT dp_quantile('exact', x, ?, 0, 1, unit) FROM t", q)
+    message = error_of(db, "SELECT dp_quantile('exact', x, ?, 0, 1, unit) FROM t", q)
+    assert "q must be a number in [0, 1] or a JSON array of at most 1000 such numbers" in message
     assert not charges(db)
 
 
@@ -174,7 +174,8 @@ def test_other_bins_are_refused(bins):
     fill(db, [(1, 1)])
     for call in ("dp_quantile('exact', x, 0.5, 0, 1, unit, ?)", "dp_median('exact', x, 0, 1, unit, ?)"):
         message = error_of(db, f"SELECT {call} FROM t", json.dumps({"bins": bins}))
-        assert ": bins must be " in message and str(bins).split(".")[0].split("e")[0] in message
+        assert message.split(": ")[1] in ("bins must be a number in [1, 65536]", "bins must be a whole number",
+                                          "bins must be a power of two from 2 to 65536")
     assert not charges(db)
 
 

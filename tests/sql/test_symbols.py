@@ -582,7 +582,7 @@ def test_only_outward_from_the_last_symbol():
         refuses(db, wanted, "SELECT dp_mix('r', ?, ?)", tier, FLIP)
     one(db, "SELECT dp_tier('between', 0.15, 1e15, 1e-6)")
     refuses(db, "tier 'between' is not outside tier 'out'", "SELECT dp_mix('r', 'between', ?)", FLIP)
-    refuses(db, "is at tier 'out' by another kernel (a symbol is mixed once)", "SELECT dp_mix('r', 'out', ?)", NOISY)
+    refuses(db, "is at tier 'out' by another kernel (it is mixed once)", "SELECT dp_mix('r', 'out', ?)", NOISY)
     assert mix(db, "far", FLIP) in "ab" and one(db, "SELECT dp_verify()") == "ok"
 
 
