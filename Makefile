@@ -28,7 +28,7 @@ MATH    := $(filter $(BUILD)/obj/math/%,$(OBJECTS))
 NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
 
-.PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test unit check-sanitize \
+.PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test test-slow unit check-sanitize \
         check-valgrind coverage injector fixed faults replays fuzz fuzzers bench bench-growth bench-libraries \
         deps-bench bench-sampler bench-shards deps-shards bench-utility deps-utility figures deps-figures \
         deps-lint lint clean format
@@ -174,7 +174,11 @@ PYTEST   = $(PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS) --dist loadg
            $(PYTEST_OPTIONS)
 
 test: all unit static injector fixed replays bench-libraries $(BUILD)/star.db
-	BUILD=$(BUILD) $(PYTEST) tests
+	BUILD=$(BUILD) $(PYTEST) -m 'not slow' tests
+
+# The tests that take longest and rarely find anything: a quarter of an hour.
+test-slow: all unit static injector fixed replays bench-libraries $(BUILD)/star.db
+	BUILD=$(BUILD) $(PYTEST) -m slow tests
 
 # The same tests under AddressSanitizer and UndefinedBehaviorSanitizer. Python itself is not
 # instrumented, so the runtime is preloaded; leaks are looked for in the unit tests and by
@@ -188,7 +192,7 @@ check-sanitize:
 	BUILD=$(BUILD)/sanitize LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
 	  ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:log_path=$(abspath $(BUILD))/sanitize/said \
 	  UBSAN_OPTIONS=print_stacktrace=1:log_path=$(abspath $(BUILD))/sanitize/said \
-	  $(PYTEST) -m 'not plain' tests || { cat $(BUILD)/sanitize/said.* 2>/dev/null; exit 1; }
+	  $(PYTEST) -m 'not plain and not slow' tests || { cat $(BUILD)/sanitize/said.* 2>/dev/null; exit 1; }
 
 # What the tests do not reach: lines and branches of ext/ (tests/coverage.md says why). Counters are lost
 # where a test kills a process.

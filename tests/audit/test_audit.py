@@ -135,7 +135,10 @@ def charged(system, tier):
     return (2 * rate) ** 0.5
 
 
-@pytest.mark.parametrize("kind", WORST)
+FEW = ("count", "sum", "group_sum, private keys")  # make test; make test-slow runs the others
+
+
+@pytest.mark.parametrize("kind", [kind if kind in FEW else pytest.param(kind, marks=pytest.mark.slow) for kind in WORST])
 def test_no_more_than_charged_and_more_than_half(kind):
     call, more = WORST[kind]
     system = System(BUILD / "diffuse")

@@ -372,7 +372,7 @@ def test_a_later_tier_pays_for_what_it_sees():
     message = "would block tier 'out' outside it, whose private keys it pays for (delta_keys of at least 0.4)"
     assert message in error_of(db, "SELECT dp_tier('poor', 1.0, ?, 0.5, 'rdp', 0.39)", HUGE)
     assert message in error_of(db, "SELECT dp_tier('none', 1.0, ?, 0.5)", HUGE)
-    one(db, "SELECT dp_tier('in', 1.0, ?, 0.5, 'rdp', 0.4)", HUGE)
+    one(db, "SELECT dp_tier('in', 1.0, ?, 0.8, 'rdp', 0.4)", HUGE)  # as much delta as 'out' has
     assert spent(db, "in") == pytest.approx(0.04, rel=1e-12)
     one(db, "SELECT dp_tier('outer', 0.01, ?, 0.5)", HUGE)  # has no delta_keys, and sees nothing of it
     assert "tier 'outer' has no delta_keys" in error_of(db, "SELECT dp_diffuse('r', 'outer')")

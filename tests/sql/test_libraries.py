@@ -286,7 +286,8 @@ KEYS = json.dumps({"keys": list(range(300000))})
 
 
 @pytest.mark.parametrize("sql, argument", [
-    ("SELECT dp_plan(?)", PLANS), ("SELECT dp_verify() OR ?", ""), ("SELECT dp_certificate() OR ?", "")],
+    ("SELECT dp_plan(?)", PLANS), ("SELECT dp_verify() OR ?", ""),
+    pytest.param("SELECT dp_certificate() OR ?", "", marks=pytest.mark.slow)],
     ids=["dp_plan", "dp_verify", "dp_certificate"])
 def test_long_work_ends_on_an_interrupt_and_holds_no_lock(path, sql, argument):
     db = create(path)

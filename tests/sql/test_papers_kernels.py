@@ -374,6 +374,7 @@ def test_rounding_of_rows_is_tolerated():
 
 
 @pytest.mark.plain
+@pytest.mark.slow
 def test_a_thousand_states():
     """Correct, and in a fifth of the time that NumPy takes for the first; 0.7 of it are allowed (Dobrushin and Doeblin)."""
     rng = np.random.default_rng(11)

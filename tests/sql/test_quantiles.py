@@ -74,6 +74,7 @@ def test_stated_figures_are_those_of_least_squares(errors):
         assert abs(held - 0.95) <= 0.005 + SEVEN * math.sqrt(0.95 * 0.05 / RELEASES)
 
 
+@pytest.mark.slow
 def test_a_long_tree_costs_its_levels():
     """1024 leaves of 4 rows: a node has the noise of sqrt(10) rows, and the median is as far off as least squares say
     (400 releases; 5% for the noise in the leaf itself)."""

@@ -146,7 +146,7 @@ def test_close_tiers_outward(gap):
 
 
 @pytest.mark.parametrize("walk", ["one tier at a time", "two tiers at once"])
-@pytest.mark.parametrize("kind", ["sum", "ou_sum"])
+@pytest.mark.parametrize("kind", ["sum", pytest.param("ou_sum", marks=pytest.mark.slow)])
 def test_joint_law_is_that_of_the_forward_construction(walk, kind):
     """3000 paths, c first, then b and a, then d outward: one Brownian path on the clocks of the tiers (40
     comparisons of moments at seven standard errors, false alarms 7e-10)."""

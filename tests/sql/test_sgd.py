@@ -236,7 +236,7 @@ def test_profile_beside_theorem_5():
 
 
 @pytest.mark.parametrize("public_rows", [0, 2])
-@pytest.mark.parametrize("l2", [0.0, 0.3])
+@pytest.mark.parametrize("l2", [pytest.param(0.0, marks=pytest.mark.slow), 0.3])
 def test_exact_laws_are_within_the_profile(public_rows, l2):
     """Renyi divergences of the exact output laws of neighbours, in one dimension, at every index: none is above what
     the profile says, and the last one comes near."""
@@ -305,6 +305,7 @@ def test_charge_of_a_random_stop():
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
+@pytest.mark.slow
 def test_exact_laws_of_a_random_stop():
     """The hockey-stick divergence of the exact output laws, with the stop revealed, at every index."""
     db = open_stop_ledger()

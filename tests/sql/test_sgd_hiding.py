@@ -151,6 +151,7 @@ def test_profile_is_the_recursion(options, mechanism):
                 assert entry["pure"] == pytest.approx(float(pure), rel=1e-4, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_long_profiles(mechanism):
     """Beyond 256 steps rows share a bound, and steps a factor: never below the recursion, and not far above."""
