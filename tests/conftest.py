@@ -19,10 +19,6 @@ PATIENCE = 600  # seconds, after which a process hangs: far more than a machine 
 TIERS = [("clinic", 0.004, 8.0, 1e-6), ("region", 0.001, 5.0, 1e-6), ("public", 0.0002, 3.0, 1e-6)]
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: left out of make test; make test-slow runs it")
-
-
 def load(connection):
     connection.enable_load_extension(True)
     connection.load_extension(EXTENSION)
