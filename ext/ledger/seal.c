@@ -324,7 +324,11 @@ char *ledger_verify_seals(struct ledger *ledger) {
   if (!found) found = check_chain(ledger);
   if (!found) found = check_subjects(ledger);
   if (!found) found = ledger_verify_schema(ledger);
-  return ledger->error ? 0 : found;
+  if (ledger->error) { /* what was found may only be what could not be read */
+    sqlite3_free(found);
+    found = 0;
+  }
+  return found;
 }
 
 /* ---- trust ----------------------------------------------------------------------------------- */
