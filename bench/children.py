@@ -54,10 +54,20 @@ def open_read_only(path):
 # ---- SQLite --------------------------------------------------------------------------------------------
 
 
+def forget_ledger(database):
+    """Without the marker the next measurement begins with a new ledger; a run that was killed leaves one."""
+    db = sqlite3.connect(database, isolation_level=None)
+    db.execute("DROP TABLE IF EXISTS dp_ledger_id")
+    db.close()
+
+
 def query(database, sql, parameters=(), protects=None, extension=None, adjacency="add-remove", threads=1):
-    """One statement on a database that stays as it is: its ledger is a new file elsewhere, on the same disk."""
+    """One statement on a database that keeps its rows. Its ledger is a new file elsewhere, on the same disk. Only a
+    connection that can write the database can use a ledger."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", pathlib.Path(database).parent)) as folder:
-        db = open_read_only(database)
+        if protects:
+            forget_ledger(database)
+        db = sqlite3.connect(database, isolation_level=None) if protects else open_read_only(database)
         if extension:
             load(db, extension)
         if protects:
@@ -68,6 +78,8 @@ def query(database, sql, parameters=(), protects=None, extension=None, adjacency
         db.execute(f"PRAGMA threads = {threads - 1}").fetchall()  # those beside the host's own
         result = timed(lambda: db.execute(sql, parameters).fetchone()[0])
         db.close()
+        if protects:
+            forget_ledger(database)
     return result
 
 

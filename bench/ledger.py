@@ -2,14 +2,17 @@
 
 The history is made from one real release at the outermost of three tiers: it is copied, with its publication, point,
 value and three charges, by plain INSERTs into the ledger file (an INSERT of new ids is what the append-only triggers
-admit; hashes are left empty, as nothing but dp_verify() reads any but the last), and the budgets are set to the sum.
+admit; hashes of charges are left empty, as nothing but dp_verify() reads any but the last). The budgets are set to the
+sum, and every copy and the budgets are sealed as sql/ledger.sql says.
 Everything that is timed on it is then real: releases at the middle tier, two charges each. dp_exposure() reads the
 whole history and is there for comparison.
 """
 
+import hashlib
 import os
 import pathlib
 import sqlite3
+import struct
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 TIERS = [("in", 1e-3, 1e6), ("middle", 1e-4, 1e6), ("out", 1e-5, 1e6)]
@@ -23,6 +26,43 @@ def connect(path):
     db.enable_load_extension(True)
     db.load_extension(str(BUILD / "diffuse"))
     return db
+
+
+def line(value):
+    if value is None:
+        return b"n\n"
+    if isinstance(value, int):
+        return b"i%d\n" % value
+    if isinstance(value, float):
+        return b"r%s\n" % struct.pack(">d", value).hex().encode()
+    kind, value = (b"t", value.encode()) if isinstance(value, str) else (b"b", value)
+    return kind + b"%d:" % len(value) + value + b"\n"
+
+
+def digest(ledger, queries, parameters=()):
+    """Of the rows that queries by table give."""
+    found = hashlib.sha256()
+    for table, sql in queries.items():
+        for row in ledger.execute(sql, parameters):
+            found.update(table.encode() + b"\n" + b"".join(map(line, row)))
+    return found.hexdigest()
+
+
+def seal(ledger):
+    """One seal for each release that has none, with its last charge and the budgets as they are now."""
+    rows = {table: f"SELECT * FROM {table} WHERE {key} = ? ORDER BY {order}" for table, key, order in (
+        ("dp_release", "id", "id"), ("dp_publication", "release_id", "tier"),
+        ("dp_value", "release_id", "tier, key, component"), ("dp_path", "release_id", "tier, key, component"))}
+    books = digest(ledger, {"dp_budget": "SELECT * FROM dp_budget ORDER BY tier"})
+    last, previous, at = ledger.execute("SELECT id, hash, at FROM dp_seal ORDER BY id DESC LIMIT 1").fetchone()
+    charges = ledger.execute("SELECT release_id, max(id), hash FROM dp_charge WHERE release_id NOT IN"
+                             " (SELECT release_id FROM dp_seal) GROUP BY release_id ORDER BY release_id").fetchall()
+    for number, (release, charge, charge_hash) in enumerate(charges, last + 1):
+        sealed = digest(ledger, rows, (release,))
+        text = "".join(f"{x}\n" for x in (previous, number, release, sealed, books, charge, charge_hash, at))
+        previous = hashlib.sha256(text.encode()).hexdigest()
+        ledger.execute("INSERT INTO dp_seal VALUES (?, ?, ?, ?, ?, ?, ?)",
+                       (number, release, sealed, books, charge, at, previous))
 
 
 def grow(path, charges):
@@ -41,6 +81,7 @@ def grow(path, charges):
                        f" FROM n, {table} WHERE {which} ORDER BY i, {table}.rowid")
     ledger.execute("UPDATE dp_budget SET releases = ?1, spent_rate = ?1 * spent_rate, spent_high = ?1 * spent_high,"
                    " spent_low = 0", (copies + 1,))
+    seal(ledger)
     ledger.execute("COMMIT")
     ledger.close()
 

@@ -33,6 +33,8 @@ AVERAGE = "x, 0, 1000", "x", '"lo":0,"hi":1000'
 SORTED = "SELECT x FROM {table} ORDER BY x LIMIT 1 OFFSET (SELECT count(*) / 2 FROM {table})"
 VECTORS = "SELECT decode_vector(v, 32) FROM {table}"
 MODEL = '{"n":ROWS,"dim":32,"clip":10,"radius":1}'  # rows are protected, replaced ones are neighbours
+KERNEL = json.dumps([[x, y, 0.2503 if x == y else 0.2499] for x in range(4) for y in range(4)])  # within the tier's rate
+REPORTS = '{"n":ROWS,"otherwise":"0"}'  # likewise
 AGGREGATES = {
     "count": ("x, 10", "x", '"clip":10', "SELECT count(x) FROM {table}", "visit"),
     "count_distinct": ("", "", "", "SELECT count(DISTINCT unit) FROM {table}", "visit"),
@@ -54,6 +56,8 @@ AGGREGATES = {
                   "SELECT sum(n) FROM (SELECT avg(x) AS n FROM {table} GROUP BY key)", "basket"),
     "choice": (f"key, '{KEYS}'", "key", f'"candidates":{KEYS}',
                "SELECT key FROM {table} GROUP BY key ORDER BY count(DISTINCT unit) DESC LIMIT 1", "basket"),
+    "response_count": (f"key % 4, '{KERNEL}', " + repr(REPORTS), "key % 4", f'"kernel":{KERNEL},' + REPORTS[1:-1],
+                       "SELECT sum(n) FROM (SELECT count(*) AS n FROM {table} GROUP BY key % 4)", "basket"),
     "sgd": ("unit % 2, v, 'logistic', " + repr(MODEL), "unit % 2, v", '"loss":"logistic",' + MODEL[1:-1], VECTORS,
             "track"),
     "ou_count": ("x, 1e7, 10", "x", '"radius":1e7,"clip":10', "SELECT count(x) FROM {table}", "visit"),
@@ -87,8 +91,11 @@ class Suite:
                         "parameters": list(parameters), "protects": protects, "extension": extension,
                         "threads": threads}}
 
-    def model(self, sql, parameters=()):
-        job = self.query("track", sql.replace("ROWS", str(self.some // 10)), parameters, "row", rows=self.some)
+    def of_rows(self, table, sql, parameters=()):
+        """Where rows are protected, replaced ones are neighbours, and their number is an option."""
+        rows = str(self.some // 10 if table == "track" else self.some)
+        sql, *parameters = (text.replace("ROWS", rows) for text in (sql, *parameters))
+        job = self.query(table, sql, parameters, "row", rows=self.some)
         job["job"]["adjacency"] = "replace"
         return job
 
@@ -152,10 +159,9 @@ class Suite:
                 seen.add((native, table))
                 jobs.append((f"native {native} {table}",
                              self.query(table, native, extension=extension, rows=self.some)))
-            if kind == "sgd":
-                jobs.append((kind, self.model(f"SELECT dp_sgd('t', {arguments}) FROM {{table}}")))
-                options = options.replace("ROWS", str(self.some // 10))
-                jobs.append((f"{kind} release", self.model("SELECT dp_release('t', ?, ?, ?)", [
+            if kind in ("sgd", "response_count"):
+                jobs.append((kind, self.of_rows(table, f"SELECT dp_{kind}('t', {arguments}) FROM {{table}}")))
+                jobs.append((f"{kind} release", self.of_rows(table, "SELECT dp_release('t', ?, ?, ?)", [
                     kind, f"SELECT {columns} FROM {table}", f"{{{options}}}"])))
                 continue
             parameters, keys = [], ""
@@ -351,7 +357,8 @@ def report_small(results, rows):
              "A release is two durable commits of the ledger (its charge, then its values), a diffusion one. How much"
              " of that is waiting for the disk is measured around `fsync` and `fdatasync` ([sync.c](sync.c)): it is"
              " the disk's, not this program's, and the first line shows what SQLite pays for as many commits of its"
-             " own. Two commits are ten syncs: the goal leaves them 0.12 ms each. Milliseconds.", ""]
+             " own. Two commits are ten syncs: the goal leaves them 0.12 ms each."
+             " An aggregate syncs twice more, for what it tries and rolls back before its statement has ended. Milliseconds.", ""]
     body = []
     for name, (title, goal) in titles.items():
         if name not in results:
