@@ -187,7 +187,7 @@ def test_a_process_that_is_killed_leaves_a_ledger_that_opens(tmp_path):
         ledger.close()
         assert one(connect(path), "SELECT dp_verify()") == "ok"
         seen.add(number)
-        wait = wait * 1.5 + 0.0005
+        wait = wait * 2 + 0.0005
         shutil.rmtree(folder)
     assert seen == {3, TODAY}
 

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.xdist_group("noise"), pytest.mark.alarm(3e-8)]
 
 TIERS = {"inner": 1.0, "middle": 0.3, "outer": 0.1}
 EXACT = {"exact": 1e6}  # noise of clip/1414: what is under it shows
-RELEASES = 4000
+RELEASES = 2000
 
 
 def sigma(clip, rate):
@@ -188,7 +188,7 @@ def test_ou_law(call, shrink):
     """Mean centre + b (f - centre), variance b^2 tau (two comparisons, false alarms 2e-11)."""
     db = open_ledger(TIERS)
     fill(db, [(3.0, 1), (4.5, 2)])
-    x = numpy.array([one(db, f"SELECT {call} FROM t") for _ in range(3000)])
+    x = numpy.array([one(db, f"SELECT {call} FROM t") for _ in range(1500)])
     t = sigma(5, 1.0) ** 2
     b = shrink(t)
     check_mean(x, 2 + b * (7.5 - 2), b * math.sqrt(t))

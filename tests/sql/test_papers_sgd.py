@@ -162,12 +162,12 @@ def test_random_stop_bounds_hold(setting, n, index):
     """The released x is that after T steps, T uniform on 1..n, hidden or revealed."""
     sigma = 1.0
     s = (n, setting["loss"], sigma, setting["eta"], setting["beta"], setting["rho"], setting["width"])
-    noise = lambda eta: gaussian(eta * sigma)
+    pairs = list(worst_laws(setting, lambda eta: gaussian(eta * sigma), n, index, 20))
     for epsilon in (0.0, 0.1, 1.0):
         bound = call("dp_sgd_delta_random_stop", epsilon, *s, index)
         assert bound <= call("dp_sgd_delta_random_stop", epsilon, *s)
         assert bound <= call("dp_hockey_gaussian", epsilon, 2 * setting["loss"] / sigma)
-        for p, q in worst_laws(setting, noise, n, index, 20):
+        for p, q in pairs:
             revealed = np.mean([hockey(epsilon, a, b) for a, b in zip(p, q)])
             hidden = hockey(epsilon, np.mean(p, axis=0), np.mean(q, axis=0))
             assert hidden <= revealed + 1e-12 and revealed <= bound + GRID_ERROR

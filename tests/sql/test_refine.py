@@ -148,12 +148,12 @@ def test_close_tiers_outward(gap):
 @pytest.mark.parametrize("walk", ["one tier at a time", "two tiers at once"])
 @pytest.mark.parametrize("kind", ["sum", pytest.param("ou_sum", marks=pytest.mark.slow)])
 def test_joint_law_is_that_of_the_forward_construction(walk, kind):
-    """3000 paths, c first, then b and a, then d outward: one Brownian path on the clocks of the tiers (40
+    """1500 paths, c first, then b and a, then d outward: one Brownian path on the clocks of the tiers (40
     comparisons of moments at seven standard errors, false alarms 7e-10)."""
     db = ledger()
     radius = ", 4" if kind == "ou_sum" else ""
     for tier in ("c", "b", "a") if walk == "one tier at a time" else ("c", "a"):
-        for i in range(3000):
+        for i in range(1500):
             one(db, f"SELECT dp_{kind}(?, x, ?{radius}, unit, ?) FROM t", tier, CLIP, f'{{"name":"r{i:05}","refine":true}}')
     for tier in ("b", "d"):
         db.execute("SELECT dp_diffuse(name, ?) FROM dp_release", (tier,)).fetchall()

@@ -337,10 +337,10 @@ def table_of(kernel, states=("a", "b", "c")):
 
 
 def test_the_law_of_a_mix():
-    """250 pairs of inner and outer symbols, and a third one from the outer."""
+    """150 pairs of inner and outer symbols, and a third one from the outer."""
     db = ledger(tiers={"in": 0.05, "mid": 0.02, "out": 0.01}, rows=[("a", 1), ("a", 2), ("b", 3), ("c", 4)])
     second = '[["a","x",0.2],["a","y",0.8],["b","x",1],["c","y",0.5],["c","z",0.5]]'
-    for i in range(250):
+    for i in range(150):
         choose(db, "in", name=f"r{i}")
         mix(db, "mid", NOISY, f"r{i}")
         mix(db, "out", second, f"r{i}")
