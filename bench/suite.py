@@ -33,7 +33,8 @@ AVERAGE = "x, 0, 1000", "x", '"lo":0,"hi":1000'
 SORTED = "SELECT x FROM {table} ORDER BY x LIMIT 1 OFFSET (SELECT count(*) / 2 FROM {table})"
 VECTORS = "SELECT decode_vector(v, 32) FROM {table}"
 MODEL = '{"n":ROWS,"dim":32,"clip":10,"radius":1}'  # rows are protected, replaced ones are neighbours
-KERNEL = json.dumps([[x, y, 0.2503 if x == y else 0.2499] for x in range(4) for y in range(4)])  # within the tier's rate
+# Within the rate of the tier.
+KERNEL = json.dumps([[x, y, 0.2503 if x == y else 0.2499] for x in range(4) for y in range(4)])
 REPORTS = '{"n":ROWS,"otherwise":"0"}'  # likewise
 AGGREGATES = {
     "count": ("x, 10", "x", '"clip":10', "SELECT count(x) FROM {table}", "visit"),
@@ -358,7 +359,8 @@ def report_small(results, rows):
              " of that is waiting for the disk is measured around `fsync` and `fdatasync` ([sync.c](sync.c)): it is"
              " the disk's, not this program's, and the first line shows what SQLite pays for as many commits of its"
              " own. Two commits are ten syncs: the goal leaves them 0.12 ms each."
-             " An aggregate syncs twice more, for what it tries and rolls back before its statement has ended. Milliseconds.", ""]
+             " An aggregate syncs twice more, for what it tries and rolls back before its statement has ended."
+             " Milliseconds.", ""]
     body = []
     for name, (title, goal) in titles.items():
         if name not in results:
