@@ -11,8 +11,7 @@
 **   A4  The call site also shows an evaluation that is not the first in its statement (GROUP BY, a
 **       correlated subquery): with a name that is an error.
 **   A5  A parameter that is a column is refused before anything is charged, where the program of
-**   the
-**       statement shows it (sources.h). Whether that is so does not depend on any row.
+**       the statement shows it (sources.h). Whether it does is the same for every row.
 */
 #include "functions/aggregate.h"
 

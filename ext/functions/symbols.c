@@ -17,14 +17,13 @@ SQLITE_EXTENSION_INIT3
 /* ---- the mechanism --------------------------------------------------------------------------- */
 
 /*
-** How much a unit less or more may weigh: P(i) proportional to exp(step * utility[i]), and what
-** that costs. exponential  utility is the number of units that have a candidate. Adding or removing
-** a unit moves all of
-**              them one way, by at most 1, so that the loss lies in an interval of length `step`;
-**              replacing one may move some up and some down: 2 step.
-** response     utility is 1 for the most common candidate, the first of them in the order of texts,
-** and 0 for
-**              others: the loss is within +-step whatever the data.
+** By how much one unit more or less can change the weights, and what that costs. A candidate i is
+** chosen with probability proportional to exp(step * utility[i]).
+**   exponential  utility is the number of units that have the candidate. Adding or removing a unit
+**                moves all utilities one way, by at most 1, so the loss lies in an interval of
+**                length `step`. Replacing a unit can move some up and some down: 2 step.
+**   response     utility is 1 for the most common candidate (the first in the order of texts), and
+**                0 for the others. The loss is within +-step whatever the data.
 */
 struct tilt {
   uint64_t exponent; /* step * 2^CATEGORICAL_SHIFT */

@@ -12,10 +12,11 @@
 **
 ** Filters. The limit of a tier is fixed when it is created, from the noise part of its delta:
 **   rdp  a Renyi filter at one order (Feldman and Zrnic 2021), the order that is best for a pure
-**   rate; gdp  a Gaussian filter (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2022) on
-**   the total
-**        rate, with a part of delta set aside for the lattice: the noise is a discrete Gaussian, at
-**        total variation `slack` from a rounded continuous one, which costs (1 + e^epsilon) slack.
+**        rate;
+**   gdp  a Gaussian filter (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2022) on the
+**        total rate, with a part of delta set aside for the lattice: the noise is a discrete
+**        Gaussian, at total variation `slack` from a rounded continuous one, which costs
+**        (1 + e^epsilon) slack.
 ** Rates charged are those of the continuous Gaussian of variance V - 1/12, so that one number
 ** serves both; it is above the discrete Gaussian's s^2/(2V) by less than one part in 10^7.
 */

@@ -1,8 +1,8 @@
 /*
 ** renyi.c: Renyi orders and their conversion to (epsilon, delta) (see renyi.h).
 **
-** In terms of u = alpha - 1 and the slack left by an order, S(u) = -ln(alpha delta), the conversion
-** is
+** In terms of u = alpha - 1 and the slack left by an order, S(u) = -ln(alpha delta), the
+** conversion is
 **     epsilon = r(alpha) - ln(1 + 1/u) + S(u)/u.
 **
 ** For a pure rate r = (1 + u) rate the derivative in u vanishes iff rate u^2 = S(u), and the left

@@ -9,8 +9,8 @@
 **     (identity.c). Of n texts, whoever chose them, some two are with probability n^2/2^127 at
 **     most: for a billion 1e-20;
 **   longer: SHA-256 with the secret before the text. The same figure, if SHA-256 is as good as
-**   random; in states (state.h), which machines without a common secret must understand: SHA-256
-**   without a
+**     random;
+**   in states (state.h), which machines without a common secret must understand: SHA-256 without a
 **     secret. The same figure for names that nobody chose; but who can choose the names of units
 **     can find two that collide, in about 2^63 trials. They would count as one unit.
 **

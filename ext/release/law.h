@@ -3,8 +3,9 @@
 **
 ** A point of a path is at a clock, the variance of its noise in lattice steps:
 **   LAW_GAUSSIAN     N_Z(0, clock). Also that of the Ornstein-Uhlenbeck mechanism, which shrinks
-**   what it shows. LAW_LAPLACE      discrete Laplace of scale t, clock = 2 t^2: its variance,
-**   1/(cosh(1/t) - 1), to nearest.
+**                    what it shows.
+**   LAW_LAPLACE      discrete Laplace of scale t, clock = 2 t^2: its variance, 1/(cosh(1/t) - 1),
+**                    to nearest.
 ** Releases of a symbol have no lattice:
 **   LAW_EXPONENTIAL  the exponential mechanism
 **   LAW_RESPONSE     randomized response

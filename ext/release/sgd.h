@@ -77,11 +77,12 @@ static inline enum law descent_law(const struct descent *descent) {
 ** Derives lipschitz and beta. The gradient of a loss without regularisation has a norm of at most
 ** lipschitz for every w in the ball, every |x| <= clip and |y| <= bound; its Hessian lies between 0
 ** and beta - l2.
-**     logistic   log(1 + e^(-t w.x)), t = 1 for y > 1/2, else -1   clip                    clip^2/4
-**     squared    (w.x - y)^2/2                                     clip (radius clip + bound)
-**     clip^2 huber      r^2/2 for |r| = |w.x - y| <= threshold, else      clip * the lesser of
-**     clip^2
-**                threshold (|r| - threshold/2)                       threshold and the above
+**     logistic  log(1 + e^(-t w.x)), t = 1 for y > 1/2, else -1: lipschitz clip, Hessian to
+**               clip^2/4
+**     squared   (w.x - y)^2/2: lipschitz clip (radius clip + bound), Hessian to clip^2
+**     huber     r^2/2 for |r| = |w.x - y| <= threshold, else threshold (|r| - threshold/2):
+**               lipschitz clip times the lesser of threshold and radius clip + bound, Hessian to
+**               clip^2
 */
 void descent_derive(struct descent *descent);
 

@@ -96,10 +96,9 @@ struct shape {
 **   sums     2
 **   counts   sqrt(2): no component is negative, so the two have no obtuse angle
 **   means    4/sqrt(5): (1/2, u) lies in a cone of half angle arctan 2; products of such cones too
-**   spreads  the two are n (1, u, 2u^2 - 1) and mixtures of such with n <= clip: at the ends of the
-**   curve, at
-**            u = 1 and v = (sqrt(1/2) - 1)/2, they are 2.26818 clip apart, 1.30953 times R =
-**            sqrt(3) clip
+**   spreads  the two are n (1, u, 2u^2 - 1) and mixtures of such with n <= clip: at the ends of
+**            the curve, at u = 1 and v = (sqrt(1/2) - 1)/2, they are 2.26818 clip apart,
+**            1.30953 times R = sqrt(3) clip
 ** Truncation may move a clipped vector out of its cone, by less than a step for each coordinate; so
 ** may the rounding of a row of a spread (that of a mean does not: |u| <= 1 is round(|u| scale) <=
 ** scale).

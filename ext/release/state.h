@@ -15,7 +15,8 @@
 **     ...    the parameters, a text that is somebody else's business
 **     ...    keys: size (4) and text of each
 **     ...    entries: totals are integers of 16 bytes; a record is a unit (16), a cell (4) and
-**     integers 32     SHA-256 of all that precedes
+**            integers
+**     32     SHA-256 of all that precedes
 **
 ** The sum tells damage from data; it is no signature. What is read is therefore trusted no further
 ** than that it stays inside its bytes: the callers check what it says.

@@ -5,9 +5,9 @@
 **   injector DIRECTORY MODE STEP [STATEMENT]
 **
 ** MODE: what the n-th call does, and whether only that one or all from there on
-**   memory-once memory-on   malloc(), calloc(), realloc() of SQLite, GSL and the extension give
-**   nothing own-once    own-on      the same, but only what the extension (or GSL for it) asks for
-**   itself: so few
+**   memory-once memory-on   malloc(), calloc(), realloc() of SQLite, GSL and the extension return
+**                           nothing
+**   own-once    own-on      the same, but only for what the extension (or GSL for it) asks: so few
 **                           calls that each can be failed in a short time
 **   random-once random-on   getrandom() gives nothing
 **   io-once     io-on       xRead, xWrite, xSync, xLock, ... give SQLITE_IOERR; a write is torn
@@ -16,7 +16,7 @@
 **   power                   and of what was written but not synced, a random part is lost
 **   clock                   nothing fails, but time goes backwards at every look
 **   changed SQL             the books are changed by a statement, and then dp_verify() must never
-**   say 'ok'
+**                           say 'ok'
 ** STEP: n grows by 1 + n/STEP; 0: by 1, so that nothing is left out. STATEMENT: the number of one.
 **
 ** After every run, on the connection that failed and on a new one:
