@@ -121,7 +121,7 @@ def test_no_symbol_is_external_for_one_file():
             kind, name = line.split()[-2:]
             if kind == "U":
                 uses[name].add(path)
-            elif kind in "TDBRV":
+            elif kind in "TDBRV" and "." not in name:  # __odr_asan.x is the sanitizer's
                 defines[name] = path
     tested = " ".join(path.read_text() for path in (HERE.parents[1] / "tests").rglob("*.[ch]"))
     lonely = [name for name in defines if not uses[name] and not re.search(rf"\b{name}\b", tested)]
