@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import json
 import os
 import pathlib
 import sqlite3
@@ -65,6 +66,18 @@ def create(path, options="{}", tiers=TIERS):
     connection.execute("SELECT dp_init(?)", (options,)).fetchall()
     add_tiers(connection, tiers)
     return connection
+
+
+def strict_json(text):
+    """Parses JSON that has no name twice in an object, and neither NaN nor Infinity."""
+    def no_twins(pairs):
+        assert len(pairs) == len(dict(pairs)), pairs
+        return dict(pairs)
+
+    def constant(name):
+        raise AssertionError(f"{name} is not JSON")
+
+    return json.loads(text, object_pairs_hook=no_twins, parse_constant=constant)
 
 
 KINDS = ("count, count_distinct, sum, avg, var, stddev, quantile, median, histogram, vec_sum, vec_avg, group_count,"

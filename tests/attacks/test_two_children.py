@@ -9,7 +9,6 @@ import json
 import math
 
 import numpy
-import pytest
 from scipy import stats
 
 from attack import alarm, charges, fill, one, person, system, verified

@@ -1,5 +1,6 @@
 """What is built: one exported symbol, libc and libm only, a static library, a version floor."""
 
+import ast
 import collections
 import os
 import pathlib
@@ -99,6 +100,29 @@ def test_one_version_number():
     assert f"diffuse {version.strip()};" in db.execute("SELECT dp_debug()").fetchone()[0]
     heading = next(line for line in (HERE.parents[1] / "CHANGELOG.md").read_text().splitlines() if line.startswith("## "))
     assert heading.split()[1] == version.strip()
+
+
+def test_no_test_module_imports_another_one():
+    """What tests share is in modules of helpers: a module of tests may be renamed, split or run alone."""
+    tests = {path.stem: path for path in HERE.parent.rglob("test_*.py")}
+    assert len(tests) > 50
+    imports = [(name, other) for name, path in tests.items() for node in ast.walk(ast.parse(path.read_text()))
+               for other in ([alias.name for alias in node.names] if isinstance(node, ast.Import)
+                             else [node.module] if isinstance(node, ast.ImportFrom) else [])
+               if other in tests]
+    assert not imports
+
+
+def test_every_import_is_used():
+    files = [path for folder in ("tests", "bench") for path in (HERE.parents[1] / folder).rglob("*.py")]
+    unused = []
+    for path in files:
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        imported = {(alias.asname or alias.name).split(".")[0] for node in nodes
+                    if isinstance(node, (ast.Import, ast.ImportFrom)) for alias in node.names}
+        used = {node.id for node in nodes if isinstance(node, ast.Name)}
+        unused += [(path.name, name) for name in sorted(imported - used)]
+    assert len(files) > 50 and not unused
 
 
 def test_lines_of_at_most_100_columns():

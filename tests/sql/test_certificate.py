@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 from mpmath import mp, mpf
 
-from conftest import connect, ledger_of, one, refused
+from conftest import connect, ledger_of, one, refused, strict_json
 from truth import true_gaussian_epsilon, true_zcdp_epsilon
 
 TRIGGERS = "dp_charge_no_update dp_charge_no_delete dp_charge_no_replace".split()
@@ -43,17 +43,10 @@ def book(path):
     return db
 
 
-def no_twins(pairs):
-    assert len(pairs) == len(dict(pairs)), pairs
-    return dict(pairs)
-
-
 def certificate(db):
-    def constant(name):
-        raise AssertionError(f"{name} is not JSON")
     text = one(db, "SELECT dp_certificate()")
     assert one(db, "SELECT json_valid(?)", text) == 1
-    return json.loads(text, object_pairs_hook=no_twins, parse_constant=constant)
+    return strict_json(text)
 
 
 def rows(path, sql, *arguments):

@@ -17,7 +17,7 @@ import struct
 
 import pytest
 
-from conftest import EXTENSION, SUM, connect, create, ledger_of, one, refused
+from conftest import EXTENSION, SUM, connect, ledger_of, one, refused
 
 pytestmark = pytest.mark.alarm(1e-12)
 

@@ -10,8 +10,7 @@ import subprocess
 
 import pytest
 
-from conftest import EXTENSION, connect, create, ledger_of, one, refused
-from test_certificate import no_twins
+from conftest import EXTENSION, connect, create, ledger_of, one, refused, strict_json
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "sql" / "export.sql"
 SHELL = os.environ.get("SQLITE3", "sqlite3")
@@ -194,7 +193,7 @@ def figures(release, seen):
 def test_the_certificate_is_that_of_the_ledger_cut_down(handed, book, tier):
     file, _ = handed(tier)
     ((text,),) = file.execute("SELECT document FROM certificate").fetchall()
-    got = json.loads(text, object_pairs_hook=no_twins)
+    got = strict_json(text)
     full = json.loads(one(book, "SELECT dp_certificate()"))
     seen = NESTED[tier] + ["web"]
     assert set(got) == {"certificate", "audience", "ledger", "tiers", "releases", "verify"}

@@ -14,8 +14,8 @@ import pytest
 from scipy import stats
 
 from kinds_reference import KINDS, Row, aggregate, by_query, totals
+from kinds_tables import fill
 from noise_helpers import charges, check_share, column, connect, error_of, one, quick_path, record, unnoticed
-from test_kinds_exact import fill
 
 pytestmark = pytest.mark.alarm(1e-8)
 

@@ -8,8 +8,8 @@ import sqlite3
 import pytest
 
 from kinds_reference import KINDS, Row, aggregate, argument, by_query
+from kinds_tables import PARAMETERS, fill
 from noise_helpers import charges, connect, error_of, one, said_of
-from test_kinds_exact import PARAMETERS, fill
 
 
 

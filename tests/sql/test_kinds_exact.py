@@ -1,99 +1,22 @@
 """What is under the noise: every kind at rate 1e6, where noise is 1/1414 of the clip, against its definition.
 
-Every unit of a table is there COPIES times, under as many names, so that what one unit contributes is seen COPIES times
-as large beside the same noise. An answer must lie where its definition and MARGIN standard deviations put it: about
-10000 coordinates at 1.3e-15 each, false alarms 1.3e-11 in all.
+An answer must lie where its definition and MARGIN standard deviations put it: about 10000 coordinates at 1.3e-15 each,
+false alarms 1.3e-11 in all.
 """
 
 import json
 import math
 import random
-import struct
 
 import pytest
 
 from kinds_reference import KINDS, Row, aggregate, answer, by_query, numbers
+from kinds_tables import INF, PARAMETERS, cases, fill, random_table
 from noise_helpers import one, open_ledger
 
 pytestmark = pytest.mark.alarm(2e-11)
 
 RATE = 1e6
-COPIES = 20
-KEYS = ["a", "b", 3, 2.5, None, "", "nobody has this", ["a", 1]]
-INF = float("inf")
-
-PARAMETERS = {  # several calls of each kind, with a value of every parameter
-    "count": [{"clip": 1}, {"clip": 2.5}],
-    "count_distinct": [{}],
-    "sum": [{"clip": 2.75}, {"clip": 1e-3}],
-    "avg": [{"lo": -3, "hi": 5}, {"lo": -2, "hi": 2, "clip": 2}, {"lo": -2, "hi": 2, "clip": 0.02}, {"lo": 0, "hi": 1e6, "clip": 0.5}],
-    "var": [{"lo": -3, "hi": 5}, {"lo": -2, "hi": 2, "clip": 3}],
-    "stddev": [{"lo": -3, "hi": 5}, {"lo": -1e9, "hi": 1e9, "clip": 1.5}],
-    "quantile": [{"q": [0, 0.25, 0.5, 0.9, 1], "lo": -4, "hi": 6}, {"q": 0.3, "lo": 0, "hi": 2, "bins": 8, "clip": 2}],
-    "median": [{"lo": -4, "hi": 6}, {"lo": -100, "hi": 100, "bins": 2}],
-    "histogram": [{"lo": -4.25, "hi": 6, "bins": 7}, {"lo": 0, "hi": 2.1, "bins": 1, "clip": 2}, {"lo": -5.3, "hi": 5, "bins": 30}],
-    "vec_sum": [{"dim": 3, "clip": 4}, {"dim": 1, "clip": 1}],
-    "vec_avg": [{"dim": 3, "clip": 4}, {"dim": 3, "clip": 0.5}],
-    "group_count": [{"clip": 1, "keys": KEYS}, {"clip": 3, "keys": KEYS}, {"clip": 0.02, "keys": KEYS}],
-    "group_sum": [{"clip": 2.5, "keys": KEYS}],
-    "group_avg": [{"lo": -3, "hi": 5, "keys": KEYS}, {"lo": 0, "hi": 2, "clip": 2, "keys": KEYS}],
-    "ou_count": [{"radius": 50, "clip": 2}, {"radius": 1, "clip": 1, "centre": 30}],
-    "ou_sum": [{"clip": 2, "radius": 30}],
-    "ou_avg": [{"lo": -3, "hi": 5, "radius": 4}, {"lo": -3, "hi": 5, "radius": 0.01, "centre": -1, "clip": 2}],
-    "ou_vec_sum": [{"dim": 3, "clip": 2, "radius": 5}],
-    "ou_group_count": [{"radius": 50, "clip": 2, "keys": KEYS}],
-    "ou_group_sum": [{"clip": 2, "radius": 50, "keys": KEYS, "centre": 3}],
-}
-
-
-def random_x(rng):
-    return rng.choice([lambda: rng.uniform(-5, 5), lambda: rng.randrange(-6, 7), lambda: rng.gauss(0, 1), lambda: rng.uniform(-5, 5),
-                       lambda: rng.choice([None, 1e308, -1e308, INF, -INF, 2**63 - 1, -2**63, 5e-324, -0.0]),
-                       lambda: rng.choice(["2.5", " -1 ", "x", "", "3abc", "1e1", b"2", b"\xff", b""])])()
-
-
-def random_key(rng):
-    return rng.choice(["a", "b", "a", 3, 3.0, "3", 2.5, "2.5", None, "null", "", "elsewhere", '["a",1]', b"\x00\xff"])
-
-
-def random_v(rng):
-    values = [rng.choice([rng.uniform(-3, 3), rng.randrange(-3, 4)]) for _ in range(3)]
-    return rng.choice([
-        lambda: json.dumps(values), lambda: json.dumps(values), lambda: struct.pack("<3d", *values), lambda: struct.pack("<3f", *values),
-        lambda: json.dumps(values[:1]), lambda: struct.pack("<d", values[0]),
-        lambda: rng.choice([None, "", "[]", "[1,2]", "[1,2,x]", "[1,2,NaN]", "7", 7, 2.5, b"123", struct.pack("<3d", 1, INF, 0),
-                            struct.pack("<3f", 1, float("nan"), 0), "[1e308,-1e308,3]", "[1,2,3,4]"])])()
-
-
-def random_unit(rng):
-    """A function from the number of a copy to the name of a unit, one of every type."""
-    n = rng.randrange(1000)
-    return rng.choice([lambda i: 1000 * i + n, lambda i: i + n / 1000 + 1e-4, lambda i: f"{n}:{i}", lambda i: b"%d:%d" % (n, i),
-                       lambda i: None if i == 0 else -1 - 1000 * i - n])
-
-
-def random_table(rng, most=14):
-    """Units with one row, some, many; every one COPIES times."""
-    rows = []
-    for _ in range(rng.randrange(1, most)):
-        unit, count = random_unit(rng), rng.choice([1, 1, 2, 3, 8, 30])
-        alike = rng.random() < 0.3
-        mine = [(random_key(rng), random_x(rng), random_v(rng)) for _ in range(count)]
-        if alike:
-            mine = [mine[0]] * count
-        rows += [Row(*row, unit(i)) for row in mine for i in range(COPIES)]
-    rng.shuffle(rows)
-    return rows
-
-
-def fill(db, rows):
-    db.execute("CREATE TABLE IF NOT EXISTS t(k, x, v, unit)")
-    db.execute("BEGIN")
-    db.execute("DELETE FROM t")
-    db.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
-    db.execute("COMMIT")
-
-
 def check(kind, parameters, result, rows, by_unit, adjacency):
     wanted = answer(kind, parameters, rows, by_unit, adjacency, RATE)
     got = numbers(kind, parameters, result)
@@ -112,13 +35,6 @@ def released(db, kind, parameters, by_unit, source="t", form="query"):
         call, arguments = aggregate(kind, parameters, by_unit)
         sql = f"SELECT {call} FROM {source}"
     return one(db, sql, *arguments)
-
-
-def cases():
-    for kind in KINDS:
-        for protects in ("unit", "row"):
-            if (kind, protects) != ("count_distinct", "row"):
-                yield kind, protects
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])

@@ -11,8 +11,8 @@ import sqlite3
 import pytest
 
 from kinds_reference import KINDS, Row, aggregate, by_query
+from kinds_tables import INF, KEYS, fill, random_key, random_v, random_x
 from noise_helpers import connect, one, quick_path
-from test_kinds_exact import INF, KEYS, fill, random_key, random_v, random_x
 
 RATE = 1e6
 PAIRS = 14  # of neighbours for each combination

@@ -15,8 +15,8 @@ import pytest
 from scipy import stats
 
 from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, numbers
+from kinds_tables import fill
 from noise_helpers import SEVEN, charges, check_share, column, connect, error_of, one, open_ledger, quick_path, record, unnoticed
-from test_kinds_exact import fill
 
 pytestmark = pytest.mark.alarm(7e-9)
 

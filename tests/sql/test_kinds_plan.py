@@ -13,8 +13,8 @@ from scipy import stats
 
 from conftest import EXTENSION
 from kinds_reference import KINDS, LINEAR, Row, by_query, effective, numbers, reach
+from kinds_tables import PARAMETERS, fill
 from noise_helpers import charges, column, connect, error_of, one, open_ledger, quick_path, record
-from test_kinds_exact import PARAMETERS, fill
 
 TIERS = {"inner": 1.0, "middle": 0.3, "outer": 0.1}
 KEYS = ["a", "b", "nobody"]

@@ -17,7 +17,7 @@ from fractions import Fraction
 import pytest
 
 import conftest
-from conftest import (SUM, TIERS, Raw, add_tiers, add_visits, connect, create, ledger_of, load, one, refused)
+from conftest import SUM, Raw, add_tiers, add_visits, connect, create, ledger_of, load, one, refused
 
 pytestmark = pytest.mark.alarm(1e-12)
 

@@ -1,30 +1,24 @@
 """dp_partial() and dp_merge(): a release of many shards is that of one database, to the last integer.
 
-What a release is under its noise shows when the noise is known: the program `fixed` runs SQL with noise that is the
-same every time, so that equal totals make equal points, and points of neighbours differ by what their totals do.
+The program `fixed` runs SQL with noise that is the same every time: equal totals make equal points, and the points of
+neighbours differ by what their totals do.
 """
 
 import hashlib
-import itertools
 import json
 import os
 import random
 import sqlite3
 import struct
-import subprocess
 
 import pytest
 
-from kinds_reference import KINDS, Row, by_query, identity
-from noise_helpers import BUILD, connect, one, open_ledger, quick_path
+from fixed_noise import COLUMNS, EXACT, books, compare, options_of, run_fixed, story
+from kinds_reference import KINDS, Row, identity
+from kinds_tables import cases, fill, random_table
+from noise_helpers import connect, one, open_ledger, quick_path
 from states_reference import Decoded, added
-from test_kinds_exact import PARAMETERS, cases, fill, random_table
 
-EXACT = {kind: [dict(p) for p in several] for kind, several in PARAMETERS.items()}
-for _kind, _bounds in (("group_count", {"clip": 2}), ("group_sum", {"clip": 2.5}), ("group_avg", {"lo": -3, "hi": 5})):
-    EXACT[_kind].append({**_bounds, "max_groups": 20, "key_share": 1e-4})  # private keys, all of a unit's: none is left to chance
-TIERS = [("exact", 1e6), ("middle", 1000.0), ("outer", 100.0)]
-COLUMNS = {kind: KINDS[kind].columns.split() for kind in KINDS}
 SHAPING = ("clip", "lo", "hi", "dim", "bins", "keys", "max_groups")  # what a state has; the rest comes with the merge
 
 
@@ -34,10 +28,6 @@ def shape(parameters):
 
 def rest(parameters):
     return {k: v for k, v in parameters.items() if k not in SHAPING}
-
-
-def text(value):
-    return "NULL" if value is None else "'" + str(value).replace("'", "''") + "'"
 
 
 # ---- shards ------------------------------------------------------------------------------------------------------
@@ -78,41 +68,6 @@ def states_of(db, shards, kind, parameters, protects, whole):
 
 
 # ---- one release, two ways --------------------------------------------------------------------------------------
-
-
-def run_fixed(path, statements):
-    done = subprocess.run([BUILD / "fixed", path], input=";\n".join(statements) + ";", capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-def story(adjacency, protects):
-    options = json.dumps({"adjacency": adjacency, "protects": protects})
-    return [f"SELECT dp_init('{options}')"] + [f"SELECT dp_tier('{tier}', {rate}, 1e15, 1e-6, 'rdp', 1e-7)" for tier, rate in TIERS]
-
-
-def options_of(parameters, **more):
-    return text(json.dumps({**parameters, **more}))
-
-
-def books(path):
-    """Every row of the ledger, but for times, what hashes them, and the text of a query, which states do not have."""
-    found = {}
-    with sqlite3.connect(path + "-ledger") as ledger:
-        tables = [r[0] for r in ledger.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'dp%' ORDER BY 1")]
-        for table in tables:
-            names = [r[1] for r in ledger.execute(f"PRAGMA table_info({table})")]
-            kept = [f'"{n}"' for n in names if n not in ("at", "created_at", "published_at", "hash", "digest", "sql")]
-            if table != "dp_ledger":
-                found[table] = ledger.execute(f"SELECT {', '.join(kept)} FROM {table} ORDER BY {', '.join(kept)}").fetchall()
-    return found
-
-
-def compare(one_database, merged):
-    a, b = books(one_database), books(merged)
-    assert a.keys() == b.keys() and all(len(a[t]) for t in ("dp_release", "dp_path", "dp_value", "dp_publication", "dp_charge"))
-    for table in a:
-        for x, y in itertools.zip_longest(a[table], b[table]):
-            assert x == y, table
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])

@@ -6,7 +6,7 @@ import sqlite3
 import numpy
 import pytest
 
-from noise_helpers import check_path, charges, column, connect, error_of, fill, one, open_ledger, record
+from noise_helpers import check_path, charges, column, connect, error_of, fill, one, open_ledger
 
 pytestmark = pytest.mark.alarm(3e-9)
 

@@ -12,7 +12,6 @@ import struct
 import mpmath
 import numpy
 import pytest
-from scipy.special import ndtr
 
 from conftest import connect, one, refused
 

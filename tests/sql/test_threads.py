@@ -15,10 +15,10 @@ import time
 import pytest
 
 from conftest import PATIENCE, connect, one, refused, run
+from fixed_noise import COLUMNS, EXACT, compare, options_of, run_fixed, story
 from kinds_reference import KINDS
+from kinds_tables import random_table
 from noise_helpers import quick_path
-from test_kinds_exact import random_table
-from test_partial import COLUMNS, EXACT, compare, options_of, run_fixed, story
 
 ROWS, SPREAD = 20000, 1000  # rowids are far apart: many ranges, few rows
 RATE = 1e6                  # noise of a sum bounded by 1000: less than 1; a row is at least 500

@@ -3,8 +3,6 @@ tier that would run out before the tiers outside it."""
 
 import itertools
 import json
-import os
-import pathlib
 import re
 import sqlite3
 
@@ -12,7 +10,7 @@ import pytest
 from mpmath import mp, mpf
 
 from conftest import connect, ledger_of, one, refused
-from truth import log_odds, newton, odds_of, true_delta, true_zcdp_epsilon
+from truth import log_odds, newton, true_delta
 
 SLACK = mpf("0.0035") / mpf(2) ** 80  # of one coordinate at the least variance, 2^40 (noise: total variation)
 

@@ -13,8 +13,8 @@ import subprocess
 import pytest
 
 from kinds_reference import MARGIN, Row
+from kinds_tables import fill
 from noise_helpers import charges, column, connect, error_of, one, open_ledger
-from test_kinds_exact import fill
 
 pytestmark = pytest.mark.alarm(1e-11)
 

@@ -1,0 +1,55 @@
+"""Releases whose noise is the same every time, by the program `fixed`, and their ledgers compared row by row."""
+
+import itertools
+import json
+import sqlite3
+import subprocess
+
+from kinds_reference import KINDS
+from kinds_tables import PARAMETERS
+from noise_helpers import BUILD
+
+EXACT = {kind: [dict(p) for p in several] for kind, several in PARAMETERS.items()}
+for _kind, _bounds in (("group_count", {"clip": 2}), ("group_sum", {"clip": 2.5}), ("group_avg", {"lo": -3, "hi": 5})):
+    EXACT[_kind].append({**_bounds, "max_groups": 20, "key_share": 1e-4})  # private keys, all of a unit's: none is left to chance
+TIERS = [("exact", 1e6), ("middle", 1000.0), ("outer", 100.0)]
+COLUMNS = {kind: KINDS[kind].columns.split() for kind in KINDS}
+
+
+def run_fixed(path, statements):
+    """Runs SQL in the program `fixed` on a database file."""
+    done = subprocess.run([BUILD / "fixed", path], input=";\n".join(statements) + ";", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def story(adjacency, protects):
+    """The statements that make a ledger with TIERS."""
+    options = json.dumps({"adjacency": adjacency, "protects": protects})
+    return [f"SELECT dp_init('{options}')"] + [f"SELECT dp_tier('{tier}', {rate}, 1e15, 1e-6, 'rdp', 1e-7)" for tier, rate in TIERS]
+
+
+def options_of(parameters, **more):
+    """Options as a literal of SQL."""
+    return "'" + json.dumps({**parameters, **more}).replace("'", "''") + "'"
+
+
+def books(path):
+    """Every row of the ledger, but for times, what hashes them, and the text of a query, which states do not have."""
+    found = {}
+    with sqlite3.connect(path + "-ledger") as ledger:
+        tables = [r[0] for r in ledger.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'dp%' ORDER BY 1")]
+        for table in tables:
+            names = [r[1] for r in ledger.execute(f"PRAGMA table_info({table})")]
+            kept = [f'"{n}"' for n in names if n not in ("at", "created_at", "published_at", "hash", "digest", "sql")]
+            if table != "dp_ledger":
+                found[table] = ledger.execute(f"SELECT {', '.join(kept)} FROM {table} ORDER BY {', '.join(kept)}").fetchall()
+    return found
+
+
+def compare(first, second):
+    """Two databases have the same ledgers, but for the columns that books() leaves out."""
+    a, b = books(first), books(second)
+    assert a.keys() == b.keys() and all(len(a[t]) for t in ("dp_release", "dp_path", "dp_value", "dp_publication", "dp_charge"))
+    for table in a:
+        for x, y in itertools.zip_longest(a[table], b[table]):
+            assert x == y, (table, x, y)
