@@ -1,10 +1,12 @@
-"""Runs clang-tidy (.clang-tidy) and cppcheck on ext/: lint.py BUILD. Fails where they find what is not known.
+"""Runs clang-tidy (.clang-tidy) and cppcheck on ext/ and looks for includes without use: lint.py BUILD. Fails on findings
+that are not known.
 
 Known are findings that are wrong, or right and meant, each with the reason. A file and a check make an entry,
 not a line: it must be looked at again when another one of the kind appears, hence the number of them.
 """
 
 import collections
+import functools
 import pathlib
 import re
 import subprocess
@@ -52,14 +54,88 @@ def findings(command, pattern):
     return [((file, check), line) for (file, _, _, check), line in lines.items()]
 
 
+NOT_CODE = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"].*$', re.M)
+FLAGS = ["-std=c11", "-D_DEFAULT_SOURCE", "-D_POSIX_C_SOURCE=200809L"]
+
+
+KEYWORDS = set("char const double enum extern float inline int long short signed static struct typedef union unsigned void".split())
+
+
+def code_of(text):
+    """C without includes, comments and literals."""
+    return NOT_CODE.sub(" ", INCLUDE.sub("", text))
+
+
+def names_declared(text):
+    """What C text declares: macros, types, enumerators, functions and variables, but neither members nor parameters."""
+    code = code_of(text).replace("\\\n", " ")
+    names = set(re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", code, re.M))
+    names -= set(re.findall(r"^#ifndef (\w+)\n#define \1$", code, re.M))  # include guards
+    code = re.sub(r"^[ \t]*#.*$", "", code, flags=re.M)
+    names |= set(re.findall(r"\b(?:struct|enum|union)\s+(\w+)\s*\{", code))
+    for body in re.findall(r"\benum\b[^{;]*\{([^}]*)\}", code):
+        names |= set(re.findall(r"(?:^|,)\s*(\w+)", body))
+    code = re.sub(r"\(\s*\*\s*(\w+)\s*\)", r" \1 ", code)  # pointers to functions
+    for inner, instead in ((r"\{[^{}]*\}", ";"), (r"\([^()]*\)|\[[^][]*\]", " ")):
+        while re.search(inner, code):
+            code = re.sub(inner, instead, code)
+    for declaration in re.split("[;,]", code):
+        words = [word for word in re.findall(r"\w+", declaration.split("=")[0]) if not word.startswith("__")]
+        names |= set(words[-1:])
+    return names - KEYWORDS
+
+
+@functools.lru_cache(None)
+def names_of_system_header(name):
+    """None where the system does not have the header. What the compiler, <stddef.h> and <stdint.h> define are names of these
+    alone: other headers happen to bring them."""
+    done = subprocess.run(["cc", *FLAGS, "-E", "-dD", "-P", "-xc", "-"], input=f"#include <{name}>\n" if name else "",
+                          capture_output=True, text=True)
+    if done.returncode:
+        return None
+    basic = () if not name else ("",) if name in ("stddef.h", "stdint.h") else ("", "stddef.h", "stdint.h")
+    return names_declared(done.stdout).difference(*map(names_of_system_header, basic))
+
+
+def unused_includes(build, folders=("ext", "tests", "bench")):
+    """Includes of headers of which the file names nothing, and without which it compiles as well: it may need a header for the
+    members of a struct that it does not name. The header of a C file itself and included C files count as used."""
+    found = []
+    search = [pathlib.Path("ext"), pathlib.Path(build), pathlib.Path("tests/unit")]
+    for path in sorted(p for folder in folders for p in pathlib.Path(folder).rglob("*.[ch]")):
+        text = path.read_text()
+        words = set(re.findall(r"\w+", code_of(text)))
+        for match in INCLUDE.finditer(text):
+            bracket, name = match.groups()
+            header = next((folder / name for folder in [path.parent, *search] if (folder / name).exists()), None)
+            if bracket == "<":
+                names = names_of_system_header(name)
+            elif header is None or header.suffix == ".c" or header == path.with_suffix(".h"):
+                continue
+            else:
+                names = names_declared(header.read_text())
+            if names is None or names & words:
+                continue
+            core = [] if path.parts[0] == "ext" else ["-D_GNU_SOURCE", "-DSQLITE_CORE"]
+            done = subprocess.run(["cc", *FLAGS, *core, *(f"-I{folder}" for folder in search), f"-iquote{path.parent}", "-Wall",
+                                   "-Wextra", "-Wno-unused", "-Werror", "-fsyntax-only", "-xc", "-"],
+                                  input=text[:match.start()] + text[match.end():], capture_output=True, text=True)
+            if done.returncode == 0:
+                line = text.count("\n", 0, match.start()) + 1
+                found.append(f"{path}:{line}: {name} is included, and nothing of it is used")
+    return found
+
+
 def main(build):
     files = sorted(map(str, pathlib.Path("ext").rglob("*.c")))
-    defines = ["-std=c11", "-Iext", f"-I{build}", "-D_DEFAULT_SOURCE", "-D_POSIX_C_SOURCE=200809L"]
+    defines = [*FLAGS, "-Iext", f"-I{build}"]
     found = findings(["clang-tidy", "--quiet", *files, "--", *defines], CLANG_TIDY)
     found += findings(["cppcheck", "--std=c11", "--enable=warning,performance,portability", "--inconclusive", "--quiet",
                        "-Iext", f"-I{build}", "ext"], CPPCHECK)
     counts = collections.Counter(what for what, _ in found)
     new = [line for what, line in found if counts[what] > KNOWN.get(what, (0, ""))[0]]
+    new += unused_includes(build)
     print("\n".join(new) if new else f"{len(found)} findings, all known")
     return 1 if new else 0
 

@@ -11,6 +11,7 @@
 #include "functions/numbers.h"
 #include "functions/responses.h"
 #include "functions/symbols.h"
+#include "release/estimate.h"
 
 SQLITE_EXTENSION_INIT3
 

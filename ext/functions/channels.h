@@ -17,7 +17,6 @@
 #include <stdint.h>
 
 #include "ledger/ledger.h"
-#include "math/renyi.h"
 
 #define CHANNEL_MAX_STATES  64 /* of symbols: the worst pair of them is searched for */
 #define CHANNEL_MAX_SYMBOLS 1024

@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "functions/answers.h"
 #include "functions/constants.h"
 #include "functions/functions.h"
 #include "functions/guard.h"

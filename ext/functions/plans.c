@@ -14,6 +14,7 @@
 #include "functions/guard.h"
 #include "functions/answers.h"
 #include "math/rounding.h"
+#include "release/estimate.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -16,8 +16,6 @@
 #include "functions/request.h"
 #include "ledger/ledger.h"
 #include "math/renyi.h"
-#include "release/estimate.h"
-#include "release/release.h"
 #include "release/sgd.h"
 
 /* What people get: a number, or JSON. */

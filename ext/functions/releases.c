@@ -7,7 +7,6 @@
 ** Its rows are collected by an internal aggregate (query.c), which is faster than stepping through
 ** them.
 */
-#include <math.h>
 #include <string.h>
 
 #include "functions/channels.h"

@@ -1,9 +1,7 @@
 /*
 ** statements.c: owns the text of every statement on the ledger, and how one is bound and stepped.
 */
-#include <math.h>
 #include <stdarg.h>
-#include <string.h>
 
 #include "ledger/internal.h"
 

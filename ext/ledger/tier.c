@@ -14,7 +14,6 @@
 ** own (dp_budget).
 */
 #include <math.h>
-#include <string.h>
 
 #include "ledger/internal.h"
 #include "math/laplace.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "ledger/internal.h"
-#include "math/diffusion.h"
 #include "math/laplace.h"
 #include "math/renyi.h"
 #include "math/rounding.h"

@@ -11,7 +11,6 @@
 
 #include <stdint.h>
 
-#include "release/release.h"
 #include "release/sgd.h"
 
 /* How a point is read: value = centre + shrink (x - centre), x = lattice value * 2^granularity. */

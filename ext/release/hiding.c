@@ -8,7 +8,6 @@
 #include "math/iteration.h"
 #include "math/mixing.h"
 #include "math/renyi.h"
-#include "math/rounding.h"
 
 /* Steps that are looked at one by one; beyond, a 32nd of those so far together. */
 #define SINGLE 256

@@ -1,7 +1,7 @@
 /* shape.c: see shape.h. */
 #include "release/shape.h"
 
-#include "noise/lattice.h"
+#include <math.h>
 
 #define RADIUS_BITS 53
 

@@ -14,7 +14,6 @@
 #ifndef DIFFUSE_RELEASE_SHAPE_H
 #define DIFFUSE_RELEASE_SHAPE_H
 
-#include <math.h>
 #include <stdint.h>
 
 /* What a row adds to its cell. */

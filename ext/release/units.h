@@ -13,7 +13,6 @@
 #define DIFFUSE_RELEASE_UNITS_H
 
 #include <math.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "noise/lattice.h"

@@ -12,7 +12,6 @@
 #include <sqlite3.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "noise/entropy.h"

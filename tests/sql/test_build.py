@@ -12,6 +12,8 @@ import sys
 
 import pytest
 
+import lint
+
 HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 EXTENSION = BUILD / "diffuse.so"
@@ -123,6 +125,20 @@ def test_every_import_is_used():
         used = {node.id for node in nodes if isinstance(node, ast.Name)}
         unused += [(path.name, name) for name in sorted(imported - used)]
     assert len(files) > 50 and not unused
+
+
+@pytest.mark.plain
+def test_every_include_is_used(tmp_path, monkeypatch):
+    """And the check finds an include without use: of the system, of ext/, and in a header."""
+    monkeypatch.chdir(HERE.parents[1])
+    assert lint.unused_includes(BUILD) == []
+    (tmp_path / "some.h").write_text("#include <math.h>\n#include <stddef.h>\nsize_t some(void); /* sqrt() */\n")
+    (tmp_path / "some.c").write_text('#include "some.h"\n\n#include <math.h>\n#include <stdlib.h>\n#include <string.h>\n'
+                                     '#include "math/total.h"\n\nsize_t some(void) {\n'
+                                     '  return sqrt(2.0) > 1 ? strlen("malloc") : 0;\n}\n')
+    found = lint.unused_includes(BUILD, [tmp_path])
+    assert [line.split(" ")[:2] for line in found] == [
+        [f"{tmp_path}/some.c:4:", "stdlib.h"], [f"{tmp_path}/some.c:6:", "math/total.h"], [f"{tmp_path}/some.h:1:", "math.h"]]
 
 
 def test_lines_of_at_most_100_columns():

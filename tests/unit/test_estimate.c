@@ -9,7 +9,6 @@
 #include "random.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "release/estimate.h"
 

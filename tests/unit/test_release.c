@@ -10,7 +10,6 @@
 #include "random.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "math/rounding.h"
 #include "noise/lattice.h"

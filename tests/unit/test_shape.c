@@ -6,8 +6,6 @@
 #include "random.h"
 
 #include <float.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "release/shape.h"

@@ -5,7 +5,6 @@
 #include "check.h"
 #include "random.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

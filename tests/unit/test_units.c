@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "release/release.h"
 #include "scalar.h"
 #include "release/units.h"
 
