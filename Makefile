@@ -26,7 +26,7 @@ SOURCES := $(sort $(wildcard ext/*.c ext/*/*.c))
 OBJECTS := $(SOURCES:ext/%.c=$(BUILD)/obj/%.o)
 MATH    := $(filter $(BUILD)/obj/math/%,$(OBJECTS))
 NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
-RELEASE := $(filter $(BUILD)/obj/release/%,$(OBJECTS))
+SUMS    := $(filter $(BUILD)/obj/sums/% $(BUILD)/obj/mechanism/% $(BUILD)/obj/base/memory.o,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test test-slow unit check-sanitize \
         check-valgrind coverage injector fixed faults replays fuzz fuzzers bench bench-growth bench-libraries \
@@ -163,7 +163,7 @@ $(BUILD)/unit/%: tests/unit/test_%.c $(wildcard tests/unit/*.h) $(BUILD)/rooms.a
 	@echo CC $<
 	@$(CC) $(CPPFLAGS) -Itests/unit $(CODEGEN) $(CFLAGS) $(WARNINGS) -o $@ $< \
 	  $(BUILD)/rooms.a $(STATIC) -lm
-$(BUILD)/rooms.a: $(RELEASE) $(NOISE) $(MATH)
+$(BUILD)/rooms.a: $(SUMS) $(NOISE) $(MATH)
 	rm -f $@
 	$(AR) rcs $@ $^
 

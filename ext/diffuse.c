@@ -7,7 +7,7 @@
 
 #include "functions/functions.h"
 #include "functions/host.h"
-#include "release/memory.h"
+#include "base/memory.h"
 
 SQLITE_EXTENSION_INIT1
 

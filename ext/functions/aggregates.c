@@ -7,21 +7,21 @@
 **   A2  Parameters are those of the first row. That they stay the same is checked on the first 1024
 **       rows and every 1024th after; a difference fails the statement, the charge stays.
 **   A3  SQLite finishes the aggregates of an aborted statement as if they were complete. So xFinal
-**       draws, but stores nothing until the statement has ended well (guard.h).
+**       draws, but stores nothing until the statement has ended well (statement_guard.h).
 **   A4  The call site also shows an evaluation that is not the first in its statement (GROUP BY, a
 **       correlated subquery): with a name that is an error.
 **   A5  A parameter that is a column is refused before anything is charged, where the program of
 **       the statement shows it (sources.h). Whether it does is the same for every row.
 */
-#include "functions/aggregate.h"
+#include "release/kinds.h"
 
 #include <stdlib.h>
 
-#include "functions/constants.h"
+#include "functions/fixed_arguments.h"
 #include "functions/functions.h"
-#include "functions/guard.h"
-#include "functions/rows.h"
-#include "functions/sources.h"
+#include "functions/statement_guard.h"
+#include "query/row_reader.h"
+#include "query/sources.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -42,7 +42,7 @@ struct run {
   struct site *site;
   struct publication publication;
   struct rows rows;
-  struct constants parameters; /* A2 */
+  struct fixed_arguments parameters; /* A2 */
 };
 
 /* SQLite's memory for an aggregate: too loosely aligned for 128-bit integers, so it only points. */
@@ -65,7 +65,7 @@ static void evaluation_end(struct evaluation *evaluation) {
   publish_clear(&run->publication);
   site_release(run->site);
   host_release(run->host);
-  constants_free(&run->parameters);
+  fixed_arguments_free(&run->parameters);
   free(run);
 }
 
@@ -86,10 +86,11 @@ static char *check_unit(struct run *run, int argc, sqlite3_value **argv) {
   int place = run->aggregate->places.unit;
   int by_unit = ledger_protects(run->host->ledger) == LEDGER_UNITS;
   if (by_unit && argc <= place)
-    return sentence("the ledger protects units: name the unit of each row in argument %d",
-                    place + 1);
+    return error_message("the ledger protects units: name the unit of each row in argument %d",
+                         place + 1);
   if (!by_unit && place > 1 && argc > place && sqlite3_value_type(argv[place]) != SQLITE_NULL)
-    return sentence("the ledger protects rows: give NULL as the unit (argument %d)", place + 1);
+    return error_message("the ledger protects rows: give NULL as the unit (argument %d)",
+                         place + 1);
   run->unit = by_unit ? place : 0;
   return 0;
 }
@@ -119,15 +120,16 @@ static char *check_sources(sqlite3_context *context, const struct run *run, int 
   unsigned wrong = sources.rows & ~places_of_row(aggregate);
   for (int place = 0; place < argc; place++)
     if (wrong & 1u << place)
-      return sentence(
+      return error_message(
           "argument %d, %s, is a column, but a parameter is the same for all rows (give "
           "a constant, or a subquery such as (SELECT max(clip) FROM bounds))",
           place + 1, argument_name(aggregate, place));
   if (places->unit && sources.texts & 1u << places->unit &&
       ledger_protects(run->host->ledger) == LEDGER_UNITS)
-    return sentence("argument %d, the unit, is one text for all rows (name the column of the unit; "
-                    "the name of the release is argument %d)",
-                    places->unit + 1, places->name + 1);
+    return error_message(
+        "argument %d, the unit, is one text for all rows (name the column of the unit; "
+        "the name of the release is argument %d)",
+        places->unit + 1, places->name + 1);
   return 0;
 }
 
@@ -159,9 +161,10 @@ static const char *grouped_form(const struct aggregate *aggregate) {
 
 static char *check_evaluation(struct run *run, const struct request *request) {
   if (!site_is_second(run->site) || !request->name) return 0;
-  return sentence("the name stands for one release, but the statement evaluates it more than once "
-                  "(leave the name out, or use %s)",
-                  grouped_form(request->aggregate));
+  return error_message(
+      "the name stands for one release, but the statement evaluates it more than once "
+      "(leave the name out, or use %s)",
+      grouped_form(request->aggregate));
 }
 
 /* A place where 0 means none. */
@@ -187,20 +190,20 @@ static char *evaluation_begin(sqlite3_context *context, struct evaluation *evalu
                               sqlite3_value **argv) {
   const struct binding *binding = sqlite3_user_data(context);
   struct run *run = evaluation->run = calloc(1, sizeof *run);
-  if (!run) return sentence("out of memory");
+  if (!run) return error_message("out of memory");
   run->aggregate = binding->aggregate;
   run->host = host_retain(binding->host);
   run->site = site_of(context, run->host);
-  if (!run->site) return sentence("out of memory");
-  if (run->host->collecting) return sentence("a release cannot read from another release");
-  if (!ledger_ready(run->host->ledger)) return sentence("%s", ledger_error(run->host->ledger));
+  if (!run->site) return error_message("out of memory");
+  if (run->host->collecting) return error_message("a release cannot read from another release");
+  if (!ledger_ready(run->host->ledger)) return error_message("%s", ledger_error(run->host->ledger));
   struct request request;
   char *error = check_sources(context, run, argc);
   if (!error) error = check_unit(run, argc, argv);
   if (error) return error;
   error = parse_request(run, &request, argc, argv);
-  if (!error && !constants_keep(&run->parameters, argc, argv, places_of_row(run->aggregate)))
-    error = sentence("out of memory");
+  if (!error && !fixed_arguments_keep(&run->parameters, argc, argv, places_of_row(run->aggregate)))
+    error = error_message("out of memory");
   if (!error) error = begin_request(evaluation, &request);
   request_clear(&request);
   return error;
@@ -225,19 +228,20 @@ NOT_INLINE static int checked_row(sqlite3_context *context, struct evaluation *e
   }
   struct run *run = evaluation->run;
   if (!run) return 0;
-  if (!constants_same(&run->parameters, argc, argv)) {
-    evaluation_fail(context, evaluation,
-                    sentence("only the key, the value and the unit may differ from row to row (a "
-                             "parameter changed; the charge stays)"));
+  if (!fixed_arguments_same(&run->parameters, argc, argv)) {
+    evaluation_fail(
+        context, evaluation,
+        error_message("only the key, the value and the unit may differ from row to row (a "
+                      "parameter changed; the charge stays)"));
     return 0;
   }
-  evaluation->unchecked = constants_rest(&run->parameters);
+  evaluation->unchecked = fixed_arguments_rest(&run->parameters);
   return 1;
 }
 
 NOT_INLINE static void fail_without_memory(sqlite3_context *context,
                                            struct evaluation *evaluation) {
-  evaluation_fail(context, evaluation, sentence("out of memory (the charge stays)"));
+  evaluation_fail(context, evaluation, error_message("out of memory (the charge stays)"));
 }
 
 static void step(sqlite3_context *context, int argc, sqlite3_value **argv) {
@@ -257,10 +261,11 @@ static void final(sqlite3_context *context) {
   const struct binding *binding = sqlite3_user_data(context);
   struct evaluation *evaluation = sqlite3_aggregate_context(context, 0);
   if (!evaluation || evaluation->phase == NEW) {
-    fail_call(context, binding->aggregate->name,
-              sentence("no row reached %s (put the condition in the value: iif(cond, x, NULL), "
-                       "or use dp_release)",
-                       binding->aggregate->name));
+    fail_call(
+        context, binding->aggregate->name,
+        error_message("no row reached %s (put the condition in the value: iif(cond, x, NULL), "
+                      "or use dp_release)",
+                      binding->aggregate->name));
     return;
   }
   if (evaluation->phase == DEAD) return; /* the error has been raised already */

@@ -134,7 +134,7 @@ static int amplify_filter(sqlite3_vtab_cursor *base, int number, const char *tex
     char *message = domain_check(arguments[k + 1], &domains[k], &cursor->number[k]);
     if (message) {
       char *error = sqlite3_mprintf("dp_amplify: %s", message);
-      sentence_free(message);
+      error_message_free(message);
       return fail(base->pVtab, error);
     }
   }

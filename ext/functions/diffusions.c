@@ -52,8 +52,8 @@ static int read_method(sqlite3_context *context, sqlite3_value *value) {
   for (int i = 0; asked && i < METHODS; i++) {
     if (strcmp(methods[i], asked) == 0) return i;
   }
-  fail(context,
-       sentence("method must be 'steps', 'convex' or 'log-convex'%s", not_a(value, SQLITE_TEXT)));
+  fail(context, error_message("method must be 'steps', 'convex' or 'log-convex'%s",
+                              not_a(value, SQLITE_TEXT)));
   return -1;
 }
 
@@ -64,7 +64,7 @@ static int read_parameters(sqlite3_context *context, struct grid *grid, int coun
   int method = count > 3 ? read_method(context, arguments[3]) : 0;
   if (method < 0 || !read_number(context, &tail_domain, arguments[2], &tail)) return 0;
   if (grid->count && (tail != grid->tail || method != grid->method))
-    return fail(context, sentence("tail and method must be the same in every row"));
+    return fail(context, error_message("tail and method must be the same in every row"));
   grid->tail = tail;
   grid->method = method;
   return 1;
@@ -129,7 +129,8 @@ static void rate_final(sqlite3_context *context) {
   for (size_t i = 0; i + 2 < grid->count && grid->method != RATE_STEPS && !grid->failed; i++) {
     if (is_below(&grid->points[i], grid->method)) continue;
     grid->failed = 1;
-    fail(context, sentence("kappa is not %s (with 'steps' it need not be)", methods[grid->method]));
+    fail(context,
+         error_message("kappa is not %s (with 'steps' it need not be)", methods[grid->method]));
   }
   if (!grid->failed && grid->count)
     sqlite3_result_double(context, diffusion_rate(grid->points, grid->count, grid->tail,

@@ -53,7 +53,7 @@ struct host *host_of(sqlite3_context *context) {
 /* Stands for every sentence that there was no memory for. */
 static char no_memory[] = "out of memory";
 
-char *sentence(const char *format, ...) {
+char *error_message(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   char *text = sqlite3_vmprintf(format, arguments);
@@ -61,7 +61,7 @@ char *sentence(const char *format, ...) {
   return text ? text : no_memory;
 }
 
-void sentence_free(char *text) {
+void error_message_free(char *text) {
   if (text != no_memory) sqlite3_free(text);
 }
 
@@ -73,7 +73,7 @@ void fail_call(sqlite3_context *context, const char *name, char *message) {
     sqlite3_result_error_nomem(context);
   }
   sqlite3_free(full);
-  sentence_free(message);
+  error_message_free(message);
 }
 
 void function_error(sqlite3_context *context, const char *format, ...) {
@@ -142,14 +142,14 @@ char *domain_check(sqlite3_value *value, const struct domain *domain, double *nu
     return 0;
   }
   if (domain->high < INFINITY)
-    return sentence("%s must be a number in %c%g, %g%c%s", domain->parameter,
-                    domain->low_open ? '(' : '[', domain->low, domain->high,
-                    domain->high_open ? ')' : ']', type);
+    return error_message("%s must be a number in %c%g, %g%c%s", domain->parameter,
+                         domain->low_open ? '(' : '[', domain->low, domain->high,
+                         domain->high_open ? ')' : ']', type);
   const char *finite = domain->high_open ? " finite" : "";
   if (domain->low == -INFINITY)
-    return sentence("%s must be a%s number%s", domain->parameter, finite, type);
-  return sentence("%s must be a%s number %s %g%s", domain->parameter, finite,
-                  domain->low_open ? "above" : "of at least", domain->low, type);
+    return error_message("%s must be a%s number%s", domain->parameter, finite, type);
+  return error_message("%s must be a%s number %s %g%s", domain->parameter, finite,
+                       domain->low_open ? "above" : "of at least", domain->low, type);
 }
 
 int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,

@@ -38,11 +38,12 @@ struct host *host_of(sqlite3_context *context);
 void function_error(sqlite3_context *context, const char *format, ...);
 
 /*
-** An error is a sentence, no error a null pointer. sentence() never returns null: where there is no
-** memory for the text it gives one that stands for that, so that a failure cannot pass as success.
+** An error is a sentence, no error a null pointer. error_message() never returns null: where there
+** is no memory for the text it gives one that stands for that, so that a failure cannot pass as
+** success.
 */
-char *sentence(const char *format, ...);
-void sentence_free(char *text);
+char *error_message(const char *format, ...);
+void error_message_free(char *text);
 
 /* The same for functions that are not scalars: "name: message", which is taken over and freed. */
 void fail_call(sqlite3_context *context, const char *name, char *message);

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "functions/guard.h"
+#include "functions/statement_guard.h"
 #include "ledger/ledger.h"
 
 SQLITE_EXTENSION_INIT3

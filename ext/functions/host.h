@@ -7,8 +7,8 @@
 #include <sqlite3ext.h>
 
 struct ledger;
-struct collection; /* query.h: the rows that dp_release() is collecting */
-struct guard;      /* guard.c: a statement that runs our aggregates */
+struct collection; /* owner_query.h: the rows that dp_release() is collecting */
+struct guard;      /* statement_guard.c: a statement that runs our aggregates */
 
 struct host {
   int references;                /* functions, tables and running statements */

@@ -161,7 +161,7 @@ static void fail(sqlite3_context *context, const char *format, ...) {
 /* ---- states ---------------------------------------------------------------------------------- */
 
 /* A state: the SQL value in a form in which equal values have equal bytes. */
-struct state {
+struct shard_state {
   int type; /* SQLITE_INTEGER (also for whole REALs), _FLOAT, _TEXT or _BLOB */
   int size;
   unsigned char bytes[]; /* a terminating 0 follows */
@@ -172,7 +172,7 @@ struct state {
 struct dictionary {
   int count;
   uint16_t slot[SLOTS]; /* 1 + number of the state, 0 where free */
-  struct state *state[MAX_STATES];
+  struct shard_state *state[MAX_STATES];
 };
 
 static uint64_t hash(int type, const unsigned char *bytes, int size) {
@@ -190,14 +190,14 @@ static uint64_t hash(int type, const unsigned char *bytes, int size) {
 static int number_of(struct dictionary *dictionary, int type, const void *bytes, int size) {
   uint64_t place = hash(type, bytes, size) % SLOTS;
   for (; dictionary->slot[place]; place = (place + 1) % SLOTS) {
-    const struct state *known = dictionary->state[dictionary->slot[place] - 1];
+    const struct shard_state *known = dictionary->state[dictionary->slot[place] - 1];
     if (known->type == type && known->size == size &&
         (size == 0 || memcmp(known->bytes, bytes, (size_t)size) == 0)) {
       return dictionary->slot[place] - 1;
     }
   }
   if (dictionary->count == MAX_STATES) return -1;
-  struct state *state = sqlite3_malloc64(sizeof *state + (sqlite3_uint64)size + 1);
+  struct shard_state *state = sqlite3_malloc64(sizeof *state + (sqlite3_uint64)size + 1);
   if (!state) return -2;
   state->type = type;
   state->size = size;
@@ -317,10 +317,10 @@ static int check_total(sqlite3_context *context, const double *probability, size
 /* Whether each y is an x, after which y has the numbers that x has. */
 static int check_square(sqlite3_context *context, const struct collected *collected) {
   for (int i = 0; i < collected->y.count; i++) {
-    const struct state *y = collected->y.state[i];
+    const struct shard_state *y = collected->y.state[i];
     int found = 0;
     for (int j = 0; j < collected->x.count && !found; j++) {
-      const struct state *x = collected->x.state[j];
+      const struct shard_state *x = collected->x.state[j];
       found = x->type == y->type && x->size == y->size &&
               memcmp(x->bytes, y->bytes, (size_t)x->size) == 0;
     }
@@ -366,7 +366,7 @@ static int take_given(sqlite3_context *context, struct collected *collected, str
 /* ---- powers ---------------------------------------------------------------------------------- */
 
 /* A state as JSON; a blob as keys of groups show it. */
-static void append_state(sqlite3_str *json, const struct state *state) {
+static void append_state(sqlite3_str *json, const struct shard_state *state) {
   sqlite3_int64 whole;
   double real;
   switch (state->type) {
@@ -396,7 +396,7 @@ static char *power(const struct given *given, const double *parameter) {
   for (size_t j = 0; j < rows && cells; j++) {
     column[j] = -1;
     for (int y = 0; y < states->y.count; y++) {
-      const struct state *a = states->x.state[j], *b = states->y.state[y];
+      const struct shard_state *a = states->x.state[j], *b = states->y.state[y];
       if (a->type == b->type && a->size == b->size &&
           memcmp(a->bytes, b->bytes, (size_t)a->size) == 0)
         column[j] = y;

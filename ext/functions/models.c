@@ -13,15 +13,15 @@
 #include <string.h>
 
 #include "functions/functions.h"
-#include "functions/guard.h"
-#include "functions/numbers.h"
+#include "functions/statement_guard.h"
+#include "base/vector_text.h"
 #include "math/gaussian.h"
 #include "math/iteration.h"
 #include "math/laplace.h"
 #include "math/mixing.h"
 #include "math/renyi.h"
 #include "math/rounding.h"
-#include "release/hiding.h"
+#include "mechanism/hiding.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -43,21 +43,21 @@ struct field {
 /* In the order of the text; the variance is last, for it follows from the others. */
 static const struct field fields[] = {
     {"n", IN(rows), 1, SGD_MAX_ROWS, 1, 0},
-    {"dim", IN(dim), 1, SHAPE_MAX_SIZE, 1, 0},
-    {"clip", IN(clip), SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0},
-    {"radius", IN(radius), SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0},
-    {"l2", IN(l2), 0, SHAPE_MAX_CLIP, 0, 0},
-    {"bound", IN(bound), 0, SHAPE_MAX_CLIP, 0, 1},
-    {"threshold", IN(threshold), 0, SHAPE_MAX_CLIP, 0, 1},
+    {"dim", IN(dim), 1, LAYOUT_MAX_SIZE, 1, 0},
+    {"clip", IN(clip), LAYOUT_MIN_CLIP, LAYOUT_MAX_CLIP, 0, 0},
+    {"radius", IN(radius), LAYOUT_MIN_CLIP, LAYOUT_MAX_CLIP, 0, 0},
+    {"l2", IN(l2), 0, LAYOUT_MAX_CLIP, 0, 0},
+    {"bound", IN(bound), 0, LAYOUT_MAX_CLIP, 0, 1},
+    {"threshold", IN(threshold), 0, LAYOUT_MAX_CLIP, 0, 1},
     {"public_rows", IN(public_rows), 0, SGD_MAX_PUBLIC, 1, 0},
-    {"eta", IN(eta), SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0},
+    {"eta", IN(eta), LAYOUT_MIN_CLIP, LAYOUT_MAX_CLIP, 0, 0},
     {"default_eta", IN(default_eta), 0, 1, 1, 0},
     {"random_stop", IN(random_stop), 0, 1, 1, 0},
     {"decay", IN(decay), 0, SGD_MAX_DECAY, 0, 1},
     {"power", IN(power), 0.5, 1, 0, 1},
     {"laplace", IN(laplace), 1, 1, 1, 1},
-    {"lipschitz", IN(lipschitz), SHAPE_MIN_CLIP, SHAPE_MAX_CLIP, 0, 0},
-    {"beta", IN(beta), 0, SHAPE_MAX_CLIP, 0, 0},
+    {"lipschitz", IN(lipschitz), LAYOUT_MIN_CLIP, LAYOUT_MAX_CLIP, 0, 0},
+    {"beta", IN(beta), 0, LAYOUT_MAX_CLIP, 0, 0},
     {"variance", IN(variance), 0, SGD_VARIANCE_END, 1, 1},
 };
 #define FIELDS ((int)(sizeof fields / sizeof *fields))
@@ -97,7 +97,7 @@ static int read_field(const char *text, const struct field *field, double *x) {
   if (length >= sizeof number) return 0;
   memcpy(number, value, length);
   number[length] = 0;
-  return numbers_list(number, x, 1) == 1 && *x >= field->low && *x <= field->high &&
+  return vector_text_list(number, x, 1) == 1 && *x >= field->low && *x <= field->high &&
          (!field->whole || *x == floor(*x));
 }
 
@@ -126,18 +126,19 @@ static char *known_losses(void) {
 
 static char *finish_loss(struct request *request) {
   struct descent *descent = &request->descent;
-  if (!request->loss) return sentence("loss is missing (one of %z)", known_losses());
+  if (!request->loss) return error_message("loss is missing (one of %z)", known_losses());
   int which = loss_find(request->loss, strlen(request->loss));
-  if (which == LOSSES) return sentence("unknown loss (known losses: %z)", known_losses());
+  if (which == LOSSES) return error_message("unknown loss (known losses: %z)", known_losses());
   descent->loss = (enum loss)which;
   int needs_bound = which == LOSS_SQUARED, has_threshold = which == LOSS_HUBER;
   if (needs_bound && isnan(descent->bound))
-    return sentence("bound is missing (y is clipped to [-bound, bound])");
+    return error_message("bound is missing (y is clipped to [-bound, bound])");
   if (which == LOSS_LOGISTIC && !isnan(descent->bound))
-    return sentence("the loss 'logistic' has no bound: y counts as 1 above 1/2, else as 0");
+    return error_message("the loss 'logistic' has no bound: y counts as 1 above 1/2, else as 0");
   if (has_threshold == isnan(descent->threshold))
-    return has_threshold ? sentence("threshold is missing (where the Huber loss becomes linear)")
-                         : sentence("the loss '%s' has no threshold", losses[which]);
+    return has_threshold
+               ? error_message("threshold is missing (where the Huber loss becomes linear)")
+               : error_message("the loss '%s' has no threshold", losses[which]);
   return 0;
 }
 
@@ -154,16 +155,18 @@ static char *finish_schedule(struct request *request) {
   for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
     if (strcmp(name, schedules[i].name) == 0) schedule = &schedules[i];
   }
-  if (!schedule) return sentence("schedule must be 'constant', 'sqrt' or 'inverse'");
+  if (!schedule) return error_message("schedule must be 'constant', 'sqrt' or 'inverse'");
   descent->power = NAN;
   if (!(schedule->power > 0))
-    return isnan(descent->decay) ? 0 : sentence("decay is for the schedules 'sqrt' and 'inverse'");
+    return isnan(descent->decay) ? 0
+                                 : error_message("decay is for the schedules 'sqrt' and 'inverse'");
   descent->power = schedule->power;
   if (isnan(descent->decay)) descent->decay = 1;
   if (descent->rows + descent->public_rows > SGD_MAX_STEPS)
-    return sentence("a schedule is for at most %.0f rows", SGD_MAX_STEPS);
+    return error_message("a schedule is for at most %.0f rows", SGD_MAX_STEPS);
   return descent->random_stop > 0
-             ? sentence("a schedule and a random stop do not go together (leave one of them out)")
+             ? error_message(
+                   "a schedule and a random stop do not go together (leave one of them out)")
              : 0;
 }
 
@@ -174,13 +177,13 @@ static char *finish_mechanism(struct request *request) {
   int is_laplace = strcmp(asked, "laplace") == 0, is_random = descent->random_stop > 0;
   descent->laplace = is_laplace ? 1 : NAN;
   if (!is_laplace && strcmp(asked, "gaussian") != 0)
-    return sentence("mechanism must be 'gaussian' or 'laplace' for a model");
+    return error_message("mechanism must be 'gaussian' or 'laplace' for a model");
   if (is_laplace && is_random)
-    return sentence("a random stop has Gaussian noise (leave out the mechanism, or the stop)");
+    return error_message("a random stop has Gaussian noise (leave out the mechanism, or the stop)");
   if (!is_random && !(descent->public_rows > 0)) return 0;
   sqlite3_free(request->mechanism);
   request->mechanism = sqlite3_mprintf(is_laplace ? "laplace_iteration" : "iteration");
-  return request->mechanism ? 0 : sentence("out of memory");
+  return request->mechanism ? 0 : error_message("out of memory");
 }
 
 static char *finish_stop(struct request *request) {
@@ -188,11 +191,14 @@ static char *finish_stop(struct request *request) {
   const char *stop = request->stop ? request->stop : "last";
   int is_random = strcmp(stop, "random") == 0, has_share = !isnan(request->key_share);
   descent->random_stop = is_random;
-  if (!is_random && strcmp(stop, "last") != 0) return sentence("stop must be 'last' or 'random'");
+  if (!is_random && strcmp(stop, "last") != 0)
+    return error_message("stop must be 'last' or 'random'");
   if (is_random && descent->public_rows > 0)
-    return sentence("public_rows and a random stop do not go together (leave one of them out)");
+    return error_message(
+        "public_rows and a random stop do not go together (leave one of them out)");
   if (!is_random && has_share)
-    return sentence("key_share is for a random stop: it takes that part of the tier's delta_keys");
+    return error_message(
+        "key_share is for a random stop: it takes that part of the tier's delta_keys");
   if (is_random && !has_share) request->key_share = DEFAULT_KEY_SHARE;
   return 0;
 }
@@ -204,7 +210,7 @@ static int is_sound(struct descent *descent) {
     sound = sound && (isnan(x) || (x >= fields[i].low && x <= fields[i].high));
   }
   double step = descent_step(descent);
-  return sound && step >= SHAPE_MIN_CLIP && step <= SHAPE_MAX_CLIP;
+  return sound && step >= LAYOUT_MIN_CLIP && step <= LAYOUT_MAX_CLIP;
 }
 
 char *models_finish(struct request *request) {
@@ -212,10 +218,10 @@ char *models_finish(struct request *request) {
   descent->dim = request->size;
   descent->clip = request->clip;
   if (request->refine)
-    return sentence("a model cannot be refined (make a release of its own at an inner tier)");
-  if (isnan(descent->rows)) return sentence("n is missing (the public number of rows)");
+    return error_message("a model cannot be refined (make a release of its own at an inner tier)");
+  if (isnan(descent->rows)) return error_message("n is missing (the public number of rows)");
   if (isnan(descent->radius))
-    return sentence("radius is missing (of the ball that the coefficients stay in)");
+    return error_message("radius is missing (of the ball that the coefficients stay in)");
   if (isnan(descent->l2)) descent->l2 = 0;
   if (isnan(descent->public_rows)) descent->public_rows = 0;
   char *error = finish_loss(request);
@@ -226,8 +232,8 @@ char *models_finish(struct request *request) {
   descent_derive(descent);
   double largest = descent_largest_eta(descent);
   if (descent->eta > largest * (1 + 0x1p-50))
-    return sentence("eta must be at most 2/(beta + l2), where beta is the smoothness of the "
-                    "regularised loss (leave eta out for the default)");
+    return error_message("eta must be at most 2/(beta + l2), where beta is the smoothness of the "
+                         "regularised loss (leave eta out for the default)");
   descent->default_eta = isnan(descent->eta);
   return 0;
 }
@@ -236,14 +242,14 @@ char *models_finish(struct request *request) {
 
 /*
 ** Whether a number is read back as it was written: the reader may be off in the last place
-** (numbers.c).
+** (vector_text.c).
 */
 static int is_stable(double x) {
   double read = NAN;
   sqlite3_str *text = sqlite3_str_new(0);
   ledger_append_number(text, x);
   char *written = sqlite3_str_finish(text);
-  int stable = written && numbers_list(written, &read, 1) && read == x;
+  int stable = written && vector_text_list(written, &read, 1) && read == x;
   sqlite3_free(written);
   return stable;
 }
@@ -257,7 +263,7 @@ static double three_digits(double x) {
   char text[40];
   for (int digits = (int)(x / pow(10, exponent)); digits > 0; digits--) {
     snprintf(text, sizeof text, "%de%d", digits, (int)exponent);
-    if (numbers_list(text, &rounded, 1) && rounded > 0 && is_stable(rounded)) return rounded;
+    if (vector_text_list(text, &rounded, 1) && rounded > 0 && is_stable(rounded)) return rounded;
   }
   return x;
 }
@@ -384,11 +390,11 @@ static double default_eta(const struct descent *descent, const struct price *pri
   double gradient = hypot(descent->lipschitz, noise * sqrt(descent->dim));
   double eta = descent->radius / 2 / gradient / sqrt(M_E * steps);
   eta = fmin(eta, descent_largest_eta(descent));
-  return eta >= SHAPE_MIN_CLIP ? three_digits(eta) : eta; /* refused by is_sound() */
+  return eta >= LAYOUT_MIN_CLIP ? three_digits(eta) : eta; /* refused by is_sound() */
 }
 
-static struct question question_of(const struct descent *descent) {
-  return (struct question){
+static struct contribution question_of(const struct descent *descent) {
+  return (struct contribution){
       .family = FAMILY_SGD, .clip = descent_step(descent), .size = (int)descent->dim};
 }
 
@@ -399,11 +405,11 @@ static int settle_noise(struct ledger *ledger, struct descent *descent, const st
   int known = text && models_read(text, &said);
   sqlite3_free(text);
   if (!known) return ledger_fail(ledger, "out of memory");
-  struct question question = question_of(&said);
-  struct shape shape;
+  struct contribution question = question_of(&said);
+  struct layout shape;
   struct design design;
   uint64_t variance;
-  shape_make(&shape, &question, 0, 1);
+  layout_make(&shape, &question, 0, 1);
   descent_design(&said, &shape, price->rate, &design, &variance);
   said.variance = (double)variance;
   if (said.random_stop > 0)
@@ -523,13 +529,13 @@ static int find_model(struct ledger *ledger, const char *name, struct ledger_rel
 
 /* The published coefficients. */
 struct coefficients {
-  double w[SHAPE_MAX_SIZE];
+  double w[LAYOUT_MAX_SIZE];
   int count;
 };
 
 static int take_coefficient(void *context, const struct ledger_value *value) {
   struct coefficients *coefficients = context;
-  if (coefficients->count == SHAPE_MAX_SIZE) return 0;
+  if (coefficients->count == LAYOUT_MAX_SIZE) return 0;
   coefficients->w[coefficients->count++] = value->value;
   return 1;
 }
@@ -555,9 +561,9 @@ static int read_coefficients(struct ledger *ledger, const char *name, const char
 /* The score of one row; features must be what the model was trained on. */
 static void predict(sqlite3_context *context, const struct descent *descent,
                     const struct coefficients *coefficients, sqlite3_value *value) {
-  double features[SHAPE_MAX_SIZE], score = 0;
+  double features[LAYOUT_MAX_SIZE], score = 0;
   int dim = (int)descent->dim;
-  if (!numbers_read(value, features, dim)) {
+  if (!vector_text_read(value, features, dim)) {
     function_error(context,
                    "features must be a JSON array of %d numbers, or a blob of as many floats", dim);
     return;
@@ -641,7 +647,7 @@ struct listing {
   struct price price;
   double delta; /* of the noise */
   struct sgd theorem;
-  struct shape shape;
+  struct layout shape;
   struct hiding hiding;
   double *first, *second; /* a number for each row */
   sqlite3_str *json;
@@ -738,7 +744,7 @@ static void list_rows(struct listing *listing) {
 static char *profile_text(const struct descent *descent, const struct ledger_release *release,
                           const struct ledger_tier *tier) {
   sqlite3_uint64 bytes = sizeof(double) * (sqlite3_uint64)descent->rows;
-  struct question question = question_of(descent);
+  struct contribution question = question_of(descent);
   struct listing listing = {.descent = descent,
                             .release = release,
                             .price = price_of(tier, release->weight, release->key_share),
@@ -747,7 +753,7 @@ static char *profile_text(const struct descent *descent, const struct ledger_rel
                             .first = sqlite3_malloc64(bytes),
                             .second = sqlite3_malloc64(bytes)};
   char *text = 0;
-  shape_make(&listing.shape, &question, 0, 1);
+  layout_make(&listing.shape, &question, 0, 1);
   hiding_make(&listing.hiding, descent, &listing.shape, release->shift);
   if (listing.first && listing.second) {
     listing.json = sqlite3_str_new(0);
@@ -762,7 +768,7 @@ static char *profile_text(const struct descent *descent, const struct ledger_rel
 /*
 ** dp_sgd_profile(name) -> TEXT, a JSON array of objects
 ** The privacy of every private row of a model, in the order in which they were read, as it is
-** proved on the lattice (release/hiding.h). Gaussian noise: the "rate" of its path (sgd.h), of
+** proved on the lattice (mechanism/hiding.h). Gaussian noise: the "rate" of its path (sgd.h), of
 ** which the ledger charges the worst; the least "epsilon" that path or contraction gives at the
 ** delta of the model's innermost tier; and "paper", Theorem 5 of Balle et al. 2019 as printed.
 ** Laplace noise: "pure", the least epsilon of pure differential privacy; "epsilon" as above; and

@@ -1,11 +1,11 @@
 /*
 ** models.h: models as releases: their parameters, between options, the ledger's text and
-** release/sgd.h.
+** mechanism/sgd.h.
 */
 #ifndef DIFFUSE_FUNCTIONS_MODELS_H
 #define DIFFUSE_FUNCTIONS_MODELS_H
 
-#include "functions/publish.h"
+#include "release/life.h"
 
 /* Defaults and checks of a request for a model, as request_finish(). */
 char *models_finish(struct request *request);
@@ -25,8 +25,8 @@ struct ledger_cost models_cost(struct publication *publication);
 
 /*
 ** What a model with public rows costs: at each order the plain cost of its noise, or what
-** contraction gives where that is less (release/hiding.h). Only cost.curve may be set. It refers to
-** the publication, and a failure is in the ledger.
+** contraction gives where that is less (mechanism/hiding.h). Only cost.curve may be set. It refers
+** to the publication, and a failure is in the ledger.
 */
 struct ledger_cost models_hidden(struct publication *publication, struct ledger_cost plain);
 void models_clear(struct publication *publication);

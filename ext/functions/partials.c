@@ -20,11 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "functions/constants.h"
+#include "functions/fixed_arguments.h"
 #include "functions/functions.h"
-#include "functions/guard.h"
-#include "functions/sources.h"
-#include "functions/states.h"
+#include "functions/statement_guard.h"
+#include "query/sources.h"
+#include "query/shard_rows.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -37,14 +37,14 @@ struct shard {
   struct request request;
   struct publication description;
   struct rows rows;
-  struct constants constants;
+  struct fixed_arguments constants;
   char *parameters;
 };
 
 static void shard_close(struct shard *shard) {
   if (!shard) return;
   rows_close(&shard->rows);
-  constants_free(&shard->constants);
+  fixed_arguments_free(&shard->constants);
   sqlite3_free(shard->parameters);
   request_clear(&shard->request);
   free(shard);
@@ -54,8 +54,8 @@ static char *check_columns(const struct request *request, int given) {
   const char *names;
   int columns = aggregate_columns(request->aggregate, !request->rows, &names);
   if (given == columns) return 0;
-  return sentence("kind '%s' takes (kind, %s, options) where %s are protected",
-                  request->aggregate->kind, names, request->rows ? "rows" : "units");
+  return error_message("kind '%s' takes (kind, %s, options) where %s are protected",
+                       request->aggregate->kind, names, request->rows ? "rows" : "units");
 }
 
 /* columns: how many arguments stand between kind and options; negative: there is no row. */
@@ -64,27 +64,27 @@ static char *shard_open(struct shard *shard, struct host *host, sqlite3_value *k
   const struct aggregate *aggregate = aggregate_of_kind(kind);
   if (!aggregate) return unknown_kind();
   if (!aggregate_has_states(aggregate))
-    return sentence("kind '%s' has no states (its rows are read one after the other)",
-                    aggregate->kind);
+    return error_message("kind '%s' has no states (its rows are read one after the other)",
+                         aggregate->kind);
   struct request *request = &shard->request;
   char *error = request_start(request, aggregate, host->ledger, 0, options, OPTIONS_OF_PARTIAL);
   if (!error) error = request_finish_shape(request, !request->rows);
   if (!error && request->rows && request->whole_units)
-    error = sentence("whole_units is for units: leave it out, or protects");
+    error = error_message("whole_units is for units: leave it out, or protects");
   if (!error && columns >= 0) error = check_columns(request, columns);
   if (error) return error;
   shard->parameters = request_parameters(request, OPTIONS_OF_STATE);
-  if (!shard->parameters) return sentence("out of memory");
-  return states_start_shard(&shard->rows, &shard->description, request);
+  if (!shard->parameters) return error_message("out of memory");
+  return shard_rows_start_shard(&shard->rows, &shard->description, request);
 }
 
 /* Gives the state as the result, or fails the call. */
 static void shard_result(sqlite3_context *context, struct shard *shard) {
-  struct state_writer writer;
-  char *error = states_write(&shard->rows, shard->parameters, &writer);
+  struct shard_state_writer writer;
+  char *error = shard_rows_write(&shard->rows, shard->parameters, &writer);
   int limit = sqlite3_limit(sqlite3_context_db_handle(context), SQLITE_LIMIT_LENGTH, -1);
   if (!error && writer.size > (size_t)limit)
-    error = sentence(
+    error = error_message(
         "the state has %lld bytes and this SQLite's values at most %d (make more shards%s)",
         (long long)writer.size, limit,
         shard->rows.for_state
@@ -140,17 +140,19 @@ static char *partial_check(sqlite3_context *context, struct collecting *collecti
   struct shard *shard = collecting->shard;
   if (!shard) {
     shard = collecting->shard = calloc(1, sizeof *shard);
-    if (!shard) return sentence("out of memory");
+    if (!shard) return error_message("out of memory");
     unsigned columns = (1u << (argc - 1)) - 2; /* all but the first and the last */
     if (sources_of(sqlite3_context_db_handle(context), PARTIAL, argc, 0).rows & ~columns)
-      return sentence("kind and options must be the same for every row (one of them is a column)");
+      return error_message(
+          "kind and options must be the same for every row (one of them is a column)");
     char *error = shard_open(shard, host, argv[0], argc - 2, argv[argc - 1]);
     if (error) return error;
-    if (!constants_keep(&shard->constants, argc, argv, columns)) return sentence("out of memory");
+    if (!fixed_arguments_keep(&shard->constants, argc, argv, columns))
+      return error_message("out of memory");
   }
-  if (!constants_same(&shard->constants, argc, argv))
-    return sentence("kind and options must be the same for every row");
-  collecting->unchecked = constants_rest(&shard->constants);
+  if (!fixed_arguments_same(&shard->constants, argc, argv))
+    return error_message("kind and options must be the same for every row");
+  collecting->unchecked = fixed_arguments_rest(&shard->constants);
   return 0;
 }
 
@@ -179,7 +181,7 @@ static void partial_step(sqlite3_context *context, int argc, sqlite3_value **arg
     }
   }
   if (rows_add(&collecting->shard->rows, argv + 1))
-    partial_fail(context, collecting, sentence("out of memory"));
+    partial_fail(context, collecting, error_message("out of memory"));
 }
 
 static void partial_final(sqlite3_context *context) {
@@ -195,7 +197,7 @@ static void partial_final(sqlite3_context *context) {
 struct merge {
   struct host *host;
   struct site *site;
-  struct constants constants;
+  struct fixed_arguments constants;
   struct request request;
   struct publication description; /* of what is added up ... */
   struct publication publication; /* ... and what becomes of it */
@@ -215,7 +217,7 @@ static void merge_close(struct merge *merge) {
   if (!merge) return;
   rows_close(&merge->rows);
   publish_clear(&merge->publication);
-  constants_free(&merge->constants);
+  fixed_arguments_free(&merge->constants);
   request_clear(&merge->request);
   site_release(merge->site);
   host_release(merge->host);
@@ -243,9 +245,9 @@ static char *read_parameters(struct request *request, struct ledger *ledger, con
                              sqlite3_value *tier, sqlite3_value *name_or_options) {
   const struct aggregate *aggregate = 0;
   if (!ledger_options(ledger, parameters, take_kind, &aggregate))
-    return sentence("the state has no parameters: %s", ledger_error(ledger));
+    return error_message("the state has no parameters: %s", ledger_error(ledger));
   if (!aggregate || !aggregate_has_states(aggregate))
-    return sentence("the state is of no kind that this version knows");
+    return error_message("the state is of no kind that this version knows");
   char *error = request_start(request, aggregate, ledger, tier, name_or_options, OPTIONS_OF_MERGE);
   return error ? error : request_read(request, ledger, parameters, OPTIONS_OF_STATE);
 }
@@ -259,27 +261,27 @@ static char *read_request(struct merge *merge, int argc, sqlite3_value **argv) {
   if (error) return error;
   char *again = request_parameters(request, OPTIONS_OF_STATE);
   if (!again) {
-    error = sentence("out of memory");
+    error = error_message("out of memory");
   } else if (strcmp(again, merge->parameters) != 0) {
-    error =
-        sentence("the state's parameters are not as dp_partial() writes them (make it anew, with "
-                 "this version)");
+    error = error_message(
+        "the state's parameters are not as dp_partial() writes them (make it anew, with "
+        "this version)");
   }
   sqlite3_free(again);
   return error;
 }
 
 /* Why a state is not one of this merge: its parameters beside those of the others, for people. */
-static char *other_parameters(struct merge *merge, const struct state *state) {
+static char *other_parameters(struct merge *merge, const struct shard_state *state) {
   struct request request = {0};
   char *text = sqlite3_mprintf("%.*s", (int)state->parameters_size, state->parameters);
-  char *error =
-      text ? read_parameters(&request, merge->host->ledger, text, 0, 0) : sentence("out of memory");
+  char *error = text ? read_parameters(&request, merge->host->ledger, text, 0, 0)
+                     : error_message("out of memory");
   char *ours = error ? 0 : request_parameters(&merge->request, OPTIONS_OF_PARTIAL);
   char *theirs = error ? 0 : request_parameters(&request, OPTIONS_OF_PARTIAL);
   if (!error)
-    error = sentence("the states have different parameters: %s and %s", ours ? ours : "",
-                     theirs ? theirs : "");
+    error = error_message("the states have different parameters: %s and %s", ours ? ours : "",
+                          theirs ? theirs : "");
   sqlite3_free(text);
   sqlite3_free(ours);
   sqlite3_free(theirs);
@@ -290,35 +292,37 @@ static char *other_parameters(struct merge *merge, const struct state *state) {
 static char *check_protection(const struct merge *merge) {
   int by_unit = ledger_protects(merge->host->ledger) == LEDGER_UNITS;
   if (by_unit == !merge->request.rows) return 0;
-  return sentence("the ledger protects %s and the state %s (make it with \"protects\":\"%s\")",
-                  by_unit ? "units" : "rows", by_unit ? "rows" : "units", by_unit ? "unit" : "row");
+  return error_message("the ledger protects %s and the state %s (make it with \"protects\":\"%s\")",
+                       by_unit ? "units" : "rows", by_unit ? "rows" : "units",
+                       by_unit ? "unit" : "row");
 }
 
-static char *merge_open(sqlite3_context *context, struct merge *merge, const struct state *state,
-                        int argc, sqlite3_value **argv) {
+static char *merge_open(sqlite3_context *context, struct merge *merge,
+                        const struct shard_state *state, int argc, sqlite3_value **argv) {
   struct host *host = merge->host = host_retain(sqlite3_user_data(context));
   merge->site = site_of(context, host);
   merge->parameters = sqlite3_mprintf("%.*s", (int)state->parameters_size, state->parameters);
-  if (!merge->site || !merge->parameters) return sentence("out of memory");
+  if (!merge->site || !merge->parameters) return error_message("out of memory");
   if (strlen(merge->parameters) != state->parameters_size)
-    return sentence("the state is malformed");
-  if (host->collecting) return sentence("a release cannot read from another release");
-  if (!ledger_ready(host->ledger)) return sentence("%s", ledger_error(host->ledger));
+    return error_message("the state is malformed");
+  if (host->collecting) return error_message("a release cannot read from another release");
+  if (!ledger_ready(host->ledger)) return error_message("%s", ledger_error(host->ledger));
   if (sources_of(sqlite3_context_db_handle(context), MERGE, argc, 1u | 1u << 2).rows & ~(1u << 1))
-    return sentence("tier and name must be the same for every state (one of them is a column)");
+    return error_message(
+        "tier and name must be the same for every state (one of them is a column)");
   char *error = read_request(merge, argc, argv);
   if (!error) error = check_protection(merge);
   if (!error && site_is_second(merge->site) && merge->request.name)
-    error =
-        sentence("the name stands for one release, but the statement evaluates it more than once "
-                 "(leave the name out)");
-  if (!error) error = states_start_merge(&merge->rows, &merge->description, &merge->request);
-  if (!error && !constants_keep(&merge->constants, argc, argv, 1u << 1))
-    error = sentence("out of memory");
+    error = error_message(
+        "the name stands for one release, but the statement evaluates it more than once "
+        "(leave the name out)");
+  if (!error) error = shard_rows_start_merge(&merge->rows, &merge->description, &merge->request);
+  if (!error && !fixed_arguments_keep(&merge->constants, argc, argv, 1u << 1))
+    error = error_message("out of memory");
   return error;
 }
 
-static int note_serial(struct merge *merge, const struct state *state) {
+static int note_serial(struct merge *merge, const struct shard_state *state) {
   if (merge->count == merge->room) {
     size_t room = merge->room * 2 + 16;
     unsigned char(*grown)[STATE_SERIAL] = realloc(merge->serials, sizeof *grown * room);
@@ -332,26 +336,26 @@ static int note_serial(struct merge *merge, const struct state *state) {
 
 static char *add_state(sqlite3_context *context, struct merging *merging, int argc,
                        sqlite3_value **argv) {
-  struct state state;
+  struct shard_state state;
   if (sqlite3_value_type(argv[1]) != SQLITE_BLOB)
-    return sentence("state must be what dp_partial() made%s", not_a(argv[1], SQLITE_BLOB));
+    return error_message("state must be what dp_partial() made%s", not_a(argv[1], SQLITE_BLOB));
   const void *bytes = sqlite3_value_blob(argv[1]);
-  const char *wrong = state_open(&state, bytes, (size_t)sqlite3_value_bytes(argv[1]));
-  if (wrong) return sentence("the state %s", wrong);
+  const char *wrong = shard_state_open(&state, bytes, (size_t)sqlite3_value_bytes(argv[1]));
+  if (wrong) return error_message("the state %s", wrong);
   struct merge *merge = merging->merge;
   if (!merge) {
     merge = merging->merge = calloc(1, sizeof *merge);
-    if (!merge) return sentence("out of memory");
+    if (!merge) return error_message("out of memory");
     char *error = merge_open(context, merge, &state, argc, argv);
     if (error) return error;
   }
-  if (!constants_same(&merge->constants, argc, argv))
-    return sentence("tier and name must be the same for every state");
+  if (!fixed_arguments_same(&merge->constants, argc, argv))
+    return error_message("tier and name must be the same for every state");
   if (strlen(merge->parameters) != state.parameters_size ||
       memcmp(merge->parameters, state.parameters, state.parameters_size) != 0)
     return other_parameters(merge, &state);
-  if (!note_serial(merge, &state)) return sentence("out of memory");
-  return states_add(&merge->rows, &state);
+  if (!note_serial(merge, &state)) return error_message("out of memory");
+  return shard_rows_add(&merge->rows, &state);
 }
 
 /* ---- dp_merge -------------------------------------------------------------------------------- */
@@ -382,7 +386,7 @@ static char *check_serials(struct merge *merge) {
   qsort(merge->serials, merge->count, STATE_SERIAL, by_bytes);
   for (size_t i = 1; i < merge->count; i++) {
     if (by_bytes(merge->serials[i - 1], merge->serials[i]) == 0)
-      return sentence("one state is there twice (each shard once)");
+      return error_message("one state is there twice (each shard once)");
   }
   return 0;
 }
@@ -393,7 +397,8 @@ static char *merge_publish(sqlite3_context *context, struct merge *merge) {
   char *error = check_serials(merge);
   if (error) return error;
   merge->request.is_blind = site_is_blind(merge->site);
-  if (!ledger_resume(merge->host->ledger)) return sentence("%s", ledger_error(merge->host->ledger));
+  if (!ledger_resume(merge->host->ledger))
+    return error_message("%s", ledger_error(merge->host->ledger));
   error = publish_begin(publication, merge->host, &merge->request);
   int is_replay = !error && publication->answered;
   if (error) return error;
@@ -411,8 +416,8 @@ static void merge_final(sqlite3_context *context) {
   if (merging && merging->failed) return; /* the error has been raised already */
   if (!merging || !merging->merge) {
     fail_call(context, MERGE,
-              sentence("no state reached it (where all shards may be empty, add the state of "
-                       "nothing: dp_partial(kind, options))"));
+              error_message("no state reached it (where all shards may be empty, add the state of "
+                            "nothing: dp_partial(kind, options))"));
     return;
   }
   struct merge *merge = merging->merge;

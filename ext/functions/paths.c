@@ -61,7 +61,7 @@ static int make_room(sqlite3_context *context, struct collected *collected, long
   while (room < last) room *= 2;
   struct path_step *grown =
       sqlite3_realloc64(collected->steps, sizeof *grown * (sqlite3_uint64)room);
-  if (!grown) return fail(context, collected, sentence("out of memory"));
+  if (!grown) return fail(context, collected, error_message("out of memory"));
   memset(grown + collected->room, 0, sizeof *grown * (size_t)(room - collected->room));
   collected->steps = grown;
   collected->room = room;
@@ -73,7 +73,7 @@ static int same(sqlite3_context *context, struct collected *collected, const cha
                 double *first, double now) {
   if (!collected->started) *first = now;
   return now == *first ||
-         fail(context, collected, sentence("%s must be the same in every row", name));
+         fail(context, collected, error_message("%s must be the same in every row", name));
 }
 
 static void step(sqlite3_context *context, int count, sqlite3_value **arguments) {
@@ -104,11 +104,11 @@ static void step(sqlite3_context *context, int count, sqlite3_value **arguments)
   row.shift = aggregate->is_given ? last : 0;
   long i = (long)index;
   if ((double)i != index) {
-    fail(context, collected, sentence("i must be a whole number"));
+    fail(context, collected, error_message("i must be a whole number"));
   } else if (make_room(context, collected, i)) {
     struct path_step *place = &collected->steps[i - 1];
     if (place->sigma > 0) {
-      fail(context, collected, sentence("step %d comes twice", (int)i));
+      fail(context, collected, error_message("step %d comes twice", (int)i));
       return;
     }
     *place = row;
@@ -127,7 +127,7 @@ static void final(sqlite3_context *context) {
     /* it was reported */
   } else if (count < collected->last) {
     fail(context, collected,
-         sentence("step %d is missing (the steps are 1 to the largest i)", (int)missing + 1));
+         error_message("step %d is missing (the steps are 1 to the largest i)", (int)missing + 1));
   } else {
     sqlite3_result_double(context, aggregate->is_given
                                        ? given_path_rdp(collected->alpha, collected->steps, count)

@@ -11,17 +11,17 @@
 #include <string.h>
 
 #include "functions/functions.h"
-#include "functions/guard.h"
-#include "functions/answers.h"
+#include "functions/statement_guard.h"
+#include "release/values.h"
 #include "math/rounding.h"
-#include "release/estimate.h"
+#include "mechanism/estimate.h"
 
 SQLITE_EXTENSION_INIT3
 
 /* ---- precision wanted: from a half-width to a weight ----------------------------------------- */
 
 /* Half-width at 95% of what a release of this shape shows at this rate. */
-static double half_width_of(const struct shape *shape, double rate) {
+static double half_width_of(const struct layout *shape, double rate) {
   struct design design;
   design_make(&design, shape, rate, LAW_GAUSSIAN);
   struct view view = {.granularity = design.granularity,
@@ -38,7 +38,7 @@ static int solve_weight(struct request *request, struct host *host, double tier_
   struct publication publication = {.host = host, .release = request_release(request)};
   double wanted = request->half_width, low = DESIGN_MIN_RATE, high = tier_rate;
   if (!answers_describe(&publication, request->key_count)) return 0;
-  const struct shape *shape = &publication.shape;
+  const struct layout *shape = &publication.shape;
   double least = half_width_of(shape, tier_rate);
   if (half_width_of(shape, low) <= wanted)
     return ledger_fail(ledger, "half_width is that of a rate outside [%g, %g]", DESIGN_MIN_RATE,
@@ -141,7 +141,7 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
 /* ---- dp_plan --------------------------------------------------------------------------------- */
 
 static char *plan_error(struct ledger *ledger) {
-  return sentence("%s", ledger_error(ledger));
+  return error_message("%s", ledger_error(ledger));
 }
 
 /* One plan from arguments. Returns null, or a sentence to be freed. */
@@ -156,9 +156,9 @@ static char *plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite
   if (!error && sqlite3_value_type(argv[2]) != SQLITE_NULL)
     error = aggregate->takes & 1u << P_CLIP
                 ? request_argument(&request, ledger, P_CLIP, argv[2])
-                : sentence("kind '%s' has no clip (give NULL)", aggregate->kind);
+                : error_message("kind '%s' has no clip (give NULL)", aggregate->kind);
   if (!error && !isnan(clip) && clip != request.clip)
-    error = sentence("clip is given twice (argument 3 and the option differ)");
+    error = error_message("clip is given twice (argument 3 and the option differ)");
   if (!error) error = request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS);
   if (!error && ledger_begin_copy(ledger)) plan(host, &request, json);
   if (!error && ledger_failed(ledger)) error = plan_error(ledger);
@@ -193,10 +193,10 @@ static int take_place(void *context, const char *key, const char *type, sqlite3_
 static char *plan_of_element(struct batch *batch, struct element *element, sqlite3_value *value) {
   struct ledger *ledger = batch->host->ledger;
   struct request request;
-  if (!element->kind) return sentence("kind is missing");
+  if (!element->kind) return error_message("kind is missing");
   const struct aggregate *aggregate = aggregate_of_kind(element->kind);
   if (!aggregate) return unknown_kind();
-  if (!element->tier) return sentence("tier is missing");
+  if (!element->tier) return error_message("tier is missing");
   char *error = request_start(&request, aggregate, ledger, element->tier, value,
                               OPTIONS_OF_PLAN | OPTIONS_OF_ELEMENT);
   if (!error) error = request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS);
@@ -213,15 +213,15 @@ static int take_element(void *context, const char *key, const char *type, sqlite
   if (ledger_failed(batch->host->ledger)) { /* in the plan before: the transaction may be lost */
     error = plan_error(batch->host->ledger);
   } else if (strcmp(type, "object") != 0) {
-    error = sentence("not an object");
+    error = error_message("not an object");
   } else if (!ledger_options(batch->host->ledger, (const char *)sqlite3_value_text(value),
                              take_place, &element)) {
     error = plan_error(batch->host->ledger);
   } else {
     error = plan_of_element(batch, &element, value);
   }
-  if (error) batch->error = sentence("plan %s of the array: %s", key, error);
-  sentence_free(error);
+  if (error) batch->error = error_message("plan %s of the array: %s", key, error);
+  error_message_free(error);
   sqlite3_value_free(element.tier);
   sqlite3_value_free(element.kind);
   batch->count++;

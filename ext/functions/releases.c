@@ -4,15 +4,15 @@
 **
 ** dp_release() knows everything before the first row: parameters are checked, a replay does not run
 ** the query, empty input is an ordinary input, an error or interrupt leaves the release 'failed'.
-** Its rows are collected by an internal aggregate (query.c), which is faster than stepping through
-** them.
+** Its rows are collected by an internal aggregate (owner_query.c), which is faster than stepping
+** through them.
 */
 #include <string.h>
 
-#include "functions/channels.h"
+#include "mechanism/markov_kernel.h"
 #include "functions/functions.h"
-#include "functions/query.h"
-#include "functions/scan.h"
+#include "query/owner_query.h"
+#include "query/scan.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -36,9 +36,9 @@ static char *collect_and_finish(struct publication *publication, const struct qu
 static char *prepare(sqlite3 *db, const struct query *query, sqlite3_stmt **statement) {
   char *text = query_text(query, ""), *error = 0;
   if (!text) {
-    error = sentence("out of memory");
+    error = error_message("out of memory");
   } else if (sqlite3_prepare_v2(db, text, -1, statement, 0) != SQLITE_OK) {
-    error = sentence("cannot compile sql as a subquery: %s", sqlite3_errmsg(db));
+    error = error_message("cannot compile sql as a subquery: %s", sqlite3_errmsg(db));
   }
   sqlite3_free(text);
   return error;
@@ -56,7 +56,8 @@ static char *release(struct publication *publication, struct request *request, s
   const struct aggregate *aggregate = aggregate_of_kind(argv[1]);
   if (!aggregate) return unknown_kind();
   const char *sql = plain_text(argv[2]), *names;
-  if (!sql) return sentence("sql must be the text of one SELECT%s", not_a(argv[2], SQLITE_TEXT));
+  if (!sql)
+    return error_message("sql must be the text of one SELECT%s", not_a(argv[2], SQLITE_TEXT));
   int by_unit = ledger_protects(host->ledger) == LEDGER_UNITS;
   int columns = aggregate_columns(aggregate, by_unit, &names);
   struct query query = {0};
@@ -64,7 +65,7 @@ static char *release(struct publication *publication, struct request *request, s
   char *error = request_start(request, aggregate, host->ledger, argv[0], argc > 3 ? argv[3] : 0,
                               OPTIONS_OF_RELEASE);
   if (!error) error = request_finish(request, by_unit);
-  if (!error && !(request->sql = stored_text(sql))) error = sentence("out of memory");
+  if (!error && !(request->sql = stored_text(sql))) error = error_message("out of memory");
   if (!error) error = query_open(&query, host->db, sql, columns, names);
   if (!error) error = query_check_collect(host);
   if (!error) error = prepare(host->db, &query, &statement);
@@ -129,9 +130,9 @@ static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv)
 /*
 ** dp_mix(name, tier, kernel [, steps]) -> TEXT, a symbol
 ** Publishes a release of a symbol at an outer tier, by drawing from the row of its last symbol in a
-** public Markov kernel: a JSON array of cells [x, y, p] (channels.h), `steps` times in a row. Reads
-** no data; charges the exact worst case of all kernels since the first symbol behind what that was
-** charged for. The same again is read back; a tier gets one symbol.
+** public Markov kernel: a JSON array of cells [x, y, p] (markov_kernel.h), `steps` times in a row.
+** Reads no data; charges the exact worst case of all kernels since the first symbol behind what
+** that was charged for. The same again is read back; a tier gets one symbol.
 */
 static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->ledger;
@@ -143,8 +144,8 @@ static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
   double steps = 1;
   if (argc > 3 && !argument_number(context, argv[3], &domain, &steps)) return;
   struct publication publication = {0};
-  struct channel channel;
-  char *error = channel_read(&channel, ledger, kernel);
+  struct markov_kernel channel;
+  char *error = markov_kernel_read(&channel, ledger, kernel);
   if (!error) error = channel_repeat(&channel, steps);
   if (!error) error = publish_diffuse(&publication, host_of(context), name, tier, &channel);
   if (error) {
@@ -152,7 +153,7 @@ static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
   } else {
     publish_result(context, &publication);
   }
-  channel_clear(&channel);
+  markov_kernel_clear(&channel);
   publish_clear(&publication);
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "functions/functions.h"
-#include "functions/guard.h"
+#include "functions/statement_guard.h"
 #include "functions/host.h"
 #include "ledger/ledger.h"
 

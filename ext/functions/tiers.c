@@ -6,10 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "functions/answers.h"
+#include "release/values.h"
 #include "functions/functions.h"
 #include "ledger/ledger.h"
-#include "release/release.h"
+#include "mechanism/lattice_design.h"
 #include "version.h"
 
 SQLITE_EXTENSION_INIT3
@@ -29,18 +29,18 @@ struct init {
 static char *init_text(char **member, const char *key, sqlite3_value *value) {
   const char *text = plain_text(value);
   if (!text || !*text)
-    return sentence("%s must be a text that is not empty%s", key, not_a(value, SQLITE_TEXT));
+    return error_message("%s must be a text that is not empty%s", key, not_a(value, SQLITE_TEXT));
   *member = sqlite3_mprintf("%s", text);
-  return *member ? 0 : sentence("out of memory");
+  return *member ? 0 : error_message("out of memory");
 }
 
 static char *init_choice(int *member, const char *key, sqlite3_value *value, const char *first,
                          const char *second) {
   const char *text = plain_text(value);
   *member = !text ? 0 : strcmp(text, first) == 0 ? 1 : strcmp(text, second) == 0 ? 2 : 0;
-  return *member
-             ? 0
-             : sentence("%s must be '%s' or '%s'%s", key, first, second, not_a(value, SQLITE_TEXT));
+  return *member ? 0
+                 : error_message("%s must be '%s' or '%s'%s", key, first, second,
+                                 not_a(value, SQLITE_TEXT));
 }
 
 static int init_option(void *context, const char *key, const char *type, sqlite3_value *value) {
@@ -55,7 +55,7 @@ static int init_option(void *context, const char *key, const char *type, sqlite3
   } else if (strcmp(key, "adjacency") == 0) {
     init->error = init_choice(&init->adjacency, key, value, "add-remove", "replace");
   } else {
-    init->error = sentence("unknown option (known options: path, unit, protects, adjacency)");
+    init->error = error_message("unknown option (known options: path, unit, protects, adjacency)");
   }
   return init->error == 0;
 }
@@ -74,7 +74,7 @@ static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
     const char *json = argument_text(context, argv[0], "options");
     if (!json) return;
     if (!ledger_options(ledger, json, init_option, &init) && !init.error)
-      init.error = sentence("%s", ledger_error(ledger));
+      init.error = error_message("%s", ledger_error(ledger));
   }
   struct ledger_terms terms = {init.path, init.unit, init.protects, init.adjacency};
   if (init.error) {

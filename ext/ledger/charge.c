@@ -512,7 +512,8 @@ static int inherited_read(struct ledger *ledger, const char *outer, struct inher
 }
 
 /*
-** Noise on top of a model is proved for RDP alone (release/sgd.h), though it is charged as a rate.
+** Noise on top of a model is proved for RDP alone (mechanism/sgd.h), though it is charged as a
+** rate.
 */
 static int may_inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer) {
   if (tier->accountant != LEDGER_GDP) return 1;

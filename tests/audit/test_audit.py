@@ -180,7 +180,7 @@ def test_replacement():
 
 def test_noise_a_fifth_too_small_is_caught(tmp_path):
     """The same audit on a build in which every draw has 16/25 of its variance."""
-    source = (ROOT / "ext/release/release.c").read_text()
+    source = (ROOT / "ext/mechanism/lattice_design.c").read_text()
     wrong = source.replace("draw(clock, values,", "draw(clock / 25 * 16, values,")
     assert wrong != source
     (tmp_path / "release.c").write_text(wrong)

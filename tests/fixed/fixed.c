@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "noise/entropy.h"
-#include "release/identity.h"
-#include "release/state.h"
+#include "sums/identity.h"
+#include "sums/shard_state.h"
 #include "../unit/splitmix.h"
 
 int sqlite3_diffuse_init(sqlite3 *, char **, const void *);

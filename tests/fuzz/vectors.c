@@ -2,12 +2,12 @@
 ** vectors.c: JSON arrays and blobs as vectors. The first byte chooses the type and the dimension,
 ** the rest is the value.
 **
-** The parser (functions/numbers.h) gives finite numbers, all zero where the value is malformed, and
+** The parser (base/vector_text.h) gives finite numbers, all zero where the value is malformed, and
 ** for JSON what strtod() gives; dp_vec_sum answers whatever the value is.
 */
 #include <math.h>
 
-#include "functions/numbers.h"
+#include "base/vector_text.h"
 #include "fuzz.h"
 
 #define MOST 15
@@ -16,7 +16,7 @@ static void check_numbers(sqlite3_context *context, int argc, sqlite3_value **ar
   double numbers[MOST];
   int count = sqlite3_value_int(argv[1]);
   (void)argc;
-  int sound = numbers_read(argv[0], numbers, count);
+  int sound = vector_text_read(argv[0], numbers, count);
   for (int i = 0; i < count; i++) {
     expect(isfinite(numbers[i]), "finite", "");
     expect(sound || numbers[i] == 0, "zero where it is malformed", "");
@@ -24,7 +24,7 @@ static void check_numbers(sqlite3_context *context, int argc, sqlite3_value **ar
   if (sqlite3_value_type(argv[0]) != SQLITE_TEXT) return;
   const char *text = (const char *)sqlite3_value_text(argv[0]);
   double list[MOST];
-  int listed = numbers_list(text, list, MOST);
+  int listed = vector_text_list(text, list, MOST);
   expect(listed >= 0 && listed <= MOST, "room", text);
   for (int i = 0; i < listed; i++) {
     text += strcspn(text, "-0123456789");

@@ -1,4 +1,4 @@
-"""A reader of states of its own: what ext/release/state.h says, and nothing taken from the extension."""
+"""A reader of states of its own: what ext/sums/shard_state.h says, and nothing taken from the extension."""
 
 import hashlib
 import json

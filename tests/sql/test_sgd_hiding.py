@@ -1,5 +1,5 @@
 """What the steps after a row of a model hide of it: dp_sgd_profile() and the charges for public rows and random stops,
-against the recursion of release/hiding.h in mpmath and against the exact output laws of neighbouring data, for equal
+against the recursion of mechanism/hiding.h in mpmath and against the exact output laws of neighbouring data, for equal
 and for falling learning rates, with Gaussian and with Laplace noise.
 
 One statistical test: false alarm 1e-9."""
@@ -379,7 +379,7 @@ def discrete_laplace(scale, shift, reach):
 @pytest.mark.parametrize("scale", [1, 2.5, 7])
 def test_no_shift_of_several_coordinates_is_worse_than_one(scale):
     """Every integer shift of two and three coordinates with a given sum, by enumeration of the laws: no hockey-stick or
-    Renyi divergence is above that of one coordinate, which is what release/hiding.h says it is."""
+    Renyi divergence is above that of one coordinate, which is what mechanism/hiding.h says it is."""
     reach = int(40 * scale) + 10
     p = discrete_laplace(scale, 0, reach)
 

@@ -1,4 +1,4 @@
-"""dp_release() on several threads (ext/functions/scan.c): which queries they divide, that the sums are those of one thread
+"""dp_release() on several threads (ext/query/scan.c): which queries they divide, that the sums are those of one thread
 to the last integer, that all read one state of one file, and how they end."""
 
 import contextlib

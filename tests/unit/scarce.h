@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "release/memory.h"
+#include "base/memory.h"
 
 static int scarce_left = INT_MAX;
 

@@ -1,5 +1,5 @@
 /*
-** tables.h: tables of rows for vectors.h, and their exact totals.
+** tables.h: tables of rows for vector_sum.h, and their exact totals.
 **
 ** The two functions of entropy.h defined here take the place of entropy.c at link time, so that two
 ** runs can have one secret: the same private keys are kept, and what differs is what the rows do.
@@ -15,8 +15,8 @@
 #include "random.h"
 #include "splitmix.h"
 #include "noise/entropy.h"
-#include "release/release.h"
-#include "release/vectors.h"
+#include "mechanism/lattice_design.h"
+#include "sums/vector_sum.h"
 
 /* ---- random bits ----------------------------------------------------------------------------- */
 
@@ -92,18 +92,19 @@ static inline void key_name(char *name, int key) {
 
 /* One release. Public keys are those from 0 to question.keys - 1. */
 struct release {
-  struct question question;
-  struct shape shape;
+  struct contribution question;
+  struct layout shape;
   int by_unit;
 };
 
-static inline struct release release_of(const struct question *question, int by_unit, int replace) {
+static inline struct release release_of(const struct contribution *question, int by_unit,
+                                        int replace) {
   struct release release = {.question = *question, .by_unit = by_unit};
-  shape_make(&release.shape, question, by_unit, replace);
+  layout_make(&release.shape, question, by_unit, replace);
   return release;
 }
 
-static inline struct vectors *vectors_start(const struct release *release) {
+static inline struct vector_sum *vectors_start(const struct release *release) {
   int count = release->question.keys > 0 ? release->question.keys : 0;
   char(*names)[KEY_SIZE] = malloc(sizeof *names * (size_t)(count + 1));
   char **keys = malloc(sizeof *keys * (size_t)(count + 1));
@@ -111,43 +112,44 @@ static inline struct vectors *vectors_start(const struct release *release) {
     key_name(names[i], i);
     keys[i] = names[i];
   }
-  struct vectors *vectors =
-      vectors_open(&release->question, &release->shape, release->by_unit, count ? keys : 0);
+  struct vector_sum *vectors =
+      vector_sum_open(&release->question, &release->shape, release->by_unit, count ? keys : 0);
   free(keys);
   free(names);
   return vectors;
 }
 
 /* What the SQL functions do with a row. */
-static inline int vectors_add(const struct release *release, struct vectors *vectors,
+static inline int vectors_add(const struct release *release, struct vector_sum *vectors,
                               const struct row *row) {
-  const struct secret *secret = vectors_secret(vectors);
+  const struct secret *secret = vector_sum_secret(vectors);
   struct identity unit = unit_of(secret, row);
   if (release->question.keys) {
     char name[KEY_SIZE];
     key_name(name, row->key);
     struct identity key = identity_bytes(secret, name, strlen(name), 1);
-    int cell = cells_find(vectors_cells(vectors), key);
-    if (cell == CELL_NEW) cell = cells_name(vectors_cells(vectors), key, name);
+    int cell = group_keys_find(vector_sum_cells(vectors), key);
+    if (cell == CELL_NEW) cell = group_keys_name(vector_sum_cells(vectors), key, name);
     if (cell < 0) return cell == CELL_NONE ? 0 : -1;
-    return vectors_add_key(vectors, unit, cell, row->x);
+    return vector_sum_add_key(vectors, unit, cell, row->x);
   }
   if (release->question.family == FAMILY_VECTOR || release->question.family == FAMILY_VECTOR_MEAN)
-    return vectors_add_vector(vectors, unit, row->v);
-  return vectors_add_number(vectors, unit, row->x);
+    return vector_sum_add_vector(vectors, unit, row->v);
+  return vector_sum_add_number(vectors, unit, row->x);
 }
 
 /* How many numbers totals_of() gives: of private keys those from 0 to `keys` - 1. */
 static inline size_t totals_count(const struct release *release, int keys) {
-  const struct shape *shape = &release->shape;
+  const struct layout *shape = &release->shape;
   return shape->cells ? (size_t)shape->coordinates : (size_t)keys * (size_t)shape->components;
 }
 
 /* Totals of an open release, private keys at their places, 0 for those that are absent; or null. */
-static inline int128 *totals_now(const struct release *release, struct vectors *vectors, int keys) {
+static inline int128 *totals_now(const struct release *release, struct vector_sum *vectors,
+                                 int keys) {
   int cells = 0;
   const char **names = 0;
-  int128 *values = vectors_totals(vectors, &cells, &names);
+  int128 *values = vector_sum_totals(vectors, &cells, &names);
   if (!values || release->shape.cells) return values;
   size_t components = (size_t)release->shape.components;
   int128 *placed = calloc(totals_count(release, keys) + 1, sizeof *placed);
@@ -159,22 +161,22 @@ static inline int128 *totals_now(const struct release *release, struct vectors *
   return placed;
 }
 
-/* The total of a release of one number, which units.h sums. */
+/* The total of a release of one number, which scalar_sum.h sums. */
 static inline int128 *total_of(const struct release *release, const struct row *rows, int count) {
   struct bounds bounds = design_bounds(&release->shape);
-  struct accumulator accumulator;
+  struct scalar_sum accumulator;
   int128 *total = malloc(sizeof *total);
-  int failed = accumulator_open(&accumulator, &bounds, release->by_unit);
+  int failed = scalar_sum_open(&accumulator, &bounds, release->by_unit);
   for (int i = 0; i < count && !failed; i++) {
     if (!release->by_unit) {
-      accumulate_row(&accumulator, rows[i].x);
+      scalar_sum_add_row(&accumulator, rows[i].x);
     } else {
-      struct identity unit = unit_of(accumulator_secret(&accumulator), &rows[i]);
-      failed = accumulate_unit(&accumulator, unit, rows[i].x);
+      struct identity unit = unit_of(scalar_sum_secret(&accumulator), &rows[i]);
+      failed = scalar_sum_add_unit(&accumulator, unit, rows[i].x);
     }
   }
-  if (!failed) failed = accumulator_total(&accumulator, total);
-  accumulator_close(&accumulator);
+  if (!failed) failed = scalar_sum_total(&accumulator, total);
+  scalar_sum_close(&accumulator);
   if (!failed) return total;
   free(total);
   return 0;
@@ -184,11 +186,11 @@ static inline int128 *total_of(const struct release *release, const struct row *
 static inline int128 *totals_of(const struct release *release, const struct row *rows, int count,
                                 int keys) {
   if (release->question.family == FAMILY_SUM) return total_of(release, rows, count);
-  struct vectors *vectors = vectors_start(release);
+  struct vector_sum *vectors = vectors_start(release);
   int failed = !vectors;
   for (int i = 0; i < count && !failed; i++) failed = vectors_add(release, vectors, &rows[i]);
   int128 *totals = failed ? 0 : totals_now(release, vectors, keys);
-  vectors_close(vectors);
+  vector_sum_close(vectors);
   return totals;
 }
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "release/clip.h"
+#include "sums/clip.h"
 
 /* ---- sums of squares ------------------------------------------------------------------------- */
 
@@ -127,7 +127,7 @@ static void check_block(const struct block *block, const struct matrix *before,
 }
 
 /* Clips a matrix, which it frees, and looks at what became of it. */
-static void check_clip(const struct shape *shape, struct matrix matrix, const char *what) {
+static void check_clip(const struct layout *shape, struct matrix matrix, const char *what) {
   struct matrix before = copy_of(&matrix);
   clip_vector(shape, matrix.values, matrix.cells, matrix.components);
   for (int i = 0; i < shape->block_count; i++)
@@ -140,21 +140,21 @@ static void check_clip(const struct shape *shape, struct matrix matrix, const ch
   free(matrix.values);
 }
 
-static struct shape one_block(int components, int64_t reach) {
-  struct shape shape = {.components = components, .block_count = 1};
+static struct layout one_block(int components, int64_t reach) {
+  struct layout shape = {.components = components, .block_count = 1};
   shape.blocks[0] = (struct block){0, components, components, reach, reach, 2};
   return shape;
 }
 
-static struct shape with_lead(int components, int lead_end, int64_t lead_reach, int64_t reach) {
-  struct shape shape = one_block(components, reach);
+static struct layout with_lead(int components, int lead_end, int64_t lead_reach, int64_t reach) {
+  struct layout shape = one_block(components, reach);
   shape.blocks[0].lead_end = lead_end;
   shape.blocks[0].lead_reach = lead_reach;
   return shape;
 }
 
-static struct shape two_blocks(int first, int components, int64_t reach, int64_t second) {
-  struct shape shape = {.components = components, .block_count = 2};
+static struct layout two_blocks(int first, int components, int64_t reach, int64_t second) {
+  struct layout shape = {.components = components, .block_count = 2};
   shape.blocks[0] = (struct block){0, first, first, reach, reach, 2};
   shape.blocks[1] = (struct block){first, components, components, second, second, 2};
   return shape;
@@ -196,7 +196,7 @@ static void random_matrices(void) {
     int components = 1 + (int)(random_bits() % 5), bits = 1 + (int)(random_bits() % 126);
     size_t cells = 1 + random_bits() % 40;
     int64_t reach = reaches[random_bits() % REACHES], other = reaches[random_bits() % REACHES];
-    struct shape shape = one_block(components, reach);
+    struct layout shape = one_block(components, reach);
     if (run % 3 == 1) shape = with_lead(components, 1, other, reach);
     if (run % 3 == 2 && components > 1) shape = two_blocks(1, components, reach, other);
     check_clip(&shape, random_matrix(cells, components, bits, run & 1), "random");
@@ -211,7 +211,7 @@ static void near_the_reach(void) {
     long double norm = norm_of(&matrix, 0, components);
     int64_t reach = (int64_t)norm + (int64_t)(random_bits() % 7) - 3;
     if (run % 5 == 0) reach = (int64_t)(norm * (1 - (long double)(random_bits() % 100) * 0x1p-46L));
-    struct shape shape = one_block(components, reach > 0 ? reach : 0);
+    struct layout shape = one_block(components, reach > 0 ? reach : 0);
     check_clip(&shape, matrix, "near");
   }
 }
@@ -237,14 +237,14 @@ static void one_step_decides(void) {
       {5 * k - 1, 1, 5 * k, 1},
   };
   for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
-    struct shape shape = one_block(2, cases[i].reach);
+    struct layout shape = one_block(2, cases[i].reach);
     int128 values[2] = {cases[i].a, cases[i].b};
     clip_vector(&shape, values, 1, 2);
     CHECK((values[0] == cases[i].a && values[1] == cases[i].b) == cases[i].fits, "case %d", i);
     struct matrix matrix = matrix_of(2, 1); /* the same in two cells */
     matrix.values[0] = cases[i].a;
     matrix.values[1] = cases[i].b;
-    struct shape column = one_block(1, cases[i].reach);
+    struct layout column = one_block(1, cases[i].reach);
     check_clip(&column, matrix, "one step");
   }
 }
@@ -256,7 +256,7 @@ static void every_number_is_clipped(void) {
   const int count = sizeof numbers / sizeof *numbers;
   const int64_t limits[] = {0, 1, (int64_t)1 << 53, ((int64_t)1 << 62) - 1};
   for (int i = 0; i < count * count * 4; i++) {
-    struct shape shape = one_block(2, limits[i % 4]);
+    struct layout shape = one_block(2, limits[i % 4]);
     int128 values[2] = {numbers[i / 4 % count], numbers[i / 4 / count]};
     clip_vector(&shape, values, 1, 2);
     for (int j = 0; j < 2; j++)
@@ -269,7 +269,7 @@ static void nothing_is_wasted(void) {
   for (int run = 0; run < 2000; run++) {
     struct matrix matrix = random_matrix(1 + random_bits() % 30, 1, 1 + run % 126, run & 1);
     int64_t reach = ((int64_t)1 << 52) + (int64_t)(random_bits() >> 12);
-    struct shape shape = one_block(1, reach);
+    struct layout shape = one_block(1, reach);
     int fitted = norm_fits(&matrix, 0, 1, reach);
     long double slack = 2 * sqrtl((long double)matrix.cells) + (long double)reach * 0x1p-39L;
     clip_vector(&shape, matrix.values, matrix.cells, 1);
@@ -284,7 +284,8 @@ static void largest_values(void) {
       struct matrix all = matrix_of(cells, 2), one = random_matrix(cells, 2, 20, 1);
       for (size_t j = 0; j < size_of(&all); j++) all.values[j] = j % 3 ? MOST : -MOST;
       one.values[cells] = -MOST; /* one giant among dwarfs */
-      struct shape shape = one_block(2, reaches[i]), lead = with_lead(2, 1, reaches[i], reaches[i]);
+      struct layout shape = one_block(2, reaches[i]),
+                    lead = with_lead(2, 1, reaches[i], reaches[i]);
       check_clip(&lead, copy_of(&all), "all are the largest, with a lead");
       check_clip(&shape, all, "all are the largest");
       check_clip(&lead, copy_of(&one), "one is the largest, with a lead");
@@ -297,7 +298,7 @@ static void largest_values(void) {
 static void many_coordinates(void) {
   const size_t million = (size_t)1 << 20;
   const int64_t reach = ((int64_t)1 << 53) - 1;
-  struct shape shape = one_block(1, reach);
+  struct layout shape = one_block(1, reach);
   for (int kind = 0; kind < 5; kind++) {
     struct matrix matrix = matrix_of(million, 1);
     for (size_t i = 0; i < million; i++) {
@@ -336,7 +337,7 @@ static void order_does_not_matter(void) {
     for (size_t i = 0; i < cells; i++)
       memcpy(&b.values[places[i] * size], &a.values[i * size], size * sizeof(int128));
     int64_t reach = ((int64_t)1 << 52) + (int64_t)(random_bits() >> 12);
-    struct shape shape =
+    struct layout shape =
         run % 2 ? one_block(components, reach) : with_lead(components, 1, reach / 3, reach);
     clip_vector(&shape, a.values, cells, components);
     clip_vector(&shape, b.values, cells, components);
@@ -352,7 +353,7 @@ static void order_does_not_matter(void) {
 
 /* Cells of zeros change nothing: how many keys there are in all does not matter. */
 static void zeros_do_not_matter(void) {
-  struct shape shape = with_lead(2, 1, (int64_t)1 << 51, (int64_t)1 << 52);
+  struct layout shape = with_lead(2, 1, (int64_t)1 << 51, (int64_t)1 << 52);
   for (int run = 0; run < 500; run++) {
     struct matrix few = random_matrix(20, 2, 1 + run % 126, run & 1), many = matrix_of(500, 2);
     for (size_t i = 0; i < 20; i++)
@@ -370,13 +371,13 @@ static void zeros_do_not_matter(void) {
 
 /* A block that must shrink leaves the other alone; a lead takes what it leads along. */
 static void blocks_are_their_own(void) {
-  struct shape two = two_blocks(1, 3, 1000, 500);
+  struct layout two = two_blocks(1, 3, 1000, 500);
   int128 first[3] = {2000, 300, -400}, second[3] = {-1000, 600, -800};
   clip_vector(&two, first, 1, 3);
   clip_vector(&two, second, 1, 3);
   CHECK(first[0] == 1000 && first[1] == 300 && first[2] == -400, "the first shrinks alone");
   CHECK(second[0] == -1000 && second[1] == 300 && second[2] == -400, "the second shrinks alone");
-  struct shape lead = with_lead(3, 1, 1000, 1 << 20);
+  struct layout lead = with_lead(3, 1, 1000, 1 << 20);
   int128 led[3] = {4000, 300, -400};
   clip_vector(&lead, led, 1, 3);
   CHECK(led[0] == 1000 && led[1] == 75 && led[2] == -100, "%g %g %g", (double)led[0],

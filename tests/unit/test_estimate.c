@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "release/estimate.h"
+#include "mechanism/estimate.h"
 
 /* Published numbers are rounded up, by less than 1e-12 of them. */
 static void check_up(double got, long double want, const char *what) {
@@ -33,11 +33,11 @@ static struct view ou_view(uint64_t clock, int granularity, double radius, doubl
 
 /* What a release of one sum shows of a point. */
 static struct estimate shown(const struct view *view, int64_t point) {
-  struct question question = {.family = FAMILY_SUM, .clip = 1};
-  struct shape shape;
+  struct contribution question = {.family = FAMILY_SUM, .clip = 1};
+  struct layout shape;
   struct reading reading = {.question = &question, .shape = &shape, .view = *view, .cells = 1};
   struct estimate estimate = {0, 0, NAN, NAN, NAN, NAN};
-  shape_make(&shape, &question, 1, 0);
+  layout_make(&shape, &question, 1, 0);
   CHECK(estimate_room(&reading) == 1 && estimate_point(&reading, &point, &estimate) == 1,
         "one number");
   CHECK(estimate.cell == 0 && estimate.component == 0, "its place");
@@ -158,8 +158,8 @@ enum { MOST = 2100 };
 
 /* A release at a rate, a point of it, and what is read from it. */
 struct read {
-  struct question question;
-  struct shape shape;
+  struct contribution question;
+  struct layout shape;
   struct design design;
   struct reading reading;
   int coordinates, count;
@@ -168,9 +168,10 @@ struct read {
 };
 
 /* Starts a read of `cells` cells (private keys: as many as the point has). */
-static void read_start(struct read *read, const struct question *question, double rate, int cells) {
+static void read_start(struct read *read, const struct contribution *question, double rate,
+                       int cells) {
   read->question = *question;
-  shape_make(&read->shape, question, 1, 0);
+  layout_make(&read->shape, question, 1, 0);
   design_make(&read->design, &read->shape, rate, LAW_GAUSSIAN);
   uint64_t clock = design_variance(read->design.sensitivity, rate);
   read->coordinates = read->shape.levels ? read->shape.coordinates : cells * read->shape.components;
@@ -245,7 +246,7 @@ struct table {
 };
 
 static struct table put_rows(struct read *read, int cell, int n, double from, double to) {
-  const struct question *question = &read->question;
+  const struct contribution *question = &read->question;
   double low = question->low, high = question->high, sum = 0, squares = 0, a = 0, b = 0;
   for (int i = 0; i < n; i++) {
     double x = from + (to - from) * uniform(), u = (2 * x - low - high) / (high - low);
@@ -266,7 +267,7 @@ static void averages(void) {
   static struct read read;
   static const double ranges[][2] = {{0, 100}, {-1, 1}, {-1e9, 1e-3}, {1e6, 1e6 + 1}};
   for (int i = 0; i < 4; i++) {
-    struct question question = {
+    struct contribution question = {
         .family = FAMILY_MEAN, .clip = 3, .low = ranges[i][0], .high = ranges[i][1]};
     double half = (question.high - question.low) / 2;
     read_start(&read, &question, 0.5, 1);
@@ -282,7 +283,7 @@ static void averages(void) {
 /* One for each cell; each has the noise that its own count gives it. */
 static void averages_of_groups(void) {
   static struct read read;
-  struct question question = {
+  struct contribution question = {
       .family = FAMILY_KEY_MEAN, .clip = 1, .low = 10, .high = 20, .keys = 3};
   struct table tables[3];
   read_start(&read, &question, 0.5, 3);
@@ -300,7 +301,7 @@ static void averages_of_groups(void) {
 
 static void averages_of_vectors(void) {
   static struct read read;
-  struct question question = {.family = FAMILY_VECTOR_MEAN, .clip = 8, .size = 4};
+  struct contribution question = {.family = FAMILY_VECTOR_MEAN, .clip = 8, .size = 4};
   const double means[4] = {0, 3, -7.5, 0.001};
   read_start(&read, &question, 0.5, 1);
   set(&read, 0, 1500 * question.clip / 2);
@@ -319,7 +320,7 @@ static void averages_of_vectors(void) {
 /* Thin data: counts below 1 are 1, and what is shown stays in its range. */
 static void averages_stay_in_range(void) {
   static struct read read;
-  struct question question = {.family = FAMILY_MEAN, .clip = 1, .low = -10, .high = 30};
+  struct contribution question = {.family = FAMILY_MEAN, .clip = 1, .low = -10, .high = 30};
   const double counts[] = {-100, 0, 0.25, 1, 100}, sums[] = {-1000, -0.5, 0, 0.5, 1000};
   for (int i = 0; i < 5; i++) {
     for (int j = 0; j < 5; j++) {
@@ -334,7 +335,7 @@ static void averages_stay_in_range(void) {
       CHECK(isfinite(read.estimates[0].stddev) && read.estimates[0].stddev > 0, "stddev");
     }
   }
-  struct question vectors = {.family = FAMILY_VECTOR_MEAN, .clip = 2, .size = 2};
+  struct contribution vectors = {.family = FAMILY_VECTOR_MEAN, .clip = 2, .size = 2};
   read_start(&read, &vectors, 0.5, 1);
   set(&read, 1, 50);
   set(&read, 2, -50);
@@ -345,7 +346,7 @@ static void averages_stay_in_range(void) {
 /* The average shrinks as one number with the noise that its count gives it. */
 static void averages_shrink_by_their_own_noise(void) {
   static struct read read;
-  struct question question = {.family = FAMILY_MEAN, .clip = 1, .low = 0, .high = 10};
+  struct contribution question = {.family = FAMILY_MEAN, .clip = 1, .low = 0, .high = 10};
   read_start(&read, &question, 0.01, 1);
   struct table table = put_rows(&read, 0, 300, 2, 9);
   read_point(&read);
@@ -368,7 +369,7 @@ static void variances(void) {
   static struct read read;
   for (int root = 0; root < 2; root++) {
     for (int i = 0; i < 3; i++) {
-      struct question question = {.family = FAMILY_SPREAD, .clip = 1, .low = -20, .high = 80};
+      struct contribution question = {.family = FAMILY_SPREAD, .clip = 1, .low = -20, .high = 80};
       read_start(&read, &question, 0.5, 1);
       read.reading.root = root;
       struct table table = put_rows(&read, 0, 3000, i == 1 ? 40 : -20, i == 2 ? 20 : 80);
@@ -383,7 +384,7 @@ static void variances(void) {
 
 static void variances_stay_in_range(void) {
   static struct read read;
-  struct question question = {.family = FAMILY_SPREAD, .clip = 1, .low = 0, .high = 4};
+  struct contribution question = {.family = FAMILY_SPREAD, .clip = 1, .low = 0, .high = 4};
   const double sums[] = {-50, -5, -1, 0, 1, 5, 50};
   for (int root = 0; root < 2; root++) {
     for (int i = 0; i < 343; i++) {
@@ -414,7 +415,7 @@ static void put_leaves(struct read *read, const int *leaves) {
 }
 
 /* Where the counts reach the rank of q, walking from the left: ranks run from 1/2 to n - 1/2. */
-static double quantile_of(const struct question *question, const int *leaves, double q) {
+static double quantile_of(const struct contribution *question, const int *leaves, double q) {
   double all = 0, sum = 0, width = (question->high - question->low) / question->size;
   for (int i = 0; i < question->size; i++) all += leaves[i];
   double rank = 0.5 + q * (all - 1);
@@ -430,7 +431,7 @@ static void quantiles(void) {
   static struct read read;
   static const double wanted[] = {0, 0.01, 0.25, 0.5, 0.625, 0.9, 1};
   for (int kind = 0; kind < 4; kind++) {
-    struct question question = {
+    struct contribution question = {
         .family = FAMILY_TREE, .clip = 1, .low = -50, .high = 14, .size = 64};
     int leaves[64];
     for (int i = 0; i < 64; i++) {
@@ -460,7 +461,8 @@ static void quantiles(void) {
 static void quantiles_of_nothing(void) {
   static struct read read;
   static const double wanted[] = {0, 0.5, 1};
-  struct question question = {.family = FAMILY_TREE, .clip = 1, .low = 0, .high = 8, .size = 16};
+  struct contribution question = {
+      .family = FAMILY_TREE, .clip = 1, .low = 0, .high = 8, .size = 16};
   read_start(&read, &question, 0.5, 16);
   read.reading.quantiles = wanted;
   read.reading.quantile_count = 3;
@@ -480,7 +482,7 @@ static void quantiles_of_nothing(void) {
 static void coordinates_as_they_are(void) {
   static struct read read;
   static const struct {
-    struct question question;
+    struct contribution question;
     int cells, numbers, first, is_array;
   } cases[] = {
       {{.family = FAMILY_VECTOR, .clip = 2, .size = 5}, 1, 5, 0, 1},
@@ -515,21 +517,21 @@ static void coordinates_as_they_are(void) {
 /* What is known beforehand is what comes out, where the noise has most to say. */
 static void noise_that_is_known_beforehand(void) {
   static struct read read;
-  struct question sum = {.family = FAMILY_VECTOR, .clip = 5, .size = 3};
+  struct contribution sum = {.family = FAMILY_VECTOR, .clip = 5, .size = 3};
   read_start(&read, &sum, 0.1, 1);
   CHECK_CLOSE(estimate_total_stddev(&read.reading), estimate_stddev(&read.reading.view), 1e-12);
-  struct question mean = {.family = FAMILY_MEAN, .clip = 1, .low = 0, .high = 60};
+  struct contribution mean = {.family = FAMILY_MEAN, .clip = 1, .low = 0, .high = 60};
   read_start(&read, &mean, 0.1, 1);
   set(&read, 0, 500 * 0.5);
   set(&read, 1, 500); /* at the end of the range */
   read_point(&read);
   CHECK_CLOSE(estimate_total_stddev(&read.reading), 500 * read.estimates[0].stddev, 1e-9);
-  struct question spread = {.family = FAMILY_SPREAD, .clip = 1, .low = 0, .high = 60};
+  struct contribution spread = {.family = FAMILY_SPREAD, .clip = 1, .low = 0, .high = 60};
   read_start(&read, &spread, 0.1, 1);
   for (int i = 0; i < 3; i++) set(&read, i, 500);
   read_point(&read);
   CHECK_CLOSE(estimate_total_stddev(&read.reading), 500 * read.estimates[0].stddev, 1e-9);
-  struct question tree = {.family = FAMILY_TREE, .clip = 1, .low = 0, .high = 64, .size = 64};
+  struct contribution tree = {.family = FAMILY_TREE, .clip = 1, .low = 0, .high = 64, .size = 64};
   static const double median[] = {0.5};
   int leaves[64];
   for (int i = 0; i < 64; i++) leaves[i] = 1000; /* a leaf is 1 wide: so is a rank of 1000 */
@@ -566,7 +568,7 @@ static void thresholds(void) {
     for (int r = 0; r < 3; r++) {
       double previous[7] = {0};
       for (int g = 0; g < 5; g++) {
-        struct question question = {.family = families[f], .clip = 3, .low = 0, .high = 1};
+        struct contribution question = {.family = families[f], .clip = 3, .low = 0, .high = 1};
         question.keys = KEYS_PRIVATE;
         question.max_groups = groups[g];
         read_start(&read, &question, r == 0 ? 1e-6 : r == 1 ? 0.5 : 100, 1);
@@ -596,7 +598,7 @@ static void keys_below_the_threshold_are_not_shown(void) {
   static struct read read;
   static const enum family families[] = {FAMILY_KEY_COUNT, FAMILY_KEY_SUM, FAMILY_KEY_MEAN};
   for (int f = 0; f < 3; f++) {
-    struct question question = {.family = families[f], .clip = 1, .low = 0, .high = 1};
+    struct contribution question = {.family = families[f], .clip = 1, .low = 0, .high = 1};
     question.keys = KEYS_PRIVATE;
     question.max_groups = 4;
     read_start(&read, &question, 0.5, 6);
@@ -622,7 +624,7 @@ static void keys_below_the_threshold_are_not_shown(void) {
 static void a_key_of_one_unit_is_rarely_shown(void) {
   static struct read read;
   enum { RUNS = 40000 };
-  struct question question = {
+  struct contribution question = {
       .family = FAMILY_KEY_COUNT, .clip = 1, .keys = KEYS_PRIVATE, .max_groups = 4};
   int64_t truth[4];
   int shown_runs = 0;

@@ -7,7 +7,7 @@
 #include <sodium.h>
 #include <string.h>
 
-#include "release/identity.h"
+#include "sums/identity.h"
 
 static struct secret secret;
 

@@ -37,7 +37,7 @@ static uint128 square_of(int128 x) {
 /* Compares the totals of two tables with what is charged. */
 static struct apart apart_of(const struct release *release, const int128 *a, const int128 *b,
                              size_t count, const char *what) {
-  const struct shape *shape = &release->shape;
+  const struct layout *shape = &release->shape;
   const char *name = names[shape->family];
   struct apart apart = {0, 0};
   uint128 sum = 0;
@@ -135,7 +135,8 @@ static double random_value(const struct release *release, const struct manner *m
 }
 
 /*
-** Vectors come from a pool: directions, sizes and places of all kinds, but finite (numbers_read()).
+** Vectors come from a pool: directions, sizes and places of all kinds, but finite
+** (vector_text_read()).
 */
 static double pool[200][MOST_DIMENSION];
 
@@ -172,7 +173,7 @@ static struct row random_row(const struct release *release, const struct manner 
 }
 
 static int random_unit(const struct release *release, struct row *rows, int key_end) {
-  const struct question *question = &release->question;
+  const struct contribution *question = &release->question;
   double size = fmax(question->clip, 1);
   struct manner manner = {below(4), below(4), strange[below(STRANGE)], below(key_end), key_end};
   if (manner.values == 3) manner.value = below(2) ? question->high : question->low;
@@ -201,11 +202,11 @@ static int is_of_rows(enum family family) { /* what is bounded is a number of ro
          family != FAMILY_KEY_SUM;
 }
 
-static struct question random_question(enum family family, int by_unit, int is_private) {
+static struct contribution random_question(enum family family, int by_unit, int is_private) {
   static const double clips[] = {1, 1, 3, 240, 0.1, 1000, 5.5};
-  struct question question = {.family = family, .clip = clips[below(7)], .low = -2, .high = 2};
+  struct contribution question = {.family = family, .clip = clips[below(7)], .low = -2, .high = 2};
   if (!is_of_rows(family)) question.clip *= below(3) ? 1 : below(2) ? 1e30 : 1e-3;
-  if (!by_unit && is_of_rows(family)) question.clip = fmin(question.clip, 1); /* request.c */
+  if (!by_unit && is_of_rows(family)) question.clip = fmin(question.clip, 1); /* parameters.c */
   if (below(4) == 0) question.low = -1e150, question.high = 1e150;
   if (below(4) == 0) question.low = 1e-9, question.high = 2e-9;
   question.nonnegative = below(2);
@@ -223,7 +224,7 @@ static void random_neighbours(enum family family) {
     int by_unit = flags & 1, replace = flags >> 1 & 1, is_private = flags >> 2;
     if (is_private && family < FAMILY_KEY_COUNT) continue;
     for (int run = 0; run < RUNS; run++) {
-      struct question question = random_question(family, by_unit, is_private);
+      struct contribution question = random_question(family, by_unit, is_private);
       struct release release = release_of(&question, by_unit, replace);
       int key_end = is_private                                       ? 40
                     : family == FAMILY_BINS || family == FAMILY_TREE ? question.size
@@ -305,7 +306,7 @@ static long double expected(const struct release *release, int replace) {
   return 0.99L;
 }
 
-static void check_worst(struct question question, int by_unit, int replace) {
+static void check_worst(struct contribution question, int by_unit, int replace) {
   static struct pair pair;
   struct release release = release_of(&question, by_unit, replace);
   worst_pair(&release, &pair);
@@ -332,7 +333,8 @@ static void worst_cases_come_near(void) {
       int by_unit = flags & 1, replace = flags >> 1 & 1, is_private = flags >> 2;
       int has_keys = family >= FAMILY_KEY_COUNT;
       if (is_private && !has_keys) continue;
-      struct question question = {.family = (enum family)family, .clip = 1, .low = -1, .high = 1};
+      struct contribution question = {
+          .family = (enum family)family, .clip = 1, .low = -1, .high = 1};
       question.size = family == FAMILY_TREE ? 1024 : 10;
       question.keys = !has_keys ? 0 : is_private ? KEYS_PRIVATE : 4;
       question.max_groups = is_private ? (by_unit ? 4 : 1) : 0;
@@ -346,8 +348,8 @@ static void worst_cases_come_near(void) {
 /* The same over a thousand cells or components, where there is the most to truncate. */
 static void worst_cases_over_many_cells(void) {
   static struct pair pair;
-  static double wide[2][SHAPE_MAX_SIZE];
-  for (int j = 0; j < SHAPE_MAX_SIZE; j++) {
+  static double wide[2][LAYOUT_MAX_SIZE];
+  for (int j = 0; j < LAYOUT_MAX_SIZE; j++) {
     wide[0][j] = 1e3 * (2 * uniform() - 1);
     wide[1][j] = -wide[0][j];
   }
@@ -355,14 +357,14 @@ static void worst_cases_over_many_cells(void) {
     enum family family;
     int size, keys, halves; /* halves: the versions have different cells */
   } cases[] = {
-      {FAMILY_VECTOR, SHAPE_MAX_SIZE, 0, 0}, {FAMILY_VECTOR_MEAN, SHAPE_MAX_SIZE, 0, 0},
-      {FAMILY_BINS, MOST_ROWS, 0, 1},        {FAMILY_TREE, 512, 0, 1},
-      {FAMILY_KEY_COUNT, 0, MOST_ROWS, 1},   {FAMILY_KEY_SUM, 0, MOST_ROWS, 0},
+      {FAMILY_VECTOR, LAYOUT_MAX_SIZE, 0, 0}, {FAMILY_VECTOR_MEAN, LAYOUT_MAX_SIZE, 0, 0},
+      {FAMILY_BINS, MOST_ROWS, 0, 1},         {FAMILY_TREE, 512, 0, 1},
+      {FAMILY_KEY_COUNT, 0, MOST_ROWS, 1},    {FAMILY_KEY_SUM, 0, MOST_ROWS, 0},
       {FAMILY_KEY_MEAN, 0, MOST_ROWS, 0},
   };
   for (int c = 0; c < 7; c++) {
     for (int replace = 0; replace < 2; replace++) {
-      struct question question = {.family = cases[c].family, .clip = 3.7, .low = -1, .high = 1};
+      struct contribution question = {.family = cases[c].family, .clip = 3.7, .low = -1, .high = 1};
       question.size = cases[c].size;
       question.keys = cases[c].keys;
       struct release release = release_of(&question, 1, replace);

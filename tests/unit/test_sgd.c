@@ -16,8 +16,8 @@
 #include "math/rounding.h"
 #include "noise/discrete_gaussian.h"
 #include "noise/discrete_laplace.h"
-#include "release/hiding.h"
-#include "release/sgd.h"
+#include "mechanism/hiding.h"
+#include "mechanism/sgd.h"
 
 #define MOST_DIM  8
 #define MOST_ROWS 60
@@ -76,12 +76,12 @@ static struct descent random_descent(int rows, int public_rows) {
   return descent;
 }
 
-static void lattice_of(struct descent *descent, double rate, struct shape *shape,
+static void lattice_of(struct descent *descent, double rate, struct layout *shape,
                        struct design *design) {
-  struct question question = {
+  struct contribution question = {
       .family = FAMILY_SGD, .clip = descent->eta * descent->lipschitz, .size = (int)descent->dim};
   uint64_t variance;
-  shape_make(shape, &question, 0, 1);
+  layout_make(shape, &question, 0, 1);
   descent_design(descent, shape, rate, design, &variance);
   descent->variance = (double)variance;
 }
@@ -166,7 +166,7 @@ static void iterates(void) {
   for (int model = 0; model < 300; model++) {
     int rows = 1 + (int)(random_bits() % MOST_ROWS);
     struct descent descent = random_descent(rows, 0);
-    struct shape shape;
+    struct layout shape;
     struct design design;
     lattice_of(&descent, log_uniform(1e-3, 10), &shape, &design);
     int dim = (int)descent.dim, given = 1 + (int)(random_bits() % (unsigned)rows);
@@ -212,7 +212,7 @@ static struct row wild_row(const struct descent *descent) {
 }
 
 /* M of the last step from any point of the ball. */
-static void last_step(const struct descent *descent, const struct shape *shape,
+static void last_step(const struct descent *descent, const struct layout *shape,
                       const struct design *design, const int64_t *point, const struct row *row,
                       int128 *totals) {
   struct descent two = *descent;
@@ -250,7 +250,7 @@ static void sensitivity(void) {
   double largest = 0;
   for (int pair = 0; pair < 20000; pair++) {
     struct descent descent = random_descent(2, 0);
-    struct shape shape;
+    struct layout shape;
     struct design design;
     lattice_of(&descent, log_uniform(1e-3, 1e3), &shape, &design);
     int64_t point[MOST_DIM];
@@ -281,7 +281,7 @@ static void steps_are_within_the_ball(void) {
   int at_the_rim = 0;
   for (int trial = 0; trial < 2000; trial++) {
     struct descent descent = random_descent(1, 0);
-    struct shape shape;
+    struct layout shape;
     struct design design;
     lattice_of(&descent, log_uniform(1e-4, 10), &shape, &design);
     struct row row = random_row(&descent);
@@ -339,7 +339,7 @@ static void constants(void) {
 static void lattice_contraction(void) {
   for (int pair = 0; pair < 20000; pair++) {
     struct descent descent = random_descent(2, 1);
-    struct shape shape;
+    struct layout shape;
     struct design design;
     lattice_of(&descent, log_uniform(1e-3, 1e3), &shape, &design);
     int dim = (int)descent.dim;
@@ -369,7 +369,7 @@ static void public_rows(void) {
   for (int model = 0; model < 2000; model++) {
     int after = (int)(random_bits() % 50);
     struct descent descent = random_descent(3, after);
-    struct shape shape;
+    struct layout shape;
     struct design design;
     double rate = log_uniform(1e-3, 1e3);
     lattice_of(&descent, rate, &shape, &design);
@@ -420,10 +420,10 @@ static void extreme_rates(void) {
   int none = 0;
   for (int model = 0; model < 20000; model++) {
     struct descent descent = random_descent(3, (int)log_uniform(1, SGD_MAX_PUBLIC));
-    struct shape shape;
+    struct layout shape;
     struct design design;
     double rate = log_uniform(DESIGN_MIN_RATE, DESIGN_MAX_RATE);
-    descent.dim = rint(log_uniform(1, SHAPE_MAX_SIZE));
+    descent.dim = rint(log_uniform(1, LAYOUT_MAX_SIZE));
     lattice_of(&descent, rate, &shape, &design);
     none += descent.variance == 0;
     if (descent.variance == 0) continue;
@@ -445,7 +445,7 @@ static void noise_on_top(void) {
   for (int model = 0; model < 1000; model++) {
     int after = (int)(random_bits() % 4), rows = 1 + (int)(random_bits() % 40);
     struct descent descent = random_descent(rows, after);
-    struct shape shape;
+    struct layout shape;
     struct design design;
     lattice_of(&descent, log_uniform(1e-6, 10), &shape, &design);
     double ratio = log_uniform(1, 1e8);
@@ -504,7 +504,7 @@ static void random_stop(void) {
                             .bound = NAN,
                             .threshold = 1,
                             .random_stop = 1};
-  struct shape shape;
+  struct layout shape;
   struct design design;
   int counts[9] = {0};
   descent_derive(&descent);
@@ -541,7 +541,7 @@ static long double stick(long double epsilon, long double apart, long double sla
 static void stop_delta(void) {
   for (int model = 0; model < 60; model++) {
     struct descent descent = random_descent(1 + (int)(random_bits() % 1000), 0);
-    struct shape shape;
+    struct layout shape;
     struct design design;
     struct hiding hiding;
     double epsilon = log_uniform(0.1, 5), delta = log_uniform(1e-12, 1e-3), rows = descent.rows;
@@ -603,7 +603,7 @@ static void sum_sensitivity(void) {
   double largest = 0;
   for (int pair = 0; pair < 20000; pair++) {
     struct descent descent = random_descent(2, 0);
-    struct shape shape;
+    struct layout shape;
     struct design design;
     int dim = (int)descent.dim;
     descent.laplace = 1;
@@ -630,7 +630,7 @@ static void sum_sensitivity(void) {
 static void falling_steps(void) {
   for (int model = 0; model < 300; model++) {
     struct descent descent = random_descent(2 + (int)(random_bits() % 300), 0);
-    struct shape shape;
+    struct layout shape;
     struct design design;
     descent.laplace = model % 2;
     descent.decay = log_uniform(1e-3, 3);
@@ -689,7 +689,7 @@ static void projection(void) {
 
 static void no_random_bytes(void) {
   struct descent descent = random_descent(3, 0);
-  struct shape shape;
+  struct layout shape;
   struct design design;
   lattice_of(&descent, 1, &shape, &design);
   out_of_bytes = 1;
@@ -712,7 +712,7 @@ static void noise(void) {
                             .l2 = 0.3,
                             .bound = NAN,
                             .threshold = 1};
-  struct shape shape;
+  struct layout shape;
   struct design design;
   descent_derive(&descent);
   descent.eta = 0.5;

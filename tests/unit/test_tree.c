@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "release/tree.h"
+#include "sums/tree.h"
 
 /* ---- least squares --------------------------------------------------------------------------- */
 

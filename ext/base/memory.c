@@ -1,0 +1,51 @@
+/* memory.c: see memory.h. */
+#include "base/memory.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static _Atomic(int (*)(size_t)) limit;
+static atomic_size_t taken;
+
+void memory_limit(int (*within)(size_t)) {
+  atomic_store(&limit, within);
+}
+
+int memory_take(size_t size) {
+  int (*within)(size_t) = atomic_load(&limit);
+  size_t all = atomic_fetch_add(&taken, size) + size;
+  if (!within || within(all)) return 0;
+  memory_give(size);
+  return -1;
+}
+
+void memory_give(size_t size) {
+  atomic_fetch_sub(&taken, size);
+}
+
+static void *allocate(size_t size) {
+#ifdef MADV_HUGEPAGE
+  void *table = 0;
+  if (size == MEMORY_HUGE_PAGE) {
+    if (posix_memalign(&table, size, size)) return 0;
+    madvise(table, size, MADV_HUGEPAGE); /* a wish: pages of the usual size serve as well */
+    memset(table, 0, size);
+    return table;
+  }
+#endif
+  return calloc(1, size);
+}
+
+void *memory_table(size_t size) {
+  if (memory_take(size)) return 0;
+  void *table = allocate(size);
+  if (!table) memory_give(size);
+  return table;
+}
+
+void memory_table_free(void *table, size_t size) {
+  if (table) memory_give(size);
+  free(table);
+}

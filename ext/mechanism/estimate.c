@@ -1,0 +1,359 @@
+/* estimate.c: see estimate.h. */
+#include "mechanism/estimate.h"
+
+#include <gsl/gsl_cdf.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "math/diffusion.h"
+#include "math/rounding.h"
+#include "sums/tree.h"
+
+#define CONFIDENCE 0.95
+
+/* ---- views ----------------------------------------------------------------------------------- */
+
+double estimate_variance(const struct view *view) {
+  return ldexp((double)view->clock, 2 * view->granularity);
+}
+
+double estimate_shrink(const struct view *view, double tau) {
+  if (!view->is_ou) return 1;
+  if (view->theta == view->theta) return ou_shrink_process(view->theta, view->rho, tau);
+  return ou_shrink_radius(view->radius, view->dimension, tau);
+}
+
+static double noise_of(const struct view *view) {
+  return ldexp(sqrt((double)view->clock), view->granularity);
+}
+
+double estimate_stddev(const struct view *view) {
+  return published_up(estimate_shrink(view, estimate_variance(view)) * noise_of(view));
+}
+
+double estimate_half_width(enum law law, double stddev, double confidence) {
+  if (law == LAW_LAPLACE) return published_up(stddev * M_SQRT1_2 * -log1p(-confidence));
+  return published_up(stddev * gsl_cdf_ugaussian_Qinv((1 - confidence) / 2));
+}
+
+/* ---- what the estimators share --------------------------------------------------------------- */
+
+/* A coordinate of the point, in the unit of its value where its factor is 1. */
+static double coordinate(const struct reading *reading, const int64_t *values, int cell,
+                         int component) {
+  int64_t steps = values[(int64_t)cell * reading->shape->components + component];
+  return ldexp((double)steps, reading->view.granularity);
+}
+
+static struct estimate estimate(const struct view *view, int cell, int component, double value,
+                                double stddev) {
+  double noise = published_up(stddev);
+  double half_width = estimate_half_width(view->law, noise, CONFIDENCE);
+  return (struct estimate){cell,
+                           component,
+                           value,
+                           noise,
+                           nextafter(value - half_width, -INFINITY),
+                           nextafter(value + half_width, INFINITY)};
+}
+
+struct estimate estimate_mixed(const struct view *view, const struct estimate *from, int count,
+                               const double *weights, int cell) {
+  double value = 0, variance = 0, largest = 0;
+  for (int i = 0; i < count; i++) largest = fmax(largest, weights[i] * from[i].stddev);
+  for (int i = 0; i < count; i++) {
+    double part = largest > 0 ? weights[i] * from[i].stddev / largest : 0;
+    value += weights[i] * from[i].value;
+    variance += part * part;
+  }
+  return estimate(view, cell, 0, value, largest * sqrt(variance));
+}
+
+static double clamp(double x, double low, double high) {
+  return x > low ? fmin(x, high) : low;
+}
+
+/* The noisy number of rows in a cell; below 1 it counts as 1. */
+static double rows_of(const struct reading *reading, const int64_t *values, int cell) {
+  return fmax(coordinate(reading, values, cell, 0) / reading->shape->count_factor, 1);
+}
+
+/* ---- sums: counts, vectors, bins, keys ------------------------------------------------------- */
+
+static struct estimate shown_sum(struct reading *reading, const int64_t *values, int cell,
+                                 int component, int number) {
+  const struct view *view = &reading->view;
+  double x = coordinate(reading, values, cell, component);
+  double value = view->centre + reading->shrink * (x - view->centre);
+  return estimate(view, cell, number, value, reading->shrink * noise_of(view));
+}
+
+static int sums(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+  int first =
+      reading->shape->components > 1 && reading->shape->counts; /* after the private count */
+  int used = 0, per_cell = reading->shape->components - first;
+  reading->shrink = estimate_shrink(&reading->view, estimate_variance(&reading->view));
+  for (int cell = 0; cell < reading->cells; cell++) {
+    for (int j = 0; j < per_cell; j++)
+      estimates[used++] = shown_sum(reading, values, cell, first + j, j);
+  }
+  return used;
+}
+
+/* Bins are cells of the shape, but components of the answer: an array. */
+static int bins(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+  int used = sums(reading, values, estimates);
+  for (int i = 0; i < used; i++) {
+    estimates[i].component = estimates[i].cell;
+    estimates[i].cell = 0;
+  }
+  return used;
+}
+
+/* ---- means ----------------------------------------------------------------------------------- */
+
+/*
+** A mean of values in [-limit, limit]: sum / rows. Its noise, to first order, is that of the sum
+** and, times the mean, that of the rows, which is larger by their factor: sigma sqrt(1 + (mean /
+** factor)^2) / rows.
+*/
+struct mean {
+  double value, noise;
+};
+
+static struct mean mean_of(const struct reading *reading, const int64_t *values, int cell,
+                           int component, double limit) {
+  double rows = rows_of(reading, values, cell);
+  double mean = clamp(coordinate(reading, values, cell, component) / rows, -limit, limit);
+  double slope = hypot(1, mean / reading->shape->count_factor);
+  return (struct mean){mean, noise_of(&reading->view) / rows * slope};
+}
+
+/*
+** Averages of x in [low, high], one for each cell. For OU the average itself shrinks towards the
+** centre, as one number whose noise has the variance that its noisy count gives it: where data is
+** thin, it is there.
+*/
+static int means(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+  const struct contribution *question = reading->question;
+  double half = question->high / 2 - question->low / 2;
+  double middle = question->low / 2 + question->high / 2;
+  double centre = reading->view.centre;
+  for (int cell = 0; cell < reading->cells; cell++) {
+    struct mean u = mean_of(reading, values, cell, 1, 1);
+    double mean = clamp(middle + half * u.value, question->low, question->high);
+    double noise = half * u.noise;
+    double shrink = estimate_shrink(&reading->view, noise * noise);
+    double value = reading->view.is_ou ? centre + shrink * (mean - centre) : mean;
+    estimates[cell] = estimate(&reading->view, cell, 0, value, shrink * noise);
+  }
+  return reading->cells;
+}
+
+static int vector_means(struct reading *reading, const int64_t *values,
+                        struct estimate *estimates) {
+  double limit = reading->question->clip;
+  for (int j = 0; j < reading->question->size; j++) {
+    struct mean mean = mean_of(reading, values, 0, 1 + j, limit);
+    estimates[j] = estimate(&reading->view, 0, j, mean.value, mean.noise);
+  }
+  return reading->question->size;
+}
+
+/* ---- spreads --------------------------------------------------------------------------------- */
+
+/*
+** The variance of u in [-1, 1] from n = rows, a = sum of u, b = sum of 2 u^2 - 1:
+**     w(n, a, b) = (b/n + 1)/2 - (a/n)^2,
+** and to first order var(w) = var(n) (dw/dn)^2 + var(a) (dw/da)^2 + var(b) (dw/db)^2. All three
+** have the same variance: their factors are 1.
+*/
+static int spreads(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+  double half = reading->question->high / 2 - reading->question->low / 2;
+  double n = rows_of(reading, values, 0);
+  double a = clamp(coordinate(reading, values, 0, 1) / n, -1, 1);
+  double b = clamp(coordinate(reading, values, 0, 2) / n, -1, 1);
+  double variance = clamp((b + 1) / 2 - a * a, 0, 1);
+  double slope = hypot(hypot(2 * a * a - b / 2, 2 * a), 0.5) / n;
+  double noise = slope * noise_of(&reading->view);
+  if (reading->root) { /* the interval of the variance through the root: near 0 it is not linear */
+    double z = gsl_cdf_ugaussian_Qinv((1 - CONFIDENCE) / 2);
+    double low = half * sqrt(fmax(variance - z * noise, 0));
+    double high = half * sqrt(variance + z * noise);
+    estimates[0] = (struct estimate){
+        0, 0, half * sqrt(variance), published_up((high - low) / (2 * z)), low, high};
+  } else {
+    estimates[0] = estimate(&reading->view, 0, 0, half * half * variance, half * half * noise);
+  }
+  return 1;
+}
+
+/* ---- quantiles ------------------------------------------------------------------------------- */
+
+/* Running totals and the width of a leaf: from ranks to values. */
+struct ranks {
+  const struct reading *reading;
+  double *totals;
+  int count;
+};
+
+/*
+** The rank of a quantile among n rows: from the middle of the first to the middle of the last, so
+** that 0 and 1 stand for the least and the largest x.
+*/
+static double rank_of(double q, double n) {
+  return n > 1 ? 0.5 + q * (n - 1) : n / 2;
+}
+
+/* A place in leaves as a value. */
+static double value_at(const struct ranks *ranks, double place) {
+  const struct contribution *question = ranks->reading->question;
+  double part = place / ranks->count;
+  return clamp(question->low * (1 - part) + question->high * part, question->low, question->high);
+}
+
+/*
+** A rank as a value; outside of all rows the end of the range, for how many rows there are is not
+** certain.
+*/
+static double bound_at(const struct ranks *ranks, double rank) {
+  if (rank <= 0) return ranks->reading->question->low;
+  if (rank >= ranks->totals[ranks->count]) return ranks->reading->question->high;
+  return value_at(ranks, tree_place(ranks->totals, ranks->count, rank));
+}
+
+/* Where there are no rows at all the answer is as if they were spread evenly. */
+static int quantiles_of(const struct ranks *ranks, struct estimate *estimates) {
+  const struct reading *reading = ranks->reading;
+  double z = gsl_cdf_ugaussian_Qinv((1 - CONFIDENCE) / 2), all = ranks->totals[ranks->count];
+  for (int i = 0; i < reading->quantile_count; i++) {
+    double q = reading->quantiles[i], rank = rank_of(q, all);
+    double place = all > 0 ? tree_place(ranks->totals, ranks->count, rank) : q * ranks->count;
+    /* At the very ends there would be no row on one side, and no noise. */
+    double inside = clamp(place, 0.5, ranks->count - 0.5);
+    double share = clamp(q, 0.5 / ranks->count, 1 - 0.5 / ranks->count);
+    double error = tree_rank_stddev(reading->shape->levels, share, inside);
+    if (!(error >= 0)) return -1;
+    error *= noise_of(&reading->view);
+    double low = bound_at(ranks, rank - z * error), high = bound_at(ranks, rank + z * error);
+    double value = value_at(ranks, place);
+    estimates[i] = (struct estimate){
+        0, i, value, published_up((high - low) / (2 * z)), fmin(low, value), fmax(high, value)};
+  }
+  return reading->quantile_count;
+}
+
+static int quantiles(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+  int levels = reading->shape->levels, count = 1 << levels, used = -1;
+  int coordinates = reading->shape->coordinates;
+  double *nodes = malloc(sizeof *nodes * (size_t)coordinates);
+  double *leaves = malloc(sizeof *leaves * (size_t)count);
+  double *totals = malloc(sizeof *totals * (size_t)(count + 1));
+  if (nodes && leaves && totals) {
+    for (int i = 0; i < coordinates; i++)
+      nodes[i] = ldexp((double)values[i], reading->view.granularity);
+    struct ranks ranks = {reading, totals, count};
+    if (!tree_leaves(nodes, levels, leaves) && !tree_running(leaves, count, totals))
+      used = quantiles_of(&ranks, estimates);
+  }
+  free(nodes);
+  free(leaves);
+  free(totals);
+  return used;
+}
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+/*
+** The noise in a coefficient, as the root of the mean square over all of them, at most: that of all
+** steps, and that of the way outward; and no two points of the ball are further apart than its
+** diameter.
+*/
+static double model_noise(const struct reading *reading) {
+  const struct descent *descent = reading->descent;
+  int shift = reading->view.shift;
+  double first = (double)descent_clock(descent, reading->shape, shift);
+  double later = (double)reading->view.clock - first; /* from tier to tier */
+  double variance = descent_noise(descent, reading->shape, shift) + later;
+  double widest = 2 * descent->radius / sqrt(descent->dim);
+  return fmin(ldexp(sqrt(variance), reading->view.granularity), widest);
+}
+
+/* The projection of the point onto the ball. */
+static int coefficients(struct reading *reading, const int64_t *values,
+                        struct estimate *estimates) {
+  int dim = reading->question->size;
+  double noise = model_noise(reading);
+  double *w = malloc(sizeof *w * (size_t)dim);
+  if (!w) return -1;
+  ball_project(reading->descent->radius, values, dim, reading->view.granularity, w);
+  for (int j = 0; j < dim; j++) estimates[j] = estimate(&reading->view, 0, j, w[j], noise);
+  free(w);
+  return dim;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+typedef int estimator(struct reading *reading, const int64_t *values, struct estimate *estimates);
+
+static estimator *const estimators[] = {
+    [FAMILY_SUM] = sums,
+    [FAMILY_MEAN] = means,
+    [FAMILY_SPREAD] = spreads,
+    [FAMILY_VECTOR] = sums,
+    [FAMILY_VECTOR_MEAN] = vector_means,
+    [FAMILY_BINS] = bins,
+    [FAMILY_TREE] = quantiles,
+    [FAMILY_KEY_COUNT] = sums,
+    [FAMILY_KEY_SUM] = sums,
+    [FAMILY_KEY_MEAN] = means,
+    [FAMILY_SGD] = coefficients,
+};
+
+/*
+** The largest slopes of a mean (u = 1, counts at half weight) and of a variance (u = 1) in their
+** sums.
+*/
+#define MEAN_SLOPE   2.23606797749979 /* sqrt(1 + 2^2) */
+#define SPREAD_SLOPE 2.54950975679639 /* sqrt((2 - 1/2)^2 + 2^2 + (1/2)^2) */
+
+double estimate_total_stddev(const struct reading *reading) {
+  const struct contribution *question = reading->question;
+  double noise = noise_of(&reading->view), half = question->high / 2 - question->low / 2;
+  int levels = reading->shape->levels;
+  switch (reading->shape->family) {
+  case FAMILY_MEAN:
+  case FAMILY_KEY_MEAN: return published_up(half * MEAN_SLOPE * noise);
+  case FAMILY_VECTOR_MEAN: return published_up(MEAN_SLOPE * noise);
+  case FAMILY_SPREAD: return published_up(half * half * SPREAD_SLOPE * noise);
+  case FAMILY_TREE: return published_up(noise * tree_rank_stddev(levels, 0.5, 1 << (levels - 1)));
+  case FAMILY_SGD: return published_up(model_noise(reading));
+  default: return estimate_stddev(&reading->view);
+  }
+}
+
+int estimate_room(const struct reading *reading) {
+  if (reading->shape->levels) return reading->quantile_count;
+  return reading->cells * reading->shape->components;
+}
+
+double estimate_threshold(const struct reading *reading) {
+  const struct layout *shape = reading->shape;
+  double reach = ldexp((double)shape->blocks[0].lead_reach, -reading->view.shift);
+  double tail = -expm1(log1p(-reading->selection_delta) / shape->max_groups);
+  double noise = sqrt((double)reading->view.clock) * gsl_cdf_ugaussian_Qinv(tail);
+  return ceil((reach + noise) * (1 + 0x1p-40)) + 2;
+}
+
+int estimate_point(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+  const struct layout *shape = reading->shape;
+  reading->shrink = 1;
+  int used = estimators[shape->family](reading, values, estimates), kept = 0;
+  if (!shape->max_groups) return used;
+  double threshold = estimate_threshold(reading);
+  for (int i = 0; i < used; i++) {
+    if ((double)values[(int64_t)estimates[i].cell * shape->components] >= threshold)
+      estimates[kept++] = estimates[i];
+  }
+  return kept;
+}

@@ -1,0 +1,372 @@
+/* hiding.c: see hiding.h. */
+#include "mechanism/hiding.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "math/gaussian.h"
+#include "math/iteration.h"
+#include "math/mixing.h"
+#include "math/renyi.h"
+
+/* Steps that are looked at one by one; beyond, a 32nd of those so far together. */
+#define SINGLE 256
+#define SHARE  32
+
+/* Bounds are raised by this much for what math/ and sums of logarithms may err by. */
+#define MARGIN 0x1p-30
+
+void hiding_make(struct hiding *hiding, const struct descent *descent, const struct layout *shape,
+                 int shift) {
+  hiding->descent = descent;
+  course_make(&hiding->course, descent, shape, shift);
+}
+
+/* ---- one step -------------------------------------------------------------------------------- */
+
+/* The noise of a step, or what stands for that of several. */
+struct noise {
+  int laplace;
+  double clock; /* variance, or 2 t^2 */
+  double least; /* the least variance of a draw among them */
+  double slack; /* lattice slack of all of them */
+};
+
+static struct noise noise_of(const struct hiding *hiding, const struct hop *hop) {
+  const struct descent *descent = hiding->descent;
+  enum law law = descent_law(descent);
+  double clock = (double)hop->clock;
+  return (struct noise){law == LAW_LAPLACE, clock, clock,
+                        lattice_laws[law].draw_slack(hop->clock, (int)descent->dim)};
+}
+
+static double log_laplace(double epsilon, double distance, double scale) {
+  double half = (distance / scale * (1 + 0x1p-50) - epsilon) / 2, y = 0.5 / scale;
+  if (!(half > 0)) return -INFINITY;
+  double less = 2 * pow(sinh(y / 2), 2) / cosh(y); /* 1 - 1/cosh(y) */
+  double value = -expm1(-half) + exp(-half) * less;
+  return half > 0.5 ? log1p(-exp(-half) / cosh(y)) : log(value);
+}
+
+/* exp(-(epsilon - r)^2/(4r)), what every mechanism of this zCDP rate has. */
+static double log_chernoff(double epsilon, double rate) {
+  return epsilon > rate ? -(epsilon - rate) * ((epsilon - rate) / (4 * rate)) : 0;
+}
+
+static double log_gaussian(const struct noise *noise, double epsilon, double distance) {
+  double shrunk = noise->clock * (1 - 1 / (12 * noise->least)); /* V - 1/12 for each variance */
+  double log_stick = gaussian_log_hockey_stick(epsilon, distance / sqrt(shrunk));
+  double slack = noise->slack * (1 + exp(fmin(epsilon, 700)));
+  double raised =
+      log_stick > -600 ? log_stick + log1p(slack * exp(-log_stick)) : log(exp(log_stick) + slack);
+  return fmin(fmin(raised, 0), log_chernoff(epsilon, distance * distance / (2 * noise->clock)));
+}
+
+/* ln E: the divergence of order e^epsilon of the noise from itself, moved by `distance`. */
+static double log_stick(const struct noise *noise, double epsilon, double distance) {
+  if (distance == 0 || epsilon == INFINITY) return -INFINITY;
+  if (noise->laplace) return log_laplace(epsilon, distance, sqrt(noise->clock / 2));
+  return log_gaussian(noise, epsilon, distance);
+}
+
+/* How far two points of the ball can be apart after a step, in the norm of its noise. */
+static double moved_by(const struct hiding *hiding, const struct hop *hop) {
+  const struct descent *descent = hiding->descent;
+  double width = 2 * ldexp(descent->radius, -hiding->course.granularity), root = sqrt(descent->dim);
+  double moved = hop->contraction * width + 1.25 * root;
+  return moved * (descent->laplace > 0 ? root : 1) * (1 + 0x1p-40);
+}
+
+/* ---- the steps after a row ------------------------------------------------------------------- */
+
+/* A walk over the steps after a row: what is left of its divergence at one epsilon. */
+struct walk {
+  const struct hiding *hiding;
+  double index, epsilon;
+  double after, left; /* steps that were taken, and that remain */
+  double log_delta;
+  double block, log_factor;  /* the last so many steps, each by this at least */
+  double distance, variance; /* the path to here: T_0 and its clock */
+  struct hop hop;            /* the same for all steps, where they are */
+};
+
+static double log_path(const struct walk *walk) {
+  struct noise noise = noise_of(walk->hiding, &walk->hop);
+  noise.clock = walk->variance;
+  noise.slack *= walk->after + 1;
+  return log_stick(&noise, walk->epsilon, walk->distance);
+}
+
+/* The path to one step further. */
+static void extend_path(struct walk *walk) {
+  double contraction = walk->hop.contraction;
+  walk->distance =
+      (contraction * walk->distance + 2.5 * sqrt(walk->hiding->descent->dim)) * (1 + 0x1p-50);
+  walk->variance =
+      (contraction * contraction * walk->variance + (double)walk->hop.clock) * (1 - 0x1p-50);
+}
+
+static struct walk walk_from(const struct hiding *hiding, double index, double epsilon) {
+  struct walk walk = {
+      .hiding = hiding, .index = index, .epsilon = epsilon, .left = hiding->course.steps - index};
+  /* Of all steps the last moves a row furthest against its noise (sgd.h). */
+  course_hop(&hiding->course, hiding->course.steps, &walk.hop);
+  walk.distance = (double)walk.hop.sensitivity;
+  walk.variance = (double)walk.hop.clock;
+  struct noise noise = noise_of(hiding, &walk.hop);
+  walk.log_delta = log_stick(&noise, epsilon, walk.distance);
+  return walk;
+}
+
+/* Paths are for equal steps with Gaussian noise. */
+static int has_path(const struct walk *walk) {
+  const struct descent *descent = walk->hiding->descent;
+  return !(descent->laplace > 0) && !(descent->decay > 0) && walk->after < SINGLE;
+}
+
+/*
+** Later steps move points no less far against their noise (sgd.h), so the last of a block stands
+** for all; and d falls, so the factor of the first does.
+*/
+static void walk_on(struct walk *walk, double most) {
+  const struct hiding *hiding = walk->hiding;
+  double block = walk->after < SINGLE ? 1 : floor(walk->after / SHARE);
+  int uses_path = has_path(walk);
+  walk->block = fmin(fmin(block, walk->left), most);
+  if (hiding->descent->decay > 0)
+    course_hop(&hiding->course, walk->index + walk->after + walk->block, &walk->hop);
+  struct noise noise = noise_of(hiding, &walk->hop);
+  double delta = walk->log_delta > -INFINITY ? fmax(exp(walk->log_delta), DBL_MIN) : 0;
+  double epsilon = mixing_epsilon(walk->epsilon, delta); /* a larger d has a larger factor */
+  walk->log_factor = log_stick(&noise, epsilon, moved_by(hiding, &walk->hop));
+  walk->log_delta += walk->block * walk->log_factor;
+  walk->after += walk->block;
+  walk->left -= walk->block;
+  if (!uses_path) return;
+  extend_path(walk);
+  walk->log_delta = fmin(walk->log_delta, log_path(walk));
+}
+
+/*
+** Whether no number of steps can lead to log_wanted: what the path leaves by the time that it is
+** followed, times the best factor there is while d is above what is wanted.
+*/
+static int is_hopeless(const struct walk *walk, double log_wanted) {
+  struct walk ahead = *walk;
+  double best = walk->log_delta;
+  for (int i = 0; i < SINGLE && i < (int)fmin(walk->left, SINGLE) && has_path(walk); i++) {
+    extend_path(&ahead);
+    ahead.after++;
+  }
+  if (has_path(walk)) best = fmin(best, log_path(&ahead));
+  if (walk->left > 0) course_hop(&walk->hiding->course, walk->index + 1, &ahead.hop);
+  struct noise noise = noise_of(walk->hiding, &ahead.hop);
+  double factor = log_stick(&noise, mixing_epsilon(walk->epsilon, exp(log_wanted)),
+                            moved_by(walk->hiding, &ahead.hop));
+  return walk->left == 0 ? best > log_wanted : best + walk->left * factor > log_wanted;
+}
+
+/* ln d after all steps, or after as many as bring it to log_wanted or below. */
+static double log_delta_after(const struct hiding *hiding, double index, double epsilon,
+                              double log_wanted) {
+  struct walk walk = walk_from(hiding, index, epsilon);
+  if (log_wanted > -INFINITY && is_hopeless(&walk, log_wanted - MARGIN)) return walk.log_delta;
+  while (walk.left > 0 && walk.log_delta > log_wanted - MARGIN) {
+    walk_on(&walk, INFINITY);
+    if (walk.log_factor == 0 && !has_path(&walk)) break; /* nor any later one */
+  }
+  return fmin(walk.log_delta + MARGIN, 0);
+}
+
+/* ---- the least epsilon ----------------------------------------------------------------------- */
+
+static int suffices(const struct hiding *hiding, double index, double epsilon, double log_wanted) {
+  return log_delta_after(hiding, index, epsilon, log_wanted) <= log_wanted;
+}
+
+/* The least epsilon in [0, high] that suffices; high where none that is much smaller does. */
+static double least_epsilon(const struct hiding *hiding, double index, double high,
+                            double log_wanted) {
+  double low = 0, least = high * 0x1p-40;
+  if (!suffices(hiding, index, high * (1 - 0x1p-16), log_wanted)) return high;
+  if (suffices(hiding, index, 0, log_wanted)) return 0;
+  while (high - low > fmax(high * 0x1p-32, least)) {
+    double middle = low / 2 + high / 2;
+    if (suffices(hiding, index, middle, log_wanted)) {
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  return high;
+}
+
+void hiding_lower(const struct hiding *hiding, double delta, double *epsilons) {
+  double least = INFINITY, next = 0, log_wanted = log(delta);
+  for (int row = (int)hiding->descent->rows; row >= 1; row--) {
+    double after = hiding->course.steps - row, *epsilon = &epsilons[row - 1];
+    *epsilon = fmin(*epsilon, least);
+    if (after < next || *epsilon == 0) continue;
+    next = after < SINGLE ? after + 1 : after + floor(after / SHARE);
+    double found = least_epsilon(hiding, row, *epsilon, log_wanted);
+    if (found < *epsilon) *epsilon = least = found;
+  }
+}
+
+void hiding_path_epsilons(const struct hiding *hiding, double delta, const double *rates,
+                          double *epsilons) {
+  struct hop hop;
+  course_hop(&hiding->course, hiding->course.steps, &hop);
+  struct noise noise = noise_of(hiding, &hop);
+  for (int i = 0; i < (int)hiding->descent->rows; i++) {
+    double rate = rates[i] * (1 + 1 / (6 * noise.least)); /* V - 1/12 for each variance */
+    double most = rate + 2 * sqrt(rate * -log(delta));
+    double slack = noise.slack * (hiding->course.steps - i) * (1 + exp(fmin(most, 700)));
+    double exact = slack < delta ? gaussian_epsilon(rate, delta - slack) : INFINITY;
+    epsilons[i] = exact <= most ? exact : zcdp_epsilon(rates[i], delta);
+    if (slack > delta * 0x1p-40) epsilons[i] = fmin(epsilons[i], zcdp_epsilon(rates[i], delta));
+  }
+}
+
+/* ---- random stop ----------------------------------------------------------------------------- */
+
+/* sum of e^(factor k) over k = 0 .. count - 1, for factor <= 0 */
+static double powers(double factor, double count) {
+  if (factor == 0 || count == 1) return count;
+  return factor > -INFINITY ? expm1(count * factor) / expm1(factor) : 1;
+}
+
+double hiding_stop_delta(const struct hiding *hiding, double epsilon) {
+  struct walk walk = walk_from(hiding, 1, epsilon);
+  double sum = exp(walk.log_delta);
+  while (walk.left > 0 && walk.log_delta > -INFINITY) { /* d_k of a block: falling powers */
+    double before = walk.log_delta;
+    walk_on(&walk, INFINITY);
+    double first = walk.block == 1 ? walk.log_delta : before + walk.log_factor;
+    sum += exp(first) * powers(walk.log_factor, walk.block);
+  }
+  return fmin(sum / hiding->descent->rows, 1) * (1 + MARGIN);
+}
+
+void hiding_stop_deltas(const struct hiding *hiding, double epsilon, double *deltas) {
+  int rows = (int)hiding->descent->rows;
+  struct walk walk = walk_from(hiding, 1, epsilon);
+  double sum = exp(walk.log_delta);
+  for (int row = rows; row >= 1; row--) { /* row i has what the first has after rows - i steps */
+    deltas[row - 1] = fmin(sum / rows, 1) * (1 + MARGIN);
+    if (row > 1) walk_on(&walk, 1);
+    sum += exp(walk.log_delta);
+  }
+}
+
+void hiding_stop_variance(struct descent *descent, const struct layout *shape,
+                          const struct design *design, double epsilon, double delta) {
+  double low = (double)LATTICE_MIN_VARIANCE - 1, high = 0x1p52;
+  struct hiding hiding;
+  descent->variance = high;
+  hiding_make(&hiding, descent, shape, design->shift);
+  int found = hiding_stop_delta(&hiding, epsilon) <= delta;
+  while (found &&
+         high - low > 1) { /* it falls with the variance: low is too little, high is enough */
+    descent->variance = floor((low + high) / 2);
+    hiding_make(&hiding, descent, shape, design->shift);
+    if (hiding_stop_delta(&hiding, epsilon) <= delta) {
+      high = descent->variance;
+    } else {
+      low = descent->variance;
+    }
+  }
+  descent->variance = found ? high : 0;
+}
+
+/* ---- Renyi divergences ----------------------------------------------------------------------- */
+
+static double pure_epsilon(const struct hiding *hiding, double index) {
+  struct walk walk = walk_from(hiding, index, 0);
+  double high = walk.distance / sqrt(walk.variance / 2) * (1 + 0x1p-40);
+  return hiding->descent->laplace > 0 ? least_epsilon(hiding, index, high, -INFINITY) : INFINITY;
+}
+
+/*
+** Shares of the last node: 0, then 16 to an octave up to a 64th of it, then equal steps. They
+** depend on nothing that another machine might compute a little differently, and so do their
+** number.
+*/
+#define OCTAVES       40
+#define TO_THE_OCTAVE 16
+#define EQUAL_STEPS   1008 /* of a 1024th */
+
+static double node_share(int node) {
+  int geometric = (OCTAVES - 6) * TO_THE_OCTAVE;
+  if (node == 0) return 0;
+  if (node <= geometric) return exp2((double)(node - geometric) / TO_THE_OCTAVE - 6);
+  return (double)(16 + node - geometric) / 1024;
+}
+
+/* Where what is left of the row's own step alone is below 1e-300. */
+static double end_of_profile(const struct profile *profile) {
+  if (profile->pure < INFINITY) return profile->pure;
+  return profile->rate + 2 * sqrt(profile->rate * 690);
+}
+
+void hiding_profile(const struct hiding *hiding, struct profile *profile) {
+  double index = hiding->descent->rows, least = 0;
+  struct walk walk = walk_from(hiding, index, 0);
+  profile->rate = walk.distance * walk.distance / (2 * walk.variance);
+  profile->pure = pure_epsilon(hiding, index);
+  profile->count = 1 + (OCTAVES - 6) * TO_THE_OCTAVE + EQUAL_STEPS;
+  double end = end_of_profile(profile);
+  for (int node = 0; node < profile->count; node++) {
+    double epsilon = end * node_share(node);
+    least = fmin(least, log_delta_after(hiding, index, epsilon, -INFINITY));
+    profile->epsilon[node] = epsilon;
+    profile->log_delta[node] = least;
+  }
+  profile->log_factor = 0;
+  for (walk = walk_from(hiding, index, end); walk.left > 0 && walk.log_delta > -INFINITY;) {
+    walk_on(&walk, INFINITY);
+    profile->log_factor += walk.block * walk.log_factor;
+  }
+}
+
+/* e^factor int e^(a x) dx from `from` to `to`, for a > 0. */
+static double exponential_integral(double factor, double a, double from, double to) {
+  return exp(factor + a * to) * -expm1(-a * (to - from)) / a;
+}
+
+/* The logarithm of the mean of e^a and e^b, a >= b. */
+static double log_mean(double a, double b) {
+  return a > -INFINITY ? a + log1p(exp(b - a)) - M_LN2 : a;
+}
+
+/*
+** Between two nodes: g^(alpha-2) against the chord of delta, of which one rises and the other falls
+** for alpha >= 2, so that the mean of their product is at most that of their means (Chebyshev);
+** else, and for g^(-alpha-1), delta is taken at the left.
+*/
+static double integral_between(const struct profile *profile, int i, double alpha) {
+  double from = profile->epsilon[i], to = profile->epsilon[i + 1];
+  double left = profile->log_delta[i], right = profile->log_delta[i + 1];
+  double mean = alpha >= 2 ? log_mean(left, right) : left;
+  if (left == -INFINITY) return 0;
+  return exponential_integral(mean, alpha - 1, from, to) +
+         exp(left - alpha * from) * -expm1(-alpha * (to - from)) / alpha;
+}
+
+/* Beyond the last node: what the row's own step has, and the factors, which fall (Gaussian). */
+static double integral_beyond(const struct profile *profile, double alpha) {
+  double rate = profile->rate, from = profile->epsilon[profile->count - 1];
+  if (profile->pure < INFINITY) return 0;
+  double x = (from - rate * (2 * alpha - 1)) / (2 * sqrt(rate));
+  double log_tail = x > 0 ? -x * x : 0; /* erfc(x) <= e^-x^2 */
+  return 4 * sqrt(M_PI * rate) *
+         exp(alpha * (alpha - 1) * rate + log_tail + profile->log_factor); /* both ways */
+}
+
+double profile_rdp(const struct profile *profile, double alpha) {
+  if (isinf(alpha)) return profile->pure;
+  double sum = integral_beyond(profile, alpha);
+  for (int i = 0; i + 1 < profile->count; i++) sum += integral_between(profile, i, alpha);
+  double moment = alpha * (alpha - 1) * sum * (1 + MARGIN);
+  return fmin(log1p(moment) / (alpha - 1), profile->pure);
+}

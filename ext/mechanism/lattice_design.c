@@ -1,0 +1,83 @@
+/* lattice_design.c: see lattice_design.h. */
+#include "mechanism/lattice_design.h"
+
+#include <math.h>
+
+#include "noise/lattice.h"
+
+/* ---- design ---------------------------------------------------------------------------------- */
+
+struct bounds design_bounds(const struct layout *shape) {
+  const struct block *block = &shape->blocks[0];
+  int64_t low = block->spread < 2 ? 0 : -block->reach; /* cannot be negative */
+  return (struct bounds){shape->scale, (double)low, (double)block->reach, low, block->reach};
+}
+
+/* floor(sqrt(x)) */
+static uint64_t root_of(uint128 x) {
+  uint64_t root = (uint64_t)sqrt((double)x);
+  while ((uint128)root * root > x) root--;
+  while ((uint128)(root + 1) * (root + 1) <= x) root++;
+  return root;
+}
+
+/* The distance of neighbours in the norm of the noise, in fine steps. distance < 2^56. */
+static uint64_t distance_in(const struct layout *shape, enum law law) {
+  if (law != LAW_LAPLACE || shape->touched == 1) return shape->distance;
+  return root_of((uint128)shape->distance * shape->distance * (uint128)shape->touched);
+}
+
+uint64_t design_sensitivity(const struct layout *shape, int shift, enum law law) {
+  uint64_t rounding = shape->touched > 1 ? (uint64_t)ceil(sqrt(shape->touched)) : 0;
+  if (law == LAW_LAPLACE) rounding = (uint64_t)shape->touched - 1;
+  return lattice_sensitivity(distance_in(shape, law), shift) + rounding;
+}
+
+void design_make(struct design *design, const struct layout *shape, double rate, enum law law) {
+  double distance = ldexp((double)distance_in(shape, law), shape->fine_exponent);
+  int exponent;
+  frexp(distance * lattice_laws[law].width(rate), &exponent); /* in [2^(exponent-1), 2^exponent) */
+  design->granularity = exponent - 21; /* so the noise is 2^20 to 2^21 steps wide */
+  design->shift = design->granularity - shape->fine_exponent;
+  design->sensitivity = design_sensitivity(shape, design->shift, law);
+}
+
+uint64_t design_variance(uint64_t sensitivity, double rate) {
+  return lattice_laws[LAW_GAUSSIAN].clock(sensitivity, rate);
+}
+
+/* ---- clocks ---------------------------------------------------------------------------------- */
+
+uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t *fresh) {
+  uint64_t inner = design_variance(sensitivity, rate);
+  *fresh = inner && inner < outer ? lattice_refinement(inner, outer) : 0;
+  if (*fresh == 0) return inner ? outer : 0;
+  return inner >= LATTICE_MIN_VARIANCE ? inner : 0;
+}
+
+/* ---- points ---------------------------------------------------------------------------------- */
+
+/* values = totals + noise, whose draw gave this. |total| <= 2^62 (lattice_round). */
+static int add(const int64_t *restrict totals, size_t dimension, int failed,
+               int64_t *restrict values) {
+  for (size_t i = 0; i < dimension && !failed; i++) values[i] += totals[i];
+  return failed;
+}
+
+int release_draw(enum law law, const int64_t *restrict totals, size_t dimension, uint64_t clock,
+                 int64_t *restrict values) {
+  return add(totals, dimension, lattice_laws[law].draw(clock, values, dimension), values);
+}
+
+int release_diffuse(enum law law, const int64_t *restrict from, size_t dimension, uint64_t inner,
+                    uint64_t outer, int64_t *restrict to) {
+  return add(from, dimension, lattice_laws[law].step(inner, outer, to, dimension), to);
+}
+
+int release_refine(const int64_t *restrict from, const int64_t *restrict totals, size_t dimension,
+                   uint64_t inner, uint64_t outer, uint64_t fresh, int64_t *restrict to) {
+  if (fresh && release_draw(LAW_GAUSSIAN, totals, dimension, fresh, to)) return -1;
+  for (size_t i = 0; i < dimension; i++)
+    to[i] = fresh ? lattice_refine(from[i], to[i], inner, outer) : from[i];
+  return 0;
+}

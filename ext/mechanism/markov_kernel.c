@@ -1,0 +1,394 @@
+/* markov_kernel.c: see markov_kernel.h. */
+#include "mechanism/markov_kernel.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "functions/functions.h"
+#include "query/row_reader.h"
+#include "math/mixing.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- list ------------------------------------------------------------------------------------ */
+
+struct cell {
+  char *x, *y;
+  double p; /* NaN until it is given */
+};
+
+struct cell_list {
+  struct ledger *ledger;
+  struct cell *cells;
+  int count;
+  char *error;
+};
+
+#define MOST_CELLS (CHANNEL_MAX_STATES * CHANNEL_MAX_SYMBOLS)
+
+/* One member of a cell: by its name, or by its place in an array. */
+static int take_member(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct cell_list *list = context;
+  struct cell *cell = &list->cells[list->count];
+  char **text = strcmp(key, "x") == 0 || strcmp(key, "0") == 0   ? &cell->x
+                : strcmp(key, "y") == 0 || strcmp(key, "1") == 0 ? &cell->y
+                                                                 : 0;
+  int is_p = strcmp(key, "p") == 0 || strcmp(key, "2") == 0;
+  if (!text && !is_p) {
+    list->error = error_message("a cell of the kernel has x, y and p, and nothing else");
+  } else if (text ? *text != 0 : !isnan(cell->p)) { /* by its name and by its place */
+    list->error = error_message("a cell of the kernel has x, y or p twice");
+  } else if (text) {
+    *text = key_text(value);
+    if (!*text) list->error = error_message("out of memory");
+  } else if (strcmp(type, "real") != 0 && strcmp(type, "integer") != 0) {
+    list->error = error_message("p must be a number in [0, 1]%s", not_a(value, SQLITE_FLOAT));
+  } else {
+    cell->p = sqlite3_value_double(value);
+    if (!(cell->p >= 0 && cell->p <= 1))
+      list->error = error_message("p must be a number in [0, 1]%s", not_a(value, SQLITE_FLOAT));
+  }
+  return !list->error;
+}
+
+static int take_cell(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct cell_list *list = context;
+  int used = list->count, is_array = strcmp(type, "array") == 0;
+  (void)key;
+  if (used == MOST_CELLS || (!is_array && strcmp(type, "object") != 0)) {
+    list->error = used == MOST_CELLS
+                      ? error_message("the kernel has more than %d cells", MOST_CELLS)
+                      : error_message("a cell of the kernel must be an array [x, y, p]");
+    return 0;
+  }
+  if ((used & (used - 1)) == 0) { /* a power of two: the list is full */
+    struct cell *grown = realloc(list->cells, sizeof *grown * (size_t)(used ? 2 * used : 1));
+    if (grown) list->cells = grown;
+    if (!grown) list->error = error_message("out of memory");
+    if (!grown) return 0;
+  }
+  struct cell *cell = &list->cells[used];
+  *cell = (struct cell){0, 0, NAN};
+  const char *text = (const char *)sqlite3_value_text(value);
+  int taken = (is_array ? ledger_elements : ledger_options)(list->ledger, text, take_member, list);
+  list->count++;
+  if (!taken && !list->error) list->error = error_message("%s", ledger_error(list->ledger));
+  if (!list->error && (!cell->x || !cell->y || isnan(cell->p)))
+    list->error = error_message("a cell of the kernel needs x, y and p");
+  return !list->error;
+}
+
+static int by_place(const void *a, const void *b) {
+  const struct cell *p = a, *q = b;
+  int order = strcmp(p->x, q->x);
+  return order ? order : strcmp(p->y, q->y);
+}
+
+static int by_text(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* ---- from cells to a channel ----------------------------------------------------------------- */
+
+static int find_text(char *const *texts, int count, const char *text) {
+  for (int low = 0, high = count; low < high;) {
+    int middle = (low + high) / 2, order = strcmp(text, texts[middle]);
+    if (order == 0) return middle;
+    if (order < 0) high = middle;
+    if (order > 0) low = middle + 1;
+  }
+  return -1;
+}
+
+/* Appends a copy of each text that is new, of texts in their order. 0: out of memory. */
+static int list_texts(char *const *sorted, int count, char **texts, int *used) {
+  for (int i = 0; i < count; i++) {
+    if (*used && strcmp(texts[*used - 1], sorted[i]) == 0) continue;
+    texts[*used] = sqlite3_mprintf("%s", sorted[i]);
+    if (!texts[*used]) return 0;
+    ++*used;
+  }
+  return 1;
+}
+
+/* The lists of states and symbols. 0: out of memory. */
+static int make_lists(struct markov_kernel *channel, const struct cell_list *list) {
+  size_t count = (size_t)list->count + 1;
+  char **sorted = malloc(sizeof *sorted * count);
+  channel->states = malloc(sizeof *sorted * count);
+  channel->symbols = malloc(sizeof *sorted * count);
+  int made = sorted && channel->states && channel->symbols;
+  for (int i = 0; i < list->count && made; i++) sorted[i] = list->cells[i].x;
+  made = made && list_texts(sorted, list->count, channel->states, &channel->state_count);
+  int shown = 0; /* symbols that have a probability somewhere */
+  for (int i = 0; i < list->count && made; i++) {
+    if (list->cells[i].p > 0) sorted[shown++] = list->cells[i].y;
+  }
+  if (made) qsort(sorted, (size_t)shown, sizeof *sorted, by_text);
+  made = made && list_texts(sorted, shown, channel->symbols, &channel->symbol_count);
+  free(sorted);
+  return made;
+}
+
+static char *check_sums(const struct markov_kernel *channel, const struct cell_list *list) {
+  double sum = 0;
+  for (int i = 0; i < list->count; i++) {
+    const struct cell *cell = &list->cells[i], *next = cell + 1;
+    int is_last = i + 1 == list->count || strcmp(cell->x, next->x) != 0;
+    if (!is_last && strcmp(cell->y, next->y) == 0)
+      return error_message("the kernel has two cells for the same x and y");
+    sum += cell->p;
+    if (is_last && !(fabs(sum - 1) <= 1e-9))
+      return error_message("the probabilities of one x of the kernel do not add up to 1");
+    if (is_last) sum = 0;
+  }
+  if ((int64_t)channel->state_count * channel->symbol_count > CHANNEL_MAX_CELLS)
+    return error_message("the kernel has %d states and %d symbols, more than %d cells",
+                         channel->state_count, channel->symbol_count, CHANNEL_MAX_CELLS);
+  return 0;
+}
+
+char *channel_check_small(const struct markov_kernel *channel) {
+  if (channel->state_count <= CHANNEL_MAX_STATES && channel->symbol_count <= CHANNEL_MAX_SYMBOLS)
+    return 0;
+  return error_message("the kernel has %d states and %d symbols; at most %d and %d are searched",
+                       channel->state_count, channel->symbol_count, CHANNEL_MAX_STATES,
+                       CHANNEL_MAX_SYMBOLS);
+}
+
+/* The weights, and the cells as JSON. 0: out of memory. */
+static int fill_channel(struct markov_kernel *channel, const struct cell_list *list) {
+  channel->weights = calloc((size_t)channel->state_count * (size_t)channel->symbol_count,
+                            sizeof *channel->weights);
+  if (!channel->weights) return 0;
+  sqlite3_str *json = sqlite3_str_new(0);
+  for (int i = 0; i < list->count; i++) {
+    const struct cell *cell = &list->cells[i];
+    if (!(cell->p > 0)) continue;
+    int x = find_text(channel->states, channel->state_count, cell->x);
+    int y = find_text(channel->symbols, channel->symbol_count, cell->y);
+    channel->weights[x * channel->symbol_count + y] =
+        (uint64_t)ldexp(cell->p, 52) + (fmod(ldexp(cell->p, 53), 2) >= 1);
+    sqlite3_str_appendall(json, sqlite3_str_length(json) ? ",[" : "[[");
+    ledger_append_string(json, cell->x);
+    sqlite3_str_appendall(json, ",");
+    ledger_append_string(json, cell->y);
+    sqlite3_str_appendall(json, ",");
+    ledger_append_number(json, cell->p);
+    sqlite3_str_appendall(json, "]");
+  }
+  sqlite3_str_appendall(json, "]");
+  channel->json = sqlite3_str_finish(json);
+  return channel->json != 0;
+}
+
+/* Reads an array of cells. */
+static char *read_cells(struct markov_kernel *channel, struct ledger *ledger, const char *json) {
+  struct cell_list list = {ledger, 0, 0, 0};
+  int taken = ledger_elements(ledger, json, take_cell, &list);
+  char *error = list.error;
+  if (!taken && !error) error = error_message("%s", ledger_error(ledger));
+  if (!error && !list.count) error = error_message("the kernel is empty");
+  if (!error) {
+    qsort(list.cells, (size_t)list.count, sizeof *list.cells, by_place);
+    if (!make_lists(channel, &list)) error = error_message("out of memory");
+    if (!error) error = check_sums(channel, &list);
+    if (!error && !fill_channel(channel, &list)) error = error_message("out of memory");
+  }
+  for (int i = 0; i < list.count; i++) {
+    sqlite3_free(list.cells[i].x);
+    sqlite3_free(list.cells[i].y);
+  }
+  free(list.cells);
+  return error;
+}
+
+/* The members of a kernel that is an object. */
+struct members {
+  char *cells;
+  double steps;
+  char *error;
+};
+
+static int take_part(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct members *members = context;
+  int is_number = strcmp(type, "integer") == 0 || strcmp(type, "real") == 0;
+  if (strcmp(key, "cells") == 0 && strcmp(type, "array") == 0) {
+    members->cells = sqlite3_mprintf("%s", (const char *)sqlite3_value_text(value));
+    if (!members->cells) members->error = error_message("out of memory");
+  } else if (strcmp(key, "steps") == 0 && is_number) {
+    members->steps = sqlite3_value_double(value);
+  } else {
+    members->error =
+        error_message("a kernel that is an object has an array of cells, and a number of "
+                      "steps, and nothing else");
+  }
+  return !members->error;
+}
+
+char *markov_kernel_read(struct markov_kernel *channel, struct ledger *ledger, const char *json) {
+  *channel = (struct markov_kernel){.steps = 1};
+  if (json[strspn(json, " \t\r\n")] != '{') return read_cells(channel, ledger, json);
+  struct members members = {0, 1, 0};
+  int taken = ledger_options(ledger, json, take_part, &members);
+  char *error = members.error;
+  if (!taken && !error) error = error_message("%s", ledger_error(ledger));
+  if (!error && !members.cells) error = error_message("the kernel has no cells");
+  if (!error) error = read_cells(channel, ledger, members.cells);
+  if (!error) error = channel_repeat(channel, members.steps);
+  sqlite3_free(members.cells);
+  return error;
+}
+
+char *channel_repeat(struct markov_kernel *channel, double steps) {
+  if (!(steps >= 1 && steps <= CHANNEL_MAX_STEPS && steps == floor(steps)))
+    return error_message("steps must be a whole number in [1, %d]", CHANNEL_MAX_STEPS);
+  if (steps == 1) return 0;
+  if (channel->steps > 1) return error_message("steps is given twice");
+  char *error = channel_check_small(channel);
+  if (error) return error;
+  for (int y = 0; y < channel->symbol_count; y++) {
+    if (!markov_kernel_row(channel, channel->symbols[y]))
+      return error_message("the kernel has no row for one of its y, which its next step needs");
+  }
+  char *json = sqlite3_mprintf("{\"steps\":%d,\"cells\":%s}", (int)steps, channel->json);
+  if (!json) return error_message("out of memory");
+  sqlite3_free(channel->json);
+  channel->json = json;
+  channel->steps = (int64_t)steps;
+  return 0;
+}
+
+void markov_kernel_clear(struct markov_kernel *channel) {
+  for (int i = 0; i < channel->state_count; i++) sqlite3_free(channel->states[i]);
+  for (int i = 0; i < channel->symbol_count; i++) sqlite3_free(channel->symbols[i]);
+  free(channel->states);
+  free(channel->symbols);
+  free(channel->weights);
+  sqlite3_free(channel->json);
+  *channel = (struct markov_kernel){0};
+}
+
+/* ---- what it does ---------------------------------------------------------------------------- */
+
+const uint64_t *markov_kernel_row(const struct markov_kernel *channel, const char *state) {
+  int row = find_text(channel->states, channel->state_count, state);
+  return row < 0 ? 0 : &channel->weights[(size_t)row * (size_t)channel->symbol_count];
+}
+
+/*
+** w/W of a state's row, rounded, and what the rounding took away, which is a double but for its own
+** rounding: W is below 2^53, and fma() rounds once.
+*/
+static void fill_row(const uint64_t *row, size_t columns, double *probability, double *rest) {
+  double sum = 0;
+  for (size_t y = 0; y < columns; y++) sum += (double)row[y];
+  for (size_t y = 0; y < columns; y++) {
+    probability[y] = (double)row[y] / sum;
+    rest[y] = fma(-probability[y], sum, (double)row[y]) / sum;
+  }
+}
+
+/* ---- chains ---------------------------------------------------------------------------------- */
+
+/* Room for a kernel, all zero. 0: out of memory. */
+static int chain_open(struct chain *chain, size_t rows, size_t columns) {
+  double *cells = calloc(2 * rows * columns + 1, sizeof *cells);
+  *chain = (struct chain){rows, columns, cells, cells ? cells + rows * columns : 0};
+  return cells != 0;
+}
+
+void chain_clear(struct chain *chain) {
+  free(chain->high);
+  *chain = (struct chain){0};
+}
+
+/* high + low += p, p = a + b not negative; what rounding takes away from high goes to low. */
+static void add_exactly(double *high, double *low, double a, double b) {
+  double sum = *high + a, part = sum - *high;
+  *low += ((*high - (sum - part)) + (a - part)) + b;
+  *high = sum;
+}
+
+/* product += a b, in pairs of doubles; then low is made less than the rounding of high. */
+static void multiply(const struct chain *a, const struct chain *b, struct chain *product) {
+  for (size_t x = 0; x < a->rows; x++) {
+    double *high = product->high + x * b->columns, *low = product->low + x * b->columns;
+    for (size_t z = 0; z < a->columns; z++) {
+      double p = a->high[x * a->columns + z], rest = a->low[x * a->columns + z];
+      for (size_t y = 0; y < b->columns && p > 0; y++) {
+        double q = b->high[z * b->columns + y], first = p * q;
+        double second = fma(p, q, -first) + (p * b->low[z * b->columns + y] + rest * q);
+        add_exactly(&high[y], &low[y], first, second);
+      }
+    }
+    for (size_t y = 0; y < b->columns; y++) {
+      double sum = high[y] + low[y];
+      low[y] -= sum - high[y];
+      high[y] = sum;
+    }
+  }
+}
+
+/* chain = chain times other. 0: out of memory, and the chain is as it was. */
+static int append_chain(struct chain *chain, const struct chain *other) {
+  struct chain product;
+  if (!chain_open(&product, chain->rows, other->columns)) return 0;
+  multiply(chain, other, &product);
+  chain_clear(chain);
+  *chain = product;
+  return 1;
+}
+
+/* One step from each of these states. */
+static int first_step(struct chain *chain, const struct markov_kernel *channel, char *const *states,
+                      size_t count) {
+  size_t columns = (size_t)channel->symbol_count;
+  if (!chain_open(chain, count, columns)) return 0;
+  for (size_t i = 0; i < count; i++)
+    fill_row(markov_kernel_row(channel, states[i]), columns, &chain->high[i * columns],
+             &chain->low[i * columns]);
+  return 1;
+}
+
+/* All steps of a channel from each of these states. 0: out of memory; chain_clear() either way. */
+static int all_steps(struct chain *chain, const struct markov_kernel *channel, char *const *states,
+                     size_t count) {
+  struct chain power = {0}; /* of a step between symbols: 1, 2, 4, ... of them */
+  int going = first_step(chain, channel, states, count);
+  int64_t left = channel->steps - 1;
+  if (going && left)
+    going = first_step(&power, channel, channel->symbols, (size_t)channel->symbol_count);
+  for (; going && left; left /= 2) {
+    if (left % 2) going = append_chain(chain, &power);
+    if (going && left > 1) {
+      struct chain square;
+      going = chain_open(&square, power.rows, power.columns);
+      if (going) multiply(&power, &power, &square);
+      chain_clear(&power);
+      power = square;
+    }
+  }
+  chain_clear(&power);
+  return going;
+}
+
+int chain_pass(struct chain *chain, const struct markov_kernel *channel, char *const *states,
+               int count) {
+  struct chain next = {0};
+  int going = all_steps(&next, channel, states, (size_t)count);
+  if (going && chain->high) going = append_chain(chain, &next);
+  if (going && !chain->high) {
+    *chain = next;
+    next = (struct chain){0};
+  }
+  chain_clear(&next);
+  return going ? 0 : -1;
+}
+
+int chain_rdp(const struct chain *chain, double epsilon, const double *orders, int order_count,
+              double *rdp) {
+  struct kernel kernel = {chain->high, chain->rows, chain->columns};
+  return kernel_rdp(&kernel, chain->low, epsilon, orders, order_count, rdp);
+}

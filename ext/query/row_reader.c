@@ -1,0 +1,327 @@
+/* row_reader.c: see row_reader.h. */
+#include "query/row_reader.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "functions/functions.h"
+#include "base/vector_text.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- identities and keys --------------------------------------------------------------------- */
+
+/* The identity of a value that is no integer. */
+static int other_identity(const struct secret *secret, sqlite3_value *value,
+                          struct identity *identity) {
+  int type = sqlite3_value_type(value);
+  if (type == SQLITE_FLOAT) {
+    *identity = identity_real(sqlite3_value_double(value));
+  } else if (type == SQLITE_NULL) {
+    *identity = identity_null();
+  } else {
+    /* Before the size: a text may be converted from UTF-16. */
+    const void *bytes = type == SQLITE_TEXT ? sqlite3_value_text(value) : sqlite3_value_blob(value);
+    size_t size = (size_t)sqlite3_value_bytes(value);
+    if (type == SQLITE_TEXT && !bytes) return -1;
+    *identity = identity_bytes(secret, bytes, size, type == SQLITE_TEXT);
+  }
+  return 0;
+}
+
+/*
+** Who a value stands for: integers for themselves, others under a secret; the units of a state
+** under none, so that they are the same in every database. Returns 0, or -1 when out of memory.
+*/
+static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_value *value,
+                              struct identity *identity) {
+  if (sqlite3_value_type(value) == SQLITE_INTEGER) {
+    *identity = identity_integer(sqlite3_value_int64(value));
+    return 0;
+  }
+  return other_identity(is_unit && rows->for_state ? 0 : rows->secret, value, identity);
+}
+
+/*
+** Characters of a key, and the bytes of a blob that give as many: a key of any length is data, and
+** must fit everywhere. What is cut once is not cut again: the key of a key's text is that text.
+*/
+#define KEY_LENGTH 1000
+#define BLOB_BYTES 498
+
+/* A text for JSON: what is not UTF-8 becomes U+FFFD, byte by byte. */
+static char *plain_key(const unsigned char *text) {
+  sqlite3_str *key = sqlite3_str_new(0);
+  for (int i = 0; *text && i < KEY_LENGTH; i++) {
+    int size = utf8_length(text);
+    sqlite3_str_append(key, size ? (const char *)text : "\xef\xbf\xbd", size ? size : 3);
+    text += size ? size : 1;
+  }
+  int failed = sqlite3_str_errcode(key) != SQLITE_OK;
+  char *copy = sqlite3_str_finish(key);
+  return copy || failed ? copy : sqlite3_mprintf(""); /* an empty text comes back as null */
+}
+
+int key_is_plain(const char *text) {
+  char *plain = plain_key((const unsigned char *)text);
+  int same = plain ? strcmp(plain, text) == 0 : -1;
+  sqlite3_free(plain);
+  return same;
+}
+
+char *key_text(sqlite3_value *key) {
+  switch (sqlite3_value_type(key)) {
+  case SQLITE_INTEGER: return sqlite3_mprintf("%lld", sqlite3_value_int64(key));
+  case SQLITE_FLOAT: {
+    double x = sqlite3_value_double(key);
+    if (x >= -0x1p63 && x < 0x1p63 && x == trunc(x)) return sqlite3_mprintf("%lld", (int64_t)x);
+    return sqlite3_mprintf("%!.15g", x);
+  }
+  case SQLITE_NULL: return sqlite3_mprintf("null");
+  case SQLITE_TEXT: {
+    const unsigned char *text = sqlite3_value_text(key);
+    return text ? plain_key(text) : 0;
+  }
+  default: {
+    const unsigned char *bytes = sqlite3_value_blob(key);
+    int size = sqlite3_value_bytes(key);
+    if (size > BLOB_BYTES) size = BLOB_BYTES;
+    sqlite3_str *text = sqlite3_str_new(0);
+    sqlite3_str_appendall(text, "x'");
+    for (int i = 0; i < size; i++) sqlite3_str_appendf(text, "%02x", bytes[i]);
+    sqlite3_str_appendall(text, "'");
+    return sqlite3_str_finish(text);
+  }
+  }
+}
+
+/* The cell of a key: CELL_NONE for one that is not public, CELL_FAILED without memory. */
+static int cell_of(const struct rows *rows, sqlite3_value *key) {
+  struct group_keys *cells = vector_sum_cells(rows->vectors);
+  struct identity identity;
+  if (identity_of(rows, 0, key, &identity)) return CELL_FAILED;
+  int cell = group_keys_find(cells, identity);
+  if (cell != CELL_NEW) return cell;
+  char *text = key_text(key);
+  cell = text ? group_keys_name(cells, identity, text) : CELL_FAILED;
+  sqlite3_free(text);
+  return cell;
+}
+
+/* ---- one row --------------------------------------------------------------------------------- */
+
+/* Whether a row counts: NULL does not, and where no value is asked for there is none. */
+static int counts(const struct rows *rows, sqlite3_value **row) {
+  int value = rows->columns.value;
+  return value < 0 || sqlite3_value_type(row[value]) != SQLITE_NULL;
+}
+
+/*
+** Releases of one sum, over rows and over units: the paths that have to be as short as SQLite's own
+** sum(). NULL adds nothing: SQLite converts it to 0.
+*/
+static int add_number(struct rows *rows, sqlite3_value **row) {
+  scalar_sum_add_row(&rows->numbers, sqlite3_value_double(row[rows->columns.value]));
+  return 0;
+}
+
+static int add_count(struct rows *rows, sqlite3_value **row) {
+  scalar_sum_add_row(&rows->numbers, counts(rows, row));
+  return 0;
+}
+
+static int add_unit_row(struct rows *rows, sqlite3_value **row) {
+  struct identity unit;
+  double x =
+      rows->aggregate->counts ? counts(rows, row) : sqlite3_value_double(row[rows->columns.value]);
+  if (identity_of(rows, 1, row[rows->columns.unit], &unit)) return -1;
+  return scalar_sum_add_unit(&rows->numbers, unit, x);
+}
+
+/* All other releases: NULL contributes nothing. */
+static int add_components(struct rows *rows, sqlite3_value **row) {
+  struct vector_sum *vectors = rows->vectors;
+  const struct columns *columns = &rows->columns;
+  struct identity unit = {0, 0};
+  sqlite3_value *value = columns->value < 0 ? 0 : row[columns->value];
+  if (value && sqlite3_value_type(value) == SQLITE_NULL) return 0;
+  if (columns->unit >= 0 && identity_of(rows, 1, row[columns->unit], &unit)) return -1;
+  if (columns->key >= 0) {
+    int cell = cell_of(rows, row[columns->key]);
+    if (cell == CELL_NONE) return 0;
+    if (cell == CELL_FAILED) return -1;
+    return vector_sum_add_key(vectors, unit, cell, value ? sqlite3_value_double(value) : 1);
+  }
+  if (rows->aggregate->takes & 1u << P_DIM) {
+    const unsigned char *floats = vector_text_floats(value, rows->question->size);
+    if (floats && vector_sum_add_floats(vectors, floats)) return 0;
+    vector_text_read(value, rows->buffer, rows->question->size); /* malformed: all zero */
+    return vector_sum_add_vector(vectors, unit, rows->buffer);
+  }
+  return vector_sum_add_number(vectors, unit, sqlite3_value_double(value));
+}
+
+/* A row of a model. Where y or features are NULL, or features malformed, there is no gradient. */
+static int add_gradient(struct rows *rows, sqlite3_value **row) {
+  sqlite3_value *y = row[rows->columns.key], *features = row[rows->columns.value];
+  int whole = vector_text_read(features, rows->buffer, rows->question->size) &&
+              sqlite3_value_type(y) != SQLITE_NULL;
+  training_add(rows->training, sqlite3_value_double(y), whole ? rows->buffer : 0);
+  return 0;
+}
+
+/* ---- all rows -------------------------------------------------------------------------------- */
+
+struct columns columns_in_order(const struct publication *publication) {
+  struct columns columns = {-1, -1, -1};
+  int count = 0;
+  if (publication->aggregate->places.key) columns.key = count++;
+  if (publication->aggregate->places.value) columns.value = count++;
+  if (publication->by_unit) columns.unit = count;
+  return columns;
+}
+
+char *rows_open(struct rows *rows, const struct publication *publication, struct columns columns) {
+  const struct layout *shape = &publication->shape;
+  *rows = (struct rows){
+      .columns = columns, .aggregate = publication->aggregate, .question = &publication->question};
+  int failed;
+  if (shape->family == FAMILY_SGD) {
+    const struct ledger_release *release = &publication->release;
+    rows->add = add_gradient;
+    rows->design = (struct design){release->granularity, release->shift, release->sensitivity};
+    rows->training = training_open(&publication->descent, shape, &rows->design);
+    rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
+    failed = !rows->training || !rows->buffer;
+  } else if (shape->family == FAMILY_SUM) {
+    rows->add = publication->by_unit             ? add_unit_row
+                : publication->aggregate->counts ? add_count
+                                                 : add_number;
+    struct bounds bounds = design_bounds(shape);
+    failed = scalar_sum_open(&rows->numbers, &bounds, publication->by_unit);
+    if (!failed && publication->by_unit) rows->secret = scalar_sum_secret(&rows->numbers);
+  } else {
+    rows->add = add_components;
+    rows->vectors =
+        vector_sum_open(rows->question, shape, publication->by_unit, publication->grid.keys);
+    rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
+    failed = !rows->vectors || !rows->buffer;
+    if (!failed) rows->secret = vector_sum_secret(rows->vectors);
+  }
+  return failed ? error_message("out of memory or random bytes (the charge stays)") : 0;
+}
+
+void rows_close(struct rows *rows) {
+  scalar_sum_close(&rows->numbers);
+  vector_sum_close(rows->vectors);
+  training_close(rows->training);
+  free(rows->buffer);
+  rows->vectors = 0;
+  rows->training = 0;
+  rows->buffer = 0;
+}
+
+/* ---- what has been added up elsewhere -------------------------------------------------------- */
+
+int rows_add_record(struct rows *rows, struct identity unit, int cell, const int128 *values) {
+  return rows->vectors ? vector_sum_add_record(rows->vectors, unit, cell, values)
+                       : scalar_sum_add_steps(&rows->numbers, unit, *values);
+}
+
+int rows_add_totals(struct rows *rows, int cell, const int128 *values) {
+  if (rows->vectors) return vector_sum_add_totals(rows->vectors, cell, values);
+  scalar_sum_add_total(&rows->numbers, *values);
+  return 0;
+}
+
+int rows_name_cell(struct rows *rows, const char *name) {
+  struct identity named = identity_name(vector_sum_secret(rows->vectors), name);
+  return group_keys_name(vector_sum_cells(rows->vectors), named, name);
+}
+
+int rows_records(struct rows *rows, take_record *take, void *context) {
+  return rows->vectors ? vector_sum_records(rows->vectors, take, context)
+                       : scalar_sum_records(&rows->numbers, take, context);
+}
+
+/* Rows on their way to others, whose cells these are; null where both have the same. */
+struct joining {
+  struct rows *rows;
+  int *cells;
+};
+
+static int join_record(void *context, struct identity unit, uint32_t cell, const int128 *values) {
+  const struct joining *joining = context;
+  return rows_add_record(joining->rows, unit, joining->cells ? joining->cells[cell] : (int)cell,
+                         values);
+}
+
+static int join_units(struct rows *rows, struct rows *others) {
+  struct joining joining = {rows, 0};
+  const struct group_keys *cells = others->vectors ? vector_sum_cells(others->vectors) : 0;
+  int count = cells ? group_keys_count(cells) : 0, failed = 0;
+  joining.cells = cells ? malloc(sizeof *joining.cells * (size_t)(count + 1)) : 0;
+  if (cells && !joining.cells) return -1;
+  for (int i = 0; i < count && !failed; i++) {
+    joining.cells[i] = rows_name_cell(rows, group_keys_text(cells, i));
+    failed = joining.cells[i] == CELL_FAILED;
+  }
+  failed = failed || rows_records(others, join_record, &joining);
+  free(joining.cells);
+  return failed ? -1 : 0;
+}
+
+static int join_totals(struct rows *rows, struct rows *others) {
+  int cells, failed = 0;
+  int128 total;
+  const char **keys;
+  if (!others->vectors)
+    return scalar_sum_total(&others->numbers, &total) || rows_add_totals(rows, 0, &total) ? -1 : 0;
+  int128 *totals = vector_sum_totals(others->vectors, &cells, &keys);
+  if (!totals) return -1;
+  size_t components = (size_t)vector_sum_shape(others->vectors)->components;
+  if (!keys) failed = rows_add_totals(rows, 0, totals);
+  for (int i = 0; keys && i < cells && !failed; i++) {
+    int cell = rows_name_cell(rows, keys[i]);
+    failed = cell == CELL_FAILED || rows_add_totals(rows, cell, &totals[(size_t)i * components]);
+  }
+  free(totals);
+  free(keys);
+  return failed ? -1 : 0;
+}
+
+int rows_join(struct rows *rows, struct rows *others) {
+  return others->columns.unit >= 0 ? join_units(rows, others) : join_totals(rows, others);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+char *rows_publish(struct rows *rows, struct publication *publication, publish_totals *publish) {
+  struct totals totals = {{0, 1, 1}, 0};
+  const char **keys = 0;
+  int128 sum = 0;
+  if (rows->training) {
+    totals.grid = publication->grid;
+    totals.values = training_totals(rows->training);
+    if (!totals.values) {
+      publish_fail(publication);
+      return error_message("the system gave no random bytes (the charge stays)");
+    }
+  } else if (!rows->vectors) {
+    if (!scalar_sum_total(&rows->numbers, &sum)) totals.values = &sum;
+  } else {
+    totals.grid = publication->grid;
+    int cells;
+    totals.values = vector_sum_totals(rows->vectors, &cells, &keys);
+    if (keys) {
+      totals.grid.keys = (char **)keys;
+      totals.grid.cells = cells;
+    }
+  }
+  char *error = totals.values ? publish(publication, &totals)
+                              : error_message("out of memory (the charge stays)");
+  if (rows->vectors) free(totals.values);
+  free(keys);
+  return error;
+}

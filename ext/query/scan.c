@@ -1,0 +1,478 @@
+/*
+** scan.c: see scan.h.
+**
+** The rows of a table are divided by rowid into ranges, which the host's connection and others take
+** one after the other, each on a thread of its own. The query on a range is the owner's text behind
+** a common table expression that has the name of the table and gives its rows in that range.
+** Requirements:
+**   S1  Every row of the query comes from exactly one range. Its program shows it, no SQL is
+**       parsed: one loop over one table, of instructions that compute from the row alone. That the
+**       name means the table wherever the owner wrote it is shown by a control, whose expression
+**       gives all rows: it must compile to the program of the query itself.
+**   S2  All connections see one state of one file. The host has no transaction. A connection looks
+**       before the host begins to read, and begins after it: PRAGMA data_version shows that nothing
+**       was committed in between. Nobody has moved the file away from under its name. These
+**       connections cannot write.
+**   S3  A row gives the same on every connection: the programs are equal, and depend on no
+**       functions, collations or settings of the host (but for SQLite's own collation BINARY: a
+**       host could replace even that).
+**   S4  Where any of this cannot be shown, the query runs on the host's connection alone. What is
+**       published does not depend on it: sums are exact integers, in any order.
+**   S5  The host's interrupt and progress handler end the query wherever it is read.
+*/
+#include "query/scan.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "functions/functions.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define RANGES      256    /* at most; so many that no thread waits long for the last one */
+#define LEAST_RANGE 16384  /* rowids: fewer are not worth a thread */
+#define CACHE_LINES 128    /* bytes: what one thread writes is not on the lines of another */
+#define WAIT        200000 /* nanoseconds between looks at those who still read ... */
+#define ASKED       32     /* ... and of the host's statement in each, of some ten instructions */
+
+/* A connection that reads ranges: the host's, and those that are opened beside it. */
+struct reader {
+  struct scan *scan;
+  struct host *host;
+  sqlite3_stmt *statement;
+  struct collection *collection; /* its own, or the host's */
+  int64_t version;               /* of the database before the host began to read */
+  pthread_t thread;
+  int has_thread;
+  struct collection own;
+  char apart[CACHE_LINES];
+};
+
+struct scan {
+  const struct publication *publication;
+  const struct query *query;
+  char *table;         /* quoted */
+  char *text;          /* of the query on a range ... */
+  char *program;       /* ... and what it compiles to */
+  sqlite3_stmt *begun; /* keeps the host's transaction */
+  int64_t first;       /* rowid */
+  uint64_t width;      /* of a range, in rowids */
+  unsigned ranges;
+  int count;              /* of readers */
+  struct reader *readers; /* the host's first */
+  char *error;            /* the first that there was */
+  atomic_uint next;       /* the range to be taken next */
+  atomic_int stopped;     /* since the error */
+  atomic_int running;     /* threads beside the host's */
+};
+
+/* ---- statements ------------------------------------------------------------------------------ */
+
+/* Compiles a statement and steps to its first row; null where there is none. */
+static sqlite3_stmt *first_row(sqlite3 *db, const char *sql) {
+  sqlite3_stmt *statement = 0;
+  if (sql && sqlite3_prepare_v2(db, sql, -1, &statement, 0) == SQLITE_OK &&
+      sqlite3_step(statement) == SQLITE_ROW)
+    return statement;
+  sqlite3_finalize(statement);
+  return 0;
+}
+
+/* ---- programs (S1, S3) ----------------------------------------------------------------------- */
+
+/* What an instruction is to a loop over one table; of the first six there is a certain number. */
+enum role {
+  OPENS,
+  REWINDS,
+  SEEKS,
+  NEXTS,
+  BOUNDS,
+  COLLECTS,
+  COUNTED,
+  READS = COUNTED,
+  PLAIN,
+  COMPARES,
+  OTHER
+};
+static const int in_whole[COUNTED] = {1, 1, 0, 1, 0, 1}, in_range[COUNTED] = {1, 0, 1, 1, 2, 1};
+
+/* Those that compute from the row, or stand around the loop. All others may do anything. */
+static const struct instruction {
+  const char *name;
+  enum role role;
+} instructions[] = {
+    {"OpenRead", OPENS},     {"Rewind", REWINDS},  {"SeekGE", SEEKS},    {"Variable", BOUNDS},
+    {"AggStep", COLLECTS},   {"Next", NEXTS},      {"Eq", COMPARES},     {"Ne", COMPARES},
+    {"Lt", COMPARES},        {"Le", COMPARES},     {"Gt", COMPARES},     {"Ge", COMPARES},
+    {"Column", READS},       {"Rowid", READS},     {"Integer", PLAIN},   {"Int64", PLAIN},
+    {"Real", PLAIN},         {"String8", PLAIN},   {"Null", PLAIN},      {"Copy", PLAIN},
+    {"SCopy", PLAIN},        {"Affinity", PLAIN},  {"Cast", PLAIN},      {"ClrSubtype", PLAIN},
+    {"RealAffinity", PLAIN}, {"Add", PLAIN},       {"Subtract", PLAIN},  {"Multiply", PLAIN},
+    {"Divide", PLAIN},       {"Remainder", PLAIN}, {"Concat", PLAIN},    {"BitAnd", PLAIN},
+    {"BitOr", PLAIN},        {"BitNot", PLAIN},    {"ShiftLeft", PLAIN}, {"ShiftRight", PLAIN},
+    {"And", PLAIN},          {"Or", PLAIN},        {"Not", PLAIN},       {"IsTrue", PLAIN},
+    {"If", PLAIN},           {"IfNot", PLAIN},     {"IsNull", PLAIN},    {"NotNull", PLAIN},
+    {"ZeroOrNull", PLAIN},   {"Goto", PLAIN},      {"Init", PLAIN},      {"Transaction", PLAIN},
+    {"AggFinal", PLAIN},     {"ResultRow", PLAIN}, {"Halt", PLAIN},      {"Noop", PLAIN},
+    {"Explain", PLAIN},
+};
+
+static enum role role_of(const char *name) {
+  for (size_t i = 0; name && i < sizeof instructions / sizeof *instructions; i++)
+    if (strcmp(name, instructions[i].name) == 0) return instructions[i].role;
+  return OTHER;
+}
+
+struct program {
+  char *listing; /* null: the text does not compile */
+  int times[COUNTED];
+  int others;
+  int root; /* page of the table that it opens; 0: none of the main database */
+};
+
+/*
+** A row of EXPLAIN: address, name, p1, p2, p3, p4, p5. Left out is what differs though the programs
+** are the same: the number of the cursor, of which there is one, and how often a connection has
+** read the schema. (Where a cache is shared with connections whose changes may be read before they
+** are committed, there is a TableLock: such a host reads alone.)
+*/
+static void add_instruction(struct program *program, sqlite3_str *listing, sqlite3_stmt *row) {
+  const char *name = (const char *)sqlite3_column_text(row, 1);
+  const char *detail = (const char *)sqlite3_column_text(row, 5);
+  enum role role = role_of(name);
+  if (role == OPENS) program->root = sqlite3_column_int(row, 4) ? 0 : sqlite3_column_int(row, 3);
+  if (role < COUNTED) program->times[role]++;
+  /* Other collations are the host's. */
+  program->others += role == OTHER ||
+                     (role == COMPARES && detail && *detail && strncmp(detail, "BINARY-", 7) != 0);
+  int cursor = role <= NEXTS || role == READS ? 2 : -1;
+  int schema = name && strcmp(name, "Transaction") == 0 ? 5 : -1;
+  for (int i = 0; i < 7; i++)
+    if (i != cursor && i != schema)
+      sqlite3_str_appendf(listing, "%s ", sqlite3_column_text(row, i));
+}
+
+static struct program compile(sqlite3 *db, const char *sql) {
+  struct program program = {0};
+  sqlite3_stmt *statement = 0;
+  sqlite3_str *listing = sqlite3_str_new(db);
+  char *text = sqlite3_mprintf("EXPLAIN %s", sql);
+  int rc = text ? sqlite3_prepare_v2(db, text, -1, &statement, 0) : SQLITE_NOMEM;
+  while (rc == SQLITE_OK && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
+    add_instruction(&program, listing, statement);
+    rc = sqlite3_str_errcode(listing);
+  }
+  sqlite3_finalize(statement);
+  sqlite3_free(text);
+  program.listing = sqlite3_str_finish(listing);
+  if (rc == SQLITE_DONE) return program;
+  sqlite3_free(program.listing);
+  return (struct program){0};
+}
+
+static int is_loop(const struct program *program, const int times[COUNTED]) {
+  return program->listing && !program->others &&
+         memcmp(program->times, times, sizeof program->times) == 0;
+}
+
+/* The name of the table that a program opens, quoted; or null. */
+static char *table_of(sqlite3 *db, const struct program *program) {
+  if (!program->root) return 0;
+  char *sql = sqlite3_mprintf(
+      "SELECT name FROM main.sqlite_master WHERE rootpage = %d AND type = 'table'", program->root);
+  sqlite3_stmt *row = first_row(db, sql);
+  const char *name = row ? (const char *)sqlite3_column_text(row, 0) : 0;
+  char *quoted = name ? sqlite3_mprintf("\"%w\"", name) : 0;
+  sqlite3_finalize(row);
+  sqlite3_free(sql);
+  return quoted;
+}
+
+/* The query where the table's name stands for those of its rows; null without memory. */
+static char *text_of(const struct scan *scan, const char *rows) {
+  char *expression =
+      sqlite3_mprintf("%s AS (SELECT * FROM main.%s%s),", scan->table, scan->table, rows);
+  char *text = expression ? query_text(scan->query, expression) : 0;
+  sqlite3_free(expression);
+  return text;
+}
+
+static int compiles_to(sqlite3 *db, const char *text, const char *listing) {
+  struct program program = text ? compile(db, text) : (struct program){0};
+  int same = program.listing && strcmp(program.listing, listing) == 0;
+  sqlite3_free(program.listing);
+  return same;
+}
+
+/* Finds the table and the query on its ranges (S1). Returns whether there is one. */
+static int divide(struct scan *scan, sqlite3 *db) {
+  char *text = query_text(scan->query, ""), *control = 0;
+  struct program whole = text ? compile(db, text) : (struct program){0};
+  if (is_loop(&whole, in_whole)) scan->table = table_of(db, &whole);
+  if (scan->table) control = text_of(scan, "");
+  if (scan->table && compiles_to(db, control, whole.listing))
+    scan->text = text_of(scan, " WHERE rowid BETWEEN ?1 AND ?2");
+  sqlite3_free(text);
+  sqlite3_free(control);
+  sqlite3_free(whole.listing);
+  if (!scan->text) return 0;
+  struct program range = compile(db, scan->text);
+  scan->program = range.listing;
+  return is_loop(&range, in_range);
+}
+
+/* ---- connections (S2, S3) -------------------------------------------------------------------- */
+
+static int has_moved(sqlite3 *db) {
+  int moved = 0;
+  return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved;
+}
+
+/* Whether the host's rows are those of a file that other connections can read in its way. */
+static int is_shared(sqlite3 *db) {
+  const char *path = sqlite3_db_filename(db, "main"), *key;
+  for (int i = 0; path && (key = sqlite3_uri_key(path, i)) != 0; i++) {
+    if (strcmp(key, "mode") != 0 && strcmp(key, "cache") != 0) return 0; /* nolock, immutable */
+  }
+  return path && *path && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE;
+}
+
+#define FP_DIGITS 1023 /* of a real as a text: an option of new versions */
+
+/* Has what rows become not depend on the connection. */
+static void set_as(sqlite3 *db, sqlite3 *host) {
+  int digits = 0;
+  sqlite3_limit(db, SQLITE_LIMIT_LENGTH, sqlite3_limit(host, SQLITE_LIMIT_LENGTH, -1));
+  if (sqlite3_db_config(host, FP_DIGITS, 0, &digits) == SQLITE_OK)
+    sqlite3_db_config(db, FP_DIGITS, digits, (int *)0);
+}
+
+/*
+** Opens the same file, to read. A mutex of its own shows that SQLite has not been told to do
+** without.
+*/
+static int connect(struct reader *reader, sqlite3 *host) {
+  sqlite3 *db = 0;
+  sqlite3_vfs *vfs = 0;
+  int flags = SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_READONLY;
+  if (sqlite3_file_control(host, "main", SQLITE_FCNTL_VFS_POINTER, &vfs) != SQLITE_OK || !vfs)
+    return 0;
+  int opened = sqlite3_open_v2(sqlite3_db_filename(host, "main"), &db, flags, vfs->zName);
+  reader->host = db ? host_new(db) : 0;
+  if (!reader->host) sqlite3_close_v2(db);
+  if (!reader->host || opened != SQLITE_OK || !sqlite3_db_mutex(db)) return 0;
+  set_as(db, host);
+  return query_register(reader->host) == SQLITE_OK;
+}
+
+/* Extensions that the host has for every connection may have left statements in it. */
+static void disconnect(struct reader *reader) {
+  if (!reader->host) return;
+  sqlite3_exec(reader->host->db, "ROLLBACK", 0, 0, 0);
+  sqlite3_close_v2(reader->host->db);
+  host_release(reader->host);
+}
+
+/* The version of the database, or -1: it changes when another connection commits. */
+static int64_t version(sqlite3 *db) {
+  sqlite3_stmt *row = first_row(db, "PRAGMA data_version");
+  int64_t version = row ? sqlite3_column_int64(row, 0) : -1;
+  sqlite3_finalize(row);
+  return version;
+}
+
+/*
+** Another connection, up to where the host begins. It holds no lock that a writer, whom the host
+** waits for, waits for.
+*/
+static int open_reader(struct reader *reader, struct scan *scan, sqlite3 *host) {
+  reader->scan = scan;
+  reader->collection = &reader->own;
+  reader->own.columns = scan->query->columns;
+  if (!connect(reader, host)) return 0;
+  reader->version = version(reader->host->db);
+  return reader->version >= 0;
+}
+
+/* The same, after the host has begun. Nothing is read from it unless this returns 1. */
+static int settle_reader(struct reader *reader) {
+  const struct scan *scan = reader->scan;
+  sqlite3 *db = reader->host->db;
+  return sqlite3_exec(db, "BEGIN", 0, 0, 0) == SQLITE_OK && version(db) == reader->version &&
+         !has_moved(db) && compiles_to(db, scan->text, scan->program) &&
+         sqlite3_prepare_v2(db, scan->text, -1, &reader->statement, 0) == SQLITE_OK;
+}
+
+/* The rowid at one end of the table; *row keeps the transaction. Returns whether there is one. */
+static int end_of(const struct scan *scan, sqlite3 *db, const char *order, sqlite3_stmt **row,
+                  int64_t *rowid) {
+  char *sql =
+      sqlite3_mprintf("SELECT rowid FROM main.%s ORDER BY rowid%s LIMIT 1", scan->table, order);
+  *row = first_row(db, sql);
+  sqlite3_free(sql);
+  if (!*row || sqlite3_column_type(*row, 0) != SQLITE_INTEGER) return 0;
+  *rowid = sqlite3_column_int64(*row, 0);
+  return 1;
+}
+
+/*
+** Begins to read on the host's connection, and makes the ranges: all rowids, but divided where the
+** table has some.
+*/
+static int settle_host(struct scan *scan, struct reader *reader) {
+  sqlite3 *db = reader->host->db;
+  sqlite3_stmt *end = 0;
+  int64_t last = 0;
+  int found =
+      end_of(scan, db, "", &scan->begun, &scan->first) && end_of(scan, db, " DESC", &end, &last);
+  sqlite3_finalize(end);
+  if (!found || last < scan->first) return 0;
+  uint64_t span = (uint64_t)last - (uint64_t)scan->first;
+  scan->ranges = span / LEAST_RANGE < RANGES ? (unsigned)(span / LEAST_RANGE) : RANGES;
+  if (scan->ranges < 2) return 0;
+  scan->width = span / scan->ranges + 1;
+  return sqlite3_prepare_v2(db, scan->text, -1, &reader->statement, 0) == SQLITE_OK;
+}
+
+static void scan_close(struct scan *scan) {
+  for (int i = 0; i < scan->count; i++) {
+    struct reader *reader = &scan->readers[i];
+    sqlite3_finalize(reader->statement);
+    rows_close(&reader->own.rows);
+    if (i > 0) disconnect(reader);
+  }
+  sqlite3_finalize(scan->begun);
+  sqlite3_free(scan->table);
+  sqlite3_free(scan->text);
+  sqlite3_free(scan->program);
+  free(scan->readers);
+}
+
+/* Makes everything ready, or returns 0 where the host has to read alone (S4). */
+static int scan_open(struct scan *scan, int others, struct collection *collection) {
+  struct host *host = scan->publication->host;
+  if (others < 1 || !sqlite3_threadsafe() || !is_shared(host->db) || !divide(scan, host->db))
+    return 0;
+  scan->readers = calloc((size_t)others + 1, sizeof *scan->readers);
+  if (!scan->readers) return 0;
+  scan->readers[0] = (struct reader){.scan = scan, .host = host, .collection = collection};
+  for (scan->count = 1; scan->count <= others; scan->count++) {
+    if (!open_reader(&scan->readers[scan->count], scan, host->db)) {
+      scan->count++; /* it is closed with the others */
+      return 0;
+    }
+  }
+  int settled = settle_host(scan, &scan->readers[0]);
+  for (int i = 1; i < scan->count && settled; i++) settled = settle_reader(&scan->readers[i]);
+  return settled && !has_moved(host->db);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* The first error stops all. */
+static void fail(struct scan *scan, char *error) {
+  if (!error) return;
+  if (atomic_exchange(&scan->stopped, 1)) {
+    error_message_free(error);
+  } else {
+    scan->error = error;
+  }
+}
+
+/* Reads the rows with these rowids. */
+static void read_range(struct reader *reader, int64_t from, int64_t to) {
+  sqlite3_bind_int64(reader->statement, 1, from);
+  sqlite3_bind_int64(reader->statement, 2, to);
+  int rc = query_run(reader->host, reader->statement, reader->collection);
+  if (rc != SQLITE_DONE) fail(reader->scan, query_error(reader->host, rc));
+  sqlite3_reset(reader->statement); /* whose error has been reported */
+}
+
+/* Takes ranges until there are no more. */
+static void read_ranges(struct reader *reader) {
+  struct scan *scan = reader->scan;
+  unsigned range;
+  while (!atomic_load(&scan->stopped) &&
+         (range = atomic_fetch_add(&scan->next, 1)) < scan->ranges) {
+    uint64_t from = (uint64_t)scan->first + range * scan->width;
+    uint64_t to = from + scan->width - 1;
+    read_range(reader, range > 0 ? (int64_t)from : INT64_MIN,
+               range + 1 < scan->ranges ? (int64_t)to : INT64_MAX);
+  }
+}
+
+/* A thread, which puts its sums into memory of its own. */
+static void *read_beside(void *pointer) {
+  struct reader *reader = pointer;
+  struct scan *scan = reader->scan;
+  struct rows *rows = &reader->own.rows;
+  fail(scan, rows_open(rows, scan->publication, columns_in_order(scan->publication)));
+  rows->secret = scan->readers[0].collection->rows.secret;
+  read_ranges(reader);
+  atomic_fetch_sub(&scan->running, 1);
+  return 0;
+}
+
+/* Signals are for the host's own threads. Those that do not start leave their ranges to others. */
+static void start_threads(struct scan *scan) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  for (int i = 1; i < scan->count; i++) {
+    struct reader *reader = &scan->readers[i];
+    atomic_fetch_add(&scan->running, 1);
+    reader->has_thread = pthread_create(&reader->thread, 0, read_beside, reader) == 0;
+    if (!reader->has_thread) atomic_fetch_sub(&scan->running, 1);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, 0);
+}
+
+/*
+** Waits for the others. The host reads no rows meanwhile, as often as asks its interrupt and
+** progress handler (S5).
+*/
+static void await_threads(struct scan *scan) {
+  struct timespec moment = {0, WAIT};
+  while (atomic_load(&scan->running)) {
+    nanosleep(&moment, 0);
+    for (int i = 0; i < ASKED && !atomic_load(&scan->stopped); i++)
+      read_range(&scan->readers[0], INT64_MAX, INT64_MIN);
+    /* Again and again: between two statements an interrupt is lost. */
+    for (int i = 1; i < scan->count && atomic_load(&scan->stopped); i++)
+      sqlite3_interrupt(scan->readers[i].host->db);
+  }
+}
+
+/* Ends the threads and adds up what they have read. */
+static void join_threads(struct scan *scan) {
+  struct rows *rows = &scan->readers[0].collection->rows;
+  for (int i = 1; i < scan->count; i++)
+    if (scan->readers[i].has_thread) pthread_join(scan->readers[i].thread, 0);
+  for (int i = 1; i < scan->count && !scan->error; i++)
+    if (scan->readers[i].has_thread && rows_join(rows, &scan->readers[i].own.rows))
+      fail(scan, error_message("out of memory (the charge stays)"));
+}
+
+char *scan_rows(const struct publication *publication, const struct query *query,
+                sqlite3_stmt *statement, struct collection *collection) {
+  struct host *host = publication->host;
+  struct scan scan = {.publication = publication, .query = query};
+  int others = aggregate_has_states(publication->aggregate)
+                   ? sqlite3_limit(host->db, SQLITE_LIMIT_WORKER_THREADS, -1)
+                   : 0;
+  int is_divided = scan_open(&scan, others, collection);
+  if (is_divided) {
+    start_threads(&scan);
+    read_ranges(&scan.readers[0]);
+    await_threads(&scan);
+    join_threads(&scan);
+  }
+  scan_close(&scan);
+  if (is_divided) return scan.error;
+  int rc = query_run(host, statement, collection);
+  return rc == SQLITE_DONE ? 0 : query_error(host, rc);
+}

@@ -1,0 +1,18 @@
+/*
+** scan.h: reads the rows of a dp_release(), on as many threads as PRAGMA threads allows.
+*/
+#ifndef DIFFUSE_QUERY_SCAN_H
+#define DIFFUSE_QUERY_SCAN_H
+
+#include "query/owner_query.h"
+
+/*
+** Collects the rows of a query, which `statement` runs on the host's connection. Where PRAGMA
+** threads is n and the query is a loop over one table of the main database (scan.c), n more
+** connections on n more threads take part: the sums are the same. Returns null, or one sentence to
+** be freed; the charge stays.
+*/
+char *scan_rows(const struct publication *publication, const struct query *query,
+                sqlite3_stmt *statement, struct collection *collection);
+
+#endif

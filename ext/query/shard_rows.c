@@ -1,0 +1,199 @@
+/* shard_rows.c: see shard_rows.h. */
+#include "query/shard_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "release/values.h"
+#include "functions/functions.h"
+
+SQLITE_EXTENSION_INIT3
+
+/*
+** The lattice is the same under both adjacencies (layout.h): which one holds, the merge's ledger
+** says.
+*/
+static char *start(struct rows *rows, struct publication *description,
+                   const struct request *request, int by_unit) {
+  *description =
+      (struct publication){.aggregate = request->aggregate, .release = request_release(request)};
+  answers_shape(description, request->key_count, !request->rows, 0);
+  description->grid.keys = request->key_list;
+  description->by_unit = by_unit;
+  char *error = rows_open(rows, description, columns_in_order(description));
+  rows->for_state = !request->rows && !request->whole_units;
+  if (!error) return 0;
+  error_message_free(error); /* which speaks of a charge */
+  return error_message("out of memory or random bytes");
+}
+
+char *shard_rows_start_shard(struct rows *rows, struct publication *description,
+                             const struct request *request) {
+  return start(rows, description, request, !request->rows);
+}
+
+/*
+** Whole units have been bounded in their shards: what is left of them is added like rows that are
+** protected.
+*/
+char *shard_rows_start_merge(struct rows *rows, struct publication *description,
+                             const struct request *request) {
+  return start(rows, description, request, !request->rows && !request->whole_units);
+}
+
+/* ---- shapes of states ------------------------------------------------------------------------ */
+
+static uint32_t entry_of(const struct rows *rows) {
+  return rows->for_state ? STATE_RECORDS : STATE_TOTALS;
+}
+
+static int is_private(const struct rows *rows) {
+  return rows->question->keys == KEYS_PRIVATE;
+}
+
+/* Integers of an entry. */
+static size_t numbers_of(const struct rows *rows) {
+  const struct layout *shape = rows->vectors ? vector_sum_shape(rows->vectors) : 0;
+  if (!shape) return 1;
+  int by_cell = rows->for_state || is_private(rows);
+  return (size_t)(by_cell ? shape->components : shape->coordinates);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static int count_record(void *context, struct identity unit, uint32_t cell, const int128 *values) {
+  uint64_t *count = context;
+  (void)unit, (void)cell, (void)values;
+  ++*count;
+  return 0;
+}
+
+struct writing {
+  struct shard_state_writer *writer;
+  size_t numbers;
+};
+
+static int write_record(void *context, struct identity unit, uint32_t cell, const int128 *values) {
+  const struct writing *writing = context;
+  shard_state_put_unit(writing->writer, unit, cell);
+  for (size_t i = 0; i < writing->numbers; i++) shard_state_put_number(writing->writer, values[i]);
+  return writing->writer->failed ? -1 : 0;
+}
+
+/* Returns 0, or -1 without memory. So do the next three. */
+static int write_records(struct rows *rows, const char *parameters,
+                         struct shard_state_writer *writer) {
+  struct writing writing = {writer, numbers_of(rows)};
+  const struct group_keys *cells = is_private(rows) ? vector_sum_cells(rows->vectors) : 0;
+  int keys = cells ? group_keys_count(cells) : 0;
+  uint64_t count = 0;
+  if (rows_records(rows, count_record, &count)) return -1;
+  shard_state_start(writer, parameters, STATE_RECORDS, (uint32_t)keys, count);
+  for (int i = 0; i < keys; i++) shard_state_put_key(writer, group_keys_text(cells, i));
+  return rows_records(rows, write_record, &writing);
+}
+
+static int write_total(struct rows *rows, const char *parameters,
+                       struct shard_state_writer *writer) {
+  int128 total;
+  if (scalar_sum_total(&rows->numbers, &total)) return -1;
+  shard_state_start(writer, parameters, STATE_TOTALS, 0, 1);
+  shard_state_put_number(writer, total);
+  return 0;
+}
+
+static int write_totals(struct rows *rows, const char *parameters,
+                        struct shard_state_writer *writer) {
+  int cells;
+  const char **keys;
+  int128 *totals = vector_sum_totals(rows->vectors, &cells, &keys);
+  if (!totals) return -1;
+  size_t entries = keys ? (size_t)cells : 1, numbers = entries * numbers_of(rows);
+  shard_state_start(writer, parameters, STATE_TOTALS, keys ? (uint32_t)cells : 0, entries);
+  for (int i = 0; keys && i < cells; i++) shard_state_put_key(writer, keys[i]);
+  for (size_t i = 0; i < numbers; i++) shard_state_put_number(writer, totals[i]);
+  free(totals);
+  free(keys);
+  return 0;
+}
+
+char *shard_rows_write(struct rows *rows, const char *parameters,
+                       struct shard_state_writer *writer) {
+  *writer = (struct shard_state_writer){0};
+  int failed = rows->for_state ? write_records(rows, parameters, writer)
+               : rows->vectors ? write_totals(rows, parameters, writer)
+                               : write_total(rows, parameters, writer);
+  return failed || shard_state_end(writer) ? error_message("out of memory or random bytes") : 0;
+}
+
+/* ---- adding ---------------------------------------------------------------------------------- */
+
+#define KEY_BYTES 4000 /* of the longest text of a key (row_reader.c) */
+
+/* The cell of the next private key: CELL_NONE where that is no text of a key. */
+static int add_key(struct rows *rows, struct shard_state *state) {
+  char text[KEY_BYTES + 1];
+  const char *bytes;
+  size_t size;
+  if (!shard_state_key(state, &bytes, &size) || size > KEY_BYTES) return CELL_NONE;
+  memcpy(text, bytes, size);
+  text[size] = 0;
+  int plain = strlen(text) == size ? key_is_plain(text) : 0;
+  if (plain < 1) return plain < 0 ? CELL_FAILED : CELL_NONE;
+  return rows_name_cell(rows, text);
+}
+
+/*
+** The cells of all private keys. Returns null where they are as they should be, or what is wrong.
+*/
+static const char *add_keys(struct rows *rows, struct shard_state *state, int *cells) {
+  for (uint32_t i = 0; i < state->keys; i++) {
+    cells[i] = add_key(rows, state);
+    if (cells[i] == CELL_NONE) return "the state is malformed";
+    if (cells[i] == CELL_FAILED) return "out of memory";
+  }
+  return 0;
+}
+
+/* Adds one entry; the same. Private keys have their cells from `cells`. */
+static const char *add_entry(struct rows *rows, struct shard_state *state, uint64_t entry,
+                             const int *cells, int128 *numbers) {
+  struct identity unit = {0, 0};
+  uint32_t cell = cells ? (uint32_t)entry : 0;
+  if (rows->for_state) unit = shard_state_unit(state, &cell);
+  uint32_t end = cells           ? state->keys
+                 : rows->vectors ? (uint32_t)vector_sum_shape(rows->vectors)->cells
+                                 : 1;
+  if ((rows->for_state && !identity_is_somebody(unit)) || cell >= end)
+    return "the state is malformed";
+  if (!shard_state_numbers(state, numbers, numbers_of(rows))) return "the state is malformed";
+  int place = cells ? cells[cell] : (int)cell;
+  int failed = rows->for_state ? rows_add_record(rows, unit, place, numbers)
+                               : rows_add_totals(rows, place, numbers);
+  return failed ? "out of memory" : 0;
+}
+
+static const char *add_entries(struct rows *rows, struct shard_state *state, const int *cells) {
+  size_t count = numbers_of(rows);
+  uint64_t entries = cells ? state->keys : 1;
+  if (!shard_state_fits(state, count) || (!rows->for_state && state->entries != entries))
+    return "the state is malformed";
+  int128 *numbers = malloc(sizeof *numbers * count);
+  const char *error = numbers ? 0 : "out of memory";
+  for (uint64_t i = 0; i < state->entries && !error; i++)
+    error = add_entry(rows, state, i, cells, numbers);
+  free(numbers);
+  return error;
+}
+
+char *shard_rows_add(struct rows *rows, struct shard_state *state) {
+  int sound = state->entry == entry_of(rows) && shard_state_holds_keys(state) &&
+              (is_private(rows) || state->keys == 0);
+  if (!sound) return error_message("the state is malformed");
+  int *cells = is_private(rows) ? calloc((size_t)state->keys + 1, sizeof *cells) : 0;
+  const char *error = is_private(rows) && !cells ? "out of memory" : 0;
+  if (!error && cells) error = add_keys(rows, state, cells);
+  if (!error) error = add_entries(rows, state, cells);
+  free(cells);
+  return error ? error_message("%s", error) : 0;
+}

@@ -1,0 +1,387 @@
+/* categories.c: see categories.h. */
+#include "release/categories.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "release/values.h"
+#include "mechanism/markov_kernel.h"
+#include "functions/functions.h"
+#include "query/row_reader.h"
+#include "math/mixing.h"
+#include "math/rounding.h"
+#include "noise/categorical.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- the mechanism --------------------------------------------------------------------------- */
+
+/*
+** By how much one unit more or less can change the weights, and what that costs. A candidate i is
+** chosen with probability proportional to exp(step * utility[i]).
+**   exponential  utility is the number of units that have the candidate. Adding or removing a unit
+**                moves all utilities one way, by at most 1, so the loss lies in an interval of
+**                length `step`. Replacing a unit can move some up and some down: 2 step.
+**   response     utility is 1 for the most common candidate (the first in the order of texts), and
+**                0 for the others. The loss is within +-step whatever the data.
+*/
+struct tilt {
+  uint64_t exponent; /* step * 2^CATEGORICAL_SHIFT */
+  double epsilon;
+  double (*curve)(double alpha, double epsilon);
+};
+
+static struct tilt tilt_of(const struct publication *publication, double rate) {
+  int is_response = publication->law == LAW_RESPONSE;
+  int range = !is_response && ledger_adjacency(publication->host->ledger) == LEDGER_REPLACE ? 2 : 1;
+  double epsilon = is_response ? published_down(response_epsilon(rate)) : sqrt(8 * rate);
+  uint64_t exponent = (uint64_t)ldexp(epsilon / range, CATEGORICAL_SHIFT);
+  return (struct tilt){exponent, ldexp((double)exponent, -CATEGORICAL_SHIFT) * range,
+                       is_response ? response_rdp : bounded_range_rdp};
+}
+
+/* The orders at which costs are known: the stored ones, then the filter orders of the tiers. */
+int symbols_order_count(const struct publication *publication) {
+  return RENYI_ORDERS + publication->tier_count;
+}
+
+double symbols_order_at(const struct publication *publication, int index) {
+  return index < RENYI_ORDERS ? renyi_order(index)
+                              : publication->tiers[index - RENYI_ORDERS].filter_order;
+}
+
+/*
+** A cost at these orders, or null without memory (sqlite3_free). Exact Gaussian accounting has no
+** order.
+*/
+static double *costs_of(const struct publication *publication, const struct tilt *tilt) {
+  int count = symbols_order_count(publication);
+  double *costs = sqlite3_malloc64(sizeof *costs * (sqlite3_uint64)count);
+  for (int i = 0; costs && i < count; i++) {
+    double order = symbols_order_at(publication, i);
+    costs[i] = order > 1 ? published_up(tilt->curve(order, tilt->epsilon)) : 0;
+  }
+  return costs;
+}
+
+static double rate_of(const struct publication *publication, int tier) {
+  return publication->release.weight * publication->tiers[tier].rate;
+}
+
+/* ---- costs and rows -------------------------------------------------------------------------- */
+
+/* A cost as the ledger asks for it: at the orders at which it is known. */
+struct symbol_curve {
+  const struct publication *publication;
+  const double *costs;
+};
+
+static double curve_at(const void *parameters, double alpha) {
+  const struct symbol_curve *curve = parameters;
+  for (int i = 0; i < symbols_order_count(curve->publication); i++) {
+    if (symbols_order_at(curve->publication, i) == alpha) return curve->costs[i];
+  }
+  return INFINITY;
+}
+
+/* Charges, and notes the curve at the stored orders. Without memory costs is null. */
+int symbols_pay(struct publication *publication, const double *costs) {
+  struct symbol_curve curve = {publication, costs};
+  struct ledger_cost cost = {0, 0, curve_at, &curve};
+  if (!costs) return ledger_fail(publication->host->ledger, "out of memory");
+  memcpy(publication->curve, costs, sizeof publication->curve);
+  return ledger_charge(publication->host->ledger, &publication->release, publication->tiers,
+                       publication->tier_count, publication->at, &cost);
+}
+
+static double stored_curve_at(const void *parameters, double alpha) {
+  return renyi_curve_at(parameters, alpha);
+}
+
+/* Stores a symbol and publishes it. */
+static int publish_symbol(struct publication *publication, const char *symbol, const char *kernel) {
+  struct ledger *ledger = publication->host->ledger;
+  const char *tier = publication->tiers[publication->at].name;
+  struct ledger_cost cost = {0, 0, stored_curve_at, publication->curve};
+  struct ledger_value value = {symbol, 0, 1, NAN, NAN, NAN};
+  return ledger_symbol_insert(ledger, &publication->release, tier, symbol) &&
+         ledger_publication_insert(ledger, &publication->release, tier, 0, &cost, 1, kernel) &&
+         ledger_value_insert(ledger, &publication->release, tier, &value) &&
+         answers_read(publication, tier);
+}
+
+/* ---- a new release --------------------------------------------------------------------------- */
+
+int categories_charge(struct publication *publication) {
+  struct ledger_release *release = &publication->release;
+  struct tilt tilt = tilt_of(publication, rate_of(publication, publication->at));
+  double *costs = costs_of(publication, &tilt);
+  release->dimension = publication->shape.coordinates;
+  release->shift = -publication->shape.fine_exponent; /* totals are numbers of units */
+  release->granularity = 0;
+  release->sensitivity = 1;
+  int charged =
+      ledger_release_insert(publication->host->ledger, release) && symbols_pay(publication, costs);
+  sqlite3_free(costs);
+  return charged;
+}
+
+/* Randomized response: 1 for the first of the most common ones. */
+static void mark_mode(int64_t *utility, const int64_t *counts, size_t count) {
+  size_t mode = 0;
+  for (size_t i = 1; i < count; i++) mode = counts[i] > counts[mode] ? i : mode;
+  for (size_t i = 0; i < count; i++) utility[i] = i == mode;
+}
+
+int categories_draw(struct publication *publication, const int64_t *counts) {
+  struct ledger *ledger = publication->host->ledger;
+  struct tilt tilt = tilt_of(publication, rate_of(publication, publication->at));
+  size_t count = (size_t)publication->grid.cells, chosen = 0;
+  int64_t *utility = sqlite3_malloc64(sizeof *utility * count);
+  if (!utility) return ledger_fail(ledger, "out of memory");
+  if (publication->law == LAW_RESPONSE) {
+    mark_mode(utility, counts, count);
+  } else {
+    memcpy(utility, counts, sizeof *utility * count);
+  }
+  int failed = categorical_exponential(utility, count, tilt.exponent, &chosen);
+  sqlite3_free(utility);
+  if (failed) return ledger_fail(ledger, "the system gave no random bytes");
+  publication->chosen = chosen;
+  return 1;
+}
+
+int symbols_keep(struct publication *publication) {
+  return publish_symbol(publication, publication->grid.keys[publication->chosen], 0);
+}
+
+/* ---- the path -------------------------------------------------------------------------------- */
+
+/* Where a walk along the symbols of a release is: the last symbol, and what it can be. */
+struct walk {
+  struct publication *publication;
+  const char *until; /* the tier to stop at; null: the last one */
+  int steps, tier;   /* how many symbols there were; the tier of the last */
+  char *symbol;
+  char **states;
+  int state_count;
+  double epsilon;     /* of the first symbol */
+  struct chain chain; /* the kernels since: from the candidates to the last symbol */
+  double *costs;      /* of the last symbol, as they should be */
+  int same;           /* stored symbols, values and curves are what they should be */
+  char *error;
+};
+
+static void free_states(struct walk *walk) {
+  for (int i = 0; i < walk->state_count; i++) sqlite3_free(walk->states[i]);
+  sqlite3_free(walk->states);
+  walk->states = 0;
+  walk->state_count = 0;
+}
+
+static void walk_end(struct walk *walk) {
+  free_states(walk);
+  chain_clear(&walk->chain);
+  sqlite3_free(walk->symbol);
+  sqlite3_free(walk->costs);
+}
+
+static int add_state(struct walk *walk, const char *text) {
+  char **grown =
+      sqlite3_realloc64(walk->states, sizeof *grown * (sqlite3_uint64)(walk->state_count + 1));
+  if (grown) walk->states = grown;
+  char *copy = grown ? sqlite3_mprintf("%s", text) : 0;
+  if (copy) walk->states[walk->state_count++] = copy;
+  return copy != 0;
+}
+
+static int take_candidate(void *context, const char *key, const char *type, sqlite3_value *value) {
+  char *text = key_text(value);
+  int added = text && add_state(context, text);
+  (void)key, (void)type;
+  sqlite3_free(text);
+  return added;
+}
+
+/* Every state has a row: null, or the first that has none. */
+static const char *missing_state(const struct markov_kernel *channel, const struct walk *walk) {
+  for (int i = 0; i < walk->state_count; i++) {
+    if (!markov_kernel_row(channel, walk->states[i])) return walk->states[i];
+  }
+  return 0;
+}
+
+/*
+** Sets the costs behind the channel: who sees only the last symbol has seen what all kernels
+** together make of the first mechanism, which tells no more than the last kernel alone behind the
+** worst mechanism of the epsilon before it. Whoever has seen an earlier symbol, too, has paid for
+** that. Returns null, or a sentence.
+*/
+static char *pass_channel(struct walk *walk, const struct markov_kernel *channel) {
+  char *error = channel_check_small(channel);
+  if (error) return error;
+  const char *missing = missing_state(channel, walk);
+  if (missing) return error_message("the kernel has no row for x '%s'", missing);
+  int count = symbols_order_count(walk->publication);
+  double *orders = sqlite3_malloc64(2 * sizeof *orders * (sqlite3_uint64)count);
+  if (!orders) return error_message("out of memory");
+  for (int i = 0; i < count; i++) {
+    double order = symbols_order_at(walk->publication, i);
+    orders[i] = order > 1 ? order : 2; /* exact Gaussian accounting has none, and no cost */
+  }
+  double *after = orders + count;
+  int failed = chain_pass(&walk->chain, channel, walk->states, walk->state_count) ||
+               chain_rdp(&walk->chain, walk->epsilon, orders, count, after);
+  for (int i = 0; !failed && i < count; i++)
+    walk->costs[i] = fmin(walk->costs[i], published_up(after[i]));
+  sqlite3_free(orders);
+  return failed ? error_message("out of memory") : 0;
+}
+
+/* The states behind the channel: its symbols. */
+static char *enter_symbols(struct walk *walk, const struct markov_kernel *channel) {
+  free_states(walk);
+  for (int i = 0; i < channel->symbol_count; i++) {
+    if (!add_state(walk, channel->symbols[i])) return error_message("out of memory");
+  }
+  return 0;
+}
+
+static char *start_walk(struct walk *walk, int tier) {
+  struct publication *publication = walk->publication;
+  struct ledger *ledger = publication->host->ledger;
+  struct tilt tilt = tilt_of(publication, rate_of(publication, tier));
+  walk->costs = costs_of(publication, &tilt);
+  if (!walk->costs) return error_message("out of memory");
+  walk->epsilon = walk->costs[RENYI_ORDERS - 1];
+  if (ledger_elements(ledger, publication->release.keys, take_candidate, walk)) return 0;
+  return error_message("%s", ledger_error(ledger));
+}
+
+static char *pass_kernel(struct walk *walk, const char *kernel) {
+  struct markov_kernel channel;
+  char *error = markov_kernel_read(&channel, walk->publication->host->ledger, kernel);
+  if (!error) error = pass_channel(walk, &channel);
+  if (!error) error = enter_symbols(walk, &channel);
+  markov_kernel_clear(&channel);
+  return error;
+}
+
+static int is_state(const struct walk *walk, const char *symbol) {
+  for (int i = 0; i < walk->state_count; i++) {
+    if (strcmp(walk->states[i], symbol) == 0) return 1;
+  }
+  return 0;
+}
+
+static int same_curve(const double *a, const double *b) {
+  for (int i = 0; i < RENYI_ORDERS; i++) {
+    if (!(fabs(a[i] - b[i]) <= 1e-9 * b[i])) return 0;
+  }
+  return 1;
+}
+
+static int take_symbol(void *context, const struct ledger_symbol *stored) {
+  struct walk *walk = context;
+  const struct publication *publication = walk->publication;
+  walk->tier = 0;
+  while (walk->tier < publication->tier_count &&
+         strcmp(publication->tiers[walk->tier].name, stored->tier) != 0)
+    walk->tier++;
+  if (walk->tier == publication->tier_count || !stored->symbol ||
+      (walk->steps > 0) != (stored->kernel != 0)) {
+    walk->same = 0;
+    return 0;
+  }
+  walk->error = walk->steps++ ? pass_kernel(walk, stored->kernel) : start_walk(walk, walk->tier);
+  sqlite3_free(walk->symbol);
+  walk->symbol = sqlite3_mprintf("%s", stored->symbol);
+  if (!walk->symbol && !walk->error) walk->error = error_message("out of memory");
+  if (walk->error) return 0;
+  walk->same = is_state(walk, stored->symbol) && stored->shown &&
+               strcmp(stored->symbol, stored->shown) == 0 && same_curve(stored->curve, walk->costs);
+  return walk->same && !(walk->until && strcmp(walk->until, stored->tier) == 0);
+}
+
+/*
+** Walks outward along the symbols; afterwards walk.error, or an error in the ledger, or not
+** walk.same.
+*/
+static void walk_symbols(struct walk *walk) {
+  walk->same = 1;
+  ledger_symbols(walk->publication->host->ledger, walk->publication->release.id, take_symbol, walk);
+  if (!walk->steps) walk->same = 0;
+}
+
+/* ---- dp_mix ---------------------------------------------------------------------------------- */
+
+static int mix_from(struct publication *publication, struct walk *walk,
+                    const struct markov_kernel *channel) {
+  struct ledger *ledger = publication->host->ledger;
+  const char *name = publication->release.name, *tier = publication->tiers[publication->at].name;
+  if (publication->at <= walk->tier)
+    return ledger_fail(ledger,
+                       "tier '%s' is not outside tier '%s', where the last symbol of release '%s' "
+                       "is (make a release of its own)",
+                       tier, publication->tiers[walk->tier].name, name);
+  walk->error = pass_channel(walk, channel);
+  if (walk->error) return 0;
+  if (!symbols_pay(publication, walk->costs)) return 0;
+  size_t chosen = 0;
+  const char *symbol = walk->symbol;
+  for (int64_t i = 0; i < channel->steps; i++, symbol = channel->symbols[chosen]) {
+    if (categorical_weighted(markov_kernel_row(channel, symbol), (size_t)channel->symbol_count,
+                             &chosen))
+      return ledger_fail(ledger, "the system gave no random bytes");
+  }
+  return publish_symbol(publication, symbol, channel->json);
+}
+
+int mixes_again(struct publication *publication, const char *stored,
+                const struct markov_kernel *channel) {
+  const char *tier = publication->tiers[publication->at].name;
+  if (stored && strcmp(stored, channel->json) == 0) return answers_read(publication, tier);
+  return ledger_fail(publication->host->ledger,
+                     stored ? "release '%s' is at tier '%s' by another kernel (it is mixed once)"
+                            : "release '%s' is at tier '%s' from the start (ask dp_value)",
+                     publication->release.name, tier);
+}
+
+int categories_mix(struct publication *publication, const struct markov_kernel *channel) {
+  struct ledger *ledger = publication->host->ledger;
+  const struct ledger_release *release = &publication->release;
+  const char *tier = publication->tiers[publication->at].name;
+  char *kernel = 0;
+  int mixed;
+  if (ledger_kernel_find(ledger, release->id, tier, &kernel)) {
+    mixed = mixes_again(publication, kernel, channel);
+  } else {
+    struct walk walk = {.publication = publication};
+    walk_symbols(&walk);
+    if (!walk.error && !ledger_failed(ledger) && !walk.same)
+      ledger_fail(ledger, "release '%s' is not what its charges say (see dp_verify)",
+                  release->name);
+    mixed = !walk.error && !ledger_failed(ledger) && mix_from(publication, &walk, channel);
+    if (walk.error) ledger_fail(ledger, "%s", walk.error);
+    error_message_free(walk.error);
+    walk_end(&walk);
+  }
+  sqlite3_free(kernel);
+  return mixed;
+}
+
+/* ---- verification ---------------------------------------------------------------------------- */
+
+char *categories_verify(struct publication *publication, const char *tier) {
+  struct ledger *ledger = publication->host->ledger;
+  struct walk walk = {.publication = publication, .until = tier};
+  walk_symbols(&walk);
+  int sound = walk.same && !walk.error;
+  if (walk.error && strcmp(walk.error, "out of memory") == 0) ledger_fail(ledger, "out of memory");
+  error_message_free(walk.error);
+  walk_end(&walk);
+  if (sound || ledger_failed(ledger)) return 0;
+  return ledger_discrepancy(
+      ledger, "dp_publication: '%s' at tier '%s' is not what its mechanism and kernels make it",
+      publication->release.name, tier);
+}

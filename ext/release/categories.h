@@ -1,0 +1,59 @@
+/*
+** categories.h: releases of one symbol: drawn once from the data, then changed by public kernels
+** only.
+**
+** The first symbol is one of the candidates, by the exponential mechanism or by randomized
+** response. A tier outside it gets a symbol that a public Markov kernel makes of the last one,
+** never of an earlier one: two children of one symbol would together reveal more than either. Costs
+** are curves: that of the mechanism, and behind a kernel that of the worst pair of states
+** (markov_kernel.h).
+*/
+#ifndef DIFFUSE_RELEASE_CATEGORIES_H
+#define DIFFUSE_RELEASE_CATEGORIES_H
+
+#include "release/life.h"
+
+#define SYMBOL_MAX_RATE 500 /* zCDP rate of a release at most: epsilon then is below 600 */
+
+/*
+** Inserts and charges a new release whose parameters and candidates are set. 0 with the reason in
+** the ledger.
+*/
+int categories_charge(struct publication *publication);
+
+/*
+** The orders at which such a release has costs: the stored ones, then the filter orders of the
+** tiers (not above 1: there is none). symbols_pay() charges costs at them, and notes them at the
+** stored orders as the curve of the publication; null costs: out of memory.
+*/
+int symbols_order_count(const struct publication *publication);
+double symbols_order_at(const struct publication *publication, int index);
+int symbols_pay(struct publication *publication, const double *costs);
+
+/*
+** Draws the symbol from how many units have each candidate; symbols_keep() stores and publishes it.
+** The time of the draw is about the same whatever the counts. 0 with the reason in the ledger.
+*/
+int categories_draw(struct publication *publication, const int64_t *counts);
+int symbols_keep(struct publication *publication);
+
+/*
+** What dp_mix() does, inside a transaction, for a loaded and described release of a symbol. 0 with
+** the reason in the ledger.
+*/
+int categories_mix(struct publication *publication, const struct markov_kernel *channel);
+
+/*
+** dp_mix() where the tier has a publication already, made by the kernel that is stored (null: by
+** none): reads it back if the kernel is the same. 0 with the reason in the ledger.
+*/
+int mixes_again(struct publication *publication, const char *stored,
+                const struct markov_kernel *channel);
+
+/*
+** Whether the release's publication at a tier is what its mechanism and kernels make it: null, or
+** the first discrepancy (sqlite3_free). An error is in the ledger.
+*/
+char *categories_verify(struct publication *publication, const char *tier);
+
+#endif

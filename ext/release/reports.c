@@ -1,0 +1,620 @@
+/* reports.c: see reports.h. */
+#include "release/reports.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "release/values.h"
+#include "mechanism/markov_kernel.h"
+#include "functions/functions.h"
+#include "query/row_reader.h"
+#include "release/categories.h"
+#include "math/rounding.h"
+#include "noise/categorical.h"
+
+SQLITE_EXTENSION_INIT3
+
+static int out_of_memory(struct ledger *ledger) {
+  return ledger_fail(ledger, "out of memory");
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+char *responses_kernel(struct request *request, struct ledger *ledger, const char *json) {
+  struct markov_kernel channel;
+  char *error = markov_kernel_read(&channel, ledger, json);
+  if (!error) error = channel_check_small(&channel);
+  if (!error && request->kernel) error = error_message("kernel is given twice");
+  if (!error) {
+    request->kernel = sqlite3_mprintf("%s", channel.json);
+    request->keys = keys_json(channel.states, channel.state_count);
+    request->key_list = sqlite3_malloc64(sizeof(char *) * (sqlite3_uint64)channel.state_count);
+    if (!request->kernel || !request->keys || !request->key_list)
+      error = error_message("out of memory");
+  }
+  for (int i = 0; i < channel.state_count && !error; i++) {
+    char *state = sqlite3_mprintf("%s", channel.states[i]);
+    if (state) request->key_list[request->key_count++] = state;
+    if (!state) error = error_message("out of memory");
+  }
+  markov_kernel_clear(&channel);
+  return error;
+}
+
+char *responses_finish(struct request *request, int by_unit) {
+  if (by_unit)
+    return error_message(
+        "a kernel is applied to rows, so the ledger has to protect rows, with replaced "
+        "rows as neighbours: start one with "
+        "dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}')");
+  if (request->refine)
+    return error_message("reports cannot be refined (make a release of its own at an inner tier)");
+  if (!request->kernel) return error_message("kernel is missing (a JSON array of cells [x, y, p])");
+  if (isnan(request->reports)) return error_message("n is missing (the public number of rows)");
+  if (!request->otherwise)
+    return error_message("otherwise is missing (the x of the kernel that reports for a row that is "
+                         "missing or whose key is no x)");
+  int known = 0;
+  for (int i = 0; i < request->key_count; i++)
+    known |= strcmp(request->key_list[i], request->otherwise) == 0;
+  if (!known) return error_message("otherwise must be an x of the kernel");
+  sqlite3_str *model = sqlite3_str_new(0);
+  sqlite3_str_appendf(model, "{\"n\":%lld,\"otherwise\":", (long long)request->reports);
+  ledger_append_string(model, request->otherwise);
+  sqlite3_str_appendf(model, ",\"kernel\":%s}", request->kernel);
+  request->model = sqlite3_str_finish(model);
+  return request->model ? 0 : error_message("out of memory");
+}
+
+/* ---- what a release is ----------------------------------------------------------------------- */
+
+/* The model of a release. */
+struct survey {
+  int64_t reports;
+  char *otherwise, *kernel;
+  struct markov_kernel channel;
+};
+
+static int take_member(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct survey *survey = context;
+  char **text = strcmp(key, "otherwise") == 0 ? &survey->otherwise : &survey->kernel;
+  (void)type;
+  if (strcmp(key, "n") == 0) {
+    survey->reports = sqlite3_value_int64(value);
+    return 1;
+  }
+  const char *plain = (const char *)sqlite3_value_text(value);
+  *text = plain ? sqlite3_mprintf("%s", plain) : 0;
+  return *text != 0;
+}
+
+static void survey_clear(struct survey *survey) {
+  sqlite3_free(survey->otherwise);
+  sqlite3_free(survey->kernel);
+  markov_kernel_clear(&survey->channel);
+  *survey = (struct survey){0};
+}
+
+/* Reads the model. Null, or a sentence; survey_clear() either way. */
+static char *survey_read(struct survey *survey, const struct publication *publication) {
+  struct ledger *ledger = publication->host->ledger;
+  const char *model = publication->release.model;
+  *survey = (struct survey){0};
+  if (!model || !ledger_options(ledger, model, take_member, survey) || !survey->kernel ||
+      !survey->otherwise || survey->reports < 1 || survey->reports > RESPONSE_MAX_ROWS)
+    return error_message("release '%s' has an impossible kernel (restore the ledger from a backup)",
+                         publication->release.name ? publication->release.name : "");
+  return markov_kernel_read(&survey->channel, ledger, survey->kernel);
+}
+
+/* ---- estimates ------------------------------------------------------------------------------- */
+
+/*
+** weights (rows x columns) = (K K^T)^-1 K: reports with the law of row x sum up, weighted, to 1 for
+** x and to 0 for the other rows, on average. By Cholesky. Null, or a sentence; sqlite3_free().
+*/
+static char *estimator(const struct chain *chain, double **weights) {
+  size_t rows = chain->rows, columns = chain->columns;
+  double *gram = sqlite3_malloc64(sizeof *gram * rows * rows);
+  *weights = sqlite3_malloc64(sizeof **weights * rows * columns);
+  int is_regular = 1;
+  if (!gram || !*weights) {
+    sqlite3_free(gram);
+    return error_message("out of memory");
+  }
+  memcpy(*weights, chain->high, sizeof **weights * rows * columns);
+  for (size_t i = 0; i < rows && is_regular; i++) {
+    double whole = 0;
+    for (size_t j = 0; j <= i; j++) {
+      double sum = 0;
+      for (size_t y = 0; y < columns; y++)
+        sum += chain->high[i * columns + y] * chain->high[j * columns + y];
+      if (i == j) whole = sum;
+      for (size_t k = 0; k < j; k++) sum -= gram[i * rows + k] * gram[j * rows + k];
+      gram[i * rows + j] = j < i ? sum / gram[j * rows + j] : sqrt(sum);
+      if (i == j) is_regular = sum > 1e-10 * whole;
+    }
+  }
+  for (size_t i = 0; i < rows && is_regular; i++) { /* forward ... */
+    for (size_t y = 0; y < columns; y++) {
+      double sum = (*weights)[i * columns + y];
+      for (size_t k = 0; k < i; k++) sum -= gram[i * rows + k] * (*weights)[k * columns + y];
+      (*weights)[i * columns + y] = sum / gram[i * rows + i];
+    }
+  }
+  for (size_t i = rows; i-- > 0 && is_regular;) { /* ... and back */
+    for (size_t y = 0; y < columns; y++) {
+      double sum = (*weights)[i * columns + y];
+      for (size_t k = i + 1; k < rows; k++) sum -= gram[k * rows + i] * (*weights)[k * columns + y];
+      (*weights)[i * columns + y] = sum / gram[i * rows + i];
+    }
+  }
+  sqlite3_free(gram);
+  return is_regular
+             ? 0
+             : error_message("the rows of the kernel are too close to linear combinations of "
+                             "each other: reports do not tell how many rows have which x");
+}
+
+/* What one report can add to the estimate of a state, whoever makes it. */
+struct spread {
+  double variance, range, deviation; /* the largest ones */
+};
+
+static struct spread spread_of(const struct chain *chain, const double *weight, size_t state) {
+  struct spread spread = {0, 0, 0};
+  double low = INFINITY, high = -INFINITY;
+  for (size_t x = 0; x < chain->rows; x++) {
+    double mean = x == state, variance = 0;
+    for (size_t y = 0; y < chain->columns; y++) {
+      double p = chain->high[x * chain->columns + y], off = weight[y] - mean;
+      if (!(p > 0)) continue;
+      variance += p * off * off;
+      spread.deviation = fmax(spread.deviation, fabs(off));
+      low = fmin(low, weight[y]);
+      high = fmax(high, weight[y]);
+    }
+    spread.variance = fmax(spread.variance, variance);
+  }
+  spread.range = high - low;
+  return spread;
+}
+
+/*
+** The estimate for a state, with the largest standard deviation that any data gives it, and a 95%
+** interval that holds for any data: by Hoeffding's inequality or by Bernstein's.
+*/
+static struct ledger_value value_of(const struct survey *survey, const struct chain *chain,
+                                    const double *weights, const int64_t *reports, size_t state) {
+  const double *weight = &weights[state * chain->columns];
+  struct spread spread = spread_of(chain, weight, state);
+  double value = 0, n = (double)survey->reports, certainty = log(2 / 0.05);
+  for (size_t y = 0; y < chain->columns; y++) value += weight[y] * (double)reports[y];
+  double hoeffding = spread.range * sqrt(n * certainty / 2),
+         part = spread.deviation * certainty / 3;
+  double bernstein = part + sqrt(part * part + 2 * n * spread.variance * certainty);
+  double half = published_up(fmin(hoeffding, bernstein)) + 1e-9 * n;
+  return (struct ledger_value){survey->channel.states[state],
+                               0,
+                               value,
+                               published_up(sqrt(n * spread.variance)),
+                               nextafter(value - half, -INFINITY),
+                               nextafter(value + half, INFINITY)};
+}
+
+/* ---- costs ----------------------------------------------------------------------------------- */
+
+/* Whether every row of the chain has every column; else no epsilon is enough. */
+static int has_one_support(const struct chain *chain) {
+  for (size_t i = 0; i < chain->rows * chain->columns; i++) {
+    if ((chain->high[i] > 0) != (chain->high[i % chain->columns] > 0)) return 0;
+  }
+  return 1;
+}
+
+/* What a report of the chain costs at the orders of categories.h. Null, or a sentence. */
+static char *local_costs(const struct publication *publication, const struct chain *chain,
+                         double **costs) {
+  int count = symbols_order_count(publication);
+  *costs = sqlite3_malloc64(2 * sizeof **costs * (sqlite3_uint64)count);
+  if (!*costs) return error_message("out of memory");
+  if (!has_one_support(chain))
+    return error_message("the kernel gives some x a y that another x never gives, which tells them "
+                         "apart for sure (give each y of one x to every x)");
+  double *orders = *costs + count;
+  for (int i = 0; i < count; i++) {
+    double order = symbols_order_at(publication, i);
+    orders[i] = order > 1 ? order : 2; /* exact Gaussian accounting has none, and no cost */
+  }
+  if (chain_rdp(chain, INFINITY, orders, count, *costs)) return error_message("out of memory");
+  for (int i = 0; i < count; i++) (*costs)[i] = published_up((*costs)[i]);
+  return 0;
+}
+
+/* The rate that is never below the cost: of all finite orders. */
+static double rate_of(const struct publication *publication, const double *costs) {
+  double rate = 0;
+  for (int i = 0; i < symbols_order_count(publication); i++) {
+    double order = symbols_order_at(publication, i);
+    if (order > 1 && isfinite(order)) rate = fmax(rate, costs[i] / order);
+  }
+  return rate;
+}
+
+/* ---- reports --------------------------------------------------------------------------------- */
+
+/* Adds `count` reports of a state, each drawn by itself. Returns 0, or -1. */
+static int draw_reports(const struct markov_kernel *channel, const char *state, int64_t count,
+                        int64_t *reports) {
+  for (int64_t i = 0; i < count; i++) {
+    const char *at = state;
+    size_t chosen = 0;
+    for (int64_t step = 0; step < channel->steps; step++, at = channel->symbols[chosen]) {
+      if (categorical_weighted(markov_kernel_row(channel, at), (size_t)channel->symbol_count,
+                               &chosen))
+        return -1;
+    }
+    reports[chosen]++;
+  }
+  return 0;
+}
+
+/* Of `left` rows that are still to come `wanted` report: how many of the next `count` do. */
+static int choose_rows(int64_t count, int64_t *wanted, int64_t *left, int64_t *chosen) {
+  *chosen = 0;
+  for (int64_t i = 0; i < count; i++, --*left) {
+    size_t is_out = *wanted == 0;
+    uint64_t weights[2] = {(uint64_t)*wanted, (uint64_t)(*left - *wanted)};
+    if (*wanted > 0 && *wanted < *left && categorical_weighted(weights, 2, &is_out)) return -1;
+    *chosen += !is_out;
+    *wanted -= !is_out;
+  }
+  return 0;
+}
+
+/* The reports of n rows, of which so many have each state. Returns 0, or -1. */
+static int draw_survey(const struct survey *survey, const int64_t *counts, int64_t *reports) {
+  const struct markov_kernel *channel = &survey->channel;
+  int64_t rows = 0, wanted = survey->reports;
+  for (int x = 0; x < channel->state_count; x++) rows += counts[x];
+  int64_t left = rows;
+  for (int x = 0; x < channel->state_count; x++) {
+    int64_t chosen = counts[x];
+    if (rows > survey->reports && choose_rows(counts[x], &wanted, &left, &chosen)) return -1;
+    if (draw_reports(channel, channel->states[x], chosen, reports)) return -1;
+  }
+  return rows < survey->reports
+             ? draw_reports(channel, survey->otherwise, survey->reports - rows, reports)
+             : 0;
+}
+
+static double stored_curve_at(const void *parameters, double alpha) {
+  return renyi_curve_at(parameters, alpha);
+}
+
+/* Stores reports and what they say, and publishes it; kernel: the one that made them outward. */
+static int publish_reports(struct publication *publication, const struct survey *survey,
+                           const struct chain *chain, char *const *symbols, int64_t *reports,
+                           const char *kernel) {
+  struct ledger *ledger = publication->host->ledger;
+  const struct ledger_release *release = &publication->release;
+  const char *tier = publication->tiers[publication->at].name;
+  struct ledger_cost cost = {0, 0, stored_curve_at, publication->curve};
+  struct ledger_grid grid = {(char **)(uintptr_t)symbols, (int)chain->columns, 1};
+  struct ledger_point point = {(char *)(uintptr_t)tier, 0, reports};
+  double *weights;
+  char *error = estimator(chain, &weights);
+  int going = !error && ledger_path_insert(ledger, release, &grid, &point) &&
+              ledger_publication_insert(ledger, release, tier, 0, &cost, 1, kernel);
+  for (size_t x = 0; x < chain->rows && going; x++) {
+    struct ledger_value value = value_of(survey, chain, weights, reports, x);
+    going = ledger_value_insert(ledger, release, tier, &value);
+  }
+  if (error) ledger_fail(ledger, "%s", error);
+  error_message_free(error);
+  sqlite3_free(weights);
+  return going && answers_read(publication, tier);
+}
+
+/* ---- a new release --------------------------------------------------------------------------- */
+
+/* The kernel of the survey, its costs at the tier, and that its reports say something. */
+static char *weigh(const struct publication *publication, const struct survey *survey,
+                   struct chain *chain, double **costs) {
+  const struct markov_kernel *channel = &survey->channel;
+  double *weights = 0;
+  if (chain_pass(chain, channel, channel->states, channel->state_count))
+    return error_message("out of memory");
+  char *error = local_costs(publication, chain, costs);
+  if (!error) error = estimator(chain, &weights);
+  sqlite3_free(weights);
+  return error;
+}
+
+int responses_charge(struct publication *publication) {
+  struct ledger *ledger = publication->host->ledger;
+  struct ledger_release *release = &publication->release;
+  const struct ledger_tier *tier = &publication->tiers[publication->at];
+  struct survey survey = {0};
+  struct chain chain = {0};
+  double *costs = 0, most = release->weight * tier->rate;
+  if (ledger_adjacency(ledger) != LEDGER_REPLACE)
+    return ledger_fail(ledger,
+                       "a kernel on rows needs a ledger with replaced rows as neighbours: start "
+                       "one with dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}')");
+  char *error = survey_read(&survey, publication);
+  if (!error) error = weigh(publication, &survey, &chain, &costs);
+  if (!error && !(rate_of(publication, costs) <= most * (1 + 0x1p-30)))
+    error =
+        error_message("the kernel costs a rate of %g, more than the %g of tier '%s' (take one that "
+                      "keeps less, or ask at an inner tier)",
+                      rate_of(publication, costs), most, tier->name);
+  release->dimension = publication->shape.coordinates;
+  release->shift = -publication->shape.fine_exponent; /* totals are numbers of rows */
+  release->granularity = 0;
+  release->sensitivity = 1;
+  int charged = !error && ledger_release_insert(ledger, release) && symbols_pay(publication, costs);
+  if (error) ledger_fail(ledger, "%s", error);
+  error_message_free(error);
+  sqlite3_free(costs);
+  chain_clear(&chain);
+  survey_clear(&survey);
+  return charged;
+}
+
+int responses_draw(struct publication *publication, const int64_t *counts) {
+  struct ledger *ledger = publication->host->ledger;
+  struct survey survey;
+  char *error = survey_read(&survey, publication);
+  size_t symbols = (size_t)survey.channel.symbol_count;
+  int64_t *reports = error ? 0 : sqlite3_malloc64(sizeof *reports * symbols);
+  struct drawn *drawn = error ? 0 : sqlite3_malloc64(sizeof *drawn);
+  int done = 0;
+  if (error) {
+    ledger_fail(ledger, "%s", error);
+  } else if (!reports || !drawn) {
+    out_of_memory(ledger);
+  } else {
+    memset(reports, 0, sizeof *reports * symbols);
+    done = draw_survey(&survey, counts, reports) == 0 ||
+           ledger_fail(ledger, "the system gave no random bytes");
+  }
+  if (done) {
+    *drawn = (struct drawn){publication->at, 0, reports};
+    publication->drawn = drawn;
+    publication->drawn_count = 1;
+  } else {
+    sqlite3_free(reports);
+    sqlite3_free(drawn);
+  }
+  error_message_free(error);
+  survey_clear(&survey);
+  return done;
+}
+
+int responses_keep(struct publication *publication) {
+  struct ledger *ledger = publication->host->ledger;
+  struct survey survey;
+  struct chain chain = {0};
+  char *error = survey_read(&survey, publication);
+  const struct markov_kernel *channel = &survey.channel;
+  int kept = 0;
+  if (error) {
+    ledger_fail(ledger, "%s", error);
+  } else if (chain_pass(&chain, channel, channel->states, channel->state_count)) {
+    out_of_memory(ledger);
+  } else {
+    kept = publish_reports(publication, &survey, &chain, channel->symbols,
+                           publication->drawn[0].values, 0);
+  }
+  error_message_free(error);
+  chain_clear(&chain);
+  survey_clear(&survey);
+  return kept;
+}
+
+/* ---- the path -------------------------------------------------------------------------------- */
+
+/* Where a walk outward is: at the last publication so far, or at `until`. */
+struct walk {
+  struct publication *publication;
+  struct survey survey;
+  const char *until; /* the tier to stop at; null: the last one */
+  int stages, tier;  /* how many publications there were; the tier of the last */
+  struct chain chain;
+  struct markov_kernel channel; /* the last kernel; its symbols are those of the reports */
+  double *costs;
+  int64_t *reports; /* of the last publication */
+  int same;         /* what is stored is what it should be */
+  char *error;
+};
+
+static void walk_end(struct walk *walk) {
+  survey_clear(&walk->survey);
+  chain_clear(&walk->chain);
+  markov_kernel_clear(&walk->channel);
+  sqlite3_free(walk->costs);
+  sqlite3_free(walk->reports);
+  error_message_free(walk->error);
+}
+
+/* Puts the next kernel behind the chain. */
+static char *walk_pass(struct walk *walk, const struct markov_kernel *channel) {
+  struct markov_kernel *last = &walk->channel;
+  char *const *states = walk->stages ? last->symbols : walk->survey.channel.states;
+  int count = walk->stages ? last->symbol_count : walk->survey.channel.state_count;
+  char *error = channel_check_small(channel);
+  for (int i = 0; i < count && !error; i++) {
+    if (!markov_kernel_row(channel, states[i]))
+      error = error_message("the kernel has no row for x '%s'", states[i]);
+  }
+  if (!error && chain_pass(&walk->chain, channel, states, count))
+    error = error_message("out of memory");
+  double *before = walk->costs;
+  walk->costs = 0;
+  if (!error) error = local_costs(walk->publication, &walk->chain, &walk->costs);
+  for (int i = 0; i < symbols_order_count(walk->publication) && !error && before; i++)
+    walk->costs[i] = fmin(walk->costs[i], before[i]);
+  sqlite3_free(before);
+  return error;
+}
+
+/* Reports as they are stored, beside the symbols that they should have. */
+struct recount {
+  struct walk *walk;
+  int used;
+  int64_t total;
+};
+
+static int take_report(void *context, const char *key, int64_t value) {
+  struct recount *recount = context;
+  struct walk *walk = recount->walk;
+  int y = recount->used++;
+  if (y >= walk->channel.symbol_count || strcmp(walk->channel.symbols[y], key) != 0 || value < 0 ||
+      value > walk->survey.reports)
+    return walk->same = 0;
+  walk->reports[y] = value;
+  recount->total += value;
+  return 1;
+}
+
+static int close_to(double a, double b, double scale) {
+  return fabs(a - b) <= 1e-9 * scale;
+}
+
+/* Values as they are stored, beside those that the reports make. */
+struct comparison {
+  struct walk *walk;
+  const double *weights;
+  size_t used;
+};
+
+static int compare_value(void *context, const struct ledger_value *stored) {
+  struct comparison *comparison = context;
+  struct walk *walk = comparison->walk;
+  size_t x = comparison->used++;
+  if (x >= walk->chain.rows) return walk->same = 0;
+  struct ledger_value value =
+      value_of(&walk->survey, &walk->chain, comparison->weights, walk->reports, x);
+  double scale = fabs(value.value) + value.high - value.low;
+  return walk->same = strcmp(stored->key, value.key) == 0 && stored->component == 0 &&
+                      close_to(stored->value, value.value, scale) &&
+                      close_to(stored->stddev, value.stddev, scale) &&
+                      close_to(stored->low, value.low, scale) &&
+                      close_to(stored->high, value.high, scale);
+}
+
+/* Whether reports, values and curve of the stage are what they should be. */
+static void check_stage(struct walk *walk, const struct ledger_stage *stage) {
+  struct ledger *ledger = walk->publication->host->ledger;
+  int64_t id = walk->publication->release.id;
+  struct recount recount = {walk, 0, 0};
+  struct comparison comparison = {walk, 0, 0};
+  double *weights = 0;
+  sqlite3_free(walk->reports);
+  walk->reports =
+      sqlite3_malloc64(sizeof *walk->reports * (sqlite3_uint64)walk->channel.symbol_count);
+  if (!walk->reports) {
+    walk->error = error_message("out of memory");
+    return;
+  }
+  ledger_reports(ledger, id, stage->tier, take_report, &recount);
+  walk->same = walk->same && recount.used == walk->channel.symbol_count &&
+               recount.total == walk->survey.reports;
+  for (int i = 0; i < RENYI_ORDERS; i++)
+    walk->same = walk->same && close_to(stage->curve[i], walk->costs[i], walk->costs[i]);
+  if (walk->same) walk->error = estimator(&walk->chain, &weights);
+  comparison.weights = weights;
+  if (walk->same && !walk->error) {
+    ledger_values(ledger, id, stage->tier, compare_value, &comparison);
+    walk->same = walk->same && comparison.used == walk->chain.rows;
+  }
+  sqlite3_free(weights);
+}
+
+static int take_stage(void *context, const struct ledger_stage *stage) {
+  struct walk *walk = context;
+  struct publication *publication = walk->publication;
+  struct ledger *ledger = publication->host->ledger;
+  walk->tier = 0;
+  while (walk->tier < publication->tier_count &&
+         strcmp(publication->tiers[walk->tier].name, stage->tier) != 0)
+    walk->tier++;
+  walk->same = walk->tier < publication->tier_count && (walk->stages > 0) == (stage->kernel != 0);
+  if (!walk->same) return 0;
+  struct markov_kernel next;
+  walk->error =
+      markov_kernel_read(&next, ledger, stage->kernel ? stage->kernel : walk->survey.kernel);
+  if (!walk->error) walk->error = walk_pass(walk, &next);
+  markov_kernel_clear(&walk->channel);
+  walk->channel = next;
+  walk->stages++;
+  if (!walk->error) check_stage(walk, stage);
+  return walk->same && !walk->error && !(walk->until && strcmp(walk->until, stage->tier) == 0);
+}
+
+/* Walks outward; afterwards walk.error, or an error in the ledger, or not walk.same. */
+static void walk_stages(struct walk *walk) {
+  walk->same = 1;
+  walk->error = survey_read(&walk->survey, walk->publication);
+  if (!walk->error)
+    ledger_stages(walk->publication->host->ledger, walk->publication->release.id, take_stage, walk);
+  if (!walk->stages) walk->same = 0;
+}
+
+/* ---- outward --------------------------------------------------------------------------------- */
+
+static int mix_from(struct walk *walk, const struct markov_kernel *channel) {
+  struct publication *publication = walk->publication;
+  struct ledger *ledger = publication->host->ledger;
+  const char *name = publication->release.name, *tier = publication->tiers[publication->at].name;
+  const struct markov_kernel *last = &walk->channel;
+  double *weights = 0;
+  if (publication->at <= walk->tier)
+    return ledger_fail(ledger,
+                       "tier '%s' is not outside tier '%s', where the last reports of release '%s' "
+                       "are (make a release of its own)",
+                       tier, publication->tiers[walk->tier].name, name);
+  walk->error = walk_pass(walk, channel);
+  if (!walk->error) walk->error = estimator(&walk->chain, &weights);
+  sqlite3_free(weights);
+  if (walk->error || !symbols_pay(publication, walk->costs)) return 0;
+  size_t symbols = (size_t)channel->symbol_count;
+  int64_t *reports = sqlite3_malloc64(sizeof *reports * symbols);
+  int failed = !reports;
+  if (reports) memset(reports, 0, sizeof *reports * symbols);
+  for (int y = 0; y < last->symbol_count && !failed; y++)
+    failed = draw_reports(channel, last->symbols[y], walk->reports[y], reports);
+  int mixed = failed ? ledger_fail(ledger, "out of memory or random bytes")
+                     : publish_reports(publication, &walk->survey, &walk->chain, channel->symbols,
+                                       reports, channel->json);
+  sqlite3_free(reports);
+  return mixed;
+}
+
+int responses_mix(struct publication *publication, const struct markov_kernel *channel) {
+  struct ledger *ledger = publication->host->ledger;
+  struct walk walk = {.publication = publication};
+  int mixed = 0;
+  walk_stages(&walk);
+  if (!walk.error && !ledger_failed(ledger) && !walk.same)
+    ledger_fail(ledger, "release '%s' is not what its charges say (see dp_verify)",
+                publication->release.name);
+  if (!walk.error && !ledger_failed(ledger)) mixed = mix_from(&walk, channel);
+  if (walk.error) ledger_fail(ledger, "%s", walk.error);
+  walk_end(&walk);
+  return mixed;
+}
+
+char *responses_verify(struct publication *publication, const char *tier) {
+  struct ledger *ledger = publication->host->ledger;
+  struct walk walk = {.publication = publication, .until = tier};
+  walk_stages(&walk);
+  int sound = walk.same && !walk.error;
+  if (walk.error && strcmp(walk.error, "out of memory") == 0) out_of_memory(ledger);
+  walk_end(&walk);
+  if (sound || ledger_failed(ledger)) return 0;
+  return ledger_discrepancy(
+      ledger, "dp_publication: '%s' at tier '%s' is not what its reports and kernels make it",
+      publication->release.name, tier);
+}

@@ -1,0 +1,34 @@
+/*
+** reports.h: local randomisation: every row's key is sent through a public Markov kernel before
+** it is counted (randomised response in the sense of Table 1 of Balle et al. 2019).
+**
+** Exactly n reports are drawn, one for each row whose key is a state of the kernel; a state that is
+** named in public reports for the rows that are missing, and of too many rows n are chosen at
+** random. So two neighbours, which differ in one row, differ in the law of one report, and the
+** release costs what the worst pair of rows of the kernel costs. What is published is an unbiased
+** estimate of how many rows have each state. A tier further out gets the reports through another
+** kernel, and pays for the product of all (categories.h has the same for one symbol).
+**
+** The model of such a release is the text {"n":...,"otherwise":"...","kernel":[...]}.
+*/
+#ifndef DIFFUSE_RELEASE_REPORTS_H
+#define DIFFUSE_RELEASE_REPORTS_H
+
+#include "release/life.h"
+
+#define RESPONSE_MAX_ROWS 100000000 /* n: each is drawn */
+
+/* The kernel of a request, read from JSON: its states are the keys. Null, or a sentence. */
+char *responses_kernel(struct request *request, struct ledger *ledger, const char *json);
+
+/* Checks a request across its parameters, and sets its model. Null, or a sentence. */
+char *responses_finish(struct request *request, int by_unit);
+
+/* As those of categories.h; counts are numbers of rows. */
+int responses_charge(struct publication *publication);
+int responses_draw(struct publication *publication, const int64_t *counts);
+int responses_keep(struct publication *publication);
+int responses_mix(struct publication *publication, const struct markov_kernel *channel);
+char *responses_verify(struct publication *publication, const char *tier);
+
+#endif

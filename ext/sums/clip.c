@@ -1,0 +1,101 @@
+/* clip.c: see clip.h. */
+#include "sums/clip.h"
+
+#include <math.h>
+
+#define MOST_ROUNDS 8
+
+/* Part of a matrix: components [first, end) of every cell. */
+struct part {
+  int128 *values;
+  size_t cells;
+  int components, first, end;
+};
+
+static uint128 largest(const struct part *part) {
+  uint128 most = 0;
+  for (size_t cell = 0; cell < part->cells; cell++) {
+    for (int j = part->first; j < part->end; j++) {
+      uint128 size = lattice_magnitude(part->values[cell * (size_t)part->components + (size_t)j]);
+      if (size > most) most = size;
+    }
+  }
+  return most;
+}
+
+/* Sum of squares of the values divided by 2^shift, which must be below 2^53: below 2^128. */
+static uint128 squares(const struct part *part, int shift) {
+  uint128 sum = 0;
+  for (size_t cell = 0; cell < part->cells; cell++) {
+    for (int j = part->first; j < part->end; j++) {
+      uint128 size =
+          lattice_magnitude(part->values[cell * (size_t)part->components + (size_t)j]) >> shift;
+      sum += size * size;
+    }
+  }
+  return sum;
+}
+
+/* The least shift that brings a magnitude below 2^53: at most 75, for any 128 bits. */
+static int shift_of(uint128 size) {
+  int shift = 0;
+  for (size >>= 53; size > 0; size >>= 1) shift++;
+  return shift;
+}
+
+/*
+** Whether the norm is at most reach, exactly. reach < 2^62. No branch on a sign: those of data
+** cannot be foreseen, and cost more than all the rest.
+*/
+static int fits(const struct part *part, int64_t reach) {
+  uint128 limit = (uint128)reach * (uint128)reach, sum = 0;
+  for (size_t cell = 0; cell < part->cells; cell++) {
+    for (int j = part->first; j < part->end; j++) {
+      int128 value = part->values[cell * (size_t)part->components + (size_t)j];
+      int64_t narrow = (int64_t)value;
+      if (narrow != value) return 0;
+      sum += (uint128)((int128)narrow * narrow); /* 2^126 more than what was within, at most */
+      if (sum > limit) return 0;
+    }
+  }
+  return 1;
+}
+
+/* Multiplies by a factor in (0, 1), truncating towards zero. */
+static void scale(const struct part *part, double factor) {
+  for (size_t cell = 0; cell < part->cells; cell++) {
+    for (int j = part->first; j < part->end; j++) {
+      int128 *value = &part->values[cell * (size_t)part->components + (size_t)j];
+      *value = (int128)((double)*value * factor);
+    }
+  }
+}
+
+/* The norm, too small by less than 2^-41 of it; the same whatever the order of the values. */
+static double norm(const struct part *part) {
+  int shift = shift_of(largest(part));
+  return ldexp(sqrt((double)squares(part, shift)), shift);
+}
+
+/*
+** Scales `whole` down until the norm of `lead`, a part of it, is at most reach. Two rounds are
+** enough; the factor 0 ends the loop whatever floating point does.
+*/
+static void shrink(const struct part *whole, const struct part *lead, int64_t reach) {
+  double margin = 1;
+  for (int round = 0; !fits(lead, reach); round++, margin *= 1 - 0x1p-40)
+    scale(whole, round < MOST_ROUNDS ? (double)reach / norm(lead) * margin : 0);
+}
+
+void clip_vector(const struct layout *shape, int128 *values, size_t cells, int components) {
+  for (size_t i = 0; shape->each && i < cells * (size_t)components; i++)
+    values[i] = lattice_clamp(values[i], -shape->each, shape->each);
+  for (int i = 0; i < shape->block_count; i++) {
+    const struct block *block = &shape->blocks[i];
+    struct part whole = {values, cells, components, block->first, block->end}, lead = whole;
+    lead.end = block->lead_end;
+    shrink(&whole, &lead, block->lead_reach);
+    if (block->lead_end < block->end || block->lead_reach > block->reach)
+      shrink(&whole, &whole, block->reach);
+  }
+}

@@ -1,0 +1,121 @@
+/*
+** group_keys.c: see group_keys.h.
+**
+** One table maps identities to cells: those of row values, and those of names, the texts that keys
+** are shown as, through which the integer 5, the real 5.0 and the text '5' meet. The two never mix:
+** the cell of a value is a function of the value alone, whatever other keys there are.
+*/
+#include "sums/group_keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sums/unit_table.h"
+
+struct group_keys {
+  const struct secret *secret;
+  struct unit_table integers, others; /* numbers of cells */
+  struct identity *named;             /* identity of each cell's text */
+  char **texts;
+  unsigned char *kept;
+  int count, room;
+  int collecting;
+};
+
+/* A number is the sum of what is added: of one number, here, as no key is entered twice. */
+static int enter(struct group_keys *cells, struct identity key, int cell) {
+  struct unit_table *table = key.kind == IDENTITY_INTEGER ? &cells->integers : &cells->others;
+  unit_table_add(table, key, cell);
+  return unit_table_flush(table, 0, 0);
+}
+
+/* Makes a cell of a text; its number, or CELL_FAILED. */
+static int add_cell(struct group_keys *cells, struct identity named, const char *text) {
+  if (cells->count == cells->room) {
+    int room = cells->room * 2 + 64;
+    char **texts = realloc(cells->texts, sizeof *texts * (size_t)room);
+    if (texts) cells->texts = texts;
+    struct identity *identities = realloc(cells->named, sizeof *identities * (size_t)room);
+    if (identities) cells->named = identities;
+    unsigned char *kept = realloc(cells->kept, (size_t)room);
+    if (kept) cells->kept = kept;
+    if (!texts || !identities || !kept) return CELL_FAILED;
+    cells->room = room;
+  }
+  size_t size = strlen(text) + 1;
+  char *copy = malloc(size);
+  if (!copy || enter(cells, named, cells->count)) {
+    free(copy);
+    return CELL_FAILED;
+  }
+  memcpy(copy, text, size);
+  cells->texts[cells->count] = copy;
+  cells->named[cells->count] = named;
+  cells->kept[cells->count] = 0;
+  return cells->count++;
+}
+
+struct group_keys *group_keys_open(const struct secret *secret, char *const *keys, int count,
+                                   int collecting) {
+  struct group_keys *cells = calloc(1, sizeof *cells);
+  if (!cells) return 0;
+  cells->secret = secret;
+  int failed =
+      unit_table_open(&cells->integers, secret, 1) || unit_table_open(&cells->others, secret, 0);
+  for (int i = 0; i < count && !failed; i++)
+    failed = add_cell(cells, identity_name(secret, keys[i]), keys[i]) < 0;
+  cells->collecting = collecting;
+  if (!failed) return cells;
+  group_keys_close(cells);
+  return 0;
+}
+
+void group_keys_close(struct group_keys *cells) {
+  if (!cells) return;
+  for (int i = 0; i < cells->count; i++) free(cells->texts[i]);
+  free(cells->texts);
+  free(cells->named);
+  free(cells->kept);
+  unit_table_close(&cells->integers);
+  unit_table_close(&cells->others);
+  free(cells);
+}
+
+int group_keys_find(const struct group_keys *cells, struct identity key) {
+  const struct unit_table *table = key.kind == IDENTITY_INTEGER ? &cells->integers : &cells->others;
+  int64_t cell;
+  return unit_table_get(table, key, &cell) ? (int)cell : CELL_NEW;
+}
+
+int group_keys_name(struct group_keys *cells, struct identity key, const char *text) {
+  struct identity named = identity_name(cells->secret, text);
+  int cell = group_keys_find(cells, named);
+  if (cell == CELL_NEW) cell = cells->collecting ? add_cell(cells, named, text) : CELL_NONE;
+  int is_new = cell >= 0 && group_keys_find(cells, key) == CELL_NEW;
+  if (is_new && enter(cells, key, cell)) return CELL_FAILED;
+  return cell;
+}
+
+int group_keys_count(const struct group_keys *cells) {
+  return cells->count;
+}
+
+const char *group_keys_text(const struct group_keys *cells, int cell) {
+  return cells->texts[cell];
+}
+
+void group_keys_keep(struct group_keys *cells, int cell) {
+  cells->kept[cell] = 1;
+}
+
+void group_keys_forget(struct group_keys *cells) {
+  for (int i = 0; i < cells->count; i++) cells->kept[i] = 0;
+}
+
+int group_keys_is_kept(const struct group_keys *cells, int cell) {
+  return cells->kept[cell];
+}
+
+uint64_t group_keys_hash(const struct group_keys *cells, int cell) {
+  return cells->named[cell].low;
+}

@@ -1,0 +1,134 @@
+/* identity.c: see identity.h. */
+#include "sums/identity.h"
+
+#include <math.h>
+#include <sodium.h>
+#include <string.h>
+
+#include "noise/entropy.h"
+
+#define HASHED                                                                                     \
+  ((uint64_t)1 << 63)            /* set in the kind of a hashed identity, beside 62 bits of hash */
+#define TEXT ((uint64_t)1 << 62) /* a text and a blob of the same bytes differ */
+
+int secret_draw(struct secret *secret) {
+  return entropy_fill(secret->bytes, sizeof secret->bytes);
+}
+
+struct identity identity_real(double value) {
+  if (value >= -0x1p63 && value < 0x1p63 && value == trunc(value))
+    return identity_integer((int64_t)value);
+  struct identity identity = {IDENTITY_REAL, 0};
+  memcpy(&identity.low, &value, sizeof value);
+  return identity;
+}
+
+/* ---- long texts, and states ------------------------------------------------------------------ */
+
+/*
+** 128 bits of SHA-256 of the secret key, if any, and the bytes; the same on machines of every byte
+** order.
+*/
+static struct identity long_hash(const struct secret *secret, const void *bytes, size_t size) {
+  crypto_hash_sha256_state state;
+  uint8_t digest[crypto_hash_sha256_BYTES];
+  struct identity hash = {0, 0};
+  crypto_hash_sha256_init(&state);
+  if (secret)
+    crypto_hash_sha256_update(&state, secret->bytes + 8 * SECRET_KEY,
+                              8 * (SECRET_HASH - SECRET_KEY));
+  crypto_hash_sha256_update(&state, bytes, size);
+  crypto_hash_sha256_final(&state, digest);
+  for (int i = 7; i >= 0; i--) {
+    hash.kind = hash.kind << 8 | digest[i];
+    hash.low = hash.low << 8 | digest[i + 8];
+  }
+  return hash;
+}
+
+/* ---- short texts ----------------------------------------------------------------------------- */
+
+/*
+** Multilinear hashing (Lemire and Kaser 2014, "Strongly universal string hashing is fast"): the
+** words m_1, m_2, ... of a text give the top 128 bits of
+**
+**     H = k_0 + k_1 m_1 + k_2 m_2 + ...   modulo 2^192
+**
+** with secret integers k_i of 192 bits, kept in words of 64 bits. The texts of two people have some
+** word in which they differ, by d = 2^t times an odd number, t <= 63. k_0 makes H uniform. Given H
+** and every other k_j, k_i d is uniform on the multiples of 2^t, so the H' of the other text is
+** uniform in all bits from the 64th on: any 126 of the top 128 bits are those of H with probability
+** exactly 2^-126, whoever chose the texts, if they did not know the secret.
+*/
+struct multilinear {
+  uint128 sum[3]; /* 64 bits each, and the carries: 100 terms at most, so nothing overflows */
+};
+
+static inline void multilinear_add(struct multilinear *hash, const struct secret *secret, int at,
+                                   uint64_t word) {
+  uint128 low = (uint128)secret_word(secret, at) * word;
+  uint128 middle = (uint128)secret_word(secret, at + 1) * word;
+  hash->sum[0] += (uint64_t)low;
+  hash->sum[1] += (uint128)(uint64_t)(low >> 64) + (uint64_t)middle;
+  hash->sum[2] += (uint64_t)(middle >> 64) + secret_word(secret, at + 2) * word;
+}
+
+static inline uint64_t word_of(const unsigned char *bytes) {
+  uint64_t word;
+  memcpy(&word, bytes, sizeof word);
+  return word;
+}
+
+/* Up to 7 bytes; given how many, different bytes give different words. */
+static inline uint64_t short_word(const unsigned char *bytes, size_t size) {
+  uint32_t first, last;
+  if (size >= 4) {
+    memcpy(&first, bytes, sizeof first);
+    memcpy(&last, bytes + size - 4, sizeof last);
+    return (uint64_t)first << 32 | last;
+  }
+  return size ? (uint64_t)bytes[0] << 16 | (uint64_t)bytes[size / 2] << 8 | bytes[size - 1] : 0;
+}
+
+/*
+** The first word is the size; the last one ends with the text and may overlap the word before.
+** Texts of another size differ in the first word, others in a later one.
+*/
+static struct identity short_hash(const struct secret *secret, const unsigned char *bytes,
+                                  size_t size) {
+  int at = SECRET_HASH;
+  struct multilinear hash = {
+      {secret_word(secret, at), secret_word(secret, at + 1), secret_word(secret, at + 2)}};
+  multilinear_add(&hash, secret, at += 3, size);
+  for (size_t done = 8; done < size; done += 8)
+    multilinear_add(&hash, secret, at += 3, word_of(bytes + done - 8));
+  uint64_t last = size >= 8 ? word_of(bytes + size - 8) : short_word(bytes, size);
+  multilinear_add(&hash, secret, at + 3, last);
+  hash.sum[1] += hash.sum[0] >> 64;
+  hash.sum[2] += hash.sum[1] >> 64;
+  return (struct identity){(uint64_t)hash.sum[2], (uint64_t)hash.sum[1]};
+}
+
+/* ---- identities ------------------------------------------------------------------------------ */
+
+/* 126 bits, and two that say of what: values of rows are HASHED. */
+static struct identity hashed(const struct secret *secret, const void *bytes, size_t size,
+                              uint64_t what) {
+  struct identity hash = size > IDENTITY_SHORT || !secret ? long_hash(secret, bytes, size)
+                                                          : short_hash(secret, bytes, size);
+  return (struct identity){what | hash.kind >> 2, hash.low};
+}
+
+struct identity identity_bytes(const struct secret *secret, const void *bytes, size_t size,
+                               int is_text) {
+  return hashed(secret, bytes, size, HASHED | (is_text ? TEXT : 0));
+}
+
+int identity_is_somebody(struct identity identity) {
+  return identity.kind & HASHED ||
+         (identity.kind >= IDENTITY_INTEGER && identity.kind <= IDENTITY_NULL);
+}
+
+struct identity identity_name(const struct secret *secret, const char *name) {
+  return hashed(secret, name, strlen(name), TEXT);
+}

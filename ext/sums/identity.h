@@ -1,0 +1,97 @@
+/*
+** identity.h: who is who: privacy units and group keys as 128 bits.
+**
+** Numbers that are equal are one (1 and 1.0, 0.0 and -0.0), texts and blobs byte for byte (whatever
+** the collation of a column says), NULLs together. Texts and blobs are 126 bits of a hash under a
+** secret of their own for each release, and who chooses them does not know it:
+**
+**   up to 240 bytes: two given texts are taken for one with probability 2^-126, which is proved
+**     (identity.c). Of n texts, whoever chose them, some two are with probability n^2/2^127 at
+**     most: for a billion 1e-20;
+**   longer: SHA-256 with the secret before the text. The same figure, if SHA-256 is as good as
+**     random;
+**   in states (shard_state.h), which machines without a common secret must understand: SHA-256
+**   without a
+**     secret. The same figure for names that nobody chose; but who can choose the names of units
+**     can find two that collide, in about 2^63 trials. They would count as one unit.
+**
+** Nobody can choose texts that pile up in a table.
+*/
+#ifndef DIFFUSE_SUMS_IDENTITY_H
+#define DIFFUSE_SUMS_IDENTITY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "noise/lattice.h"
+
+struct identity {
+  uint64_t kind, low; /* kind 0 is nobody: an empty slot */
+};
+
+/*
+** Words of 64 bits: 3 for identity_mix(), 4 that stand before a long text, and for a short one 3
+** for each of its words, for its size, and for the constant of its hash.
+*/
+#define IDENTITY_SHORT 240 /* bytes of a text that is hashed by sums of products */
+#define SECRET_KEY     3
+#define SECRET_HASH    7
+#define SECRET_WORDS   (SECRET_HASH + 3 * (IDENTITY_SHORT / 8 + 2))
+struct secret {
+  unsigned char bytes[8 * SECRET_WORDS];
+};
+
+/* Draws a secret. Returns 0, or -1 when the system gave no random bytes. */
+int secret_draw(struct secret *secret);
+
+/* Kinds of an identity that is not hashed. */
+enum { IDENTITY_NOBODY, IDENTITY_INTEGER, IDENTITY_REAL, IDENTITY_NULL };
+
+static inline struct identity identity_null(void) {
+  return (struct identity){IDENTITY_NULL, 0};
+}
+
+static inline struct identity identity_integer(int64_t value) {
+  return (struct identity){IDENTITY_INTEGER, (uint64_t)value};
+}
+
+struct identity identity_real(double value);
+/*
+** The identity of a text or a blob. Without a secret (null) it is the same in every database, for
+** states.
+*/
+struct identity identity_bytes(const struct secret *secret, const void *bytes, size_t size,
+                               int is_text);
+
+/* Whether 128 bits that came from elsewhere can be the identity of a row's value. */
+int identity_is_somebody(struct identity identity);
+
+/* The identity of a name: never that of a row's value, whatever its bytes. */
+struct identity identity_name(const struct secret *secret, const char *name);
+
+static inline int identity_same(struct identity a, struct identity b) {
+  return a.kind == b.kind && a.low == b.low;
+}
+
+static inline uint64_t secret_word(const struct secret *secret, int at) {
+  uint64_t word;
+  memcpy(&word, secret->bytes + (size_t)8 * (size_t)at, sizeof word);
+  return word;
+}
+
+/*
+** 64 well-mixed bits of an identity and a number, under the secret: a place in a table. A
+** multiplication of 64 by 64 bits, folded; the golden ratio spreads low bits upward.
+*/
+static inline uint64_t identity_mix(const struct secret *secret, struct identity identity,
+                                    uint64_t number) {
+  uint64_t a = identity.low ^ secret_word(secret, 0);
+  uint64_t b = identity.kind ^ secret_word(secret, 1) ^ number * secret_word(secret, 2);
+  uint128 product = (uint128)a * (b | 1);
+  uint64_t mixed = (uint64_t)product ^ (uint64_t)(product >> 64);
+  mixed *= 0x9e3779b97f4a7c15u;
+  return mixed ^ (mixed >> 32);
+}
+
+#endif

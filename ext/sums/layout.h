@@ -1,0 +1,120 @@
+/*
+** layout.h: what the vector of one privacy unit looks like, and how far it may reach.
+**
+** A release is a vector of coordinates. Rows fall into cells (group keys, bins of a histogram,
+** leaves of a tree; one cell where there are none) and add to each component of their cell: a
+** count, sums. So a unit has a sparse matrix, cells times components, of exact integers, and before
+** units are added up it is made to fit a ball: the sensitivity of the sum is the radius. The public
+** parameters alone decide the shape.
+**
+** Fine steps: component j of a row is round(value * factor_j * scale) steps, scale a power of two
+** such that the radius of the whole is an integer of 53 bits. factor is 1 but for counts that stand
+** beside sums: how much of the noise the count takes and how much the sums.
+*/
+#ifndef DIFFUSE_SUMS_LAYOUT_H
+#define DIFFUSE_SUMS_LAYOUT_H
+
+#include <stdint.h>
+
+/* What a row adds to its cell. */
+enum family {
+  FAMILY_SUM,    /* x, or 1: one number, no cells */
+  FAMILY_MEAN,   /* 1 and u, u = (x - middle) / half of [lo, hi] */
+  FAMILY_SPREAD, /* 1, u and 2 u^2 - 1 */
+  FAMILY_VECTOR, /* the components of a vector */
+  FAMILY_VECTOR_MEAN,
+  FAMILY_BINS,      /* 1, in a cell for each bin of [lo, hi] */
+  FAMILY_TREE,      /* 1, in a cell for each leaf; the coordinates are the nodes above them too */
+  FAMILY_KEY_COUNT, /* 1, in a cell for each key */
+  FAMILY_KEY_SUM,   /* x, in a cell for each key; and 1 where keys are selected privately */
+  FAMILY_KEY_MEAN,  /* 1 and u, in a cell for each key */
+  FAMILY_CHOICE,    /* 1, in a cell for each candidate, however many rows of it the unit has */
+  FAMILY_RESPONSE,  /* 1, in a cell for each state of a kernel */
+  FAMILY_SGD        /* not a sum: a step of a descent, a vector (sgd.h) */
+};
+
+/* The public parameters of a release that shape its vector. */
+struct contribution {
+  enum family family;
+  int nonnegative;  /* FAMILY_SUM: contributions lie in [0, clip] */
+  double clip;      /* norm of a unit's vector, in the unit of x; or rows that a unit counts for */
+  double low, high; /* range of x: means, spreads, bins, trees */
+  int size;         /* dimension of vectors, number of bins or leaves */
+  int keys;         /* public keys; KEYS_PRIVATE; 0 where there are no keys */
+  int max_groups;   /* keys that a unit may have, where they are private */
+};
+#define KEYS_PRIVATE (-1)
+
+/* Bounds on parameters; outside them there is no lattice in doubles, or no memory. */
+#define LAYOUT_MAX_RANGE  1e100 /* of x: its square is a number too */
+#define LAYOUT_MIN_ROWS   0.01  /* clip, where it is a number of rows, but for FAMILY_SUM */
+#define LAYOUT_MAX_ROWS   1e9
+#define LAYOUT_MIN_CLIP   1e-150
+#define LAYOUT_MAX_CLIP   1e150
+#define LAYOUT_MAX_SIZE   4096  /* dimension of a vector */
+#define LAYOUT_MAX_BINS   65536 /* of a histogram, leaves of a tree */
+#define LAYOUT_MAX_GROUPS 1024  /* private keys of a unit */
+#define LAYOUT_MAX_KEYS   (1 << 20)
+
+/*
+** A run of components that is clipped together. The norm of the leading ones decides how far: where
+** it exceeds lead_reach, all of the block is scaled down until it does not. Then the norm of the
+** whole is at most reach, exactly.
+*/
+struct block {
+  int first, lead_end, end; /* [first, lead_end) leads [first, end) */
+  int64_t lead_reach, reach;
+  double spread; /* two vectors inside are at most spread * reach apart (for 'replace') */
+};
+
+struct layout {
+  enum family family;
+  int cells;       /* 0: private keys, known to nobody until rows are read */
+  int components;  /* of each cell */
+  int coordinates; /* of the release; 0: private keys */
+  int counts;      /* component 0 counts rows */
+  int touched;     /* coordinates in which two neighbours can differ: at most so many */
+  int max_groups;  /* cells that a unit may have; 0: any number */
+  int64_t each;    /* what a unit has in a cell counts as at most so many steps; 0: any number */
+  int levels;      /* of the tree; 0: none */
+  double count_factor; /* of component 0, where it counts */
+  double scale;
+  int fine_exponent;   /* scale = 2^-fine_exponent */
+  int64_t count_steps; /* what one row adds to component 0, where it counts */
+  uint64_t distance;   /* of two neighbours, in fine steps: the sensitivity before rounding */
+  int block_count;
+  struct block blocks[2];
+};
+
+/*
+** Fills a shape. by_unit: units are protected, not rows. replace: neighbours replace a unit instead
+** of adding or removing one.
+**
+** distance: adding or removing a unit moves the sum by its vector, of norm R at most. Replacing it
+** moves the sum by the difference of two such vectors, at most `spread` times R:
+**   sums     2
+**   counts   sqrt(2): no component is negative, so the two have no obtuse angle
+**   means    4/sqrt(5): (1/2, u) lies in a cone of half angle arctan 2; products of such cones too
+**   spreads  the two are n (1, u, 2u^2 - 1) and mixtures of such with n <= clip: at the ends of
+**            the curve, at u = 1 and v = (sqrt(1/2) - 1)/2, they are 2.26818 clip apart,
+**            1.30953 times R = sqrt(3) clip
+** Truncation may move a clipped vector out of its cone, by less than a step for each coordinate; so
+** may the rounding of a row of a spread (that of a mean does not: |u| <= 1 is round(|u| scale) <=
+** scale).
+*/
+void layout_make(struct layout *shape, const struct contribution *question, int by_unit,
+                 int replace);
+
+/*
+** Makes a shape of FAMILY_SGD that of a smaller clip, on the same lattice: reach and distance,
+** where neighbours replace a row.
+*/
+void shape_narrow(struct layout *shape, double clip);
+
+/* Value of x in [low, high] as u in [-1, 1]; what is outside counts as the nearer end, NaN as 0. */
+double layout_centred(double x, double low, double high);
+
+/* Bin of x among `bins` equal ones of [low, high]; what is outside falls into the first or last. */
+int layout_bin(double x, double low, double high, int bins);
+
+#endif

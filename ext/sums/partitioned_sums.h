@@ -1,0 +1,62 @@
+/*
+** partitioned_sums.h: exact sums of what units have in cells, for millions of them.
+**
+** Rows are written one behind the other into buckets; the upper bits of a unit's place (its mix
+** with the secret) choose the bucket. A bucket that is full is settled: its rows become one record
+** for each pair of unit and cell. If it stays more than three quarters full it is split in two, by
+** the next bit of the places, or doubled, while it is small or where few units have most of it. So
+**   -  memory is read and written in order but for a bucket at a time, which fits a cache;
+**   -  it is in proportion to the number of pairs, not of rows, and grows bucket by bucket;
+**   -  all that a unit has is in one bucket.
+** (A hash table of millions of pairs is read and written at random instead, and has room for all
+** that they may become.)
+**
+** A row is its unit, its cell where there are cells, and its values, in 64 bits each:
+**
+**     | kind | low | cell | value | value | ...
+**
+** What does not fit them goes where values have 128 bits, and takes the rest of its unit with it in
+** the end. Sums are exact, and saturate at +-2^125 (lattice_add), which rows do not reach: their
+** values are at most 2^LATTICE_ROW_BITS.
+*/
+#ifndef DIFFUSE_SUMS_PARTITIONED_SUMS_H
+#define DIFFUSE_SUMS_PARTITIONED_SUMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "noise/lattice.h"
+#include "sums/identity.h"
+
+struct partitioned_sums;
+
+/* Starts without records, of so many values each. Null when memory ran out. */
+struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int components,
+                                               int with_cells);
+void partitioned_sums_close(struct partitioned_sums *records);
+
+/* Adds a row; cell 0 where there are none. Returns 0, or -1 when memory ran out, now or before. */
+int partitioned_sums_add(struct partitioned_sums *records, struct identity unit, uint32_t cell,
+                         const int128 *values);
+
+/* Whether nothing has been added. */
+int partitioned_sums_are_none(const struct partitioned_sums *records);
+
+/* A record, valid until another call. */
+typedef uint64_t record_word;
+struct identity record_unit(const record_word *record);
+uint32_t record_cell(const struct partitioned_sums *records, const record_word *record);
+void record_values(const struct partitioned_sums *records, const record_word *record,
+                   int128 *values);
+
+/*
+** Hand over every record, and every unit with its `count` records, in an order that says nothing;
+** stop when `take` returns -1. Return 0, or -1 when `take` said so, or memory ran out, now or
+** before.
+*/
+typedef int take_record(void *context, struct identity unit, uint32_t cell, const int128 *values);
+typedef int take_unit(void *context, const record_word *const *list, size_t count);
+int partitioned_sums_each(struct partitioned_sums *records, take_record *take, void *context);
+int partitioned_sums_each_unit(struct partitioned_sums *records, take_unit *take, void *context);
+
+#endif

@@ -1,0 +1,113 @@
+/* scalar_sum.c: see scalar_sum.h. */
+#include "sums/scalar_sum.h"
+
+#include <stdlib.h>
+
+#include "noise/entropy.h"
+
+int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds, int by_unit) {
+  *accumulator = (struct scalar_sum){*bounds, 0, 0};
+  if (!by_unit) return 0;
+  struct units *units = accumulator->units = calloc(1, sizeof *units);
+  if (units && !secret_draw(&units->secret) &&
+      !unit_table_open(&units->integers, &units->secret, 1) &&
+      !unit_table_open(&units->others, &units->secret, 0) &&
+      (units->carried = partitioned_sums_open(&units->secret, 1, 0)) != 0)
+    return 0;
+  scalar_sum_close(accumulator);
+  return -1;
+}
+
+void scalar_sum_close(struct scalar_sum *accumulator) {
+  struct units *units = accumulator->units;
+  if (units) {
+    unit_table_close(&units->integers);
+    unit_table_close(&units->others);
+    partitioned_sums_close(units->carried);
+    entropy_wipe(&units->secret, sizeof units->secret);
+  }
+  free(units);
+  *accumulator = (struct scalar_sum){{0, 0, 0, 0, 0}, 0, 0};
+}
+
+const struct secret *scalar_sum_secret(const struct scalar_sum *accumulator) {
+  return &accumulator->units->secret;
+}
+
+/* ---- contributions --------------------------------------------------------------------------- */
+
+/* The total of a unit, or a part of it, to where there is room for more. */
+static int carry(void *context, struct identity unit, int64_t total) {
+  struct units *units = context;
+  int128 steps = total;
+  return partitioned_sums_add(units->carried, unit, 0, &steps);
+}
+
+int units_flush(struct units *units, struct unit_table *table) {
+  return unit_table_flush(table, carry, units);
+}
+
+int scalar_sum_add_steps(struct scalar_sum *accumulator, struct identity unit, int128 steps) {
+  struct units *units = accumulator->units;
+  struct unit_table *table = unit.kind == IDENTITY_INTEGER ? &units->integers : &units->others;
+  if (steps > TABLE_MOST || steps < -TABLE_MOST)
+    return partitioned_sums_add(units->carried, unit, 0, &steps);
+  return unit_table_add(table, unit, (int64_t)steps) ? units_flush(units, table) : 0;
+}
+
+int scalar_sum_add_large(struct scalar_sum *accumulator, struct identity unit, double value) {
+  return scalar_sum_add_steps(accumulator, unit, fine_steps(value, accumulator->bounds.scale));
+}
+
+void scalar_sum_add_total(struct scalar_sum *accumulator, int128 total) {
+  accumulator->total = lattice_add(accumulator->total, total);
+}
+
+/* ---- totals ---------------------------------------------------------------------------------- */
+
+/* Who takes the total of every unit. */
+struct taker {
+  take_record *take;
+  void *context;
+};
+
+static int take_narrow(void *context, struct identity unit, int64_t total) {
+  const struct taker *taker = context;
+  int128 steps = total;
+  return taker->take(taker->context, unit, 0, &steps);
+}
+
+/* Of a table, unless something has been carried: then every unit is to be in one place. */
+static int take_table(struct units *units, struct unit_table *table, struct taker *taker) {
+  if (partitioned_sums_are_none(units->carried)) return unit_table_each(table, take_narrow, taker);
+  int failed = unit_table_each(table, carry, units);
+  unit_table_clear(table);
+  return failed;
+}
+
+int scalar_sum_records(struct scalar_sum *accumulator, take_record *take, void *context) {
+  struct units *units = accumulator->units;
+  struct taker taker = {take, context};
+  return units_flush(units, &units->integers) || units_flush(units, &units->others) ||
+                 take_table(units, &units->integers, &taker) ||
+                 take_table(units, &units->others, &taker) ||
+                 partitioned_sums_each(units->carried, take, context)
+             ? -1
+             : 0;
+}
+
+/* Bounds the total of a unit and adds it to the others (U1). */
+static int take_total(void *context, struct identity unit, uint32_t cell, const int128 *steps) {
+  struct scalar_sum *sum = context;
+  (void)unit;
+  (void)cell;
+  sum->total += lattice_clamp(*steps, sum->bounds.low_steps, sum->bounds.high_steps);
+  return 0;
+}
+
+int scalar_sum_total(struct scalar_sum *accumulator, int128 *total) {
+  struct scalar_sum sum = *accumulator;
+  int failed = accumulator->units ? scalar_sum_records(accumulator, take_total, &sum) : 0;
+  *total = sum.total;
+  return failed;
+}

@@ -1,0 +1,102 @@
+/*
+** scalar_sum.h: from rows to one exact total: contributions of privacy units, bounded and summed.
+**
+** This is where floating point ends. A row's value becomes an integer number of fine lattice steps
+** (times a power of two, rounded to nearest); everything after is exact integer addition, so the
+** total does not depend on the order of rows. Requirements:
+**   U1  The total of one unit is clamped to [low, high] however many rows it has.
+**   U2  Without units every row is clamped by itself.
+**   U3  No value of a row is an error: infinities and huge values saturate.
+** Which rows are of one unit is identity.h's business.
+*/
+#ifndef DIFFUSE_SUMS_SCALAR_SUM_H
+#define DIFFUSE_SUMS_SCALAR_SUM_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "noise/lattice.h"
+#include "sums/partitioned_sums.h"
+#include "sums/unit_table.h"
+
+/* What bounds a contribution, in fine steps. */
+struct bounds {
+  double scale;                  /* fine steps per unit of the value: a power of two */
+  double low, high;              /* range of one unit's total: integers, |.| <= 2^53 */
+  int64_t low_steps, high_steps; /* the same as integers */
+};
+
+/* Totals by unit: those that fit 64 bits, of integers and of others, and what does not. */
+struct units {
+  struct secret secret;
+  struct unit_table integers, others;
+  struct partitioned_sums *carried;
+};
+
+/* An accumulator: with totals by unit where units are protected, without where rows are. */
+struct scalar_sum {
+  struct bounds bounds;
+  int128 total; /* of what is no unit's */
+  struct units *units;
+};
+
+/* A value in fine steps, to nearest, saturated at +-2^LATTICE_ROW_BITS (U3). */
+static inline int128 fine_steps(double value, double scale) {
+  double x = value * scale;
+  if (fabs(x) < 0x1p62) return llrint(x);
+  int128 limit = (int128)1 << LATTICE_ROW_BITS;
+  if (x >= 0x1p90) return limit;
+  if (x <= -0x1p90) return -limit;
+  return x == x ? (int128)x : 0; /* doubles of this size are integers already */
+}
+
+/* Starts an accumulator. Returns 0, or -1 when memory or entropy ran out. */
+int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds, int by_unit);
+void scalar_sum_close(struct scalar_sum *accumulator);
+
+/*
+** Adds a row without a unit (U2). Here, so that the loop over rows is as short as SQLite's own
+** sum().
+*/
+static inline void scalar_sum_add_row(struct scalar_sum *accumulator, double value) {
+  const struct bounds *bounds = &accumulator->bounds;
+  double steps = value * bounds->scale;
+  steps = steps > bounds->low ? steps : bounds->low; /* two instructions, no branches */
+  steps = steps < bounds->high ? steps : bounds->high;
+  accumulator->total += llrint(steps);
+}
+
+/* Empties the batch of a table. Returns 0, or -1 when memory ran out. */
+int units_flush(struct units *units, struct unit_table *table);
+
+/*
+** Adds a row of a unit (U1). Returns 0, or -1 when memory ran out, for this row or one that waited.
+*/
+int scalar_sum_add_large(struct scalar_sum *accumulator, struct identity unit, double value);
+static inline int scalar_sum_add_unit(struct scalar_sum *accumulator, struct identity unit,
+                                      double value) {
+  struct units *units = accumulator->units;
+  double steps = value * accumulator->bounds.scale;
+  if (!(fabs(steps) < (double)TABLE_MOST)) return scalar_sum_add_large(accumulator, unit, value);
+  struct unit_table *table = unit.kind == IDENTITY_INTEGER ? &units->integers : &units->others;
+  return unit_table_add(table, unit, llrint(steps)) ? units_flush(units, table) : 0;
+}
+
+/*
+** What has been added up elsewhere: the rows of one unit (U1), which returns 0, or -1 when memory
+** ran out; and contributions that have been bounded already, of units that have no rows here. They
+** saturate at +-2^125.
+*/
+int scalar_sum_add_steps(struct scalar_sum *accumulator, struct identity unit, int128 steps);
+void scalar_sum_add_total(struct scalar_sum *accumulator, int128 total);
+
+/* Hands over the total of every unit, before it is bounded, as cell 0 (partitioned_sums_each). */
+int scalar_sum_records(struct scalar_sum *accumulator, take_record *take, void *context);
+
+/* The secret under which the units of an accumulator are hashed; it must be by unit. */
+const struct secret *scalar_sum_secret(const struct scalar_sum *accumulator);
+
+/* Sets *total to the exact total of all contributions. Returns 0, or -1 when memory ran out. */
+int scalar_sum_total(struct scalar_sum *accumulator, int128 *total);
+
+#endif

@@ -1,0 +1,147 @@
+/* shard_state.c: see shard_state.h. */
+#include "sums/shard_state.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "noise/entropy.h"
+
+#define VERSION 1
+#define HEADER  48
+#define UNIT    20 /* bytes of a unit and a cell */
+#define NUMBER  16
+
+static const char magic[8] = {'d', 'p', '-', 's', 't', 'a', 't', 'e'};
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static void put(struct shard_state_writer *writer, const void *bytes, size_t size) {
+  if (!writer->failed && size > writer->room - writer->size) {
+    size_t room = writer->room * 2 + size;
+    unsigned char *grown = realloc(writer->bytes, room);
+    if (grown) writer->bytes = grown;
+    if (grown) writer->room = room;
+    writer->failed = !grown;
+  }
+  if (writer->failed || !size) return;
+  memcpy(writer->bytes + writer->size, bytes, size);
+  writer->size += size;
+}
+
+/* An integer of `size` bytes. */
+static void put_integer(struct shard_state_writer *writer, uint128 x, int size) {
+  unsigned char bytes[NUMBER];
+  for (int i = 0; i < size; i++) bytes[i] = (unsigned char)(x >> 8 * i);
+  put(writer, bytes, (size_t)size);
+}
+
+void shard_state_start(struct shard_state_writer *writer, const char *parameters, uint32_t entry,
+                       uint32_t keys, uint64_t entries) {
+  unsigned char serial[STATE_SERIAL];
+  *writer = (struct shard_state_writer){0};
+  writer->failed = entropy_fill(serial, sizeof serial);
+  if (writer->failed) return;
+  put(writer, magic, sizeof magic);
+  put_integer(writer, VERSION, 4);
+  put_integer(writer, strlen(parameters), 4);
+  put_integer(writer, keys, 4);
+  put_integer(writer, entry, 4);
+  put_integer(writer, entries, 8);
+  put(writer, serial, sizeof serial);
+  put(writer, parameters, strlen(parameters));
+}
+
+void shard_state_put_key(struct shard_state_writer *writer, const char *text) {
+  put_integer(writer, strlen(text), 4);
+  put(writer, text, strlen(text));
+}
+
+void shard_state_put_unit(struct shard_state_writer *writer, struct identity unit, uint32_t cell) {
+  put_integer(writer, unit.kind, 8);
+  put_integer(writer, unit.low, 8);
+  put_integer(writer, cell, 4);
+}
+
+void shard_state_put_number(struct shard_state_writer *writer, int128 number) {
+  put_integer(writer, (uint128)number, NUMBER);
+}
+
+int shard_state_end(struct shard_state_writer *writer) {
+  uint8_t digest[crypto_hash_sha256_BYTES];
+  if (!writer->failed) crypto_hash_sha256(digest, writer->bytes, writer->size);
+  if (!writer->failed) put(writer, digest, sizeof digest);
+  return writer->failed ? -1 : 0;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* The next integer of `size` bytes, which must be there. */
+static uint128 get_integer(struct shard_state *state, int size) {
+  uint128 x = 0;
+  for (int i = size; i-- > 0;) x = x << 8 | state->at[i];
+  state->at += size;
+  return x;
+}
+
+static size_t left(const struct shard_state *state) {
+  return (size_t)(state->end - state->at);
+}
+
+const char *shard_state_open(struct shard_state *state, const void *bytes, size_t size) {
+  uint8_t digest[crypto_hash_sha256_BYTES];
+  *state = (struct shard_state){.at = bytes};
+  if (size < sizeof magic || memcmp(bytes, magic, sizeof magic) != 0)
+    return "is not one of dp_partial()";
+  if (size < HEADER + sizeof digest) return "is cut short";
+  state->at += sizeof magic;
+  if (get_integer(state, 4) != VERSION) return "is of a version that this one does not read";
+  state->end = (const unsigned char *)bytes + size - sizeof digest;
+  crypto_hash_sha256(digest, bytes, size - sizeof digest);
+  if (memcmp(state->end, digest, sizeof digest) != 0) return "is damaged or cut short";
+  state->parameters_size = (size_t)get_integer(state, 4);
+  state->keys = (uint32_t)get_integer(state, 4);
+  state->entry = (uint32_t)get_integer(state, 4);
+  state->entries = (uint64_t)get_integer(state, 8);
+  state->serial = state->at;
+  state->at += STATE_SERIAL;
+  if (state->parameters_size > left(state)) return "is malformed";
+  state->parameters = (const char *)state->at;
+  state->at += state->parameters_size;
+  return 0;
+}
+
+int shard_state_holds_keys(const struct shard_state *state) {
+  return state->keys <= left(state) / 4;
+}
+
+int shard_state_key(struct shard_state *state, const char **text, size_t *size) {
+  if (left(state) < 4) return 0;
+  *size = (size_t)get_integer(state, 4);
+  if (*size > left(state)) return 0;
+  *text = (const char *)state->at;
+  state->at += *size;
+  return 1;
+}
+
+int shard_state_fits(const struct shard_state *state, size_t numbers) {
+  size_t size = numbers * NUMBER + (state->entry == STATE_RECORDS ? UNIT : 0);
+  return left(state) / size == state->entries && left(state) % size == 0;
+}
+
+struct identity shard_state_unit(struct shard_state *state, uint32_t *cell) {
+  struct identity unit;
+  unit.kind = (uint64_t)get_integer(state, 8);
+  unit.low = (uint64_t)get_integer(state, 8);
+  *cell = (uint32_t)get_integer(state, 4);
+  return unit;
+}
+
+int shard_state_numbers(struct shard_state *state, int128 *numbers, size_t count) {
+  int sound = 1;
+  for (size_t i = 0; i < count; i++) {
+    numbers[i] = (int128)get_integer(state, NUMBER);
+    sound &= lattice_magnitude(numbers[i]) <= LATTICE_SUM;
+  }
+  return sound;
+}

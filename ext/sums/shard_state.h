@@ -1,0 +1,89 @@
+/*
+** shard_state.h: the exact sums of one shard as bytes, for another machine to add up.
+**
+** A state is raw data: nothing in it is noisy. It is the same on machines of every byte order
+** (integers are little-endian, signed ones in two's complement):
+**
+**     bytes  content
+**     8      "dp-state"
+**     4      version, 1
+**     4      size of the parameters
+**     4      number of keys
+**     4      what an entry is: STATE_TOTALS or STATE_RECORDS
+**     8      number of entries
+**     16     serial number: random bits, by which a state that is merged twice is found out
+**     ...    the parameters, a text that is somebody else's business
+**     ...    keys: size (4) and text of each
+**     ...    entries: totals are integers of 16 bytes; a record is a unit (16), a cell (4) and
+**            integers
+**     32     SHA-256 of all that precedes
+**
+** The sum tells damage from data; it is no signature. What is read is therefore trusted no further
+** than that it stays inside its bytes: the callers check what it says.
+*/
+#ifndef DIFFUSE_SUMS_SHARD_STATE_H
+#define DIFFUSE_SUMS_SHARD_STATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "noise/lattice.h"
+#include "sums/identity.h"
+
+enum { STATE_TOTALS = 1, STATE_RECORDS = 2 };
+
+#define STATE_SERIAL 16 /* bytes */
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+struct shard_state_writer {
+  unsigned char *bytes; /* to be freed with free() */
+  size_t size, room;
+  int failed; /* memory or random bytes ran out: sticks */
+};
+
+/* Starts a state of that many keys and entries, which are then to be written in this order. */
+void shard_state_start(struct shard_state_writer *writer, const char *parameters, uint32_t entry,
+                       uint32_t keys, uint64_t entries);
+void shard_state_put_key(struct shard_state_writer *writer, const char *text);
+void shard_state_put_unit(struct shard_state_writer *writer, struct identity unit, uint32_t cell);
+void shard_state_put_number(struct shard_state_writer *writer, int128 number);
+
+/* Ends it. Returns 0, or -1 where writing failed anywhere. */
+int shard_state_end(struct shard_state_writer *writer);
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* A state, in the bytes it was read from. */
+struct shard_state {
+  const unsigned char *serial;
+  const char *parameters; /* no zero byte ends it */
+  size_t parameters_size;
+  uint32_t entry, keys;
+  uint64_t entries;
+  const unsigned char *at, *end; /* what has not been read */
+};
+
+/*
+** Opens a state: null, or what is wrong with it, the end of a sentence that starts with "the
+** state". The numbers of keys and of entries are as written and not to be believed.
+*/
+const char *shard_state_open(struct shard_state *state, const void *bytes, size_t size);
+
+/* Whether the bytes have room for the keys that the state says it has. */
+int shard_state_holds_keys(const struct shard_state *state);
+
+/* The next key, which no zero byte ends: 1, or 0 where the bytes do not hold one. */
+int shard_state_key(struct shard_state *state, const char **text, size_t *size);
+
+/* Whether exactly the entries are left, of this many integers each. */
+int shard_state_fits(const struct shard_state *state, size_t numbers);
+
+/*
+** The next ones; shard_state_fits() must have been true. shard_state_numbers() returns whether all
+** of them are sums that dp_partial() can have written: at most LATTICE_SUM.
+*/
+struct identity shard_state_unit(struct shard_state *state, uint32_t *cell);
+int shard_state_numbers(struct shard_state *state, int128 *numbers, size_t count);
+
+#endif

@@ -1,0 +1,426 @@
+/* vector_sum.c: see vector_sum.h. A record (partitioned_sums.h) is what a unit has in one cell. */
+#include "sums/vector_sum.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "noise/entropy.h"
+#include "base/little_endian.h"
+#include "sums/clip.h"
+#include "sums/partitioned_sums.h"
+#include "sums/tree.h"
+#include "sums/scalar_sum.h"
+
+#define SHORTS 512 /* short rows whose sum is kept in 64 bits, each up to 2^53 steps */
+
+/* A record while its unit's matrix is put together. */
+struct item {
+  uint64_t order;
+  const record_word *record;
+};
+
+/* Room for the matrix of one unit. */
+struct scratch {
+  struct item *items;
+  uint32_t *cells; /* of the matrix; of a tree, once expanded to its nodes, coordinates */
+  int128 *values;
+  size_t room; /* in records */
+};
+
+struct vector_sum {
+  struct contribution question;
+  const struct layout *shape;
+  int by_unit, components;
+  int failed; /* memory ran out and rows were lost: sticks */
+  struct secret secret;
+  struct group_keys *cells;         /* null without keys */
+  struct partitioned_sums *records; /* by unit, else null */
+  int128 *row;                      /* components of the row that is being added */
+  int128 *totals;                   /* of coordinates */
+  size_t totals_room;
+  int64_t *steps;      /* of a short row */
+  int64_t *shorts;     /* sums of short rows that are not in the totals yet */
+  int short_count;     /* how many these are */
+  uint128 short_limit; /* squared norm that the steps of a short row have, at most */
+  struct scratch scratch;
+};
+
+/* ---- one unit's matrix into the totals ------------------------------------------------------- */
+
+static int by_order(const void *a, const void *b) {
+  uint64_t x = ((const struct item *)a)->order, y = ((const struct item *)b)->order;
+  return (x > y) - (x < y);
+}
+
+static int scratch_reserve(struct vector_sum *vectors, size_t records) {
+  struct scratch *scratch = &vectors->scratch;
+  if (records <= scratch->room) return 0;
+  size_t room = records + scratch->room;
+  size_t cells = room * (size_t)(vectors->shape->levels ? vectors->shape->levels : 1);
+  struct item *items = realloc(scratch->items, sizeof *items * room);
+  if (items) scratch->items = items;
+  uint32_t *numbers = realloc(scratch->cells, sizeof *numbers * cells);
+  if (numbers) scratch->cells = numbers;
+  int128 *values = realloc(scratch->values, sizeof *values * cells * (size_t)vectors->components);
+  if (values) scratch->values = values;
+  if (!items || !numbers || !values) return -1;
+  scratch->room = room;
+  return 0;
+}
+
+/* Private keys: cells come up while rows are read. */
+static int totals_reserve(struct vector_sum *vectors, size_t coordinates) {
+  if (coordinates <= vectors->totals_room) return 0;
+  size_t room = coordinates + vectors->totals_room;
+  int128 *grown = realloc(vectors->totals, sizeof *grown * room);
+  if (!grown) {
+    vectors->failed = 1;
+    return -1;
+  }
+  memset(grown + vectors->totals_room, 0, sizeof *grown * (room - vectors->totals_room));
+  vectors->totals = grown;
+  vectors->totals_room = room;
+  return 0;
+}
+
+/*
+** The nodes above `count` leaves of one unit, whose cells and counts are in the scratch: afterwards
+** it holds coordinates and counts, leaves first. Returns how many. Leaves are sorted by cell, so
+** that those with one parent are neighbours. What rows add up to is far from where sums saturate;
+** what a state says need not be.
+*/
+static size_t climb(struct vector_sum *vectors, size_t count) {
+  struct scratch *scratch = &vectors->scratch;
+  size_t start = 0, end = count;
+  for (int level = vectors->shape->levels; level >= 1; level--) {
+    for (size_t i = start; i < end && level > 1; i++) {
+      uint32_t parent = scratch->cells[i] / 2;
+      size_t last = count - 1;
+      if (count > end && scratch->cells[last] == parent) {
+        scratch->values[last] = lattice_add(scratch->values[last], scratch->values[i]);
+      } else {
+        scratch->cells[count] = parent;
+        scratch->values[count++] = scratch->values[i];
+      }
+    }
+    for (size_t i = start; i < end; i++) scratch->cells[i] += (uint32_t)tree_level(level);
+    start = end;
+    end = count;
+  }
+  return count;
+}
+
+/* Clips the matrix in the scratch, of `count` cells, and adds it to the totals (V1). */
+static void add_matrix(struct vector_sum *vectors, size_t count) {
+  struct scratch *scratch = &vectors->scratch;
+  size_t components = (size_t)vectors->components;
+  if (vectors->shape->levels) count = climb(vectors, count);
+  clip_vector(vectors->shape, scratch->values, count, vectors->components);
+  for (size_t i = 0; i < count; i++) {
+    if (vectors->cells) group_keys_keep(vectors->cells, (int)scratch->cells[i]);
+    int128 *total = &vectors->totals[scratch->cells[i] * components];
+    for (size_t j = 0; j < components; j++) total[j] += scratch->values[i * components + j];
+  }
+}
+
+/* Which private keys a unit keeps (V3): those of the records that come first. */
+static size_t keep_first(struct vector_sum *vectors, struct identity unit, size_t count) {
+  size_t most = (size_t)vectors->shape->max_groups;
+  struct item *items = vectors->scratch.items;
+  if (!most || count <= most) return count;
+  for (size_t i = 0; i < count; i++) {
+    int cell = (int)record_cell(vectors->records, items[i].record);
+    items[i].order = identity_mix(&vectors->secret, unit, group_keys_hash(vectors->cells, cell));
+  }
+  qsort(items, count, sizeof *items, by_order);
+  return most;
+}
+
+/* The records of a unit into the totals. */
+static int add_unit(void *context, const record_word *const *list, size_t count) {
+  struct vector_sum *vectors = context;
+  if (scratch_reserve(vectors, count)) return -1;
+  struct scratch *scratch = &vectors->scratch;
+  size_t components = (size_t)vectors->components;
+  for (size_t i = 0; i < count; i++)
+    scratch->items[i] = (struct item){record_cell(vectors->records, list[i]), list[i]};
+  if (vectors->shape->levels) qsort(scratch->items, count, sizeof *scratch->items, by_order);
+  count = keep_first(vectors, record_unit(list[0]), count);
+  for (size_t i = 0; i < count; i++) {
+    const record_word *record = scratch->items[i].record;
+    scratch->cells[i] = record_cell(vectors->records, record);
+    record_values(vectors->records, record, &scratch->values[i * components]);
+  }
+  add_matrix(vectors, count);
+  return 0;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Takes the row. */
+static int add_row(struct vector_sum *vectors, struct identity unit, int cell) {
+  if (vectors->by_unit)
+    return partitioned_sums_add(vectors->records, unit, (uint32_t)cell, vectors->row);
+  vectors->scratch.cells[0] = (uint32_t)cell; /* V2 */
+  memcpy(vectors->scratch.values, vectors->row, sizeof *vectors->row * (size_t)vectors->components);
+  add_matrix(vectors, 1);
+  return 0;
+}
+
+int vector_sum_add_number(struct vector_sum *vectors, struct identity unit, double x) {
+  const struct contribution *question = &vectors->question;
+  const struct layout *shape = vectors->shape;
+  int128 *row = vectors->row;
+  row[0] = shape->count_steps;
+  if (question->family == FAMILY_BINS || question->family == FAMILY_TREE)
+    return add_row(vectors, unit, layout_bin(x, question->low, question->high, question->size));
+  double u = layout_centred(x, question->low, question->high);
+  row[1] = fine_steps(u, shape->scale);
+  if (question->family == FAMILY_SPREAD) row[2] = fine_steps(2 * u * u - 1, shape->scale);
+  return add_row(vectors, unit, 0);
+}
+
+int vector_sum_add_key(struct vector_sum *vectors, struct identity unit, int cell, double x) {
+  const struct layout *shape = vectors->shape;
+  int128 *row = vectors->row;
+  if (shape->max_groups &&
+      totals_reserve(vectors, (size_t)(cell + 1) * (size_t)vectors->components))
+    return -1;
+  if (shape->counts) *row++ = shape->count_steps;
+  if (shape->family == FAMILY_KEY_SUM) *row = fine_steps(x, shape->scale);
+  if (shape->family == FAMILY_KEY_MEAN)
+    *row =
+        fine_steps(layout_centred(x, vectors->question.low, vectors->question.high), shape->scale);
+  return add_row(vectors, unit, cell);
+}
+
+/*
+** How a row's vector gets a norm of at most reach: components are divided by one number and
+** multiplied by another. The largest component is divided out first, so that nothing overflows, and
+** no factor is so small that it loses digits; the margin is for rounding.
+*/
+struct row_scale {
+  double divisor, factor;
+};
+
+static struct row_scale row_scale(const double *v, int dimension, double reach) {
+  double most = 0, sum = 0;
+  for (int i = 0; i < dimension; i++) most = fmax(most, fabs(v[i]));
+  if (most == 0) return (struct row_scale){1, 1};
+  for (int i = 0; i < dimension; i++) sum += (v[i] / most) * (v[i] / most);
+  double largest = reach / sqrt(sum) * (1 - 0x1p-40);
+  return most <= largest ? (struct row_scale){1, 1} : (struct row_scale){most, largest};
+}
+
+int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, const double *v) {
+  const struct layout *shape = vectors->shape;
+  int128 *row = vectors->row;
+  int dimension = vectors->question.size;
+  struct row_scale scale = {1, 1};
+  if (shape->counts) {
+    *row++ = shape->count_steps;
+    scale = row_scale(v, dimension, vectors->question.clip);
+  }
+  if (scale.divisor == 1 && scale.factor == 1) { /* as most are: no divisions */
+    for (int i = 0; i < dimension; i++) row[i] = fine_steps(v[i], shape->scale);
+  } else {
+    for (int i = 0; i < dimension; i++)
+      row[i] = fine_steps(v[i] / scale.divisor * scale.factor, shape->scale);
+  }
+  return add_row(vectors, unit, 0);
+}
+
+/*
+** A vector whose steps have at most this norm is added as it is, by vector_sum_add_vector() too. Of
+** sums that is the reach of the clip, exactly. Of means the vector must also be left alone by
+** row_scale(): that and rounding to steps, of at most 4096 components, deviate by less than 2^-39.
+** Then the count beside it fits as well.
+*/
+static uint128 short_limit(const struct contribution *question, const struct layout *shape) {
+  int64_t reach = shape->blocks[0].reach;
+  if (shape->counts) reach = (int64_t)(question->clip * shape->scale * (1 - 0x1p-38));
+  return (uint128)reach * (uint128)reach;
+}
+
+/* Adds the short rows that wait to the totals. */
+static void flush_shorts(struct vector_sum *vectors) {
+  for (int i = 0; i < vectors->components && vectors->short_count; i++) {
+    vectors->totals[i] += vectors->shorts[i];
+    vectors->shorts[i] = 0;
+  }
+  vectors->short_count = 0;
+}
+
+/*
+** One pass over the bytes, without a branch on them: each component is at most 2^53 steps (NaN is
+** not), so that sums of squares fit 128 bits. Where one is larger, its llrint() may be anything,
+** and nothing of the row is used.
+*/
+int vector_sum_add_floats(struct vector_sum *vectors, const unsigned char *floats) {
+  if (vectors->by_unit) return 0;
+  const struct layout *shape = vectors->shape;
+  int64_t *restrict steps = vectors->steps, *restrict shorts = vectors->shorts;
+  int dimension = vectors->question.size, near = 1;
+  double scale = shape->scale;
+  uint128 sum = 0;
+  for (int i = 0; i < dimension; i++) {
+    double x = binary32(&floats[4 * (size_t)i]) * scale;
+    int64_t step = llrint(x);
+    near &= fabs(x) <= 0x1p53;
+    sum += (uint128)((int128)step * step);
+    steps[i] = step;
+  }
+  if (!near || sum > vectors->short_limit) return 0;
+  if (shape->counts) *shorts++ += shape->count_steps;
+  for (int i = 0; i < dimension; i++) shorts[i] += steps[i];
+  if (++vectors->short_count == SHORTS) flush_shorts(vectors);
+  return 1;
+}
+
+/* ---- what was added up elsewhere ------------------------------------------------------------- */
+
+int vector_sum_add_record(struct vector_sum *vectors, struct identity unit, int cell,
+                          const int128 *values) {
+  size_t components = (size_t)vectors->components;
+  if (vectors->shape->max_groups && totals_reserve(vectors, (size_t)(cell + 1) * components))
+    return -1;
+  return partitioned_sums_add(vectors->records, unit, (uint32_t)cell, values);
+}
+
+int vector_sum_add_totals(struct vector_sum *vectors, int cell, const int128 *values) {
+  int is_private = vectors->shape->cells == 0;
+  size_t first = (size_t)cell * (size_t)vectors->components;
+  size_t count = (size_t)(is_private ? vectors->components : vectors->shape->coordinates);
+  if (totals_reserve(vectors, first + count)) return -1;
+  if (is_private) group_keys_keep(vectors->cells, cell);
+  flush_shorts(vectors); /* before the totals may saturate */
+  int128 *totals = &vectors->totals[first];
+  for (size_t i = 0; i < count; i++) totals[i] = lattice_add(totals[i], values[i]);
+  return 0;
+}
+
+int vector_sum_records(struct vector_sum *vectors, take_record *take, void *context) {
+  return vectors->failed ? -1 : partitioned_sums_each(vectors->records, take, context);
+}
+
+/* ---- vectors --------------------------------------------------------------------------------- */
+
+static int open_tables(struct vector_sum *vectors, char *const *keys) {
+  const struct layout *shape = vectors->shape;
+  size_t components = (size_t)shape->components;
+  vectors->row = calloc(components, sizeof *vectors->row);
+  vectors->steps = calloc(components, sizeof *vectors->steps);
+  vectors->shorts = calloc(components, sizeof *vectors->shorts);
+  if (!vectors->row || !vectors->steps || !vectors->shorts || secret_draw(&vectors->secret) ||
+      scratch_reserve(vectors, 1) ||
+      totals_reserve(vectors, shape->coordinates ? (size_t)shape->coordinates : 1))
+    return -1;
+  if (vectors->question.keys) {
+    vectors->cells = group_keys_open(&vectors->secret, keys, shape->cells, shape->cells == 0);
+    if (!vectors->cells) return -1;
+  }
+  if (!vectors->by_unit) return 0;
+  vectors->records = partitioned_sums_open(&vectors->secret, shape->components, shape->cells != 1);
+  return vectors->records ? 0 : -1;
+}
+
+struct vector_sum *vector_sum_open(const struct contribution *question, const struct layout *shape,
+                                   int by_unit, char *const *keys) {
+  struct vector_sum *vectors = calloc(1, sizeof *vectors);
+  if (!vectors) return 0;
+  vectors->question = *question;
+  vectors->shape = shape;
+  vectors->by_unit = by_unit;
+  vectors->components = shape->components;
+  vectors->short_limit = short_limit(question, shape);
+  if (!open_tables(vectors, keys)) return vectors;
+  vector_sum_close(vectors);
+  return 0;
+}
+
+void vector_sum_close(struct vector_sum *vectors) {
+  if (!vectors) return;
+  group_keys_close(vectors->cells);
+  partitioned_sums_close(vectors->records);
+  void *arrays[] = {vectors->row,           vectors->totals,         vectors->scratch.items,
+                    vectors->scratch.cells, vectors->scratch.values, vectors->steps,
+                    vectors->shorts};
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
+  entropy_wipe(&vectors->secret, sizeof vectors->secret);
+  free(vectors);
+}
+
+const struct secret *vector_sum_secret(const struct vector_sum *vectors) {
+  return &vectors->secret;
+}
+
+struct group_keys *vector_sum_cells(struct vector_sum *vectors) {
+  return vectors->cells;
+}
+
+const struct layout *vector_sum_shape(const struct vector_sum *vectors) {
+  return vectors->shape;
+}
+
+/* ---- totals ---------------------------------------------------------------------------------- */
+
+/* A private key and its place, for sorting. */
+struct named {
+  const char *text;
+  int cell;
+};
+
+static int by_text(const void *a, const void *b) {
+  return strcmp(((const struct named *)a)->text, ((const struct named *)b)->text);
+}
+
+/*
+** The totals of the private keys that units have kept, in the order of their texts; how many, or
+** -1.
+*/
+static int sort_cells(const struct vector_sum *vectors, int128 *totals, const char **keys) {
+  size_t components = (size_t)vectors->components;
+  int cells = group_keys_count(vectors->cells), kept = 0;
+  struct named *order = malloc(sizeof *order * (size_t)(cells + 1));
+  if (!order) return -1;
+  for (int i = 0; i < cells; i++) {
+    if (group_keys_is_kept(vectors->cells, i))
+      order[kept++] = (struct named){group_keys_text(vectors->cells, i), i};
+  }
+  qsort(order, (size_t)kept, sizeof *order, by_text);
+  for (int i = 0; i < kept; i++) {
+    keys[i] = order[i].text;
+    memcpy(&totals[(size_t)i * components], &vectors->totals[(size_t)order[i].cell * components],
+           sizeof *totals * components);
+  }
+  free(order);
+  return kept;
+}
+
+int128 *vector_sum_totals(struct vector_sum *vectors, int *cells, const char ***keys) {
+  const struct layout *shape = vectors->shape;
+  *keys = 0;
+  *cells = shape->cells;
+  if (vectors->failed) return 0;
+  flush_shorts(vectors);
+  if (vectors->by_unit && vectors->cells) group_keys_forget(vectors->cells);
+  memset(vectors->totals, 0, vectors->by_unit ? sizeof *vectors->totals * vectors->totals_room : 0);
+  if (vectors->by_unit && partitioned_sums_each_unit(vectors->records, add_unit, vectors)) return 0;
+  int is_private = shape->cells == 0;
+  size_t count = is_private ? (size_t)group_keys_count(vectors->cells) * (size_t)vectors->components
+                            : (size_t)shape->coordinates;
+  int128 *totals = malloc(sizeof *totals * (count + 1));
+  if (!totals) return 0;
+  if (!is_private) {
+    memcpy(totals, vectors->totals, sizeof *totals * count);
+    return totals;
+  }
+  *keys = malloc(sizeof **keys * (count + 1));
+  *cells = *keys ? sort_cells(vectors, totals, *keys) : -1;
+  if (*cells >= 0) return totals;
+  free(*keys);
+  free(totals);
+  *keys = 0;
+  return 0;
+}

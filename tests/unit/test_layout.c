@@ -1,0 +1,403 @@
+/*
+** test_layout.c: layout.h: sizes and reaches from what each family means, the distance of
+** neighbours from the geometry of the cones, found by search, and values at the ends of every
+** range.
+*/
+#include "check.h"
+#include "random.h"
+
+#include <float.h>
+#include <string.h>
+
+#include "sums/layout.h"
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+#define SIZES(family, size, keys, groups, by_unit, replace)                                        \
+  {family, 0, 1, -1, 1, size, keys, groups}, by_unit, replace
+
+/* Coordinates that neighbours can differ in: of one unit, or of two, but no more than there are. */
+static void sizes(void) {
+  static const struct {
+    struct contribution question;
+    int by_unit, replace;
+    int cells, components, coordinates, touched, levels, blocks, counts;
+  } cases[] = {
+      {SIZES(FAMILY_SUM, 0, 0, 0, 1, 0), 1, 1, 1, 1, 0, 1, 0},
+      {SIZES(FAMILY_SUM, 0, 0, 0, 1, 1), 1, 1, 1, 1, 0, 1, 0},
+      {SIZES(FAMILY_SUM, 0, 0, 0, 0, 1), 1, 1, 1, 1, 0, 1, 0},
+      {SIZES(FAMILY_MEAN, 0, 0, 0, 1, 0), 1, 2, 2, 2, 0, 1, 1},
+      {SIZES(FAMILY_MEAN, 0, 0, 0, 0, 1), 1, 2, 2, 2, 0, 1, 1},
+      {SIZES(FAMILY_SPREAD, 0, 0, 0, 1, 0), 1, 3, 3, 3, 0, 1, 1},
+      {SIZES(FAMILY_VECTOR, 1, 0, 0, 1, 1), 1, 1, 1, 1, 0, 1, 0},
+      {SIZES(FAMILY_VECTOR, 4096, 0, 0, 1, 1), 1, 4096, 4096, 4096, 0, 1, 0},
+      {SIZES(FAMILY_VECTOR_MEAN, 1, 0, 0, 1, 0), 1, 2, 2, 2, 0, 1, 1},
+      {SIZES(FAMILY_VECTOR_MEAN, 4096, 0, 0, 0, 0), 1, 4097, 4097, 4097, 0, 1, 1},
+      {SIZES(FAMILY_BINS, 10, 0, 0, 1, 0), 10, 1, 10, 10, 0, 1, 1},
+      {SIZES(FAMILY_BINS, 10, 0, 0, 0, 0), 10, 1, 10, 1, 0, 1, 1},
+      {SIZES(FAMILY_BINS, 10, 0, 0, 0, 1), 10, 1, 10, 2, 0, 1, 1},
+      {SIZES(FAMILY_BINS, 1, 0, 0, 0, 1), 1, 1, 1, 1, 0, 1, 1},
+      {SIZES(FAMILY_BINS, 65536, 0, 0, 1, 1), 65536, 1, 65536, 65536, 0, 1, 1},
+      {SIZES(FAMILY_TREE, 2, 0, 0, 0, 0), 2, 1, 2, 1, 1, 1, 1},
+      {SIZES(FAMILY_TREE, 2, 0, 0, 0, 1), 2, 1, 2, 2, 1, 1, 1},
+      {SIZES(FAMILY_TREE, 1024, 0, 0, 1, 0), 1024, 1, 2046, 2046, 10, 1, 1},
+      {SIZES(FAMILY_TREE, 1024, 0, 0, 0, 0), 1024, 1, 2046, 10, 10, 1, 1},
+      {SIZES(FAMILY_TREE, 1024, 0, 0, 0, 1), 1024, 1, 2046, 20, 10, 1, 1},
+      {SIZES(FAMILY_TREE, 65536, 0, 0, 1, 1), 65536, 1, 131070, 131070, 16, 1, 1},
+      {SIZES(FAMILY_KEY_COUNT, 0, 7, 0, 1, 0), 7, 1, 7, 7, 0, 1, 1},
+      {SIZES(FAMILY_KEY_COUNT, 0, 7, 0, 0, 1), 7, 1, 7, 2, 0, 1, 1},
+      {SIZES(FAMILY_KEY_COUNT, 0, KEYS_PRIVATE, 4, 1, 0), 0, 1, 0, 4, 0, 1, 1},
+      {SIZES(FAMILY_KEY_COUNT, 0, KEYS_PRIVATE, 4, 1, 1), 0, 1, 0, 8, 0, 1, 1},
+      {SIZES(FAMILY_KEY_COUNT, 0, KEYS_PRIVATE, 1, 0, 1), 0, 1, 0, 2, 0, 1, 1},
+      {SIZES(FAMILY_KEY_SUM, 0, 7, 0, 1, 1), 7, 1, 7, 7, 0, 1, 0},
+      {SIZES(FAMILY_KEY_SUM, 0, 7, 0, 0, 0), 7, 1, 7, 1, 0, 1, 0},
+      {SIZES(FAMILY_KEY_SUM, 0, KEYS_PRIVATE, 4, 1, 0), 0, 2, 0, 8, 0, 2, 1},
+      {SIZES(FAMILY_KEY_SUM, 0, KEYS_PRIVATE, 1024, 1, 1), 0, 2, 0, 4096, 0, 2, 1},
+      {SIZES(FAMILY_KEY_SUM, 0, KEYS_PRIVATE, 1, 0, 0), 0, 2, 0, 2, 0, 2, 1},
+      {SIZES(FAMILY_KEY_MEAN, 0, 7, 0, 1, 0), 7, 2, 14, 14, 0, 1, 1},
+      {SIZES(FAMILY_KEY_MEAN, 0, 7, 0, 0, 1), 7, 2, 14, 4, 0, 1, 1},
+      {SIZES(FAMILY_KEY_MEAN, 0, KEYS_PRIVATE, 4, 1, 1), 0, 2, 0, 16, 0, 1, 1},
+      {SIZES(FAMILY_KEY_COUNT, 0, LAYOUT_MAX_KEYS, 0, 1, 1), 1 << 20, 1, 1 << 20, 1 << 20, 0, 1, 1},
+      {SIZES(FAMILY_KEY_MEAN, 0, LAYOUT_MAX_KEYS, 0, 1, 1), 1 << 20, 2, 2 << 20, 2 << 20, 0, 1, 1},
+  };
+  for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+    struct layout shape;
+    layout_make(&shape, &cases[i].question, cases[i].by_unit, cases[i].replace);
+    CHECK(shape.family == cases[i].question.family, "case %d", i);
+    CHECK(shape.cells == cases[i].cells, "case %d: %d", i, shape.cells);
+    CHECK(shape.components == cases[i].components, "case %d: %d", i, shape.components);
+    CHECK(shape.coordinates == cases[i].coordinates, "case %d: %d", i, shape.coordinates);
+    CHECK(shape.touched == cases[i].touched, "case %d: %d", i, shape.touched);
+    CHECK(shape.levels == cases[i].levels, "case %d: %d", i, shape.levels);
+    CHECK(shape.block_count == cases[i].blocks, "case %d: %d", i, shape.block_count);
+    CHECK((shape.family == FAMILY_SUM || shape.counts == cases[i].counts), "case %d", i);
+    int is_private = cases[i].question.keys == KEYS_PRIVATE;
+    CHECK(shape.max_groups == (is_private ? cases[i].question.max_groups : 0), "case %d", i);
+  }
+}
+
+/* ---- reaches and distances ------------------------------------------------------------------- */
+
+/*
+** What the families promise, in long double: the norm of a unit, and how far two units are apart.
+*/
+struct ideal {
+  long double count;          /* what a row adds to component 0; 0: it counts nothing */
+  long double norm[2];        /* of the blocks */
+  long double spread[2];      /* of two units, times the norm */
+  int irrational;             /* reaches have two steps more */
+  int clip_is_rows, is_whole; /* the count leads; the reach is the clip exactly */
+};
+
+static struct ideal ideal_of(const struct contribution *question) {
+  long double clip = question->clip, right = sqrtl(2), mean = sqrtl(2 + 2 * 0.6L);
+  long double slant = sqrtl(1.25L), spread = 1.309531L;
+  int levels = 0;
+  while (question->size >> (levels + 1)) levels++;
+  switch (question->family) {
+  case FAMILY_SUM: return (struct ideal){0, {clip}, {question->nonnegative ? 1 : 2}, 0, 0, 1};
+  case FAMILY_MEAN:
+  case FAMILY_KEY_MEAN: return (struct ideal){0.5L, {clip * slant}, {mean}, 1, 1, 0};
+  case FAMILY_SPREAD: return (struct ideal){1, {clip * sqrtl(3)}, {spread}, 1, 1, 0};
+  case FAMILY_VECTOR: return (struct ideal){0, {clip}, {2}, 0, 0, 1};
+  case FAMILY_VECTOR_MEAN: return (struct ideal){clip / 2, {clip * slant}, {mean}, 1, 1, 0};
+  case FAMILY_BINS: return (struct ideal){1, {clip}, {right}, 0, 0, 1};
+  case FAMILY_TREE: return (struct ideal){1, {clip * sqrtl(levels)}, {right}, 1, 0, 0};
+  case FAMILY_KEY_COUNT: return (struct ideal){1, {clip}, {right}, 0, 0, 1};
+  default:
+    if (question->keys != KEYS_PRIVATE) return (struct ideal){0, {clip}, {2}, 0, 0, 1};
+    return (struct ideal){clip / 2, {clip / 2, clip}, {right, 2}, 0, 0, 1};
+  }
+}
+
+static void check_shape(const struct contribution *question, int by_unit, int replace) {
+  struct layout shape;
+  layout_make(&shape, question, by_unit, replace);
+  struct ideal ideal = ideal_of(question);
+  int family = (int)question->family, exponent, at = 0;
+  double clip = question->clip;
+  CHECK(frexp(shape.scale, &exponent) == 0.5, "family %d clip %a: %a is no power of two", family,
+        clip, shape.scale);
+  CHECK(shape.scale == ldexp(1, -shape.fine_exponent), "family %d clip %a", family, clip);
+  long double squares = 0, apart = 0;
+  for (int i = 0; i < shape.block_count; i++) {
+    const struct block *block = &shape.blocks[i];
+    long double want = ideal.norm[i] * (long double)shape.scale, got = (long double)block->reach;
+    /* The norm itself, rounded up; at most one step and two for irrational ones above. */
+    CHECK(got >= want * (1 - 0x1p-63L), "family %d clip %a: %Lf of %Lf", family, clip, got, want);
+    CHECK(got <= want + 1 + 2 * ideal.irrational + want * 0x1p-52L, "family %d clip %a: %Lf of %Lf",
+          family, clip, got, want);
+    /* Private sums stand beside counts, with which the radius has its 53 bits. */
+    if (ideal.is_whole && shape.block_count == 1)
+      CHECK(got == want, "family %d clip %a: %Lf is not the clip", family, clip, got);
+    squares += want * want;
+    apart += ideal.spread[i] * ideal.spread[i] * want * want;
+    CHECK(block->first == at && block->end > block->first, "family %d: blocks", family);
+    at = block->end;
+    if (ideal.clip_is_rows) {
+      long double rows = question->family == FAMILY_VECTOR_MEAN ? 1 : clip;
+      long double lead = rows * (long double)shape.count_steps;
+      CHECK(block->lead_end == 1 && (long double)block->lead_reach <= lead * (1 + 0x1p-53L) &&
+                (long double)block->lead_reach > lead - 1 - lead * 0x1p-52L,
+            "family %d clip %a: lead %lld", family, clip, (long long)block->lead_reach);
+    } else {
+      CHECK(block->lead_end == block->end && block->lead_reach <= block->reach &&
+                block->lead_reach >= block->reach - 2,
+            "family %d: the whole block leads", family);
+    }
+  }
+  CHECK(at == shape.components, "family %d: blocks cover %d components", family, at);
+  long double radius = sqrtl(squares);
+  CHECK(radius >= 0x1p52L * (1 - 0x1p-52L) && radius < 0x1p53L * (1 + 0x1p-52L),
+        "family %d clip %a: radius %La", family, clip, radius);
+  if (ideal.count > 0) {
+    long double steps = ideal.count * (long double)shape.scale;
+    CHECK((long double)shape.count_steps <= steps && (long double)shape.count_steps > steps - 1,
+          "family %d clip %a: a row counts %lld, not %Lf", family, clip,
+          (long long)shape.count_steps, steps);
+    if (question->keys == KEYS_PRIVATE)
+      CHECK(shape.count_steps <= shape.blocks[0].lead_reach || clip < 1, "family %d", family);
+  }
+  long double distance = replace ? sqrtl(apart) : radius, charged = (long double)shape.distance;
+  CHECK(charged >= distance, "family %d clip %a replace %d: distance %Lf of %Lf", family, clip,
+        replace, charged, distance);
+  long double rounded = family == FAMILY_SPREAD ? 8 * clip : 0; /* rows, one by one */
+  CHECK(charged <= distance * (1 + 0x1p-49L) + 8 + 12 * sqrtl(shape.touched) + rounded,
+        "family %d clip %a replace %d: distance %Lf of %Lf", family, clip, replace, charged,
+        distance);
+}
+
+static int is_of_rows(enum family family) { /* what is bounded is a number of rows */
+  return family != FAMILY_SUM && family != FAMILY_VECTOR && family != FAMILY_VECTOR_MEAN &&
+         family != FAMILY_KEY_SUM;
+}
+
+static void reaches(void) {
+  static const double clips[] = {1, 2, 3, 0.5, 10, 1000, 1e6, 0.1, 0x1.fffffffffffffp10};
+  static const double extremes[] = {LAYOUT_MIN_CLIP, LAYOUT_MAX_CLIP, 1e-30, 1e30};
+  static const int bounds[] = {2, 16, 1024, 65536, 4096};
+  for (int family = FAMILY_SUM; family <= FAMILY_KEY_MEAN; family++) {
+    for (int i = 0; i < 400; i++) {
+      struct contribution question = {.family = (enum family)family, .low = -1, .high = 1};
+      question.size = bounds[random_bits() % 5];
+      if (family >= FAMILY_KEY_COUNT) {
+        question.keys = i % 2 ? KEYS_PRIVATE : 1 + (int)(random_bits() % 1000);
+        question.max_groups = i % 2 ? 1 + (int)(random_bits() % LAYOUT_MAX_GROUPS) : 0;
+      }
+      question.nonnegative = family == FAMILY_SUM && i % 3 == 0;
+      question.clip = i < 18 ? clips[i / 2] : exp((uniform() - 0.4) * 25);
+      if (i >= 18 && i < 26 && !is_of_rows(question.family)) question.clip = extremes[(i - 18) / 2];
+      if (is_of_rows(question.family)) question.clip = fmax(question.clip, 0x1p-8);
+      for (int flags = 0; flags < 4; flags++) check_shape(&question, flags & 1, flags >> 1);
+    }
+  }
+}
+
+/* ---- cones ----------------------------------------------------------------------------------- */
+
+/* Distance of n (1, a, b) and m (1, c, d). */
+static double apart(const double x[6]) {
+  double n = x[4], m = x[5];
+  return hypot(hypot(n - m, n * x[0] - m * x[2]), n * x[1] - m * x[3]);
+}
+
+/*
+** Units of many rows: (1, mean of u, mean of 2u^2 - 1) fills the region above the parabola, times n
+** <= 1.
+*/
+static void into_region(double x[6]) {
+  for (int i = 0; i < 4; i += 2) {
+    x[i] = fmin(fmax(x[i], -1), 1);
+    x[i + 1] = fmin(fmax(x[i + 1], 2 * x[i] * x[i] - 1), 1);
+  }
+  for (int i = 4; i < 6; i++) x[i] = fmin(fmax(x[i], 0), 1);
+}
+
+/* How far apart two units of spreads can be: many starts, each refined at random. */
+static void diameter_of_spreads(void) {
+  double worst = 0;
+  for (int start = 0; start < 40; start++) {
+    double best = 0, at[6];
+    for (int m = 0; m < 6; m++) at[m] = 2 * uniform() - 1;
+    into_region(at);
+    for (int run = 0; run < 20000; run++) {
+      double width = pow(0.5, 1 + run / 1000), x[6];
+      for (int m = 0; m < 6; m++) x[m] = at[m] + width * (2 * uniform() - 1);
+      into_region(x);
+      if (apart(x) <= best) continue;
+      best = apart(x);
+      memcpy(at, x, sizeof at);
+    }
+    worst = fmax(worst, best);
+  }
+  struct contribution question = {.family = FAMILY_SPREAD, .clip = 1, .low = 0, .high = 1};
+  struct layout shape;
+  layout_make(&shape, &question, 1, 1);
+  double charged = shape.blocks[0].spread * sqrt(3);
+  printf("# spreads: %.9f apart; charged %.9f\n", worst, charged);
+  CHECK(worst <= charged && worst > charged * (1 - 1e-5), "%.9f apart", worst);
+}
+
+/* The c of (1/2, u): at the ends, where u is 1 and -1. */
+static void cone_of_means(void) {
+  double worst = -1;
+  for (int i = 0; i <= 1000; i++) {
+    for (int j = 0; j <= 1000; j++) {
+      double u = i / 500.0 - 1, v = j / 500.0 - 1;
+      worst = fmax(worst, -(0.25 + u * v) / sqrt((0.25 + u * u) * (0.25 + v * v)));
+    }
+  }
+  CHECK_CLOSE(worst, 0.6, 1e-15);
+  struct contribution question = {.family = FAMILY_MEAN, .clip = 1, .low = 0, .high = 1};
+  struct layout shape;
+  layout_make(&shape, &question, 1, 1);
+  CHECK(shape.blocks[0].spread >= sqrt(2 + 2 * 0.6), "spread %.17g", shape.blocks[0].spread);
+}
+
+/* Two means, in vectors of any dimension: (|v|/2, v) and (|w|/2, w), and products of such. */
+static void cones_of_vectors_and_products(void) {
+  double worst = -1;
+  for (int run = 0; run < 200000; run++) {
+    int cells = 1 + run % 3, dimension = 1 + (int)(random_bits() % 3);
+    double product = 0, first = 0, second = 0;
+    for (int i = 0; i < cells; i++) {
+      double v = 0, w = 0, inner = 0, more = run % 2 ? 0 : uniform();
+      for (int j = 0; j < dimension; j++) {
+        double x = 2 * uniform() - 1, y = run % 5 ? -x * (1 + 0.2 * uniform()) : 2 * uniform() - 1;
+        v += x * x;
+        w += y * y;
+        inner += x * y;
+      }
+      double a = sqrt(v) / 2 + more, b = sqrt(w) / 2 + more * uniform();
+      product += a * b + inner;
+      first += a * a + v;
+      second += b * b + w;
+    }
+    worst = fmax(worst, -product / sqrt(first * second));
+  }
+  CHECK(worst <= 0.6 * (1 + 1e-12) && worst > 0.59, "c = %.17g", worst);
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static void centred_values(void) {
+  static const struct {
+    double x, low, high, u;
+  } cases[] = {
+      {0, -1, 1, 0},
+      {1, -1, 1, 1},
+      {-1, -1, 1, -1},
+      {0.5, -1, 1, 0.5},
+      {7, -1, 1, 1},
+      {-7, -1, 1, -1},
+      {INFINITY, -1, 1, 1},
+      {-INFINITY, -1, 1, -1},
+      {NAN, -1, 1, 0},
+      {DBL_MAX, -1, 1, 1},
+      {-DBL_MAX, -1, 1, -1},
+      {DBL_TRUE_MIN, -1, 1, DBL_TRUE_MIN},
+      {75, 0, 100, 0.5},
+      {DBL_MAX, -1e150, 1e150, 1},
+      {5e149, -1e150, 1e150, 0.5},
+      {DBL_MAX, -DBL_MAX, DBL_MAX, 1},
+      {-DBL_MAX, -DBL_MAX, DBL_MAX, -1},
+      {0, -DBL_MAX, DBL_MAX, 0},
+      {INFINITY, -DBL_MAX, DBL_MAX, 1},
+      {NAN, -DBL_MAX, DBL_MAX, 0},
+      {1e-310, 0, 2e-310, 0},
+      {2e-310, 0, 2e-310, 1},
+      {0, 0, 2e-310, -1},
+      {1, 0, 2e-310, 1},
+      {-1, 0, 2e-310, -1},
+      {INFINITY, 0, 2e-310, 1},
+      {4 * DBL_TRUE_MIN, 0, 4 * DBL_TRUE_MIN, 1},
+      {0, 0, 4 * DBL_TRUE_MIN, -1},
+  };
+  for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+    double u = layout_centred(cases[i].x, cases[i].low, cases[i].high);
+    CHECK(fabs(u - cases[i].u) <= 1e-14 && (cases[i].u != 0 || u == 0), "case %d: %g", i, u);
+  }
+}
+
+/* Whatever x and the range are, finite or not, u is in [-1, 1] and does not decrease in x. */
+static void centred_values_of_anything(void) {
+  for (int run = 0; run < 100000; run++) {
+    double exponent = (double)(random_bits() % 2000) - 1070, low, high, previous = -1;
+    low = ldexp(2 * uniform() - 1, (int)fmin(exponent, 1000));
+    high = low + ldexp(uniform(), (int)exponent % 1000);
+    if (!(low < high)) continue;
+    double xs[] = {
+        -INFINITY, -DBL_MAX, low - (high - low), low, low / 2 + high / 2, high, high + (high - low),
+        DBL_MAX,   INFINITY};
+    for (int i = 0; i < 9; i++) {
+      double u = layout_centred(xs[i], low, high);
+      CHECK(u >= -1 && u <= 1, "%a of [%a, %a]: %a", xs[i], low, high, u);
+      if (high / 2 - low / 2 > 0) {
+        CHECK(u >= previous, "%a of [%a, %a]: %a after %a", xs[i], low, high, u, previous);
+        previous = u;
+      }
+    }
+    CHECK(layout_centred(NAN, low, high) == 0, "NaN");
+  }
+}
+
+static void bins_of_values(void) {
+  static const struct {
+    double x, low, high;
+    int bins, bin;
+  } cases[] = {
+      {0, 0, 10, 10, 0},
+      {1, 0, 10, 10, 1},
+      {0x1.fffffffffffffp-1, 0, 10, 10, 0},
+      {9.5, 0, 10, 10, 9},
+      {10, 0, 10, 10, 9},
+      {11, 0, 10, 10, 9},
+      {-1, 0, 10, 10, 0},
+      {INFINITY, 0, 10, 10, 9},
+      {-INFINITY, 0, 10, 10, 0},
+      {NAN, 0, 10, 10, 0},
+      {DBL_MAX, 0, 10, 65536, 65535},
+      {-DBL_MAX, 0, 10, 65536, 0},
+      {5, 0, 10, 1, 0},
+      {0, -DBL_MAX, DBL_MAX, 2, 1},
+      {-1e300, -DBL_MAX, DBL_MAX, 2, 0},
+      {DBL_MAX, -DBL_MAX, DBL_MAX, 1024, 1023},
+      {-DBL_MAX, -DBL_MAX, DBL_MAX, 1024, 0},
+      {1e-310, 0, 2e-310, 2, 1},
+      {1, 0, 2e-310, 2, 1},
+      {-1, 0, 2e-310, 2, 0},
+      {-0.0, 0, 1, 4, 0},
+      {0.25, 0, 1, 4, 1},
+      {0.5, 0, 1, 4, 2},
+      {1, 1, 3, 65536, 0},
+  };
+  for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+    int bin = layout_bin(cases[i].x, cases[i].low, cases[i].high, cases[i].bins);
+    CHECK(bin == cases[i].bin, "case %d: %d", i, bin);
+  }
+  for (int run = 0; run < 200000; run++) { /* in the bin that long double names, or at its edge */
+    double low = ldexp(2 * uniform() - 1, (int)(random_bits() % 60) - 30);
+    double high = low + ldexp(uniform(), (int)(random_bits() % 60) - 30);
+    if (!(low < high)) continue;
+    int bins = 1 + (int)(random_bits() % LAYOUT_MAX_BINS);
+    double x = run % 3 ? low + (high - low) * uniform() : ldexp(2 * uniform() - 1, 40);
+    long double place = ((long double)x - low) / ((long double)high - low) * bins;
+    int bin = layout_bin(x, low, high, bins);
+    CHECK(bin >= 0 && bin < bins, "bin %d of %d", bin, bins);
+    long double slack = 4 * bins * DBL_EPSILON * (1 + fabsl(low / ((long double)high - low)));
+    CHECK((place >= bin - slack || bin == 0) && (place <= bin + 1 + slack || bin == bins - 1),
+          "%a of [%a, %a]: %d of %d, %Lf", x, low, high, bin, bins, place);
+  }
+}
+
+int main(void) {
+  RUN(sizes);
+  RUN(reaches);
+  RUN(diameter_of_spreads);
+  RUN(cone_of_means);
+  RUN(cones_of_vectors_and_products);
+  RUN(centred_values);
+  RUN(centred_values_of_anything);
+  RUN(bins_of_values);
+  FINISH();
+}

@@ -1,0 +1,297 @@
+/*
+** test_partitioned_sums.c: partitioned_sums.h against plain arrays: what units have in cells is
+** known beforehand, from the first bucket to many, with units of one record and of most of them,
+** and with values that fit 64 bits and that do not.
+*/
+#include "check.h"
+#include "random.h"
+
+#include "scarce.h"
+
+#include "../../ext/sums/partitioned_sums.c"
+
+static struct secret secret;
+
+/* A table: units are numbers from 0 on, of all kinds of identities. */
+struct table {
+  uint32_t units, cells; /* cells 0: without */
+  int components;
+  int128 *want;          /* by unit, cell and component */
+  unsigned char *have;   /* whether a pair has rows */
+  unsigned char *listed; /* how often a pair was handed over */
+  int wrong, units_listed, stop_after;
+};
+
+static struct identity unit_of(uint32_t i) {
+  return i % 2 ? (struct identity){(uint64_t)1 << 63, i}
+               : identity_integer((int64_t)((uint64_t)i << 33));
+}
+
+static uint32_t number_of(struct identity unit) {
+  return (uint32_t)(unit.kind == IDENTITY_INTEGER ? unit.low >> 33 : unit.low);
+}
+
+static size_t cells_of(const struct table *table) {
+  return table->cells ? table->cells : 1;
+}
+
+static struct table start(uint32_t units, uint32_t cells, int components) {
+  struct table table = {.units = units, .cells = cells, .components = components};
+  size_t pairs = units * cells_of(&table);
+  table.want = calloc(pairs * (size_t)components + 1, sizeof *table.want);
+  table.have = calloc(pairs + 1, 1);
+  table.listed = calloc(pairs + 1, 1);
+  CHECK(secret_draw(&secret) == 0 && table.want && table.have && table.listed, "no memory");
+  return table;
+}
+
+static void finish(struct table *table) {
+  free(table->want);
+  free(table->have);
+  free(table->listed);
+}
+
+static void add(struct table *table, struct partitioned_sums *records, uint32_t unit, uint32_t cell,
+                const int128 *values) {
+  size_t pair = unit * cells_of(table) + cell;
+  table->have[pair] = 1;
+  for (int i = 0; i < table->components; i++)
+    table->want[pair * (size_t)table->components + (size_t)i] += values[i];
+  CHECK(partitioned_sums_add(records, unit_of(unit), cell, values) == 0, "no memory");
+}
+
+static int take(void *context, struct identity identity, uint32_t cell, const int128 *values) {
+  struct table *table = context;
+  uint32_t unit = number_of(identity);
+  if (unit >= table->units || !identity_same(unit_of(unit), identity) || cell >= cells_of(table)) {
+    table->wrong++;
+    return 0;
+  }
+  size_t pair = unit * cells_of(table) + cell, size = (size_t)table->components;
+  table->listed[pair]++;
+  table->wrong += memcmp(&table->want[pair * size], values, size * sizeof *values) != 0;
+  return table->stop_after && --table->stop_after == 0 ? -1 : 0;
+}
+
+static struct partitioned_sums *open_records; /* that take_whole is called for */
+
+/* A unit with all of its records. */
+static int take_whole(void *context, const record_word *const *list, size_t count) {
+  struct table *table = context;
+  int128 values[64];
+  uint32_t unit = number_of(record_unit(list[0]));
+  size_t has = 0, first = unit * cells_of(table);
+  for (size_t i = 0; i < cells_of(table) && unit < table->units; i++) has += table->have[first + i];
+  table->wrong += has != count;
+  table->units_listed++;
+  for (size_t i = 0; i < count; i++) {
+    table->wrong += number_of(record_unit(list[i])) != unit;
+    record_values(open_records, list[i], values);
+    if (take(table, record_unit(list[i]), record_cell(open_records, list[i]), values)) return -1;
+  }
+  return 0;
+}
+
+/* Everything once, in both ways; and again, as nothing is consumed. */
+static void check(struct table *table, struct partitioned_sums *records, const char *what) {
+  size_t pairs = table->units * cells_of(table);
+  int units = 0;
+  for (uint32_t i = 0; i < table->units; i++) {
+    int some = 0;
+    for (size_t j = 0; j < cells_of(table); j++) some |= table->have[i * cells_of(table) + j];
+    units += some;
+  }
+  open_records = records;
+  for (int way = 0; way < 4; way++) {
+    memset(table->listed, 0, pairs);
+    table->wrong = table->units_listed = 0;
+    int failed = way % 2 ? partitioned_sums_each(records, take, table)
+                         : partitioned_sums_each_unit(records, take_whole, table);
+    size_t missed = 0;
+    for (size_t i = 0; i < pairs; i++) missed += table->listed[i] != table->have[i];
+    CHECK(!failed && missed == 0 && table->wrong == 0, "%s, way %d: %zu missed, %d wrong", what,
+          way, missed, table->wrong);
+    CHECK(way % 2 || table->units_listed == units, "%s: %d of %d units", what, table->units_listed,
+          units);
+  }
+}
+
+/* A value that fits 64 bits; or, with `wide`, one in some hundreds that does not. */
+static int128 value(int wide) {
+  int128 x = (int128)(int64_t)random_bits() >> (4 + random_bits() % 50);
+  if (!wide || random_bits() % 300) return x;
+  return x * ((int128)1 << (4 + random_bits() % 26));
+}
+
+static void random_tables(void) {
+  static const struct {
+    uint32_t units, cells;
+    int components, rows, wide;
+  } shapes[] = {{1, 0, 1, 10, 0},          {1, 0, 1, 20000, 0},       {300, 0, 2, 3000, 0},
+                {40000, 0, 1, 300000, 0},  {40000, 0, 3, 200000, 1},  {3000, 0, 40, 20000, 0},
+                {200, 0, 64, 1000, 1},     {1, 5, 1, 100, 1},         {1, 100000, 1, 300000, 0},
+                {2, 60000, 2, 200000, 1},  {30000, 10, 1, 400000, 0}, {30000, 10, 2, 300000, 1},
+                {500, 1000, 1, 300000, 0}, {100, 20, 1, 100000, 1}};
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+    struct table table = start(shapes[s].units, shapes[s].cells, shapes[s].components);
+    struct partitioned_sums *records =
+        partitioned_sums_open(&secret, table.components, table.cells > 0);
+    CHECK(records && partitioned_sums_are_none(records), "not empty");
+    uint32_t unit = 0, cell = 0;
+    for (int i = 0; i < shapes[s].rows; i++) {
+      int128 values[64];
+      if (random_bits() % 4) { /* else the one before, again */
+        /* Half of the rows are the first unit's: few buckets can be divided. */
+        unit = s % 2 && random_bits() % 2 ? 0 : (uint32_t)(random_bits() % table.units);
+        cell = table.cells ? (uint32_t)(random_bits() % table.cells) : 0;
+      }
+      for (int j = 0; j < table.components; j++) values[j] = value(shapes[s].wide);
+      add(&table, records, unit, cell, values);
+      CHECK(!partitioned_sums_are_none(records), "empty");
+    }
+    char what[40];
+    snprintf(what, sizeof what, "shape %zu", s);
+    check(&table, records, what);
+    int128 values[64] = {1, 2, 3}; /* it goes on after that */
+    add(&table, records, 0, 0, values);
+    check(&table, records, what);
+    partitioned_sums_close(records);
+    finish(&table);
+  }
+}
+
+/* Sums that leave 64 bits by many small steps, and come back. */
+static void sums_that_grow(void) {
+  struct table table = start(3, 2, 2);
+  struct partitioned_sums *records = partitioned_sums_open(&secret, 2, 1);
+  for (int i = 0; i < 100000; i++) {
+    int128 up[2] = {(int128)1 << 50, -((int128)1 << 55)}, down[2] = {-up[0], -up[1]};
+    add(&table, records, 0, (uint32_t)i % 2, up);
+    add(&table, records, 1, 0, i < 50000 ? up : down);
+  }
+  check(&table, records, "sums");
+  partitioned_sums_close(records);
+  finish(&table);
+}
+
+static int keep(void *context, struct identity unit, uint32_t cell, const int128 *values) {
+  CHECK(identity_same(unit, unit_of(0)) && cell == 0, "another");
+  memcpy(context, values, 2 * sizeof *values);
+  return 0;
+}
+
+/*
+** States may say anything up to 2^125, which is where sums stay; small ones are added up by
+** themselves.
+*/
+static void huge_sums_saturate(void) {
+  int128 end = (int128)1 << 125, huge[2] = {end, -end}, small[2] = {5, 7}, got[2] = {0, 0};
+  CHECK(secret_draw(&secret) == 0, "no random bytes");
+  struct partitioned_sums *records = partitioned_sums_open(&secret, 2, 0);
+  for (int i = 0; i < 1000; i++) {
+    CHECK(partitioned_sums_add(records, unit_of(0), 0, huge) == 0, "no memory");
+    CHECK(partitioned_sums_add(records, unit_of(0), 0, small) == 0, "no memory");
+  }
+  for (int i = 0; i < 2; i++) {
+    CHECK(partitioned_sums_each(records, keep, got) == 0, "no memory");
+    CHECK(got[0] == end && got[1] >= -end && got[1] <= -end + 7000, "not saturated");
+  }
+  partitioned_sums_close(records);
+}
+
+static void taking_stops(void) {
+  for (uint32_t cells = 0; cells < 2; cells++) {
+    struct table table = start(1000, cells, 1);
+    struct partitioned_sums *records = partitioned_sums_open(&secret, 1, cells > 0);
+    for (uint32_t i = 0; i < 1000; i++)
+      add(&table, records, i, 0, (int128[]){i == 500 ? (int128)1 << 80 : 1});
+    open_records = records;
+    table.stop_after = 999;
+    CHECK(partitioned_sums_each(records, take, &table) == -1, "each");
+    table.stop_after = 999;
+    CHECK(partitioned_sums_each_unit(records, take_whole, &table) == -1, "each unit");
+    table.stop_after = 0;
+    check(&table, records, "after stops");
+    partitioned_sums_close(records);
+    finish(&table);
+  }
+}
+
+/*
+** Memory: a bucket of many units is split, so none is larger than it has to be, and those are half
+** full or so; one of few units is as large as these.
+*/
+static void buckets_are_split(void) {
+  for (int heavy = 0; heavy < 2; heavy++) {
+    enum { ROWS = 400000 };
+    CHECK(secret_draw(&secret) == 0, "no random bytes");
+    struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 1);
+    for (uint32_t i = 0; i < ROWS; i++) {
+      int128 one = 1;
+      CHECK(!partitioned_sums_add(records, unit_of(heavy && i % 2 ? 0 : i), i, &one), "no memory");
+    }
+    size_t words = 0, most = 0;
+    for (size_t i = 0; i < records->narrow.count; i++) {
+      size_t room = room_of(&records->narrow, &records->narrow.buckets[i]);
+      words += room * records->narrow.words;
+      most = room > most ? room : most;
+    }
+    double filled = (double)ROWS * (double)records->narrow.words / (double)words;
+    CHECK(most * records->narrow.words < (heavy ? 32 : 2) * BUCKET_WORDS, "one of %zu rows", most);
+    CHECK(filled > (heavy ? 0.25 : 0.36) && filled < 0.8, "%.2f full", filled);
+    partitioned_sums_close(records);
+  }
+}
+
+/* Wherever memory runs out, the records say so from then on, and can be closed. */
+static void memory_runs_out(void) {
+  int succeeded = 0, failures = 0;
+  for (int allowed = 0; !succeeded && allowed < 1000; allowed++) {
+    CHECK(secret_draw(&secret) == 0, "no random bytes");
+    scarce_left = allowed;
+    struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 1);
+    int failed = !records, was = failed;
+    for (uint32_t i = 0; i < 100000 && !failed; i++) { /* two heavy units; some rows are wide */
+      int128 value = i % 1000 ? (int128)i : (int128)1 << 70;
+      failed = partitioned_sums_add(records, unit_of(i % 3 ? i % 2 : i), i, &value) != 0;
+    }
+    struct table table = {.units = 0};
+    open_records = records;
+    if (records && failed) {
+      int128 value = 1;
+      scarce_left = INT_MAX;
+      CHECK(partitioned_sums_add(records, unit_of(0), 0, &value) == -1, "%d: forgotten", allowed);
+      CHECK(partitioned_sums_each(records, take, &table) == -1, "%d: forgotten by each", allowed);
+      CHECK(partitioned_sums_each_unit(records, take_whole, &table) == -1, "%d: by each unit",
+            allowed);
+    } else if (records) {
+      failed = partitioned_sums_each(records, take, &table) != 0;
+    }
+    succeeded = !failed;
+    failures += failed && !was;
+    scarce_left = INT_MAX;
+    partitioned_sums_close(records);
+  }
+  CHECK(succeeded && failures > 20, "%d failures", failures);
+}
+
+static void nothing(void) {
+  struct table table = start(0, 0, 1);
+  struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 0);
+  CHECK(records && partitioned_sums_are_none(records), "not empty");
+  check(&table, records, "nothing");
+  partitioned_sums_close(records);
+  partitioned_sums_close(0);
+  finish(&table);
+}
+
+int main(void) {
+  RUN(random_tables);
+  RUN(sums_that_grow);
+  RUN(huge_sums_saturate);
+  RUN(taking_stops);
+  RUN(buckets_are_split);
+  RUN(memory_runs_out);
+  RUN(nothing);
+  FINISH();
+}
