@@ -18,7 +18,7 @@ WARNINGS  = -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Werror
 # No vectors of two integers: gcc puts the halves of an identity together in memory, which stalls the loop
 # over rows for as long as all the rest of it takes.
 CODEGEN   = -std=c11 -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -fno-tree-slp-vectorize
-CPPFLAGS += -Iext -I$(BUILD) -D_DEFAULT_SOURCE -D_POSIX_C_SOURCE=200809L
+CPPFLAGS += -Iext -I$(BUILD) -D_DEFAULT_SOURCE -D_POSIX_C_SOURCE=200809L -D_DARWIN_C_SOURCE
 STATIC    = -l:libgsl.a -l:libgslcblas.a -l:libsodium.a
 LINK      = -shared -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,--gc-sections -Wl,-z,relro,-z,now
 
@@ -27,6 +27,7 @@ OBJECTS := $(SOURCES:ext/%.c=$(BUILD)/obj/%.o)
 MATH    := $(filter $(BUILD)/obj/math/%,$(OBJECTS))
 NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
 SUMS    := $(filter $(BUILD)/obj/sums/% $(BUILD)/obj/mechanism/% $(BUILD)/obj/base/memory.o,$(OBJECTS))
+SERVICES := $(filter $(BUILD)/obj/os/%,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test test-slow unit check-sanitize \
         check-valgrind coverage injector fixed faults replays fuzz fuzzers bench bench-growth bench-libraries \
@@ -163,7 +164,7 @@ $(BUILD)/unit/%: tests/unit/test_%.c $(wildcard tests/unit/*.h) $(BUILD)/rooms.a
 	@echo CC $<
 	@$(CC) $(CPPFLAGS) -Itests/unit $(CODEGEN) $(CFLAGS) $(WARNINGS) -o $@ $< \
 	  $(BUILD)/rooms.a $(STATIC) -lm
-$(BUILD)/rooms.a: $(SUMS) $(NOISE) $(MATH)
+$(BUILD)/rooms.a: $(SUMS) $(NOISE) $(MATH) $(SERVICES)
 	rm -f $@
 	$(AR) rcs $@ $^
 

@@ -3,15 +3,24 @@
 ** Loading has no other effect: nothing is opened, created or written.
 */
 #include <gsl/gsl_errno.h>
-#include <pthread.h>
 
 #include "functions/functions.h"
 #include "functions/host.h"
 #include "base/memory.h"
+#include "os/thread.h"
 
 SQLITE_EXTENSION_INIT1
 
 #define SQLITE_FLOOR 3034000
+
+/* Nothing else of a shared object can be called from outside. */
+#if !defined(_WIN32)
+#define EXPORTED __attribute__((visibility("default")))
+#elif !defined(SQLITE_CORE)
+#define EXPORTED __declspec(dllexport)
+#else
+#define EXPORTED
+#endif
 
 /*
 ** All connections of a process call SQLite through one table of functions. A second SQLite library
@@ -19,11 +28,11 @@ SQLITE_EXTENSION_INIT1
 */
 static int take_api(const sqlite3_api_routines *api, char **error) {
 #ifndef SQLITE_CORE
-  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  pthread_mutex_lock(&mutex);
+  static struct mutex mutex = MUTEX_INITIALIZER;
+  mutex_lock(&mutex);
   if (!sqlite3_api) SQLITE_EXTENSION_INIT2(api);
   int same = api && api == sqlite3_api;
-  pthread_mutex_unlock(&mutex);
+  mutex_unlock(&mutex);
   if (!same && api)
     *error =
         api->mprintf("diffuse is in use by another SQLite library of this process (load a copy "
@@ -66,8 +75,7 @@ static int register_all(sqlite3 *db, struct host *host) {
 ** Loading again does nothing: it would replace the functions, and with them the handle that holds
 ** an in-memory ledger; and SQLite refuses to replace functions while a statement runs.
 */
-__attribute__((visibility("default"))) int sqlite3_diffuse_init(sqlite3 *db, char **error,
-                                                                const sqlite3_api_routines *api) {
+EXPORTED int sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_routines *api) {
   if (!take_api(api, error)) return SQLITE_ERROR;
   if (sqlite3_libversion_number() < SQLITE_FLOOR)
     return fail_load(error, SQLITE_ERROR, "diffuse needs SQLite 3.34 or newer, this is %s",

@@ -3,8 +3,8 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
+
+#include "os/huge_pages.h"
 
 static _Atomic(int (*)(size_t)) limit;
 static atomic_size_t taken;
@@ -26,16 +26,7 @@ void memory_give(size_t size) {
 }
 
 static void *allocate(size_t size) {
-#ifdef MADV_HUGEPAGE
-  void *table = 0;
-  if (size == MEMORY_HUGE_PAGE) {
-    if (posix_memalign(&table, size, size)) return 0;
-    madvise(table, size, MADV_HUGEPAGE); /* a wish: pages of the usual size serve as well */
-    memset(table, 0, size);
-    return table;
-  }
-#endif
-  return calloc(1, size);
+  return size == MEMORY_HUGE_PAGE ? huge_pages_allocate(size) : calloc(1, size);
 }
 
 void *memory_table(size_t size) {

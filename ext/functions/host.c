@@ -1,38 +1,37 @@
 /* host.c: see host.h. */
 #include "functions/host.h"
 
-#include <pthread.h>
-
 #include "functions/statement_guard.h"
 #include "ledger/ledger.h"
+#include "os/thread.h"
 
 SQLITE_EXTENSION_INIT3
 
 /* The hosts of all connections of this process, which a connection knows no way to. */
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct mutex mutex = MUTEX_INITIALIZER;
 static struct host *hosts;
 
 static void list_add(struct host *host) {
-  pthread_mutex_lock(&mutex);
+  mutex_lock(&mutex);
   host->next = hosts;
   hosts = host;
-  pthread_mutex_unlock(&mutex);
+  mutex_unlock(&mutex);
 }
 
 static void list_remove(const struct host *host) {
-  pthread_mutex_lock(&mutex);
+  mutex_lock(&mutex);
   struct host **place = &hosts;
   while (*place != host) place = &(*place)->next;
   *place = host->next;
-  pthread_mutex_unlock(&mutex);
+  mutex_unlock(&mutex);
 }
 
 int host_is_complete(sqlite3 *db) {
   int complete = 0;
-  pthread_mutex_lock(&mutex);
+  mutex_lock(&mutex);
   for (const struct host *host = hosts; host; host = host->next)
     complete |= host->db == db && host->complete;
-  pthread_mutex_unlock(&mutex);
+  mutex_unlock(&mutex);
   return complete;
 }
 

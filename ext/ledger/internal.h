@@ -4,11 +4,12 @@
 #ifndef DIFFUSE_LEDGER_INTERNAL_H
 #define DIFFUSE_LEDGER_INTERNAL_H
 
-#include <locale.h>
 #include <stddef.h>
 
 #include "ledger/ledger.h"
-#include "ledger/process.h"
+#include "os/file.h"
+#include "os/lock_file.h"
+#include "os/process.h"
 #include "math/renyi.h"
 #include "math/total.h"
 
@@ -116,7 +117,7 @@ struct ledger {
   sqlite3_stmt *statements[STATEMENTS]; /* on db */
 
   /* Of a transaction: */
-  int lock;            /* descriptor of the lock while it is held, or -1 */
+  intptr_t lock;       /* while it is held, or LOCK_FILE_NONE */
   char *lock_name;     /* of its file */
   int heeds_host;      /* whether the host's interrupt ends it */
   int is_patient;      /* waits longer, because a charge would be lost */
@@ -226,10 +227,6 @@ int seal_trust_books(struct ledger *ledger);
 /* Refuses where SQLite has no JSON functions (a build choice before 3.38). */
 int json_present(struct ledger *ledger);
 
-/* The plain locale for numbers in this thread, and back. */
-locale_t locale_plain(void);
-void locale_restore(locale_t before);
-
 /* ---- the marker in the host's database (marker.c) ---- */
 
 struct marker {
@@ -263,27 +260,12 @@ int host_check(struct ledger *ledger);
 /* L3: refuses where an attached database belongs to another ledger than the open one. */
 int marker_check_attached(struct ledger *ledger);
 
-/* ---- the ledger's file as a file (files.c) ---- */
-
-/* Whether there is a regular file with something in it. Never opens it. */
-int file_has_content(const char *path);
-
-/* Whether both names stand for one existing file. */
-int file_same(const char *a, const char *b);
+/* ---- files that a ledger must not be (files.c) ---- */
 
 /*
 ** Whether a ledger at `path` would share a file with a database: itself, journals, WAL and index.
 */
 int file_is_hosts(const char *path, const char *database);
-
-enum creation { FILE_REFUSED, FILE_DANGLES, FILE_EXISTS, FILE_CREATED };
-
-/*
-** Creates an empty file with the permissions and the owner of a database (null: for its owner
-** alone), and never more. Takes permissions away from an empty file that is there already. Does not
-** follow a symbolic link that leads nowhere (FILE_DANGLES).
-*/
-enum creation file_create(const char *path, const char *database);
 
 /* ---- sums shared by charge.c and verify.c ---- */
 

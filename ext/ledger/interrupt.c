@@ -5,9 +5,8 @@
 ** interrupt or the host's progress handler ends. sqlite3_is_interrupted() exists from SQLite 3.41
 ** on only, and knows nothing of progress handlers.
 */
-#include <time.h>
-
 #include "ledger/internal.h"
+#include "os/clock.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -21,13 +20,6 @@ static const char probe_sql[] =
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"
     " SELECT count(*) FROM n";
 
-/* Signals and changes of the system's time do not matter. */
-static int64_t milliseconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static int host_is_interrupted(struct ledger *ledger) {
   int rc = SQLITE_OK;
   if (!ledger->probe) rc = sqlite3_prepare_v2(ledger->host, probe_sql, -1, &ledger->probe, 0);
@@ -39,11 +31,11 @@ static int host_is_interrupted(struct ledger *ledger) {
 
 int interrupt_check(struct ledger *ledger) {
   if (ledger->error || !ledger->heeds_host) return !ledger->error;
-  int64_t now = milliseconds();
+  int64_t now = clock_milliseconds();
   if (!ledger->looked) ledger->looked = now;
   if (now - ledger->looked < LOOK) return 1;
   int interrupted = host_is_interrupted(ledger);
-  ledger->looked = milliseconds();
+  ledger->looked = clock_milliseconds();
   return !interrupted || ledger_fail(ledger, "interrupted");
 }
 
@@ -59,13 +51,12 @@ void interrupt_end(struct ledger *ledger) {
 }
 
 void wait_start(struct ledger *ledger) {
-  ledger->deadline = milliseconds() + (ledger->is_patient ? LONG_PATIENCE : PATIENCE);
+  ledger->deadline = clock_milliseconds() + (ledger->is_patient ? LONG_PATIENCE : PATIENCE);
 }
 
 int wait_moment(struct ledger *ledger, int calls) {
-  static const long steps[] = {1, 1, 2, 3};
-  struct timespec step = {0, (calls < 4 ? steps[calls] : 5) * 1000000};
-  if (milliseconds() >= ledger->deadline || !interrupt_check(ledger)) return 0;
-  nanosleep(&step, 0);
+  static const unsigned steps[] = {1, 1, 2, 3};
+  if (clock_milliseconds() >= ledger->deadline || !interrupt_check(ledger)) return 0;
+  clock_sleep(1000 * (calls < 4 ? steps[calls] : 5));
   return 1;
 }

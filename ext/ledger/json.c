@@ -7,19 +7,9 @@
 #include <string.h>
 
 #include "ledger/internal.h"
+#include "os/locale.h"
 
 SQLITE_EXTENSION_INIT3
-
-/* Numbers with a point in this thread, until locale_restore(). */
-locale_t locale_plain(void) {
-  locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-  return plain ? uselocale(plain) : (locale_t)0;
-}
-
-void locale_restore(locale_t before) {
-  locale_t plain = before ? uselocale(before) : (locale_t)0;
-  if (plain && plain != LC_GLOBAL_LOCALE) freelocale(plain);
-}
 
 static int parser_open(struct ledger *ledger) {
   if (ledger->parser) return 1;
@@ -114,7 +104,7 @@ static int take_members(struct ledger *ledger, const char *json, const char *wan
 /* SQLite before 3.43 may read the numbers of JSON with strtod(), which asks the locale. */
 static int each_member(struct ledger *ledger, const char *json, const char *wanted,
                        ledger_take_member *take, void *context) {
-  locale_t before = locale_plain();
+  struct number_locale before = locale_plain();
   int taken = take_members(ledger, json, wanted, take, context);
   locale_restore(before);
   return taken;
@@ -132,7 +122,7 @@ int ledger_elements(struct ledger *ledger, const char *json, ledger_take_member 
 
 void ledger_append_number(sqlite3_str *json, double x) {
   char text[32];
-  locale_t before = locale_plain();
+  struct number_locale before = locale_plain();
   snprintf(text, sizeof text, "%.17g", x);
   locale_restore(before);
   sqlite3_str_appendall(json, text);

@@ -8,7 +8,6 @@
 */
 #include <fenv.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "ledger/internal.h"
 
@@ -21,7 +20,7 @@ struct ledger *ledger_new(sqlite3 *host) {
   if (!ledger) return 0;
   memset(ledger, 0, sizeof *ledger);
   ledger->host = host;
-  ledger->lock = -1;
+  ledger->lock = LOCK_FILE_NONE;
   ledger->rounding = -1;
   return ledger;
 }
@@ -112,25 +111,21 @@ const char *ledger_path(const struct ledger *ledger) {
 /* `name` beside the database, unless it is absolute or there is no directory to be beside. */
 static char *resolve(const struct ledger *ledger, const char *name) {
   const char *database = sqlite3_db_filename(ledger->host, "main");
-  const char *slash = database && !host_in_memory(ledger) ? strrchr(database, '/') : 0;
-  if (name[0] == '/' || strcmp(name, MEMORY_PATH) == 0 || !slash)
+  const char *beside = database && !host_in_memory(ledger) ? path_name(database) : database;
+  if (path_is_absolute(name) || strcmp(name, MEMORY_PATH) == 0 || beside == database)
     return sqlite3_mprintf("%s", name);
-  return sqlite3_mprintf("%.*s/%s", (int)(slash - database), database, name);
+  return sqlite3_mprintf("%.*s%s", (int)(beside - database), database, name);
 }
 
 /* The name that a marker carries: relative to the database, so that both can be moved together. */
 static char *default_name(const struct ledger *ledger) {
   if (host_in_memory(ledger)) return sqlite3_mprintf("%s", MEMORY_PATH);
-  const char *database = sqlite3_db_filename(ledger->host, "main");
-  const char *slash = strrchr(database, '/');
-  return sqlite3_mprintf("%s-ledger", slash ? slash + 1 : database);
+  return sqlite3_mprintf("%s-ledger", path_name(sqlite3_db_filename(ledger->host, "main")));
 }
 
 static const char *database_name(const struct ledger *ledger) {
   const char *database = sqlite3_db_filename(ledger->host, "main");
-  const char *slash = database ? strrchr(database, '/') : 0;
-  if (host_in_memory(ledger)) return MEMORY_PATH;
-  return slash ? slash + 1 : database;
+  return host_in_memory(ledger) ? MEMORY_PATH : database ? path_name(database) : 0;
 }
 
 /* ---- the connection -------------------------------------------------------------------------- */
@@ -178,13 +173,11 @@ static int wait_for_others(void *context, int calls) {
 ** The platform's own VFS, whatever the host's default: connections that lock in different ways do
 ** not see each other.
 */
-#define VFS "unix"
-
 /* Opens the file and takes its lock, which everything that reads the file needs. */
 static int open_db(struct ledger *ledger) {
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
   process_remember(&ledger->process);
-  const char *vfs = ledger_is_memory(ledger) ? 0 : VFS;
+  const char *vfs = ledger_is_memory(ledger) ? 0 : FILE_VFS;
   if (vfs && !sqlite3_vfs_find(vfs))
     return ledger_fail(ledger,
                        "this SQLite has no VFS '%s', with which ledgers are locked (use another "
@@ -301,7 +294,7 @@ static int open_existing(struct ledger *ledger) {
 
 /* An empty file may be a ledger that another process is about to commit: waits for its lock. */
 static int wait_for_creator(struct ledger *ledger) {
-  if (access(ledger->path, F_OK) != 0) return 0;
+  if (!file_exists(ledger->path)) return 0;
   int waited = connect_db(ledger) && ledger_begin_trial(ledger);
   ledger_rollback(ledger);
   close_db(ledger);
@@ -351,7 +344,7 @@ enum carried { NO_FILE, NO_LEDGER, OTHER_ID, SAME_ID, NOT_TOLD };
 
 /* Looks into a file on a connection of its own, whatever the format of the ledger in it. */
 static enum carried look_into(struct ledger *ledger, const char *path, const char *id) {
-  if (access(path, F_OK) != 0) return NO_FILE;
+  if (!file_exists(path)) return NO_FILE;
   if (!file_has_content(path)) return NO_LEDGER;
   if (file_is_hosts(path, sqlite3_db_filename(ledger->host, "main"))) return NO_LEDGER;
   struct ledger *other = ledger_new(ledger->host);
@@ -522,8 +515,8 @@ static int find_again(struct ledger *ledger, const struct ledger_terms *terms) {
 static void remove_empty(struct ledger *ledger) {
   char *journal = sqlite3_mprintf("%s-journal", ledger->path);
   if (!ledger_is_memory(ledger) && !file_has_content(ledger->path)) {
-    unlink(ledger->path);
-    if (journal && !file_has_content(journal)) unlink(journal);
+    file_delete(ledger->path);
+    if (journal && !file_has_content(journal)) file_delete(journal);
   }
   sqlite3_free(journal);
 }
@@ -560,8 +553,9 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
     marker_drop(ledger);
   }
   /* A file that was there, or that another process has locked, may be that process's ledger. */
-  int busy = !begun && ledger->db &&
-             (ledger->lock < 0 || (sqlite3_errcode(ledger->db) & 0xff) == SQLITE_BUSY);
+  int busy =
+      !begun && ledger->db &&
+      (ledger->lock == LOCK_FILE_NONE || (sqlite3_errcode(ledger->db) & 0xff) == SQLITE_BUSY);
   end_transaction(ledger);
   if (creation == FILE_CREATED && !busy) remove_empty(ledger);
   close_db(ledger);
@@ -578,7 +572,7 @@ static int create_named(struct ledger *ledger, const struct ledger_terms *terms,
 
 /* The path option: absolute where there is nothing to be beside, and in a file for a file. */
 static int check_path(struct ledger *ledger, const char *path) {
-  if (host_in_memory(ledger) && path[0] != '/' && strcmp(path, MEMORY_PATH) != 0)
+  if (host_in_memory(ledger) && !path_is_absolute(path) && strcmp(path, MEMORY_PATH) != 0)
     return ledger_fail(ledger, "path '%s' must be absolute for an in-memory database", path);
   return host_in_memory(ledger) || strcmp(path, MEMORY_PATH) != 0 ||
          ledger_fail(ledger, "a database in a file needs a ledger in a file, not '%s'", path);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ledger/internal.h"
+#include "os/locale.h"
 #include "math/laplace.h"
 #include "math/renyi.h"
 #include "math/rounding.h"
@@ -335,7 +336,7 @@ static char *verify_books(struct ledger *ledger) {
 }
 
 char *ledger_verify(struct ledger *ledger) {
-  locale_t before = locale_plain(); /* options are JSON */
+  struct number_locale before = locale_plain(); /* options are JSON */
   char *found = verify_books(ledger);
   locale_restore(before);
   return found;

@@ -29,10 +29,10 @@
 */
 #include "noise/gaussian_table.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "noise/exact_bernoulli.h"
+#include "os/thread.h"
 
 #define STRIPS     256u
 #define LAST       (STRIPS - 1)
@@ -235,8 +235,8 @@ static void make_slots(void) {
 /* ---- trials ---------------------------------------------------------------------------------- */
 
 struct gaussian_table gaussian_table_of(uint64_t variance) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, make_slots);
+  static struct once once = ONCE_INITIALIZER;
+  once_run(&once, make_slots);
   uint64_t width = isqrt((variance - 1) / 1024) + 1;
   uint64_t square = width * width; /* at most 2^52 */
   uint64_t deficit = 1024 * square - variance;

@@ -22,22 +22,22 @@
 */
 #include "query/scan.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "functions/functions.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/thread.h"
 
 SQLITE_EXTENSION_INIT3
 
-#define RANGES      256    /* at most; so many that no thread waits long for the last one */
-#define LEAST_RANGE 16384  /* rowids: fewer are not worth a thread */
-#define CACHE_LINES 128    /* bytes: what one thread writes is not on the lines of another */
-#define WAIT        200000 /* nanoseconds between looks at those who still read ... */
-#define ASKED       32     /* ... and of the host's statement in each, of some ten instructions */
+#define RANGES      256   /* at most; so many that no thread waits long for the last one */
+#define LEAST_RANGE 16384 /* rowids: fewer are not worth a thread */
+#define CACHE_LINES 128   /* bytes: what one thread writes is not on the lines of another */
+#define WAIT        200   /* microseconds between looks at those who still read ... */
+#define ASKED       32    /* ... and of the host's statement in each, of some ten instructions */
 
 /* A connection that reads ranges: the host's, and those that are opened beside it. */
 struct reader {
@@ -46,7 +46,7 @@ struct reader {
   sqlite3_stmt *statement;
   struct collection *collection; /* its own, or the host's */
   int64_t version;               /* of the database before the host began to read */
-  pthread_t thread;
+  struct thread thread;
   int has_thread;
   struct collection own;
   char apart[CACHE_LINES];
@@ -229,6 +229,7 @@ static int divide(struct scan *scan, sqlite3 *db) {
 
 static int has_moved(sqlite3 *db) {
   int moved = 0;
+  if (!FILE_CAN_MOVE) return 0;
   return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved;
 }
 
@@ -406,7 +407,7 @@ static void read_ranges(struct reader *reader) {
 }
 
 /* A thread, which puts its sums into memory of its own. */
-static void *read_beside(void *pointer) {
+static void read_beside(void *pointer) {
   struct reader *reader = pointer;
   struct scan *scan = reader->scan;
   struct rows *rows = &reader->own.rows;
@@ -414,21 +415,16 @@ static void *read_beside(void *pointer) {
   rows->secret = scan->readers[0].collection->rows.secret;
   read_ranges(reader);
   atomic_fetch_sub(&scan->running, 1);
-  return 0;
 }
 
-/* Signals are for the host's own threads. Those that do not start leave their ranges to others. */
+/* Those that do not start leave their ranges to others. */
 static void start_threads(struct scan *scan) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   for (int i = 1; i < scan->count; i++) {
     struct reader *reader = &scan->readers[i];
     atomic_fetch_add(&scan->running, 1);
-    reader->has_thread = pthread_create(&reader->thread, 0, read_beside, reader) == 0;
+    reader->has_thread = thread_start(&reader->thread, read_beside, reader);
     if (!reader->has_thread) atomic_fetch_sub(&scan->running, 1);
   }
-  pthread_sigmask(SIG_SETMASK, &before, 0);
 }
 
 /*
@@ -436,9 +432,8 @@ static void start_threads(struct scan *scan) {
 ** progress handler (S5).
 */
 static void await_threads(struct scan *scan) {
-  struct timespec moment = {0, WAIT};
   while (atomic_load(&scan->running)) {
-    nanosleep(&moment, 0);
+    clock_sleep(WAIT);
     for (int i = 0; i < ASKED && !atomic_load(&scan->stopped); i++)
       read_range(&scan->readers[0], INT64_MAX, INT64_MIN);
     /* Again and again: between two statements an interrupt is lost. */
@@ -451,7 +446,7 @@ static void await_threads(struct scan *scan) {
 static void join_threads(struct scan *scan) {
   struct rows *rows = &scan->readers[0].collection->rows;
   for (int i = 1; i < scan->count; i++)
-    if (scan->readers[i].has_thread) pthread_join(scan->readers[i].thread, 0);
+    if (scan->readers[i].has_thread) thread_join(&scan->readers[i].thread);
   for (int i = 1; i < scan->count && !scan->error; i++)
     if (scan->readers[i].has_thread && rows_join(rows, &scan->readers[i].own.rows))
       fail(scan, error_message("out of memory (the charge stays)"));

@@ -166,3 +166,21 @@ def test_no_symbol_is_external_for_one_file():
     tested = " ".join(path.read_text() for path in (HERE.parents[1] / "tests").rglob("*.[ch]"))
     lonely = [name for name in defines if not uses[name] and not re.search(rf"\b{name}\b", tested)]
     assert lonely in ([], ["sqlite3_diffuse_init"])
+
+
+SYSTEM_HEADERS = """dirent errno fcntl poll process pthread sched signal strings sys time threads unistd windows bcrypt
+                    xlocale""".split()
+
+
+def test_operating_system_stays_in_one_room():
+    """Only ext/os and the source of random bytes know on which system they run."""
+    root = HERE.parents[1] / "ext"
+    may = [root / "os", root / "noise" / "entropy.c"]
+    named = re.compile(r'#include <(?:%s)[./]' % "|".join(SYSTEM_HEADERS))
+    conditional = re.compile(r"#\s*(?:el)?if.*\b(_WIN32|__linux__|__APPLE__)\b")
+    files = [path for path in sorted(root.rglob("*.[ch]")) if not any(m in (path, *path.parents) for m in may)]
+    assert len(files) > 100
+    found = [(path.name, line) for path in files for line in path.read_text().splitlines()
+             if named.match(line) or conditional.match(line)]
+    # What a symbol that others can load looks like is said where it is.
+    assert [line for name, line in found if name != "diffuse.c"] == [], found

@@ -1,5 +1,25 @@
 /* process.c: see process.h. */
-#include "ledger/process.h"
+#include "os/process.h"
+
+#if defined(_WIN32)
+
+#include <windows.h>
+
+/* There is no fork(). */
+
+void process_remember(struct process *process) {
+  *process = (struct process){.pid = (long)GetCurrentProcessId()};
+}
+
+void process_forget(struct process *process) {
+  (void)process;
+}
+
+int process_is_same(const struct process *process) {
+  return process->pid == (long)GetCurrentProcessId();
+}
+
+#else
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -84,3 +104,5 @@ int process_is_same(const struct process *process) {
   return process->pid == (long)getpid() && process->forks == atomic_load(&forks) &&
          (!process->memory || *process->memory == 1);
 }
+
+#endif

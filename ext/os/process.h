@@ -2,8 +2,8 @@
 ** process.h: recognises the process that opened a connection, so that no connection to the ledger
 ** is used on both sides of a fork() (L6).
 */
-#ifndef DIFFUSE_LEDGER_PROCESS_H
-#define DIFFUSE_LEDGER_PROCESS_H
+#ifndef DIFFUSE_OS_PROCESS_H
+#define DIFFUSE_OS_PROCESS_H
 
 #include <stdint.h>
 

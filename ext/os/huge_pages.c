@@ -1,0 +1,25 @@
+/* huge_pages.c: see huge_pages.h. */
+#include "os/huge_pages.h"
+
+#include <stdlib.h>
+
+#if defined(__linux__)
+
+#include <string.h>
+#include <sys/mman.h>
+
+void *huge_pages_allocate(size_t size) {
+  void *pages = 0;
+  if (posix_memalign(&pages, size, size)) return 0;
+  madvise(pages, size, MADV_HUGEPAGE); /* a wish: pages of the usual size serve as well */
+  memset(pages, 0, size);
+  return pages;
+}
+
+#else
+
+void *huge_pages_allocate(size_t size) {
+  return calloc(1, size);
+}
+
+#endif

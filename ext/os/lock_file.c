@@ -1,0 +1,196 @@
+/* lock_file.c: see lock_file.h. */
+#include "os/lock_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#if defined(_WIN32)
+
+#include <stdlib.h>
+
+#include "os/windows.h"
+
+/*
+** Windows lets nobody else open a file that was opened without sharing: that is the lock. The file
+** is marked to be deleted while it is open, and is gone when its only handle is closed, also where
+** the process is killed before.
+*/
+
+static int fail(struct lock_error *error, DWORD code) {
+  error->failure = code == ERROR_ACCESS_DENIED || code == ERROR_WRITE_PROTECT ||
+                           code == ERROR_PATH_NOT_FOUND || code == ERROR_FILE_NOT_FOUND
+                       ? LOCK_FORBIDDEN
+                   : code == ERROR_DISK_FULL || code == ERROR_HANDLE_DISK_FULL ? LOCK_NO_SPACE
+                   : code == ERROR_FILE_EXISTS                                 ? LOCK_IS_FILE
+                                                                               : LOCK_IMPOSSIBLE;
+  error->is_there = 0;
+  snprintf(error->text, sizeof error->text, "Windows error %lu", (unsigned long)code);
+  return -1;
+}
+
+/* Whether access is denied because a file of that name is being deleted, or may be. */
+static int is_going(const wchar_t *name) {
+  return GetFileAttributesW(name) != INVALID_FILE_ATTRIBUTES ||
+         GetLastError() == ERROR_ACCESS_DENIED;
+}
+
+static HANDLE open_alone(const wchar_t *name, const char *model) {
+  wchar_t *of_model = windows_path(model);
+  SECURITY_DESCRIPTOR *access = of_model ? windows_access(of_model) : 0;
+  SECURITY_ATTRIBUTES security = {sizeof security, access, FALSE};
+  HANDLE file = CreateFileW(name, GENERIC_READ | GENERIC_WRITE | DELETE, 0, access ? &security : 0,
+                            OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL | FILE_FLAG_OPEN_REPARSE_POINT, 0);
+  DWORD code = GetLastError();
+  free(access);
+  free(of_model);
+  SetLastError(code);
+  return file;
+}
+
+/* A file with content, a folder or a link is somebody's, and would be deleted. */
+static int is_lock(HANDLE file) {
+  BY_HANDLE_FILE_INFORMATION about;
+  return GetFileInformationByHandle(file, &about) &&
+         !(about.dwFileAttributes & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT)) &&
+         !about.nFileSizeLow && !about.nFileSizeHigh;
+}
+
+static int mark_for_deletion(HANDLE file) {
+  FILE_DISPOSITION_INFO disposition = {TRUE};
+  return SetFileInformationByHandle(file, FileDispositionInfo, &disposition, sizeof disposition);
+}
+
+int lock_file_take(const char *name, const char *model, intptr_t *lock, struct lock_error *error) {
+  wchar_t *wide = windows_path(name);
+  if (!wide) return fail(error, ERROR_INVALID_NAME);
+  HANDLE file = open_alone(wide, model);
+  DWORD code = GetLastError();
+  int taken = 1;
+  if (file == INVALID_HANDLE_VALUE) {
+    int is_held =
+        code == ERROR_SHARING_VIOLATION || (code == ERROR_ACCESS_DENIED && is_going(wide));
+    taken = is_held ? 0 : fail(error, code);
+  } else if (!is_lock(file)) {
+    taken = fail(error, ERROR_FILE_EXISTS);
+  } else if (!mark_for_deletion(file)) {
+    taken = fail(error, GetLastError());
+  }
+  free(wide);
+  if (taken == 1) {
+    *lock = (intptr_t)file;
+  } else if (file != INVALID_HANDLE_VALUE) {
+    CloseHandle(file);
+  }
+  return taken;
+}
+
+void lock_file_drop(intptr_t lock, const char *name) {
+  (void)name;
+  CloseHandle((HANDLE)lock);
+}
+
+void lock_file_forget(intptr_t lock) {
+  CloseHandle((HANDLE)lock);
+}
+
+#else
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PERMISSIONS 0777
+#define OWNER       0600
+
+/*
+** flock() on the file. Whoever gets the lock checks that the file still has its name, and whoever
+** gives it back deletes the file first.
+*/
+
+static int fail(struct lock_error *error, int code, int forbidden) {
+  error->failure = forbidden        ? LOCK_FORBIDDEN
+                   : code == ENOSPC ? LOCK_NO_SPACE
+                   : code == EEXIST ? LOCK_IS_FILE
+                                    : LOCK_IMPOSSIBLE;
+  error->is_there = 0;
+  snprintf(error->text, sizeof error->text, "%s", strerror(code));
+  return -1;
+}
+
+/* A file that cannot be written can still be locked. */
+static int open_lock(const char *name, const char *model) {
+  struct stat status;
+  mode_t mode = stat(model, &status) == 0 ? status.st_mode & PERMISSIONS : OWNER;
+  int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  int file = open(name, O_RDWR | O_CREAT | flags, mode);
+  int error = errno;
+  if (file < 0 && (error == EACCES || error == EPERM || error == EROFS))
+    file = open(name, O_RDONLY | flags);
+  errno = error;
+  return file;
+}
+
+static int has_name(int file, const char *name) {
+  struct stat opened, named;
+  return fstat(file, &opened) == 0 && stat(name, &named) == 0 && opened.st_dev == named.st_dev &&
+         opened.st_ino == named.st_ino;
+}
+
+/* A file with content is somebody's, and would be deleted. */
+static int is_lock(int file) {
+  struct stat status;
+  return fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0;
+}
+
+/* 1: the lock is held. 0: another has it, or has just deleted the file. -1: an error. */
+static int try_lock(int file, const char *name) {
+  if (!is_lock(file)) {
+    errno = EEXIST;
+    return -1;
+  }
+  if (flock(file, LOCK_EX | LOCK_NB) == 0) return has_name(file, name);
+  return errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
+}
+
+/* Others must be able to open the file if they can open the model. It protects nothing itself. */
+static void take_permissions(const char *model, int file) {
+  struct stat theirs, ours;
+  if (stat(model, &theirs) != 0 || fstat(file, &ours) != 0) return;
+  if (geteuid() == 0 && (ours.st_uid != theirs.st_uid || ours.st_gid != theirs.st_gid) &&
+      fchown(file, theirs.st_uid, theirs.st_gid) != 0)
+    return;
+  if ((ours.st_mode & PERMISSIONS) != (theirs.st_mode & PERMISSIONS))
+    (void)fchmod(file, theirs.st_mode & PERMISSIONS);
+}
+
+int lock_file_take(const char *name, const char *model, intptr_t *lock, struct lock_error *error) {
+  int file = open_lock(name, model), code = errno;
+  if (file < 0) {
+    fail(error, code, code == EACCES || code == EPERM || code == EROFS || code == ENOENT);
+    error->is_there = code == EACCES && access(name, F_OK) == 0;
+    return -1;
+  }
+  int taken = try_lock(file, name);
+  if (taken < 0) fail(error, errno, 0);
+  if (taken == 1) {
+    take_permissions(model, file);
+    *lock = file;
+  } else {
+    close(file);
+  }
+  return taken;
+}
+
+void lock_file_drop(intptr_t lock, const char *name) {
+  if (has_name((int)lock, name)) unlink(name);
+  flock((int)lock, LOCK_UN);
+  close((int)lock);
+}
+
+void lock_file_forget(intptr_t lock) {
+  close((int)lock);
+}
+
+#endif

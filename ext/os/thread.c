@@ -1,0 +1,92 @@
+/* thread.c: see thread.h. */
+#include "os/thread.h"
+
+#if defined(_WIN32)
+
+#include <process.h>
+#include <stdint.h>
+#include <windows.h>
+
+_Static_assert(sizeof(struct mutex) == sizeof(SRWLOCK), "a lock is one pointer");
+_Static_assert(sizeof(struct once) == sizeof(INIT_ONCE), "and so is this");
+
+void mutex_lock(struct mutex *mutex) {
+  AcquireSRWLockExclusive((SRWLOCK *)mutex);
+}
+
+void mutex_unlock(struct mutex *mutex) {
+  ReleaseSRWLockExclusive((SRWLOCK *)mutex);
+}
+
+struct first_run {
+  void (*function)(void);
+};
+
+static BOOL CALLBACK run_first(INIT_ONCE *once, void *pointer, void **context) {
+  const struct first_run *first = pointer;
+  (void)once;
+  (void)context;
+  first->function();
+  return TRUE;
+}
+
+void once_run(struct once *once, void (*function)(void)) {
+  struct first_run first = {function};
+  InitOnceExecuteOnce((INIT_ONCE *)once, run_first, &first, 0);
+}
+
+static unsigned __stdcall run_thread(void *pointer) {
+  struct thread *thread = pointer;
+  thread->run(thread->argument);
+  return 0;
+}
+
+int thread_start(struct thread *thread, void (*run)(void *argument), void *argument) {
+  *thread = (struct thread){.run = run, .argument = argument};
+  thread->handle = (void *)_beginthreadex(0, 0, run_thread, thread, 0, 0);
+  return thread->handle != 0;
+}
+
+void thread_join(struct thread *thread) {
+  WaitForSingleObject(thread->handle, INFINITE);
+  CloseHandle(thread->handle);
+}
+
+#else
+
+#include <signal.h>
+
+void mutex_lock(struct mutex *mutex) {
+  pthread_mutex_lock(&mutex->mutex);
+}
+
+void mutex_unlock(struct mutex *mutex) {
+  pthread_mutex_unlock(&mutex->mutex);
+}
+
+void once_run(struct once *once, void (*function)(void)) {
+  pthread_once(&once->once, function);
+}
+
+static void *run_thread(void *pointer) {
+  struct thread *thread = pointer;
+  thread->run(thread->argument);
+  return 0;
+}
+
+int thread_start(struct thread *thread, void (*run)(void *argument), void *argument) {
+  sigset_t all, before;
+  thread->run = run;
+  thread->argument = argument;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before); /* a thread inherits the mask */
+  int error = pthread_create(&thread->thread, 0, run_thread, thread);
+  pthread_sigmask(SIG_SETMASK, &before, 0);
+  return error == 0;
+}
+
+void thread_join(struct thread *thread) {
+  pthread_join(thread->thread, 0);
+}
+
+#endif

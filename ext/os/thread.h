@@ -1,0 +1,58 @@
+/* thread.h: threads and locks between them. */
+#ifndef DIFFUSE_OS_THREAD_H
+#define DIFFUSE_OS_THREAD_H
+
+#if defined(_WIN32)
+
+struct mutex {
+  void *lock; /* an SRWLOCK */
+};
+struct once {
+  void *once; /* an INIT_ONCE */
+};
+struct thread {
+  void *handle;
+  void (*run)(void *argument);
+  void *argument;
+};
+#define MUTEX_INITIALIZER                                                                          \
+  { 0 }
+#define ONCE_INITIALIZER                                                                           \
+  { 0 }
+
+#else
+
+#include <pthread.h>
+
+struct mutex {
+  pthread_mutex_t mutex;
+};
+struct once {
+  pthread_once_t once;
+};
+struct thread {
+  pthread_t thread;
+  void (*run)(void *argument);
+  void *argument;
+};
+#define MUTEX_INITIALIZER                                                                          \
+  { PTHREAD_MUTEX_INITIALIZER }
+#define ONCE_INITIALIZER                                                                           \
+  { PTHREAD_ONCE_INIT }
+
+#endif
+
+void mutex_lock(struct mutex *mutex);
+void mutex_unlock(struct mutex *mutex);
+
+/* Calls a function the first time. All threads return after it has. */
+void once_run(struct once *once, void (*function)(void));
+
+/*
+** Starts a thread, which receives no signals: those are for the host's own threads. Returns 0 where
+** it cannot be started. `thread` must stay where it is until thread_join() has returned.
+*/
+int thread_start(struct thread *thread, void (*run)(void *argument), void *argument);
+void thread_join(struct thread *thread);
+
+#endif
