@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ledger/internal.h"
+#include "os/file.h"
 
 SQLITE_EXTENSION_INIT3
 

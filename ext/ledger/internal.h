@@ -7,8 +7,6 @@
 #include <stddef.h>
 
 #include "ledger/ledger.h"
-#include "os/file.h"
-#include "os/lock_file.h"
 #include "os/process.h"
 #include "math/renyi.h"
 #include "math/total.h"

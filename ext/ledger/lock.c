@@ -8,6 +8,7 @@
 ** writers: SQLite rolls back the journal of a transaction whose locks it cannot see.
 */
 #include "ledger/internal.h"
+#include "os/lock_file.h"
 
 SQLITE_EXTENSION_INIT3
 

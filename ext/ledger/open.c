@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "ledger/internal.h"
+#include "os/file.h"
+#include "os/lock_file.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -4,7 +4,6 @@
 #if defined(_WIN32)
 
 #include <process.h>
-#include <stdint.h>
 #include <windows.h>
 
 _Static_assert(sizeof(struct mutex) == sizeof(SRWLOCK), "a lock is one pointer");
