@@ -5,9 +5,11 @@ import gc
 import json
 import os
 import pathlib
+import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 import pytest
@@ -113,6 +115,39 @@ def run(code, *arguments, expect=0, **options):
     output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == expect, f"exit {process.returncode}\n{output}\n{errors}"
     return output
+
+
+def quick_folder():
+    """A file system of memory where there is a roomy one that runs programs: every release waits for its ledger to be on disk.
+    None for the system's folder of temporary files."""
+    memory = "/dev/shm"
+    if not os.access(memory, os.W_OK):
+        return None
+    system = os.statvfs(memory)
+    return memory if system.f_bavail * system.f_frsize > 2**30 and not system.f_flag & os.ST_NOEXEC else None
+
+
+class Folders:
+    """Folders in a file system of memory, where there is one, that end with the tests: pytest keeps its own of three runs."""
+
+    def __init__(self, base):
+        self.base = base
+
+    def mktemp(self, name):
+        return pathlib.Path(tempfile.mkdtemp(prefix=name + "-", dir=self.base))
+
+
+@pytest.fixture(scope="session")
+def tmp_path_factory():
+    with tempfile.TemporaryDirectory(prefix="diffuse-", dir=quick_folder(), ignore_cleanup_errors=True) as base:
+        yield Folders(base)
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("test")
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

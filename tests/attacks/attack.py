@@ -10,9 +10,6 @@ of the noise under them: 4e-33, which is not counted.
 
 import json
 import math
-import os
-import pathlib
-import tempfile
 from typing import NamedTuple
 
 import numpy
@@ -152,21 +149,9 @@ class Lattice(NamedTuple):
     stddev: float
 
 
-SHARED_MEMORY = "/dev/shm"  # of Linux: files that need no disk
-DIRECTORIES = []  # removed at the end
-
-
-def file_in(tmp_path):
-    """The path of a database, without a disk where that can be: nothing here is about power cuts."""
-    if os.access(SHARED_MEMORY, os.W_OK):
-        DIRECTORIES.append(tempfile.TemporaryDirectory(dir=SHARED_MEMORY))
-        tmp_path = pathlib.Path(DIRECTORIES[-1].name)
-    return tmp_path / "people.db"
-
-
 def path_for(call, tmp_path):
     """Where the database of `call` goes for lattice(): what it publishes, or else dp_path in the file, shows the integers."""
-    return ":memory:" if call.linear else file_in(tmp_path)
+    return ":memory:" if call.linear else tmp_path / "people.db"
 
 
 def lattice(db, path, tier):

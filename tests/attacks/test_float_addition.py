@@ -10,7 +10,7 @@ import random
 import numpy
 from scipy import stats
 
-from attack import alarm, file_in, fill, lattice, one, person, system
+from attack import alarm, fill, lattice, one, person, system
 from conftest import ledger_of
 
 SAMPLES = 2000
@@ -58,7 +58,7 @@ def test_the_precision_of_a_value_does_not_depend_on_the_answer():
 
 def test_values_are_one_conversion_of_an_integer(tmp_path):
     """The double that is published is that of the integer in the ledger and of nothing else."""
-    path = file_in(tmp_path)
+    path = tmp_path / "people.db"
     db = system(path, {"inner": 0.5, "outer": 0.01})
     for i in range(10):
         one(db, "SELECT dp_sum('inner', x, 1, unit, ?) FROM people", f"r{i}")

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from attack import file_in, system
+from attack import system
 from conftest import Raw, run
 
 FOUR = "[one(db, \"SELECT dp_count('inner', x, 1, unit) FROM people\") for _ in range(4)]"
@@ -45,7 +45,7 @@ def test_naive_children_of_a_fork_share_their_noise():
 
 @pytest.fixture
 def path(tmp_path):
-    path = file_in(tmp_path)
+    path = tmp_path / "people.db"
     system(path, {"inner": 1.0}).close()
     return path
 

@@ -3,7 +3,7 @@ kills the process has seen a value that nobody has paid for."""
 
 import signal
 
-from attack import CALLS, FORMS, charges, file_in, one, room_for, system, verified
+from attack import CALLS, FORMS, charges, one, room_for, system, verified
 from conftest import connect, refused, run
 
 NAIVE = """
@@ -27,7 +27,7 @@ def test_a_naive_budget_forgets_what_was_seen(tmp_path):
 def test_a_budget_remembers_what_was_seen(tmp_path):
     """Three processes are killed the moment after they have printed an answer of each call, by each form: the fourth gets
     nothing, and the answers are there."""
-    path = file_in(tmp_path)
+    path = tmp_path / "people.db"
     statements = [form(call, "audience", None) for call in CALLS for form in FORMS]
     db = system(path, {})
     room_for(db, 3 * len(statements))
@@ -50,7 +50,7 @@ def test_a_budget_remembers_what_was_seen(tmp_path):
 
 def test_a_process_killed_before_its_answer_has_paid_and_knows_nothing(tmp_path):
     """Killed in the last row: the charge stays, no value is in the ledger, the name cannot be drawn again."""
-    path = file_in(tmp_path)
+    path = tmp_path / "people.db"
     system(path, {"inner": 1.0}).close()
     run("""
         db, rows = connect(sys.argv[1]), []

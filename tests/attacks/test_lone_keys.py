@@ -7,7 +7,7 @@ import random
 import pytest
 from conftest import ledger_of
 
-from attack import KEYS, PEOPLE, alarm, file_in, fill, one, person, system
+from attack import KEYS, PEOPLE, alarm, fill, one, person, system
 
 LONE = [person("she", 1, "far village")]
 
@@ -99,7 +99,7 @@ def test_a_unit_with_many_keys_of_its_own_has_but_max_groups_chances(max_groups,
     """Twenty thousand keys that one person alone holds. Ten releases of delta 1e-3 each: four that show any of them have
     probability 210e-12; were each key a chance of its own, every release would show some. The ledger has no coordinate for
     keys that nobody kept, at any tier."""
-    path = file_in(tmp_path)
+    path = tmp_path / "people.db"
     db = system(path, tiers={}, rows=[("her", f"her {i}", 1, None) for i in range(20000)])
     one(db, "SELECT dp_tier('inner', 0.001, 1e15, 0.5, 'rdp', 0.1)")
     one(db, "SELECT dp_tier('outer', 0.0001, 1e15, 0.5, 'rdp', 0.1)")

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from attack import EACH_CALL, EACH_FORM, FORMS, charges, file_in, one, room_for, system, verified
+from attack import EACH_CALL, EACH_FORM, FORMS, charges, one, room_for, system, verified
 from conftest import PATIENCE, connect, refused, start
 
 
@@ -35,7 +35,7 @@ def test_two_naive_readers_both_get_the_last_of_a_budget():
 @EACH_FORM
 def test_whoever_comes_while_the_last_release_reads_is_refused(call, form, tmp_path):
     """At the first row of the last release that fits, another connection asks for it, by name and without."""
-    path = file_in(tmp_path)
+    path = tmp_path / "people.db"
     db = system(path, {})
     room_for(db, 1)
     other, messages = connect(path), []
@@ -58,7 +58,7 @@ def test_whoever_comes_while_the_last_release_reads_is_refused(call, form, tmp_p
                                  "SELECT dp_release('audience', 'sum', 'SELECT x, unit FROM people', '{\"clip\":1}')"])
 def test_processes_that_take_all_they_get_never_get_more(tmp_path, sql):
     """Two processes ask until they are refused: together they get the sixty releases that fit."""
-    path = file_in(tmp_path)
+    path = tmp_path / "people.db"
     db = system(path, {})
     room_for(db, 60)
     racers = [start("""

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from attack import EACH_CALL, EACH_FORM, charges, file_in, one, room_for, system, verified
+from attack import EACH_CALL, EACH_FORM, charges, one, room_for, system, verified
 from conftest import connect, refused
 
 ROOM = 3
@@ -61,7 +61,7 @@ def test_a_naive_budget_is_refunded(how):
 @pytest.mark.parametrize("where", ["memory", "file"])
 def test_a_charge_is_not_refunded(call, form, how, where, tmp_path):
     """A budget for three answers gives three; what was seen is in the books."""
-    db = system(file_in(tmp_path) if where == "file" else ":memory:", {})
+    db = system(tmp_path / "people.db" if where == "file" else ":memory:", {})
     room_for(db, ROOM)
     first = undone(db, how, form(call, "audience", "a"))
     assert undone(db, how, form(call, "audience", "a")) == first == one(db, form(call, "audience", "a"))

@@ -4,7 +4,7 @@ second run must be neither a second draw for one price nor a charge that is lost
 import ctypes
 import random
 
-from attack import EACH_CALL, EACH_FORM, charges, file_in, one, system, verified
+from attack import EACH_CALL, EACH_FORM, charges, one, system, verified
 from conftest import Raw, connect
 
 
@@ -34,7 +34,7 @@ def test_a_naive_answer_is_drawn_twice():
 @EACH_CALL
 @EACH_FORM
 def test_a_named_statement_that_runs_twice_is_one_release(call, form, tmp_path):
-    path = file_in(tmp_path)
+    path = tmp_path / "people.db"
     system(path, {"inner": 1.0}).close()
     raw = Raw(path)
     first, second = twice(raw, form(call, "inner", "a"))
@@ -46,7 +46,7 @@ def test_a_named_statement_that_runs_twice_is_one_release(call, form, tmp_path):
 @EACH_CALL
 @EACH_FORM
 def test_an_unnamed_statement_that_runs_twice_is_two_releases_and_two_charges(call, form, tmp_path):
-    path = file_in(tmp_path)
+    path = tmp_path / "people.db"
     system(path, {"inner": 1.0}).close()
     twice(Raw(path), form(call, "inner"))
     db = connect(path)

@@ -26,6 +26,8 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 from scipy.stats import beta, norm
 
+from conftest import quick_folder
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 RATE = 2.0  # mu = 2: errors of one in six, which a few thousand releases tell apart
@@ -60,11 +62,10 @@ WORST = {
 
 
 class System:
-    """A database on a file system in memory where there is one, with two tiers of unlimited budget."""
+    """A database with two tiers of unlimited budget."""
 
     def __init__(self, extension, options="{}"):
-        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        self.directory = tempfile.TemporaryDirectory(dir=memory)
+        self.directory = tempfile.TemporaryDirectory(dir=quick_folder())
         self.path = os.path.join(self.directory.name, "audit.db")
         self.db = sqlite3.connect(self.path, isolation_level=None)
         self.db.enable_load_extension(True)

@@ -17,6 +17,8 @@ import tempfile
 import numpy
 from scipy import stats
 
+from conftest import quick_folder
+
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 SEVEN = 7.0
 UNLIMITED = (1e15, 1e-6)  # epsilon and delta of tiers whose budget is not what is tested
@@ -33,9 +35,8 @@ def connect(path=":memory:"):
 
 @contextlib.contextmanager
 def quick_path():
-    """A database file, in a file system of memory where there is one: every release waits for its ledger to be on
-    disk, and some tests make thousands of them."""
-    directory = tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+    """A database file for part of a test."""
+    directory = tempfile.mkdtemp(prefix="diffuse-", dir=quick_folder())
     try:
         yield os.path.join(directory, "data.db")
     finally:

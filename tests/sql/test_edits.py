@@ -39,16 +39,6 @@ def ledgers(tmp_path_factory):
     return folder
 
 
-def open_edited(path):
-    """The ledger without its triggers, and the texts to put them back."""
-    ledger = ledger_of(path)
-    ledger.execute("PRAGMA ignore_check_constraints = ON")
-    triggers = ledger.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY rowid").fetchall()
-    for name, _ in triggers:
-        ledger.execute(f'DROP TRIGGER "{name}"')
-    return ledger, [sql for _, sql in triggers]
-
-
 def verdict(path):
     db = connect(path)
     try:
@@ -113,19 +103,23 @@ def edits_of_values(ledger, table, rng):
 
 
 def apply(path, statements):
-    """0 where the file itself refuses the edit, or nothing has changed."""
-    ledger, triggers = open_edited(path)
-    changed = 0
+    """Edits the ledger without its triggers and puts them back. 0 where the file itself refuses the edit, or nothing has changed."""
+    ledger = ledger_of(path)
     try:
-        for sql, parameters in statements:
-            changed += ledger.execute(sql, parameters).rowcount
+        ledger.execute("PRAGMA ignore_check_constraints = ON")
+        triggers = ledger.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY rowid").fetchall()
+        ledger.execute("BEGIN")
+        for name, _ in triggers:
+            ledger.execute(f'DROP TRIGGER "{name}"')
+        changed = sum(ledger.execute(sql, parameters).rowcount for sql, parameters in statements)
+        for _, sql in triggers:
+            ledger.execute(sql)
+        ledger.execute("COMMIT")
+        return changed
     except (sqlite3.IntegrityError, OverflowError):
         return 0
     finally:
-        for sql in triggers:
-            ledger.execute(sql)
         ledger.close()
-    return changed
 
 
 def copy_of(ledgers, name, folder):
