@@ -1,8 +1,8 @@
 /*
 ** file.h: files and their names, as UTF-8.
 **
-** Nothing here opens a file that exists to read or write it: on POSIX systems, closing it would drop
-** the locks that this process holds on it.
+** Nothing here opens a file that exists to read or write it: on POSIX systems, closing it would
+** drop the locks that this process holds on it.
 */
 #ifndef DIFFUSE_OS_FILE_H
 #define DIFFUSE_OS_FILE_H
