@@ -148,23 +148,13 @@ static char *parse_request(struct run *run, struct request *request, int argc,
   return error;
 }
 
-/* What to use where a call site is evaluated for each group. */
-static const char *grouped_form(const struct aggregate *aggregate) {
-  switch (aggregate->family) {
-  case FAMILY_SUM:
-    if (aggregate->counts) return aggregate->is_ou ? "dp_ou_group_count" : "dp_group_count";
-    return aggregate->is_ou ? "dp_ou_group_sum" : "dp_group_sum";
-  case FAMILY_MEAN: return "dp_group_avg";
-  default: return "one of the dp_group_ functions";
-  }
-}
-
 static char *check_evaluation(struct run *run, const struct request *request) {
   if (!site_is_second(run->site) || !request->name) return 0;
+  const char *grouped = request->aggregate->grouped;
   return error_message(
       "the name stands for one release, but the statement evaluates it more than once "
       "(leave the name out, or use %s)",
-      grouped_form(request->aggregate));
+      grouped ? grouped : "one of the dp_group_ functions");
 }
 
 /* A place where 0 means none. */

@@ -21,6 +21,7 @@
 #include "math/mixing.h"
 #include "math/renyi.h"
 #include "math/rounding.h"
+#include "mechanism/families.h"
 #include "mechanism/hiding.h"
 
 SQLITE_EXTENSION_INIT3
@@ -395,7 +396,7 @@ static double default_eta(const struct descent *descent, const struct price *pri
 
 static struct contribution question_of(const struct descent *descent) {
   return (struct contribution){
-      .family = FAMILY_SGD, .clip = descent_step(descent), .size = (int)descent->dim};
+      .family = &family_sgd, .clip = descent_step(descent), .size = (int)descent->dim};
 }
 
 /* Sets the noise, from the model as its text says it. */
@@ -439,7 +440,7 @@ static int check_terms(struct ledger *ledger) {
 int models_settle(struct publication *publication, struct request *request, int found) {
   struct ledger *ledger = publication->host->ledger;
   struct descent descent = request->descent, stored;
-  if (request->aggregate->family != FAMILY_SGD) return 1;
+  if (request->aggregate->family->statistic != STATISTIC_MODEL) return 1;
   if (!check_terms(ledger)) return 0;
   int known = found && models_read(publication->release.model, &stored);
   const struct ledger_tier *tier = &publication->tiers[publication->at];
@@ -468,7 +469,7 @@ int models_diffusible(const struct publication *publication, int from, uint64_t 
   const struct ledger_release *release = &publication->release;
   const struct ledger_tier *tiers = publication->tiers;
   const char *tier = tiers[publication->at].name;
-  if (publication->shape.family != FAMILY_SGD) return 1;
+  if (publication->shape.family->statistic != STATISTIC_MODEL) return 1;
   if (publication->descent.random_stop > 0)
     return ledger_fail(
         ledger,
@@ -501,7 +502,7 @@ int models_diffusible(const struct publication *publication, int from, uint64_t 
 
 uint64_t models_design(const struct publication *publication, double rate, struct design *design) {
   const struct descent *descent = &publication->descent;
-  if (publication->shape.family == FAMILY_SGD) {
+  if (publication->shape.family->statistic == STATISTIC_MODEL) {
     uint64_t variance;
     descent_design(descent, &publication->shape, rate, design, &variance);
     return descent_clock(descent, &publication->shape, design->shift);
@@ -519,7 +520,7 @@ static int find_model(struct ledger *ledger, const char *name, struct ledger_rel
   if (!ledger_release_find(ledger, name, release))
     return ledger_fail(ledger, "unknown release (dp_release lists them)");
   const struct aggregate *aggregate = aggregate_find(release->kind);
-  if (!aggregate || aggregate->family != FAMILY_SGD)
+  if (!aggregate || aggregate->family->statistic != STATISTIC_MODEL)
     return ledger_fail(ledger, "release '%s' is no model but a '%s'", name, release->kind);
   if (!models_read(release->model, descent))
     return ledger_fail(ledger, "release '%s' has an impossible model", name);

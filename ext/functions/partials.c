@@ -63,7 +63,7 @@ static char *shard_open(struct shard *shard, struct host *host, sqlite3_value *k
                         sqlite3_value *options) {
   const struct aggregate *aggregate = aggregate_of_kind(kind);
   if (!aggregate) return unknown_kind();
-  if (!aggregate_has_states(aggregate))
+  if (!aggregate->family->has_states)
     return error_message("kind '%s' has no states (its rows are read one after the other)",
                          aggregate->kind);
   struct request *request = &shard->request;
@@ -246,7 +246,7 @@ static char *read_parameters(struct request *request, struct ledger *ledger, con
   const struct aggregate *aggregate = 0;
   if (!ledger_options(ledger, parameters, take_kind, &aggregate))
     return error_message("the state has no parameters: %s", ledger_error(ledger));
-  if (!aggregate || !aggregate_has_states(aggregate))
+  if (!aggregate || !aggregate->family->has_states)
     return error_message("the state is of no kind that this version knows");
   char *error = request_start(request, aggregate, ledger, tier, name_or_options, OPTIONS_OF_MERGE);
   return error ? error : request_read(request, ledger, parameters, OPTIONS_OF_STATE);

@@ -88,7 +88,7 @@ static struct estimate shown_sum(struct reading *reading, const int64_t *values,
   return estimate(view, cell, number, value, reading->shrink * noise_of(view));
 }
 
-static int sums(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+int estimate_sums(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   int first =
       reading->shape->components > 1 && reading->shape->counts; /* after the private count */
   int used = 0, per_cell = reading->shape->components - first;
@@ -101,8 +101,8 @@ static int sums(struct reading *reading, const int64_t *values, struct estimate 
 }
 
 /* Bins are cells of the shape, but components of the answer: an array. */
-static int bins(struct reading *reading, const int64_t *values, struct estimate *estimates) {
-  int used = sums(reading, values, estimates);
+int estimate_bins(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+  int used = estimate_sums(reading, values, estimates);
   for (int i = 0; i < used; i++) {
     estimates[i].component = estimates[i].cell;
     estimates[i].cell = 0;
@@ -134,7 +134,7 @@ static struct mean mean_of(const struct reading *reading, const int64_t *values,
 ** centre, as one number whose noise has the variance that its noisy count gives it: where data is
 ** thin, it is there.
 */
-static int means(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+int estimate_means(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   const struct contribution *question = reading->question;
   double half = question->high / 2 - question->low / 2;
   double middle = question->low / 2 + question->high / 2;
@@ -150,8 +150,8 @@ static int means(struct reading *reading, const int64_t *values, struct estimate
   return reading->cells;
 }
 
-static int vector_means(struct reading *reading, const int64_t *values,
-                        struct estimate *estimates) {
+int estimate_vector_means(struct reading *reading, const int64_t *values,
+                          struct estimate *estimates) {
   double limit = reading->question->clip;
   for (int j = 0; j < reading->question->size; j++) {
     struct mean mean = mean_of(reading, values, 0, 1 + j, limit);
@@ -168,7 +168,7 @@ static int vector_means(struct reading *reading, const int64_t *values,
 ** and to first order var(w) = var(n) (dw/dn)^2 + var(a) (dw/da)^2 + var(b) (dw/db)^2. All three
 ** have the same variance: their factors are 1.
 */
-static int spreads(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+int estimate_spreads(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   double half = reading->question->high / 2 - reading->question->low / 2;
   double n = rows_of(reading, values, 0);
   double a = clamp(coordinate(reading, values, 0, 1) / n, -1, 1);
@@ -243,7 +243,7 @@ static int quantiles_of(const struct ranks *ranks, struct estimate *estimates) {
   return reading->quantile_count;
 }
 
-static int quantiles(struct reading *reading, const int64_t *values, struct estimate *estimates) {
+int estimate_quantiles(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   int levels = reading->shape->levels, count = 1 << levels, used = -1;
   int coordinates = reading->shape->coordinates;
   double *nodes = malloc(sizeof *nodes * (size_t)coordinates);
@@ -280,8 +280,8 @@ static double model_noise(const struct reading *reading) {
 }
 
 /* The projection of the point onto the ball. */
-static int coefficients(struct reading *reading, const int64_t *values,
-                        struct estimate *estimates) {
+int estimate_coefficients(struct reading *reading, const int64_t *values,
+                          struct estimate *estimates) {
   int dim = reading->question->size;
   double noise = model_noise(reading);
   double *w = malloc(sizeof *w * (size_t)dim);
@@ -292,23 +292,7 @@ static int coefficients(struct reading *reading, const int64_t *values,
   return dim;
 }
 
-/* ---- the table ------------------------------------------------------------------------------- */
-
-typedef int estimator(struct reading *reading, const int64_t *values, struct estimate *estimates);
-
-static estimator *const estimators[] = {
-    [FAMILY_SUM] = sums,
-    [FAMILY_MEAN] = means,
-    [FAMILY_SPREAD] = spreads,
-    [FAMILY_VECTOR] = sums,
-    [FAMILY_VECTOR_MEAN] = vector_means,
-    [FAMILY_BINS] = bins,
-    [FAMILY_TREE] = quantiles,
-    [FAMILY_KEY_COUNT] = sums,
-    [FAMILY_KEY_SUM] = sums,
-    [FAMILY_KEY_MEAN] = means,
-    [FAMILY_SGD] = coefficients,
-};
+/* ---- noise before there is data -------------------------------------------------------------- */
 
 /*
 ** The largest slopes of a mean (u = 1, counts at half weight) and of a variance (u = 1) in their
@@ -317,19 +301,40 @@ static estimator *const estimators[] = {
 #define MEAN_SLOPE   2.23606797749979 /* sqrt(1 + 2^2) */
 #define SPREAD_SLOPE 2.54950975679639 /* sqrt((2 - 1/2)^2 + 2^2 + (1/2)^2) */
 
-double estimate_total_stddev(const struct reading *reading) {
-  const struct contribution *question = reading->question;
-  double noise = noise_of(&reading->view), half = question->high / 2 - question->low / 2;
+static double half_range(const struct reading *reading) {
+  return reading->question->high / 2 - reading->question->low / 2;
+}
+
+double estimate_sum_stddev(const struct reading *reading) {
+  return estimate_stddev(&reading->view);
+}
+
+double estimate_mean_stddev(const struct reading *reading) {
+  return published_up(half_range(reading) * MEAN_SLOPE * noise_of(&reading->view));
+}
+
+double estimate_vector_mean_stddev(const struct reading *reading) {
+  return published_up(MEAN_SLOPE * noise_of(&reading->view));
+}
+
+double estimate_spread_stddev(const struct reading *reading) {
+  double half = half_range(reading);
+  return published_up(half * half * SPREAD_SLOPE * noise_of(&reading->view));
+}
+
+double estimate_rank_stddev(const struct reading *reading) {
   int levels = reading->shape->levels;
-  switch (reading->shape->family) {
-  case FAMILY_MEAN:
-  case FAMILY_KEY_MEAN: return published_up(half * MEAN_SLOPE * noise);
-  case FAMILY_VECTOR_MEAN: return published_up(MEAN_SLOPE * noise);
-  case FAMILY_SPREAD: return published_up(half * half * SPREAD_SLOPE * noise);
-  case FAMILY_TREE: return published_up(noise * tree_rank_stddev(levels, 0.5, 1 << (levels - 1)));
-  case FAMILY_SGD: return published_up(model_noise(reading));
-  default: return estimate_stddev(&reading->view);
-  }
+  return published_up(noise_of(&reading->view) * tree_rank_stddev(levels, 0.5, 1 << (levels - 1)));
+}
+
+double estimate_coefficient_stddev(const struct reading *reading) {
+  return published_up(model_noise(reading));
+}
+
+/* ---- points ---------------------------------------------------------------------------------- */
+
+double estimate_total_stddev(const struct reading *reading) {
+  return reading->shape->family->stddev(reading);
 }
 
 int estimate_room(const struct reading *reading) {
@@ -348,7 +353,7 @@ double estimate_threshold(const struct reading *reading) {
 int estimate_point(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   const struct layout *shape = reading->shape;
   reading->shrink = 1;
-  int used = estimators[shape->family](reading, values, estimates), kept = 0;
+  int used = shape->family->estimate(reading, values, estimates), kept = 0;
   if (!shape->max_groups) return used;
   double threshold = estimate_threshold(reading);
   for (int i = 0; i < used; i++) {

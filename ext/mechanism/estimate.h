@@ -2,7 +2,7 @@
 ** estimate.h: from a lattice point to what people read. Post-processing: floating point is fine
 ** here.
 **
-** Each family has its estimator (a row of a table); all of them give values with the standard
+** Each family has its estimator (sums/family.h); all of them give values with the standard
 ** deviation of the noise in them and a 95% interval. For averages, spreads and quantiles, which are
 ** not linear in the point, these are first-order figures at the estimate itself.
 */
@@ -62,11 +62,11 @@ struct reading {
   const struct layout *shape;
   struct view view;
   int cells;               /* of the point */
-  int root;                /* FAMILY_SPREAD: the standard deviation, not the variance */
-  const double *quantiles; /* FAMILY_TREE: wanted ones, in [0, 1] */
+  int root;                /* of a spread: the standard deviation, not the variance */
+  const double *quantiles; /* of a tree: the wanted ones, in [0, 1] */
   int quantile_count;
   double selection_delta;        /* private keys: probability that a unit shows a key of its own */
-  const struct descent *descent; /* FAMILY_SGD */
+  const struct descent *descent; /* of a model */
   double shrink; /* set by estimate_point(): that of its coordinates; 1 for averages */
 };
 
@@ -78,6 +78,14 @@ int estimate_room(const struct reading *reading);
 ** shown where their noisy count reaches estimate_threshold() only.
 */
 int estimate_point(struct reading *reading, const int64_t *values, struct estimate *estimates);
+
+/* The estimators of families: of sums, and of what is computed from them. */
+estimate_values estimate_sums, estimate_bins, estimate_means, estimate_vector_means,
+    estimate_spreads, estimate_quantiles, estimate_coefficients;
+
+/* What estimate_total_stddev() is for families: of a sum, a mean, ..., the rank of a median. */
+total_stddev estimate_sum_stddev, estimate_mean_stddev, estimate_vector_mean_stddev,
+    estimate_spread_stddev, estimate_rank_stddev, estimate_coefficient_stddev;
 
 /*
 ** The sum of `count` estimates of the same component, independent of each other, with these

@@ -43,7 +43,7 @@ void design_make(struct design *design, const struct layout *shape, double rate,
 */
 uint64_t design_sensitivity(const struct layout *shape, int shift, enum law law);
 
-/* What bounds the contributions to a single number (FAMILY_SUM). */
+/* What bounds the contributions to a single number. */
 struct bounds design_bounds(const struct layout *shape);
 
 /*

@@ -49,7 +49,7 @@ double descent_contraction(const struct descent *descent) {
 /* The shape of a step with this learning rate. */
 static void course_shape(const struct course *course, double eta, struct layout *shape) {
   *shape = course->shape;
-  if (course->descent->decay > 0) shape_narrow(shape, eta * course->descent->lipschitz);
+  if (course->descent->decay > 0) layout_narrow(shape, eta * course->descent->lipschitz);
 }
 
 /* Division and square roots are the same on every machine. */

@@ -14,7 +14,7 @@
 **
 ** Sensitivity. Given w_{i-1}, replacing row i changes eta g_i alone. It is made to fit a ball of
 ** radius eta * lipschitz in exact integers (clip.h), so M_i moves by at most twice that
-** (FAMILY_SGD of layout.h; in the sum norm, for Laplace noise, lattice_design.h), whatever floating
+** (sums/layout.h; in the sum norm, for Laplace noise, lattice_design.h), whatever floating
 ** point did before. Every later step is a function of U_i, of rows that both data sets have, and of
 ** noise of its own. So a row pays for one draw of its own, and the regularisation, which both data
 ** sets have, for nothing.

@@ -139,27 +139,42 @@ static int add_unit_row(struct rows *rows, sqlite3_value **row) {
   return scalar_sum_add_unit(&rows->numbers, unit, x);
 }
 
-/* All other releases: NULL contributes nothing. */
-static int add_components(struct rows *rows, sqlite3_value **row) {
+/* All other releases: NULL contributes nothing. 1: the row counts, and has its unit. */
+static inline int begin_row(struct rows *rows, sqlite3_value **row, struct identity *unit) {
+  if (!counts(rows, row)) return 0;
+  *unit = (struct identity){0, 0};
+  if (rows->columns.unit < 0) return 1;
+  return identity_of(rows, 1, row[rows->columns.unit], unit) ? -1 : 1;
+}
+
+static int add_value(struct rows *rows, sqlite3_value **row) {
+  struct identity unit;
+  int begun = begin_row(rows, row, &unit);
+  if (begun != 1) return begun;
+  return rows->add_to_cell(rows->vectors, unit, 0, sqlite3_value_double(row[rows->columns.value]));
+}
+
+static int add_keyed(struct rows *rows, sqlite3_value **row) {
+  struct identity unit;
+  int begun = begin_row(rows, row, &unit), value = rows->columns.value;
+  if (begun != 1) return begun;
+  int cell = cell_of(rows, row[rows->columns.key]);
+  if (cell == CELL_NONE) return 0;
+  if (cell == CELL_FAILED) return -1;
+  return rows->add_to_cell(rows->vectors, unit, cell,
+                           value < 0 ? 1 : sqlite3_value_double(row[value]));
+}
+
+static int add_vector(struct rows *rows, sqlite3_value **row) {
   struct vector_sum *vectors = rows->vectors;
-  const struct columns *columns = &rows->columns;
-  struct identity unit = {0, 0};
-  sqlite3_value *value = columns->value < 0 ? 0 : row[columns->value];
-  if (value && sqlite3_value_type(value) == SQLITE_NULL) return 0;
-  if (columns->unit >= 0 && identity_of(rows, 1, row[columns->unit], &unit)) return -1;
-  if (columns->key >= 0) {
-    int cell = cell_of(rows, row[columns->key]);
-    if (cell == CELL_NONE) return 0;
-    if (cell == CELL_FAILED) return -1;
-    return vector_sum_add_key(vectors, unit, cell, value ? sqlite3_value_double(value) : 1);
-  }
-  if (rows->aggregate->takes & 1u << P_DIM) {
-    const unsigned char *floats = vector_text_floats(value, rows->question->size);
-    if (floats && vector_sum_add_floats(vectors, floats)) return 0;
-    vector_text_read(value, rows->buffer, rows->question->size); /* malformed: all zero */
-    return vector_sum_add_vector(vectors, unit, rows->buffer);
-  }
-  return vector_sum_add_number(vectors, unit, sqlite3_value_double(value));
+  struct identity unit;
+  int begun = begin_row(rows, row, &unit), size = rows->question->size;
+  if (begun != 1) return begun;
+  sqlite3_value *value = row[rows->columns.value];
+  const unsigned char *floats = vector_text_floats(value, size);
+  if (floats && vector_sum_add_floats(vectors, floats)) return 0;
+  vector_text_read(value, rows->buffer, size); /* malformed: all zero */
+  return vector_sum_add_vector(vectors, unit, rows->buffer);
 }
 
 /* A row of a model. Where y or features are NULL, or features malformed, there is no gradient. */
@@ -182,27 +197,36 @@ struct columns columns_in_order(const struct publication *publication) {
   return columns;
 }
 
+/* The function that adds a row: it is chosen once. */
+static add_sql_row *adder_of(const struct publication *publication) {
+  const struct family *family = publication->shape.family;
+  if (family->statistic == STATISTIC_MODEL) return add_gradient;
+  if (family->has_vector) return add_vector;
+  if (family->has_keys) return add_keyed;
+  if (family->statistic != STATISTIC_NUMBER) return add_value;
+  if (publication->by_unit) return add_unit_row;
+  return publication->aggregate->counts ? add_count : add_number;
+}
+
 char *rows_open(struct rows *rows, const struct publication *publication, struct columns columns) {
   const struct layout *shape = &publication->shape;
-  *rows = (struct rows){
-      .columns = columns, .aggregate = publication->aggregate, .question = &publication->question};
+  *rows = (struct rows){.add = adder_of(publication),
+                        .columns = columns,
+                        .aggregate = publication->aggregate,
+                        .question = &publication->question,
+                        .add_to_cell = shape->family->add};
   int failed;
-  if (shape->family == FAMILY_SGD) {
+  if (shape->family->statistic == STATISTIC_MODEL) {
     const struct ledger_release *release = &publication->release;
-    rows->add = add_gradient;
     rows->design = (struct design){release->granularity, release->shift, release->sensitivity};
     rows->training = training_open(&publication->descent, shape, &rows->design);
     rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
     failed = !rows->training || !rows->buffer;
-  } else if (shape->family == FAMILY_SUM) {
-    rows->add = publication->by_unit             ? add_unit_row
-                : publication->aggregate->counts ? add_count
-                                                 : add_number;
+  } else if (shape->family->statistic == STATISTIC_NUMBER) {
     struct bounds bounds = design_bounds(shape);
     failed = scalar_sum_open(&rows->numbers, &bounds, publication->by_unit);
     if (!failed && publication->by_unit) rows->secret = scalar_sum_secret(&rows->numbers);
   } else {
-    rows->add = add_components;
     rows->vectors =
         vector_sum_open(rows->question, shape, publication->by_unit, publication->grid.keys);
     rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));

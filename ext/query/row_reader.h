@@ -14,13 +14,17 @@ struct columns {
   int key, value, unit;
 };
 
+struct rows;
+typedef int add_sql_row(struct rows *rows, sqlite3_value **row);
+
 struct rows {
-  int (*add)(struct rows *rows, sqlite3_value **row);
+  add_sql_row *add;
   struct columns columns;
   const struct aggregate *aggregate;
   const struct contribution *question;
   struct scalar_sum numbers;  /* releases of one sum */
   struct vector_sum *vectors; /* all others; null for those */
+  add_to_cell *add_to_cell;   /* of the family: what a row adds to its cell */
   struct training *training;  /* models; null but for them */
   struct design design;       /* models: their lattice */
   const struct secret

@@ -456,7 +456,7 @@ char *scan_rows(const struct publication *publication, const struct query *query
                 sqlite3_stmt *statement, struct collection *collection) {
   struct host *host = publication->host;
   struct scan scan = {.publication = publication, .query = query};
-  int others = aggregate_has_states(publication->aggregate)
+  int others = publication->aggregate->family->has_states
                    ? sqlite3_limit(host->db, SQLITE_LIMIT_WORKER_THREADS, -1)
                    : 0;
   int is_divided = scan_open(&scan, others, collection);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "release/kinds.h"
+#include "mechanism/families.h"
 #include "functions/functions.h"
 
 SQLITE_EXTENSION_INIT3
@@ -32,83 +33,87 @@ SQLITE_EXTENSION_INIT3
 
 const struct aggregate aggregates[] = {
   /* dp_count(tier, x [, clip, unit [, name]]): rows with x not NULL; clip 1 unless given */
-  {"dp_count", "count", FAMILY_SUM, FORM_NUMBER, 2, 5,
-   {.value = 1, PLACE(CLIP, 2), .unit = 3, .name = 4}, CLIP, 1, COUNTS},
+  {"dp_count", "count", &family_sum, FORM_NUMBER, 2, 5,
+   {.value = 1, PLACE(CLIP, 2), .unit = 3, .name = 4}, CLIP, 1, COUNTS,
+   .grouped = "dp_group_count"},
   /* dp_count_distinct(tier, unit [, name]): units */
-  {"dp_count_distinct", "count_distinct", FAMILY_SUM, FORM_NUMBER, 2, 3,
-   {.unit = 1, .name = 2}, 0, 1, COUNTS},
+  {"dp_count_distinct", "count_distinct", &family_sum, FORM_NUMBER, 2, 3,
+   {.unit = 1, .name = 2}, 0, 1, COUNTS, .grouped = "dp_group_count"},
   /* dp_sum(tier, x, clip [, unit [, name]]): sum of x; a unit's total in [-clip, clip] */
-  {"dp_sum", "sum", FAMILY_SUM, FORM_NUMBER, 3, 5,
-   {.value = 1, PLACE(CLIP, 2), .unit = 3, .name = 4}, CLIP, 0, GAUSSIAN},
+  {"dp_sum", "sum", &family_sum, FORM_NUMBER, 3, 5,
+   {.value = 1, PLACE(CLIP, 2), .unit = 3, .name = 4}, CLIP, 0, GAUSSIAN,
+   .grouped = "dp_group_sum"},
   /* dp_avg, dp_var, dp_stddev(tier, x, lo, hi [, unit [, name]]): of x in [lo, hi] */
-  {"dp_avg", "avg", FAMILY_MEAN, FORM_NUMBER, 4, 6,
+  {"dp_avg", "avg", &family_mean, FORM_NUMBER, 4, 6,
+   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE, 1, GAUSSIAN,
+   .grouped = "dp_group_avg"},
+  {"dp_var", "var", &family_spread, FORM_NUMBER, 4, 6,
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE, 1, GAUSSIAN},
-  {"dp_var", "var", FAMILY_SPREAD, FORM_NUMBER, 4, 6,
-   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE, 1, GAUSSIAN},
-  {"dp_stddev", "stddev", FAMILY_SPREAD, FORM_NUMBER, 4, 6,
+  {"dp_stddev", "stddev", &family_spread, FORM_NUMBER, 4, 6,
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE, 1, .root = 1},
   /*
   ** dp_quantile(tier, x, q, lo, hi [, unit [, name]]), dp_median(tier, x, lo, hi [, unit [, name]])
   */
-  {"dp_quantile", "quantile", FAMILY_TREE, FORM_ARRAY, 5, 7,
+  {"dp_quantile", "quantile", &family_tree, FORM_ARRAY, 5, 7,
    {.value = 1, PLACE(Q, 2), PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
    CLIP | RANGE | Q | BINS, 1, COUNTS},
-  {"dp_median", "median", FAMILY_TREE, FORM_NUMBER, 4, 6,
+  {"dp_median", "median", &family_tree, FORM_NUMBER, 4, 6,
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE | BINS, 1, COUNTS},
   /* dp_histogram(tier, x, lo, hi, bins [, unit [, name]]) */
-  {"dp_histogram", "histogram", FAMILY_BINS, FORM_ARRAY, 5, 7,
+  {"dp_histogram", "histogram", &family_bins, FORM_ARRAY, 5, 7,
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(BINS, 4), .unit = 5, .name = 6},
    CLIP | RANGE | BINS, 1, COUNTS},
   /* dp_vec_sum, dp_vec_avg(tier, v, dim, clip [, unit [, name]]) */
-  {"dp_vec_sum", "vec_sum", FAMILY_VECTOR, FORM_ARRAY, 4, 6,
+  {"dp_vec_sum", "vec_sum", &family_vector, FORM_ARRAY, 4, 6,
    {.value = 1, PLACE(DIM, 2), PLACE(CLIP, 3), .unit = 4, .name = 5}, CLIP | DIM, 0, GAUSSIAN},
-  {"dp_vec_avg", "vec_avg", FAMILY_VECTOR_MEAN, FORM_ARRAY, 4, 6,
+  {"dp_vec_avg", "vec_avg", &family_vector_mean, FORM_ARRAY, 4, 6,
    {.value = 1, PLACE(DIM, 2), PLACE(CLIP, 3), .unit = 4, .name = 5}, CLIP | DIM, 0, GAUSSIAN},
   /*
   ** dp_group_count(tier, key [, clip, unit [, name]]), dp_group_sum(tier, key, x, clip [, unit [,
   ** name]]), dp_group_avg(tier, key, x, lo, hi [, unit [, name]])
   */
-  {"dp_group_count", "group_count", FAMILY_KEY_COUNT, FORM_OBJECT, 2, 5,
+  {"dp_group_count", "group_count", &family_key_count, FORM_OBJECT, 2, 5,
    {.key = 1, PLACE(CLIP, 2), .unit = 3, .name = 4}, CLIP | GROUPS, 1, COUNTS},
-  {"dp_group_sum", "group_sum", FAMILY_KEY_SUM, FORM_OBJECT, 4, 6,
+  {"dp_group_sum", "group_sum", &family_key_sum, FORM_OBJECT, 4, 6,
    {.key = 1, .value = 2, PLACE(CLIP, 3), .unit = 4, .name = 5}, CLIP | GROUPS, 0, GAUSSIAN},
-  {"dp_group_avg", "group_avg", FAMILY_KEY_MEAN, FORM_OBJECT, 5, 7,
+  {"dp_group_avg", "group_avg", &family_key_mean, FORM_OBJECT, 5, 7,
    {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
    CLIP | RANGE | GROUPS, 1, GAUSSIAN},
   /* dp_choice(tier, key, candidates [, unit [, name]]): the most common of the candidates */
-  {"dp_choice", "choice", FAMILY_CHOICE, FORM_SYMBOL, 3, 5,
+  {"dp_choice", "choice", &family_choice, FORM_SYMBOL, 3, 5,
    {.key = 1, PLACE(CANDIDATES, 2), .unit = 3, .name = 4}, 1u << P_CANDIDATES, 1, COUNTS},
   /* dp_response_count(tier, key, kernel, options): rows by state, each reported through a kernel */
-  {"dp_response_count", "response_count", FAMILY_RESPONSE, FORM_OBJECT, 4, 4,
+  {"dp_response_count", "response_count", &family_response, FORM_OBJECT, 4, 4,
    {.key = 1, PLACE(KERNEL, 2), .name = 3}, LOCAL, 1, COUNTS},
   /* The Ornstein-Uhlenbeck mechanism, with a radius after the bounds. */
   /* dp_ou_count(tier, x, radius [, clip, unit [, name]]) */
-  {"dp_ou_count", "ou_count", FAMILY_SUM, FORM_NUMBER, 3, 6,
+  {"dp_ou_count", "ou_count", &family_sum, FORM_NUMBER, 3, 6,
    {.value = 1, PLACE(RADIUS, 2), PLACE(CLIP, 3), .unit = 4, .name = 5},
-   CLIP | OU, 1, COUNTS, SHRUNK},
+   CLIP | OU, 1, COUNTS, SHRUNK, .grouped = "dp_ou_group_count"},
   /* dp_ou_sum(tier, x, clip, radius [, unit [, name]]) */
-  {"dp_ou_sum", "ou_sum", FAMILY_SUM, FORM_NUMBER, 4, 6,
-   {.value = 1, PLACE(CLIP, 2), PLACE(RADIUS, 3), .unit = 4, .name = 5}, CLIP | OU, 0, SHRUNK},
+  {"dp_ou_sum", "ou_sum", &family_sum, FORM_NUMBER, 4, 6,
+   {.value = 1, PLACE(CLIP, 2), PLACE(RADIUS, 3), .unit = 4, .name = 5}, CLIP | OU, 0, SHRUNK,
+   .grouped = "dp_ou_group_sum"},
   /* dp_ou_avg(tier, x, lo, hi, radius [, unit [, name]]) */
-  {"dp_ou_avg", "ou_avg", FAMILY_MEAN, FORM_NUMBER, 5, 7,
+  {"dp_ou_avg", "ou_avg", &family_mean, FORM_NUMBER, 5, 7,
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | OU, 1, SHRUNK},
+   CLIP | RANGE | OU, 1, SHRUNK, .grouped = "dp_group_avg"},
   /* dp_ou_vec_sum(tier, v, dim, clip, radius [, unit [, name]]) */
-  {"dp_ou_vec_sum", "ou_vec_sum", FAMILY_VECTOR, FORM_ARRAY, 5, 7,
+  {"dp_ou_vec_sum", "ou_vec_sum", &family_vector, FORM_ARRAY, 5, 7,
    {.value = 1, PLACE(DIM, 2), PLACE(CLIP, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
    CLIP | DIM | OU, 0, SHRUNK},
   /* dp_ou_group_count(tier, key, radius [, clip, unit [, name]]) */
-  {"dp_ou_group_count", "ou_group_count", FAMILY_KEY_COUNT, FORM_OBJECT, 3, 6,
+  {"dp_ou_group_count", "ou_group_count", &family_key_count, FORM_OBJECT, 3, 6,
    {.key = 1, PLACE(RADIUS, 2), PLACE(CLIP, 3), .unit = 4, .name = 5},
    CLIP | KEYS | OU, 1, COUNTS, SHRUNK},
   /* dp_ou_group_sum(tier, key, x, clip, radius [, unit [, name]]) */
-  {"dp_ou_group_sum", "ou_group_sum", FAMILY_KEY_SUM, FORM_OBJECT, 5, 7,
+  {"dp_ou_group_sum", "ou_group_sum", &family_key_sum, FORM_OBJECT, 5, 7,
    {.key = 1, .value = 2, PLACE(CLIP, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
    CLIP | KEYS | OU, 0, SHRUNK},
   /*
   ** dp_sgd(tier, y, features, loss, options): coefficients of a linear model; features of norm clip
   */
-  {"dp_sgd", "sgd", FAMILY_SGD, FORM_ARRAY, 5, 5,
+  {"dp_sgd", "sgd", &family_sgd, FORM_ARRAY, 5, 5,
    {.key = 1, .value = 2, PLACE(LOSS, 3), .name = 4}, CLIP | DIM | SGD, 0, GAUSSIAN},
 };
 /* clang-format on */
@@ -127,29 +132,28 @@ const struct aggregate *aggregate_of_kind(sqlite3_value *kind) {
 
 /* ---- mechanisms ------------------------------------------------------------------------------ */
 
-#define CHOICES (1u << FAMILY_CHOICE)
-#define LOCALS  (1u << FAMILY_RESPONSE)
+#define SUMS (STATISTIC_NUMBER | STATISTIC_VECTOR)
 
 static const struct {
   struct mechanism mechanism;
   int is_ou;
-  unsigned families; /* bits 1 << family */
+  unsigned statistics; /* those that it can release */
 } mechanisms[] = {
-    {{"gaussian", LAW_GAUSSIAN}, 0, ~(CHOICES | LOCALS)},
+    {{"gaussian", LAW_GAUSSIAN}, 0, SUMS | STATISTIC_MODEL},
     /* of models with public rows or a random stop: they get it, nobody asks for it */
-    {{"iteration", LAW_GAUSSIAN}, 0, 1u << FAMILY_SGD},
-    {{"laplace_iteration", LAW_LAPLACE}, 0, 1u << FAMILY_SGD},
-    {{"laplace", LAW_LAPLACE}, 0, 1u << FAMILY_SUM | 1u << FAMILY_SGD},
-    {{"exponential", LAW_EXPONENTIAL}, 0, CHOICES},
-    {{"response", LAW_RESPONSE}, 0, CHOICES},
-    {{"local", LAW_LOCAL}, 0, LOCALS},
-    {{"ou", LAW_GAUSSIAN}, 1, ~(CHOICES | LOCALS)},
+    {{"iteration", LAW_GAUSSIAN}, 0, STATISTIC_MODEL},
+    {{"laplace_iteration", LAW_LAPLACE}, 0, STATISTIC_MODEL},
+    {{"laplace", LAW_LAPLACE}, 0, STATISTIC_NUMBER | STATISTIC_MODEL},
+    {{"exponential", LAW_EXPONENTIAL}, 0, STATISTIC_CATEGORY},
+    {{"response", LAW_RESPONSE}, 0, STATISTIC_CATEGORY},
+    {{"local", LAW_LOCAL}, 0, STATISTIC_REPORTS},
+    {{"ou", LAW_GAUSSIAN}, 1, SUMS},
 };
 #define MECHANISM_COUNT ((int)(sizeof mechanisms / sizeof *mechanisms))
 
 static int admits(const struct aggregate *aggregate, int mechanism) {
   return mechanisms[mechanism].is_ou == aggregate->is_ou &&
-         (mechanisms[mechanism].families & 1u << aggregate->family) != 0;
+         (mechanisms[mechanism].statistics & aggregate->family->statistic) != 0;
 }
 
 const struct mechanism *mechanism_find(const struct aggregate *aggregate, const char *name) {
@@ -189,21 +193,11 @@ char *unknown_kind(void) {
 int aggregate_columns(const struct aggregate *aggregate, int by_unit, const char **names) {
   static const char *const lists[8] = {"",    "unit",      "x",      "x, unit",
                                        "key", "key, unit", "key, x", "key, x, unit"};
-  if (aggregate->family == FAMILY_SGD) {
-    *names = "y, features";
-    return 2;
-  }
   int key = aggregate->places.key > 0, value = aggregate->places.value > 0;
+  if (aggregate->family->columns) {
+    *names = aggregate->family->columns;
+    return key + value;
+  }
   *names = lists[4 * key + 2 * value + by_unit];
   return key + value + by_unit;
-}
-
-int aggregate_has_states(const struct aggregate *aggregate) {
-  return aggregate->family != FAMILY_SGD && aggregate->family != FAMILY_RESPONSE;
-}
-
-int aggregate_is_linear(const struct aggregate *aggregate) {
-  return aggregate->family != FAMILY_MEAN && aggregate->family != FAMILY_SPREAD &&
-         aggregate->family != FAMILY_VECTOR_MEAN && aggregate->family != FAMILY_TREE &&
-         aggregate->family != FAMILY_KEY_MEAN && aggregate->family != FAMILY_SGD;
 }

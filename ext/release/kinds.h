@@ -42,15 +42,16 @@ enum answer_form { FORM_NUMBER, FORM_ARRAY, FORM_OBJECT, FORM_SYMBOL };
 struct aggregate {
   const char *name; /* of the SQL function */
   const char *kind; /* of dp_release() and in the ledger */
-  enum family family;
+  const struct family *family;
   enum answer_form form;
   int min_arguments, max_arguments;
   struct places places;
   unsigned takes;      /* bits 1 << parameter: as argument, or as option where it has no place */
   double default_clip; /* 0: it must be given */
   int is_ou;
-  int counts; /* a row contributes 1, not its value */
-  int root;   /* FAMILY_SPREAD: the standard deviation */
+  int counts;          /* a row contributes 1, not its value */
+  int root;            /* of a spread: the standard deviation */
+  const char *grouped; /* the function for a release of all groups; null: some dp_group_ */
 };
 
 extern const struct aggregate aggregates[];
@@ -82,14 +83,5 @@ char *unknown_kind(void);
 
 /* The columns that dp_release() wants of a query, as in "key, x, unit"; how many. */
 int aggregate_columns(const struct aggregate *aggregate, int by_unit, const char **names);
-
-/*
-** Whether rows can be added up in parts (dp_partial): not where a row's step starts where the last
-** one ended.
-*/
-int aggregate_has_states(const struct aggregate *aggregate);
-
-/* Kinds that give linear sums: their noise does not depend on the data. */
-int aggregate_is_linear(const struct aggregate *aggregate);
 
 #endif

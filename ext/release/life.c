@@ -320,7 +320,7 @@ static int publish_from(struct publication *publication, const struct ledger_pat
                        "tier '%s' was created after release '%s', between two points of its path "
                        "(make a release of its own)",
                        tier, name);
-  if (publication->shape.family == FAMILY_SGD)
+  if (publication->shape.family->statistic == STATISTIC_MODEL)
     return ledger_fail(
         ledger,
         "release '%s' is a model and cannot be refined (make a release of its own at "
@@ -590,8 +590,8 @@ static int take_private_keys(struct publication *publication, const struct ledge
 static int draw_new(struct publication *publication, const int64_t *rounded, int64_t *values) {
   if (publication->law == LAW_LOCAL) return responses_draw(publication, rounded);
   if (law_is_symbolic(publication->law)) return categories_draw(publication, rounded);
-  int is_model =
-      publication->shape.family == FAMILY_SGD; /* its clock may count earlier noise too */
+  int is_model = publication->shape.family->statistic ==
+                 STATISTIC_MODEL; /* its clock may count earlier noise too */
   uint64_t variance = is_model ? (uint64_t)publication->descent.variance : publication->variance;
   if (release_draw(publication->law, rounded, dimension_of(publication), variance, values))
     return ledger_fail(publication->host->ledger, "the system gave no random bytes");

@@ -40,7 +40,7 @@ struct publication {
   enum law law;                      /* of its mechanism */
   struct contribution question;      /* its parameters */
   struct layout shape;               /* of a unit's vector */
-  struct descent descent;            /* FAMILY_SGD */
+  struct descent descent;            /* of a model */
   double rate;                       /* or epsilon of what is charged: its curve points there */
   int by_unit;                       /* units are protected, not rows */
   struct ledger_grid grid;           /* what its coordinates are; owned */

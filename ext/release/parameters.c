@@ -434,7 +434,7 @@ static char *finish_clip(struct request *request, int by_unit) {
   if (!(clip > 0)) return 0;
   /* Where clip is a number of rows, a row that is protected itself is one. */
   if (!by_unit) request->clip = fmin(request->clip, 1);
-  if (request->aggregate->family != FAMILY_SUM &&
+  if (request->aggregate->family->statistic != STATISTIC_NUMBER &&
       !(request->clip >= LAYOUT_MIN_ROWS && request->clip <= LAYOUT_MAX_ROWS))
     return error_message("clip must be a number of rows in [%g, %g]", LAYOUT_MIN_ROWS,
                          LAYOUT_MAX_ROWS);
@@ -451,7 +451,7 @@ static char *finish_range(struct request *request) {
 }
 
 static char *finish_size(struct request *request) {
-  int is_tree = request->aggregate->family == FAMILY_TREE;
+  int is_tree = request->aggregate->family->is_tree;
   if (is_tree) request->size = or_else(request->size, DEFAULT_LEAVES);
   if ((takes(request, P_DIM) || takes(request, P_BINS)) && !is_given(request->size))
     return error_message("%s is missing", takes(request, P_DIM) ? "dim" : "bins");
@@ -462,7 +462,7 @@ static char *finish_size(struct request *request) {
 }
 
 static char *finish_quantiles(struct request *request) {
-  if (request->aggregate->family != FAMILY_TREE || request->quantiles) return 0;
+  if (!request->aggregate->family->is_tree || request->quantiles) return 0;
   if (takes(request, P_Q))
     return error_message("q is missing (a number in [0, 1] or a JSON array)");
   request->quantiles = sqlite3_mprintf("0.5");
@@ -495,7 +495,7 @@ static char *finish_ou(struct request *request) {
   if (is_given(request->t) && !has_theta)
     return error_message(
         "t is a time of the process that theta and rho describe (they are missing)");
-  if (is_given(request->t) && aggregate->family == FAMILY_MEAN)
+  if (is_given(request->t) && aggregate->family->shrinks_average)
     return error_message(
         "t is for sums: the noise of an average, and with it the time of its process, "
         "depends on the number of rows");
@@ -505,7 +505,7 @@ static char *finish_ou(struct request *request) {
         "rho out)");
   if (has_theta && request->theta == 0 && is_given(request->centre))
     return error_message("centre is for theta above 0 (theta 0 shrinks nothing)");
-  double middle = aggregate->family == FAMILY_MEAN ? request->lo / 2 + request->hi / 2 : 0;
+  double middle = aggregate->family->shrinks_average ? request->lo / 2 + request->hi / 2 : 0;
   request->centre = aggregate->is_ou ? or_else(request->centre, middle) : 0;
   if (aggregate->is_ou && !has_theta && !is_given(request->radius))
     return error_message("radius must be a finite number above 0 (the public bound on the distance "
@@ -524,7 +524,7 @@ static char *finish_precision(struct request *request) {
   if (is_given(request->half_width)) {
     if (is_given(request->weight))
       return error_message("half_width asks for a weight: give one of them, not both");
-    if (request_law(request) != LAW_GAUSSIAN || aggregate->is_ou || !aggregate_is_linear(aggregate))
+    if (request_law(request) != LAW_GAUSSIAN || aggregate->is_ou || !aggregate->family->is_linear)
       return error_message("half_width is for Gaussian counts and sums without shrink, not '%s'",
                            aggregate->kind);
   }
@@ -549,7 +549,8 @@ char *request_finish(struct request *request, int by_unit) {
   if (!error) error = finish_quantiles(request);
   if (!error) error = finish_precision(request);
   if (!error) error = finish_ou(request);
-  if (!error && request->aggregate->family == FAMILY_SGD) error = models_finish(request);
+  if (!error && request->aggregate->family->statistic == STATISTIC_MODEL)
+    error = models_finish(request);
   if (!error && takes(request, P_KERNEL)) error = responses_finish(request, by_unit);
   return error;
 }

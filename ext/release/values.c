@@ -45,7 +45,7 @@ int answers_describe(struct publication *publication, int keys) {
                        release->name ? release->name : "");
   publication->aggregate = aggregate;
   publication->law = mechanism->law;
-  if (aggregate->family == FAMILY_SGD && !describe_model(publication))
+  if (aggregate->family->statistic == STATISTIC_MODEL && !describe_model(publication))
     return ledger_fail(ledger,
                        "release '%s' has an impossible model (restore the ledger from a backup)",
                        release->name ? release->name : "");
@@ -66,14 +66,14 @@ void answers_shape(struct publication *publication, int keys, int by_unit, int r
                                                 release->size,
                                                 release->max_groups > 0 ? KEYS_PRIVATE : keys,
                                                 release->max_groups};
-  if (aggregate->family == FAMILY_SGD)
+  if (aggregate->family->statistic == STATISTIC_MODEL)
     publication->question.clip = descent_step(&publication->descent);
   layout_make(&publication->shape, &publication->question, by_unit, replace);
 }
 
 int answers_keys(const struct ledger_release *release) {
   const struct aggregate *aggregate = aggregate_find(release->kind);
-  int components = aggregate && aggregate->family == FAMILY_KEY_MEAN ? 2 : 1;
+  int components = aggregate && aggregate->family->has_keys ? aggregate->family->components : 1;
   return release->keys ? release->dimension / components : 0;
 }
 
@@ -86,7 +86,7 @@ struct ledger_grid answers_grid(const struct publication *publication) {
 /* How publication->variance shows the release; delta: what selects private keys there. */
 static struct view answers_view(const struct publication *publication) {
   const struct ledger_release *release = &publication->release;
-  int is_mean = publication->question.family == FAMILY_MEAN; /* which shrinks as one number */
+  int is_one = publication->question.family->shrinks_average; /* which is one number */
   return (struct view){publication->law,
                        release->granularity,
                        release->shift,
@@ -96,7 +96,7 @@ static struct view answers_view(const struct publication *publication) {
                        release->radius,
                        release->theta,
                        release->rho,
-                       is_mean ? 1 : publication->shape.coordinates};
+                       is_one ? 1 : publication->shape.coordinates};
 }
 
 int answers_same_lattice(const struct publication *publication) {
@@ -105,7 +105,7 @@ int answers_same_lattice(const struct publication *publication) {
   if (law_is_symbolic(publication->law))
     return release->granularity == 0 && release->sensitivity == 1 &&
            release->shift == -shape->fine_exponent;
-  uint64_t sensitivity = shape->family == FAMILY_SGD
+  uint64_t sensitivity = shape->family->statistic == STATISTIC_MODEL
                              ? descent_sensitivity(&publication->descent, shape, release->shift)
                              : design_sensitivity(shape, release->shift, publication->law);
   return release->granularity - release->shift == shape->fine_exponent &&
@@ -114,7 +114,7 @@ int answers_same_lattice(const struct publication *publication) {
 
 double answers_shrink(const struct publication *publication) {
   struct view view = answers_view(publication);
-  if (publication->question.family == FAMILY_MEAN) {
+  if (publication->question.family->shrinks_average) {
     /* It depends on the number of rows; even for 2^62 of them it must be something. */
     const struct contribution *question = &publication->question;
     double least = ldexp(question->high / 2 - question->low / 2, view.granularity - 31);
@@ -186,8 +186,8 @@ static struct ledger_value value_of(const struct numbers *numbers,
 
 /* Whether there is one number for each of some public groups, and numbers add up. */
 static int has_public_sums(const struct publication *publication) {
-  enum family family = publication->question.family;
-  return (family == FAMILY_KEY_COUNT || family == FAMILY_KEY_SUM) && publication->release.keys;
+  const struct family *family = publication->question.family;
+  return family->has_keys && family->is_linear && publication->release.keys;
 }
 
 int answers_mixable(const struct publication *publication) {

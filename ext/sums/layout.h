@@ -16,27 +16,12 @@
 
 #include <stdint.h>
 
-/* What a row adds to its cell. */
-enum family {
-  FAMILY_SUM,    /* x, or 1: one number, no cells */
-  FAMILY_MEAN,   /* 1 and u, u = (x - middle) / half of [lo, hi] */
-  FAMILY_SPREAD, /* 1, u and 2 u^2 - 1 */
-  FAMILY_VECTOR, /* the components of a vector */
-  FAMILY_VECTOR_MEAN,
-  FAMILY_BINS,      /* 1, in a cell for each bin of [lo, hi] */
-  FAMILY_TREE,      /* 1, in a cell for each leaf; the coordinates are the nodes above them too */
-  FAMILY_KEY_COUNT, /* 1, in a cell for each key */
-  FAMILY_KEY_SUM,   /* x, in a cell for each key; and 1 where keys are selected privately */
-  FAMILY_KEY_MEAN,  /* 1 and u, in a cell for each key */
-  FAMILY_CHOICE,    /* 1, in a cell for each candidate, however many rows of it the unit has */
-  FAMILY_RESPONSE,  /* 1, in a cell for each state of a kernel */
-  FAMILY_SGD        /* not a sum: a step of a descent, a vector (sgd.h) */
-};
+#include "sums/family.h"
 
 /* The public parameters of a release that shape its vector. */
 struct contribution {
-  enum family family;
-  int nonnegative;  /* FAMILY_SUM: contributions lie in [0, clip] */
+  const struct family *family;
+  int nonnegative;  /* of one number: contributions lie in [0, clip] */
   double clip;      /* norm of a unit's vector, in the unit of x; or rows that a unit counts for */
   double low, high; /* range of x: means, spreads, bins, trees */
   int size;         /* dimension of vectors, number of bins or leaves */
@@ -47,7 +32,7 @@ struct contribution {
 
 /* Bounds on parameters; outside them there is no lattice in doubles, or no memory. */
 #define LAYOUT_MAX_RANGE  1e100 /* of x: its square is a number too */
-#define LAYOUT_MIN_ROWS   0.01  /* clip, where it is a number of rows, but for FAMILY_SUM */
+#define LAYOUT_MIN_ROWS   0.01  /* clip, where it is a number of rows, of several sums */
 #define LAYOUT_MAX_ROWS   1e9
 #define LAYOUT_MIN_CLIP   1e-150
 #define LAYOUT_MAX_CLIP   1e150
@@ -68,7 +53,7 @@ struct block {
 };
 
 struct layout {
-  enum family family;
+  const struct family *family;
   int cells;       /* 0: private keys, known to nobody until rows are read */
   int components;  /* of each cell */
   int coordinates; /* of the release; 0: private keys */
@@ -106,10 +91,10 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
                  int replace);
 
 /*
-** Makes a shape of FAMILY_SGD that of a smaller clip, on the same lattice: reach and distance,
+** Makes the shape of a model that of a smaller clip, on the same lattice: reach and distance,
 ** where neighbours replace a row.
 */
-void shape_narrow(struct layout *shape, double clip);
+void layout_narrow(struct layout *shape, double clip);
 
 /* Value of x in [low, high] as u in [-1, 1]; what is outside counts as the nearer end, NaN as 0. */
 double layout_centred(double x, double low, double high);

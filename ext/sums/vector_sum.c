@@ -159,7 +159,7 @@ static int add_unit(void *context, const record_word *const *list, size_t count)
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Takes the row. */
-static int add_row(struct vector_sum *vectors, struct identity unit, int cell) {
+static int take_row(struct vector_sum *vectors, struct identity unit, int cell) {
   if (vectors->by_unit)
     return partitioned_sums_add(vectors->records, unit, (uint32_t)cell, vectors->row);
   vectors->scratch.cells[0] = (uint32_t)cell; /* V2 */
@@ -168,31 +168,53 @@ static int add_row(struct vector_sum *vectors, struct identity unit, int cell) {
   return 0;
 }
 
-int vector_sum_add_number(struct vector_sum *vectors, struct identity unit, double x) {
-  const struct contribution *question = &vectors->question;
-  const struct layout *shape = vectors->shape;
-  int128 *row = vectors->row;
-  row[0] = shape->count_steps;
-  if (question->family == FAMILY_BINS || question->family == FAMILY_TREE)
-    return add_row(vectors, unit, layout_bin(x, question->low, question->high, question->size));
-  double u = layout_centred(x, question->low, question->high);
-  row[1] = fine_steps(u, shape->scale);
-  if (question->family == FAMILY_SPREAD) row[2] = fine_steps(2 * u * u - 1, shape->scale);
-  return add_row(vectors, unit, 0);
-}
-
-int vector_sum_add_key(struct vector_sum *vectors, struct identity unit, int cell, double x) {
+/* Where the components of the next row go, after its count; null without memory. */
+static inline int128 *begin_row(struct vector_sum *vectors, int cell) {
   const struct layout *shape = vectors->shape;
   int128 *row = vectors->row;
   if (shape->max_groups &&
       totals_reserve(vectors, (size_t)(cell + 1) * (size_t)vectors->components))
-    return -1;
+    return 0;
   if (shape->counts) *row++ = shape->count_steps;
-  if (shape->family == FAMILY_KEY_SUM) *row = fine_steps(x, shape->scale);
-  if (shape->family == FAMILY_KEY_MEAN)
-    *row =
-        fine_steps(layout_centred(x, vectors->question.low, vectors->question.high), shape->scale);
-  return add_row(vectors, unit, cell);
+  return row;
+}
+
+static inline double centred(const struct vector_sum *vectors, double x) {
+  return layout_centred(x, vectors->question.low, vectors->question.high);
+}
+
+int vector_sum_add_one(struct vector_sum *vectors, struct identity unit, int cell, double x) {
+  (void)x;
+  return begin_row(vectors, cell) ? take_row(vectors, unit, cell) : -1;
+}
+
+int vector_sum_add_number(struct vector_sum *vectors, struct identity unit, int cell, double x) {
+  int128 *row = begin_row(vectors, cell);
+  if (!row) return -1;
+  *row = fine_steps(x, vectors->shape->scale);
+  return take_row(vectors, unit, cell);
+}
+
+int vector_sum_add_centred(struct vector_sum *vectors, struct identity unit, int cell, double x) {
+  int128 *row = begin_row(vectors, cell);
+  if (!row) return -1;
+  *row = fine_steps(centred(vectors, x), vectors->shape->scale);
+  return take_row(vectors, unit, cell);
+}
+
+int vector_sum_add_curve(struct vector_sum *vectors, struct identity unit, int cell, double x) {
+  int128 *row = begin_row(vectors, cell);
+  double u = centred(vectors, x), scale = vectors->shape->scale;
+  if (!row) return -1;
+  row[0] = fine_steps(u, scale);
+  row[1] = fine_steps(2 * u * u - 1, scale);
+  return take_row(vectors, unit, cell);
+}
+
+int vector_sum_add_bin(struct vector_sum *vectors, struct identity unit, int cell, double x) {
+  const struct contribution *question = &vectors->question;
+  int bin = layout_bin(x, question->low, question->high, question->size);
+  return begin_row(vectors, cell) ? take_row(vectors, unit, bin) : -1;
 }
 
 /*
@@ -228,7 +250,7 @@ int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, cons
     for (int i = 0; i < dimension; i++)
       row[i] = fine_steps(v[i] / scale.divisor * scale.factor, shape->scale);
   }
-  return add_row(vectors, unit, 0);
+  return take_row(vectors, unit, 0);
 }
 
 /*

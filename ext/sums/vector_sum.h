@@ -34,11 +34,14 @@ struct group_keys *vector_sum_cells(struct vector_sum *vectors);
 const struct layout *vector_sum_shape(const struct vector_sum *vectors);
 
 /*
-** Add a row of a unit (which rows that are protected themselves ignore). Return 0, or -1 without
-** memory.
+** Add a row of a unit (which rows that are protected themselves ignore) to a cell: 1 to the count,
+** where there is one, and
 */
-int vector_sum_add_number(struct vector_sum *vectors, struct identity unit, double x); /* no keys */
-int vector_sum_add_key(struct vector_sum *vectors, struct identity unit, int cell, double x);
+add_to_cell vector_sum_add_one;     /* nothing else */
+add_to_cell vector_sum_add_number;  /* x */
+add_to_cell vector_sum_add_centred; /* u, x as a number in [-1, 1] */
+add_to_cell vector_sum_add_curve;   /* u and 2 u^2 - 1 */
+add_to_cell vector_sum_add_bin;     /* nothing else, in the cell that is the bin of x */
 /* Of finite numbers. */
 int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, const double *v);
 /*

@@ -2,10 +2,11 @@
 #ifndef TEST_SCALAR_H
 #define TEST_SCALAR_H
 
+#include "mechanism/families.h"
 #include "mechanism/lattice_design.h"
 
 static inline struct layout scalar_shape(double clip, int nonnegative, int replace) {
-  struct contribution question = {.family = FAMILY_SUM, .nonnegative = nonnegative, .clip = clip};
+  struct contribution question = {.family = &family_sum, .nonnegative = nonnegative, .clip = clip};
   struct layout shape;
   layout_make(&shape, &question, 1, replace);
   return shape;

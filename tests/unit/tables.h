@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "families.h"
 #include "random.h"
 #include "splitmix.h"
 #include "noise/entropy.h"
@@ -131,11 +132,10 @@ static inline int vectors_add(const struct release *release, struct vector_sum *
     int cell = group_keys_find(vector_sum_cells(vectors), key);
     if (cell == CELL_NEW) cell = group_keys_name(vector_sum_cells(vectors), key, name);
     if (cell < 0) return cell == CELL_NONE ? 0 : -1;
-    return vector_sum_add_key(vectors, unit, cell, row->x);
+    return release->question.family->add(vectors, unit, cell, row->x);
   }
-  if (release->question.family == FAMILY_VECTOR || release->question.family == FAMILY_VECTOR_MEAN)
-    return vector_sum_add_vector(vectors, unit, row->v);
-  return vector_sum_add_number(vectors, unit, row->x);
+  if (release->question.family->has_vector) return vector_sum_add_vector(vectors, unit, row->v);
+  return release->question.family->add(vectors, unit, 0, row->x);
 }
 
 /* How many numbers totals_of() gives: of private keys those from 0 to `keys` - 1. */
@@ -185,7 +185,7 @@ static inline int128 *total_of(const struct release *release, const struct row *
 /* Totals of a table (free()). */
 static inline int128 *totals_of(const struct release *release, const struct row *rows, int count,
                                 int keys) {
-  if (release->question.family == FAMILY_SUM) return total_of(release, rows, count);
+  if (release->question.family == &family_sum) return total_of(release, rows, count);
   struct vector_sum *vectors = vectors_start(release);
   int failed = !vectors;
   for (int i = 0; i < count && !failed; i++) failed = vectors_add(release, vectors, &rows[i]);

@@ -5,6 +5,7 @@
 ** A simulation has 20000 points: the standard error of a standard deviation is 0.5%, and 3% are
 ** allowed.
 */
+#include "families.h"
 #include "check.h"
 #include "random.h"
 
@@ -33,7 +34,7 @@ static struct view ou_view(uint64_t clock, int granularity, double radius, doubl
 
 /* What a release of one sum shows of a point. */
 static struct estimate shown(const struct view *view, int64_t point) {
-  struct contribution question = {.family = FAMILY_SUM, .clip = 1};
+  struct contribution question = {.family = &family_sum, .clip = 1};
   struct layout shape;
   struct reading reading = {.question = &question, .shape = &shape, .view = *view, .cells = 1};
   struct estimate estimate = {0, 0, NAN, NAN, NAN, NAN};
@@ -258,7 +259,7 @@ static struct table put_rows(struct read *read, int cell, int n, double from, do
   int first = cell * read->shape.components;
   set(read, first, n * read->shape.count_factor);
   set(read, first + 1, a);
-  if (question->family == FAMILY_SPREAD) set(read, first + 2, b);
+  if (question->family == &family_spread) set(read, first + 2, b);
   double mean = sum / n;
   return (struct table){mean, squares / n - (mean - from) * (mean - from)};
 }
@@ -268,7 +269,7 @@ static void averages(void) {
   static const double ranges[][2] = {{0, 100}, {-1, 1}, {-1e9, 1e-3}, {1e6, 1e6 + 1}};
   for (int i = 0; i < 4; i++) {
     struct contribution question = {
-        .family = FAMILY_MEAN, .clip = 3, .low = ranges[i][0], .high = ranges[i][1]};
+        .family = &family_mean, .clip = 3, .low = ranges[i][0], .high = ranges[i][1]};
     double half = (question.high - question.low) / 2;
     read_start(&read, &question, 0.5, 1);
     struct table table = put_rows(&read, 0, 2000, question.low + half / 2, question.high);
@@ -284,7 +285,7 @@ static void averages(void) {
 static void averages_of_groups(void) {
   static struct read read;
   struct contribution question = {
-      .family = FAMILY_KEY_MEAN, .clip = 1, .low = 10, .high = 20, .keys = 3};
+      .family = &family_key_mean, .clip = 1, .low = 10, .high = 20, .keys = 3};
   struct table tables[3];
   read_start(&read, &question, 0.5, 3);
   for (int i = 0; i < 3; i++) tables[i] = put_rows(&read, i, 200 << (2 * i), 12, 14 + 2 * i);
@@ -301,7 +302,7 @@ static void averages_of_groups(void) {
 
 static void averages_of_vectors(void) {
   static struct read read;
-  struct contribution question = {.family = FAMILY_VECTOR_MEAN, .clip = 8, .size = 4};
+  struct contribution question = {.family = &family_vector_mean, .clip = 8, .size = 4};
   const double means[4] = {0, 3, -7.5, 0.001};
   read_start(&read, &question, 0.5, 1);
   set(&read, 0, 1500 * question.clip / 2);
@@ -320,7 +321,7 @@ static void averages_of_vectors(void) {
 /* Thin data: counts below 1 are 1, and what is shown stays in its range. */
 static void averages_stay_in_range(void) {
   static struct read read;
-  struct contribution question = {.family = FAMILY_MEAN, .clip = 1, .low = -10, .high = 30};
+  struct contribution question = {.family = &family_mean, .clip = 1, .low = -10, .high = 30};
   const double counts[] = {-100, 0, 0.25, 1, 100}, sums[] = {-1000, -0.5, 0, 0.5, 1000};
   for (int i = 0; i < 5; i++) {
     for (int j = 0; j < 5; j++) {
@@ -335,7 +336,7 @@ static void averages_stay_in_range(void) {
       CHECK(isfinite(read.estimates[0].stddev) && read.estimates[0].stddev > 0, "stddev");
     }
   }
-  struct contribution vectors = {.family = FAMILY_VECTOR_MEAN, .clip = 2, .size = 2};
+  struct contribution vectors = {.family = &family_vector_mean, .clip = 2, .size = 2};
   read_start(&read, &vectors, 0.5, 1);
   set(&read, 1, 50);
   set(&read, 2, -50);
@@ -346,7 +347,7 @@ static void averages_stay_in_range(void) {
 /* The average shrinks as one number with the noise that its count gives it. */
 static void averages_shrink_by_their_own_noise(void) {
   static struct read read;
-  struct contribution question = {.family = FAMILY_MEAN, .clip = 1, .low = 0, .high = 10};
+  struct contribution question = {.family = &family_mean, .clip = 1, .low = 0, .high = 10};
   read_start(&read, &question, 0.01, 1);
   struct table table = put_rows(&read, 0, 300, 2, 9);
   read_point(&read);
@@ -369,7 +370,7 @@ static void variances(void) {
   static struct read read;
   for (int root = 0; root < 2; root++) {
     for (int i = 0; i < 3; i++) {
-      struct contribution question = {.family = FAMILY_SPREAD, .clip = 1, .low = -20, .high = 80};
+      struct contribution question = {.family = &family_spread, .clip = 1, .low = -20, .high = 80};
       read_start(&read, &question, 0.5, 1);
       read.reading.root = root;
       struct table table = put_rows(&read, 0, 3000, i == 1 ? 40 : -20, i == 2 ? 20 : 80);
@@ -384,7 +385,7 @@ static void variances(void) {
 
 static void variances_stay_in_range(void) {
   static struct read read;
-  struct contribution question = {.family = FAMILY_SPREAD, .clip = 1, .low = 0, .high = 4};
+  struct contribution question = {.family = &family_spread, .clip = 1, .low = 0, .high = 4};
   const double sums[] = {-50, -5, -1, 0, 1, 5, 50};
   for (int root = 0; root < 2; root++) {
     for (int i = 0; i < 343; i++) {
@@ -432,7 +433,7 @@ static void quantiles(void) {
   static const double wanted[] = {0, 0.01, 0.25, 0.5, 0.625, 0.9, 1};
   for (int kind = 0; kind < 4; kind++) {
     struct contribution question = {
-        .family = FAMILY_TREE, .clip = 1, .low = -50, .high = 14, .size = 64};
+        .family = &family_tree, .clip = 1, .low = -50, .high = 14, .size = 64};
     int leaves[64];
     for (int i = 0; i < 64; i++) {
       leaves[i] = kind == 0 ? 400 : kind == 1 ? (int)(1000 * uniform()) : kind == 2 ? i * i : 0;
@@ -462,7 +463,7 @@ static void quantiles_of_nothing(void) {
   static struct read read;
   static const double wanted[] = {0, 0.5, 1};
   struct contribution question = {
-      .family = FAMILY_TREE, .clip = 1, .low = 0, .high = 8, .size = 16};
+      .family = &family_tree, .clip = 1, .low = 0, .high = 8, .size = 16};
   read_start(&read, &question, 0.5, 16);
   read.reading.quantiles = wanted;
   read.reading.quantile_count = 3;
@@ -485,11 +486,11 @@ static void coordinates_as_they_are(void) {
     struct contribution question;
     int cells, numbers, first, is_array;
   } cases[] = {
-      {{.family = FAMILY_VECTOR, .clip = 2, .size = 5}, 1, 5, 0, 1},
-      {{.family = FAMILY_BINS, .clip = 2, .low = 0, .high = 1, .size = 6}, 6, 6, 0, 1},
-      {{.family = FAMILY_KEY_COUNT, .clip = 2, .keys = 4}, 4, 4, 0, 0},
-      {{.family = FAMILY_KEY_SUM, .clip = 2, .keys = 4}, 4, 4, 0, 0},
-      {{.family = FAMILY_KEY_SUM, .clip = 2, .keys = KEYS_PRIVATE, .max_groups = 3}, 4, 4, 1, 0},
+      {{.family = &family_vector, .clip = 2, .size = 5}, 1, 5, 0, 1},
+      {{.family = &family_bins, .clip = 2, .low = 0, .high = 1, .size = 6}, 6, 6, 0, 1},
+      {{.family = &family_key_count, .clip = 2, .keys = 4}, 4, 4, 0, 0},
+      {{.family = &family_key_sum, .clip = 2, .keys = 4}, 4, 4, 0, 0},
+      {{.family = &family_key_sum, .clip = 2, .keys = KEYS_PRIVATE, .max_groups = 3}, 4, 4, 1, 0},
   };
   for (int c = 0; c < 5; c++) {
     read_start(&read, &cases[c].question, 0.5, cases[c].cells);
@@ -517,21 +518,21 @@ static void coordinates_as_they_are(void) {
 /* What is known beforehand is what comes out, where the noise has most to say. */
 static void noise_that_is_known_beforehand(void) {
   static struct read read;
-  struct contribution sum = {.family = FAMILY_VECTOR, .clip = 5, .size = 3};
+  struct contribution sum = {.family = &family_vector, .clip = 5, .size = 3};
   read_start(&read, &sum, 0.1, 1);
   CHECK_CLOSE(estimate_total_stddev(&read.reading), estimate_stddev(&read.reading.view), 1e-12);
-  struct contribution mean = {.family = FAMILY_MEAN, .clip = 1, .low = 0, .high = 60};
+  struct contribution mean = {.family = &family_mean, .clip = 1, .low = 0, .high = 60};
   read_start(&read, &mean, 0.1, 1);
   set(&read, 0, 500 * 0.5);
   set(&read, 1, 500); /* at the end of the range */
   read_point(&read);
   CHECK_CLOSE(estimate_total_stddev(&read.reading), 500 * read.estimates[0].stddev, 1e-9);
-  struct contribution spread = {.family = FAMILY_SPREAD, .clip = 1, .low = 0, .high = 60};
+  struct contribution spread = {.family = &family_spread, .clip = 1, .low = 0, .high = 60};
   read_start(&read, &spread, 0.1, 1);
   for (int i = 0; i < 3; i++) set(&read, i, 500);
   read_point(&read);
   CHECK_CLOSE(estimate_total_stddev(&read.reading), 500 * read.estimates[0].stddev, 1e-9);
-  struct contribution tree = {.family = FAMILY_TREE, .clip = 1, .low = 0, .high = 64, .size = 64};
+  struct contribution tree = {.family = &family_tree, .clip = 1, .low = 0, .high = 64, .size = 64};
   static const double median[] = {0.5};
   int leaves[64];
   for (int i = 0; i < 64; i++) leaves[i] = 1000; /* a leaf is 1 wide: so is a rank of 1000 */
@@ -563,18 +564,18 @@ static void thresholds(void) {
   static struct read read;
   static const double deltas[] = {1e-300, 1e-15, 1e-9, 1e-7, 1e-3, 0.1, 0.5};
   static const int groups[] = {1, 2, 4, 100, 1024};
-  static const enum family families[] = {FAMILY_KEY_COUNT, FAMILY_KEY_SUM, FAMILY_KEY_MEAN};
+  static const enum number keyed[] = {KEY_COUNT, KEY_SUM, KEY_MEAN};
   for (int f = 0; f < 3; f++) {
     for (int r = 0; r < 3; r++) {
       double previous[7] = {0};
       for (int g = 0; g < 5; g++) {
-        struct contribution question = {.family = families[f], .clip = 3, .low = 0, .high = 1};
+        struct contribution question = {
+            .family = families[keyed[f]], .clip = 3, .low = 0, .high = 1};
         question.keys = KEYS_PRIVATE;
         question.max_groups = groups[g];
         read_start(&read, &question, r == 0 ? 1e-6 : r == 1 ? 0.5 : 100, 1);
         /* Three rows of one key, or one that takes the whole clip of a sum. */
-        long double most =
-            (families[f] == FAMILY_KEY_SUM ? 1 : 3) * (long double)read.shape.count_steps;
+        long double most = (keyed[f] == KEY_SUM ? 1 : 3) * (long double)read.shape.count_steps;
         for (int d = 0; d < 7; d++) {
           read.reading.selection_delta = deltas[d];
           double threshold = estimate_threshold(&read.reading);
@@ -596,9 +597,9 @@ static void thresholds(void) {
 /* The threshold is the first count that is shown. */
 static void keys_below_the_threshold_are_not_shown(void) {
   static struct read read;
-  static const enum family families[] = {FAMILY_KEY_COUNT, FAMILY_KEY_SUM, FAMILY_KEY_MEAN};
+  static const enum number keyed[] = {KEY_COUNT, KEY_SUM, KEY_MEAN};
   for (int f = 0; f < 3; f++) {
-    struct contribution question = {.family = families[f], .clip = 1, .low = 0, .high = 1};
+    struct contribution question = {.family = families[keyed[f]], .clip = 1, .low = 0, .high = 1};
     question.keys = KEYS_PRIVATE;
     question.max_groups = 4;
     read_start(&read, &question, 0.5, 6);
@@ -608,8 +609,7 @@ static void keys_below_the_threshold_are_not_shown(void) {
                                -threshold, threshold + 1, INT64_MAX / 4};
     for (int i = 0; i < 6; i++) {
       read.point[i * read.shape.components] = counts[i];
-      if (families[f] == FAMILY_KEY_SUM)
-        read.point[2 * i + 1] = 1000000000000; /* sums do not show */
+      if (keyed[f] == KEY_SUM) read.point[2 * i + 1] = 1000000000000; /* sums do not show */
     }
     read_point(&read);
     CHECK(read.count == 3 && read.estimates[0].cell == 2 && read.estimates[1].cell == 4 &&
@@ -625,7 +625,7 @@ static void a_key_of_one_unit_is_rarely_shown(void) {
   static struct read read;
   enum { RUNS = 40000 };
   struct contribution question = {
-      .family = FAMILY_KEY_COUNT, .clip = 1, .keys = KEYS_PRIVATE, .max_groups = 4};
+      .family = &family_key_count, .clip = 1, .keys = KEYS_PRIVATE, .max_groups = 4};
   int64_t truth[4];
   int shown_runs = 0;
   read_start(&read, &question, 0.5, 4);

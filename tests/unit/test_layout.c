@@ -3,6 +3,7 @@
 ** neighbours from the geometry of the cones, found by search, and values at the ends of every
 ** range.
 */
+#include "families.h"
 #include "check.h"
 #include "random.h"
 
@@ -23,42 +24,43 @@ static void sizes(void) {
     int by_unit, replace;
     int cells, components, coordinates, touched, levels, blocks, counts;
   } cases[] = {
-      {SIZES(FAMILY_SUM, 0, 0, 0, 1, 0), 1, 1, 1, 1, 0, 1, 0},
-      {SIZES(FAMILY_SUM, 0, 0, 0, 1, 1), 1, 1, 1, 1, 0, 1, 0},
-      {SIZES(FAMILY_SUM, 0, 0, 0, 0, 1), 1, 1, 1, 1, 0, 1, 0},
-      {SIZES(FAMILY_MEAN, 0, 0, 0, 1, 0), 1, 2, 2, 2, 0, 1, 1},
-      {SIZES(FAMILY_MEAN, 0, 0, 0, 0, 1), 1, 2, 2, 2, 0, 1, 1},
-      {SIZES(FAMILY_SPREAD, 0, 0, 0, 1, 0), 1, 3, 3, 3, 0, 1, 1},
-      {SIZES(FAMILY_VECTOR, 1, 0, 0, 1, 1), 1, 1, 1, 1, 0, 1, 0},
-      {SIZES(FAMILY_VECTOR, 4096, 0, 0, 1, 1), 1, 4096, 4096, 4096, 0, 1, 0},
-      {SIZES(FAMILY_VECTOR_MEAN, 1, 0, 0, 1, 0), 1, 2, 2, 2, 0, 1, 1},
-      {SIZES(FAMILY_VECTOR_MEAN, 4096, 0, 0, 0, 0), 1, 4097, 4097, 4097, 0, 1, 1},
-      {SIZES(FAMILY_BINS, 10, 0, 0, 1, 0), 10, 1, 10, 10, 0, 1, 1},
-      {SIZES(FAMILY_BINS, 10, 0, 0, 0, 0), 10, 1, 10, 1, 0, 1, 1},
-      {SIZES(FAMILY_BINS, 10, 0, 0, 0, 1), 10, 1, 10, 2, 0, 1, 1},
-      {SIZES(FAMILY_BINS, 1, 0, 0, 0, 1), 1, 1, 1, 1, 0, 1, 1},
-      {SIZES(FAMILY_BINS, 65536, 0, 0, 1, 1), 65536, 1, 65536, 65536, 0, 1, 1},
-      {SIZES(FAMILY_TREE, 2, 0, 0, 0, 0), 2, 1, 2, 1, 1, 1, 1},
-      {SIZES(FAMILY_TREE, 2, 0, 0, 0, 1), 2, 1, 2, 2, 1, 1, 1},
-      {SIZES(FAMILY_TREE, 1024, 0, 0, 1, 0), 1024, 1, 2046, 2046, 10, 1, 1},
-      {SIZES(FAMILY_TREE, 1024, 0, 0, 0, 0), 1024, 1, 2046, 10, 10, 1, 1},
-      {SIZES(FAMILY_TREE, 1024, 0, 0, 0, 1), 1024, 1, 2046, 20, 10, 1, 1},
-      {SIZES(FAMILY_TREE, 65536, 0, 0, 1, 1), 65536, 1, 131070, 131070, 16, 1, 1},
-      {SIZES(FAMILY_KEY_COUNT, 0, 7, 0, 1, 0), 7, 1, 7, 7, 0, 1, 1},
-      {SIZES(FAMILY_KEY_COUNT, 0, 7, 0, 0, 1), 7, 1, 7, 2, 0, 1, 1},
-      {SIZES(FAMILY_KEY_COUNT, 0, KEYS_PRIVATE, 4, 1, 0), 0, 1, 0, 4, 0, 1, 1},
-      {SIZES(FAMILY_KEY_COUNT, 0, KEYS_PRIVATE, 4, 1, 1), 0, 1, 0, 8, 0, 1, 1},
-      {SIZES(FAMILY_KEY_COUNT, 0, KEYS_PRIVATE, 1, 0, 1), 0, 1, 0, 2, 0, 1, 1},
-      {SIZES(FAMILY_KEY_SUM, 0, 7, 0, 1, 1), 7, 1, 7, 7, 0, 1, 0},
-      {SIZES(FAMILY_KEY_SUM, 0, 7, 0, 0, 0), 7, 1, 7, 1, 0, 1, 0},
-      {SIZES(FAMILY_KEY_SUM, 0, KEYS_PRIVATE, 4, 1, 0), 0, 2, 0, 8, 0, 2, 1},
-      {SIZES(FAMILY_KEY_SUM, 0, KEYS_PRIVATE, 1024, 1, 1), 0, 2, 0, 4096, 0, 2, 1},
-      {SIZES(FAMILY_KEY_SUM, 0, KEYS_PRIVATE, 1, 0, 0), 0, 2, 0, 2, 0, 2, 1},
-      {SIZES(FAMILY_KEY_MEAN, 0, 7, 0, 1, 0), 7, 2, 14, 14, 0, 1, 1},
-      {SIZES(FAMILY_KEY_MEAN, 0, 7, 0, 0, 1), 7, 2, 14, 4, 0, 1, 1},
-      {SIZES(FAMILY_KEY_MEAN, 0, KEYS_PRIVATE, 4, 1, 1), 0, 2, 0, 16, 0, 1, 1},
-      {SIZES(FAMILY_KEY_COUNT, 0, LAYOUT_MAX_KEYS, 0, 1, 1), 1 << 20, 1, 1 << 20, 1 << 20, 0, 1, 1},
-      {SIZES(FAMILY_KEY_MEAN, 0, LAYOUT_MAX_KEYS, 0, 1, 1), 1 << 20, 2, 2 << 20, 2 << 20, 0, 1, 1},
+      {SIZES(&family_sum, 0, 0, 0, 1, 0), 1, 1, 1, 1, 0, 1, 0},
+      {SIZES(&family_sum, 0, 0, 0, 1, 1), 1, 1, 1, 1, 0, 1, 0},
+      {SIZES(&family_sum, 0, 0, 0, 0, 1), 1, 1, 1, 1, 0, 1, 0},
+      {SIZES(&family_mean, 0, 0, 0, 1, 0), 1, 2, 2, 2, 0, 1, 1},
+      {SIZES(&family_mean, 0, 0, 0, 0, 1), 1, 2, 2, 2, 0, 1, 1},
+      {SIZES(&family_spread, 0, 0, 0, 1, 0), 1, 3, 3, 3, 0, 1, 1},
+      {SIZES(&family_vector, 1, 0, 0, 1, 1), 1, 1, 1, 1, 0, 1, 0},
+      {SIZES(&family_vector, 4096, 0, 0, 1, 1), 1, 4096, 4096, 4096, 0, 1, 0},
+      {SIZES(&family_vector_mean, 1, 0, 0, 1, 0), 1, 2, 2, 2, 0, 1, 1},
+      {SIZES(&family_vector_mean, 4096, 0, 0, 0, 0), 1, 4097, 4097, 4097, 0, 1, 1},
+      {SIZES(&family_bins, 10, 0, 0, 1, 0), 10, 1, 10, 10, 0, 1, 1},
+      {SIZES(&family_bins, 10, 0, 0, 0, 0), 10, 1, 10, 1, 0, 1, 1},
+      {SIZES(&family_bins, 10, 0, 0, 0, 1), 10, 1, 10, 2, 0, 1, 1},
+      {SIZES(&family_bins, 1, 0, 0, 0, 1), 1, 1, 1, 1, 0, 1, 1},
+      {SIZES(&family_bins, 65536, 0, 0, 1, 1), 65536, 1, 65536, 65536, 0, 1, 1},
+      {SIZES(&family_tree, 2, 0, 0, 0, 0), 2, 1, 2, 1, 1, 1, 1},
+      {SIZES(&family_tree, 2, 0, 0, 0, 1), 2, 1, 2, 2, 1, 1, 1},
+      {SIZES(&family_tree, 1024, 0, 0, 1, 0), 1024, 1, 2046, 2046, 10, 1, 1},
+      {SIZES(&family_tree, 1024, 0, 0, 0, 0), 1024, 1, 2046, 10, 10, 1, 1},
+      {SIZES(&family_tree, 1024, 0, 0, 0, 1), 1024, 1, 2046, 20, 10, 1, 1},
+      {SIZES(&family_tree, 65536, 0, 0, 1, 1), 65536, 1, 131070, 131070, 16, 1, 1},
+      {SIZES(&family_key_count, 0, 7, 0, 1, 0), 7, 1, 7, 7, 0, 1, 1},
+      {SIZES(&family_key_count, 0, 7, 0, 0, 1), 7, 1, 7, 2, 0, 1, 1},
+      {SIZES(&family_key_count, 0, KEYS_PRIVATE, 4, 1, 0), 0, 1, 0, 4, 0, 1, 1},
+      {SIZES(&family_key_count, 0, KEYS_PRIVATE, 4, 1, 1), 0, 1, 0, 8, 0, 1, 1},
+      {SIZES(&family_key_count, 0, KEYS_PRIVATE, 1, 0, 1), 0, 1, 0, 2, 0, 1, 1},
+      {SIZES(&family_key_sum, 0, 7, 0, 1, 1), 7, 1, 7, 7, 0, 1, 0},
+      {SIZES(&family_key_sum, 0, 7, 0, 0, 0), 7, 1, 7, 1, 0, 1, 0},
+      {SIZES(&family_key_sum, 0, KEYS_PRIVATE, 4, 1, 0), 0, 2, 0, 8, 0, 2, 1},
+      {SIZES(&family_key_sum, 0, KEYS_PRIVATE, 1024, 1, 1), 0, 2, 0, 4096, 0, 2, 1},
+      {SIZES(&family_key_sum, 0, KEYS_PRIVATE, 1, 0, 0), 0, 2, 0, 2, 0, 2, 1},
+      {SIZES(&family_key_mean, 0, 7, 0, 1, 0), 7, 2, 14, 14, 0, 1, 1},
+      {SIZES(&family_key_mean, 0, 7, 0, 0, 1), 7, 2, 14, 4, 0, 1, 1},
+      {SIZES(&family_key_mean, 0, KEYS_PRIVATE, 4, 1, 1), 0, 2, 0, 16, 0, 1, 1},
+      {SIZES(&family_key_count, 0, LAYOUT_MAX_KEYS, 0, 1, 1), 1 << 20, 1, 1 << 20, 1 << 20, 0, 1,
+       1},
+      {SIZES(&family_key_mean, 0, LAYOUT_MAX_KEYS, 0, 1, 1), 1 << 20, 2, 2 << 20, 2 << 20, 0, 1, 1},
   };
   for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
     struct layout shape;
@@ -70,7 +72,7 @@ static void sizes(void) {
     CHECK(shape.touched == cases[i].touched, "case %d: %d", i, shape.touched);
     CHECK(shape.levels == cases[i].levels, "case %d: %d", i, shape.levels);
     CHECK(shape.block_count == cases[i].blocks, "case %d: %d", i, shape.block_count);
-    CHECK((shape.family == FAMILY_SUM || shape.counts == cases[i].counts), "case %d", i);
+    CHECK((shape.family == &family_sum || shape.counts == cases[i].counts), "case %d", i);
     int is_private = cases[i].question.keys == KEYS_PRIVATE;
     CHECK(shape.max_groups == (is_private ? cases[i].question.max_groups : 0), "case %d", i);
   }
@@ -94,16 +96,16 @@ static struct ideal ideal_of(const struct contribution *question) {
   long double slant = sqrtl(1.25L), spread = 1.309531L;
   int levels = 0;
   while (question->size >> (levels + 1)) levels++;
-  switch (question->family) {
-  case FAMILY_SUM: return (struct ideal){0, {clip}, {question->nonnegative ? 1 : 2}, 0, 0, 1};
-  case FAMILY_MEAN:
-  case FAMILY_KEY_MEAN: return (struct ideal){0.5L, {clip * slant}, {mean}, 1, 1, 0};
-  case FAMILY_SPREAD: return (struct ideal){1, {clip * sqrtl(3)}, {spread}, 1, 1, 0};
-  case FAMILY_VECTOR: return (struct ideal){0, {clip}, {2}, 0, 0, 1};
-  case FAMILY_VECTOR_MEAN: return (struct ideal){clip / 2, {clip * slant}, {mean}, 1, 1, 0};
-  case FAMILY_BINS: return (struct ideal){1, {clip}, {right}, 0, 0, 1};
-  case FAMILY_TREE: return (struct ideal){1, {clip * sqrtl(levels)}, {right}, 1, 0, 0};
-  case FAMILY_KEY_COUNT: return (struct ideal){1, {clip}, {right}, 0, 0, 1};
+  switch (number_of(question->family)) {
+  case SUM: return (struct ideal){0, {clip}, {question->nonnegative ? 1 : 2}, 0, 0, 1};
+  case MEAN:
+  case KEY_MEAN: return (struct ideal){0.5L, {clip * slant}, {mean}, 1, 1, 0};
+  case SPREAD: return (struct ideal){1, {clip * sqrtl(3)}, {spread}, 1, 1, 0};
+  case VECTOR: return (struct ideal){0, {clip}, {2}, 0, 0, 1};
+  case VECTOR_MEAN: return (struct ideal){clip / 2, {clip * slant}, {mean}, 1, 1, 0};
+  case BINS: return (struct ideal){1, {clip}, {right}, 0, 0, 1};
+  case TREE: return (struct ideal){1, {clip * sqrtl(levels)}, {right}, 1, 0, 0};
+  case KEY_COUNT: return (struct ideal){1, {clip}, {right}, 0, 0, 1};
   default:
     if (question->keys != KEYS_PRIVATE) return (struct ideal){0, {clip}, {2}, 0, 0, 1};
     return (struct ideal){clip / 2, {clip / 2, clip}, {right, 2}, 0, 0, 1};
@@ -114,7 +116,7 @@ static void check_shape(const struct contribution *question, int by_unit, int re
   struct layout shape;
   layout_make(&shape, question, by_unit, replace);
   struct ideal ideal = ideal_of(question);
-  int family = (int)question->family, exponent, at = 0;
+  int family = (int)number_of(question->family), exponent, at = 0;
   double clip = question->clip;
   CHECK(frexp(shape.scale, &exponent) == 0.5, "family %d clip %a: %a is no power of two", family,
         clip, shape.scale);
@@ -135,7 +137,7 @@ static void check_shape(const struct contribution *question, int by_unit, int re
     CHECK(block->first == at && block->end > block->first, "family %d: blocks", family);
     at = block->end;
     if (ideal.clip_is_rows) {
-      long double rows = question->family == FAMILY_VECTOR_MEAN ? 1 : clip;
+      long double rows = question->family == &family_vector_mean ? 1 : clip;
       long double lead = rows * (long double)shape.count_steps;
       CHECK(block->lead_end == 1 && (long double)block->lead_reach <= lead * (1 + 0x1p-53L) &&
                 (long double)block->lead_reach > lead - 1 - lead * 0x1p-52L,
@@ -161,33 +163,33 @@ static void check_shape(const struct contribution *question, int by_unit, int re
   long double distance = replace ? sqrtl(apart) : radius, charged = (long double)shape.distance;
   CHECK(charged >= distance, "family %d clip %a replace %d: distance %Lf of %Lf", family, clip,
         replace, charged, distance);
-  long double rounded = family == FAMILY_SPREAD ? 8 * clip : 0; /* rows, one by one */
+  long double rounded = family == SPREAD ? 8 * clip : 0; /* rows, one by one */
   CHECK(charged <= distance * (1 + 0x1p-49L) + 8 + 12 * sqrtl(shape.touched) + rounded,
         "family %d clip %a replace %d: distance %Lf of %Lf", family, clip, replace, charged,
         distance);
 }
 
-static int is_of_rows(enum family family) { /* what is bounded is a number of rows */
-  return family != FAMILY_SUM && family != FAMILY_VECTOR && family != FAMILY_VECTOR_MEAN &&
-         family != FAMILY_KEY_SUM;
+static int is_of_rows(enum number family) { /* what is bounded is a number of rows */
+  return family != SUM && family != VECTOR && family != VECTOR_MEAN && family != KEY_SUM;
 }
 
 static void reaches(void) {
   static const double clips[] = {1, 2, 3, 0.5, 10, 1000, 1e6, 0.1, 0x1.fffffffffffffp10};
   static const double extremes[] = {LAYOUT_MIN_CLIP, LAYOUT_MAX_CLIP, 1e-30, 1e30};
   static const int bounds[] = {2, 16, 1024, 65536, 4096};
-  for (int family = FAMILY_SUM; family <= FAMILY_KEY_MEAN; family++) {
+  for (int family = SUM; family <= KEY_MEAN; family++) {
     for (int i = 0; i < 400; i++) {
-      struct contribution question = {.family = (enum family)family, .low = -1, .high = 1};
+      struct contribution question = {.family = families[family], .low = -1, .high = 1};
       question.size = bounds[random_bits() % 5];
-      if (family >= FAMILY_KEY_COUNT) {
+      if (family >= KEY_COUNT) {
         question.keys = i % 2 ? KEYS_PRIVATE : 1 + (int)(random_bits() % 1000);
         question.max_groups = i % 2 ? 1 + (int)(random_bits() % LAYOUT_MAX_GROUPS) : 0;
       }
-      question.nonnegative = family == FAMILY_SUM && i % 3 == 0;
+      question.nonnegative = family == SUM && i % 3 == 0;
       question.clip = i < 18 ? clips[i / 2] : exp((uniform() - 0.4) * 25);
-      if (i >= 18 && i < 26 && !is_of_rows(question.family)) question.clip = extremes[(i - 18) / 2];
-      if (is_of_rows(question.family)) question.clip = fmax(question.clip, 0x1p-8);
+      if (i >= 18 && i < 26 && !is_of_rows((enum number)family))
+        question.clip = extremes[(i - 18) / 2];
+      if (is_of_rows((enum number)family)) question.clip = fmax(question.clip, 0x1p-8);
       for (int flags = 0; flags < 4; flags++) check_shape(&question, flags & 1, flags >> 1);
     }
   }
@@ -230,7 +232,7 @@ static void diameter_of_spreads(void) {
     }
     worst = fmax(worst, best);
   }
-  struct contribution question = {.family = FAMILY_SPREAD, .clip = 1, .low = 0, .high = 1};
+  struct contribution question = {.family = &family_spread, .clip = 1, .low = 0, .high = 1};
   struct layout shape;
   layout_make(&shape, &question, 1, 1);
   double charged = shape.blocks[0].spread * sqrt(3);
@@ -248,7 +250,7 @@ static void cone_of_means(void) {
     }
   }
   CHECK_CLOSE(worst, 0.6, 1e-15);
-  struct contribution question = {.family = FAMILY_MEAN, .clip = 1, .low = 0, .high = 1};
+  struct contribution question = {.family = &family_mean, .clip = 1, .low = 0, .high = 1};
   struct layout shape;
   layout_make(&shape, &question, 1, 1);
   CHECK(shape.blocks[0].spread >= sqrt(2 + 2 * 0.6), "spread %.17g", shape.blocks[0].spread);

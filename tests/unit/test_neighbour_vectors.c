@@ -38,7 +38,7 @@ static uint128 square_of(int128 x) {
 static struct apart apart_of(const struct release *release, const int128 *a, const int128 *b,
                              size_t count, const char *what) {
   const struct layout *shape = &release->shape;
-  const char *name = names[shape->family];
+  const char *name = names[number_of(shape->family)];
   struct apart apart = {0, 0};
   uint128 sum = 0;
   int differ = 0, huge = 0;
@@ -165,8 +165,8 @@ static struct row random_row(const struct release *release, const struct manner 
   }
   row.v = pool[manner->values == 2 ? manner->key % 200 : below(200)];
   /* Bins and leaves are reached through x. */
-  enum family family = release->question.family;
-  if ((family == FAMILY_BINS || family == FAMILY_TREE) && manner->values != 0)
+  enum number family = number_of(release->question.family);
+  if ((family == BINS || family == TREE) && manner->values != 0)
     row.x = release->question.low +
             (release->question.high - release->question.low) * (row.key + 0.5) / manner->key_end;
   return row;
@@ -197,38 +197,38 @@ static void random_pair(const struct release *release, struct pair *pair, int ke
 
 /* ---- every family, at random ----------------------------------------------------------------- */
 
-static int is_of_rows(enum family family) { /* what is bounded is a number of rows */
-  return family != FAMILY_SUM && family != FAMILY_VECTOR && family != FAMILY_VECTOR_MEAN &&
-         family != FAMILY_KEY_SUM;
+static int is_of_rows(enum number family) { /* what is bounded is a number of rows */
+  return family != SUM && family != VECTOR && family != VECTOR_MEAN && family != KEY_SUM;
 }
 
-static struct contribution random_question(enum family family, int by_unit, int is_private) {
+static struct contribution random_question(enum number family, int by_unit, int is_private) {
   static const double clips[] = {1, 1, 3, 240, 0.1, 1000, 5.5};
-  struct contribution question = {.family = family, .clip = clips[below(7)], .low = -2, .high = 2};
+  struct contribution question = {
+      .family = families[family], .clip = clips[below(7)], .low = -2, .high = 2};
   if (!is_of_rows(family)) question.clip *= below(3) ? 1 : below(2) ? 1e30 : 1e-3;
   if (!by_unit && is_of_rows(family)) question.clip = fmin(question.clip, 1); /* parameters.c */
   if (below(4) == 0) question.low = -1e150, question.high = 1e150;
   if (below(4) == 0) question.low = 1e-9, question.high = 2e-9;
   question.nonnegative = below(2);
   question.size = 1 + below(MOST_DIMENSION);
-  if (family == FAMILY_TREE) question.size = 2 << below(9);
-  if (family >= FAMILY_KEY_COUNT) question.keys = is_private ? KEYS_PRIVATE : 1 + below(30);
+  if (family == TREE) question.size = 2 << below(9);
+  if (family >= KEY_COUNT) question.keys = is_private ? KEYS_PRIVATE : 1 + below(30);
   question.max_groups = !is_private ? 0 : by_unit ? 1 + below(12) : 1;
   return question;
 }
 
-static void random_neighbours(enum family family) {
+static void random_neighbours(enum number family) {
   static struct pair pair;
   enum { RUNS = 200 };
   for (int flags = 0; flags < 8; flags++) {
     int by_unit = flags & 1, replace = flags >> 1 & 1, is_private = flags >> 2;
-    if (is_private && family < FAMILY_KEY_COUNT) continue;
+    if (is_private && family < KEY_COUNT) continue;
     for (int run = 0; run < RUNS; run++) {
       struct contribution question = random_question(family, by_unit, is_private);
       struct release release = release_of(&question, by_unit, replace);
-      int key_end = is_private                                       ? 40
-                    : family == FAMILY_BINS || family == FAMILY_TREE ? question.size
-                                                                     : question.keys + 3;
+      int key_end = is_private                         ? 40
+                    : family == BINS || family == TREE ? question.size
+                                                       : question.keys + 3;
       fill_pool(question.clip);
       entropy_seed = random_bits();
       random_pair(&release, &pair, key_end);
@@ -238,34 +238,34 @@ static void random_neighbours(enum family family) {
 }
 
 static void sums_at_random(void) {
-  random_neighbours(FAMILY_SUM);
+  random_neighbours(SUM);
 }
 static void means_at_random(void) {
-  random_neighbours(FAMILY_MEAN);
+  random_neighbours(MEAN);
 }
 static void spreads_at_random(void) {
-  random_neighbours(FAMILY_SPREAD);
+  random_neighbours(SPREAD);
 }
 static void vectors_at_random(void) {
-  random_neighbours(FAMILY_VECTOR);
+  random_neighbours(VECTOR);
 }
 static void vector_means_at_random(void) {
-  random_neighbours(FAMILY_VECTOR_MEAN);
+  random_neighbours(VECTOR_MEAN);
 }
 static void bins_at_random(void) {
-  random_neighbours(FAMILY_BINS);
+  random_neighbours(BINS);
 }
 static void trees_at_random(void) {
-  random_neighbours(FAMILY_TREE);
+  random_neighbours(TREE);
 }
 static void key_counts_at_random(void) {
-  random_neighbours(FAMILY_KEY_COUNT);
+  random_neighbours(KEY_COUNT);
 }
 static void key_sums_at_random(void) {
-  random_neighbours(FAMILY_KEY_SUM);
+  random_neighbours(KEY_SUM);
 }
 static void key_means_at_random(void) {
-  random_neighbours(FAMILY_KEY_MEAN);
+  random_neighbours(KEY_MEAN);
 }
 
 /* ---- worst cases ----------------------------------------------------------------------------- */
@@ -280,16 +280,16 @@ static void repeat(struct row *rows, int *count, int times, int key, double x, c
 
 /* Two versions of a unit that are far from nothing and from each other. x in [-1, 1]. */
 static void worst_pair(const struct release *release, struct pair *pair) {
-  enum family family = release->question.family;
+  enum number family = number_of(release->question.family);
   int rows = release->by_unit ? 700 : 1, is_private = release->question.keys == KEYS_PRIVATE;
   double far = is_of_rows(family) ? 1 : 1e300, other = -far;
-  int elsewhere = family == FAMILY_KEY_COUNT; /* another key */
-  if (family == FAMILY_SPREAD) other = -0.15; /* found by search */
-  if (family == FAMILY_SUM && release->question.nonnegative) other = 0;
+  int elsewhere = family == KEY_COUNT; /* another key */
+  if (family == SPREAD) other = -0.15; /* found by search */
+  if (family == SUM && release->question.nonnegative) other = 0;
   pair->base = pair->counts[0] = pair->counts[1] = 0;
   repeat(pair->units[0], &pair->counts[0], rows, 0, far, plus);
   repeat(pair->units[1], &pair->counts[1], rows, elsewhere, other, minus);
-  if (family != FAMILY_KEY_SUM || !is_private || !release->by_unit) return;
+  if (family != KEY_SUM || !is_private || !release->by_unit) return;
   /* Counts in different cells, sums in one. */
   pair->counts[0] = pair->counts[1] = 0;
   repeat(pair->units[0], &pair->counts[0], 999, 1, 0, plus);
@@ -300,9 +300,9 @@ static void worst_pair(const struct release *release, struct pair *pair) {
 
 /* The parts that can happen (see the head of the file). */
 static long double expected(const struct release *release, int replace) {
-  enum family family = release->question.family;
+  enum number family = number_of(release->question.family);
   int is_private = release->question.keys == KEYS_PRIVATE;
-  if (replace && family == FAMILY_KEY_SUM && is_private && !release->by_unit) return 0.942L;
+  if (replace && family == KEY_SUM && is_private && !release->by_unit) return 0.942L;
   return 0.99L;
 }
 
@@ -319,26 +319,25 @@ static void check_worst(struct contribution question, int by_unit, int replace) 
   }
   const char *keys = question.keys < 0 ? ", private keys" : "";
   printf("# %s of %s%s, %s: %.4Lf of the distance, %.4Lf of the sensitivity\n",
-         names[question.family], by_unit ? "units" : "rows", keys,
+         names[number_of(question.family)], by_unit ? "units" : "rows", keys,
          replace ? "replace" : "add-remove", worst.fine, worst.lattice);
   long double least = expected(&release, replace);
   CHECK(worst.fine >= least && worst.lattice >= least,
-        "%s: only %.4Lf and %.4Lf of what is charged", names[question.family], worst.fine,
-        worst.lattice);
+        "%s: only %.4Lf and %.4Lf of what is charged", names[number_of(question.family)],
+        worst.fine, worst.lattice);
 }
 
 static void worst_cases_come_near(void) {
-  for (int family = FAMILY_SUM; family <= FAMILY_KEY_MEAN; family++) {
+  for (int family = SUM; family <= KEY_MEAN; family++) {
     for (int flags = 0; flags < 8; flags++) {
       int by_unit = flags & 1, replace = flags >> 1 & 1, is_private = flags >> 2;
-      int has_keys = family >= FAMILY_KEY_COUNT;
+      int has_keys = family >= KEY_COUNT;
       if (is_private && !has_keys) continue;
-      struct contribution question = {
-          .family = (enum family)family, .clip = 1, .low = -1, .high = 1};
-      question.size = family == FAMILY_TREE ? 1024 : 10;
+      struct contribution question = {.family = families[family], .clip = 1, .low = -1, .high = 1};
+      question.size = family == TREE ? 1024 : 10;
       question.keys = !has_keys ? 0 : is_private ? KEYS_PRIVATE : 4;
       question.max_groups = is_private ? (by_unit ? 4 : 1) : 0;
-      question.nonnegative = family == FAMILY_SUM && flags > 1;
+      question.nonnegative = family == SUM && flags > 1;
       if (by_unit) question.clip = 17;
       check_worst(question, by_unit, replace);
     }
@@ -354,17 +353,18 @@ static void worst_cases_over_many_cells(void) {
     wide[1][j] = -wide[0][j];
   }
   static const struct {
-    enum family family;
+    enum number family;
     int size, keys, halves; /* halves: the versions have different cells */
   } cases[] = {
-      {FAMILY_VECTOR, LAYOUT_MAX_SIZE, 0, 0}, {FAMILY_VECTOR_MEAN, LAYOUT_MAX_SIZE, 0, 0},
-      {FAMILY_BINS, MOST_ROWS, 0, 1},         {FAMILY_TREE, 512, 0, 1},
-      {FAMILY_KEY_COUNT, 0, MOST_ROWS, 1},    {FAMILY_KEY_SUM, 0, MOST_ROWS, 0},
-      {FAMILY_KEY_MEAN, 0, MOST_ROWS, 0},
+      {VECTOR, LAYOUT_MAX_SIZE, 0, 0}, {VECTOR_MEAN, LAYOUT_MAX_SIZE, 0, 0},
+      {BINS, MOST_ROWS, 0, 1},         {TREE, 512, 0, 1},
+      {KEY_COUNT, 0, MOST_ROWS, 1},    {KEY_SUM, 0, MOST_ROWS, 0},
+      {KEY_MEAN, 0, MOST_ROWS, 0},
   };
   for (int c = 0; c < 7; c++) {
     for (int replace = 0; replace < 2; replace++) {
-      struct contribution question = {.family = cases[c].family, .clip = 3.7, .low = -1, .high = 1};
+      struct contribution question = {
+          .family = families[cases[c].family], .clip = 3.7, .low = -1, .high = 1};
       question.size = cases[c].size;
       question.keys = cases[c].keys;
       struct release release = release_of(&question, 1, replace);
@@ -380,7 +380,7 @@ static void worst_cases_over_many_cells(void) {
       pair.base = 0;
       struct apart worst = compare(&release, &pair, replace, 0, "many cells");
       CHECK(worst.fine >= 0.99L && worst.lattice >= 0.99L, "%s: only %.4Lf and %.4Lf",
-            names[question.family], worst.fine, worst.lattice);
+            names[number_of(question.family)], worst.fine, worst.lattice);
     }
   }
 }

@@ -6,6 +6,7 @@
 ** The sampler is this file's own (it takes sampler.c's place): the noise of every step is known,
 ** and the coefficients before a step can be put anywhere.
 */
+#include "families.h"
 #include "check.h"
 #include "random.h"
 
@@ -79,7 +80,7 @@ static struct descent random_descent(int rows, int public_rows) {
 static void lattice_of(struct descent *descent, double rate, struct layout *shape,
                        struct design *design) {
   struct contribution question = {
-      .family = FAMILY_SGD, .clip = descent->eta * descent->lipschitz, .size = (int)descent->dim};
+      .family = &family_sgd, .clip = descent->eta * descent->lipschitz, .size = (int)descent->dim};
   uint64_t variance;
   layout_make(shape, &question, 0, 1);
   descent_design(descent, shape, rate, design, &variance);

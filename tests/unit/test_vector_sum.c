@@ -30,7 +30,7 @@ static int128 steps_of(double value, double scale) {
 
 static int cell_of(const struct release *release, const struct row *row) {
   const struct contribution *question = &release->question;
-  if (question->family == FAMILY_BINS || question->family == FAMILY_TREE)
+  if (question->family == &family_bins || question->family == &family_tree)
     return layout_bin(row->x, question->low, question->high, question->size);
   return question->keys ? row->key : 0;
 }
@@ -40,13 +40,13 @@ static void add_row(const struct release *release, const struct row *row, int128
   const struct contribution *question = &release->question;
   double scale = release->shape.scale, u = layout_centred(row->x, question->low, question->high);
   if (release->shape.counts) *cell++ += release->shape.count_steps;
-  switch (question->family) {
-  case FAMILY_SPREAD: cell[1] += steps_of(2 * u * u - 1, scale); /* fall through */
-  case FAMILY_MEAN:
-  case FAMILY_KEY_MEAN: cell[0] += steps_of(u, scale); break;
-  case FAMILY_KEY_SUM: cell[0] += steps_of(row->x, scale); break;
-  case FAMILY_VECTOR:
-  case FAMILY_VECTOR_MEAN:
+  switch (number_of(question->family)) {
+  case SPREAD: cell[1] += steps_of(2 * u * u - 1, scale); /* fall through */
+  case MEAN:
+  case KEY_MEAN: cell[0] += steps_of(u, scale); break;
+  case KEY_SUM: cell[0] += steps_of(row->x, scale); break;
+  case VECTOR:
+  case VECTOR_MEAN:
     for (int j = 0; j < question->size; j++) cell[j] += steps_of(row->v[j], scale);
     break;
   default: break;
@@ -109,7 +109,7 @@ static double pool[64][MOST_DIMENSION];
 
 static void fill_pool(const struct contribution *question) {
   double size = question->clip / sqrt(question->size) * (1 - 0x1p-30);
-  int within = question->family == FAMILY_VECTOR_MEAN;
+  int within = question->family == &family_vector_mean;
   for (int i = 0; i < 64; i++) {
     for (int j = 0; j < MOST_DIMENSION; j++) {
       pool[i][j] = size * (2 * uniform() - 1);
@@ -132,16 +132,17 @@ static struct row random_row(const struct contribution *question, int units) {
   return row;
 }
 
-static struct contribution random_question(enum family family, int is_private) {
+static struct contribution random_question(enum number family, int is_private) {
   static const double clips[] = {1, 3, 240, 0.1, 1000, 7.7};
-  struct contribution question = {.family = family, .clip = clips[below(6)], .low = -2, .high = 5};
-  question.size = family == FAMILY_TREE ? 2 << below(7) : 1 + below(MOST_DIMENSION);
-  if (family >= FAMILY_KEY_COUNT) question.keys = is_private ? KEYS_PRIVATE : 1 + below(MOST_KEYS);
+  struct contribution question = {
+      .family = families[family], .clip = clips[below(6)], .low = -2, .high = 5};
+  question.size = family == TREE ? 2 << below(7) : 1 + below(MOST_DIMENSION);
+  if (family >= KEY_COUNT) question.keys = is_private ? KEYS_PRIVATE : 1 + below(MOST_KEYS);
   question.max_groups = is_private ? MOST_KEYS : 0; /* all are kept */
   return question;
 }
 
-static void compare(enum family family, int by_unit, int is_private) {
+static void compare(enum number family, int by_unit, int is_private) {
   static struct row rows[MOST_ROWS];
   for (int run = 0; run < 60; run++) {
     struct contribution question = random_question(family, is_private);
@@ -165,10 +166,10 @@ static void compare(enum family family, int by_unit, int is_private) {
 }
 
 static void like_the_reference(void) {
-  for (int family = FAMILY_MEAN; family <= FAMILY_KEY_MEAN; family++) {
+  for (int family = MEAN; family <= KEY_MEAN; family++) {
     for (int by_unit = 0; by_unit < 2; by_unit++) {
-      compare((enum family)family, by_unit, 0);
-      if (family >= FAMILY_KEY_COUNT) compare((enum family)family, by_unit, 1);
+      compare((enum number)family, by_unit, 0);
+      if (family >= KEY_COUNT) compare((enum number)family, by_unit, 1);
     }
   }
 }
@@ -180,7 +181,7 @@ static void rows_of_vector_means_fit_their_clip(void) {
   const double clips[] = {1, 1e-100, 1e100, 37.5}, sizes[] = {1e-3, 0.999, 1.001, 17, 1e12, 1e200};
   for (int c = 0; c < 4; c++) {
     for (int s = 0; s < 6; s++) {
-      struct contribution question = {.family = FAMILY_VECTOR_MEAN, .clip = clips[c], .size = 5};
+      struct contribution question = {.family = &family_vector_mean, .clip = clips[c], .size = 5};
       struct release release = release_of(&question, 1, 0);
       double v[5], norm = 0;
       for (int j = 0; j < 5; j++) norm += pow(v[j] = 2 * uniform() - 1, 2);
@@ -206,7 +207,7 @@ static void rows_of_vector_means_fit_their_clip(void) {
 /* Zeros, and what is too small to have a direction. */
 static void vectors_of_zeros(void) {
   const double zeros[3] = {0, -0.0, 0}, denormal[3] = {DBL_TRUE_MIN, 0, -DBL_TRUE_MIN};
-  struct contribution question = {.family = FAMILY_VECTOR_MEAN, .clip = 1, .size = 3};
+  struct contribution question = {.family = &family_vector_mean, .clip = 1, .size = 3};
   struct release release = release_of(&question, 1, 0);
   struct row rows[2] = {{.who = WHO_NULL, .v = zeros}, {.who = WHO_INTEGER, .v = denormal}};
   int128 *totals = totals_of(&release, rows, 2, 0);
@@ -274,7 +275,7 @@ static void check_short_way(const struct contribution *question, int by_unit, co
     if (i % 3000 && i != count - 1) continue; /* asked again in between */
     int128 *got = totals_now(&release, fast, 0), *want = totals_now(&release, slow, 0);
     CHECK(wrong_totals(&release, got, want, 0) == 0, "family %d clip %.17g size %d: after %d rows",
-          (int)question->family, question->clip, size, i + 1);
+          (int)number_of(question->family), question->clip, size, i + 1);
     free(got);
     free(want);
   }
@@ -289,14 +290,14 @@ static void floats_the_short_way(void) {
   static const double clips[] = {1, 7.7, 240, 1e-30, 1e30, 1e-150, 1e150, 1e-40, 1e38};
   static float rows[ROWS * MOST_FLOATS];
   for (int run = 0; run < 120; run++) {
-    struct contribution question = {.family = run & 1 ? FAMILY_VECTOR : FAMILY_VECTOR_MEAN};
+    struct contribution question = {.family = run & 1 ? &family_vector : &family_vector_mean};
     question.clip = clips[run / 2 % 9];
     question.size = 1 + below(MOST_FLOATS);
     for (int i = 0; i < ROWS; i++)
       odd_floats(&rows[i * question.size], question.size, question.clip);
     check_short_way(&question, run % 7 == 0, rows, ROWS);
   }
-  struct contribution widest = {.family = FAMILY_VECTOR, .clip = 1, .size = LAYOUT_MAX_SIZE};
+  struct contribution widest = {.family = &family_vector, .clip = 1, .size = LAYOUT_MAX_SIZE};
   float *wide = malloc(sizeof *wide * 4 * LAYOUT_MAX_SIZE);
   for (int i = 0; i < 4; i++) odd_floats(&wide[i * LAYOUT_MAX_SIZE], LAYOUT_MAX_SIZE, 1);
   check_short_way(&widest, 0, wide, 4);
@@ -309,7 +310,7 @@ static void floats_the_short_way(void) {
 */
 static void floats_next_to_the_clip(void) {
   for (int run = 0; run < 20000; run++) {
-    struct contribution question = {.family = run & 1 ? FAMILY_VECTOR : FAMILY_VECTOR_MEAN};
+    struct contribution question = {.family = run & 1 ? &family_vector : &family_vector_mean};
     question.size = 1 + below(run % 3 ? 4 : MOST_FLOATS);
     float v[MOST_FLOATS];
     long double norm = 0;
@@ -327,7 +328,7 @@ static void floats_next_to_the_clip(void) {
 static void long_floats_add_up(void) {
   enum { ROWS = 5000 };
   static float rows[ROWS];
-  struct contribution question = {.family = FAMILY_VECTOR, .clip = 2 - 0x1p-23, .size = 1};
+  struct contribution question = {.family = &family_vector, .clip = 2 - 0x1p-23, .size = 1};
   for (int sign = -1; sign <= 1; sign += 2) {
     for (int i = 0; i < ROWS; i++) rows[i] = (float)(sign * question.clip);
     check_short_way(&question, 0, rows, ROWS);
@@ -336,7 +337,7 @@ static void long_floats_add_up(void) {
 
 /* A state's totals may saturate: then it matters what has been added before. */
 static void short_rows_before_totals(void) {
-  struct contribution question = {.family = FAMILY_VECTOR, .clip = 4, .size = 2};
+  struct contribution question = {.family = &family_vector, .clip = 4, .size = 2};
   struct release release = release_of(&question, 0, 0);
   struct vector_sum *fast = vectors_start(&release), *slow = vectors_start(&release);
   const int128 huge[2] = {(int128)1 << 125, -((int128)1 << 125)};
@@ -361,7 +362,7 @@ static void many_units_with_many_keys(void) {
   enum { UNITS = 15000, KEYS = 7 };
   struct row *rows = malloc(sizeof *rows * 2 * UNITS * KEYS);
   for (int is_private = 0; is_private < 2; is_private++) {
-    struct contribution question = {.family = FAMILY_KEY_SUM, .clip = 1 << 20, .max_groups = KEYS};
+    struct contribution question = {.family = &family_key_sum, .clip = 1 << 20, .max_groups = KEYS};
     question.keys = is_private ? KEYS_PRIVATE : KEYS;
     struct release release = release_of(&question, 1, 0);
     int128 want[KEYS] = {0}, components = release.shape.components;
@@ -393,7 +394,7 @@ static void many_units_with_many_keys(void) {
 static void one_unit_with_many_keys(void) {
   enum { KEYS = 9000 };
   struct row *rows = malloc(sizeof *rows * KEYS);
-  struct contribution question = {.family = FAMILY_KEY_COUNT, .clip = KEYS, .keys = KEYS};
+  struct contribution question = {.family = &family_key_count, .clip = KEYS, .keys = KEYS};
   struct release release = release_of(&question, 1, 0);
   for (int i = 0; i < KEYS; i++) rows[i] = (struct row){.who = WHO_TEXT, .unit = 1, .key = i};
   shuffle(rows, KEYS);
@@ -419,7 +420,7 @@ static void wide_vectors_and_batches(void) {
   for (int j = 0; j < LAYOUT_MAX_SIZE; j++) v[j] = (double)below(2048) - 1024;
   const int sizes[] = {1, 3, 4, 5, LAYOUT_MAX_SIZE};
   for (int s = 0; s < 5; s++) {
-    struct contribution question = {.family = FAMILY_VECTOR, .clip = 1e9, .size = sizes[s]};
+    struct contribution question = {.family = &family_vector, .clip = 1e9, .size = sizes[s]};
     struct release release = release_of(&question, 1, 0);
     for (int count = 62; count <= 66; count++) {
       struct row rows[66];
@@ -441,7 +442,7 @@ static void nodes_are_sums_of_leaves(void) {
   enum { ROWS = 3000 };
   static struct row rows[ROWS];
   struct contribution question = {
-      .family = FAMILY_TREE, .clip = 1000, .low = 0, .high = 1, .size = 256};
+      .family = &family_tree, .clip = 1000, .low = 0, .high = 1, .size = 256};
   struct release release = release_of(&question, 1, 0);
   int want[256] = {0};
   for (int i = 0; i < ROWS; i++) {
@@ -464,7 +465,7 @@ static void nodes_are_sums_of_leaves(void) {
 static void huge_leaves_saturate(void) {
   static const int128 huge[] = {(int128)3 << 123, (int128)1 << 125, -((int128)1 << 125)};
   struct contribution question = {
-      .family = FAMILY_TREE, .clip = 1, .low = 0, .high = 1, .size = 16};
+      .family = &family_tree, .clip = 1, .low = 0, .high = 1, .size = 16};
   struct release release = release_of(&question, 1, 0);
   for (size_t i = 0; i < sizeof huge / sizeof *huge; i++) {
     struct vector_sum *vectors = vectors_start(&release);
@@ -486,7 +487,7 @@ static void totals_are_not_consumed(void) {
   for (int flags = 0; flags < 4; flags++) {
     int by_unit = flags & 1, is_private = flags >> 1;
     struct contribution question = {
-        .family = FAMILY_KEY_COUNT, .clip = 3, .keys = is_private ? KEYS_PRIVATE : 5};
+        .family = &family_key_count, .clip = 3, .keys = is_private ? KEYS_PRIVATE : 5};
     question.max_groups = is_private ? 5 : 0;
     struct release release = release_of(&question, by_unit, 0);
     struct row rows[40];
@@ -510,7 +511,7 @@ static void totals_are_not_consumed(void) {
 
 /* A private key that a unit no longer keeps, as another comes first, is no coordinate any more. */
 static void private_keys_are_chosen_again(void) {
-  struct contribution question = {.family = FAMILY_KEY_COUNT, .clip = 3, .keys = KEYS_PRIVATE};
+  struct contribution question = {.family = &family_key_count, .clip = 3, .keys = KEYS_PRIVATE};
   question.max_groups = 1;
   struct release release = release_of(&question, 1, 0);
   int changed = 0;
@@ -536,15 +537,15 @@ static void private_keys_are_chosen_again(void) {
 }
 
 static void no_rows(void) {
-  for (int family = FAMILY_MEAN; family <= FAMILY_KEY_MEAN; family++) {
+  for (int family = MEAN; family <= KEY_MEAN; family++) {
     for (int by_unit = 0; by_unit < 2; by_unit++) {
-      struct contribution question = random_question((enum family)family, 0);
+      struct contribution question = random_question((enum number)family, 0);
       struct release release = release_of(&question, by_unit, 0);
       int128 *totals = totals_of(&release, 0, 0, 0);
       for (int i = 0; i < release.shape.coordinates; i++)
         CHECK(totals[i] == 0, "family %d", family);
       free(totals);
-      if (family < FAMILY_KEY_COUNT) continue;
+      if (family < KEY_COUNT) continue;
       question.keys = KEYS_PRIVATE;
       question.max_groups = 3;
       release = release_of(&question, by_unit, 0);
@@ -563,8 +564,8 @@ static void no_rows(void) {
 
 /* Without a secret anybody could choose units and keys that pile up: nothing starts. */
 static void no_random_bytes(void) {
-  for (int family = FAMILY_MEAN; family <= FAMILY_KEY_MEAN; family++) {
-    struct contribution question = random_question((enum family)family, family >= FAMILY_KEY_COUNT);
+  for (int family = MEAN; family <= KEY_MEAN; family++) {
+    struct contribution question = random_question((enum number)family, family >= KEY_COUNT);
     struct release release = release_of(&question, 1, 0);
     entropy_fails = 1;
     CHECK(!vectors_start(&release), "family %d", family);
@@ -577,7 +578,7 @@ static void no_random_bytes(void) {
 enum { HELD = 8, KEPT = 3 };
 
 static struct release keeping(int max_groups) {
-  struct contribution question = {.family = FAMILY_KEY_COUNT, .clip = 1e4, .keys = KEYS_PRIVATE};
+  struct contribution question = {.family = &family_key_count, .clip = 1e4, .keys = KEYS_PRIVATE};
   question.max_groups = max_groups;
   return release_of(&question, 1, 0);
 }
@@ -713,7 +714,7 @@ static void public_keys_are_all_there_are(void) {
 /* Private keys come sorted by their bytes, with their totals, whatever the order of rows. */
 static void private_keys_come_sorted(void) {
   enum { KEYS = 5000 };
-  struct contribution question = {.family = FAMILY_KEY_MEAN, .clip = 1e6, .low = 0, .high = 1};
+  struct contribution question = {.family = &family_key_mean, .clip = 1e6, .low = 0, .high = 1};
   question.keys = KEYS_PRIVATE;
   question.max_groups = 10;
   struct release release = release_of(&question, 1, 0);

@@ -1,0 +1,21 @@
+/* families.h: the families of kinds (sums/family.h). */
+#ifndef DIFFUSE_MECHANISM_FAMILIES_H
+#define DIFFUSE_MECHANISM_FAMILIES_H
+
+#include "sums/family.h"
+
+extern const struct family family_sum;         /* x, or 1: one number, no cells */
+extern const struct family family_mean;        /* 1 and u, u = (x - middle) / half of [lo, hi] */
+extern const struct family family_spread;      /* 1, u and 2 u^2 - 1 */
+extern const struct family family_vector;      /* the components of a vector */
+extern const struct family family_vector_mean; /* 1 and the components of a vector */
+extern const struct family family_bins;        /* 1, in a cell for each bin of [lo, hi] */
+extern const struct family family_tree;        /* 1, in a cell for each leaf */
+extern const struct family family_key_count;   /* 1, in a cell for each key */
+extern const struct family family_key_sum;     /* x, in a cell for each key */
+extern const struct family family_key_mean;    /* 1 and u, in a cell for each key */
+extern const struct family family_choice;      /* 1, in a cell for each candidate a unit has */
+extern const struct family family_response;    /* 1, in a cell for each state of a kernel */
+extern const struct family family_sgd;         /* not a sum: a step of a descent (sgd.h) */
+
+#endif

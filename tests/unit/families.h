@@ -1,0 +1,29 @@
+/* families.h: the families that are sums, numbered, for the tables and loops of tests. */
+#ifndef TEST_FAMILIES_H
+#define TEST_FAMILIES_H
+
+#include "mechanism/families.h"
+
+/* Those with keys come last. */
+enum number { SUM, MEAN, SPREAD, VECTOR, VECTOR_MEAN, BINS, TREE, KEY_COUNT, KEY_SUM, KEY_MEAN };
+
+static const struct family *const families[] = {
+    [SUM] = &family_sum,
+    [MEAN] = &family_mean,
+    [SPREAD] = &family_spread,
+    [VECTOR] = &family_vector,
+    [VECTOR_MEAN] = &family_vector_mean,
+    [BINS] = &family_bins,
+    [TREE] = &family_tree,
+    [KEY_COUNT] = &family_key_count,
+    [KEY_SUM] = &family_key_sum,
+    [KEY_MEAN] = &family_key_mean,
+};
+
+static inline enum number number_of(const struct family *family) {
+  int i = SUM;
+  while (i < KEY_MEAN && families[i] != family) i++;
+  return (enum number)i;
+}
+
+#endif
