@@ -62,6 +62,7 @@ static int register_all(sqlite3 *db, struct host *host) {
   int rc = planning_register(db);
   if (rc == SQLITE_OK) rc = papers_register(db);
   if (rc == SQLITE_OK) rc = tiers_register(db, host);
+  if (rc == SQLITE_OK) rc = policies_register(db, host);
   if (rc == SQLITE_OK) rc = plans_register(db, host);
   if (rc == SQLITE_OK) rc = releases_register(db, host);
   if (rc == SQLITE_OK) rc = aggregates_register(db, host);

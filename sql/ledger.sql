@@ -20,7 +20,17 @@ CREATE TABLE dp_ledger(
   unit       TEXT,                   -- label of the privacy unit, for people ('patient')
   protects   TEXT NOT NULL CHECK (protects IN ('unit', 'row')),
   adjacency  TEXT NOT NULL CHECK (adjacency IN ('add-remove', 'replace')),
-  created_at TEXT NOT NULL
+  created_at TEXT NOT NULL,
+  unchecked  INTEGER NOT NULL DEFAULT 1 CHECK (unchecked IN (0, 1))  -- 1: no policy; the owner alone vouches
+);                                   -- for queries and units. Ledgers of format 3 were all like that.
+
+-- One row per table that dp_protect() or dp_public() has declared. A question can read no other table.
+CREATE TABLE dp_policy(
+  table_name  TEXT NOT NULL PRIMARY KEY COLLATE NOCASE,  -- in the database's main schema
+  role        TEXT NOT NULL CHECK (role IN ('protected', 'public')),
+  unit_column TEXT,                  -- protected: the column that names the unit, or refers to the key of
+  parent      TEXT COLLATE NOCASE,   -- this protected table. NULL where each row is a unit
+  created_at  TEXT NOT NULL
 );
 
 -- One row per audience. Immutable. The larger the rate, the more inner the tier. dp_drop_tier() leaves the
@@ -68,6 +78,8 @@ CREATE TABLE dp_release(
   options     TEXT NOT NULL,         -- the parameters as JSON, for people
   sql         TEXT,                  -- dp_release(): the text of the query; NULL for aggregates,
                                      -- dp_merge() and releases that format 3 recorded
+  tables      TEXT,                  -- what the question read, with its role then: a JSON object such as
+                                     -- {"visit":"protected","ward":"public"}; NULL: unchecked
   fingerprint TEXT NOT NULL,         -- the parameters, exactly: a name asked again must match
   state       TEXT NOT NULL CHECK (state IN ('charged', 'released', 'failed', 'discarded')),
   created_at  TEXT NOT NULL
@@ -146,7 +158,7 @@ CREATE INDEX dp_charge_release ON dp_charge(release_id, tier);
 -- bits of a real; t, the length in bytes, a colon and the bytes of a text; b for a blob likewise.
 --   release_id > 0: its row of dp_release, and its rows of dp_publication by tier, of dp_value and of
 --                   dp_path by tier, key and component
---   release_id 0:   dp_ledger, and dp_tier by name
+--   release_id 0:   dp_ledger, dp_tier by name, and dp_policy by table_name
 --   release_id -1:  tier, alpha and allowed of dp_order, by tier and alpha
 -- hash is the SHA-256 of the lines: previous hash ('' for the first row), id, release_id, digest, books,
 -- charge_id, hash of that charge ('' for none), at.

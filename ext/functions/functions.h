@@ -92,6 +92,7 @@ const char *argument_text(sqlite3_context *context, sqlite3_value *value, const 
 int planning_register(sqlite3 *db);
 int papers_register(sqlite3 *db);
 int tiers_register(sqlite3 *db, struct host *host);
+int policies_register(sqlite3 *db, struct host *host);
 int plans_register(sqlite3 *db, struct host *host);
 int releases_register(sqlite3 *db, struct host *host);
 int aggregates_register(sqlite3 *db, struct host *host);

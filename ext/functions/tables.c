@@ -15,7 +15,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define MAX_COLUMNS 16
+#define MAX_COLUMNS 20
 
 struct table {
   sqlite3_vtab base;

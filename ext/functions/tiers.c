@@ -22,7 +22,7 @@ static void ledger_result(sqlite3_context *context, struct ledger *ledger) {
 
 struct init {
   char *path, *unit;
-  int protects, adjacency;
+  int protects, adjacency, unchecked;
   char *error;
 };
 
@@ -45,7 +45,6 @@ static char *init_choice(int *member, const char *key, sqlite3_value *value, con
 
 static int init_option(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct init *init = context;
-  (void)type;
   if (strcmp(key, "path") == 0) {
     init->error = init_text(&init->path, key, value);
   } else if (strcmp(key, "unit") == 0) {
@@ -54,8 +53,13 @@ static int init_option(void *context, const char *key, const char *type, sqlite3
     init->error = init_choice(&init->protects, key, value, "unit", "row");
   } else if (strcmp(key, "adjacency") == 0) {
     init->error = init_choice(&init->adjacency, key, value, "add-remove", "replace");
+  } else if (strcmp(key, "unchecked") == 0) {
+    init->unchecked = strcmp(type, "true") == 0;
+    if (!init->unchecked && strcmp(type, "false") != 0)
+      init->error = error_message("unchecked must be true or false");
   } else {
-    init->error = error_message("unknown option (known options: path, unit, protects, adjacency)");
+    init->error =
+        error_message("unknown option (known options: path, unit, protects, adjacency, unchecked)");
   }
   return init->error == 0;
 }
@@ -64,8 +68,9 @@ static int init_option(void *context, const char *key, const char *type, sqlite3
 ** dp_init([options]) -> TEXT, the path of the ledger
 ** Creates the privacy ledger beside the main database, or finds the one that is there. options: a
 ** JSON object with path (of the ledger; relative to the database), unit (a label), protects
-** ('unit', the default, or 'row') and adjacency ('add-remove', the default, or 'replace'). The
-** terms cannot be changed later. An error inside a transaction, unless the database is read-only.
+** ('unit', the default, or 'row'), adjacency ('add-remove', the default, or 'replace') and unchecked
+** (true: no policy; the owner alone vouches for queries and units). The terms cannot be changed
+** later. An error inside a transaction, unless the database is read-only.
 */
 static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->ledger;
@@ -76,7 +81,7 @@ static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
     if (!ledger_options(ledger, json, init_option, &init) && !init.error)
       init.error = error_message("%s", ledger_error(ledger));
   }
-  struct ledger_terms terms = {init.path, init.unit, init.protects, init.adjacency};
+  struct ledger_terms terms = {init.path, init.unit, init.protects, init.adjacency, init.unchecked};
   if (init.error) {
     fail_call(context, function_of(context)->name, init.error);
   } else if (ledger_create(ledger, &terms)) {

@@ -65,10 +65,21 @@ SQLITE_EXTENSION_INIT3
   " threshold that one unit" \
   " alone exceeds with probability at most delta (Korolova et al. 2009; Gopi et al. 2020)' END"
 
+#define UNCHECKED "'\"unchecked: the owner alone vouches for queries and units\"'"
+#define TABLES_READ \
+  "CASE WHEN tables IS NULL THEN '\"unchecked\"' ELSE (SELECT json_group_object(key," \
+  " CASE WHEN value = 'public' AND (SELECT role FROM dp_policy WHERE table_name = key) = 'protected'" \
+  " THEN 'public when read' ELSE value END) FROM json_each(tables)) END"
+
 static const char certificate_sql[] =
   "SELECT json_object('certificate', 1,"
   " 'ledger', (SELECT json_object('id', id, 'format', 4, 'unit', unit, 'protects', protects,"
-  "   'adjacency', adjacency, 'created_at', " DAY("created_at") ") FROM dp_ledger),"
+  "   'adjacency', adjacency, 'unchecked', unchecked, 'created_at', " DAY("created_at") ")"
+  "   FROM dp_ledger),"
+  " 'policy', (SELECT json(CASE unchecked WHEN 1 THEN " UNCHECKED " ELSE (SELECT"
+  "   json_group_array(json_object('table_name', table_name, 'role', role, 'unit_column',"
+  "   unit_column, 'parent', parent)) FROM (SELECT * FROM dp_policy ORDER BY table_name)) END)"
+  "   FROM dp_ledger),"
   " 'tiers', json((SELECT json_group_array(json_object('name', name, 'rate', " EXACT("t.rate") ","
   "   'epsilon', " EXACT("t.epsilon") ", 'delta', " EXACT("t.delta") ","
   "   'delta_keys', " EXACT("delta_keys") ", 'accountant', accountant,"
@@ -83,7 +94,7 @@ static const char certificate_sql[] =
   "   'id', id, 'name', name, 'kind', kind, 'mechanism', mechanism, 'state', state,"
   "   'options', json(options), 'dimension', dimension, 'granularity', granularity,"
   "   'sensitivity', sensitivity, 'weight', " EXACT("weight") ", 'slack', " EXACT("slack") ","
-  "   'created_at', " DAY("created_at") ","
+  "   'tables', json(" TABLES_READ "), 'created_at', " DAY("created_at") ","
   "   'publications', json((SELECT json_group_array(json_object('tier', tier, 'variance', clock,"
   "     'rate', " EXACT("p.rate") ", 'delta', " EXACT("p.delta") ", 'shrink', " EXACT("shrink") ","
   "     'centre', " EXACT("p.centre") ", 'curve', nullif(lower(hex(curve)), ''),"

@@ -23,6 +23,10 @@ enum statement {
   ROLLBACK,
   TERMS_READ,
   TERMS_INSERT,
+  POLICY_LIST,
+  POLICY_INSERT,
+  POLICY_TIGHTEN,
+  POLICY_NOTE,
   TIER_LIST,
   TIER_INSERT,
   TIER_DROPPED,
@@ -76,6 +80,7 @@ enum statement {
   RELEASE_EACH,
   SEAL_OF_LEDGER,
   SEAL_OF_TIERS,
+  SEAL_OF_POLICY,
   SEAL_OF_ORDERS,
   SEAL_OF_BUDGETS,
   SEAL_OF_RELEASE,
@@ -106,6 +111,7 @@ struct ledger {
   char *id;                /* dp_ledger.id of the open ledger */
   struct process process;  /* that opened db (L6) */
   int protects, adjacency; /* terms of the open ledger */
+  int unchecked;           /* it has no policy */
   const char *read_only;   /* why the host may only read, once that was seen */
   int writes_refused;      /* in the open transaction, for that reason */
   int correction_failed;   /* of the marker's path; not tried again */
@@ -206,7 +212,7 @@ char *ledger_verify_schema(struct ledger *ledger);
 #define LEDGER_MOST_ROWS ((int64_t)1 << 52) /* no ledger has so many charges or releases */
 
 /* What has a seal beside releases, which go by their ids. */
-#define SEAL_TERMS  0    /* dp_ledger and dp_tier */
+#define SEAL_TERMS  0    /* dp_ledger, dp_tier and dp_policy */
 #define SEAL_ORDERS (-1) /* what dp_order allows */
 
 /* In a transaction: what it changes, and must seal. Statements that write do so themselves. */

@@ -38,6 +38,7 @@ struct ledger_terms {
   const char *unit;
   int protects;
   int adjacency;
+  int unchecked; /* the ledger has no policy: the owner alone vouches for queries */
 };
 
 /* A tier as stored. */

@@ -236,7 +236,7 @@ static int check_application(struct ledger *ledger) {
 
 struct terms {
   char *id;
-  int protects, adjacency;
+  int protects, adjacency, unchecked;
 };
 
 /* The row of dp_ledger: 0 where there is none, or on failure. The id is to be freed. */
@@ -247,6 +247,7 @@ static int terms_read(struct ledger *ledger, struct terms *terms) {
   terms->id = column_copy(ledger, row, 0);
   terms->protects = column_choice(ledger, row, 1, protects_name);
   terms->adjacency = column_choice(ledger, row, 2, adjacency_name);
+  terms->unchecked = sqlite3_column_int(row, 4);
   sqlite3_reset(row);
   if (terms->id && !ledger->error) return 1;
   sqlite3_free(terms->id);
@@ -264,6 +265,7 @@ static int read_terms(struct ledger *ledger) {
   ledger->id = terms.id;
   ledger->protects = terms.protects;
   ledger->adjacency = terms.adjacency;
+  ledger->unchecked = terms.unchecked;
   return 1;
 }
 
@@ -464,8 +466,8 @@ int ledger_resume_patiently(struct ledger *ledger) {
 /* The schema and the terms, in the open transaction. */
 static int write_schema(struct ledger *ledger, const struct ledger_terms *terms) {
   return ledger_make_schema(ledger) &&
-         statement_run(ledger, TERMS_INSERT, "sss", terms->unit, protects_name[terms->protects],
-                       adjacency_name[terms->adjacency]) &&
+         statement_run(ledger, TERMS_INSERT, "sssi", terms->unit, protects_name[terms->protects],
+                       adjacency_name[terms->adjacency], (int64_t)terms->unchecked) &&
          read_terms(ledger);
 }
 
@@ -478,6 +480,11 @@ static int are_terms(struct ledger *ledger, const struct ledger_terms *terms) {
                        "which cannot be changed",
                        ledger->path, protects_name[ledger->protects],
                        adjacency_name[ledger->adjacency]);
+  if (terms->unchecked && !ledger->unchecked)
+    return ledger_fail(ledger,
+                       "the privacy ledger '%s' exists and checks every query against its policy, "
+                       "which cannot be changed",
+                       ledger->path);
   if (!terms->unit) return 1;
   sqlite3_stmt *row = statement_bind(ledger, TERMS_READ, "");
   if (statement_row(ledger, row)) {
@@ -627,7 +634,7 @@ static int check_terms(struct ledger *ledger) {
   const char *journal = ledger->file || ledger_is_memory(ledger) ? "memory" : "truncate";
   int same = ledger_format(ledger) == LEDGER_FORMAT && terms_read(ledger, &now) &&
              strcmp(now.id, ledger->id) == 0 && now.protects == ledger->protects &&
-             now.adjacency == ledger->adjacency;
+             now.adjacency == ledger->adjacency && now.unchecked == ledger->unchecked;
   char mode[16];
   same =
       same && run_journal_mode(ledger, "PRAGMA journal_mode", mode) && strcmp(mode, journal) == 0;

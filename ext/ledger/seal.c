@@ -107,7 +107,9 @@ static int seal_digest(struct ledger *ledger, int64_t subject, char hash[CHARGE_
   static const struct {
     const char *table;
     enum statement rows;
-  } terms[] = {{"dp_ledger", SEAL_OF_LEDGER}, {"dp_tier", SEAL_OF_TIERS}},
+  } terms[] = {{"dp_ledger", SEAL_OF_LEDGER},
+               {"dp_tier", SEAL_OF_TIERS},
+               {"dp_policy", SEAL_OF_POLICY}},
     orders[] = {{"dp_order", SEAL_OF_ORDERS}},
     release[] = {{"dp_release", SEAL_OF_RELEASE},
                  {"dp_publication", SEAL_OF_PUBLICATIONS},
@@ -116,7 +118,7 @@ static int seal_digest(struct ledger *ledger, int64_t subject, char hash[CHARGE_
   struct digest digest;
   begin(&digest);
   if (subject == SEAL_TERMS) {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
       add_rows(ledger, &digest, terms[i].table, statement_bind(ledger, terms[i].rows, ""));
   } else if (subject == SEAL_ORDERS) {
     add_rows(ledger, &digest, orders->table, statement_bind(ledger, orders->rows, ""));
@@ -286,7 +288,7 @@ static char *check_chain(struct ledger *ledger) {
 static char *check_subjects(struct ledger *ledger) {
   char *found = 0;
   if (!seal_check(ledger, SEAL_TERMS))
-    return ledger_discrepancy(ledger, "dp_seal: dp_ledger or dp_tier was changed");
+    return ledger_discrepancy(ledger, "dp_seal: dp_ledger, dp_tier or dp_policy was changed");
   if (!seal_check(ledger, SEAL_ORDERS))
     return ledger_discrepancy(ledger, "dp_seal: dp_order was changed");
   if (!seal_check_books(ledger))
@@ -345,7 +347,8 @@ int ledger_trust_release(struct ledger *ledger, int64_t id) {
 
 int seal_trust_books(struct ledger *ledger) {
   if (ledger->error || ledger->touched.trusted) return !ledger->error;
-  if (!seal_check(ledger, SEAL_TERMS)) return ledger_fail_damaged(ledger, "dp_tier or dp_ledger");
+  if (!seal_check(ledger, SEAL_TERMS))
+    return ledger_fail_damaged(ledger, "dp_tier, dp_policy or dp_ledger");
   if (!seal_check_books(ledger)) return ledger_fail_damaged(ledger, "dp_budget");
   ledger->touched.trusted = 1;
   return 1;

@@ -34,9 +34,14 @@ static const char *const statement_text[STATEMENTS] = {
     [BEGIN_READ] = "BEGIN",
     [COMMIT] = "COMMIT",
     [ROLLBACK] = "ROLLBACK",
-    [TERMS_READ] = "SELECT id, protects, adjacency, unit FROM dp_ledger",
-    [TERMS_INSERT] = "INSERT INTO dp_ledger(id, unit, protects, adjacency, created_at)"
-                     " VALUES (lower(hex(randomblob(16))), ?, ?, ?, " NOW ")",
+    [TERMS_READ] = "SELECT id, protects, adjacency, unit, unchecked FROM dp_ledger",
+    [TERMS_INSERT] = "INSERT INTO dp_ledger(id, unit, protects, adjacency, unchecked, created_at)"
+                     " VALUES (lower(hex(randomblob(16))), ?, ?, ?, ?, " NOW ")",
+    [POLICY_LIST] = "SELECT table_name, role, unit_column, parent FROM dp_policy ORDER BY rowid",
+    [POLICY_INSERT] = "INSERT INTO dp_policy VALUES (?, ?, ?, ?, " NOW ")",
+    [POLICY_NOTE] = "UPDATE dp_release SET tables = ifnull(tables, ?2) WHERE id = ?1",
+    [POLICY_TIGHTEN] = "UPDATE dp_policy SET role = ?2, unit_column = ?3, parent = ?4"
+                       " WHERE table_name = ?1",
     [TIER_LIST] =
         "SELECT name, rate, epsilon, delta, delta_keys, accountant, filter_order,"
         " rate_limit, slack_limit FROM dp_tier WHERE dropped_at IS NULL ORDER BY rate DESC",
@@ -201,6 +206,7 @@ static const char *const statement_text[STATEMENTS] = {
     [RELEASE_EACH] = "SELECT id FROM dp_release ORDER BY id",
     [SEAL_OF_LEDGER] = "SELECT * FROM dp_ledger ORDER BY id",
     [SEAL_OF_TIERS] = "SELECT * FROM dp_tier ORDER BY name",
+    [SEAL_OF_POLICY] = "SELECT * FROM dp_policy ORDER BY table_name",
     [SEAL_OF_ORDERS] = "SELECT tier, alpha, allowed FROM dp_order ORDER BY tier, alpha",
     [SEAL_OF_BUDGETS] = "SELECT * FROM dp_budget ORDER BY tier",
     [SEAL_OF_RELEASE] = "SELECT * FROM dp_release WHERE id = ?",
@@ -230,25 +236,17 @@ static const char *const statement_text[STATEMENTS] = {
 */
 enum { UNKNOWN = 0, OF_RELEASE, OF_TERMS, OF_BUDGET, OF_NEW_RELEASE, OF_CHAIN };
 static const char written[STATEMENTS] = {
-    [TIER_DROP] = OF_TERMS,
-    [BUDGET_DROP] = OF_TERMS,
-    [ORDERS_DROP] = OF_TERMS,
-    [TERMS_INSERT] = OF_TERMS,
-    [TIER_INSERT] = OF_TERMS,
-    [ORDER_INSERT] = OF_TERMS,
-    [BUDGET_INSERT] = OF_TERMS,
-    [BUDGET_WRITE] = OF_BUDGET,
-    [BUDGET_LEFT] = OF_BUDGET,
-    [ORDER_WRITE] = OF_CHAIN,
-    [CHARGE_INSERT] = OF_CHAIN,
-    [SEAL_INSERT] = OF_CHAIN,
-    [RELEASE_INSERT] = OF_NEW_RELEASE,
-    [RELEASE_NAME] = OF_RELEASE,
-    [RELEASE_STATE] = OF_RELEASE,
-    [RELEASE_SLACK] = OF_RELEASE,
-    [PATH_INSERT] = OF_RELEASE,
-    [VALUE_INSERT] = OF_RELEASE,
-    [PUBLICATION_INSERT] = OF_RELEASE,
+    [TIER_DROP] = OF_TERMS,       [BUDGET_DROP] = OF_TERMS,
+    [ORDERS_DROP] = OF_TERMS,     [TERMS_INSERT] = OF_TERMS,
+    [POLICY_INSERT] = OF_TERMS,   [POLICY_TIGHTEN] = OF_TERMS,
+    [POLICY_NOTE] = OF_RELEASE,   [TIER_INSERT] = OF_TERMS,
+    [ORDER_INSERT] = OF_TERMS,    [BUDGET_INSERT] = OF_TERMS,
+    [BUDGET_WRITE] = OF_BUDGET,   [BUDGET_LEFT] = OF_BUDGET,
+    [ORDER_WRITE] = OF_CHAIN,     [CHARGE_INSERT] = OF_CHAIN,
+    [SEAL_INSERT] = OF_CHAIN,     [RELEASE_INSERT] = OF_NEW_RELEASE,
+    [RELEASE_NAME] = OF_RELEASE,  [RELEASE_STATE] = OF_RELEASE,
+    [RELEASE_SLACK] = OF_RELEASE, [PATH_INSERT] = OF_RELEASE,
+    [VALUE_INSERT] = OF_RELEASE,  [PUBLICATION_INSERT] = OF_RELEASE,
 };
 
 /* Notes what a statement that writes will change. */

@@ -21,7 +21,7 @@ const struct ledger_table ledger_tables[] = {
     {"dp_release",
      "id INTEGER, name TEXT, kind TEXT, mechanism TEXT, clip REAL, dimension INTEGER,"
      " granularity INTEGER, sensitivity INTEGER, weight REAL, slack REAL, options TEXT, keys TEXT,"
-     " model TEXT, sql TEXT, state TEXT, created_at TEXT",
+     " model TEXT, sql TEXT, tables TEXT, state TEXT, created_at TEXT",
      0},
     {"dp_publication",
      "release_id INTEGER, release TEXT, tier TEXT, clock INTEGER, rate REAL,"
@@ -35,6 +35,7 @@ const struct ledger_table ledger_tables[] = {
      "id INTEGER, release_id INTEGER, release TEXT, tier TEXT, rate REAL, curve BLOB,"
      " delta REAL, slack REAL, at TEXT, hash TEXT",
      0},
+    {"dp_policy", "table_name TEXT, role TEXT, unit_column TEXT, parent TEXT, created_at TEXT", 0},
     {"dp_rdp", "tier TEXT, alpha REAL, spent REAL, allowed REAL", 0},
     {"dp_budget",
      "tier TEXT, epsilon REAL, delta REAL, spent_epsilon REAL, remaining_epsilon REAL,"

@@ -20,6 +20,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ledger/policy.h"
 #include "release/values.h"
 #include "functions/functions.h"
 #include "functions/statement_guard.h"
@@ -565,6 +566,8 @@ char *publish_begin(struct publication *publication, struct host *host, struct r
   publication_open(publication, host);
   if (ledger_begin(host->ledger)) {
     begin(publication, request);
+    if (!publication->answered)
+      ledger_policy_admit(host->ledger, publication->release.id, request->tables);
     ledger_commit(host->ledger);
   }
   return ledger_failed(host->ledger) ? error_of(host) : 0;

@@ -570,6 +570,7 @@ void request_clear(struct request *request) {
   sqlite3_free(request->otherwise);
   sqlite3_free(request->kernel);
   sqlite3_free(request->sql);
+  sqlite3_free(request->tables);
   *request = (struct request){0};
 }
 

@@ -30,6 +30,8 @@ struct request {
   char **key_list;              /* the same as texts */
   int key_count;
   char *sql; /* dp_release(): the text of its query; null otherwise */
+  char *
+      tables; /* of rows whose units are shown to stay apart: what they come from (ledger/policy.h) */
   int refine;
   int is_blind;    /* the statement around it could not show how it ends (statement_guard.h) */
   int rows;        /* dp_partial(): rows are protected, not units ... */

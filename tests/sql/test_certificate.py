@@ -71,7 +71,7 @@ def named(*names):
 
 def test_every_figure_is_the_ledgers(book, path):
     got = certificate(book)
-    assert set(got) == {"certificate", "ledger", "tiers", "releases", "charges", "last_hash", "verify"}
+    assert set(got) == {"certificate", "ledger", "policy", "tiers", "releases", "charges", "last_hash", "verify"}
     assert got["certificate"] == 1 and got["verify"] == "ok"
     (terms,) = rows(path, "SELECT * FROM dp_ledger")
     assert got["ledger"].pop("format") == rows(path, "PRAGMA user_version")[0]["user_version"]
@@ -95,7 +95,8 @@ def test_every_figure_is_the_ledgers(book, path):
         names = named("id", "name", "kind", "mechanism", "state", "dimension", "granularity", "sensitivity", "weight",
                       "slack")
         compare(r, row, names)
-        assert set(r) == set(names) | {"options", "publications", "theorem", "created_at"}
+        assert set(r) == set(names) | {"options", "publications", "theorem", "created_at", "tables"}
+        assert r["tables"] == "unchecked"
         assert r["created_at"] == row["created_at"][:10]
         same(r["options"], json.loads(row["options"]))
         same(r["options"]["clip"], row["clip"])

@@ -1,0 +1,116 @@
+/*
+** policy.c: owns the rows of dp_policy.
+**
+** They are sealed with the terms and tiers of the ledger (SEAL_TERMS), so that an edit of the file
+** is noticed before a question relies on them.
+*/
+#include "ledger/policy.h"
+
+#include <string.h>
+
+#include "ledger/internal.h"
+
+SQLITE_EXTENSION_INIT3
+
+int ledger_is_unchecked(const struct ledger *ledger) {
+  return ledger->unchecked;
+}
+
+static int take_declaration(struct ledger *ledger, sqlite3_stmt *row,
+                            struct ledger_policy *policy) {
+  struct ledger_declaration *grown =
+      sqlite3_realloc64(policy->list, sizeof *grown * (sqlite3_uint64)(policy->count + 1));
+  if (!grown) return ledger_fail(ledger, "out of memory");
+  policy->list = grown;
+  struct ledger_declaration *declaration = &grown[policy->count++];
+  *declaration = (struct ledger_declaration){0};
+  declaration->table = column_copy(ledger, row, 0);
+  char *role = column_copy(ledger, row, 1);
+  declaration->role = role && strcmp(role, "public") == 0 ? POLICY_PUBLIC : POLICY_PROTECTED;
+  sqlite3_free(role);
+  declaration->unit_column = column_copy(ledger, row, 2);
+  declaration->parent = column_copy(ledger, row, 3);
+  return !ledger->error;
+}
+
+int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy) {
+  *policy = (struct ledger_policy){0, 0};
+  if (!seal_trust_books(ledger)) return 0;
+  sqlite3_stmt *row = statement_bind(ledger, POLICY_LIST, "");
+  while (statement_row(ledger, row)) take_declaration(ledger, row, policy);
+  return !ledger->error;
+}
+
+void ledger_policy_free(struct ledger_policy *policy) {
+  for (int i = 0; i < policy->count; i++) {
+    sqlite3_free(policy->list[i].table);
+    sqlite3_free(policy->list[i].unit_column);
+    sqlite3_free(policy->list[i].parent);
+  }
+  sqlite3_free(policy->list);
+  *policy = (struct ledger_policy){0, 0};
+}
+
+const struct ledger_declaration *ledger_policy_find(const struct ledger_policy *policy,
+                                                    const char *table) {
+  for (int i = 0; i < policy->count; i++) {
+    if (sqlite3_stricmp(policy->list[i].table, table) == 0) return &policy->list[i];
+  }
+  return 0;
+}
+
+static int same_name(const char *a, const char *b) {
+  return a && b ? sqlite3_stricmp(a, b) == 0 : a == b;
+}
+
+/* What a declaration says, for an error. */
+static char *in_words(const struct ledger_declaration *declaration) {
+  if (declaration->role == POLICY_PUBLIC) return sqlite3_mprintf("public");
+  if (!declaration->unit_column) return sqlite3_mprintf("protected row by row");
+  return declaration->parent
+             ? sqlite3_mprintf("protected by column '%s', which refers to '%s'",
+                               declaration->unit_column, declaration->parent)
+             : sqlite3_mprintf("protected by column '%s'", declaration->unit_column);
+}
+
+static int refuse(struct ledger *ledger, const struct ledger_declaration *stored) {
+  char *words = in_words(stored);
+  ledger_fail(ledger,
+              "table '%s' is %s, and a declaration cannot be loosened or changed (it can only "
+              "become stricter: a public table can be protected)",
+              stored->table, words ? words : "declared");
+  sqlite3_free(words);
+  return 0;
+}
+
+int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration *declaration) {
+  struct ledger_policy policy;
+  int done = ledger_policy_read(ledger, &policy);
+  const struct ledger_declaration *stored =
+      done ? ledger_policy_find(&policy, declaration->table) : 0;
+  const char *role = declaration->role == POLICY_PUBLIC ? "public" : "protected";
+  if (done && !stored) {
+    done = statement_run(ledger, POLICY_INSERT, "ssss", declaration->table, role,
+                         declaration->unit_column, declaration->parent);
+  } else if (done && stored->role == POLICY_PUBLIC && declaration->role == POLICY_PROTECTED) {
+    done = statement_run(ledger, POLICY_TIGHTEN, "ssss", stored->table, role,
+                         declaration->unit_column, declaration->parent);
+  } else if (done && (stored->role != declaration->role ||
+                      !same_name(stored->unit_column, declaration->unit_column) ||
+                      !same_name(stored->parent, declaration->parent))) {
+    done = refuse(ledger, stored);
+  }
+  ledger_policy_free(&policy);
+  return done;
+}
+
+int ledger_policy_admit(struct ledger *ledger, int64_t release_id, const char *tables) {
+  struct ledger_policy policy;
+  if (ledger->error || ledger->unchecked) return !ledger->error;
+  if (tables) return statement_run(ledger, POLICY_NOTE, "is", release_id, tables);
+  if (ledger_policy_read(ledger, &policy) && policy.count > 0)
+    ledger_fail(ledger, "cannot show that the rows of different units stay apart in this statement "
+                        "(ask dp_release(tier, kind, 'SELECT ...', options))");
+  ledger_policy_free(&policy);
+  return !ledger->error;
+}

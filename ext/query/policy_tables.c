@@ -1,0 +1,327 @@
+/* policy_tables.c: see policy_tables.h. */
+#include "query/policy_tables.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "functions/functions.h"
+
+SQLITE_EXTENSION_INIT3
+
+static const char *const affinity_types[] = {"BLOB", "TEXT", "NUM", "INT", "REAL"};
+static const char *const collation_names[] = {"BINARY", "NOCASE", "RTRIM"};
+
+const char *affinity_type(enum affinity affinity) {
+  return affinity_types[affinity];
+}
+
+const char *collation_name(enum collation collation) {
+  return collation_names[collation];
+}
+
+static char *out_of_memory(void) {
+  return error_message("out of memory");
+}
+
+/* ---- affinities and collations --------------------------------------------------------------- */
+
+/* SQLite's rules, in their order ("Determination Of Column Affinity"). */
+static enum affinity affinity_of(const char *type, int is_strict) {
+  static const struct {
+    const char *part;
+    enum affinity affinity;
+  } rules[] = {{"INT", AFFINITY_INTEGER}, {"CHAR", AFFINITY_TEXT}, {"CLOB", AFFINITY_TEXT},
+               {"TEXT", AFFINITY_TEXT},   {"BLOB", AFFINITY_BLOB}, {"REAL", AFFINITY_REAL},
+               {"FLOA", AFFINITY_REAL},   {"DOUB", AFFINITY_REAL}};
+  if (!type || !*type || (is_strict && sqlite3_stricmp(type, "ANY") == 0)) return AFFINITY_BLOB;
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+    if (has_word(rules[i].part, type)) return rules[i].affinity;
+  return AFFINITY_NUMERIC;
+}
+
+/* The number of a collation, or -1 for one that is not SQLite's own. */
+static int collation_of(const char *name) {
+  for (int i = 0; i < 3; i++)
+    if (!name || sqlite3_stricmp(name, collation_names[i]) == 0) return i;
+  return -1;
+}
+
+/* ---- reading the schema ---------------------------------------------------------------------- */
+
+static const char *text_of(sqlite3_stmt *row, int column) {
+  const char *text = (const char *)sqlite3_column_text(row, column);
+  return text ? text : "";
+}
+
+/* Compiles a statement about a table or index, whose name replaces %w. Frees an error's memory. */
+static char *prepare_about(sqlite3 *db, sqlite3_stmt **row, int columns, const char *format,
+                           const char *name) {
+  char *sql = sqlite3_mprintf(format, name), *error = 0;
+  *row = 0;
+  if (!sql) return out_of_memory();
+  if (sqlite3_prepare_v2(db, sql, -1, row, 0) != SQLITE_OK) {
+    error = error_message("cannot read the schema: %s", sqlite3_errmsg(db));
+  } else if (sqlite3_column_count(*row) < columns) {
+    error = error_message("an authorizer of the host hides the schema (let the extension read it)");
+  }
+  sqlite3_free(sql);
+  return error;
+}
+
+/* Ends such a statement: its error, if there is none already. */
+static char *finish(sqlite3 *db, sqlite3_stmt *row, char *error) {
+  int rc = sqlite3_finalize(row);
+  if (rc == SQLITE_OK || error) return error;
+  return error_message("cannot read the schema: %s", sqlite3_errmsg(db));
+}
+
+/* Whether the extension or SQLite keeps books in it. */
+static int is_reserved(const char *name) {
+  return sqlite3_strnicmp(name, "sqlite_", 7) == 0 || sqlite3_stricmp(name, "dp_ledger_id") == 0;
+}
+
+/* The entry of the table in the schema. */
+static char *read_entry(struct table_facts *facts, sqlite3 *db, const char *table) {
+  sqlite3_stmt *row;
+  const char *type = 0;
+  char *error =
+      prepare_about(db, &row, 3, "SELECT type, name, rootpage FROM main.sqlite_master", "");
+  while (!error && !facts->name && sqlite3_step(row) == SQLITE_ROW) {
+    const char *is = text_of(row, 0), *name = text_of(row, 1);
+    if (sqlite3_stricmp(name, table) != 0 || (strcmp(is, "table") != 0 && strcmp(is, "view") != 0))
+      continue;
+    facts->name = sqlite3_mprintf("%s", name);
+    facts->root = sqlite3_column_int(row, 2);
+    type = strcmp(is, "view") == 0 ? "a view" : facts->root ? 0 : "a virtual table";
+    if (!facts->name) error = out_of_memory();
+  }
+  error = finish(db, row, error);
+  if (error) return error;
+  if (!facts->name) return error_message("main has no table '%s'", table);
+  if (is_reserved(facts->name)) return error_message("'%s' is no table for questions", facts->name);
+  if (type)
+    return error_message("'%s' is %s (declare the tables that it reads)", facts->name, type);
+  return 0;
+}
+
+static char *add_column(struct table_facts *facts, sqlite3 *db, sqlite3_stmt *row, int is_strict) {
+  struct table_column *grown =
+      sqlite3_realloc64(facts->columns, sizeof *grown * (sqlite3_uint64)(facts->count + 1));
+  if (!grown) return out_of_memory();
+  facts->columns = grown;
+  struct table_column *column = &grown[facts->count++];
+  *column = (struct table_column){.name = sqlite3_mprintf("%s", text_of(row, 1))};
+  if (!column->name) return out_of_memory();
+  column->affinity = affinity_of(text_of(row, 2), is_strict);
+  column->is_virtual = sqlite3_column_int(row, 6) == 2;
+  const char *collation = 0;
+  if (sqlite3_table_column_metadata(db, "main", facts->name, column->name, 0, &collation, 0, 0,
+                                    0) != SQLITE_OK)
+    return error_message("cannot read the schema: %s", sqlite3_errmsg(db));
+  int known = collation_of(collation);
+  if (known < 0)
+    return error_message(
+        "column '%s' of table '%s' has the collation '%s', which a question cannot use "
+        "(BINARY, NOCASE and RTRIM it can)",
+        column->name, facts->name, collation);
+  column->collation = (enum collation)known;
+  int place = sqlite3_column_int(row, 5);
+  if (!place) return 0;
+  int *key = sqlite3_realloc64(facts->key, sizeof *key * (sqlite3_uint64)(facts->count + place));
+  if (!key) return out_of_memory();
+  facts->key = key;
+  key[place - 1] = facts->count - 1;
+  if (place > facts->key_count) facts->key_count = place;
+  return 0;
+}
+
+/* STRICT tables are known from SQLite 3.37 on. */
+static int is_strict_table(sqlite3 *db, const char *name) {
+  sqlite3_stmt *row = 0;
+  int strict = 0;
+  char *sql = sqlite3_mprintf("PRAGMA main.table_list(\"%w\")", name);
+  if (sql && sqlite3_prepare_v2(db, sql, -1, &row, 0) == SQLITE_OK &&
+      sqlite3_column_count(row) >= 6 && sqlite3_step(row) == SQLITE_ROW)
+    strict = sqlite3_column_int(row, 5);
+  sqlite3_finalize(row);
+  sqlite3_free(sql);
+  return strict;
+}
+
+static char *read_columns(struct table_facts *facts, sqlite3 *db) {
+  sqlite3_stmt *row;
+  int is_strict = is_strict_table(db, facts->name);
+  char *error = prepare_about(db, &row, 7, "PRAGMA main.table_xinfo(\"%w\")", facts->name);
+  while (!error && sqlite3_step(row) == SQLITE_ROW) error = add_column(facts, db, row, is_strict);
+  error = finish(db, row, error);
+  if (!error && !facts->count) error = error_message("cannot read the schema of '%s'", facts->name);
+  return error;
+}
+
+/* The one plain column of an index and its collation; -1 where it has not just one. */
+static int single_column(const struct table_facts *facts, sqlite3 *db, const char *index,
+                         int *collation, char **error) {
+  sqlite3_stmt *row;
+  int column = -1, count = 0;
+  *error = prepare_about(db, &row, 6, "PRAGMA main.index_xinfo(\"%w\")", index);
+  while (!*error && sqlite3_step(row) == SQLITE_ROW) {
+    if (!sqlite3_column_int(row, 5)) continue; /* no term of the key */
+    count++;
+    column = sqlite3_column_int(row, 1);
+    *collation = collation_of(text_of(row, 4));
+  }
+  *error = finish(db, row, *error);
+  return count == 1 && column >= 0 && column < facts->count && *collation >= 0 ? column : -1;
+}
+
+/* Whether the schema has an entry for an index: the primary key of a WITHOUT ROWID table has none. */
+static int has_entry(sqlite3 *db, const char *index, char **error) {
+  sqlite3_stmt *row;
+  int found = 0;
+  *error = prepare_about(db, &row, 2, "SELECT type, name FROM main.sqlite_master", "");
+  while (!*error && !found && sqlite3_step(row) == SQLITE_ROW)
+    found = strcmp(text_of(row, 0), "index") == 0 && strcmp(text_of(row, 1), index) == 0;
+  *error = finish(db, row, *error);
+  return found;
+}
+
+/* The columns that a link may refer to: the primary key, or else the only UNIQUE column. */
+static char *read_indices(struct table_facts *facts, sqlite3 *db) {
+  sqlite3_stmt *row;
+  int candidates = 0, has_key_index = 0;
+  char *error = prepare_about(db, &row, 5, "PRAGMA main.index_list(\"%w\")", facts->name);
+  facts->unique = facts->rowid_alias = -1;
+  while (!error && sqlite3_step(row) == SQLITE_ROW) {
+    int collation = -1, is_key = strcmp(text_of(row, 3), "pk") == 0;
+    if (!sqlite3_column_int(row, 2) || sqlite3_column_int(row, 4)) continue; /* or partial */
+    int column = single_column(facts, db, text_of(row, 1), &collation, &error);
+    if (!error && is_key) facts->without_rowid = !has_entry(db, text_of(row, 1), &error);
+    if (is_key) has_key_index = 1;
+    if (error || column < 0 || (is_key && facts->key_count != 1)) continue;
+    if (is_key || (candidates == 0 && facts->key_count != 1)) {
+      facts->unique = column;
+      facts->unique_collation = (enum collation)collation;
+    }
+    if (is_key) {
+      candidates = -1000000;
+    } else {
+      candidates++;
+    }
+  }
+  error = finish(db, row, error);
+  if (candidates > 1) facts->unique = -1; /* which of them is not said */
+  if (facts->key_count == 1 && !has_key_index) {
+    facts->rowid_alias = facts->unique = facts->key[0];
+    facts->unique_collation = COLLATION_BINARY;
+  }
+  return error;
+}
+
+int table_column_find(const struct table_facts *facts, const char *column) {
+  for (int i = 0; i < facts->count; i++)
+    if (sqlite3_stricmp(facts->columns[i].name, column) == 0) return i;
+  return -1;
+}
+
+static void name_rowid(struct table_facts *facts) {
+  static const char *const names[] = {"rowid", "_rowid_", "oid"};
+  for (int i = 0; i < 3 && !facts->rowid && !facts->without_rowid; i++)
+    if (table_column_find(facts, names[i]) < 0) facts->rowid = names[i];
+}
+
+char *table_facts_read(struct table_facts *facts, sqlite3 *db, const char *table) {
+  *facts = (struct table_facts){.unique = -1, .rowid_alias = -1};
+  char *error = read_entry(facts, db, table);
+  if (!error) error = read_columns(facts, db);
+  if (!error) error = read_indices(facts, db);
+  if (!error) name_rowid(facts);
+  if (!error && !facts->without_rowid && !facts->rowid)
+    error = error_message("table '%s' has columns named rowid, _rowid_ and oid (rename one)",
+                          facts->name);
+  return error;
+}
+
+void table_facts_clear(struct table_facts *facts) {
+  for (int i = 0; i < facts->count; i++) sqlite3_free(facts->columns[i].name);
+  sqlite3_free(facts->columns);
+  sqlite3_free(facts->key);
+  sqlite3_free(facts->name);
+  *facts = (struct table_facts){.unique = -1, .rowid_alias = -1};
+}
+
+/* ---- routes ---------------------------------------------------------------------------------- */
+
+/* One table of the route; *next is that of its parent, or null. */
+static char *add_table(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
+                       const struct ledger_declaration *declaration,
+                       const struct ledger_declaration **next) {
+  *next = 0;
+  if (route->count == ROUTE_MOST)
+    return error_message("the links of table '%s' are a cycle or longer than %d",
+                         route->tables[0].name, ROUTE_MOST);
+  struct table_facts *facts = &route->tables[route->count++];
+  char *error = table_facts_read(facts, db, declaration->table);
+  if (error) return error;
+  if (route->count > 1 && facts->unique < 0)
+    return error_message(
+        "table '%s' has no key that one column of '%s' can refer to (a primary key "
+        "of one column, or else just one UNIQUE column)",
+        facts->name, route->tables[route->count - 2].name);
+  int column = declaration->unit_column ? table_column_find(facts, declaration->unit_column) : -1;
+  if (declaration->unit_column && column < 0)
+    return error_message("table '%s' has no column '%s'", facts->name, declaration->unit_column);
+  if (column >= 0 && facts->columns[column].is_virtual)
+    return error_message("column '%s' of table '%s' is generated when it is read (make it STORED)",
+                         facts->columns[column].name, facts->name);
+  if (!declaration->parent) {
+    route->unit = column;
+    return 0;
+  }
+  route->links[route->count - 1] = column;
+  *next = ledger_policy_find(policy, declaration->parent);
+  if (!*next || (*next)->role != POLICY_PROTECTED)
+    return error_message("parent '%s' is not protected yet (protect it first)",
+                         declaration->parent);
+  return 0;
+}
+
+char *route_find(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
+                 const struct ledger_declaration *declaration) {
+  const struct ledger_declaration *next = declaration;
+  char *error = 0;
+  *route = (struct route){.unit = -1};
+  while (next && !error) error = add_table(route, db, policy, next, &next);
+  return error;
+}
+
+void route_clear(struct route *route) {
+  for (int i = 0; i < route->count; i++) table_facts_clear(&route->tables[i]);
+  route->count = 0;
+}
+
+/*
+** CROSS JOIN keeps the order. The unary plus takes the affinity from the link, so that the key's own
+** applies to it, as it did when the key was found to be unique.
+*/
+void route_append_from(sqlite3_str *sql, const struct route *route) {
+  sqlite3_str_appendf(sql, " FROM main.\"%w\" AS t0 NOT INDEXED", route->tables[0].name);
+  for (int i = 1; i < route->count; i++) {
+    const struct table_facts *parent = &route->tables[i], *child = &route->tables[i - 1];
+    sqlite3_str_appendf(
+        sql, " CROSS JOIN main.\"%w\" AS t%d ON t%d.\"%w\" COLLATE %s = +t%d.\"%w\"", parent->name,
+        i, i, parent->columns[parent->unique].name, collation_names[parent->unique_collation],
+        i - 1, child->columns[route->links[i - 1]].name);
+  }
+}
+
+void route_append_unit(sqlite3_str *sql, const struct route *route) {
+  const struct table_facts *last = &route->tables[route->count - 1];
+  int at = route->count - 1;
+  if (route->unit >= 0) {
+    sqlite3_str_appendf(sql, "t%d.\"%w\"", at, last->columns[route->unit].name);
+  } else if (last->rowid) {
+    sqlite3_str_appendf(sql, "t%d.%s", at, last->rowid);
+  } else {
+    sqlite3_str_appendall(sql, "NULL"); /* WITHOUT ROWID: rows are counted */
+  }
+}

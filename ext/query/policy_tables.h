@@ -1,0 +1,83 @@
+/*
+** policy_tables.h: what the tables of a policy look like in the host's database, and how the rows of
+** each lead to their units. It is read anew for every question, because schemas change.
+*/
+#ifndef DIFFUSE_QUERY_POLICY_TABLES_H
+#define DIFFUSE_QUERY_POLICY_TABLES_H
+
+#include <sqlite3ext.h>
+
+#include "ledger/policy.h"
+
+/* Affinities, by the canonical type that declares each. */
+enum affinity { AFFINITY_BLOB, AFFINITY_TEXT, AFFINITY_NUMERIC, AFFINITY_INTEGER, AFFINITY_REAL };
+
+/* The collations that a declared table may use. */
+enum collation { COLLATION_BINARY, COLLATION_NOCASE, COLLATION_RTRIM };
+
+struct table_column {
+  char *name;
+  enum affinity affinity;
+  enum collation collation;
+  int is_virtual; /* generated when it is read */
+};
+
+/* An ordinary table of main. */
+struct table_facts {
+  char *name; /* as the schema spells it */
+  int root;   /* page */
+  int without_rowid;
+  const char *rowid; /* a name of the rowid that no column hides; null: none */
+  struct table_column *columns;
+  int count;
+  int *key; /* the columns of the primary key in their order ... */
+  int key_count;
+  int rowid_alias;                 /* the column that is the rowid, or -1 */
+  int unique;                      /* the column that a link may refer to, or -1 ... */
+  enum collation unique_collation; /* ... and the collation of its index */
+};
+
+/*
+** Reads the facts of a table. Returns null, or one sentence to be freed; table_facts_clear() is due in
+** either case.
+*/
+char *table_facts_read(struct table_facts *facts, sqlite3 *db, const char *table);
+void table_facts_clear(struct table_facts *facts);
+
+/* The place of a column, or -1. */
+int table_column_find(const struct table_facts *facts, const char *column);
+
+const char *affinity_type(enum affinity affinity);
+const char *collation_name(enum collation collation);
+
+/*
+** How rows lead to their units: the table itself, then its parents. The unit is the column `unit` of
+** the last table; -1: its row.
+*/
+#define ROUTE_MOST 16
+struct route {
+  struct table_facts tables[ROUTE_MOST];
+  int links
+      [ROUTE_MOST]; /* links[i]: the column of tables[i] that refers to the key of tables[i + 1] */
+  int count;
+  int unit;
+};
+
+/*
+** Finds the route of a protected table, and checks that the schema still is what its declaration says.
+** Returns null, or one sentence to be freed; route_clear() is due in either case.
+*/
+char *route_find(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
+                 const struct ledger_declaration *declaration);
+void route_clear(struct route *route);
+
+/*
+** Appends the FROM clause that joins the tables of a route, as t0, t1, ...: every row of t0 that has
+** an owner comes once.
+*/
+void route_append_from(sqlite3_str *sql, const struct route *route);
+
+/* Appends the expression of the unit in such a FROM clause. */
+void route_append_unit(sqlite3_str *sql, const struct route *route);
+
+#endif

@@ -1,0 +1,153 @@
+"""Declarations: dp_protect(), dp_public(), dp_policy, and the option "unchecked" of dp_init()."""
+
+import json
+
+import pytest
+
+from conftest import connect, ledger_of, one, refused
+
+
+@pytest.fixture
+def clinic(path):
+    db = connect(path)
+    db.create_collation("odd", lambda a, b: (a > b) - (a < b))
+    db.executescript("""
+        CREATE TABLE visit(id INTEGER PRIMARY KEY, patient INT, ward TEXT, minutes REAL, twice AS (minutes * 2));
+        CREATE TABLE exam(visit INT, result REAL);
+        CREATE TABLE ward(name TEXT PRIMARY KEY, beds INT) WITHOUT ROWID;
+        CREATE TABLE pair(a INT, b INT, PRIMARY KEY (a, b));
+        CREATE TABLE coded(code TEXT, other INT, PRIMARY KEY (code, other));
+        CREATE UNIQUE INDEX coded_code ON coded(code);
+        CREATE TABLE named(patient TEXT);
+        CREATE VIEW busy AS SELECT * FROM visit;
+        CREATE TABLE odd(x TEXT COLLATE odd, patient INT);
+    """)
+    db.execute("SELECT dp_init()")
+    yield db
+    db.close()
+
+
+def declared(db):
+    return db.execute("SELECT table_name, role, unit_column, parent FROM dp_policy").fetchall()
+
+
+def test_declarations_are_listed_in_their_order(clinic):
+    assert one(clinic, "SELECT dp_protect('visit', 'patient')") == "visit"
+    assert one(clinic, "SELECT dp_protect('exam', 'visit', 'visit')") == "exam"
+    assert one(clinic, "SELECT dp_public('ward', 'pair')") == "ward"
+    assert declared(clinic) == [("visit", "protected", "patient", None), ("exam", "protected", "visit", "visit"),
+                                ("ward", "public", None, None), ("pair", "public", None, None)]
+    assert one(clinic, "SELECT min(created_at LIKE '____-__-__T%Z') FROM dp_policy") == 1
+    assert one(clinic, "SELECT dp_verify()") == "ok"
+    certificate = json.loads(one(clinic, "SELECT dp_certificate()"))
+    assert certificate["ledger"]["unchecked"] == 0
+    assert {p["table_name"]: p["role"] for p in certificate["policy"]} == {
+        "visit": "protected", "exam": "protected", "ward": "public", "pair": "public"}
+
+
+def test_the_same_again_changes_nothing(clinic):
+    one(clinic, "SELECT dp_protect('visit', 'patient')")
+    before = clinic.execute("SELECT * FROM dp_policy").fetchall()
+    one(clinic, "SELECT dp_protect('VISIT', 'Patient')")
+    assert clinic.execute("SELECT * FROM dp_policy").fetchall() == before
+
+
+def test_a_declaration_only_becomes_stricter(clinic):
+    one(clinic, "SELECT dp_public('exam', 'visit')")
+    one(clinic, "SELECT dp_protect('visit', 'patient')")
+    one(clinic, "SELECT dp_protect('exam', 'visit', 'visit')")
+    before = declared(clinic)
+    for loosened in ("dp_public('visit')", "dp_protect('visit', 'id')", "dp_protect('exam', 'visit')"):
+        assert "cannot be loosened or changed" in refused(clinic, f"SELECT {loosened}")
+    assert declared(clinic) == before == [("exam", "protected", "visit", "visit"), ("visit", "protected", "patient", None)]
+
+
+@pytest.mark.parametrize("call, reason", [
+    ("dp_protect('busy', 'patient')", "is a view"),
+    ("dp_protect('nowhere', 'patient')", "main has no table"),
+    ("dp_protect('visit', 'rowid')", "has no column 'rowid'"),
+    ("dp_protect('visit', 'twice')", "generated when it is read"),
+    ("dp_protect('visit')", "protects units: name the column"),
+    ("dp_protect('visit', NULL)", "column must be a text"),
+    ("dp_protect('exam', 'visit', NULL)", "parent must be a text"),
+    ("dp_protect('exam', 'visit', 'visit')", "parent 'visit' is not protected"),
+    ("dp_protect('visit', 'patient', 'visit')", "its own parent"),
+    ("dp_protect('odd', 'patient')", "has the collation 'odd'"),
+    ("dp_public('odd')", "has the collation 'odd'"),
+    ("dp_protect('dp_ledger_id', 'id')", "no table for questions"),
+    ("dp_public('sqlite_master')", "main has no table"),
+    ("dp_public()", "names of 1 to 100 tables"),
+    ("dp_public('ward', 'nowhere')", "main has no table"),
+])
+def test_what_cannot_be_declared(clinic, call, reason):
+    assert reason in refused(clinic, f"SELECT {call}")
+    assert declared(clinic) == []
+
+
+def test_a_parent_needs_a_key_of_one_column(clinic):
+    one(clinic, "SELECT dp_protect('pair', 'a')")
+    assert "has no key" in refused(clinic, "SELECT dp_protect('exam', 'visit', 'pair')")
+    one(clinic, "SELECT dp_protect('coded', 'other')")
+    one(clinic, "SELECT dp_protect('exam', 'visit', 'coded')")
+    clinic.execute("CREATE TABLE two(a INT UNIQUE, b INT UNIQUE, patient INT)")
+    one(clinic, "SELECT dp_protect('two', 'patient')")
+    clinic.execute("CREATE TABLE child(two INT)")
+    assert "has no key" in refused(clinic, "SELECT dp_protect('child', 'two', 'two')")
+
+
+def test_units_that_compare_differently_are_refused(clinic):
+    one(clinic, "SELECT dp_protect('visit', 'patient')")
+    message = refused(clinic, "SELECT dp_protect('named', 'patient')")
+    assert "visit.patient (INT, BINARY)" in message and "named.patient (TEXT, BINARY)" in message
+    clinic.execute("CREATE TABLE folded(patient INT COLLATE NOCASE)")
+    assert "(INT, NOCASE)" in refused(clinic, "SELECT dp_protect('folded', 'patient')")
+
+
+def test_an_edit_of_the_policy_is_noticed(clinic, path):
+    one(clinic, "SELECT dp_protect('visit', 'patient')")
+    clinic.close()
+    ledger = ledger_of(path)
+    ledger.execute("UPDATE dp_policy SET role = 'public', unit_column = NULL")
+    ledger.close()
+    db = connect(path)
+    assert "dp_policy" in one(db, "SELECT dp_verify()")
+    assert "damaged" in refused(db, "SELECT dp_protect('exam', 'visit')")
+    db.close()
+
+
+def test_rows_as_units(path):
+    db = connect(path)
+    db.execute("CREATE TABLE visit(patient INT)")
+    one(db, """SELECT dp_init('{"protects":"row"}')""")
+    assert "each row is a unit" in refused(db, "SELECT dp_protect('visit', 'patient')")
+    one(db, "SELECT dp_protect('visit')")
+    assert declared(db) == [("visit", "protected", None, None)]
+
+
+def test_an_unchecked_ledger_has_no_policy(path):
+    db = connect(path)
+    db.execute("CREATE TABLE visit(patient INT)")
+    one(db, """SELECT dp_init('{"unchecked":true}')""")
+    assert "unchecked" in refused(db, "SELECT dp_protect('visit', 'patient')")
+    certificate = json.loads(one(db, "SELECT dp_certificate()"))
+    assert certificate["ledger"]["unchecked"] == 1 and "unchecked" in certificate["policy"]
+    one(db, """SELECT dp_init('{"unchecked":true}')""")
+    one(db, "SELECT dp_init()")
+
+
+def test_a_checked_ledger_stays_checked(clinic):
+    assert "cannot be changed" in refused(clinic, """SELECT dp_init('{"unchecked":true}')""")
+    assert "unchecked must be true or false" in refused(clinic, """SELECT dp_init('{"unchecked":1}')""")
+
+
+@pytest.mark.parametrize("ask", [
+    "dp_sum('clinic', minutes, 10, patient) FROM visit",
+    "dp_release('clinic', 'sum', 'SELECT minutes, patient FROM visit', '{\"clip\":10}')",
+    "dp_merge('clinic', s) FROM (SELECT dp_partial('sum', minutes, patient, '{\"clip\":10}') AS s FROM visit)",
+])
+def test_what_names_its_own_units_is_refused_before_any_charge(clinic, ask):
+    clinic.execute("SELECT dp_tier('clinic', 0.004, 8, 1e-6)")
+    clinic.execute("INSERT INTO visit VALUES (1, 1, 'a', 2)")
+    one(clinic, "SELECT dp_protect('visit', 'patient')")
+    refused(clinic, "SELECT " + ask)
+    assert one(clinic, "SELECT count(*) FROM dp_charge") == 0 == one(clinic, "SELECT count(*) FROM dp_release")
