@@ -186,7 +186,8 @@ static char *evaluation_begin(sqlite3_context *context, struct evaluation *evalu
   run->site = site_of(context, run->host);
   if (!run->site) return error_message("out of memory");
   if (run->host->collecting) return error_message("a release cannot read from another release");
-  if (!ledger_ready(run->host->ledger)) return error_message("%s", ledger_error(run->host->ledger));
+  if (!ledger_ready(run->host->ledger))
+    return error_message("%s", error_text(ledger_error(run->host->ledger)));
   struct request request;
   char *error = check_sources(context, run, argc);
   if (!error) error = check_unit(run, argc, argv);

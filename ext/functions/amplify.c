@@ -14,6 +14,7 @@
 
 #include "functions/functions.h"
 #include "math/mixing.h"
+#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -6,10 +6,10 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "functions/host.h"
+#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -82,51 +82,6 @@ void function_error(sqlite3_context *context, const char *format, ...) {
   char *text = sqlite3_vmprintf(format, arguments);
   va_end(arguments);
   fail_call(context, function_of(context)->name, text ? text : no_memory);
-}
-
-int utf8_length(const unsigned char *text) {
-  static const struct {
-    unsigned char mask, lead;
-    uint32_t least;
-  } forms[] = {{0x80, 0, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
-  for (int size = 1; size <= 4; size++) {
-    if ((text[0] & forms[size - 1].mask) != forms[size - 1].lead) continue;
-    uint32_t code = text[0] & (unsigned char)~forms[size - 1].mask;
-    for (int i = 1; i < size; i++) {
-      if ((text[i] & 0xc0) != 0x80) return 0;
-      code = code << 6 | (text[i] & 0x3f);
-    }
-    return code >= forms[size - 1].least && code < 0x110000 && code >> 11 != 0x1b ? size : 0;
-  }
-  return 0;
-}
-
-/* Valid UTF-8 up to the zero byte at its end. */
-static int is_utf8(const char *text) {
-  int size;
-  for (; *text; text += size) {
-    size = utf8_length((const unsigned char *)text);
-    if (!size) return 0;
-  }
-  return 1;
-}
-
-const char *plain_text(sqlite3_value *value) {
-  if (sqlite3_value_type(value) != SQLITE_TEXT) return 0;
-  const char *text = (const char *)sqlite3_value_text(value);
-  return text && strlen(text) == (size_t)sqlite3_value_bytes(value) && is_utf8(text) ? text : 0;
-}
-
-const char *not_a(sqlite3_value *value, int wanted) {
-  int type = sqlite3_value_type(value);
-  int number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
-  if (type == SQLITE_TEXT && wanted == SQLITE_TEXT)
-    return plain_text(value) ? "" : ", not one with a zero byte or bytes that are not UTF-8";
-  if (type == wanted || (number && wanted == SQLITE_FLOAT)) return "";
-  return type == SQLITE_NULL   ? ", not NULL"
-         : type == SQLITE_TEXT ? ", not a text"
-         : number              ? ", not a number"
-                               : ", not a blob";
 }
 
 int domain_holds(const struct domain *domain, double x) {

@@ -68,23 +68,6 @@ int domain_holds(const struct domain *domain, double number);
 int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
                     double *number);
 
-/*
-** A text of valid UTF-8 without a zero byte (which would cut it short), or null for anything else.
-** The type is asked first: after a conversion it is undefined.
-*/
-const char *plain_text(sqlite3_value *value);
-
-/*
-** What an error says of a value that is not what it must be: ", not NULL", ", not a text", and so
-** on; "" where the type is the wanted one (SQLITE_TEXT, SQLITE_BLOB, or SQLITE_FLOAT for any
-** number). No error shows a value: every argument of every function may come from a row
-** (SECURITY.md).
-*/
-const char *not_a(sqlite3_value *value, int wanted);
-
-/* Bytes of the UTF-8 character that a text starts with; 0 where its bytes are none. */
-int utf8_length(const unsigned char *text);
-
 /* A text argument that is not empty, or null after failing the scalar that runs. */
 const char *argument_text(sqlite3_context *context, sqlite3_value *value, const char *parameter);
 

@@ -37,12 +37,13 @@ int host_is_complete(sqlite3 *db) {
 
 struct host *host_new(sqlite3 *db) {
   struct host *host = sqlite3_malloc(sizeof *host);
-  struct ledger *ledger = host ? ledger_new(db) : 0;
-  if (!ledger) {
+  if (!host) return 0;
+  *host = (struct host){.references = 1, .db = db};
+  host->ledger = ledger_new(db, &host->error);
+  if (!host->ledger) {
     sqlite3_free(host);
     return 0;
   }
-  *host = (struct host){.references = 1, .db = db, .ledger = ledger};
   list_add(host);
   return host;
 }
@@ -57,6 +58,7 @@ void host_release(struct host *host) {
   list_remove(host);
   guards_free(host->guards);
   ledger_free(host->ledger);
+  error_clear(&host->error);
   sqlite3_free(host);
 }
 

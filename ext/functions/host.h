@@ -6,6 +6,8 @@
 
 #include <sqlite3ext.h>
 
+#include "base/error.h"
+
 struct ledger;
 struct collection; /* owner_query.h: the rows that dp_release() is collecting */
 struct guard;      /* statement_guard.c: a statement that runs our aggregates */
@@ -15,6 +17,7 @@ struct host {
   int complete;                  /* all functions and tables are registered */
   struct host *next;             /* in the list of hosts of this process */
   sqlite3 *db;                   /* the connection that loaded the extension */
+  struct error error;            /* of the function that runs */
   struct ledger *ledger;         /* opened by the first function that needs it */
   struct collection *collecting; /* set while dp_release() runs its query */
   struct guard *guards;          /* of the statements that run */

@@ -24,6 +24,7 @@
 #include "ledger/ledger.h"
 #include "math/finite.h"
 #include "math/mixing.h"
+#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -376,9 +377,9 @@ static void append_state(sqlite3_str *json, const struct shard_state *state) {
     break;
   case SQLITE_FLOAT:
     memcpy(&real, state->bytes, sizeof real);
-    ledger_append_number(json, real);
+    json_append_number(json, real);
     break;
-  case SQLITE_TEXT: ledger_append_string(json, (const char *)state->bytes); break;
+  case SQLITE_TEXT: json_append_string(json, (const char *)state->bytes); break;
   default:
     sqlite3_str_appendall(json, "\"x'");
     for (int i = 0; i < state->size; i++) sqlite3_str_appendf(json, "%02x", state->bytes[i]);
@@ -416,7 +417,7 @@ static char *power(const struct given *given, const double *parameter) {
       sqlite3_str_appendall(json, ",");
       append_state(json, states->x.state[i % rows]);
       sqlite3_str_appendall(json, ",");
-      ledger_append_number(json, result[i]);
+      json_append_number(json, result[i]);
       sqlite3_str_appendall(json, "]");
     }
     sqlite3_str_appendall(json, "]");

@@ -75,7 +75,7 @@ static char *model_text(const struct descent *descent) {
     double x = *member_of(&copy, &fields[i]);
     if (isnan(x)) continue;
     sqlite3_str_appendf(text, ",\"%s\":", fields[i].name);
-    ledger_append_number(text, x);
+    json_append_number(text, x);
   }
   sqlite3_str_appendall(text, "}");
   return sqlite3_str_finish(text);
@@ -248,7 +248,7 @@ char *models_finish(struct request *request) {
 static int is_stable(double x) {
   double read = NAN;
   sqlite3_str *text = sqlite3_str_new(0);
-  ledger_append_number(text, x);
+  json_append_number(text, x);
   char *written = sqlite3_str_finish(text);
   int stable = written && vector_text_list(written, &read, 1) && read == x;
   sqlite3_free(written);
@@ -331,7 +331,7 @@ struct ledger_cost models_hidden(struct publication *publication, struct ledger_
   if (!hidden) {
     publication->hidden = hidden = sqlite3_malloc64(sizeof *hidden);
     if (!hidden) {
-      ledger_fail(publication->host->ledger, "out of memory");
+      error_set(ledger_error(publication->host->ledger), "out of memory");
       return plain;
     }
     struct hiding hiding;
@@ -405,7 +405,7 @@ static int settle_noise(struct ledger *ledger, struct descent *descent, const st
   struct descent said;
   int known = text && models_read(text, &said);
   sqlite3_free(text);
-  if (!known) return ledger_fail(ledger, "out of memory");
+  if (!known) return error_set_memory(ledger_error(ledger));
   struct contribution question = question_of(&said);
   struct layout shape;
   struct design design;
@@ -418,23 +418,24 @@ static int settle_noise(struct ledger *ledger, struct descent *descent, const st
   descent->variance = said.variance;
   if (!(said.variance >= LATTICE_MIN_VARIANCE && said.variance < SGD_VARIANCE_END))
     return said.random_stop > 0
-               ? ledger_fail(ledger,
-                             "there is no noise on the lattice with which a random stop has the "
-                             "epsilon and the delta of its tier")
-               : ledger_fail(ledger,
-                             "there is no noise on the lattice with which the last private row "
-                             "has the rate of its tier (give fewer public_rows)");
+               ? error_set(ledger_error(ledger),
+                           "there is no noise on the lattice with which a random stop has the "
+                           "epsilon and the delta of its tier")
+               : error_set(ledger_error(ledger),
+                           "there is no noise on the lattice with which the last private row "
+                           "has the rate of its tier (give fewer public_rows)");
   if (ldexp(said.radius, -design.granularity) <= SGD_MAX_RADIUS) return 1;
-  return ledger_fail(
-      ledger, "eta is too small for the lattice: the noise of a step must be at least 2^-20 of "
-              "the radius");
+  return error_set(
+      ledger_error(ledger),
+      "eta is too small for the lattice: the noise of a step must be at least 2^-20 of "
+      "the radius");
 }
 
 static int check_terms(struct ledger *ledger) {
   return (ledger_protects(ledger) == LEDGER_ROWS && ledger_adjacency(ledger) == LEDGER_REPLACE) ||
-         ledger_fail(ledger,
-                     "a model needs a ledger that protects rows, with replaced rows as neighbours, "
-                     "and this one does not");
+         error_set(ledger_error(ledger),
+                   "a model needs a ledger that protects rows, with replaced rows as neighbours, "
+                   "and this one does not");
 }
 
 int models_settle(struct publication *publication, struct request *request, int found) {
@@ -446,22 +447,23 @@ int models_settle(struct publication *publication, struct request *request, int 
   const struct ledger_tier *tier = &publication->tiers[publication->at];
   struct price price = price_of(tier, request->weight, request->key_share);
   if (!known && !(price.rate >= DESIGN_MIN_RATE && price.rate <= DESIGN_MAX_RATE))
-    return ledger_fail(ledger, "weight makes a rate outside the [%g, %g] of a model",
-                       DESIGN_MIN_RATE, DESIGN_MAX_RATE);
+    return error_set(ledger_error(ledger), "weight makes a rate outside the [%g, %g] of a model",
+                     DESIGN_MIN_RATE, DESIGN_MAX_RATE);
   if (descent.random_stop > 0 && !(price.delta > 0))
-    return ledger_fail(
-        ledger,
+    return error_set(
+        ledger_error(ledger),
         "tier '%s' has no delta_keys, of which a random stop takes a share (use the stop 'last')",
         tier->name);
   if (isnan(descent.eta))
     descent.eta = known && stored.default_eta > 0 ? stored.eta : default_eta(&descent, &price);
   if (!is_sound(&descent))
-    return ledger_fail(ledger, "clip, radius, bound and eta are too large or too small together");
+    return error_set(ledger_error(ledger),
+                     "clip, radius, bound and eta are too large or too small together");
   descent.variance = known ? stored.variance : NAN;
   if (!known && !settle_noise(ledger, &descent, &price)) return 0;
   sqlite3_free(request->model);
   request->model = model_text(&descent);
-  return request->model || ledger_fail(ledger, "out of memory");
+  return request->model || error_set_memory(ledger_error(ledger));
 }
 
 int models_diffusible(const struct publication *publication, int from, uint64_t clock) {
@@ -471,31 +473,29 @@ int models_diffusible(const struct publication *publication, int from, uint64_t 
   const char *tier = tiers[publication->at].name;
   if (publication->shape.family->statistic != STATISTIC_MODEL) return 1;
   if (publication->descent.random_stop > 0)
-    return ledger_fail(
-        ledger,
-        "release '%s' stopped at random: what noise on top of it would cost a tier is "
-        "not known (make a release of its own at tier '%s')",
-        release->name, tier);
+    return error_set(ledger_error(ledger),
+                     "release '%s' stopped at random: what noise on top of it would cost a tier is "
+                     "not known (make a release of its own at tier '%s')",
+                     release->name, tier);
   for (int i = from + 1; i <= publication->at; i++) {
     if (tiers[i].accountant == LEDGER_GDP)
-      return ledger_fail(
-          ledger,
-          "tier '%s' has exact Gaussian accounting, and what noise on top of a model "
-          "costs is proved for RDP alone (make a release of its own at tier '%s')",
-          tiers[i].name, tier);
+      return error_set(ledger_error(ledger),
+                       "tier '%s' has exact Gaussian accounting, and what noise on top of a model "
+                       "costs is proved for RDP alone (make a release of its own at tier '%s')",
+                       tiers[i].name, tier);
   }
   if (descent_diffusible(&publication->descent, &publication->shape, release->shift, clock))
     return 1;
   if (publication->law == LAW_LAPLACE)
-    return ledger_fail(ledger,
-                       "release '%s' has Laplace noise, and its steps do not bring points closer "
-                       "by more than they "
-                       "round: noise on top would not hide earlier rows as well as the last (give "
-                       "l2 above 0 and a "
-                       "constant schedule, or make a release of its own at tier '%s')",
-                       release->name, tier);
-  return ledger_fail(
-      ledger,
+    return error_set(ledger_error(ledger),
+                     "release '%s' has Laplace noise, and its steps do not bring points closer "
+                     "by more than they "
+                     "round: noise on top would not hide earlier rows as well as the last (give "
+                     "l2 above 0 and a "
+                     "constant schedule, or make a release of its own at tier '%s')",
+                     release->name, tier);
+  return error_set(
+      ledger_error(ledger),
       "tier '%s' is too far from that of release '%s' for its rows (make a release of its own)",
       tier, release->name);
 }
@@ -518,14 +518,15 @@ static int find_model(struct ledger *ledger, const char *name, struct ledger_rel
                       struct descent *descent) {
   *release = (struct ledger_release){0};
   if (!ledger_release_find(ledger, name, release))
-    return ledger_fail(ledger, "unknown release (dp_release lists them)");
+    return error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
   const struct aggregate *aggregate = aggregate_find(release->kind);
   if (!aggregate || aggregate->family->statistic != STATISTIC_MODEL)
-    return ledger_fail(ledger, "release '%s' is no model but a '%s'", name, release->kind);
+    return error_set(ledger_error(ledger), "release '%s' is no model but a '%s'", name,
+                     release->kind);
   if (!models_read(release->model, descent))
-    return ledger_fail(ledger, "release '%s' has an impossible model", name);
+    return error_set(ledger_error(ledger), "release '%s' has an impossible model", name);
   return strcmp(release->state, "released") == 0 ||
-         ledger_fail(ledger, "release '%s' is %s", name, release->state);
+         error_set(ledger_error(ledger), "release '%s' is %s", name, release->state);
 }
 
 /* The published coefficients. */
@@ -552,11 +553,11 @@ static int read_coefficients(struct ledger *ledger, const char *name, const char
   if (find_model(ledger, name, &release, descent)) {
     ledger_values(ledger, release.id, tier, take_coefficient, coefficients);
     if (coefficients->count != (int)descent->dim)
-      ledger_fail(ledger, "release '%s' is not published at tier '%s' (dp_diffuse() may do it)",
-                  name, tier);
+      error_set(ledger_error(ledger),
+                "release '%s' is not published at tier '%s' (dp_diffuse() may do it)", name, tier);
   }
   ledger_release_clear(&release);
-  return !ledger_failed(ledger);
+  return !error_is_set(ledger_error(ledger));
 }
 
 /* The score of one row; features must be what the model was trained on. */
@@ -594,8 +595,8 @@ static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv)
     read_coefficients(ledger, name, tier, &descent, &coefficients);
     ledger_rollback(ledger);
   }
-  if (ledger_failed(ledger)) {
-    function_error(context, "%s", ledger_error(ledger));
+  if (error_is_set(ledger_error(ledger))) {
+    function_error(context, "%s", error_text(ledger_error(ledger)));
   } else if (sqlite3_value_type(argv[2]) != SQLITE_NULL) {
     predict(context, &descent, &coefficients, argv[2]);
   }
@@ -625,7 +626,7 @@ static int tier_of_model(struct ledger *ledger, const struct ledger_release *rel
 
 static void append_number(sqlite3_str *json, const char *key, double x) {
   sqlite3_str_appendf(json, ",\"%s\":", key);
-  ledger_append_number(json, x);
+  json_append_number(json, x);
 }
 
 /* The theorems as printed want the noise of a gradient: sigma, or the scale of Laplace noise. */
@@ -791,12 +792,13 @@ static void dp_sgd_profile(sqlite3_context *context, int argc, sqlite3_value **a
     if (!find_model(ledger, name, &release, &descent) || !tier_of_model(ledger, &release, &tier)) {
       /* the ledger says why */
     } else if (descent.rows > MOST_INDEXES) {
-      ledger_fail(ledger, "release '%s' has more than %d rows (ask dp_sgd_rate() for one of them)",
-                  name, MOST_INDEXES);
+      error_set(ledger_error(ledger),
+                "release '%s' has more than %d rows (ask dp_sgd_rate() for one of them)", name,
+                MOST_INDEXES);
     } else {
       ledger_rollback(ledger); /* others need not wait for what follows */
       json = profile_text(&descent, &release, &tier);
-      if (!json) ledger_fail(ledger, "out of memory");
+      if (!json) error_set_memory(ledger_error(ledger));
     }
     ledger_rollback(ledger);
   }
@@ -804,7 +806,7 @@ static void dp_sgd_profile(sqlite3_context *context, int argc, sqlite3_value **a
   if (json) {
     sqlite3_result_text(context, json, -1, sqlite3_free);
   } else {
-    function_error(context, "%s", ledger_error(ledger));
+    function_error(context, "%s", error_text(ledger_error(ledger)));
   }
 }
 

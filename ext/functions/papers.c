@@ -20,6 +20,7 @@
 #include "math/iteration.h"
 #include "math/laplace.h"
 #include "math/mixing.h"
+#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 

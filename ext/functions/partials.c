@@ -25,6 +25,7 @@
 #include "functions/statement_guard.h"
 #include "query/sources.h"
 #include "query/shard_rows.h"
+#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -244,8 +245,8 @@ static int take_kind(void *context, const char *key, const char *type, sqlite3_v
 static char *read_parameters(struct request *request, struct ledger *ledger, const char *parameters,
                              sqlite3_value *tier, sqlite3_value *name_or_options) {
   const struct aggregate *aggregate = 0;
-  if (!ledger_options(ledger, parameters, take_kind, &aggregate))
-    return error_message("the state has no parameters: %s", ledger_error(ledger));
+  if (!json_members(ledger_json(ledger), parameters, take_kind, &aggregate))
+    return error_message("the state has no parameters: %s", error_text(ledger_error(ledger)));
   if (!aggregate || !aggregate->family->has_states)
     return error_message("the state is of no kind that this version knows");
   char *error = request_start(request, aggregate, ledger, tier, name_or_options, OPTIONS_OF_MERGE);
@@ -306,7 +307,8 @@ static char *merge_open(sqlite3_context *context, struct merge *merge,
   if (strlen(merge->parameters) != state->parameters_size)
     return error_message("the state is malformed");
   if (host->collecting) return error_message("a release cannot read from another release");
-  if (!ledger_ready(host->ledger)) return error_message("%s", ledger_error(host->ledger));
+  if (!ledger_ready(host->ledger))
+    return error_message("%s", error_text(ledger_error(host->ledger)));
   if (sources_of(sqlite3_context_db_handle(context), MERGE, argc, 1u | 1u << 2).rows & ~(1u << 1))
     return error_message(
         "tier and name must be the same for every state (one of them is a column)");
@@ -398,7 +400,7 @@ static char *merge_publish(sqlite3_context *context, struct merge *merge) {
   if (error) return error;
   merge->request.is_blind = site_is_blind(merge->site);
   if (!ledger_resume(merge->host->ledger))
-    return error_message("%s", ledger_error(merge->host->ledger));
+    return error_message("%s", error_text(ledger_error(merge->host->ledger)));
   error = publish_begin(publication, merge->host, &merge->request);
   int is_replay = !error && publication->answered;
   if (error) return error;

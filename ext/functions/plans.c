@@ -15,6 +15,7 @@
 #include "release/values.h"
 #include "math/rounding.h"
 #include "mechanism/estimate.h"
+#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -41,12 +42,12 @@ static int solve_weight(struct request *request, struct host *host, double tier_
   const struct layout *shape = &publication.shape;
   double least = half_width_of(shape, tier_rate);
   if (half_width_of(shape, low) <= wanted)
-    return ledger_fail(ledger, "half_width is that of a rate outside [%g, %g]", DESIGN_MIN_RATE,
-                       DESIGN_MAX_RATE);
+    return error_set(ledger_error(ledger), "half_width is that of a rate outside [%g, %g]",
+                     DESIGN_MIN_RATE, DESIGN_MAX_RATE);
   if (!(least <= wanted))
-    return ledger_fail(ledger,
-                       "half_width must be at least %g, which is that of the rate %g of tier '%s'",
-                       least, tier_rate, request->tier);
+    return error_set(ledger_error(ledger),
+                     "half_width must be at least %g, which is that of the rate %g of tier '%s'",
+                     least, tier_rate, request->tier);
   for (int i = 0; i < 80; i++) { /* the range is at most e^41; each step takes its root */
     double middle = sqrt(low) * sqrt(high);
     if (half_width_of(shape, middle) <= wanted) {
@@ -92,7 +93,7 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
     struct ledger_standing standing = {NAN, NAN, 0};
     ledger_standing(ledger, tiers[i].name, &standing);
     sqlite3_str_appendall(json, i ? ",{\"tier\":" : "{\"tier\":");
-    ledger_append_string(json, tiers[i].name);
+    json_append_string(json, tiers[i].name);
     append_number(json, "pays", ledger_charged_since(ledger, since, tiers[i].name));
     append_number(json, "epsilon_after", standing.spent_epsilon);
     append_number(json, "remaining_epsilon", standing.remaining_epsilon);
@@ -126,7 +127,7 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
   int planned = apply_half_width(request, host) && publish_plan(&publication, host, request);
   if (planned) {
     sqlite3_str_appendall(json, "{\"tier\":");
-    ledger_append_string(json, request->tier);
+    json_append_string(json, request->tier);
     sqlite3_str_appendf(json, ",\"kind\":\"%s\"", request->aggregate->kind);
     append_number(json, "clip", request->clip);
     append_number(json, "weight", request->weight);
@@ -141,7 +142,7 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
 /* ---- dp_plan --------------------------------------------------------------------------------- */
 
 static char *plan_error(struct ledger *ledger) {
-  return error_message("%s", ledger_error(ledger));
+  return error_message("%s", error_text(ledger_error(ledger)));
 }
 
 /* One plan from arguments. Returns null, or a sentence to be freed. */
@@ -161,7 +162,7 @@ static char *plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite
     error = error_message("clip is given twice (argument 3 and the option differ)");
   if (!error) error = request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS);
   if (!error && ledger_begin_copy(ledger)) plan(host, &request, json);
-  if (!error && ledger_failed(ledger)) error = plan_error(ledger);
+  if (!error && error_is_set(ledger_error(ledger))) error = plan_error(ledger);
   ledger_rollback(ledger);
   request_clear(&request);
   return error;
@@ -210,12 +211,13 @@ static int take_element(void *context, const char *key, const char *type, sqlite
   struct batch *batch = context;
   struct element element = {0, 0};
   char *error = 0;
-  if (ledger_failed(batch->host->ledger)) { /* in the plan before: the transaction may be lost */
+  if (error_is_set(ledger_error(
+          batch->host->ledger))) { /* in the plan before: the transaction may be lost */
     error = plan_error(batch->host->ledger);
   } else if (strcmp(type, "object") != 0) {
     error = error_message("not an object");
-  } else if (!ledger_options(batch->host->ledger, (const char *)sqlite3_value_text(value),
-                             take_place, &element)) {
+  } else if (!json_members(ledger_json(batch->host->ledger),
+                           (const char *)sqlite3_value_text(value), take_place, &element)) {
     error = plan_error(batch->host->ledger);
   } else {
     error = plan_of_element(batch, &element, value);
@@ -234,13 +236,16 @@ static char *plan_array(struct host *host, const char *array, sqlite3_str *json)
   if (ledger_begin_copy(ledger)) {
     int64_t since = ledger_last_charge(ledger);
     sqlite3_str_appendall(json, "{\"plans\":[");
-    if (!ledger_failed(ledger) && ledger_elements(ledger, array, take_element, &batch)) {
+    if (!error_is_set(ledger_error(ledger)) &&
+        json_elements(ledger_json(ledger), array, take_element, &batch)) {
       sqlite3_str_appendall(json, "]");
       append_tiers(json, ledger, since);
       sqlite3_str_appendall(json, "}");
     }
   }
-  char *error = batch.error ? batch.error : ledger_failed(ledger) ? plan_error(ledger) : 0;
+  char *error = batch.error                          ? batch.error
+                : error_is_set(ledger_error(ledger)) ? plan_error(ledger)
+                                                     : 0;
   ledger_rollback(ledger);
   return error;
 }
@@ -261,7 +266,7 @@ static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
   const char *array = 0;
   if (argc == 1 && !(array = argument_text(context, argv[0], "array"))) return;
   if (!ledger_ready(host->ledger)) {
-    function_error(context, "%s", ledger_error(host->ledger));
+    function_error(context, "%s", error_text(ledger_error(host->ledger)));
     return;
   }
   sqlite3_str *json = sqlite3_str_new(0);
@@ -305,19 +310,20 @@ static int interval(struct ledger *ledger, const struct wanted *wanted, double *
   if (ledger_tiers(ledger, &tiers, &count)) ledger_tier_find(ledger, tiers, count, tier);
   ledger_tiers_free(tiers, count);
   if (!ledger_release_find(ledger, name, &release))
-    return ledger_fail(ledger, "unknown release (dp_release lists them)");
+    return error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
   enum law law = law_of(&release);
   if (strcmp(release.state, "released") != 0) {
-    ledger_fail(ledger, "release '%s' is %s", name, release.state);
+    error_set(ledger_error(ledger), "release '%s' is %s", name, release.state);
   } else if (law == LAW_LOCAL) {
-    ledger_fail(ledger, "release '%s' is made of reports, whose 95%% interval is in dp_value",
-                name);
+    error_set(ledger_error(ledger),
+              "release '%s' is made of reports, whose 95%% interval is in dp_value", name);
   } else if (law_is_symbolic(law)) {
-    ledger_fail(ledger, "release '%s' is a symbol, not a number with noise around it", name);
+    error_set(ledger_error(ledger), "release '%s' is a symbol, not a number with noise around it",
+              name);
   } else {
     found = ledger_value_find(ledger, release.id, tier, key, wanted->component, value, &stddev) ||
-            ledger_fail(ledger, "release '%s' has no value %sat tier '%s'", name,
-                        *key ? "for this key " : "", tier);
+            error_set(ledger_error(ledger), "release '%s' has no value %sat tier '%s'", name,
+                      *key ? "for this key " : "", tier);
     if (found) *half_width = estimate_half_width(law, stddev, wanted->confidence);
   }
   ledger_release_clear(&release);
@@ -352,8 +358,8 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
     interval(ledger, &wanted, &value, &half_width);
     ledger_rollback(ledger);
   }
-  if (ledger_failed(ledger)) {
-    function_error(context, "%s", ledger_error(ledger));
+  if (error_is_set(ledger_error(ledger))) {
+    function_error(context, "%s", error_text(ledger_error(ledger)));
     return;
   }
   char *json = sqlite3_mprintf("[%!.17g,%!.17g]", nextafter(value - half_width, -INFINITY),

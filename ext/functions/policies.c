@@ -61,7 +61,7 @@ static char *declare_one(struct host *host, struct ledger_declaration asked) {
   struct table_facts facts = {.unique = -1};
   char *error = 0;
   if (!ledger_policy_read(host->ledger, &policy)) {
-    error = error_message("%s", ledger_error(host->ledger));
+    error = error_message("%s", error_text(ledger_error(host->ledger)));
   } else if (asked.role == POLICY_PUBLIC) {
     error = table_facts_read(&facts, host->db, asked.table);
     if (!error) asked.table = facts.name;
@@ -85,7 +85,7 @@ static char *declare_one(struct host *host, struct ledger_declaration asked) {
     }
   }
   if (!error && !ledger_policy_declare(host->ledger, &asked))
-    error = error_message("%s", ledger_error(host->ledger));
+    error = error_message("%s", error_text(ledger_error(host->ledger)));
   ledger_policy_free(&policy);
   route_clear(&route);
   table_facts_clear(&facts);
@@ -96,15 +96,15 @@ static char *declare_one(struct host *host, struct ledger_declaration asked) {
 static char *declare(struct host *host, const struct ledger_declaration *asked, int count) {
   struct ledger *ledger = host->ledger;
   char *error = 0;
-  if (!ledger_ready(ledger)) return error_message("%s", ledger_error(ledger));
+  if (!ledger_ready(ledger)) return error_message("%s", error_text(ledger_error(ledger)));
   if (ledger_is_unchecked(ledger))
     return error_message("the ledger is unchecked: queries name the unit of each row themselves");
-  if (!ledger_begin(ledger)) return error_message("%s", ledger_error(ledger));
+  if (!ledger_begin(ledger)) return error_message("%s", error_text(ledger_error(ledger)));
   for (int i = 0; i < count && !error; i++) error = declare_one(host, asked[i]);
   if (error) {
     ledger_rollback(ledger);
   } else if (!ledger_commit(ledger)) {
-    error = error_message("%s", ledger_error(ledger));
+    error = error_message("%s", error_text(ledger_error(ledger)));
   }
   return error;
 }

@@ -13,6 +13,7 @@
 #include "functions/functions.h"
 #include "query/owner_query.h"
 #include "query/scan.h"
+#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -90,7 +91,7 @@ static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv)
     return;
   }
   if (!ledger_ready(host->ledger)) {
-    function_error(context, "%s", ledger_error(host->ledger));
+    function_error(context, "%s", error_text(ledger_error(host->ledger)));
     return;
   }
   struct publication publication = {0};
@@ -172,12 +173,12 @@ static void dp_discard(sqlite3_context *context, int argc, sqlite3_value **argv)
       ledger_release_state(ledger, release.id, release.state, "discarded");
       ledger_release_clear(&release);
     } else {
-      ledger_fail(ledger, "unknown release (dp_release lists them)");
+      error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
     }
     ledger_commit(ledger);
   }
-  if (ledger_failed(ledger)) {
-    function_error(context, "%s", ledger_error(ledger));
+  if (error_is_set(ledger_error(ledger))) {
+    function_error(context, "%s", error_text(ledger_error(ledger)));
   } else {
     sqlite3_result_value(context, argv[0]);
   }
@@ -249,7 +250,7 @@ static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv
   if (json) {
     sqlite3_result_text(context, json, -1, sqlite3_free);
   } else {
-    function_error(context, "%s", ledger_error(ledger));
+    function_error(context, "%s", error_text(ledger_error(ledger)));
   }
 }
 

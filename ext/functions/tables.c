@@ -144,7 +144,7 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
              ledger_table_read(ledger, table->source, wanted, argv, argc, take_row, cursor);
   ledger_rollback(ledger);
   if (read) return SQLITE_OK;
-  return vtab_fail(table, ledger_error(ledger));
+  return vtab_fail(table, error_text(ledger_error(ledger)));
 }
 
 static int xNext(sqlite3_vtab_cursor *base) {

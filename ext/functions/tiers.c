@@ -11,11 +11,12 @@
 #include "ledger/ledger.h"
 #include "mechanism/lattice_design.h"
 #include "version.h"
+#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 
 static void ledger_result(sqlite3_context *context, struct ledger *ledger) {
-  function_error(context, "%s", ledger_error(ledger));
+  function_error(context, "%s", error_text(ledger_error(ledger)));
 }
 
 /* ---- dp_init --------------------------------------------------------------------------------- */
@@ -78,8 +79,8 @@ static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
   if (argc && sqlite3_value_type(argv[0]) != SQLITE_NULL) {
     const char *json = argument_text(context, argv[0], "options");
     if (!json) return;
-    if (!ledger_options(ledger, json, init_option, &init) && !init.error)
-      init.error = error_message("%s", ledger_error(ledger));
+    if (!json_members(ledger_json(ledger), json, init_option, &init) && !init.error)
+      init.error = error_message("%s", error_text(ledger_error(ledger)));
   }
   struct ledger_terms terms = {init.path, init.unit, init.protects, init.adjacency, init.unchecked};
   if (init.error) {
@@ -172,7 +173,7 @@ static void dp_drop_tier(sqlite3_context *context, int argc, sqlite3_value **arg
 /* Gives what was computed inside a transaction for reading, or the ledger's error. */
 static void give_text(sqlite3_context *context, struct ledger *ledger, char *text) {
   ledger_rollback(ledger);
-  if (text && !ledger_failed(ledger)) {
+  if (text && !error_is_set(ledger_error(ledger))) {
     sqlite3_result_text(context, text, -1, sqlite3_free);
   } else {
     sqlite3_free(text);
@@ -187,7 +188,8 @@ static char *verify(struct host *host) {
   char *found = ledger_verify(host->ledger);
   if (!found || strcmp(found, "ok") != 0) return found;
   char *discrepancy = answers_verify(host);
-  if (!discrepancy && !ledger_failed(host->ledger)) discrepancy = ledger_verify_seals(host->ledger);
+  if (!discrepancy && !error_is_set(ledger_error(host->ledger)))
+    discrepancy = ledger_verify_seals(host->ledger);
   if (!discrepancy) return found;
   sqlite3_free(found);
   return discrepancy;

@@ -110,7 +110,7 @@ static const char certificate_sql[] =
 char *ledger_certificate(struct ledger *ledger, const char *verified) {
   sqlite3_stmt *row = 0;
   char *result = 0;
-  if (ledger->error) return 0;
+  if (error_is_set(ledger->error)) return 0;
   int rc = sqlite3_prepare_v2(ledger->db, certificate_sql, -1, &row, 0);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, verified, -1, SQLITE_TRANSIENT);
   if (rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW) result = column_copy(ledger, row, 0);

@@ -76,12 +76,12 @@ int ledger_tiers(struct ledger *ledger, struct ledger_tier **tiers, int *count) 
     if (!grown[(*count)++].name || !(grown[*count - 1].rate > 0))
       ledger_fail_damaged(ledger, "dp_tier");
   }
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 int ledger_tier_find(struct ledger *ledger, const struct ledger_tier *tiers, int count,
                      const char *name) {
-  if (ledger->error) return -1;
+  if (error_is_set(ledger->error)) return -1;
   for (int i = 0; i < count; i++) {
     if (strcmp(tiers[i].name, name) == 0) return i;
   }
@@ -128,7 +128,7 @@ static struct curve orders_read(struct ledger *ledger, const char *tier) {
 static int orders_write(struct ledger *ledger, const char *tier, const struct curve *curve) {
   for (int i = 0; i < RENYI_ORDERS; i++)
     statement_run(ledger, ORDER_WRITE, "dsd", curve->values[i], tier, renyi_order(i));
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 /* The part of a tier's delta that converts rates to an epsilon. */
@@ -195,9 +195,9 @@ int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, in
 }
 
 static int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
-  for (int at = 0; at < count && !ledger->error; at++)
+  for (int at = 0; at < count && !error_is_set(ledger->error); at++)
     statement_run(ledger, BUDGET_LEFT, "si", tiers[at].name, releases_left(ledger, tiers, at));
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_standing *standing) {
@@ -283,7 +283,7 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   sqlite3_reset(row);
   if (!subject) ledger_fail_damaged(ledger, "dp_release");
   char hash[CHARGE_HASH_SIZE];
-  if (!ledger->error && !charge_hash(previous ? previous : "", charge, hash))
+  if (!error_is_set(ledger->error) && !charge_hash(previous ? previous : "", charge, hash))
     ledger_fail(ledger, "out of memory");
   statement_run(ledger, CHARGE_INSERT, "iissdddssb", charge->id, charge->release_id,
                 charge->release, charge->tier, charge->rate, charge->slack, charge->delta,
@@ -291,7 +291,7 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   sqlite3_free(previous);
   sqlite3_free(subject);
   sqlite3_free(at);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 /* ---- charging -------------------------------------------------------------------------------- */
@@ -488,7 +488,7 @@ static int store_tier(struct ledger *ledger, const struct ledger_tier *tier) {
     double alpha = renyi_order(i);
     statement_run(ledger, ORDER_INSERT, "sdd", tier->name, alpha, order_allowed(tier, alpha));
   }
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 /* One release that the nearest outer tier has paid for. */
@@ -508,7 +508,7 @@ static int inherited_read(struct ledger *ledger, const char *outer, struct inher
     grown[(*count)++] =
         (struct inherited){sqlite3_column_int64(row, 0), column_copy(ledger, row, 1)};
   }
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 /*
@@ -518,7 +518,7 @@ static int inherited_read(struct ledger *ledger, const char *outer, struct inher
 static int may_inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer) {
   if (tier->accountant != LEDGER_GDP) return 1;
   sqlite3_stmt *row = statement_bind(ledger, MODEL_PAID, "s", outer);
-  if (!statement_row(ledger, row)) return !ledger->error;
+  if (!statement_row(ledger, row)) return !error_is_set(ledger->error);
   ledger_fail(ledger,
               "tier '%s' would see model '%s' with noise on top, which exact Gaussian accounting "
               "does not cover (use the accountant 'rdp')",
@@ -534,8 +534,8 @@ static int pay_inherited(struct ledger *ledger, const struct ledger_tier *tier, 
   if (!may_inherit(ledger, tier, outer)) return 0;
   inherited_read(ledger, outer, &list, &count);
   struct bill bill = {0};
-  if (!ledger->error) budget_read(ledger, tier->name, &bill.budget);
-  for (int i = 0; i < count && !ledger->error; i++) {
+  if (!error_is_set(ledger->error)) budget_read(ledger, tier->name, &bill.budget);
+  for (int i = 0; i < count && !error_is_set(ledger->error); i++) {
     bill.payment = paid_for(ledger, list[i].release_id, outer);
     struct curve *curve = &bill.payment.curve;
     if (curve
@@ -546,7 +546,7 @@ static int pay_inherited(struct ledger *ledger, const struct ledger_tier *tier, 
   }
   for (int i = 0; i < count; i++) sqlite3_free(list[i].release);
   sqlite3_free(list);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 static int same_tier(const struct ledger_tier *a, const struct ledger_tier *b) {
@@ -572,7 +572,7 @@ static int tier_is_new(struct ledger *ledger, const struct ledger_tier *tier,
                          tiers[i].name, tier->rate);
   }
   sqlite3_stmt *row = statement_bind(ledger, TIER_DROPPED, "s", tier->name);
-  if (!statement_row(ledger, row)) return !ledger->error;
+  if (!statement_row(ledger, row)) return !error_is_set(ledger->error);
   sqlite3_reset(row);
   return ledger_fail(ledger,
                      "tier '%s' was dropped (the name of a tier is never used again: choose "
@@ -586,7 +586,7 @@ static int refresh_left(struct ledger *ledger) {
   int count;
   if (ledger_tiers(ledger, &tiers, &count)) budgets_left(ledger, tiers, count);
   ledger_tiers_free(tiers, count);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 static int create_tier(struct ledger *ledger, struct ledger_tier tier) {
@@ -598,7 +598,7 @@ static int create_tier(struct ledger *ledger, struct ledger_tier tier) {
     if (!outer || pay_inherited(ledger, &tier, outer->name)) refresh_left(ledger);
   }
   ledger_tiers_free(tiers, count);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 /*
@@ -606,7 +606,7 @@ static int create_tier(struct ledger *ledger, struct ledger_tier tier) {
 */
 static int tier_is_unused(struct ledger *ledger, const char *name) {
   sqlite3_stmt *row = statement_bind(ledger, TIER_USED, "s", name);
-  if (!statement_row(ledger, row)) return !ledger->error;
+  if (!statement_row(ledger, row)) return !error_is_set(ledger->error);
   ledger_fail(ledger,
               "tier '%s' has been charged for release '%s', and stays (only a tier that was never "
               "charged can be dropped)",

@@ -104,9 +104,10 @@ struct touched {
 };
 
 struct ledger {
-  sqlite3 *host;           /* the connection that loaded the extension */
-  sqlite3 *db;             /* the private connection, or null */
-  sqlite3 *parser;         /* a private in-memory connection for json_each() */
+  sqlite3 *host;       /* the connection that loaded the extension */
+  sqlite3 *db;         /* the private connection, or null */
+  struct error *error; /* the caller's */
+  struct json json;
   char *path;              /* of the ledger file, or MEMORY_PATH */
   char *id;                /* dp_ledger.id of the open ledger */
   struct process process;  /* that opened db (L6) */
@@ -117,7 +118,6 @@ struct ledger {
   int correction_failed;   /* of the marker's path; not tried again */
   struct touched touched;
   int rounding;                         /* the host's mode, while a transaction runs; or -1 */
-  char *error;                          /* the first error since the last clean slate, or null */
   sqlite3_stmt *statements[STATEMENTS]; /* on db */
 
   /* Of a transaction: */
@@ -168,7 +168,8 @@ void copy_end(struct ledger *ledger);
 
 /* ---- errors and statements (statements.c) ---- */
 
-void ledger_clear(struct ledger *ledger);
+/* Sets the error unless there is one; the format is sqlite3_mprintf's. Always returns 0. */
+int ledger_fail(struct ledger *ledger, const char *format, ...);
 
 /*
 ** A statement, reset and bound by `types`: s text (null is NULL), d double (NaN is NULL), i
@@ -225,11 +226,6 @@ int seal_all(struct ledger *ledger);
 
 /* Fails where dp_tier, dp_ledger or dp_budget are not what their last seals say. */
 int seal_trust_books(struct ledger *ledger);
-
-/* ---- JSON (json.c) ---- */
-
-/* Refuses where SQLite has no JSON functions (a build choice before 3.38). */
-int json_present(struct ledger *ledger);
 
 /* ---- the marker in the host's database (marker.c) ---- */
 

@@ -30,7 +30,7 @@ static int host_is_interrupted(struct ledger *ledger) {
 }
 
 int interrupt_check(struct ledger *ledger) {
-  if (ledger->error || !ledger->heeds_host) return !ledger->error;
+  if (error_is_set(ledger->error) || !ledger->heeds_host) return !error_is_set(ledger->error);
   int64_t now = clock_milliseconds();
   if (!ledger->looked) ledger->looked = now;
   if (now - ledger->looked < LOOK) return 1;

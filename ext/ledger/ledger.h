@@ -16,15 +16,18 @@
 **   L6  After a fork the handle refuses.
 **   L7  For a host connection that cannot write its database, the ledger is only read.
 **
-** Errors: the first error sticks to the handle, every later call is a no-op that fails, and the
-** caller reports ledger_error() once. ledger_ready() and ledger_create() start with a clean slate.
-** Functions that return int return 1 for success and 0 for failure, unless they say otherwise.
+** Errors go where ledger_new() was told. After an error every later call is a no-op that fails, and
+** the caller asks once; ledger_ready() and ledger_create() clear the error first. Functions that
+** return int return 1 for success and 0 for failure, unless they say otherwise.
 */
 #ifndef DIFFUSE_LEDGER_H
 #define DIFFUSE_LEDGER_H
 
 #include <sqlite3ext.h>
 #include <stdint.h>
+
+#include "base/error.h"
+#include "base/json.h"
 
 struct ledger;
 
@@ -88,7 +91,7 @@ struct ledger_path {
 
 /* ---- the handle (open.c) --------------------------------------------------------------------- */
 
-struct ledger *ledger_new(sqlite3 *host);
+struct ledger *ledger_new(sqlite3 *host, struct error *error);
 void ledger_free(struct ledger *ledger);
 
 /* Opens the ledger of the host's main database, or checks that it still is the one (L3, L6). */
@@ -102,12 +105,11 @@ int ledger_protects(const struct ledger *ledger);
 int ledger_adjacency(const struct ledger *ledger);
 const char *ledger_path(const struct ledger *ledger); /* ":memory:" for an in-memory ledger */
 
-/* Why the last operation failed: one sentence without the function's name. */
-const char *ledger_error(const struct ledger *ledger);
-int ledger_failed(const struct ledger *ledger);
+/* Where the ledger reports its errors: the caller's, as given to ledger_new(). */
+struct error *ledger_error(const struct ledger *ledger);
 
-/* Records an error unless there is one already; always returns 0. For callers' errors too. */
-int ledger_fail(struct ledger *ledger, const char *format, ...);
+/* A parser of JSON that heeds the host's interrupt and reports its errors to the same place. */
+struct json *ledger_json(struct ledger *ledger);
 
 /*
 ** A clean slate on the connection that is open already, without a look at the host's database: for
@@ -346,31 +348,5 @@ extern const int ledger_table_count;
 typedef int ledger_take_row(void *context, sqlite3_stmt *row, int columns);
 int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
                       sqlite3_value **values, int count, ledger_take_row *take, void *context);
-
-/* ---- options (json.c) ------------------------------------------------------------------------ */
-
-/*
-** Hands each member of a JSON object to `take`: key, type as json_each() calls it ('text', 'real',
-** 'integer', 'true', 'array', ...), and the value. Fails on malformed JSON, on anything that is not
-** an object, on a key given twice and on numbers that are not finite. Starts with a clean slate,
-** and needs no ledger to exist.
-*/
-typedef int ledger_take_member(void *context, const char *key, const char *type,
-                               sqlite3_value *value);
-int ledger_options(struct ledger *ledger, const char *json, ledger_take_member *take,
-                   void *context);
-
-/* The same for the elements of a JSON array, whose keys are '0', '1', ... */
-int ledger_elements(struct ledger *ledger, const char *json, ledger_take_member *take,
-                    void *context);
-
-/*
-** Appends a finite number with all its digits, as every version of SQLite would read and write it
-** alike: for texts that are compared.
-*/
-void ledger_append_number(sqlite3_str *json, double x);
-
-/* Appends text as a JSON string. */
-void ledger_append_string(sqlite3_str *json, const char *text);
 
 #endif

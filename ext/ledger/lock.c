@@ -38,7 +38,7 @@ static int attempt(struct ledger *ledger, const char *name, int writes, struct l
 
 int lock_take(struct ledger *ledger, int writes) {
   struct lock_error error;
-  if (ledger->error) return 0;
+  if (error_is_set(ledger->error)) return 0;
   if (ledger->lock != LOCK_FILE_NONE || ledger->file || ledger_is_memory(ledger)) return 1;
   char *name = name_of(ledger);
   if (!name) return ledger_fail(ledger, "out of memory");

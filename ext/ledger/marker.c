@@ -74,7 +74,7 @@ static int is_listed(struct ledger *ledger, const char *schema) {
     fail_read(ledger, schema, sqlite3_errmsg(ledger->host));
   if (hidden) fail_read(ledger, schema, "an authorizer of the host hides the schema");
   sqlite3_finalize(list);
-  return found && !ledger->error;
+  return found && !error_is_set(ledger->error);
 }
 
 /* Whether dp_ledger_id is an ordinary or virtual table that has this column; asks no authorizer. */
@@ -86,7 +86,7 @@ static int has_column(struct ledger *ledger, const char *schema, const char *col
 /* The statement fails: there is no marker, or it is no marker, or something hinders. */
 static int explain_unreadable(struct ledger *ledger, const char *schema, int rc, const char *why) {
   if ((rc & 0xff) != SQLITE_ERROR) return fail_read(ledger, schema, why);
-  if (!is_listed(ledger, schema)) return !ledger->error;
+  if (!is_listed(ledger, schema)) return !error_is_set(ledger->error);
   if (has_column(ledger, schema, "id") && has_column(ledger, schema, "path"))
     return fail_read(ledger, schema, why);
   return fail_foreign(ledger, schema, "it is not a table with the columns id and path");
@@ -133,9 +133,10 @@ static int take_marker(struct ledger *ledger, const char *schema, sqlite3_stmt *
                 "and SELECT dp_init() find it again)",
                 schema);
   if (rc != SQLITE_ROW) return rc;
-  if (!ledger->error) marker->id = marker_text(ledger, schema, statement, 0, MAX_ID);
-  if (!ledger->error) marker->path = marker_text(ledger, schema, statement, 1, MAX_PATH);
-  if (ledger->error) return SQLITE_OK;
+  if (!error_is_set(ledger->error)) marker->id = marker_text(ledger, schema, statement, 0, MAX_ID);
+  if (!error_is_set(ledger->error))
+    marker->path = marker_text(ledger, schema, statement, 1, MAX_PATH);
+  if (error_is_set(ledger->error)) return SQLITE_OK;
   rc = sqlite3_step(statement);
   if (rc == SQLITE_ROW) fail_foreign(ledger, schema, "it has several rows");
   return rc;
@@ -143,7 +144,8 @@ static int take_marker(struct ledger *ledger, const char *schema, sqlite3_stmt *
 
 int marker_read(struct ledger *ledger, const char *schema, struct marker *marker) {
   *marker = (struct marker){0, 0};
-  if (!has_column(ledger, schema, "id") && !is_listed(ledger, schema)) return !ledger->error;
+  if (!has_column(ledger, schema, "id") && !is_listed(ledger, schema))
+    return !error_is_set(ledger->error);
   char *sql = sqlite3_mprintf("SELECT id, path FROM \"%w\".dp_ledger_id", schema);
   sqlite3_stmt *statement = 0;
   if (!sql) return ledger_fail(ledger, "out of memory");
@@ -158,8 +160,8 @@ int marker_read(struct ledger *ledger, const char *schema, struct marker *marker
     explain_unreadable(ledger, schema, rc, why ? why : "out of memory");
   }
   sqlite3_free(why);
-  if (ledger->error) marker_clear(marker);
-  return !ledger->error;
+  if (error_is_set(ledger->error)) marker_clear(marker);
+  return !error_is_set(ledger->error);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -207,16 +209,17 @@ int marker_write(struct ledger *ledger, const char *id, const char *path) {
   }
   if (host_run(ledger, "BEGIN IMMEDIATE", what)) {
     if (sqlite3_get_autocommit(ledger->host)) fail_ignored(ledger, what);
-    if (!ledger->error) write_new(ledger, id, insert, what);
-    if (!ledger->error) check_written(ledger, id, what);
-    if (!ledger->error) host_run(ledger, "COMMIT", what);
-    if (!ledger->error && !sqlite3_get_autocommit(ledger->host)) fail_ignored(ledger, what);
+    if (!error_is_set(ledger->error)) write_new(ledger, id, insert, what);
+    if (!error_is_set(ledger->error)) check_written(ledger, id, what);
+    if (!error_is_set(ledger->error)) host_run(ledger, "COMMIT", what);
+    if (!error_is_set(ledger->error) && !sqlite3_get_autocommit(ledger->host))
+      fail_ignored(ledger, what);
   }
   /* A BEGIN that fails for want of memory can leave a transaction open. The first error counts. */
-  if (ledger->error && !sqlite3_get_autocommit(ledger->host)) sqlite3_step(rollback);
+  if (error_is_set(ledger->error) && !sqlite3_get_autocommit(ledger->host)) sqlite3_step(rollback);
   sqlite3_finalize(rollback);
   sqlite3_free(insert);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 /* Whether an UPDATE of the marker changes the marker and runs nothing else. */
@@ -268,7 +271,7 @@ static int each_database(struct ledger *ledger, see_database *see) {
   int seen_main = 0;
   if (sqlite3_prepare_v2(ledger->host, "PRAGMA database_list", -1, &list, 0) != SQLITE_OK)
     return fail_host(ledger, what);
-  while (!ledger->error && sqlite3_step(list) == SQLITE_ROW) {
+  while (!error_is_set(ledger->error) && sqlite3_step(list) == SQLITE_ROW) {
     const char *schema = (const char *)sqlite3_column_text(list, 1);
     const char *file = (const char *)sqlite3_column_text(list, 2);
     if (!schema) {
@@ -280,8 +283,8 @@ static int each_database(struct ledger *ledger, see_database *see) {
     }
   }
   int rc = sqlite3_finalize(list);
-  if (!ledger->error && rc != SQLITE_OK) fail_host(ledger, what);
-  return (seen_main && !ledger->error) ||
+  if (!error_is_set(ledger->error) && rc != SQLITE_OK) fail_host(ledger, what);
+  return (seen_main && !error_is_set(ledger->error)) ||
          ledger_fail(ledger, "cannot %s: an authorizer of the host hides them", what);
 }
 
@@ -317,7 +320,7 @@ static int is_query_only(struct ledger *ledger) {
   if (rc != SQLITE_ROW && rc != SQLITE_DONE && (rc & 0xff) != SQLITE_AUTH)
     fail_host(ledger, "read PRAGMA query_only");
   sqlite3_finalize(pragma);
-  return on && !ledger->error;
+  return on && !error_is_set(ledger->error);
 }
 
 static void check_attached_writable(struct ledger *ledger, const char *schema, const char *file) {
@@ -332,8 +335,8 @@ int host_check(struct ledger *ledger) {
     ledger->read_only = "the database is read-only";
   } else if (is_query_only(ledger)) {
     ledger->read_only = "PRAGMA query_only is or was on";
-  } else if (!ledger->error && host_in_memory(ledger)) {
+  } else if (!error_is_set(ledger->error) && host_in_memory(ledger)) {
     each_database(ledger, check_attached_writable);
   }
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }

@@ -58,20 +58,20 @@ static const char *const steps[LEDGER_FORMAT] = {
 static int run_made(struct ledger *ledger, const char *query) {
   sqlite3_stmt *row = 0;
   char *made = 0;
-  if (ledger->error) return 0;
+  if (error_is_set(ledger->error)) return 0;
   int rc = sqlite3_prepare_v2(ledger->db, query, -1, &row, 0);
   if (rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW) made = column_copy(ledger, row, 0);
   rc = sqlite3_finalize(row);
   if (rc == SQLITE_OK && made) rc = sqlite3_exec(ledger->db, made, 0, 0, 0);
   sqlite3_free(made);
   if (rc != SQLITE_OK) ledger_fail_sqlite(ledger);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 static int run(struct ledger *ledger, const char *sql) {
-  if (!ledger->error && sqlite3_exec(ledger->db, sql, 0, 0, 0) != SQLITE_OK)
+  if (!error_is_set(ledger->error) && sqlite3_exec(ledger->db, sql, 0, 0, 0) != SQLITE_OK)
     ledger_fail_sqlite(ledger);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 int ledger_make_schema(struct ledger *ledger) {
@@ -184,7 +184,7 @@ static int is_read_only(const struct ledger *ledger) {
 
 int ledger_migrate(struct ledger *ledger) {
   int format = ledger_format(ledger);
-  if (ledger->error || format == LEDGER_FORMAT) return !ledger->error;
+  if (error_is_set(ledger->error) || format == LEDGER_FORMAT) return !error_is_set(ledger->error);
   if (format < OLDEST_FORMAT || format > LEDGER_FORMAT)
     return ledger_fail(ledger, "the privacy ledger '%s' has format %d, this version reads %d",
                        ledger->path, format, LEDGER_FORMAT);

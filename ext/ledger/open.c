@@ -17,11 +17,21 @@ SQLITE_EXTENSION_INIT3
 
 #define APPLICATION_ID 1684432486
 
-struct ledger *ledger_new(sqlite3 *host) {
+static int go_on(void *ledger) {
+  return interrupt_check(ledger);
+}
+
+static void stop_asking(void *ledger) {
+  interrupt_end(ledger);
+}
+
+struct ledger *ledger_new(sqlite3 *host, struct error *error) {
   struct ledger *ledger = sqlite3_malloc(sizeof *ledger);
   if (!ledger) return 0;
   memset(ledger, 0, sizeof *ledger);
   ledger->host = host;
+  ledger->error = error;
+  ledger->json = (struct json){0, error, go_on, stop_asking, ledger};
   ledger->lock = LOCK_FILE_NONE;
   ledger->rounding = -1;
   return ledger;
@@ -62,15 +72,13 @@ static void close_db(struct ledger *ledger) {
   if (is_inherited(ledger)) {
     memset(ledger->statements, 0, sizeof ledger->statements);
   } else if (ledger->db) {
-    char *error = ledger->error;
+    struct error error = error_take(ledger->error);
     int heeds_host = ledger->heeds_host;
-    ledger->error = 0;
     ledger->heeds_host = 0;
     if (file_has_content(ledger->path) && !is_foreign(ledger)) lock_take(ledger, 0);
     statements_finalize(ledger);
     sqlite3_close(ledger->db);
-    ledger_clear(ledger);
-    ledger->error = error;
+    error_restore(ledger->error, error);
     ledger->heeds_host = heeds_host;
   }
   lock_drop(ledger);
@@ -89,10 +97,9 @@ void ledger_free(struct ledger *ledger) {
   if (!ledger) return;
   close_db(ledger);
   process_forget(&ledger->process);
-  sqlite3_close(ledger->parser);
+  json_close(&ledger->json);
   sqlite3_free(ledger->path);
   seal_forget(ledger);
-  ledger_clear(ledger);
   sqlite3_free(ledger);
 }
 
@@ -249,7 +256,7 @@ static int terms_read(struct ledger *ledger, struct terms *terms) {
   terms->adjacency = column_choice(ledger, row, 2, adjacency_name);
   terms->unchecked = sqlite3_column_int(row, 4);
   sqlite3_reset(row);
-  if (terms->id && !ledger->error) return 1;
+  if (terms->id && !error_is_set(ledger->error)) return 1;
   sqlite3_free(terms->id);
   terms->id = 0;
   return 0;
@@ -351,7 +358,8 @@ static enum carried look_into(struct ledger *ledger, const char *path, const cha
   if (!file_exists(path)) return NO_FILE;
   if (!file_has_content(path)) return NO_LEDGER;
   if (file_is_hosts(path, sqlite3_db_filename(ledger->host, "main"))) return NO_LEDGER;
-  struct ledger *other = ledger_new(ledger->host);
+  struct error error = {0};
+  struct ledger *other = ledger_new(ledger->host, &error);
   enum carried carried = NOT_TOLD;
   if (!other || !(other->path = sqlite3_mprintf("%s", path))) {
     ledger_fail(ledger, "out of memory");
@@ -360,13 +368,14 @@ static enum carried look_into(struct ledger *ledger, const char *path, const cha
     sqlite3_stmt *row = is_ledger ? statement_bind(other, TERMS_READ, "") : 0;
     if (statement_row(other, row)) other->id = column_copy(other, row, 0);
     int code = sqlite3_errcode(other->db) & 0xff;
-    if (!other->error)
+    if (!error_is_set(other->error))
       carried = !other->id ? NO_LEDGER : strcmp(other->id, id) == 0 ? SAME_ID : OTHER_ID;
     else if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
       carried = NO_LEDGER;
   }
-  if (carried == NOT_TOLD) ledger_fail(ledger, "%s", other ? ledger_error(other) : "out of memory");
+  if (carried == NOT_TOLD) ledger_fail(ledger, "%s", error_text(&error));
   ledger_free(other);
+  error_clear(&error);
   return carried;
 }
 
@@ -398,18 +407,19 @@ static int open_marked(struct ledger *ledger, const struct marker *marker) {
   char *marked = resolve(ledger, marker->path), *name = default_name(ledger);
   char *beside = name ? resolve(ledger, name) : 0;
   if (!marked || !beside) ledger_fail(ledger, "out of memory");
-  int moved = !ledger->error && has_moved(ledger, marker, marked, beside);
-  if (!ledger->error && !use_path(ledger, sqlite3_mprintf("%s", moved ? beside : marked)) &&
-      !ledger->error)
+  int moved = !error_is_set(ledger->error) && has_moved(ledger, marker, marked, beside);
+  if (!error_is_set(ledger->error) &&
+      !use_path(ledger, sqlite3_mprintf("%s", moved ? beside : marked)) &&
+      !error_is_set(ledger->error))
     fail_missing(ledger, beside);
-  if (!ledger->error && strcmp(ledger->id, marker->id) != 0)
+  if (!error_is_set(ledger->error) && strcmp(ledger->id, marker->id) != 0)
     ledger_fail(ledger, "'%s' is the privacy ledger of another database " BRING_BACK, ledger->path,
                 beside);
-  if (!ledger->error && moved) marker_correct(ledger, marker, name);
+  if (!error_is_set(ledger->error) && moved) marker_correct(ledger, marker, name);
   sqlite3_free(marked);
   sqlite3_free(name);
   sqlite3_free(beside);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 /* Without a marker, the ledger is the one beside the database. */
@@ -421,7 +431,7 @@ static int open_unmarked(struct ledger *ledger) {
 }
 
 int ledger_ready(struct ledger *ledger) {
-  ledger_clear(ledger);
+  error_clear(ledger->error);
   interrupt_heed(ledger, 1, 0);
   if (is_inherited(ledger)) return check_connection(ledger); /* whatever the marker says */
   ledger_rollback(ledger); /* of what could not be rolled back when memory ran out, if anything */
@@ -440,7 +450,7 @@ int ledger_ready(struct ledger *ledger) {
 }
 
 int ledger_resume(struct ledger *ledger) {
-  ledger_clear(ledger);
+  error_clear(ledger->error);
   interrupt_heed(ledger, 0, 0);
   ledger_rollback(ledger);
   if (!ledger->db) return ledger_fail(ledger, "the privacy ledger was closed meanwhile");
@@ -496,7 +506,7 @@ static int are_terms(struct ledger *ledger, const struct ledger_terms *terms) {
                   ledger->path, unit ? unit : "");
     sqlite3_reset(row);
   }
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 /* Whether an existing ledger is what dp_init() asks for. */
@@ -551,7 +561,8 @@ static enum creation create_file(struct ledger *ledger) {
 /* Marker first, then the ledger's commit; a failure undoes both. */
 static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms, const char *name) {
   enum creation creation = create_file(ledger);
-  int begun = !ledger->error && connect_db(ledger) && set_journal(ledger) && ledger_begin(ledger);
+  int begun = !error_is_set(ledger->error) && connect_db(ledger) && set_journal(ledger) &&
+              ledger_begin(ledger);
   if (begun && pragma_integer(ledger, "PRAGMA application_id") == APPLICATION_ID) {
     ledger_rollback(ledger); /* another process was faster: its ledger is the one */
     close_db(ledger);
@@ -575,7 +586,7 @@ static int create_named(struct ledger *ledger, const struct ledger_terms *terms,
   char *path = resolve(ledger, name);
   if (!path) return ledger_fail(ledger, "out of memory");
   if (!use_path(ledger, path)) /* there is none, or it could not be read */
-    return !ledger->error && create_fresh(ledger, terms, name);
+    return !error_is_set(ledger->error) && create_fresh(ledger, terms, name);
   return terms_match(ledger, terms) && marker_write(ledger, ledger->id, name);
 }
 
@@ -588,11 +599,11 @@ static int check_path(struct ledger *ledger, const char *path) {
 }
 
 int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
-  ledger_clear(ledger);
+  error_clear(ledger->error);
   interrupt_heed(ledger, 1, 0);
   if (is_inherited(ledger)) return check_connection(ledger);
   struct marker marker;
-  if (!json_present(ledger) || !host_check(ledger) || !marker_read(ledger, "main", &marker))
+  if (!json_present(&ledger->json) || !host_check(ledger) || !marker_read(ledger, "main", &marker))
     return 0;
   int marked = marker.id != 0;
   marker_clear(&marker);
@@ -650,7 +661,7 @@ static int begin_with(struct ledger *ledger, enum statement which, int refuse_wr
   round_to_nearest(ledger);
   ledger->writes_refused = refuse_writes;
   /* What SQLite has kept in memory says nothing of a file that was overwritten. */
-  if (!ledger->error && ledger->db && !ledger_is_memory(ledger))
+  if (!error_is_set(ledger->error) && ledger->db && !ledger_is_memory(ledger))
     sqlite3_db_release_memory(ledger->db);
   if (lock_take(ledger, which == BEGIN_WRITE) && statement_run(ledger, which, "") &&
       check_terms(ledger))
@@ -677,7 +688,7 @@ int ledger_begin_ending(struct ledger *ledger) {
 }
 
 int ledger_commit(struct ledger *ledger) {
-  if (!ledger->error && check_connection(ledger)) seal_touched(ledger);
+  if (!error_is_set(ledger->error) && check_connection(ledger)) seal_touched(ledger);
   int done = statement_run(ledger, COMMIT, "");
   ledger_rollback(ledger);
   return done;

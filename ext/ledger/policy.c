@@ -30,7 +30,7 @@ static int take_declaration(struct ledger *ledger, sqlite3_stmt *row,
   sqlite3_free(role);
   declaration->unit_column = column_copy(ledger, row, 2);
   declaration->parent = column_copy(ledger, row, 3);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy) {
@@ -38,7 +38,7 @@ int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy) {
   if (!seal_trust_books(ledger)) return 0;
   sqlite3_stmt *row = statement_bind(ledger, POLICY_LIST, "");
   while (statement_row(ledger, row)) take_declaration(ledger, row, policy);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 void ledger_policy_free(struct ledger_policy *policy) {
@@ -106,11 +106,11 @@ int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration
 
 int ledger_policy_admit(struct ledger *ledger, int64_t release_id, const char *tables) {
   struct ledger_policy policy;
-  if (ledger->error || ledger->unchecked) return !ledger->error;
+  if (error_is_set(ledger->error) || ledger->unchecked) return !error_is_set(ledger->error);
   if (tables) return statement_run(ledger, POLICY_NOTE, "is", release_id, tables);
   if (ledger_policy_read(ledger, &policy) && policy.count > 0)
     ledger_fail(ledger, "cannot show that the rows of different units stay apart in this statement "
                         "(ask dp_release(tier, kind, 'SELECT ...', options))");
   ledger_policy_free(&policy);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }

@@ -128,7 +128,7 @@ static int seal_digest(struct ledger *ledger, int64_t subject, char hash[CHARGE_
                statement_bind(ledger, release[i].rows, "i", subject));
   }
   finish(&digest, hash);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 static int seal_books(struct ledger *ledger, char hash[CHARGE_HASH_SIZE]) {
@@ -136,7 +136,7 @@ static int seal_books(struct ledger *ledger, char hash[CHARGE_HASH_SIZE]) {
   begin(&digest);
   add_rows(ledger, &digest, "dp_budget", statement_bind(ledger, SEAL_OF_BUDGETS, ""));
   finish(&digest, hash);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 /* ---- the chain ------------------------------------------------------------------------------- */
@@ -174,7 +174,7 @@ static int append(struct ledger *ledger, int64_t subject) {
   const char *last_books = (const char *)sqlite3_column_text(row, 4);
   int same_books = last_books && strcmp(last_books, books) == 0;
   sqlite3_reset(row);
-  if (!ledger->error && !(same_books && is_sealed(ledger, subject, digest))) {
+  if (!error_is_set(ledger->error) && !(same_books && is_sealed(ledger, subject, digest))) {
     if (!seal_hash(&seal, previous ? previous : "", hash)) ledger_fail(ledger, "out of memory");
     statement_run(ledger, SEAL_INSERT, "iississ", seal.id, subject, digest, books, seal.charge_id,
                   at, hash);
@@ -182,7 +182,7 @@ static int append(struct ledger *ledger, int64_t subject) {
   sqlite3_free(previous);
   sqlite3_free(charge);
   sqlite3_free(at);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 void seal_touch(struct ledger *ledger, int64_t subject) {
@@ -217,9 +217,9 @@ static int is_touched(const struct ledger *ledger, int64_t subject) {
 
 int seal_touched(struct ledger *ledger) {
   if (ledger->touched.books && !ledger->touched.count) seal_touch(ledger, SEAL_TERMS);
-  for (int i = 0; i < ledger->touched.count && !ledger->error; i++)
+  for (int i = 0; i < ledger->touched.count && !error_is_set(ledger->error); i++)
     append(ledger, ledger->touched.subjects[i]);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 int seal_all(struct ledger *ledger) {
@@ -227,7 +227,7 @@ int seal_all(struct ledger *ledger) {
   seal_touch(ledger, SEAL_ORDERS);
   sqlite3_stmt *row = statement_bind(ledger, RELEASE_EACH, "");
   while (statement_row(ledger, row)) seal_touch(ledger, sqlite3_column_int64(row, 0));
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 /* ---- comparing ------------------------------------------------------------------------------- */
@@ -279,7 +279,7 @@ static char *check_chain(struct ledger *ledger) {
     last_charge = seal.charge_id;
   }
   if (row) sqlite3_reset(row);
-  if (!found && !ledger->error && last_charge != ledger_last_charge(ledger))
+  if (!found && !error_is_set(ledger->error) && last_charge != ledger_last_charge(ledger))
     found = ledger_discrepancy(ledger, "dp_seal: the last charge has no seal");
   return found;
 }
@@ -326,7 +326,7 @@ char *ledger_verify_seals(struct ledger *ledger) {
   if (!found) found = check_chain(ledger);
   if (!found) found = check_subjects(ledger);
   if (!found) found = ledger_verify_schema(ledger);
-  if (ledger->error) { /* what was found may only be what could not be read */
+  if (error_is_set(ledger->error)) { /* what was found may only be what could not be read */
     sqlite3_free(found);
     found = 0;
   }
@@ -336,7 +336,7 @@ char *ledger_verify_seals(struct ledger *ledger) {
 /* ---- trust ----------------------------------------------------------------------------------- */
 
 int ledger_trust_release(struct ledger *ledger, int64_t id) {
-  if (ledger->error) return 0;
+  if (error_is_set(ledger->error)) return 0;
   if (is_touched(ledger, id) || seal_check(ledger, id)) return 1;
   return ledger_fail(
       ledger,
@@ -346,7 +346,7 @@ int ledger_trust_release(struct ledger *ledger, int64_t id) {
 }
 
 int seal_trust_books(struct ledger *ledger) {
-  if (ledger->error || ledger->touched.trusted) return !ledger->error;
+  if (error_is_set(ledger->error) || ledger->touched.trusted) return !error_is_set(ledger->error);
   if (!seal_check(ledger, SEAL_TERMS))
     return ledger_fail_damaged(ledger, "dp_tier, dp_policy or dp_ledger");
   if (!seal_check_books(ledger)) return ledger_fail_damaged(ledger, "dp_budget");

@@ -256,33 +256,23 @@ static int note_write(struct ledger *ledger, enum statement which, int64_t first
   if (written[which] == OF_RELEASE) seal_touch(ledger, first);
   if (written[which] == OF_TERMS) seal_touch(ledger, SEAL_TERMS), seal_touch(ledger, SEAL_ORDERS);
   if (written[which] == OF_BUDGET) ledger->touched.books = 1;
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
-/* Stands for every message that there was no memory for. */
-static char no_memory[] = "out of memory";
-
 int ledger_fail(struct ledger *ledger, const char *format, ...) {
-  if (ledger->error) return 0;
   va_list arguments;
   va_start(arguments, format);
-  ledger->error = sqlite3_vmprintf(format, arguments);
+  error_set_list(ledger->error, format, arguments);
   va_end(arguments);
-  if (!ledger->error) ledger->error = no_memory; /* an error must stick, come what may */
   return 0;
 }
 
-void ledger_clear(struct ledger *ledger) {
-  if (ledger->error != no_memory) sqlite3_free(ledger->error);
-  ledger->error = 0;
+struct error *ledger_error(const struct ledger *ledger) {
+  return ledger->error;
 }
 
-const char *ledger_error(const struct ledger *ledger) {
-  return ledger->error ? ledger->error : "out of memory";
-}
-
-int ledger_failed(const struct ledger *ledger) {
-  return ledger->error != 0;
+struct json *ledger_json(struct ledger *ledger) {
+  return &ledger->json;
 }
 
 int ledger_fail_damaged(struct ledger *ledger, const char *table) {
@@ -313,7 +303,7 @@ int ledger_fail_sqlite(struct ledger *ledger) {
 
 static sqlite3_stmt *bind(struct ledger *ledger, enum statement which, const char *types,
                           va_list arguments) {
-  if (ledger->error) return 0;
+  if (error_is_set(ledger->error)) return 0;
   sqlite3_stmt **slot = &ledger->statements[which];
   if (!*slot && sqlite3_prepare_v3(ledger->db, statement_text[which], -1, SQLITE_PREPARE_PERSISTENT,
                                    slot, 0) != SQLITE_OK) {
@@ -386,7 +376,7 @@ int statement_run(struct ledger *ledger, enum statement which, const char *types
   va_end(arguments);
   while (statement_row(ledger, statement)) {
   }
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 void statements_finalize(struct ledger *ledger) {

@@ -57,8 +57,8 @@ static int find_release(struct ledger *ledger, sqlite3_stmt *row, struct ledger_
   if (!statement_row(ledger, row)) return 0;
   release_read(ledger, row, release);
   sqlite3_reset(row);
-  if (!ledger->error && !is_sound(release)) ledger_fail_damaged(ledger, "dp_release");
-  if (!ledger->error) return 1;
+  if (!error_is_set(ledger->error) && !is_sound(release)) ledger_fail_damaged(ledger, "dp_release");
+  if (!error_is_set(ledger->error)) return 1;
   ledger_release_clear(release);
   return 0;
 }
@@ -222,8 +222,8 @@ int ledger_path_read(struct ledger *ledger, const struct ledger_release *release
   for (int i = 0; i < path->count; i++)
     sound = sound && path->points[i].clock >= (uint64_t)1 << 20 &&
             path->points[i].clock < (uint64_t)1 << 62;
-  if (!ledger->error && !sound) ledger_fail_damaged(ledger, "dp_path");
-  return !ledger->error;
+  if (!error_is_set(ledger->error) && !sound) ledger_fail_damaged(ledger, "dp_path");
+  return !error_is_set(ledger->error);
 }
 
 int ledger_path_insert(struct ledger *ledger, const struct ledger_release *release,
@@ -235,11 +235,11 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
                   "", (int64_t)-1, (int64_t)0);
   for (int cell = 0; cell < grid->cells; cell++) {
     const char *key = grid->keys ? grid->keys[cell] : "";
-    for (int j = 0; j < grid->components && !ledger->error; j++)
+    for (int j = 0; j < grid->components && !error_is_set(ledger->error); j++)
       statement_run(ledger, PATH_INSERT, "issisii", release->id, release->name, point->tier, clock,
                     key, (int64_t)j, *value++);
   }
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 /* ---- publications ---------------------------------------------------------------------------- */
@@ -282,7 +282,7 @@ int ledger_publications(struct ledger *ledger,
     going = publication.tier ? take(context, &publication) : ledger_fail(ledger, "out of memory");
   }
   if (row) sqlite3_reset(row);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *tier, char **kernel) {
@@ -291,7 +291,7 @@ int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *ti
   if (!statement_row(ledger, row)) return 0;
   *kernel = column_copy(ledger, row, 1);
   sqlite3_reset(row);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 /* ---- symbols --------------------------------------------------------------------------------- */
@@ -313,11 +313,11 @@ int ledger_symbols(struct ledger *ledger, int64_t release_id,
                                    (const char *)sqlite3_column_text(row, 2),
                                    (const char *)sqlite3_column_text(row, 3), curve.values};
     if (!curve.any) memset(curve.values, 0, sizeof curve.values);
-    going = !ledger->error &&
+    going = !error_is_set(ledger->error) &&
             (symbol.tier ? take(context, &symbol) : ledger_fail(ledger, "out of memory"));
   }
   if (row) sqlite3_reset(row);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 int ledger_stages(struct ledger *ledger, int64_t release_id,
@@ -329,11 +329,11 @@ int ledger_stages(struct ledger *ledger, int64_t release_id,
     struct ledger_stage stage = {(const char *)sqlite3_column_text(row, 0),
                                  (const char *)sqlite3_column_text(row, 1), curve.values};
     if (!curve.any) memset(curve.values, 0, sizeof curve.values);
-    going = !ledger->error &&
+    going = !error_is_set(ledger->error) &&
             (stage.tier ? take(context, &stage) : ledger_fail(ledger, "out of memory"));
   }
   if (row) sqlite3_reset(row);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 int ledger_reports(struct ledger *ledger, int64_t release_id, const char *tier,
@@ -346,7 +346,7 @@ int ledger_reports(struct ledger *ledger, int64_t release_id, const char *tier,
                    : ledger_fail(ledger, "out of memory");
   }
   if (row) sqlite3_reset(row);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -372,7 +372,7 @@ int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
     going = value.key ? take(context, &value) : ledger_fail(ledger, "out of memory");
   }
   if (row) sqlite3_reset(row);
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }
 
 int ledger_value_find(struct ledger *ledger, int64_t release_id, const char *tier, const char *key,

@@ -91,5 +91,5 @@ int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, c
   }
   if (rc != SQLITE_DONE && rc != SQLITE_ROW) ledger_fail_sqlite(ledger);
   sqlite3_finalize(row); /* its error, if any, has just been recorded */
-  return !ledger->error;
+  return !error_is_set(ledger->error);
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "os/locale.h"
 #include "ledger/internal.h"
 #include "os/locale.h"
 #include "math/laplace.h"
@@ -327,7 +328,7 @@ static char *verify_books(struct ledger *ledger) {
       for (int i = 0; i < count; i++)
         recounts[i] = (struct recount){&tiers[i], {{0, 0}, 0, 0, 0, 0}, {0, {0}}};
       result = verify(ledger, tiers, recounts, count);
-      if (!result && !ledger->error) result = ledger_discrepancy(ledger, "ok");
+      if (!result && !error_is_set(ledger->error)) result = ledger_discrepancy(ledger, "ok");
       sqlite3_free(recounts);
     }
   }
@@ -366,9 +367,9 @@ static void exposure_add(struct exposure *exposure, const struct ledger_tier *ti
   if (sight->release) {
     sqlite3_str_appendf(exposure->json,
                         "%s{\"release\":", sqlite3_str_length(exposure->json) ? "," : "");
-    ledger_append_string(exposure->json, sight->release);
+    json_append_string(exposure->json, sight->release);
     sqlite3_str_appendall(exposure->json, ",\"tier\":");
-    ledger_append_string(exposure->json, tiers[sight->tier].name);
+    json_append_string(exposure->json, tiers[sight->tier].name);
     sqlite3_str_appendf(exposure->json, ",\"rate\":%!.17g}", sight->rate);
     exposure->rate = total_add(exposure->rate, sight->rate);
     if (sight->delta > 0) exposure->delta = nextafter(exposure->delta + sight->delta, INFINITY);
@@ -443,7 +444,7 @@ static void append_exposure(sqlite3_str *json, const struct ledger_tier *tiers, 
   sqlite3_str_appendall(json, ",\"tiers\":[");
   for (int i = 0; i < count; i++) {
     sqlite3_str_appendall(json, i ? ",{\"tier\":" : "{\"tier\":");
-    ledger_append_string(json, tiers[chosen[i]].name);
+    json_append_string(json, tiers[chosen[i]].name);
     sqlite3_str_appendf(json, ",\"delta\":%!.17g", tiers[chosen[i]].delta);
     append_epsilon(json, exposure_epsilon(&tiers[chosen[i]], exposure));
     sqlite3_str_appendall(json, "}");

@@ -8,6 +8,7 @@
 #include "functions/functions.h"
 #include "query/row_reader.h"
 #include "math/mixing.h"
+#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -71,9 +72,11 @@ static int take_cell(void *context, const char *key, const char *type, sqlite3_v
   struct cell *cell = &list->cells[used];
   *cell = (struct cell){0, 0, NAN};
   const char *text = (const char *)sqlite3_value_text(value);
-  int taken = (is_array ? ledger_elements : ledger_options)(list->ledger, text, take_member, list);
+  int taken =
+      (is_array ? json_elements : json_members)(ledger_json(list->ledger), text, take_member, list);
   list->count++;
-  if (!taken && !list->error) list->error = error_message("%s", ledger_error(list->ledger));
+  if (!taken && !list->error)
+    list->error = error_message("%s", error_text(ledger_error(list->ledger)));
   if (!list->error && (!cell->x || !cell->y || isnan(cell->p)))
     list->error = error_message("a cell of the kernel needs x, y and p");
   return !list->error;
@@ -171,11 +174,11 @@ static int fill_channel(struct markov_kernel *channel, const struct cell_list *l
     channel->weights[x * channel->symbol_count + y] =
         (uint64_t)ldexp(cell->p, 52) + (fmod(ldexp(cell->p, 53), 2) >= 1);
     sqlite3_str_appendall(json, sqlite3_str_length(json) ? ",[" : "[[");
-    ledger_append_string(json, cell->x);
+    json_append_string(json, cell->x);
     sqlite3_str_appendall(json, ",");
-    ledger_append_string(json, cell->y);
+    json_append_string(json, cell->y);
     sqlite3_str_appendall(json, ",");
-    ledger_append_number(json, cell->p);
+    json_append_number(json, cell->p);
     sqlite3_str_appendall(json, "]");
   }
   sqlite3_str_appendall(json, "]");
@@ -186,9 +189,9 @@ static int fill_channel(struct markov_kernel *channel, const struct cell_list *l
 /* Reads an array of cells. */
 static char *read_cells(struct markov_kernel *channel, struct ledger *ledger, const char *json) {
   struct cell_list list = {ledger, 0, 0, 0};
-  int taken = ledger_elements(ledger, json, take_cell, &list);
+  int taken = json_elements(ledger_json(ledger), json, take_cell, &list);
   char *error = list.error;
-  if (!taken && !error) error = error_message("%s", ledger_error(ledger));
+  if (!taken && !error) error = error_message("%s", error_text(ledger_error(ledger)));
   if (!error && !list.count) error = error_message("the kernel is empty");
   if (!error) {
     qsort(list.cells, (size_t)list.count, sizeof *list.cells, by_place);
@@ -231,9 +234,9 @@ char *markov_kernel_read(struct markov_kernel *channel, struct ledger *ledger, c
   *channel = (struct markov_kernel){.steps = 1};
   if (json[strspn(json, " \t\r\n")] != '{') return read_cells(channel, ledger, json);
   struct members members = {0, 1, 0};
-  int taken = ledger_options(ledger, json, take_part, &members);
+  int taken = json_members(ledger_json(ledger), json, take_part, &members);
   char *error = members.error;
-  if (!taken && !error) error = error_message("%s", ledger_error(ledger));
+  if (!taken && !error) error = error_message("%s", error_text(ledger_error(ledger)));
   if (!error && !members.cells) error = error_message("the kernel has no cells");
   if (!error) error = read_cells(channel, ledger, members.cells);
   if (!error) error = channel_repeat(channel, members.steps);

@@ -1,10 +1,9 @@
 /* row_reader.c: see row_reader.h. */
 #include "query/row_reader.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/sql_text.h"
 #include "functions/functions.h"
 #include "base/vector_text.h"
 
@@ -41,59 +40,6 @@ static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_valu
     return 0;
   }
   return other_identity(is_unit && rows->for_state ? 0 : rows->secret, value, identity);
-}
-
-/*
-** Characters of a key, and the bytes of a blob that give as many: a key of any length is data, and
-** must fit everywhere. What is cut once is not cut again: the key of a key's text is that text.
-*/
-#define KEY_LENGTH 1000
-#define BLOB_BYTES 498
-
-/* A text for JSON: what is not UTF-8 becomes U+FFFD, byte by byte. */
-static char *plain_key(const unsigned char *text) {
-  sqlite3_str *key = sqlite3_str_new(0);
-  for (int i = 0; *text && i < KEY_LENGTH; i++) {
-    int size = utf8_length(text);
-    sqlite3_str_append(key, size ? (const char *)text : "\xef\xbf\xbd", size ? size : 3);
-    text += size ? size : 1;
-  }
-  int failed = sqlite3_str_errcode(key) != SQLITE_OK;
-  char *copy = sqlite3_str_finish(key);
-  return copy || failed ? copy : sqlite3_mprintf(""); /* an empty text comes back as null */
-}
-
-int key_is_plain(const char *text) {
-  char *plain = plain_key((const unsigned char *)text);
-  int same = plain ? strcmp(plain, text) == 0 : -1;
-  sqlite3_free(plain);
-  return same;
-}
-
-char *key_text(sqlite3_value *key) {
-  switch (sqlite3_value_type(key)) {
-  case SQLITE_INTEGER: return sqlite3_mprintf("%lld", sqlite3_value_int64(key));
-  case SQLITE_FLOAT: {
-    double x = sqlite3_value_double(key);
-    if (x >= -0x1p63 && x < 0x1p63 && x == trunc(x)) return sqlite3_mprintf("%lld", (int64_t)x);
-    return sqlite3_mprintf("%!.15g", x);
-  }
-  case SQLITE_NULL: return sqlite3_mprintf("null");
-  case SQLITE_TEXT: {
-    const unsigned char *text = sqlite3_value_text(key);
-    return text ? plain_key(text) : 0;
-  }
-  default: {
-    const unsigned char *bytes = sqlite3_value_blob(key);
-    int size = sqlite3_value_bytes(key);
-    if (size > BLOB_BYTES) size = BLOB_BYTES;
-    sqlite3_str *text = sqlite3_str_new(0);
-    sqlite3_str_appendall(text, "x'");
-    for (int i = 0; i < size; i++) sqlite3_str_appendf(text, "%02x", bytes[i]);
-    sqlite3_str_appendall(text, "'");
-    return sqlite3_str_finish(text);
-  }
-  }
 }
 
 /* The cell of a key: CELL_NONE for one that is not public, CELL_FAILED without memory. */

@@ -76,10 +76,4 @@ int rows_join(struct rows *rows, struct rows *others);
 typedef char *publish_totals(struct publication *publication, const struct totals *totals);
 char *rows_publish(struct rows *rows, struct publication *publication, publish_totals *publish);
 
-/* Whether a text can be that of a key: then it is its own. -1 without memory. */
-int key_is_plain(const char *text);
-
-/* The text that a key is shown as, cut at 1000 characters (sqlite3_free); null: out of memory. */
-char *key_text(sqlite3_value *key);
-
 #endif

@@ -6,6 +6,7 @@
 
 #include "release/values.h"
 #include "functions/functions.h"
+#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 

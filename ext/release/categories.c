@@ -7,10 +7,10 @@
 #include "release/values.h"
 #include "mechanism/markov_kernel.h"
 #include "functions/functions.h"
-#include "query/row_reader.h"
 #include "math/mixing.h"
 #include "math/rounding.h"
 #include "noise/categorical.h"
+#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -88,7 +88,7 @@ static double curve_at(const void *parameters, double alpha) {
 int symbols_pay(struct publication *publication, const double *costs) {
   struct symbol_curve curve = {publication, costs};
   struct ledger_cost cost = {0, 0, curve_at, &curve};
-  if (!costs) return ledger_fail(publication->host->ledger, "out of memory");
+  if (!costs) return error_set(ledger_error(publication->host->ledger), "out of memory");
   memcpy(publication->curve, costs, sizeof publication->curve);
   return ledger_charge(publication->host->ledger, &publication->release, publication->tiers,
                        publication->tier_count, publication->at, &cost);
@@ -138,7 +138,7 @@ int categories_draw(struct publication *publication, const int64_t *counts) {
   struct tilt tilt = tilt_of(publication, rate_of(publication, publication->at));
   size_t count = (size_t)publication->grid.cells, chosen = 0;
   int64_t *utility = sqlite3_malloc64(sizeof *utility * count);
-  if (!utility) return ledger_fail(ledger, "out of memory");
+  if (!utility) return error_set_memory(ledger_error(ledger));
   if (publication->law == LAW_RESPONSE) {
     mark_mode(utility, counts, count);
   } else {
@@ -146,7 +146,7 @@ int categories_draw(struct publication *publication, const int64_t *counts) {
   }
   int failed = categorical_exponential(utility, count, tilt.exponent, &chosen);
   sqlite3_free(utility);
-  if (failed) return ledger_fail(ledger, "the system gave no random bytes");
+  if (failed) return error_set(ledger_error(ledger), "the system gave no random bytes");
   publication->chosen = chosen;
   return 1;
 }
@@ -254,8 +254,8 @@ static char *start_walk(struct walk *walk, int tier) {
   walk->costs = costs_of(publication, &tilt);
   if (!walk->costs) return error_message("out of memory");
   walk->epsilon = walk->costs[RENYI_ORDERS - 1];
-  if (ledger_elements(ledger, publication->release.keys, take_candidate, walk)) return 0;
-  return error_message("%s", ledger_error(ledger));
+  if (json_elements(ledger_json(ledger), publication->release.keys, take_candidate, walk)) return 0;
+  return error_message("%s", error_text(ledger_error(ledger)));
 }
 
 static char *pass_kernel(struct walk *walk, const char *kernel) {
@@ -320,10 +320,10 @@ static int mix_from(struct publication *publication, struct walk *walk,
   struct ledger *ledger = publication->host->ledger;
   const char *name = publication->release.name, *tier = publication->tiers[publication->at].name;
   if (publication->at <= walk->tier)
-    return ledger_fail(ledger,
-                       "tier '%s' is not outside tier '%s', where the last symbol of release '%s' "
-                       "is (make a release of its own)",
-                       tier, publication->tiers[walk->tier].name, name);
+    return error_set(ledger_error(ledger),
+                     "tier '%s' is not outside tier '%s', where the last symbol of release '%s' "
+                     "is (make a release of its own)",
+                     tier, publication->tiers[walk->tier].name, name);
   walk->error = pass_channel(walk, channel);
   if (walk->error) return 0;
   if (!symbols_pay(publication, walk->costs)) return 0;
@@ -332,7 +332,7 @@ static int mix_from(struct publication *publication, struct walk *walk,
   for (int64_t i = 0; i < channel->steps; i++, symbol = channel->symbols[chosen]) {
     if (categorical_weighted(markov_kernel_row(channel, symbol), (size_t)channel->symbol_count,
                              &chosen))
-      return ledger_fail(ledger, "the system gave no random bytes");
+      return error_set(ledger_error(ledger), "the system gave no random bytes");
   }
   return publish_symbol(publication, symbol, channel->json);
 }
@@ -341,10 +341,10 @@ int mixes_again(struct publication *publication, const char *stored,
                 const struct markov_kernel *channel) {
   const char *tier = publication->tiers[publication->at].name;
   if (stored && strcmp(stored, channel->json) == 0) return answers_read(publication, tier);
-  return ledger_fail(publication->host->ledger,
-                     stored ? "release '%s' is at tier '%s' by another kernel (it is mixed once)"
-                            : "release '%s' is at tier '%s' from the start (ask dp_value)",
-                     publication->release.name, tier);
+  return error_set(ledger_error(publication->host->ledger),
+                   stored ? "release '%s' is at tier '%s' by another kernel (it is mixed once)"
+                          : "release '%s' is at tier '%s' from the start (ask dp_value)",
+                   publication->release.name, tier);
 }
 
 int categories_mix(struct publication *publication, const struct markov_kernel *channel) {
@@ -358,11 +358,12 @@ int categories_mix(struct publication *publication, const struct markov_kernel *
   } else {
     struct walk walk = {.publication = publication};
     walk_symbols(&walk);
-    if (!walk.error && !ledger_failed(ledger) && !walk.same)
-      ledger_fail(ledger, "release '%s' is not what its charges say (see dp_verify)",
-                  release->name);
-    mixed = !walk.error && !ledger_failed(ledger) && mix_from(publication, &walk, channel);
-    if (walk.error) ledger_fail(ledger, "%s", walk.error);
+    if (!walk.error && !error_is_set(ledger_error(ledger)) && !walk.same)
+      error_set(ledger_error(ledger), "release '%s' is not what its charges say (see dp_verify)",
+                release->name);
+    mixed =
+        !walk.error && !error_is_set(ledger_error(ledger)) && mix_from(publication, &walk, channel);
+    if (walk.error) error_set(ledger_error(ledger), "%s", walk.error);
     error_message_free(walk.error);
     walk_end(&walk);
   }
@@ -377,10 +378,11 @@ char *categories_verify(struct publication *publication, const char *tier) {
   struct walk walk = {.publication = publication, .until = tier};
   walk_symbols(&walk);
   int sound = walk.same && !walk.error;
-  if (walk.error && strcmp(walk.error, "out of memory") == 0) ledger_fail(ledger, "out of memory");
+  if (walk.error && strcmp(walk.error, "out of memory") == 0)
+    error_set_memory(ledger_error(ledger));
   error_message_free(walk.error);
   walk_end(&walk);
-  if (sound || ledger_failed(ledger)) return 0;
+  if (sound || error_is_set(ledger_error(ledger))) return 0;
   return ledger_discrepancy(
       ledger, "dp_publication: '%s' at tier '%s' is not what its mechanism and kernels make it",
       publication->release.name, tier);

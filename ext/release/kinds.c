@@ -4,6 +4,7 @@
 #include "release/kinds.h"
 #include "mechanism/families.h"
 #include "functions/functions.h"
+#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -8,7 +8,6 @@
 #include <sqlite3ext.h>
 
 #include "mechanism/noise_law.h"
-#include "sums/layout.h"
 
 /* Arguments and options that set a parameter of a kind. */
 enum parameter {

@@ -34,7 +34,7 @@
 SQLITE_EXTENSION_INIT3
 
 static int out_of_memory(struct ledger *ledger) {
-  return ledger_fail(ledger, "out of memory");
+  return error_set_memory(ledger_error(ledger));
 }
 
 /* ---- what a tier may cost -------------------------------------------------------------------- */
@@ -92,19 +92,20 @@ static int charge(struct publication *publication, uint64_t variance) {
   struct ledger *ledger = publication->host->ledger;
   const char *tier = publication->tiers[publication->at].name;
   if (!is_within_tier(publication, variance))
-    return ledger_fail(ledger, "the noise would cost more than tier '%s' has for a release", tier);
+    return error_set(ledger_error(ledger),
+                     "the noise would cost more than tier '%s' has for a release", tier);
   struct ledger_cost cost = point_cost(publication, variance);
   publication->variance = variance;
   if (!(answers_shrink(publication) >= DBL_MIN))
-    return ledger_fail(ledger,
-                       "the noise at tier '%s' would shrink the value to nothing but its centre "
-                       "(give a larger radius, or rho)",
-                       tier);
+    return error_set(ledger_error(ledger),
+                     "the noise at tier '%s' would shrink the value to nothing but its centre "
+                     "(give a larger radius, or rho)",
+                     tier);
   if (publication->release.max_groups && !(cost.delta > 0))
-    return ledger_fail(ledger,
-                       "tier '%s' has no delta_keys for selecting keys privately (list public "
-                       "\"keys\", or create a tier with delta_keys)",
-                       tier);
+    return error_set(ledger_error(ledger),
+                     "tier '%s' has no delta_keys for selecting keys privately (list public "
+                     "\"keys\", or create a tier with delta_keys)",
+                     tier);
   return ledger_charge(ledger, &publication->release, publication->tiers, publication->tier_count,
                        publication->at, &cost);
 }
@@ -156,11 +157,11 @@ static int store_values(struct publication *publication, uint64_t variance, cons
 /* ---- walking outward ------------------------------------------------------------------------- */
 
 static int too_far(struct publication *publication, int tier) {
-  return ledger_fail(publication->host->ledger,
-                     "tier '%s' has a rate %g too far from that of release '%s' for its lattice "
-                     "(make a release of its own)",
-                     publication->tiers[tier].name, publication->tiers[tier].rate,
-                     publication->release.name);
+  return error_set(ledger_error(publication->host->ledger),
+                   "tier '%s' has a rate %g too far from that of release '%s' for its lattice "
+                   "(make a release of its own)",
+                   publication->tiers[tier].name, publication->tiers[tier].rate,
+                   publication->release.name);
 }
 
 /*
@@ -193,7 +194,7 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
   for (int i = 1; i <= steps && going; i++) {
     int64_t *next = values + dimension;
     if (release_diffuse(publication->law, values, dimension, clocks[i - 1], clocks[i], next))
-      going = ledger_fail(ledger, "the system gave no random bytes");
+      going = error_set(ledger_error(ledger), "the system gave no random bytes");
     memcpy(values, next, sizeof *values * dimension);
     going = going && store_point(publication, from + i, clocks[i], values);
   }
@@ -265,7 +266,7 @@ static int walk_inward(struct publication *publication, const struct ledger_poin
   for (int i = 0; i < count && going; i++) {
     int64_t *next = values + dimension;
     if (release_refine(values, totals, dimension, steps[i].variance, outer, steps[i].fresh, next))
-      going = ledger_fail(ledger, "the system gave no random bytes");
+      going = error_set(ledger_error(ledger), "the system gave no random bytes");
     memcpy(values, next, sizeof *values * dimension);
     outer = steps[i].variance;
     going = going && note_point(publication, from - 1 - i, outer, values);
@@ -287,15 +288,15 @@ static int is_usable(struct publication *publication) {
   const struct ledger_release *release = &publication->release;
   struct ledger *ledger = publication->host->ledger;
   if (strcmp(release->state, "charged") == 0)
-    return ledger_fail(ledger,
-                       "release '%s' is not finished (wait until its statement has ended, or free "
-                       "the name with dp_discard('%s'))",
-                       release->name, release->name);
+    return error_set(ledger_error(ledger),
+                     "release '%s' is not finished (wait until its statement has ended, or free "
+                     "the name with dp_discard('%s'))",
+                     release->name, release->name);
   if (strcmp(release->state, "failed") == 0)
-    return ledger_fail(ledger,
-                       "release '%s' failed and its charge stays (free the name with "
-                       "dp_discard('%s'))",
-                       release->name, release->name);
+    return error_set(ledger_error(ledger),
+                     "release '%s' failed and its charge stays (free the name with "
+                     "dp_discard('%s'))",
+                     release->name, release->name);
   return 1;
 }
 
@@ -317,32 +318,45 @@ static int publish_from(struct publication *publication, const struct ledger_pat
   }
   if (publication->at > last) return walk_outward(publication, outermost, last);
   if (publication->at > first)
-    return ledger_fail(ledger,
-                       "tier '%s' was created after release '%s', between two points of its path "
-                       "(make a release of its own)",
-                       tier, name);
+    return error_set(ledger_error(ledger),
+                     "tier '%s' was created after release '%s', between two points of its path "
+                     "(make a release of its own)",
+                     tier, name);
   if (publication->shape.family->statistic == STATISTIC_MODEL)
-    return ledger_fail(
-        ledger,
-        "release '%s' is a model and cannot be refined (make a release of its own at "
-        "tier '%s')",
-        name, tier);
-  if (publication->release.max_groups)
-    return ledger_fail(ledger,
-                       "release '%s' has private keys and cannot be refined (make a release of its "
-                       "own at tier '%s')",
-                       name, tier);
-  if (publication->law != LAW_GAUSSIAN)
-    return ledger_fail(
-        ledger,
-        "release '%s' has Laplace noise and cannot be refined (make a release of its "
-        "own at tier '%s')",
-        name, tier);
-  if (may_refine) return begin_refining(publication, innermost, first);
-  return ledger_fail(ledger,
-                     "release '%s' is not at tier '%s' or inside it (ask for it again, with its "
-                     "data and the option \"refine\":true, to pay the difference)",
+    return error_set(ledger_error(ledger),
+                     "release '%s' is a model and cannot be refined (make a release of its own at "
+                     "tier '%s')",
                      name, tier);
+  if (publication->release.max_groups)
+    return error_set(ledger_error(ledger),
+                     "release '%s' has private keys and cannot be refined (make a release of its "
+                     "own at tier '%s')",
+                     name, tier);
+  if (publication->law != LAW_GAUSSIAN)
+    return error_set(ledger_error(ledger),
+                     "release '%s' has Laplace noise and cannot be refined (make a release of its "
+                     "own at tier '%s')",
+                     name, tier);
+  if (may_refine) return begin_refining(publication, innermost, first);
+  return error_set(ledger_error(ledger),
+                   "release '%s' is not at tier '%s' or inside it (ask for it again, with its "
+                   "data and the option \"refine\":true, to pay the difference)",
+                   name, tier);
+  if (publication->release.max_groups)
+    return error_set(ledger_error(ledger),
+                     "release '%s' has private keys and cannot be refined (make a release of its "
+                     "own at tier '%s')",
+                     name, tier);
+  if (publication->law != LAW_GAUSSIAN)
+    return error_set(ledger_error(ledger),
+                     "release '%s' has Laplace noise and cannot be refined (make a release of its "
+                     "own at tier '%s')",
+                     name, tier);
+  if (may_refine) return begin_refining(publication, innermost, first);
+  return error_set(ledger_error(ledger),
+                   "release '%s' is not at tier '%s' or inside it (ask for it again, with its "
+                   "data and the option \"refine\":true, to pay the difference)",
+                   name, tier);
 }
 
 static int publish_existing(struct publication *publication, int keys, int may_refine) {
@@ -351,34 +365,32 @@ static int publish_existing(struct publication *publication, int keys, int may_r
   const char *tier = publication->tiers[publication->at].name;
   if (!answers_describe(publication, keys)) return 0;
   if (!answers_same_lattice(publication))
-    return ledger_fail(
-        ledger,
-        "release '%s' is on a lattice that does not cover its parameters (restore the "
-        "ledger from a backup)",
-        release->name);
+    return error_set(ledger_error(ledger),
+                     "release '%s' is on a lattice that does not cover its parameters (restore the "
+                     "ledger from a backup)",
+                     release->name);
   if (ledger_publication_find(ledger, release->id, tier, &publication->variance))
     return answers_read(publication, tier);
   if (publication->law == LAW_LOCAL)
-    return ledger_fail(ledger,
-                       "release '%s' is made of reports, which reach a tier outside their own only "
-                       "through a public kernel (dp_mix)",
-                       release->name);
+    return error_set(ledger_error(ledger),
+                     "release '%s' is made of reports, which reach a tier outside their own only "
+                     "through a public kernel (dp_mix)",
+                     release->name);
   if (law_is_symbolic(publication->law))
-    return ledger_fail(
-        ledger,
-        "release '%s' is a symbol, and reaches a tier outside its own only through a "
-        "public kernel (dp_mix)",
-        release->name);
+    return error_set(ledger_error(ledger),
+                     "release '%s' is a symbol, and reaches a tier outside its own only through a "
+                     "public kernel (dp_mix)",
+                     release->name);
   struct ledger_path path;
   int done = 0;
   if (ledger_path_read(ledger, release, answers_grid(publication).components, &path)) {
     publication->grid = path.grid; /* taken over */
     done = answers_same_keys(publication)
                ? publish_from(publication, &path, may_refine)
-               : ledger_fail(ledger,
-                             "release '%s' has other keys than when it was charged (restore the "
-                             "ledger from a backup)",
-                             release->name);
+               : error_set(ledger_error(ledger),
+                           "release '%s' has other keys than when it was charged (restore the "
+                           "ledger from a backup)",
+                           release->name);
     path.grid.keys = 0;
   }
   ledger_path_free(&path);
@@ -392,9 +404,9 @@ static int check_rate(struct publication *publication) {
   double most =
       law_is_symbolic(publication->law) ? SYMBOL_MAX_RATE : lattice_laws[publication->law].most;
   return (rate >= DESIGN_MIN_RATE && rate <= most) ||
-         ledger_fail(publication->host->ledger,
-                     "weight makes a rate outside the [%g, %g] of mechanism '%s'", DESIGN_MIN_RATE,
-                     most, publication->release.mechanism);
+         error_set(ledger_error(publication->host->ledger),
+                   "weight makes a rate outside the [%g, %g] of mechanism '%s'", DESIGN_MIN_RATE,
+                   most, publication->release.mechanism);
 }
 
 /* Copies a text that the request owns; null stays null. */
@@ -482,9 +494,9 @@ static int load(struct publication *publication, const char *tier, const char *n
 static int same_query(struct publication *publication, const struct request *request) {
   const char *stored = publication->release.sql;
   return !stored || !request->sql || strcmp(stored, request->sql) == 0 ||
-         ledger_fail(publication->host->ledger,
-                     "release '%s' exists with another query: %s (choose another name)",
-                     request->name, stored);
+         error_set(ledger_error(publication->host->ledger),
+                   "release '%s' exists with another query: %s (choose another name)",
+                   request->name, stored);
 }
 
 static int same_question(struct publication *publication, const struct request *request) {
@@ -493,11 +505,11 @@ static int same_question(struct publication *publication, const struct request *
   int same = fingerprint && strcmp(fingerprint, publication->release.fingerprint) == 0;
   sqlite3_free(fingerprint);
   return same ||
-         ledger_fail(publication->host->ledger,
-                     "release '%s' exists with other parameters: %s %s%s%s (choose another name)",
-                     request->name, publication->release.kind, publication->release.options,
-                     publication->release.keys ? ", keys " : "",
-                     publication->release.keys ? publication->release.keys : "");
+         error_set(ledger_error(publication->host->ledger),
+                   "release '%s' exists with other parameters: %s %s%s%s (choose another name)",
+                   request->name, publication->release.kind, publication->release.options,
+                   publication->release.keys ? ", keys " : "",
+                   publication->release.keys ? publication->release.keys : "");
 }
 
 /*
@@ -512,12 +524,11 @@ static int settle_time(const struct publication *publication, struct request *re
   double distance = ldexp((double)asked.shape.distance, asked.shape.fine_exponent);
   double rate = ou_rate(distance, request->theta, request->rho, request->t);
   if (!(rate <= tier->rate * (1 + 0x1p-40)))
-    return ledger_fail(
-        publication->host->ledger,
-        "time %g costs a rate of %g, more than the %g of tier '%s' (give a t of at "
-        "least %g, or ask at an inner tier)",
-        request->t, rate, tier->rate, tier->name,
-        ou_time(request->theta, request->rho, distance / tier->rate * (distance / 2)));
+    return error_set(ledger_error(publication->host->ledger),
+                     "time %g costs a rate of %g, more than the %g of tier '%s' (give a t of at "
+                     "least %g, or ask at an inner tier)",
+                     request->t, rate, tier->rate, tier->name,
+                     ou_time(request->theta, request->rho, distance / tier->rate * (distance / 2)));
   request->weight = fmin(1, rate / tier->rate);
   return 1;
 }
@@ -544,16 +555,16 @@ static void begin(struct publication *publication, struct request *request) {
         is_usable(publication) && same_query(publication, request))
       publish_existing(publication, request->key_count, request->refine);
   } else if (request->is_blind) {
-    ledger_fail(publication->host->ledger,
-                "a statement that updates or deletes cannot release (nothing was charged; SELECT "
-                "or INSERT the value first, or use dp_release)");
-  } else if (publication->at >= 0 && !ledger_failed(publication->host->ledger)) {
+    error_set(ledger_error(publication->host->ledger),
+              "a statement that updates or deletes cannot release (nothing was charged; SELECT "
+              "or INSERT the value first, or use dp_release)");
+  } else if (publication->at >= 0 && !error_is_set(ledger_error(publication->host->ledger))) {
     publish_new(publication, request);
   }
 }
 
 static char *error_of(struct host *host) {
-  return error_message("%s", ledger_error(host->ledger));
+  return error_message("%s", error_text(ledger_error(host->ledger)));
 }
 
 static void publication_open(struct publication *publication, struct host *host) {
@@ -570,7 +581,7 @@ char *publish_begin(struct publication *publication, struct host *host, struct r
       ledger_policy_admit(host->ledger, publication->release.id, request->tables);
     ledger_commit(host->ledger);
   }
-  return ledger_failed(host->ledger) ? error_of(host) : 0;
+  return error_is_set(ledger_error(host->ledger)) ? error_of(host) : 0;
 }
 
 /* ---- the end of a release -------------------------------------------------------------------- */
@@ -597,7 +608,7 @@ static int draw_new(struct publication *publication, const int64_t *rounded, int
                  STATISTIC_MODEL; /* its clock may count earlier noise too */
   uint64_t variance = is_model ? (uint64_t)publication->descent.variance : publication->variance;
   if (release_draw(publication->law, rounded, dimension_of(publication), variance, values))
-    return ledger_fail(publication->host->ledger, "the system gave no random bytes");
+    return error_set(ledger_error(publication->host->ledger), "the system gave no random bytes");
   return note_point(publication, publication->at, publication->variance, values);
 }
 
@@ -661,7 +672,7 @@ char *publish_draw(struct publication *publication, const struct totals *totals)
   struct ledger *ledger = publication->host->ledger;
   if (ledger_resume(ledger) && ledger_begin_ending(ledger)) {
     if (draw(publication, totals)) keep(publication);
-    if (!ledger_failed(ledger)) {
+    if (!error_is_set(ledger_error(ledger))) {
       ledger_rollback(ledger);
       return 0;
     }
@@ -675,11 +686,11 @@ char *publish_draw(struct publication *publication, const struct totals *totals)
 int publish_plan(struct publication *publication, struct host *host, struct request *request) {
   publication_open(publication, host);
   begin(publication, request);
-  if (!ledger_failed(host->ledger) && !publication->answered) {
+  if (!error_is_set(ledger_error(host->ledger)) && !publication->answered) {
     struct totals nothing = {answers_grid(publication), 0};
     if (draw(publication, &nothing)) keep(publication);
   }
-  return !ledger_failed(host->ledger);
+  return !error_is_set(ledger_error(host->ledger));
 }
 
 /*
@@ -740,7 +751,7 @@ static int publish_mixed(struct publication *publication, const struct markov_ke
   }
   if (publication->law == LAW_LOCAL) return responses_mix(publication, channel);
   publication->channel = channel;
-  return !ledger_failed(ledger) && answers_mixable(publication) &&
+  return !error_is_set(ledger_error(ledger)) && answers_mixable(publication) &&
          publish_existing(publication, keys, 0);
 }
 
@@ -751,14 +762,14 @@ char *publish_diffuse(struct publication *publication, struct host *host, const 
   guard_settle(host);
   if (ledger_ready(ledger) && ledger_begin(ledger)) {
     if (!load(publication, tier, name)) {
-      ledger_fail(ledger, "unknown release (dp_release lists them)");
+      error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
     } else if (is_usable(publication)) {
       if (channel) publish_mixed(publication, channel);
       if (!channel) publish_existing(publication, answers_keys(&publication->release), 0);
     }
     ledger_commit(ledger);
   }
-  return publication->answered && !ledger_failed(ledger) ? 0 : error_of(host);
+  return publication->answered && !error_is_set(ledger_error(ledger)) ? 0 : error_of(host);
 }
 
 void publish_result(sqlite3_context *context, const struct publication *publication) {

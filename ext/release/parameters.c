@@ -11,6 +11,7 @@
 #include "base/vector_text.h"
 #include "release/reports.h"
 #include "query/row_reader.h"
+#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -167,7 +168,7 @@ static char *set_quantiles(char **quantiles, sqlite3_value *value) {
   sqlite3_str *json = sqlite3_str_new(0);
   for (int i = 0; i < count; i++) {
     sqlite3_str_appendall(json, i ? "," : is_array ? "[" : "");
-    ledger_append_number(json, numbers[i]);
+    json_append_number(json, numbers[i]);
   }
   if (is_array) sqlite3_str_appendall(json, "]");
   sqlite3_free(*quantiles);
@@ -220,8 +221,9 @@ static int is_array_text(sqlite3_value *value) {
 /* Public keys: sorted, each once, and as JSON. */
 static char *set_keys(struct parse *parse, const char *json) {
   struct request *request = parse->request;
-  if (!ledger_elements(parse->ledger, json, take_key, parse))
-    return parse->error ? parse->error : error_message("%s", ledger_error(parse->ledger));
+  if (!json_elements(ledger_json(parse->ledger), json, take_key, parse))
+    return parse->error ? parse->error
+                        : error_message("%s", error_text(ledger_error(parse->ledger)));
   if (!request->key_count)
     return takes(request, P_KEYS)
                ? error_message("keys is empty (leave it out to select keys privately)")
@@ -245,7 +247,7 @@ char *keys_json(char *const *keys, int count) {
   sqlite3_str *text = sqlite3_str_new(0);
   for (int i = 0; i < count; i++) {
     sqlite3_str_appendall(text, i ? "," : "[");
-    ledger_append_string(text, keys[i]);
+    json_append_string(text, keys[i]);
   }
   sqlite3_str_appendall(text, "]");
   return sqlite3_str_finish(text);
@@ -378,8 +380,8 @@ char *request_argument(struct request *request, struct ledger *ledger, enum para
 
 char *request_read(struct request *request, struct ledger *ledger, const char *json, int form) {
   struct parse parse = {request, ledger, form, 0};
-  if (!ledger_options(ledger, json, take_option, &parse) && !parse.error)
-    parse.error = error_message("%s", ledger_error(ledger));
+  if (!json_members(ledger_json(ledger), json, take_option, &parse) && !parse.error)
+    parse.error = error_message("%s", error_text(ledger_error(ledger)));
   return parse.error;
 }
 

@@ -15,7 +15,7 @@
 SQLITE_EXTENSION_INIT3
 
 static int out_of_memory(struct ledger *ledger) {
-  return ledger_fail(ledger, "out of memory");
+  return error_set_memory(ledger_error(ledger));
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ char *responses_finish(struct request *request, int by_unit) {
   if (!known) return error_message("otherwise must be an x of the kernel");
   sqlite3_str *model = sqlite3_str_new(0);
   sqlite3_str_appendf(model, "{\"n\":%lld,\"otherwise\":", (long long)request->reports);
-  ledger_append_string(model, request->otherwise);
+  json_append_string(model, request->otherwise);
   sqlite3_str_appendf(model, ",\"kernel\":%s}", request->kernel);
   request->model = sqlite3_str_finish(model);
   return request->model ? 0 : error_message("out of memory");
@@ -100,7 +100,7 @@ static char *survey_read(struct survey *survey, const struct publication *public
   struct ledger *ledger = publication->host->ledger;
   const char *model = publication->release.model;
   *survey = (struct survey){0};
-  if (!model || !ledger_options(ledger, model, take_member, survey) || !survey->kernel ||
+  if (!model || !json_members(ledger_json(ledger), model, take_member, survey) || !survey->kernel ||
       !survey->otherwise || survey->reports < 1 || survey->reports > RESPONSE_MAX_ROWS)
     return error_message("release '%s' has an impossible kernel (restore the ledger from a backup)",
                          publication->release.name ? publication->release.name : "");
@@ -310,7 +310,7 @@ static int publish_reports(struct publication *publication, const struct survey 
     struct ledger_value value = value_of(survey, chain, weights, reports, x);
     going = ledger_value_insert(ledger, release, tier, &value);
   }
-  if (error) ledger_fail(ledger, "%s", error);
+  if (error) error_set(ledger_error(ledger), "%s", error);
   error_message_free(error);
   sqlite3_free(weights);
   return going && answers_read(publication, tier);
@@ -339,9 +339,9 @@ int responses_charge(struct publication *publication) {
   struct chain chain = {0};
   double *costs = 0, most = release->weight * tier->rate;
   if (ledger_adjacency(ledger) != LEDGER_REPLACE)
-    return ledger_fail(ledger,
-                       "a kernel on rows needs a ledger with replaced rows as neighbours: start "
-                       "one with dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}')");
+    return error_set(ledger_error(ledger),
+                     "a kernel on rows needs a ledger with replaced rows as neighbours: start "
+                     "one with dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}')");
   char *error = survey_read(&survey, publication);
   if (!error) error = weigh(publication, &survey, &chain, &costs);
   if (!error && !(rate_of(publication, costs) <= most * (1 + 0x1p-30)))
@@ -354,7 +354,7 @@ int responses_charge(struct publication *publication) {
   release->granularity = 0;
   release->sensitivity = 1;
   int charged = !error && ledger_release_insert(ledger, release) && symbols_pay(publication, costs);
-  if (error) ledger_fail(ledger, "%s", error);
+  if (error) error_set(ledger_error(ledger), "%s", error);
   error_message_free(error);
   sqlite3_free(costs);
   chain_clear(&chain);
@@ -371,13 +371,13 @@ int responses_draw(struct publication *publication, const int64_t *counts) {
   struct drawn *drawn = error ? 0 : sqlite3_malloc64(sizeof *drawn);
   int done = 0;
   if (error) {
-    ledger_fail(ledger, "%s", error);
+    error_set(ledger_error(ledger), "%s", error);
   } else if (!reports || !drawn) {
     out_of_memory(ledger);
   } else {
     memset(reports, 0, sizeof *reports * symbols);
     done = draw_survey(&survey, counts, reports) == 0 ||
-           ledger_fail(ledger, "the system gave no random bytes");
+           error_set(ledger_error(ledger), "the system gave no random bytes");
   }
   if (done) {
     *drawn = (struct drawn){publication->at, 0, reports};
@@ -400,7 +400,7 @@ int responses_keep(struct publication *publication) {
   const struct markov_kernel *channel = &survey.channel;
   int kept = 0;
   if (error) {
-    ledger_fail(ledger, "%s", error);
+    error_set(ledger_error(ledger), "%s", error);
   } else if (chain_pass(&chain, channel, channel->states, channel->state_count)) {
     out_of_memory(ledger);
   } else {
@@ -571,10 +571,10 @@ static int mix_from(struct walk *walk, const struct markov_kernel *channel) {
   const struct markov_kernel *last = &walk->channel;
   double *weights = 0;
   if (publication->at <= walk->tier)
-    return ledger_fail(ledger,
-                       "tier '%s' is not outside tier '%s', where the last reports of release '%s' "
-                       "are (make a release of its own)",
-                       tier, publication->tiers[walk->tier].name, name);
+    return error_set(ledger_error(ledger),
+                     "tier '%s' is not outside tier '%s', where the last reports of release '%s' "
+                     "are (make a release of its own)",
+                     tier, publication->tiers[walk->tier].name, name);
   walk->error = walk_pass(walk, channel);
   if (!walk->error) walk->error = estimator(&walk->chain, &weights);
   sqlite3_free(weights);
@@ -585,7 +585,7 @@ static int mix_from(struct walk *walk, const struct markov_kernel *channel) {
   if (reports) memset(reports, 0, sizeof *reports * symbols);
   for (int y = 0; y < last->symbol_count && !failed; y++)
     failed = draw_reports(channel, last->symbols[y], walk->reports[y], reports);
-  int mixed = failed ? ledger_fail(ledger, "out of memory or random bytes")
+  int mixed = failed ? error_set(ledger_error(ledger), "out of memory or random bytes")
                      : publish_reports(publication, &walk->survey, &walk->chain, channel->symbols,
                                        reports, channel->json);
   sqlite3_free(reports);
@@ -597,11 +597,11 @@ int responses_mix(struct publication *publication, const struct markov_kernel *c
   struct walk walk = {.publication = publication};
   int mixed = 0;
   walk_stages(&walk);
-  if (!walk.error && !ledger_failed(ledger) && !walk.same)
-    ledger_fail(ledger, "release '%s' is not what its charges say (see dp_verify)",
-                publication->release.name);
-  if (!walk.error && !ledger_failed(ledger)) mixed = mix_from(&walk, channel);
-  if (walk.error) ledger_fail(ledger, "%s", walk.error);
+  if (!walk.error && !error_is_set(ledger_error(ledger)) && !walk.same)
+    error_set(ledger_error(ledger), "release '%s' is not what its charges say (see dp_verify)",
+              publication->release.name);
+  if (!walk.error && !error_is_set(ledger_error(ledger))) mixed = mix_from(&walk, channel);
+  if (walk.error) error_set(ledger_error(ledger), "%s", walk.error);
   walk_end(&walk);
   return mixed;
 }
@@ -613,7 +613,7 @@ char *responses_verify(struct publication *publication, const char *tier) {
   int sound = walk.same && !walk.error;
   if (walk.error && strcmp(walk.error, "out of memory") == 0) out_of_memory(ledger);
   walk_end(&walk);
-  if (sound || ledger_failed(ledger)) return 0;
+  if (sound || error_is_set(ledger_error(ledger))) return 0;
   return ledger_discrepancy(
       ledger, "dp_publication: '%s' at tier '%s' is not what its reports and kernels make it",
       publication->release.name, tier);

@@ -32,23 +32,25 @@ int answers_describe(struct publication *publication, int keys) {
   struct ledger *ledger = publication->host->ledger;
   const struct aggregate *aggregate = aggregate_find(release->kind);
   if (!aggregate)
-    return ledger_fail(ledger, "release '%s' is of a kind '%s' that this version does not know",
-                       release->name ? release->name : "", release->kind);
+    return error_set(ledger_error(ledger),
+                     "release '%s' is of a kind '%s' that this version does not know",
+                     release->name ? release->name : "", release->kind);
   const struct mechanism *mechanism = mechanism_find(aggregate, release->mechanism);
   if (!mechanism)
-    return ledger_fail(ledger, "release '%s' has a mechanism '%s' that this version does not know",
-                       release->name ? release->name : "", release->mechanism);
+    return error_set(ledger_error(ledger),
+                     "release '%s' has a mechanism '%s' that this version does not know",
+                     release->name ? release->name : "", release->mechanism);
   if (release->max_groups < 0 || release->max_groups > LAYOUT_MAX_GROUPS || release->size < 0 ||
       release->size > LAYOUT_MAX_BINS)
-    return ledger_fail(ledger,
-                       "release '%s' has impossible parameters (restore the ledger from a backup)",
-                       release->name ? release->name : "");
+    return error_set(ledger_error(ledger),
+                     "release '%s' has impossible parameters (restore the ledger from a backup)",
+                     release->name ? release->name : "");
   publication->aggregate = aggregate;
   publication->law = mechanism->law;
   if (aggregate->family->statistic == STATISTIC_MODEL && !describe_model(publication))
-    return ledger_fail(ledger,
-                       "release '%s' has an impossible model (restore the ledger from a backup)",
-                       release->name ? release->name : "");
+    return error_set(ledger_error(ledger),
+                     "release '%s' has an impossible model (restore the ledger from a backup)",
+                     release->name ? release->name : "");
   answers_shape(publication, keys, ledger_protects(ledger) == LEDGER_UNITS,
                 ledger_adjacency(ledger) == LEDGER_REPLACE);
   return 1;
@@ -171,7 +173,7 @@ static int read_point(const struct publication *publication, double delta, const
   numbers->shrink = reading.shrink;
   numbers->keys = publication->grid.keys;
   sqlite3_free(quantiles);
-  return numbers->count >= 0 || ledger_fail(publication->host->ledger, "out of memory");
+  return numbers->count >= 0 || error_set(ledger_error(publication->host->ledger), "out of memory");
 }
 
 static struct ledger_value value_of(const struct numbers *numbers,
@@ -192,10 +194,10 @@ static int has_public_sums(const struct publication *publication) {
 
 int answers_mixable(const struct publication *publication) {
   return has_public_sums(publication) ||
-         ledger_fail(publication->host->ledger,
-                     "release '%s' has neither a symbol nor counts or sums of public groups, "
-                     "which a kernel could send on (use dp_diffuse)",
-                     publication->release.name);
+         error_set(ledger_error(publication->host->ledger),
+                   "release '%s' has neither a symbol nor counts or sums of public groups, "
+                   "which a kernel could send on (use dp_diffuse)",
+                   publication->release.name);
 }
 
 /* The first group that has no row, or null. */
@@ -214,7 +216,7 @@ static int send_numbers(const struct publication *publication, const struct mark
   char *const *keys = publication->grid.keys;
   int count = publication->grid.cells, symbols = channel->symbol_count;
   const char *missing = missing_group(publication, channel);
-  if (missing) return ledger_fail(ledger, "the kernel has no row for x '%s'", missing);
+  if (missing) return error_set(ledger_error(ledger), "the kernel has no row for x '%s'", missing);
   struct chain chain = {0};
   struct view view = answers_view(publication);
   double *weights = sqlite3_malloc64(sizeof *weights * (sqlite3_uint64)count);
@@ -227,7 +229,7 @@ static int send_numbers(const struct publication *publication, const struct mark
   chain_clear(&chain);
   sqlite3_free(weights);
   sqlite3_free(going ? numbers->estimates : sent);
-  if (!going) return ledger_fail(ledger, "out of memory");
+  if (!going) return error_set_memory(ledger_error(ledger));
   numbers->estimates = sent;
   numbers->count = symbols;
   numbers->keys = channel->symbols;
@@ -292,7 +294,7 @@ static int render(void *context, const struct ledger_value *value) {
   }
   rendering->number = value->value;
   if (rendering->form == FORM_OBJECT) {
-    ledger_append_string(rendering->json, value->key);
+    json_append_string(rendering->json, value->key);
     sqlite3_str_appendall(rendering->json, ":");
   }
   sqlite3_str_appendf(rendering->json, "%!.17g", value->value);
@@ -311,9 +313,10 @@ int answers_read(struct publication *publication, const char *tier) {
   int going = ledger_values(ledger, publication->release.id, tier, render, &rendering);
   sqlite3_str_appendall(rendering.json, brackets[rendering.form][1]);
   char *json = sqlite3_str_finish(rendering.json);
-  if (going && !json) going = ledger_fail(ledger, "out of memory");
+  if (going && !json) going = error_set_memory(ledger_error(ledger));
   if (going && !is_object && !rendering.count)
-    going = ledger_fail(ledger, "release '%s' has lost its values", publication->release.name);
+    going = error_set(ledger_error(ledger), "release '%s' has lost its values",
+                      publication->release.name);
   sqlite3_free(publication->answer.json);
   publication->answer = (struct answer){rendering.number, 0};
   if (going && rendering.form != FORM_NUMBER) {
@@ -362,14 +365,15 @@ static int send_as_published(const struct publication *publication, const char *
   ledger_kernel_find(ledger, publication->release.id, tier, &kernel);
   char *error = kernel ? markov_kernel_read(channel, ledger, kernel) : 0;
   int is_lost = error && strcmp(error, "out of memory") == 0;
-  if (is_lost) ledger_fail(ledger, "out of memory");
+  if (is_lost) error_set_memory(ledger_error(ledger));
   int is_none =
       error || (kernel && (!has_public_sums(publication) || missing_group(publication, channel)));
   if (is_none) numbers->count = 0;
   error_message_free(error);
   int sent = kernel && !is_none;
   sqlite3_free(kernel);
-  return !ledger_failed(ledger) && (!sent || send_numbers(publication, channel, numbers));
+  return !error_is_set(ledger_error(ledger)) &&
+         (!sent || send_numbers(publication, channel, numbers));
 }
 
 static char *compare_values(struct publication *publication,
@@ -460,7 +464,7 @@ static int verify_publication(void *context, const struct ledger_publication *pu
   publication.host = verification->host;
   struct ledger *ledger = verification->host->ledger;
   if (!ledger_release_get(ledger, published->release_id, release)) {
-    if (!ledger_failed(ledger))
+    if (!error_is_set(ledger_error(ledger)))
       verification->found =
           ledger_discrepancy(ledger, "dp_publication: release %lld at tier '%s' is missing",
                              (long long)published->release_id, published->tier);
@@ -468,7 +472,7 @@ static int verify_publication(void *context, const struct ledger_publication *pu
     verification->found = check_described(&publication, published);
   }
   ledger_release_clear(release);
-  return !verification->found && !ledger_failed(ledger);
+  return !verification->found && !error_is_set(ledger_error(ledger));
 }
 
 char *answers_verify(struct host *host) {

@@ -1,0 +1,172 @@
+/* json.c: see json.h. */
+#include "base/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "os/locale.h"
+#include "base/sql_text.h"
+
+SQLITE_EXTENSION_INIT3
+
+static int parser_open(struct json *json) {
+  if (json->db) return 1;
+  if (sqlite3_open_v2(":memory:", &json->db,
+                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX,
+                      0) == SQLITE_OK)
+    return 1;
+  json_close(json);
+  return error_set_memory(json->error);
+}
+
+void json_close(struct json *json) {
+  sqlite3_close(json->db);
+  json->db = 0;
+}
+
+int json_present(struct json *json) {
+  sqlite3_stmt *statement = 0;
+  if (!parser_open(json)) return 0;
+  int rc = sqlite3_prepare_v2(json->db, "SELECT json_extract(value, '$') FROM json_each('[]')", -1,
+                              &statement, 0);
+  sqlite3_finalize(statement); /* never stepped */
+  return rc == SQLITE_OK || error_set(json->error,
+                                      "this SQLite was built without the JSON functions that "
+                                      "the ledger needs (%s)",
+                                      sqlite3_errmsg(json->db));
+}
+
+/* Whether valid JSON has a zero byte: its escape, with a backslash that is not itself escaped. */
+static int has_zero_byte(const char *text) {
+  for (; *text; text++) {
+    if (*text != '\\') continue;
+    if (strncmp(text, "\\u0000", 6) == 0) return 1;
+    text++;
+  }
+  return 0;
+}
+
+/* Whether the text is JSON of this type; json_each() itself would raise a less helpful error. */
+static int is_json(struct json *json, const char *text, const char *wanted) {
+  sqlite3_stmt *row = 0;
+  int rc =
+      sqlite3_prepare_v2(json->db, "SELECT json_valid(?1) AND json_type(?1) = ?2", -1, &row, 0);
+  if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, text, -1, SQLITE_TRANSIENT);
+  if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 2, wanted, -1, SQLITE_TRANSIENT);
+  int is = rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 0);
+  sqlite3_finalize(row); /* json_valid() can only fail for want of memory */
+  if (!is) return error_set(json->error, "malformed JSON %s", wanted);
+  /* SQLite's parser cuts a text there; a name must not become another one. */
+  return !has_zero_byte(text) || error_set(json->error, "a zero byte in a JSON %s", wanted);
+}
+
+/*
+** Hands over one member. Its value is a copy: SQLite's own is unprotected, and may only be bound or
+** copied.
+*/
+static int hand_over(struct json *json, sqlite3_stmt *row, const char *key, json_take *take,
+                     void *context) {
+  sqlite3_value *value = sqlite3_value_dup(sqlite3_column_value(row, 2));
+  if (!value) return error_set_memory(json->error);
+  int taken = take(context, key, (const char *)sqlite3_column_text(row, 1), value);
+  sqlite3_value_free(value);
+  return taken;
+}
+
+/* Hands over the members of a JSON value of one type. */
+static int take_members(struct json *json, const char *text, const char *wanted, json_take *take,
+                        void *context) {
+  /* One row per member; the count says how often its key occurs. */
+  static const char sql[] = "SELECT key, type, value, count(*) OVER (PARTITION BY key)"
+                            " FROM json_each(?1) ORDER BY id";
+  sqlite3_stmt *row = 0;
+  error_clear(json->error);
+  if (!json_present(json) || !is_json(json, text, wanted)) return 0;
+  int rc = sqlite3_prepare_v2(json->db, sql, -1, &row, 0);
+  if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, text, -1, SQLITE_TRANSIENT);
+  int going = rc == SQLITE_OK;
+  while (going && (!json->go_on || json->go_on(json->context)) &&
+         (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    const char *key = (const char *)sqlite3_column_text(row, 0);
+    if (!key || sqlite3_column_int(row, 3) > 1) {
+      going = error_set(json->error, "an option is given twice");
+    } else if (sqlite3_column_type(row, 2) == SQLITE_FLOAT &&
+               !isfinite(sqlite3_column_double(row, 2))) {
+      going = error_set(json->error, "an option is not a finite number");
+    } else {
+      going = hand_over(json, row, key, take, context);
+    }
+  }
+  if (json->end) json->end(json->context);
+  if (going && rc != SQLITE_DONE)
+    error_set(json->error, "cannot read JSON: %s", sqlite3_errmsg(json->db));
+  sqlite3_finalize(row); /* its error, if any, has just been recorded */
+  return going && !error_is_set(json->error);
+}
+
+static int each_member(struct json *json, const char *text, const char *wanted, json_take *take,
+                       void *context) {
+  struct number_locale before = locale_plain();
+  int taken = take_members(json, text, wanted, take, context);
+  locale_restore(before);
+  return taken;
+}
+
+int json_members(struct json *json, const char *object, json_take *take, void *context) {
+  return each_member(json, object, "object", take, context);
+}
+
+int json_elements(struct json *json, const char *array, json_take *take, void *context) {
+  return each_member(json, array, "array", take, context);
+}
+
+/* ---- members as texts ------------------------------------------------------------------------ */
+
+struct text_taker {
+  struct error *error;
+  json_take_text *take;
+  void *context;
+};
+
+static int take_as_text(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct text_taker *taker = context;
+  char *text = key_text(value);
+  (void)type;
+  int taken = text ? taker->take(taker->context, key, text) : error_set_memory(taker->error);
+  sqlite3_free(text);
+  return taken;
+}
+
+int json_text_members(struct json *json, const char *object, json_take_text *take, void *context) {
+  struct text_taker taker = {json->error, take, context};
+  return json_members(json, object, take_as_text, &taker);
+}
+
+int json_text_elements(struct json *json, const char *array, json_take_text *take, void *context) {
+  struct text_taker taker = {json->error, take, context};
+  return json_elements(json, array, take_as_text, &taker);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+void json_append_number(sqlite3_str *json, double x) {
+  char text[32];
+  struct number_locale before = locale_plain();
+  snprintf(text, sizeof text, "%.17g", x);
+  locale_restore(before);
+  sqlite3_str_appendall(json, text);
+}
+
+void json_append_string(sqlite3_str *json, const char *text) {
+  sqlite3_str_appendchar(json, 1, '"');
+  for (; *text; text++) {
+    if (*text == '"' || *text == '\\') sqlite3_str_appendchar(json, 1, '\\');
+    if ((unsigned char)*text < 0x20) {
+      sqlite3_str_appendf(json, "\\u%04x", *text);
+    } else {
+      sqlite3_str_appendchar(json, 1, *text);
+    }
+  }
+  sqlite3_str_appendchar(json, 1, '"');
+}

@@ -1,0 +1,107 @@
+/* sql_text.c: see sql_text.h. */
+#include "base/sql_text.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+SQLITE_EXTENSION_INIT3
+
+/* Bytes of the UTF-8 character that a text starts with; 0 where its bytes are none. */
+static int utf8_length(const unsigned char *text) {
+  static const struct {
+    unsigned char mask, lead;
+    uint32_t least;
+  } forms[] = {{0x80, 0, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+  for (int size = 1; size <= 4; size++) {
+    if ((text[0] & forms[size - 1].mask) != forms[size - 1].lead) continue;
+    uint32_t code = text[0] & (unsigned char)~forms[size - 1].mask;
+    for (int i = 1; i < size; i++) {
+      if ((text[i] & 0xc0) != 0x80) return 0;
+      code = code << 6 | (text[i] & 0x3f);
+    }
+    return code >= forms[size - 1].least && code < 0x110000 && code >> 11 != 0x1b ? size : 0;
+  }
+  return 0;
+}
+
+/* Valid UTF-8 up to the zero byte at its end. */
+static int is_utf8(const char *text) {
+  int size;
+  for (; *text; text += size) {
+    size = utf8_length((const unsigned char *)text);
+    if (!size) return 0;
+  }
+  return 1;
+}
+
+const char *plain_text(sqlite3_value *value) {
+  if (sqlite3_value_type(value) != SQLITE_TEXT) return 0;
+  const char *text = (const char *)sqlite3_value_text(value);
+  return text && strlen(text) == (size_t)sqlite3_value_bytes(value) && is_utf8(text) ? text : 0;
+}
+
+const char *not_a(sqlite3_value *value, int wanted) {
+  int type = sqlite3_value_type(value);
+  int number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+  if (type == SQLITE_TEXT && wanted == SQLITE_TEXT)
+    return plain_text(value) ? "" : ", not one with a zero byte or bytes that are not UTF-8";
+  if (type == wanted || (number && wanted == SQLITE_FLOAT)) return "";
+  return type == SQLITE_NULL   ? ", not NULL"
+         : type == SQLITE_TEXT ? ", not a text"
+         : number              ? ", not a number"
+                               : ", not a blob";
+}
+
+/*
+** Characters of a key, and the bytes of a blob that give as many: a key of any length is data, and
+** must fit everywhere. What is cut once is not cut again: the key of a key's text is that text.
+*/
+#define KEY_LENGTH 1000
+#define BLOB_BYTES 498
+
+/* A text for JSON: what is not UTF-8 becomes U+FFFD, byte by byte. */
+static char *plain_key(const unsigned char *text) {
+  sqlite3_str *key = sqlite3_str_new(0);
+  for (int i = 0; *text && i < KEY_LENGTH; i++) {
+    int size = utf8_length(text);
+    sqlite3_str_append(key, size ? (const char *)text : "\xef\xbf\xbd", size ? size : 3);
+    text += size ? size : 1;
+  }
+  int failed = sqlite3_str_errcode(key) != SQLITE_OK;
+  char *copy = sqlite3_str_finish(key);
+  return copy || failed ? copy : sqlite3_mprintf(""); /* an empty text comes back as null */
+}
+
+int key_is_plain(const char *text) {
+  char *plain = plain_key((const unsigned char *)text);
+  int same = plain ? strcmp(plain, text) == 0 : -1;
+  sqlite3_free(plain);
+  return same;
+}
+
+char *key_text(sqlite3_value *key) {
+  switch (sqlite3_value_type(key)) {
+  case SQLITE_INTEGER: return sqlite3_mprintf("%lld", sqlite3_value_int64(key));
+  case SQLITE_FLOAT: {
+    double x = sqlite3_value_double(key);
+    if (x >= -0x1p63 && x < 0x1p63 && x == trunc(x)) return sqlite3_mprintf("%lld", (int64_t)x);
+    return sqlite3_mprintf("%!.15g", x);
+  }
+  case SQLITE_NULL: return sqlite3_mprintf("null");
+  case SQLITE_TEXT: {
+    const unsigned char *text = sqlite3_value_text(key);
+    return text ? plain_key(text) : 0;
+  }
+  default: {
+    const unsigned char *bytes = sqlite3_value_blob(key);
+    int size = sqlite3_value_bytes(key);
+    if (size > BLOB_BYTES) size = BLOB_BYTES;
+    sqlite3_str *text = sqlite3_str_new(0);
+    sqlite3_str_appendall(text, "x'");
+    for (int i = 0; i < size; i++) sqlite3_str_appendf(text, "%02x", bytes[i]);
+    sqlite3_str_appendall(text, "'");
+    return sqlite3_str_finish(text);
+  }
+  }
+}
