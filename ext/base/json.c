@@ -131,6 +131,13 @@ struct text_taker {
 
 static int take_as_text(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct text_taker *taker = context;
+  const char *text = (const char *)sqlite3_value_text(value);
+  (void)type;
+  return text ? taker->take(taker->context, key, text) : error_set_memory(taker->error);
+}
+
+static int take_as_key(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct text_taker *taker = context;
   char *text = key_text(value);
   (void)type;
   int taken = text ? taker->take(taker->context, key, text) : error_set_memory(taker->error);
@@ -143,9 +150,9 @@ int json_text_members(struct json *json, const char *object, json_take_text *tak
   return json_members(json, object, take_as_text, &taker);
 }
 
-int json_text_elements(struct json *json, const char *array, json_take_text *take, void *context) {
+int json_keys(struct json *json, const char *array, json_take_text *take, void *context) {
   struct text_taker taker = {json->error, take, context};
-  return json_elements(json, array, take_as_text, &taker);
+  return json_elements(json, array, take_as_key, &taker);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

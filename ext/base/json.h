@@ -34,10 +34,13 @@ typedef int json_take(void *context, const char *key, const char *type, sqlite3_
 int json_members(struct json *json, const char *object, json_take *take, void *context);
 int json_elements(struct json *json, const char *array, json_take *take, void *context);
 
-/* The same with values as texts: a number as key_text() writes it (key_text.h). */
+/*
+** The same with values as texts: of members as SQLite converts them, of elements as keys
+** (sql_text.h).
+*/
 typedef int json_take_text(void *context, const char *key, const char *text);
 int json_text_members(struct json *json, const char *object, json_take_text *take, void *context);
-int json_text_elements(struct json *json, const char *array, json_take_text *take, void *context);
+int json_keys(struct json *json, const char *array, json_take_text *take, void *context);
 
 /*
 ** Appends a finite number with all its digits, as every version of SQLite would read and write it

@@ -10,7 +10,6 @@
 #include "math/mixing.h"
 #include "math/rounding.h"
 #include "noise/categorical.h"
-#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -195,12 +194,9 @@ static int add_state(struct walk *walk, const char *text) {
   return copy != 0;
 }
 
-static int take_candidate(void *context, const char *key, const char *type, sqlite3_value *value) {
-  char *text = key_text(value);
-  int added = text && add_state(context, text);
-  (void)key, (void)type;
-  sqlite3_free(text);
-  return added;
+static int take_candidate(void *context, const char *key, const char *text) {
+  (void)key;
+  return add_state(context, text);
 }
 
 /* Every state has a row: null, or the first that has none. */
@@ -254,7 +250,7 @@ static char *start_walk(struct walk *walk, int tier) {
   walk->costs = costs_of(publication, &tilt);
   if (!walk->costs) return error_message("out of memory");
   walk->epsilon = walk->costs[RENYI_ORDERS - 1];
-  if (json_elements(ledger_json(ledger), publication->release.keys, take_candidate, walk)) return 0;
+  if (json_keys(ledger_json(ledger), publication->release.keys, take_candidate, walk)) return 0;
   return error_message("%s", error_text(ledger_error(ledger)));
 }
 

@@ -75,17 +75,15 @@ struct survey {
   struct markov_kernel channel;
 };
 
-static int take_member(void *context, const char *key, const char *type, sqlite3_value *value) {
+static int take_member(void *context, const char *key, const char *text) {
   struct survey *survey = context;
-  char **text = strcmp(key, "otherwise") == 0 ? &survey->otherwise : &survey->kernel;
-  (void)type;
+  char **member = strcmp(key, "otherwise") == 0 ? &survey->otherwise : &survey->kernel;
   if (strcmp(key, "n") == 0) {
-    survey->reports = sqlite3_value_int64(value);
+    survey->reports = strtoll(text, 0, 10);
     return 1;
   }
-  const char *plain = (const char *)sqlite3_value_text(value);
-  *text = plain ? sqlite3_mprintf("%s", plain) : 0;
-  return *text != 0;
+  *member = sqlite3_mprintf("%s", text);
+  return *member != 0;
 }
 
 static void survey_clear(struct survey *survey) {
@@ -100,8 +98,9 @@ static char *survey_read(struct survey *survey, const struct publication *public
   struct ledger *ledger = publication->host->ledger;
   const char *model = publication->release.model;
   *survey = (struct survey){0};
-  if (!model || !json_members(ledger_json(ledger), model, take_member, survey) || !survey->kernel ||
-      !survey->otherwise || survey->reports < 1 || survey->reports > RESPONSE_MAX_ROWS)
+  if (!model || !json_text_members(ledger_json(ledger), model, take_member, survey) ||
+      !survey->kernel || !survey->otherwise || survey->reports < 1 ||
+      survey->reports > RESPONSE_MAX_ROWS)
     return error_message("release '%s' has an impossible kernel (restore the ledger from a backup)",
                          publication->release.name ? publication->release.name : "");
   return markov_kernel_read(&survey->channel, ledger, survey->kernel);
