@@ -13,8 +13,8 @@ SQLITE_EXTENSION_INIT3
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 /*
-** Two spellings of one person would be two units: where units have names, all columns of a ledger that
-** name them compare alike.
+** Two spellings of one person would be two units: where units have names, all columns of a ledger
+** that name them compare alike.
 */
 static char *check_alike(sqlite3 *db, const struct ledger_policy *policy,
                          const struct route *route) {

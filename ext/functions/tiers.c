@@ -69,9 +69,9 @@ static int init_option(void *context, const char *key, const char *type, sqlite3
 ** dp_init([options]) -> TEXT, the path of the ledger
 ** Creates the privacy ledger beside the main database, or finds the one that is there. options: a
 ** JSON object with path (of the ledger; relative to the database), unit (a label), protects
-** ('unit', the default, or 'row'), adjacency ('add-remove', the default, or 'replace') and unchecked
-** (true: no policy; the owner alone vouches for queries and units). The terms cannot be changed
-** later. An error inside a transaction, unless the database is read-only.
+** ('unit', the default, or 'row'), adjacency ('add-remove', the default, or 'replace') and
+** unchecked (true: no policy; the owner alone vouches for queries and units). The terms cannot be
+** changed later. An error inside a transaction, unless the database is read-only.
 */
 static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->ledger;

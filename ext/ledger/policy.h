@@ -1,6 +1,6 @@
 /*
-** policy.h: whose rows are whose: what dp_protect() and dp_public() have declared, as the ledger keeps
-** it. What the tables look like is the business of query/policy_tables.h.
+** policy.h: whose rows are whose: what dp_protect() and dp_public() have declared, as the ledger
+** keeps it. What the tables look like is the business of query/policy_tables.h.
 */
 #ifndef DIFFUSE_LEDGER_POLICY_H
 #define DIFFUSE_LEDGER_POLICY_H

@@ -1,7 +1,6 @@
 /* policy_tables.c: see policy_tables.h. */
 #include "query/policy_tables.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "functions/functions.h"
@@ -300,8 +299,8 @@ void route_clear(struct route *route) {
 }
 
 /*
-** CROSS JOIN keeps the order. The unary plus takes the affinity from the link, so that the key's own
-** applies to it, as it did when the key was found to be unique.
+** CROSS JOIN keeps the order. The unary plus takes the affinity from the link, so that the key's
+** own applies to it, as it did when the key was found to be unique.
 */
 void route_append_from(sqlite3_str *sql, const struct route *route) {
   sqlite3_str_appendf(sql, " FROM main.\"%w\" AS t0 NOT INDEXED", route->tables[0].name);

@@ -1,6 +1,6 @@
 /*
-** policy_tables.h: what the tables of a policy look like in the host's database, and how the rows of
-** each lead to their units. It is read anew for every question, because schemas change.
+** policy_tables.h: what the tables of a policy look like in the host's database, and how the rows
+** of each lead to their units. It is read anew for every question, because schemas change.
 */
 #ifndef DIFFUSE_QUERY_POLICY_TABLES_H
 #define DIFFUSE_QUERY_POLICY_TABLES_H
@@ -38,8 +38,8 @@ struct table_facts {
 };
 
 /*
-** Reads the facts of a table. Returns null, or one sentence to be freed; table_facts_clear() is due in
-** either case.
+** Reads the facts of a table. Returns null, or one sentence to be freed; table_facts_clear() is due
+** in either case.
 */
 char *table_facts_read(struct table_facts *facts, sqlite3 *db, const char *table);
 void table_facts_clear(struct table_facts *facts);
@@ -51,8 +51,8 @@ const char *affinity_type(enum affinity affinity);
 const char *collation_name(enum collation collation);
 
 /*
-** How rows lead to their units: the table itself, then its parents. The unit is the column `unit` of
-** the last table; -1: its row.
+** How rows lead to their units: the table itself, then its parents. The unit is the column `unit`
+** of the last table; -1: its row.
 */
 #define ROUTE_MOST 16
 struct route {
@@ -64,16 +64,16 @@ struct route {
 };
 
 /*
-** Finds the route of a protected table, and checks that the schema still is what its declaration says.
-** Returns null, or one sentence to be freed; route_clear() is due in either case.
+** Finds the route of a protected table, and checks that the schema still is what its declaration
+** says. Returns null, or one sentence to be freed; route_clear() is due in either case.
 */
 char *route_find(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
                  const struct ledger_declaration *declaration);
 void route_clear(struct route *route);
 
 /*
-** Appends the FROM clause that joins the tables of a route, as t0, t1, ...: every row of t0 that has
-** an owner comes once.
+** Appends the FROM clause that joins the tables of a route, as t0, t1, ...: every row of t0 that
+** has an owner comes once.
 */
 void route_append_from(sqlite3_str *sql, const struct route *route);
 
