@@ -7,11 +7,13 @@
 ** Its rows are collected by an internal aggregate (owner_query.c), which is faster than stepping
 ** through them.
 */
+#include <math.h>
 #include <string.h>
 
 #include "mechanism/markov_kernel.h"
 #include "functions/functions.h"
 #include "query/owner_query.h"
+#include "query/question.h"
 #include "query/scan.h"
 #include "base/sql_text.h"
 
@@ -19,11 +21,20 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- dp_release ------------------------------------------------------------------------------ */
 
-static char *collect_and_finish(struct publication *publication, const struct query *query,
-                                sqlite3_stmt *statement) {
-  struct collection collection = {.columns = query->columns};
+/* Where the rows of a release come from: a question, or the owner's query. */
+struct rows_asked {
+  struct question *question; /* null: the ledger has no policy */
+  struct query query;
+  sqlite3_stmt *statement; /* the query with its rows going to dp_collect() */
+};
+
+static char *collect_and_finish(struct publication *publication, const struct rows_asked *asked,
+                                double steps) {
+  struct collection collection = {.columns = asked->query.columns};
   char *error = rows_open(&collection.rows, publication, columns_in_order(publication));
-  if (!error) error = scan_rows(publication, query, statement, &collection);
+  if (!error)
+    error = asked->question ? question_run(asked->question, steps, &collection.rows)
+                            : scan_rows(publication, &asked->query, asked->statement, &collection);
   if (error) {
     publish_fail(publication);
   } else {
@@ -52,28 +63,46 @@ static char *stored_text(const char *sql) {
   return sqlite3_mprintf("%.*s", (int)length, sql);
 }
 
+/* Compiles what is asked for; the question says what it reads. */
+static char *open_rows(struct rows_asked *asked, struct request *request, struct host *host) {
+  const char *names;
+  int by_unit = ledger_protects(host->ledger) == LEDGER_UNITS;
+  int columns = aggregate_columns(request->aggregate, by_unit, &names);
+  char *error = question_open(&asked->question, host, request->aggregate, request->sql);
+  if (!error && asked->question) {
+    request->tables = question_tables(asked->question);
+    return request->tables ? 0 : error_message("out of memory");
+  }
+  if (!error) error = query_open(&asked->query, host->db, request->sql, columns, names);
+  if (!error) error = query_check_collect(host);
+  if (!error) error = prepare(host->db, &asked->query, &asked->statement);
+  return error;
+}
+
+static void close_rows(struct rows_asked *asked) {
+  sqlite3_finalize(asked->statement); /* the error of its last step has been reported */
+  query_clear(&asked->query);
+  question_close(asked->question);
+}
+
 static char *release(struct publication *publication, struct request *request, struct host *host,
                      int argc, sqlite3_value **argv) {
   const struct aggregate *aggregate = aggregate_of_kind(argv[1]);
   if (!aggregate) return unknown_kind();
-  const char *sql = plain_text(argv[2]), *names;
+  const char *sql = plain_text(argv[2]);
   if (!sql)
     return error_message("sql must be the text of one SELECT%s", not_a(argv[2], SQLITE_TEXT));
-  int by_unit = ledger_protects(host->ledger) == LEDGER_UNITS;
-  int columns = aggregate_columns(aggregate, by_unit, &names);
-  struct query query = {0};
-  sqlite3_stmt *statement = 0;
+  struct rows_asked asked = {0};
   char *error = request_start(request, aggregate, host->ledger, argv[0], argc > 3 ? argv[3] : 0,
                               OPTIONS_OF_RELEASE);
-  if (!error) error = request_finish(request, by_unit);
+  if (!error) error = request_finish(request, ledger_protects(host->ledger) == LEDGER_UNITS);
   if (!error && !(request->sql = stored_text(sql))) error = error_message("out of memory");
-  if (!error) error = query_open(&query, host->db, sql, columns, names);
-  if (!error) error = query_check_collect(host);
-  if (!error) error = prepare(host->db, &query, &statement);
+  if (!error) error = open_rows(&asked, request, host);
   if (!error) error = publish_begin(publication, host, request);
-  if (!error && !publication->answered) error = collect_and_finish(publication, &query, statement);
-  sqlite3_finalize(statement); /* the error of its last step has been reported */
-  query_clear(&query);
+  if (!error && !publication->answered)
+    error = collect_and_finish(publication, &asked,
+                               isnan(request->steps) ? DEFAULT_STEPS : request->steps);
+  close_rows(&asked);
   return error;
 }
 

@@ -68,7 +68,8 @@ SQLITE_EXTENSION_INIT3
 #define UNCHECKED "'\"unchecked: the owner alone vouches for queries and units\"'"
 #define TABLES_READ \
   "CASE WHEN tables IS NULL THEN '\"unchecked\"' ELSE (SELECT json_group_object(key," \
-  " CASE WHEN value = 'public' AND (SELECT role FROM dp_policy WHERE table_name = key) = 'protected'" \
+  " CASE WHEN value = 'public' AND key IN (SELECT table_name FROM dp_policy" \
+  " WHERE role = 'protected')" \
   " THEN 'public when read' ELSE value END) FROM json_each(tables)) END"
 
 static const char certificate_sql[] =

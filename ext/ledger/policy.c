@@ -16,6 +16,15 @@ int ledger_is_unchecked(const struct ledger *ledger) {
   return ledger->unchecked;
 }
 
+int ledger_by_unit(struct ledger *ledger) {
+  if (ledger->unchecked || ledger->protects == LEDGER_UNITS)
+    return ledger->protects == LEDGER_UNITS;
+  sqlite3_stmt *row = statement_bind(ledger, POLICY_LIST, "");
+  int has_policy = statement_row(ledger, row);
+  if (has_policy) sqlite3_reset(row);
+  return has_policy;
+}
+
 static int take_declaration(struct ledger *ledger, sqlite3_stmt *row,
                             struct ledger_policy *policy) {
   struct ledger_declaration *grown =

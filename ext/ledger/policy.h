@@ -13,9 +13,8 @@ enum policy_role { POLICY_PROTECTED, POLICY_PUBLIC };
 struct ledger_declaration {
   char *table;
   enum policy_role role;
-  char *
-      unit_column; /* protected: names the unit, or refers to the parent; null: each row is a unit */
-  char *parent;    /* null: unit_column names the unit itself */
+  char *unit_column; /* names the unit, or refers to the parent; null: each row is a unit */
+  char *parent;      /* null: unit_column names the unit itself */
 };
 
 struct ledger_policy {
@@ -25,6 +24,12 @@ struct ledger_policy {
 
 /* Whether the open ledger was made without a policy: the owner alone vouches for queries. */
 int ledger_is_unchecked(const struct ledger *ledger);
+
+/*
+** Whether rows are added up by unit: units are protected, or a question can give several rows for a
+** row that is protected. Inside a transaction.
+*/
+int ledger_by_unit(struct ledger *ledger);
 
 /*
 ** The declarations, inside a transaction. Fails where they are not what the last seal says.

@@ -173,7 +173,7 @@ static int single_column(const struct table_facts *facts, sqlite3 *db, const cha
   return count == 1 && column >= 0 && column < facts->count && *collation >= 0 ? column : -1;
 }
 
-/* Whether the schema has an entry for an index: the primary key of a WITHOUT ROWID table has none. */
+/* Whether the schema has an entry for an index: a WITHOUT ROWID table has none for its key. */
 static int has_entry(sqlite3 *db, const char *index, char **error) {
   sqlite3_stmt *row;
   int found = 0;

@@ -29,9 +29,9 @@ struct request {
   char *model;                  /* ... and its text, once it is settled (models.h) */
   char **key_list;              /* the same as texts */
   int key_count;
-  char *sql; /* dp_release(): the text of its query; null otherwise */
-  char *
-      tables; /* of rows whose units are shown to stay apart: what they come from (ledger/policy.h) */
+  char *sql;    /* dp_release(): the text of its query; null otherwise */
+  char *tables; /* what a question reads (ledger/policy.h); null: units are not shown to be apart */
+  double steps; /* dp_release(): of a question for one unit and each of its rows */
   int refine;
   int is_blind;    /* the statement around it could not show how it ends (statement_guard.h) */
   int rows;        /* dp_partial(): rows are protected, not units ... */

@@ -1,6 +1,8 @@
 /* values.c: see values.h. */
 #include "release/values.h"
 
+#include "ledger/policy.h"
+
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -51,7 +53,7 @@ int answers_describe(struct publication *publication, int keys) {
     return error_set(ledger_error(ledger),
                      "release '%s' has an impossible model (restore the ledger from a backup)",
                      release->name ? release->name : "");
-  answers_shape(publication, keys, ledger_protects(ledger) == LEDGER_UNITS,
+  answers_shape(publication, keys, ledger_by_unit(ledger),
                 ledger_adjacency(ledger) == LEDGER_REPLACE);
   return 1;
 }

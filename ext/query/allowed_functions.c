@@ -1,0 +1,179 @@
+/*
+** allowed_functions.c: see allowed_functions.h.
+**
+** A fixed list: functions of the same arguments that SQLite documents. Not in it is what gives
+** another result the next time, tells of other statements, has side effects, or is an
+** application's: extensions that are loaded for every connection may replace functions here, too.
+*/
+#include "query/allowed_functions.h"
+
+#include <string.h>
+
+SQLITE_EXTENSION_INIT3
+
+/* What a function may do beside giving a result. */
+enum { MAY_FAIL, SAFE, JSON };
+
+/* In the order of their names. JSON functions are reported as an extension's before SQLite 3.38. */
+static const struct {
+  const char *name;
+  int trait;
+} list[] = {
+    {"->", JSON},
+    {"->>", JSON},
+    {"abs", MAY_FAIL},
+    {"acos", MAY_FAIL},
+    {"acosh", MAY_FAIL},
+    {"asin", MAY_FAIL},
+    {"asinh", MAY_FAIL},
+    {"atan", MAY_FAIL},
+    {"atan2", MAY_FAIL},
+    {"atanh", MAY_FAIL},
+    {"avg", MAY_FAIL},
+    {"ceil", MAY_FAIL},
+    {"ceiling", MAY_FAIL},
+    {"char", MAY_FAIL},
+    {"coalesce", SAFE},
+    {"concat", MAY_FAIL},
+    {"concat_ws", MAY_FAIL},
+    {"cos", MAY_FAIL},
+    {"cosh", MAY_FAIL},
+    {"count", MAY_FAIL},
+    {"cume_dist", MAY_FAIL},
+    {"current_date", MAY_FAIL},
+    {"current_time", MAY_FAIL},
+    {"current_timestamp", MAY_FAIL},
+    {"date", MAY_FAIL},
+    {"datetime", MAY_FAIL},
+    {"degrees", MAY_FAIL},
+    {"dense_rank", MAY_FAIL},
+    {"exp", MAY_FAIL},
+    {"first_value", MAY_FAIL},
+    {"floor", MAY_FAIL},
+    {"format", MAY_FAIL},
+    {"glob", MAY_FAIL},
+    {"group_concat", MAY_FAIL},
+    {"hex", MAY_FAIL},
+    {"if", SAFE},
+    {"ifnull", SAFE},
+    {"iif", SAFE},
+    {"instr", MAY_FAIL},
+    {"json", JSON},
+    {"json_array", JSON},
+    {"json_array_length", JSON},
+    {"json_error_position", JSON},
+    {"json_extract", JSON},
+    {"json_group_array", JSON},
+    {"json_group_object", JSON},
+    {"json_insert", JSON},
+    {"json_object", JSON},
+    {"json_patch", JSON},
+    {"json_pretty", JSON},
+    {"json_quote", JSON},
+    {"json_remove", JSON},
+    {"json_replace", JSON},
+    {"json_set", JSON},
+    {"json_type", JSON},
+    {"json_valid", JSON},
+    {"julianday", MAY_FAIL},
+    {"lag", MAY_FAIL},
+    {"last_value", MAY_FAIL},
+    {"lead", MAY_FAIL},
+    {"length", SAFE},
+    {"like", MAY_FAIL},
+    {"likelihood", SAFE},
+    {"likely", SAFE},
+    {"ln", MAY_FAIL},
+    {"log", MAY_FAIL},
+    {"log10", MAY_FAIL},
+    {"log2", MAY_FAIL},
+    {"lower", MAY_FAIL},
+    {"ltrim", MAY_FAIL},
+    {"max", MAY_FAIL},
+    {"median", MAY_FAIL},
+    {"min", MAY_FAIL},
+    {"mod", MAY_FAIL},
+    {"nth_value", MAY_FAIL},
+    {"ntile", MAY_FAIL},
+    {"nullif", SAFE},
+    {"octet_length", SAFE},
+    {"percent_rank", MAY_FAIL},
+    {"percentile", MAY_FAIL},
+    {"percentile_cont", MAY_FAIL},
+    {"percentile_disc", MAY_FAIL},
+    {"pi", SAFE},
+    {"pow", MAY_FAIL},
+    {"power", MAY_FAIL},
+    {"printf", MAY_FAIL},
+    {"quote", MAY_FAIL},
+    {"radians", MAY_FAIL},
+    {"rank", MAY_FAIL},
+    {"replace", MAY_FAIL},
+    {"round", MAY_FAIL},
+    {"row_number", MAY_FAIL},
+    {"rtrim", MAY_FAIL},
+    {"sign", SAFE},
+    {"sin", MAY_FAIL},
+    {"sinh", MAY_FAIL},
+    {"sqlite_version", MAY_FAIL},
+    {"sqrt", MAY_FAIL},
+    {"strftime", MAY_FAIL},
+    {"string_agg", MAY_FAIL},
+    {"substr", MAY_FAIL},
+    {"substring", MAY_FAIL},
+    {"sum", MAY_FAIL},
+    {"tan", MAY_FAIL},
+    {"tanh", MAY_FAIL},
+    {"time", MAY_FAIL},
+    {"timediff", MAY_FAIL},
+    {"total", MAY_FAIL},
+    {"trim", MAY_FAIL},
+    {"trunc", MAY_FAIL},
+    {"typeof", SAFE},
+    {"unhex", MAY_FAIL},
+    {"unicode", SAFE},
+    {"unistr", MAY_FAIL},
+    {"unixepoch", MAY_FAIL},
+    {"unlikely", SAFE},
+    {"upper", MAY_FAIL},
+    {"zeroblob", MAY_FAIL},
+};
+#define LIST_COUNT ((int)(sizeof list / sizeof *list))
+
+static int place_of(const char *name) {
+  for (int i = 0; i < LIST_COUNT; i++)
+    if (sqlite3_stricmp(list[i].name, name) == 0) return i;
+  return -1;
+}
+
+int allowed_functions_read(struct allowed_functions *functions, sqlite3 *db) {
+  unsigned char replaced[MOST_FUNCTIONS] = {0};
+  sqlite3_stmt *row = 0;
+  int old = sqlite3_libversion_number() < 3038000, rc;
+  memset(functions, 0, sizeof *functions);
+  if (sqlite3_prepare_v2(db, "PRAGMA function_list", -1, &row, 0) != SQLITE_OK)
+    return sqlite3_errcode(db);
+  while ((rc = sqlite3_step(row)) == SQLITE_ROW) {
+    const char *name = (const char *)sqlite3_column_text(row, 0);
+    int place = name ? place_of(name) : -1;
+    if (place < 0) continue;
+    if (sqlite3_column_int(row, 1) || (old && list[place].trait == JSON)) {
+      functions->own[place] = 1;
+    } else {
+      replaced[place] = 1;
+    }
+  }
+  for (int i = 0; i < LIST_COUNT; i++)
+    if (replaced[i]) functions->own[i] = 0;
+  return sqlite3_finalize(row);
+}
+
+int function_is_allowed(const struct allowed_functions *functions, const char *name) {
+  int place = place_of(name);
+  return place >= 0 && functions->own[place];
+}
+
+int function_is_safe(const struct allowed_functions *functions, const char *name) {
+  int place = place_of(name);
+  return place >= 0 && functions->own[place] && list[place].trait == SAFE;
+}

@@ -1,0 +1,725 @@
+/* evaluator.c: see evaluator.h. */
+#include "query/evaluator.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "functions/functions.h"
+#include "query/allowed_functions.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define MOST_TABLES    64
+#define MOST_OBJECTS   256        /* tables and views that a question may lead to */
+#define MOST_BYTES     (64 << 20) /* of the results of one unit */
+#define TICK           1000       /* steps between two looks at the limit */
+#define TICKS_PER_LOOK 64         /* and at the host */
+#define MODULE         "dp_unit_rows"
+
+struct evaluator {
+  sqlite3 *db, *host;
+  sqlite3_vfs vfs;
+  char vfs_name[40];
+  sqlite3_int64 moment; /* of the question: milliseconds, as SQLite counts them */
+  const struct ledger_policy *policy;
+  struct allowed_functions functions;
+  struct evaluator_table *tables;
+  int table_count;
+  char *views[MOST_OBJECTS]; /* names of views of main that were made here */
+  int view_count;
+  int is_building; /* our own statements run */
+  char *denied;    /* what the authorizer refused first */
+  sqlite3_stmt *statement;
+  int columns;   /* of the statement */
+  int is_broken; /* a column was read that is not there: a bug */
+  double ticks, most_ticks;
+  int exceeded, interrupted;
+  int (*is_interrupted)(void *);
+  void *context;
+  sqlite3_value **results;
+  size_t kept, room, bytes; /* of the results, which are rows ... */
+  size_t count;             /* ... that were counted */
+  char *error;
+};
+
+static char *out_of_memory(void) {
+  return error_message("out of memory");
+}
+
+/* ---- the file system that there is not (Q1) -------------------------------------------------- */
+
+/* Nothing is opened; the moment is that of the question. */
+static int no_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out) {
+  (void)vfs, (void)name, (void)flags, (void)out;
+  file->pMethods = 0;
+  return SQLITE_CANTOPEN;
+}
+
+static int no_delete(sqlite3_vfs *vfs, const char *name, int sync) {
+  (void)vfs, (void)name, (void)sync;
+  return SQLITE_IOERR_DELETE;
+}
+
+static int no_access(sqlite3_vfs *vfs, const char *name, int flags, int *result) {
+  (void)vfs, (void)name, (void)flags;
+  *result = 0;
+  return SQLITE_OK;
+}
+
+static int no_path(sqlite3_vfs *vfs, const char *name, int size, char *path) {
+  (void)vfs;
+  sqlite3_snprintf(size, path, "%s", name);
+  return SQLITE_OK;
+}
+
+static int no_randomness(sqlite3_vfs *vfs, int size, char *bytes) {
+  (void)vfs;
+  memset(bytes, 0, (size_t)size);
+  return size;
+}
+
+static int no_sleep(sqlite3_vfs *vfs, int microseconds) {
+  (void)vfs;
+  return microseconds;
+}
+
+static int give_moment(sqlite3_vfs *vfs, sqlite3_int64 *now) {
+  *now = ((struct evaluator *)vfs->pAppData)->moment;
+  return SQLITE_OK;
+}
+
+static int give_days(sqlite3_vfs *vfs, double *now) {
+  *now = (double)((struct evaluator *)vfs->pAppData)->moment / 86400000.0;
+  return SQLITE_OK;
+}
+
+static int no_error(sqlite3_vfs *vfs, int size, char *text) {
+  (void)vfs, (void)size, (void)text;
+  return 0;
+}
+
+/* The moment as the host's file system has it. */
+static int read_moment(sqlite3_int64 *moment) {
+  sqlite3_vfs *vfs = sqlite3_vfs_find(0);
+  double days = 0;
+  if (!vfs) return 0;
+  if (vfs->iVersion >= 2 && vfs->xCurrentTimeInt64)
+    return vfs->xCurrentTimeInt64(vfs, moment) == SQLITE_OK;
+  if (!vfs->xCurrentTime || vfs->xCurrentTime(vfs, &days) != SQLITE_OK) return 0;
+  *moment = (sqlite3_int64)(days * 86400000.0);
+  return 1;
+}
+
+/* Opens the connection; its file system is known to nobody else by then. */
+static int open_connection(struct evaluator *evaluator) {
+  int flags =
+      SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_MEMORY;
+  evaluator->vfs = (sqlite3_vfs){.iVersion = 2,
+                                 .szOsFile = sizeof(sqlite3_file),
+                                 .mxPathname = 512,
+                                 .zName = evaluator->vfs_name,
+                                 .pAppData = evaluator,
+                                 .xOpen = no_open,
+                                 .xDelete = no_delete,
+                                 .xAccess = no_access,
+                                 .xFullPathname = no_path,
+                                 .xRandomness = no_randomness,
+                                 .xSleep = no_sleep,
+                                 .xCurrentTime = give_days,
+                                 .xGetLastError = no_error,
+                                 .xCurrentTimeInt64 = give_moment};
+  sqlite3_snprintf(sizeof evaluator->vfs_name, evaluator->vfs_name, "diffuse-%p",
+                   (void *)evaluator);
+  int rc = sqlite3_vfs_register(&evaluator->vfs, 0);
+  if (rc != SQLITE_OK) return rc;
+  rc = sqlite3_open_v2(":memory:", &evaluator->db, flags, evaluator->vfs_name);
+  sqlite3_vfs_unregister(&evaluator->vfs);
+  return rc;
+}
+
+/* ---- virtual tables -------------------------------------------------------------------------- */
+
+struct table {
+  sqlite3_vtab base;
+  struct evaluator *evaluator;
+  int number; /* in evaluator->tables, which may move while it is built */
+};
+
+struct cursor {
+  sqlite3_vtab_cursor base;
+  size_t row;
+  int column; /* that is searched, or -1 */
+  uint32_t hash;
+};
+
+static struct evaluator_table *table_of(const sqlite3_vtab *vtab) {
+  const struct table *table = (const struct table *)vtab;
+  return &table->evaluator->tables[table->number];
+}
+
+static void append_definition(sqlite3_str *sql, const struct table_facts *facts) {
+  sqlite3_str_appendall(sql, "CREATE TABLE x(");
+  for (int i = 0; i < facts->count; i++)
+    sqlite3_str_appendf(sql, "%s\"%w\" %s COLLATE %s", i ? ", " : "", facts->columns[i].name,
+                        affinity_type(facts->columns[i].affinity),
+                        collation_name(facts->columns[i].collation));
+  for (int i = 0; facts->without_rowid && i < facts->key_count; i++)
+    sqlite3_str_appendf(sql, "%s\"%w\"", i ? ", " : ", PRIMARY KEY (",
+                        facts->columns[facts->key[i]].name);
+  sqlite3_str_appendall(sql, facts->without_rowid ? ")) WITHOUT ROWID" : ")");
+}
+
+static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                    char **error) {
+  (void)error;
+  struct evaluator *evaluator = aux;
+  int number = argc > 3 ? atoi(argv[3]) : -1;
+  if (number < 0 || number >= evaluator->table_count) return SQLITE_ERROR;
+  sqlite3_str *sql = sqlite3_str_new(0);
+  append_definition(sql, &evaluator->tables[number].route.tables[0]);
+  char *definition = sqlite3_str_finish(sql);
+  int rc = definition ? sqlite3_declare_vtab(db, definition) : SQLITE_NOMEM;
+  sqlite3_free(definition);
+  struct table *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;
+  if (!table) return rc == SQLITE_OK ? SQLITE_NOMEM : rc;
+  *table = (struct table){{0}, evaluator, number};
+  *vtab = &table->base;
+  return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
+}
+
+/* Another function, so that the module's own name is no table. */
+static int xCreate(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                   char **error) {
+  return xConnect(db, aux, argc, argv, vtab, error);
+}
+
+static int xDisconnect(sqlite3_vtab *vtab) {
+  sqlite3_free(vtab);
+  return SQLITE_OK;
+}
+
+/*
+** Looks up one column by equality. The costs are the same whatever the rows are (Q1); SQLite checks
+** the constraint again. The mask of columns also tells which of them are read.
+*/
+static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
+  struct evaluator_table *table = table_of(vtab);
+  int columns = table->route.tables[0].count, chosen = -1;
+  for (int i = 0; i < columns; i++)
+    if (info->colUsed & (sqlite3_uint64)1 << (i < 63 ? i : 63)) table->used[i] = 1;
+  for (int i = 0; i < info->nConstraint && chosen < 0; i++)
+    if (info->aConstraint[i].usable && info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ)
+      chosen = i;
+  info->idxNum = -1;
+  info->estimatedCost = chosen < 0 ? 1000000 : 10;
+  info->estimatedRows = chosen < 0 ? 1000000 : 10;
+  if (chosen < 0) return SQLITE_OK;
+  int column = info->aConstraint[chosen].iColumn;
+  info->aConstraintUsage[chosen].argvIndex = 1;
+  info->idxNum = column < 0 ? columns : column;
+  if (column >= 0) table->used[column] = 1;
+  return SQLITE_OK;
+}
+
+static int xOpen(sqlite3_vtab *vtab, sqlite3_vtab_cursor **base) {
+  (void)vtab;
+  struct cursor *cursor = sqlite3_malloc(sizeof *cursor);
+  if (!cursor) return SQLITE_NOMEM;
+  memset(cursor, 0, sizeof *cursor);
+  *base = &cursor->base;
+  return SQLITE_OK;
+}
+
+static int xClose(sqlite3_vtab_cursor *base) {
+  sqlite3_free(base);
+  return SQLITE_OK;
+}
+
+static void settle(struct cursor *cursor, const struct unit_rows *rows, uint32_t row) {
+  cursor->row = row == NO_ROW ? rows->count : row;
+}
+
+static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int argc,
+                   sqlite3_value **argv) {
+  (void)text;
+  struct cursor *cursor = (struct cursor *)base;
+  struct unit_rows *rows = &table_of(base->pVtab)->rows;
+  int failed = 0;
+  cursor->column = argc ? number : -1;
+  cursor->row = 0;
+  if (cursor->column < 0) return SQLITE_OK;
+  settle(cursor, rows, unit_rows_find(rows, cursor->column, argv[0], &cursor->hash, &failed));
+  return failed ? SQLITE_NOMEM : SQLITE_OK;
+}
+
+static int xNext(sqlite3_vtab_cursor *base) {
+  struct cursor *cursor = (struct cursor *)base;
+  const struct unit_rows *rows = &table_of(base->pVtab)->rows;
+  if (cursor->column < 0) {
+    cursor->row++;
+  } else {
+    settle(cursor, rows, unit_rows_next(rows, cursor->column, (uint32_t)cursor->row, cursor->hash));
+  }
+  return SQLITE_OK;
+}
+
+static int xEof(sqlite3_vtab_cursor *base) {
+  return ((struct cursor *)base)->row >= table_of(base->pVtab)->rows.count;
+}
+
+static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int column) {
+  struct evaluator_table *table = table_of(base->pVtab);
+  if (column >= table->rows.columns || table->places[column] < 0) {
+    ((struct table *)base->pVtab)->evaluator->is_broken = 1;
+    return SQLITE_INTERNAL;
+  }
+  unit_rows_result(&table->rows, context, ((struct cursor *)base)->row, column);
+  return SQLITE_OK;
+}
+
+static int xRowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid) {
+  *rowid = table_of(base->pVtab)->rows.rowids[((struct cursor *)base)->row];
+  return SQLITE_OK;
+}
+
+static const sqlite3_module module = {.xCreate = xCreate,
+                                      .xConnect = xConnect,
+                                      .xBestIndex = xBestIndex,
+                                      .xDisconnect = xDisconnect,
+                                      .xDestroy = xDisconnect,
+                                      .xOpen = xOpen,
+                                      .xClose = xClose,
+                                      .xFilter = xFilter,
+                                      .xNext = xNext,
+                                      .xEof = xEof,
+                                      .xColumn = xColumn,
+                                      .xRowid = xRowid};
+
+/* ---- what a question may use (Q3) ------------------------------------------------------------ */
+
+static int table_named(const struct evaluator *evaluator, const char *name) {
+  for (int i = 0; i < evaluator->table_count; i++)
+    if (sqlite3_stricmp(evaluator->tables[i].route.tables[0].name, name) == 0) return i;
+  return -1;
+}
+
+static int view_named(const struct evaluator *evaluator, const char *name) {
+  for (int i = 0; i < evaluator->view_count; i++)
+    if (sqlite3_stricmp(evaluator->views[i], name) == 0) return i;
+  return -1;
+}
+
+static int deny(struct evaluator *evaluator, const char *what, const char *name) {
+  if (!evaluator->denied)
+    evaluator->denied = sqlite3_mprintf("a question cannot use %s%s%s%s", what, name ? " '" : "",
+                                        name ? name : "", name ? "'" : "");
+  return SQLITE_DENY;
+}
+
+/*
+** Reading: declared tables, views over them, json_each and json_tree. A CTE that is counted is
+** reported by its name without a column and a schema.
+*/
+static int authorize_read(struct evaluator *evaluator, const char *table, const char *column,
+                          const char *schema) {
+  int number = table ? table_named(evaluator, table) : -1;
+  if (!table) return deny(evaluator, "an unknown table", 0);
+  if (number >= 0) {
+    struct evaluator_table *named = &evaluator->tables[number];
+    int place = column && *column ? table_column_find(&named->route.tables[0], column) : -1;
+    if (place >= 0) named->used[place] = 1;
+    return SQLITE_OK;
+  }
+  if (view_named(evaluator, table) >= 0 || sqlite3_stricmp(table, "json_each") == 0 ||
+      sqlite3_stricmp(table, "json_tree") == 0)
+    return SQLITE_OK;
+  if (!schema && (!column || !*column) && sqlite3_strnicmp(table, "sqlite_", 7) != 0 &&
+      sqlite3_strnicmp(table, "pragma_", 7) != 0)
+    return SQLITE_OK;
+  return deny(evaluator, "table", table);
+}
+
+static int authorize(void *context, int action, const char *first, const char *second,
+                     const char *schema, const char *inner) {
+  (void)inner;
+  struct evaluator *evaluator = context;
+  if (evaluator->is_building) return SQLITE_OK;
+  switch (action) {
+  case SQLITE_SELECT:
+  case SQLITE_RECURSIVE: return SQLITE_OK;
+  case SQLITE_READ: return authorize_read(evaluator, first, second, schema);
+  case SQLITE_FUNCTION:
+    return second && function_is_allowed(&evaluator->functions, second)
+               ? SQLITE_OK
+               : deny(evaluator, "the function", second);
+  default: return deny(evaluator, "anything but SELECT", 0);
+  }
+}
+
+/* ---- setting up ------------------------------------------------------------------------------ */
+
+/* One text that a statement gives; null where there is none. To be freed. */
+static char *text_from(sqlite3 *db, const char *sql) {
+  sqlite3_stmt *row = 0;
+  char *text = 0;
+  if (sqlite3_prepare_v2(db, sql, -1, &row, 0) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW &&
+      sqlite3_column_type(row, 0) != SQLITE_NULL)
+    text = sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
+  sqlite3_finalize(row); /* what failed gives no text */
+  return text;
+}
+
+/* The encoding of texts, in which max() and casts of blobs differ. */
+static char *set_encoding(struct evaluator *evaluator) {
+  char *wanted = text_from(evaluator->host, "PRAGMA main.encoding");
+  char *sql = wanted ? sqlite3_mprintf("PRAGMA encoding = \"%w\"", wanted) : 0;
+  if (sql) sqlite3_exec(evaluator->db, sql, 0, 0, 0);
+  char *now = text_from(evaluator->db, "PRAGMA encoding");
+  int same = wanted && now && strcmp(wanted, now) == 0;
+  sqlite3_free(wanted);
+  sqlite3_free(sql);
+  sqlite3_free(now);
+  return same ? 0 : error_message("cannot evaluate in the encoding of the database");
+}
+
+static void set_limits(sqlite3 *db) {
+  static const int limits[][2] = {{SQLITE_LIMIT_LENGTH, 1000000},
+                                  {SQLITE_LIMIT_SQL_LENGTH, 1000000},
+                                  {SQLITE_LIMIT_COLUMN, 2000},
+                                  {SQLITE_LIMIT_EXPR_DEPTH, 1000},
+                                  {SQLITE_LIMIT_COMPOUND_SELECT, 100},
+                                  {SQLITE_LIMIT_VDBE_OP, 100000},
+                                  {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100},
+                                  {SQLITE_LIMIT_ATTACHED, 0},
+                                  {SQLITE_LIMIT_WORKER_THREADS, 0}};
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+    sqlite3_limit(db, limits[i][0], limits[i][1]);
+}
+
+/* Whether an extension that is loaded for every connection has left something here. */
+static int is_empty(sqlite3 *db) {
+  char *count = text_from(db, "SELECT (SELECT count(*) FROM main.sqlite_master) +"
+                              " (SELECT count(*) FROM temp.sqlite_master)");
+  int empty = count && strcmp(count, "0") == 0;
+  sqlite3_free(count);
+  return empty;
+}
+
+/* Texts in double quotes that name no column are texts where the host takes them so. */
+static void set_quotes(struct evaluator *evaluator) {
+  int on = 1;
+  if (sqlite3_db_config(evaluator->host, SQLITE_DBCONFIG_DQS_DML, -1, &on) == SQLITE_OK)
+    sqlite3_db_config(evaluator->db, SQLITE_DBCONFIG_DQS_DML, on, (int *)0);
+}
+
+static int look_at_limits(void *context);
+
+static char *set_up(struct evaluator *evaluator) {
+  static const char *const kept[] = {"json_each", "json_tree", 0};
+  sqlite3 *db;
+  if (!read_moment(&evaluator->moment)) return error_message("the system gave no time");
+  if (open_connection(evaluator) != SQLITE_OK)
+    return error_message("cannot open a connection in memory");
+  db = evaluator->db;
+  if (!is_empty(db))
+    return error_message(
+        "an extension that is loaded for every connection makes tables (remove it)");
+  char *error = set_encoding(evaluator);
+  if (error) return error;
+  set_limits(db);
+  set_quotes(evaluator);
+  sqlite3_exec(db, "PRAGMA temp_store = MEMORY", 0, 0, 0);
+  if (allowed_functions_read(&evaluator->functions, db) != SQLITE_OK) return out_of_memory();
+  sqlite3_drop_modules(db, (const char **)kept);
+  if (sqlite3_create_module_v2(db, MODULE, &module, evaluator, 0) != SQLITE_OK)
+    return out_of_memory();
+  /* Before SQLite 3.41 the first use of these raises more than a read. */
+  sqlite3_exec(db, "SELECT 1 FROM json_each('[]'); SELECT 1 FROM json_tree('[]')", 0, 0, 0);
+#ifndef SQLITE_CORE
+  if (!sqlite3_api->set_authorizer || !sqlite3_api->progress_handler)
+    return error_message("this SQLite has no authorizer or no progress handler, without which no "
+                         "question is evaluated");
+#endif
+  sqlite3_progress_handler(db, TICK, look_at_limits, evaluator);
+  if (sqlite3_set_authorizer(db, authorize, evaluator) == SQLITE_OK) return 0;
+  return error_message("cannot limit what a question may do");
+}
+
+/* ---- the tables that a question names -------------------------------------------------------- */
+
+static int run_own(struct evaluator *evaluator, const char *sql) {
+  evaluator->is_building = 1;
+  int rc = sql ? sqlite3_exec(evaluator->db, sql, 0, 0, 0) : SQLITE_NOMEM;
+  evaluator->is_building = 0;
+  return rc;
+}
+
+static char *add_table(struct evaluator *evaluator, const struct ledger_declaration *declaration) {
+  int number = evaluator->table_count;
+  if (number == MOST_TABLES) return error_message("the question names more than %d tables", number);
+  struct evaluator_table *table = &evaluator->tables[number];
+  evaluator->table_count++;
+  table->declaration = declaration;
+  char *error = 0;
+  if (declaration->role == POLICY_PUBLIC) {
+    table->route.count = 1;
+    error = table_facts_read(&table->route.tables[0], evaluator->host, declaration->table);
+  } else {
+    error = route_find(&table->route, evaluator->host, evaluator->policy, declaration);
+  }
+  if (error) return error;
+  const struct table_facts *facts = &table->route.tables[0];
+  table->used = calloc((size_t)facts->count + 1, 1);
+  table->places = calloc((size_t)facts->count + 1, sizeof *table->places);
+  if (!table->used || !table->places || !unit_rows_open(&table->rows, facts->count))
+    return out_of_memory();
+  char *sql =
+      sqlite3_mprintf("CREATE VIRTUAL TABLE main.\"%w\" USING " MODULE "(%d)", facts->name, number);
+  int rc = run_own(evaluator, sql);
+  sqlite3_free(sql);
+  if (rc == SQLITE_OK) return 0;
+  return error_message("cannot evaluate questions about table '%s': %s", facts->name,
+                       sqlite3_errmsg(evaluator->db));
+}
+
+/* Makes a view of main here from its text. Returns whether there is one, or an error. */
+static int add_view(struct evaluator *evaluator, const char *name, char **error) {
+  sqlite3_stmt *row = 0;
+  int found = 0;
+  int rc = sqlite3_prepare_v2(evaluator->host, "SELECT type, name, sql FROM main.sqlite_master", -1,
+                              &row, 0);
+  while (rc == SQLITE_OK && !found && !*error && sqlite3_step(row) == SQLITE_ROW) {
+    const char *type = (const char *)sqlite3_column_text(row, 0);
+    const char *is = (const char *)sqlite3_column_text(row, 1);
+    const char *sql = (const char *)sqlite3_column_text(row, 2);
+    if (!type || !is || !sql || strcmp(type, "view") != 0 || sqlite3_stricmp(is, name) != 0)
+      continue;
+    found = 1;
+    if (evaluator->view_count == MOST_OBJECTS) {
+      *error = error_message("the question leads to more than %d views", MOST_OBJECTS);
+    } else if (!(evaluator->views[evaluator->view_count++] = sqlite3_mprintf("%s", is))) {
+      *error = out_of_memory();
+    } else if (run_own(evaluator, sql) != SQLITE_OK) {
+      *error = error_message("cannot evaluate view '%s': %s", is, sqlite3_errmsg(evaluator->db));
+    }
+  }
+  if (sqlite3_finalize(row) != SQLITE_OK && !*error)
+    *error = error_message("cannot read the schema: %s", sqlite3_errmsg(evaluator->host));
+  return found;
+}
+
+/* The name in SQLite's "no such table: [main.]name"; null where the error is another. */
+static const char *missing_table(const char *message) {
+  static const char start[] = "no such table: ";
+  if (strncmp(message, start, sizeof start - 1) != 0) return 0;
+  message += sizeof start - 1;
+  return sqlite3_strnicmp(message, "main.", 5) == 0 ? message + 5 : message;
+}
+
+/*
+** Adds the table or view that compiling the question has missed. So tables are named by the
+** question before any optimisation, and none is there that it does not name.
+*/
+static char *add_missing(struct evaluator *evaluator, const char *name) {
+  char *error = 0;
+  const struct ledger_declaration *declaration = ledger_policy_find(evaluator->policy, name);
+  if (table_named(evaluator, name) >= 0 || view_named(evaluator, name) >= 0)
+    return error_message("cannot compile sql: no such table: %s", name);
+  if (declaration) return add_table(evaluator, declaration);
+  if (add_view(evaluator, name, &error) || error) return error;
+  return error_message("table '%s' is neither protected nor public, so a question cannot read it "
+                       "(declare it with dp_protect() or dp_public())",
+                       name);
+}
+
+/* ---- compiling ------------------------------------------------------------------------------- */
+
+static char *compile_error(struct evaluator *evaluator) {
+  if (evaluator->denied) return error_message("%s", evaluator->denied);
+  return error_message("cannot compile sql: %s", sqlite3_errmsg(evaluator->db));
+}
+
+static char *compile(struct evaluator *evaluator, const char *sql, const char **tail) {
+  for (;;) {
+    sqlite3_free(evaluator->denied);
+    evaluator->denied = 0;
+    if (sqlite3_prepare_v2(evaluator->db, sql, -1, &evaluator->statement, tail) == SQLITE_OK)
+      return 0;
+    char *message = sqlite3_mprintf("%s", sqlite3_errmsg(evaluator->db));
+    const char *missing = message && !evaluator->denied ? missing_table(message) : 0;
+    char *error = missing ? add_missing(evaluator, missing) : compile_error(evaluator);
+    sqlite3_free(message);
+    if (error) return error;
+  }
+}
+
+static char *check_statement(struct evaluator *evaluator, const char *tail, int columns,
+                             const char *names) {
+  sqlite3_stmt *statement = evaluator->statement, *second = 0;
+  if (!statement || sqlite3_stmt_isexplain(statement) || !sqlite3_stmt_readonly(statement))
+    return error_message("sql must be one SELECT that only reads");
+  if (sqlite3_bind_parameter_count(statement) > 0)
+    return error_message("sql cannot have parameters (write the values into its text)");
+  int failed = sqlite3_prepare_v2(evaluator->db, tail, -1, &second, 0) != SQLITE_OK || second;
+  sqlite3_finalize(second); /* never stepped */
+  if (failed) return error_message("sql must be one statement, but more follows");
+  evaluator->columns = sqlite3_column_count(statement);
+  if (columns >= 0 && evaluator->columns != columns)
+    return error_message("sql must give %d column%s (%s), not %d; the policy names the unit",
+                         columns, columns > 1 ? "s" : "", names, evaluator->columns);
+  return 0;
+}
+
+char *evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_policy *policy,
+                     const char *sql, int columns, const char *names) {
+  struct evaluator *evaluator = *out = calloc(1, sizeof *evaluator);
+  char word[8];
+  const char *tail = 0;
+  first_word(sql, word);
+  if (!evaluator) return out_of_memory();
+  evaluator->host = host;
+  evaluator->policy = policy;
+  evaluator->tables = calloc(MOST_TABLES, sizeof *evaluator->tables);
+  if (!evaluator->tables) return out_of_memory();
+  if (strcmp(word, "SELECT") != 0 && strcmp(word, "WITH") != 0 && strcmp(word, "VALUES") != 0)
+    return error_message("sql must be one SELECT that only reads");
+  char *error = set_up(evaluator);
+  if (!error) error = compile(evaluator, sql, &tail);
+  if (!error) error = check_statement(evaluator, tail, columns, names);
+  return error;
+}
+
+static void forget_results(struct evaluator *evaluator) {
+  for (size_t i = 0; evaluator->results && i < evaluator->kept * (size_t)evaluator->columns; i++)
+    sqlite3_value_free(evaluator->results[i]);
+  evaluator->kept = evaluator->count = evaluator->bytes = 0;
+}
+
+void evaluator_close(struct evaluator *evaluator) {
+  if (!evaluator) return;
+  forget_results(evaluator);
+  free(evaluator->results);
+  sqlite3_finalize(evaluator->statement); /* whose error has been dealt with */
+  sqlite3_close(evaluator->db);
+  for (int i = 0; i < evaluator->table_count; i++) {
+    struct evaluator_table *table = &evaluator->tables[i];
+    route_clear(&table->route);
+    unit_rows_close(&table->rows);
+    free(table->used);
+    free(table->places);
+  }
+  free(evaluator->tables);
+  for (int i = 0; i < evaluator->view_count; i++) sqlite3_free(evaluator->views[i]);
+  sqlite3_free(evaluator->denied);
+  error_message_free(evaluator->error);
+  free(evaluator);
+}
+
+sqlite3 *evaluator_connection(const struct evaluator *evaluator) {
+  return evaluator->db;
+}
+
+int evaluator_table_count(const struct evaluator *evaluator) {
+  return evaluator->table_count;
+}
+
+struct evaluator_table *evaluator_table(struct evaluator *evaluator, int i) {
+  return &evaluator->tables[i];
+}
+
+/* ---- running (Q2) ---------------------------------------------------------------------------- */
+
+void evaluator_watch(struct evaluator *evaluator, int (*is_interrupted)(void *), void *context) {
+  evaluator->is_interrupted = is_interrupted;
+  evaluator->context = context;
+}
+
+/* SQLite calls it after so many steps of a run, counted from the same number for every unit. */
+static int look_at_limits(void *context) {
+  struct evaluator *evaluator = context;
+  evaluator->ticks += 1;
+  evaluator->exceeded = evaluator->ticks >= evaluator->most_ticks;
+  if ((uint64_t)evaluator->ticks % TICKS_PER_LOOK == 0 && evaluator->is_interrupted)
+    evaluator->interrupted = evaluator->is_interrupted(evaluator->context);
+  return evaluator->exceeded || evaluator->interrupted;
+}
+
+/* Keeps copies of a row. Returns 0 when out of memory. */
+static int keep_row(struct evaluator *evaluator) {
+  size_t columns = (size_t)evaluator->columns;
+  if (evaluator->kept == evaluator->room) {
+    size_t room = evaluator->room * 2 + 16;
+    sqlite3_value **grown = realloc(evaluator->results, sizeof *grown * room * columns);
+    if (!grown) return 0;
+    evaluator->results = grown;
+    evaluator->room = room;
+  }
+  sqlite3_value **row = &evaluator->results[evaluator->kept * columns];
+  for (int i = 0; i < evaluator->columns; i++) {
+    row[i] = sqlite3_value_dup(sqlite3_column_value(evaluator->statement, i));
+    if (!row[i]) {
+      while (i-- > 0) sqlite3_value_free(row[i]);
+      return 0;
+    }
+    int type = sqlite3_value_type(row[i]);
+    evaluator->bytes += 64;
+    if (type == SQLITE_TEXT || type == SQLITE_BLOB)
+      evaluator->bytes += (size_t)sqlite3_value_bytes(row[i]);
+  }
+  evaluator->kept++;
+  return 1;
+}
+
+static enum evaluation fail(struct evaluator *evaluator, const char *what) {
+  error_message_free(evaluator->error);
+  evaluator->error = error_message("%s", what);
+  return EVALUATION_FAILED;
+}
+
+/* What the end of a run means. Errors that the unit's rows can cause are the unit's. */
+static enum evaluation conclude(struct evaluator *evaluator, int rc) {
+  if (evaluator->is_broken) return fail(evaluator, "a column is missing (a bug)");
+  if (evaluator->interrupted) return fail(evaluator, "interrupted");
+  if (evaluator->exceeded) return EVALUATION_DROPPED;
+  switch (rc & 0xff) {
+  case SQLITE_DONE: return EVALUATION_DONE;
+  case SQLITE_ERROR:
+  case SQLITE_TOOBIG:
+  case SQLITE_MISMATCH:
+  case SQLITE_CONSTRAINT: return EVALUATION_DROPPED;
+  case SQLITE_NOMEM: return fail(evaluator, "out of memory");
+  default: return fail(evaluator, sqlite3_errmsg(evaluator->db));
+  }
+}
+
+enum evaluation evaluator_run(struct evaluator *evaluator, double steps, int keeps) {
+  sqlite3_stmt *statement = evaluator->statement;
+  int rc, is_full = 0, no_memory = 0;
+  forget_results(evaluator);
+  sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_VM_STEP, 1);
+  evaluator->ticks = 0;
+  evaluator->most_ticks = steps / TICK;
+  evaluator->exceeded = evaluator->interrupted = 0;
+  while ((rc = sqlite3_step(statement)) == SQLITE_ROW && !is_full && !no_memory) {
+    no_memory = keeps && !keep_row(evaluator);
+    is_full = evaluator->bytes > MOST_BYTES;
+    evaluator->count++;
+  }
+  enum evaluation end = rc == SQLITE_ROW ? EVALUATION_DROPPED : conclude(evaluator, rc);
+  sqlite3_reset(statement); /* its error is in `end` */
+  if (no_memory) end = fail(evaluator, "out of memory");
+  if (end != EVALUATION_DONE) forget_results(evaluator);
+  return end;
+}
+
+size_t evaluator_count(const struct evaluator *evaluator) {
+  return evaluator->count;
+}
+
+sqlite3_value **evaluator_row(const struct evaluator *evaluator, size_t i) {
+  return &evaluator->results[i * (size_t)evaluator->columns];
+}
+
+const char *evaluator_error(const struct evaluator *evaluator) {
+  return evaluator->error;
+}

@@ -1,0 +1,472 @@
+/*
+** question.c: see question.h.
+**
+** The reader is the host's own connection, with statements of ours that call no functions: no other
+** connection sees every database (in memory, locked, encrypted) in the host's state. It gives each
+** protected table that the question names sorted by unit, and the streams are merged unit by unit.
+*/
+#include "query/question.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "functions/functions.h"
+#include "ledger/policy.h"
+#include "query/evaluator.h"
+#include "query/safe_columns.h"
+#include "release/kinds.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* A protected table as it is read: its rows come by unit. */
+struct stream {
+  struct evaluator_table *table;
+  sqlite3_stmt *row; /* the unit, the rowid, then what the question reads */
+  int has_row;
+};
+
+struct question {
+  struct host *host;
+  const struct aggregate *aggregate;
+  struct ledger_policy policy;
+  struct evaluator *evaluator;
+  sqlite3_stmt *begun;   /* keeps the state of the database (U3) */
+  sqlite3_stmt *probe;   /* shows whether the host is interrupted */
+  sqlite3_stmt *compare; /* units, as the reader orders them */
+  sqlite3_stmt *carrier; /* makes a value of the unit */
+  int by_row;            /* each row is a unit */
+  struct stream *streams;
+  int count;
+  enum collation collation; /* of units */
+  sqlite3_value *unit;      /* whose rows are gathered */
+  int64_t number;           /* of units so far */
+};
+
+static char *out_of_memory(void) {
+  return error_message("out of memory");
+}
+
+static char *reading_failed(const struct question *question) {
+  return error_message("the query failed: %s (the charge stays)",
+                       sqlite3_errmsg(question->host->db));
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static char *read_policy(struct question *question) {
+  struct ledger *ledger = question->host->ledger;
+  int read = ledger_begin_reading(ledger) && ledger_policy_read(ledger, &question->policy);
+  ledger_rollback(ledger);
+  return read ? 0 : error_message("%s", error_text(ledger_error(ledger)));
+}
+
+/* Compiles a statement of ours, which must give so many columns. */
+static char *prepare(sqlite3 *db, const char *sql, int columns, sqlite3_stmt **statement) {
+  if (!sql) return out_of_memory();
+  if (sqlite3_prepare_v2(db, sql, -1, statement, 0) != SQLITE_OK)
+    return error_message("cannot read for the question: %s", sqlite3_errmsg(db));
+  if (sqlite3_column_count(*statement) == columns) return 0;
+  return error_message("an authorizer of the host leaves out SELECT (let the extension read)");
+}
+
+/* Begins to read, so that schema and rows are of one state. */
+static char *begin(struct question *question) {
+  sqlite3 *db = question->host->db;
+  char *error = prepare(db, "SELECT rootpage FROM main.sqlite_master", 1, &question->begun);
+  if (error) return error;
+  int rc = sqlite3_step(question->begun);
+  if (rc == SQLITE_ROW) return 0;
+  return rc == SQLITE_DONE ? error_message("main has no tables")
+                           : error_message("cannot read for the question: %s", sqlite3_errmsg(db));
+}
+
+/* The places of the columns that the question reads, in the statement that reads them. */
+static int place_columns(struct evaluator_table *table) {
+  int place = 0;
+  for (int i = 0; i < table->route.tables[0].count; i++)
+    table->places[i] = table->used[i] ? place++ : -1;
+  return place;
+}
+
+static void append_columns(sqlite3_str *sql, const struct evaluator_table *table) {
+  const struct table_facts *facts = &table->route.tables[0];
+  sqlite3_str_appendf(sql, ", %s%s", facts->rowid ? "t0." : "",
+                      facts->rowid ? facts->rowid : "NULL");
+  for (int i = 0; i < facts->count; i++)
+    if (table->used[i]) sqlite3_str_appendf(sql, ", t0.\"%w\"", facts->columns[i].name);
+}
+
+/* The order of a table itself, behind what it is ordered by already. */
+static void append_order(sqlite3_str *sql, const struct table_facts *facts) {
+  if (facts->rowid) sqlite3_str_appendf(sql, ", t0.%s", facts->rowid);
+  for (int i = 0; !facts->rowid && i < facts->key_count; i++)
+    sqlite3_str_appendf(sql, ", t0.\"%w\"", facts->columns[facts->key[i]].name);
+}
+
+/*
+** The statement that reads a table. One row is one unit where rows are protected: there the order
+** is that of the table.
+*/
+static char *prepare_stream(struct question *question, struct evaluator_table *table,
+                            sqlite3_stmt **statement) {
+  const struct route *route = &table->route;
+  int columns = place_columns(table);
+  int is_public = table->declaration->role == POLICY_PUBLIC;
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_str_appendall(sql, "SELECT ");
+  if (is_public || question->by_row) {
+    sqlite3_str_appendall(sql, "NULL");
+  } else {
+    route_append_unit(sql, route);
+  }
+  append_columns(sql, table);
+  route_append_from(sql, route);
+  if (!is_public && !question->by_row) {
+    sqlite3_str_appendall(sql, " WHERE ");
+    route_append_unit(sql, route);
+    sqlite3_str_appendall(sql, " IS NOT NULL ORDER BY ");
+    route_append_unit(sql, route);
+    sqlite3_str_appendf(sql, " COLLATE %s", collation_name(question->collation));
+    append_order(sql, &route->tables[0]);
+  } else {
+    sqlite3_str_appendall(sql, " ORDER BY 1");
+    append_order(sql, &route->tables[0]);
+  }
+  char *text = sqlite3_str_finish(sql);
+  char *error = prepare(question->host->db, text, columns + 2, statement);
+  sqlite3_free(text);
+  return error;
+}
+
+/* Units of several tables compare alike, as dp_protect() has checked: the schema may differ now. */
+static char *check_units(struct question *question) {
+  const struct table_column *first = 0;
+  for (int i = 0; i < question->count; i++) {
+    const struct route *route = &question->streams[i].table->route;
+    const struct table_facts *last = &route->tables[route->count - 1];
+    if (route->unit < 0) continue;
+    const struct table_column *unit = &last->columns[route->unit];
+    if (!first) first = unit;
+    if (unit->affinity != first->affinity || unit->collation != first->collation)
+      return error_message(
+          "columns '%s' and '%s' name units and compare differently (give both the "
+          "same type and collation)",
+          first->name, unit->name);
+    question->collation = unit->collation;
+  }
+  return 0;
+}
+
+/* Finds the streams among the tables of the question. */
+static char *find_streams(struct question *question) {
+  int tables = evaluator_table_count(question->evaluator);
+  question->streams = calloc((size_t)tables + 1, sizeof *question->streams);
+  if (!question->streams) return out_of_memory();
+  for (int i = 0; i < tables; i++) {
+    struct evaluator_table *table = evaluator_table(question->evaluator, i);
+    if (table->declaration->role == POLICY_PROTECTED)
+      question->streams[question->count++].table = table;
+  }
+  if (!question->count)
+    return error_message(
+        "the query names no protected table, so it is about nobody (compute it in a "
+        "plain SELECT)");
+  if (question->by_row && question->count > 1)
+    return error_message(
+        "the ledger protects rows, so a question names exactly one protected table, "
+        "not %d",
+        question->count);
+  return check_units(question);
+}
+
+static char *prepare_streams(struct question *question) {
+  char *error = 0;
+  int tables = evaluator_table_count(question->evaluator);
+  for (int i = 0; i < tables && !error; i++) {
+    struct evaluator_table *table = evaluator_table(question->evaluator, i);
+    error = safe_columns_check(question->host->db, &table->route, table->used);
+  }
+  for (int i = 0; i < question->count && !error; i++)
+    error = prepare_stream(question, question->streams[i].table, &question->streams[i].row);
+  return error;
+}
+
+static char *prepare_helpers(struct question *question) {
+  static const char probe[] =
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"
+      " SELECT count(*) FROM n";
+  const char *collation = collation_name(question->collation);
+  char *sql =
+      sqlite3_mprintf("SELECT (?1 < ?2 COLLATE %s) - (?1 > ?2 COLLATE %s)", collation, collation);
+  char *error = prepare(question->host->db, sql, 1, &question->compare);
+  sqlite3_free(sql);
+  if (!error) error = prepare(question->host->db, probe, 1, &question->probe);
+  if (!error)
+    error = prepare(evaluator_connection(question->evaluator), "SELECT ?1", 1, &question->carrier);
+  return error;
+}
+
+char *question_open(struct question **out, struct host *host, const struct aggregate *aggregate,
+                    const char *sql) {
+  *out = 0;
+  if (ledger_is_unchecked(host->ledger)) return 0;
+  struct question *question = calloc(1, sizeof *question);
+  if (!question) return out_of_memory();
+  question->host = host;
+  question->aggregate = aggregate;
+  question->by_row = ledger_protects(host->ledger) == LEDGER_ROWS;
+  char *error = read_policy(question);
+  if (!error && !question->policy.count) {
+    question_close(question);
+    return 0;
+  }
+  *out = question;
+  if (!error && !aggregate->family->has_states)
+    error = error_message("kind '%s' takes rows one after the other, not unit by unit (it needs a "
+                          "ledger that is unchecked)",
+                          aggregate->kind);
+  const char *names;
+  int columns = aggregate_columns(aggregate, 0, &names);
+  if (!error) error = begin(question);
+  if (!error)
+    error = evaluator_open(&question->evaluator, host->db, &question->policy, sql,
+                           columns ? columns : -1, names);
+  if (!error) error = find_streams(question);
+  if (!error) error = prepare_streams(question);
+  if (!error) error = prepare_helpers(question);
+  return error;
+}
+
+void question_close(struct question *question) {
+  if (!question) return;
+  for (int i = 0; i < question->count; i++) sqlite3_finalize(question->streams[i].row);
+  free(question->streams);
+  sqlite3_finalize(question->probe); /* errors of these have been reported */
+  sqlite3_finalize(question->compare);
+  sqlite3_finalize(question->carrier);
+  sqlite3_finalize(question->begun);
+  sqlite3_value_free(question->unit);
+  evaluator_close(question->evaluator);
+  ledger_policy_free(&question->policy);
+  free(question);
+}
+
+char *question_tables(const struct question *question) {
+  sqlite3_str *json = sqlite3_str_new(0);
+  sqlite3_str_appendall(json, "{");
+  for (int i = 0; i < evaluator_table_count(question->evaluator); i++) {
+    const struct evaluator_table *table = evaluator_table(question->evaluator, i);
+    if (i) sqlite3_str_appendall(json, ",");
+    json_append_string(json, table->route.tables[0].name);
+    sqlite3_str_appendf(json, ":\"%s\"",
+                        table->declaration->role == POLICY_PUBLIC ? "public" : "protected");
+  }
+  sqlite3_str_appendall(json, "}");
+  return sqlite3_str_finish(json);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static char *advance(struct question *question, struct stream *stream) {
+  int rc = sqlite3_step(stream->row);
+  stream->has_row = rc == SQLITE_ROW;
+  return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : reading_failed(question);
+}
+
+static char *add_row(struct evaluator_table *table, sqlite3_stmt *row) {
+  int64_t rowid = sqlite3_column_int64(row, 1);
+  return unit_rows_add(&table->rows, rowid, row, 2, table->places)
+             ? 0
+             : error_message("out of memory (the charge stays)");
+}
+
+/* All rows of a public table. */
+static char *load_public(struct question *question, struct evaluator_table *table) {
+  struct stream stream = {.table = table};
+  char *error = prepare_stream(question, table, &stream.row);
+  if (!error) error = advance(question, &stream);
+  while (!error && stream.has_row) {
+    error = add_row(table, stream.row);
+    if (!error) error = advance(question, &stream);
+  }
+  sqlite3_finalize(stream.row); /* whose error has been reported */
+  return error;
+}
+
+static char *load_publics(struct question *question) {
+  char *error = 0;
+  for (int i = 0; i < evaluator_table_count(question->evaluator) && !error; i++) {
+    struct evaluator_table *table = evaluator_table(question->evaluator, i);
+    if (table->declaration->role == POLICY_PUBLIC) error = load_public(question, table);
+  }
+  return error;
+}
+
+/*
+** How a unit compares with that of a stream's row, in the order of the reader: 1 before, 0 equal,
+** -1 behind it. Two integers need no SQL.
+*/
+static char *compare(struct question *question, sqlite3_value *unit, const struct stream *stream,
+                     int *order) {
+  if (sqlite3_value_type(unit) == SQLITE_INTEGER &&
+      sqlite3_column_type(stream->row, 0) == SQLITE_INTEGER) {
+    int64_t a = sqlite3_value_int64(unit), b = sqlite3_column_int64(stream->row, 0);
+    *order = (a < b) - (a > b);
+    return 0;
+  }
+  sqlite3_value *other = sqlite3_value_dup(sqlite3_column_value(stream->row, 0));
+  char *error = 0;
+  if (!other || sqlite3_bind_value(question->compare, 1, unit) != SQLITE_OK ||
+      sqlite3_bind_value(question->compare, 2, other) != SQLITE_OK ||
+      sqlite3_step(question->compare) != SQLITE_ROW) {
+    error = reading_failed(question);
+  } else {
+    *order = sqlite3_column_int(question->compare, 0);
+  }
+  sqlite3_reset(question->compare); /* whose error has been reported */
+  sqlite3_value_free(other);
+  return error;
+}
+
+/* Takes the unit of a row as the one whose rows are gathered. */
+static char *choose_unit(struct question *question, const struct stream *stream) {
+  sqlite3_value_free(question->unit);
+  question->unit = sqlite3_value_dup(sqlite3_column_value(stream->row, 0));
+  return question->unit ? 0 : error_message("out of memory (the charge stays)");
+}
+
+/* The first unit of all streams; *found is 0 at the end. */
+static char *find_unit(struct question *question, int *found) {
+  char *error = 0;
+  *found = 0;
+  for (int i = 0; i < question->count && !error; i++) {
+    const struct stream *stream = &question->streams[i];
+    int order = -1;
+    if (!stream->has_row) continue;
+    if (*found) error = compare(question, question->unit, stream, &order);
+    if (!error && order < 0) error = choose_unit(question, stream);
+    *found = 1;
+  }
+  return error;
+}
+
+/* The rows of that unit; *count of them. */
+static char *gather(struct question *question, double *count) {
+  char *error = 0;
+  *count = 0;
+  for (int i = 0; i < question->count && !error; i++) {
+    struct stream *stream = &question->streams[i];
+    int order = 0;
+    unit_rows_clear(&stream->table->rows);
+    while (!error && stream->has_row && order == 0) {
+      if (!question->by_row) error = compare(question, question->unit, stream, &order);
+      if (error || order != 0) break;
+      error = add_row(stream->table, stream->row);
+      *count += 1;
+      if (!error) error = advance(question, stream);
+      if (question->by_row) break;
+    }
+  }
+  return error;
+}
+
+/* ---- contributions --------------------------------------------------------------------------- */
+
+/* Binds a text as its collation sees it: what compares equal becomes the same bytes. */
+static int bind_text(struct question *question) {
+  const unsigned char *text = sqlite3_value_text(question->unit);
+  int size = sqlite3_value_bytes(question->unit);
+  unsigned char *folded = text ? sqlite3_malloc(size + 1) : 0;
+  if (!folded) return SQLITE_NOMEM;
+  memcpy(folded, text, (size_t)size);
+  if (question->collation == COLLATION_RTRIM) {
+    while (size && folded[size - 1] == ' ') size--;
+  } else {
+    int ended = 0; /* NOCASE compares up to a zero byte, then lengths */
+    for (int i = 0; i < size; i++) {
+      ended = ended || !folded[i];
+      if (ended) folded[i] = 0;
+      if (folded[i] >= 'A' && folded[i] <= 'Z') folded[i] = (unsigned char)(folded[i] + 32);
+    }
+  }
+  return sqlite3_bind_text(question->carrier, 1, (const char *)folded, size, sqlite3_free);
+}
+
+/* Whether the identity of the unit is another value than its own. */
+static int is_carried(const struct question *question) {
+  return question->by_row || (question->collation != COLLATION_BINARY &&
+                              sqlite3_value_type(question->unit) == SQLITE_TEXT);
+}
+
+/* The value by which a unit is known; null without memory. To be freed. */
+static sqlite3_value *carry_unit(struct question *question) {
+  sqlite3_value *value = 0;
+  int rc = question->by_row ? sqlite3_bind_int64(question->carrier, 1, question->number)
+                            : bind_text(question);
+  if (rc == SQLITE_OK && sqlite3_step(question->carrier) == SQLITE_ROW)
+    value = sqlite3_value_dup(sqlite3_column_value(question->carrier, 0));
+  sqlite3_reset(question->carrier);
+  return value;
+}
+
+static int deliver(struct question *question, struct rows *rows) {
+  const char *names;
+  int columns = aggregate_columns(question->aggregate, 0, &names);
+  size_t count = evaluator_count(question->evaluator);
+  if (!count) return 1;
+  sqlite3_value *row[4], *carried = is_carried(question) ? carry_unit(question) : 0;
+  int failed = is_carried(question) && !carried;
+  row[columns] = carried ? carried : question->unit;
+  if (!columns) count = 1; /* a unit is there or not */
+  for (size_t i = 0; i < count && !failed; i++) {
+    if (columns) memcpy(row, evaluator_row(question->evaluator, i), sizeof *row * (size_t)columns);
+    failed = rows_add(rows, row);
+  }
+  sqlite3_value_free(carried);
+  return !failed;
+}
+
+static char *evaluate(struct question *question, double steps, struct rows *rows) {
+  const char *names;
+  int columns = aggregate_columns(question->aggregate, 0, &names);
+  switch (evaluator_run(question->evaluator, steps, columns > 0)) {
+  case EVALUATION_FAILED:
+    return error_message("the query failed: %s (the charge stays)",
+                         evaluator_error(question->evaluator));
+  case EVALUATION_DONE:
+    if (!deliver(question, rows)) return error_message("out of memory (the charge stays)");
+    return 0;
+  default: return 0;
+  }
+}
+
+static int host_is_interrupted(void *context) {
+  struct question *question = context;
+  int rc;
+  while ((rc = sqlite3_step(question->probe)) == SQLITE_ROW) {
+  }
+  sqlite3_reset(question->probe); /* its error is in rc; what the host refuses is no interrupt */
+  return (rc & 0xff) == SQLITE_INTERRUPT;
+}
+
+char *question_run(struct question *question, double steps, struct rows *rows) {
+  int found = 1;
+  double count;
+  char *error = load_publics(question);
+  evaluator_watch(question->evaluator, host_is_interrupted, question);
+  for (int i = 0; i < question->count && !error; i++)
+    error = advance(question, &question->streams[i]);
+  while (!error) {
+    if (question->by_row) {
+      found = question->streams[0].has_row;
+    } else {
+      error = find_unit(question, &found);
+    }
+    if (error || !found) break;
+    question->number++;
+    error = gather(question, &count);
+    if (!error) error = evaluate(question, steps * (1 + count), rows);
+  }
+  return error;
+}

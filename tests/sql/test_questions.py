@@ -1,0 +1,329 @@
+"""Questions by unit (ext/query/question.h): what they mean, whose errors are whose, and what they may use."""
+
+import json
+import random
+
+import pytest
+
+from conftest import connect, one, refused
+import question_reference as reference
+
+CLIP = 50  # with this tier the noise has a standard deviation of 0.04
+
+
+def policy_ledger(db):
+    db.execute("SELECT dp_init()").fetchall()
+    for call in reference.POLICY:
+        one(db, "SELECT " + call)
+    one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
+
+
+def hospital(seed, encoding="UTF-8"):
+    db = connect()
+    db.execute(f"PRAGMA encoding = '{encoding}'")
+    db.executescript(reference.SCHEMA)
+    reference.hospital(db, seed)
+    policy_ledger(db)
+    return db
+
+
+@pytest.fixture(scope="module", params=[(1, "UTF-8"), (2, "UTF-8"), (3, "UTF-16le")], ids=["one", "two", "utf16"])
+def some_hospital(request):
+    db = hospital(*request.param)
+    yield db
+    db.close()
+
+
+def ask(db, kind, sql, options):
+    return one(db, "SELECT dp_release('t', ?, ?, ?)", kind, sql, options)
+
+
+@pytest.mark.parametrize("sql, tables", reference.QUESTIONS, ids=lambda x: x if isinstance(x, str) else "")
+def test_a_question_is_a_loop_over_units(some_hospital, sql, tables):
+    want = reference.clipped_sum(reference.contributions(some_hospital, sql, tables), CLIP)
+    assert abs(ask(some_hospital, "sum", sql, f'{{"clip":{CLIP}}}') - want) < 0.45  # eleven standard deviations
+
+
+def by_unit(db, sql, tables):
+    return reference.contributions(db, sql, tables)
+
+
+def test_every_kind(some_hospital):
+    db = some_hospital
+    minutes = by_unit(db, "SELECT minutes FROM visit WHERE minutes IS NOT NULL LIMIT 3", ["visit"])
+    rows = [row[0] for unit in minutes.values() for row in unit]
+    text = "SELECT minutes FROM visit WHERE minutes IS NOT NULL LIMIT 3"
+    assert abs(ask(db, "count", text, '{"clip":20}') - len(rows)) < 0.45
+    assert abs(ask(db, "avg", text, '{"clip":20,"lo":-10,"hi":50}') - sum(rows) / len(rows)) < 0.5
+    some = sum(1 for unit in by_unit(db, "SELECT 1, 2 FROM visit WHERE minutes > 10", ["visit"]).values() if unit)
+    assert abs(ask(db, "count_distinct", "SELECT 1, 2 FROM visit WHERE minutes > 10", "{}") - some) < 0.45
+    vectors = by_unit(db, "SELECT json_array(minutes, day) FROM visit WHERE minutes > 0", ["visit"])
+    assert any(vectors.values())
+    got = eval(ask(db, "vec_sum", "SELECT json_array(minutes, day) FROM visit WHERE minutes > 0", '{"clip":1000,"dim":2}'))
+    want = [sum(eval(row[0])[i] for unit in vectors.values() for row in unit) for i in (0, 1)]
+    assert all(abs(a - b) < 9 for a, b in zip(got, want))  # a standard deviation of 0.7
+    grouped = by_unit(db, "SELECT ward, sum(minutes) FROM visit WHERE ward IS NOT NULL GROUP BY ward", ["visit"])
+    want = {}
+    for unit in grouped.values():
+        for ward, x in unit:
+            want[ward] = want.get(ward, 0) + (x or 0)
+    for keys in ('"keys":["attic","north","south","east","West"]',):
+        got = eval(ask(db, "group_sum", "SELECT ward, sum(minutes) FROM visit WHERE ward IS NOT NULL GROUP BY ward",
+                       f'{{"clip":1000,{keys}}}'))
+        assert set(want) <= set(got) and all(abs(got[w] - want.get(w, 0)) < 20 for w in got)
+    assert ask(db, "median", text, '{"clip":20,"lo":-10,"hi":50,"bins":64}') is not None
+    ask(db, "histogram", text, '{"clip":20,"lo":-10,"hi":50,"bins":6}')
+
+
+@pytest.mark.parametrize("sql, reason", [
+    ("SELECT minutes, patient FROM visit", "must give 1 column (x), not 2"),
+    ("SELECT 1 FROM ward", "names no protected table"),
+    ("SELECT 1", "names no protected table"),
+    ("SELECT x FROM secret, visit", "table 'secret' is neither protected nor public"),
+    ("SELECT count(*) FROM visit, sqlite_master", "cannot use table 'sqlite_master'"),
+    ("SELECT count(*) FROM visit, sqlite_schema", "cannot use table 'sqlite_"),
+    ("SELECT count(*) FROM visit, temp.sqlite_master", "cannot use table 'sqlite_"),
+    ("SELECT count(*) FROM visit, pragma_table_info('visit')", "cannot use"),
+    ("SELECT count(*) FROM visit, pragma_function_list", "cannot use"),
+    ("SELECT count(*) FROM visit, sqlite_stmt", "neither protected nor public"),
+    ("SELECT count(*) FROM visit, dp_value", "neither protected nor public"),
+    ("SELECT count(*) FROM visit, dp_unit_rows", "neither protected nor public"),
+    ("SELECT count(*) FROM visit, temp.visit", "neither protected nor public"),
+    ("SELECT count(*) FROM visit, spare.visit", "neither protected nor public"),
+    ("SELECT hidden FROM visit, shadow", "neither protected nor public"),
+    ("SELECT random() FROM visit", "function 'random'"),
+    ("SELECT randomblob(4) FROM visit", "function 'randomblob'"),
+    ("SELECT changes() FROM visit", "function 'changes'"),
+    ("SELECT total_changes() FROM visit", "function 'total_changes'"),
+    ("SELECT last_insert_rowid() FROM visit", "function 'last_insert_rowid'"),
+    ("SELECT load_extension('x') FROM visit", "function 'load_extension'"),
+    ("SELECT mine(minutes) FROM visit", "no such function"),
+    ("SELECT dp_rate(1, 1e-6, 1) FROM visit", "dp_rate"),
+    ("SELECT sqlite_log(1, 'x') FROM visit", "sqlite_log"),
+    ("SELECT minutes FROM visit INDEXED BY visit_patient", "no such index"),
+    ("DELETE FROM visit", "one SELECT that only reads"),
+    ("WITH x AS (SELECT 1) DELETE FROM visit", "cannot"),
+    ("EXPLAIN SELECT 1 FROM visit", "one SELECT that only reads"),
+    ("PRAGMA user_version", "one SELECT that only reads"),
+    ("ATTACH 'x' AS y", "one SELECT that only reads"),
+    ("SELECT 1 FROM visit; SELECT 2", "more follows"),
+    ("SELECT ? FROM visit", "parameters"),
+    ("SELECT absent FROM visit", "no such column"),
+    ("SELECT twice FROM computed", "may fail for one row"),
+])
+def test_what_a_question_cannot_use(path, sql, reason):
+    db = connect(path)
+    db.executescript(reference.SCHEMA)
+    db.create_function("mine", 1, lambda x: x)
+    db.executescript("""
+        CREATE TABLE secret(x); CREATE TEMP TABLE shadow(hidden); CREATE TEMP VIEW peek AS SELECT * FROM visit;
+        CREATE TABLE computed(patient INT, minutes INT, twice AS (abs(minutes)));
+        ATTACH ':memory:' AS spare; CREATE TABLE spare.visit(patient INT, minutes INT);
+    """)
+    policy_ledger(db)
+    one(db, "SELECT dp_protect('computed', 'patient')")
+    assert reason in refused(db, "SELECT dp_release('t', 'sum', ?, '{\"clip\":1}')", sql)
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0
+    db.close()
+
+
+def test_a_unit_without_end_contributes_nothing():
+    db = hospital(4)
+    endless = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < (SELECT CASE WHEN patient = {0} THEN"
+               " 1e15 ELSE 3 END FROM visit LIMIT 1)) SELECT count(*) FROM n, (SELECT 1 FROM visit LIMIT 1)")
+    units = reference.units(db, ["visit"])
+    got = ask(db, "sum", endless.format(units[0]), f'{{"clip":{CLIP},"steps":20000}}')
+    assert abs(got - 3 * (len(units) - 1)) < 0.45
+
+
+def test_no_unit_changes_whether_another_ends():
+    """The limit counts from zero for each unit: among many equal units either all or none are dropped."""
+    db = connect()
+    db.executescript("CREATE TABLE visit(patient INT, n INT)")
+    db.executemany("INSERT INTO visit VALUES (?, ?)", [(i, i) for i in range(60)])
+    db.execute("SELECT dp_init()")
+    one(db, "SELECT dp_protect('visit', 'patient')")
+    one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
+    outcomes = set()
+    for most in range(40, 260, 3):
+        sql = (f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {most}) SELECT count(*) > 0"
+               " FROM n, (SELECT 1 FROM visit)")
+        got = round(ask(db, "sum", sql, '{"clip":1,"steps":1000}'))
+        assert got in (0, 60), (most, got)
+        outcomes.add(got)
+    assert outcomes == {0, 60}  # the limit lies within
+
+
+def test_the_moment_is_one_for_all_units():
+    db = hospital(5)
+    slow = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) SELECT (julianday('now') * 86400000.0)"
+            " % 1000 + 0 * (SELECT count(*) FROM n) FROM visit LIMIT 1")
+    keys = [str(i) for i in range(1000)]
+    answer = eval(ask(db, "group_count", "SELECT cast(x AS INT) FROM (" + slow.replace("+ 0 *", "AS x, ") + ")",
+                      '{"clip":1,"keys":[%s]}' % ",".join(keys)))
+    assert sum(1 for count in answer.values() if count > 0.5) == 1
+
+
+def test_an_interrupt_ends_the_question():
+    db = hospital(6)
+    calls = []
+
+    def stop():
+        calls.append(1)
+        return len(calls) > 20
+    db.set_progress_handler(stop, 100)
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n, visit"
+    message = refused(db, "SELECT dp_release('t', 'sum', ?, '{\"clip\":1,\"name\":\"x\",\"steps\":1000000000}')", endless)
+    db.set_progress_handler(None, 0)
+    assert "interrupt" in message
+    assert one(db, "SELECT state FROM dp_release WHERE name = 'x'") == "failed"
+
+
+@pytest.mark.parametrize("mode", ["DELETE", "WAL"])
+def test_a_question_sees_the_transaction_around_it(path, mode):
+    db = connect(path)
+    one(db, f"PRAGMA journal_mode = {mode}")
+    db.executescript("CREATE TABLE visit(patient INT, n INT); INSERT INTO visit VALUES (1, 5)")
+    db.execute("SELECT dp_init()")
+    one(db, "SELECT dp_protect('visit', 'patient')")
+    one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
+    db.execute("BEGIN")
+    db.execute("INSERT INTO visit VALUES (2, 7)")
+    assert abs(ask(db, "sum", "SELECT n FROM visit", '{"clip":50}') - 12) < 0.45
+    db.execute("ROLLBACK")
+    assert abs(ask(db, "sum", "SELECT n FROM visit", '{"clip":50}') - 5) < 0.45
+    db.close()
+
+
+def test_spellings_of_one_unit_are_one_unit():
+    for collation, names in (("NOCASE", ["Bob", "bob", "BOB"]), ("RTRIM", ["bob", "bob ", "bob  "])):
+        db = connect()
+        db.executescript(f"CREATE TABLE visit(patient TEXT COLLATE {collation}, n INT);"
+                         f"CREATE TABLE drug(patient TEXT COLLATE {collation}, n INT)")
+        db.executemany("INSERT INTO visit VALUES (?, 6)", [(name,) for name in names] + [("ann",)])
+        db.execute("INSERT INTO drug VALUES (?, 6)", (names[0],))
+        db.execute("SELECT dp_init()")
+        for table in ("visit", "drug"):
+            one(db, f"SELECT dp_protect('{table}', 'patient')")
+        one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
+        assert abs(ask(db, "sum", "SELECT n FROM visit", '{"clip":10}') - 16) < 0.1
+        assert abs(ask(db, "sum", "SELECT count(*) FROM visit, drug", '{"clip":10}') - 3) < 0.1
+        assert abs(ask(db, "count_distinct", "SELECT 1 FROM visit UNION ALL SELECT 2 FROM drug", "{}") - 2) < 0.1
+
+
+def test_a_key_leads_to_one_owner():
+    """A link of type INT finds '01' in a TEXT key only as '1': the key's affinity applies, not the link's."""
+    db = connect()
+    db.executescript("""
+        CREATE TABLE person(code TEXT PRIMARY KEY, patient INT); CREATE TABLE visit(person INT, n INT);
+        INSERT INTO person VALUES ('1', 1), ('01', 2), ('1.0', 3); INSERT INTO visit VALUES (1, 5);
+    """)
+    db.execute("SELECT dp_init()")
+    one(db, "SELECT dp_protect('person', 'patient')")
+    one(db, "SELECT dp_protect('visit', 'person', 'person')")
+    one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
+    assert abs(ask(db, "sum", "SELECT n FROM visit", '{"clip":10}') - 5) < 0.1
+
+
+def test_a_dropped_key_closes_the_table():
+    db = connect()
+    db.executescript("""
+        CREATE TABLE person(code TEXT, patient INT); CREATE UNIQUE INDEX code ON person(code);
+        CREATE TABLE visit(person TEXT, n INT);
+    """)
+    db.execute("SELECT dp_init()")
+    one(db, "SELECT dp_protect('person', 'patient')")
+    one(db, "SELECT dp_protect('visit', 'person', 'person')")
+    one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
+    ask(db, "sum", "SELECT n FROM visit", '{"clip":10}')
+    db.execute("DROP INDEX code")
+    db.execute("INSERT INTO person VALUES ('a', 1), ('a', 2)")
+    assert "has no key" in refused(db, "SELECT dp_release('t', 'sum', 'SELECT n FROM visit', '{\"clip\":10}')")
+
+
+def test_rows_as_units():
+    db = connect()
+    db.executescript("CREATE TABLE visit(n INT); CREATE TABLE ward(beds INT); INSERT INTO ward VALUES (1), (2), (3)")
+    db.executemany("INSERT INTO visit VALUES (?)", [(i,) for i in range(20)])
+    db.execute("""SELECT dp_init('{"protects":"row"}')""")
+    one(db, "SELECT dp_protect('visit')")
+    one(db, "SELECT dp_public('ward')")
+    one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
+    assert abs(ask(db, "sum", "SELECT n FROM visit", '{"clip":50}') - 190) < 0.45
+    assert abs(ask(db, "sum", "SELECT n FROM visit LIMIT 1", '{"clip":50}') - 190) < 0.45
+    assert abs(ask(db, "sum", "SELECT beds FROM visit, ward", '{"clip":4}') - 80) < 0.1  # 6 of each row, clipped together
+    name = '{"clip":4,"name":"kept"}'
+    assert ask(db, "sum", "SELECT n FROM visit", name) == ask(db, "sum", "SELECT n FROM visit", name)
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_models_need_an_unchecked_ledger():
+    db = connect()
+    db.execute("CREATE TABLE visit(y INT, x INT)")
+    db.execute("""SELECT dp_init('{"protects":"row","adjacency":"replace"}')""")
+    one(db, "SELECT dp_protect('visit')")
+    one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
+    assert "takes rows one after the other" in refused(
+        db, "SELECT dp_release('t', 'sgd', 'SELECT y, json_array(x) FROM visit',"
+            """ '{"clip":1,"dim":1,"loss":"logistic","n":5,"eta":0.1,"radius":1}')""")
+
+
+def test_the_release_says_what_it_read(path):
+    db = connect(path)
+    db.executescript("CREATE TABLE visit(patient INT, n INT); CREATE TABLE ward(n INT, patient INT)")
+    db.execute("SELECT dp_init()")
+    one(db, "SELECT dp_protect('visit', 'patient')")
+    one(db, "SELECT dp_public('ward')")
+    one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
+    ask(db, "sum", "SELECT n FROM visit JOIN ward USING (n)", '{"clip":10}')
+    assert one(db, "SELECT tables FROM dp_release") == '{"visit":"protected","ward":"public"}'
+    one(db, "SELECT dp_protect('ward', 'patient')")
+
+    (release,) = json.loads(one(db, "SELECT dp_certificate()"))["releases"]
+    assert release["tables"] == {"visit": "protected", "ward": "public when read"}
+    assert one(db, "SELECT dp_verify()") == "ok"
+    db.close()
+
+
+def random_question(pick, depth=0):
+    """A random query of one column over visit, drug, exam and ward, and the protected tables that it names."""
+    table = pick.choice(["visit", "visit", "drug", "exam"])
+    columns = {"visit": ["minutes", "day", "id", "length(note)"], "drug": ["dose", "day"], "exam": ["result", "visit"]}[table]
+    x, y = pick.choice(columns), pick.choice(columns)
+    tables = {table}
+    where = pick.choice(["", f" WHERE {y} > {pick.randrange(-2, 20)}", f" WHERE {x} IS NOT NULL", f" WHERE {x} IN (1, 2, 5, 15, {y})"])
+    join = ""
+    if table == "visit" and pick.random() < 0.3:
+        join = pick.choice([" JOIN ward ON name = ward", " LEFT JOIN ward ON name = ward", " JOIN holiday USING (day)"])
+    shape = pick.randrange(8)
+    base = f"FROM {table}{join}{where}"
+    if shape == 0:
+        return f"SELECT {x} + {y} * 2 {base}", tables
+    if shape == 1:
+        return f"SELECT {pick.choice(['sum', 'max', 'min', 'count', 'total'])}({x}) {base}", tables
+    if shape == 2:
+        return f"SELECT sum({x}) {base} GROUP BY {y}", tables
+    if shape == 3:
+        return f"SELECT {x} {base} ORDER BY {x}, {y} LIMIT {pick.randrange(1, 4)}", tables
+    if shape == 4:
+        return f"SELECT DISTINCT {x} {base}", tables
+    if shape == 5:
+        return f"SELECT rank() OVER (ORDER BY {x}, {y}) {base}", tables
+    if depth > 2:
+        return f"SELECT {x} {base}", tables
+    other, more = random_question(pick, depth + 1)
+    if shape == 6:
+        return f"SELECT {x} {base} {'AND' if where else 'WHERE'} {y} IN ({other})", tables | more
+    operator = pick.choice(["UNION ALL", "UNION", "EXCEPT", "INTERSECT"])
+    return f"SELECT * FROM (SELECT {x} {base}) {operator} SELECT * FROM ({other})", tables | more
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_questions(seed):
+    pick = random.Random(seed)
+    db = hospital(100 + seed)
+    for _ in range(25):
+        sql, tables = random_question(pick)
+        want = reference.clipped_sum(reference.contributions(db, sql, tables), CLIP)
+        assert abs(ask(db, "sum", sql, f'{{"clip":{CLIP}}}') - want) < 0.45, sql
+    db.close()
