@@ -174,16 +174,18 @@ static char *finish_schedule(struct request *request) {
 /* The mechanism is 'gaussian' or 'laplace'; with public rows or a random stop it gets a name. */
 static char *finish_mechanism(struct request *request) {
   struct descent *descent = &request->descent;
-  const char *asked = request->mechanism ? request->mechanism : "gaussian";
-  int is_laplace = strcmp(asked, "laplace") == 0, is_random = descent->random_stop > 0;
-  descent->laplace = is_laplace ? 1 : NAN;
-  if (!is_laplace && strcmp(asked, "gaussian") != 0)
-    return error_message("mechanism must be 'gaussian' or 'laplace' for a model");
-  if (is_laplace && is_random)
+  const struct mechanism *asked = mechanism_find(request->aggregate, request->mechanism);
+  int is_random = descent->random_stop > 0;
+  descent->laplace = asked == &sgd_laplace ? 1 : NAN;
+  if (asked != &sgd_laplace && asked != &sgd_gaussian)
+    return error_message("mechanism must be '%s' or '%s' for a model", sgd_gaussian.name,
+                         sgd_laplace.name);
+  if (asked == &sgd_laplace && is_random)
     return error_message("a random stop has Gaussian noise (leave out the mechanism, or the stop)");
-  if (!is_random && !(descent->public_rows > 0)) return 0;
+  const struct mechanism *mechanism = descent_mechanism(descent);
+  if (mechanism == asked) return 0;
   sqlite3_free(request->mechanism);
-  request->mechanism = sqlite3_mprintf(is_laplace ? "laplace_iteration" : "iteration");
+  request->mechanism = sqlite3_mprintf("%s", mechanism->name);
   return request->mechanism ? 0 : error_message("out of memory");
 }
 
@@ -350,9 +352,7 @@ void models_clear(struct publication *publication) {
 /* Of the noise at a clock, without what public rows hide. */
 static double noise_rdp(const struct publication *publication, uint64_t clock, double alpha) {
   uint64_t sensitivity = publication->release.sensitivity;
-  if (publication->law == LAW_LAPLACE)
-    return discrete_laplace_rdp(alpha, (double)sensitivity, (double)laplace_scale(clock));
-  return alpha * lattice_rate(sensitivity, clock);
+  return publication->mechanism->noise->rdp(sensitivity, clock, alpha);
 }
 
 int models_paid(struct publication *publication, uint64_t clock, const double *curve) {
@@ -486,7 +486,7 @@ int models_diffusible(const struct publication *publication, int from, uint64_t 
   }
   if (descent_diffusible(&publication->descent, &publication->shape, release->shift, clock))
     return 1;
-  if (publication->law == LAW_LAPLACE)
+  if (publication->descent.laplace > 0)
     return error_set(ledger_error(ledger),
                      "release '%s' has Laplace noise, and its steps do not bring points closer "
                      "by more than they "
@@ -507,8 +507,8 @@ uint64_t models_design(const struct publication *publication, double rate, struc
     descent_design(descent, &publication->shape, rate, design, &variance);
     return descent_clock(descent, &publication->shape, design->shift);
   }
-  design_make(design, &publication->shape, rate, publication->law);
-  return lattice_laws[publication->law].clock(design->sensitivity, rate);
+  design_make(design, &publication->shape, rate, publication->mechanism->noise);
+  return publication->mechanism->noise->clock(design->sensitivity, rate);
 }
 
 /* ---- models that exist ----------------------------------------------------------------------- */

@@ -22,12 +22,14 @@ SQLITE_EXTENSION_INIT3
 /* ---- precision wanted: from a half-width to a weight ----------------------------------------- */
 
 /* Half-width at 95% of what a release of this shape shows at this rate. */
-static double half_width_of(const struct layout *shape, double rate) {
+static double half_width_of(const struct layout *shape, const struct noise_law *noise,
+                            double rate) {
   struct design design;
-  design_make(&design, shape, rate, LAW_GAUSSIAN);
-  struct view view = {.granularity = design.granularity,
-                      .clock = design_variance(design.sensitivity, rate)};
-  return estimate_half_width(LAW_GAUSSIAN, estimate_stddev(&view), 0.95);
+  design_make(&design, shape, rate, noise);
+  struct view view = {.noise = noise,
+                      .granularity = design.granularity,
+                      .clock = noise->clock(design.sensitivity, rate)};
+  return noise->half_width(estimate_stddev(&view), 0.95);
 }
 
 /*
@@ -40,8 +42,9 @@ static int solve_weight(struct request *request, struct host *host, double tier_
   double wanted = request->half_width, low = DESIGN_MIN_RATE, high = tier_rate;
   if (!answers_describe(&publication, request->key_count)) return 0;
   const struct layout *shape = &publication.shape;
-  double least = half_width_of(shape, tier_rate);
-  if (half_width_of(shape, low) <= wanted)
+  const struct noise_law *noise = publication.mechanism->noise;
+  double least = half_width_of(shape, noise, tier_rate);
+  if (half_width_of(shape, noise, low) <= wanted)
     return error_set(ledger_error(ledger), "half_width is that of a rate outside [%g, %g]",
                      DESIGN_MIN_RATE, DESIGN_MAX_RATE);
   if (!(least <= wanted))
@@ -50,14 +53,14 @@ static int solve_weight(struct request *request, struct host *host, double tier_
                      least, tier_rate, request->tier);
   for (int i = 0; i < 80; i++) { /* the range is at most e^41; each step takes its root */
     double middle = sqrt(low) * sqrt(high);
-    if (half_width_of(shape, middle) <= wanted) {
+    if (half_width_of(shape, noise, middle) <= wanted) {
       high = middle;
     } else {
       low = middle;
     }
   }
   request->weight = fmin(1, high / tier_rate);
-  while (half_width_of(shape, request->weight * tier_rate) > wanted)
+  while (half_width_of(shape, noise, request->weight * tier_rate) > wanted)
     request->weight = fmin(1, request->weight * (1 + 0x1p-52)); /* the quotient was rounded down */
   return 1;
 }
@@ -104,17 +107,18 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
 }
 
 static void append_precision(sqlite3_str *json, struct publication *publication) {
-  if (law_is_symbolic(publication->law)) {
+  if (!publication->mechanism->noise) {
     append_number(json, "epsilon", publication->curve[RENYI_ORDERS - 1]);
     return;
   }
-  const struct lattice_law *law = &lattice_laws[publication->law];
+  const struct noise_law *noise = publication->mechanism->noise;
+  uint64_t sensitivity = publication->release.sensitivity, clock = publication->variance;
+  double epsilon = noise->rdp(sensitivity, clock, INFINITY);
   double stddev = answers_stddev(publication);
-  append_number(json, "rate", law->rate(publication->release.sensitivity, publication->variance));
-  if (publication->law == LAW_LAPLACE)
-    append_number(json, "epsilon", published_up(publication->laplace[0] / publication->laplace[1]));
+  append_number(json, "rate", noise->rate(sensitivity, clock));
+  if (isfinite(epsilon)) append_number(json, "epsilon", published_up(epsilon));
   append_number(json, "sigma", stddev);
-  append_number(json, "half_width", estimate_half_width(publication->law, stddev, 0.95));
+  append_number(json, "half_width", noise->half_width(stddev, 0.95));
   append_number(json, "shrink", answers_shrink(publication));
   if (publication->release.max_groups)
     append_number(json, "threshold", answers_threshold(publication));
@@ -286,11 +290,11 @@ static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
 
 static const struct domain confidence_domain = {"confidence", 0, 1, 1, 1};
 
-/* The law of a stored release's noise. */
-static enum law law_of(const struct ledger_release *release) {
+/* The mechanism of a stored release; Gaussian noise where this version does not know it. */
+static const struct mechanism *mechanism_of(const struct ledger_release *release) {
   const struct aggregate *aggregate = aggregate_find(release->kind);
   const struct mechanism *mechanism = aggregate ? mechanism_find(aggregate, release->mechanism) : 0;
-  return mechanism ? mechanism->law : LAW_GAUSSIAN;
+  return mechanism ? mechanism : &gaussian_mechanism;
 }
 
 /* Where a published value stands, and which of a release's is meant. */
@@ -311,20 +315,20 @@ static int interval(struct ledger *ledger, const struct wanted *wanted, double *
   ledger_tiers_free(tiers, count);
   if (!ledger_release_find(ledger, name, &release))
     return error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
-  enum law law = law_of(&release);
+  const struct mechanism *mechanism = mechanism_of(&release);
   if (strcmp(release.state, "released") != 0) {
     error_set(ledger_error(ledger), "release '%s' is %s", name, release.state);
-  } else if (law == LAW_LOCAL) {
+  } else if (mechanism->statistics == STATISTIC_REPORTS) {
     error_set(ledger_error(ledger),
               "release '%s' is made of reports, whose 95%% interval is in dp_value", name);
-  } else if (law_is_symbolic(law)) {
+  } else if (!mechanism->noise) {
     error_set(ledger_error(ledger), "release '%s' is a symbol, not a number with noise around it",
               name);
   } else {
     found = ledger_value_find(ledger, release.id, tier, key, wanted->component, value, &stddev) ||
             error_set(ledger_error(ledger), "release '%s' has no value %sat tier '%s'", name,
                       *key ? "for this key " : "", tier);
-    if (found) *half_width = estimate_half_width(law, stddev, wanted->confidence);
+    if (found) *half_width = mechanism->noise->half_width(stddev, wanted->confidence);
   }
   ledger_release_clear(&release);
   return found;

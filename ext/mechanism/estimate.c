@@ -31,11 +31,6 @@ double estimate_stddev(const struct view *view) {
   return published_up(estimate_shrink(view, estimate_variance(view)) * noise_of(view));
 }
 
-double estimate_half_width(enum law law, double stddev, double confidence) {
-  if (law == LAW_LAPLACE) return published_up(stddev * M_SQRT1_2 * -log1p(-confidence));
-  return published_up(stddev * gsl_cdf_ugaussian_Qinv((1 - confidence) / 2));
-}
-
 /* ---- what the estimators share --------------------------------------------------------------- */
 
 /* A coordinate of the point, in the unit of its value where its factor is 1. */
@@ -48,7 +43,7 @@ static double coordinate(const struct reading *reading, const int64_t *values, i
 static struct estimate estimate(const struct view *view, int cell, int component, double value,
                                 double stddev) {
   double noise = published_up(stddev);
-  double half_width = estimate_half_width(view->law, noise, CONFIDENCE);
+  double half_width = view->noise->half_width(noise, CONFIDENCE);
   return (struct estimate){cell,
                            component,
                            value,

@@ -15,7 +15,7 @@
 
 /* How a point is read: value = centre + shrink (x - centre), x = lattice value * 2^granularity. */
 struct view {
-  enum law law; /* of the noise */
+  const struct noise_law *noise;
   int granularity, shift;
   uint64_t clock;            /* variance of each coordinate, in lattice steps */
   int is_ou;                 /* 0: shrink is 1 */
@@ -44,11 +44,6 @@ double estimate_stddev(const struct view *view);
 */
 struct reading;
 double estimate_total_stddev(const struct reading *reading);
-
-/*
-** Half-width of the central interval that holds noise of this law with this confidence, in (0, 1).
-*/
-double estimate_half_width(enum law law, double stddev, double confidence);
 
 /* One published number. */
 struct estimate {

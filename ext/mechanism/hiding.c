@@ -34,10 +34,9 @@ struct noise {
 
 static struct noise noise_of(const struct hiding *hiding, const struct hop *hop) {
   const struct descent *descent = hiding->descent;
-  enum law law = descent_law(descent);
   double clock = (double)hop->clock;
-  return (struct noise){law == LAW_LAPLACE, clock, clock,
-                        lattice_laws[law].draw_slack(hop->clock, (int)descent->dim)};
+  return (struct noise){descent->laplace > 0, clock, clock,
+                        descent_noise_law(descent)->draw_slack(hop->clock, (int)descent->dim)};
 }
 
 static double log_laplace(double epsilon, double distance, double scale) {

@@ -22,28 +22,29 @@ static uint64_t root_of(uint128 x) {
 }
 
 /* The distance of neighbours in the norm of the noise, in fine steps. distance < 2^56. */
-static uint64_t distance_in(const struct layout *shape, enum law law) {
-  if (law != LAW_LAPLACE || shape->touched == 1) return shape->distance;
+static uint64_t distance_in(const struct layout *shape, const struct noise_law *noise) {
+  if (!noise->in_sum_norm || shape->touched == 1) return shape->distance;
   return root_of((uint128)shape->distance * shape->distance * (uint128)shape->touched);
 }
 
-uint64_t design_sensitivity(const struct layout *shape, int shift, enum law law) {
+uint64_t design_sensitivity(const struct layout *shape, int shift, const struct noise_law *noise) {
   uint64_t rounding = shape->touched > 1 ? (uint64_t)ceil(sqrt(shape->touched)) : 0;
-  if (law == LAW_LAPLACE) rounding = (uint64_t)shape->touched - 1;
-  return lattice_sensitivity(distance_in(shape, law), shift) + rounding;
+  if (noise->in_sum_norm) rounding = (uint64_t)shape->touched - 1;
+  return lattice_sensitivity(distance_in(shape, noise), shift) + rounding;
 }
 
-void design_make(struct design *design, const struct layout *shape, double rate, enum law law) {
-  double distance = ldexp((double)distance_in(shape, law), shape->fine_exponent);
+void design_make(struct design *design, const struct layout *shape, double rate,
+                 const struct noise_law *noise) {
+  double distance = ldexp((double)distance_in(shape, noise), shape->fine_exponent);
   int exponent;
-  frexp(distance * lattice_laws[law].width(rate), &exponent); /* in [2^(exponent-1), 2^exponent) */
-  design->granularity = exponent - 21; /* so the noise is 2^20 to 2^21 steps wide */
+  frexp(distance * noise->width(rate), &exponent); /* in [2^(exponent-1), 2^exponent) */
+  design->granularity = exponent - 21;             /* so the noise is 2^20 to 2^21 steps wide */
   design->shift = design->granularity - shape->fine_exponent;
-  design->sensitivity = design_sensitivity(shape, design->shift, law);
+  design->sensitivity = design_sensitivity(shape, design->shift, noise);
 }
 
 uint64_t design_variance(uint64_t sensitivity, double rate) {
-  return lattice_laws[LAW_GAUSSIAN].clock(sensitivity, rate);
+  return gaussian_noise.clock(sensitivity, rate);
 }
 
 /* ---- clocks ---------------------------------------------------------------------------------- */
@@ -64,19 +65,19 @@ static int add(const int64_t *restrict totals, size_t dimension, int failed,
   return failed;
 }
 
-int release_draw(enum law law, const int64_t *restrict totals, size_t dimension, uint64_t clock,
-                 int64_t *restrict values) {
-  return add(totals, dimension, lattice_laws[law].draw(clock, values, dimension), values);
+int release_draw(const struct noise_law *noise, const int64_t *restrict totals, size_t dimension,
+                 uint64_t clock, int64_t *restrict values) {
+  return add(totals, dimension, noise->draw(clock, values, dimension), values);
 }
 
-int release_diffuse(enum law law, const int64_t *restrict from, size_t dimension, uint64_t inner,
-                    uint64_t outer, int64_t *restrict to) {
-  return add(from, dimension, lattice_laws[law].step(inner, outer, to, dimension), to);
+int release_diffuse(const struct noise_law *noise, const int64_t *restrict from, size_t dimension,
+                    uint64_t inner, uint64_t outer, int64_t *restrict to) {
+  return add(from, dimension, noise->step(inner, outer, to, dimension), to);
 }
 
 int release_refine(const int64_t *restrict from, const int64_t *restrict totals, size_t dimension,
                    uint64_t inner, uint64_t outer, uint64_t fresh, int64_t *restrict to) {
-  if (fresh && release_draw(LAW_GAUSSIAN, totals, dimension, fresh, to)) return -1;
+  if (fresh && release_draw(&gaussian_noise, totals, dimension, fresh, to)) return -1;
   for (size_t i = 0; i < dimension; i++)
     to[i] = fresh ? lattice_refine(from[i], to[i], inner, outer) : from[i];
   return 0;

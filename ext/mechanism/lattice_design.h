@@ -23,7 +23,7 @@ struct design {
   uint64_t sensitivity; /* of the rounded totals, in release steps: what is charged */
 };
 
-/* Bounds on rates; outside them, or beyond `most` of the law, there is no lattice in doubles. */
+/* Bounds on rates; outside them, or beyond `most` of the noise, there is no lattice in doubles. */
 #define DESIGN_MIN_RATE 1e-12
 #define DESIGN_MAX_RATE 1e6
 
@@ -34,14 +34,15 @@ struct design {
 ** coordinates. Rounding to the release lattice adds at most one step to each (lattice.h), so at
 ** most sqrt(touched) steps to the distance.
 */
-void design_make(struct design *design, const struct layout *shape, double rate, enum law law);
+void design_make(struct design *design, const struct layout *shape, double rate,
+                 const struct noise_law *noise);
 
 /*
 ** The integer sensitivity on a lattice that is 2^shift times coarser than the fine one: for
 ** Gaussian noise in the Euclidean norm, for Laplace noise in the sum norm, which is at most
 ** sqrt(touched) times that before rounding, and one step more for each coordinate after.
 */
-uint64_t design_sensitivity(const struct layout *shape, int shift, enum law law);
+uint64_t design_sensitivity(const struct layout *shape, int shift, const struct noise_law *noise);
 
 /* What bounds the contributions to a single number. */
 struct bounds design_bounds(const struct layout *shape);
@@ -61,18 +62,18 @@ uint64_t design_variance(uint64_t sensitivity, double rate);
 uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t *fresh);
 
 /*
-** values = totals + noise of the law at the clock. These three return 0, or -1 when the system gave
+** values = totals + noise of the clock. These three return 0, or -1 when the system gave
 ** no entropy. Their arrays must not overlap.
 */
-int release_draw(enum law law, const int64_t *restrict totals, size_t dimension, uint64_t clock,
-                 int64_t *restrict values);
+int release_draw(const struct noise_law *noise, const int64_t *restrict totals, size_t dimension,
+                 uint64_t clock, int64_t *restrict values);
 
 /*
 ** to = from + what widens the noise from one clock to another: the semigroup P_s, from the point
 ** alone.
 */
-int release_diffuse(enum law law, const int64_t *restrict from, size_t dimension, uint64_t inner,
-                    uint64_t outer, int64_t *restrict to);
+int release_diffuse(const struct noise_law *noise, const int64_t *restrict from, size_t dimension,
+                    uint64_t inner, uint64_t outer, int64_t *restrict to);
 
 /*
 ** Gaussian: to = refinement of `from` (variance outer) to variance inner with one draw of variance

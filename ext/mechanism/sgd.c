@@ -6,6 +6,7 @@
 
 #include "math/iteration.h"
 #include "math/rounding.h"
+#include "mechanism/mechanism.h"
 #include "noise/entropy.h"
 #include "noise/discrete_gaussian.h"
 #include "sums/clip.h"
@@ -63,9 +64,10 @@ static uint64_t divide_up(uint128 a, uint128 b) {
 }
 
 /* The clock of a step whose sensitivity is not below that of the last. Both are below 2^32. */
-static uint64_t clock_of(const struct hop *last, uint64_t sensitivity, enum law law) {
+static uint64_t clock_of(const struct course *course, uint64_t sensitivity) {
+  const struct hop *last = &course->last;
   uint64_t s = last->sensitivity;
-  if (law == LAW_GAUSSIAN)
+  if (!(course->descent->laplace > 0))
     return divide_up((uint128)last->clock * sensitivity * sensitivity, (uint128)s * s) + 1;
   uint64_t scale = divide_up((uint128)laplace_scale(last->clock) * sensitivity, s);
   return 2 * scale * scale;
@@ -77,7 +79,7 @@ static void hop_of(const struct course *course, double i, struct hop *hop) {
   hop->eta = descent->decay > 0 ? eta_of(descent, i) : descent->eta;
   hop->contraction = contraction_at(descent, hop->eta);
   course_shape(course, hop->eta, &shape);
-  hop->sensitivity = design_sensitivity(&shape, course->shift, descent_law(descent));
+  hop->sensitivity = design_sensitivity(&shape, course->shift, descent_noise_law(descent));
 }
 
 void course_make(struct course *course, const struct descent *descent, const struct layout *shape,
@@ -93,7 +95,7 @@ void course_hop(const struct course *course, double i, struct hop *hop) {
   *hop = course->last;
   if (!(course->descent->decay > 0) || i >= course->steps) return;
   hop_of(course, i, hop);
-  hop->clock = clock_of(&course->last, hop->sensitivity, descent_law(course->descent));
+  hop->clock = clock_of(course, hop->sensitivity);
 }
 
 /* sum of contraction^(2j) over j = 0 .. count - 1 */
@@ -119,7 +121,7 @@ static double contractions(const struct descent *descent, double count) {
 /* T_0 with so many steps after a row. */
 static uint64_t distance_after(const struct descent *descent, const struct layout *shape, int shift,
                                double after) {
-  uint64_t step = design_sensitivity(shape, shift, LAW_GAUSSIAN);
+  uint64_t step = design_sensitivity(shape, shift, &gaussian_noise);
   double error = 2.5 * sqrt(descent->dim);
   if (after == 0) return step;
   double left = pow(descent_contraction(descent), after) * (double)step;
@@ -179,7 +181,7 @@ static double rate_of_step(const struct descent *descent, double rate) {
 
 static void equal_design(const struct descent *descent, const struct layout *shape, double rate,
                          struct design *design, uint64_t *variance) {
-  design_make(design, shape, rate_of_step(descent, rate), LAW_GAUSSIAN);
+  design_make(design, shape, rate_of_step(descent, rate), &gaussian_noise);
   design->sensitivity = descent_sensitivity(descent, shape, design->shift);
   *variance = design_variance(design->sensitivity, rate);
   if (descent->public_rows == 0 || *variance == 0) return;
@@ -272,24 +274,24 @@ static int falling_diffusible(const struct course *course, double added, double 
 /* The lattice of the last step, if it is no more than 2^9 times finer than that of the first. */
 static void falling_lattice(const struct descent *descent, const struct layout *shape, double rate,
                             struct design *design) {
-  enum law law = descent_law(descent);
+  const struct noise_law *noise = descent_noise_law(descent);
   struct course course;
   struct layout last;
   struct design first;
   course_make(&course, descent, shape, 0);
   course_shape(&course, course.last.eta, &last);
-  design_make(&first, shape, rate, law);
-  design_make(design, &last, rate, law);
+  design_make(&first, shape, rate, noise);
+  design_make(design, &last, rate, noise);
   if (design->granularity < first.granularity - 9) design->granularity = first.granularity - 9;
   design->shift = design->granularity - shape->fine_exponent;
-  design->sensitivity = design_sensitivity(&last, design->shift, law);
+  design->sensitivity = design_sensitivity(&last, design->shift, noise);
 }
 
 static void falling_design(struct descent *descent, const struct layout *shape, double rate,
                            struct design *design, uint64_t *variance) {
-  const struct lattice_law *law = &lattice_laws[descent_law(descent)];
+  const struct noise_law *noise = descent_noise_law(descent);
   falling_lattice(descent, shape, rate, design);
-  *variance = law->clock(design->sensitivity, rate);
+  *variance = noise->clock(design->sensitivity, rate);
   if (descent->laplace > 0 || descent->public_rows == 0 || *variance == 0) return;
   for (int i = 0; i < 8; i++) { /* costs are in proportion to 1/variance, up to roundings */
     struct course course;
@@ -370,8 +372,8 @@ void descent_design(const struct descent *descent, const struct layout *shape, d
   if (descent->decay > 0) {
     falling_design(&copy, shape, rate, design, variance);
   } else if (descent->laplace > 0) {
-    design_make(design, shape, rate, LAW_LAPLACE);
-    *variance = lattice_laws[LAW_LAPLACE].clock(design->sensitivity, rate);
+    design_make(design, shape, rate, &laplace_noise);
+    *variance = laplace_noise.clock(design->sensitivity, rate);
   } else {
     equal_design(&copy, shape, rate, design, variance);
   }
@@ -563,4 +565,44 @@ void training_add(struct training *training, double y, double *features) {
 int128 *training_totals(struct training *training) {
   while (training->taken < training->wanted && !training->failed) training_add(training, 0, 0);
   return training->failed ? 0 : training->totals;
+}
+
+/* ---- the mechanisms -------------------------------------------------------------------------- */
+
+/* One draw of noise for each row, whose theorem is that of the noise. */
+const struct mechanism sgd_gaussian = {
+    .name = "gaussian",
+    .theorem = "discrete Gaussian: sensitivity^2 / (2 variance) (Canonne, Kamath and Steinke 2020, "
+               "Theorem 4); charged as sensitivity^2 / (2 (variance - 1/12))",
+    .statistics = STATISTIC_MODEL,
+    .noise = &gaussian_noise};
+
+const struct mechanism sgd_laplace = {
+    .name = "laplace",
+    .theorem = "discrete Laplace: the Renyi divergence of its exact law; pure epsilon sensitivity "
+               "/ scale",
+    .statistics = STATISTIC_MODEL,
+    .noise = &laplace_noise};
+
+/* With public rows or a random stop. */
+const struct mechanism sgd_iteration = {
+    .name = "iteration",
+    .theorem = "the worst private row of a descent with public rows after it (Balle et al. 2019, "
+               "Theorem 5, along the best path, and Asoodeh et al. 2020, Theorem 4, by Theorem 1 "
+               "of the former anew in each step), or the first of one that stops at random "
+               "(Asoodeh et al. 2020, Theorem 5); dp_sgd_profile() lists every row",
+    .statistics = STATISTIC_MODEL,
+    .noise = &gaussian_noise};
+
+const struct mechanism sgd_laplace_iteration = {
+    .name = "laplace_iteration",
+    .theorem = "the last private row of a descent with public rows after it (Asoodeh et al. 2020, "
+               "Theorem 3, by Theorem 1 of Balle et al. 2019 anew in each step)",
+    .statistics = STATISTIC_MODEL,
+    .noise = &laplace_noise};
+
+const struct mechanism *descent_mechanism(const struct descent *descent) {
+  int is_iteration = descent->public_rows > 0 || descent->random_stop > 0;
+  if (descent->laplace > 0) return is_iteration ? &sgd_laplace_iteration : &sgd_laplace;
+  return is_iteration ? &sgd_iteration : &sgd_gaussian;
 }

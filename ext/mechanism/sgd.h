@@ -39,6 +39,7 @@
 
 #include "noise/lattice.h"
 #include "mechanism/lattice_design.h"
+#include "mechanism/mechanism.h"
 #include "sums/layout.h"
 
 enum loss { LOSS_LOGISTIC, LOSS_SQUARED, LOSS_HUBER, LOSSES };
@@ -61,9 +62,13 @@ struct descent {
   double variance;         /* clock of the noise of the last step, in lattice steps: below 2^53 */
 };
 
-static inline enum law descent_law(const struct descent *descent) {
-  return descent->laplace > 0 ? LAW_LAPLACE : LAW_GAUSSIAN;
+/* The noise of its steps. */
+static inline const struct noise_law *descent_noise_law(const struct descent *descent) {
+  return descent->laplace > 0 ? &laplace_noise : &gaussian_noise;
 }
+
+/* The mechanism that a release of it has. */
+const struct mechanism *descent_mechanism(const struct descent *descent);
 
 /* Bounds on parameters. */
 #define SGD_MAX_ROWS     1e9

@@ -15,28 +15,10 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- the mechanism --------------------------------------------------------------------------- */
 
-/*
-** By how much one unit more or less can change the weights, and what that costs. A candidate i is
-** chosen with probability proportional to exp(step * utility[i]).
-**   exponential  utility is the number of units that have the candidate. Adding or removing a unit
-**                moves all utilities one way, by at most 1, so the loss lies in an interval of
-**                length `step`. Replacing a unit can move some up and some down: 2 step.
-**   response     utility is 1 for the most common candidate (the first in the order of texts), and
-**                0 for the others. The loss is within +-step whatever the data.
-*/
-struct tilt {
-  uint64_t exponent; /* step * 2^CATEGORICAL_SHIFT */
-  double epsilon;
-  double (*curve)(double alpha, double epsilon);
-};
-
+/* What the rate of a tier buys. */
 static struct tilt tilt_of(const struct publication *publication, double rate) {
-  int is_response = publication->law == LAW_RESPONSE;
-  int range = !is_response && ledger_adjacency(publication->host->ledger) == LEDGER_REPLACE ? 2 : 1;
-  double epsilon = is_response ? published_down(response_epsilon(rate)) : sqrt(8 * rate);
-  uint64_t exponent = (uint64_t)ldexp(epsilon / range, CATEGORICAL_SHIFT);
-  return (struct tilt){exponent, ldexp((double)exponent, -CATEGORICAL_SHIFT) * range,
-                       is_response ? response_rdp : bounded_range_rdp};
+  int replace = ledger_adjacency(publication->host->ledger) == LEDGER_REPLACE;
+  return publication->mechanism->category->tilt(rate, replace);
 }
 
 /* The orders at which costs are known: the stored ones, then the filter orders of the tiers. */
@@ -58,7 +40,8 @@ static double *costs_of(const struct publication *publication, const struct tilt
   double *costs = sqlite3_malloc64(sizeof *costs * (sqlite3_uint64)count);
   for (int i = 0; costs && i < count; i++) {
     double order = symbols_order_at(publication, i);
-    costs[i] = order > 1 ? published_up(tilt->curve(order, tilt->epsilon)) : 0;
+    costs[i] =
+        order > 1 ? published_up(publication->mechanism->category->rdp(order, tilt->epsilon)) : 0;
   }
   return costs;
 }
@@ -125,24 +108,13 @@ int categories_charge(struct publication *publication) {
   return charged;
 }
 
-/* Randomized response: 1 for the first of the most common ones. */
-static void mark_mode(int64_t *utility, const int64_t *counts, size_t count) {
-  size_t mode = 0;
-  for (size_t i = 1; i < count; i++) mode = counts[i] > counts[mode] ? i : mode;
-  for (size_t i = 0; i < count; i++) utility[i] = i == mode;
-}
-
 int categories_draw(struct publication *publication, const int64_t *counts) {
   struct ledger *ledger = publication->host->ledger;
   struct tilt tilt = tilt_of(publication, rate_of(publication, publication->at));
   size_t count = (size_t)publication->grid.cells, chosen = 0;
   int64_t *utility = sqlite3_malloc64(sizeof *utility * count);
   if (!utility) return error_set_memory(ledger_error(ledger));
-  if (publication->law == LAW_RESPONSE) {
-    mark_mode(utility, counts, count);
-  } else {
-    memcpy(utility, counts, sizeof *utility * count);
-  }
+  publication->mechanism->category->utility(utility, counts, count);
   int failed = categorical_exponential(utility, count, tilt.exponent, &chosen);
   sqlite3_free(utility);
   if (failed) return error_set(ledger_error(ledger), "the system gave no random bytes");

@@ -13,8 +13,6 @@
 
 #include "release/life.h"
 
-#define SYMBOL_MAX_RATE 500 /* zCDP rate of a release at most: epsilon then is below 600 */
-
 /*
 ** Inserts and charges a new release whose parameters and candidates are set. 0 with the reason in
 ** the ledger.

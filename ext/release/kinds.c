@@ -133,44 +133,21 @@ const struct aggregate *aggregate_of_kind(sqlite3_value *kind) {
 
 /* ---- mechanisms ------------------------------------------------------------------------------ */
 
-#define SUMS (STATISTIC_NUMBER | STATISTIC_VECTOR)
-
-static const struct {
-  struct mechanism mechanism;
-  int is_ou;
-  unsigned statistics; /* those that it can release */
-} mechanisms[] = {
-    {{"gaussian", LAW_GAUSSIAN}, 0, SUMS | STATISTIC_MODEL},
-    /* of models with public rows or a random stop: they get it, nobody asks for it */
-    {{"iteration", LAW_GAUSSIAN}, 0, STATISTIC_MODEL},
-    {{"laplace_iteration", LAW_LAPLACE}, 0, STATISTIC_MODEL},
-    {{"laplace", LAW_LAPLACE}, 0, STATISTIC_NUMBER | STATISTIC_MODEL},
-    {{"exponential", LAW_EXPONENTIAL}, 0, STATISTIC_CATEGORY},
-    {{"response", LAW_RESPONSE}, 0, STATISTIC_CATEGORY},
-    {{"local", LAW_LOCAL}, 0, STATISTIC_REPORTS},
-    {{"ou", LAW_GAUSSIAN}, 1, SUMS},
-};
-#define MECHANISM_COUNT ((int)(sizeof mechanisms / sizeof *mechanisms))
-
-static int admits(const struct aggregate *aggregate, int mechanism) {
-  return mechanisms[mechanism].is_ou == aggregate->is_ou &&
-         (mechanisms[mechanism].statistics & aggregate->family->statistic) != 0;
-}
-
 const struct mechanism *mechanism_find(const struct aggregate *aggregate, const char *name) {
-  for (int i = 0; i < MECHANISM_COUNT; i++) {
-    if (admits(aggregate, i) && (!name || strcmp(mechanisms[i].mechanism.name, name) == 0))
-      return &mechanisms[i].mechanism;
+  for (int i = 0; mechanisms[i]; i++) {
+    if (mechanism_admits(mechanisms[i], aggregate->family, aggregate->is_ou) &&
+        (!name || strcmp(mechanisms[i]->name, name) == 0))
+      return mechanisms[i];
   }
   return 0;
 }
 
 char *unknown_mechanism(const struct aggregate *aggregate) {
   sqlite3_str *known = sqlite3_str_new(0);
-  for (int i = 0; i < MECHANISM_COUNT; i++) {
-    if (admits(aggregate, i))
+  for (int i = 0; mechanisms[i]; i++) {
+    if (mechanism_admits(mechanisms[i], aggregate->family, aggregate->is_ou))
       sqlite3_str_appendf(known, "%s%s", sqlite3_str_length(known) ? ", " : "",
-                          mechanisms[i].mechanism.name);
+                          mechanisms[i]->name);
   }
   char *list = sqlite3_str_finish(known);
   char *message = error_message("kind '%s' has no such mechanism (it has: %s)", aggregate->kind,

@@ -7,7 +7,7 @@
 
 #include <sqlite3ext.h>
 
-#include "mechanism/noise_law.h"
+#include "mechanism/mechanism.h"
 
 /* Arguments and options that set a parameter of a kind. */
 enum parameter {
@@ -61,15 +61,6 @@ extern const int aggregate_count;
 /* The aggregate of a kind, or null. */
 const struct aggregate *aggregate_find(const char *kind);
 const struct aggregate *aggregate_of_kind(sqlite3_value *kind);
-
-/*
-** How a release is made noisy, by the name that the ledger has for it. The first that an aggregate
-** admits is its own; the option "mechanism" names another.
-*/
-struct mechanism {
-  const char *name;
-  enum law law;
-};
 
 /* The mechanism of that name (null: its own) for an aggregate; null where it has none such. */
 const struct mechanism *mechanism_find(const struct aggregate *aggregate, const char *name);

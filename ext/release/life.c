@@ -64,7 +64,8 @@ static double rdp_of_rate(const void *rate, double alpha) {
 */
 static struct ledger_cost point_cost(struct publication *publication, uint64_t variance) {
   int has_public = publication->descent.public_rows > 0;
-  if (publication->law == LAW_LAPLACE) {
+  const struct noise_law *noise = publication->mechanism->noise;
+  if (!noise->has_rate) {
     publication->laplace[0] = (double)publication->release.sensitivity;
     publication->laplace[1] = (double)laplace_scale(variance);
     struct ledger_cost cost = {0, 0, laplace_curve, publication->laplace};
@@ -83,7 +84,7 @@ static struct ledger_cost point_cost(struct publication *publication, uint64_t v
 ** A second look at what every clock is made for. A random stop is no point with a rate of its own.
 */
 static int is_within_tier(const struct publication *publication, uint64_t clock) {
-  double rate = lattice_laws[publication->law].rate(publication->release.sensitivity, clock);
+  double rate = publication->mechanism->noise->rate(publication->release.sensitivity, clock);
   return publication->descent.random_stop > 0 ||
          rate <= tier_rate(publication, publication->at) * (1 + 0x1p-40);
 }
@@ -172,7 +173,7 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
                         int from) {
   struct ledger *ledger = publication->host->ledger;
   struct ledger_release *release = &publication->release;
-  const struct lattice_law *law = &lattice_laws[publication->law];
+  const struct noise_law *noise = publication->mechanism->noise;
   int steps = publication->at - from;
   size_t dimension = dimension_of(publication);
   uint64_t *clocks = sqlite3_malloc64(sizeof *clocks * (sqlite3_uint64)(steps + 1));
@@ -183,17 +184,18 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
     if (dimension) memcpy(values, outermost->values, sizeof *values * dimension);
   }
   for (int i = 1; i <= steps && going; i++) {
-    clocks[i] = law->outward(release->sensitivity, tier_rate(publication, from + i), clocks[i - 1]);
+    clocks[i] =
+        noise->outward(release->sensitivity, tier_rate(publication, from + i), clocks[i - 1]);
     going = clocks[i] ? models_diffusible(publication, from, clocks[i])
                       : too_far(publication, from + i);
     if (going)
-      release->slack += law->step_slack(clocks[i - 1], clocks[i], publication->shape.touched);
+      release->slack += noise->step_slack(clocks[i - 1], clocks[i], publication->shape.touched);
   }
   going = going && ledger_release_slack(ledger, release->id, release->slack) &&
           charge(publication, clocks[steps]);
   for (int i = 1; i <= steps && going; i++) {
     int64_t *next = values + dimension;
-    if (release_diffuse(publication->law, values, dimension, clocks[i - 1], clocks[i], next))
+    if (release_diffuse(noise, values, dimension, clocks[i - 1], clocks[i], next))
       going = error_set(ledger_error(ledger), "the system gave no random bytes");
     memcpy(values, next, sizeof *values * dimension);
     going = going && store_point(publication, from + i, clocks[i], values);
@@ -242,7 +244,7 @@ static int begin_refining(struct publication *publication, const struct ledger_p
   for (int i = 0; i < count && going; i++) {
     if (steps[i].fresh)
       release->slack +=
-          lattice_laws[LAW_GAUSSIAN].draw_slack(steps[i].fresh, publication->shape.touched);
+          publication->mechanism->noise->draw_slack(steps[i].fresh, publication->shape.touched);
   }
   going = going && ledger_release_slack(ledger, release->id, release->slack) &&
           charge(publication, steps[count - 1].variance) &&
@@ -332,26 +334,11 @@ static int publish_from(struct publication *publication, const struct ledger_pat
                      "release '%s' has private keys and cannot be refined (make a release of its "
                      "own at tier '%s')",
                      name, tier);
-  if (publication->law != LAW_GAUSSIAN)
+  if (!publication->mechanism->noise->refines)
     return error_set(ledger_error(ledger),
-                     "release '%s' has Laplace noise and cannot be refined (make a release of its "
-                     "own at tier '%s')",
-                     name, tier);
-  if (may_refine) return begin_refining(publication, innermost, first);
-  return error_set(ledger_error(ledger),
-                   "release '%s' is not at tier '%s' or inside it (ask for it again, with its "
-                   "data and the option \"refine\":true, to pay the difference)",
-                   name, tier);
-  if (publication->release.max_groups)
-    return error_set(ledger_error(ledger),
-                     "release '%s' has private keys and cannot be refined (make a release of its "
-                     "own at tier '%s')",
-                     name, tier);
-  if (publication->law != LAW_GAUSSIAN)
-    return error_set(ledger_error(ledger),
-                     "release '%s' has Laplace noise and cannot be refined (make a release of its "
-                     "own at tier '%s')",
-                     name, tier);
+                     "release '%s' has %s noise and cannot be refined (make a release of its own "
+                     "at tier '%s')",
+                     name, publication->mechanism->noise->name, tier);
   if (may_refine) return begin_refining(publication, innermost, first);
   return error_set(ledger_error(ledger),
                    "release '%s' is not at tier '%s' or inside it (ask for it again, with its "
@@ -371,12 +358,12 @@ static int publish_existing(struct publication *publication, int keys, int may_r
                      release->name);
   if (ledger_publication_find(ledger, release->id, tier, &publication->variance))
     return answers_read(publication, tier);
-  if (publication->law == LAW_LOCAL)
+  if (publication->mechanism->statistics == STATISTIC_REPORTS)
     return error_set(ledger_error(ledger),
                      "release '%s' is made of reports, which reach a tier outside their own only "
                      "through a public kernel (dp_mix)",
                      release->name);
-  if (law_is_symbolic(publication->law))
+  if (!publication->mechanism->noise)
     return error_set(ledger_error(ledger),
                      "release '%s' is a symbol, and reaches a tier outside its own only through a "
                      "public kernel (dp_mix)",
@@ -401,8 +388,7 @@ static int publish_existing(struct publication *publication, int keys, int may_r
 
 static int check_rate(struct publication *publication) {
   double rate = tier_rate(publication, publication->at);
-  double most =
-      law_is_symbolic(publication->law) ? SYMBOL_MAX_RATE : lattice_laws[publication->law].most;
+  double most = mechanism_most_rate(publication->mechanism);
   return (rate >= DESIGN_MIN_RATE && rate <= most) ||
          error_set(ledger_error(publication->host->ledger),
                    "weight makes a rate outside the [%g, %g] of mechanism '%s'", DESIGN_MIN_RATE,
@@ -455,15 +441,15 @@ static int publish_new(struct publication *publication, struct request *request)
   if (!make_release(publication, request) || !answers_describe(publication, keys) ||
       !check_rate(publication))
     return 0;
-  if (law_is_symbolic(publication->law)) {
+  if (!publication->mechanism->noise) {
     take_keys(publication, request);
-    return publication->law == LAW_LOCAL ? responses_charge(publication)
-                                         : categories_charge(publication);
+    return publication->mechanism->statistics == STATISTIC_REPORTS ? responses_charge(publication)
+                                                                   : categories_charge(publication);
   }
   const struct layout *shape = &publication->shape;
   double rate = tier_rate(publication, publication->at);
   struct design design;
-  const struct lattice_law *law = &lattice_laws[publication->law];
+  const struct noise_law *noise = publication->mechanism->noise;
   uint64_t variance = models_design(publication, rate, &design);
   if (variance < LATTICE_MIN_VARIANCE || variance >= LATTICE_VARIANCE_END)
     return too_far(publication, publication->at);
@@ -472,7 +458,7 @@ static int publish_new(struct publication *publication, struct request *request)
   release->granularity = design.granularity;
   release->shift = design.shift;
   release->sensitivity = design.sensitivity;
-  release->slack = law->draw_slack(variance, shape->touched);
+  release->slack = noise->draw_slack(variance, shape->touched);
   return ledger_release_insert(ledger, release) && charge(publication, variance);
 }
 
@@ -602,12 +588,14 @@ static int take_private_keys(struct publication *publication, const struct ledge
 
 /* Draws a new point. */
 static int draw_new(struct publication *publication, const int64_t *rounded, int64_t *values) {
-  if (publication->law == LAW_LOCAL) return responses_draw(publication, rounded);
-  if (law_is_symbolic(publication->law)) return categories_draw(publication, rounded);
+  if (publication->mechanism->statistics == STATISTIC_REPORTS)
+    return responses_draw(publication, rounded);
+  if (!publication->mechanism->noise) return categories_draw(publication, rounded);
   int is_model = publication->shape.family->statistic ==
                  STATISTIC_MODEL; /* its clock may count earlier noise too */
   uint64_t variance = is_model ? (uint64_t)publication->descent.variance : publication->variance;
-  if (release_draw(publication->law, rounded, dimension_of(publication), variance, values))
+  if (release_draw(publication->mechanism->noise, rounded, dimension_of(publication), variance,
+                   values))
     return error_set(ledger_error(publication->host->ledger), "the system gave no random bytes");
   return note_point(publication, publication->at, publication->variance, values);
 }
@@ -644,8 +632,8 @@ static int keep(struct publication *publication) {
   if (!ledger_release_state(publication->host->ledger, publication->release.id, "charged",
                             "released"))
     return 0;
-  if (publication->law == LAW_LOCAL) return responses_keep(publication);
-  if (law_is_symbolic(publication->law)) return symbols_keep(publication);
+  if (publication->mechanism->statistics == STATISTIC_REPORTS) return responses_keep(publication);
+  if (!publication->mechanism->noise) return symbols_keep(publication);
   int kept = 1;
   for (int i = 0; i < publication->drawn_count && kept; i++) {
     const struct drawn *point = &publication->drawn[i];
@@ -742,14 +730,15 @@ static int publish_mixed(struct publication *publication, const struct markov_ke
   int keys = answers_keys(release);
   char *kernel = 0;
   if (!answers_describe(publication, keys)) return 0;
-  if (law_is_symbolic(publication->law) && publication->law != LAW_LOCAL)
+  if (!publication->mechanism->noise && publication->mechanism->statistics != STATISTIC_REPORTS)
     return categories_mix(publication, channel);
   if (ledger_kernel_find(ledger, release->id, tier, &kernel)) {
     int read = mixes_again(publication, kernel, channel);
     sqlite3_free(kernel);
     return read;
   }
-  if (publication->law == LAW_LOCAL) return responses_mix(publication, channel);
+  if (publication->mechanism->statistics == STATISTIC_REPORTS)
+    return responses_mix(publication, channel);
   publication->channel = channel;
   return !error_is_set(ledger_error(ledger)) && answers_mixable(publication) &&
          publish_existing(publication, keys, 0);

@@ -37,13 +37,13 @@ struct publication {
   struct host *host;
   struct ledger_release release;
   const struct aggregate *aggregate; /* of its kind */
-  enum law law;                      /* of its mechanism */
-  struct contribution question;      /* its parameters */
-  struct layout shape;               /* of a unit's vector */
-  struct descent descent;            /* of a model */
-  double rate;                       /* or epsilon of what is charged: its curve points there */
-  int by_unit;                       /* units are protected, not rows */
-  struct ledger_grid grid;           /* what its coordinates are; owned */
+  const struct mechanism *mechanism;
+  struct contribution question; /* its parameters */
+  struct layout shape;          /* of a unit's vector */
+  struct descent descent;       /* of a model */
+  double rate;                  /* or epsilon of what is charged: its curve points there */
+  int by_unit;                  /* units are protected, not rows */
+  struct ledger_grid grid;      /* what its coordinates are; owned */
   struct ledger_tier *tiers;
   int tier_count, at;                  /* tiers[at] is where it is published */
   uint64_t variance;                   /* of the noise there, in lattice steps: its clock */

@@ -516,10 +516,6 @@ static char *finish_ou(struct request *request) {
   return 0;
 }
 
-static enum law request_law(const struct request *request) {
-  return mechanism_find(request->aggregate, request->mechanism)->law;
-}
-
 static char *finish_precision(struct request *request) {
   const struct aggregate *aggregate = request->aggregate;
   if (request->refine && !request->name)
@@ -527,7 +523,8 @@ static char *finish_precision(struct request *request) {
   if (is_given(request->half_width)) {
     if (is_given(request->weight))
       return error_message("half_width asks for a weight: give one of them, not both");
-    if (request_law(request) != LAW_GAUSSIAN || aggregate->is_ou || !aggregate->family->is_linear)
+    const struct noise_law *noise = mechanism_find(aggregate, request->mechanism)->noise;
+    if (!noise || !noise->solves_width || aggregate->is_ou || !aggregate->family->is_linear)
       return error_message("half_width is for Gaussian counts and sums without shrink, not '%s'",
                            aggregate->kind);
   }

@@ -48,7 +48,7 @@ int answers_describe(struct publication *publication, int keys) {
                      "release '%s' has impossible parameters (restore the ledger from a backup)",
                      release->name ? release->name : "");
   publication->aggregate = aggregate;
-  publication->law = mechanism->law;
+  publication->mechanism = mechanism;
   if (aggregate->family->statistic == STATISTIC_MODEL && !describe_model(publication))
     return error_set(ledger_error(ledger),
                      "release '%s' has an impossible model (restore the ledger from a backup)",
@@ -91,7 +91,7 @@ struct ledger_grid answers_grid(const struct publication *publication) {
 static struct view answers_view(const struct publication *publication) {
   const struct ledger_release *release = &publication->release;
   int is_one = publication->question.family->shrinks_average; /* which is one number */
-  return (struct view){publication->law,
+  return (struct view){publication->mechanism->noise,
                        release->granularity,
                        release->shift,
                        publication->variance,
@@ -106,12 +106,13 @@ static struct view answers_view(const struct publication *publication) {
 int answers_same_lattice(const struct publication *publication) {
   const struct ledger_release *release = &publication->release;
   const struct layout *shape = &publication->shape;
-  if (law_is_symbolic(publication->law))
+  if (!publication->mechanism->noise)
     return release->granularity == 0 && release->sensitivity == 1 &&
            release->shift == -shape->fine_exponent;
-  uint64_t sensitivity = shape->family->statistic == STATISTIC_MODEL
-                             ? descent_sensitivity(&publication->descent, shape, release->shift)
-                             : design_sensitivity(shape, release->shift, publication->law);
+  uint64_t sensitivity =
+      shape->family->statistic == STATISTIC_MODEL
+          ? descent_sensitivity(&publication->descent, shape, release->shift)
+          : design_sensitivity(shape, release->shift, publication->mechanism->noise);
   return release->granularity - release->shift == shape->fine_exponent &&
          release->sensitivity >= sensitivity;
 }
@@ -451,10 +452,11 @@ static char *check_described(struct publication *publication,
   struct ledger *ledger = publication->host->ledger;
   char *found = 0;
   if (!answers_describe(publication, answers_keys(&publication->release))) return 0;
-  if (!law_is_symbolic(publication->law)) return check_path(publication, published);
+  if (publication->mechanism->noise) return check_path(publication, published);
   if (ledger_tiers(ledger, &publication->tiers, &publication->tier_count))
-    found = (publication->law == LAW_LOCAL ? responses_verify : categories_verify)(publication,
-                                                                                   published->tier);
+    found = (publication->mechanism->statistics == STATISTIC_REPORTS
+                 ? responses_verify
+                 : categories_verify)(publication, published->tier);
   ledger_tiers_free(publication->tiers, publication->tier_count);
   return found;
 }

@@ -15,7 +15,7 @@ static inline struct layout scalar_shape(double clip, int nonnegative, int repla
 static inline void scalar_design(struct design *design, double clip, int nonnegative, int replace,
                                  double rate) {
   struct layout shape = scalar_shape(clip, nonnegative, replace);
-  design_make(design, &shape, rate, LAW_GAUSSIAN);
+  design_make(design, &shape, rate, &gaussian_noise);
 }
 
 static inline struct bounds scalar_bounds(double clip, int nonnegative) {

@@ -24,12 +24,12 @@ static const uint64_t clocks[] = {(uint64_t)1 << 20, ((uint64_t)1 << 40) + 12345
 static const int granularities[] = {-520, -41, -20, 0, 13, 470};
 
 static struct view plain_view(uint64_t clock, int granularity) {
-  return (struct view){.granularity = granularity, .clock = clock};
+  return (struct view){.noise = &gaussian_noise, .granularity = granularity, .clock = clock};
 }
 
 static struct view ou_view(uint64_t clock, int granularity, double radius, double theta, double rho,
                            int dimension) {
-  return (struct view){LAW_GAUSSIAN, granularity, 0, clock, 1, 0, radius, theta, rho, dimension};
+  return (struct view){&gaussian_noise, granularity, 0, clock, 1, 0, radius, theta, rho, dimension};
 }
 
 /* What a release of one sum shows of a point. */
@@ -137,11 +137,11 @@ static long double coverage(double half_width, double stddev) {
 }
 
 static void half_widths(void) {
-  check_up(estimate_half_width(LAW_GAUSSIAN, 1, 0.95), 1.959963984540054235L, "95%");
-  check_up(estimate_half_width(LAW_GAUSSIAN, 3, 0.5), 3 * 0.674489750196081743L, "50%");
+  check_up(gaussian_noise.half_width(1, 0.95), 1.959963984540054235L, "95%");
+  check_up(gaussian_noise.half_width(3, 0.5), 3 * 0.674489750196081743L, "50%");
   const double confidences[] = {1e-9, 0.01, 0.3, 0.5, 0.68, 0.9, 0.95, 0.99, 0.9999, 1 - 1e-9};
   for (int i = 0; i < 10; i++) {
-    double width = estimate_half_width(LAW_GAUSSIAN, 2.5, confidences[i]);
+    double width = gaussian_noise.half_width(2.5, confidences[i]);
     long double outside = 1 - (long double)confidences[i];
     long double got = erfcl((long double)width / (2.5L * sqrtl(2)));
     CHECK(fabsl(got - outside) <= 1e-11L * outside * (1 + (long double)(width * width)),
@@ -149,8 +149,8 @@ static void half_widths(void) {
     CHECK(coverage(width, 2.5) >= (long double)confidences[i] - 0x1p-53L, "%g: covers %Lg",
           confidences[i], coverage(width, 2.5));
   }
-  CHECK(isfinite(estimate_half_width(LAW_GAUSSIAN, 1, nextafter(1, 0))), "nearly certain");
-  CHECK(estimate_half_width(LAW_GAUSSIAN, 0, 0.95) == 0, "no noise");
+  CHECK(isfinite(gaussian_noise.half_width(1, nextafter(1, 0))), "nearly certain");
+  CHECK(gaussian_noise.half_width(0, 0.95) == 0, "no noise");
 }
 
 /* ---- points made from tables ----------------------------------------------------------------- */
@@ -173,7 +173,7 @@ static void read_start(struct read *read, const struct contribution *question, d
                        int cells) {
   read->question = *question;
   layout_make(&read->shape, question, 1, 0);
-  design_make(&read->design, &read->shape, rate, LAW_GAUSSIAN);
+  design_make(&read->design, &read->shape, rate, &gaussian_noise);
   uint64_t clock = design_variance(read->design.sensitivity, rate);
   read->coordinates = read->shape.levels ? read->shape.coordinates : cells * read->shape.components;
   read->reading =

@@ -198,7 +198,7 @@ static void outward_steps(void) {
                     : i % 3 == 1 ? rate * (1 - 1e-12 * uniform())
                                  : nextafter(rate, 0);
       if (!(next >= DESIGN_MIN_RATE)) break;
-      uint64_t outer = lattice_laws[LAW_GAUSSIAN].outward(design.sensitivity, next, before);
+      uint64_t outer = gaussian_noise.outward(design.sensitivity, next, before);
       uint64_t wanted = design_variance(design.sensitivity, next);
       if (outer == 0) {
         CHECK(wanted == 0, "rate %g after %g is refused", next, rate);
@@ -219,19 +219,19 @@ static void outward_to_the_end(void) {
   struct design design;
   scalar_design(&design, 1, 0, 0, 1);
   uint64_t s = design.sensitivity, inner = design_variance(s, 1), last = inner;
-  CHECK(lattice_laws[LAW_GAUSSIAN].outward(s, 1e-6, inner) != 0, "a millionth of the rate");
-  CHECK(lattice_laws[LAW_GAUSSIAN].outward(s, 1e-12, inner) == 0, "beyond the lattice");
+  CHECK(gaussian_noise.outward(s, 1e-6, inner) != 0, "a millionth of the rate");
+  CHECK(gaussian_noise.outward(s, 1e-12, inner) == 0, "beyond the lattice");
   for (double rate = 1; rate > 1e-9; rate *= 0.99) { /* monotone, until it refuses for good */
-    uint64_t outer = lattice_laws[LAW_GAUSSIAN].outward(s, rate, inner);
+    uint64_t outer = gaussian_noise.outward(s, rate, inner);
     CHECK(last == 0 ? outer == 0 : outer == 0 || outer >= last, "rate %g", rate);
     last = outer;
   }
   CHECK(last == 0, "never refused");
   uint64_t end = LATTICE_VARIANCE_END;
-  CHECK(lattice_laws[LAW_GAUSSIAN].outward(s, 0.5, end - LATTICE_MIN_STEP - 1) == end - 1,
+  CHECK(gaussian_noise.outward(s, 0.5, end - LATTICE_MIN_STEP - 1) == end - 1,
         "the last admissible point");
-  CHECK(lattice_laws[LAW_GAUSSIAN].outward(s, 0.5, end - LATTICE_MIN_STEP) == 0, "one beyond it");
-  CHECK(lattice_laws[LAW_GAUSSIAN].outward(s, 0.5, end - 1) == 0, "at the end");
+  CHECK(gaussian_noise.outward(s, 0.5, end - LATTICE_MIN_STEP) == 0, "one beyond it");
+  CHECK(gaussian_noise.outward(s, 0.5, end - 1) == 0, "at the end");
 }
 
 static void inward_steps(void) {
@@ -357,15 +357,15 @@ static void draw_then_diffuse(void) {
   scalar_design(&design, 1, 0, 0, rates[0]);
   uint64_t clocks[POINTS] = {design_variance(design.sensitivity, rates[0]), 0, 0};
   for (int i = 1; i < POINTS; i++)
-    clocks[i] = lattice_laws[LAW_GAUSSIAN].outward(design.sensitivity, rates[i], clocks[i - 1]);
+    clocks[i] = gaussian_noise.outward(design.sensitivity, rates[i], clocks[i - 1]);
   struct moments moments = {{0}, {{0}}};
   static int64_t totals[DIMENSION], points[POINTS][DIMENSION];
   int failed = 0;
   for (int run = 0; run < VECTORS; run++) {
     some_totals(totals);
-    failed |= release_draw(LAW_GAUSSIAN, totals, DIMENSION, clocks[0], points[0]);
+    failed |= release_draw(&gaussian_noise, totals, DIMENSION, clocks[0], points[0]);
     for (int i = 1; i < POINTS; i++)
-      failed |= release_diffuse(LAW_GAUSSIAN, points[i - 1], DIMENSION, clocks[i - 1], clocks[i],
+      failed |= release_diffuse(&gaussian_noise, points[i - 1], DIMENSION, clocks[i - 1], clocks[i],
                                 points[i]);
     add_moments(&moments, points, totals);
   }
@@ -386,7 +386,7 @@ static void draw_then_refine(void) {
   int failed = 0;
   for (int run = 0; run < VECTORS; run++) {
     some_totals(totals);
-    failed |= release_draw(LAW_GAUSSIAN, totals, DIMENSION, clocks[2], points[2]);
+    failed |= release_draw(&gaussian_noise, totals, DIMENSION, clocks[2], points[2]);
     for (int i = POINTS - 2; i >= 0; i--)
       failed |= release_refine(points[i + 1], totals, DIMENSION, clocks[i], clocks[i + 1], fresh[i],
                                points[i]);
@@ -409,8 +409,9 @@ static void the_largest_numbers(void) {
   uint64_t variance = LATTICE_VARIANCE_END - 1;
   double sigma = sqrt((double)variance);
   for (int c = 0; c < DIMENSION; c++) totals[c] = c % 2 ? LATTICE_TOTAL : -LATTICE_TOTAL;
-  CHECK(!release_draw(LAW_GAUSSIAN, totals, DIMENSION, variance, points[0]), "no entropy");
-  CHECK(!release_diffuse(LAW_GAUSSIAN, points[0], DIMENSION, 0, variance, points[1]), "no entropy");
+  CHECK(!release_draw(&gaussian_noise, totals, DIMENSION, variance, points[0]), "no entropy");
+  CHECK(!release_diffuse(&gaussian_noise, points[0], DIMENSION, 0, variance, points[1]),
+        "no entropy");
   for (int c = 0; c < DIMENSION; c++) {
     CHECK(fabs((double)(points[0][c] - totals[c])) < 20 * sigma, "coordinate %d", c);
     CHECK(fabs((double)(points[1][c] - points[0][c])) < 20 * sigma, "coordinate %d", c);
@@ -420,17 +421,17 @@ static void the_largest_numbers(void) {
 /* ---- slack ----------------------------------------------------------------------------------- */
 
 static void slack_is_negligible_and_upward(void) {
-  CHECK(lattice_laws[LAW_GAUSSIAN].draw_slack((uint64_t)1 << 40, 1) > 0 &&
-            lattice_laws[LAW_GAUSSIAN].draw_slack((uint64_t)1 << 40, 1) < 3e-27,
+  CHECK(gaussian_noise.draw_slack((uint64_t)1 << 40, 1) > 0 &&
+            gaussian_noise.draw_slack((uint64_t)1 << 40, 1) < 3e-27,
         "a draw");
-  CHECK_CLOSE(lattice_laws[LAW_GAUSSIAN].draw_slack((uint64_t)1 << 40, 7),
-              7 * lattice_laws[LAW_GAUSSIAN].draw_slack((uint64_t)1 << 40, 1), 1e-11);
-  CHECK(lattice_laws[LAW_GAUSSIAN].step_slack((uint64_t)1 << 40,
-                                              ((uint64_t)1 << 40) + LATTICE_MIN_STEP, 1) < 1e-136,
+  CHECK_CLOSE(gaussian_noise.draw_slack((uint64_t)1 << 40, 7),
+              7 * gaussian_noise.draw_slack((uint64_t)1 << 40, 1), 1e-11);
+  CHECK(gaussian_noise.step_slack((uint64_t)1 << 40, ((uint64_t)1 << 40) + LATTICE_MIN_STEP, 1) <
+            1e-136,
         "a step");
-  double least = lattice_laws[LAW_GAUSSIAN].step_slack(16, 32, 1);
+  double least = gaussian_noise.step_slack(16, 32, 1);
   CHECK(least >= 2.1 * exp(-2 * M_PI * M_PI * 8) * (1 - 1e-12), "v = 8: %g", least);
-  CHECK(lattice_laws[LAW_GAUSSIAN].step_slack(100, 100, 3) == 0, "no step");
+  CHECK(gaussian_noise.step_slack(100, 100, 3) == 0, "no step");
 }
 
 int main(void) {

@@ -55,7 +55,7 @@ static struct apart apart_of(const struct release *release, const int128 *a, con
   apart.fine = sqrtl((long double)sum) / (long double)shape->distance;
   for (int r = 0; r < RATES; r++) {
     struct design design;
-    design_make(&design, shape, rates[r], LAW_GAUSSIAN);
+    design_make(&design, shape, rates[r], &gaussian_noise);
     uint128 steps = 0;
     for (size_t i = 0; i < count; i++) {
       int128 moved = (int128)lattice_round(a[i], design.shift) - lattice_round(b[i], design.shift);

@@ -374,7 +374,7 @@ static void public_rows(void) {
     struct design design;
     double rate = log_uniform(1e-3, 1e3);
     lattice_of(&descent, rate, &shape, &design);
-    double step = (double)design_sensitivity(&shape, design.shift, LAW_GAUSSIAN);
+    double step = (double)design_sensitivity(&shape, design.shift, &gaussian_noise);
     double contraction = descent_contraction(&descent), error = 2.5 * sqrt(descent.dim);
     double rest = (double)descent_sensitivity(&descent, &shape, design.shift), sum = 0;
     for (int j = 0; j <= after; j++) sum += pow(contraction, 2 * j);
@@ -454,7 +454,7 @@ static void noise_on_top(void) {
         (uint64_t)fmin((double)descent_clock(&descent, &shape, design.shift) * ratio, 0x1p61);
     double limit = lattice_rate(descent_sensitivity(&descent, &shape, design.shift), clock);
     double contraction = descent_contraction(&descent), error = 2.5 * sqrt(descent.dim);
-    double step = (double)design_sensitivity(&shape, design.shift, LAW_GAUSSIAN), worst = 0;
+    double step = (double)design_sensitivity(&shape, design.shift, &gaussian_noise), worst = 0;
     for (int row = 0; row < rows; row++) {
       double best = INFINITY;
       for (int used = 0; used <= after + row; used++) { /* steps after the row's own */
@@ -556,7 +556,7 @@ static void stop_delta(void) {
     long double reach = ldexp(descent.radius, 1 - design.granularity), contraction = 1;
     contraction = descent_contraction(&descent);
     long double moved = (contraction * reach + 1.25L * root) / sigma;
-    long double distance = design_sensitivity(&shape, design.shift, LAW_GAUSSIAN), variances = 1;
+    long double distance = design_sensitivity(&shape, design.shift, &gaussian_noise), variances = 1;
     long double d = stick(epsilon, distance / sigma, slack), printed = d, power = d, sum = d;
     for (int k = 1; k < (int)rows; k++) {
       power *= stick(epsilon, moved, slack);

@@ -1,50 +1,12 @@
-/* noise_law.c: see noise_law.h. */
-#include "mechanism/noise_law.h"
-
+/* laplace.c: discrete Laplace noise, and the mechanism that adds it to a sum. */
 #include <math.h>
 
-#include "math/gaussian.h"
 #include "math/laplace.h"
 #include "math/rounding.h"
+#include "mechanism/mechanism.h"
 #include "noise/discrete_laplace.h"
-#include "noise/lattice.h"
-#include "noise/discrete_gaussian.h"
 
-/* ---- Gaussian -------------------------------------------------------------------------------- */
-
-static double gaussian_width(double rate) {
-  return 1 / sqrt(2 * rate);
-}
-
-/* A positive double is an integer of 53 bits times a power of two, exactly. */
-static uint64_t gaussian_clock(uint64_t sensitivity, double rate) {
-  int exponent;
-  double fraction = frexp(rate, &exponent);
-  return lattice_variance(sensitivity, (uint64_t)ldexp(fraction, 53), exponent - 53);
-}
-
-static uint64_t gaussian_outward(uint64_t sensitivity, double rate, uint64_t inner) {
-  uint64_t variance = gaussian_clock(sensitivity, rate);
-  uint64_t least = inner + LATTICE_MIN_STEP;
-  if (variance == 0 || least >= LATTICE_VARIANCE_END) return 0;
-  return variance < least ? least : variance;
-}
-
-static int gaussian_step(uint64_t inner, uint64_t outer, int64_t *noise, size_t count) {
-  return discrete_gaussian_draw(outer - inner, noise, count);
-}
-
-static double gaussian_draw_slack(uint64_t clock, int dimension) {
-  return gaussian_lattice_slack(clock) * dimension * (1 + 0x1p-40);
-}
-
-static double gaussian_step_slack(uint64_t inner, uint64_t outer, int dimension) {
-  double step = (double)(outer - inner);
-  double v = (double)inner * step / (double)outer;
-  return step > 0 ? 2.1 * dimension * exp(-2 * M_PI * M_PI * v) : 0;
-}
-
-/* ---- Laplace --------------------------------------------------------------------------------- */
+/* ---- the noise ------------------------------------------------------------------------------- */
 
 /* The largest scale whose clock, 2 t^2, is below LATTICE_VARIANCE_END = 2^62. */
 #define MOST_SCALE ((uint64_t)1518500249)
@@ -110,12 +72,33 @@ static double no_step_slack(uint64_t inner, uint64_t outer, int dimension) {
   return 0;
 }
 
-/* ---- the table ------------------------------------------------------------------------------- */
+static double laplace_rdp_at(uint64_t sensitivity, uint64_t clock, double alpha) {
+  return discrete_laplace_rdp(alpha, (double)sensitivity, (double)laplace_scale(clock));
+}
 
-const struct lattice_law lattice_laws[] = {
-    [LAW_GAUSSIAN] = {1e6, gaussian_width, gaussian_clock, lattice_rate, gaussian_outward,
-                      discrete_gaussian_draw, gaussian_step, gaussian_draw_slack,
-                      gaussian_step_slack},
-    [LAW_LAPLACE] = {1e3, laplace_width, laplace_clock, laplace_rate, laplace_outward, laplace_draw,
-                     laplace_step, no_draw_slack, no_step_slack},
-};
+static double laplace_half_width(double stddev, double confidence) {
+  return published_up(stddev * M_SQRT1_2 * -log1p(-confidence));
+}
+
+const struct noise_law laplace_noise = {.name = "Laplace",
+                                        .most = 1e3,
+                                        .in_sum_norm = 1,
+                                        .width = laplace_width,
+                                        .clock = laplace_clock,
+                                        .rate = laplace_rate,
+                                        .rdp = laplace_rdp_at,
+                                        .outward = laplace_outward,
+                                        .draw = laplace_draw,
+                                        .step = laplace_step,
+                                        .draw_slack = no_draw_slack,
+                                        .step_slack = no_step_slack,
+                                        .half_width = laplace_half_width};
+
+/* ---- the mechanism --------------------------------------------------------------------------- */
+
+const struct mechanism laplace_mechanism = {
+    .name = "laplace",
+    .theorem = "discrete Laplace: the Renyi divergence of its exact law; pure epsilon sensitivity "
+               "/ scale",
+    .statistics = STATISTIC_NUMBER,
+    .noise = &laplace_noise};

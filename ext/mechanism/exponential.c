@@ -1,0 +1,34 @@
+/*
+** exponential.c: the exponential mechanism (McSherry and Talwar 2007) draws a public category by
+** how many units have it.
+*/
+#include <math.h>
+#include <string.h>
+
+#include "math/mixing.h"
+#include "mechanism/mechanism.h"
+#include "noise/categorical.h"
+
+/*
+** The utility is the number of units that have the category. Adding or removing a unit moves all
+** utilities one way, by at most 1, so the loss lies in an interval of length `step`. Replacing a
+** unit can move some up and some down: 2 step.
+*/
+static struct tilt exponential_tilt(double rate, int replace) {
+  int range = replace ? 2 : 1;
+  uint64_t exponent = (uint64_t)ldexp(sqrt(8 * rate) / range, CATEGORICAL_SHIFT);
+  return (struct tilt){exponent, ldexp((double)exponent, -CATEGORICAL_SHIFT) * range};
+}
+
+static void exponential_utility(int64_t *utility, const int64_t *counts, size_t count) {
+  memcpy(utility, counts, sizeof *utility * count);
+}
+
+static const struct category_law law = {exponential_tilt, bounded_range_rdp, exponential_utility};
+
+const struct mechanism exponential_mechanism = {
+    .name = "exponential",
+    .theorem = "exponential mechanism (McSherry and Talwar 2007), of bounded range (Cesar and "
+               "Rogers 2021); behind a kernel the worst pair of states",
+    .statistics = STATISTIC_CATEGORY,
+    .category = &law};

@@ -1,0 +1,87 @@
+/*
+** gaussian.c: discrete Gaussian noise, and the mechanisms that are nothing but sums with it:
+** 'gaussian', and 'ou', which shrinks what it shows.
+*/
+#include <gsl/gsl_cdf.h>
+#include <math.h>
+
+#include "math/gaussian.h"
+#include "math/rounding.h"
+#include "mechanism/mechanism.h"
+#include "noise/discrete_gaussian.h"
+#include "noise/lattice.h"
+
+/* ---- the noise ------------------------------------------------------------------------------- */
+
+static double gaussian_width(double rate) {
+  return 1 / sqrt(2 * rate);
+}
+
+/* A positive double is an integer of 53 bits times a power of two, exactly. */
+static uint64_t gaussian_clock(uint64_t sensitivity, double rate) {
+  int exponent;
+  double fraction = frexp(rate, &exponent);
+  return lattice_variance(sensitivity, (uint64_t)ldexp(fraction, 53), exponent - 53);
+}
+
+static uint64_t gaussian_outward(uint64_t sensitivity, double rate, uint64_t inner) {
+  uint64_t variance = gaussian_clock(sensitivity, rate);
+  uint64_t least = inner + LATTICE_MIN_STEP;
+  if (variance == 0 || least >= LATTICE_VARIANCE_END) return 0;
+  return variance < least ? least : variance;
+}
+
+static int gaussian_step(uint64_t inner, uint64_t outer, int64_t *noise, size_t count) {
+  return discrete_gaussian_draw(outer - inner, noise, count);
+}
+
+static double gaussian_draw_slack(uint64_t clock, int dimension) {
+  return gaussian_lattice_slack(clock) * dimension * (1 + 0x1p-40);
+}
+
+static double gaussian_step_slack(uint64_t inner, uint64_t outer, int dimension) {
+  double step = (double)(outer - inner);
+  double v = (double)inner * step / (double)outer;
+  return step > 0 ? 2.1 * dimension * exp(-2 * M_PI * M_PI * v) : 0;
+}
+
+static double gaussian_rdp(uint64_t sensitivity, uint64_t clock, double alpha) {
+  return alpha * lattice_rate(sensitivity, clock);
+}
+
+static double gaussian_half_width(double stddev, double confidence) {
+  return published_up(stddev * gsl_cdf_ugaussian_Qinv((1 - confidence) / 2));
+}
+
+const struct noise_law gaussian_noise = {.name = "Gaussian",
+                                         .most = 1e6,
+                                         .refines = 1,
+                                         .solves_width = 1,
+                                         .has_rate = 1,
+                                         .width = gaussian_width,
+                                         .clock = gaussian_clock,
+                                         .rate = lattice_rate,
+                                         .rdp = gaussian_rdp,
+                                         .outward = gaussian_outward,
+                                         .draw = discrete_gaussian_draw,
+                                         .step = gaussian_step,
+                                         .draw_slack = gaussian_draw_slack,
+                                         .step_slack = gaussian_step_slack,
+                                         .half_width = gaussian_half_width};
+
+/* ---- the mechanisms -------------------------------------------------------------------------- */
+
+#define THEOREM                                                                                    \
+  "discrete Gaussian: sensitivity^2 / (2 variance) (Canonne, Kamath and Steinke 2020, Theorem 4);" \
+  " charged as sensitivity^2 / (2 (variance - 1/12))"
+
+const struct mechanism gaussian_mechanism = {.name = "gaussian",
+                                             .theorem = THEOREM,
+                                             .statistics = STATISTIC_NUMBER | STATISTIC_VECTOR,
+                                             .noise = &gaussian_noise};
+
+const struct mechanism ou_mechanism = {.name = "ou",
+                                       .theorem = THEOREM,
+                                       .statistics = STATISTIC_NUMBER | STATISTIC_VECTOR,
+                                       .shrinks = 1,
+                                       .noise = &gaussian_noise};

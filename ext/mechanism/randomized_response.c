@@ -1,0 +1,33 @@
+/*
+** randomized_response.c: randomized response (Warner 1965): the most common category, or another
+** one with the same probability each.
+*/
+#include <math.h>
+
+#include "math/mixing.h"
+#include "math/rounding.h"
+#include "mechanism/mechanism.h"
+#include "noise/categorical.h"
+
+/* Utilities are 0 and 1: the loss is within +-step whatever the data. */
+static struct tilt response_tilt(double rate, int replace) {
+  (void)replace;
+  uint64_t exponent = (uint64_t)ldexp(published_down(response_epsilon(rate)), CATEGORICAL_SHIFT);
+  return (struct tilt){exponent, ldexp((double)exponent, -CATEGORICAL_SHIFT)};
+}
+
+/* 1 for the first of the most common ones. */
+static void response_utility(int64_t *utility, const int64_t *counts, size_t count) {
+  size_t mode = 0;
+  for (size_t i = 1; i < count; i++) mode = counts[i] > counts[mode] ? i : mode;
+  for (size_t i = 0; i < count; i++) utility[i] = i == mode;
+}
+
+static const struct category_law law = {response_tilt, response_rdp, response_utility};
+
+const struct mechanism randomized_response = {
+    .name = "response",
+    .theorem = "randomized response (Warner 1965; Kairouz, Oh and Viswanath 2015); behind a kernel "
+               "the worst pair of states",
+    .statistics = STATISTIC_CATEGORY,
+    .category = &law};
