@@ -18,7 +18,6 @@
 #include "math/gaussian.h"
 #include "math/iteration.h"
 #include "math/laplace.h"
-#include "math/mixing.h"
 #include "math/renyi.h"
 #include "math/rounding.h"
 #include "mechanism/families.h"
@@ -279,93 +278,29 @@ struct price {
   double rate, epsilon, delta;
 };
 
-/*
-** The largest epsilon whose pure mechanisms all have this zCDP rate: epsilon tanh(epsilon/2)
-** (response_rdp).
-*/
-static double epsilon_of_rate(double rate) {
-  double low = 0, high = rate + 2 * sqrt(rate) + 1;
-  for (int i = 0; i < 100; i++) {
-    double middle = low / 2 + high / 2;
-    if (middle * tanh(middle / 2) <= rate) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
-  return published_down(low);
-}
-
 static struct price price_of(const struct ledger_tier *tier, double weight, double share) {
   double rate = weight * tier->rate;
-  return (struct price){rate, epsilon_of_rate(rate),
+  return (struct price){rate, pure_epsilon_of_rate(rate),
                         isnan(share) ? 0 : share * (1 - 0x1p-40) * tier->delta_keys};
-}
-
-static double rdp_of_epsilon(const void *epsilon, double alpha) {
-  return response_rdp(alpha, *(const double *)epsilon);
-}
-
-struct ledger_cost models_cost(struct publication *publication) {
-  const struct ledger_release *release = &publication->release;
-  struct price price =
-      price_of(&publication->tiers[publication->at], release->weight, release->key_share);
-  publication->rate = price.epsilon;
-  return (struct ledger_cost){0, price.delta, rdp_of_epsilon, &publication->rate};
 }
 
 /* ---- what public rows hide ------------------------------------------------------------------- */
 
-/* The cost of the noise, and the profile of the last private row. */
-struct hidden {
-  struct ledger_cost plain;
-  struct profile profile;
-};
-
-static double hidden_curve(const void *parameters, double alpha) {
-  const struct hidden *hidden = parameters;
-  return fmin(hidden->plain.curve(hidden->plain.parameters, alpha),
-              profile_rdp(&hidden->profile, alpha));
-}
-
-struct ledger_cost models_hidden(struct publication *publication, struct ledger_cost plain) {
-  struct hidden *hidden = publication->hidden;
-  if (!hidden) {
-    publication->hidden = hidden = sqlite3_malloc64(sizeof *hidden);
-    if (!hidden) {
-      error_set(ledger_error(publication->host->ledger), "out of memory");
-      return plain;
-    }
-    struct hiding hiding;
-    hiding_make(&hiding, &publication->descent, &publication->shape, publication->release.shift);
-    hiding_profile(&hiding, &hidden->profile);
-  }
-  hidden->plain = plain;
-  return (struct ledger_cost){0, plain.delta, hidden_curve, hidden};
-}
-
-void models_clear(struct publication *publication) {
-  sqlite3_free(publication->hidden);
-  publication->hidden = 0;
-}
-
-/* Of the noise at a clock, without what public rows hide. */
-static double noise_rdp(const struct publication *publication, uint64_t clock, double alpha) {
-  uint64_t sensitivity = publication->release.sensitivity;
-  return publication->mechanism->noise->rdp(sensitivity, clock, alpha);
-}
-
 int models_paid(struct publication *publication, uint64_t clock, const double *curve) {
-  const struct ledger_cost nothing = {0, 0, 0, 0};
-  int paid = 1;
+  const struct ledger_release *release = &publication->release;
+  const struct mechanism *mechanism = publication->mechanism;
+  struct terms terms = {.shape = &publication->shape,
+                        .descent = &publication->descent,
+                        .shift = release->shift,
+                        .sensitivity = release->sensitivity,
+                        .rate = INFINITY};
+  struct cost cost;
   if (!(publication->descent.public_rows > 0) || !curve) return 1;
-  models_hidden(publication, nothing);
-  for (int i = 0; i < RENYI_ORDERS && publication->hidden; i++) {
-    double alpha = renyi_order(i), of_noise = noise_rdp(publication, clock, alpha);
-    double least = fmin(of_noise, profile_rdp(&publication->hidden->profile, alpha));
-    paid = paid && curve[i] >= least * (1 - 1e-9);
-  }
-  models_clear(publication);
+  int paid = mechanism->cost(mechanism, &terms, clock, &publication->room, &cost);
+  if (!paid) return error_set_memory(ledger_error(publication->host->ledger));
+  for (int i = 0; i < RENYI_ORDERS; i++)
+    paid = paid && curve[i] >= cost.curve(cost.parameters, renyi_order(i)) * (1 - 1e-9);
+  cost_room_clear(&publication->room);
   return paid;
 }
 
@@ -498,17 +433,6 @@ int models_diffusible(const struct publication *publication, int from, uint64_t 
       ledger_error(ledger),
       "tier '%s' is too far from that of release '%s' for its rows (make a release of its own)",
       tier, release->name);
-}
-
-uint64_t models_design(const struct publication *publication, double rate, struct design *design) {
-  const struct descent *descent = &publication->descent;
-  if (publication->shape.family->statistic == STATISTIC_MODEL) {
-    uint64_t variance;
-    descent_design(descent, &publication->shape, rate, design, &variance);
-    return descent_clock(descent, &publication->shape, design->shift);
-  }
-  design_make(design, &publication->shape, rate, publication->mechanism->noise);
-  return publication->mechanism->noise->clock(design->sensitivity, rate);
 }
 
 /* ---- models that exist ----------------------------------------------------------------------- */

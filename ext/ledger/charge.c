@@ -387,7 +387,7 @@ struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *t
 }
 
 static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
-                     const struct ledger_release *release, const struct ledger_cost *cost,
+                     const struct ledger_release *release, const struct cost *cost,
                      struct bill *bill) {
   struct payment paid = paid_for(ledger, release->id, tier->name);
   struct curve curve = curve_of(cost, tier->filter_order);
@@ -423,7 +423,7 @@ static int bill_pay(struct ledger *ledger, const struct ledger_tier *tier, int64
   return charge_append(ledger, &charge) && budget_write(ledger, tier, &bill->budget);
 }
 
-static int is_cost(const struct ledger_cost *cost) {
+static int is_cost(const struct cost *cost) {
   int sound = cost->rate >= 0 && isfinite(cost->rate) && cost->delta >= 0 && cost->delta < 1;
   struct curve curve = curve_of(cost, NAN);
   for (int i = 0; curve.any && i < RENYI_ORDERS; i++) sound = sound && curve.values[i] >= 0;
@@ -431,8 +431,7 @@ static int is_cost(const struct ledger_cost *cost) {
 }
 
 int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
-                  const struct ledger_tier *tiers, int count, int at,
-                  const struct ledger_cost *cost) {
+                  const struct ledger_tier *tiers, int count, int at, const struct cost *cost) {
   if (!seal_trust_books(ledger)) return 0;
   if (!is_cost(cost)) return ledger_fail(ledger, "a release cannot have rate %g", cost->rate);
   struct bill *bills = sqlite3_malloc64(sizeof *bills * (sqlite3_uint64)(at + 1));

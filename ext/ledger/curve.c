@@ -10,7 +10,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-struct curve curve_of(const struct ledger_cost *cost, double filter_order) {
+struct curve curve_of(const struct cost *cost, double filter_order) {
   struct curve curve;
   curve.any = cost->curve != 0;
   for (int i = 0; curve.any && i < CURVE_SIZE; i++) {

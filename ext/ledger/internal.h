@@ -285,7 +285,7 @@ struct curve {
 };
 
 /* The curve of a cost, rounded up; NaN for the filter order leaves that entry 0. */
-struct curve curve_of(const struct ledger_cost *cost, double filter_order);
+struct curve curve_of(const struct cost *cost, double filter_order);
 
 /* What of a curve has not been paid yet, order by order. */
 struct curve curve_missing(const struct curve *cost, const struct curve *paid);

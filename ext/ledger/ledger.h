@@ -28,6 +28,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "math/cost.h"
 
 struct ledger;
 
@@ -152,26 +153,13 @@ int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *tier);
 int ledger_tier_drop(struct ledger *ledger, const char *name);
 
 /*
-** What a publication costs: (alpha, alpha rate + curve(alpha))-RDP with failure probability delta.
-** A Gaussian or OU release is a rate alone; Laplace noise, randomized response and other pure
-** mechanisms are curves; private key selection and other approximate mechanisms carry a delta.
-*/
-struct ledger_cost {
-  double rate;  /* zCDP rate of the Gaussian part, >= 0 */
-  double delta; /* >= 0, paid anew at every publication, out of delta_keys */
-  double (*curve)(const void *parameters, double alpha); /* RDP beyond the rate; null: none */
-  const void *parameters;                                /* of the curve */
-};
-
-/*
 ** Charges the publication of a release at tiers[at]: every tier at `at` or inside it pays what the
 ** release costs it beyond what it has paid already. Checks all of them first; if one refuses,
 ** nothing is charged and the error says which, what it needs and what is left. Inside a
 ** transaction.
 */
 int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
-                  const struct ledger_tier *tiers, int count, int at,
-                  const struct ledger_cost *cost);
+                  const struct ledger_tier *tiers, int count, int at, const struct cost *cost);
 
 /*
 ** The last charge, 0 for none; and the rate that a tier has been charged after it, where a curve
@@ -255,7 +243,7 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
 ** clock), 0 not found or failure.
 */
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
-                              const char *tier, uint64_t clock, const struct ledger_cost *cost,
+                              const char *tier, uint64_t clock, const struct cost *cost,
                               double shrink, const char *kernel);
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
                             uint64_t *clock);

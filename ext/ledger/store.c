@@ -245,7 +245,7 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
 /* ---- publications ---------------------------------------------------------------------------- */
 
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
-                              const char *tier, uint64_t clock, const struct ledger_cost *cost,
+                              const char *tier, uint64_t clock, const struct cost *cost,
                               double shrink, const char *kernel) {
   unsigned char bytes[CURVE_BYTES];
   int size;

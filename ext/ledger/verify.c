@@ -222,7 +222,7 @@ static const struct noise_curve {
 static int is_of_noise(const struct curve *curve, const struct noise_curve *noise,
                        double sensitivity, uint64_t clock) {
   double pair[2] = {sensitivity, noise->is_laplace ? sqrt((double)clock / 2) : (double)clock};
-  struct ledger_cost cost = {0, 0, noise->at, pair};
+  struct cost cost = {0, 0, noise->at, pair};
   struct curve expected = curve_of(&cost, NAN);
   for (int i = 0; i < RENYI_ORDERS; i++) {
     double is = curve->values[i], want = expected.values[i];

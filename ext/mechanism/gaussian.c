@@ -78,10 +78,12 @@ const struct noise_law gaussian_noise = {.name = "Gaussian",
 const struct mechanism gaussian_mechanism = {.name = "gaussian",
                                              .theorem = THEOREM,
                                              .statistics = STATISTIC_NUMBER | STATISTIC_VECTOR,
-                                             .noise = &gaussian_noise};
+                                             .noise = &gaussian_noise,
+                                             NOISY_SUMS};
 
 const struct mechanism ou_mechanism = {.name = "ou",
                                        .theorem = THEOREM,
                                        .statistics = STATISTIC_NUMBER | STATISTIC_VECTOR,
                                        .shrinks = 1,
-                                       .noise = &gaussian_noise};
+                                       .noise = &gaussian_noise,
+                                       NOISY_SUMS};

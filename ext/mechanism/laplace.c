@@ -101,4 +101,5 @@ const struct mechanism laplace_mechanism = {
     .theorem = "discrete Laplace: the Renyi divergence of its exact law; pure epsilon sensitivity "
                "/ scale",
     .statistics = STATISTIC_NUMBER,
-    .noise = &laplace_noise};
+    .noise = &laplace_noise,
+    NOISY_SUMS};

@@ -70,6 +70,12 @@ static inline const struct noise_law *descent_noise_law(const struct descent *de
 /* The mechanism that a release of it has. */
 const struct mechanism *descent_mechanism(const struct descent *descent);
 
+/*
+** The largest epsilon whose pure mechanisms all have this zCDP rate: epsilon tanh(epsilon/2)
+** (response_rdp): that of a random stop.
+*/
+double pure_epsilon_of_rate(double rate);
+
 /* Bounds on parameters. */
 #define SGD_MAX_ROWS     1e9
 #define SGD_MAX_PUBLIC   1e6

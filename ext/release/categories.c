@@ -69,7 +69,7 @@ static double curve_at(const void *parameters, double alpha) {
 /* Charges, and notes the curve at the stored orders. Without memory costs is null. */
 int symbols_pay(struct publication *publication, const double *costs) {
   struct symbol_curve curve = {publication, costs};
-  struct ledger_cost cost = {0, 0, curve_at, &curve};
+  struct cost cost = {0, 0, curve_at, &curve};
   if (!costs) return error_set(ledger_error(publication->host->ledger), "out of memory");
   memcpy(publication->curve, costs, sizeof publication->curve);
   return ledger_charge(publication->host->ledger, &publication->release, publication->tiers,
@@ -84,7 +84,7 @@ static double stored_curve_at(const void *parameters, double alpha) {
 static int publish_symbol(struct publication *publication, const char *symbol, const char *kernel) {
   struct ledger *ledger = publication->host->ledger;
   const char *tier = publication->tiers[publication->at].name;
-  struct ledger_cost cost = {0, 0, stored_curve_at, publication->curve};
+  struct cost cost = {0, 0, stored_curve_at, publication->curve};
   struct ledger_value value = {symbol, 0, 1, NAN, NAN, NAN};
   return ledger_symbol_insert(ledger, &publication->release, tier, symbol) &&
          ledger_publication_insert(ledger, &publication->release, tier, 0, &cost, 1, kernel) &&

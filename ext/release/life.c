@@ -28,8 +28,6 @@
 #include "release/reports.h"
 #include "release/categories.h"
 #include "math/diffusion.h"
-#include "math/laplace.h"
-#include "math/rounding.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -43,50 +41,34 @@ static double tier_rate(const struct publication *publication, int tier) {
   return publication->release.weight * publication->tiers[tier].rate;
 }
 
-/* The rate of a point's noise; by construction of its variance it is within the tier's. */
-static double point_rate(const struct publication *publication, int tier, uint64_t variance) {
-  return fmin(lattice_rate(publication->release.sensitivity, variance),
-              tier_rate(publication, tier));
+/* The release as its mechanism sees it, at the tier where it is published. */
+static struct terms terms_of(const struct publication *publication) {
+  const struct ledger_release *release = &publication->release;
+  double share = release->key_share * (1 - 0x1p-40); /* ten tenths are not more than all */
+  return (struct terms){
+      .shape = &publication->shape,
+      .descent = &publication->descent,
+      .shift = release->shift,
+      .sensitivity = release->sensitivity,
+      .rate = tier_rate(publication, publication->at),
+      .delta = isnan(share) ? 0 : share * publication->tiers[publication->at].delta_keys};
 }
 
-static double laplace_curve(const void *parameters, double alpha) {
-  const double *laplace = parameters;
-  return discrete_laplace_rdp(alpha, laplace[0], laplace[1]);
+/* The cost refers to the publication. */
+static struct cost point_cost(struct publication *publication, uint64_t clock) {
+  const struct mechanism *mechanism = publication->mechanism;
+  struct terms terms = terms_of(publication);
+  struct cost cost;
+  if (!mechanism->cost(mechanism, &terms, clock, &publication->room, &cost))
+    out_of_memory(publication->host->ledger);
+  return cost;
 }
 
-static double rdp_of_rate(const void *rate, double alpha) {
-  return alpha * *(const double *)rate;
-}
-
-/*
-** The cost refers to the publication. Public rows hide private ones in a way that is proved for RDP
-** alone.
-*/
-static struct ledger_cost point_cost(struct publication *publication, uint64_t variance) {
-  int has_public = publication->descent.public_rows > 0;
-  const struct noise_law *noise = publication->mechanism->noise;
-  if (!noise->has_rate) {
-    publication->laplace[0] = (double)publication->release.sensitivity;
-    publication->laplace[1] = (double)laplace_scale(variance);
-    struct ledger_cost cost = {0, 0, laplace_curve, publication->laplace};
-    return has_public ? models_hidden(publication, cost) : cost;
-  }
-  if (publication->descent.random_stop > 0) return models_cost(publication);
-  publication->rate = point_rate(publication, publication->at, variance);
-  if (has_public) {
-    struct ledger_cost cost = {0, 0, rdp_of_rate, &publication->rate};
-    return models_hidden(publication, cost);
-  }
-  return (struct ledger_cost){publication->rate, answers_selection_delta(publication), 0, 0};
-}
-
-/*
-** A second look at what every clock is made for. A random stop is no point with a rate of its own.
-*/
+/* A second look at what every clock is made for. */
 static int is_within_tier(const struct publication *publication, uint64_t clock) {
-  double rate = publication->mechanism->noise->rate(publication->release.sensitivity, clock);
-  return publication->descent.random_stop > 0 ||
-         rate <= tier_rate(publication, publication->at) * (1 + 0x1p-40);
+  const struct mechanism *mechanism = publication->mechanism;
+  struct terms terms = terms_of(publication);
+  return mechanism->rate(mechanism, &terms, clock) <= terms.rate * (1 + 0x1p-40);
 }
 
 static int charge(struct publication *publication, uint64_t variance) {
@@ -95,7 +77,7 @@ static int charge(struct publication *publication, uint64_t variance) {
   if (!is_within_tier(publication, variance))
     return error_set(ledger_error(ledger),
                      "the noise would cost more than tier '%s' has for a release", tier);
-  struct ledger_cost cost = point_cost(publication, variance);
+  struct cost cost = point_cost(publication, variance);
   publication->variance = variance;
   if (!(answers_shrink(publication) >= DBL_MIN))
     return error_set(ledger_error(ledger),
@@ -150,7 +132,7 @@ static int note_point(struct publication *publication, int tier, uint64_t varian
 
 /* The publication of a stored point at publication->at, and its values. */
 static int store_values(struct publication *publication, uint64_t variance, const int64_t *values) {
-  struct ledger_cost cost = point_cost(publication, variance);
+  struct cost cost = point_cost(publication, variance);
   publication->variance = variance;
   return answers_store(publication, &cost, values);
 }
@@ -447,10 +429,10 @@ static int publish_new(struct publication *publication, struct request *request)
                                                                    : categories_charge(publication);
   }
   const struct layout *shape = &publication->shape;
-  double rate = tier_rate(publication, publication->at);
   struct design design;
   const struct noise_law *noise = publication->mechanism->noise;
-  uint64_t variance = models_design(publication, rate, &design);
+  struct terms terms = terms_of(publication);
+  uint64_t variance = publication->mechanism->design(publication->mechanism, &terms, &design);
   if (variance < LATTICE_MIN_VARIANCE || variance >= LATTICE_VARIANCE_END)
     return too_far(publication, publication->at);
   take_keys(publication, request);
@@ -591,9 +573,8 @@ static int draw_new(struct publication *publication, const int64_t *rounded, int
   if (publication->mechanism->statistics == STATISTIC_REPORTS)
     return responses_draw(publication, rounded);
   if (!publication->mechanism->noise) return categories_draw(publication, rounded);
-  int is_model = publication->shape.family->statistic ==
-                 STATISTIC_MODEL; /* its clock may count earlier noise too */
-  uint64_t variance = is_model ? (uint64_t)publication->descent.variance : publication->variance;
+  struct terms terms = terms_of(publication);
+  uint64_t variance = publication->mechanism->draw_clock(&terms, publication->variance);
   if (release_draw(publication->mechanism->noise, rounded, dimension_of(publication), variance,
                    values))
     return error_set(ledger_error(publication->host->ledger), "the system gave no random bytes");
@@ -770,7 +751,7 @@ void publish_result(sqlite3_context *context, const struct publication *publicat
 }
 
 void publish_clear(struct publication *publication) {
-  models_clear(publication);
+  cost_room_clear(&publication->room);
   struct ledger_grid *grid = &publication->grid;
   for (int i = 0; grid->keys && i < grid->cells; i++) sqlite3_free(grid->keys[i]);
   sqlite3_free(grid->keys);

@@ -41,15 +41,13 @@ struct publication {
   struct contribution question; /* its parameters */
   struct layout shape;          /* of a unit's vector */
   struct descent descent;       /* of a model */
-  double rate;                  /* or epsilon of what is charged: its curve points there */
+  struct cost_room room;        /* what the curve of its cost reads */
   int by_unit;                  /* units are protected, not rows */
   struct ledger_grid grid;      /* what its coordinates are; owned */
   struct ledger_tier *tiers;
   int tier_count, at;                  /* tiers[at] is where it is published */
   uint64_t variance;                   /* of the noise there, in lattice steps: its clock */
   double curve[RENYI_ORDERS];          /* what a release of a symbol costs there */
-  double laplace[2];                   /* sensitivity and scale of Laplace noise there */
-  struct hidden *hidden;               /* what public rows of a model hide (models.h); owned */
   const struct markov_kernel *channel; /* what sends its groups on there; null for none */
   int refining;                        /* walks inward from points that are stored already */
   int answered;                        /* the answer is there: nothing to collect */

@@ -298,7 +298,7 @@ static int publish_reports(struct publication *publication, const struct survey 
   struct ledger *ledger = publication->host->ledger;
   const struct ledger_release *release = &publication->release;
   const char *tier = publication->tiers[publication->at].name;
-  struct ledger_cost cost = {0, 0, stored_curve_at, publication->curve};
+  struct cost cost = {0, 0, stored_curve_at, publication->curve};
   struct ledger_grid grid = {(char **)(uintptr_t)symbols, (int)chain->columns, 1};
   struct ledger_point point = {(char *)(uintptr_t)tier, 0, reports};
   double *weights;

@@ -109,10 +109,8 @@ int answers_same_lattice(const struct publication *publication) {
   if (!publication->mechanism->noise)
     return release->granularity == 0 && release->sensitivity == 1 &&
            release->shift == -shape->fine_exponent;
-  uint64_t sensitivity =
-      shape->family->statistic == STATISTIC_MODEL
-          ? descent_sensitivity(&publication->descent, shape, release->shift)
-          : design_sensitivity(shape, release->shift, publication->mechanism->noise);
+  struct terms terms = {.shape = shape, .descent = &publication->descent, .shift = release->shift};
+  uint64_t sensitivity = publication->mechanism->sensitivity(publication->mechanism, &terms);
   return release->granularity - release->shift == shape->fine_exponent &&
          release->sensitivity >= sensitivity;
 }
@@ -239,8 +237,7 @@ static int send_numbers(const struct publication *publication, const struct mark
   return 1;
 }
 
-int answers_store(struct publication *publication, const struct ledger_cost *cost,
-                  const int64_t *values) {
+int answers_store(struct publication *publication, const struct cost *cost, const int64_t *values) {
   struct ledger *ledger = publication->host->ledger;
   const char *tier = publication->tiers[publication->at].name;
   const struct markov_kernel *channel = publication->channel;
@@ -257,14 +254,15 @@ int answers_store(struct publication *publication, const struct ledger_cost *cos
   return stored && answers_read(publication, tier);
 }
 
-double answers_selection_delta(const struct publication *publication) {
+/* What private keys take of the delta_keys of publication->at, each time anew. */
+static double selection_delta(const struct publication *publication) {
   const struct ledger_release *release = &publication->release;
   double share = release->key_share * (1 - 0x1p-40); /* ten tenths are not more than all */
   return release->max_groups ? share * publication->tiers[publication->at].delta_keys : 0;
 }
 
 double answers_threshold(const struct publication *publication) {
-  struct reading reading = reading_of(publication, answers_selection_delta(publication));
+  struct reading reading = reading_of(publication, selection_delta(publication));
   return ldexp(estimate_threshold(&reading), publication->release.granularity) /
          publication->shape.count_factor;
 }

@@ -40,17 +40,10 @@ int answers_same_lattice(const struct publication *publication);
 int answers_mixable(const struct publication *publication);
 
 /* Stores the values of a point at publication->at, as publication->channel sends them on. */
-int answers_store(struct publication *publication, const struct ledger_cost *cost,
-                  const int64_t *values);
+int answers_store(struct publication *publication, const struct cost *cost, const int64_t *values);
 
 /* Sets the answer from the values that are stored at a tier. */
 int answers_read(struct publication *publication, const char *tier);
-
-/*
-** What a publication of private keys at publication->at takes of the tier's delta_keys, each time
-** anew.
-*/
-double answers_selection_delta(const struct publication *publication);
 
 /* Least noisy number of units or rows with which a private key is shown at
 ** publication->at. */

@@ -20,7 +20,7 @@ static double laplace(const void *parameters, double alpha) {
   return laplace_rdp(alpha, p->sensitivity, p->scale);
 }
 
-static int charge(struct ledger *ledger, const char *tier, const struct ledger_cost *cost) {
+static int charge(struct ledger *ledger, const char *tier, const struct cost *cost) {
   struct ledger_tier *tiers = 0;
   struct ledger_release release = {.kind = "test",
                                    .mechanism = "test",
@@ -62,9 +62,9 @@ int main(int argc, char **argv) {
   struct ledger *ledger = ledger_new(db);
   for (int i = 2; i + 4 < argc; i += 5) {
     struct laplace parameters = {atof(argv[i + 2]), atof(argv[i + 3])};
-    struct ledger_cost cost = {0, atof(argv[i + 4]), laplace, &parameters};
+    struct cost cost = {0, atof(argv[i + 4]), laplace, &parameters};
     if (strcmp(argv[i + 1], "gaussian") == 0)
-      cost = (struct ledger_cost){parameters.sensitivity, atof(argv[i + 4]), 0, 0};
+      cost = (struct cost){parameters.sensitivity, atof(argv[i + 4]), 0, 0};
     charge(ledger, argv[i], &cost);
   }
   ledger_free(ledger);

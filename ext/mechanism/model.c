@@ -1,0 +1,139 @@
+/*
+** model.c: the mechanisms of models: noisy descents (sgd.h), whose last rows may be public or whose
+** stop may be random.
+*/
+#include <math.h>
+#include <stdlib.h>
+
+#include "math/mixing.h"
+#include "math/rounding.h"
+#include "mechanism/hiding.h"
+#include "mechanism/mechanism.h"
+#include "mechanism/sgd.h"
+
+/* ---- the lattice ----------------------------------------------------------------------------- */
+
+static uint64_t model_design(const struct mechanism *mechanism, const struct terms *terms,
+                             struct design *design) {
+  (void)mechanism;
+  uint64_t variance;
+  descent_design(terms->descent, terms->shape, terms->rate, design, &variance);
+  return descent_clock(terms->descent, terms->shape, design->shift);
+}
+
+static uint64_t model_sensitivity(const struct mechanism *mechanism, const struct terms *terms) {
+  (void)mechanism;
+  return descent_sensitivity(terms->descent, terms->shape, terms->shift);
+}
+
+/* A random stop is no point with a rate of its own. */
+static double model_rate(const struct mechanism *mechanism, const struct terms *terms,
+                         uint64_t clock) {
+  return terms->descent->random_stop > 0 ? 0 : sums_rate(mechanism, terms, clock);
+}
+
+/* The clock of a point counts the noise of earlier steps, too. */
+static uint64_t model_draw_clock(const struct terms *terms, uint64_t clock) {
+  (void)clock;
+  return (uint64_t)terms->descent->variance;
+}
+
+/* ---- the cost -------------------------------------------------------------------------------- */
+
+double pure_epsilon_of_rate(double rate) {
+  double low = 0, high = rate + 2 * sqrt(rate) + 1;
+  for (int i = 0; i < 100; i++) {
+    double middle = low / 2 + high / 2;
+    if (middle * tanh(middle / 2) <= rate) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return published_down(low);
+}
+
+static double stop_curve(const void *room, double alpha) {
+  return response_rdp(alpha, ((const struct cost_room *)room)->epsilon);
+}
+
+/*
+** Public rows hide private ones: at each order the cost of the noise, or what contraction gives
+** where that is less (hiding.h). It is proved for RDP alone.
+*/
+static double hidden_curve(const void *room, double alpha) {
+  return fmin(noise_curve(room, alpha),
+              profile_rdp(((const struct cost_room *)room)->profile, alpha));
+}
+
+/* The profile does not depend on the tier: it is computed once. */
+static int hide(const struct terms *terms, struct cost_room *room) {
+  struct hiding hiding;
+  if (room->profile) return 1;
+  room->profile = malloc(sizeof *room->profile);
+  if (!room->profile) return 0;
+  hiding_make(&hiding, terms->descent, terms->shape, terms->shift);
+  hiding_profile(&hiding, room->profile);
+  return 1;
+}
+
+static int model_cost(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock,
+                      struct cost_room *room, struct cost *cost) {
+  sums_cost(mechanism, terms, clock, room, cost);
+  if (terms->descent->random_stop > 0) {
+    room->epsilon = pure_epsilon_of_rate(terms->rate);
+    *cost = (struct cost){0, terms->delta, stop_curve, room};
+  } else if (terms->descent->public_rows > 0) {
+    *cost = (struct cost){0, 0, hidden_curve, room};
+    return hide(terms, room);
+  }
+  return 1;
+}
+
+#define MODEL                                                                                      \
+  .design = model_design, .sensitivity = model_sensitivity, .rate = model_rate,                    \
+  .draw_clock = model_draw_clock, .cost = model_cost
+
+/* ---- the mechanisms -------------------------------------------------------------------------- */
+
+/* One draw of noise for each row, whose theorem is that of the noise. */
+const struct mechanism sgd_gaussian = {
+    .name = "gaussian",
+    .theorem = "discrete Gaussian: sensitivity^2 / (2 variance) (Canonne, Kamath and Steinke 2020, "
+               "Theorem 4); charged as sensitivity^2 / (2 (variance - 1/12))",
+    .statistics = STATISTIC_MODEL,
+    .noise = &gaussian_noise,
+    MODEL};
+
+const struct mechanism sgd_laplace = {
+    .name = "laplace",
+    .theorem = "discrete Laplace: the Renyi divergence of its exact law; pure epsilon sensitivity "
+               "/ scale",
+    .statistics = STATISTIC_MODEL,
+    .noise = &laplace_noise,
+    MODEL};
+
+/* With public rows or a random stop. */
+const struct mechanism sgd_iteration = {
+    .name = "iteration",
+    .theorem = "the worst private row of a descent with public rows after it (Balle et al. 2019, "
+               "Theorem 5, along the best path, and Asoodeh et al. 2020, Theorem 4, by Theorem 1 "
+               "of the former anew in each step), or the first of one that stops at random "
+               "(Asoodeh et al. 2020, Theorem 5); dp_sgd_profile() lists every row",
+    .statistics = STATISTIC_MODEL,
+    .noise = &gaussian_noise,
+    MODEL};
+
+const struct mechanism sgd_laplace_iteration = {
+    .name = "laplace_iteration",
+    .theorem = "the last private row of a descent with public rows after it (Asoodeh et al. 2020, "
+               "Theorem 3, by Theorem 1 of Balle et al. 2019 anew in each step)",
+    .statistics = STATISTIC_MODEL,
+    .noise = &laplace_noise,
+    MODEL};
+
+const struct mechanism *descent_mechanism(const struct descent *descent) {
+  int is_iteration = descent->public_rows > 0 || descent->random_stop > 0;
+  if (descent->laplace > 0) return is_iteration ? &sgd_laplace_iteration : &sgd_laplace;
+  return is_iteration ? &sgd_iteration : &sgd_gaussian;
+}

@@ -1,0 +1,50 @@
+/* noisy_sums.c: what mechanisms have in common that add noise to sums. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "mechanism/lattice_design.h"
+#include "mechanism/mechanism.h"
+
+uint64_t sums_design(const struct mechanism *mechanism, const struct terms *terms,
+                     struct design *design) {
+  design_make(design, terms->shape, terms->rate, mechanism->noise);
+  return mechanism->noise->clock(design->sensitivity, terms->rate);
+}
+
+uint64_t sums_sensitivity(const struct mechanism *mechanism, const struct terms *terms) {
+  return design_sensitivity(terms->shape, terms->shift, mechanism->noise);
+}
+
+double sums_rate(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock) {
+  return mechanism->noise->rate(terms->sensitivity, clock);
+}
+
+uint64_t sums_draw_clock(const struct terms *terms, uint64_t clock) {
+  (void)terms;
+  return clock;
+}
+
+double noise_curve(const void *room, double alpha) {
+  const struct cost_room *of = room;
+  return fmin(of->noise->rdp(of->sensitivity, of->clock, alpha), alpha * of->most);
+}
+
+/* By construction of the clock the rate is within the tier's, but for rounding. */
+int sums_cost(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock,
+              struct cost_room *room, struct cost *cost) {
+  const struct noise_law *noise = mechanism->noise;
+  double delta = terms->shape->max_groups ? terms->delta : 0;
+  room->noise = noise;
+  room->sensitivity = terms->sensitivity;
+  room->clock = clock;
+  room->most = noise->has_rate ? terms->rate : INFINITY;
+  *cost = noise->has_rate ? (struct cost){fmin(noise->rate(terms->sensitivity, clock), terms->rate),
+                                          delta, 0, 0}
+                          : (struct cost){0, delta, noise_curve, room};
+  return 1;
+}
+
+void cost_room_clear(struct cost_room *room) {
+  free(room->profile);
+  room->profile = 0;
+}
