@@ -1,0 +1,122 @@
+"""Every option of every kind is accepted and effective, or refused with a sentence: none is parsed and then ignored.
+
+The extension itself lists the options that a kind knows. Each is given with two values. Both calls are refused with an error
+that names the option, or the two releases differ in more than the options that the ledger keeps as a text: in their design,
+their price or their answer, which at rate 1e6 has hardly any noise.
+"""
+
+import json
+import re
+import sqlite3
+
+import pytest
+
+from kinds_reference import KINDS, ROWS_COUNT, Row, by_query
+from kinds_tables import PARAMETERS, fill
+from noise_helpers import error_of, one, open_ledger
+
+ROWS = [Row(key, x, json.dumps([x, x + 1, 0]), unit) for unit in range(40)
+        for key, x in (("a", 0.5), ("a", 1.25), ("b", unit % 4), ("c", -1))]
+VALUES = {  # two values of each option
+    "name": ("one", "other"), "weight": (1, 0.5), "refine": (False, True), "mechanism": ("gaussian", "laplace"),
+    "clip": (1, 0.5), "lo": (-3, 1), "hi": (5, 0.25), "q": (0.25, 0.75), "dim": (3, 2), "bins": (8, 4),
+    "keys": (["a"], ["a", "b"]), "max_groups": (2, 3), "key_share": (0.25, 0.5), "radius": (1, 1e-5), "centre": (0, 1),
+    "theta": (0.5, 1e10), "rho": (1, 1e-5), "t": (0.1, 0.2), "candidates": (["a", "b"], ["b", "c", "d"]),
+}
+WITH = {  # what else an option needs
+    "max_groups": {"key_share": 0.5}, "theta": {"rho": 1}, "rho": {"theta": 1}, "refine": {"name": "r"}}
+INSTEAD = {"max_groups": {"keys"}, "key_share": {"keys"}, "theta": {"radius", "centre"}, "rho": {"radius", "centre"}}
+BASE = {**{kind: PARAMETERS[kind][0] for kind in KINDS}, "choice": {"candidates": ["a", "b", "c"]}}
+DESIGN = ("SELECT name, mechanism, granularity, sensitivity, dimension, clip, p.clock, p.rate, p.shrink, p.centre"
+          " FROM dp_release r LEFT JOIN dp_publication p ON p.release_id = r.id WHERE state = 'released'")
+
+
+def make(kind, protects):
+    db = open_ledger({}, json.dumps({"protects": protects}))
+    one(db, "SELECT dp_tier('exact', ?, 1e15, 1e-6, 'rdp', 1e-7)", 1 if kind == "choice" else 1e6)  # with a share of delta for private keys
+    one(db, "SELECT dp_tier('outer', ?, 1e15, 1e-6, 'rdp', 1e-7)", 0.25 if kind == "choice" else 1e4)
+    fill(db, ROWS)
+    return db
+
+
+def call_of(kind, options, protects, tier="exact"):
+    if kind == "choice":
+        columns = "k" + ", unit" * (protects == "unit")
+        return "SELECT dp_release(?, ?, ?, ?)", [tier, kind, f"SELECT {columns} FROM t", json.dumps(options)]
+    return by_query(kind, options, protects == "unit", tier)
+
+
+def release(kind, options, protects):
+    """The error, or what the release is: exact figures, and the answer."""
+    db = make(kind, protects)
+    sql, arguments = call_of(kind, options, protects)
+    if "refine" in options:  # something that is there already
+        outer, there = call_of(kind, {**options, "refine": False}, protects, "outer")
+        db.execute(outer, there).fetchall()
+    try:
+        answer = one(db, sql, *arguments)
+    except sqlite3.Error as error:
+        return str(error), None
+    spent = db.execute("SELECT spent_epsilon, spent_delta FROM dp_budget ORDER BY tier").fetchall()
+    return (db.execute(DESIGN).fetchall(), spent), json.loads(answer) if isinstance(answer, str) and kind != "choice" else answer
+
+
+def differ(a, b):
+    """Beyond noise, which is below 0.05 here."""
+    if type(a) is not type(b):
+        return True
+    if isinstance(a, dict):
+        return a.keys() != b.keys() or any(differ(a[key], b[key]) for key in a)
+    if isinstance(a, list):
+        return len(a) != len(b) or any(map(differ, a, b))
+    return a != b if isinstance(a, str) else abs(a - b) > 0.05 * max(1, abs(a))
+
+
+def known_options(kind, protects):
+    options = {**BASE[kind], "colour": 1}
+    sql, arguments = call_of(kind, options, protects)
+    return re.search(r"known options: (.*)\)", error_of(make(kind, protects), sql, *arguments)).group(1).split(", ")
+
+
+@pytest.mark.parametrize("protects", ["unit", "row"])
+@pytest.mark.parametrize("kind", BASE)
+def test_no_option_is_ignored(kind, protects):
+    if (kind, protects) == ("count_distinct", "row"):
+        pytest.skip("refused as a whole")
+    for option in known_options(kind, protects):
+        first, second = VALUES[option]
+        if kind == "choice" and option == "mechanism":
+            first, second = "exponential", "response"
+        base = {k: v for k, v in BASE[kind].items() if k not in INSTEAD.get(option, ())}
+        base = {**base, **WITH.get(option, {})}
+        a, b = (release(kind, {**base, option: value}, protects) for value in (first, second))
+        if isinstance(a[0], str) or isinstance(b[0], str):
+            said = [what for what, _ in (a, b) if isinstance(what, str)]
+            names = option if (kind, option) != ("choice", "refine") else "only through a public kernel"  # it has no points
+            assert all(re.match(r"dp_\w+: ", text) and names in text for text in said), (option, said)
+        elif (option, protects) == ("max_groups", "row"):  # a row has one key (sql/aggregates.md)
+            assert a[0] == b[0] and not differ(a[1], b[1]), (option, a, b)
+        else:
+            assert a[0] != b[0] or differ(a[1], b[1]), (option, a, b)
+
+
+@pytest.mark.parametrize("kind", sorted(set(ROWS_COUNT) | {"group_sum"}))
+def test_a_protected_row_counts_once_and_has_one_key(kind):
+    """The bounds that the ledger keeps are those of one row, whatever larger ones are given (sql/aggregates.md)."""
+    options = {k: v for k, v in BASE[kind].items() if "group" not in kind or kind.startswith("ou_") or k != "keys"}
+    private = "group" in kind and not kind.startswith("ou_")
+    several = [(3, 5), (1, 1)] if kind in ROWS_COUNT else [(2.5, 5), (2.5, 1)]
+    found = []
+    for clip, groups in several:
+        given = {**options, "name": "r", "clip": clip, **({"max_groups": groups, "key_share": 0.5} if private else {})}
+        db = make(kind, "row")
+        sql, arguments = call_of(kind, given, "row")
+        one(db, sql, *arguments)
+        kept = json.loads(one(db, "SELECT options FROM dp_release WHERE name = 'r'"))
+        assert kept["clip"] == several[1][0] and (not private or kept["max_groups"] == 1)
+        found.append((db.execute(DESIGN).fetchall(), kept))
+        # The smaller bounds are the same question, and another name is not needed.
+        sql, arguments = call_of(kind, {**given, "clip": several[1][0]}, "row")
+        one(db, sql, *arguments)
+        assert one(db, "SELECT count(*) FROM dp_charge") == 1
+    assert found[0] == found[1]
