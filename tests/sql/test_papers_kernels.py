@@ -9,8 +9,8 @@ import time
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
+from kernel_truth import random_kernel, worst_pair
 from paper_truth import connect
 
 DB = connect()
@@ -38,47 +38,19 @@ def stick(epsilon, p, q):
     return np.maximum(p - math.exp(epsilon) * q, 0).sum()
 
 
-def random_kernel(rng, sparse):
-    n, m = rng.integers(1, 6), rng.integers(1, 5)
-    kernel = rng.dirichlet(np.full(m, rng.choice([0.3, 1, 5])), n)
-    if sparse:
-        kernel = np.where(rng.random((n, m)) < 0.3, 0, kernel)
-        kernel[:, 0] += 1e-3
-        kernel /= kernel.sum(axis=1, keepdims=True)
-    return kernel
-
-
-def worst_case(kernel, epsilon, delta, epsilon_out):
-    """max of D_{e^epsilon_out}(mu K || nu K) over (epsilon, delta)-DP pairs mu, nu, by linear
-    programs in (mu, nu, s, s'): s >= mu - e^epsilon nu, sum s <= delta, and the same for (nu, mu)."""
-    n, m = kernel.shape
-    e, one, zero = math.exp(epsilon), np.eye(n), np.zeros((n, n))
-    rows = [np.hstack([one, -e * one, -one, zero]), np.hstack([-e * one, one, zero, -one])]
-    totals = np.zeros((2, 4 * n))
-    totals[0, 2 * n : 3 * n] = totals[1, 3 * n :] = 1
-    equal = np.zeros((2, 4 * n))
-    equal[0, :n] = equal[1, n : 2 * n] = 1
-    best = 0.0
-    for size in range(1, m + 1):
-        for outputs in itertools.combinations(range(m), size):
-            gain = kernel[:, outputs].sum(axis=1)
-            objective = -np.concatenate([gain, -math.exp(epsilon_out) * gain, np.zeros(2 * n)])
-            found = linprog(objective, np.vstack([*rows, totals]),
-                            np.concatenate([np.zeros(2 * n), [delta, delta]]), equal, [1, 1])
-            assert found.status == 0
-            best = max(best, -found.fun)
-    return best
+def kernel_of_any_size(rng, sparse):
+    return random_kernel(rng, rng.integers(1, 6), rng.integers(1, 5), sparse)
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_theorem_1_part_2_is_the_exact_worst_case(seed):
     rng = np.random.default_rng(seed)
-    kernel = random_kernel(rng, sparse=seed % 2)
+    kernel = kernel_of_any_size(rng, sparse=seed % 2)
     for epsilon, delta in ((0, 0.1), (0.7, 0), (0.7, 0.05), (2, 0.3)):
-        worst = worst_case(kernel, epsilon, delta, epsilon)
+        worst = worst_pair(kernel, kernel, epsilon, delta, epsilon)
         assert ask(kernel, "dp_kernel_delta", epsilon, delta) == pytest.approx(worst, abs=1e-9)
         for out in (0, 0.5 * epsilon, epsilon, 1.5 * epsilon + 0.1):
-            worst = worst_case(kernel, epsilon, delta, out)
+            worst = worst_pair(kernel, kernel, epsilon, delta, out)
             got = ask(kernel, "dp_kernel_delta", epsilon, delta, out)
             assert got == pytest.approx(worst, abs=1e-9), (epsilon, delta, out)
 
@@ -86,7 +58,7 @@ def test_theorem_1_part_2_is_the_exact_worst_case(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_exact_worst_case_is_the_maximum_over_four_states(seed):
     """The four-state formula of the exact worst case, whose maximum always sits on two."""
-    kernel = random_kernel(np.random.default_rng(seed), sparse=seed % 2)
+    kernel = kernel_of_any_size(np.random.default_rng(seed), sparse=seed % 2)
     for epsilon, delta, out in ((1.3, 0.1, 0.4), (0.5, 0, 0.5), (2, 0.4, 0)):
         e, o = math.exp(epsilon), math.exp(out)
         weights = [delta, (1 - delta) * (e - o) / (1 + e), -(1 - delta) * (e * o - 1) / (1 + e), -o * delta]
@@ -99,7 +71,7 @@ def test_exact_worst_case_is_the_maximum_over_four_states(seed):
 def test_theorem_1_bounds_the_worst_case(seed):
     """Parts 1 to 4, with the kernel's own coefficients."""
     rng = np.random.default_rng(100 + seed)
-    kernel = random_kernel(rng, sparse=seed % 2)
+    kernel = kernel_of_any_size(rng, sparse=seed % 2)
     epsilon, delta = rng.uniform(0.01, 2), rng.choice([0, rng.uniform(0, 0.5)])
     for condition, name in (("dobrushin", "dp_kernel_dobrushin"), ("doeblin", "dp_kernel_doeblin"),
                             ("ultra", "dp_kernel_ultra")):
@@ -121,7 +93,7 @@ def test_coefficients_are_contraction_coefficients(seed):
     """Over random pairs of input distributions the ratio of divergences never exceeds the
     coefficient, and pairs of points attain it (Asoodeh et al., Theorem 2)."""
     rng = np.random.default_rng(200 + seed)
-    kernel = random_kernel(rng, sparse=seed % 2)
+    kernel = kernel_of_any_size(rng, sparse=seed % 2)
     n = len(kernel)
     epsilon = rng.choice([0, rng.uniform(0, 2)])
     gamma = ask(kernel, "dp_kernel_dobrushin_epsilon", epsilon)
@@ -136,7 +108,7 @@ def test_coefficients_are_contraction_coefficients(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_coefficients_by_their_definitions(seed):
-    kernel = random_kernel(np.random.default_rng(300 + seed), sparse=seed % 3 == 0)
+    kernel = kernel_of_any_size(np.random.default_rng(300 + seed), sparse=seed % 3 == 0)
     tv = max(np.abs(a - b).sum() / 2 for a in kernel for b in kernel)
     assert ask(kernel, "dp_kernel_dobrushin") == pytest.approx(tv, abs=1e-15)
     doeblin = ask(kernel, "dp_kernel_doeblin")
@@ -201,7 +173,7 @@ def local_delta(kernel, epsilon):
 @pytest.mark.parametrize("seed", range(12))
 def test_table_1(seed):
     """Balle et al., Table 1: the conditions are levels of local differential privacy, by its definition over sets."""
-    kernel = random_kernel(np.random.default_rng(400 + seed), sparse=seed % 3 == 0)
+    kernel = kernel_of_any_size(np.random.default_rng(400 + seed), sparse=seed % 3 == 0)
     assert ask(kernel, "dp_kernel_dobrushin") == pytest.approx(local_delta(kernel, 0), abs=1e-14)
     for epsilon in (0.1, 0.7, 2):
         gamma = ask(kernel, "dp_kernel_dobrushin_epsilon", epsilon)

@@ -3,15 +3,14 @@ coupling (Balle et al., Theorem 2), inputs that are (epsilon, delta)-DP, powers,
 which a table is known (Balle et al., Theorem 6). Truth: linear programs over all worst cases,
 enumeration, quadrature and high precision; nothing of the code under test."""
 
-import itertools
 import json
 import math
 
 import mpmath as mp
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
+from kernel_truth import random_kernel, worst_pair
 from paper_truth import connect, relative_error
 
 DB = connect()
@@ -28,37 +27,6 @@ def ask(rows, name, *parameters):
 
 def cells(kernel):
     return [(i, j, p) for (i, j), p in np.ndenumerate(kernel)]
-
-
-def random_kernel(rng, n, m, sparse=False):
-    kernel = rng.dirichlet(np.full(m, rng.choice([0.3, 1, 5])), n)
-    if sparse:
-        kernel = np.where(rng.random((n, m)) < 0.3, 0, kernel)
-        kernel[:, 0] += 1e-3
-        kernel /= kernel.sum(axis=1, keepdims=True)
-    return kernel
-
-
-def worst_pair(first, second, epsilon, delta, out):
-    """max of E_{e^out}(mu K || nu K') over (epsilon, delta)-DP pairs mu, nu: a linear program for
-    each set of outputs."""
-    n, m = first.shape
-    e, one, zero = math.exp(epsilon), np.eye(n), np.zeros((n, n))
-    rows = [np.hstack([one, -e * one, -one, zero]), np.hstack([-e * one, one, zero, -one])]
-    totals = np.zeros((2, 4 * n))
-    totals[0, 2 * n : 3 * n] = totals[1, 3 * n :] = 1
-    equal = np.zeros((2, 4 * n))
-    equal[0, :n] = equal[1, n : 2 * n] = 1
-    best = 0.0
-    for size in range(1, m + 1):
-        for outputs in itertools.combinations(range(m), size):
-            gain, loss = first[:, outputs].sum(axis=1), second[:, outputs].sum(axis=1)
-            found = linprog(-np.concatenate([gain, -math.exp(out) * loss, np.zeros(2 * n)]),
-                            np.vstack([*rows, totals]),
-                            np.concatenate([np.zeros(2 * n), [delta, delta]]), equal, [1, 1])
-            assert found.status == 0
-            best = max(best, -found.fun)
-    return best
 
 
 @pytest.mark.parametrize("seed", range(8))
