@@ -136,7 +136,7 @@ def charged(system, tier):
     return (2 * rate) ** 0.5
 
 
-FEW = ("count", "sum", "group_sum, private keys")  # make test; make test-slow runs the others
+FEW = ("group_sum, private keys",)  # make test; make test-slow runs the others
 
 
 @pytest.mark.parametrize("kind", [kind if kind in FEW else pytest.param(kind, marks=pytest.mark.slow) for kind in WORST])
@@ -165,6 +165,7 @@ def test_tiers_and_coalitions():
     system.close()
 
 
+@pytest.mark.slow
 def test_replacement():
     """The distance doubles, and so does what is charged for."""
     system = System(BUILD / "diffuse", '{"adjacency":"replace"}')
