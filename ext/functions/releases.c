@@ -98,6 +98,9 @@ static char *release(struct publication *publication, struct request *request, s
   if (!error) error = request_finish(request, ledger_protects(host->ledger) == LEDGER_UNITS);
   if (!error && !(request->sql = stored_text(sql))) error = error_message("out of memory");
   if (!error) error = open_rows(&asked, request, host);
+  if (!error && !asked.question && !isnan(request->steps))
+    error = error_message("steps is for ledgers with a policy (leave it out: here the query runs "
+                          "once, not for each unit)");
   if (!error) error = publish_begin(publication, host, request);
   if (!error && !publication->answered)
     error = collect_and_finish(publication, &asked,
