@@ -15,6 +15,7 @@
 #include "functions/functions.h"
 #include "functions/statement_guard.h"
 #include "base/vector_text.h"
+#include "ledger/accountant.h"
 #include "math/gaussian.h"
 #include "math/iteration.h"
 #include "math/laplace.h"
@@ -413,11 +414,11 @@ int models_diffusible(const struct publication *publication, int from, uint64_t 
                      "not known (make a release of its own at tier '%s')",
                      release->name, tier);
   for (int i = from + 1; i <= publication->at; i++) {
-    if (tiers[i].accountant == LEDGER_GDP)
+    if (!tiers[i].accountant->covers_diffused_models)
       return error_set(ledger_error(ledger),
-                       "tier '%s' has exact Gaussian accounting, and what noise on top of a model "
-                       "costs is proved for RDP alone (make a release of its own at tier '%s')",
-                       tiers[i].name, tier);
+                       "tier '%s' has %s, and what noise on top of a model costs is proved for RDP "
+                       "alone (make a release of its own at tier '%s')",
+                       tiers[i].name, tiers[i].accountant->title, tier);
   }
   if (descent_diffusible(&publication->descent, &publication->shape, release->shift, clock))
     return 1;

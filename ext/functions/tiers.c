@@ -8,6 +8,7 @@
 
 #include "release/values.h"
 #include "functions/functions.h"
+#include "ledger/accountant.h"
 #include "ledger/ledger.h"
 #include "mechanism/lattice_design.h"
 #include "version.h"
@@ -99,20 +100,31 @@ static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
 static const struct domain rate_domain = {"rate", DESIGN_MIN_RATE, DESIGN_MAX_RATE, 0, 0};
 static const struct domain epsilon_domain = {"epsilon", 0, INFINITY, 1, 1};
 static const struct domain delta_domain = {"delta", 0, 1, 1, 1};
-static const struct domain no_delta = {"delta of accountant 'pure'", 0, 0, 0, 0};
 static const struct domain delta_keys_domain = {"delta_keys", 0, 1, 0, 1};
 
-static int tier_accountant(sqlite3_context *context, sqlite3_value *value, int *accountant) {
+static int tier_accountant(sqlite3_context *context, sqlite3_value *value,
+                           const struct accountant **accountant) {
   if (sqlite3_value_type(value) == SQLITE_NULL) return 1; /* the default */
   const char *text = plain_text(value);
-  static const char *const names[] = {"rdp", "gdp", "pure"};
-  for (int i = LEDGER_RDP; text && i <= LEDGER_PURE; i++) {
-    if (strcmp(text, names[i]) != 0) continue;
-    *accountant = i;
+  const struct accountant *found = text ? accountant_find(text) : 0;
+  if (found) {
+    *accountant = found;
     return 1;
   }
-  function_error(context, "accountant must be 'rdp', 'gdp' or 'pure'%s", not_a(value, SQLITE_TEXT));
+  char *names = accountant_names();
+  function_error(context, "accountant must be %s%s", names ? names : "another",
+                 not_a(value, SQLITE_TEXT));
+  sqlite3_free(names);
   return 0;
+}
+
+/* The delta of a budget, which is 0 for an accountant that has none. */
+static int tier_delta(sqlite3_context *context, sqlite3_value *value, struct ledger_tier *tier) {
+  char label[64];
+  sqlite3_snprintf(sizeof label, label, "delta of accountant '%s'", tier->accountant->name);
+  struct domain no_delta = {label, 0, 0, 0, 0};
+  return argument_number(context, value, tier->accountant->has_delta ? &delta_domain : &no_delta,
+                         &tier->delta);
 }
 
 /*
@@ -126,13 +138,12 @@ static int tier_accountant(sqlite3_context *context, sqlite3_value *value, int *
 */
 static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->ledger;
-  struct ledger_tier tier = {0};
+  struct ledger_tier tier = {.accountant = accountant_find(0)};
   const char *name = argument_text(context, argv[0], "name");
   if (!name || !argument_number(context, argv[1], &rate_domain, &tier.rate) ||
       !argument_number(context, argv[2], &epsilon_domain, &tier.epsilon) ||
       (argc > 4 && !tier_accountant(context, argv[4], &tier.accountant)) ||
-      !argument_number(context, argv[3], tier.accountant == LEDGER_PURE ? &no_delta : &delta_domain,
-                       &tier.delta) ||
+      !tier_delta(context, argv[3], &tier) ||
       (argc > 5 && !argument_number(context, argv[5], &delta_keys_domain, &tier.delta_keys)))
     return;
   if (strchr(name, ',')) {

@@ -3,6 +3,7 @@
 ** behind it. It holds nothing that has not been published, but for the confidential fact of how the
 ** books stand.
 */
+#include "ledger/accountant.h"
 #include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
@@ -19,18 +20,6 @@ SQLITE_EXTENSION_INIT3
 #define DAY(time) "substr(" time ", 1, 10)"
 
 /* clang-format off */
-#define RDP_THEOREM \
-  "'Renyi filter at filter_order (Feldman and Zrnic 2021); conversion of Balle et" \
-  " al. 2020, Theorem" \
-  " 21, and Canonne, Kamath and Steinke 2020, Proposition 12'"
-#define GDP_THEOREM \
-  "'Gaussian filter (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2022);" \
-  " profile of Balle" \
-  " and Wang 2018, Theorem 8, with slack (1 + e^epsilon) for the lattice'"
-#define PURE_THEOREM \
-  "'pure differential privacy: epsilons add up, also of releases chosen adaptively" \
-  " (Dwork, McSherry, Nissim" \
-  " and Smith 2006; Rogers, Roth, Ullman and Vadhan 2016)'"
 #define RATE_THEOREM \
   "CASE mechanism WHEN 'laplace' THEN 'discrete Laplace: the Renyi divergence of" \
   " its exact law; pure epsilon" \
@@ -88,8 +77,7 @@ static const char certificate_sql[] =
   "   'slack_limit', " EXACT("slack_limit") ", 'spent_rate', " EXACT("spent_rate") ","
   "   'spent_slack', " EXACT("spent_slack") ", 'spent_delta', " EXACT("spent_delta") ","
   "   'spent_epsilon', " EXACT("spent_epsilon") ", 'releases', releases,"
-  "   'theorem', CASE accountant WHEN 'rdp' THEN " RDP_THEOREM
-  "   WHEN 'gdp' THEN " GDP_THEOREM " ELSE " PURE_THEOREM " END))"
+  "   'theorem', json_extract(?2, '$.' || accountant)))"
   "   FROM (SELECT * FROM dp_tier ORDER BY rate DESC) t JOIN dp_budget b ON b.tier = t.name)),"
   " 'releases', json((SELECT json_group_array(json_object("
   "   'id', id, 'name', name, 'kind', kind, 'mechanism', mechanism, 'state', state,"
@@ -108,14 +96,29 @@ static const char certificate_sql[] =
   " 'last_hash', (SELECT hash FROM dp_charge ORDER BY id DESC LIMIT 1), 'verify', ?1)";
 /* clang-format on */
 
+/* The theorem behind each accountant, as JSON. */
+static char *accountant_theorems(void) {
+  sqlite3_str *json = sqlite3_str_new(0);
+  for (int i = 0; accountants[i]; i++) {
+    sqlite3_str_appendf(json, "%s\"%s\":", i ? "," : "{", accountants[i]->name);
+    json_append_string(json, accountants[i]->theorem);
+  }
+  sqlite3_str_appendall(json, "}");
+  return sqlite3_str_finish(json);
+}
+
 char *ledger_certificate(struct ledger *ledger, const char *verified) {
   sqlite3_stmt *row = 0;
   char *result = 0;
   if (error_is_set(ledger->error)) return 0;
+  char *theorems = accountant_theorems();
+  if (!theorems) ledger_fail(ledger, "out of memory");
   int rc = sqlite3_prepare_v2(ledger->db, certificate_sql, -1, &row, 0);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, verified, -1, SQLITE_TRANSIENT);
+  if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 2, theorems, -1, SQLITE_TRANSIENT);
   if (rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW) result = column_copy(ledger, row, 0);
   rc = sqlite3_finalize(row);
+  sqlite3_free(theorems);
   if (rc != SQLITE_OK) ledger_fail_sqlite(ledger);
   return result;
 }

@@ -267,7 +267,7 @@ int marker_check_attached(struct ledger *ledger);
 */
 int file_is_hosts(const char *path, const char *database);
 
-/* ---- sums shared by charge.c and verify.c ---- */
+/* ---- budgets (budget.c) ---- */
 
 struct budget {
   struct total rate;
@@ -340,15 +340,7 @@ void text_hash(const char *text, size_t size, char hash[CHARGE_HASH_SIZE]);
 /* Writes the hash of a charge that follows one with hash `previous`. 0 when out of memory. */
 int charge_hash(const char *previous, const struct charge *charge, char hash[CHARGE_HASH_SIZE]);
 
-/*
-** The filter of a tier. filter_make() chooses slack_limit, how much slack a gdp tier sets aside;
-** filter_limits() sets filter_order and rate_limit from slack_limit, epsilon, delta and delta_keys.
-** 0 where that leaves nothing to spend.
-*/
-int filter_make(struct ledger_tier *tier);
-int filter_limits(struct ledger_tier *tier);
-
-/* ---- what a new tier must satisfy (tier.c) ---- */
+/* ---- what a new tier must satisfy (tier_check.c) ---- */
 
 /* The nearest of the tiers outside a tier, or null. */
 const struct ledger_tier *tier_outside(const struct ledger_tier *tier,
@@ -361,8 +353,25 @@ const struct ledger_tier *tier_outside(const struct ledger_tier *tier,
 int tier_make(struct ledger *ledger, struct ledger_tier *tier, const struct ledger_tier *tiers,
               int count);
 
-/* What an order may spend at a tier: negative where it cannot certify the budget by itself. */
-double order_allowed(const struct ledger_tier *tier, double alpha);
+/* A tier that was just created pays for what its nearest outer neighbour has paid (charge.c). */
+int charge_inherited(struct ledger *ledger, const struct ledger_tier *tier, const char *outer);
+
+/*
+** The running totals of a tier; what its charges add up to at the stored orders, zeros where there
+** are no curves; and the same stored again, with everything that follows from them.
+*/
+int budget_read(struct ledger *ledger, const char *tier, struct budget *budget);
+struct curve orders_read(struct ledger *ledger, const char *tier);
+int orders_write(struct ledger *ledger, const char *tier, const struct curve *curve);
+int budget_write(struct ledger *ledger, const struct ledger_tier *tier,
+                 const struct budget *budget);
+
+/* Refuses a payment: the rate that it needs, and what is left. Always returns 0. */
+int budget_refuse_rate(struct ledger *ledger, const struct ledger_tier *tier, double needed,
+                       double left);
+
+/* Stores releases_left of every tier. */
+int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int count);
 
 /*
 ** How many more releases of weight 1 at tiers[at] all tiers that pay for them can bear; -1:

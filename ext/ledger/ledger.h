@@ -2,8 +2,8 @@
 ** ledger.h: the durable record of what has been released and what it has cost.
 **
 ** ledger/ owns the ledger file, its schema (sql/ledger.sql), every SQL statement about it, and the
-** marker in the host's database. It decides who pays what (charge.c) and refuses what would
-** exceed a budget. It knows nothing of noise, of rows, or of SQL functions.
+** marker in the host's database. It decides who pays what (charge.c) and refuses what would exceed
+** a budget (accountant.h). It knows nothing of noise, of rows, or of SQL functions.
 **
 ** Requirements, which the tests cite:
 **   L1  Only ledger_create() creates a ledger.
@@ -31,10 +31,10 @@
 #include "math/cost.h"
 
 struct ledger;
+struct accountant;
 
 enum { LEDGER_ANY = 0, LEDGER_UNITS, LEDGER_ROWS }; /* protects */
 enum { LEDGER_ADD_REMOVE = 1, LEDGER_REPLACE };     /* adjacency; 0 is any */
-enum { LEDGER_RDP = 0, LEDGER_GDP, LEDGER_PURE };   /* accountants */
 
 /* What dp_init() asks for; null and 0 mean "not said". Strings are the caller's. */
 struct ledger_terms {
@@ -49,7 +49,7 @@ struct ledger_terms {
 struct ledger_tier {
   char *name;
   double rate, epsilon, delta, delta_keys;
-  int accountant;
+  const struct accountant *accountant; /* accountant.h */
   double filter_order, rate_limit, slack_limit;
 };
 
@@ -136,7 +136,7 @@ int ledger_begin_copy(struct ledger *ledger);    /* the same for long work: othe
 int ledger_commit(struct ledger *ledger);
 void ledger_rollback(struct ledger *ledger);
 
-/* ---- tiers and charges (charge.c) ------------------------------------------------------------ */
+/* ---- tiers and charges (tier.c, charge.c, budget.c) ------------------------------------------ */
 
 /* Tiers, the innermost first. The array is freed with ledger_tiers_free(). */
 int ledger_tiers(struct ledger *ledger, struct ledger_tier **tiers, int *count);

@@ -1,0 +1,108 @@
+/*
+** budget.c: owns dp_budget and dp_order, the running totals of what tiers have paid.
+*/
+#include <math.h>
+
+#include "ledger/accountant.h"
+#include "ledger/internal.h"
+#include "math/renyi.h"
+
+SQLITE_EXTENSION_INIT3
+
+int budget_read(struct ledger *ledger, const char *tier, struct budget *budget) {
+  sqlite3_stmt *row = statement_bind(ledger, BUDGET_READ, "s", tier);
+  if (!statement_row(ledger, row))
+    return ledger_fail(ledger, "the privacy ledger has no budget for tier '%s'", tier);
+  budget->rate.high = sqlite3_column_double(row, 0);
+  budget->rate.low = sqlite3_column_double(row, 1);
+  budget->slack = sqlite3_column_double(row, 2);
+  budget->delta = sqlite3_column_double(row, 3);
+  budget->releases = sqlite3_column_int64(row, 4);
+  budget->curve = sqlite3_column_double(row, 5);
+  sqlite3_reset(row);
+  return 1;
+}
+
+struct curve orders_read(struct ledger *ledger, const char *tier) {
+  struct curve curve = {0, {0}};
+  sqlite3_stmt *row = statement_bind(ledger, ORDERS_READ, "s", tier);
+  for (int i = 0; statement_row(ledger, row) && i < RENYI_ORDERS; i++) {
+    curve.values[i] = sqlite3_column_double(row, 0);
+    curve.any |= curve.values[i] > 0;
+  }
+  sqlite3_reset(row);
+  return curve;
+}
+
+int orders_write(struct ledger *ledger, const char *tier, const struct curve *curve) {
+  for (int i = 0; i < RENYI_ORDERS; i++)
+    statement_run(ledger, ORDER_WRITE, "dsd", curve->values[i], tier, renyi_order(i));
+  return !error_is_set(ledger->error);
+}
+
+int budget_within(const struct ledger_tier *tier, const struct budget *budget) {
+  return total_within(tier->accountant->total(tier, budget), tier->rate_limit) &&
+         budget->delta <= tier->delta_keys &&
+         (!tier->accountant->reserve_slack || budget->slack <= tier->slack_limit);
+}
+
+double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget,
+                      const struct curve *curve) {
+  double epsilon = tier->accountant->epsilon(tier, total_up(budget->rate),
+                                             curve && curve->any ? curve->values : 0);
+  /* Within the limit the truth is at most the tier's epsilon, whatever the margin makes of it. */
+  int is_margin = isfinite(epsilon) && epsilon > tier->epsilon && budget_within(tier, budget);
+  return is_margin ? tier->epsilon : epsilon;
+}
+
+int budget_refuse_rate(struct ledger *ledger, const struct ledger_tier *tier, double needed,
+                       double left) {
+  return ledger_fail(ledger,
+                     "tier '%s' would exceed its budget of epsilon %g at delta %g: this needs "
+                     "rate %g, and %g of %g is left (nothing was charged or read)",
+                     tier->name, tier->epsilon, tier->delta, needed, fmax(0, left),
+                     tier->rate_limit);
+}
+
+int budget_write(struct ledger *ledger, const struct ledger_tier *tier,
+                 const struct budget *budget) {
+  struct curve curve = {0, {0}};
+  if (budget->curve > 0) curve = orders_read(ledger, tier->name);
+  return statement_run(ledger, BUDGET_WRITE, "sddddiddd", tier->name, budget->rate.high,
+                       budget->rate.low, budget->slack, budget->delta, budget->releases,
+                       total_up(budget->rate), budget_epsilon(tier, budget, &curve), budget->curve);
+}
+
+/* How many more releases of a rate one tier can bear. */
+static double bearable(const struct ledger_tier *tier, const struct budget *budget, double rate) {
+  const struct accountant *accountant = tier->accountant;
+  double left = total_left(accountant->total(tier, budget), tier->rate_limit);
+  left = floor(left / accountant->cost_of_rate(rate));
+  return accountant->draws_left ? fmin(left, accountant->draws_left(tier, budget)) : left;
+}
+
+int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at) {
+  double left = 0x1p52;
+  for (int k = 0; k <= at; k++) {
+    struct budget budget;
+    if (!budget_read(ledger, tiers[k].name, &budget)) return -1;
+    left = fmin(left, bearable(&tiers[k], &budget, tiers[at].rate));
+  }
+  return (int64_t)fmax(left, 0);
+}
+
+int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
+  for (int at = 0; at < count && !error_is_set(ledger->error); at++)
+    statement_run(ledger, BUDGET_LEFT, "si", tiers[at].name, releases_left(ledger, tiers, at));
+  return !error_is_set(ledger->error);
+}
+
+int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_standing *standing) {
+  sqlite3_stmt *row = statement_bind(ledger, STANDING, "s", tier);
+  if (!statement_row(ledger, row)) return 0;
+  standing->spent_epsilon = sqlite3_column_double(row, 0);
+  standing->remaining_epsilon = sqlite3_column_double(row, 1);
+  standing->releases_left = sqlite3_column_int64(row, 2);
+  sqlite3_reset(row);
+  return 1;
+}

@@ -1,0 +1,134 @@
+/*
+** exposure.c: what a set of tiers has been exposed to, from the publications that they see.
+*/
+#include <math.h>
+#include <string.h>
+
+#include "ledger/internal.h"
+#include "math/renyi.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* One release as the chosen tiers have seen it: its innermost publication among theirs. */
+struct sight {
+  int64_t release_id;
+  int tier; /* index; the least is the innermost */
+  char *release;
+  double rate, delta; /* delta: of all publications seen, each of which selected keys anew */
+  struct curve curve;
+};
+
+/* What the sights add up to: the maximum is inside the sum. */
+struct exposure {
+  struct total rate;
+  double delta;
+  struct curve curve;
+  sqlite3_str *json; /* the list of sights */
+};
+
+static void exposure_add(struct exposure *exposure, const struct ledger_tier *tiers,
+                         struct sight *sight) {
+  if (sight->release) {
+    sqlite3_str_appendf(exposure->json,
+                        "%s{\"release\":", sqlite3_str_length(exposure->json) ? "," : "");
+    json_append_string(exposure->json, sight->release);
+    sqlite3_str_appendall(exposure->json, ",\"tier\":");
+    json_append_string(exposure->json, tiers[sight->tier].name);
+    sqlite3_str_appendf(exposure->json, ",\"rate\":%!.17g}", sight->rate);
+    exposure->rate = total_add(exposure->rate, sight->rate);
+    if (sight->delta > 0) exposure->delta = nextafter(exposure->delta + sight->delta, INFINITY);
+    curve_add(&exposure->curve, &sight->curve);
+  }
+  sqlite3_free(sight->release);
+  sight->release = 0;
+  sight->release_id = 0;
+}
+
+/* The index of a chosen tier by its name, or -1. */
+static int chosen_index(const struct ledger_tier *tiers, const int *chosen, int count,
+                        const char *name) {
+  for (int i = 0; name && i < count; i++) {
+    if (strcmp(tiers[chosen[i]].name, name) == 0) return chosen[i];
+  }
+  return -1;
+}
+
+static void collect_sights(struct ledger *ledger, const struct ledger_tier *tiers,
+                           const int *chosen, int count, struct exposure *exposure) {
+  struct sight sight = {0};
+  sqlite3_stmt *row = statement_bind(ledger, PUBLICATION_LIST, ""); /* by release */
+  while (statement_row(ledger, row)) {
+    int tier = chosen_index(tiers, chosen, count, (const char *)sqlite3_column_text(row, 2));
+    int64_t release_id = sqlite3_column_int64(row, 0);
+    if (tier < 0) continue;
+    if (release_id != sight.release_id) {
+      exposure_add(exposure, tiers, &sight);
+      sight = (struct sight){release_id, tier, column_copy(ledger, row, 1), 0, 0, {0, {0}}};
+    }
+    if (tier <= sight.tier) {
+      sight.tier = tier;
+      sight.rate = sqlite3_column_double(row, 3);
+      sight.curve = curve_column(ledger, row, 4);
+    }
+    sight.delta += sqlite3_column_double(row, 5);
+  }
+  exposure_add(exposure, tiers, &sight);
+}
+
+static double exposure_epsilon(const struct ledger_tier *tier, const struct exposure *exposure) {
+  struct budget budget = {.rate = exposure->rate, .curve = exposure->curve.any ? INFINITY : 0};
+  struct ledger_tier seen =
+      *tier; /* what selected keys took of its delta is not there for the noise */
+  seen.delta_keys = fmax(tier->delta_keys, exposure->delta);
+  return budget_epsilon(&seen, &budget, &exposure->curve);
+}
+
+/*
+** A number, or null for infinity: a curve has no epsilon by exact Gaussian accounting, nor has
+** anything at a delta that selected keys have used up.
+*/
+static void append_epsilon(sqlite3_str *json, double epsilon) {
+  if (isfinite(epsilon)) {
+    sqlite3_str_appendf(json, ",\"epsilon\":%!.17g", epsilon);
+  } else {
+    sqlite3_str_appendall(json, ",\"epsilon\":null");
+  }
+}
+
+static void append_exposure(sqlite3_str *json, const struct ledger_tier *tiers, const int *chosen,
+                            int count, const struct exposure *exposure) {
+  int worst = chosen[0];
+  for (int i = 1; i < count; i++) {
+    if (tiers[chosen[i]].delta < tiers[worst].delta) worst = chosen[i];
+  }
+  sqlite3_str_appendf(json, "{\"rate\":%!.17g,\"delta\":%!.17g,\"delta_keys\":%!.17g",
+                      total_up(exposure->rate), tiers[worst].delta, exposure->delta);
+  append_epsilon(json, exposure_epsilon(&tiers[worst], exposure));
+  sqlite3_str_appendall(json, ",\"tiers\":[");
+  for (int i = 0; i < count; i++) {
+    sqlite3_str_appendall(json, i ? ",{\"tier\":" : "{\"tier\":");
+    json_append_string(json, tiers[chosen[i]].name);
+    sqlite3_str_appendf(json, ",\"delta\":%!.17g", tiers[chosen[i]].delta);
+    append_epsilon(json, exposure_epsilon(&tiers[chosen[i]], exposure));
+    sqlite3_str_appendall(json, "}");
+  }
+  sqlite3_str_appendall(json, "]");
+  for (int i = 0; exposure->curve.any && i < RENYI_ORDERS; i++)
+    sqlite3_str_appendf(json, isfinite(exposure->curve.values[i]) ? "%s%!.17g" : "%snull",
+                        i ? "," : ",\"curve\":[", exposure->curve.values[i]);
+  if (exposure->curve.any) sqlite3_str_appendall(json, "]");
+}
+
+char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
+                      int count) {
+  struct exposure exposure = {{0, 0}, 0, {0, {0}}, sqlite3_str_new(0)};
+  sqlite3_str *json = sqlite3_str_new(0);
+  collect_sights(ledger, tiers, chosen, count, &exposure);
+  char *sights = sqlite3_str_finish(exposure.json);
+  append_exposure(json, tiers, chosen, count, &exposure);
+  sqlite3_str_appendf(json, ",\"releases\":[%s]}", sights ? sights : "");
+  sqlite3_free(sights);
+  char *result = sqlite3_str_finish(json);
+  if (!result) ledger_fail(ledger, "out of memory");
+  return result;
+}

@@ -1,0 +1,75 @@
+/*
+** pure.c: the accountant 'pure', which adds up the epsilons of pure differential privacy. It covers
+** releases whose cost is a curve that is finite at the order infinity, where the curve is epsilon.
+*/
+#include <math.h>
+
+#include "ledger/accountant.h"
+#include "ledger/internal.h"
+#include "math/laplace.h"
+#include "math/mixing.h"
+
+SQLITE_EXTENSION_INIT3
+
+static int set_limit(struct ledger_tier *tier) {
+  tier->filter_order = INFINITY;
+  tier->rate_limit = tier->epsilon;
+  return 1;
+}
+
+/* No rate is finite at the order infinity. */
+static struct total total(const struct ledger_tier *tier, const struct budget *budget) {
+  (void)tier;
+  return (struct total){budget->rate.high > 0 ? INFINITY : budget->curve, 0};
+}
+
+static int refuse(struct ledger *ledger, const struct ledger_tier *tier,
+                  const struct budget *before, const struct budget *after,
+                  const struct payment *payment) {
+  (void)after;
+  return ledger_fail(
+      ledger,
+      "tier '%s' would exceed its budget of epsilon %g: this needs %g, and %g is left "
+      "(nothing was charged or read)",
+      tier->name, tier->epsilon, payment->curve.values[AT_FILTER],
+      fmax(0, tier->epsilon - before->curve));
+}
+
+static double epsilon(const struct ledger_tier *tier, double rate, const double *curve) {
+  (void)tier;
+  return rate > 0 ? INFINITY : curve ? curve[RENYI_ORDERS - 1] : 0;
+}
+
+/* No finite order certifies a budget without a delta. */
+static double allowed(const struct ledger_tier *tier, double alpha) {
+  return isinf(alpha) ? tier->epsilon : -INFINITY;
+}
+
+static double rate_of_epsilon(double epsilon) {
+  return epsilon + expm1(-epsilon);
+}
+
+/* At a finite order randomized response costs as much as any mechanism with its epsilon. */
+static double most_at(const struct ledger_tier *tier, double order) {
+  return isinf(order) ? tier->epsilon : response_rdp(order, tier->epsilon) / order;
+}
+
+const struct accountant accountant_pure = {
+    .name = "pure",
+    .title = "pure differential privacy",
+    .theorem = "pure differential privacy: epsilons add up, also of releases chosen adaptively "
+               "(Dwork, McSherry, Nissim and Smith 2006; Rogers, Roth, Ullman and Vadhan 2016)",
+    .covers_curves = 1,
+    .covers_diffused_models = 1,
+    .refusal = "has a budget of pure differential privacy, and the release has Gaussian noise (ask "
+               "for \"mechanism\":\"laplace\"; nothing was charged or read)",
+    .set_limit = set_limit,
+    .total = total,
+    .refuse = refuse,
+    .epsilon = epsilon,
+    .allowed = allowed,
+    .cost_of_rate = laplace_distance, /* Laplace noise of that rate */
+    .rate_of_cost = rate_of_epsilon,
+    .least_part = 1 - 0x1p-19, /* scales are whole numbers, 2^19 at least */
+    .most_at = most_at,
+};

@@ -1,0 +1,79 @@
+/*
+** rdp.c: the accountant 'rdp', a Renyi filter at one order (Feldman and Zrnic 2021), the order that
+** is best for a pure rate. It covers every release.
+**
+** A curve counts as the rate that costs the same at the filter order.
+*/
+#include <math.h>
+
+#include "ledger/accountant.h"
+#include "ledger/internal.h"
+#include "math/rounding.h"
+
+SQLITE_EXTENSION_INIT3
+
+static double noise_delta(const struct ledger_tier *tier) {
+  return tier->delta - tier->delta_keys;
+}
+
+static int set_limit(struct ledger_tier *tier) {
+  tier->rate_limit = zcdp_rate(tier->epsilon, noise_delta(tier), &tier->filter_order);
+  tier->rate_limit = ACCOUNTANT_BELOW(tier->rate_limit);
+  return tier->rate_limit > 0;
+}
+
+static struct total total(const struct ledger_tier *tier, const struct budget *budget) {
+  if (!(budget->curve > 0)) return budget->rate;
+  return total_add(budget->rate, nextafter(budget->curve / tier->filter_order, INFINITY));
+}
+
+static int refuse(struct ledger *ledger, const struct ledger_tier *tier,
+                  const struct budget *before, const struct budget *after,
+                  const struct payment *payment) {
+  (void)after;
+  double share = 1 / tier->filter_order;
+  double curve = payment->curve.any ? payment->curve.values[AT_FILTER] * share : 0;
+  return budget_refuse_rate(ledger, tier, total_up(payment->rate) + curve,
+                            total_left(before->rate, tier->rate_limit) - before->curve * share);
+}
+
+static double epsilon(const struct ledger_tier *tier, double rate, const double *curve) {
+  double delta = noise_delta(tier);
+  if (!(delta > 0)) return INFINITY;
+  if (rate == 0 && !curve) return 0;
+  return published_up(curve ? renyi_epsilon(rate, curve, delta) : zcdp_epsilon(rate, delta));
+}
+
+static double allowed(const struct ledger_tier *tier, double alpha) {
+  return renyi_allowed(alpha, tier->epsilon, noise_delta(tier));
+}
+
+static double same(double rate) {
+  return rate;
+}
+
+/* What it costs in pure privacy has no bound of its own, so its epsilon stands for it. */
+static double most_at(const struct ledger_tier *tier, double order) {
+  return isinf(order) ? tier->epsilon : tier->rate_limit;
+}
+
+const struct accountant accountant_rdp = {
+    .name = "rdp",
+    .title = "RDP accounting",
+    .theorem =
+        "Renyi filter at filter_order (Feldman and Zrnic 2021); conversion of Balle et al. 2020, "
+        "Theorem 21, and Canonne, Kamath and Steinke 2020, Proposition 12",
+    .has_delta = 1,
+    .covers_rates = 1,
+    .covers_curves = 1,
+    .covers_diffused_models = 1,
+    .set_limit = set_limit,
+    .total = total,
+    .refuse = refuse,
+    .epsilon = epsilon,
+    .allowed = allowed,
+    .cost_of_rate = same,
+    .rate_of_cost = same,
+    .least_part = 1 - 0x1p-39, /* variances are whole numbers, 2^40 at least */
+    .most_at = most_at,
+};

@@ -1,0 +1,184 @@
+/*
+** tier_check.c: which tiers may be created.
+**
+** A tier pays for everything that is published at it and at every tier outside it (charge.c). So a
+** tier whose budget is smaller than that of the tier outside it would one day refuse releases that
+** the outer tier could still afford, for ever. Such a tier is refused, and so is one that cannot
+** afford a single release at its own rate; the errors say which numbers would do.
+**
+** For the size of a budget the nearest outer tier is enough to look at, because it pays for what
+** all tiers outside it publish. For mechanisms it is not: a tier whose accountant covers
+** all of them may lie between two others, and bears what both publish. What has been spent does not
+** matter: a new tier is charged for what its outer neighbour has paid, so both have the same left
+** to spend if their limits are equal. A new tier may lie outside one with a smaller budget, whose
+** releases_left then bounds its own (dp_budget).
+*/
+#include <math.h>
+
+#include "ledger/accountant.h"
+#include "ledger/internal.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* Rounded to four digits, up (1) or down (-1): for messages, so that what they say does. */
+static double four_digits(double x, int direction) {
+  if (!(x > 0) || !isfinite(x)) return x;
+  double unit = pow(10, floor(log10(x)) - 3);
+  return (direction > 0 ? ceil(x / unit * (1 + 1e-9)) : floor(x / unit * (1 - 1e-9))) * unit;
+}
+
+/* ---- what a tier must admit ------------------------------------------------------------------ */
+
+/* Sets the limits of a new tier. 0: nothing is left to spend. */
+static int filter_make(struct ledger_tier *tier) {
+  const struct accountant *accountant = tier->accountant;
+  tier->slack_limit = 0;
+  return (!accountant->reserve_slack || accountant->reserve_slack(tier)) &&
+         accountant->set_limit(tier);
+}
+
+/* The least that one release at the tier's rate costs, in units of rate_limit. */
+static double cost_of_one(const struct ledger_tier *tier) {
+  return tier->accountant->cost_of_rate(tier->rate) * tier->accountant->least_part;
+}
+
+/* The limit that a tier needs if the outer tier is to be able to spend its budget. */
+static double limit_needed(const struct ledger_tier *tier, const struct ledger_tier *outer) {
+  return outer->accountant->most_at(outer, tier->filter_order);
+}
+
+/* Whether the filter admits one release, and all that the outer tier (if any) may publish. */
+static int suffices(const struct ledger_tier *tier, const struct ledger_tier *outer) {
+  return cost_of_one(tier) <= tier->rate_limit &&
+         (!outer || limit_needed(tier, outer) <= tier->rate_limit);
+}
+
+/* The least epsilon with which a tier like this suffices, or NaN. */
+static double epsilon_for(struct ledger_tier tier, const struct ledger_tier *outer) {
+  double low = tier.epsilon, high = tier.epsilon;
+  do {
+    high *= 2;
+    tier.epsilon = high;
+    if (!(high < 1e9) || !filter_make(&tier)) return NAN;
+  } while (!suffices(&tier, outer));
+  for (int i = 0; i < 60; i++) {
+    tier.epsilon = (low + high) / 2;
+    if (filter_make(&tier) && suffices(&tier, outer)) {
+      high = tier.epsilon;
+    } else {
+      low = tier.epsilon;
+    }
+  }
+  return high;
+}
+
+/* "an epsilon of at least ... does", where there is one. To be freed. */
+static char *advice_on_epsilon(const struct ledger_tier *tier, const struct ledger_tier *outer,
+                               const char *before) {
+  double epsilon = epsilon_for(*tier, outer);
+  return isnan(epsilon) ? sqlite3_mprintf("%s", "")
+                        : sqlite3_mprintf("%san epsilon of at least %.4g does", before,
+                                          four_digits(epsilon, 1));
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+/*
+** An accountant that covers less, and with which the budget of a tier suffices; or null. What
+** covers less needs less for it.
+*/
+static const struct accountant *narrower(const struct ledger_tier *tier,
+                                         const struct ledger_tier *outer) {
+  const struct accountant *wide = tier->accountant;
+  for (int i = 0; accountants[i]; i++) {
+    struct ledger_tier other = *tier;
+    other.accountant = accountants[i];
+    int rates = other.accountant->covers_rates, curves = other.accountant->covers_curves;
+    if (other.accountant->has_delta == wide->has_delta && rates <= wide->covers_rates &&
+        curves <= wide->covers_curves &&
+        rates + curves < wide->covers_rates + wide->covers_curves && filter_make(&other) &&
+        suffices(&other, outer))
+      return other.accountant;
+  }
+  return 0;
+}
+
+static int admits_one(struct ledger *ledger, const struct ledger_tier *tier,
+                      const struct ledger_tier *outer) {
+  if (cost_of_one(tier) <= tier->rate_limit) return 1;
+  const struct accountant *other = narrower(tier, outer);
+  char *advice = advice_on_epsilon(tier, outer, "; or ");
+  ledger_fail(ledger,
+              "the budget of tier '%s', epsilon %g at delta %g, does not admit one release of its "
+              "rate %g (a rate of at most %.4g fits once%s%s%s%s)",
+              tier->name, tier->epsilon, tier->delta, tier->rate,
+              four_digits(tier->accountant->rate_of_cost(tier->rate_limit), -1),
+              advice ? advice : "", other ? "; or the accountant '" : "", other ? other->name : "",
+              other ? "'" : "");
+  sqlite3_free(advice);
+  return 0;
+}
+
+/* ---- what outer tiers may publish ------------------------------------------------------------ */
+
+const struct ledger_tier *tier_outside(const struct ledger_tier *tier,
+                                       const struct ledger_tier *tiers, int count) {
+  for (int i = 0; i < count; i++) {
+    if (tiers[i].rate < tier->rate) return &tiers[i];
+  }
+  return 0;
+}
+
+/* Two tiers whose accountants cover no mechanism in common would block each other. */
+static int shares_a_mechanism(struct ledger *ledger, const struct ledger_tier *tier,
+                              const struct ledger_tier *outer) {
+  const struct accountant *a = tier->accountant, *b = outer->accountant;
+  if ((a->covers_rates && b->covers_rates) || (a->covers_curves && b->covers_curves)) return 1;
+  return ledger_fail(ledger,
+                     "tier '%s' would refuse everything that tier '%s' outside it may publish: one "
+                     "has the accountant '%s', the other '%s' (take '%s' for one of them)",
+                     tier->name, outer->name, a->covers_rates ? a->name : b->name,
+                     a->covers_rates ? b->name : a->name, accountants[0]->name);
+}
+
+static int carries(struct ledger *ledger, const struct ledger_tier *tier,
+                   const struct ledger_tier *outer) {
+  if (tier->accountant->has_delta && !(tier->delta_keys >= outer->delta_keys))
+    return ledger_fail(ledger,
+                       "tier '%s' would block tier '%s' outside it, whose private keys it pays for "
+                       "(delta_keys of at least %.15g)",
+                       tier->name, outer->name, outer->delta_keys);
+  if (limit_needed(tier, outer) <= tier->rate_limit) return 1;
+  char *advice = advice_on_epsilon(tier, outer, "");
+  int is_advised = advice && *advice;
+  ledger_fail(
+      ledger,
+      "tier '%s' would block tier '%s' outside it: it pays for all that '%s' publishes, and "
+      "its budget, epsilon %g at delta %g, is smaller than that of '%s', epsilon %g at "
+      "delta %g (%s%s%s)",
+      tier->name, outer->name, outer->name, tier->epsilon, tier->delta, outer->name, outer->epsilon,
+      outer->delta, is_advised ? advice : "take the accountant '",
+      is_advised ? "" : accountants[0]->name, is_advised ? "" : "'");
+  sqlite3_free(advice);
+  return 0;
+}
+
+static int leaves_nothing(struct ledger *ledger, const struct ledger_tier *tier) {
+  if (tier->accountant->reserve_slack)
+    return ledger_fail(ledger,
+                       "epsilon %g is too large for %s on the lattice at delta %g (use the "
+                       "accountant '%s')",
+                       tier->epsilon, tier->accountant->title, tier->delta, accountants[0]->name);
+  return ledger_fail(ledger, "epsilon %g with delta %g leaves nothing to spend", tier->epsilon,
+                     tier->delta);
+}
+
+int tier_make(struct ledger *ledger, struct ledger_tier *tier, const struct ledger_tier *tiers,
+              int count) {
+  const struct ledger_tier *outer = tier_outside(tier, tiers, count);
+  if (!filter_make(tier)) return leaves_nothing(ledger, tier);
+  for (int i = 0; i < count; i++) {
+    if (tiers[i].rate < tier->rate && !shares_a_mechanism(ledger, tier, &tiers[i])) return 0;
+  }
+  return admits_one(ledger, tier, outer) && (!outer || carries(ledger, tier, outer));
+}
