@@ -4,7 +4,7 @@
 -- connection. The file is as confidential as the database: dp_path holds points that nobody has been
 -- shown. Rates are zCDP rates: a release of rate L is (a, a L)-RDP for every order a > 1.
 --
--- To add a column or a table, write it here. When diffuse opens a ledger of an older format for writing,
+-- To add a column or a table, write it here and in ext/ledger/columns.h. When diffuse opens a ledger of an older format for writing,
 -- it makes these tables and copies the rows by the names of their columns (ext/ledger/migrate.c). So a
 -- column that may be NULL, or whose DEFAULT is right for old rows, needs nothing else; for any other,
 -- migrate.c has a list of steps, one per format. Once a version with this format has been released, the

@@ -38,7 +38,7 @@ struct module {
 
 static int vtab_fail(struct table *table, const char *message) {
   sqlite3_free(table->base.zErrMsg);
-  table->base.zErrMsg = sqlite3_mprintf("%s: %s", table->source->name, message);
+  table->base.zErrMsg = sqlite3_mprintf("%s: %s", table->source->columns->table, message);
   return SQLITE_ERROR;
 }
 
@@ -48,7 +48,9 @@ static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, s
   (void)argv;
   (void)error;
   const struct module *module = aux;
-  char *declaration = sqlite3_mprintf("CREATE TABLE x(%s)", module->source->columns);
+  char *columns = ledger_table_declaration(module->source);
+  char *declaration = columns ? sqlite3_mprintf("CREATE TABLE x(%s)", columns) : 0;
+  sqlite3_free(columns);
   int rc = declaration ? sqlite3_declare_vtab(db, declaration) : SQLITE_NOMEM;
   sqlite3_free(declaration);
   struct table *table = rc == SQLITE_OK ? sqlite3_malloc(sizeof *table) : 0;
@@ -194,7 +196,8 @@ int tables_register(sqlite3 *db, struct host *host) {
     if (!module) return SQLITE_NOMEM;
     *module = (struct module){host_retain(host), &ledger_tables[i]};
     /* A failed registration calls module_free itself. */
-    int rc = sqlite3_create_module_v2(db, ledger_tables[i].name, &methods, module, module_free);
+    int rc = sqlite3_create_module_v2(db, ledger_tables[i].columns->table, &methods, module,
+                                      module_free);
     if (rc != SQLITE_OK) return rc;
   }
   return SQLITE_OK;

@@ -13,12 +13,13 @@ int budget_read(struct ledger *ledger, const char *tier, struct budget *budget) 
   sqlite3_stmt *row = statement_bind(ledger, BUDGET_READ, "s", tier);
   if (!statement_row(ledger, row))
     return ledger_fail(ledger, "the privacy ledger has no budget for tier '%s'", tier);
-  budget->rate.high = sqlite3_column_double(row, 0);
-  budget->rate.low = sqlite3_column_double(row, 1);
-  budget->slack = sqlite3_column_double(row, 2);
-  budget->delta = sqlite3_column_double(row, 3);
-  budget->releases = sqlite3_column_int64(row, 4);
-  budget->curve = sqlite3_column_double(row, 5);
+  struct budget_row stored;
+  columns_read(ledger, row, &columns_budget, &stored);
+  *budget = (struct budget){.rate = {stored.spent_high, stored.spent_low},
+                            .slack = stored.spent_slack,
+                            .delta = stored.spent_delta,
+                            .curve = stored.spent_curve,
+                            .releases = stored.releases};
   sqlite3_reset(row);
   return 1;
 }

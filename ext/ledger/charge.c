@@ -15,8 +15,6 @@
 ** above the discrete Gaussian's s^2/(2V) by less than one part in 10^7.
 */
 #include <math.h>
-#include <sodium.h>
-#include <string.h>
 
 #include "ledger/accountant.h"
 #include "ledger/internal.h"
@@ -45,38 +43,6 @@ double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *t
 
 /* ---- the hash chain -------------------------------------------------------------------------- */
 
-static void append_double(sqlite3_str *text, double x) {
-  uint64_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  sqlite3_str_appendf(text, "%016llx\n", (unsigned long long)bits);
-}
-
-void text_hash(const char *text, size_t size, char hash[CHARGE_HASH_SIZE]) {
-  uint8_t digest[crypto_hash_sha256_BYTES];
-  crypto_hash_sha256(digest, (const uint8_t *)text, size);
-  sodium_bin2hex(hash, CHARGE_HASH_SIZE, digest, sizeof digest);
-}
-
-int charge_hash(const char *previous, const struct charge *charge, char hash[CHARGE_HASH_SIZE]) {
-  sqlite3_str *text = sqlite3_str_new(0);
-  sqlite3_str_appendf(text, "%s\n%lld\n%lld\n%s\n%s\n%s\n", previous, (long long)charge->id,
-                      (long long)charge->release_id, charge->release, charge->tier,
-                      charge->subject);
-  append_double(text, charge->tier_rate);
-  append_double(text, charge->rate);
-  append_double(text, charge->slack);
-  append_double(text, charge->delta);
-  for (int i = 0; i < charge->curve_size; i++)
-    sqlite3_str_appendf(text, "%02x", ((const unsigned char *)charge->curve)[i]);
-  sqlite3_str_appendf(text, "\n%s\n", charge->at);
-  size_t size = (size_t)sqlite3_str_length(text);
-  char *message = sqlite3_str_finish(text);
-  if (!message) return 0;
-  text_hash(message, size, hash);
-  sqlite3_free(message);
-  return 1;
-}
-
 /* Appends one charge to dp_charge. */
 static int charge_append(struct ledger *ledger, struct charge *charge) {
   sqlite3_stmt *row = statement_bind(ledger, CHARGE_LAST, "");
@@ -96,12 +62,10 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   charge->subject = subject;
   sqlite3_reset(row);
   if (!subject) ledger_fail_damaged(ledger, "dp_release");
-  char hash[CHARGE_HASH_SIZE];
-  if (!error_is_set(ledger->error) && !charge_hash(previous ? previous : "", charge, hash))
-    ledger_fail(ledger, "out of memory");
-  statement_run(ledger, CHARGE_INSERT, "iissdddssb", charge->id, charge->release_id,
-                charge->release, charge->tier, charge->rate, charge->slack, charge->delta,
-                charge->at, hash, charge->curve, charge->curve_size);
+  char hash[HASH_SIZE];
+  columns_hash(previous, &columns_charge, charge, hash);
+  charge->hash = hash;
+  statement_insert(ledger, CHARGE_INSERT, charge);
   sqlite3_free(previous);
   sqlite3_free(subject);
   sqlite3_free(at);
@@ -195,7 +159,7 @@ static int bill_pay(struct ledger *ledger, const struct ledger_tier *tier, int64
                           .rate = total_up(payment->rate),
                           .slack = payment->slack,
                           .delta = payment->delta};
-  charge.curve = curve_bytes(&payment->curve, bytes, &charge.curve_size);
+  charge.curve = curve_bytes(&payment->curve, bytes);
   if (payment->curve.any) {
     struct curve total = orders_read(ledger, tier->name);
     curve_add(&total, &payment->curve);

@@ -43,24 +43,22 @@ void curve_add(struct curve *sum, const struct curve *term) {
   sum->any = 1;
 }
 
-const void *curve_bytes(const struct curve *curve, unsigned char bytes[CURVE_BYTES], int *size) {
-  *size = 0;
-  if (!curve->any) return 0;
+struct bytes curve_bytes(const struct curve *curve, unsigned char bytes[CURVE_BYTES]) {
+  if (!curve->any) return (struct bytes){0, 0};
   for (int i = 0; i < CURVE_SIZE; i++) {
     uint64_t bits;
     memcpy(&bits, &curve->values[i], sizeof bits);
     for (int j = 0; j < 8; j++) bytes[8 * i + j] = (unsigned char)(bits >> (8 * j));
   }
-  *size = CURVE_BYTES;
-  return bytes;
+  return (struct bytes){bytes, CURVE_BYTES};
 }
 
-struct curve curve_column(struct ledger *ledger, sqlite3_stmt *row, int column) {
+struct curve curve_of_bytes(struct ledger *ledger, struct bytes stored) {
   struct curve curve;
-  curve.any = sqlite3_column_type(row, column) != SQLITE_NULL;
+  const unsigned char *bytes = stored.at;
+  curve.any = bytes != 0;
   if (!curve.any) return curve;
-  const unsigned char *bytes = sqlite3_column_blob(row, column);
-  if (!bytes || sqlite3_column_bytes(row, column) != CURVE_BYTES) {
+  if (stored.size != CURVE_BYTES) {
     ledger_fail_damaged(ledger, "a curve in dp_charge or dp_publication");
     curve.any = 0;
     return curve;
@@ -73,4 +71,8 @@ struct curve curve_column(struct ledger *ledger, sqlite3_stmt *row, int column) 
       ledger_fail_damaged(ledger, "a curve in dp_charge or dp_publication");
   }
   return curve;
+}
+
+struct curve curve_column(struct ledger *ledger, sqlite3_stmt *row, int column) {
+  return curve_of_bytes(ledger, column_bytes(row, column));
 }

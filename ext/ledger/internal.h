@@ -4,8 +4,8 @@
 #ifndef DIFFUSE_LEDGER_INTERNAL_H
 #define DIFFUSE_LEDGER_INTERNAL_H
 
-#include <stddef.h>
-
+#include "ledger/columns.h"
+#include "ledger/hash.h"
 #include "ledger/ledger.h"
 #include "os/process.h"
 #include "math/renyi.h"
@@ -173,7 +173,7 @@ int ledger_fail(struct ledger *ledger, const char *format, ...);
 
 /*
 ** A statement, reset and bound by `types`: s text (null is NULL), d double (NaN is NULL), i
-** int64_t, b blob (pointer, int length). Null after a failure.
+** int64_t. Null after a failure.
 */
 sqlite3_stmt *statement_bind(struct ledger *ledger, enum statement which, const char *types, ...);
 
@@ -182,6 +182,12 @@ int statement_row(struct ledger *ledger, sqlite3_stmt *statement);
 
 /* Binds and runs a statement that gives no rows. */
 int statement_run(struct ledger *ledger, enum statement which, const char *types, ...);
+
+/* Inserts a row: the struct of the statement's table. */
+int statement_insert(struct ledger *ledger, enum statement which, const void *row);
+
+/* The time of a statement, in SQL. */
+#define STATEMENT_NOW "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
 /* The ledger holds what it cannot hold: names the table. Always returns 0. */
 int ledger_fail_damaged(struct ledger *ledger, const char *table);
@@ -193,6 +199,69 @@ void statements_finalize(struct ledger *ledger);
 
 /* A column as a string of its own, or null for NULL; fails the ledger when out of memory. */
 char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column);
+
+/* A column until the next step: a text, '' for NULL; the bytes of a blob, none for NULL. */
+const char *column_text(sqlite3_stmt *statement, int column);
+struct bytes column_bytes(sqlite3_stmt *statement, int column);
+
+/* ---- rows of tables (columns.c) ---- */
+
+struct publication_row {
+  PUBLICATION_COLUMNS(COLUMN_MEMBER)
+};
+
+struct value_row {
+  VALUE_COLUMNS(COLUMN_MEMBER)
+};
+
+struct path_row {
+  PATH_COLUMNS(COLUMN_MEMBER)
+};
+
+struct charge {
+  CHARGE_COLUMNS(COLUMN_MEMBER)
+};
+
+struct seal {
+  SEAL_COLUMNS(COLUMN_MEMBER)
+};
+
+struct budget_row {
+  BUDGET_COLUMNS(COLUMN_MEMBER)
+};
+
+struct order_row {
+  ORDER_COLUMNS(COLUMN_MEMBER)
+};
+
+extern const struct table_columns columns_release, columns_tier, columns_policy,
+    columns_publication, columns_value, columns_path, columns_charge, columns_seal, columns_budget,
+    columns_order, columns_rdp;
+
+/* "SELECT", the columns of a row, and the rest; the insertion of a row. To be freed, or null. */
+char *columns_select(const struct table_columns *columns, const char *rest);
+char *columns_insert(const struct table_columns *columns);
+
+/* What the host sees: "name TYPE, name TYPE" (to be freed, or null); the column at a place. */
+char *columns_declaration(const struct table_columns *columns);
+const struct column *columns_shown(const struct table_columns *columns, int place);
+
+/* Binds the row that columns_insert() inserts: an error code of SQLite. */
+int columns_bind(sqlite3_stmt *statement, const struct table_columns *columns, const void *row);
+
+/* Reads the row that columns_select() selects; returns the number of the first column after it. */
+int columns_read(struct ledger *ledger, sqlite3_stmt *statement,
+                 const struct table_columns *columns, void *row);
+
+/* Frees the texts of a row. */
+void columns_clear(const struct table_columns *columns, void *row);
+
+/* The hash of a row that follows one with hash `previous`, which may be where the hash goes. */
+void columns_hash(const char *previous, const struct table_columns *columns, const void *row,
+                  char hash[HASH_SIZE]);
+
+/* The fields of a row, with slashes between them. To be freed, or null. */
+char *columns_fingerprint(const struct table_columns *columns, const void *row);
 
 /* ---- the format of the file (open.c, migrate.c) ---- */
 
@@ -221,7 +290,8 @@ void seal_touch(struct ledger *ledger, int64_t subject);
 int seal_touched(struct ledger *ledger); /* before the commit: appends the seals */
 void seal_forget(struct ledger *ledger); /* the transaction has ended */
 
-/* Seals everything there is, for a ledger that had no seals. */
+/* Fails where anything is not what its last seal says; seals everything there is. For migrations. */
+int seal_trust_all(struct ledger *ledger);
 int seal_all(struct ledger *ledger);
 
 /* Fails where dp_tier, dp_ledger or dp_budget are not what their last seals say. */
@@ -296,33 +366,12 @@ void curve_add(struct curve *sum, const struct curve *term);
 /* A curve as stored in a column, NULL for none. Fails the ledger where the blob is damaged. */
 struct curve curve_column(struct ledger *ledger, sqlite3_stmt *row, int column);
 
-/* The bytes to store; *size is 0, and the result null, for no curve. */
+/* The same of a blob that was read. */
+struct curve curve_of_bytes(struct ledger *ledger, struct bytes stored);
+
+/* The bytes to store; none for no curve. */
 #define CURVE_BYTES (CURVE_SIZE * 8)
-const void *curve_bytes(const struct curve *curve, unsigned char bytes[CURVE_BYTES], int *size);
-
-#define CHARGE_HASH_SIZE 65
-
-/* The fields of a charge that its hash covers. */
-struct charge {
-  int64_t id, release_id;
-  const char *release, *tier, *subject, *at;
-  double tier_rate, rate, slack, delta;
-  const void *curve;
-  int curve_size;
-};
-
-/*
-** The columns RELEASE_COLUMNS (statements.c) of a row; the texts are copies (ledger_release_clear).
-*/
-void release_read(struct ledger *ledger, sqlite3_stmt *row, struct ledger_release *release);
-
-/* The fields of a seal that its hash covers: `charge` is the hash of charge `charge_id`. */
-struct seal {
-  int64_t id, subject;
-  const char *digest, *books;
-  int64_t charge_id;
-  const char *charge, *at;
-};
+struct bytes curve_bytes(const struct curve *curve, unsigned char bytes[CURVE_BYTES]);
 
 /* What a tier has paid, or has to pay, for one release. */
 struct payment {
@@ -333,12 +382,6 @@ struct payment {
 
 /* What a tier has paid for a release so far (charge.c). */
 struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier);
-
-/* SHA-256 of a text, in hexadecimal. */
-void text_hash(const char *text, size_t size, char hash[CHARGE_HASH_SIZE]);
-
-/* Writes the hash of a charge that follows one with hash `previous`. 0 when out of memory. */
-int charge_hash(const char *previous, const struct charge *charge, char hash[CHARGE_HASH_SIZE]);
 
 /* ---- what a new tier must satisfy (tier_check.c) ---- */
 

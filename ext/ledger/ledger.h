@@ -28,11 +28,10 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "ledger/columns.h"
 #include "math/cost.h"
 
 struct ledger;
-struct accountant;
-
 enum { LEDGER_ANY = 0, LEDGER_UNITS, LEDGER_ROWS }; /* protects */
 enum { LEDGER_ADD_REMOVE = 1, LEDGER_REPLACE };     /* adjacency; 0 is any */
 
@@ -45,27 +44,13 @@ struct ledger_terms {
   int unchecked; /* the ledger has no policy: the owner alone vouches for queries */
 };
 
-/* A tier as stored. */
+/* A tier and a release as stored, one member for each column (columns.h). Texts are owned. */
 struct ledger_tier {
-  char *name;
-  double rate, epsilon, delta, delta_keys;
-  const struct accountant *accountant; /* accountant.h */
-  double filter_order, rate_limit, slack_limit;
+  TIER_COLUMNS(COLUMN_MEMBER)
 };
 
-/* A release as stored; the texts are owned by whoever got the struct. */
 struct ledger_release {
-  int64_t id;
-  char *name;
-  char *kind, *mechanism, *options, *fingerprint, *state;
-  char *quantiles, *keys, *model; /* null where there are none */
-  char *sql;                      /* the text of the query, for dp_release(); null otherwise */
-  double clip, weight, slack;
-  int dimension; /* 0 where keys are private */
-  int granularity, shift;
-  uint64_t sensitivity;
-  double centre, radius, theta, rho, lo, hi, key_share; /* NaN where not given */
-  int size, max_groups;                                 /* 0 where not given */
+  RELEASE_COLUMNS(COLUMN_MEMBER)
 };
 
 /* A point of a path: a lattice integer for each coordinate. */
@@ -317,16 +302,17 @@ int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release 
 
 /* ---- reading tables for the host (tables.c) -------------------------------------------------- */
 
-/*
-** A table that the host may see: its name and its columns, separated by commas, for CREATE TABLE.
-*/
+/* A table that the host may see. */
 struct ledger_table {
-  const char *name;
-  const char *columns; /* the declaration, as in "name TEXT, rate REAL" */
-  const char *shown;   /* the condition on rows that the host may see; null: all */
+  const struct table_columns *columns;
+  const char *shown; /* the condition on rows that the host may see; null: all */
+  const char *order; /* of the rows, as people expect it: of events; null: any */
 };
 extern const struct ledger_table ledger_tables[];
 extern const int ledger_table_count;
+
+/* Its columns for CREATE TABLE, as in "name TEXT, rate REAL" (sqlite3_free), or null. */
+char *ledger_table_declaration(const struct ledger_table *table);
 
 /*
 ** Copies the rows of a table in which column wanted[i] equals values[i] (with IS), inside a

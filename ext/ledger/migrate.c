@@ -78,17 +78,22 @@ int ledger_make_schema(struct ledger *ledger) {
   return run(ledger, ledger_sql);
 }
 
-/* In a transaction. What a ledger without seals holds is sealed as it is. */
+/*
+** In a transaction. Rows that have more columns than before are sealed again, and so is what a ledger
+** without seals holds. Rows that are not what their seals say would be sealed with them, so that
+** nobody would notice: such a ledger stays as it is.
+*/
 static int migrate(struct ledger *ledger, int format) {
   int from = format;
   if (from == 3 &&
       sqlite3_table_column_metadata(ledger->db, "main", "dp_seal", 0, 0, 0, 0, 0, 0) == SQLITE_OK)
-    return ledger_fail_damaged(ledger, "user_version"); /* sealing again would hide edits */
+    return ledger_fail_damaged(ledger, "user_version"); /* it has seals, so it was of format 4 */
+  if (from > 3 && !seal_trust_all(ledger)) return 0;
   for (; format < LEDGER_FORMAT; format++) run(ledger, steps[format]);
   /* The owner's own views of our tables are left as they are. */
   return run(ledger, "PRAGMA legacy_alter_table = ON") && run_made(ledger, DROP_OTHERS) &&
          run_made(ledger, RENAME) && ledger_make_schema(ledger) && run_made(ledger, COPY) &&
-         run_made(ledger, DROP_OLD) && (from > 3 || seal_all(ledger));
+         run_made(ledger, DROP_OLD) && seal_all(ledger);
 }
 
 /* ---- the schema ------------------------------------------------------------------------------ */
@@ -130,16 +135,11 @@ static int same_sql(const char *a, const char *b) {
   return 1;
 }
 
-static const char *text_of(sqlite3_stmt *row, int column) {
-  const char *text = (const char *)sqlite3_column_text(row, column);
-  return text ? text : "";
-}
-
 static int same_object(sqlite3_stmt *a, sqlite3_stmt *b) {
   for (int i = 0; i < 3; i++) {
-    if (strcmp(text_of(a, i), text_of(b, i)) != 0) return 0;
+    if (strcmp(column_text(a, i), column_text(b, i)) != 0) return 0;
   }
-  return same_sql(text_of(a, 3), text_of(b, 3));
+  return same_sql(column_text(a, 3), column_text(b, 3));
 }
 
 /* Steps through both lists of objects side by side. */
@@ -148,10 +148,10 @@ static char *compare_objects(struct ledger *ledger, sqlite3_stmt *wanted, sqlite
     int more = sqlite3_step(wanted) == SQLITE_ROW, is_there = sqlite3_step(found) == SQLITE_ROW;
     if (!more && !is_there) return 0;
     if (more && is_there && same_object(wanted, found)) continue;
-    int missing = !is_there || (more && strcmp(text_of(wanted, 1), text_of(found, 1)) < 0);
-    return ledger_discrepancy(ledger, "schema: %s '%s' is %s", text_of(missing ? wanted : found, 0),
-                              text_of(missing ? wanted : found, 1),
-                              missing ? "missing" : "not that of the format");
+    int missing = !is_there || (more && strcmp(column_text(wanted, 1), column_text(found, 1)) < 0);
+    return ledger_discrepancy(
+        ledger, "schema: %s '%s' is %s", column_text(missing ? wanted : found, 0),
+        column_text(missing ? wanted : found, 1), missing ? "missing" : "not that of the format");
   }
 }
 

@@ -7,7 +7,6 @@
 ** Whoever reads a release to publish it compares its rows with its last seal; dp_verify() compares
 ** everything. What is hashed how: sql/ledger.sql.
 */
-#include <sodium.h>
 #include <string.h>
 
 #include "ledger/internal.h"
@@ -16,66 +15,22 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- digests --------------------------------------------------------------------------------- */
 
-/* A hash in the making. Rows are many and their columns short, so they are gathered first. */
-struct digest {
-  crypto_hash_sha256_state state;
-  size_t gathered;
-  char text[1024];
-};
-
-static void flush(struct digest *digest) {
-  crypto_hash_sha256_update(&digest->state, (const unsigned char *)digest->text, digest->gathered);
-  digest->gathered = 0;
-}
-
-static void add(struct digest *digest, const char *text, size_t size) {
-  if (size > sizeof digest->text - digest->gathered) flush(digest);
-  if (size > sizeof digest->text) {
-    crypto_hash_sha256_update(&digest->state, (const unsigned char *)text, size);
-  } else if (size) {
-    memcpy(digest->text + digest->gathered, text, size);
-    digest->gathered += size;
-  }
-}
-
-/* A letter, an integer in decimal, and one more character. */
-static void add_integer(struct digest *digest, char type, int64_t x, char end) {
-  char line[24], *at = line + sizeof line;
-  uint64_t left = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
-  *--at = end;
-  do {
-    *--at = (char)('0' + left % 10);
-    left /= 10;
-  } while (left);
-  if (x < 0) *--at = '-';
-  *--at = type;
-  add(digest, at, (size_t)(line + sizeof line - at));
-}
-
-static void add_real(struct digest *digest, double x) {
-  char line[18] = "r";
-  uint64_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  for (int i = 0; i < 16; i++) line[1 + i] = "0123456789abcdef"[bits >> (60 - 4 * i) & 15];
-  line[17] = '\n';
-  add(digest, line, sizeof line);
-}
-
 /* One column as a line: its type, the length of what follows in bytes, and its value. */
 static void add_column(struct digest *digest, sqlite3_stmt *row, int column) {
   int type = sqlite3_column_type(row, column);
   if (type == SQLITE_INTEGER) {
-    add_integer(digest, 'i', sqlite3_column_int64(row, column), '\n');
+    digest_typed(digest, 'i', sqlite3_column_int64(row, column), '\n');
   } else if (type == SQLITE_FLOAT) {
-    add_real(digest, sqlite3_column_double(row, column));
+    digest_add(digest, "r", 1);
+    digest_bits(digest, sqlite3_column_double(row, column));
   } else if (type == SQLITE_NULL) {
-    add(digest, "n\n", 2);
+    digest_add(digest, "n\n", 2);
   } else {
     const char *bytes = sqlite3_column_blob(row, column);
     int size = sqlite3_column_bytes(row, column);
-    add_integer(digest, type == SQLITE_TEXT ? 't' : 'b', size, ':');
-    add(digest, bytes, (size_t)size);
-    add(digest, "\n", 1);
+    digest_typed(digest, type == SQLITE_TEXT ? 't' : 'b', size, ':');
+    digest_add(digest, bytes, (size_t)size);
+    digest_add(digest, "\n", 1);
   }
 }
 
@@ -85,25 +40,13 @@ static void add_rows(struct ledger *ledger, struct digest *digest, const char *t
   size_t length = strlen(table);
   while (statement_row(ledger, row)) {
     int columns = sqlite3_column_count(row);
-    add(digest, table, length);
-    add(digest, "\n", 1);
+    digest_add(digest, table, length);
+    digest_add(digest, "\n", 1);
     for (int i = 0; i < columns; i++) add_column(digest, row, i);
   }
 }
 
-static void begin(struct digest *digest) {
-  crypto_hash_sha256_init(&digest->state);
-  digest->gathered = 0;
-}
-
-static void finish(struct digest *digest, char hash[CHARGE_HASH_SIZE]) {
-  uint8_t bytes[crypto_hash_sha256_BYTES];
-  flush(digest);
-  crypto_hash_sha256_final(&digest->state, bytes);
-  sodium_bin2hex(hash, CHARGE_HASH_SIZE, bytes, sizeof bytes);
-}
-
-static int seal_digest(struct ledger *ledger, int64_t subject, char hash[CHARGE_HASH_SIZE]) {
+static int seal_digest(struct ledger *ledger, int64_t subject, char hash[HASH_SIZE]) {
   static const struct {
     const char *table;
     enum statement rows;
@@ -116,7 +59,7 @@ static int seal_digest(struct ledger *ledger, int64_t subject, char hash[CHARGE_
                  {"dp_value", SEAL_OF_VALUES},
                  {"dp_path", SEAL_OF_PATH}};
   struct digest digest;
-  begin(&digest);
+  digest_begin(&digest);
   if (subject == SEAL_TERMS) {
     for (int i = 0; i < 3; i++)
       add_rows(ledger, &digest, terms[i].table, statement_bind(ledger, terms[i].rows, ""));
@@ -127,29 +70,19 @@ static int seal_digest(struct ledger *ledger, int64_t subject, char hash[CHARGE_
       add_rows(ledger, &digest, release[i].table,
                statement_bind(ledger, release[i].rows, "i", subject));
   }
-  finish(&digest, hash);
+  digest_finish(&digest, hash);
   return !error_is_set(ledger->error);
 }
 
-static int seal_books(struct ledger *ledger, char hash[CHARGE_HASH_SIZE]) {
+static int seal_books(struct ledger *ledger, char hash[HASH_SIZE]) {
   struct digest digest;
-  begin(&digest);
+  digest_begin(&digest);
   add_rows(ledger, &digest, "dp_budget", statement_bind(ledger, SEAL_OF_BUDGETS, ""));
-  finish(&digest, hash);
+  digest_finish(&digest, hash);
   return !error_is_set(ledger->error);
 }
 
 /* ---- the chain ------------------------------------------------------------------------------- */
-
-static int seal_hash(const struct seal *seal, const char *previous, char hash[CHARGE_HASH_SIZE]) {
-  char *text = sqlite3_mprintf("%s\n%lld\n%lld\n%s\n%s\n%lld\n%s\n%s\n", previous,
-                               (long long)seal->id, (long long)seal->subject, seal->digest,
-                               seal->books, (long long)seal->charge_id, seal->charge, seal->at);
-  if (!text) return 0;
-  text_hash(text, strlen(text), hash);
-  sqlite3_free(text);
-  return 1;
-}
 
 /* Whether the last seal of a subject has this digest. */
 static int is_sealed(struct ledger *ledger, int64_t subject, const char *digest) {
@@ -162,7 +95,7 @@ static int is_sealed(struct ledger *ledger, int64_t subject, const char *digest)
 }
 
 static int append(struct ledger *ledger, int64_t subject) {
-  char digest[CHARGE_HASH_SIZE], books[CHARGE_HASH_SIZE], hash[CHARGE_HASH_SIZE];
+  char digest[HASH_SIZE], books[HASH_SIZE], hash[HASH_SIZE];
   if (!seal_digest(ledger, subject, digest) || !seal_books(ledger, books)) return 0;
   sqlite3_stmt *row = statement_bind(ledger, SEAL_LAST, "");
   if (!statement_row(ledger, row)) return 0;
@@ -170,14 +103,20 @@ static int append(struct ledger *ledger, int64_t subject) {
        *at = column_copy(ledger, row, 5);
   int64_t last = sqlite3_column_int64(row, 0);
   if (last < 0 || last >= LEDGER_MOST_ROWS) last = ledger_fail_damaged(ledger, "dp_seal");
-  struct seal seal = {last + 1, subject, digest, books, sqlite3_column_int64(row, 2), charge, at};
+  struct seal seal = {.id = last + 1,
+                      .release_id = subject,
+                      .digest = digest,
+                      .books = books,
+                      .charge_id = sqlite3_column_int64(row, 2),
+                      .charge = charge,
+                      .at = at,
+                      .hash = hash};
   const char *last_books = (const char *)sqlite3_column_text(row, 4);
   int same_books = last_books && strcmp(last_books, books) == 0;
   sqlite3_reset(row);
   if (!error_is_set(ledger->error) && !(same_books && is_sealed(ledger, subject, digest))) {
-    if (!seal_hash(&seal, previous ? previous : "", hash)) ledger_fail(ledger, "out of memory");
-    statement_run(ledger, SEAL_INSERT, "iississ", seal.id, subject, digest, books, seal.charge_id,
-                  at, hash);
+    columns_hash(previous, &columns_seal, &seal, hash);
+    statement_insert(ledger, SEAL_INSERT, &seal);
   }
   sqlite3_free(previous);
   sqlite3_free(charge);
@@ -233,12 +172,12 @@ int seal_all(struct ledger *ledger) {
 /* ---- comparing ------------------------------------------------------------------------------- */
 
 static int seal_check(struct ledger *ledger, int64_t subject) {
-  char digest[CHARGE_HASH_SIZE];
+  char digest[HASH_SIZE];
   return seal_digest(ledger, subject, digest) && is_sealed(ledger, subject, digest);
 }
 
 static int seal_check_books(struct ledger *ledger) {
-  char books[CHARGE_HASH_SIZE];
+  char books[HASH_SIZE];
   sqlite3_stmt *row = seal_books(ledger, books) ? statement_bind(ledger, SEAL_LAST, "") : 0;
   if (!statement_row(ledger, row)) return 0;
   const char *stored = (const char *)sqlite3_column_text(row, 4);
@@ -249,30 +188,20 @@ static int seal_check_books(struct ledger *ledger) {
 
 /* ---- verification ---------------------------------------------------------------------------- */
 
-static const char *text_of(sqlite3_stmt *row, int column) {
-  const char *text = (const char *)sqlite3_column_text(row, column);
-  return text ? text : "";
-}
-
 /* The chain itself: nothing is missing, every hash follows, charges are sealed in their order. */
 static char *check_chain(struct ledger *ledger) {
-  char hash[CHARGE_HASH_SIZE] = "", *found = 0;
+  char hash[HASH_SIZE] = "", *found = 0;
   int64_t last_charge = 0;
   sqlite3_stmt *row = statement_bind(ledger, SEAL_LIST, "");
   for (int64_t expected = 1; !found && statement_row(ledger, row); expected++) {
-    struct seal seal = {sqlite3_column_int64(row, 0),
-                        sqlite3_column_int64(row, 1),
-                        text_of(row, 2),
-                        text_of(row, 3),
-                        sqlite3_column_int64(row, 4),
-                        text_of(row, 5),
-                        text_of(row, 6)};
-    if (!seal_hash(&seal, hash, hash)) {
-      ledger_fail(ledger, "out of memory");
-    } else if (seal.id != expected) {
+    struct seal seal;
+    int columns = columns_read(ledger, row, &columns_seal, &seal);
+    seal.charge = column_text(row, columns);
+    columns_hash(hash, &columns_seal, &seal, hash);
+    if (seal.id != expected) {
       found = ledger_discrepancy(ledger, "dp_seal: row %lld is missing", (long long)expected);
-    } else if (strcmp(hash, text_of(row, 7)) != 0 || seal.charge_id < last_charge ||
-               !sqlite3_column_int(row, 8)) {
+    } else if (strcmp(hash, seal.hash) != 0 || seal.charge_id < last_charge ||
+               !sqlite3_column_int(row, columns + 1)) {
       found = ledger_discrepancy(ledger, "dp_seal: row %lld does not match its hash",
                                  (long long)expected);
     }
@@ -295,14 +224,14 @@ static char *check_subjects(struct ledger *ledger) {
     return ledger_discrepancy(ledger, "dp_seal: dp_budget was changed");
   sqlite3_stmt *row = statement_bind(ledger, SEAL_LATEST, "");
   while (!found && statement_row(ledger, row)) {
-    char digest[CHARGE_HASH_SIZE];
+    char digest[HASH_SIZE];
     int64_t subject = sqlite3_column_int64(row, 0);
-    if (seal_digest(ledger, subject, digest) && strcmp(digest, text_of(row, 1)) != 0)
+    if (seal_digest(ledger, subject, digest) && strcmp(digest, column_text(row, 1)) != 0)
       found = ledger_discrepancy(
           ledger,
           "dp_seal: the rows of release %lld ('%s') in dp_release, dp_publication, dp_value or "
           "dp_path were changed",
-          (long long)subject, text_of(row, 2));
+          (long long)subject, column_text(row, 2));
   }
   if (row) sqlite3_reset(row);
   return found;
@@ -313,8 +242,8 @@ static char *check_query(struct ledger *ledger, enum statement which) {
   sqlite3_stmt *row = statement_bind(ledger, which, "");
   char *found = 0;
   if (statement_row(ledger, row))
-    found = ledger_discrepancy(ledger, "%s: '%s' %s", text_of(row, 0), text_of(row, 1),
-                               text_of(row, 2));
+    found = ledger_discrepancy(ledger, "%s: '%s' %s", column_text(row, 0), column_text(row, 1),
+                               column_text(row, 2));
   if (row) sqlite3_reset(row);
   return found;
 }
@@ -352,4 +281,11 @@ int seal_trust_books(struct ledger *ledger) {
   if (!seal_check_books(ledger)) return ledger_fail_damaged(ledger, "dp_budget");
   ledger->touched.trusted = 1;
   return 1;
+}
+
+int seal_trust_all(struct ledger *ledger) {
+  char *found = check_subjects(ledger);
+  if (found) ledger_fail_damaged(ledger, found);
+  sqlite3_free(found);
+  return !error_is_set(ledger->error);
 }

@@ -15,19 +15,11 @@ SQLITE_EXTENSION_INIT3
 
 /* Whether the options of a release say of a parameter what its column says, to 12 digits. */
 #define SAYS(name, otherwise)                                                                      \
-  "abs(ifnull(json_extract(options, '$." name "'), " otherwise ") - ifnull(" name ", " otherwise   \
-  "))"                                                                                             \
-  " <= 1e-12 * abs(ifnull(" name ", 0))"
+  "abs(ifnull(json_extract(options, '$." #name "'), " otherwise ") - ifnull(" #name ", " otherwise \
+  ")) <= 1e-12 * abs(ifnull(" #name ", 0))"
+#define AND_SAYS(name, kind, shown, role, says) " AND (" says ")"
 
-/* In the order in which release_read() (store.c) takes them. */
-#define RELEASE_COLUMNS                                                                            \
-  "id, name, kind, mechanism, options, fingerprint, state, quantiles, keys, model, sql, clip, "    \
-  "weight, "                                                                                       \
-  "slack,"                                                                                         \
-  " centre, radius, theta, rho, lo, hi, key_share, ifnull(dimension, 0), granularity, shift,"      \
-  " sensitivity, ifnull(size, 0), ifnull(max_groups, 0)"
-
-#define NOW "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+#define NOW STATEMENT_NOW
 
 static const char *const statement_text[STATEMENTS] = {
     [BEGIN_WRITE] = "BEGIN IMMEDIATE",
@@ -42,9 +34,6 @@ static const char *const statement_text[STATEMENTS] = {
     [POLICY_NOTE] = "UPDATE dp_release SET tables = ifnull(tables, ?2) WHERE id = ?1",
     [POLICY_TIGHTEN] = "UPDATE dp_policy SET role = ?2, unit_column = ?3, parent = ?4"
                        " WHERE table_name = ?1",
-    [TIER_LIST] =
-        "SELECT name, rate, epsilon, delta, delta_keys, accountant, filter_order,"
-        " rate_limit, slack_limit FROM dp_tier WHERE dropped_at IS NULL ORDER BY rate DESC",
     [TIER_DROPPED] = "SELECT 1 FROM dp_tier WHERE name = ? AND dropped_at IS NOT NULL",
     [TIER_USED] = "SELECT release FROM dp_charge WHERE tier = ?1 UNION ALL"
                   " SELECT release FROM dp_publication WHERE tier = ?1 UNION ALL"
@@ -52,10 +41,6 @@ static const char *const statement_text[STATEMENTS] = {
     [TIER_DROP] = "UPDATE dp_tier SET dropped_at = " NOW " WHERE name = ?",
     [BUDGET_DROP] = "DELETE FROM dp_budget WHERE tier = ?",
     [ORDERS_DROP] = "DELETE FROM dp_order WHERE tier = ?",
-    [TIER_INSERT] = "INSERT INTO dp_tier VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, " NOW ", NULL)",
-    [BUDGET_INSERT] = "INSERT INTO dp_budget VALUES (?, ?, ?, 0, ?2, 0, 0, 0, 0, 0, 0, 0, 0)",
-    [BUDGET_READ] = "SELECT spent_high, spent_low, spent_slack, spent_delta, releases, spent_curve"
-                    " FROM dp_budget WHERE tier = ?",
     [ORDERS_READ] = "SELECT curve FROM dp_order WHERE tier = ? ORDER BY alpha",
     [ORDER_WRITE] = "UPDATE dp_order SET curve = ? WHERE tier = ? AND alpha = ?",
     [BUDGET_WRITE] = "UPDATE dp_budget SET spent_high = ?2, spent_low = ?3, spent_slack = ?4,"
@@ -63,12 +48,9 @@ static const char *const statement_text[STATEMENTS] = {
                      " remaining_epsilon = max(0.0, epsilon - ?8), spent_curve = ?9"
                      " WHERE tier = ?1",
     [BUDGET_LEFT] = "UPDATE dp_budget SET releases_left = ?2 WHERE tier = ?1",
-    [ORDER_INSERT] = "INSERT INTO dp_order VALUES (?, ?, ?, 0)",
     [CHARGE_LAST] = "SELECT id, hash, " NOW " FROM (SELECT 0) LEFT JOIN"
                     " (SELECT id, hash FROM dp_charge ORDER BY id DESC LIMIT 1)",
     [CHARGE_SUBJECT] = "SELECT " SUBJECT("?1"),
-    [CHARGE_INSERT] = "INSERT INTO dp_charge(id, release_id, release, tier, rate, slack, delta, at,"
-                      " hash, curve) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [CHARGE_SINCE] =
         "SELECT c.rate, curve, filter_order FROM dp_charge c JOIN dp_tier ON name = tier"
         " WHERE id > ? AND tier = ?",
@@ -80,19 +62,6 @@ static const char *const statement_text[STATEMENTS] = {
     [MODEL_PAID] = "SELECT release FROM dp_charge c JOIN dp_release r ON r.id = release_id"
                    " WHERE tier = ? AND kind = 'sgd' AND (SELECT count(*) FROM dp_publication p"
                    " WHERE p.release_id = c.release_id) > 1 LIMIT 1",
-    [CHARGE_LIST] = "SELECT id, release_id, release, tier, rate, slack, delta, curve, at, hash,"
-                    " " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id",
-    [RELEASE_FIND] = "SELECT " RELEASE_COLUMNS " FROM dp_release"
-                     " WHERE name = ? AND state <> 'discarded'",
-    [RELEASE_GET] = "SELECT " RELEASE_COLUMNS " FROM dp_release WHERE id = ?",
-    [RELEASE_INSERT] =
-        "INSERT INTO dp_release(name, kind, mechanism, options, fingerprint, quantiles, keys, "
-        "model, sql, clip,"
-        " weight, slack, centre, radius, theta, rho, lo, hi, key_share, dimension, granularity,"
-        " shift, sensitivity, size, max_groups, state, created_at)"
-        " VALUES (ifnull(?, hex(randomblob(16))), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-        "?, ?,"
-        " nullif(?, 0), ?, ?, ?, nullif(?, 0), nullif(?, 0), 'charged', " NOW ")",
     [RELEASE_NAME] = "UPDATE dp_release SET name = ?2 WHERE id = ?1",
     [RELEASE_STATE] = "UPDATE dp_release SET state = ?3 WHERE id = ?1 AND state = ?2",
     [RELEASE_SLACK] = "UPDATE dp_release SET slack = ?2 WHERE id = ?1",
@@ -100,10 +69,6 @@ static const char *const statement_text[STATEMENTS] = {
     [PATH_READ] =
         "SELECT tier, clock, key, component, value FROM dp_path JOIN dp_tier ON name = tier"
         " WHERE release_id = ? ORDER BY dp_tier.rate DESC, component >= 0, key, component",
-    [PATH_INSERT] = "INSERT INTO dp_path VALUES (?, ?, ?, ?, ?, ?, ?)",
-    [PUBLICATION_INSERT] =
-        "INSERT INTO dp_publication VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " NOW ")",
-    [VALUE_INSERT] = "INSERT INTO dp_value VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [PUBLICATION_FIND] =
         "SELECT clock, kernel FROM dp_publication WHERE release_id = ? AND tier = ?",
     [PUBLICATION_EACH] = "SELECT release_id, tier, clock, shrink, centre, delta, curve"
@@ -125,29 +90,7 @@ static const char *const statement_text[STATEMENTS] = {
                  " WHERE tier = ?",
     [PUBLICATION_LIST] = "SELECT release_id, release, tier, rate, curve, delta FROM dp_publication"
                          " ORDER BY release_id",
-    [BUDGET_CHECK] =
-        "SELECT spent_high, spent_low, spent_slack, spent_delta, spent_rate,"
-        " spent_curve, spent_epsilon, remaining_epsilon, epsilon, delta, releases_left, releases,"
-        " (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE c.tier = b.tier)"
-        " FROM dp_budget b WHERE tier = ?",
     [ORDER_CHECK] = "SELECT alpha, allowed, curve FROM dp_order WHERE tier = ? ORDER BY alpha",
-    /*
-    ** Releases: the parameters that the fingerprint covers, whether the JSON for people says the
-    ** same, and the name that was charged.
-    */
-    /* clang-format off */
-    [RELEASE_CHECK] =
-        "SELECT " RELEASE_COLUMNS ","
-        " " SAYS("clip", "0") " AND " SAYS("weight", "1") " AND " SAYS("centre", "0") " AND"
-        " " SAYS("radius", "0") " AND " SAYS("theta", "0") " AND " SAYS("rho", "0") " AND"
-        " " SAYS("lo", "0") " AND " SAYS("hi", "0") " AND " SAYS("key_share", "0") " AND"
-        " " SAYS("max_groups", "0") " AND ifnull(size, 0) ="
-        " coalesce(json_extract(options, '$.dim'), json_extract(options, '$.bins'), 0) AND"
-        " json_extract(options, '$.q') IS json_extract(quantiles, '$') AND"
-        " json_extract(options, '$.model') IS json_extract(model, '$'),"
-        " NOT EXISTS (SELECT 1 FROM dp_charge c WHERE c.release_id = r.id AND c.release <> r.name)"
-        " FROM dp_release r",
-    /* clang-format on */
     [ORPHAN_CHECK] = "SELECT 'dp_value', release FROM dp_value v WHERE NOT EXISTS (SELECT 1 FROM "
                      "dp_publication p"
                      " WHERE p.release_id = v.release_id AND p.tier = v.tier) UNION ALL"
@@ -218,15 +161,47 @@ static const char *const statement_text[STATEMENTS] = {
         "SELECT s.id, s.hash, ifnull(c.id, 0), c.hash, s.books, " NOW " FROM (SELECT 0) LEFT JOIN"
         " (SELECT id, hash, books FROM dp_seal ORDER BY id DESC LIMIT 1) s LEFT JOIN"
         " (SELECT id, hash FROM dp_charge ORDER BY id DESC LIMIT 1) c",
-    [SEAL_INSERT] = "INSERT INTO dp_seal(id, release_id, digest, books, charge_id, at, hash)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?)",
-    [SEAL_LIST] = "SELECT s.id, s.release_id, digest, books, charge_id, c.hash, s.at, s.hash,"
-                  " charge_id = 0 OR c.id IS NOT NULL FROM dp_seal s LEFT JOIN dp_charge c"
-                  " ON c.id = charge_id ORDER BY s.id",
     /* The last of each release, and NULL for a release without one. */
     [SEAL_LATEST] = "SELECT r.id, (SELECT digest FROM dp_seal WHERE release_id = r.id ORDER BY id "
                     "DESC LIMIT 1),"
                     " name FROM dp_release r ORDER BY r.id",
+};
+
+/*
+** Statements that insert or read whole rows of a table: its columns, and what follows those in a
+** SELECT (null: it inserts).
+*/
+static const struct {
+  const struct table_columns *columns;
+  const char *rest;
+} of_rows[STATEMENTS] = {
+    [TIER_INSERT] = {&columns_tier, 0},
+    [TIER_LIST] = {&columns_tier, " FROM dp_tier WHERE dropped_at IS NULL ORDER BY rate DESC"},
+    [BUDGET_INSERT] = {&columns_budget, 0},
+    [BUDGET_READ] = {&columns_budget, " FROM dp_budget WHERE tier = ?"},
+    [BUDGET_CHECK] = {&columns_budget, ", (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE"
+                                       " c.tier = b.tier) FROM dp_budget b WHERE tier = ?"},
+    [ORDER_INSERT] = {&columns_order, 0},
+    [CHARGE_INSERT] = {&columns_charge, 0},
+    [CHARGE_LIST] = {&columns_charge, ", " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id"},
+    [RELEASE_INSERT] = {&columns_release, 0},
+    [RELEASE_FIND] = {&columns_release, " FROM dp_release WHERE name = ? AND state <> 'discarded'"},
+    [RELEASE_GET] = {&columns_release, " FROM dp_release WHERE id = ?"},
+    /* Whether the JSON for people says the same, and whether this name was charged. */
+    [RELEASE_CHECK] =
+        {&columns_release,
+         ", 1" RELEASE_COLUMNS(
+             AND_SAYS) ","
+                       " NOT EXISTS (SELECT 1 FROM dp_charge c WHERE c.release_id = r.id AND"
+                       " c.release <> r.name) FROM dp_release r"},
+    [PATH_INSERT] = {&columns_path, 0},
+    [PUBLICATION_INSERT] = {&columns_publication, 0},
+    [VALUE_INSERT] = {&columns_value, 0},
+    [SEAL_INSERT] = {&columns_seal, 0},
+    [SEAL_LIST] = {&columns_seal,
+                   ", (SELECT hash FROM dp_charge c WHERE c.id = charge_id), charge_id = 0 OR"
+                   " EXISTS (SELECT 1 FROM dp_charge c WHERE c.id = charge_id)"
+                   " FROM dp_seal ORDER BY id"},
 };
 
 /*
@@ -301,16 +276,27 @@ int ledger_fail_sqlite(struct ledger *ledger) {
                      advice);
 }
 
-static sqlite3_stmt *bind(struct ledger *ledger, enum statement which, const char *types,
-                          va_list arguments) {
+static int prepare(struct ledger *ledger, enum statement which) {
+  const struct table_columns *columns = of_rows[which].columns;
+  char *made = !columns              ? 0
+               : of_rows[which].rest ? columns_select(columns, of_rows[which].rest)
+                                     : columns_insert(columns);
+  if (columns && !made) return ledger_fail(ledger, "out of memory");
+  int rc = sqlite3_prepare_v3(ledger->db, made ? made : statement_text[which], -1,
+                              SQLITE_PREPARE_PERSISTENT, &ledger->statements[which], 0);
+  sqlite3_free(made);
+  return rc == SQLITE_OK || ledger_fail_sqlite(ledger);
+}
+
+static int changes_rows(const struct ledger *ledger, enum statement which) {
+  return which > ROLLBACK && !sqlite3_stmt_readonly(ledger->statements[which]);
+}
+
+/* A statement, reset and without bindings, if it may run now. */
+static sqlite3_stmt *ready(struct ledger *ledger, enum statement which) {
   if (error_is_set(ledger->error)) return 0;
-  sqlite3_stmt **slot = &ledger->statements[which];
-  if (!*slot && sqlite3_prepare_v3(ledger->db, statement_text[which], -1, SQLITE_PREPARE_PERSISTENT,
-                                   slot, 0) != SQLITE_OK) {
-    ledger_fail_sqlite(ledger);
-    return 0;
-  }
-  if (which > ROLLBACK && !sqlite3_stmt_readonly(*slot)) {
+  if (!ledger->statements[which] && !prepare(ledger, which)) return 0;
+  if (changes_rows(ledger, which)) {
     if (ledger->writes_refused) {
       fail_read_only(ledger);
       return 0;
@@ -321,35 +307,43 @@ static sqlite3_stmt *bind(struct ledger *ledger, enum statement which, const cha
       return 0;
     }
   }
-  sqlite3_reset(*slot); /* reports the error of a step that has been dealt with already */
-  int rc = sqlite3_clear_bindings(*slot);
+  sqlite3_stmt *statement = ledger->statements[which];
+  sqlite3_reset(statement); /* reports the error of a step that has been dealt with already */
+  if (sqlite3_clear_bindings(statement) == SQLITE_OK) return statement;
+  ledger_fail_sqlite(ledger);
+  return 0;
+}
+
+/* The statement, if its parameters are bound and what it changes has been noted. */
+static sqlite3_stmt *bound(struct ledger *ledger, enum statement which, int rc, int64_t first) {
+  if (rc != SQLITE_OK) {
+    ledger_fail_sqlite(ledger);
+  } else if (!changes_rows(ledger, which) || note_write(ledger, which, first)) {
+    return ledger->statements[which];
+  }
+  return 0;
+}
+
+static sqlite3_stmt *bind(struct ledger *ledger, enum statement which, const char *types,
+                          va_list arguments) {
+  sqlite3_stmt *statement = ready(ledger, which);
   int64_t first = 0;
-  for (int i = 1; types[i - 1] && rc == SQLITE_OK; i++) {
+  int rc = SQLITE_OK;
+  for (int i = 1; statement && types[i - 1] && rc == SQLITE_OK; i++) {
     switch (types[i - 1]) {
-    case 'b': {
-      const void *bytes = va_arg(arguments, const void *);
-      rc = sqlite3_bind_blob(*slot, i, bytes, va_arg(arguments, int), SQLITE_TRANSIENT);
-      break;
-    }
     case 's':
-      rc = sqlite3_bind_text(*slot, i, va_arg(arguments, const char *), -1, SQLITE_TRANSIENT);
+      rc = sqlite3_bind_text(statement, i, va_arg(arguments, const char *), -1, SQLITE_TRANSIENT);
       break;
-    case 'd': rc = sqlite3_bind_double(*slot, i, va_arg(arguments, double)); break;
+    case 'd': rc = sqlite3_bind_double(statement, i, va_arg(arguments, double)); break;
     default: {
       int64_t number = va_arg(arguments, int64_t);
       if (i == 1) first = number;
-      rc = sqlite3_bind_int64(*slot, i, number);
+      rc = sqlite3_bind_int64(statement, i, number);
       break;
     }
     }
   }
-  if (rc != SQLITE_OK) {
-    ledger_fail_sqlite(ledger);
-  } else if (which <= ROLLBACK || sqlite3_stmt_readonly(*slot) ||
-             note_write(ledger, which, first)) {
-    return *slot;
-  }
-  return 0;
+  return statement ? bound(ledger, which, rc, first) : 0;
 }
 
 sqlite3_stmt *statement_bind(struct ledger *ledger, enum statement which, const char *types, ...) {
@@ -379,6 +373,18 @@ int statement_run(struct ledger *ledger, enum statement which, const char *types
   return !error_is_set(ledger->error);
 }
 
+int statement_insert(struct ledger *ledger, enum statement which, const void *row) {
+  sqlite3_stmt *statement = ready(ledger, which);
+  if (!statement) return 0;
+  const struct table_columns *columns = of_rows[which].columns;
+  int rc = columns_bind(statement, columns, row);
+  int64_t release_id = columns->list->kind == COLUMN_WIDE ? *(const int64_t *)row : 0;
+  statement = bound(ledger, which, rc, release_id);
+  while (statement_row(ledger, statement)) {
+  }
+  return !error_is_set(ledger->error);
+}
+
 void statements_finalize(struct ledger *ledger) {
   for (int i = 0; i < STATEMENTS; i++) {
     sqlite3_finalize(ledger->statements[i]);
@@ -392,4 +398,15 @@ char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column) {
   char *copy = text ? sqlite3_mprintf("%s", text) : 0;
   if (!copy) ledger_fail(ledger, "out of memory");
   return copy;
+}
+
+const char *column_text(sqlite3_stmt *statement, int column) {
+  const char *text = (const char *)sqlite3_column_text(statement, column);
+  return text ? text : "";
+}
+
+struct bytes column_bytes(sqlite3_stmt *statement, int column) {
+  const void *bytes = sqlite3_column_blob(statement, column);
+  if (!bytes && sqlite3_column_type(statement, column) != SQLITE_NULL) bytes = ""; /* of no size */
+  return (struct bytes){bytes, sqlite3_column_bytes(statement, column)};
 }

@@ -2,28 +2,12 @@
 ** store.c: owns the rows of releases, paths, publications and values.
 */
 #include <math.h>
+#include <sodium.h>
 #include <string.h>
 
 #include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
-
-static double column_real(sqlite3_stmt *row, int column) {
-  return sqlite3_column_type(row, column) == SQLITE_NULL ? NAN : sqlite3_column_double(row, column);
-}
-
-/* The columns of a release by type, in the order of RELEASE_COLUMNS (statements.c). */
-#define TEXTS(r)                                                                                   \
-  {                                                                                                \
-    &(r)->name, &(r)->kind, &(r)->mechanism, &(r)->options, &(r)->fingerprint, &(r)->state,        \
-        &(r)->quantiles, &(r)->keys, &(r)->model, &(r)->sql                                        \
-  }
-#define TEXT_COUNT 10
-#define REALS(r)                                                                                   \
-  {                                                                                                \
-    &(r)->clip, &(r)->weight, &(r)->slack, &(r)->centre, &(r)->radius, &(r)->theta, &(r)->rho,     \
-        &(r)->lo, &(r)->hi, &(r)->key_share                                                        \
-  }
 
 /*
 ** What is read back must be something that can have been stored; the rest of the code relies on it.
@@ -37,25 +21,10 @@ static int is_sound(const struct ledger_release *r) {
          isfinite(r->centre);
 }
 
-void release_read(struct ledger *ledger, sqlite3_stmt *row, struct ledger_release *release) {
-  char **texts[] = TEXTS(release);
-  double *reals[] = REALS(release);
-  int column = 1;
-  release->id = sqlite3_column_int64(row, 0);
-  for (int i = 0; i < TEXT_COUNT; i++) *texts[i] = column_copy(ledger, row, column++);
-  for (int i = 0; i < 10; i++) *reals[i] = column_real(row, column++);
-  release->dimension = sqlite3_column_int(row, column++);
-  release->granularity = sqlite3_column_int(row, column++);
-  release->shift = sqlite3_column_int(row, column++);
-  release->sensitivity = (uint64_t)sqlite3_column_int64(row, column++);
-  release->size = sqlite3_column_int(row, column++);
-  release->max_groups = sqlite3_column_int(row, column);
-}
-
 static int find_release(struct ledger *ledger, sqlite3_stmt *row, struct ledger_release *release) {
   memset(release, 0, sizeof *release);
   if (!statement_row(ledger, row)) return 0;
-  release_read(ledger, row, release);
+  columns_read(ledger, row, &columns_release, release);
   sqlite3_reset(row);
   if (!error_is_set(ledger->error) && !is_sound(release)) ledger_fail_damaged(ledger, "dp_release");
   if (!error_is_set(ledger->error)) return 1;
@@ -72,39 +41,23 @@ int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release 
 }
 
 void ledger_release_clear(struct ledger_release *release) {
-  char **texts[] = TEXTS(release);
-  for (int i = 0; i < TEXT_COUNT; i++) sqlite3_free(*texts[i]);
+  columns_clear(&columns_release, release);
   memset(release, 0, sizeof *release);
 }
 
-char *ledger_fingerprint(const struct ledger_release *r) {
-  const double numbers[] = {r->clip, r->weight, r->centre, r->radius,   r->theta,
-                            r->rho,  r->lo,     r->hi,     r->key_share};
-  sqlite3_str *text = sqlite3_str_new(0);
-  sqlite3_str_appendf(text, "%s/%s", r->kind, r->mechanism);
-  for (int i = 0; i < 9; i++) {
-    uint64_t bits = 0;
-    if (!isnan(numbers[i])) memcpy(&bits, &numbers[i], sizeof bits);
-    sqlite3_str_appendf(text, isnan(numbers[i]) ? "/-" : "/%016llx", (unsigned long long)bits);
-  }
-  sqlite3_str_appendf(text, "/%d/%d/%s/", r->size, r->max_groups,
-                      r->quantiles ? r->quantiles : "-");
-  char hash[CHARGE_HASH_SIZE] = "-";
-  if (r->keys) text_hash(r->keys, strlen(r->keys), hash);
-  sqlite3_str_appendall(text, hash);
-  if (r->model) text_hash(r->model, strlen(r->model), hash);
-  if (r->model) sqlite3_str_appendf(text, "/%s", hash);
-  return sqlite3_str_finish(text);
+char *ledger_fingerprint(const struct ledger_release *release) {
+  return columns_fingerprint(&columns_release, release);
 }
 
 int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
-  if (!statement_run(ledger, RELEASE_INSERT, "sssssssssddddddddddiiiiii", r->name, r->kind,
-                     r->mechanism, r->options, r->fingerprint, r->quantiles, r->keys, r->model,
-                     r->sql, r->clip, r->weight, r->slack, r->centre, r->radius, r->theta, r->rho,
-                     r->lo, r->hi, r->key_share, (int64_t)r->dimension, (int64_t)r->granularity,
-                     (int64_t)r->shift, (int64_t)r->sensitivity, (int64_t)r->size,
-                     (int64_t)r->max_groups))
-    return 0;
+  struct ledger_release row = *r;
+  unsigned char random[16];
+  char state[] = "charged", name[2 * sizeof random + 1]; /* until the id is known */
+  sqlite3_randomness(sizeof random, random);
+  row.id = 0;
+  row.state = state;
+  if (!row.name) row.name = sodium_bin2hex(name, sizeof name, random, sizeof random);
+  if (!statement_insert(ledger, RELEASE_INSERT, &row)) return 0;
   r->id = sqlite3_last_insert_rowid(ledger->db);
   seal_touch(ledger, r->id);
   if (r->name) return 1;
@@ -228,16 +181,16 @@ int ledger_path_read(struct ledger *ledger, const struct ledger_release *release
 
 int ledger_path_insert(struct ledger *ledger, const struct ledger_release *release,
                        const struct ledger_grid *grid, const struct ledger_point *point) {
-  int64_t clock = (int64_t)point->clock;
   const int64_t *value = point->values;
-  if (release->dimension == 0)
-    statement_run(ledger, PATH_INSERT, "issisii", release->id, release->name, point->tier, clock,
-                  "", (int64_t)-1, (int64_t)0);
+  struct path_row row = {release->id, release->name, point->tier, point->clock, "", -1, 0};
+  if (release->dimension == 0) statement_insert(ledger, PATH_INSERT, &row);
   for (int cell = 0; cell < grid->cells; cell++) {
-    const char *key = grid->keys ? grid->keys[cell] : "";
-    for (int j = 0; j < grid->components && !error_is_set(ledger->error); j++)
-      statement_run(ledger, PATH_INSERT, "issisii", release->id, release->name, point->tier, clock,
-                    key, (int64_t)j, *value++);
+    if (grid->keys) row.key = grid->keys[cell];
+    for (int j = 0; j < grid->components && !error_is_set(ledger->error); j++) {
+      row.component = j;
+      row.value = *value++;
+      statement_insert(ledger, PATH_INSERT, &row);
+    }
   }
   return !error_is_set(ledger->error);
 }
@@ -248,12 +201,18 @@ int ledger_publication_insert(struct ledger *ledger, const struct ledger_release
                               const char *tier, uint64_t clock, const struct cost *cost,
                               double shrink, const char *kernel) {
   unsigned char bytes[CURVE_BYTES];
-  int size;
   struct curve curve = curve_of(cost, NAN);
-  const void *blob = curve_bytes(&curve, bytes, &size);
-  return statement_run(ledger, PUBLICATION_INSERT, "issidddbds", release->id, release->name, tier,
-                       (int64_t)clock, cost->rate, shrink, release->centre, blob, size, cost->delta,
-                       kernel);
+  struct publication_row row = {.release_id = release->id,
+                                .release = release->name,
+                                .tier = tier,
+                                .clock = clock,
+                                .rate = cost->rate,
+                                .shrink = shrink,
+                                .centre = release->centre,
+                                .curve = curve_bytes(&curve, bytes),
+                                .delta = cost->delta,
+                                .kernel = kernel};
+  return statement_insert(ledger, PUBLICATION_INSERT, &row);
 }
 
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
@@ -298,8 +257,8 @@ int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *ti
 
 int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *release,
                          const char *tier, const char *symbol) {
-  return statement_run(ledger, PATH_INSERT, "issisii", release->id, release->name, tier, (int64_t)0,
-                       symbol, (int64_t)0, (int64_t)1);
+  struct path_row row = {release->id, release->name, tier, 0, symbol, 0, 1};
+  return statement_insert(ledger, PATH_INSERT, &row);
 }
 
 int ledger_symbols(struct ledger *ledger, int64_t release_id,
@@ -353,9 +312,16 @@ int ledger_reports(struct ledger *ledger, int64_t release_id, const char *tier,
 
 int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,
                         const char *tier, const struct ledger_value *value) {
-  return statement_run(ledger, VALUE_INSERT, "isssidddd", release->id, release->name, tier,
-                       value->key, (int64_t)value->component, value->value, value->stddev,
-                       value->low, value->high);
+  struct value_row row = {.release_id = release->id,
+                          .release = release->name,
+                          .tier = tier,
+                          .key = value->key,
+                          .component = value->component,
+                          .value = value->value,
+                          .stddev = value->stddev,
+                          .low = value->low,
+                          .high = value->high};
+  return statement_insert(ledger, VALUE_INSERT, &row);
 }
 
 int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,

@@ -4,8 +4,6 @@
 ** dp_path is not here: unpublished points are the owner's, and reading them through a view that an
 ** application shows to others would void every outer tier.
 */
-#include <string.h>
-
 #include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
@@ -14,61 +12,33 @@ SQLITE_EXTENSION_INIT3
 #define LIVE "release_id NOT IN (SELECT id FROM dp_release WHERE state IN ('failed', 'discarded'))"
 
 const struct ledger_table ledger_tables[] = {
-    {"dp_tier",
-     "name TEXT, rate REAL, epsilon REAL, delta REAL, delta_keys REAL, accountant TEXT,"
-     " filter_order REAL, rate_limit REAL, created_at TEXT",
-     "dropped_at IS NULL"},
-    {"dp_release",
-     "id INTEGER, name TEXT, kind TEXT, mechanism TEXT, clip REAL, dimension INTEGER,"
-     " granularity INTEGER, sensitivity INTEGER, weight REAL, slack REAL, options TEXT, keys TEXT,"
-     " model TEXT, sql TEXT, tables TEXT, state TEXT, created_at TEXT",
-     0},
-    {"dp_publication",
-     "release_id INTEGER, release TEXT, tier TEXT, clock INTEGER, rate REAL,"
-     " shrink REAL, centre REAL, kernel TEXT, published_at TEXT",
-     LIVE},
-    {"dp_value",
-     "release_id INTEGER, release TEXT, tier TEXT, key TEXT, component INTEGER,"
-     " value REAL, stddev REAL, low REAL, high REAL",
-     LIVE},
-    {"dp_charge",
-     "id INTEGER, release_id INTEGER, release TEXT, tier TEXT, rate REAL, curve BLOB,"
-     " delta REAL, slack REAL, at TEXT, hash TEXT",
-     0},
-    {"dp_policy", "table_name TEXT, role TEXT, unit_column TEXT, parent TEXT, created_at TEXT", 0},
-    {"dp_rdp", "tier TEXT, alpha REAL, spent REAL, allowed REAL", 0},
-    {"dp_budget",
-     "tier TEXT, epsilon REAL, delta REAL, spent_epsilon REAL, remaining_epsilon REAL,"
-     " spent_rate REAL, spent_delta REAL, releases INTEGER, releases_left INTEGER",
-     0},
+    {&columns_tier, "dropped_at IS NULL", "rate DESC"}, /* the innermost first */
+    {&columns_release, 0, "rowid"},
+    {&columns_publication, LIVE, "rowid"},
+    {&columns_value, LIVE, "rowid"},
+    {&columns_charge, 0, "rowid"},
+    {&columns_policy, 0, "rowid"},
+    {&columns_rdp, 0, 0},
+    {&columns_budget, 0, "rowid"},
 };
 const int ledger_table_count = sizeof ledger_tables / sizeof *ledger_tables;
 
-/* Appends the names of the declaration "name TYPE, name TYPE", or only number `only` if >= 0. */
-static void append_names(sqlite3_str *sql, const char *columns, int only) {
-  for (int i = 0; columns; i++) {
-    columns += strspn(columns, ", ");
-    int length = (int)strcspn(columns, " ");
-    if (only < 0) sqlite3_str_appendf(sql, "%s\"%.*s\"", i ? ", " : "", length, columns);
-    if (only == i) sqlite3_str_appendf(sql, "\"%.*s\"", length, columns);
-    columns = strchr(columns, ',');
-  }
+char *ledger_table_declaration(const struct ledger_table *table) {
+  return columns_declaration(table->columns);
 }
 
 static char *select_text(const struct ledger_table *table, const int *wanted, int count) {
+  const struct column *column;
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendall(sql, "SELECT ");
-  append_names(sql, table->columns, -1);
-  sqlite3_str_appendf(sql, " FROM %s WHERE %s", table->name, table->shown ? table->shown : "1");
-  for (int i = 0; i < count; i++) {
-    sqlite3_str_appendall(sql, " AND ");
-    append_names(sql, table->columns, wanted[i]);
-    sqlite3_str_appendall(sql, " IS ?");
-  }
-  /* An order that people expect: the order of events; tiers the innermost first. */
-  sqlite3_str_appendall(sql, strcmp(table->name, "dp_tier") == 0  ? " ORDER BY rate DESC"
-                             : strcmp(table->name, "dp_rdp") == 0 ? ""
-                                                                  : " ORDER BY rowid");
+  for (int place = 1; (column = columns_shown(table->columns, place)); place++)
+    sqlite3_str_appendf(sql, "%s\"%s\"", place > 1 ? ", " : "", column->name);
+  sqlite3_str_appendf(sql, " FROM %s WHERE %s", table->columns->table,
+                      table->shown ? table->shown : "1");
+  for (int i = 0; i < count; i++)
+    sqlite3_str_appendf(sql, " AND \"%s\" IS ?",
+                        columns_shown(table->columns, wanted[i] + 1)->name);
+  if (table->order) sqlite3_str_appendf(sql, " ORDER BY %s", table->order);
   return sqlite3_str_finish(sql);
 }
 

@@ -1,6 +1,7 @@
 /*
 ** tier.c: owns dp_tier: reads tiers, creates and drops them.
 */
+#include <math.h>
 #include <string.h>
 
 #include "ledger/accountant.h"
@@ -12,19 +13,6 @@ SQLITE_EXTENSION_INIT3
 void ledger_tiers_free(struct ledger_tier *tiers, int count) {
   for (int i = 0; i < count; i++) sqlite3_free(tiers[i].name);
   sqlite3_free(tiers);
-}
-
-static void read_tier(struct ledger *ledger, sqlite3_stmt *row, struct ledger_tier *tier) {
-  tier->name = column_copy(ledger, row, 0);
-  tier->rate = sqlite3_column_double(row, 1);
-  tier->epsilon = sqlite3_column_double(row, 2);
-  tier->delta = sqlite3_column_double(row, 3);
-  tier->delta_keys = sqlite3_column_double(row, 4);
-  tier->accountant = accountant_find((const char *)sqlite3_column_text(row, 5));
-  if (!tier->accountant) tier->accountant = accountants[0]; /* dp_verify() tells of the edit */
-  tier->filter_order = sqlite3_column_double(row, 6);
-  tier->rate_limit = sqlite3_column_double(row, 7);
-  tier->slack_limit = sqlite3_column_double(row, 8);
 }
 
 int ledger_tiers(struct ledger *ledger, struct ledger_tier **tiers, int *count) {
@@ -39,7 +27,8 @@ int ledger_tiers(struct ledger *ledger, struct ledger_tier **tiers, int *count) 
       break;
     }
     *tiers = grown;
-    read_tier(ledger, row, &grown[*count]);
+    columns_read(ledger, row, &columns_tier, &grown[*count]);
+    if (isnan(grown[*count].filter_order)) grown[*count].filter_order = 0; /* no curve counts */
     if (!grown[(*count)++].name || !(grown[*count - 1].rate > 0))
       ledger_fail_damaged(ledger, "dp_tier");
   }
@@ -67,14 +56,16 @@ int ledger_tier_find(struct ledger *ledger, const struct ledger_tier *tiers, int
 /* ---- creating a tier ------------------------------------------------------------------------- */
 
 static int store_tier(struct ledger *ledger, const struct ledger_tier *tier) {
-  statement_run(ledger, TIER_INSERT, "sddddsddd", tier->name, tier->rate, tier->epsilon,
-                tier->delta, tier->delta_keys, tier->accountant->name, tier->filter_order,
-                tier->rate_limit, tier->slack_limit);
-  statement_run(ledger, BUDGET_INSERT, "sdd", tier->name, tier->epsilon, tier->delta);
+  struct budget_row budget = {.tier = tier->name,
+                              .epsilon = tier->epsilon,
+                              .delta = tier->delta,
+                              .remaining_epsilon = tier->epsilon};
+  statement_insert(ledger, TIER_INSERT, tier);
+  statement_insert(ledger, BUDGET_INSERT, &budget);
   for (int i = 0; i < RENYI_ORDERS; i++) {
     double alpha = renyi_order(i);
-    statement_run(ledger, ORDER_INSERT, "sdd", tier->name, alpha,
-                  tier->accountant->allowed(tier, alpha));
+    struct order_row row = {tier->name, alpha, tier->accountant->allowed(tier, alpha), 0};
+    statement_insert(ledger, ORDER_INSERT, &row);
   }
   return !error_is_set(ledger->error);
 }

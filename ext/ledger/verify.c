@@ -37,26 +37,12 @@ static struct recount *recount_of(struct recount *recounts, int count, const cha
   return 0;
 }
 
-/* A text column as the hash saw it. */
-static const char *text_of(sqlite3_stmt *row, int column) {
-  const char *text = (const char *)sqlite3_column_text(row, column);
-  return text ? text : "";
-}
-
 /* Checks one row of the chain and adds it up; returns a discrepancy or null. */
 static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expected,
-                          char hash[CHARGE_HASH_SIZE], struct recount *recounts, int count) {
-  struct charge charge = {.id = sqlite3_column_int64(row, 0),
-                          .release_id = sqlite3_column_int64(row, 1),
-                          .release = text_of(row, 2),
-                          .tier = text_of(row, 3),
-                          .subject = text_of(row, 10),
-                          .at = text_of(row, 8),
-                          .rate = sqlite3_column_double(row, 4),
-                          .slack = sqlite3_column_double(row, 5),
-                          .delta = sqlite3_column_double(row, 6),
-                          .curve = sqlite3_column_blob(row, 7),
-                          .curve_size = sqlite3_column_bytes(row, 7)};
+                          char hash[HASH_SIZE], struct recount *recounts, int count) {
+  struct charge charge;
+  int columns = columns_read(ledger, row, &columns_charge, &charge);
+  charge.subject = column_text(row, columns);
   struct recount *recount = recount_of(recounts, count, charge.tier);
   if (charge.id != expected)
     return ledger_discrepancy(ledger, "dp_charge: row %lld is missing", (long long)expected);
@@ -64,11 +50,8 @@ static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expe
     return ledger_discrepancy(ledger, "dp_charge: row %lld charges the unknown tier '%s'",
                               (long long)charge.id, charge.tier);
   charge.tier_rate = recount->tier->rate;
-  if (!charge_hash(hash, &charge, hash)) {
-    ledger_fail(ledger, "out of memory");
-    return 0;
-  }
-  if (strcmp(text_of(row, 9), hash) != 0)
+  columns_hash(hash, &columns_charge, &charge, hash);
+  if (strcmp(charge.hash, hash) != 0)
     return ledger_discrepancy(
         ledger,
         "dp_charge: row %lld does not match its hash (or its release, tier or terms "
@@ -77,7 +60,7 @@ static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expe
   if (!(charge.rate >= 0 && charge.slack >= 0 && charge.delta >= 0))
     return ledger_discrepancy(ledger, "dp_charge: row %lld is negative", (long long)charge.id);
   struct budget *budget = &recount->budget;
-  struct curve curve = curve_column(ledger, row, 7);
+  struct curve curve = curve_of_bytes(ledger, charge.curve);
   budget->rate = total_add(budget->rate, charge.rate);
   if (charge.slack > 0) budget->slack = nextafter(budget->slack + charge.slack, INFINITY);
   if (charge.delta > 0) budget->delta = nextafter(budget->delta + charge.delta, INFINITY);
@@ -88,7 +71,7 @@ static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expe
 }
 
 static char *check_chain(struct ledger *ledger, struct recount *recounts, int count) {
-  char hash[CHARGE_HASH_SIZE] = "";
+  char hash[HASH_SIZE] = "";
   char *found = 0;
   sqlite3_stmt *row = statement_bind(ledger, CHARGE_LIST, "");
   for (int64_t expected = 1; !found && statement_row(ledger, row); expected++)
@@ -118,20 +101,18 @@ static char *check_budget(struct ledger *ledger, const struct recount *recount, 
   const struct budget *budget = &recount->budget;
   sqlite3_stmt *row = statement_bind(ledger, BUDGET_CHECK, "s", tier->name);
   if (!statement_row(ledger, row)) return 0;
+  struct budget_row stored;
+  int columns = columns_read(ledger, row, &columns_budget, &stored);
   double epsilon = budget_epsilon(tier, budget, &recount->curve);
-  int same = sqlite3_column_double(row, 0) == budget->rate.high &&
-             sqlite3_column_double(row, 1) == budget->rate.low &&
-             sqlite3_column_double(row, 2) == budget->slack &&
-             sqlite3_column_double(row, 3) == budget->delta &&
-             sqlite3_column_double(row, 4) == total_up(budget->rate) &&
-             sqlite3_column_double(row, 5) == budget->curve &&
-             close_to(sqlite3_column_double(row, 6), epsilon) &&
-             fabs(sqlite3_column_double(row, 7) - fmax(0, tier->epsilon - epsilon)) <=
-                 1e-9 * tier->epsilon &&
-             sqlite3_column_double(row, 8) == tier->epsilon &&
-             sqlite3_column_double(row, 9) == tier->delta &&
-             fabs((double)sqlite3_column_int64(row, 10) - (double)left) <= 1 &&
-             sqlite3_column_int64(row, 11) == sqlite3_column_int64(row, 12);
+  double remaining = fmax(0, tier->epsilon - epsilon);
+  int same = stored.spent_high == budget->rate.high && stored.spent_low == budget->rate.low &&
+             stored.spent_slack == budget->slack && stored.spent_delta == budget->delta &&
+             stored.spent_rate == total_up(budget->rate) && stored.spent_curve == budget->curve &&
+             close_to(stored.spent_epsilon, epsilon) &&
+             fabs(stored.remaining_epsilon - remaining) <= 1e-9 * tier->epsilon &&
+             stored.epsilon == tier->epsilon && stored.delta == tier->delta &&
+             fabs((double)stored.releases_left - (double)left) <= 1 &&
+             stored.releases == sqlite3_column_int64(row, columns);
   sqlite3_reset(row);
   if (!same)
     return ledger_discrepancy(ledger, "dp_budget: tier '%s' does not match its charges",
@@ -249,29 +230,27 @@ static char *check_curve(struct ledger *ledger, sqlite3_stmt *row) {
   uint64_t clock = (uint64_t)sqlite3_column_int64(row, 6);
   double sensitivity = sqlite3_column_double(row, 7);
   double delta = sqlite3_column_double(row, 8);
-  if (!is_possible(&curve, text_of(row, 5), delta, sensitivity, clock))
+  if (!is_possible(&curve, column_text(row, 5), delta, sensitivity, clock))
     return ledger_discrepancy(
         ledger, "dp_publication: '%s' at tier '%s' has a curve that is not that of its noise",
-        text_of(row, 0), text_of(row, 1));
-  struct payment paid = paid_for(ledger, sqlite3_column_int64(row, 3), text_of(row, 2));
+        column_text(row, 0), column_text(row, 1));
+  struct payment paid = paid_for(ledger, sqlite3_column_int64(row, 3), column_text(row, 2));
   int covered = paid.delta >= delta; /* a curve of zeros needs no charge */
   for (int i = 0; i < RENYI_ORDERS && covered; i++)
     covered = paid.curve.values[i] >= curve.values[i] * (1 - 0x1p-48);
   if (covered) return 0;
   return ledger_discrepancy(ledger, "dp_charge: tier '%s' has not paid for '%s' at tier '%s'",
-                            text_of(row, 2), text_of(row, 0), text_of(row, 1));
+                            column_text(row, 2), column_text(row, 0), column_text(row, 1));
 }
 
 /* Whether a release still has the parameters that its charges are hashed with. */
 static char *check_release(struct ledger *ledger, sqlite3_stmt *row) {
   struct ledger_release release;
-  memset(&release, 0, sizeof release);
-  release_read(ledger, row, &release);
+  int columns = columns_read(ledger, row, &columns_release, &release);
   char *fingerprint = release.kind ? ledger_fingerprint(&release) : 0, *found = 0;
-  int columns = sqlite3_column_count(row);
   if (release.kind && !fingerprint) ledger_fail(ledger, "out of memory");
   if (!fingerprint || !release.fingerprint || strcmp(fingerprint, release.fingerprint) != 0 ||
-      !sqlite3_column_int(row, columns - 2) || !sqlite3_column_int(row, columns - 1))
+      !sqlite3_column_int(row, columns) || !sqlite3_column_int(row, columns + 1))
     found =
         ledger_discrepancy(ledger,
                            "dp_release: '%s' has other parameters or another name than when it was "
@@ -289,8 +268,8 @@ static char *check_publications(struct ledger *ledger) {
   char *found = 0;
   sqlite3_stmt *row = statement_bind(ledger, ORPHAN_CHECK, "");
   if (statement_row(ledger, row))
-    found = ledger_discrepancy(ledger, "%s: '%s' has no publication or release", text_of(row, 0),
-                               text_of(row, 1));
+    found = ledger_discrepancy(ledger, "%s: '%s' has no publication or release",
+                               column_text(row, 0), column_text(row, 1));
   sqlite3_reset(row);
   row = statement_bind(ledger, RELEASE_CHECK, "");
   while (!found && statement_row(ledger, row)) found = check_release(ledger, row);

@@ -1,0 +1,287 @@
+/*
+** columns.c: owns the descriptions of tables that the lists of columns.h make, and what follows
+** from them: texts of statements, binding and reading of rows, hashes of rows.
+*/
+#include <math.h>
+#include <string.h>
+
+#include "ledger/accountant.h"
+#include "ledger/internal.h"
+
+SQLITE_EXTENSION_INIT3
+
+struct policy_row {
+  POLICY_COLUMNS(COLUMN_MEMBER)
+};
+
+struct rdp_row {
+  RDP_COLUMNS(COLUMN_MEMBER)
+};
+
+/* The descriptor of a column, whose struct is ROW where a list is used. */
+#define OFFSET_MEMBER(name)     offsetof(struct ROW, name)
+#define OFFSET_ID(name)         OFFSET_MEMBER(name)
+#define OFFSET_WIDE(name)       OFFSET_MEMBER(name)
+#define OFFSET_UNSIGNED(name)   OFFSET_MEMBER(name)
+#define OFFSET_NUMBER(name)     OFFSET_MEMBER(name)
+#define OFFSET_COUNT(name)      OFFSET_MEMBER(name)
+#define OFFSET_REAL(name)       OFFSET_MEMBER(name)
+#define OFFSET_TEXT(name)       OFFSET_MEMBER(name)
+#define OFFSET_BORROWED(name)   OFFSET_MEMBER(name)
+#define OFFSET_BLOB(name)       OFFSET_MEMBER(name)
+#define OFFSET_ACCOUNTANT(name) OFFSET_MEMBER(name)
+#define OFFSET_NOW(name)        0
+#define OFFSET_LATER(name)      0
+#define DESCRIBE(...)           DESCRIBE_FIRST(__VA_ARGS__, )
+#define DESCRIBE_FIRST(name, kind, shown, role, ...)                                               \
+  {#name, COLUMN_##kind, ROLE_##role, shown, OFFSET_##kind(name)},
+
+#define ROW ledger_release
+static const struct column release_list[] = {RELEASE_COLUMNS(DESCRIBE)};
+#undef ROW
+#define ROW ledger_tier
+static const struct column tier_list[] = {TIER_COLUMNS(DESCRIBE)};
+#undef ROW
+#define ROW policy_row
+static const struct column policy_list[] = {POLICY_COLUMNS(DESCRIBE)};
+#undef ROW
+#define ROW publication_row
+static const struct column publication_list[] = {PUBLICATION_COLUMNS(DESCRIBE)};
+#undef ROW
+#define ROW value_row
+static const struct column value_list[] = {VALUE_COLUMNS(DESCRIBE)};
+#undef ROW
+#define ROW path_row
+static const struct column path_list[] = {PATH_COLUMNS(DESCRIBE)};
+#undef ROW
+#define ROW charge
+static const struct column charge_list[] = {CHARGE_COLUMNS(DESCRIBE)};
+#undef ROW
+#define ROW seal
+static const struct column seal_list[] = {SEAL_COLUMNS(DESCRIBE)};
+#undef ROW
+#define ROW budget_row
+static const struct column budget_list[] = {BUDGET_COLUMNS(DESCRIBE)};
+#undef ROW
+#define ROW order_row
+static const struct column order_list[] = {ORDER_COLUMNS(DESCRIBE)};
+#undef ROW
+#define ROW rdp_row
+static const struct column rdp_list[] = {RDP_COLUMNS(DESCRIBE)};
+#undef ROW
+
+#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
+const struct table_columns columns_release = {"dp_release", release_list, COUNT(release_list)};
+const struct table_columns columns_tier = {"dp_tier", tier_list, COUNT(tier_list)};
+const struct table_columns columns_policy = {"dp_policy", policy_list, COUNT(policy_list)};
+const struct table_columns columns_publication = {"dp_publication", publication_list,
+                                                  COUNT(publication_list)};
+const struct table_columns columns_value = {"dp_value", value_list, COUNT(value_list)};
+const struct table_columns columns_path = {"dp_path", path_list, COUNT(path_list)};
+const struct table_columns columns_charge = {"dp_charge", charge_list, COUNT(charge_list)};
+const struct table_columns columns_seal = {"dp_seal", seal_list, COUNT(seal_list)};
+const struct table_columns columns_budget = {"dp_budget", budget_list, COUNT(budget_list)};
+const struct table_columns columns_order = {"dp_order", order_list, COUNT(order_list)};
+const struct table_columns columns_rdp = {"dp_rdp", rdp_list, COUNT(rdp_list)};
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+/* Whether a column has a member that is stored in this table. */
+static int is_kept(const struct column *column) {
+  return column->role != ROLE_ADDED && column->kind != COLUMN_NOW && column->kind != COLUMN_LATER;
+}
+
+char *columns_select(const struct table_columns *columns, const char *rest) {
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_str_appendall(sql, "SELECT ");
+  for (int i = 0, named = 0; i < columns->count; i++) {
+    if (is_kept(&columns->list[i]))
+      sqlite3_str_appendf(sql, "%s%s", named++ ? ", " : "", columns->list[i].name);
+  }
+  sqlite3_str_appendall(sql, rest);
+  return sqlite3_str_finish(sql);
+}
+
+char *columns_insert(const struct table_columns *columns) {
+  sqlite3_str *names = sqlite3_str_new(0), *values = sqlite3_str_new(0);
+  for (int i = 0, named = 0; i < columns->count; i++) {
+    const struct column *column = &columns->list[i];
+    if (!is_kept(column) && column->kind != COLUMN_NOW) continue;
+    sqlite3_str_appendf(names, "%s%s", named ? ", " : "", column->name);
+    sqlite3_str_appendf(values, "%s%s", named++ ? ", " : "",
+                        column->kind == COLUMN_NOW ? STATEMENT_NOW : "?");
+  }
+  char *names_text = sqlite3_str_finish(names), *values_text = sqlite3_str_finish(values);
+  char *sql = names_text && values_text ? sqlite3_mprintf("INSERT INTO %s(%s) VALUES (%s)",
+                                                          columns->table, names_text, values_text)
+                                        : 0;
+  sqlite3_free(names_text);
+  sqlite3_free(values_text);
+  return sql;
+}
+
+/* The type in the declaration of a table, by kind. */
+static const char *const type_name[] = {
+    [COLUMN_ID] = "INTEGER",      [COLUMN_WIDE] = "INTEGER",  [COLUMN_UNSIGNED] = "INTEGER",
+    [COLUMN_NUMBER] = "INTEGER",  [COLUMN_COUNT] = "INTEGER", [COLUMN_REAL] = "REAL",
+    [COLUMN_TEXT] = "TEXT",       [COLUMN_BORROWED] = "TEXT", [COLUMN_BLOB] = "BLOB",
+    [COLUMN_ACCOUNTANT] = "TEXT", [COLUMN_NOW] = "TEXT",      [COLUMN_LATER] = "TEXT",
+};
+
+const struct column *columns_shown(const struct table_columns *columns, int place) {
+  for (int i = 0; i < columns->count; i++) {
+    if (columns->list[i].shown == place) return &columns->list[i];
+  }
+  return 0;
+}
+
+char *columns_declaration(const struct table_columns *columns) {
+  sqlite3_str *text = sqlite3_str_new(0);
+  const struct column *column;
+  for (int place = 1; (column = columns_shown(columns, place)); place++)
+    sqlite3_str_appendf(text, "%s%s %s", place > 1 ? ", " : "", column->name,
+                        type_name[column->kind]);
+  return sqlite3_str_finish(text);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static const void *member_of(const void *row, const struct column *column) {
+  return (const char *)row + column->member;
+}
+
+int columns_bind(sqlite3_stmt *statement, const struct table_columns *columns, const void *row) {
+  int rc = SQLITE_OK;
+  for (int i = 0, at = 1; i < columns->count && rc == SQLITE_OK; i++) {
+    const struct column *column = &columns->list[i];
+    const void *member = member_of(row, column);
+    if (!is_kept(column)) continue;
+    switch (column->kind) {
+    case COLUMN_ID: {
+      int64_t id = *(const int64_t *)member;
+      rc = id ? sqlite3_bind_int64(statement, at, id) : sqlite3_bind_null(statement, at);
+      break;
+    }
+    case COLUMN_COUNT: {
+      int count = *(const int *)member;
+      rc = count ? sqlite3_bind_int(statement, at, count) : sqlite3_bind_null(statement, at);
+      break;
+    }
+    case COLUMN_NUMBER: rc = sqlite3_bind_int(statement, at, *(const int *)member); break;
+    case COLUMN_REAL: rc = sqlite3_bind_double(statement, at, *(const double *)member); break;
+    case COLUMN_BLOB: {
+      const struct bytes *bytes = member;
+      rc = sqlite3_bind_blob(statement, at, bytes->at, bytes->size, SQLITE_TRANSIENT);
+      break;
+    }
+    case COLUMN_TEXT:
+    case COLUMN_BORROWED:
+      rc = sqlite3_bind_text(statement, at, *(const char *const *)member, -1, SQLITE_TRANSIENT);
+      break;
+    case COLUMN_ACCOUNTANT: {
+      const struct accountant *accountant = *(const struct accountant *const *)member;
+      rc = sqlite3_bind_text(statement, at, accountant->name, -1, SQLITE_STATIC);
+      break;
+    }
+    default: rc = sqlite3_bind_int64(statement, at, *(const int64_t *)member); break;
+    }
+    at++;
+  }
+  return rc;
+}
+
+static const struct accountant *read_accountant(sqlite3_stmt *row, int at) {
+  const struct accountant *found = accountant_find((const char *)sqlite3_column_text(row, at));
+  return found ? found : accountants[0]; /* dp_verify() tells of the edit */
+}
+
+int columns_read(struct ledger *ledger, sqlite3_stmt *statement,
+                 const struct table_columns *columns, void *row) {
+  int at = 0;
+  for (int i = 0; i < columns->count; i++) {
+    const struct column *column = &columns->list[i];
+    void *member = (char *)row + column->member;
+    if (!is_kept(column)) continue;
+    switch (column->kind) {
+    case COLUMN_NUMBER:
+    case COLUMN_COUNT: *(int *)member = sqlite3_column_int(statement, at); break;
+    case COLUMN_REAL:
+      *(double *)member = sqlite3_column_type(statement, at) == SQLITE_NULL
+                              ? NAN
+                              : sqlite3_column_double(statement, at);
+      break;
+    case COLUMN_BLOB: *(struct bytes *)member = column_bytes(statement, at); break;
+    case COLUMN_TEXT: *(char **)member = column_copy(ledger, statement, at); break;
+    case COLUMN_BORROWED: *(const char **)member = column_text(statement, at); break;
+    case COLUMN_ACCOUNTANT:
+      *(const struct accountant **)member = read_accountant(statement, at);
+      break;
+    default: *(int64_t *)member = sqlite3_column_int64(statement, at); break;
+    }
+    at++;
+  }
+  return at;
+}
+
+void columns_clear(const struct table_columns *columns, void *row) {
+  for (int i = 0; i < columns->count; i++) {
+    if (columns->list[i].kind == COLUMN_TEXT)
+      sqlite3_free(*(char **)((char *)row + columns->list[i].member));
+  }
+}
+
+/* ---- hashes ---------------------------------------------------------------------------------- */
+
+void columns_hash(const char *previous, const struct table_columns *columns, const void *row,
+                  char hash[HASH_SIZE]) {
+  struct digest digest;
+  digest_begin(&digest);
+  digest_text(&digest, previous);
+  for (int i = 0; i < columns->count; i++) {
+    const struct column *column = &columns->list[i];
+    const void *member = member_of(row, column);
+    if (column->role == ROLE_PLAIN) continue;
+    if (column->kind == COLUMN_REAL) {
+      digest_bits(&digest, *(const double *)member);
+    } else if (column->kind == COLUMN_BORROWED) {
+      digest_text(&digest, *(const char *const *)member);
+    } else if (column->kind == COLUMN_BLOB) {
+      digest_hexadecimal(&digest, *(const struct bytes *)member);
+    } else {
+      digest_integer(&digest, *(const int64_t *)member);
+    }
+  }
+  digest_finish(&digest, hash);
+}
+
+/* Appends a field to a fingerprint, and a slash before it. */
+static void append_field(sqlite3_str *text, const struct column *column, const void *member) {
+  char hash[HASH_SIZE];
+  if (column->kind == COLUMN_COUNT) {
+    sqlite3_str_appendf(text, "/%d", *(const int *)member);
+  } else if (column->kind == COLUMN_REAL) {
+    uint64_t bits;
+    memcpy(&bits, member, sizeof bits);
+    sqlite3_str_appendf(text, isnan(*(const double *)member) ? "/-" : "/%016llx",
+                        (unsigned long long)bits);
+  } else {
+    const char *value = *(const char *const *)member;
+    if (!value && column->role == ROLE_GIVEN) return;
+    if (value && column->role != ROLE_HASHED) {
+      text_hash(value, strlen(value), hash);
+      value = hash;
+    }
+    sqlite3_str_appendf(text, "/%s", value ? value : "-");
+  }
+}
+
+char *columns_fingerprint(const struct table_columns *columns, const void *row) {
+  sqlite3_str *text = sqlite3_str_new(0);
+  for (int i = 0; i < columns->count; i++) {
+    if (columns->list[i].role != ROLE_PLAIN)
+      append_field(text, &columns->list[i], member_of(row, &columns->list[i]));
+  }
+  char *fields = sqlite3_str_finish(text);
+  if (fields) memmove(fields, fields + 1, strlen(fields)); /* the first slash */
+  return fields;
+}

@@ -1,0 +1,242 @@
+/*
+** columns.h: the columns of the ledger's tables, each once.
+**
+** sql/ledger.sql is the schema, and says what each column means. A line here is
+**
+**     X(name, kind, shown, role)
+**
+** From these lists come the structs that hold a row, the statements that insert and read rows, the
+** tables that the host sees, and the lines of the hashes. The order of a list is that of the lines
+** of a hash or of the fields of a fingerprint. Seals cover every column in the order of
+** sql/ledger.sql, whatever is listed here.
+**
+** To add a column: write it in sql/ledger.sql and here. A test compares both.
+*/
+#ifndef DIFFUSE_LEDGER_COLUMNS_H
+#define DIFFUSE_LEDGER_COLUMNS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct accountant;
+
+/* A value of a blob that is not owned; no bytes are NULL. */
+struct bytes {
+  const void *at;
+  int size;
+};
+
+/*
+** How a column is kept in the struct of its row:
+**   ID          int64_t; 0: NULL, which SQLite replaces by a new id
+**   WIDE        int64_t
+**   UNSIGNED    uint64_t
+**   NUMBER      int
+**   COUNT       int; 0: NULL
+**   REAL        double; NaN: NULL
+**   TEXT        char *, a copy of its own; null: NULL
+**   BORROWED    const char *; null: NULL, which is read as ''
+**   BLOB        struct bytes
+**   ACCOUNTANT  const struct accountant *
+**   NOW         nothing: the time of the insertion, never read
+**   LATER       nothing: NULL in a new row, never read
+*/
+enum column_kind {
+  COLUMN_ID,
+  COLUMN_WIDE,
+  COLUMN_UNSIGNED,
+  COLUMN_NUMBER,
+  COLUMN_COUNT,
+  COLUMN_REAL,
+  COLUMN_TEXT,
+  COLUMN_BORROWED,
+  COLUMN_BLOB,
+  COLUMN_ACCOUNTANT,
+  COLUMN_NOW,
+  COLUMN_LATER
+};
+
+/*
+** What a column is to a hash or fingerprint of its row:
+**   PLAIN    nothing
+**   HASHED   a line of the hash; a field of the fingerprint, '-' for none
+**   ADDED    part of the hash, but a column of another table
+**   DIGEST   a field of the fingerprint, which shows the hash of a text; '-' for none
+**   GIVEN    the same, left out for none: so that fingerprints before the column stay valid
+*/
+enum column_role { ROLE_PLAIN, ROLE_HASHED, ROLE_ADDED, ROLE_DIGEST, ROLE_GIVEN };
+
+struct column {
+  const char *name;
+  enum column_kind kind;
+  enum column_role role;
+  int shown;     /* its place among the columns that the host sees, the first 1; 0: hidden */
+  size_t member; /* of the struct of a row: its offset */
+};
+
+struct table_columns {
+  const char *table;
+  const struct column *list;
+  int count;
+};
+
+/*
+** A release. The last argument compares the options, which people read, with the column; it is SQL.
+** dimension is 0 where keys are private; size and max_groups where they were not given.
+*/
+#define RELEASE_COLUMNS(X)                                                                         \
+  X(id, ID, 1, PLAIN, "1")                                                                         \
+  X(name, TEXT, 2, PLAIN, "1")                                                                     \
+  X(kind, TEXT, 3, HASHED, "1")                                                                    \
+  X(mechanism, TEXT, 4, HASHED, "1")                                                               \
+  X(clip, REAL, 5, HASHED, SAYS(clip, "0"))                                                        \
+  X(weight, REAL, 9, HASHED, SAYS(weight, "1"))                                                    \
+  X(centre, REAL, 0, HASHED, SAYS(centre, "0"))                                                    \
+  X(radius, REAL, 0, HASHED, SAYS(radius, "0"))                                                    \
+  X(theta, REAL, 0, HASHED, SAYS(theta, "0"))                                                      \
+  X(rho, REAL, 0, HASHED, SAYS(rho, "0"))                                                          \
+  X(lo, REAL, 0, HASHED, SAYS(lo, "0"))                                                            \
+  X(hi, REAL, 0, HASHED, SAYS(hi, "0"))                                                            \
+  X(key_share, REAL, 0, HASHED, SAYS(key_share, "0"))                                              \
+  X(size, COUNT, 0, HASHED,                                                                        \
+    "ifnull(size, 0) ="                                                                            \
+    " coalesce(json_extract(options, '$.dim'), json_extract(options, '$.bins'), 0)")               \
+  X(max_groups, COUNT, 0, HASHED, SAYS(max_groups, "0"))                                           \
+  X(quantiles, TEXT, 0, HASHED, "json_extract(options, '$.q') IS json_extract(quantiles, '$')")    \
+  X(keys, TEXT, 12, DIGEST, "1")                                                                   \
+  X(model, TEXT, 13, GIVEN, "json_extract(options, '$.model') IS json_extract(model, '$')")        \
+  X(dimension, COUNT, 6, PLAIN, "1")                                                               \
+  X(granularity, NUMBER, 7, PLAIN, "1")                                                            \
+  X(shift, NUMBER, 0, PLAIN, "1")                                                                  \
+  X(sensitivity, UNSIGNED, 8, PLAIN, "1")                                                          \
+  X(slack, REAL, 10, PLAIN, "1")                                                                   \
+  X(options, TEXT, 11, PLAIN, "1")                                                                 \
+  X(sql, TEXT, 14, PLAIN, "1")                                                                     \
+  X(tables, LATER, 15, PLAIN, "1")                                                                 \
+  X(fingerprint, TEXT, 0, PLAIN, "1")                                                              \
+  X(state, TEXT, 16, PLAIN, "1")                                                                   \
+  X(created_at, NOW, 17, PLAIN, "1")
+
+#define POLICY_COLUMNS(X)                                                                          \
+  X(table_name, BORROWED, 1, PLAIN)                                                                \
+  X(role, BORROWED, 2, PLAIN)                                                                      \
+  X(unit_column, BORROWED, 3, PLAIN)                                                               \
+  X(parent, BORROWED, 4, PLAIN)                                                                    \
+  X(created_at, NOW, 5, PLAIN)
+
+#define TIER_COLUMNS(X)                                                                            \
+  X(name, TEXT, 1, PLAIN)                                                                          \
+  X(rate, REAL, 2, PLAIN)                                                                          \
+  X(epsilon, REAL, 3, PLAIN)                                                                       \
+  X(delta, REAL, 4, PLAIN)                                                                         \
+  X(delta_keys, REAL, 5, PLAIN)                                                                    \
+  X(accountant, ACCOUNTANT, 6, PLAIN)                                                              \
+  X(filter_order, REAL, 7, PLAIN)                                                                  \
+  X(rate_limit, REAL, 8, PLAIN)                                                                    \
+  X(slack_limit, REAL, 0, PLAIN)                                                                   \
+  X(created_at, NOW, 9, PLAIN)                                                                     \
+  X(dropped_at, LATER, 0, PLAIN)
+
+#define PUBLICATION_COLUMNS(X)                                                                     \
+  X(release_id, WIDE, 1, PLAIN)                                                                    \
+  X(release, BORROWED, 2, PLAIN)                                                                   \
+  X(tier, BORROWED, 3, PLAIN)                                                                      \
+  X(clock, UNSIGNED, 4, PLAIN)                                                                     \
+  X(rate, REAL, 5, PLAIN)                                                                          \
+  X(shrink, REAL, 6, PLAIN)                                                                        \
+  X(centre, REAL, 7, PLAIN)                                                                        \
+  X(curve, BLOB, 0, PLAIN)                                                                         \
+  X(delta, REAL, 0, PLAIN)                                                                         \
+  X(kernel, BORROWED, 8, PLAIN)                                                                    \
+  X(published_at, NOW, 9, PLAIN)
+
+#define VALUE_COLUMNS(X)                                                                           \
+  X(release_id, WIDE, 1, PLAIN)                                                                    \
+  X(release, BORROWED, 2, PLAIN)                                                                   \
+  X(tier, BORROWED, 3, PLAIN)                                                                      \
+  X(key, BORROWED, 4, PLAIN)                                                                       \
+  X(component, NUMBER, 5, PLAIN)                                                                   \
+  X(value, REAL, 6, PLAIN)                                                                         \
+  X(stddev, REAL, 7, PLAIN)                                                                        \
+  X(low, REAL, 8, PLAIN)                                                                           \
+  X(high, REAL, 9, PLAIN)
+
+#define PATH_COLUMNS(X)                                                                            \
+  X(release_id, WIDE, 0, PLAIN)                                                                    \
+  X(release, BORROWED, 0, PLAIN)                                                                   \
+  X(tier, BORROWED, 0, PLAIN)                                                                      \
+  X(clock, UNSIGNED, 0, PLAIN)                                                                     \
+  X(key, BORROWED, 0, PLAIN)                                                                       \
+  X(component, NUMBER, 0, PLAIN)                                                                   \
+  X(value, WIDE, 0, PLAIN)
+
+/* subject and tier_rate: what the charge is for. The hash of a row is not part of itself. */
+#define CHARGE_COLUMNS(X)                                                                          \
+  X(id, ID, 1, HASHED)                                                                             \
+  X(release_id, WIDE, 2, HASHED)                                                                   \
+  X(release, BORROWED, 3, HASHED)                                                                  \
+  X(tier, BORROWED, 4, HASHED)                                                                     \
+  X(subject, BORROWED, 0, ADDED)                                                                   \
+  X(tier_rate, REAL, 0, ADDED)                                                                     \
+  X(rate, REAL, 5, HASHED)                                                                         \
+  X(slack, REAL, 8, HASHED)                                                                        \
+  X(delta, REAL, 7, HASHED)                                                                        \
+  X(curve, BLOB, 6, HASHED)                                                                        \
+  X(at, BORROWED, 9, HASHED)                                                                       \
+  X(hash, BORROWED, 10, PLAIN)
+
+/* release_id: or SEAL_TERMS, SEAL_ORDERS. charge: the hash of charge charge_id. */
+#define SEAL_COLUMNS(X)                                                                            \
+  X(id, ID, 0, HASHED)                                                                             \
+  X(release_id, WIDE, 0, HASHED)                                                                   \
+  X(digest, BORROWED, 0, HASHED)                                                                   \
+  X(books, BORROWED, 0, HASHED)                                                                    \
+  X(charge_id, WIDE, 0, HASHED)                                                                    \
+  X(charge, BORROWED, 0, ADDED)                                                                    \
+  X(at, BORROWED, 0, HASHED)                                                                       \
+  X(hash, BORROWED, 0, PLAIN)
+
+#define BUDGET_COLUMNS(X)                                                                          \
+  X(tier, BORROWED, 1, PLAIN)                                                                      \
+  X(epsilon, REAL, 2, PLAIN)                                                                       \
+  X(delta, REAL, 3, PLAIN)                                                                         \
+  X(spent_epsilon, REAL, 4, PLAIN)                                                                 \
+  X(remaining_epsilon, REAL, 5, PLAIN)                                                             \
+  X(spent_rate, REAL, 6, PLAIN)                                                                    \
+  X(spent_delta, REAL, 7, PLAIN)                                                                   \
+  X(releases, WIDE, 8, PLAIN)                                                                      \
+  X(releases_left, WIDE, 9, PLAIN)                                                                 \
+  X(spent_high, REAL, 0, PLAIN)                                                                    \
+  X(spent_low, REAL, 0, PLAIN)                                                                     \
+  X(spent_slack, REAL, 0, PLAIN)                                                                   \
+  X(spent_curve, REAL, 0, PLAIN)
+
+#define ORDER_COLUMNS(X)                                                                           \
+  X(tier, BORROWED, 0, PLAIN)                                                                      \
+  X(alpha, REAL, 0, PLAIN)                                                                         \
+  X(allowed, REAL, 0, PLAIN)                                                                       \
+  X(curve, REAL, 0, PLAIN)
+
+/* The view dp_rdp. */
+#define RDP_COLUMNS(X)                                                                             \
+  X(tier, BORROWED, 1, PLAIN)                                                                      \
+  X(alpha, REAL, 2, PLAIN)                                                                         \
+  X(spent, REAL, 3, PLAIN)                                                                         \
+  X(allowed, REAL, 4, PLAIN)
+
+/* The member of a struct for a column of a list: `struct x { X_COLUMNS(COLUMN_MEMBER) };` */
+#define COLUMN_MEMBER(name, kind, ...) MEMBER_##kind(name)
+#define MEMBER_ID(name)                int64_t name;
+#define MEMBER_WIDE(name)              int64_t name;
+#define MEMBER_UNSIGNED(name)          uint64_t name;
+#define MEMBER_NUMBER(name)            int name;
+#define MEMBER_COUNT(name)             int name;
+#define MEMBER_REAL(name)              double name;
+#define MEMBER_TEXT(name)              char *name;
+#define MEMBER_BORROWED(name)          const char *name;
+#define MEMBER_BLOB(name)              struct bytes name;
+#define MEMBER_ACCOUNTANT(name)        const struct accountant *name;
+#define MEMBER_NOW(name)
+#define MEMBER_LATER(name)
+
+#endif

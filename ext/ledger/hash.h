@@ -1,0 +1,38 @@
+/*
+** hash.h: SHA-256, in hexadecimal, of lines that are added one by one.
+*/
+#ifndef DIFFUSE_LEDGER_HASH_H
+#define DIFFUSE_LEDGER_HASH_H
+
+#include <sodium.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ledger/columns.h"
+
+#define HASH_SIZE 65
+
+struct digest {
+  crypto_hash_sha256_state state;
+  size_t gathered;
+  char text[1024];
+};
+
+void digest_begin(struct digest *digest);
+void digest_finish(struct digest *digest, char hash[HASH_SIZE]);
+
+void digest_add(struct digest *digest, const char *bytes, size_t size);
+
+/* A letter (0: none), an integer in decimal, and one more character. */
+void digest_typed(struct digest *digest, char type, int64_t x, char end);
+
+/* Lines: an integer in decimal, a double's bits, a text, a blob in hexadecimal (null: empty). */
+void digest_integer(struct digest *digest, int64_t x);
+void digest_bits(struct digest *digest, double x);
+void digest_text(struct digest *digest, const char *text);
+void digest_hexadecimal(struct digest *digest, struct bytes bytes);
+
+/* The hash of a text. */
+void text_hash(const char *text, size_t size, char hash[HASH_SIZE]);
+
+#endif
