@@ -64,7 +64,7 @@ def test_nothing_is_lost_and_the_schema_is_that_of_a_new_ledger(name, tmp_path):
     assert set(before) <= set(after)
     for table, rows in before.items():
         now = [row for row in after[table] if row.get("seq") != 0]  # a table that never had a row may have none here
-        assert len(now) == len(rows)
+        assert len(now) == len(rows) or (table == "dp_seal" and len(now) > len(rows))  # sealed again
         for old, new in zip(rows, now):
             assert {column: new[column] for column in old} == old
     (tmp_path / "new").mkdir()
@@ -83,8 +83,9 @@ def test_every_named_release_replays_and_costs_nothing(name, tmp_path):
     for sql, answer in story:
         if isinstance(answer, dict):
             without_value = answer["error"].replace("the name 'grouped' stands", "the name stands")  # format 3 quoted it
-            assert refused(db, sql) in (without_value, "dp_release: release 'failed' failed and its charge stays (free the"
-                                                       " name with dp_discard('failed'))")
+            failed = "{}: release '{}' failed and its charge stays (free the name with dp_discard('{}'))"
+            assert refused(db, sql) in (without_value, failed.format("dp_release", "failed", "failed"),
+                                        failed.format("dp_count", "grouped", "grouped"))
         elif answer is not None:
             assert one(db, sql) == answer, sql
             asked += 1
@@ -134,8 +135,8 @@ def test_a_ledger_that_cannot_be_written_says_what_to_do(tmp_path):
     path, _ = lay("format3/units", tmp_path)
     before = pathlib.Path(f"{path}-ledger").read_bytes()
     db = connect(f"file:{path}?mode=ro", uri=True)
-    assert "has format 3 and must be brought to format 4 (open the database once where it and its ledger can be written)" \
-        in refused(db, "SELECT * FROM dp_tier")
+    assert (f"has format 3 and must be brought to format {TODAY} (open the database once where it and its ledger can be"
+            " written)") in refused(db, "SELECT * FROM dp_tier")
     assert pathlib.Path(f"{path}-ledger").read_bytes() == before
     assert one(connect(path), "SELECT count(*) FROM dp_tier") == 4
     assert one(db, "SELECT count(*) FROM dp_tier") == 4
