@@ -290,7 +290,7 @@ void seal_touch(struct ledger *ledger, int64_t subject);
 int seal_touched(struct ledger *ledger); /* before the commit: appends the seals */
 void seal_forget(struct ledger *ledger); /* the transaction has ended */
 
-/* Fails where anything is not what its last seal says; seals everything there is. For migrations. */
+/* For migrations: fails where anything is not what its last seal says; seals everything. */
 int seal_trust_all(struct ledger *ledger);
 int seal_all(struct ledger *ledger);
 

@@ -79,9 +79,9 @@ int ledger_make_schema(struct ledger *ledger) {
 }
 
 /*
-** In a transaction. Rows that have more columns than before are sealed again, and so is what a ledger
-** without seals holds. Rows that are not what their seals say would be sealed with them, so that
-** nobody would notice: such a ledger stays as it is.
+** In a transaction. Rows that have more columns than before are sealed again, and so is what a
+** ledger without seals holds. Rows that are not what their seals say would be sealed with them, so
+** that nobody would notice: such a ledger stays as it is.
 */
 static int migrate(struct ledger *ledger, int format) {
   int from = format;
