@@ -225,8 +225,8 @@ static void dp_verify(sqlite3_context *context, int argc, sqlite3_value **argv) 
 /*
 ** dp_certificate() -> TEXT, JSON
 ** What an auditor needs: the terms of the ledger, tiers with their filters and totals, releases
-** with their lattice, sensitivity, publications and theorems, the number of charges and the hash of
-** the last, and what dp_verify() says of them.
+** with their lattice, sensitivity, publications and theorems, the number of charges, the hashes of
+** the last charge and of the last seal, and what dp_verify() says of them.
 */
 static void dp_certificate(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;

@@ -93,7 +93,8 @@ static const char certificate_sql[] =
   "     'shrink', " SHRINK_THEOREM ", 'keys', " KEYS_THEOREM ")))"
   "   FROM (SELECT * FROM dp_release ORDER BY id) r)),"
   " 'charges', (SELECT count(*) FROM dp_charge),"
-  " 'last_hash', (SELECT hash FROM dp_charge ORDER BY id DESC LIMIT 1), 'verify', ?1)";
+  " 'last_hash', (SELECT hash FROM dp_charge ORDER BY id DESC LIMIT 1),"
+  " 'last_seal', (SELECT hash FROM dp_seal ORDER BY id DESC LIMIT 1), 'verify', ?1)";
 /* clang-format on */
 
 /* The theorem behind each accountant, as JSON. */

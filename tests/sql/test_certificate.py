@@ -71,7 +71,7 @@ def named(*names):
 
 def test_every_figure_is_the_ledgers(book, path):
     got = certificate(book)
-    assert set(got) == {"certificate", "ledger", "policy", "tiers", "releases", "charges", "last_hash", "verify"}
+    assert set(got) == {"certificate", "ledger", "policy", "tiers", "releases", "charges", "last_hash", "last_seal", "verify"}
     assert got["certificate"] == 1 and got["verify"] == "ok"
     (terms,) = rows(path, "SELECT * FROM dp_ledger")
     assert got["ledger"].pop("format") == rows(path, "PRAGMA user_version")[0]["user_version"]
@@ -119,6 +119,8 @@ def test_every_figure_is_the_ledgers(book, path):
     same(got["charges"], chain["n"])
     same(got["last_hash"], chain["h"])
     assert re.fullmatch("[0-9a-f]{64}", got["last_hash"])
+    (seal,) = rows(path, "SELECT hash FROM dp_seal ORDER BY id DESC LIMIT 1")
+    assert got["last_seal"] == seal["hash"] != got["last_hash"]
 
 
 def test_figures_follow_from_variance_and_sensitivity(book):
@@ -170,6 +172,7 @@ def test_an_empty_ledger_has_a_certificate(path):
     one(db, "SELECT dp_init()")
     got = certificate(db)
     assert (got["tiers"], got["releases"], got["charges"], got["last_hash"], got["verify"]) == ([], [], 0, None, "ok")
+    assert re.fullmatch("[0-9a-f]{64}", got["last_seal"])  # of the terms
 
 
 def test_without_a_ledger_there_is_none(path):

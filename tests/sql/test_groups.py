@@ -431,7 +431,7 @@ def visible(db):
 
     def strip(value):
         if isinstance(value, dict):
-            return {k: strip(v) for k, v in value.items() if k not in ("id", "hash", "last_hash", "created_at", "published_at", "at", "made_at")}
+            return {k: strip(v) for k, v in value.items() if k not in ("id", "hash", "last_hash", "last_seal", "created_at", "published_at", "at", "made_at")}
         return [strip(v) for v in value] if isinstance(value, list) else value
 
     plan = json.loads(one(db, "SELECT dp_plan('out', 'group_avg', 1, '{\"lo\":-1,\"hi\":3}')"))
