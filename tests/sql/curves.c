@@ -52,14 +52,15 @@ static int charge(struct ledger *ledger, const char *tier, const struct cost *co
   ledger_tiers_free(tiers, count);
   sqlite3_free(release.name);
   sqlite3_free(release.fingerprint);
-  puts(charged ? "charged" : ledger_error(ledger));
+  puts(charged ? "charged" : error_text(ledger_error(ledger)));
   return charged;
 }
 
 int main(int argc, char **argv) {
   sqlite3 *db;
   if (argc < 2 || sqlite3_open(argv[1], &db)) return 1;
-  struct ledger *ledger = ledger_new(db);
+  struct error error = {0};
+  struct ledger *ledger = ledger_new(db, &error);
   for (int i = 2; i + 4 < argc; i += 5) {
     struct laplace parameters = {atof(argv[i + 2]), atof(argv[i + 3])};
     struct cost cost = {0, atof(argv[i + 4]), laplace, &parameters};
@@ -68,5 +69,6 @@ int main(int argc, char **argv) {
     charge(ledger, argv[i], &cost);
   }
   ledger_free(ledger);
+  error_clear(&error);
   return sqlite3_close(db) != SQLITE_OK;
 }
