@@ -104,7 +104,7 @@ deps-accounting:
 # ---- the extension ---------------------------------------------------------------------------------
 
 $(BUILD)/diffuse.so: $(OBJECTS)
-	$(CC) $(CFLAGS) $(LINK) -o $@ $^ $(STATIC) -lm
+	$(CC) $(CFLAGS) $(LINK) $(LDFLAGS) -o $@ $^ $(STATIC) -lm
 
 GENERATED = $(BUILD)/ledger_sql.h $(BUILD)/version.h
 
@@ -363,5 +363,7 @@ clean:
 
 format:
 	clang-format -i $(wildcard $(addsuffix /*.[ch],ext ext/* tests/* bench))
+
+include ext/packages/packages.mk
 
 -include $(OBJECTS:.o=.d) $(CORE:.o=.d)

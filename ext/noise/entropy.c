@@ -21,7 +21,21 @@ static long read_some(unsigned char *bytes, size_t count) {
 #elif defined(__linux__)
 
 #include <errno.h>
+#include <sys/types.h>
+
+#if defined(__GLIBC__) && __GLIBC__ == 2 && __GLIBC_MINOR__ < 25
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The kernel has it since 3.17; old C libraries have no function for it. */
+static ssize_t getrandom(void *bytes, size_t count, unsigned flags) {
+  return syscall(SYS_getrandom, bytes, count, flags);
+}
+
+#else
 #include <sys/random.h>
+#endif
 
 #define MOST 0x40000000 /* the kernel gives less than 2^25 at a time: a partial read like others */
 

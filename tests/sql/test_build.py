@@ -184,3 +184,39 @@ def test_operating_system_stays_in_one_room():
              if named.match(line) or conditional.match(line)]
     # What a symbol that others can load looks like is said where it is.
     assert [line for name, line in found if name != "diffuse.c"] == [], found
+
+
+@pytest.mark.plain
+def test_amalgamation_is_one_file_with_one_symbol(tmp_path):
+    """One C file, without the rest of the source: it compiles without warnings, exports its entry point alone, and makes a release."""
+    root = HERE.parents[1]
+    run(sys.executable, str(root / "ext/packages/amalgamate.py"), str(BUILD), str(tmp_path))
+    assert not re.search(r'#include "(?!sqlite3)', (tmp_path / "diffuse.c").read_text())
+    shared = tmp_path / "diffuse.so"
+    flags = ["-O0", "-std=c11", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-fPIC", "-shared"]
+    run("cc", *flags, "-o", str(shared), str(tmp_path / "diffuse.c"), "-l:libgsl.a", "-l:libgslcblas.a", "-l:libsodium.a", "-lm",
+        "-Wl,--exclude-libs,ALL", "-Wl,-z,defs", env=plain_environment())
+    symbols = re.findall(r" [A-Z] (\S+)", run("nm", "-D", "--defined-only", str(shared)))
+    assert symbols == ["sqlite3_diffuse_init"]
+    said = run("sqlite3", ":memory:", f".load {shared}", "SELECT dp_init(); SELECT dp_tier('t', 1.0, 500.0, 1e-6);"
+               "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) SELECT abs(dp_count('t', i, 1, i, 'n') - 1000) < 100 FROM n;",
+               env=plain_environment())
+    assert said.splitlines()[-1] == "1", said
+
+
+@pytest.mark.plain
+def test_install_puts_files_in_their_places(tmp_path):
+    """PREFIX and DESTDIR; a program finds the static library, whose only symbols are ours, by pkg-config's file."""
+    root = HERE.parents[1]
+    environment = {key: value for key, value in plain_environment().items() if not key.startswith("MAKE")}
+    run("make", "-s", "install", f"BUILD={BUILD}", "PREFIX=/opt/d", f"DESTDIR={tmp_path}", cwd=root, env=environment)
+    top = tmp_path / "opt/d"
+    assert sorted(str(p.relative_to(top)) for p in top.rglob("*") if p.is_file()) == [
+        "include/diffuse.h", "lib/diffuse.so", "lib/libdiffuse.a", "lib/pkgconfig/diffuse.pc", "share/man/man7/diffuse.7"]
+    assert (top / "lib/diffuse.so").read_bytes() == EXTENSION.read_bytes()
+    symbols = re.findall(r" [A-Z] (\S+)", run("nm", "--defined-only", str(top / "lib/libdiffuse.a")))
+    assert [s for s in symbols if not s.startswith("diffuse_")] == ["sqlite3_diffuse_init"]
+    fields = dict(line.split(": ", 1) for line in (top / "lib/pkgconfig/diffuse.pc").read_text().splitlines() if ": " in line)
+    version = (root / "VERSION").read_text().strip()
+    assert fields["Version"] == version and f'"{version}"' in (top / "include/diffuse.h").read_text()
+    assert "prefix=/opt/d\n" in (top / "lib/pkgconfig/diffuse.pc").read_text()

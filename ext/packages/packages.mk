@@ -1,0 +1,97 @@
+# Packages for people who have no compiler (ext/packages/README.md). Included by the Makefile.
+#
+#   make deps-packages packages        everything, to build/packages/
+#   make deps-test-packages test-packages    installs each package into an empty environment and makes a first release
+#   make install PREFIX=... DESTDIR=...
+
+WORK     = build/packages-work
+TOOLS    = build/packages-tools
+ZIG_RELEASE = 0.17.1
+EPOCH = SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}
+
+.PHONY: deps-packages packages debian-package amalgamation install deps-test-packages test-packages check-packages
+
+deps-packages: $(TOOLS)/python/.done $(TOOLS)/npm/.done $(WORK)/sources/.done
+	$(MAKE) deps PACKAGES='gcc make git python3 libsqlite3-dev libgsl-dev libsodium-dev dpkg-dev debhelper lintian'
+
+# zig is a C compiler for every platform of platforms.toml. twine and auditwheel check wheels, publint npm packages.
+$(TOOLS)/python/.done:
+	$(PIP) --target $(@D) ziglang==$(ZIG_RELEASE) twine auditwheel
+	touch $@
+
+$(TOOLS)/npm/.done:
+	npm install --silent --no-fund --no-audit --prefix $(@D) publint
+	touch $@
+
+# The sources of GSL and libsodium, as Debian has them. `deb-src` is switched on in a list of our own only.
+$(WORK)/sources/.done:
+	$(MAKE) deps PACKAGES=dpkg-dev
+	/bin/sh ext/packages/sources.sh $(@D)
+	touch $@
+
+amalgamation: $(BUILD)/amalgamation/diffuse.c
+$(BUILD)/amalgamation/diffuse.c: ext/packages/amalgamate.py ext/packages/diffuse.h.in $(SOURCES) $(wildcard ext/*/*.h) $(GENERATED)
+	$(PYTHON) ext/packages/amalgamate.py $(BUILD) $(@D)
+
+packages: amalgamation
+	@test -e $(TOOLS)/python/.done && test -e $(WORK)/sources/.done || \
+	  { echo 'packages need a cross compiler and sources (make deps-packages)' >&2; exit 1; }
+	@mkdir -p $(WORK)/amalgamation && for file in diffuse.c diffuse.h; do \
+	  cmp -s build/amalgamation/$$file $(WORK)/amalgamation/$$file || cp build/amalgamation/$$file $(WORK)/amalgamation; done
+	ZIG=$(abspath $(TOOLS))/python/ziglang/zig $(PYTHON) ext/packages/compile.py $(WORK)
+	rm -rf build/packages
+	$(EPOCH) $(PYTHON) ext/packages/packages.py $(WORK) build/packages
+	$(MAKE) debian-package
+	cd build/packages && sha256sum $$(ls | grep -v checksums.txt) >checksums.txt
+
+# Built from what is committed, with the system's own libraries.
+debian-package:
+	rm -rf $(WORK)/debian && mkdir -p $(WORK)/debian/diffuse build/packages
+	git archive HEAD | tar -x -C $(WORK)/debian/diffuse
+	cp -r $(WORK)/debian/diffuse/ext/packages/debian $(WORK)/debian/diffuse/debian
+	$(EPOCH) $(PYTHON) ext/packages/debian_changelog.py >$(WORK)/debian/diffuse/debian/changelog
+	cd $(WORK)/debian/diffuse && $(EPOCH) env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u BUILD \
+	  DEB_BUILD_OPTIONS="noautodbgsym" dpkg-buildpackage -b -us -uc
+	cp $(WORK)/debian/libsqlite3-mod-diffuse_*.deb build/packages/
+
+# What an uploader would check: metadata, names of platforms, symbols, the oldest C library.
+check-packages:
+	PYTHONPATH=$(TOOLS)/python $(PYTHON) -m twine check --strict build/packages/*.whl
+	$(PYTHON) ext/packages/check.py build/packages $(TOOLS)
+	lintian --fail-on error,warning,info --allow-root build/packages/*.deb
+
+# ---- install ---------------------------------------------------------------------------------------
+
+PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
+INSTALL ?= install
+VERSION_NUMBER = $(shell cat VERSION)
+FILL = sed -e 's|@VERSION@|$(VERSION_NUMBER)|g' -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g'
+
+install: all $(BUILD)/install/libdiffuse.a
+	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/share/man/man7
+	$(INSTALL) -m 644 $(BUILD)/diffuse.so $(BUILD)/install/libdiffuse.a $(DESTDIR)$(LIBDIR)
+	$(INSTALL) -m 644 $(BUILD)/amalgamation/diffuse.h $(DESTDIR)$(PREFIX)/include
+	$(FILL) ext/packages/diffuse.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/diffuse.pc
+	$(FILL) ext/packages/diffuse.7.in >$(DESTDIR)$(PREFIX)/share/man/man7/diffuse.7
+
+# From the amalgamation, so that a program which links it gets no other names.
+$(BUILD)/install/libdiffuse.a: $(BUILD)/amalgamation/diffuse.c
+	@mkdir -p $(@D)
+	$(CC) $(CODEGEN) $(CFLAGS) -DSQLITE_CORE -I$(<D) -c -o $(@D)/diffuse.o $<
+	rm -f $@ && $(AR) rcsD $@ $(@D)/diffuse.o
+
+# ---- tests by hand ---------------------------------------------------------------------------------
+
+# A newer node than the system's may be, for node:sqlite; better-sqlite3 brings the source of SQLite for hosts on other platforms.
+FOR_TESTS = gcc sqlite3 libsqlite3-dev libgsl-dev libsodium-dev python3-venv python3-pytest qemu-user-static libc6-arm64-cross \
+            libc6-s390x-cross musl wine64
+deps-test-packages: $(TOOLS)/node/.done
+	$(MAKE) deps PACKAGES='$(FOR_TESTS)'
+$(TOOLS)/node/.done:
+	npm install --silent --no-fund --no-audit --ignore-scripts --prefix $(@D) better-sqlite3 node-linux-$$(node -p process.arch)@24
+	touch $@
+
+test-packages: check-packages
+	ZIG=$(abspath $(TOOLS))/python/ziglang/zig $(PYTHON) ext/packages/compile.py $(WORK) linux-s390x
+	$(PYTHON) -m pytest -q -p no:cacheprovider tests/packages
