@@ -1,0 +1,3 @@
+import diffuse from "./index.cjs";
+
+export const { getLoadablePath, load } = diffuse;

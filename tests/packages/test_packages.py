@@ -1,0 +1,268 @@
+"""Each package of build/packages in an empty environment, where it makes the first release of its README.
+
+Run by `make test-packages` (after `make deps-packages packages deps-test-packages`), not by `make test`. What is not for this machine's
+CPU or C library runs under qemu or wine, in a small host of our own.
+"""
+import os
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGES = ROOT / "build/packages"
+WORK = ROOT / "build/packages-work"
+TOOLS = ROOT / "build/packages-tools"
+HERE = pathlib.Path(__file__).parent
+VERSION = (ROOT / "VERSION").read_text().strip()
+LIBC = "linux_musl" if pathlib.Path("/etc/alpine-release").exists() else "linux"
+NATIVE = f"{LIBC}-{platform.machine()}"
+NPM = {"x86_64": "linux-x64", "aarch64": "linux-arm64"}[platform.machine()]
+
+sys.path.insert(0, str(ROOT / "ext/packages"))
+
+
+def run(*command, cwd=None, text=None, environment=None):
+    done = subprocess.run([str(c) for c in command], cwd=cwd, input=text, capture_output=True, text=True, timeout=600,
+                          env={**os.environ, **(environment or {})})
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def blocks(path, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.M | re.S)
+
+
+def unpack(archive, folder):
+    with tarfile.open(PACKAGES / archive) as tar:
+        tar.extractall(folder)
+    return folder
+
+
+# ---- Python ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    """An empty environment with the wheel and apsw. Debian's Python can load extensions."""
+    folder = tmp_path_factory.mktemp("python")
+    run("/usr/bin/python3", "-m", "venv", folder)
+    tag = "manylinux_2_17" if LIBC == "linux" else "musllinux_1_2"
+    (wheel,) = PACKAGES.glob(f"*{tag}_{platform.machine()}*.whl")
+    run(folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "apsw", wheel)
+    return folder / "bin/python"
+
+
+def test_readme_of_the_wheel(python, tmp_path):
+    first, second = blocks(ROOT / "ext/packages/python/README.md", "python")
+    said = run(python, "-c", first, cwd=tmp_path)
+    value, half = map(float, re.fullmatch(r"([\d.]+) ± ([\d.]+) minutes\n", said).groups())
+    assert abs(value - 29.5) < 1 and 0.05 < half < 0.2
+    assert run(python, "-c", first, cwd=tmp_path) == said, "a named release is drawn once"
+    replayed = run(python, "-c", second, cwd=tmp_path)  # apsw, with another SQLite
+    assert f"{float(replayed.strip('[](,)' + chr(10))):.2f}" == f"{value:.2f}"
+
+
+def test_module_says_its_version_and_where_it_is(python, tmp_path):
+    code = """import sqlite3, sqlite_diffuse, pathlib
+db = sqlite3.connect(":memory:"); db.enable_load_extension(True); sqlite_diffuse.load(db)
+assert pathlib.Path(sqlite_diffuse.loadable_path()).is_file()
+print(sqlite_diffuse.__version__, *db.execute("SELECT dp_version()").fetchone(), sqlite_diffuse.__all__)"""
+    assert run(python, "-c", code, cwd=tmp_path).split()[:2] == [VERSION, VERSION]
+
+
+def test_type_hints(python, tmp_path):
+    """The wheel has py.typed, and a checker sees that load() returns nothing and loadable_path() a string."""
+    with zipfile.ZipFile(next(PACKAGES.glob(f"*_{platform.machine()}*.whl"))) as wheel:
+        assert "sqlite_diffuse/py.typed" in wheel.namelist()
+    code = """import sqlite_diffuse, typing
+print(typing.get_type_hints(sqlite_diffuse.loadable_path), typing.get_type_hints(sqlite_diffuse.load)["return"])"""
+    assert run(python, "-c", code, cwd=tmp_path) == "{'return': <class 'str'>} <class 'NoneType'>\n"
+
+
+# ---- Node ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def node_project(tmp_path_factory):
+    """A project with the main package and that of this platform. Its other optional packages are not published yet."""
+    folder = tmp_path_factory.mktemp("node")
+    (folder / "package.json").write_text('{"private": true}')
+    run("npm", "install", "--silent", "--no-fund", "--no-audit", "--omit=optional", PACKAGES / f"sqlite-diffuse-{VERSION}.tgz",
+        PACKAGES / f"sqlite-diffuse-{NPM}-{VERSION}.tgz", "better-sqlite3", cwd=folder)
+    return folder
+
+
+def test_readme_of_the_npm_package(node_project):
+    """better-sqlite3 first; then Node's own module, on a newer node, reads what it has published."""
+    better, own = blocks(ROOT / "ext/packages/npm/README.md", "js")
+    (node_project / "better.mjs").write_text(better)
+    said = run("node", "better.mjs", cwd=node_project)
+    value, half = map(int, re.fullmatch(r"(\d+) ± (\d+) minutes\n", said).groups())
+    assert abs(value - 295000) < 10 * half and 1000 < half < 3000
+    (node_project / "own.mjs").write_text(own)
+    (newer,) = (TOOLS / "node").glob("node_modules/node-linux-*/bin/node")
+    assert round(float(run(newer, "--no-warnings", "own.mjs", cwd=node_project))) == value
+
+
+def test_npm_package_for_require(node_project):
+    code = ("const d = require('sqlite-diffuse'); const Database = require('better-sqlite3'); const db = new Database(':memory:');"
+            "d.load(db); console.log(db.prepare('SELECT dp_version() AS v').get().v, d.getLoadablePath().endsWith('diffuse.so'))")
+    assert run("node", "-e", code, cwd=node_project) == f"{VERSION} true\n"
+
+
+def test_npm_package_names_what_is_missing(node_project):
+    code = "Object.defineProperty(process, 'arch', { value: 'mips' }); require('sqlite-diffuse').getLoadablePath()"
+    done = subprocess.run(["node", "-e", code], cwd=node_project, capture_output=True, text=True)
+    assert done.returncode and "sqlite-diffuse-linux-mips is not installed" in done.stderr
+
+
+# ---- shell, C, Debian ------------------------------------------------------------------------------
+
+FIRST = ["SELECT dp_init();", "SELECT dp_tier('t', 1.0, 500.0, 1e-6);",
+         "CREATE TABLE t(i INTEGER); WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) INSERT INTO t SELECT i FROM n;",
+         "SELECT dp_count('t', i, 1, i, 'first') FROM t;"]
+
+
+def is_near(text):
+    return abs(float(text.split()[-1]) - 1000) < 50  # 35 standard deviations
+
+
+def test_shell(tmp_path):
+    unpack(f"diffuse-{VERSION}-loadable-{NATIVE}.tar.gz", tmp_path)
+    assert is_near(run("sqlite3", tmp_path / "a.db", f".load {tmp_path}/diffuse", *FIRST))
+
+
+def test_amalgamation(tmp_path):
+    """Compiled into a program, and as an extension, as its first lines say."""
+    folder = unpack(f"diffuse-amalgamation-{VERSION}.tar.gz", tmp_path) / f"diffuse-amalgamation-{VERSION}"
+    program = tmp_path / "program"
+    run("cc", "-O1", "-DSQLITE_CORE", "-ffp-contract=off", f"-I{folder}", "-o", program, HERE / "program.c", folder / "diffuse.c",
+        "-lsqlite3", "-lgsl", "-lgslcblas", "-lsodium", "-lm", "-lpthread")
+    assert is_near(run(program))
+    line = re.search(r"As an extension: cc (.*)", (folder / "diffuse.c").read_text()).group(1)
+    run("cc", *line.split(), cwd=folder)
+    assert is_near(run("sqlite3", tmp_path / "a.db", f".load {folder}/diffuse", *FIRST))
+
+
+def test_static_library(tmp_path):
+    folder = unpack(f"diffuse-{VERSION}-static-{NATIVE}.tar.gz", tmp_path)
+    program = tmp_path / "program"
+    run("cc", HERE / "program.c", f"-I{folder}", f"-L{folder}", "-o", program, "-ldiffuse", "-ldiffuse-deps", "-lsqlite3", "-lm", "-lpthread")
+    assert is_near(run(program))
+    loaded = run("readelf", "-d", program)
+    assert "libgsl" not in loaded and "libsodium" not in loaded
+
+
+def test_debian_package(tmp_path):
+    """Unpacked, not installed: this machine stays as it is."""
+    (package,) = PACKAGES.glob("libsqlite3-mod-diffuse_*.deb")
+    run("dpkg-deb", "-x", package, tmp_path)
+    (extension,) = tmp_path.glob("usr/lib/*/sqlite3/diffuse.so")
+    assert is_near(run("sqlite3", tmp_path / "a.db", f".load {extension}", *FIRST))
+    depends = run("dpkg-deb", "-f", package, "Depends")
+    assert "libgsl27" in depends and "libsodium23" in depends
+
+
+# ---- other platforms -------------------------------------------------------------------------------
+
+# How a program of the platform runs here.
+RUNNERS = {
+    "linux-x86_64": [],
+    "linux_musl-x86_64": [],
+    "linux-aarch64": ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"],
+    "linux-s390x": ["qemu-s390x-static", "-L", "/usr/s390x-linux-gnu"],
+    "windows-x86_64": ["/usr/lib/wine/wine64"],
+}
+WINE = {"WINEPREFIX": str(WORK / "wine"), "WINEDEBUG": "-all", "WINEARCH": "win64"}
+
+
+class Host:
+    """tests/packages/host.c with SQLite, compiled for a platform."""
+
+    def __init__(self, name, folder):
+        from compile import PLATFORMS, loadable_name
+        self.runner = RUNNERS[name]
+        self.extension = WORK / name / loadable_name(name)
+        sqlite = TOOLS / "node/node_modules/better-sqlite3/deps/sqlite3"
+        self.program = WORK / "hosts" / f"{name}.exe"
+        self.program.parent.mkdir(exist_ok=True)
+        if not self.program.exists():
+            system = [] if "windows" in name else ["-dynamic", "-lm", "-lpthread", "-ldl"]
+            run(TOOLS / "python/ziglang/zig", "cc", "-target", PLATFORMS[name]["zig"], "-O1", "-DSQLITE_THREADSAFE=1", f"-I{sqlite}", "-o",
+                self.program, HERE / "host.c", sqlite / "sqlite3.c", *system,
+                environment={"ZIG_GLOBAL_CACHE_DIR": str(WORK / "zig-cache"), "ZIG_LOCAL_CACHE_DIR": str(WORK / "zig-cache")})
+
+    def sql(self, database, *statements):
+        lines = run(*self.runner, self.program, database.name, self.extension, text="\n".join(statements) + "\n", cwd=database.parent,
+                    environment=WINE if "wine64" in str(self.runner) else None).splitlines()
+        errors = [line for line in lines if line.startswith("error: ")]
+        assert not errors, errors
+        return lines
+
+
+@pytest.fixture(scope="module", params=list(RUNNERS))
+def host(request, tmp_path_factory):
+    if RUNNERS[request.param] and not shutil.which(RUNNERS[request.param][0]):
+        pytest.skip(f"no {RUNNERS[request.param][0]} (make deps-test-packages)")
+    return Host(request.param, tmp_path_factory.mktemp("host"))
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory):
+    return Host(NATIVE, tmp_path_factory.mktemp("native"))
+
+
+STORY = [
+    "SELECT dp_init();",
+    "SELECT dp_tier('clinic', 1.0, 500.0, 1e-6), dp_tier('public', 0.1, 100.0, 1e-6);",
+    "CREATE TABLE visits(patient, name TEXT, minutes REAL);",
+    "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) INSERT INTO visits SELECT i, 'patient ' || i, i % 60 FROM n;",
+    "SELECT dp_avg('clinic', minutes, 0, 60, patient, 'average') FROM visits;",
+    "SELECT dp_group_count('clinic', minutes / 10, 1, name, '{\"name\":\"groups\",\"keys\":[0,1,2,3,4,5]}') FROM visits WHERE minutes % 10 = 0;",
+    "SELECT dp_sum('clinic', minutes, 60, name, 'walked') FROM visits;",
+    "SELECT dp_diffuse('walked', 'public');",
+]
+
+
+def digest(host, database):
+    """Whether the ledger finds itself in order, and what it says."""
+    return host.sql(database, "SELECT dp_verify();", "SELECT release, tier, key, value, low, high FROM dp_value ORDER BY 1, 2, 3;",
+                    "SELECT * FROM dp_budget ORDER BY tier;", "SELECT dp_exposure('clinic,public');")
+
+
+def test_story_and_files_that_move(host, native, tmp_path):
+    """A ledger made on the platform verifies on this machine with the same values and can be continued there; and the other way round."""
+    for maker, reader, name in ((host, native, "there"), (native, host, "here")):
+        database = tmp_path / f"{name}.db"
+        maker.sql(database, *STORY)
+        before = digest(maker, database)
+        assert before[0] == "ok" and digest(reader, database) == before
+        (walked,) = [float(row.split("|")[3]) for row in before if row.startswith("walked|clinic|")]
+        assert abs(walked - 29340) < 500  # 12 standard deviations
+        reader.sql(database, "SELECT dp_diffuse('average', 'public');", "SELECT dp_count('public', 1, 1, name, 'more') FROM visits;")
+        after = digest(maker, database)
+        assert after[0] == "ok" and after != before and digest(reader, database) == after
+
+
+def test_shards_of_several_machines(host, native, tmp_path):
+    """Units that several shards hold are one unit wherever the states were made and merged. Taken for two, they would add 3,000."""
+    states = []
+    for maker, first in ((host, 1), (native, 301)):  # patients 301 to 500 are in both
+        states += maker.sql(tmp_path / f"shard{first}.db", "CREATE TABLE visits(name TEXT, minutes REAL);",
+                            f"WITH n(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n LIMIT 500)"
+                            " INSERT INTO visits SELECT 'patient ' || i, i % 60 FROM n;",
+                            "SELECT hex(dp_partial('sum', minutes, name, '{\"clip\":60}')) FROM visits;")[-1:]
+    exact = sum(min(60, (i % 60) * (2 if 301 <= i <= 500 else 1)) for i in range(1, 801))
+    assert sum((i % 60) * (2 if 301 <= i <= 500 else 1) for i in range(1, 801)) > exact + 2000
+    for merger, name in ((host, "there"), (native, "here")):
+        said = merger.sql(tmp_path / f"merge-{name}.db", "SELECT dp_init();", "SELECT dp_tier('clinic', 1.0, 500.0, 1e-6);",
+                          "CREATE TABLE shard(state);", *(f"INSERT INTO shard VALUES (x'{state}');" for state in states),
+                          "SELECT dp_merge('clinic', state, 'total') FROM shard;")
+        assert abs(float(said[-1]) - exact) < 500, (said[-1], exact)  # 12 standard deviations
