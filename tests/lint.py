@@ -15,7 +15,6 @@ import sys
 KNOWN = {
     # (file, check): (how many, why)
     ("ext/base/vector_text.c", "bugprone-implicit-widening-of-multiplication-result"): (2, "8 * 4096 at most"),
-    ("ext/ledger/charge.c", "bugprone-implicit-widening-of-multiplication-result"): (1, "a few tiers"),
     ("ext/ledger/open.c", "bugprone-implicit-widening-of-multiplication-result"): (1, "5 ms in nanoseconds"),
     ("ext/sums/tree.c", "bugprone-implicit-widening-of-multiplication-result"): (1, "65536 leaves at most"),
     ("ext/functions/plans.c", "bugprone-branch-clone"): (1, "what is looked at first is said first"),
@@ -30,7 +29,6 @@ KNOWN = {
     ("ext/release/life.c", "clang-analyzer-core.NullDereference"): (1, "`going` is 0 without clocks"),
     ("ext/query/row_reader.c", "clang-analyzer-unix.Malloc"): (1, "&sum where there are no vectors"),
     ("ext/functions/models.c", "clang-analyzer-core.UndefinedBinaryOperatorResult"): (1, "there are dim coefficients"),
-    ("ext/ledger/charge.c", "clang-analyzer-core.UndefinedBinaryOperatorResult"): (3, "budget_read() fails or fills"),
     ("ext/ledger/statements.c", "clang-analyzer-valist.Uninitialized"): (4, "va_list as a parameter (LLVM 40656)"),
     ("ext/ledger/store.c", "clang-analyzer-core.NullDereference"): (1, "make_room() fails or makes room"),
     ("ext/sums/unit_table.c", "clang-analyzer-core.uninitialized.Assign"): (1, "one spare more than chunks, or failed"),

@@ -66,6 +66,7 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   columns_hash(previous, &columns_charge, charge, hash);
   charge->hash = hash;
   statement_insert(ledger, CHARGE_INSERT, charge);
+  charge->at = charge->subject = charge->hash = 0; /* none of them outlives this function */
   sqlite3_free(previous);
   sqlite3_free(subject);
   sqlite3_free(at);
