@@ -2,6 +2,7 @@
 #include "base/error.h"
 
 #include <sqlite3ext.h>
+#include <string.h>
 
 SQLITE_EXTENSION_INIT3
 
@@ -29,6 +30,10 @@ int error_set_memory(struct error *error) {
 
 int error_is_set(const struct error *error) {
   return error->text != 0;
+}
+
+int error_is_memory(const struct error *error) {
+  return error->text && strcmp(error->text, no_memory) == 0;
 }
 
 const char *error_text(const struct error *error) {

@@ -22,6 +22,7 @@ int error_set_list(struct error *error, const char *format, va_list arguments);
 int error_set_memory(struct error *error);
 
 int error_is_set(const struct error *error);
+int error_is_memory(const struct error *error);
 
 /* The sentence of an error that is set. */
 const char *error_text(const struct error *error);

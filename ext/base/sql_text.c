@@ -1,6 +1,7 @@
 /* sql_text.c: see sql_text.h. */
 #include "base/sql_text.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -104,4 +105,30 @@ char *key_text(sqlite3_value *key) {
     return sqlite3_str_finish(text);
   }
   }
+}
+
+void first_word(const char *sql, char word[8]) {
+  for (;;) {
+    sql += strspn(sql, " \t\r\n\f");
+    if (strncmp(sql, "--", 2) == 0) {
+      sql += strcspn(sql, "\n");
+    } else if (strncmp(sql, "/*", 2) == 0) {
+      const char *end = strstr(sql + 2, "*/");
+      sql = end ? end + 2 : sql + strlen(sql);
+    } else {
+      break;
+    }
+  }
+  int i = 0;
+  while (i < 7 && isalpha((unsigned char)sql[i])) {
+    word[i] = (char)toupper((unsigned char)sql[i]);
+    i++;
+  }
+  word[i] = 0;
+}
+
+int has_word(const char *name, const char *sql) {
+  size_t length = strlen(name);
+  while (*sql && sqlite3_strnicmp(sql, name, (int)length) != 0) sql++;
+  return *sql != 0;
 }

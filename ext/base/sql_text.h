@@ -26,4 +26,10 @@ int key_is_plain(const char *text);
 /* The text that a key is shown as, cut at 1000 characters (sqlite3_free); null: out of memory. */
 char *key_text(sqlite3_value *key);
 
+/* The first word of an SQL text, in capitals, behind white space and comments. */
+void first_word(const char *sql, char word[8]);
+
+/* Whether a name occurs in an SQL text, in any case. */
+int has_word(const char *name, const char *sql);
+
 #endif

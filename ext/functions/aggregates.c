@@ -19,6 +19,8 @@
 
 #include "functions/fixed_arguments.h"
 #include "functions/functions.h"
+#include "functions/options.h"
+#include "release/parameter_checks.h"
 #include "functions/statement_guard.h"
 #include "query/row_reader.h"
 #include "query/sources.h"
@@ -70,29 +72,29 @@ static void evaluation_end(struct evaluation *evaluation) {
 }
 
 /* The statement fails; what has been charged stays charged. */
-static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluation,
-                            char *message) {
+static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluation) {
   const struct binding *binding = sqlite3_user_data(context);
+  struct error error = error_take(&binding->host->session.error);
   if (evaluation->phase == COLLECTING) publish_fail(&evaluation->run->publication);
   if (evaluation->run) site_fail(evaluation->run->site);
   evaluation_end(evaluation);
-  fail_call(context, binding->aggregate->name, message);
+  fail_call(context, binding->aggregate->name, &error);
 }
 
 /* ---- the first row (A1) ---------------------------------------------------------------------- */
 
 /* Whether the rows of this call are what the ledger protects. */
-static char *check_unit(struct run *run, int argc, sqlite3_value **argv) {
+static int check_unit(struct run *run, int argc, sqlite3_value **argv, struct error *error) {
   int place = run->aggregate->places.unit;
-  int by_unit = ledger_protects(run->host->ledger) == LEDGER_UNITS;
+  int by_unit = ledger_protects(run->host->session.ledger) == LEDGER_UNITS;
   if (by_unit && argc <= place)
-    return error_message("the ledger protects units: name the unit of each row in argument %d",
-                         place + 1);
+    return error_set(error, "the ledger protects units: name the unit of each row in argument %d",
+                     place + 1);
   if (!by_unit && place > 1 && argc > place && sqlite3_value_type(argv[place]) != SQLITE_NULL)
-    return error_message("the ledger protects rows: give NULL as the unit (argument %d)",
-                         place + 1);
+    return error_set(error, "the ledger protects rows: give NULL as the unit (argument %d)",
+                     place + 1);
   run->unit = by_unit ? place : 0;
-  return 0;
+  return 1;
 }
 
 /* The places of the arguments that differ from row to row, as bits. */
@@ -112,7 +114,8 @@ static const char *argument_name(const struct aggregate *aggregate, int place) {
 }
 
 /* Mistakes that the statement alone shows (A5). */
-static char *check_sources(sqlite3_context *context, const struct run *run, int argc) {
+static int check_sources(sqlite3_context *context, const struct run *run, int argc,
+                         struct error *error) {
   const struct aggregate *aggregate = run->aggregate;
   const struct places *places = &aggregate->places;
   struct sources sources = sources_of(sqlite3_context_db_handle(context), aggregate->name, argc,
@@ -120,41 +123,43 @@ static char *check_sources(sqlite3_context *context, const struct run *run, int 
   unsigned wrong = sources.rows & ~places_of_row(aggregate);
   for (int place = 0; place < argc; place++)
     if (wrong & 1u << place)
-      return error_message(
+      return error_set(
+          error,
           "argument %d, %s, is a column, but a parameter is the same for all rows (give "
           "a constant, or a subquery such as (SELECT max(clip) FROM bounds))",
           place + 1, argument_name(aggregate, place));
   if (places->unit && sources.texts & 1u << places->unit &&
-      ledger_protects(run->host->ledger) == LEDGER_UNITS)
-    return error_message(
+      ledger_protects(run->host->session.ledger) == LEDGER_UNITS)
+    return error_set(
+        error,
         "argument %d, the unit, is one text for all rows (name the column of the unit; "
         "the name of the release is argument %d)",
         places->unit + 1, places->name + 1);
-  return 0;
+  return 1;
 }
 
-static char *parse_request(struct run *run, struct request *request, int argc,
-                           sqlite3_value **argv) {
+static int parse_request(struct run *run, struct request *request, int argc, sqlite3_value **argv,
+                         struct error *error) {
   const struct places *places = &run->aggregate->places;
-  struct ledger *ledger = run->host->ledger;
-  char *error = request_start(request, run->aggregate, ledger, argv[0],
-                              argc > places->name ? argv[places->name] : 0, OPTIONS_OF_AGGREGATE);
-  for (int i = 0; i < PARAMETERS && !error; i++) {
+  struct ledger *ledger = run->host->session.ledger;
+  struct json *json = ledger_json(ledger);
+  int going = request_start(request, run->aggregate, json, argv[0],
+                            argc > places->name ? argv[places->name] : 0, OPTIONS_OF_AGGREGATE);
+  for (int i = 0; i < PARAMETERS && going; i++) {
     int place = places->parameters[i];
     if (place && place < argc)
-      error = request_argument(request, ledger, (enum parameter)i, argv[place]);
+      going = request_argument(request, json, (enum parameter)i, argv[place]);
   }
-  if (!error) error = request_finish(request, ledger_protects(ledger) == LEDGER_UNITS);
-  return error;
+  return going && request_finish(request, ledger_protects(ledger) == LEDGER_UNITS, error);
 }
 
-static char *check_evaluation(struct run *run, const struct request *request) {
-  if (!site_is_second(run->site) || !request->name) return 0;
+static int check_evaluation(struct run *run, const struct request *request, struct error *error) {
+  if (!site_is_second(run->site) || !request->name) return 1;
   const char *grouped = request->aggregate->grouped;
-  return error_message(
-      "the name stands for one release, but the statement evaluates it more than once "
-      "(leave the name out, or use %s)",
-      grouped ? grouped : "one of the dp_group_ functions");
+  return error_set(error,
+                   "the name stands for one release, but the statement evaluates it more than once "
+                   "(leave the name out, or use %s)",
+                   grouped ? grouped : "one of the dp_group_ functions");
 }
 
 /* A place where 0 means none. */
@@ -162,42 +167,41 @@ static int place_or_none(int place) {
   return place ? place : -1;
 }
 
-static char *begin_request(struct evaluation *evaluation, struct request *request) {
+static int begin_request(struct evaluation *evaluation, struct request *request,
+                         struct error *error) {
   struct run *run = evaluation->run;
-  char *error = check_evaluation(run, request);
+  if (!check_evaluation(run, request, error)) return 0;
   request->is_blind = site_is_blind(run->site);
-  if (!error) error = publish_begin(&run->publication, run->host, request);
-  if (error) return error;
+  if (!publish_begin(&run->publication, &run->host->session, request)) return 0;
   evaluation->phase = run->publication.answered ? ANSWERED : COLLECTING;
-  if (evaluation->phase != COLLECTING) return 0;
+  if (evaluation->phase != COLLECTING) return 1;
   const struct places *places = &run->aggregate->places;
   struct columns columns = {place_or_none(places->key), place_or_none(places->value),
                             place_or_none(run->unit)};
-  return rows_open(&run->rows, &run->publication, columns);
+  return rows_open(&run->rows, &run->publication, columns, error);
 }
 
-static char *evaluation_begin(sqlite3_context *context, struct evaluation *evaluation, int argc,
-                              sqlite3_value **argv) {
+static int evaluation_begin(sqlite3_context *context, struct evaluation *evaluation, int argc,
+                            sqlite3_value **argv, struct error *error) {
   const struct binding *binding = sqlite3_user_data(context);
   struct run *run = evaluation->run = calloc(1, sizeof *run);
-  if (!run) return error_message("out of memory");
+  error_clear(error);
+  if (!run) return error_set_memory(error);
   run->aggregate = binding->aggregate;
   run->host = host_retain(binding->host);
   run->site = site_of(context, run->host);
-  if (!run->site) return error_message("out of memory");
-  if (run->host->collecting) return error_message("a release cannot read from another release");
-  if (!ledger_ready(run->host->ledger))
-    return error_message("%s", error_text(ledger_error(run->host->ledger)));
+  if (!run->site) return error_set_memory(error);
+  if (run->host->collector.collecting)
+    return error_set(error, "a release cannot read from another release");
+  if (!ledger_ready(run->host->session.ledger)) return 0;
   struct request request;
-  char *error = check_sources(context, run, argc);
-  if (!error) error = check_unit(run, argc, argv);
-  if (error) return error;
-  error = parse_request(run, &request, argc, argv);
-  if (!error && !fixed_arguments_keep(&run->parameters, argc, argv, places_of_row(run->aggregate)))
-    error = error_message("out of memory");
-  if (!error) error = begin_request(evaluation, &request);
+  if (!check_sources(context, run, argc, error) || !check_unit(run, argc, argv, error)) return 0;
+  int begun = parse_request(run, &request, argc, argv, error) &&
+              (fixed_arguments_keep(&run->parameters, argc, argv, places_of_row(run->aggregate)) ||
+               error_set_memory(error)) &&
+              begin_request(evaluation, &request, error);
   request_clear(&request);
-  return error;
+  return begun;
 }
 
 /* ---- every row ------------------------------------------------------------------------------- */
@@ -213,17 +217,17 @@ NOT_INLINE static int checked_row(sqlite3_context *context, struct evaluation *e
     sqlite3_result_error_nomem(context);
     return 0;
   }
-  if (evaluation->phase == NEW) {
-    char *error = evaluation_begin(context, evaluation, argc, argv);
-    if (error) evaluation_fail(context, evaluation, error);
-  }
+  const struct binding *binding = sqlite3_user_data(context);
+  struct error *error = &binding->host->session.error;
+  if (evaluation->phase == NEW && !evaluation_begin(context, evaluation, argc, argv, error))
+    evaluation_fail(context, evaluation);
   struct run *run = evaluation->run;
   if (!run) return 0;
   if (!fixed_arguments_same(&run->parameters, argc, argv)) {
-    evaluation_fail(
-        context, evaluation,
-        error_message("only the key, the value and the unit may differ from row to row (a "
-                      "parameter changed; the charge stays)"));
+    error_clear(error);
+    error_set(error, "only the key, the value and the unit may differ from row to row (a parameter "
+                     "changed; the charge stays)");
+    evaluation_fail(context, evaluation);
     return 0;
   }
   evaluation->unchecked = fixed_arguments_rest(&run->parameters);
@@ -232,7 +236,10 @@ NOT_INLINE static int checked_row(sqlite3_context *context, struct evaluation *e
 
 NOT_INLINE static void fail_without_memory(sqlite3_context *context,
                                            struct evaluation *evaluation) {
-  evaluation_fail(context, evaluation, error_message("out of memory (the charge stays)"));
+  struct error *error = &evaluation->run->host->session.error;
+  error_clear(error);
+  error_set(error, "out of memory (the charge stays)");
+  evaluation_fail(context, evaluation);
 }
 
 static void step(sqlite3_context *context, int argc, sqlite3_value **argv) {
@@ -251,32 +258,32 @@ static void step(sqlite3_context *context, int argc, sqlite3_value **argv) {
 static void final(sqlite3_context *context) {
   const struct binding *binding = sqlite3_user_data(context);
   struct evaluation *evaluation = sqlite3_aggregate_context(context, 0);
+  struct error *error = &binding->host->session.error;
   if (!evaluation || evaluation->phase == NEW) {
-    fail_call(
-        context, binding->aggregate->name,
-        error_message("no row reached %s (put the condition in the value: iif(cond, x, NULL), "
-                      "or use dp_release)",
-                      binding->aggregate->name));
+    error_clear(error);
+    error_set(error,
+              "no row reached %s (put the condition in the value: iif(cond, x, NULL), or use "
+              "dp_release)",
+              binding->aggregate->name);
+    fail_call(context, binding->aggregate->name, error);
     return;
   }
   if (evaluation->phase == DEAD) return; /* the error has been raised already */
   struct run *run = evaluation->run;
   struct publication *publication = &run->publication;
-  char *error = 0;
   if (evaluation->phase == COLLECTING && site_is_reset(run->site)) {
     publish_fail(publication); /* nothing has been drawn, and nobody asks for a result */
     evaluation_end(evaluation);
     return;
   }
-  if (evaluation->phase == COLLECTING) error = rows_publish(&run->rows, publication, publish_draw);
-  if (!error) {
-    publish_result(context, publication);
-    if (evaluation->phase == COLLECTING) error = site_note(run->site, publication);
-  }
-  if (error) {
-    evaluation_fail(context, evaluation, error);
-  } else {
+  int is_new = evaluation->phase == COLLECTING;
+  if (is_new) error_clear(error);
+  int answered = !is_new || rows_publish(&run->rows, publication, publish_draw, error);
+  if (answered) result_answer(context, &publication->answer);
+  if (answered && (!is_new || site_note(run->site, publication, error))) {
     evaluation_end(evaluation);
+  } else {
+    evaluation_fail(context, evaluation);
   }
 }
 

@@ -132,11 +132,11 @@ static int amplify_filter(sqlite3_vtab_cursor *base, int number, const char *tex
                                 not_a(arguments[0], SQLITE_TEXT)));
   }
   for (int k = 0; k < 3; k++) {
-    char *message = domain_check(arguments[k + 1], &domains[k], &cursor->number[k]);
-    if (message) {
-      char *error = sqlite3_mprintf("dp_amplify: %s", message);
-      error_message_free(message);
-      return fail(base->pVtab, error);
+    struct error error = {0};
+    if (!domain_check(arguments[k + 1], &domains[k], &cursor->number[k], &error)) {
+      char *message = sqlite3_mprintf("dp_amplify: %s", error_text(&error));
+      error_clear(&error);
+      return fail(base->pVtab, message);
     }
   }
   cursor->amplified =

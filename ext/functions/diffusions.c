@@ -9,6 +9,7 @@
 #include "functions/kernels.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,15 +37,22 @@ struct grid {
   int failed; /* whether an error was reported */
 };
 
-static int fail(sqlite3_context *context, char *message) {
-  fail_call(context, NAME, message);
+static int fail(sqlite3_context *context, const char *format, ...) {
+  struct error error = {0};
+  va_list arguments;
+  va_start(arguments, format);
+  error_set_list(&error, format, arguments);
+  va_end(arguments);
+  fail_call(context, NAME, &error);
   return 0;
 }
 
 static int read_number(sqlite3_context *context, const struct domain *domain, sqlite3_value *value,
                        double *number) {
-  char *message = domain_check(value, domain, number);
-  return message ? fail(context, message) : 1;
+  struct error error = {0};
+  if (domain_check(value, domain, number, &error)) return 1;
+  fail_call(context, NAME, &error);
+  return 0;
 }
 
 /* The method, or -1 after an error. */
@@ -53,8 +61,7 @@ static int read_method(sqlite3_context *context, sqlite3_value *value) {
   for (int i = 0; asked && i < METHODS; i++) {
     if (strcmp(methods[i], asked) == 0) return i;
   }
-  fail(context, error_message("method must be 'steps', 'convex' or 'log-convex'%s",
-                              not_a(value, SQLITE_TEXT)));
+  fail(context, "method must be 'steps', 'convex' or 'log-convex'%s", not_a(value, SQLITE_TEXT));
   return -1;
 }
 
@@ -65,7 +72,7 @@ static int read_parameters(sqlite3_context *context, struct grid *grid, int coun
   int method = count > 3 ? read_method(context, arguments[3]) : 0;
   if (method < 0 || !read_number(context, &tail_domain, arguments[2], &tail)) return 0;
   if (grid->count && (tail != grid->tail || method != grid->method))
-    return fail(context, error_message("tail and method must be the same in every row"));
+    return fail(context, "tail and method must be the same in every row");
   grid->tail = tail;
   grid->method = method;
   return 1;
@@ -130,8 +137,7 @@ static void rate_final(sqlite3_context *context) {
   for (size_t i = 0; i + 2 < grid->count && grid->method != RATE_STEPS && !grid->failed; i++) {
     if (is_below(&grid->points[i], grid->method)) continue;
     grid->failed = 1;
-    fail(context,
-         error_message("kappa is not %s (with 'steps' it need not be)", methods[grid->method]));
+    fail(context, "kappa is not %s (with 'steps' it need not be)", methods[grid->method]);
   }
   if (!grid->failed && grid->count)
     sqlite3_result_double(context, diffusion_rate(grid->points, grid->count, grid->tail,

@@ -5,6 +5,8 @@
 #ifndef DIFFUSE_FUNCTIONS_FIXED_ARGUMENTS_H
 #define DIFFUSE_FUNCTIONS_FIXED_ARGUMENTS_H
 
+#include <sqlite3ext.h>
+
 #include "release/kinds.h"
 
 struct fixed_arguments {

@@ -1,7 +1,6 @@
 /* host.c: see host.h. */
 #include "functions/host.h"
 
-#include "functions/statement_guard.h"
 #include "ledger/ledger.h"
 #include "os/thread.h"
 
@@ -30,7 +29,7 @@ int host_is_complete(sqlite3 *db) {
   int complete = 0;
   mutex_lock(&mutex);
   for (const struct host *host = hosts; host; host = host->next)
-    complete |= host->db == db && host->complete;
+    complete |= host->collector.db == db && host->complete;
   mutex_unlock(&mutex);
   return complete;
 }
@@ -38,9 +37,9 @@ int host_is_complete(sqlite3 *db) {
 struct host *host_new(sqlite3 *db) {
   struct host *host = sqlite3_malloc(sizeof *host);
   if (!host) return 0;
-  *host = (struct host){.references = 1, .db = db};
-  host->ledger = ledger_new(db, &host->error);
-  if (!host->ledger) {
+  *host = (struct host){.references = 1, .collector = {db, 0}};
+  host->session.ledger = ledger_new(db, &host->session.error);
+  if (!host->session.ledger) {
     sqlite3_free(host);
     return 0;
   }
@@ -56,9 +55,13 @@ struct host *host_retain(struct host *host) {
 void host_release(struct host *host) {
   if (!host || --host->references > 0) return;
   list_remove(host);
-  guards_free(host->guards);
-  ledger_free(host->ledger);
-  error_clear(&host->error);
+  while (host->session.pending) {
+    struct pending *pending = host->session.pending;
+    host->session.pending = pending->next;
+    pending->release(pending); /* those releases stay 'charged' */
+  }
+  ledger_free(host->session.ledger);
+  error_clear(&host->session.error);
   sqlite3_free(host);
 }
 

@@ -6,21 +6,15 @@
 
 #include <sqlite3ext.h>
 
-#include "base/error.h"
-
-struct ledger;
-struct collection; /* owner_query.h: the rows that dp_release() is collecting */
-struct guard;      /* statement_guard.c: a statement that runs our aggregates */
+#include "query/owner_query.h"
+#include "release/session.h"
 
 struct host {
-  int references;                /* functions, tables and running statements */
-  int complete;                  /* all functions and tables are registered */
-  struct host *next;             /* in the list of hosts of this process */
-  sqlite3 *db;                   /* the connection that loaded the extension */
-  struct error error;            /* of the function that runs */
-  struct ledger *ledger;         /* opened by the first function that needs it */
-  struct collection *collecting; /* set while dp_release() runs its query */
-  struct guard *guards;          /* of the statements that run */
+  int references;             /* functions, tables and running statements */
+  int complete;               /* all functions and tables are registered */
+  struct host *next;          /* in the list of hosts of this process */
+  struct collector collector; /* of the connection that loaded the extension */
+  struct session session;     /* its ledger is opened by the first function that needs it */
 };
 
 /* A new host with one reference, or null when out of memory. */

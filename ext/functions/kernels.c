@@ -155,8 +155,10 @@ static void fail(sqlite3_context *context, const char *format, ...) {
   const struct aggregate *aggregate = sqlite3_user_data(context);
   va_list arguments;
   va_start(arguments, format);
-  fail_call(context, aggregate->name, sqlite3_vmprintf(format, arguments));
+  struct error error = {0};
+  error_set_list(&error, format, arguments);
   va_end(arguments);
+  fail_call(context, aggregate->name, &error);
 }
 
 /* ---- states ---------------------------------------------------------------------------------- */
@@ -435,9 +437,9 @@ static int read_parameter(sqlite3_context *context, struct collected *collected,
   const struct aggregate *aggregate = sqlite3_user_data(context);
   const struct domain *parameter = aggregate->parameter[k];
   double number;
-  char *message = domain_check(value, parameter, &number);
-  if (message) {
-    fail_call(context, aggregate->name, message);
+  struct error error = {0};
+  if (!domain_check(value, parameter, &number, &error)) {
+    fail_call(context, aggregate->name, &error);
     return 0;
   }
   if (parameter == &steps && number != floor(number)) {

@@ -22,6 +22,8 @@
 
 #include "functions/fixed_arguments.h"
 #include "functions/functions.h"
+#include "functions/options.h"
+#include "release/parameter_checks.h"
 #include "functions/statement_guard.h"
 #include "query/sources.h"
 #include "query/shard_rows.h"
@@ -51,52 +53,54 @@ static void shard_close(struct shard *shard) {
   free(shard);
 }
 
-static char *check_columns(const struct request *request, int given) {
+static int check_columns(const struct request *request, int given, struct error *error) {
   const char *names;
   int columns = aggregate_columns(request->aggregate, !request->rows, &names);
-  if (given == columns) return 0;
-  return error_message("kind '%s' takes (kind, %s, options) where %s are protected",
-                       request->aggregate->kind, names, request->rows ? "rows" : "units");
+  if (given == columns) return 1;
+  return error_set(error, "kind '%s' takes (kind, %s, options) where %s are protected",
+                   request->aggregate->kind, names, request->rows ? "rows" : "units");
 }
 
 /* columns: how many arguments stand between kind and options; negative: there is no row. */
-static char *shard_open(struct shard *shard, struct host *host, sqlite3_value *kind, int columns,
-                        sqlite3_value *options) {
-  const struct aggregate *aggregate = aggregate_of_kind(kind);
-  if (!aggregate) return unknown_kind();
+static int shard_open(struct shard *shard, struct host *host, sqlite3_value *kind, int columns,
+                      sqlite3_value *options, struct error *error) {
+  const struct aggregate *aggregate = aggregate_find(plain_text(kind));
+  if (!aggregate) return unknown_kind(error);
   if (!aggregate->family->has_states)
-    return error_message("kind '%s' has no states (its rows are read one after the other)",
-                         aggregate->kind);
+    return error_set(error, "kind '%s' has no states (its rows are read one after the other)",
+                     aggregate->kind);
   struct request *request = &shard->request;
-  char *error = request_start(request, aggregate, host->ledger, 0, options, OPTIONS_OF_PARTIAL);
-  if (!error) error = request_finish_shape(request, !request->rows);
-  if (!error && request->rows && request->whole_units)
-    error = error_message("whole_units is for units: leave it out, or protects");
-  if (!error && columns >= 0) error = check_columns(request, columns);
-  if (error) return error;
+  if (!request_start(request, aggregate, ledger_json(host->session.ledger), 0, options,
+                     OPTIONS_OF_PARTIAL) ||
+      !request_finish_shape(request, !request->rows, error))
+    return 0;
+  if (request->rows && request->whole_units)
+    return error_set(error, "whole_units is for units: leave it out, or protects");
+  if (columns >= 0 && !check_columns(request, columns, error)) return 0;
   shard->parameters = request_parameters(request, OPTIONS_OF_STATE);
-  if (!shard->parameters) return error_message("out of memory");
-  return shard_rows_start_shard(&shard->rows, &shard->description, request);
+  if (!shard->parameters) return error_set_memory(error);
+  return shard_rows_start_shard(&shard->rows, &shard->description, request, error);
 }
 
 /* Gives the state as the result, or fails the call. */
 static void shard_result(sqlite3_context *context, struct shard *shard) {
+  struct error error = {0};
   struct shard_state_writer writer;
-  char *error = shard_rows_write(&shard->rows, shard->parameters, &writer);
+  int written = shard_rows_write(&shard->rows, shard->parameters, &writer, &error);
   int limit = sqlite3_limit(sqlite3_context_db_handle(context), SQLITE_LIMIT_LENGTH, -1);
-  if (!error && writer.size > (size_t)limit)
-    error = error_message(
-        "the state has %lld bytes and this SQLite's values at most %d (make more shards%s)",
+  if (written && writer.size > (size_t)limit)
+    written = error_set(
+        &error, "the state has %lld bytes and this SQLite's values at most %d (make more shards%s)",
         (long long)writer.size, limit,
         shard->rows.for_state
             ? ", or, where all rows of a unit are in one, say \"whole_units\":true"
             : "");
-  if (!error) {
+  if (written) {
     sqlite3_result_blob64(context, writer.bytes, writer.size, free);
     return;
   }
   free(writer.bytes);
-  fail_call(context, PARTIAL, error);
+  fail_call(context, PARTIAL, &error);
 }
 
 /*
@@ -110,11 +114,13 @@ static void partial_of_nothing(sqlite3_context *context, int argc, sqlite3_value
     sqlite3_result_error_nomem(context);
     return;
   }
-  char *error = shard_open(shard, host_of(context), argv[0], -1, argv[1]);
-  if (error) {
-    fail_call(context, PARTIAL, error);
-  } else {
+  struct host *host = host_of(context);
+  struct error *error = &host->session.error;
+  error_clear(error);
+  if (shard_open(shard, host, argv[0], -1, argv[1], error)) {
     shard_result(context, shard);
+  } else {
+    fail_call(context, PARTIAL, error);
   }
   shard_close(shard);
 }
@@ -128,33 +134,33 @@ struct collecting {
   int failed;
 };
 
-static void partial_fail(sqlite3_context *context, struct collecting *collecting, char *message) {
+static void partial_fail(sqlite3_context *context, struct collecting *collecting,
+                         struct error *error) {
   shard_close(collecting->shard);
   *collecting = (struct collecting){0, 0, 1};
-  fail_call(context, PARTIAL, message);
+  fail_call(context, PARTIAL, error);
 }
 
-/* The rows that are more than rows. Returns null, or one sentence. */
-static char *partial_check(sqlite3_context *context, struct collecting *collecting, int argc,
-                           sqlite3_value **argv) {
+/* The rows that are more than rows. */
+static int partial_check(sqlite3_context *context, struct collecting *collecting, int argc,
+                         sqlite3_value **argv, struct error *error) {
   struct host *host = sqlite3_user_data(context);
   struct shard *shard = collecting->shard;
   if (!shard) {
     shard = collecting->shard = calloc(1, sizeof *shard);
-    if (!shard) return error_message("out of memory");
+    if (!shard) return error_set_memory(error);
     unsigned columns = (1u << (argc - 1)) - 2; /* all but the first and the last */
     if (sources_of(sqlite3_context_db_handle(context), PARTIAL, argc, 0).rows & ~columns)
-      return error_message(
-          "kind and options must be the same for every row (one of them is a column)");
-    char *error = shard_open(shard, host, argv[0], argc - 2, argv[argc - 1]);
-    if (error) return error;
+      return error_set(error,
+                       "kind and options must be the same for every row (one of them is a column)");
+    if (!shard_open(shard, host, argv[0], argc - 2, argv[argc - 1], error)) return 0;
     if (!fixed_arguments_keep(&shard->constants, argc, argv, columns))
-      return error_message("out of memory");
+      return error_set_memory(error);
   }
   if (!fixed_arguments_same(&shard->constants, argc, argv))
-    return error_message("kind and options must be the same for every row");
+    return error_set(error, "kind and options must be the same for every row");
   collecting->unchecked = fixed_arguments_rest(&shard->constants);
-  return 0;
+  return 1;
 }
 
 /*
@@ -172,17 +178,21 @@ static void partial_step(sqlite3_context *context, int argc, sqlite3_value **arg
     return;
   }
   if (collecting->failed) return;
+  struct error *error = &((struct host *)sqlite3_user_data(context))->session.error;
   if (collecting->unchecked) {
     collecting->unchecked--;
   } else {
-    char *error = partial_check(context, collecting, argc, argv);
-    if (error) {
+    error_clear(error);
+    if (!partial_check(context, collecting, argc, argv, error)) {
       partial_fail(context, collecting, error);
       return;
     }
   }
-  if (rows_add(&collecting->shard->rows, argv + 1))
-    partial_fail(context, collecting, error_message("out of memory"));
+  if (rows_add(&collecting->shard->rows, argv + 1)) {
+    error_clear(error);
+    error_set_memory(error);
+    partial_fail(context, collecting, error);
+  }
 }
 
 static void partial_final(sqlite3_context *context) {
@@ -227,101 +237,102 @@ static void merge_close(struct merge *merge) {
   free(merge);
 }
 
-static void merge_fail(sqlite3_context *context, struct merging *merging, char *message) {
+static void merge_fail(sqlite3_context *context, struct merging *merging, struct error *error) {
+  struct error taken = error_take(error); /* the host's, which may close */
   if (merging->merge) site_fail(merging->merge->site);
   merge_close(merging->merge);
   *merging = (struct merging){0, 1};
-  fail_call(context, MERGE, message);
+  fail_call(context, MERGE, &taken);
 }
 
 static int take_kind(void *context, const char *key, const char *type, sqlite3_value *value) {
   const struct aggregate **aggregate = context;
   (void)type;
-  if (strcmp(key, "kind") == 0) *aggregate = aggregate_of_kind(value);
+  if (strcmp(key, "kind") == 0) *aggregate = aggregate_find(plain_text(value));
   return 1;
 }
 
 /* Adds to the request of a call (or of none: null) what the parameters of a state say. */
-static char *read_parameters(struct request *request, struct ledger *ledger, const char *parameters,
-                             sqlite3_value *tier, sqlite3_value *name_or_options) {
+static int read_parameters(struct request *request, struct json *json, const char *parameters,
+                           sqlite3_value *tier, sqlite3_value *name_or_options) {
   const struct aggregate *aggregate = 0;
-  if (!json_members(ledger_json(ledger), parameters, take_kind, &aggregate))
-    return error_message("the state has no parameters: %s", error_text(ledger_error(ledger)));
+  if (!json_members(json, parameters, take_kind, &aggregate)) {
+    struct error error = error_take(json->error);
+    error_set(json->error, "the state has no parameters: %s", error_text(&error));
+    error_clear(&error);
+    return 0;
+  }
   if (!aggregate || !aggregate->family->has_states)
-    return error_message("the state is of no kind that this version knows");
-  char *error = request_start(request, aggregate, ledger, tier, name_or_options, OPTIONS_OF_MERGE);
-  return error ? error : request_read(request, ledger, parameters, OPTIONS_OF_STATE);
+    return error_set(json->error, "the state is of no kind that this version knows");
+  return request_start(request, aggregate, json, tier, name_or_options, OPTIONS_OF_MERGE) &&
+         request_read(request, json, parameters, OPTIONS_OF_STATE);
 }
 
 /* Sets the request from the call and the parameters of the first state (P2). */
-static char *read_request(struct merge *merge, int argc, sqlite3_value **argv) {
+static int read_request(struct merge *merge, int argc, sqlite3_value **argv, struct error *error) {
   struct request *request = &merge->request;
-  char *error = read_parameters(request, merge->host->ledger, merge->parameters, argv[0],
-                                argc > 2 ? argv[2] : 0);
-  if (!error) error = request_finish(request, !request->rows);
-  if (error) return error;
+  if (!read_parameters(request, ledger_json(merge->host->session.ledger), merge->parameters,
+                       argv[0], argc > 2 ? argv[2] : 0) ||
+      !request_finish(request, !request->rows, error))
+    return 0;
   char *again = request_parameters(request, OPTIONS_OF_STATE);
-  if (!again) {
-    error = error_message("out of memory");
-  } else if (strcmp(again, merge->parameters) != 0) {
-    error = error_message(
-        "the state's parameters are not as dp_partial() writes them (make it anew, with "
-        "this version)");
-  }
+  int same = again && strcmp(again, merge->parameters) == 0;
+  if (!again) error_set_memory(error);
+  if (again && !same)
+    error_set(error, "the state's parameters are not as dp_partial() writes them (make it anew, "
+                     "with this version)");
   sqlite3_free(again);
-  return error;
+  return same;
 }
 
-/* Why a state is not one of this merge: its parameters beside those of the others, for people. */
-static char *other_parameters(struct merge *merge, const struct shard_state *state) {
+/* Says why a state is not one of this merge: its parameters beside those of the others. */
+static int other_parameters(struct merge *merge, const struct shard_state *state,
+                            struct error *error) {
   struct request request = {0};
   char *text = sqlite3_mprintf("%.*s", (int)state->parameters_size, state->parameters);
-  char *error = text ? read_parameters(&request, merge->host->ledger, text, 0, 0)
-                     : error_message("out of memory");
-  char *ours = error ? 0 : request_parameters(&merge->request, OPTIONS_OF_PARTIAL);
-  char *theirs = error ? 0 : request_parameters(&request, OPTIONS_OF_PARTIAL);
-  if (!error)
-    error = error_message("the states have different parameters: %s and %s", ours ? ours : "",
-                          theirs ? theirs : "");
+  int read = text ? read_parameters(&request, ledger_json(merge->host->session.ledger), text, 0, 0)
+                  : error_set_memory(error);
+  char *ours = read ? request_parameters(&merge->request, OPTIONS_OF_PARTIAL) : 0;
+  char *theirs = read ? request_parameters(&request, OPTIONS_OF_PARTIAL) : 0;
+  error_set(error, "the states have different parameters: %s and %s", ours ? ours : "",
+            theirs ? theirs : "");
   sqlite3_free(text);
   sqlite3_free(ours);
   sqlite3_free(theirs);
   request_clear(&request);
-  return error;
+  return 0;
 }
 
-static char *check_protection(const struct merge *merge) {
-  int by_unit = ledger_protects(merge->host->ledger) == LEDGER_UNITS;
-  if (by_unit == !merge->request.rows) return 0;
-  return error_message("the ledger protects %s and the state %s (make it with \"protects\":\"%s\")",
-                       by_unit ? "units" : "rows", by_unit ? "rows" : "units",
-                       by_unit ? "unit" : "row");
+static int check_protection(const struct merge *merge, struct error *error) {
+  int by_unit = ledger_protects(merge->host->session.ledger) == LEDGER_UNITS;
+  if (by_unit == !merge->request.rows) return 1;
+  return error_set(
+      error, "the ledger protects %s and the state %s (make it with \"protects\":\"%s\")",
+      by_unit ? "units" : "rows", by_unit ? "rows" : "units", by_unit ? "unit" : "row");
 }
 
-static char *merge_open(sqlite3_context *context, struct merge *merge,
-                        const struct shard_state *state, int argc, sqlite3_value **argv) {
+static int merge_open(sqlite3_context *context, struct merge *merge,
+                      const struct shard_state *state, int argc, sqlite3_value **argv,
+                      struct error *error) {
   struct host *host = merge->host = host_retain(sqlite3_user_data(context));
   merge->site = site_of(context, host);
   merge->parameters = sqlite3_mprintf("%.*s", (int)state->parameters_size, state->parameters);
-  if (!merge->site || !merge->parameters) return error_message("out of memory");
+  if (!merge->site || !merge->parameters) return error_set_memory(error);
   if (strlen(merge->parameters) != state->parameters_size)
-    return error_message("the state is malformed");
-  if (host->collecting) return error_message("a release cannot read from another release");
-  if (!ledger_ready(host->ledger))
-    return error_message("%s", error_text(ledger_error(host->ledger)));
+    return error_set(error, "the state is malformed");
+  if (host->collector.collecting)
+    return error_set(error, "a release cannot read from another release");
+  if (!ledger_ready(host->session.ledger)) return 0;
   if (sources_of(sqlite3_context_db_handle(context), MERGE, argc, 1u | 1u << 2).rows & ~(1u << 1))
-    return error_message(
-        "tier and name must be the same for every state (one of them is a column)");
-  char *error = read_request(merge, argc, argv);
-  if (!error) error = check_protection(merge);
-  if (!error && site_is_second(merge->site) && merge->request.name)
-    error = error_message(
-        "the name stands for one release, but the statement evaluates it more than once "
-        "(leave the name out)");
-  if (!error) error = shard_rows_start_merge(&merge->rows, &merge->description, &merge->request);
-  if (!error && !fixed_arguments_keep(&merge->constants, argc, argv, 1u << 1))
-    error = error_message("out of memory");
-  return error;
+    return error_set(error,
+                     "tier and name must be the same for every state (one of them is a column)");
+  if (!read_request(merge, argc, argv, error) || !check_protection(merge, error)) return 0;
+  if (site_is_second(merge->site) && merge->request.name)
+    return error_set(error,
+                     "the name stands for one release, but the statement evaluates it more than "
+                     "once (leave the name out)");
+  return shard_rows_start_merge(&merge->rows, &merge->description, &merge->request, error) &&
+         (fixed_arguments_keep(&merge->constants, argc, argv, 1u << 1) || error_set_memory(error));
 }
 
 static int note_serial(struct merge *merge, const struct shard_state *state) {
@@ -336,28 +347,27 @@ static int note_serial(struct merge *merge, const struct shard_state *state) {
   return 1;
 }
 
-static char *add_state(sqlite3_context *context, struct merging *merging, int argc,
-                       sqlite3_value **argv) {
+static int add_state(sqlite3_context *context, struct merging *merging, int argc,
+                     sqlite3_value **argv, struct error *error) {
   struct shard_state state;
   if (sqlite3_value_type(argv[1]) != SQLITE_BLOB)
-    return error_message("state must be what dp_partial() made%s", not_a(argv[1], SQLITE_BLOB));
+    return error_set(error, "state must be what dp_partial() made%s", not_a(argv[1], SQLITE_BLOB));
   const void *bytes = sqlite3_value_blob(argv[1]);
   const char *wrong = shard_state_open(&state, bytes, (size_t)sqlite3_value_bytes(argv[1]));
-  if (wrong) return error_message("the state %s", wrong);
+  if (wrong) return error_set(error, "the state %s", wrong);
   struct merge *merge = merging->merge;
   if (!merge) {
     merge = merging->merge = calloc(1, sizeof *merge);
-    if (!merge) return error_message("out of memory");
-    char *error = merge_open(context, merge, &state, argc, argv);
-    if (error) return error;
+    if (!merge) return error_set_memory(error);
+    if (!merge_open(context, merge, &state, argc, argv, error)) return 0;
   }
   if (!fixed_arguments_same(&merge->constants, argc, argv))
-    return error_message("tier and name must be the same for every state");
+    return error_set(error, "tier and name must be the same for every state");
   if (strlen(merge->parameters) != state.parameters_size ||
       memcmp(merge->parameters, state.parameters, state.parameters_size) != 0)
-    return other_parameters(merge, &state);
-  if (!note_serial(merge, &state)) return error_message("out of memory");
-  return shard_rows_add(&merge->rows, &state);
+    return other_parameters(merge, &state, error);
+  if (!note_serial(merge, &state)) return error_set_memory(error);
+  return shard_rows_add(&merge->rows, &state, error);
 }
 
 /* ---- dp_merge -------------------------------------------------------------------------------- */
@@ -376,50 +386,50 @@ static void merge_step(sqlite3_context *context, int argc, sqlite3_value **argv)
     return;
   }
   if (merging->failed || sqlite3_value_type(argv[1]) == SQLITE_NULL) return;
-  char *error = add_state(context, merging, argc, argv);
-  if (error) merge_fail(context, merging, error);
+  struct error *error = &((struct host *)sqlite3_user_data(context))->session.error;
+  error_clear(error);
+  if (!add_state(context, merging, argc, argv, error)) merge_fail(context, merging, error);
 }
 
 static int by_bytes(const void *a, const void *b) {
   return memcmp(a, b, STATE_SERIAL);
 }
 
-static char *check_serials(struct merge *merge) {
+static int check_serials(struct merge *merge, struct error *error) {
   qsort(merge->serials, merge->count, STATE_SERIAL, by_bytes);
   for (size_t i = 1; i < merge->count; i++) {
     if (by_bytes(merge->serials[i - 1], merge->serials[i]) == 0)
-      return error_message("one state is there twice (each shard once)");
+      return error_set(error, "one state is there twice (each shard once)");
   }
-  return 0;
+  return 1;
 }
 
 /* Charges, draws and answers, as the aggregate of that kind does. */
-static char *merge_publish(sqlite3_context *context, struct merge *merge) {
+static int merge_publish(sqlite3_context *context, struct merge *merge, struct error *error) {
   struct publication *publication = &merge->publication;
-  char *error = check_serials(merge);
-  if (error) return error;
+  struct session *session = &merge->host->session;
+  if (!check_serials(merge, error)) return 0;
   merge->request.is_blind = site_is_blind(merge->site);
-  if (!ledger_resume(merge->host->ledger))
-    return error_message("%s", error_text(ledger_error(merge->host->ledger)));
-  error = publish_begin(publication, merge->host, &merge->request);
-  int is_replay = !error && publication->answered;
-  if (error) return error;
-  if (!is_replay) error = rows_publish(&merge->rows, publication, publish_draw);
-  if (error) {
+  if (!ledger_resume(session->ledger) || !publish_begin(publication, session, &merge->request))
+    return 0;
+  int is_replay = publication->answered;
+  if (!is_replay && !rows_publish(&merge->rows, publication, publish_draw, error)) {
     publish_fail(publication);
-    return error;
+    return 0;
   }
-  publish_result(context, publication);
-  return is_replay ? 0 : site_note(merge->site, publication);
+  result_answer(context, &publication->answer);
+  return is_replay || site_note(merge->site, publication, error);
 }
 
 static void merge_final(sqlite3_context *context) {
   struct merging *merging = sqlite3_aggregate_context(context, 0);
+  struct error *error = &((struct host *)sqlite3_user_data(context))->session.error;
   if (merging && merging->failed) return; /* the error has been raised already */
+  error_clear(error);
   if (!merging || !merging->merge) {
-    fail_call(context, MERGE,
-              error_message("no state reached it (where all shards may be empty, add the state of "
-                            "nothing: dp_partial(kind, options))"));
+    error_set(error, "no state reached it (where all shards may be empty, add the state of "
+                     "nothing: dp_partial(kind, options))");
+    fail_call(context, MERGE, error);
     return;
   }
   struct merge *merge = merging->merge;
@@ -428,12 +438,11 @@ static void merge_final(sqlite3_context *context) {
     merging->merge = 0;
     return;
   }
-  char *error = merge_publish(context, merge);
-  if (error) {
-    merge_fail(context, merging, error);
-  } else {
+  if (merge_publish(context, merge, error)) {
     merge_close(merge);
     merging->merge = 0;
+  } else {
+    merge_fail(context, merging, error);
   }
 }
 

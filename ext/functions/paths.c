@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "functions/functions.h"
@@ -39,19 +40,27 @@ struct collected {
   long room, last, count;
 };
 
-/* The message is taken over. Always returns 0. */
-static int fail(sqlite3_context *context, struct collected *collected, char *message) {
+/* Always returns 0. */
+static int fail(sqlite3_context *context, struct collected *collected, const char *format, ...) {
   const struct aggregate *aggregate = sqlite3_user_data(context);
+  struct error error = {0};
+  va_list arguments;
+  va_start(arguments, format);
+  error_set_list(&error, format, arguments);
+  va_end(arguments);
   collected->failed = 1;
-  fail_call(context, aggregate->name, message);
+  fail_call(context, aggregate->name, &error);
   return 0;
 }
 
 /* Reads argument k. */
 static int number(sqlite3_context *context, struct collected *collected, sqlite3_value *value,
                   struct domain domain, double *x) {
-  char *message = domain_check(value, &domain, x);
-  return message ? fail(context, collected, message) : 1;
+  struct error error = {0};
+  if (domain_check(value, &domain, x, &error)) return 1;
+  fail(context, collected, "%s", error_text(&error));
+  error_clear(&error);
+  return 0;
 }
 
 /* Room for step `last`; new steps have sigma 0. */
@@ -61,7 +70,7 @@ static int make_room(sqlite3_context *context, struct collected *collected, long
   while (room < last) room *= 2;
   struct path_step *grown =
       sqlite3_realloc64(collected->steps, sizeof *grown * (sqlite3_uint64)room);
-  if (!grown) return fail(context, collected, error_message("out of memory"));
+  if (!grown) return fail(context, collected, "out of memory");
   memset(grown + collected->room, 0, sizeof *grown * (size_t)(room - collected->room));
   collected->steps = grown;
   collected->room = room;
@@ -72,8 +81,7 @@ static int make_room(sqlite3_context *context, struct collected *collected, long
 static int same(sqlite3_context *context, struct collected *collected, const char *name,
                 double *first, double now) {
   if (!collected->started) *first = now;
-  return now == *first ||
-         fail(context, collected, error_message("%s must be the same in every row", name));
+  return now == *first || fail(context, collected, "%s must be the same in every row", name);
 }
 
 static void step(sqlite3_context *context, int count, sqlite3_value **arguments) {
@@ -104,11 +112,11 @@ static void step(sqlite3_context *context, int count, sqlite3_value **arguments)
   row.shift = aggregate->is_given ? last : 0;
   long i = (long)index;
   if ((double)i != index) {
-    fail(context, collected, error_message("i must be a whole number"));
+    fail(context, collected, "i must be a whole number");
   } else if (make_room(context, collected, i)) {
     struct path_step *place = &collected->steps[i - 1];
     if (place->sigma > 0) {
-      fail(context, collected, error_message("step %d comes twice", (int)i));
+      fail(context, collected, "step %d comes twice", (int)i);
       return;
     }
     *place = row;
@@ -126,8 +134,8 @@ static void final(sqlite3_context *context) {
   if (collected->failed) {
     /* it was reported */
   } else if (count < collected->last) {
-    fail(context, collected,
-         error_message("step %d is missing (the steps are 1 to the largest i)", (int)missing + 1));
+    fail(context, collected, "step %d is missing (the steps are 1 to the largest i)",
+         (int)missing + 1);
   } else {
     sqlite3_result_double(context, aggregate->is_given
                                        ? given_path_rdp(collected->alpha, collected->steps, count)

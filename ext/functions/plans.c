@@ -11,11 +11,16 @@
 #include <string.h>
 
 #include "functions/functions.h"
+#include "functions/options.h"
+#include "release/parameter_checks.h"
 #include "functions/statement_guard.h"
-#include "release/values.h"
 #include "math/rounding.h"
 #include "mechanism/estimate.h"
 #include "base/sql_text.h"
+#include "release/definition.h"
+#include "release/numbers.h"
+#include "release/parameters.h"
+#include "release/pending.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -37,10 +42,10 @@ static double half_width_of(const struct layout *shape, const struct noise_law *
 ** the rate, but for small steps where the lattice changes.
 */
 static int solve_weight(struct request *request, struct host *host, double tier_rate) {
-  struct ledger *ledger = host->ledger;
-  struct publication publication = {.host = host, .release = request_release(request)};
+  struct ledger *ledger = host->session.ledger;
+  struct publication publication = {.session = &host->session, .release = request_release(request)};
   double wanted = request->half_width, low = DESIGN_MIN_RATE, high = tier_rate;
-  if (!answers_describe(&publication, request->key_count)) return 0;
+  if (!definition_describe(&publication, request->key_count)) return 0;
   const struct layout *shape = &publication.shape;
   const struct noise_law *noise = publication.mechanism->noise;
   double least = half_width_of(shape, noise, tier_rate);
@@ -69,8 +74,8 @@ static int apply_half_width(struct request *request, struct host *host) {
   if (isnan(request->half_width)) return 1;
   struct ledger_tier *tiers;
   int count, at = -1, solved = 0;
-  if (ledger_tiers(host->ledger, &tiers, &count))
-    at = ledger_tier_find(host->ledger, tiers, count, request->tier);
+  if (ledger_tiers(host->session.ledger, &tiers, &count))
+    at = ledger_tier_find(host->session.ledger, tiers, count, request->tier);
   if (at >= 0) solved = solve_weight(request, host, tiers[at].rate);
   ledger_tiers_free(tiers, count);
   return solved;
@@ -114,21 +119,22 @@ static void append_precision(sqlite3_str *json, struct publication *publication)
   const struct noise_law *noise = publication->mechanism->noise;
   uint64_t sensitivity = publication->release.sensitivity, clock = publication->variance;
   double epsilon = noise->rdp(sensitivity, clock, INFINITY);
-  double stddev = answers_stddev(publication);
+  double stddev = numbers_stddev(publication);
   append_number(json, "rate", noise->rate(sensitivity, clock));
   if (isfinite(epsilon)) append_number(json, "epsilon", published_up(epsilon));
   append_number(json, "sigma", stddev);
   append_number(json, "half_width", noise->half_width(stddev, 0.95));
-  append_number(json, "shrink", answers_shrink(publication));
+  append_number(json, "shrink", definition_shrink(publication));
   if (publication->release.max_groups)
-    append_number(json, "threshold", answers_threshold(publication));
+    append_number(json, "threshold", numbers_threshold(publication));
 }
 
 /* Plans one request inside the open transaction. 0 with the reason in the ledger. */
 static int plan(struct host *host, struct request *request, sqlite3_str *json) {
   struct publication publication = {0};
-  int64_t since = ledger_last_charge(host->ledger);
-  int planned = apply_half_width(request, host) && publish_plan(&publication, host, request);
+  int64_t since = ledger_last_charge(host->session.ledger);
+  int planned =
+      apply_half_width(request, host) && publish_plan(&publication, &host->session, request);
   if (planned) {
     sqlite3_str_appendall(json, "{\"tier\":");
     json_append_string(json, request->tier);
@@ -136,7 +142,7 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
     append_number(json, "clip", request->clip);
     append_number(json, "weight", request->weight);
     append_precision(json, &publication);
-    append_tiers(json, host->ledger, since);
+    append_tiers(json, host->session.ledger, since);
     sqlite3_str_appendall(json, "}");
   }
   publish_clear(&publication);
@@ -145,31 +151,28 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
 
 /* ---- dp_plan --------------------------------------------------------------------------------- */
 
-static char *plan_error(struct ledger *ledger) {
-  return error_message("%s", error_text(ledger_error(ledger)));
-}
-
-/* One plan from arguments. Returns null, or a sentence to be freed. */
-static char *plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_str *json) {
-  struct ledger *ledger = host->ledger;
-  const struct aggregate *aggregate = aggregate_of_kind(argv[1]);
-  if (!aggregate) return unknown_kind();
+/* One plan from arguments. */
+static int plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_str *json,
+                     struct error *error) {
+  struct ledger *ledger = host->session.ledger;
+  const struct aggregate *aggregate = aggregate_find(plain_text(argv[1]));
+  if (!aggregate) return unknown_kind(error);
+  struct json *json_reader = ledger_json(ledger);
   struct request request;
-  char *error =
-      request_start(&request, aggregate, ledger, argv[0], argc > 3 ? argv[3] : 0, OPTIONS_OF_PLAN);
+  int read = request_start(&request, aggregate, json_reader, argv[0], argc > 3 ? argv[3] : 0,
+                           OPTIONS_OF_PLAN);
   double clip = request.clip;
-  if (!error && sqlite3_value_type(argv[2]) != SQLITE_NULL)
-    error = aggregate->takes & 1u << P_CLIP
-                ? request_argument(&request, ledger, P_CLIP, argv[2])
-                : error_message("kind '%s' has no clip (give NULL)", aggregate->kind);
-  if (!error && !isnan(clip) && clip != request.clip)
-    error = error_message("clip is given twice (argument 3 and the option differ)");
-  if (!error) error = request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS);
-  if (!error && ledger_begin_copy(ledger)) plan(host, &request, json);
-  if (!error && error_is_set(ledger_error(ledger))) error = plan_error(ledger);
+  if (read && sqlite3_value_type(argv[2]) != SQLITE_NULL)
+    read = aggregate->takes & 1u << P_CLIP
+               ? request_argument(&request, json_reader, P_CLIP, argv[2])
+               : error_set(error, "kind '%s' has no clip (give NULL)", aggregate->kind);
+  if (read && !isnan(clip) && clip != request.clip)
+    read = error_set(error, "clip is given twice (argument 3 and the option differ)");
+  int planned = read && request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
+                ledger_begin_copy(ledger) && plan(host, &request, json);
   ledger_rollback(ledger);
   request_clear(&request);
-  return error;
+  return planned;
 }
 
 /* The plans of an array, one after the other inside one transaction. */
@@ -177,7 +180,6 @@ struct batch {
   struct host *host;
   sqlite3_str *json;
   int count;
-  char *error;
 };
 
 /* The members that decide how the others are read. */
@@ -195,48 +197,46 @@ static int take_place(void *context, const char *key, const char *type, sqlite3_
   return 1;
 }
 
-static char *plan_of_element(struct batch *batch, struct element *element, sqlite3_value *value) {
-  struct ledger *ledger = batch->host->ledger;
+static int plan_of_element(struct batch *batch, struct element *element, sqlite3_value *value,
+                           struct error *error) {
+  struct ledger *ledger = batch->host->session.ledger;
   struct request request;
-  if (!element->kind) return error_message("kind is missing");
-  const struct aggregate *aggregate = aggregate_of_kind(element->kind);
-  if (!aggregate) return unknown_kind();
-  if (!element->tier) return error_message("tier is missing");
-  char *error = request_start(&request, aggregate, ledger, element->tier, value,
-                              OPTIONS_OF_PLAN | OPTIONS_OF_ELEMENT);
-  if (!error) error = request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS);
+  if (!element->kind) return error_set(error, "kind is missing");
+  const struct aggregate *aggregate = aggregate_find(plain_text(element->kind));
+  if (!aggregate) return unknown_kind(error);
+  if (!element->tier) return error_set(error, "tier is missing");
+  int read = request_start(&request, aggregate, ledger_json(ledger), element->tier, value,
+                           OPTIONS_OF_PLAN | OPTIONS_OF_ELEMENT) &&
+             request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS, error);
   if (batch->count) sqlite3_str_appendall(batch->json, ",");
-  if (!error && !plan(batch->host, &request, batch->json)) error = plan_error(ledger);
+  int planned = read && plan(batch->host, &request, batch->json);
   request_clear(&request);
-  return error;
+  return planned;
 }
 
+/* The error of one plan says which it is. */
 static int take_element(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct batch *batch = context;
+  struct session *session = &batch->host->session;
   struct element element = {0, 0};
-  char *error = 0;
-  if (error_is_set(ledger_error(
-          batch->host->ledger))) { /* in the plan before: the transaction may be lost */
-    error = plan_error(batch->host->ledger);
-  } else if (strcmp(type, "object") != 0) {
-    error = error_message("not an object");
-  } else if (!json_members(ledger_json(batch->host->ledger),
-                           (const char *)sqlite3_value_text(value), take_place, &element)) {
-    error = plan_error(batch->host->ledger);
-  } else {
-    error = plan_of_element(batch, &element, value);
+  int planned = (strcmp(type, "object") == 0 || error_set(&session->error, "not an object")) &&
+                json_members(ledger_json(session->ledger), (const char *)sqlite3_value_text(value),
+                             take_place, &element) &&
+                plan_of_element(batch, &element, value, &session->error);
+  if (!planned) {
+    struct error error = error_take(&session->error);
+    error_set(&session->error, "plan %s of the array: %s", key, error_text(&error));
+    error_clear(&error);
   }
-  if (error) batch->error = error_message("plan %s of the array: %s", key, error);
-  error_message_free(error);
   sqlite3_value_free(element.tier);
   sqlite3_value_free(element.kind);
   batch->count++;
-  return batch->error == 0;
+  return planned;
 }
 
-static char *plan_array(struct host *host, const char *array, sqlite3_str *json) {
-  struct ledger *ledger = host->ledger;
-  struct batch batch = {host, json, 0, 0};
+static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
+  struct ledger *ledger = host->session.ledger;
+  struct batch batch = {host, json, 0};
   if (ledger_begin_copy(ledger)) {
     int64_t since = ledger_last_charge(ledger);
     sqlite3_str_appendall(json, "{\"plans\":[");
@@ -247,11 +247,8 @@ static char *plan_array(struct host *host, const char *array, sqlite3_str *json)
       sqlite3_str_appendall(json, "}");
     }
   }
-  char *error = batch.error                          ? batch.error
-                : error_is_set(ledger_error(ledger)) ? plan_error(ledger)
-                                                     : 0;
   ledger_rollback(ledger);
-  return error;
+  return !error_is_set(&host->session.error);
 }
 
 /*
@@ -269,14 +266,15 @@ static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
   const char *array = 0;
   if (argc == 1 && !(array = argument_text(context, argv[0], "array"))) return;
-  if (!ledger_ready(host->ledger)) {
-    function_error(context, "%s", error_text(ledger_error(host->ledger)));
+  if (!ledger_ready(host->session.ledger)) {
+    function_error(context, "%s", error_text(ledger_error(host->session.ledger)));
     return;
   }
   sqlite3_str *json = sqlite3_str_new(0);
-  char *error = array ? plan_array(host, array, json) : plan_call(host, argc, argv, json);
+  struct error *error = &host->session.error;
+  int planned = array ? plan_array(host, array, json) : plan_call(host, argc, argv, json, error);
   char *text = sqlite3_str_finish(json);
-  if (error) {
+  if (!planned) {
     fail_call(context, function_of(context)->name, error);
     sqlite3_free(text);
   } else if (text) {
@@ -342,7 +340,7 @@ static int interval(struct ledger *ledger, const struct wanted *wanted, double *
 */
 static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
-  struct ledger *ledger = host_of(context)->ledger;
+  struct ledger *ledger = host_of(context)->session.ledger;
   const char *name = argument_text(context, argv[0], "name");
   const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
   int key_type = sqlite3_value_type(argv[2]);
@@ -357,7 +355,7 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
                    not_a(argv[2], SQLITE_TEXT));
     return;
   }
-  if (ledger_ready(ledger) && guard_begin_reading(host_of(context))) {
+  if (ledger_ready(ledger) && pending_begin_reading(&host_of(context)->session)) {
     struct wanted wanted = {name, tier, key, component, confidence};
     interval(ledger, &wanted, &value, &half_width);
     ledger_rollback(ledger);

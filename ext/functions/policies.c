@@ -16,67 +16,69 @@ SQLITE_EXTENSION_INIT3
 ** Two spellings of one person would be two units: where units have names, all columns of a ledger
 ** that name them compare alike.
 */
-static char *check_alike(sqlite3 *db, const struct ledger_policy *policy,
-                         const struct route *route) {
+static int check_alike(sqlite3 *db, const struct ledger_policy *policy, const struct route *route,
+                       struct error *error) {
   const struct table_facts *facts = &route->tables[0];
   const struct table_column *unit = &facts->columns[route->unit];
-  char *error = 0;
-  for (int i = 0; i < policy->count && !error; i++) {
+  int going = 1;
+  for (int i = 0; i < policy->count && going; i++) {
     const struct ledger_declaration *other = &policy->list[i];
     struct table_facts theirs;
     if (other->role != POLICY_PROTECTED || other->parent || !other->unit_column ||
         sqlite3_stricmp(other->table, facts->name) == 0)
       continue;
-    char *gone = table_facts_read(&theirs, db, other->table);
-    int place = gone ? -1 : table_column_find(&theirs, other->unit_column);
-    error_message_free(gone); /* a table that is no more has no spellings */
+    struct error gone = {0}; /* a table that is no more has no spellings */
+    int is_there = table_facts_read(&theirs, db, other->table, &gone);
+    int place = is_there ? table_column_find(&theirs, other->unit_column) : -1;
+    error_clear(&gone);
     const struct table_column *column = place >= 0 ? &theirs.columns[place] : unit;
     if (column->affinity != unit->affinity || column->collation != unit->collation)
-      error =
-          error_message("%s.%s (%s, %s) and %s.%s (%s, %s) compare differently, so that one unit "
+      going = error_set(error,
+                        "%s.%s (%s, %s) and %s.%s (%s, %s) compare differently, so that one unit "
                         "could be two (give both columns the same type and collation)",
                         theirs.name, column->name, affinity_type(column->affinity),
                         collation_name(column->collation), facts->name, unit->name,
                         affinity_type(unit->affinity), collation_name(unit->collation));
     table_facts_clear(&theirs);
   }
-  return error;
+  return going;
 }
 
-static char *check_protection(const struct ledger *ledger, const struct ledger_declaration *asked) {
+static int check_protection(const struct ledger *ledger, const struct ledger_declaration *asked,
+                            struct error *error) {
   int by_unit = ledger_protects(ledger) == LEDGER_UNITS;
   if (by_unit && !asked->unit_column)
-    return error_message("the ledger protects units: name the column of the unit, as in "
-                         "dp_protect('visit', 'patient_id')");
+    return error_set(error, "the ledger protects units: name the column of the unit, as in "
+                            "dp_protect('visit', 'patient_id')");
   if (!by_unit && asked->unit_column)
-    return error_message("the ledger protects rows, and each row is a unit: dp_protect('%s')",
-                         asked->table);
-  return 0;
+    return error_set(error, "the ledger protects rows, and each row is a unit: dp_protect('%s')",
+                     asked->table);
+  return 1;
 }
 
 /* In a transaction: checks a declaration and spells its names as the schema does. */
-static char *declare_one(struct host *host, struct ledger_declaration asked) {
+static int declare_one(struct host *host, struct ledger_declaration asked, struct error *error) {
   struct ledger_policy policy = {0, 0};
   struct route route = {.count = 0};
   struct table_facts facts = {.unique = -1};
-  char *error = 0;
-  if (!ledger_policy_read(host->ledger, &policy)) {
-    error = error_message("%s", error_text(ledger_error(host->ledger)));
+  int going = 1;
+  if (!ledger_policy_read(host->session.ledger, &policy)) {
+    going = 0;
   } else if (asked.role == POLICY_PUBLIC) {
-    error = table_facts_read(&facts, host->db, asked.table);
-    if (!error) asked.table = facts.name;
+    going = table_facts_read(&facts, host->collector.db, asked.table, error);
+    if (going) asked.table = facts.name;
   } else {
-    error = check_protection(host->ledger, &asked);
-    if (!error && asked.parent && sqlite3_stricmp(asked.parent, asked.table) == 0)
-      error = error_message("table '%s' cannot be its own parent: links must not be a cycle",
-                            asked.table);
-    if (!error) error = route_find(&route, host->db, &policy, &asked);
-    for (int i = 1; i < route.count && !error; i++)
+    going = check_protection(host->session.ledger, &asked, error);
+    if (going && asked.parent && sqlite3_stricmp(asked.parent, asked.table) == 0)
+      going = error_set(error, "table '%s' cannot be its own parent: links must not be a cycle",
+                        asked.table);
+    if (going) going = route_find(&route, host->collector.db, &policy, &asked, error);
+    for (int i = 1; i < route.count && going; i++)
       if (strcmp(route.tables[i].name, route.tables[0].name) == 0)
-        error = error_message("the links of table '%s' are a cycle", route.tables[0].name);
-    if (!error && route.count == 1 && route.unit >= 0)
-      error = check_alike(host->db, &policy, &route);
-    if (!error) {
+        going = error_set(error, "the links of table '%s' are a cycle", route.tables[0].name);
+    if (going && route.count == 1 && route.unit >= 0)
+      going = check_alike(host->collector.db, &policy, &route, error);
+    if (going) {
       const struct table_facts *first = &route.tables[0];
       int column = route.count > 1 ? route.links[0] : route.unit;
       asked.table = first->name;
@@ -84,29 +86,30 @@ static char *declare_one(struct host *host, struct ledger_declaration asked) {
       if (asked.parent) asked.parent = route.tables[1].name;
     }
   }
-  if (!error && !ledger_policy_declare(host->ledger, &asked))
-    error = error_message("%s", error_text(ledger_error(host->ledger)));
+  if (going && !ledger_policy_declare(host->session.ledger, &asked)) going = 0;
   ledger_policy_free(&policy);
   route_clear(&route);
   table_facts_clear(&facts);
-  return error;
+  return going;
 }
 
 /* Records declarations, all of them or none. */
-static char *declare(struct host *host, const struct ledger_declaration *asked, int count) {
-  struct ledger *ledger = host->ledger;
-  char *error = 0;
-  if (!ledger_ready(ledger)) return error_message("%s", error_text(ledger_error(ledger)));
+static int declare(struct host *host, const struct ledger_declaration *asked, int count,
+                   struct error *error) {
+  struct ledger *ledger = host->session.ledger;
+  int going = 1;
+  if (!ledger_ready(ledger)) return 0;
   if (ledger_is_unchecked(ledger))
-    return error_message("the ledger is unchecked: queries name the unit of each row themselves");
-  if (!ledger_begin(ledger)) return error_message("%s", error_text(ledger_error(ledger)));
-  for (int i = 0; i < count && !error; i++) error = declare_one(host, asked[i]);
-  if (error) {
+    return error_set(error,
+                     "the ledger is unchecked: queries name the unit of each row themselves");
+  if (!ledger_begin(ledger)) return 0;
+  for (int i = 0; i < count && going; i++) going = declare_one(host, asked[i], error);
+  if (!going) {
     ledger_rollback(ledger);
   } else if (!ledger_commit(ledger)) {
-    error = error_message("%s", error_text(ledger_error(ledger)));
+    going = 0;
   }
-  return error;
+  return going;
 }
 
 /* ---- functions ------------------------------------------------------------------------------- */
@@ -123,11 +126,11 @@ static void dp_protect(sqlite3_context *context, int argc, sqlite3_value **argv)
     if (!(texts[i] = argument_text(context, argv[i], parameters[i]))) return;
   struct ledger_declaration asked = {(char *)texts[0], POLICY_PROTECTED, (char *)texts[1],
                                      (char *)texts[2]};
-  char *error = declare(host_of(context), &asked, 1);
-  if (error) {
-    fail_call(context, function_of(context)->name, error);
-  } else {
+  struct error *error = &host_of(context)->session.error;
+  if (declare(host_of(context), &asked, 1, error)) {
     sqlite3_result_value(context, argv[0]);
+  } else {
+    fail_call(context, function_of(context)->name, error);
   }
 }
 
@@ -148,11 +151,11 @@ static void dp_public(sqlite3_context *context, int argc, sqlite3_value **argv) 
     if (!table) return;
     asked[i] = (struct ledger_declaration){(char *)table, POLICY_PUBLIC, 0, 0};
   }
-  char *error = declare(host_of(context), asked, argc);
-  if (error) {
-    fail_call(context, function_of(context)->name, error);
-  } else {
+  struct error *error = &host_of(context)->session.error;
+  if (declare(host_of(context), asked, argc, error)) {
     sqlite3_result_value(context, argv[0]);
+  } else {
+    fail_call(context, function_of(context)->name, error);
   }
 }
 

@@ -8,10 +8,16 @@
 ** through them.
 */
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "mechanism/markov_kernel.h"
 #include "functions/functions.h"
+#include "functions/host.h"
+#include "functions/options.h"
+#include "release/life.h"
+#include "release/parameter_checks.h"
+#include "release/pending.h"
 #include "query/owner_query.h"
 #include "query/question.h"
 #include "query/scan.h"
@@ -28,32 +34,31 @@ struct rows_asked {
   sqlite3_stmt *statement; /* the query with its rows going to dp_collect() */
 };
 
-static char *collect_and_finish(struct publication *publication, const struct rows_asked *asked,
-                                double steps) {
+static int collect_and_finish(struct host *host, struct publication *publication,
+                              const struct rows_asked *asked, double steps, struct error *error) {
   struct collection collection = {.columns = asked->query.columns};
-  char *error = rows_open(&collection.rows, publication, columns_in_order(publication));
-  if (!error)
-    error = asked->question ? question_run(asked->question, steps, &collection.rows)
-                            : scan_rows(publication, &asked->query, asked->statement, &collection);
-  if (error) {
-    publish_fail(publication);
+  int finished = 0;
+  if (rows_open(&collection.rows, publication, columns_in_order(publication), error) &&
+      (asked->question ? question_run(asked->question, steps, &collection.rows, error)
+                       : scan_rows(&host->collector, publication, &asked->query, asked->statement,
+                                   &collection, error))) {
+    finished = rows_publish(&collection.rows, publication, publish_finish, error);
   } else {
-    error = rows_publish(&collection.rows, publication, publish_finish);
+    publish_fail(publication);
   }
   rows_close(&collection.rows);
-  return error;
+  return finished;
 }
 
-/* Compiles the query with its rows going to dp_collect(). Returns null or a sentence. */
-static char *prepare(sqlite3 *db, const struct query *query, sqlite3_stmt **statement) {
-  char *text = query_text(query, ""), *error = 0;
-  if (!text) {
-    error = error_message("out of memory");
-  } else if (sqlite3_prepare_v2(db, text, -1, statement, 0) != SQLITE_OK) {
-    error = error_message("cannot compile sql as a subquery: %s", sqlite3_errmsg(db));
-  }
+/* Compiles the query with its rows going to dp_collect(). */
+static int prepare(sqlite3 *db, const struct query *query, sqlite3_stmt **statement,
+                   struct error *error) {
+  char *text = query_text(query, "");
+  if (!text) return error_set_memory(error);
+  int rc = sqlite3_prepare_v2(db, text, -1, statement, 0);
   sqlite3_free(text);
-  return error;
+  return rc == SQLITE_OK ||
+         error_set(error, "cannot compile sql as a subquery: %s", sqlite3_errmsg(db));
 }
 
 /* The text of a query as it is stored: without the white space and semicolons at its end. */
@@ -64,19 +69,21 @@ static char *stored_text(const char *sql) {
 }
 
 /* Compiles what is asked for; the question says what it reads. */
-static char *open_rows(struct rows_asked *asked, struct request *request, struct host *host) {
+static int open_rows(struct rows_asked *asked, struct request *request, struct host *host,
+                     struct error *error) {
   const char *names;
-  int by_unit = ledger_protects(host->ledger) == LEDGER_UNITS;
+  int by_unit = ledger_protects(host->session.ledger) == LEDGER_UNITS;
   int columns = aggregate_columns(request->aggregate, by_unit, &names);
-  char *error = question_open(&asked->question, host, request->aggregate, request->sql);
-  if (!error && asked->question) {
+  if (!question_open(&asked->question, &host->collector, host->session.ledger, request->aggregate,
+                     request->sql, error))
+    return 0;
+  if (asked->question) {
     request->tables = question_tables(asked->question);
-    return request->tables ? 0 : error_message("out of memory");
+    return request->tables || error_set_memory(error);
   }
-  if (!error) error = query_open(&asked->query, host->db, request->sql, columns, names);
-  if (!error) error = query_check_collect(host);
-  if (!error) error = prepare(host->db, &asked->query, &asked->statement);
-  return error;
+  return query_open(&asked->query, host->collector.db, request->sql, columns, names, error) &&
+         query_check_collect(&host->collector, error) &&
+         prepare(host->collector.db, &asked->query, &asked->statement, error);
 }
 
 static void close_rows(struct rows_asked *asked) {
@@ -85,28 +92,29 @@ static void close_rows(struct rows_asked *asked) {
   question_close(asked->question);
 }
 
-static char *release(struct publication *publication, struct request *request, struct host *host,
-                     int argc, sqlite3_value **argv) {
-  const struct aggregate *aggregate = aggregate_of_kind(argv[1]);
-  if (!aggregate) return unknown_kind();
+static int release(struct publication *publication, struct request *request, struct host *host,
+                   int argc, sqlite3_value **argv, struct error *error) {
+  const struct aggregate *aggregate = aggregate_find(plain_text(argv[1]));
+  if (!aggregate) return unknown_kind(error);
   const char *sql = plain_text(argv[2]);
   if (!sql)
-    return error_message("sql must be the text of one SELECT%s", not_a(argv[2], SQLITE_TEXT));
+    return error_set(error, "sql must be the text of one SELECT%s", not_a(argv[2], SQLITE_TEXT));
+  struct ledger *ledger = host->session.ledger;
   struct rows_asked asked = {0};
-  char *error = request_start(request, aggregate, host->ledger, argv[0], argc > 3 ? argv[3] : 0,
-                              OPTIONS_OF_RELEASE);
-  if (!error) error = request_finish(request, ledger_protects(host->ledger) == LEDGER_UNITS);
-  if (!error && !(request->sql = stored_text(sql))) error = error_message("out of memory");
-  if (!error) error = open_rows(&asked, request, host);
-  if (!error && !asked.question && !isnan(request->steps))
-    error = error_message("steps is for ledgers with a policy (leave it out: here the query runs "
-                          "once, not for each unit)");
-  if (!error) error = publish_begin(publication, host, request);
-  if (!error && !publication->answered)
-    error = collect_and_finish(publication, &asked,
-                               isnan(request->steps) ? DEFAULT_STEPS : request->steps);
+  int done = request_start(request, aggregate, ledger_json(ledger), argv[0], argc > 3 ? argv[3] : 0,
+                           OPTIONS_OF_RELEASE) &&
+             request_finish(request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
+             ((request->sql = stored_text(sql)) || error_set_memory(error)) &&
+             open_rows(&asked, request, host, error) &&
+             (asked.question || isnan(request->steps) ||
+              error_set(error, "steps is for ledgers with a policy (leave it out: here the query "
+                               "runs once, not for each unit)")) &&
+             publish_begin(publication, &host->session, request);
+  if (done && !publication->answered)
+    done = collect_and_finish(host, publication, &asked,
+                              isnan(request->steps) ? DEFAULT_STEPS : request->steps, error);
   close_rows(&asked);
-  return error;
+  return done;
 }
 
 /*
@@ -118,21 +126,21 @@ static char *release(struct publication *publication, struct request *request, s
 */
 static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
-  if (host->collecting) {
+  if (host->collector.collecting) {
     function_error(context, "a release cannot read from another release");
     return;
   }
-  if (!ledger_ready(host->ledger)) {
-    function_error(context, "%s", error_text(ledger_error(host->ledger)));
+  if (!ledger_ready(host->session.ledger)) {
+    function_error(context, "%s", error_text(ledger_error(host->session.ledger)));
     return;
   }
   struct publication publication = {0};
   struct request request = {0};
-  char *error = release(&publication, &request, host, argc, argv);
-  if (error) {
-    fail_call(context, function_of(context)->name, error);
+  struct error *error = &host->session.error;
+  if (release(&publication, &request, host, argc, argv, error)) {
+    result_answer(context, &publication.answer);
   } else {
-    publish_result(context, &publication);
+    fail_call(context, function_of(context)->name, error);
   }
   publish_clear(&publication);
   request_clear(&request);
@@ -150,12 +158,13 @@ static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv)
   const char *name = argument_text(context, argv[0], "name");
   const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
   if (!tier) return;
+  struct session *session = &host_of(context)->session;
   struct publication publication;
-  char *error = publish_diffuse(&publication, host_of(context), name, tier, 0);
-  if (error) {
-    fail_call(context, function_of(context)->name, error);
+  pending_settle(session);
+  if (publish_diffuse(&publication, session, name, tier, 0)) {
+    result_answer(context, &publication.answer);
   } else {
-    publish_result(context, &publication);
+    fail_call(context, function_of(context)->name, &session->error);
   }
   publish_clear(&publication);
 }
@@ -168,7 +177,8 @@ static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv)
 ** that was charged for. The same again is read back; a tier gets one symbol.
 */
 static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct ledger *ledger = host_of(context)->ledger;
+  struct session *session = &host_of(context)->session;
+  struct ledger *ledger = session->ledger;
   const char *name = argument_text(context, argv[0], "name");
   const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
   const char *kernel = tier ? argument_text(context, argv[2], "kernel") : 0;
@@ -178,13 +188,14 @@ static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
   if (argc > 3 && !argument_number(context, argv[3], &domain, &steps)) return;
   struct publication publication = {0};
   struct markov_kernel channel;
-  char *error = markov_kernel_read(&channel, ledger, kernel);
-  if (!error) error = channel_repeat(&channel, steps);
-  if (!error) error = publish_diffuse(&publication, host_of(context), name, tier, &channel);
-  if (error) {
-    fail_call(context, function_of(context)->name, error);
+  pending_settle(session);
+  error_clear(&session->error);
+  if (markov_kernel_read(&channel, ledger_json(ledger), kernel, &session->error) &&
+      channel_repeat(&channel, steps, &session->error) &&
+      publish_diffuse(&publication, session, name, tier, &channel)) {
+    result_answer(context, &publication.answer);
   } else {
-    publish_result(context, &publication);
+    fail_call(context, function_of(context)->name, &session->error);
   }
   markov_kernel_clear(&channel);
   publish_clear(&publication);
@@ -196,7 +207,7 @@ static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
 */
 static void dp_discard(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
-  struct ledger *ledger = host_of(context)->ledger;
+  struct ledger *ledger = host_of(context)->session.ledger;
   struct ledger_release release;
   const char *name = argument_text(context, argv[0], "name");
   if (!name) return;
@@ -262,7 +273,7 @@ static int find_tiers(struct ledger *ledger, const struct ledger_tier *tiers, in
 */
 static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
-  struct ledger *ledger = host_of(context)->ledger;
+  struct ledger *ledger = host_of(context)->session.ledger;
   const char *list = argument_text(context, argv[0], "tiers");
   struct ledger_tier *tiers = 0;
   int count = 0, *chosen = 0;
@@ -296,7 +307,20 @@ static const struct scalar functions[] = {
     {"dp_exposure", 1, 1, PRIVATE_FUNCTION, dp_exposure},
 };
 
+static struct host *host_of_collector(struct collector *collector) {
+  return (struct host *)((char *)collector - offsetof(struct host, collector));
+}
+
+static void retain_collector(struct collector *collector) {
+  host_retain(host_of_collector(collector));
+}
+
+static void release_collector(void *collector) {
+  host_release(host_of_collector(collector));
+}
+
 int releases_register(sqlite3 *db, struct host *host) {
   int rc = scalars_register(db, host, functions, sizeof functions / sizeof *functions);
-  return rc == SQLITE_OK ? query_register(host) : rc;
+  return rc == SQLITE_OK ? query_register(&host->collector, retain_collector, release_collector)
+                         : rc;
 }

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-#include "functions/functions.h"
+#include "base/sql_text.h"
+#include "release/life.h"
+#include "release/pending.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -17,15 +19,12 @@ struct moment {
 
 /* One run of a statement; after its end, what could not be stored yet. */
 struct guard {
-  struct guard *next; /* of the host, whose list has a reference */
-  int references;     /* call sites, and the list */
+  struct pending pending; /* releases whose xFinal has run; of the session, which has a reference */
+  int references;         /* call sites, and the session's */
   struct host *host;
-  uint64_t statements; /* at the first row */
-  int failed;          /* by one of our functions */
-  int ended;
-  struct publication *pending; /* releases whose xFinal has run ... */
-  int count, room;
-  struct moment finished; /* ... the last of them then */
+  uint64_t statements;    /* at the first row */
+  int failed;             /* by one of our functions */
+  struct moment finished; /* when the last of the releases was drawn */
   int planted;            /* last_insert_rowid() is PLANTED, and was this before */
   sqlite3_int64 rowid;
 };
@@ -84,8 +83,8 @@ static struct moment moment_now(sqlite3 *db) {
 */
 static int has_advanced(const struct guard *guard) {
   const struct moment *finished = &guard->finished;
-  struct moment now = moment_now(guard->host->db);
-  sqlite3 *db = guard->host->db;
+  struct moment now = moment_now(guard->host->collector.db);
+  sqlite3 *db = guard->host->collector.db;
   int code = sqlite3_errcode(db) & 0xff;
   if (now.statements != finished->statements || now.position != finished->position) return 1;
   if (finished->is_first && code == SQLITE_ROW) return 1;
@@ -96,8 +95,8 @@ static int has_advanced(const struct guard *guard) {
 
 /* Takes back what plant() has planted, if it is still there. */
 static void uproot(struct guard *guard) {
-  if (guard->planted && sqlite3_last_insert_rowid(guard->host->db) == PLANTED)
-    sqlite3_set_last_insert_rowid(guard->host->db, guard->rowid);
+  if (guard->planted && sqlite3_last_insert_rowid(guard->host->collector.db) == PLANTED)
+    sqlite3_set_last_insert_rowid(guard->host->collector.db, guard->rowid);
   guard->planted = 0;
 }
 
@@ -111,7 +110,7 @@ static int asks_for_rowid(sqlite3 *db) {
 
 /* A column that does not exist sets the error code. */
 static void plant(struct guard *guard) {
-  sqlite3 *db = guard->host->db;
+  sqlite3 *db = guard->host->collector.db;
   uproot(guard);
   if (guard->finished.writes && !asks_for_rowid(db)) {
     guard->planted = 1;
@@ -125,113 +124,66 @@ static void plant(struct guard *guard) {
 
 static void guard_release(struct guard *guard) {
   if (--guard->references > 0) return;
-  for (int i = 0; i < guard->count; i++) publish_clear(&guard->pending[i]);
-  sqlite3_free(guard->pending);
+  pending_clear(&guard->pending);
   sqlite3_free(guard);
 }
 
-/* Stores the releases of a statement that has ended well; those that fail remain for later. */
-static void keep_pending(struct guard *guard) {
-  int count = 0;
-  for (int i = 0; i < guard->count; i++) {
-    if (publish_keep(&guard->pending[i])) {
-      publish_clear(&guard->pending[i]);
-    } else {
-      guard->pending[count++] = guard->pending[i];
-    }
-  }
-  guard->count = count;
+/* The guard of what is pending: its first member. */
+static struct guard *guard_of_pending(struct pending *pending) {
+  return (struct guard *)pending;
+}
+
+static void pending_release(struct pending *pending) {
+  guard_release(guard_of_pending(pending));
 }
 
 /* Takes guards off the list that have ended and have nothing left to store. */
 static void forget_ended(struct host *host) {
-  struct guard **link = &host->guards;
+  struct pending **link = &host->session.pending;
   while (*link) {
-    struct guard *guard = *link;
-    if (guard->ended && !guard->count) {
-      *link = guard->next;
-      guard_release(guard);
+    struct pending *pending = *link;
+    if (pending->ended && !pending->count) {
+      *link = pending->next;
+      guard_release(guard_of_pending(pending));
     } else {
-      link = &guard->next;
+      link = &pending->next;
     }
   }
 }
 
-void guard_settle(struct host *host) {
-  for (struct guard *guard = host->guards; guard; guard = guard->next) {
-    if (guard->ended) keep_pending(guard);
-  }
-  forget_ended(host);
-}
-
-void guards_free(struct guard *guards) {
-  while (guards) {
-    struct guard *next = guards->next;
-    guard_release(guards);
-    guards = next;
-  }
-}
-
+/* The function that runs when a statement ends may have an error of its own: it stays. */
 static void guard_end(struct guard *guard) {
-  if (guard->ended) return;
-  guard->ended = 1;
+  struct pending *pending = &guard->pending;
+  struct host *host = guard->host;
+  if (pending->ended) return;
+  pending->ended = 1;
+  struct error error = error_take(&host->session.error);
   /* What goes on after the last release has gone on after all of them. */
   int failed = guard->failed || !has_advanced(guard);
   uproot(guard);
-  for (int i = 0; i < guard->count && failed; i++) {
-    publish_revoke(&guard->pending[i]);
-    publish_clear(&guard->pending[i]);
-  }
-  if (failed) guard->count = 0;
-  keep_pending(guard);
-  forget_ended(guard->host);
+  if (failed) pending_revoke(pending);
+  pending_keep(pending);
+  forget_ended(host);
+  error_restore(&host->session.error, error);
 }
 
 /* The guard of the statement that is executing. */
 static struct guard *guard_of(struct host *host) {
-  struct moment now = moment_now(host->db);
-  struct guard *guard = host->guards;
-  while (guard && (guard->ended || guard->statements != now.statements)) guard = guard->next;
+  struct moment now = moment_now(host->collector.db);
+  struct pending *at = host->session.pending;
+  while (at && (at->ended || guard_of_pending(at)->statements != now.statements)) at = at->next;
+  struct guard *guard = guard_of_pending(at);
   if (!guard) {
     guard = sqlite3_malloc(sizeof *guard);
     if (!guard) return 0;
-    *guard = (struct guard){
-        .next = host->guards, .references = 1, .host = host, .statements = now.statements};
-    host->guards = guard;
+    *guard = (struct guard){.pending = {.next = host->session.pending, .release = pending_release},
+                            .references = 1,
+                            .host = host,
+                            .statements = now.statements};
+    host->session.pending = &guard->pending;
   }
   guard->references++;
   return guard;
-}
-
-const struct publication *guard_pending(const struct host *host, int64_t release_id,
-                                        const char *tier) {
-  for (const struct guard *guard = host->guards; guard; guard = guard->next) {
-    for (int i = 0; i < guard->count; i++) {
-      const struct publication *publication = &guard->pending[i];
-      if (publication->release.id == release_id &&
-          strcmp(publication->tiers[publication->at].name, tier) == 0)
-        return publication;
-    }
-  }
-  return 0;
-}
-
-static int begin_shown(struct host *host) {
-  int shown = ledger_begin(host->ledger);
-  for (const struct guard *guard = host->guards; guard; guard = guard->next) {
-    for (int i = 0; i < guard->count && shown; i++) shown = publish_show(&guard->pending[i]);
-  }
-  return shown;
-}
-
-int guard_begin_reading(struct host *host) {
-  int pending = 0;
-  for (const struct guard *guard = host->guards; guard; guard = guard->next)
-    pending |= guard->count > 0;
-  if (pending && begin_shown(host)) return 1;
-  /* Another connection may have discarded one of them. */
-  if (pending && !ledger_resume(host->ledger)) return 0;
-  return ledger_begin_reading(host->ledger);
 }
 
 /* ---- call sites ------------------------------------------------------------------------------ */
@@ -256,7 +208,8 @@ static void site_dies(void *pointer) {
 struct site *site_of(sqlite3_context *context, struct host *host) {
   struct site *site = sqlite3_get_auxdata(context, 0);
   if (!site) {
-    guard_settle(host);
+    pending_settle(&host->session);
+    forget_ended(host);
     struct guard *guard = guard_of(host);
     site = guard ? sqlite3_malloc(sizeof *site) : 0;
     if (!site) {
@@ -280,7 +233,7 @@ int site_is_second(struct site *site) {
 }
 
 int site_is_blind(const struct site *site) {
-  sqlite3 *db = site->guard->host->db;
+  sqlite3 *db = site->guard->host->collector.db;
   for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s)) {
     char word[8];
     if (!is_executing(s) || sqlite3_stmt_readonly(s)) continue;
@@ -291,29 +244,20 @@ int site_is_blind(const struct site *site) {
 }
 
 int site_is_reset(const struct site *site) {
-  return moment_now(site->guard->host->db).statements != site->guard->statements;
+  return moment_now(site->guard->host->collector.db).statements != site->guard->statements;
 }
 
 void site_fail(struct site *site) {
   if (site) site->guard->failed = 1;
 }
 
-char *site_note(struct site *site, struct publication *publication) {
+int site_note(struct site *site, struct publication *publication, struct error *error) {
   struct guard *guard = site->guard;
-  if (guard->count == guard->room) {
-    int room = 2 * guard->room + 1;
-    struct publication *grown =
-        sqlite3_realloc64(guard->pending, sizeof *grown * (sqlite3_uint64)room);
-    if (!grown) {
-      publish_revoke(publication);
-      return error_message("out of memory (the charge stays)");
-    }
-    guard->pending = grown;
-    guard->room = room;
+  if (!pending_add(&guard->pending, publication)) {
+    publish_revoke(publication);
+    return error_set(error, "out of memory (the charge stays)");
   }
-  guard->pending[guard->count++] = *publication;
-  *publication = (struct publication){0};
-  guard->finished = moment_now(guard->host->db);
+  guard->finished = moment_now(guard->host->collector.db);
   plant(guard);
-  return 0;
+  return 1;
 }

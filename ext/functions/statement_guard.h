@@ -28,7 +28,7 @@
 #ifndef DIFFUSE_FUNCTIONS_STATEMENT_GUARD_H
 #define DIFFUSE_FUNCTIONS_STATEMENT_GUARD_H
 
-#include "release/life.h"
+#include "functions/host.h"
 
 /* A call site of an aggregate in a statement that is running. */
 struct site;
@@ -56,31 +56,9 @@ int site_is_reset(const struct site *site);
 void site_fail(struct site *site);
 
 /*
-** Takes over a publication that publish_draw() has answered, until the statement ends. Returns
-** null; or fails the release and returns one sentence to be freed.
+** Takes over a publication that publish_draw() has answered, until the statement ends; or fails the
+** release.
 */
-char *site_note(struct site *site, struct publication *publication);
-
-/*
-** The publication of a release that this connection has drawn at that tier and whose statement has
-** not ended; null: there is none.
-*/
-const struct publication *guard_pending(const struct host *host, int64_t release_id,
-                                        const char *tier);
-
-/*
-** Stores what could not be stored when its statement ended, as far as that is possible now. Before
-** the ledger is asked for a release.
-*/
-void guard_settle(struct host *host);
-
-/* Forgets what is left when the connection closes: those releases stay 'charged'. */
-void guards_free(struct guard *guards);
-
-/*
-** Begins a transaction that reads the ledger and is to be rolled back. This connection sees in it
-** what it has drawn in statements that have not ended, as if that were stored.
-*/
-int guard_begin_reading(struct host *host);
+int site_note(struct site *site, struct publication *publication, struct error *error);
 
 #endif

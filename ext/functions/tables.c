@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "functions/functions.h"
-#include "functions/statement_guard.h"
 #include "functions/host.h"
 #include "ledger/ledger.h"
+#include "release/pending.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -138,11 +138,11 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
   (void)number;
   struct cursor *cursor = (struct cursor *)base;
   struct table *table = (struct table *)base->pVtab;
-  struct ledger *ledger = table->host->ledger;
+  struct ledger *ledger = table->host->session.ledger;
   int wanted[MAX_COLUMNS];
   for (int i = 0; i < argc; i++) wanted[i] = text[i] - 'a';
   forget_rows(cursor);
-  int read = ledger_ready(ledger) && guard_begin_reading(table->host) &&
+  int read = ledger_ready(ledger) && pending_begin_reading(&table->host->session) &&
              ledger_table_read(ledger, table->source, wanted, argv, argc, take_row, cursor);
   ledger_rollback(ledger);
   if (read) return SQLITE_OK;

@@ -6,9 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "release/values.h"
 #include "functions/functions.h"
+#include "functions/host.h"
 #include "ledger/accountant.h"
+#include "release/verify.h"
 #include "ledger/ledger.h"
 #include "mechanism/lattice_design.h"
 #include "version.h"
@@ -25,45 +26,43 @@ static void ledger_result(sqlite3_context *context, struct ledger *ledger) {
 struct init {
   char *path, *unit;
   int protects, adjacency, unchecked;
-  char *error;
+  struct error *error;
 };
 
-static char *init_text(char **member, const char *key, sqlite3_value *value) {
+static int init_text(char **member, const char *key, sqlite3_value *value, struct error *error) {
   const char *text = plain_text(value);
   if (!text || !*text)
-    return error_message("%s must be a text that is not empty%s", key, not_a(value, SQLITE_TEXT));
+    return error_set(error, "%s must be a text that is not empty%s", key,
+                     not_a(value, SQLITE_TEXT));
   *member = sqlite3_mprintf("%s", text);
-  return *member ? 0 : error_message("out of memory");
+  return *member ? 1 : error_set_memory(error);
 }
 
-static char *init_choice(int *member, const char *key, sqlite3_value *value, const char *first,
-                         const char *second) {
+static int init_choice(int *member, const char *key, sqlite3_value *value, const char *first,
+                       const char *second, struct error *error) {
   const char *text = plain_text(value);
   *member = !text ? 0 : strcmp(text, first) == 0 ? 1 : strcmp(text, second) == 0 ? 2 : 0;
-  return *member ? 0
-                 : error_message("%s must be '%s' or '%s'%s", key, first, second,
-                                 not_a(value, SQLITE_TEXT));
+  return *member ? 1
+                 : error_set(error, "%s must be '%s' or '%s'%s", key, first, second,
+                             not_a(value, SQLITE_TEXT));
 }
 
 static int init_option(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct init *init = context;
-  if (strcmp(key, "path") == 0) {
-    init->error = init_text(&init->path, key, value);
-  } else if (strcmp(key, "unit") == 0) {
-    init->error = init_text(&init->unit, key, value);
-  } else if (strcmp(key, "protects") == 0) {
-    init->error = init_choice(&init->protects, key, value, "unit", "row");
-  } else if (strcmp(key, "adjacency") == 0) {
-    init->error = init_choice(&init->adjacency, key, value, "add-remove", "replace");
-  } else if (strcmp(key, "unchecked") == 0) {
+  struct error *error = init->error;
+  if (strcmp(key, "path") == 0) return init_text(&init->path, key, value, error);
+  if (strcmp(key, "unit") == 0) return init_text(&init->unit, key, value, error);
+  if (strcmp(key, "protects") == 0)
+    return init_choice(&init->protects, key, value, "unit", "row", error);
+  if (strcmp(key, "adjacency") == 0)
+    return init_choice(&init->adjacency, key, value, "add-remove", "replace", error);
+  if (strcmp(key, "unchecked") == 0) {
     init->unchecked = strcmp(type, "true") == 0;
-    if (!init->unchecked && strcmp(type, "false") != 0)
-      init->error = error_message("unchecked must be true or false");
-  } else {
-    init->error =
-        error_message("unknown option (known options: path, unit, protects, adjacency, unchecked)");
+    return init->unchecked || strcmp(type, "false") == 0 ||
+           error_set(error, "unchecked must be true or false");
   }
-  return init->error == 0;
+  return error_set(error, "unknown option (known options: path, unit, protects, adjacency, "
+                          "unchecked)");
 }
 
 /*
@@ -75,18 +74,15 @@ static int init_option(void *context, const char *key, const char *type, sqlite3
 ** changed later. An error inside a transaction, unless the database is read-only.
 */
 static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct ledger *ledger = host_of(context)->ledger;
-  struct init init = {0};
-  if (argc && sqlite3_value_type(argv[0]) != SQLITE_NULL) {
-    const char *json = argument_text(context, argv[0], "options");
-    if (!json) return;
-    if (!json_members(ledger_json(ledger), json, init_option, &init) && !init.error)
-      init.error = error_message("%s", error_text(ledger_error(ledger)));
-  }
+  struct ledger *ledger = host_of(context)->session.ledger;
+  struct init init = {.error = ledger_error(ledger)};
+  const char *json = 0;
+  if (argc && sqlite3_value_type(argv[0]) != SQLITE_NULL &&
+      !(json = argument_text(context, argv[0], "options")))
+    return;
+  int read = !json || json_members(ledger_json(ledger), json, init_option, &init);
   struct ledger_terms terms = {init.path, init.unit, init.protects, init.adjacency, init.unchecked};
-  if (init.error) {
-    fail_call(context, function_of(context)->name, init.error);
-  } else if (ledger_create(ledger, &terms)) {
+  if (read && ledger_create(ledger, &terms)) {
     sqlite3_result_text(context, ledger_path(ledger), -1, SQLITE_TRANSIENT);
   } else {
     ledger_result(context, ledger);
@@ -137,7 +133,7 @@ static int tier_delta(sqlite3_context *context, sqlite3_value *value, struct led
 ** nothing.
 */
 static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct ledger *ledger = host_of(context)->ledger;
+  struct ledger *ledger = host_of(context)->session.ledger;
   struct ledger_tier tier = {.accountant = accountant_find(0)};
   const char *name = argument_text(context, argv[0], "name");
   if (!name || !argument_number(context, argv[1], &rate_domain, &tier.rate) ||
@@ -168,7 +164,7 @@ static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
 ** mistake is corrected by a tier of another name. The name is never used again.
 */
 static void dp_drop_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct ledger *ledger = host_of(context)->ledger;
+  struct ledger *ledger = host_of(context)->session.ledger;
   const char *name = argument_text(context, argv[0], "name");
   (void)argc;
   if (!name) return;
@@ -196,11 +192,11 @@ static void give_text(sqlite3_context *context, struct ledger *ledger, char *tex
 ** 'ok' or the first discrepancy, in the books or between points and values; inside a transaction.
 */
 static char *verify(struct host *host) {
-  char *found = ledger_verify(host->ledger);
+  char *found = ledger_verify(host->session.ledger);
   if (!found || strcmp(found, "ok") != 0) return found;
-  char *discrepancy = answers_verify(host);
-  if (!discrepancy && !error_is_set(ledger_error(host->ledger)))
-    discrepancy = ledger_verify_seals(host->ledger);
+  char *discrepancy = releases_verify(&host->session);
+  if (!discrepancy && !error_is_set(ledger_error(host->session.ledger)))
+    discrepancy = ledger_verify_seals(host->session.ledger);
   if (!discrepancy) return found;
   sqlite3_free(found);
   return discrepancy;
@@ -216,7 +212,7 @@ static char *verify(struct host *host) {
 static void dp_verify(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   (void)argv;
-  struct ledger *ledger = host_of(context)->ledger;
+  struct ledger *ledger = host_of(context)->session.ledger;
   char *found = 0;
   if (ledger_ready(ledger) && ledger_begin_copy(ledger)) found = verify(host_of(context));
   give_text(context, ledger, found);
@@ -231,7 +227,7 @@ static void dp_verify(sqlite3_context *context, int argc, sqlite3_value **argv) 
 static void dp_certificate(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   (void)argv;
-  struct ledger *ledger = host_of(context)->ledger;
+  struct ledger *ledger = host_of(context)->session.ledger;
   char *verified = 0, *certificate = 0;
   if (ledger_ready(ledger) && ledger_begin_copy(ledger)) verified = verify(host_of(context));
   if (verified) certificate = ledger_certificate(ledger, verified);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "functions/functions.h"
-#include "query/row_reader.h"
 #include "math/mixing.h"
 #include "base/sql_text.h"
 
@@ -20,10 +18,10 @@ struct cell {
 };
 
 struct cell_list {
-  struct ledger *ledger;
+  struct json *json;
   struct cell *cells;
   int count;
-  char *error;
+  struct error *error;
 };
 
 #define MOST_CELLS (CHANNEL_MAX_STATES * CHANNEL_MAX_SYMBOLS)
@@ -37,20 +35,20 @@ static int take_member(void *context, const char *key, const char *type, sqlite3
                                                                  : 0;
   int is_p = strcmp(key, "p") == 0 || strcmp(key, "2") == 0;
   if (!text && !is_p) {
-    list->error = error_message("a cell of the kernel has x, y and p, and nothing else");
+    error_set(list->error, "a cell of the kernel has x, y and p, and nothing else");
   } else if (text ? *text != 0 : !isnan(cell->p)) { /* by its name and by its place */
-    list->error = error_message("a cell of the kernel has x, y or p twice");
+    error_set(list->error, "a cell of the kernel has x, y or p twice");
   } else if (text) {
     *text = key_text(value);
-    if (!*text) list->error = error_message("out of memory");
+    if (!*text) error_set_memory(list->error);
   } else if (strcmp(type, "real") != 0 && strcmp(type, "integer") != 0) {
-    list->error = error_message("p must be a number in [0, 1]%s", not_a(value, SQLITE_FLOAT));
+    error_set(list->error, "p must be a number in [0, 1]%s", not_a(value, SQLITE_FLOAT));
   } else {
     cell->p = sqlite3_value_double(value);
     if (!(cell->p >= 0 && cell->p <= 1))
-      list->error = error_message("p must be a number in [0, 1]%s", not_a(value, SQLITE_FLOAT));
+      error_set(list->error, "p must be a number in [0, 1]%s", not_a(value, SQLITE_FLOAT));
   }
-  return !list->error;
+  return !error_is_set(list->error);
 }
 
 static int take_cell(void *context, const char *key, const char *type, sqlite3_value *value) {
@@ -58,28 +56,23 @@ static int take_cell(void *context, const char *key, const char *type, sqlite3_v
   int used = list->count, is_array = strcmp(type, "array") == 0;
   (void)key;
   if (used == MOST_CELLS || (!is_array && strcmp(type, "object") != 0)) {
-    list->error = used == MOST_CELLS
-                      ? error_message("the kernel has more than %d cells", MOST_CELLS)
-                      : error_message("a cell of the kernel must be an array [x, y, p]");
-    return 0;
+    return used == MOST_CELLS
+               ? error_set(list->error, "the kernel has more than %d cells", MOST_CELLS)
+               : error_set(list->error, "a cell of the kernel must be an array [x, y, p]");
   }
   if ((used & (used - 1)) == 0) { /* a power of two: the list is full */
     struct cell *grown = realloc(list->cells, sizeof *grown * (size_t)(used ? 2 * used : 1));
     if (grown) list->cells = grown;
-    if (!grown) list->error = error_message("out of memory");
-    if (!grown) return 0;
+    if (!grown) return error_set_memory(list->error);
   }
   struct cell *cell = &list->cells[used];
   *cell = (struct cell){0, 0, NAN};
   const char *text = (const char *)sqlite3_value_text(value);
-  int taken =
-      (is_array ? json_elements : json_members)(ledger_json(list->ledger), text, take_member, list);
+  int taken = (is_array ? json_elements : json_members)(list->json, text, take_member, list);
   list->count++;
-  if (!taken && !list->error)
-    list->error = error_message("%s", error_text(ledger_error(list->ledger)));
-  if (!list->error && (!cell->x || !cell->y || isnan(cell->p)))
-    list->error = error_message("a cell of the kernel needs x, y and p");
-  return !list->error;
+  if (!taken) return error_set(list->error, "%s", error_text(list->json->error));
+  return (cell->x && cell->y && !isnan(cell->p)) ||
+         error_set(list->error, "a cell of the kernel needs x, y and p");
 }
 
 static int by_place(const void *a, const void *b) {
@@ -134,30 +127,31 @@ static int make_lists(struct markov_kernel *channel, const struct cell_list *lis
   return made;
 }
 
-static char *check_sums(const struct markov_kernel *channel, const struct cell_list *list) {
+static int check_sums(const struct markov_kernel *channel, const struct cell_list *list,
+                      struct error *error) {
   double sum = 0;
   for (int i = 0; i < list->count; i++) {
     const struct cell *cell = &list->cells[i], *next = cell + 1;
     int is_last = i + 1 == list->count || strcmp(cell->x, next->x) != 0;
     if (!is_last && strcmp(cell->y, next->y) == 0)
-      return error_message("the kernel has two cells for the same x and y");
+      return error_set(error, "the kernel has two cells for the same x and y");
     sum += cell->p;
     if (is_last && !(fabs(sum - 1) <= 1e-9))
-      return error_message("the probabilities of one x of the kernel do not add up to 1");
+      return error_set(error, "the probabilities of one x of the kernel do not add up to 1");
     if (is_last) sum = 0;
   }
   if ((int64_t)channel->state_count * channel->symbol_count > CHANNEL_MAX_CELLS)
-    return error_message("the kernel has %d states and %d symbols, more than %d cells",
-                         channel->state_count, channel->symbol_count, CHANNEL_MAX_CELLS);
-  return 0;
+    return error_set(error, "the kernel has %d states and %d symbols, more than %d cells",
+                     channel->state_count, channel->symbol_count, CHANNEL_MAX_CELLS);
+  return 1;
 }
 
-char *channel_check_small(const struct markov_kernel *channel) {
+int channel_check_small(const struct markov_kernel *channel, struct error *error) {
   if (channel->state_count <= CHANNEL_MAX_STATES && channel->symbol_count <= CHANNEL_MAX_SYMBOLS)
-    return 0;
-  return error_message("the kernel has %d states and %d symbols; at most %d and %d are searched",
-                       channel->state_count, channel->symbol_count, CHANNEL_MAX_STATES,
-                       CHANNEL_MAX_SYMBOLS);
+    return 1;
+  return error_set(error, "the kernel has %d states and %d symbols; at most %d and %d are searched",
+                   channel->state_count, channel->symbol_count, CHANNEL_MAX_STATES,
+                   CHANNEL_MAX_SYMBOLS);
 }
 
 /* The weights, and the cells as JSON. 0: out of memory. */
@@ -187,31 +181,31 @@ static int fill_channel(struct markov_kernel *channel, const struct cell_list *l
 }
 
 /* Reads an array of cells. */
-static char *read_cells(struct markov_kernel *channel, struct ledger *ledger, const char *json) {
-  struct cell_list list = {ledger, 0, 0, 0};
-  int taken = json_elements(ledger_json(ledger), json, take_cell, &list);
-  char *error = list.error;
-  if (!taken && !error) error = error_message("%s", error_text(ledger_error(ledger)));
-  if (!error && !list.count) error = error_message("the kernel is empty");
-  if (!error) {
+static int read_cells(struct markov_kernel *channel, struct json *json, const char *text,
+                      struct error *error) {
+  struct cell_list list = {json, 0, 0, error};
+  int read = json_elements(json, text, take_cell, &list) ||
+             error_set(error, "%s", error_text(json->error));
+  if (read && !list.count) read = error_set(error, "the kernel is empty");
+  if (read) {
     qsort(list.cells, (size_t)list.count, sizeof *list.cells, by_place);
-    if (!make_lists(channel, &list)) error = error_message("out of memory");
-    if (!error) error = check_sums(channel, &list);
-    if (!error && !fill_channel(channel, &list)) error = error_message("out of memory");
+    read = (make_lists(channel, &list) || error_set_memory(error)) &&
+           check_sums(channel, &list, error) &&
+           (fill_channel(channel, &list) || error_set_memory(error));
   }
   for (int i = 0; i < list.count; i++) {
     sqlite3_free(list.cells[i].x);
     sqlite3_free(list.cells[i].y);
   }
   free(list.cells);
-  return error;
+  return read;
 }
 
 /* The members of a kernel that is an object. */
 struct members {
   char *cells;
   double steps;
-  char *error;
+  struct error *error;
 };
 
 static int take_part(void *context, const char *key, const char *type, sqlite3_value *value) {
@@ -219,48 +213,48 @@ static int take_part(void *context, const char *key, const char *type, sqlite3_v
   int is_number = strcmp(type, "integer") == 0 || strcmp(type, "real") == 0;
   if (strcmp(key, "cells") == 0 && strcmp(type, "array") == 0) {
     members->cells = sqlite3_mprintf("%s", (const char *)sqlite3_value_text(value));
-    if (!members->cells) members->error = error_message("out of memory");
+    if (!members->cells) error_set_memory(members->error);
   } else if (strcmp(key, "steps") == 0 && is_number) {
     members->steps = sqlite3_value_double(value);
   } else {
-    members->error =
-        error_message("a kernel that is an object has an array of cells, and a number of "
-                      "steps, and nothing else");
+    error_set(
+        members->error,
+        "a kernel that is an object has an array of cells, and a number of steps, and nothing "
+        "else");
   }
-  return !members->error;
+  return !error_is_set(members->error);
 }
 
-char *markov_kernel_read(struct markov_kernel *channel, struct ledger *ledger, const char *json) {
+int markov_kernel_read(struct markov_kernel *channel, struct json *json, const char *text,
+                       struct error *error) {
   *channel = (struct markov_kernel){.steps = 1};
-  if (json[strspn(json, " \t\r\n")] != '{') return read_cells(channel, ledger, json);
-  struct members members = {0, 1, 0};
-  int taken = json_members(ledger_json(ledger), json, take_part, &members);
-  char *error = members.error;
-  if (!taken && !error) error = error_message("%s", error_text(ledger_error(ledger)));
-  if (!error && !members.cells) error = error_message("the kernel has no cells");
-  if (!error) error = read_cells(channel, ledger, members.cells);
-  if (!error) error = channel_repeat(channel, members.steps);
+  if (text[strspn(text, " \t\r\n")] != '{') return read_cells(channel, json, text, error);
+  struct members members = {0, 1, error};
+  int read = (json_members(json, text, take_part, &members) ||
+              error_set(error, "%s", error_text(json->error))) &&
+             (members.cells || error_set(error, "the kernel has no cells")) &&
+             read_cells(channel, json, members.cells, error) &&
+             channel_repeat(channel, members.steps, error);
   sqlite3_free(members.cells);
-  return error;
+  return read;
 }
 
-char *channel_repeat(struct markov_kernel *channel, double steps) {
+int channel_repeat(struct markov_kernel *channel, double steps, struct error *error) {
   if (!(steps >= 1 && steps <= CHANNEL_MAX_STEPS && steps == floor(steps)))
-    return error_message("steps must be a whole number in [1, %d]", CHANNEL_MAX_STEPS);
-  if (steps == 1) return 0;
-  if (channel->steps > 1) return error_message("steps is given twice");
-  char *error = channel_check_small(channel);
-  if (error) return error;
+    return error_set(error, "steps must be a whole number in [1, %d]", CHANNEL_MAX_STEPS);
+  if (steps == 1) return 1;
+  if (channel->steps > 1) return error_set(error, "steps is given twice");
+  if (!channel_check_small(channel, error)) return 0;
   for (int y = 0; y < channel->symbol_count; y++) {
     if (!markov_kernel_row(channel, channel->symbols[y]))
-      return error_message("the kernel has no row for one of its y, which its next step needs");
+      return error_set(error, "the kernel has no row for one of its y, which its next step needs");
   }
   char *json = sqlite3_mprintf("{\"steps\":%d,\"cells\":%s}", (int)steps, channel->json);
-  if (!json) return error_message("out of memory");
+  if (!json) return error_set_memory(error);
   sqlite3_free(channel->json);
   channel->json = json;
   channel->steps = (int64_t)steps;
-  return 0;
+  return 1;
 }
 
 void markov_kernel_clear(struct markov_kernel *channel) {

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ledger/ledger.h"
+#include "base/json.h"
 
 #define CHANNEL_MAX_STATES  64 /* of symbols: the worst pair of them is searched for */
 #define CHANNEL_MAX_SYMBOLS 1024
@@ -33,19 +33,17 @@ struct markov_kernel {
 #define CHANNEL_MAX_STEPS 1000000 /* each of them is drawn */
 
 /*
-** Reads a channel. Returns null, or one sentence to be freed; markov_kernel_clear() afterwards
-** either way.
+** Reads a kernel. markov_kernel_clear() afterwards, after an error too.
 */
-char *markov_kernel_read(struct markov_kernel *channel, struct ledger *ledger, const char *json);
+int markov_kernel_read(struct markov_kernel *channel, struct json *json, const char *text,
+                       struct error *error);
 void markov_kernel_clear(struct markov_kernel *channel);
 
-/* Makes it so many steps. Returns null, or one sentence to be freed. */
-char *channel_repeat(struct markov_kernel *channel, double steps);
+/* Makes it so many steps. */
+int channel_repeat(struct markov_kernel *channel, double steps, struct error *error);
 
-/*
-** Whether it is small enough for a symbol, or for steps. Null, or one sentence to be freed.
-*/
-char *channel_check_small(const struct markov_kernel *channel);
+/* Whether it is small enough for a symbol, or for steps. */
+int channel_check_small(const struct markov_kernel *channel, struct error *error);
 
 /* The weights of a state's row, or null where there is no such state. */
 const uint64_t *markov_kernel_row(const struct markov_kernel *channel, const char *state);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "functions/functions.h"
 #include "query/allowed_functions.h"
+#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -39,11 +39,11 @@ struct evaluator {
   sqlite3_value **results;
   size_t kept, room, bytes; /* of the results, which are rows ... */
   size_t count;             /* ... that were counted */
-  char *error;
+  struct error error;
 };
 
-static char *out_of_memory(void) {
-  return error_message("out of memory");
+static int out_of_memory(struct error *error) {
+  return error_set_memory(error);
 }
 
 /* ---- the file system that there is not (Q1) -------------------------------------------------- */
@@ -370,7 +370,7 @@ static char *text_from(sqlite3 *db, const char *sql) {
 }
 
 /* The encoding of texts, in which max() and casts of blobs differ. */
-static char *set_encoding(struct evaluator *evaluator) {
+static int set_encoding(struct evaluator *evaluator, struct error *error) {
   char *wanted = text_from(evaluator->host, "PRAGMA main.encoding");
   char *sql = wanted ? sqlite3_mprintf("PRAGMA encoding = \"%w\"", wanted) : 0;
   if (sql) sqlite3_exec(evaluator->db, sql, 0, 0, 0);
@@ -379,7 +379,7 @@ static char *set_encoding(struct evaluator *evaluator) {
   sqlite3_free(wanted);
   sqlite3_free(sql);
   sqlite3_free(now);
-  return same ? 0 : error_message("cannot evaluate in the encoding of the database");
+  return same ? 1 : error_set(error, "cannot evaluate in the encoding of the database");
 }
 
 static void set_limits(sqlite3 *db) {
@@ -414,35 +414,36 @@ static void set_quotes(struct evaluator *evaluator) {
 
 static int look_at_limits(void *context);
 
-static char *set_up(struct evaluator *evaluator) {
+static int set_up(struct evaluator *evaluator, struct error *error) {
   static const char *const kept[] = {"json_each", "json_tree", 0};
   sqlite3 *db;
-  if (!read_moment(&evaluator->moment)) return error_message("the system gave no time");
+  if (!read_moment(&evaluator->moment)) return error_set(error, "the system gave no time");
   if (open_connection(evaluator) != SQLITE_OK)
-    return error_message("cannot open a connection in memory");
+    return error_set(error, "cannot open a connection in memory");
   db = evaluator->db;
   if (!is_empty(db))
-    return error_message(
-        "an extension that is loaded for every connection makes tables (remove it)");
-  char *error = set_encoding(evaluator);
-  if (error) return error;
+    return error_set(error,
+                     "an extension that is loaded for every connection makes tables (remove it)");
+  int going = set_encoding(evaluator, error);
+  if (!going) return 0;
   set_limits(db);
   set_quotes(evaluator);
   sqlite3_exec(db, "PRAGMA temp_store = MEMORY", 0, 0, 0);
-  if (allowed_functions_read(&evaluator->functions, db) != SQLITE_OK) return out_of_memory();
+  if (allowed_functions_read(&evaluator->functions, db) != SQLITE_OK) return out_of_memory(error);
   sqlite3_drop_modules(db, (const char **)kept);
   if (sqlite3_create_module_v2(db, MODULE, &module, evaluator, 0) != SQLITE_OK)
-    return out_of_memory();
+    return out_of_memory(error);
   /* Before SQLite 3.41 the first use of these raises more than a read. */
   sqlite3_exec(db, "SELECT 1 FROM json_each('[]'); SELECT 1 FROM json_tree('[]')", 0, 0, 0);
 #ifndef SQLITE_CORE
   if (!sqlite3_api->set_authorizer || !sqlite3_api->progress_handler)
-    return error_message("this SQLite has no authorizer or no progress handler, without which no "
-                         "question is evaluated");
+    return error_set(error,
+                     "this SQLite has no authorizer or no progress handler, without which no "
+                     "question is evaluated");
 #endif
   sqlite3_progress_handler(db, TICK, look_at_limits, evaluator);
-  if (sqlite3_set_authorizer(db, authorize, evaluator) == SQLITE_OK) return 0;
-  return error_message("cannot limit what a question may do");
+  if (sqlite3_set_authorizer(db, authorize, evaluator) == SQLITE_OK) return 1;
+  return error_set(error, "cannot limit what a question may do");
 }
 
 /* ---- the tables that a question names -------------------------------------------------------- */
@@ -454,41 +455,44 @@ static int run_own(struct evaluator *evaluator, const char *sql) {
   return rc;
 }
 
-static char *add_table(struct evaluator *evaluator, const struct ledger_declaration *declaration) {
+static int add_table(struct evaluator *evaluator, const struct ledger_declaration *declaration,
+                     struct error *error) {
   int number = evaluator->table_count;
-  if (number == MOST_TABLES) return error_message("the question names more than %d tables", number);
+  if (number == MOST_TABLES)
+    return error_set(error, "the question names more than %d tables", number);
   struct evaluator_table *table = &evaluator->tables[number];
   evaluator->table_count++;
   table->declaration = declaration;
-  char *error = 0;
+  int going = 1;
   if (declaration->role == POLICY_PUBLIC) {
     table->route.count = 1;
-    error = table_facts_read(&table->route.tables[0], evaluator->host, declaration->table);
+    going = table_facts_read(&table->route.tables[0], evaluator->host, declaration->table, error);
   } else {
-    error = route_find(&table->route, evaluator->host, evaluator->policy, declaration);
+    going = route_find(&table->route, evaluator->host, evaluator->policy, declaration, error);
   }
-  if (error) return error;
+  if (!going) return 0;
   const struct table_facts *facts = &table->route.tables[0];
   table->used = calloc((size_t)facts->count + 1, 1);
   table->places = calloc((size_t)facts->count + 1, sizeof *table->places);
   if (!table->used || !table->places || !unit_rows_open(&table->rows, facts->count))
-    return out_of_memory();
+    return out_of_memory(error);
   char *sql =
       sqlite3_mprintf("CREATE VIRTUAL TABLE main.\"%w\" USING " MODULE "(%d)", facts->name, number);
   int rc = run_own(evaluator, sql);
   sqlite3_free(sql);
-  if (rc == SQLITE_OK) return 0;
-  return error_message("cannot evaluate questions about table '%s': %s", facts->name,
-                       sqlite3_errmsg(evaluator->db));
+  if (rc == SQLITE_OK) return 1;
+  return error_set(error, "cannot evaluate questions about table '%s': %s", facts->name,
+                   sqlite3_errmsg(evaluator->db));
 }
 
-/* Makes a view of main here from its text. Returns whether there is one, or an error. */
-static int add_view(struct evaluator *evaluator, const char *name, char **error) {
+/* Makes a view of main here from its text. Sets whether there is one. */
+static int add_view(struct evaluator *evaluator, const char *name, int *is_there,
+                    struct error *error) {
   sqlite3_stmt *row = 0;
-  int found = 0;
+  int found = 0, added = 1;
   int rc = sqlite3_prepare_v2(evaluator->host, "SELECT type, name, sql FROM main.sqlite_master", -1,
                               &row, 0);
-  while (rc == SQLITE_OK && !found && !*error && sqlite3_step(row) == SQLITE_ROW) {
+  while (rc == SQLITE_OK && !found && sqlite3_step(row) == SQLITE_ROW) {
     const char *type = (const char *)sqlite3_column_text(row, 0);
     const char *is = (const char *)sqlite3_column_text(row, 1);
     const char *sql = (const char *)sqlite3_column_text(row, 2);
@@ -496,16 +500,17 @@ static int add_view(struct evaluator *evaluator, const char *name, char **error)
       continue;
     found = 1;
     if (evaluator->view_count == MOST_OBJECTS) {
-      *error = error_message("the question leads to more than %d views", MOST_OBJECTS);
+      added = error_set(error, "the question leads to more than %d views", MOST_OBJECTS);
     } else if (!(evaluator->views[evaluator->view_count++] = sqlite3_mprintf("%s", is))) {
-      *error = out_of_memory();
+      added = out_of_memory(error);
     } else if (run_own(evaluator, sql) != SQLITE_OK) {
-      *error = error_message("cannot evaluate view '%s': %s", is, sqlite3_errmsg(evaluator->db));
+      added = error_set(error, "cannot evaluate view '%s': %s", is, sqlite3_errmsg(evaluator->db));
     }
   }
-  if (sqlite3_finalize(row) != SQLITE_OK && !*error)
-    *error = error_message("cannot read the schema: %s", sqlite3_errmsg(evaluator->host));
-  return found;
+  if (sqlite3_finalize(row) != SQLITE_OK && added)
+    added = error_set(error, "cannot read the schema: %s", sqlite3_errmsg(evaluator->host));
+  *is_there = found;
+  return added;
 }
 
 /* The name in SQLite's "no such table: [main.]name"; null where the error is another. */
@@ -520,73 +525,76 @@ static const char *missing_table(const char *message) {
 ** Adds the table or view that compiling the question has missed. So tables are named by the
 ** question before any optimisation, and none is there that it does not name.
 */
-static char *add_missing(struct evaluator *evaluator, const char *name) {
-  char *error = 0;
+static int add_missing(struct evaluator *evaluator, const char *name, struct error *error) {
+  int is_view;
   const struct ledger_declaration *declaration = ledger_policy_find(evaluator->policy, name);
   if (table_named(evaluator, name) >= 0 || view_named(evaluator, name) >= 0)
-    return error_message("cannot compile sql: no such table: %s", name);
-  if (declaration) return add_table(evaluator, declaration);
-  if (add_view(evaluator, name, &error) || error) return error;
-  return error_message("table '%s' is neither protected nor public, so a question cannot read it "
-                       "(declare it with dp_protect() or dp_public())",
-                       name);
+    return error_set(error, "cannot compile sql: no such table: %s", name);
+  if (declaration) return add_table(evaluator, declaration, error);
+  if (!add_view(evaluator, name, &is_view, error)) return 0;
+  if (is_view) return 1;
+  return error_set(error,
+                   "table '%s' is neither protected nor public, so a question cannot read it "
+                   "(declare it with dp_protect() or dp_public())",
+                   name);
 }
 
 /* ---- compiling ------------------------------------------------------------------------------- */
 
-static char *compile_error(struct evaluator *evaluator) {
-  if (evaluator->denied) return error_message("%s", evaluator->denied);
-  return error_message("cannot compile sql: %s", sqlite3_errmsg(evaluator->db));
+static int compile_error(struct evaluator *evaluator, struct error *error) {
+  if (evaluator->denied) return error_set(error, "%s", evaluator->denied);
+  return error_set(error, "cannot compile sql: %s", sqlite3_errmsg(evaluator->db));
 }
 
-static char *compile(struct evaluator *evaluator, const char *sql, const char **tail) {
+static int compile(struct evaluator *evaluator, const char *sql, const char **tail,
+                   struct error *error) {
   for (;;) {
     sqlite3_free(evaluator->denied);
     evaluator->denied = 0;
     if (sqlite3_prepare_v2(evaluator->db, sql, -1, &evaluator->statement, tail) == SQLITE_OK)
-      return 0;
+      return 1;
     char *message = sqlite3_mprintf("%s", sqlite3_errmsg(evaluator->db));
     const char *missing = message && !evaluator->denied ? missing_table(message) : 0;
-    char *error = missing ? add_missing(evaluator, missing) : compile_error(evaluator);
+    int going = missing ? add_missing(evaluator, missing, error) : compile_error(evaluator, error);
     sqlite3_free(message);
-    if (error) return error;
+    if (!going) return 0;
   }
 }
 
-static char *check_statement(struct evaluator *evaluator, const char *tail, int columns,
-                             const char *names) {
+static int check_statement(struct evaluator *evaluator, const char *tail, int columns,
+                           const char *names, struct error *error) {
   sqlite3_stmt *statement = evaluator->statement, *second = 0;
   if (!statement || sqlite3_stmt_isexplain(statement) || !sqlite3_stmt_readonly(statement))
-    return error_message("sql must be one SELECT that only reads");
+    return error_set(error, "sql must be one SELECT that only reads");
   if (sqlite3_bind_parameter_count(statement) > 0)
-    return error_message("sql cannot have parameters (write the values into its text)");
+    return error_set(error, "sql cannot have parameters (write the values into its text)");
   int failed = sqlite3_prepare_v2(evaluator->db, tail, -1, &second, 0) != SQLITE_OK || second;
   sqlite3_finalize(second); /* never stepped */
-  if (failed) return error_message("sql must be one statement, but more follows");
+  if (failed) return error_set(error, "sql must be one statement, but more follows");
   evaluator->columns = sqlite3_column_count(statement);
   if (columns >= 0 && evaluator->columns != columns)
-    return error_message("sql must give %d column%s (%s), not %d; the policy names the unit",
-                         columns, columns > 1 ? "s" : "", names, evaluator->columns);
-  return 0;
+    return error_set(error, "sql must give %d column%s (%s), not %d; the policy names the unit",
+                     columns, columns > 1 ? "s" : "", names, evaluator->columns);
+  return 1;
 }
 
-char *evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_policy *policy,
-                     const char *sql, int columns, const char *names) {
+int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_policy *policy,
+                   const char *sql, int columns, const char *names, struct error *error) {
   struct evaluator *evaluator = *out = calloc(1, sizeof *evaluator);
   char word[8];
   const char *tail = 0;
   first_word(sql, word);
-  if (!evaluator) return out_of_memory();
+  if (!evaluator) return out_of_memory(error);
   evaluator->host = host;
   evaluator->policy = policy;
   evaluator->tables = calloc(MOST_TABLES, sizeof *evaluator->tables);
-  if (!evaluator->tables) return out_of_memory();
+  if (!evaluator->tables) return out_of_memory(error);
   if (strcmp(word, "SELECT") != 0 && strcmp(word, "WITH") != 0 && strcmp(word, "VALUES") != 0)
-    return error_message("sql must be one SELECT that only reads");
-  char *error = set_up(evaluator);
-  if (!error) error = compile(evaluator, sql, &tail);
-  if (!error) error = check_statement(evaluator, tail, columns, names);
-  return error;
+    return error_set(error, "sql must be one SELECT that only reads");
+  int going = set_up(evaluator, error);
+  if (going) going = compile(evaluator, sql, &tail, error);
+  if (going) going = check_statement(evaluator, tail, columns, names, error);
+  return going;
 }
 
 static void forget_results(struct evaluator *evaluator) {
@@ -611,7 +619,7 @@ void evaluator_close(struct evaluator *evaluator) {
   free(evaluator->tables);
   for (int i = 0; i < evaluator->view_count; i++) sqlite3_free(evaluator->views[i]);
   sqlite3_free(evaluator->denied);
-  error_message_free(evaluator->error);
+  error_clear(&evaluator->error);
   free(evaluator);
 }
 
@@ -671,8 +679,8 @@ static int keep_row(struct evaluator *evaluator) {
 }
 
 static enum evaluation fail(struct evaluator *evaluator, const char *what) {
-  error_message_free(evaluator->error);
-  evaluator->error = error_message("%s", what);
+  error_clear(&evaluator->error);
+  error_set(&evaluator->error, "%s", what);
   return EVALUATION_FAILED;
 }
 
@@ -721,5 +729,5 @@ sqlite3_value **evaluator_row(const struct evaluator *evaluator, size_t i) {
 }
 
 const char *evaluator_error(const struct evaluator *evaluator) {
-  return evaluator->error;
+  return error_text(&evaluator->error);
 }

@@ -30,12 +30,11 @@ struct evaluator_table {
 
 /*
 ** Compiles a question. host: the connection whose tables it names; columns: how many it must give
-** (-1: any number), and what they are. Returns null, or one sentence to be freed; evaluator_close()
-** is due in either case.
+** (-1: any number), and what they are. evaluator_close()
+** is due after an error, too.
 */
-char *evaluator_open(struct evaluator **evaluator, sqlite3 *host,
-                     const struct ledger_policy *policy, const char *sql, int columns,
-                     const char *names);
+int evaluator_open(struct evaluator **evaluator, sqlite3 *host, const struct ledger_policy *policy,
+                   const char *sql, int columns, const char *names, struct error *error);
 void evaluator_close(struct evaluator *evaluator);
 
 /* The connection, for statements that read nothing. */

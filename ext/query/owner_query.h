@@ -4,7 +4,6 @@
 #ifndef DIFFUSE_QUERY_OWNER_QUERY_H
 #define DIFFUSE_QUERY_OWNER_QUERY_H
 
-#include "functions/host.h"
 #include "query/row_reader.h"
 
 /* A text that has been checked, and what is wanted of it. */
@@ -16,18 +15,25 @@ struct query {
   char *rows;        /* a name that the text does not use */
 };
 
-/* Where rows are collected while a query runs: host->collecting. */
+/* Where the rows of a query are collected. */
 struct collection {
   struct rows rows;
   int columns;
   int ended; /* dp_collect() has reached its end */
 };
 
+/* A connection that has dp_collect(), and where its rows go while a query runs. */
+struct collector {
+  sqlite3 *db;
+  struct collection *collecting; /* null: no query runs */
+};
+
 /*
-** The text must be one SELECT that only reads and gives these columns. Returns null, or one
-** sentence to be freed; query_clear() is due in either case.
+** The text must be one SELECT that only reads and gives these columns. query_clear() is due in
+** either case.
 */
-char *query_open(struct query *query, sqlite3 *db, const char *sql, int columns, const char *names);
+int query_open(struct query *query, sqlite3 *db, const char *sql, int columns, const char *names,
+               struct error *error);
 void query_clear(struct query *query);
 
 /*
@@ -42,15 +48,19 @@ char *query_text(const struct query *query, const char *table);
 ** error. SQLITE_OK: it ended without dp_collect(), because an authorizer that answers SQLITE_IGNORE
 ** has left the function out.
 */
-int query_run(struct host *host, sqlite3_stmt *statement, struct collection *collection);
+int query_run(struct collector *collector, sqlite3_stmt *statement, struct collection *collection);
 
-/* The sentence for that error. */
-char *query_error(struct host *host, int rc);
+/* Sets the error for that code. */
+int query_error(const struct collector *collector, int rc, struct error *error);
 
-/* Whether the host lets a query call dp_collect(). Returns null, or one sentence to be freed. */
-char *query_check_collect(struct host *host);
+/* Whether the host lets a query call dp_collect(). */
+int query_check_collect(struct collector *collector, struct error *error);
 
-/* Registers dp_collect() for the host's connection. Returns an SQLite code. */
-int query_register(struct host *host);
+/*
+** Registers dp_collect() for a connection. Returns an SQLite code. `release` is called with the
+** collector as often as there are registrations, when the connection closes; or null.
+*/
+int query_register(struct collector *collector, void (*retain)(struct collector *collector),
+                   void (*release)(void *collector));
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "functions/functions.h"
+#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -18,8 +18,8 @@ const char *collation_name(enum collation collation) {
   return collation_names[collation];
 }
 
-static char *out_of_memory(void) {
-  return error_message("out of memory");
+static int out_of_memory(struct error *error) {
+  return error_set_memory(error);
 }
 
 /* ---- affinities and collations --------------------------------------------------------------- */
@@ -53,25 +53,27 @@ static const char *text_of(sqlite3_stmt *row, int column) {
 }
 
 /* Compiles a statement about a table or index, whose name replaces %w. Frees an error's memory. */
-static char *prepare_about(sqlite3 *db, sqlite3_stmt **row, int columns, const char *format,
-                           const char *name) {
-  char *sql = sqlite3_mprintf(format, name), *error = 0;
+static int prepare_about(sqlite3 *db, sqlite3_stmt **row, int columns, const char *format,
+                         const char *name, struct error *error) {
+  char *sql = sqlite3_mprintf(format, name);
+  int going = 1;
   *row = 0;
-  if (!sql) return out_of_memory();
+  if (!sql) return out_of_memory(error);
   if (sqlite3_prepare_v2(db, sql, -1, row, 0) != SQLITE_OK) {
-    error = error_message("cannot read the schema: %s", sqlite3_errmsg(db));
+    going = error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
   } else if (sqlite3_column_count(*row) < columns) {
-    error = error_message("an authorizer of the host hides the schema (let the extension read it)");
+    going =
+        error_set(error, "an authorizer of the host hides the schema (let the extension read it)");
   }
   sqlite3_free(sql);
-  return error;
+  return going;
 }
 
 /* Ends such a statement: its error, if there is none already. */
-static char *finish(sqlite3 *db, sqlite3_stmt *row, char *error) {
+static int finish(sqlite3 *db, sqlite3_stmt *row, int going, struct error *error) {
   int rc = sqlite3_finalize(row);
-  if (rc == SQLITE_OK || error) return error;
-  return error_message("cannot read the schema: %s", sqlite3_errmsg(db));
+  if (rc == SQLITE_OK || !going) return going;
+  return error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
 }
 
 /* Whether the extension or SQLite keeps books in it. */
@@ -80,58 +82,62 @@ static int is_reserved(const char *name) {
 }
 
 /* The entry of the table in the schema. */
-static char *read_entry(struct table_facts *facts, sqlite3 *db, const char *table) {
+static int read_entry(struct table_facts *facts, sqlite3 *db, const char *table,
+                      struct error *error) {
   sqlite3_stmt *row;
   const char *type = 0;
-  char *error =
-      prepare_about(db, &row, 3, "SELECT type, name, rootpage FROM main.sqlite_master", "");
-  while (!error && !facts->name && sqlite3_step(row) == SQLITE_ROW) {
+  int going =
+      prepare_about(db, &row, 3, "SELECT type, name, rootpage FROM main.sqlite_master", "", error);
+  while (going && !facts->name && sqlite3_step(row) == SQLITE_ROW) {
     const char *is = text_of(row, 0), *name = text_of(row, 1);
     if (sqlite3_stricmp(name, table) != 0 || (strcmp(is, "table") != 0 && strcmp(is, "view") != 0))
       continue;
     facts->name = sqlite3_mprintf("%s", name);
     facts->root = sqlite3_column_int(row, 2);
     type = strcmp(is, "view") == 0 ? "a view" : facts->root ? 0 : "a virtual table";
-    if (!facts->name) error = out_of_memory();
+    if (!facts->name) going = out_of_memory(error);
   }
-  error = finish(db, row, error);
-  if (error) return error;
-  if (!facts->name) return error_message("main has no table '%s'", table);
-  if (is_reserved(facts->name)) return error_message("'%s' is no table for questions", facts->name);
+  going = finish(db, row, going, error);
+  if (!going) return 0;
+  if (!facts->name) return error_set(error, "main has no such table");
+  if (is_reserved(facts->name))
+    return error_set(error, "'%s' is no table for questions", facts->name);
   if (type)
-    return error_message("'%s' is %s (declare the tables that it reads)", facts->name, type);
-  return 0;
+    return error_set(error, "'%s' is %s (declare the tables that it reads)", facts->name, type);
+  return 1;
 }
 
-static char *add_column(struct table_facts *facts, sqlite3 *db, sqlite3_stmt *row, int is_strict) {
+static int add_column(struct table_facts *facts, sqlite3 *db, sqlite3_stmt *row, int is_strict,
+                      struct error *error) {
   struct table_column *grown =
       sqlite3_realloc64(facts->columns, sizeof *grown * (sqlite3_uint64)(facts->count + 1));
-  if (!grown) return out_of_memory();
+  if (!grown) return out_of_memory(error);
   facts->columns = grown;
   struct table_column *column = &grown[facts->count++];
   *column = (struct table_column){.name = sqlite3_mprintf("%s", text_of(row, 1))};
-  if (!column->name) return out_of_memory();
+  if (!column->name) return out_of_memory(error);
   column->affinity = affinity_of(text_of(row, 2), is_strict);
   column->is_virtual = sqlite3_column_int(row, 6) == 2;
   const char *collation = 0;
   if (sqlite3_table_column_metadata(db, "main", facts->name, column->name, 0, &collation, 0, 0,
                                     0) != SQLITE_OK)
-    return error_message("cannot read the schema: %s", sqlite3_errmsg(db));
+    return error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
   int known = collation_of(collation);
   if (known < 0)
-    return error_message(
+    return error_set(
+        error,
         "column '%s' of table '%s' has the collation '%s', which a question cannot use "
         "(BINARY, NOCASE and RTRIM it can)",
         column->name, facts->name, collation);
   column->collation = (enum collation)known;
   int place = sqlite3_column_int(row, 5);
-  if (!place) return 0;
+  if (!place) return 1;
   int *key = sqlite3_realloc64(facts->key, sizeof *key * (sqlite3_uint64)(facts->count + place));
-  if (!key) return out_of_memory();
+  if (!key) return out_of_memory(error);
   facts->key = key;
   key[place - 1] = facts->count - 1;
   if (place > facts->key_count) facts->key_count = place;
-  return 0;
+  return 1;
 }
 
 /* STRICT tables are known from SQLite 3.37 on. */
@@ -147,56 +153,60 @@ static int is_strict_table(sqlite3 *db, const char *name) {
   return strict;
 }
 
-static char *read_columns(struct table_facts *facts, sqlite3 *db) {
+static int read_columns(struct table_facts *facts, sqlite3 *db, struct error *error) {
   sqlite3_stmt *row;
   int is_strict = is_strict_table(db, facts->name);
-  char *error = prepare_about(db, &row, 7, "PRAGMA main.table_xinfo(\"%w\")", facts->name);
-  while (!error && sqlite3_step(row) == SQLITE_ROW) error = add_column(facts, db, row, is_strict);
-  error = finish(db, row, error);
-  if (!error && !facts->count) error = error_message("cannot read the schema of '%s'", facts->name);
-  return error;
+  int going = prepare_about(db, &row, 7, "PRAGMA main.table_xinfo(\"%w\")", facts->name, error);
+  while (going && sqlite3_step(row) == SQLITE_ROW)
+    going = add_column(facts, db, row, is_strict, error);
+  going = finish(db, row, going, error);
+  if (going && !facts->count)
+    going = error_set(error, "cannot read the schema of '%s'", facts->name);
+  return going;
 }
 
 /* The one plain column of an index and its collation; -1 where it has not just one. */
 static int single_column(const struct table_facts *facts, sqlite3 *db, const char *index,
-                         int *collation, char **error) {
+                         int *collation, struct error *error) {
   sqlite3_stmt *row;
   int column = -1, count = 0;
-  *error = prepare_about(db, &row, 6, "PRAGMA main.index_xinfo(\"%w\")", index);
-  while (!*error && sqlite3_step(row) == SQLITE_ROW) {
+  int going = prepare_about(db, &row, 6, "PRAGMA main.index_xinfo(\"%w\")", index, error);
+  while (going && sqlite3_step(row) == SQLITE_ROW) {
     if (!sqlite3_column_int(row, 5)) continue; /* no term of the key */
     count++;
     column = sqlite3_column_int(row, 1);
     *collation = collation_of(text_of(row, 4));
   }
-  *error = finish(db, row, *error);
+  finish(db, row, going, error);
   return count == 1 && column >= 0 && column < facts->count && *collation >= 0 ? column : -1;
 }
 
 /* Whether the schema has an entry for an index: a WITHOUT ROWID table has none for its key. */
-static int has_entry(sqlite3 *db, const char *index, char **error) {
+static int has_entry(sqlite3 *db, const char *index, struct error *error) {
   sqlite3_stmt *row;
   int found = 0;
-  *error = prepare_about(db, &row, 2, "SELECT type, name FROM main.sqlite_master", "");
-  while (!*error && !found && sqlite3_step(row) == SQLITE_ROW)
+  int going = prepare_about(db, &row, 2, "SELECT type, name FROM main.sqlite_master", "", error);
+  while (going && !found && sqlite3_step(row) == SQLITE_ROW)
     found = strcmp(text_of(row, 0), "index") == 0 && strcmp(text_of(row, 1), index) == 0;
-  *error = finish(db, row, *error);
+  finish(db, row, going, error);
   return found;
 }
 
 /* The columns that a link may refer to: the primary key, or else the only UNIQUE column. */
-static char *read_indices(struct table_facts *facts, sqlite3 *db) {
+static int read_indices(struct table_facts *facts, sqlite3 *db, struct error *error) {
   sqlite3_stmt *row;
   int candidates = 0, has_key_index = 0;
-  char *error = prepare_about(db, &row, 5, "PRAGMA main.index_list(\"%w\")", facts->name);
+  int going = prepare_about(db, &row, 5, "PRAGMA main.index_list(\"%w\")", facts->name, error);
   facts->unique = facts->rowid_alias = -1;
-  while (!error && sqlite3_step(row) == SQLITE_ROW) {
+  while (going && sqlite3_step(row) == SQLITE_ROW) {
     int collation = -1, is_key = strcmp(text_of(row, 3), "pk") == 0;
     if (!sqlite3_column_int(row, 2) || sqlite3_column_int(row, 4)) continue; /* or partial */
-    int column = single_column(facts, db, text_of(row, 1), &collation, &error);
-    if (!error && is_key) facts->without_rowid = !has_entry(db, text_of(row, 1), &error);
+    int column = single_column(facts, db, text_of(row, 1), &collation, error);
+    going = !error_is_set(error);
+    if (going && is_key) facts->without_rowid = !has_entry(db, text_of(row, 1), error);
+    going = !error_is_set(error);
     if (is_key) has_key_index = 1;
-    if (error || column < 0 || (is_key && facts->key_count != 1)) continue;
+    if (!going || column < 0 || (is_key && facts->key_count != 1)) continue;
     if (is_key || (candidates == 0 && facts->key_count != 1)) {
       facts->unique = column;
       facts->unique_collation = (enum collation)collation;
@@ -207,13 +217,13 @@ static char *read_indices(struct table_facts *facts, sqlite3 *db) {
       candidates++;
     }
   }
-  error = finish(db, row, error);
+  going = finish(db, row, going, error);
   if (candidates > 1) facts->unique = -1; /* which of them is not said */
   if (facts->key_count == 1 && !has_key_index) {
     facts->rowid_alias = facts->unique = facts->key[0];
     facts->unique_collation = COLLATION_BINARY;
   }
-  return error;
+  return going;
 }
 
 int table_column_find(const struct table_facts *facts, const char *column) {
@@ -228,16 +238,17 @@ static void name_rowid(struct table_facts *facts) {
     if (table_column_find(facts, names[i]) < 0) facts->rowid = names[i];
 }
 
-char *table_facts_read(struct table_facts *facts, sqlite3 *db, const char *table) {
+int table_facts_read(struct table_facts *facts, sqlite3 *db, const char *table,
+                     struct error *error) {
   *facts = (struct table_facts){.unique = -1, .rowid_alias = -1};
-  char *error = read_entry(facts, db, table);
-  if (!error) error = read_columns(facts, db);
-  if (!error) error = read_indices(facts, db);
-  if (!error) name_rowid(facts);
-  if (!error && !facts->without_rowid && !facts->rowid)
-    error = error_message("table '%s' has columns named rowid, _rowid_ and oid (rename one)",
-                          facts->name);
-  return error;
+  int going = read_entry(facts, db, table, error);
+  if (going) going = read_columns(facts, db, error);
+  if (going) going = read_indices(facts, db, error);
+  if (going) name_rowid(facts);
+  if (going && !facts->without_rowid && !facts->rowid)
+    going = error_set(error, "table '%s' has columns named rowid, _rowid_ and oid (rename one)",
+                      facts->name);
+  return going;
 }
 
 void table_facts_clear(struct table_facts *facts) {
@@ -251,46 +262,47 @@ void table_facts_clear(struct table_facts *facts) {
 /* ---- routes ---------------------------------------------------------------------------------- */
 
 /* One table of the route; *next is that of its parent, or null. */
-static char *add_table(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
-                       const struct ledger_declaration *declaration,
-                       const struct ledger_declaration **next) {
+static int add_table(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
+                     const struct ledger_declaration *declaration,
+                     const struct ledger_declaration **next, struct error *error) {
   *next = 0;
   if (route->count == ROUTE_MOST)
-    return error_message("the links of table '%s' are a cycle or longer than %d",
-                         route->tables[0].name, ROUTE_MOST);
+    return error_set(error, "the links of table '%s' are a cycle or longer than %d",
+                     route->tables[0].name, ROUTE_MOST);
   struct table_facts *facts = &route->tables[route->count++];
-  char *error = table_facts_read(facts, db, declaration->table);
-  if (error) return error;
+  int going = table_facts_read(facts, db, declaration->table, error);
+  if (!going) return 0;
   if (route->count > 1 && facts->unique < 0)
-    return error_message(
-        "table '%s' has no key that one column of '%s' can refer to (a primary key "
-        "of one column, or else just one UNIQUE column)",
-        facts->name, route->tables[route->count - 2].name);
+    return error_set(error,
+                     "table '%s' has no key that one column of '%s' can refer to (a primary key "
+                     "of one column, or else just one UNIQUE column)",
+                     facts->name, route->tables[route->count - 2].name);
   int column = declaration->unit_column ? table_column_find(facts, declaration->unit_column) : -1;
   if (declaration->unit_column && column < 0)
-    return error_message("table '%s' has no column '%s'", facts->name, declaration->unit_column);
+    return error_set(error, "table '%s' has no column '%s'", facts->name, declaration->unit_column);
   if (column >= 0 && facts->columns[column].is_virtual)
-    return error_message("column '%s' of table '%s' is generated when it is read (make it STORED)",
-                         facts->columns[column].name, facts->name);
+    return error_set(error,
+                     "column '%s' of table '%s' is generated when it is read (make it STORED)",
+                     facts->columns[column].name, facts->name);
   if (!declaration->parent) {
     route->unit = column;
-    return 0;
+    return 1;
   }
   route->links[route->count - 1] = column;
   *next = ledger_policy_find(policy, declaration->parent);
   if (!*next || (*next)->role != POLICY_PROTECTED)
-    return error_message("parent '%s' is not protected yet (protect it first)",
-                         declaration->parent);
-  return 0;
+    return error_set(error, "parent '%s' is not protected yet (protect it first)",
+                     declaration->parent);
+  return 1;
 }
 
-char *route_find(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
-                 const struct ledger_declaration *declaration) {
+int route_find(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
+               const struct ledger_declaration *declaration, struct error *error) {
   const struct ledger_declaration *next = declaration;
-  char *error = 0;
+  int going = 1;
   *route = (struct route){.unit = -1};
-  while (next && !error) error = add_table(route, db, policy, next, &next);
-  return error;
+  while (next && going) going = add_table(route, db, policy, next, &next, error);
+  return going;
 }
 
 void route_clear(struct route *route) {

@@ -38,10 +38,11 @@ struct table_facts {
 };
 
 /*
-** Reads the facts of a table. Returns null, or one sentence to be freed; table_facts_clear() is due
+** Reads the facts of a table. table_facts_clear() is due
 ** in either case.
 */
-char *table_facts_read(struct table_facts *facts, sqlite3 *db, const char *table);
+int table_facts_read(struct table_facts *facts, sqlite3 *db, const char *table,
+                     struct error *error);
 void table_facts_clear(struct table_facts *facts);
 
 /* The place of a column, or -1. */
@@ -65,10 +66,10 @@ struct route {
 
 /*
 ** Finds the route of a protected table, and checks that the schema still is what its declaration
-** says. Returns null, or one sentence to be freed; route_clear() is due in either case.
+** says. route_clear() is due in either case.
 */
-char *route_find(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
-                 const struct ledger_declaration *declaration);
+int route_find(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
+               const struct ledger_declaration *declaration, struct error *error);
 void route_clear(struct route *route);
 
 /*

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "functions/functions.h"
 #include "ledger/policy.h"
 #include "query/evaluator.h"
 #include "query/safe_columns.h"
@@ -27,7 +26,8 @@ struct stream {
 };
 
 struct question {
-  struct host *host;
+  struct collector *host;
+  struct ledger *ledger;
   const struct aggregate *aggregate;
   struct ledger_policy policy;
   struct evaluator *evaluator;
@@ -43,42 +43,44 @@ struct question {
   int64_t number;           /* of units so far */
 };
 
-static char *out_of_memory(void) {
-  return error_message("out of memory");
+static int out_of_memory(struct error *error) {
+  return error_set_memory(error);
 }
 
-static char *reading_failed(const struct question *question) {
-  return error_message("the query failed: %s (the charge stays)",
-                       sqlite3_errmsg(question->host->db));
+static int reading_failed(const struct question *question, struct error *error) {
+  return error_set(error, "the query failed: %s (the charge stays)",
+                   sqlite3_errmsg(question->host->db));
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static char *read_policy(struct question *question) {
-  struct ledger *ledger = question->host->ledger;
+static int read_policy(struct question *question) {
+  struct ledger *ledger = question->ledger;
   int read = ledger_begin_reading(ledger) && ledger_policy_read(ledger, &question->policy);
   ledger_rollback(ledger);
-  return read ? 0 : error_message("%s", error_text(ledger_error(ledger)));
+  return read;
 }
 
 /* Compiles a statement of ours, which must give so many columns. */
-static char *prepare(sqlite3 *db, const char *sql, int columns, sqlite3_stmt **statement) {
-  if (!sql) return out_of_memory();
+static int prepare(sqlite3 *db, const char *sql, int columns, sqlite3_stmt **statement,
+                   struct error *error) {
+  if (!sql) return out_of_memory(error);
   if (sqlite3_prepare_v2(db, sql, -1, statement, 0) != SQLITE_OK)
-    return error_message("cannot read for the question: %s", sqlite3_errmsg(db));
-  if (sqlite3_column_count(*statement) == columns) return 0;
-  return error_message("an authorizer of the host leaves out SELECT (let the extension read)");
+    return error_set(error, "cannot read for the question: %s", sqlite3_errmsg(db));
+  if (sqlite3_column_count(*statement) == columns) return 1;
+  return error_set(error, "an authorizer of the host leaves out SELECT (let the extension read)");
 }
 
 /* Begins to read, so that schema and rows are of one state. */
-static char *begin(struct question *question) {
+static int begin(struct question *question, struct error *error) {
   sqlite3 *db = question->host->db;
-  char *error = prepare(db, "SELECT rootpage FROM main.sqlite_master", 1, &question->begun);
-  if (error) return error;
+  int going = prepare(db, "SELECT rootpage FROM main.sqlite_master", 1, &question->begun, error);
+  if (!going) return 0;
   int rc = sqlite3_step(question->begun);
-  if (rc == SQLITE_ROW) return 0;
-  return rc == SQLITE_DONE ? error_message("main has no tables")
-                           : error_message("cannot read for the question: %s", sqlite3_errmsg(db));
+  if (rc == SQLITE_ROW) return 1;
+  return rc == SQLITE_DONE
+             ? error_set(error, "main has no tables")
+             : error_set(error, "cannot read for the question: %s", sqlite3_errmsg(db));
 }
 
 /* The places of the columns that the question reads, in the statement that reads them. */
@@ -108,8 +110,8 @@ static void append_order(sqlite3_str *sql, const struct table_facts *facts) {
 ** The statement that reads a table. One row is one unit where rows are protected: there the order
 ** is that of the table.
 */
-static char *prepare_stream(struct question *question, struct evaluator_table *table,
-                            sqlite3_stmt **statement) {
+static int prepare_stream(struct question *question, struct evaluator_table *table,
+                          sqlite3_stmt **statement, struct error *error) {
   const struct route *route = &table->route;
   int columns = place_columns(table);
   int is_public = table->declaration->role == POLICY_PUBLIC;
@@ -134,13 +136,13 @@ static char *prepare_stream(struct question *question, struct evaluator_table *t
     append_order(sql, &route->tables[0]);
   }
   char *text = sqlite3_str_finish(sql);
-  char *error = prepare(question->host->db, text, columns + 2, statement);
+  int going = prepare(question->host->db, text, columns + 2, statement, error);
   sqlite3_free(text);
-  return error;
+  return going;
 }
 
 /* Units of several tables compare alike, as dp_protect() has checked: the schema may differ now. */
-static char *check_units(struct question *question) {
+static int check_units(struct question *question, struct error *error) {
   const struct table_column *first = 0;
   for (int i = 0; i < question->count; i++) {
     const struct route *route = &question->streams[i].table->route;
@@ -149,93 +151,96 @@ static char *check_units(struct question *question) {
     const struct table_column *unit = &last->columns[route->unit];
     if (!first) first = unit;
     if (unit->affinity != first->affinity || unit->collation != first->collation)
-      return error_message(
-          "columns '%s' and '%s' name units and compare differently (give both the "
-          "same type and collation)",
-          first->name, unit->name);
+      return error_set(error,
+                       "columns '%s' and '%s' name units and compare differently (give both the "
+                       "same type and collation)",
+                       first->name, unit->name);
     question->collation = unit->collation;
   }
-  return 0;
+  return 1;
 }
 
 /* Finds the streams among the tables of the question. */
-static char *find_streams(struct question *question) {
+static int find_streams(struct question *question, struct error *error) {
   int tables = evaluator_table_count(question->evaluator);
   question->streams = calloc((size_t)tables + 1, sizeof *question->streams);
-  if (!question->streams) return out_of_memory();
+  if (!question->streams) return out_of_memory(error);
   for (int i = 0; i < tables; i++) {
     struct evaluator_table *table = evaluator_table(question->evaluator, i);
     if (table->declaration->role == POLICY_PROTECTED)
       question->streams[question->count++].table = table;
   }
   if (!question->count)
-    return error_message(
-        "the query names no protected table, so it is about nobody (compute it in a "
-        "plain SELECT)");
+    return error_set(error,
+                     "the query names no protected table, so it is about nobody (compute it in a "
+                     "plain SELECT)");
   if (question->by_row && question->count > 1)
-    return error_message(
-        "the ledger protects rows, so a question names exactly one protected table, "
-        "not %d",
-        question->count);
-  return check_units(question);
+    return error_set(error,
+                     "the ledger protects rows, so a question names exactly one protected table, "
+                     "not %d",
+                     question->count);
+  return check_units(question, error);
 }
 
-static char *prepare_streams(struct question *question) {
-  char *error = 0;
+static int prepare_streams(struct question *question, struct error *error) {
+  int going = 1;
   int tables = evaluator_table_count(question->evaluator);
-  for (int i = 0; i < tables && !error; i++) {
+  for (int i = 0; i < tables && going; i++) {
     struct evaluator_table *table = evaluator_table(question->evaluator, i);
-    error = safe_columns_check(question->host->db, &table->route, table->used);
+    going = safe_columns_check(question->host->db, &table->route, table->used, error);
   }
-  for (int i = 0; i < question->count && !error; i++)
-    error = prepare_stream(question, question->streams[i].table, &question->streams[i].row);
-  return error;
+  for (int i = 0; i < question->count && going; i++)
+    going = prepare_stream(question, question->streams[i].table, &question->streams[i].row, error);
+  return going;
 }
 
-static char *prepare_helpers(struct question *question) {
+static int prepare_helpers(struct question *question, struct error *error) {
   static const char probe[] =
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"
       " SELECT count(*) FROM n";
   const char *collation = collation_name(question->collation);
   char *sql =
       sqlite3_mprintf("SELECT (?1 < ?2 COLLATE %s) - (?1 > ?2 COLLATE %s)", collation, collation);
-  char *error = prepare(question->host->db, sql, 1, &question->compare);
+  int going = prepare(question->host->db, sql, 1, &question->compare, error);
   sqlite3_free(sql);
-  if (!error) error = prepare(question->host->db, probe, 1, &question->probe);
-  if (!error)
-    error = prepare(evaluator_connection(question->evaluator), "SELECT ?1", 1, &question->carrier);
-  return error;
+  if (going) going = prepare(question->host->db, probe, 1, &question->probe, error);
+  if (going)
+    going = prepare(evaluator_connection(question->evaluator), "SELECT ?1", 1, &question->carrier,
+                    error);
+  return going;
 }
 
-char *question_open(struct question **out, struct host *host, const struct aggregate *aggregate,
-                    const char *sql) {
+int question_open(struct question **out, struct collector *host, struct ledger *ledger,
+                  const struct aggregate *aggregate, const char *sql, struct error *error) {
   *out = 0;
-  if (ledger_is_unchecked(host->ledger)) return 0;
+  if (ledger_is_unchecked(ledger)) return 1;
   struct question *question = calloc(1, sizeof *question);
-  if (!question) return out_of_memory();
+  if (!question) return out_of_memory(error);
   question->host = host;
+  question->ledger = ledger;
   question->aggregate = aggregate;
-  question->by_row = ledger_protects(host->ledger) == LEDGER_ROWS;
-  char *error = read_policy(question);
-  if (!error && !question->policy.count) {
+  question->by_row = ledger_protects(ledger) == LEDGER_ROWS;
+  int going = read_policy(question);
+  if (going && !question->policy.count) {
     question_close(question);
-    return 0;
+    return 1;
   }
   *out = question;
-  if (!error && !aggregate->family->has_states)
-    error = error_message("kind '%s' takes rows one after the other, not unit by unit (it needs a "
-                          "ledger that is unchecked)",
-                          aggregate->kind);
+  if (going && !aggregate->family->has_states)
+    going = error_set(error,
+                      "kind '%s' takes rows one after the other, not unit by unit (it needs a "
+                      "ledger that is unchecked)",
+                      aggregate->kind);
   const char *names;
   int columns = aggregate_columns(aggregate, 0, &names);
-  if (!error) error = begin(question);
-  if (!error)
-    error = evaluator_open(&question->evaluator, host->db, &question->policy, sql,
-                           columns ? columns : -1, names);
-  if (!error) error = find_streams(question);
-  if (!error) error = prepare_streams(question);
-  if (!error) error = prepare_helpers(question);
-  return error;
+  if (going) going = begin(question, error);
+  if (going)
+    going = evaluator_open(&question->evaluator, host->db, &question->policy, sql,
+                           columns ? columns : -1, names, error);
+  if (going) going = find_streams(question, error);
+  if (going) going = prepare_streams(question, error);
+  if (going) going = prepare_helpers(question, error);
+  return going;
 }
 
 void question_close(struct question *question) {
@@ -268,107 +273,109 @@ char *question_tables(const struct question *question) {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static char *advance(struct question *question, struct stream *stream) {
+static int advance(struct question *question, struct stream *stream, struct error *error) {
   int rc = sqlite3_step(stream->row);
   stream->has_row = rc == SQLITE_ROW;
-  return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : reading_failed(question);
+  return rc == SQLITE_ROW || rc == SQLITE_DONE || reading_failed(question, error);
 }
 
-static char *add_row(struct evaluator_table *table, sqlite3_stmt *row) {
+static int add_row(struct evaluator_table *table, sqlite3_stmt *row, struct error *error) {
   int64_t rowid = sqlite3_column_int64(row, 1);
   return unit_rows_add(&table->rows, rowid, row, 2, table->places)
-             ? 0
-             : error_message("out of memory (the charge stays)");
+             ? 1
+             : error_set(error, "out of memory (the charge stays)");
 }
 
 /* All rows of a public table. */
-static char *load_public(struct question *question, struct evaluator_table *table) {
+static int load_public(struct question *question, struct evaluator_table *table,
+                       struct error *error) {
   struct stream stream = {.table = table};
-  char *error = prepare_stream(question, table, &stream.row);
-  if (!error) error = advance(question, &stream);
-  while (!error && stream.has_row) {
-    error = add_row(table, stream.row);
-    if (!error) error = advance(question, &stream);
+  int going = prepare_stream(question, table, &stream.row, error);
+  if (going) going = advance(question, &stream, error);
+  while (going && stream.has_row) {
+    going = add_row(table, stream.row, error);
+    if (going) going = advance(question, &stream, error);
   }
   sqlite3_finalize(stream.row); /* whose error has been reported */
-  return error;
+  return going;
 }
 
-static char *load_publics(struct question *question) {
-  char *error = 0;
-  for (int i = 0; i < evaluator_table_count(question->evaluator) && !error; i++) {
+static int load_publics(struct question *question, struct error *error) {
+  int going = 1;
+  for (int i = 0; i < evaluator_table_count(question->evaluator) && going; i++) {
     struct evaluator_table *table = evaluator_table(question->evaluator, i);
-    if (table->declaration->role == POLICY_PUBLIC) error = load_public(question, table);
+    if (table->declaration->role == POLICY_PUBLIC) going = load_public(question, table, error);
   }
-  return error;
+  return going;
 }
 
 /*
 ** How a unit compares with that of a stream's row, in the order of the reader: 1 before, 0 equal,
 ** -1 behind it. Two integers need no SQL.
 */
-static char *compare(struct question *question, sqlite3_value *unit, const struct stream *stream,
-                     int *order) {
+static int compare(struct question *question, sqlite3_value *unit, const struct stream *stream,
+                   int *order, struct error *error) {
   if (sqlite3_value_type(unit) == SQLITE_INTEGER &&
       sqlite3_column_type(stream->row, 0) == SQLITE_INTEGER) {
     int64_t a = sqlite3_value_int64(unit), b = sqlite3_column_int64(stream->row, 0);
     *order = (a < b) - (a > b);
-    return 0;
+    return 1;
   }
   sqlite3_value *other = sqlite3_value_dup(sqlite3_column_value(stream->row, 0));
-  char *error = 0;
+  int going = 1;
   if (!other || sqlite3_bind_value(question->compare, 1, unit) != SQLITE_OK ||
       sqlite3_bind_value(question->compare, 2, other) != SQLITE_OK ||
       sqlite3_step(question->compare) != SQLITE_ROW) {
-    error = reading_failed(question);
+    going = reading_failed(question, error);
   } else {
     *order = sqlite3_column_int(question->compare, 0);
   }
   sqlite3_reset(question->compare); /* whose error has been reported */
   sqlite3_value_free(other);
-  return error;
+  return going;
 }
 
 /* Takes the unit of a row as the one whose rows are gathered. */
-static char *choose_unit(struct question *question, const struct stream *stream) {
+static int choose_unit(struct question *question, const struct stream *stream,
+                       struct error *error) {
   sqlite3_value_free(question->unit);
   question->unit = sqlite3_value_dup(sqlite3_column_value(stream->row, 0));
-  return question->unit ? 0 : error_message("out of memory (the charge stays)");
+  return question->unit ? 1 : error_set(error, "out of memory (the charge stays)");
 }
 
 /* The first unit of all streams; *found is 0 at the end. */
-static char *find_unit(struct question *question, int *found) {
-  char *error = 0;
+static int find_unit(struct question *question, int *found, struct error *error) {
+  int going = 1;
   *found = 0;
-  for (int i = 0; i < question->count && !error; i++) {
+  for (int i = 0; i < question->count && going; i++) {
     const struct stream *stream = &question->streams[i];
     int order = -1;
     if (!stream->has_row) continue;
-    if (*found) error = compare(question, question->unit, stream, &order);
-    if (!error && order < 0) error = choose_unit(question, stream);
+    if (*found) going = compare(question, question->unit, stream, &order, error);
+    if (going && order < 0) going = choose_unit(question, stream, error);
     *found = 1;
   }
-  return error;
+  return going;
 }
 
 /* The rows of that unit; *count of them. */
-static char *gather(struct question *question, double *count) {
-  char *error = 0;
+static int gather(struct question *question, double *count, struct error *error) {
+  int going = 1;
   *count = 0;
-  for (int i = 0; i < question->count && !error; i++) {
+  for (int i = 0; i < question->count && going; i++) {
     struct stream *stream = &question->streams[i];
     int order = 0;
     unit_rows_clear(&stream->table->rows);
-    while (!error && stream->has_row && order == 0) {
-      if (!question->by_row) error = compare(question, question->unit, stream, &order);
-      if (error || order != 0) break;
-      error = add_row(stream->table, stream->row);
+    while (going && stream->has_row && order == 0) {
+      if (!question->by_row) going = compare(question, question->unit, stream, &order, error);
+      if (!going || order != 0) break;
+      going = add_row(stream->table, stream->row, error);
       *count += 1;
-      if (!error) error = advance(question, stream);
+      if (going) going = advance(question, stream, error);
       if (question->by_row) break;
     }
   }
-  return error;
+  return going;
 }
 
 /* ---- contributions --------------------------------------------------------------------------- */
@@ -427,17 +434,18 @@ static int deliver(struct question *question, struct rows *rows) {
   return !failed;
 }
 
-static char *evaluate(struct question *question, double steps, struct rows *rows) {
+static int evaluate(struct question *question, double steps, struct rows *rows,
+                    struct error *error) {
   const char *names;
   int columns = aggregate_columns(question->aggregate, 0, &names);
   switch (evaluator_run(question->evaluator, steps, columns > 0)) {
   case EVALUATION_FAILED:
-    return error_message("the query failed: %s (the charge stays)",
-                         evaluator_error(question->evaluator));
+    return error_set(error, "the query failed: %s (the charge stays)",
+                     evaluator_error(question->evaluator));
   case EVALUATION_DONE:
-    if (!deliver(question, rows)) return error_message("out of memory (the charge stays)");
-    return 0;
-  default: return 0;
+    if (!deliver(question, rows)) return error_set(error, "out of memory (the charge stays)");
+    return 1;
+  default: return 1;
   }
 }
 
@@ -450,23 +458,23 @@ static int host_is_interrupted(void *context) {
   return (rc & 0xff) == SQLITE_INTERRUPT;
 }
 
-char *question_run(struct question *question, double steps, struct rows *rows) {
+int question_run(struct question *question, double steps, struct rows *rows, struct error *error) {
   int found = 1;
   double count;
-  char *error = load_publics(question);
+  int going = load_publics(question, error);
   evaluator_watch(question->evaluator, host_is_interrupted, question);
-  for (int i = 0; i < question->count && !error; i++)
-    error = advance(question, &question->streams[i]);
-  while (!error) {
+  for (int i = 0; i < question->count && going; i++)
+    going = advance(question, &question->streams[i], error);
+  while (going) {
     if (question->by_row) {
       found = question->streams[0].has_row;
     } else {
-      error = find_unit(question, &found);
+      going = find_unit(question, &found, error);
     }
-    if (error || !found) break;
+    if (!going || !found) break;
     question->number++;
-    error = gather(question, &count);
-    if (!error) error = evaluate(question, steps * (1 + count), rows);
+    going = gather(question, &count, error);
+    if (going) going = evaluate(question, steps * (1 + count), rows, error);
   }
-  return error;
+  return going;
 }

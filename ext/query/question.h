@@ -11,18 +11,19 @@
 #ifndef DIFFUSE_QUERY_QUESTION_H
 #define DIFFUSE_QUERY_QUESTION_H
 
-#include "functions/host.h"
+#include "ledger/ledger.h"
+#include "query/owner_query.h"
 #include "query/row_reader.h"
 
 struct question;
 
 /*
 ** Compiles the query of a question and begins to read. *question is null, without an error, where
-** the ledger has no policy: then the owner vouches for the query. Returns null, or one sentence to
-** be freed; question_close() is due in either case.
+** the ledger has no policy: then the owner vouches for the query. question_close() is due after an
+** error, too.
 */
-char *question_open(struct question **question, struct host *host,
-                    const struct aggregate *aggregate, const char *sql);
+int question_open(struct question **question, struct collector *host, struct ledger *ledger,
+                  const struct aggregate *aggregate, const char *sql, struct error *error);
 void question_close(struct question *question);
 
 /* What the question reads, as JSON: {"visit":"protected","ward":"public"} (sqlite3_free). */
@@ -32,9 +33,8 @@ char *question_tables(const struct question *question);
 
 /*
 ** Evaluates the query for each unit and adds its rows to `rows`, which are known by units. A unit
-** may take steps * (1 + its rows) steps of SQLite's virtual machine. Returns null, or one sentence
-** to be freed.
+** may take steps * (1 + its rows) steps of SQLite's virtual machine. 
 */
-char *question_run(struct question *question, double steps, struct rows *rows);
+int question_run(struct question *question, double steps, struct rows *rows, struct error *error);
 
 #endif

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/sql_text.h"
-#include "functions/functions.h"
 #include "base/vector_text.h"
 
 SQLITE_EXTENSION_INIT3
@@ -154,7 +153,8 @@ static add_sql_row *adder_of(const struct publication *publication) {
   return publication->aggregate->counts ? add_count : add_number;
 }
 
-char *rows_open(struct rows *rows, const struct publication *publication, struct columns columns) {
+int rows_open(struct rows *rows, const struct publication *publication, struct columns columns,
+              struct error *error) {
   const struct layout *shape = &publication->shape;
   *rows = (struct rows){.add = adder_of(publication),
                         .columns = columns,
@@ -179,7 +179,7 @@ char *rows_open(struct rows *rows, const struct publication *publication, struct
     failed = !rows->vectors || !rows->buffer;
     if (!failed) rows->secret = vector_sum_secret(rows->vectors);
   }
-  return failed ? error_message("out of memory or random bytes (the charge stays)") : 0;
+  return failed ? error_set(error, "out of memory or random bytes (the charge stays)") : 1;
 }
 
 void rows_close(struct rows *rows) {
@@ -267,7 +267,8 @@ int rows_join(struct rows *rows, struct rows *others) {
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-char *rows_publish(struct rows *rows, struct publication *publication, publish_totals *publish) {
+int rows_publish(struct rows *rows, struct publication *publication, publish_totals *publish,
+                 struct error *error) {
   struct totals totals = {{0, 1, 1}, 0};
   const char **keys = 0;
   int128 sum = 0;
@@ -276,7 +277,7 @@ char *rows_publish(struct rows *rows, struct publication *publication, publish_t
     totals.values = training_totals(rows->training);
     if (!totals.values) {
       publish_fail(publication);
-      return error_message("the system gave no random bytes (the charge stays)");
+      return error_set(error, "the system gave no random bytes (the charge stays)");
     }
   } else if (!rows->vectors) {
     if (!scalar_sum_total(&rows->numbers, &sum)) totals.values = &sum;
@@ -289,9 +290,9 @@ char *rows_publish(struct rows *rows, struct publication *publication, publish_t
       totals.grid.cells = cells;
     }
   }
-  char *error = totals.values ? publish(publication, &totals)
-                              : error_message("out of memory (the charge stays)");
+  int going = totals.values ? publish(publication, &totals)
+                            : error_set(error, "out of memory (the charge stays)");
   if (rows->vectors) free(totals.values);
   free(keys);
-  return error;
+  return going;
 }

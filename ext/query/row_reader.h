@@ -38,9 +38,10 @@ struct columns columns_in_order(const struct publication *publication);
 
 /*
 ** Starts for a release that has begun. A column is nowhere where the aggregate has none, and that
-** of the unit where rows are protected. Returns null, or one sentence to be freed.
+** of the unit where rows are protected. 
 */
-char *rows_open(struct rows *rows, const struct publication *publication, struct columns columns);
+int rows_open(struct rows *rows, const struct publication *publication, struct columns columns,
+              struct error *error);
 void rows_close(struct rows *rows);
 
 /* Adds one row. Returns 0, or -1 when out of memory. */
@@ -70,10 +71,10 @@ int rows_records(struct rows *rows, take_record *take, void *context);
 int rows_join(struct rows *rows, struct rows *others);
 
 /*
-** Publishes the totals with publish_finish() or publish_draw(). Returns null, or one sentence to be
-** freed.
+** Publishes the totals with publish_finish() or publish_draw(). 
 */
-typedef char *publish_totals(struct publication *publication, const struct totals *totals);
-char *rows_publish(struct rows *rows, struct publication *publication, publish_totals *publish);
+typedef int publish_totals(struct publication *publication, const struct totals *totals);
+int rows_publish(struct rows *rows, struct publication *publication, publish_totals *publish,
+                 struct error *error);
 
 #endif

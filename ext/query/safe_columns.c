@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "functions/functions.h"
 #include "query/allowed_functions.h"
 
 SQLITE_EXTENSION_INIT3
@@ -37,40 +36,43 @@ static int call_is_safe(const struct allowed_functions *functions, const char *c
   return function_is_safe(functions, name);
 }
 
-/* What a program does that it must not: null for nothing. */
-static char *check_program(sqlite3 *db, const char *select, int is_generated, const char *table) {
+/* Refuses a program that does what it must not. */
+static int check_program(sqlite3 *db, const char *select, int is_generated, const char *table,
+                         struct error *error) {
   struct allowed_functions functions;
   sqlite3_stmt *row = 0;
-  char *sql = sqlite3_mprintf("EXPLAIN %s", select), *error = 0;
-  int rc = sql ? sqlite3_prepare_v2(db, sql, -1, &row, 0) : SQLITE_NOMEM, rows = 0;
+  char *sql = sqlite3_mprintf("EXPLAIN %s", select);
+  int rc = sql ? sqlite3_prepare_v2(db, sql, -1, &row, 0) : SQLITE_NOMEM, rows = 0, going = 1;
   sqlite3_free(sql);
   if (rc == SQLITE_OK && is_generated) rc = allowed_functions_read(&functions, db);
-  while (rc == SQLITE_OK && !error && sqlite3_step(row) == SQLITE_ROW) {
+  while (rc == SQLITE_OK && going && sqlite3_step(row) == SQLITE_ROW) {
     const char *name = (const char *)sqlite3_column_text(row, 1);
     const char *call = (const char *)sqlite3_column_text(row, 5);
     int is_call = name && (strcmp(name, "Function") == 0 || strcmp(name, "PureFunc") == 0);
     rows++;
     if (!name) {
-      error = error_message("an authorizer of the host hides EXPLAIN (let the extension use it)");
+      going =
+          error_set(error, "an authorizer of the host hides EXPLAIN (let the extension use it)");
     } else if (!is_generated && strcmp(name, "Null") == 0) {
-      error =
-          error_message("an authorizer of the host hides a column of table '%s' (let the extension "
+      going = error_set(error,
+                        "an authorizer of the host hides a column of table '%s' (let the extension "
                         "read it)",
                         table);
     } else if (is_generated &&
                !(is_call ? call_is_safe(&functions, call) : instruction_is_safe(name))) {
-      error = error_message(
-          "a generated column of table '%s' is computed by %s, which may fail for one "
-          "row (make it STORED, or leave it out)",
-          table, is_call && call ? call : name);
+      going =
+          error_set(error,
+                    "a generated column of table '%s' is computed by %s, which may fail for one "
+                    "row (make it STORED, or leave it out)",
+                    table, is_call && call ? call : name);
     }
   }
-  if (rc != SQLITE_OK && !error)
-    error = error_message("cannot read table '%s': %s", table, sqlite3_errmsg(db));
+  if (rc != SQLITE_OK && going)
+    going = error_set(error, "cannot read table '%s': %s", table, sqlite3_errmsg(db));
   rc = sqlite3_finalize(row);
-  if (!error && (rc != SQLITE_OK || !rows))
-    error = error_message("cannot read table '%s': %s", table, sqlite3_errmsg(db));
-  return error;
+  if (going && (rc != SQLITE_OK || !rows))
+    going = error_set(error, "cannot read table '%s': %s", table, sqlite3_errmsg(db));
+  return going;
 }
 
 /* Whether column `column` of the table at `at` is read. */
@@ -82,8 +84,8 @@ static int is_read(const struct route *route, const unsigned char *used, int at,
 }
 
 /* Checks the plain columns of a table, or those that are generated when they are read. */
-static char *check_columns(sqlite3 *db, const struct route *route, const unsigned char *used,
-                           int at, int is_generated) {
+static int check_columns(sqlite3 *db, const struct route *route, const unsigned char *used, int at,
+                         int is_generated, struct error *error) {
   const struct table_facts *facts = &route->tables[at];
   int count = 0;
   sqlite3_str *sql = sqlite3_str_new(0);
@@ -96,18 +98,19 @@ static char *check_columns(sqlite3 *db, const struct route *route, const unsigne
   }
   sqlite3_str_appendf(sql, " FROM main.\"%w\" NOT INDEXED", facts->name);
   char *text = sqlite3_str_finish(sql);
-  char *error = !text   ? error_message("out of memory")
-                : count ? check_program(db, text, is_generated, facts->name)
-                        : 0;
+  int going = !text   ? error_set_memory(error)
+              : count ? check_program(db, text, is_generated, facts->name, error)
+                      : 1;
   sqlite3_free(text);
-  return error;
+  return going;
 }
 
-char *safe_columns_check(sqlite3 *db, const struct route *route, const unsigned char *used) {
-  char *error = 0;
-  for (int i = 0; i < route->count && !error; i++) {
-    error = check_columns(db, route, used, i, 0);
-    if (!error) error = check_columns(db, route, used, i, 1);
+int safe_columns_check(sqlite3 *db, const struct route *route, const unsigned char *used,
+                       struct error *error) {
+  int going = 1;
+  for (int i = 0; i < route->count && going; i++) {
+    going = check_columns(db, route, used, i, 0, error);
+    if (going) going = check_columns(db, route, used, i, 1, error);
   }
-  return error;
+  return going;
 }

@@ -10,8 +10,9 @@
 /*
 ** `used`, by column of the first table of the route: what is read beside units and links. Refuses
 ** where an authorizer of the host blanks a column, and generated columns that are computed by what
-** may raise an error or by an application's function. Returns null, or one sentence to be freed.
+** may raise an error or by an application's function. 
 */
-char *safe_columns_check(sqlite3 *db, const struct route *route, const unsigned char *used);
+int safe_columns_check(sqlite3 *db, const struct route *route, const unsigned char *used,
+                       struct error *error);
 
 #endif

@@ -26,7 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "functions/functions.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/thread.h"
@@ -42,7 +41,7 @@ SQLITE_EXTENSION_INIT3
 /* A connection that reads ranges: the host's, and those that are opened beside it. */
 struct reader {
   struct scan *scan;
-  struct host *host;
+  struct collector *host;
   sqlite3_stmt *statement;
   struct collection *collection; /* its own, or the host's */
   int64_t version;               /* of the database before the host began to read */
@@ -53,6 +52,7 @@ struct reader {
 };
 
 struct scan {
+  struct collector *host;
   const struct publication *publication;
   const struct query *query;
   char *table;         /* quoted */
@@ -64,7 +64,7 @@ struct scan {
   unsigned ranges;
   int count;              /* of readers */
   struct reader *readers; /* the host's first */
-  char *error;            /* the first that there was */
+  struct error error;     /* the first that there was */
   atomic_uint next;       /* the range to be taken next */
   atomic_int stopped;     /* since the error */
   atomic_int running;     /* threads beside the host's */
@@ -252,6 +252,28 @@ static void set_as(sqlite3 *db, sqlite3 *host) {
     sqlite3_db_config(db, FP_DIGITS, digits, (int *)0);
 }
 
+/* The collector of a connection of our own, which may outlive the scan. */
+struct own_collector {
+  struct collector collector;
+  int references;
+};
+
+static void retain_own(struct collector *collector) {
+  ((struct own_collector *)collector)->references++;
+}
+
+static void release_own(void *collector) {
+  struct own_collector *own = collector;
+  if (--own->references == 0) sqlite3_free(own);
+}
+
+static struct collector *new_collector(sqlite3 *db) {
+  struct own_collector *own = sqlite3_malloc(sizeof *own);
+  if (!own) return 0;
+  *own = (struct own_collector){{db, 0}, 1};
+  return &own->collector;
+}
+
 /*
 ** Opens the same file, to read. A mutex of its own shows that SQLite has not been told to do
 ** without.
@@ -263,11 +285,11 @@ static int connect(struct reader *reader, sqlite3 *host) {
   if (sqlite3_file_control(host, "main", SQLITE_FCNTL_VFS_POINTER, &vfs) != SQLITE_OK || !vfs)
     return 0;
   int opened = sqlite3_open_v2(sqlite3_db_filename(host, "main"), &db, flags, vfs->zName);
-  reader->host = db ? host_new(db) : 0;
+  reader->host = db ? new_collector(db) : 0;
   if (!reader->host) sqlite3_close_v2(db);
   if (!reader->host || opened != SQLITE_OK || !sqlite3_db_mutex(db)) return 0;
   set_as(db, host);
-  return query_register(reader->host) == SQLITE_OK;
+  return query_register(reader->host, retain_own, release_own) == SQLITE_OK;
 }
 
 /* Extensions that the host has for every connection may have left statements in it. */
@@ -275,7 +297,7 @@ static void disconnect(struct reader *reader) {
   if (!reader->host) return;
   sqlite3_exec(reader->host->db, "ROLLBACK", 0, 0, 0);
   sqlite3_close_v2(reader->host->db);
-  host_release(reader->host);
+  release_own(reader->host);
 }
 
 /* The version of the database, or -1: it changes when another connection commits. */
@@ -355,7 +377,7 @@ static void scan_close(struct scan *scan) {
 
 /* Makes everything ready, or returns 0 where the host has to read alone (S4). */
 static int scan_open(struct scan *scan, int others, struct collection *collection) {
-  struct host *host = scan->publication->host;
+  struct collector *host = scan->host;
   if (others < 1 || !sqlite3_threadsafe() || !is_shared(host->db) || !divide(scan, host->db))
     return 0;
   scan->readers = calloc((size_t)others + 1, sizeof *scan->readers);
@@ -375,12 +397,11 @@ static int scan_open(struct scan *scan, int others, struct collection *collectio
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* The first error stops all. */
-static void fail(struct scan *scan, char *error) {
-  if (!error) return;
+static void fail(struct scan *scan, struct error *error) {
   if (atomic_exchange(&scan->stopped, 1)) {
-    error_message_free(error);
+    error_clear(error);
   } else {
-    scan->error = error;
+    scan->error = error_take(error);
   }
 }
 
@@ -389,7 +410,11 @@ static void read_range(struct reader *reader, int64_t from, int64_t to) {
   sqlite3_bind_int64(reader->statement, 1, from);
   sqlite3_bind_int64(reader->statement, 2, to);
   int rc = query_run(reader->host, reader->statement, reader->collection);
-  if (rc != SQLITE_DONE) fail(reader->scan, query_error(reader->host, rc));
+  struct error error = {0};
+  if (rc != SQLITE_DONE) {
+    query_error(reader->host, rc, &error);
+    fail(reader->scan, &error);
+  }
   sqlite3_reset(reader->statement); /* whose error has been reported */
 }
 
@@ -411,7 +436,9 @@ static void read_beside(void *pointer) {
   struct reader *reader = pointer;
   struct scan *scan = reader->scan;
   struct rows *rows = &reader->own.rows;
-  fail(scan, rows_open(rows, scan->publication, columns_in_order(scan->publication)));
+  struct error error = {0};
+  if (!rows_open(rows, scan->publication, columns_in_order(scan->publication), &error))
+    fail(scan, &error);
   rows->secret = scan->readers[0].collection->rows.secret;
   read_ranges(reader);
   atomic_fetch_sub(&scan->running, 1);
@@ -447,15 +474,15 @@ static void join_threads(struct scan *scan) {
   struct rows *rows = &scan->readers[0].collection->rows;
   for (int i = 1; i < scan->count; i++)
     if (scan->readers[i].has_thread) thread_join(&scan->readers[i].thread);
-  for (int i = 1; i < scan->count && !scan->error; i++)
+  for (int i = 1; i < scan->count && !error_is_set(&scan->error); i++)
     if (scan->readers[i].has_thread && rows_join(rows, &scan->readers[i].own.rows))
-      fail(scan, error_message("out of memory (the charge stays)"));
+      error_set(&scan->error, "out of memory (the charge stays)");
 }
 
-char *scan_rows(const struct publication *publication, const struct query *query,
-                sqlite3_stmt *statement, struct collection *collection) {
-  struct host *host = publication->host;
-  struct scan scan = {.publication = publication, .query = query};
+int scan_rows(struct collector *host, const struct publication *publication,
+              const struct query *query, sqlite3_stmt *statement, struct collection *collection,
+              struct error *error) {
+  struct scan scan = {.host = host, .publication = publication, .query = query};
   int others = publication->aggregate->family->has_states
                    ? sqlite3_limit(host->db, SQLITE_LIMIT_WORKER_THREADS, -1)
                    : 0;
@@ -467,7 +494,10 @@ char *scan_rows(const struct publication *publication, const struct query *query
     join_threads(&scan);
   }
   scan_close(&scan);
-  if (is_divided) return scan.error;
+  if (is_divided) {
+    error_restore(error, scan.error);
+    return !error_is_set(error);
+  }
   int rc = query_run(host, statement, collection);
-  return rc == SQLITE_DONE ? 0 : query_error(host, rc);
+  return rc == SQLITE_DONE ? 1 : query_error(host, rc, error);
 }

@@ -9,10 +9,10 @@
 /*
 ** Collects the rows of a query, which `statement` runs on the host's connection. Where PRAGMA
 ** threads is n and the query is a loop over one table of the main database (scan.c), n more
-** connections on n more threads take part: the sums are the same. Returns null, or one sentence to
-** be freed; the charge stays.
+** connections on n more threads take part: the sums are the same. the charge stays.
 */
-char *scan_rows(const struct publication *publication, const struct query *query,
-                sqlite3_stmt *statement, struct collection *collection);
+int scan_rows(struct collector *host, const struct publication *publication,
+              const struct query *query, sqlite3_stmt *statement, struct collection *collection,
+              struct error *error);
 
 #endif

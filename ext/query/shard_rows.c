@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "release/values.h"
-#include "functions/functions.h"
 #include "base/sql_text.h"
+#include "release/definition.h"
+#include "release/parameters.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -14,32 +14,32 @@ SQLITE_EXTENSION_INIT3
 ** The lattice is the same under both adjacencies (layout.h): which one holds, the merge's ledger
 ** says.
 */
-static char *start(struct rows *rows, struct publication *description,
-                   const struct request *request, int by_unit) {
+static int start(struct rows *rows, struct publication *description, const struct request *request,
+                 int by_unit, struct error *error) {
   *description =
       (struct publication){.aggregate = request->aggregate, .release = request_release(request)};
-  answers_shape(description, request->key_count, !request->rows, 0);
+  definition_layout(description, request->key_count, !request->rows, 0);
   description->grid.keys = request->key_list;
   description->by_unit = by_unit;
-  char *error = rows_open(rows, description, columns_in_order(description));
+  struct error of_release = {0}; /* it would speak of a charge */
+  int opened = rows_open(rows, description, columns_in_order(description), &of_release);
   rows->for_state = !request->rows && !request->whole_units;
-  if (!error) return 0;
-  error_message_free(error); /* which speaks of a charge */
-  return error_message("out of memory or random bytes");
+  error_clear(&of_release);
+  return opened || error_set(error, "out of memory or random bytes");
 }
 
-char *shard_rows_start_shard(struct rows *rows, struct publication *description,
-                             const struct request *request) {
-  return start(rows, description, request, !request->rows);
+int shard_rows_start_shard(struct rows *rows, struct publication *description,
+                           const struct request *request, struct error *error) {
+  return start(rows, description, request, !request->rows, error);
 }
 
 /*
 ** Whole units have been bounded in their shards: what is left of them is added like rows that are
 ** protected.
 */
-char *shard_rows_start_merge(struct rows *rows, struct publication *description,
-                             const struct request *request) {
-  return start(rows, description, request, !request->rows && !request->whole_units);
+int shard_rows_start_merge(struct rows *rows, struct publication *description,
+                           const struct request *request, struct error *error) {
+  return start(rows, description, request, !request->rows && !request->whole_units, error);
 }
 
 /* ---- shapes of states ------------------------------------------------------------------------ */
@@ -118,13 +118,13 @@ static int write_totals(struct rows *rows, const char *parameters,
   return 0;
 }
 
-char *shard_rows_write(struct rows *rows, const char *parameters,
-                       struct shard_state_writer *writer) {
+int shard_rows_write(struct rows *rows, const char *parameters, struct shard_state_writer *writer,
+                     struct error *error) {
   *writer = (struct shard_state_writer){0};
   int failed = rows->for_state ? write_records(rows, parameters, writer)
                : rows->vectors ? write_totals(rows, parameters, writer)
                                : write_total(rows, parameters, writer);
-  return failed || shard_state_end(writer) ? error_message("out of memory or random bytes") : 0;
+  return failed || shard_state_end(writer) ? error_set(error, "out of memory or random bytes") : 1;
 }
 
 /* ---- adding ---------------------------------------------------------------------------------- */
@@ -180,21 +180,21 @@ static const char *add_entries(struct rows *rows, struct shard_state *state, con
   if (!shard_state_fits(state, count) || (!rows->for_state && state->entries != entries))
     return "the state is malformed";
   int128 *numbers = malloc(sizeof *numbers * count);
-  const char *error = numbers ? 0 : "out of memory";
-  for (uint64_t i = 0; i < state->entries && !error; i++)
-    error = add_entry(rows, state, i, cells, numbers);
+  const char *wrong = numbers ? 0 : "out of memory";
+  for (uint64_t i = 0; i < state->entries && !wrong; i++)
+    wrong = add_entry(rows, state, i, cells, numbers);
   free(numbers);
-  return error;
+  return wrong;
 }
 
-char *shard_rows_add(struct rows *rows, struct shard_state *state) {
+int shard_rows_add(struct rows *rows, struct shard_state *state, struct error *error) {
   int sound = state->entry == entry_of(rows) && shard_state_holds_keys(state) &&
               (is_private(rows) || state->keys == 0);
-  if (!sound) return error_message("the state is malformed");
+  if (!sound) return error_set(error, "the state is malformed");
   int *cells = is_private(rows) ? calloc((size_t)state->keys + 1, sizeof *cells) : 0;
-  const char *error = is_private(rows) && !cells ? "out of memory" : 0;
-  if (!error && cells) error = add_keys(rows, state, cells);
-  if (!error) error = add_entries(rows, state, cells);
+  const char *wrong = is_private(rows) && !cells ? "out of memory" : 0;
+  if (!wrong && cells) wrong = add_keys(rows, state, cells);
+  if (!wrong) wrong = add_entries(rows, state, cells);
   free(cells);
-  return error ? error_message("%s", error) : 0;
+  return !wrong || error_set(error, "%s", wrong);
 }

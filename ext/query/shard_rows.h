@@ -13,24 +13,23 @@
 
 /*
 ** Starts rows of a finished request: those of a shard, or what states are added to. `description`
-** holds what they are, and must outlive them like the request. Returns null, or one sentence to be
-** freed.
+** holds what they are, and must outlive them like the request. 
 */
-char *shard_rows_start_shard(struct rows *rows, struct publication *description,
-                             const struct request *request);
-char *shard_rows_start_merge(struct rows *rows, struct publication *description,
-                             const struct request *request);
+int shard_rows_start_shard(struct rows *rows, struct publication *description,
+                           const struct request *request, struct error *error);
+int shard_rows_start_merge(struct rows *rows, struct publication *description,
+                           const struct request *request, struct error *error);
 
 /*
-** Writes what the rows add up to. Returns null, or one sentence to be freed; writer->bytes are the
+** Writes what the rows add up to. writer->bytes are the
 ** caller's.
 */
-char *shard_rows_write(struct rows *rows, const char *parameters,
-                       struct shard_state_writer *writer);
+int shard_rows_write(struct rows *rows, const char *parameters, struct shard_state_writer *writer,
+                     struct error *error);
 
 /*
-** Adds a state whose parameters are those of the rows. Returns null, or one sentence to be freed.
+** Adds a state whose parameters are those of the rows. 
 */
-char *shard_rows_add(struct rows *rows, struct shard_state *state);
+int shard_rows_add(struct rows *rows, struct shard_state *state, struct error *error);
 
 #endif

@@ -6,10 +6,10 @@
 
 #include "release/values.h"
 #include "mechanism/markov_kernel.h"
-#include "functions/functions.h"
 #include "math/mixing.h"
 #include "math/rounding.h"
 #include "noise/categorical.h"
+#include "release/session.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -17,7 +17,7 @@ SQLITE_EXTENSION_INIT3
 
 /* What the rate of a tier buys. */
 static struct tilt tilt_of(const struct publication *publication, double rate) {
-  int replace = ledger_adjacency(publication->host->ledger) == LEDGER_REPLACE;
+  int replace = ledger_adjacency(publication->session->ledger) == LEDGER_REPLACE;
   return publication->mechanism->category->tilt(rate, replace);
 }
 
@@ -70,9 +70,9 @@ static double curve_at(const void *parameters, double alpha) {
 int symbols_pay(struct publication *publication, const double *costs) {
   struct symbol_curve curve = {publication, costs};
   struct cost cost = {0, 0, curve_at, &curve};
-  if (!costs) return error_set(ledger_error(publication->host->ledger), "out of memory");
+  if (!costs) return error_set(ledger_error(publication->session->ledger), "out of memory");
   memcpy(publication->curve, costs, sizeof publication->curve);
-  return ledger_charge(publication->host->ledger, &publication->release, publication->tiers,
+  return ledger_charge(publication->session->ledger, &publication->release, publication->tiers,
                        publication->tier_count, publication->at, &cost);
 }
 
@@ -82,14 +82,14 @@ static double stored_curve_at(const void *parameters, double alpha) {
 
 /* Stores a symbol and publishes it. */
 static int publish_symbol(struct publication *publication, const char *symbol, const char *kernel) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   const char *tier = publication->tiers[publication->at].name;
   struct cost cost = {0, 0, stored_curve_at, publication->curve};
   struct ledger_value value = {symbol, 0, 1, NAN, NAN, NAN};
   return ledger_symbol_insert(ledger, &publication->release, tier, symbol) &&
          ledger_publication_insert(ledger, &publication->release, tier, 0, &cost, 1, kernel) &&
          ledger_value_insert(ledger, &publication->release, tier, &value) &&
-         answers_read(publication, tier);
+         values_read(publication, tier);
 }
 
 /* ---- a new release --------------------------------------------------------------------------- */
@@ -102,14 +102,14 @@ int categories_charge(struct publication *publication) {
   release->shift = -publication->shape.fine_exponent; /* totals are numbers of units */
   release->granularity = 0;
   release->sensitivity = 1;
-  int charged =
-      ledger_release_insert(publication->host->ledger, release) && symbols_pay(publication, costs);
+  int charged = ledger_release_insert(publication->session->ledger, release) &&
+                symbols_pay(publication, costs);
   sqlite3_free(costs);
   return charged;
 }
 
 int categories_draw(struct publication *publication, const int64_t *counts) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   struct tilt tilt = tilt_of(publication, rate_of(publication, publication->at));
   size_t count = (size_t)publication->grid.cells, chosen = 0;
   int64_t *utility = sqlite3_malloc64(sizeof *utility * count);
@@ -140,7 +140,7 @@ struct walk {
   struct chain chain; /* the kernels since: from the candidates to the last symbol */
   double *costs;      /* of the last symbol, as they should be */
   int same;           /* stored symbols, values and curves are what they should be */
-  char *error;
+  struct error error; /* of what is stored, which is a discrepancy where the ledger is verified */
 };
 
 static void free_states(struct walk *walk) {
@@ -185,14 +185,14 @@ static const char *missing_state(const struct markov_kernel *channel, const stru
 ** worst mechanism of the epsilon before it. Whoever has seen an earlier symbol, too, has paid for
 ** that. Returns null, or a sentence.
 */
-static char *pass_channel(struct walk *walk, const struct markov_kernel *channel) {
-  char *error = channel_check_small(channel);
-  if (error) return error;
+static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
+                        struct error *error) {
+  if (!channel_check_small(channel, error)) return 0;
   const char *missing = missing_state(channel, walk);
-  if (missing) return error_message("the kernel has no row for x '%s'", missing);
+  if (missing) return error_set(error, "the kernel has no row for x '%s'", missing);
   int count = symbols_order_count(walk->publication);
   double *orders = sqlite3_malloc64(2 * sizeof *orders * (sqlite3_uint64)count);
-  if (!orders) return error_message("out of memory");
+  if (!orders) return error_set_memory(error);
   for (int i = 0; i < count; i++) {
     double order = symbols_order_at(walk->publication, i);
     orders[i] = order > 1 ? order : 2; /* exact Gaussian accounting has none, and no cost */
@@ -203,36 +203,37 @@ static char *pass_channel(struct walk *walk, const struct markov_kernel *channel
   for (int i = 0; !failed && i < count; i++)
     walk->costs[i] = fmin(walk->costs[i], published_up(after[i]));
   sqlite3_free(orders);
-  return failed ? error_message("out of memory") : 0;
+  return failed ? error_set_memory(error) : 1;
 }
 
 /* The states behind the channel: its symbols. */
-static char *enter_symbols(struct walk *walk, const struct markov_kernel *channel) {
+static int enter_symbols(struct walk *walk, const struct markov_kernel *channel,
+                         struct error *error) {
   free_states(walk);
   for (int i = 0; i < channel->symbol_count; i++) {
-    if (!add_state(walk, channel->symbols[i])) return error_message("out of memory");
+    if (!add_state(walk, channel->symbols[i])) return error_set_memory(error);
   }
-  return 0;
+  return 1;
 }
 
-static char *start_walk(struct walk *walk, int tier) {
+static int start_walk(struct walk *walk, int tier, struct error *error) {
   struct publication *publication = walk->publication;
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   struct tilt tilt = tilt_of(publication, rate_of(publication, tier));
   walk->costs = costs_of(publication, &tilt);
-  if (!walk->costs) return error_message("out of memory");
+  if (!walk->costs) return error_set_memory(error);
   walk->epsilon = walk->costs[RENYI_ORDERS - 1];
-  if (json_keys(ledger_json(ledger), publication->release.keys, take_candidate, walk)) return 0;
-  return error_message("%s", error_text(ledger_error(ledger)));
+  return json_keys(ledger_json(ledger), publication->release.keys, take_candidate, walk) ||
+         error_set(error, "%s", error_text(ledger_error(ledger)));
 }
 
-static char *pass_kernel(struct walk *walk, const char *kernel) {
+static int pass_kernel(struct walk *walk, const char *kernel, struct error *error) {
   struct markov_kernel channel;
-  char *error = markov_kernel_read(&channel, walk->publication->host->ledger, kernel);
-  if (!error) error = pass_channel(walk, &channel);
-  if (!error) error = enter_symbols(walk, &channel);
+  struct json *json = ledger_json(walk->publication->session->ledger);
+  int read = markov_kernel_read(&channel, json, kernel, error);
+  int passed = read && pass_channel(walk, &channel, error) && enter_symbols(walk, &channel, error);
   markov_kernel_clear(&channel);
-  return error;
+  return passed;
 }
 
 static int is_state(const struct walk *walk, const char *symbol) {
@@ -261,11 +262,13 @@ static int take_symbol(void *context, const struct ledger_symbol *stored) {
     walk->same = 0;
     return 0;
   }
-  walk->error = walk->steps++ ? pass_kernel(walk, stored->kernel) : start_walk(walk, walk->tier);
+  struct error *error = &walk->error;
+  int passed = walk->steps++ ? pass_kernel(walk, stored->kernel, error)
+                             : start_walk(walk, walk->tier, error);
   sqlite3_free(walk->symbol);
   walk->symbol = sqlite3_mprintf("%s", stored->symbol);
-  if (!walk->symbol && !walk->error) walk->error = error_message("out of memory");
-  if (walk->error) return 0;
+  if (!walk->symbol) error_set_memory(error);
+  if (!passed || !walk->symbol) return 0;
   walk->same = is_state(walk, stored->symbol) && stored->shown &&
                strcmp(stored->symbol, stored->shown) == 0 && same_curve(stored->curve, walk->costs);
   return walk->same && !(walk->until && strcmp(walk->until, stored->tier) == 0);
@@ -277,7 +280,8 @@ static int take_symbol(void *context, const struct ledger_symbol *stored) {
 */
 static void walk_symbols(struct walk *walk) {
   walk->same = 1;
-  ledger_symbols(walk->publication->host->ledger, walk->publication->release.id, take_symbol, walk);
+  ledger_symbols(walk->publication->session->ledger, walk->publication->release.id, take_symbol,
+                 walk);
   if (!walk->steps) walk->same = 0;
 }
 
@@ -285,16 +289,15 @@ static void walk_symbols(struct walk *walk) {
 
 static int mix_from(struct publication *publication, struct walk *walk,
                     const struct markov_kernel *channel) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   const char *name = publication->release.name, *tier = publication->tiers[publication->at].name;
   if (publication->at <= walk->tier)
     return error_set(ledger_error(ledger),
                      "tier '%s' is not outside tier '%s', where the last symbol of release '%s' "
                      "is (make a release of its own)",
                      tier, publication->tiers[walk->tier].name, name);
-  walk->error = pass_channel(walk, channel);
-  if (walk->error) return 0;
-  if (!symbols_pay(publication, walk->costs)) return 0;
+  if (!pass_channel(walk, channel, &walk->error) || !symbols_pay(publication, walk->costs))
+    return 0;
   size_t chosen = 0;
   const char *symbol = walk->symbol;
   for (int64_t i = 0; i < channel->steps; i++, symbol = channel->symbols[chosen]) {
@@ -308,15 +311,15 @@ static int mix_from(struct publication *publication, struct walk *walk,
 int mixes_again(struct publication *publication, const char *stored,
                 const struct markov_kernel *channel) {
   const char *tier = publication->tiers[publication->at].name;
-  if (stored && strcmp(stored, channel->json) == 0) return answers_read(publication, tier);
-  return error_set(ledger_error(publication->host->ledger),
+  if (stored && strcmp(stored, channel->json) == 0) return values_read(publication, tier);
+  return error_set(ledger_error(publication->session->ledger),
                    stored ? "release '%s' is at tier '%s' by another kernel (it is mixed once)"
                           : "release '%s' is at tier '%s' from the start (ask dp_value)",
                    publication->release.name, tier);
 }
 
 int categories_mix(struct publication *publication, const struct markov_kernel *channel) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->release;
   const char *tier = publication->tiers[publication->at].name;
   char *kernel = 0;
@@ -326,13 +329,13 @@ int categories_mix(struct publication *publication, const struct markov_kernel *
   } else {
     struct walk walk = {.publication = publication};
     walk_symbols(&walk);
-    if (!walk.error && !error_is_set(ledger_error(ledger)) && !walk.same)
+    if (!error_is_set(&walk.error) && !error_is_set(ledger_error(ledger)) && !walk.same)
       error_set(ledger_error(ledger), "release '%s' is not what its charges say (see dp_verify)",
                 release->name);
-    mixed =
-        !walk.error && !error_is_set(ledger_error(ledger)) && mix_from(publication, &walk, channel);
-    if (walk.error) error_set(ledger_error(ledger), "%s", walk.error);
-    error_message_free(walk.error);
+    mixed = !error_is_set(&walk.error) && !error_is_set(ledger_error(ledger)) &&
+            mix_from(publication, &walk, channel);
+    if (error_is_set(&walk.error)) error_set(ledger_error(ledger), "%s", error_text(&walk.error));
+    error_clear(&walk.error);
     walk_end(&walk);
   }
   sqlite3_free(kernel);
@@ -342,13 +345,12 @@ int categories_mix(struct publication *publication, const struct markov_kernel *
 /* ---- verification ---------------------------------------------------------------------------- */
 
 char *categories_verify(struct publication *publication, const char *tier) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   struct walk walk = {.publication = publication, .until = tier};
   walk_symbols(&walk);
-  int sound = walk.same && !walk.error;
-  if (walk.error && strcmp(walk.error, "out of memory") == 0)
-    error_set_memory(ledger_error(ledger));
-  error_message_free(walk.error);
+  int sound = walk.same && !error_is_set(&walk.error);
+  if (error_is_memory(&walk.error)) error_set_memory(ledger_error(ledger));
+  error_clear(&walk.error);
   walk_end(&walk);
   if (sound || error_is_set(ledger_error(ledger))) return 0;
   return ledger_discrepancy(

@@ -11,7 +11,7 @@
 #ifndef DIFFUSE_RELEASE_CATEGORIES_H
 #define DIFFUSE_RELEASE_CATEGORIES_H
 
-#include "release/life.h"
+#include "release/session.h"
 
 /*
 ** Inserts and charges a new release whose parameters and candidates are set. 0 with the reason in

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "release/kinds.h"
+
+#include <sqlite3ext.h>
 #include "mechanism/families.h"
-#include "functions/functions.h"
-#include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -127,10 +127,6 @@ const struct aggregate *aggregate_find(const char *kind) {
   return 0;
 }
 
-const struct aggregate *aggregate_of_kind(sqlite3_value *kind) {
-  return aggregate_find(plain_text(kind));
-}
-
 /* ---- mechanisms ------------------------------------------------------------------------------ */
 
 const struct mechanism *mechanism_find(const struct aggregate *aggregate, const char *name) {
@@ -142,7 +138,7 @@ const struct mechanism *mechanism_find(const struct aggregate *aggregate, const 
   return 0;
 }
 
-char *unknown_mechanism(const struct aggregate *aggregate) {
+int unknown_mechanism(const struct aggregate *aggregate, struct error *error) {
   sqlite3_str *known = sqlite3_str_new(0);
   for (int i = 0; mechanisms[i]; i++) {
     if (mechanism_admits(mechanisms[i], aggregate->family, aggregate->is_ou))
@@ -150,22 +146,22 @@ char *unknown_mechanism(const struct aggregate *aggregate) {
                           mechanisms[i]->name);
   }
   char *list = sqlite3_str_finish(known);
-  char *message = error_message("kind '%s' has no such mechanism (it has: %s)", aggregate->kind,
-                                list ? list : "");
+  error_set(error, "kind '%s' has no such mechanism (it has: %s)", aggregate->kind,
+            list ? list : "");
   sqlite3_free(list);
-  return message;
+  return 0;
 }
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-char *unknown_kind(void) {
+int unknown_kind(struct error *error) {
   sqlite3_str *known = sqlite3_str_new(0);
   for (int i = 0; i < aggregate_count; i++)
     sqlite3_str_appendf(known, "%s%s", i ? ", " : "", aggregates[i].kind);
   char *list = sqlite3_str_finish(known);
-  char *message = error_message("unknown kind (known kinds: %s)", list ? list : "");
+  error_set(error, "unknown kind (known kinds: %s)", list ? list : "");
   sqlite3_free(list);
-  return message;
+  return 0;
 }
 
 int aggregate_columns(const struct aggregate *aggregate, int by_unit, const char **names) {

@@ -5,7 +5,7 @@
 #ifndef DIFFUSE_RELEASE_KINDS_H
 #define DIFFUSE_RELEASE_KINDS_H
 
-#include <sqlite3ext.h>
+#include "base/error.h"
 
 #include "mechanism/mechanism.h"
 
@@ -60,16 +60,15 @@ extern const int aggregate_count;
 
 /* The aggregate of a kind, or null. */
 const struct aggregate *aggregate_find(const char *kind);
-const struct aggregate *aggregate_of_kind(sqlite3_value *kind);
 
 /* The mechanism of that name (null: its own) for an aggregate; null where it has none such. */
 const struct mechanism *mechanism_find(const struct aggregate *aggregate, const char *name);
 
-/* The message for a name that is none; to be freed. */
-char *unknown_mechanism(const struct aggregate *aggregate);
+/* Fails for a name that is none, with the known ones. Always returns 0. */
+int unknown_mechanism(const struct aggregate *aggregate, struct error *error);
 
-/* The message for a kind that is none; to be freed. */
-char *unknown_kind(void);
+/* The same for a kind. */
+int unknown_kind(struct error *error);
 
 /* The columns that dp_release() wants of a query, as in "key, x, unit"; how many. */
 int aggregate_columns(const struct aggregate *aggregate, int by_unit, const char **names);

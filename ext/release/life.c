@@ -20,14 +20,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "ledger/policy.h"
 #include "release/values.h"
-#include "functions/functions.h"
-#include "functions/statement_guard.h"
-#include "functions/models.h"
+#include "release/model.h"
 #include "release/reports.h"
 #include "release/categories.h"
 #include "math/diffusion.h"
+#include "release/definition.h"
+#include "release/numbers.h"
+#include "release/session.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -60,7 +60,7 @@ static struct cost point_cost(struct publication *publication, uint64_t clock) {
   struct terms terms = terms_of(publication);
   struct cost cost;
   if (!mechanism->cost(mechanism, &terms, clock, &publication->room, &cost))
-    out_of_memory(publication->host->ledger);
+    out_of_memory(publication->session->ledger);
   return cost;
 }
 
@@ -72,14 +72,14 @@ static int is_within_tier(const struct publication *publication, uint64_t clock)
 }
 
 static int charge(struct publication *publication, uint64_t variance) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   const char *tier = publication->tiers[publication->at].name;
   if (!is_within_tier(publication, variance))
     return error_set(ledger_error(ledger),
                      "the noise would cost more than tier '%s' has for a release", tier);
   struct cost cost = point_cost(publication, variance);
   publication->variance = variance;
-  if (!(answers_shrink(publication) >= DBL_MIN))
+  if (!(definition_shrink(publication) >= DBL_MIN))
     return error_set(ledger_error(ledger),
                      "the noise at tier '%s' would shrink the value to nothing but its centre "
                      "(give a larger radius, or rho)",
@@ -103,14 +103,14 @@ static size_t dimension_of(const struct publication *publication) {
 static int64_t *two_points(const struct publication *publication) {
   size_t count = 2 * dimension_of(publication) + 1;
   int64_t *values = sqlite3_malloc64(sizeof *values * count);
-  if (!values) out_of_memory(publication->host->ledger);
+  if (!values) out_of_memory(publication->session->ledger);
   return values;
 }
 
 static int store_point(struct publication *publication, int tier, uint64_t variance,
                        int64_t *values) {
   struct ledger_point point = {publication->tiers[tier].name, variance, values};
-  return ledger_path_insert(publication->host->ledger, &publication->release, &publication->grid,
+  return ledger_path_insert(publication->session->ledger, &publication->release, &publication->grid,
                             &point);
 }
 
@@ -121,10 +121,10 @@ static int note_point(struct publication *publication, int tier, uint64_t varian
   int count = publication->drawn_count;
   struct drawn *grown =
       sqlite3_realloc64(publication->drawn, sizeof *grown * (sqlite3_uint64)(count + 1));
-  if (!grown) return out_of_memory(publication->host->ledger);
+  if (!grown) return out_of_memory(publication->session->ledger);
   publication->drawn = grown;
   int64_t *copy = sqlite3_malloc64(sizeof *copy * (dimension + 1));
-  if (!copy) return out_of_memory(publication->host->ledger);
+  if (!copy) return out_of_memory(publication->session->ledger);
   if (dimension) memcpy(copy, values, sizeof *copy * dimension);
   grown[publication->drawn_count++] = (struct drawn){tier, variance, copy};
   return 1;
@@ -134,13 +134,13 @@ static int note_point(struct publication *publication, int tier, uint64_t varian
 static int store_values(struct publication *publication, uint64_t variance, const int64_t *values) {
   struct cost cost = point_cost(publication, variance);
   publication->variance = variance;
-  return answers_store(publication, &cost, values);
+  return values_store(publication, &cost, values);
 }
 
 /* ---- walking outward ------------------------------------------------------------------------- */
 
 static int too_far(struct publication *publication, int tier) {
-  return error_set(ledger_error(publication->host->ledger),
+  return error_set(ledger_error(publication->session->ledger),
                    "tier '%s' has a rate %g too far from that of release '%s' for its lattice "
                    "(make a release of its own)",
                    publication->tiers[tier].name, publication->tiers[tier].rate,
@@ -153,7 +153,7 @@ static int too_far(struct publication *publication, int tier) {
 */
 static int walk_outward(struct publication *publication, const struct ledger_point *outermost,
                         int from) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   struct ledger_release *release = &publication->release;
   const struct noise_law *noise = publication->mechanism->noise;
   int steps = publication->at - from;
@@ -203,7 +203,7 @@ static int plan_inward(struct publication *publication, uint64_t outer, int from
                        struct inward_step **steps) {
   int count = from - publication->at;
   *steps = sqlite3_malloc64(sizeof **steps * (sqlite3_uint64)count);
-  if (!*steps) return out_of_memory(publication->host->ledger);
+  if (!*steps) return out_of_memory(publication->session->ledger);
   for (int i = 0; i < count; i++) {
     int tier = from - 1 - i;
     struct inward_step *step = &(*steps)[i];
@@ -218,7 +218,7 @@ static int plan_inward(struct publication *publication, uint64_t outer, int from
 /* Charges a refinement and marks the release as in progress. */
 static int begin_refining(struct publication *publication, const struct ledger_point *innermost,
                           int from) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   struct ledger_release *release = &publication->release;
   struct inward_step *steps;
   int count = from - publication->at;
@@ -239,7 +239,7 @@ static int begin_refining(struct publication *publication, const struct ledger_p
 /* Draws a point for every tier from the innermost point to publication->at. */
 static int walk_inward(struct publication *publication, const struct ledger_point *innermost,
                        int from, const int64_t *totals) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   int count = from - publication->at;
   size_t dimension = dimension_of(publication);
   struct inward_step *steps;
@@ -270,7 +270,7 @@ static int tier_index(const struct publication *publication, const char *name) {
 
 static int is_usable(struct publication *publication) {
   const struct ledger_release *release = &publication->release;
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   if (strcmp(release->state, "charged") == 0)
     return error_set(ledger_error(ledger),
                      "release '%s' is not finished (wait until its statement has ended, or free "
@@ -287,7 +287,7 @@ static int is_usable(struct publication *publication) {
 /* Publishes the existing release at publication->at from its path, by whichever way leads there. */
 static int publish_from(struct publication *publication, const struct ledger_path *path,
                         int may_refine) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   const char *tier = publication->tiers[publication->at].name;
   const char *name = publication->release.name;
   const struct ledger_point *innermost = &path->points[0];
@@ -329,17 +329,17 @@ static int publish_from(struct publication *publication, const struct ledger_pat
 }
 
 static int publish_existing(struct publication *publication, int keys, int may_refine) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->release;
   const char *tier = publication->tiers[publication->at].name;
-  if (!answers_describe(publication, keys)) return 0;
-  if (!answers_same_lattice(publication))
+  if (!definition_describe(publication, keys)) return 0;
+  if (!definition_same_lattice(publication))
     return error_set(ledger_error(ledger),
                      "release '%s' is on a lattice that does not cover its parameters (restore the "
                      "ledger from a backup)",
                      release->name);
   if (ledger_publication_find(ledger, release->id, tier, &publication->variance))
-    return answers_read(publication, tier);
+    return values_read(publication, tier);
   if (publication->mechanism->statistics == STATISTIC_REPORTS)
     return error_set(ledger_error(ledger),
                      "release '%s' is made of reports, which reach a tier outside their own only "
@@ -352,9 +352,9 @@ static int publish_existing(struct publication *publication, int keys, int may_r
                      release->name);
   struct ledger_path path;
   int done = 0;
-  if (ledger_path_read(ledger, release, answers_grid(publication).components, &path)) {
+  if (ledger_path_read(ledger, release, definition_grid(publication).components, &path)) {
     publication->grid = path.grid; /* taken over */
-    done = answers_same_keys(publication)
+    done = definition_same_keys(publication)
                ? publish_from(publication, &path, may_refine)
                : error_set(ledger_error(ledger),
                            "release '%s' has other keys than when it was charged (restore the "
@@ -372,7 +372,7 @@ static int check_rate(struct publication *publication) {
   double rate = tier_rate(publication, publication->at);
   double most = mechanism_most_rate(publication->mechanism);
   return (rate >= DESIGN_MIN_RATE && rate <= most) ||
-         error_set(ledger_error(publication->host->ledger),
+         error_set(ledger_error(publication->session->ledger),
                    "weight makes a rate outside the [%g, %g] of mechanism '%s'", DESIGN_MIN_RATE,
                    most, publication->release.mechanism);
 }
@@ -386,7 +386,7 @@ static int own(struct ledger *ledger, char **text) {
 
 /* The row of the new release: the request's parameters, and texts of its own. */
 static int make_release(struct publication *publication, const struct request *request) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   struct ledger_release row = request_release(request);
   row.name = request->name;
   row.state = "charged";
@@ -410,17 +410,17 @@ static int make_release(struct publication *publication, const struct request *r
 
 /* Takes over the request's list of keys. */
 static void take_keys(struct publication *publication, struct request *request) {
-  publication->grid = answers_grid(publication);
+  publication->grid = definition_grid(publication);
   publication->grid.keys = request->key_list;
   request->key_list = 0;
   request->key_count = 0;
 }
 
 static int publish_new(struct publication *publication, struct request *request) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   struct ledger_release *release = &publication->release;
   int keys = request->key_count;
-  if (!make_release(publication, request) || !answers_describe(publication, keys) ||
+  if (!make_release(publication, request) || !definition_describe(publication, keys) ||
       !check_rate(publication))
     return 0;
   if (!publication->mechanism->noise) {
@@ -448,7 +448,7 @@ static int publish_new(struct publication *publication, struct request *request)
 
 /* Loads the tiers, finds the wanted one and, where a name is given, the release: 1 found. */
 static int load(struct publication *publication, const char *tier, const char *name) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   if (!ledger_tiers(ledger, &publication->tiers, &publication->tier_count)) return 0;
   publication->at = ledger_tier_find(ledger, publication->tiers, publication->tier_count, tier);
   return publication->at >= 0 && name && ledger_release_find(ledger, name, &publication->release) &&
@@ -462,7 +462,7 @@ static int load(struct publication *publication, const char *tier, const char *n
 static int same_query(struct publication *publication, const struct request *request) {
   const char *stored = publication->release.sql;
   return !stored || !request->sql || strcmp(stored, request->sql) == 0 ||
-         error_set(ledger_error(publication->host->ledger),
+         error_set(ledger_error(publication->session->ledger),
                    "release '%s' exists with another query: %s (choose another name)",
                    request->name, stored);
 }
@@ -473,7 +473,7 @@ static int same_question(struct publication *publication, const struct request *
   int same = fingerprint && strcmp(fingerprint, publication->release.fingerprint) == 0;
   sqlite3_free(fingerprint);
   return same ||
-         error_set(ledger_error(publication->host->ledger),
+         error_set(ledger_error(publication->session->ledger),
                    "release '%s' exists with other parameters: %s %s%s%s (choose another name)",
                    request->name, publication->release.kind, publication->release.options,
                    publication->release.keys ? ", keys " : "",
@@ -487,12 +487,12 @@ static int same_question(struct publication *publication, const struct request *
 static int settle_time(const struct publication *publication, struct request *request) {
   if (isnan(request->t)) return 1;
   const struct ledger_tier *tier = &publication->tiers[publication->at];
-  struct publication asked = {.host = publication->host, .release = request_release(request)};
-  if (!answers_describe(&asked, request->key_count)) return 0;
+  struct publication asked = {.session = publication->session, .release = request_release(request)};
+  if (!definition_describe(&asked, request->key_count)) return 0;
   double distance = ldexp((double)asked.shape.distance, asked.shape.fine_exponent);
   double rate = ou_rate(distance, request->theta, request->rho, request->t);
   if (!(rate <= tier->rate * (1 + 0x1p-40)))
-    return error_set(ledger_error(publication->host->ledger),
+    return error_set(ledger_error(publication->session->ledger),
                      "time %g costs a rate of %g, more than the %g of tier '%s' (give a t of at "
                      "least %g, or ask at an inner tier)",
                      request->t, rate, tier->rate, tier->name,
@@ -503,13 +503,13 @@ static int settle_time(const struct publication *publication, struct request *re
 
 /* The answer of a release whose statement is still running on this connection: a replay. */
 static int answer_pending(struct publication *publication) {
-  const struct publication *pending = guard_pending(publication->host, publication->release.id,
-                                                    publication->tiers[publication->at].name);
+  const struct publication *pending = session_pending(publication->session, publication->release.id,
+                                                      publication->tiers[publication->at].name);
   if (!pending) return 0;
   publication->answer.number = pending->answer.number;
   if (pending->answer.json) publication->answer.json = sqlite3_mprintf("%s", pending->answer.json);
   publication->answered = !pending->answer.json || publication->answer.json;
-  return publication->answered || out_of_memory(publication->host->ledger);
+  return publication->answered || out_of_memory(publication->session->ledger);
 }
 
 /* Inside a transaction. */
@@ -523,33 +523,28 @@ static void begin(struct publication *publication, struct request *request) {
         is_usable(publication) && same_query(publication, request))
       publish_existing(publication, request->key_count, request->refine);
   } else if (request->is_blind) {
-    error_set(ledger_error(publication->host->ledger),
+    error_set(ledger_error(publication->session->ledger),
               "a statement that updates or deletes cannot release (nothing was charged; SELECT "
               "or INSERT the value first, or use dp_release)");
-  } else if (publication->at >= 0 && !error_is_set(ledger_error(publication->host->ledger))) {
+  } else if (publication->at >= 0 && !error_is_set(ledger_error(publication->session->ledger))) {
     publish_new(publication, request);
   }
 }
 
-static char *error_of(struct host *host) {
-  return error_message("%s", error_text(ledger_error(host->ledger)));
-}
-
-static void publication_open(struct publication *publication, struct host *host) {
+static void publication_open(struct publication *publication, struct session *session) {
   *publication = (struct publication){0};
-  publication->host = host;
+  publication->session = session;
   publication->at = -1;
 }
 
-char *publish_begin(struct publication *publication, struct host *host, struct request *request) {
-  publication_open(publication, host);
-  if (ledger_begin(host->ledger)) {
+int publish_begin(struct publication *publication, struct session *session,
+                  struct request *request) {
+  publication_open(publication, session);
+  if (ledger_begin(session->ledger)) {
     begin(publication, request);
-    if (!publication->answered)
-      ledger_policy_admit(host->ledger, publication->release.id, request->tables);
-    ledger_commit(host->ledger);
+    ledger_commit(session->ledger);
   }
-  return error_is_set(ledger_error(host->ledger)) ? error_of(host) : 0;
+  return !error_is_set(&session->error);
 }
 
 /* ---- the end of a release -------------------------------------------------------------------- */
@@ -558,11 +553,11 @@ char *publish_begin(struct publication *publication, struct host *host, struct r
 static int take_private_keys(struct publication *publication, const struct ledger_grid *grid) {
   if (!publication->release.max_groups) return 1;
   char **keys = sqlite3_malloc64(sizeof *keys * (sqlite3_uint64)(grid->cells + 1));
-  if (!keys) return out_of_memory(publication->host->ledger);
+  if (!keys) return out_of_memory(publication->session->ledger);
   publication->grid = (struct ledger_grid){keys, 0, grid->components};
   for (int i = 0; i < grid->cells; i++) {
     keys[i] = sqlite3_mprintf("%s", grid->keys[i]);
-    if (!keys[i]) return out_of_memory(publication->host->ledger);
+    if (!keys[i]) return out_of_memory(publication->session->ledger);
     publication->grid.cells++;
   }
   return 1;
@@ -577,12 +572,12 @@ static int draw_new(struct publication *publication, const int64_t *rounded, int
   uint64_t variance = publication->mechanism->draw_clock(&terms, publication->variance);
   if (release_draw(publication->mechanism->noise, rounded, dimension_of(publication), variance,
                    values))
-    return error_set(ledger_error(publication->host->ledger), "the system gave no random bytes");
+    return error_set(ledger_error(publication->session->ledger), "the system gave no random bytes");
   return note_point(publication, publication->at, publication->variance, values);
 }
 
 static int refine(struct publication *publication, const int64_t *rounded) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   struct ledger_path path;
   int done = 0;
   if (ledger_path_read(ledger, &publication->release, publication->grid.components, &path))
@@ -610,7 +605,7 @@ static int draw(struct publication *publication, const struct totals *totals) {
 
 /* Stores what draw() has drawn, ends the release and answers; inside a transaction. */
 static int keep(struct publication *publication) {
-  if (!ledger_release_state(publication->host->ledger, publication->release.id, "charged",
+  if (!ledger_release_state(publication->session->ledger, publication->release.id, "charged",
                             "released"))
     return 0;
   if (publication->mechanism->statistics == STATISTIC_REPORTS) return responses_keep(publication);
@@ -625,61 +620,61 @@ static int keep(struct publication *publication) {
   return kept;
 }
 
-char *publish_finish(struct publication *publication, const struct totals *totals) {
-  struct ledger *ledger = publication->host->ledger;
+int publish_finish(struct publication *publication, const struct totals *totals) {
+  struct ledger *ledger = publication->session->ledger;
   if (ledger_resume_patiently(ledger) && ledger_begin_ending(ledger)) {
     if (draw(publication, totals)) keep(publication);
-    if (ledger_commit(ledger)) return 0;
+    if (ledger_commit(ledger)) return 1;
   }
-  char *error = error_of(publication->host);
   publish_fail(publication);
-  return error;
+  return 0;
 }
 
 /* Everything is tried in a transaction that is taken back, so that its errors come in time. */
-char *publish_draw(struct publication *publication, const struct totals *totals) {
-  struct ledger *ledger = publication->host->ledger;
+int publish_draw(struct publication *publication, const struct totals *totals) {
+  struct ledger *ledger = publication->session->ledger;
   if (ledger_resume(ledger) && ledger_begin_ending(ledger)) {
     if (draw(publication, totals)) keep(publication);
-    if (!error_is_set(ledger_error(ledger))) {
-      ledger_rollback(ledger);
-      return 0;
-    }
     ledger_rollback(ledger);
+    if (!error_is_set(ledger_error(ledger))) return 1;
   }
-  char *error = error_of(publication->host);
   publish_fail(publication);
-  return error;
+  return 0;
 }
 
-int publish_plan(struct publication *publication, struct host *host, struct request *request) {
-  publication_open(publication, host);
+int publish_plan(struct publication *publication, struct session *session,
+                 struct request *request) {
+  publication_open(publication, session);
   begin(publication, request);
-  if (!error_is_set(ledger_error(host->ledger)) && !publication->answered) {
-    struct totals nothing = {answers_grid(publication), 0};
+  if (!error_is_set(ledger_error(session->ledger)) && !publication->answered) {
+    struct totals nothing = {definition_grid(publication), 0};
     if (draw(publication, &nothing)) keep(publication);
   }
-  return !error_is_set(ledger_error(host->ledger));
+  return !error_is_set(ledger_error(session->ledger));
 }
 
 /*
 ** Nobody is left to tell when this fails; the release then stays as it is, never with a new value.
+** The error that led here stays.
 */
-static void change_state(struct host *host, int64_t release_id, const char *from, const char *to) {
-  struct ledger *ledger = host->ledger;
+static void change_state(struct session *session, int64_t release_id, const char *from,
+                         const char *to) {
+  struct ledger *ledger = session->ledger;
+  struct error error = error_take(&session->error);
   if (ledger_resume(ledger) && ledger_begin_ending(ledger)) {
     ledger_release_state(ledger, release_id, from, to);
     ledger_commit(ledger);
   }
+  error_restore(&session->error, error);
 }
 
 void publish_fail(struct publication *publication) {
-  change_state(publication->host, publication->release.id, "charged",
+  change_state(publication->session, publication->release.id, "charged",
                publication->refining ? "released" : "failed");
 }
 
 void publish_revoke(struct publication *publication) {
-  change_state(publication->host, publication->release.id, "charged", "failed");
+  change_state(publication->session, publication->release.id, "charged", "failed");
 }
 
 int publish_show(struct publication *publication) {
@@ -687,7 +682,7 @@ int publish_show(struct publication *publication) {
 }
 
 int publish_keep(struct publication *publication) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   struct ledger_release now;
   if (ledger_resume(ledger) && ledger_begin_ending(ledger)) {
     keep(publication);
@@ -705,12 +700,12 @@ int publish_keep(struct publication *publication) {
 
 /* dp_mix() of a release that is no symbol: what it has for groups is sent on by the kernel. */
 static int publish_mixed(struct publication *publication, const struct markov_kernel *channel) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->release;
   const char *tier = publication->tiers[publication->at].name;
-  int keys = answers_keys(release);
+  int keys = definition_keys(release);
   char *kernel = 0;
-  if (!answers_describe(publication, keys)) return 0;
+  if (!definition_describe(publication, keys)) return 0;
   if (!publication->mechanism->noise && publication->mechanism->statistics != STATISTIC_REPORTS)
     return categories_mix(publication, channel);
   if (ledger_kernel_find(ledger, release->id, tier, &kernel)) {
@@ -721,44 +716,22 @@ static int publish_mixed(struct publication *publication, const struct markov_ke
   if (publication->mechanism->statistics == STATISTIC_REPORTS)
     return responses_mix(publication, channel);
   publication->channel = channel;
-  return !error_is_set(ledger_error(ledger)) && answers_mixable(publication) &&
+  return !error_is_set(ledger_error(ledger)) && numbers_mixable(publication) &&
          publish_existing(publication, keys, 0);
 }
 
-char *publish_diffuse(struct publication *publication, struct host *host, const char *name,
-                      const char *tier, const struct markov_kernel *channel) {
-  struct ledger *ledger = host->ledger;
-  publication_open(publication, host);
-  guard_settle(host);
+int publish_diffuse(struct publication *publication, struct session *session, const char *name,
+                    const char *tier, const struct markov_kernel *channel) {
+  struct ledger *ledger = session->ledger;
+  publication_open(publication, session);
   if (ledger_ready(ledger) && ledger_begin(ledger)) {
     if (!load(publication, tier, name)) {
       error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
     } else if (is_usable(publication)) {
       if (channel) publish_mixed(publication, channel);
-      if (!channel) publish_existing(publication, answers_keys(&publication->release), 0);
+      if (!channel) publish_existing(publication, definition_keys(&publication->release), 0);
     }
     ledger_commit(ledger);
   }
-  return publication->answered && !error_is_set(ledger_error(ledger)) ? 0 : error_of(host);
-}
-
-void publish_result(sqlite3_context *context, const struct publication *publication) {
-  if (publication->answer.json) {
-    sqlite3_result_text(context, publication->answer.json, -1, SQLITE_TRANSIENT);
-  } else {
-    sqlite3_result_double(context, publication->answer.number);
-  }
-}
-
-void publish_clear(struct publication *publication) {
-  cost_room_clear(&publication->room);
-  struct ledger_grid *grid = &publication->grid;
-  for (int i = 0; grid->keys && i < grid->cells; i++) sqlite3_free(grid->keys[i]);
-  sqlite3_free(grid->keys);
-  sqlite3_free(publication->answer.json);
-  for (int i = 0; i < publication->drawn_count; i++) sqlite3_free(publication->drawn[i].values);
-  sqlite3_free(publication->drawn);
-  ledger_tiers_free(publication->tiers, publication->tier_count);
-  ledger_release_clear(&publication->release);
-  *publication = (struct publication){0};
+  return publication->answered && !error_is_set(ledger_error(ledger));
 }

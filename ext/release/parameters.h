@@ -40,39 +40,8 @@ struct request {
 
 #define DEFAULT_KEY_SHARE 0.1
 
-/* Which of the options a caller may use. */
-enum {
-  OPTIONS_OF_AGGREGATE = 1,
-  OPTIONS_OF_RELEASE = 2,
-  OPTIONS_OF_PLAN = 4,
-  OPTIONS_OF_ELEMENT = 8,
-  OPTIONS_OF_PARTIAL = 16, /* dp_partial(): what shapes the sums, ... */
-  OPTIONS_OF_STATE = 32,   /* ... the same, as a state carries them ... */
-  OPTIONS_OF_MERGE = 64    /* ... and what dp_merge() adds to them */
-};
-
-/*
-** Fills a request from the tier (null: none) and from the argument that holds a name or options
-** (null or NULL: neither). Returns null, or one sentence to be freed. The caller clears the request
-** either way. For request_finish() the parameters must have been set, from arguments or options.
-*/
-char *request_start(struct request *request, const struct aggregate *aggregate,
-                    struct ledger *ledger, sqlite3_value *tier, sqlite3_value *name_or_options,
-                    int form);
-
-/* Sets what a text of JSON options holds. */
-char *request_read(struct request *request, struct ledger *ledger, const char *json, int form);
-
-/* The name of a parameter that has a place among the arguments. */
-const char *request_parameter(enum parameter parameter);
-
-/* Sets a parameter from an argument. */
-char *request_argument(struct request *request, struct ledger *ledger, enum parameter parameter,
-                       sqlite3_value *value);
-
-/* Defaults and checks across parameters: of all, or of those that shape the sums. */
-char *request_finish(struct request *request, int by_unit);
-char *request_finish_shape(struct request *request, int by_unit);
+/* Whether a parameter is one of the kind. */
+int request_takes(const struct request *request, enum parameter parameter);
 
 void request_clear(struct request *request);
 
@@ -84,13 +53,6 @@ struct ledger_release request_release(const struct request *request);
 
 /* Keys as a JSON array. To be freed. */
 char *keys_json(char *const *keys, int count);
-
-/*
-** What shapes the sums of a request whose shape is finished, as JSON, to be freed: for a state,
-** which it is read from again to the last bit (form OPTIONS_OF_STATE), or for people
-** (OPTIONS_OF_PARTIAL).
-*/
-char *request_parameters(const struct request *request, int form);
 
 /* The parameters as JSON for people. To be freed. */
 char *request_options(const struct request *request);

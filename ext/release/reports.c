@@ -6,11 +6,11 @@
 
 #include "release/values.h"
 #include "mechanism/markov_kernel.h"
-#include "functions/functions.h"
-#include "query/row_reader.h"
 #include "release/categories.h"
 #include "math/rounding.h"
 #include "noise/categorical.h"
+#include "release/session.h"
+#include "release/parameters.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -20,50 +20,53 @@ static int out_of_memory(struct ledger *ledger) {
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-char *responses_kernel(struct request *request, struct ledger *ledger, const char *json) {
+int responses_kernel(struct request *request, struct json *json, const char *text,
+                     struct error *error) {
   struct markov_kernel channel;
-  char *error = markov_kernel_read(&channel, ledger, json);
-  if (!error) error = channel_check_small(&channel);
-  if (!error && request->kernel) error = error_message("kernel is given twice");
-  if (!error) {
+  int going =
+      markov_kernel_read(&channel, json, text, error) && channel_check_small(&channel, error);
+  if (going && request->kernel) going = error_set(error, "kernel is given twice");
+  if (going) {
     request->kernel = sqlite3_mprintf("%s", channel.json);
     request->keys = keys_json(channel.states, channel.state_count);
     request->key_list = sqlite3_malloc64(sizeof(char *) * (sqlite3_uint64)channel.state_count);
-    if (!request->kernel || !request->keys || !request->key_list)
-      error = error_message("out of memory");
+    if (!request->kernel || !request->keys || !request->key_list) going = error_set_memory(error);
   }
-  for (int i = 0; i < channel.state_count && !error; i++) {
+  for (int i = 0; i < channel.state_count && going; i++) {
     char *state = sqlite3_mprintf("%s", channel.states[i]);
     if (state) request->key_list[request->key_count++] = state;
-    if (!state) error = error_message("out of memory");
+    if (!state) going = error_set_memory(error);
   }
   markov_kernel_clear(&channel);
-  return error;
+  return going;
 }
 
-char *responses_finish(struct request *request, int by_unit) {
+int responses_finish(struct request *request, int by_unit, struct error *error) {
   if (by_unit)
-    return error_message(
-        "a kernel is applied to rows, so the ledger has to protect rows, with replaced "
-        "rows as neighbours: start one with "
-        "dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}')");
+    return error_set(
+        error, "a kernel is applied to rows, so the ledger has to protect rows, with replaced "
+               "rows as neighbours: start one with "
+               "dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}')");
   if (request->refine)
-    return error_message("reports cannot be refined (make a release of its own at an inner tier)");
-  if (!request->kernel) return error_message("kernel is missing (a JSON array of cells [x, y, p])");
-  if (isnan(request->reports)) return error_message("n is missing (the public number of rows)");
+    return error_set(error,
+                     "reports cannot be refined (make a release of its own at an inner tier)");
+  if (!request->kernel)
+    return error_set(error, "kernel is missing (a JSON array of cells [x, y, p])");
+  if (isnan(request->reports)) return error_set(error, "n is missing (the public number of rows)");
   if (!request->otherwise)
-    return error_message("otherwise is missing (the x of the kernel that reports for a row that is "
-                         "missing or whose key is no x)");
+    return error_set(error,
+                     "otherwise is missing (the x of the kernel that reports for a row that is "
+                     "missing or whose key is no x)");
   int known = 0;
   for (int i = 0; i < request->key_count; i++)
     known |= strcmp(request->key_list[i], request->otherwise) == 0;
-  if (!known) return error_message("otherwise must be an x of the kernel");
+  if (!known) return error_set(error, "otherwise must be an x of the kernel");
   sqlite3_str *model = sqlite3_str_new(0);
   sqlite3_str_appendf(model, "{\"n\":%lld,\"otherwise\":", (long long)request->reports);
   json_append_string(model, request->otherwise);
   sqlite3_str_appendf(model, ",\"kernel\":%s}", request->kernel);
   request->model = sqlite3_str_finish(model);
-  return request->model ? 0 : error_message("out of memory");
+  return request->model ? 1 : error_set_memory(error);
 }
 
 /* ---- what a release is ----------------------------------------------------------------------- */
@@ -94,16 +97,18 @@ static void survey_clear(struct survey *survey) {
 }
 
 /* Reads the model. Null, or a sentence; survey_clear() either way. */
-static char *survey_read(struct survey *survey, const struct publication *publication) {
-  struct ledger *ledger = publication->host->ledger;
+static int survey_read(struct survey *survey, const struct publication *publication,
+                       struct error *error) {
+  struct ledger *ledger = publication->session->ledger;
   const char *model = publication->release.model;
   *survey = (struct survey){0};
   if (!model || !json_text_members(ledger_json(ledger), model, take_member, survey) ||
       !survey->kernel || !survey->otherwise || survey->reports < 1 ||
       survey->reports > RESPONSE_MAX_ROWS)
-    return error_message("release '%s' has an impossible kernel (restore the ledger from a backup)",
-                         publication->release.name ? publication->release.name : "");
-  return markov_kernel_read(&survey->channel, ledger, survey->kernel);
+    return error_set(error,
+                     "release '%s' has an impossible kernel (restore the ledger from a backup)",
+                     publication->release.name ? publication->release.name : "");
+  return markov_kernel_read(&survey->channel, ledger_json(ledger), survey->kernel, error);
 }
 
 /* ---- estimates ------------------------------------------------------------------------------- */
@@ -112,14 +117,14 @@ static char *survey_read(struct survey *survey, const struct publication *public
 ** weights (rows x columns) = (K K^T)^-1 K: reports with the law of row x sum up, weighted, to 1 for
 ** x and to 0 for the other rows, on average. By Cholesky. Null, or a sentence; sqlite3_free().
 */
-static char *estimator(const struct chain *chain, double **weights) {
+static int estimator(const struct chain *chain, double **weights, struct error *error) {
   size_t rows = chain->rows, columns = chain->columns;
   double *gram = sqlite3_malloc64(sizeof *gram * rows * rows);
   *weights = sqlite3_malloc64(sizeof **weights * rows * columns);
   int is_regular = 1;
   if (!gram || !*weights) {
     sqlite3_free(gram);
-    return error_message("out of memory");
+    return error_set_memory(error);
   }
   memcpy(*weights, chain->high, sizeof **weights * rows * columns);
   for (size_t i = 0; i < rows && is_regular; i++) {
@@ -150,9 +155,9 @@ static char *estimator(const struct chain *chain, double **weights) {
   }
   sqlite3_free(gram);
   return is_regular
-             ? 0
-             : error_message("the rows of the kernel are too close to linear combinations of "
-                             "each other: reports do not tell how many rows have which x");
+             ? 1
+             : error_set(error, "the rows of the kernel are too close to linear combinations of "
+                                "each other: reports do not tell how many rows have which x");
 }
 
 /* What one report can add to the estimate of a state, whoever makes it. */
@@ -211,23 +216,24 @@ static int has_one_support(const struct chain *chain) {
   return 1;
 }
 
-/* What a report of the chain costs at the orders of categories.h. Null, or a sentence. */
-static char *local_costs(const struct publication *publication, const struct chain *chain,
-                         double **costs) {
+/* What a report of the chain costs at the orders of categories.h. */
+static int local_costs(const struct publication *publication, const struct chain *chain,
+                       double **costs, struct error *error) {
   int count = symbols_order_count(publication);
   *costs = sqlite3_malloc64(2 * sizeof **costs * (sqlite3_uint64)count);
-  if (!*costs) return error_message("out of memory");
+  if (!*costs) return error_set_memory(error);
   if (!has_one_support(chain))
-    return error_message("the kernel gives some x a y that another x never gives, which tells them "
-                         "apart for sure (give each y of one x to every x)");
+    return error_set(error,
+                     "the kernel gives some x a y that another x never gives, which tells them "
+                     "apart for sure (give each y of one x to every x)");
   double *orders = *costs + count;
   for (int i = 0; i < count; i++) {
     double order = symbols_order_at(publication, i);
     orders[i] = order > 1 ? order : 2; /* exact Gaussian accounting has none, and no cost */
   }
-  if (chain_rdp(chain, INFINITY, orders, count, *costs)) return error_message("out of memory");
+  if (chain_rdp(chain, INFINITY, orders, count, *costs)) return error_set_memory(error);
   for (int i = 0; i < count; i++) (*costs)[i] = published_up((*costs)[i]);
-  return 0;
+  return 1;
 }
 
 /* The rate that is never below the cost: of all finite orders. */
@@ -295,43 +301,41 @@ static double stored_curve_at(const void *parameters, double alpha) {
 static int publish_reports(struct publication *publication, const struct survey *survey,
                            const struct chain *chain, char *const *symbols, int64_t *reports,
                            const char *kernel) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->release;
   const char *tier = publication->tiers[publication->at].name;
   struct cost cost = {0, 0, stored_curve_at, publication->curve};
   struct ledger_grid grid = {(char **)(uintptr_t)symbols, (int)chain->columns, 1};
   struct ledger_point point = {(char *)(uintptr_t)tier, 0, reports};
   double *weights;
-  char *error = estimator(chain, &weights);
-  int going = !error && ledger_path_insert(ledger, release, &grid, &point) &&
+  int going = estimator(chain, &weights, ledger_error(ledger)) &&
+              ledger_path_insert(ledger, release, &grid, &point) &&
               ledger_publication_insert(ledger, release, tier, 0, &cost, 1, kernel);
   for (size_t x = 0; x < chain->rows && going; x++) {
     struct ledger_value value = value_of(survey, chain, weights, reports, x);
     going = ledger_value_insert(ledger, release, tier, &value);
   }
-  if (error) error_set(ledger_error(ledger), "%s", error);
-  error_message_free(error);
   sqlite3_free(weights);
-  return going && answers_read(publication, tier);
+  return going && values_read(publication, tier);
 }
 
 /* ---- a new release --------------------------------------------------------------------------- */
 
 /* The kernel of the survey, its costs at the tier, and that its reports say something. */
-static char *weigh(const struct publication *publication, const struct survey *survey,
-                   struct chain *chain, double **costs) {
+static int weigh(const struct publication *publication, const struct survey *survey,
+                 struct chain *chain, double **costs, struct error *error) {
   const struct markov_kernel *channel = &survey->channel;
   double *weights = 0;
   if (chain_pass(chain, channel, channel->states, channel->state_count))
-    return error_message("out of memory");
-  char *error = local_costs(publication, chain, costs);
-  if (!error) error = estimator(chain, &weights);
+    return error_set_memory(error);
+  int weighed = local_costs(publication, chain, costs, error) && estimator(chain, &weights, error);
   sqlite3_free(weights);
-  return error;
+  return weighed;
 }
 
 int responses_charge(struct publication *publication) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
+  struct error *error = ledger_error(ledger);
   struct ledger_release *release = &publication->release;
   const struct ledger_tier *tier = &publication->tiers[publication->at];
   struct survey survey = {0};
@@ -341,20 +345,19 @@ int responses_charge(struct publication *publication) {
     return error_set(ledger_error(ledger),
                      "a kernel on rows needs a ledger with replaced rows as neighbours: start "
                      "one with dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}')");
-  char *error = survey_read(&survey, publication);
-  if (!error) error = weigh(publication, &survey, &chain, &costs);
-  if (!error && !(rate_of(publication, costs) <= most * (1 + 0x1p-30)))
-    error =
-        error_message("the kernel costs a rate of %g, more than the %g of tier '%s' (take one that "
-                      "keeps less, or ask at an inner tier)",
-                      rate_of(publication, costs), most, tier->name);
+  int weighed = survey_read(&survey, publication, error) &&
+                weigh(publication, &survey, &chain, &costs, error);
+  if (weighed && !(rate_of(publication, costs) <= most * (1 + 0x1p-30)))
+    weighed = error_set(error,
+                        "the kernel costs a rate of %g, more than the %g of tier '%s' (take one "
+                        "that keeps less, or ask at an inner tier)",
+                        rate_of(publication, costs), most, tier->name);
   release->dimension = publication->shape.coordinates;
   release->shift = -publication->shape.fine_exponent; /* totals are numbers of rows */
   release->granularity = 0;
   release->sensitivity = 1;
-  int charged = !error && ledger_release_insert(ledger, release) && symbols_pay(publication, costs);
-  if (error) error_set(ledger_error(ledger), "%s", error);
-  error_message_free(error);
+  int charged =
+      weighed && ledger_release_insert(ledger, release) && symbols_pay(publication, costs);
   sqlite3_free(costs);
   chain_clear(&chain);
   survey_clear(&survey);
@@ -362,21 +365,18 @@ int responses_charge(struct publication *publication) {
 }
 
 int responses_draw(struct publication *publication, const int64_t *counts) {
-  struct ledger *ledger = publication->host->ledger;
+  struct error *error = ledger_error(publication->session->ledger);
   struct survey survey;
-  char *error = survey_read(&survey, publication);
+  int read = survey_read(&survey, publication, error), done = 0;
   size_t symbols = (size_t)survey.channel.symbol_count;
-  int64_t *reports = error ? 0 : sqlite3_malloc64(sizeof *reports * symbols);
-  struct drawn *drawn = error ? 0 : sqlite3_malloc64(sizeof *drawn);
-  int done = 0;
-  if (error) {
-    error_set(ledger_error(ledger), "%s", error);
-  } else if (!reports || !drawn) {
-    out_of_memory(ledger);
-  } else {
+  int64_t *reports = read ? sqlite3_malloc64(sizeof *reports * symbols) : 0;
+  struct drawn *drawn = read ? sqlite3_malloc64(sizeof *drawn) : 0;
+  if (reports && drawn) {
     memset(reports, 0, sizeof *reports * symbols);
     done = draw_survey(&survey, counts, reports) == 0 ||
-           error_set(ledger_error(ledger), "the system gave no random bytes");
+           error_set(error, "the system gave no random bytes");
+  } else if (read) {
+    error_set_memory(error);
   }
   if (done) {
     *drawn = (struct drawn){publication->at, 0, reports};
@@ -386,27 +386,20 @@ int responses_draw(struct publication *publication, const int64_t *counts) {
     sqlite3_free(reports);
     sqlite3_free(drawn);
   }
-  error_message_free(error);
   survey_clear(&survey);
   return done;
 }
 
 int responses_keep(struct publication *publication) {
-  struct ledger *ledger = publication->host->ledger;
+  struct error *error = ledger_error(publication->session->ledger);
   struct survey survey;
   struct chain chain = {0};
-  char *error = survey_read(&survey, publication);
   const struct markov_kernel *channel = &survey.channel;
-  int kept = 0;
-  if (error) {
-    error_set(ledger_error(ledger), "%s", error);
-  } else if (chain_pass(&chain, channel, channel->states, channel->state_count)) {
-    out_of_memory(ledger);
-  } else {
-    kept = publish_reports(publication, &survey, &chain, channel->symbols,
-                           publication->drawn[0].values, 0);
-  }
-  error_message_free(error);
+  int kept = survey_read(&survey, publication, error) &&
+             (chain_pass(&chain, channel, channel->states, channel->state_count) == 0 ||
+              error_set_memory(error)) &&
+             publish_reports(publication, &survey, &chain, channel->symbols,
+                             publication->drawn[0].values, 0);
   chain_clear(&chain);
   survey_clear(&survey);
   return kept;
@@ -423,9 +416,9 @@ struct walk {
   struct chain chain;
   struct markov_kernel channel; /* the last kernel; its symbols are those of the reports */
   double *costs;
-  int64_t *reports; /* of the last publication */
-  int same;         /* what is stored is what it should be */
-  char *error;
+  int64_t *reports;   /* of the last publication */
+  int same;           /* what is stored is what it should be */
+  struct error error; /* of what is stored, which is a discrepancy where the ledger is verified */
 };
 
 static void walk_end(struct walk *walk) {
@@ -434,28 +427,27 @@ static void walk_end(struct walk *walk) {
   markov_kernel_clear(&walk->channel);
   sqlite3_free(walk->costs);
   sqlite3_free(walk->reports);
-  error_message_free(walk->error);
+  error_clear(&walk->error);
 }
 
 /* Puts the next kernel behind the chain. */
-static char *walk_pass(struct walk *walk, const struct markov_kernel *channel) {
+static int walk_pass(struct walk *walk, const struct markov_kernel *channel, struct error *error) {
   struct markov_kernel *last = &walk->channel;
   char *const *states = walk->stages ? last->symbols : walk->survey.channel.states;
   int count = walk->stages ? last->symbol_count : walk->survey.channel.state_count;
-  char *error = channel_check_small(channel);
-  for (int i = 0; i < count && !error; i++) {
+  int going = channel_check_small(channel, error);
+  for (int i = 0; i < count && going; i++) {
     if (!markov_kernel_row(channel, states[i]))
-      error = error_message("the kernel has no row for x '%s'", states[i]);
+      going = error_set(error, "the kernel has no row for x '%s'", states[i]);
   }
-  if (!error && chain_pass(&walk->chain, channel, states, count))
-    error = error_message("out of memory");
+  if (going && chain_pass(&walk->chain, channel, states, count)) going = error_set_memory(error);
   double *before = walk->costs;
   walk->costs = 0;
-  if (!error) error = local_costs(walk->publication, &walk->chain, &walk->costs);
-  for (int i = 0; i < symbols_order_count(walk->publication) && !error && before; i++)
+  if (going) going = local_costs(walk->publication, &walk->chain, &walk->costs, error);
+  for (int i = 0; i < symbols_order_count(walk->publication) && going && before; i++)
     walk->costs[i] = fmin(walk->costs[i], before[i]);
   sqlite3_free(before);
-  return error;
+  return going;
 }
 
 /* Reports as they are stored, beside the symbols that they should have. */
@@ -505,7 +497,7 @@ static int compare_value(void *context, const struct ledger_value *stored) {
 
 /* Whether reports, values and curve of the stage are what they should be. */
 static void check_stage(struct walk *walk, const struct ledger_stage *stage) {
-  struct ledger *ledger = walk->publication->host->ledger;
+  struct ledger *ledger = walk->publication->session->ledger;
   int64_t id = walk->publication->release.id;
   struct recount recount = {walk, 0, 0};
   struct comparison comparison = {walk, 0, 0};
@@ -514,7 +506,7 @@ static void check_stage(struct walk *walk, const struct ledger_stage *stage) {
   walk->reports =
       sqlite3_malloc64(sizeof *walk->reports * (sqlite3_uint64)walk->channel.symbol_count);
   if (!walk->reports) {
-    walk->error = error_message("out of memory");
+    error_set_memory(&walk->error);
     return;
   }
   ledger_reports(ledger, id, stage->tier, take_report, &recount);
@@ -522,9 +514,9 @@ static void check_stage(struct walk *walk, const struct ledger_stage *stage) {
                recount.total == walk->survey.reports;
   for (int i = 0; i < RENYI_ORDERS; i++)
     walk->same = walk->same && close_to(stage->curve[i], walk->costs[i], walk->costs[i]);
-  if (walk->same) walk->error = estimator(&walk->chain, &weights);
+  if (walk->same) estimator(&walk->chain, &weights, &walk->error);
   comparison.weights = weights;
-  if (walk->same && !walk->error) {
+  if (walk->same && !error_is_set(&walk->error)) {
     ledger_values(ledger, id, stage->tier, compare_value, &comparison);
     walk->same = walk->same && comparison.used == walk->chain.rows;
   }
@@ -534,7 +526,7 @@ static void check_stage(struct walk *walk, const struct ledger_stage *stage) {
 static int take_stage(void *context, const struct ledger_stage *stage) {
   struct walk *walk = context;
   struct publication *publication = walk->publication;
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   walk->tier = 0;
   while (walk->tier < publication->tier_count &&
          strcmp(publication->tiers[walk->tier].name, stage->tier) != 0)
@@ -542,22 +534,23 @@ static int take_stage(void *context, const struct ledger_stage *stage) {
   walk->same = walk->tier < publication->tier_count && (walk->stages > 0) == (stage->kernel != 0);
   if (!walk->same) return 0;
   struct markov_kernel next;
-  walk->error =
-      markov_kernel_read(&next, ledger, stage->kernel ? stage->kernel : walk->survey.kernel);
-  if (!walk->error) walk->error = walk_pass(walk, &next);
+  const char *kernel = stage->kernel ? stage->kernel : walk->survey.kernel;
+  int passed = markov_kernel_read(&next, ledger_json(ledger), kernel, &walk->error) &&
+               walk_pass(walk, &next, &walk->error);
   markov_kernel_clear(&walk->channel);
   walk->channel = next;
   walk->stages++;
-  if (!walk->error) check_stage(walk, stage);
-  return walk->same && !walk->error && !(walk->until && strcmp(walk->until, stage->tier) == 0);
+  if (passed) check_stage(walk, stage);
+  return walk->same && !error_is_set(&walk->error) &&
+         !(walk->until && strcmp(walk->until, stage->tier) == 0);
 }
 
 /* Walks outward; afterwards walk.error, or an error in the ledger, or not walk.same. */
 static void walk_stages(struct walk *walk) {
   walk->same = 1;
-  walk->error = survey_read(&walk->survey, walk->publication);
-  if (!walk->error)
-    ledger_stages(walk->publication->host->ledger, walk->publication->release.id, take_stage, walk);
+  if (survey_read(&walk->survey, walk->publication, &walk->error))
+    ledger_stages(walk->publication->session->ledger, walk->publication->release.id, take_stage,
+                  walk);
   if (!walk->stages) walk->same = 0;
 }
 
@@ -565,7 +558,7 @@ static void walk_stages(struct walk *walk) {
 
 static int mix_from(struct walk *walk, const struct markov_kernel *channel) {
   struct publication *publication = walk->publication;
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   const char *name = publication->release.name, *tier = publication->tiers[publication->at].name;
   const struct markov_kernel *last = &walk->channel;
   double *weights = 0;
@@ -574,10 +567,10 @@ static int mix_from(struct walk *walk, const struct markov_kernel *channel) {
                      "tier '%s' is not outside tier '%s', where the last reports of release '%s' "
                      "are (make a release of its own)",
                      tier, publication->tiers[walk->tier].name, name);
-  walk->error = walk_pass(walk, channel);
-  if (!walk->error) walk->error = estimator(&walk->chain, &weights);
+  int passed =
+      walk_pass(walk, channel, &walk->error) && estimator(&walk->chain, &weights, &walk->error);
   sqlite3_free(weights);
-  if (walk->error || !symbols_pay(publication, walk->costs)) return 0;
+  if (!passed || !symbols_pay(publication, walk->costs)) return 0;
   size_t symbols = (size_t)channel->symbol_count;
   int64_t *reports = sqlite3_malloc64(sizeof *reports * symbols);
   int failed = !reports;
@@ -592,25 +585,26 @@ static int mix_from(struct walk *walk, const struct markov_kernel *channel) {
 }
 
 int responses_mix(struct publication *publication, const struct markov_kernel *channel) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   struct walk walk = {.publication = publication};
   int mixed = 0;
   walk_stages(&walk);
-  if (!walk.error && !error_is_set(ledger_error(ledger)) && !walk.same)
+  if (!error_is_set(&walk.error) && !error_is_set(ledger_error(ledger)) && !walk.same)
     error_set(ledger_error(ledger), "release '%s' is not what its charges say (see dp_verify)",
               publication->release.name);
-  if (!walk.error && !error_is_set(ledger_error(ledger))) mixed = mix_from(&walk, channel);
-  if (walk.error) error_set(ledger_error(ledger), "%s", walk.error);
+  if (!error_is_set(&walk.error) && !error_is_set(ledger_error(ledger)))
+    mixed = mix_from(&walk, channel);
+  if (error_is_set(&walk.error)) error_set(ledger_error(ledger), "%s", error_text(&walk.error));
   walk_end(&walk);
   return mixed;
 }
 
 char *responses_verify(struct publication *publication, const char *tier) {
-  struct ledger *ledger = publication->host->ledger;
+  struct ledger *ledger = publication->session->ledger;
   struct walk walk = {.publication = publication, .until = tier};
   walk_stages(&walk);
-  int sound = walk.same && !walk.error;
-  if (walk.error && strcmp(walk.error, "out of memory") == 0) out_of_memory(ledger);
+  int sound = walk.same && !error_is_set(&walk.error);
+  if (error_is_memory(&walk.error)) out_of_memory(ledger);
   walk_end(&walk);
   if (sound || error_is_set(ledger_error(ledger))) return 0;
   return ledger_discrepancy(

@@ -14,15 +14,17 @@
 #ifndef DIFFUSE_RELEASE_REPORTS_H
 #define DIFFUSE_RELEASE_REPORTS_H
 
-#include "release/life.h"
+#include "release/parameters.h"
+#include "release/session.h"
 
 #define RESPONSE_MAX_ROWS 100000000 /* n: each is drawn */
 
-/* The kernel of a request, read from JSON: its states are the keys. Null, or a sentence. */
-char *responses_kernel(struct request *request, struct ledger *ledger, const char *json);
+/* The kernel of a request, read from JSON: its states are the keys. */
+int responses_kernel(struct request *request, struct json *json, const char *text,
+                     struct error *error);
 
-/* Checks a request across its parameters, and sets its model. Null, or a sentence. */
-char *responses_finish(struct request *request, int by_unit);
+/* Checks a request across its parameters, and sets its model. */
+int responses_finish(struct request *request, int by_unit, struct error *error);
 
 /* As those of categories.h; counts are numbers of rows. */
 int responses_charge(struct publication *publication);

@@ -2,13 +2,14 @@
 ** models.h: models as releases: their parameters, between options, the ledger's text and
 ** mechanism/sgd.h.
 */
-#ifndef DIFFUSE_FUNCTIONS_MODELS_H
-#define DIFFUSE_FUNCTIONS_MODELS_H
+#ifndef DIFFUSE_RELEASE_MODEL_H
+#define DIFFUSE_RELEASE_MODEL_H
 
-#include "release/life.h"
+#include "release/parameters.h"
+#include "release/session.h"
 
 /* Defaults and checks of a request for a model, as request_finish(). */
-char *models_finish(struct request *request);
+int models_finish(struct request *request, struct error *error);
 
 /*
 ** Settles what depends on the tier, on the ledger, or on the release of that name (found): the
@@ -31,5 +32,18 @@ int models_paid(struct publication *publication, uint64_t clock, const double *c
 ** reason is in the ledger.
 */
 int models_diffusible(const struct publication *publication, int from, uint64_t clock);
+
+/*
+** What one row may cost at a tier: a rate; and for a random stop the same as an epsilon, with a
+** delta.
+*/
+struct price {
+  double rate, epsilon, delta;
+};
+
+struct price model_price(const struct ledger_tier *tier, double weight, double share);
+
+/* What a row of a model contributes: a step of the descent. */
+struct contribution model_contribution(const struct descent *descent);
 
 #endif

@@ -1,0 +1,445 @@
+/* options.c: see options.h. */
+#include "functions/options.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/domain.h"
+#include "base/sql_text.h"
+#include "base/vector_text.h"
+#include "release/reports.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- options: one row each ------------------------------------------------------------------- */
+
+enum option_type {
+  TEXT,
+  MECHANISM,
+  WORD,
+  NUMBER,
+  WHOLE_NUMBER,
+  FLAG,
+  PROTECTS,
+  QUANTILES,
+  KEYS,
+  KERNEL,
+  STATE,
+  READ_ALREADY
+};
+
+struct option {
+  struct domain domain; /* its name, and for numbers what they may be */
+  enum option_type type;
+  size_t offset;            /* in struct request */
+  int forms;                /* which callers have it */
+  enum parameter parameter; /* which it sets, for kinds that take it; PARAMETERS: all kinds */
+  int is_argument;          /* the parameter may have a place in the call */
+};
+
+#define SHARD       (OPTIONS_OF_PARTIAL | OPTIONS_OF_STATE)
+#define NO_ARGUMENT (OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | OPTIONS_OF_MERGE | SHARD)
+#define PUBLISHING  (OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | OPTIONS_OF_MERGE)
+#define ALL         (OPTIONS_OF_AGGREGATE | OPTIONS_OF_RELEASE | OPTIONS_OF_PLAN | SHARD)
+#define IN(member)  offsetof(struct request, member)
+
+static const struct option options[] = {
+    {{"name", 0, 0, 0, 0}, TEXT, IN(name), PUBLISHING, PARAMETERS, 0},
+    {{"weight", 0, 1, 1, 0}, NUMBER, IN(weight), PUBLISHING, PARAMETERS, 0},
+    {{"refine", 0, 0, 0, 0}, FLAG, IN(refine), PUBLISHING, PARAMETERS, 0},
+    {{"mechanism", 0, 0, 0, 0}, MECHANISM, IN(mechanism), PUBLISHING, PARAMETERS, 0},
+    {{"clip", LAYOUT_MIN_CLIP, LAYOUT_MAX_CLIP, 0, 0}, NUMBER, IN(clip), ALL, P_CLIP, 1},
+    {{"lo", -LAYOUT_MAX_RANGE, LAYOUT_MAX_RANGE, 0, 0}, NUMBER, IN(lo), ALL, P_LO, 1},
+    {{"hi", -LAYOUT_MAX_RANGE, LAYOUT_MAX_RANGE, 0, 0}, NUMBER, IN(hi), ALL, P_HI, 1},
+    {{"q", 0, 1, 0, 0}, QUANTILES, IN(quantiles), PUBLISHING, P_Q, 1},
+    {{"dim", 1, LAYOUT_MAX_SIZE, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_DIM, 1},
+    {{"bins", 1, LAYOUT_MAX_BINS, 0, 0}, WHOLE_NUMBER, IN(size), ALL, P_BINS, 1},
+    {{"keys", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_KEYS, 0},
+    {{"candidates", 0, 0, 0, 0}, KEYS, IN(keys), ALL, P_CANDIDATES, 1},
+    {{"max_groups", 1, LAYOUT_MAX_GROUPS, 0, 0}, WHOLE_NUMBER, IN(max_groups), ALL, P_SELECT, 0},
+    {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), PUBLISHING, P_SELECT, 0},
+    {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(radius), PUBLISHING, P_RADIUS, 1},
+    {{"centre", -INFINITY, INFINITY, 1, 1}, NUMBER, IN(centre), PUBLISHING, P_RADIUS, 0},
+    {{"theta", 0, INFINITY, 0, 1}, NUMBER, IN(theta), PUBLISHING, P_RADIUS, 0},
+    {{"steps", 1000, 1e12, 0, 0}, WHOLE_NUMBER, IN(steps), OPTIONS_OF_RELEASE, PARAMETERS, 0},
+    {{"half_width", 0, INFINITY, 1, 1}, NUMBER, IN(half_width), OPTIONS_OF_PLAN, PARAMETERS, 0},
+    {{"tier", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, PARAMETERS, 0},
+    {{"kind", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT | OPTIONS_OF_STATE, PARAMETERS, 0},
+    {{"protects", 0, 0, 0, 0}, PROTECTS, IN(rows), SHARD, PARAMETERS, 0},
+    {{"whole_units", 0, 0, 0, 0}, FLAG, IN(whole_units), SHARD, PARAMETERS, 0},
+    {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), PUBLISHING, P_RADIUS, 0},
+    {{"t", 0, INFINITY, 1, 1}, NUMBER, IN(t), PUBLISHING, P_RADIUS, 0},
+    {{"kernel", 0, 0, 0, 0}, KERNEL, IN(kernel), PUBLISHING, P_KERNEL, 1},
+    {{"n", 1, RESPONSE_MAX_ROWS, 0, 0}, WHOLE_NUMBER, IN(reports), PUBLISHING, P_SURVEY, 0},
+    {{"otherwise", 0, 0, 0, 0}, STATE, IN(otherwise), PUBLISHING, P_SURVEY, 0},
+    {{"loss", 0, 0, 0, 0}, WORD, IN(loss), PUBLISHING, P_LOSS, 1},
+    {{"stop", 0, 0, 0, 0}, WORD, IN(stop), PUBLISHING, P_SGD, 0},
+    {{"schedule", 0, 0, 0, 0}, WORD, IN(schedule), PUBLISHING, P_SGD, 0},
+    {{"decay", 0, SGD_MAX_DECAY, 1, 0}, NUMBER, IN(descent.decay), PUBLISHING, P_SGD, 0},
+    {{"key_share", 0, 1, 1, 0}, NUMBER, IN(key_share), PUBLISHING, P_SGD, 0},
+    {{"n", 1, SGD_MAX_ROWS, 0, 0}, WHOLE_NUMBER, IN(descent.rows), PUBLISHING, P_SGD, 0},
+    {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(descent.radius), PUBLISHING, P_SGD, 0},
+    {{"l2", 0, INFINITY, 0, 1}, NUMBER, IN(descent.l2), PUBLISHING, P_SGD, 0},
+    {{"eta", 0, INFINITY, 1, 1}, NUMBER, IN(descent.eta), PUBLISHING, P_SGD, 0},
+    {{"bound", 0, INFINITY, 1, 1}, NUMBER, IN(descent.bound), PUBLISHING, P_SGD, 0},
+    {{"threshold", 0, INFINITY, 1, 1}, NUMBER, IN(descent.threshold), PUBLISHING, P_SGD, 0},
+    {{"public_rows", 0, SGD_MAX_PUBLIC, 0, 0},
+     WHOLE_NUMBER,
+     IN(descent.public_rows),
+     PUBLISHING,
+     P_SGD,
+     0},
+};
+#define OPTION_COUNT ((int)(sizeof options / sizeof *options))
+
+/* What take_option() works on. */
+struct parse {
+  struct request *request;
+  struct json *json;
+  int form;
+  struct error *error; /* the parser's */
+};
+
+/* A parameter that has its place among the arguments is an option only where there are none. */
+static int applies(const struct aggregate *aggregate, int form, const struct option *option) {
+  if (!(option->forms & form)) return 0;
+  if (option->parameter == PARAMETERS) return 1;
+  int placed = option->is_argument && aggregate->places.parameters[option->parameter];
+  return (aggregate->takes & 1u << option->parameter) && (!placed || form & NO_ARGUMENT);
+}
+
+static int unknown_option(const struct parse *parse, struct error *error) {
+  sqlite3_str *known = sqlite3_str_new(0);
+  for (int i = 0; i < OPTION_COUNT; i++) {
+    if (applies(parse->request->aggregate, parse->form, &options[i]))
+      sqlite3_str_appendf(known, "%s%s", sqlite3_str_length(known) ? ", " : "",
+                          options[i].domain.parameter);
+  }
+  char *list = sqlite3_str_finish(known);
+  error_set(error, "unknown option (known options: %s)", list ? list : "");
+  sqlite3_free(list);
+  return 0;
+}
+
+/* Names that unnamed releases get are not for others to take. */
+static int set_name(char **name, sqlite3_value *value, struct error *error) {
+  const char *text = plain_text(value);
+  if (!text || !*text)
+    return error_set(error, "name must be a text that is not empty%s", not_a(value, SQLITE_TEXT));
+  if (strncmp(text, "release-", 8) == 0 && text[8] &&
+      strspn(text + 8, "0123456789") == strlen(text + 8))
+    return error_set(error,
+                     "name must not be like 'release-1', which is kept for unnamed releases");
+  sqlite3_free(*name);
+  *name = sqlite3_mprintf("%s", text);
+  return *name ? 1 : error_set_memory(error);
+}
+
+/* A word of a list, which is checked once all options are known. */
+static int set_word(const char *key, char **word, sqlite3_value *value, struct error *error) {
+  const char *text = plain_text(value);
+  if (!text || !*text)
+    return error_set(error, "%s must be a text%s", key, not_a(value, SQLITE_TEXT));
+  sqlite3_free(*word);
+  *word = sqlite3_mprintf("%s", text);
+  return *word ? 1 : error_set_memory(error);
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+#define MOST_QUANTILES 1000
+
+/* One number in [0, 1], or the text of a JSON array of such; kept as JSON. */
+static int set_quantiles(char **quantiles, sqlite3_value *value, struct error *error) {
+  double numbers[MOST_QUANTILES] = {0};
+  int type = sqlite3_value_type(value), count = 0;
+  const char *text = type == SQLITE_TEXT ? plain_text(value) : 0;
+  int is_array = text && text[strspn(text, " \t\r\n")] == '[';
+  if (is_array) count = vector_text_list(text, numbers, MOST_QUANTILES);
+  if (type == SQLITE_INTEGER || type == SQLITE_FLOAT)
+    numbers[count++] = sqlite3_value_double(value);
+  int sound = count > 0;
+  for (int i = 0; i < count; i++) sound = sound && numbers[i] >= 0 && numbers[i] <= 1;
+  if (!sound)
+    return error_set(error,
+                     "q must be a number in [0, 1] or a JSON array of at most %d such numbers%s",
+                     MOST_QUANTILES, text ? "" : not_a(value, SQLITE_FLOAT));
+  sqlite3_str *json = sqlite3_str_new(0);
+  for (int i = 0; i < count; i++) {
+    sqlite3_str_appendall(json, i ? "," : is_array ? "[" : "");
+    json_append_number(json, numbers[i]);
+  }
+  if (is_array) sqlite3_str_appendall(json, "]");
+  sqlite3_free(*quantiles);
+  *quantiles = sqlite3_str_finish(json);
+  return *quantiles ? 1 : error_set_memory(error);
+}
+
+/* What people call the keys of a kind. */
+static const char *keys_called(const struct request *request) {
+  return request_takes(request, P_CANDIDATES) ? "candidates" : "keys";
+}
+
+static int take_key(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct parse *parse = context;
+  struct request *request = parse->request;
+  (void)key;
+  (void)type;
+  if (request->key_count == LAYOUT_MAX_KEYS) {
+    return error_set(parse->error, "%s has more than %d elements", keys_called(request),
+                     LAYOUT_MAX_KEYS);
+  }
+  int used = request->key_count;
+  if ((used & (used - 1)) == 0) { /* a power of two: the list is full */
+    char **grown =
+        sqlite3_realloc64(request->key_list, sizeof *grown * (sqlite3_uint64)(used ? 2 * used : 1));
+    if (!grown) return error_set_memory(parse->error);
+    request->key_list = grown;
+  }
+  char *text = key_text(value);
+  if (!text) return error_set_memory(parse->error);
+  request->key_list[request->key_count++] = text;
+  return 1;
+}
+
+static int by_text(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* An argument is a text, and says by itself that it is an array. */
+static int is_array_text(sqlite3_value *value) {
+  const char *text = plain_text(value);
+  return text && text[strspn(text, " \t\r\n")] == '[';
+}
+
+/* Public keys: sorted, each once, and as JSON. */
+static int set_keys(struct parse *parse, const char *text, struct error *error) {
+  struct request *request = parse->request;
+  if (!json_elements(parse->json, text, take_key, parse)) return 0;
+  if (!request->key_count)
+    return request_takes(request, P_KEYS)
+               ? error_set(error, "keys is empty (leave it out to select keys privately)")
+               : error_set(error, "candidates is empty");
+  qsort(request->key_list, (size_t)request->key_count, sizeof *request->key_list, by_text);
+  int kept = 0;
+  for (int i = 0; i < request->key_count; i++) {
+    char *key = request->key_list[i];
+    if (kept && strcmp(request->key_list[kept - 1], key) == 0) {
+      sqlite3_free(key);
+    } else {
+      request->key_list[kept++] = key;
+    }
+  }
+  request->key_count = kept;
+  request->keys = keys_json(request->key_list, kept);
+  return request->keys ? 1 : error_set_memory(error);
+}
+
+/* ---- one option or argument ------------------------------------------------------------------ */
+
+static int set_number(const struct option *option, sqlite3_value *value, double *member,
+                      struct error *error) {
+  int going = domain_check(value, &option->domain, member, error);
+  if (going) *member += 0.0; /* -0.0 is 0.0 */
+  if (going && option->type == WHOLE_NUMBER && *member != floor(*member))
+    going = error_set(error, "%s must be a whole number", option->domain.parameter);
+  return going;
+}
+
+static int set_mechanism(struct request *request, sqlite3_value *value, struct error *error) {
+  const char *name = plain_text(value);
+  if (!name) return error_set(error, "mechanism must be a text%s", not_a(value, SQLITE_TEXT));
+  if (!mechanism_find(request->aggregate, name))
+    return unknown_mechanism(request->aggregate, error);
+  request->mechanism = sqlite3_mprintf("%s", name);
+  return request->mechanism ? 1 : error_set_memory(error);
+}
+
+/*
+** A number as a state has it: the digits of its bits. Decimals would not do: versions of SQLite
+** differ in how they write them, and old ones in how they read them.
+*/
+static int set_bits(const struct option *option, sqlite3_value *value, double *member,
+                    struct error *error) {
+  const char *digits = plain_text(value);
+  uint64_t bits = 0;
+  int count = digits ? (int)strspn(digits, "0123456789abcdef") : 0;
+  for (int i = 0; i < count; i++)
+    bits = bits << 4 | (uint64_t)(digits[i] <= '9' ? digits[i] - '0' : digits[i] - 'a' + 10);
+  memcpy(member, &bits, sizeof bits);
+  *member += 0.0; /* a state that says -0.0 is none that dp_partial() wrote */
+  if (count == 16 && !digits[16] && domain_holds(&option->domain, *member)) return 1;
+  return error_set(error, "the state's %s is no number that it can be", option->domain.parameter);
+}
+
+/* As dp_init() has it. */
+static int set_protects(int *rows, sqlite3_value *value, struct error *error) {
+  const char *text = plain_text(value);
+  *rows = text && strcmp(text, "row") == 0;
+  return *rows || (text && strcmp(text, "unit") == 0)
+             ? 1
+             : error_set(error, "protects must be 'unit' or 'row'%s", not_a(value, SQLITE_TEXT));
+}
+
+/* Sets what the option sets; type is that of its JSON value. */
+static int set_option(struct parse *parse, const struct option *option, const char *type,
+                      sqlite3_value *value, struct error *error) {
+  const char *key = option->domain.parameter;
+  void *member = (char *)parse->request + option->offset;
+  int boolean = strcmp(type, "true") == 0 || strcmp(type, "false") == 0;
+  switch (option->type) {
+  case TEXT:
+    return strcmp(type, "array") == 0 || strcmp(type, "object") == 0
+               ? error_set(error, "%s must be a text, not an %s", key, type)
+               : set_name(member, value, error);
+  case MECHANISM: return set_mechanism(parse->request, value, error);
+  case WORD: return set_word(key, member, value, error);
+  case FLAG:
+    if (!boolean) return error_set(error, "%s must be true or false", key);
+    *(int *)member = sqlite3_value_int(value);
+    return 1;
+  case NUMBER:
+    if (parse->form == OPTIONS_OF_STATE) return set_bits(option, value, member, error);
+    /* fall through */
+  case WHOLE_NUMBER:
+    return boolean ? error_set(error, "%s must be a number, not a Boolean", key)
+                   : set_number(option, value, member, error);
+  case PROTECTS: return set_protects(member, value, error);
+  case QUANTILES:
+    return boolean ? error_set(error, "%s must be a number, not a Boolean", key)
+                   : set_quantiles(member, value, error);
+  case KERNEL:
+    return sqlite3_value_type(value) == SQLITE_TEXT
+               ? responses_kernel(parse->request, parse->json,
+                                  (const char *)sqlite3_value_text(value), error)
+               : error_set(error, "kernel must be a JSON array of cells [x, y, p]%s",
+                           not_a(value, SQLITE_TEXT));
+  case STATE:
+    sqlite3_free(*(char **)member);
+    *(char **)member = key_text(value);
+    return *(char **)member ? 1 : error_set_memory(error);
+  case KEYS:
+    return strcmp(type, "array") == 0 || is_array_text(value)
+               ? set_keys(parse, (const char *)sqlite3_value_text(value), error)
+               : error_set(error, "%s must be a JSON array%s", keys_called(parse->request),
+                           not_a(value, SQLITE_TEXT));
+  default: return 1; /* read already */
+  }
+}
+
+static int take_option(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct parse *parse = context;
+  for (int i = 0; i < OPTION_COUNT; i++) {
+    const struct option *option = &options[i];
+    if (!applies(parse->request->aggregate, parse->form, option) ||
+        strcmp(option->domain.parameter, key) != 0)
+      continue;
+    return set_option(parse, option, type, value, parse->error);
+  }
+  return unknown_option(parse, parse->error);
+}
+
+static const struct option *option_of(enum parameter parameter) {
+  int i = 0;
+  while (i < OPTION_COUNT && (options[i].parameter != parameter || !options[i].is_argument)) i++;
+  return i < OPTION_COUNT ? &options[i] : 0;
+}
+
+const char *request_parameter(enum parameter parameter) {
+  const struct option *option = option_of(parameter);
+  return option ? option->domain.parameter : "a parameter";
+}
+
+/* A radius is NULL where theta and rho are given. */
+int request_argument(struct request *request, struct json *json, enum parameter parameter,
+                     sqlite3_value *value) {
+  struct parse parse = {request, json, 0, json->error};
+  if (parameter == P_RADIUS && sqlite3_value_type(value) == SQLITE_NULL) return 1;
+  const struct option *option = option_of(parameter);
+  return !option || set_option(&parse, option, "", value, parse.error);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+int request_read(struct request *request, struct json *json, const char *text, int form) {
+  struct parse parse = {request, json, form, json->error};
+  return json_members(json, text, take_option, &parse);
+}
+
+static int read_name_or_options(struct request *request, struct json *json, sqlite3_value *argument,
+                                int form) {
+  if (!argument || sqlite3_value_type(argument) == SQLITE_NULL) return 1;
+  const char *text = plain_text(argument);
+  if (!text || !*text)
+    return error_set(json->error, "name or options must be a name or a JSON object%s",
+                     text ? ", not an empty text" : not_a(argument, SQLITE_TEXT));
+  if (text[strspn(text, " \t\r\n")] == '{') return request_read(request, json, text, form);
+  return form == OPTIONS_OF_PARTIAL
+             ? error_set(json->error, "options must be a JSON object or NULL, not another text")
+             : set_name(&request->name, argument, json->error);
+}
+
+int request_start(struct request *request, const struct aggregate *aggregate, struct json *json,
+                  sqlite3_value *tier, sqlite3_value *name_or_options, int form) {
+  *request = (struct request){.aggregate = aggregate};
+  for (int i = 0; i < OPTION_COUNT; i++) {
+    if (options[i].type == NUMBER || options[i].type == WHOLE_NUMBER)
+      *(double *)((char *)request + options[i].offset) = NAN;
+  }
+  const char *text = tier ? plain_text(tier) : 0;
+  if (tier && !text)
+    return error_set(json->error, "tier must be the name of a tier%s", not_a(tier, SQLITE_TEXT));
+  if (text) request->tier = sqlite3_mprintf("%s", text);
+  if (text && !request->tier) return error_set_memory(json->error);
+  return read_name_or_options(request, json, name_or_options, form);
+}
+
+/* ---- parameters of a shard ------------------------------------------------------------------- */
+
+/* A number: its bits for a state, decimals for people. */
+static void append_number(sqlite3_str *json, const char *name, double value, int form) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  if (isnan(value)) return;
+  if (form == OPTIONS_OF_STATE) {
+    sqlite3_str_appendf(json, ",\"%s\":\"%016llx\"", name, (unsigned long long)bits);
+  } else {
+    sqlite3_str_appendf(json, ",\"%s\":%!.17g", name, value);
+  }
+}
+
+static void append_parameter(sqlite3_str *json, const struct request *request,
+                             const struct option *option, int form) {
+  const char *name = option->domain.parameter;
+  const void *member = (const char *)request + option->offset;
+  switch (option->type) {
+  case NUMBER: append_number(json, name, *(const double *)member, form); break;
+  case WHOLE_NUMBER:
+    if (!isnan(*(const double *)member))
+      sqlite3_str_appendf(json, ",\"%s\":%d", name, (int)*(const double *)member);
+    break;
+  case FLAG:
+    sqlite3_str_appendf(json, ",\"%s\":%s", name, *(const int *)member ? "true" : "false");
+    break;
+  case PROTECTS:
+    sqlite3_str_appendf(json, ",\"%s\":\"%s\"", name, request->rows ? "row" : "unit");
+    break;
+  case KEYS:
+    if (request->keys) sqlite3_str_appendf(json, ",\"%s\":%s", name, request->keys);
+    break;
+  default: break; /* of no state, or written already */
+  }
+}
+
+char *request_parameters(const struct request *request, int form) {
+  sqlite3_str *json = sqlite3_str_new(0);
+  sqlite3_str_appendf(json, "{\"kind\":\"%s\"", request->aggregate->kind);
+  for (int i = 0; i < OPTION_COUNT; i++) {
+    if (applies(request->aggregate, form, &options[i]))
+      append_parameter(json, request, &options[i], form);
+  }
+  sqlite3_str_appendall(json, "}");
+  return sqlite3_str_finish(json);
+}

@@ -1,0 +1,131 @@
+/* definition.c: see definition.h. */
+#include "release/definition.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "ledger/policy.h"
+#include "release/model.h"
+#include "release/session.h"
+#include "release/parameters.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* Whether the text of the model is one that fits its release. */
+static int describe_model(struct publication *publication) {
+  struct descent *descent = &publication->descent;
+  if (!models_read(publication->release.model, descent) ||
+      descent->dim != publication->release.size || !(descent->variance >= LATTICE_MIN_VARIANCE))
+    return 0;
+  double step = descent_step(descent);
+  return step >= LAYOUT_MIN_CLIP && step <= LAYOUT_MAX_CLIP;
+}
+
+int definition_describe(struct publication *publication, int keys) {
+  const struct ledger_release *release = &publication->release;
+  struct ledger *ledger = publication->session->ledger;
+  const struct aggregate *aggregate = aggregate_find(release->kind);
+  if (!aggregate)
+    return error_set(ledger_error(ledger),
+                     "release '%s' is of a kind '%s' that this version does not know",
+                     release->name ? release->name : "", release->kind);
+  const struct mechanism *mechanism = mechanism_find(aggregate, release->mechanism);
+  if (!mechanism)
+    return error_set(ledger_error(ledger),
+                     "release '%s' has a mechanism '%s' that this version does not know",
+                     release->name ? release->name : "", release->mechanism);
+  if (release->max_groups < 0 || release->max_groups > LAYOUT_MAX_GROUPS || release->size < 0 ||
+      release->size > LAYOUT_MAX_BINS)
+    return error_set(ledger_error(ledger),
+                     "release '%s' has impossible parameters (restore the ledger from a backup)",
+                     release->name ? release->name : "");
+  publication->aggregate = aggregate;
+  publication->mechanism = mechanism;
+  if (aggregate->family->statistic == STATISTIC_MODEL && !describe_model(publication))
+    return error_set(ledger_error(ledger),
+                     "release '%s' has an impossible model (restore the ledger from a backup)",
+                     release->name ? release->name : "");
+  definition_layout(publication, keys, ledger_by_unit(ledger),
+                    ledger_adjacency(ledger) == LEDGER_REPLACE);
+  return 1;
+}
+
+void definition_layout(struct publication *publication, int keys, int by_unit, int replace) {
+  const struct ledger_release *release = &publication->release;
+  const struct aggregate *aggregate = publication->aggregate;
+  publication->by_unit = by_unit;
+  publication->question = (struct contribution){aggregate->family,
+                                                aggregate->counts,
+                                                release->clip,
+                                                release->lo,
+                                                release->hi,
+                                                release->size,
+                                                release->max_groups > 0 ? KEYS_PRIVATE : keys,
+                                                release->max_groups};
+  if (aggregate->family->statistic == STATISTIC_MODEL)
+    publication->question.clip = descent_step(&publication->descent);
+  layout_make(&publication->shape, &publication->question, by_unit, replace);
+}
+
+int definition_keys(const struct ledger_release *release) {
+  const struct aggregate *aggregate = aggregate_find(release->kind);
+  int components = aggregate && aggregate->family->has_keys ? aggregate->family->components : 1;
+  return release->keys ? release->dimension / components : 0;
+}
+
+struct ledger_grid definition_grid(const struct publication *publication) {
+  const struct layout *shape = &publication->shape;
+  if (publication->question.keys) return (struct ledger_grid){0, shape->cells, shape->components};
+  return (struct ledger_grid){0, 1, shape->coordinates};
+}
+
+/* How publication->variance shows the release; delta: what selects private keys there. */
+struct view definition_view(const struct publication *publication) {
+  const struct ledger_release *release = &publication->release;
+  int is_one = publication->question.family->shrinks_average; /* which is one number */
+  return (struct view){publication->mechanism->noise,
+                       release->granularity,
+                       release->shift,
+                       publication->variance,
+                       publication->aggregate->is_ou,
+                       release->centre,
+                       release->radius,
+                       release->theta,
+                       release->rho,
+                       is_one ? 1 : publication->shape.coordinates};
+}
+
+int definition_same_lattice(const struct publication *publication) {
+  const struct ledger_release *release = &publication->release;
+  const struct layout *shape = &publication->shape;
+  if (!publication->mechanism->noise)
+    return release->granularity == 0 && release->sensitivity == 1 &&
+           release->shift == -shape->fine_exponent;
+  struct terms terms = {.shape = shape, .descent = &publication->descent, .shift = release->shift};
+  uint64_t sensitivity = publication->mechanism->sensitivity(publication->mechanism, &terms);
+  return release->granularity - release->shift == shape->fine_exponent &&
+         release->sensitivity >= sensitivity;
+}
+
+double definition_shrink(const struct publication *publication) {
+  struct view view = definition_view(publication);
+  if (publication->question.family->shrinks_average) {
+    /* It depends on the number of rows; even for 2^62 of them it must be something. */
+    const struct contribution *question = &publication->question;
+    double least = ldexp(question->high / 2 - question->low / 2, view.granularity - 31);
+    return estimate_shrink(&view, least * least) >= DBL_MIN ? 1 : 0;
+  }
+  return estimate_shrink(&view, estimate_variance(&view));
+}
+
+/* Whether the keys of a stored path are the public ones that the fingerprint covers. */
+int definition_same_keys(const struct publication *publication) {
+  const struct ledger_grid *grid = &publication->grid;
+  const char *keys = publication->release.keys;
+  if (!keys) return 1;
+  char *stored = keys_json(grid->keys, grid->cells);
+  int same = stored && strcmp(stored, keys) == 0;
+  sqlite3_free(stored);
+  return same;
+}

@@ -1,0 +1,146 @@
+/* parameter_checks.c: see parameter_checks.h. */
+#include "release/parameter_checks.h"
+
+#include <math.h>
+
+#include "release/model.h"
+#include "release/reports.h"
+#include "release/parameters.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- defaults and checks across parameters --------------------------------------------------- */
+
+#define DEFAULT_LEAVES 1024
+#define DEFAULT_GROUPS 4
+
+static int is_given(double x) {
+  return !isnan(x);
+}
+
+static double or_else(double x, double otherwise) {
+  return isnan(x) ? otherwise : x;
+}
+
+static int finish_clip(struct request *request, int by_unit, struct error *error) {
+  double clip = request->aggregate->default_clip;
+  request->clip = or_else(request->clip, clip > 0 ? clip : NAN);
+  if (!is_given(request->clip))
+    return error_set(error, "clip is missing (the bound on what one %s contributes)",
+                     by_unit ? "unit" : "row");
+  if (!(clip > 0)) return 1;
+  /* Where clip is a number of rows, a row that is protected itself is one. */
+  if (!by_unit) request->clip = fmin(request->clip, 1);
+  if (request->aggregate->family->statistic != STATISTIC_NUMBER &&
+      !(request->clip >= LAYOUT_MIN_ROWS && request->clip <= LAYOUT_MAX_ROWS))
+    return error_set(error, "clip must be a number of rows in [%g, %g]", LAYOUT_MIN_ROWS,
+                     LAYOUT_MAX_ROWS);
+  return 1;
+}
+
+static int finish_range(struct request *request, struct error *error) {
+  if (!request_takes(request, P_LO)) return 1;
+  if (!is_given(request->lo) || !is_given(request->hi))
+    return error_set(error, "lo and hi are missing (the public range of x)");
+  if (!(request->lo < request->hi) || !(request->hi / 2 - request->lo / 2 > 0))
+    return error_set(error, "lo must be below hi");
+  return 1;
+}
+
+static int finish_size(struct request *request, struct error *error) {
+  int is_tree = request->aggregate->family->is_tree;
+  if (is_tree) request->size = or_else(request->size, DEFAULT_LEAVES);
+  if ((request_takes(request, P_DIM) || request_takes(request, P_BINS)) && !is_given(request->size))
+    return error_set(error, "%s is missing", request_takes(request, P_DIM) ? "dim" : "bins");
+  int size = is_given(request->size) ? (int)request->size : 0;
+  if (is_tree && (size < 2 || (size & (size - 1))))
+    return error_set(error, "bins must be a power of two from 2 to %d", LAYOUT_MAX_BINS);
+  return 1;
+}
+
+static int finish_quantiles(struct request *request, struct error *error) {
+  if (!request->aggregate->family->is_tree || request->quantiles) return 1;
+  if (request_takes(request, P_Q))
+    return error_set(error, "q is missing (a number in [0, 1] or a JSON array)");
+  request->quantiles = sqlite3_mprintf("0.5");
+  return request->quantiles ? 1 : error_set_memory(error);
+}
+
+static int finish_keys(struct request *request, int by_unit, struct error *error) {
+  if (request_takes(request, P_CANDIDATES) && !request->keys)
+    return error_set(error, "candidates is missing (a JSON array)");
+  if (!request_takes(request, P_KEYS)) return 1;
+  int selecting = is_given(request->max_groups) || is_given(request->key_share);
+  if (request->keys && selecting)
+    return error_set(error, "%s is for keys that are selected privately: leave it out, or keys",
+                     is_given(request->max_groups) ? "max_groups" : "key_share");
+  if (request->keys) return 1;
+  if (request->aggregate->is_ou)
+    return error_set(error,
+                     "keys is missing: OU needs to know in public how many groups there are");
+  /* A row that is protected itself has one key. */
+  request->max_groups = by_unit ? or_else(request->max_groups, DEFAULT_GROUPS) : 1;
+  request->key_share = or_else(request->key_share, DEFAULT_KEY_SHARE);
+  return 1;
+}
+
+static int finish_ou(struct request *request, struct error *error) {
+  const struct aggregate *aggregate = request->aggregate;
+  int has_theta = is_given(request->theta), has_rho = is_given(request->rho);
+  if (has_theta != has_rho)
+    return error_set(error, "theta and rho belong together (%s is missing)",
+                     has_theta ? "rho" : "theta");
+  if (is_given(request->t) && !has_theta)
+    return error_set(error,
+                     "t is a time of the process that theta and rho describe (they are missing)");
+  if (is_given(request->t) && aggregate->family->shrinks_average)
+    return error_set(error,
+                     "t is for sums: the noise of an average, and with it the time of its process, "
+                     "depends on the number of rows");
+  if (has_theta && is_given(request->radius))
+    return error_set(
+        error, "radius follows from theta and rho (give NULL as the radius, or leave theta and "
+               "rho out)");
+  if (has_theta && request->theta == 0 && is_given(request->centre))
+    return error_set(error, "centre is for theta above 0 (theta 0 shrinks nothing)");
+  double middle = aggregate->family->shrinks_average ? request->lo / 2 + request->hi / 2 : 0;
+  request->centre = aggregate->is_ou ? or_else(request->centre, middle) : 0;
+  if (aggregate->is_ou && !has_theta && !is_given(request->radius))
+    return error_set(error,
+                     "radius must be a finite number above 0 (the public bound on the distance "
+                     "of the true answer from the centre), unless theta and rho are given");
+  return 1;
+}
+
+static int finish_precision(struct request *request, struct error *error) {
+  const struct aggregate *aggregate = request->aggregate;
+  if (request->refine && !request->name)
+    return error_set(error, "refine needs the name of the release that is to be refined");
+  if (is_given(request->half_width)) {
+    if (is_given(request->weight))
+      return error_set(error, "half_width asks for a weight: give one of them, not both");
+    const struct noise_law *noise = mechanism_find(aggregate, request->mechanism)->noise;
+    if (!noise || !noise->solves_width || aggregate->is_ou || !aggregate->family->is_linear)
+      return error_set(error, "half_width is for Gaussian counts and sums without shrink, not '%s'",
+                       aggregate->kind);
+  }
+  if (is_given(request->t) && is_given(request->weight))
+    return error_set(error, "t asks for a weight: give one of them, not both");
+  request->weight = or_else(request->weight, 1);
+  return 1;
+}
+
+int request_finish_shape(struct request *request, int by_unit, struct error *error) {
+  if (!by_unit && request->aggregate->places.unit == 1)
+    return error_set(error, "the ledger protects rows, and every row is a unit (use dp_count)");
+  return finish_clip(request, by_unit, error) && finish_range(request, error) &&
+         finish_size(request, error) && finish_keys(request, by_unit, error);
+}
+
+int request_finish(struct request *request, int by_unit, struct error *error) {
+  return request_finish_shape(request, by_unit, error) && finish_quantiles(request, error) &&
+         finish_precision(request, error) && finish_ou(request, error) &&
+         (!(request->aggregate->family->statistic == STATISTIC_MODEL) ||
+          models_finish(request, error)) &&
+         (!(request_takes(request, P_KERNEL)) || responses_finish(request, by_unit, error));
+}

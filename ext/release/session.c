@@ -1,0 +1,17 @@
+/* session.c: see session.h. */
+#include "release/session.h"
+
+#include <string.h>
+
+const struct publication *session_pending(const struct session *session, int64_t release_id,
+                                          const char *tier) {
+  for (const struct pending *pending = session->pending; pending; pending = pending->next) {
+    for (int i = 0; i < pending->count; i++) {
+      const struct publication *publication = &pending->publications[i];
+      if (publication->release.id == release_id &&
+          strcmp(publication->tiers[publication->at].name, tier) == 0)
+        return publication;
+    }
+  }
+  return 0;
+}

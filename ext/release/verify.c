@@ -1,0 +1,169 @@
+/* verify.c: see verify.h. */
+#include "release/verify.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "release/categories.h"
+#include "release/model.h"
+#include "release/reports.h"
+#include "release/definition.h"
+#include "release/numbers.h"
+#include "release/session.h"
+#include "mechanism/markov_kernel.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- verification ---------------------------------------------------------------------------- */
+
+static int close_to(double a, double b, double scale) {
+  return a == b || fabs(a - b) <= 1e-9 * scale;
+}
+
+/* The stored values beside those that the point gives now. */
+struct comparison {
+  struct numbers numbers;
+  int at, same;
+};
+
+static int compare_value(void *context, const struct ledger_value *stored) {
+  struct comparison *comparison = context;
+  if (comparison->at == comparison->numbers.count) {
+    comparison->same = 0; /* one too many */
+  } else {
+    struct ledger_value value =
+        numbers_value(&comparison->numbers, &comparison->numbers.estimates[comparison->at++]);
+    double noise = value.stddev;
+    comparison->same =
+        strcmp(stored->key, value.key) == 0 && stored->component == value.component &&
+        close_to(stored->value, value.value, noise) &&
+        close_to(stored->stddev, value.stddev, noise) && close_to(stored->low, value.low, noise) &&
+        close_to(stored->high, value.high, noise);
+  }
+  return comparison->same;
+}
+
+/* Through the kernel that is stored, if there is one; one that is none leaves no numbers. */
+static int send_as_published(const struct publication *publication, const char *tier,
+                             struct markov_kernel *channel, struct numbers *numbers) {
+  struct ledger *ledger = publication->session->ledger;
+  char *kernel = 0;
+  ledger_kernel_find(ledger, publication->release.id, tier, &kernel);
+  struct error error = {0};
+  int read = !kernel || markov_kernel_read(channel, ledger_json(ledger), kernel, &error);
+  if (error_is_memory(&error)) error_set_memory(ledger_error(ledger));
+  error_clear(&error);
+  int is_none = !read || (kernel && (!numbers_have_public_sums(publication) ||
+                                     numbers_missing_group(publication, channel)));
+  if (is_none) numbers->count = 0;
+  int sent = kernel && !is_none;
+  sqlite3_free(kernel);
+  return !error_is_set(ledger_error(ledger)) &&
+         (!sent || numbers_send(publication, channel, numbers));
+}
+
+static char *compare_values(struct publication *publication,
+                            const struct ledger_publication *published,
+                            const struct ledger_point *point) {
+  const char *name = publication->release.name, *tier = published->tier;
+  struct ledger *ledger = publication->session->ledger;
+  struct comparison comparison = {{0}, 0, 1};
+  char *found = 0;
+  struct markov_kernel channel = {0};
+  publication->variance = point->clock;
+  if (numbers_read(publication, published->delta, point->values, &comparison.numbers) &&
+      send_as_published(publication, tier, &channel, &comparison.numbers)) {
+    ledger_values(ledger, publication->release.id, tier, compare_value, &comparison);
+    if (!close_to(published->shrink, comparison.numbers.shrink, comparison.numbers.shrink) ||
+        published->centre != publication->release.centre) {
+      found = ledger_discrepancy(
+          ledger,
+          "dp_publication: '%s' at tier '%s' has another shrink or centre than its "
+          "release",
+          name, tier);
+    } else if (!comparison.same || comparison.at != comparison.numbers.count) {
+      found = ledger_discrepancy(
+          ledger, "dp_value: '%s' at tier '%s' is not what its point makes it", name, tier);
+    }
+  }
+  markov_kernel_clear(&channel);
+  sqlite3_free(comparison.numbers.estimates);
+  return found;
+}
+
+static char *check_path(struct publication *publication,
+                        const struct ledger_publication *published) {
+  struct ledger_path path;
+  struct ledger_release *release = &publication->release;
+  struct ledger *ledger = publication->session->ledger;
+  char *found = 0;
+  int components = definition_grid(publication).components;
+  if (ledger_path_read(ledger, release, components, &path)) {
+    const struct ledger_point *point = 0;
+    for (int i = 0; i < path.count; i++) {
+      if (strcmp(path.points[i].tier, published->tier) == 0) point = &path.points[i];
+    }
+    publication->grid = path.grid;
+    if (!definition_same_keys(publication)) {
+      found = ledger_discrepancy(ledger, "dp_path: '%s' has other keys than its release",
+                                 release->name);
+    } else if (!point || point->clock != published->clock) {
+      found = ledger_discrepancy(
+          ledger, "dp_publication: '%s' at tier '%s' does not show the point of its path",
+          release->name, published->tier);
+    } else if (!models_paid(publication, point->clock, published->curve)) {
+      found = ledger_discrepancy(
+          ledger, "dp_publication: '%s' at tier '%s' has a curve below what its public rows hide",
+          release->name, published->tier);
+    } else {
+      found = compare_values(publication, published, point);
+    }
+    publication->grid = (struct ledger_grid){0, 0, 0}; /* the path's own */
+  }
+  ledger_path_free(&path);
+  return found;
+}
+
+struct verification {
+  struct session *session;
+  char *found;
+};
+
+/* As check_path() or categories_verify() says. */
+static char *check_described(struct publication *publication,
+                             const struct ledger_publication *published) {
+  struct ledger *ledger = publication->session->ledger;
+  char *found = 0;
+  if (!definition_describe(publication, definition_keys(&publication->release))) return 0;
+  if (publication->mechanism->noise) return check_path(publication, published);
+  if (ledger_tiers(ledger, &publication->tiers, &publication->tier_count))
+    found = (publication->mechanism->statistics == STATISTIC_REPORTS
+                 ? responses_verify
+                 : categories_verify)(publication, published->tier);
+  ledger_tiers_free(publication->tiers, publication->tier_count);
+  return found;
+}
+
+static int verify_publication(void *context, const struct ledger_publication *published) {
+  struct verification *verification = context;
+  struct publication publication = {0};
+  struct ledger_release *release = &publication.release;
+  publication.session = verification->session;
+  struct ledger *ledger = verification->session->ledger;
+  if (!ledger_release_get(ledger, published->release_id, release)) {
+    if (!error_is_set(ledger_error(ledger)))
+      verification->found =
+          ledger_discrepancy(ledger, "dp_publication: release %lld at tier '%s' is missing",
+                             (long long)published->release_id, published->tier);
+  } else if (aggregate_find(release->kind)) { /* others are not ours to read */
+    verification->found = check_described(&publication, published);
+  }
+  ledger_release_clear(release);
+  return !verification->found && !error_is_set(ledger_error(ledger));
+}
+
+char *releases_verify(struct session *session) {
+  struct verification verification = {session, 0};
+  ledger_publications(session->ledger, verify_publication, &verification);
+  return verification.found;
+}

@@ -1,0 +1,13 @@
+/* verify.h: whether what is published is what its points and charges make it. */
+#ifndef DIFFUSE_RELEASE_VERIFY_H
+#define DIFFUSE_RELEASE_VERIFY_H
+
+#include "release/session.h"
+
+/*
+** Whether every publication shows the point of its path: null, or the first discrepancy
+** (sqlite3_free). Inside a transaction. An error is in the ledger.
+*/
+char *releases_verify(struct session *session);
+
+#endif
