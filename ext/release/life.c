@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "release/values.h"
+#include "ledger/policy.h"
 #include "release/model.h"
 #include "release/reports.h"
 #include "release/categories.h"
@@ -542,6 +543,8 @@ int publish_begin(struct publication *publication, struct session *session,
   publication_open(publication, session);
   if (ledger_begin(session->ledger)) {
     begin(publication, request);
+    if (!publication->answered)
+      ledger_policy_admit(session->ledger, publication->release.id, request->tables);
     ledger_commit(session->ledger);
   }
   return !error_is_set(&session->error);

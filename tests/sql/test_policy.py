@@ -64,7 +64,7 @@ def test_a_declaration_only_becomes_stricter(clinic):
 
 @pytest.mark.parametrize("call, reason", [
     ("dp_protect('busy', 'patient')", "is a view"),
-    ("dp_protect('nowhere', 'patient')", "main has no table"),
+    ("dp_protect('nowhere', 'patient')", "main has no such table"),
     ("dp_protect('visit', 'rowid')", "has no column 'rowid'"),
     ("dp_protect('visit', 'twice')", "generated when it is read"),
     ("dp_protect('visit')", "protects units: name the column"),
@@ -75,9 +75,9 @@ def test_a_declaration_only_becomes_stricter(clinic):
     ("dp_protect('odd', 'patient')", "has the collation 'odd'"),
     ("dp_public('odd')", "has the collation 'odd'"),
     ("dp_protect('dp_ledger_id', 'id')", "no table for questions"),
-    ("dp_public('sqlite_master')", "main has no table"),
+    ("dp_public('sqlite_master')", "main has no such table"),
     ("dp_public()", "names of 1 to 100 tables"),
-    ("dp_public('ward', 'nowhere')", "main has no table"),
+    ("dp_public('ward', 'nowhere')", "main has no such table"),
 ])
 def test_what_cannot_be_declared(clinic, call, reason):
     assert reason in refused(clinic, f"SELECT {call}")
