@@ -125,6 +125,42 @@ def unused_includes(build, folders=("ext", "tests", "bench")):
     return found
 
 
+# What each room of ext/ may include, besides itself (ext/README.md draws it). Everything may include base and os.
+ARROWS = {
+    "os": set(),
+    "base": {"os"},
+    "math": set(),
+    "noise": set(),
+    "sums": {"noise"},
+    "mechanism": {"sums", "noise", "math"},
+    "ledger": {"math"},
+    "release": {"ledger", "mechanism", "sums", "noise", "math"},
+    "query": {"release", "ledger", "mechanism", "sums", "noise", "math"},
+    "functions": {"query", "release", "ledger", "mechanism", "sums", "noise", "math"},
+}
+
+
+def wrong_arrows(root="ext"):
+    """Includes from one room of ext/ of a room above it, and circles: files that need each other, whatever the way. A file is
+    a header with its C file."""
+    root, found, needs = pathlib.Path(root), [], collections.defaultdict(set)
+    for path in sorted(root.glob("*/*.[ch]")):
+        room, stem = path.parent.name, str(path.relative_to(root).with_suffix(""))
+        for name in re.findall(r'#include "([^"]+/[^"]+)"', path.read_text()):
+            other = name.split("/")[0]
+            needs[stem].add(name.rsplit(".", 1)[0])
+            if other != room and other not in ARROWS.get(room, set()) | ({"base", "os"} if room not in ("base", "os") else {"os"}):
+                found.append(f"{path}: includes {name}, but {room} is not above {other}")
+    for stem in sorted(needs):
+        reached, waiting = set(), needs[stem] - {stem}
+        while waiting:
+            reached |= waiting
+            waiting = {after for now in waiting for after in needs[now] - {now}} - reached
+        if stem in reached:
+            found.append(f"{stem} needs itself through {', '.join(sorted(s for s in reached if s != stem and stem in needs[s]))}")
+    return found
+
+
 def main(build):
     files = sorted(map(str, pathlib.Path("ext").rglob("*.c")))
     defines = [*FLAGS, "-Iext", f"-I{build}"]
@@ -133,7 +169,7 @@ def main(build):
                        "-Iext", f"-I{build}", "ext"], CPPCHECK)
     counts = collections.Counter(what for what, _ in found)
     new = [line for what, line in found if counts[what] > KNOWN.get(what, (0, ""))[0]]
-    new += unused_includes(build)
+    new += unused_includes(build) + wrong_arrows()
     print("\n".join(new) if new else f"{len(found)} findings, all known")
     return 1 if new else 0
 

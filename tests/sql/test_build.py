@@ -141,6 +141,18 @@ def test_every_include_is_used(tmp_path, monkeypatch):
         [f"{tmp_path}/some.c:4:", "stdlib.h"], [f"{tmp_path}/some.c:6:", "math/total.h"], [f"{tmp_path}/some.h:1:", "math.h"]]
 
 
+@pytest.mark.plain
+def test_includes_go_one_way(tmp_path, monkeypatch):
+    """From each room of ext/ to those below it, and in no circle; the check finds both faults."""
+    monkeypatch.chdir(HERE.parents[1])
+    assert lint.wrong_arrows() == []
+    for name, text in (("math/a.h", '#include "noise/b.h"'), ("noise/b.h", '#include "noise/c.h"'), ("noise/c.c", '#include "noise/b.h"')):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    assert lint.wrong_arrows(tmp_path) == [f"{tmp_path}/math/a.h: includes noise/b.h, but math is not above noise",
+                                           "noise/b needs itself through noise/c", "noise/c needs itself through noise/b"]
+
+
 def test_lines_of_at_most_100_columns():
     files = [path for folder in ("ext", "tests", "bench") for path in (HERE.parents[1] / folder).rglob("*.[ch]")]
     assert len(files) > 100
