@@ -43,11 +43,12 @@ static double half_width_of(const struct layout *shape, const struct noise_law *
 */
 static int solve_weight(struct request *request, struct host *host, double tier_rate) {
   struct ledger *ledger = host->session.ledger;
-  struct publication publication = {.session = &host->session, .release = request_release(request)};
+  struct publication publication = {.session = &host->session,
+                                    .definition = {.release = request_release(request)}};
   double wanted = request->half_width, low = DESIGN_MIN_RATE, high = tier_rate;
   if (!definition_describe(&publication, request->key_count)) return 0;
-  const struct layout *shape = &publication.shape;
-  const struct noise_law *noise = publication.mechanism->noise;
+  const struct layout *shape = &publication.definition.layout;
+  const struct noise_law *noise = publication.definition.mechanism->noise;
   double least = half_width_of(shape, noise, tier_rate);
   if (half_width_of(shape, noise, low) <= wanted)
     return error_set(ledger_error(ledger), "half_width is that of a rate outside [%g, %g]",
@@ -112,12 +113,13 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
 }
 
 static void append_precision(sqlite3_str *json, struct publication *publication) {
-  if (!publication->mechanism->noise) {
-    append_number(json, "epsilon", publication->curve[RENYI_ORDERS - 1]);
+  if (!publication->definition.mechanism->noise) {
+    append_number(json, "epsilon", publication->cost.curve[RENYI_ORDERS - 1]);
     return;
   }
-  const struct noise_law *noise = publication->mechanism->noise;
-  uint64_t sensitivity = publication->release.sensitivity, clock = publication->variance;
+  const struct noise_law *noise = publication->definition.mechanism->noise;
+  uint64_t sensitivity = publication->definition.release.sensitivity,
+           clock = publication->position.clock;
   double epsilon = noise->rdp(sensitivity, clock, INFINITY);
   double stddev = numbers_stddev(publication);
   append_number(json, "rate", noise->rate(sensitivity, clock));
@@ -125,7 +127,7 @@ static void append_precision(sqlite3_str *json, struct publication *publication)
   append_number(json, "sigma", stddev);
   append_number(json, "half_width", noise->half_width(stddev, 0.95));
   append_number(json, "shrink", definition_shrink(publication));
-  if (publication->release.max_groups)
+  if (publication->definition.release.max_groups)
     append_number(json, "threshold", numbers_threshold(publication));
 }
 

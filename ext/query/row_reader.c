@@ -136,45 +136,46 @@ static int add_gradient(struct rows *rows, sqlite3_value **row) {
 struct columns columns_in_order(const struct publication *publication) {
   struct columns columns = {-1, -1, -1};
   int count = 0;
-  if (publication->aggregate->places.key) columns.key = count++;
-  if (publication->aggregate->places.value) columns.value = count++;
-  if (publication->by_unit) columns.unit = count;
+  if (publication->definition.aggregate->places.key) columns.key = count++;
+  if (publication->definition.aggregate->places.value) columns.value = count++;
+  if (publication->definition.by_unit) columns.unit = count;
   return columns;
 }
 
 /* The function that adds a row: it is chosen once. */
 static add_sql_row *adder_of(const struct publication *publication) {
-  const struct family *family = publication->shape.family;
+  const struct family *family = publication->definition.layout.family;
   if (family->statistic == STATISTIC_MODEL) return add_gradient;
   if (family->has_vector) return add_vector;
   if (family->has_keys) return add_keyed;
   if (family->statistic != STATISTIC_NUMBER) return add_value;
-  if (publication->by_unit) return add_unit_row;
-  return publication->aggregate->counts ? add_count : add_number;
+  if (publication->definition.by_unit) return add_unit_row;
+  return publication->definition.aggregate->counts ? add_count : add_number;
 }
 
 int rows_open(struct rows *rows, const struct publication *publication, struct columns columns,
               struct error *error) {
-  const struct layout *shape = &publication->shape;
+  const struct layout *shape = &publication->definition.layout;
   *rows = (struct rows){.add = adder_of(publication),
                         .columns = columns,
-                        .aggregate = publication->aggregate,
-                        .question = &publication->question,
+                        .aggregate = publication->definition.aggregate,
+                        .question = &publication->definition.contribution,
                         .add_to_cell = shape->family->add};
   int failed;
   if (shape->family->statistic == STATISTIC_MODEL) {
-    const struct ledger_release *release = &publication->release;
+    const struct ledger_release *release = &publication->definition.release;
     rows->design = (struct design){release->granularity, release->shift, release->sensitivity};
-    rows->training = training_open(&publication->descent, shape, &rows->design);
+    rows->training = training_open(&publication->definition.descent, shape, &rows->design);
     rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
     failed = !rows->training || !rows->buffer;
   } else if (shape->family->statistic == STATISTIC_NUMBER) {
     struct bounds bounds = design_bounds(shape);
-    failed = scalar_sum_open(&rows->numbers, &bounds, publication->by_unit);
-    if (!failed && publication->by_unit) rows->secret = scalar_sum_secret(&rows->numbers);
+    failed = scalar_sum_open(&rows->numbers, &bounds, publication->definition.by_unit);
+    if (!failed && publication->definition.by_unit)
+      rows->secret = scalar_sum_secret(&rows->numbers);
   } else {
-    rows->vectors =
-        vector_sum_open(rows->question, shape, publication->by_unit, publication->grid.keys);
+    rows->vectors = vector_sum_open(rows->question, shape, publication->definition.by_unit,
+                                    publication->grid.keys);
     rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
     failed = !rows->vectors || !rows->buffer;
     if (!failed) rows->secret = vector_sum_secret(rows->vectors);

@@ -483,7 +483,7 @@ int scan_rows(struct collector *host, const struct publication *publication,
               const struct query *query, sqlite3_stmt *statement, struct collection *collection,
               struct error *error) {
   struct scan scan = {.host = host, .publication = publication, .query = query};
-  int others = publication->aggregate->family->has_states
+  int others = publication->definition.aggregate->family->has_states
                    ? sqlite3_limit(host->db, SQLITE_LIMIT_WORKER_THREADS, -1)
                    : 0;
   int is_divided = scan_open(&scan, others, collection);

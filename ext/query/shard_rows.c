@@ -16,11 +16,11 @@ SQLITE_EXTENSION_INIT3
 */
 static int start(struct rows *rows, struct publication *description, const struct request *request,
                  int by_unit, struct error *error) {
-  *description =
-      (struct publication){.aggregate = request->aggregate, .release = request_release(request)};
+  *description = (struct publication){
+      .definition = {.aggregate = request->aggregate, .release = request_release(request)}};
   definition_layout(description, request->key_count, !request->rows, 0);
   description->grid.keys = request->key_list;
-  description->by_unit = by_unit;
+  description->definition.by_unit = by_unit;
   struct error of_release = {0}; /* it would speak of a charge */
   int opened = rows_open(rows, description, columns_in_order(description), &of_release);
   rows->for_state = !request->rows && !request->whole_units;

@@ -18,17 +18,17 @@ SQLITE_EXTENSION_INIT3
 /* What the rate of a tier buys. */
 static struct tilt tilt_of(const struct publication *publication, double rate) {
   int replace = ledger_adjacency(publication->session->ledger) == LEDGER_REPLACE;
-  return publication->mechanism->category->tilt(rate, replace);
+  return publication->definition.mechanism->category->tilt(rate, replace);
 }
 
 /* The orders at which costs are known: the stored ones, then the filter orders of the tiers. */
 int symbols_order_count(const struct publication *publication) {
-  return RENYI_ORDERS + publication->tier_count;
+  return RENYI_ORDERS + publication->position.count;
 }
 
 double symbols_order_at(const struct publication *publication, int index) {
   return index < RENYI_ORDERS ? renyi_order(index)
-                              : publication->tiers[index - RENYI_ORDERS].filter_order;
+                              : publication->position.tiers[index - RENYI_ORDERS].filter_order;
 }
 
 /*
@@ -41,13 +41,15 @@ static double *costs_of(const struct publication *publication, const struct tilt
   for (int i = 0; costs && i < count; i++) {
     double order = symbols_order_at(publication, i);
     costs[i] =
-        order > 1 ? published_up(publication->mechanism->category->rdp(order, tilt->epsilon)) : 0;
+        order > 1
+            ? published_up(publication->definition.mechanism->category->rdp(order, tilt->epsilon))
+            : 0;
   }
   return costs;
 }
 
 static double rate_of(const struct publication *publication, int tier) {
-  return publication->release.weight * publication->tiers[tier].rate;
+  return publication->definition.release.weight * publication->position.tiers[tier].rate;
 }
 
 /* ---- costs and rows -------------------------------------------------------------------------- */
@@ -71,9 +73,10 @@ int symbols_pay(struct publication *publication, const double *costs) {
   struct symbol_curve curve = {publication, costs};
   struct cost cost = {0, 0, curve_at, &curve};
   if (!costs) return error_set(ledger_error(publication->session->ledger), "out of memory");
-  memcpy(publication->curve, costs, sizeof publication->curve);
-  return ledger_charge(publication->session->ledger, &publication->release, publication->tiers,
-                       publication->tier_count, publication->at, &cost);
+  memcpy(publication->cost.curve, costs, sizeof publication->cost.curve);
+  return ledger_charge(publication->session->ledger, &publication->definition.release,
+                       publication->position.tiers, publication->position.count,
+                       publication->position.at, &cost);
 }
 
 static double stored_curve_at(const void *parameters, double alpha) {
@@ -83,23 +86,24 @@ static double stored_curve_at(const void *parameters, double alpha) {
 /* Stores a symbol and publishes it. */
 static int publish_symbol(struct publication *publication, const char *symbol, const char *kernel) {
   struct ledger *ledger = publication->session->ledger;
-  const char *tier = publication->tiers[publication->at].name;
-  struct cost cost = {0, 0, stored_curve_at, publication->curve};
+  const char *tier = publication->position.tiers[publication->position.at].name;
+  struct cost cost = {0, 0, stored_curve_at, publication->cost.curve};
   struct ledger_value value = {symbol, 0, 1, NAN, NAN, NAN};
-  return ledger_symbol_insert(ledger, &publication->release, tier, symbol) &&
-         ledger_publication_insert(ledger, &publication->release, tier, 0, &cost, 1, kernel) &&
-         ledger_value_insert(ledger, &publication->release, tier, &value) &&
+  return ledger_symbol_insert(ledger, &publication->definition.release, tier, symbol) &&
+         ledger_publication_insert(ledger, &publication->definition.release, tier, 0, &cost, 1,
+                                   kernel) &&
+         ledger_value_insert(ledger, &publication->definition.release, tier, &value) &&
          values_read(publication, tier);
 }
 
 /* ---- a new release --------------------------------------------------------------------------- */
 
 int categories_charge(struct publication *publication) {
-  struct ledger_release *release = &publication->release;
-  struct tilt tilt = tilt_of(publication, rate_of(publication, publication->at));
+  struct ledger_release *release = &publication->definition.release;
+  struct tilt tilt = tilt_of(publication, rate_of(publication, publication->position.at));
   double *costs = costs_of(publication, &tilt);
-  release->dimension = publication->shape.coordinates;
-  release->shift = -publication->shape.fine_exponent; /* totals are numbers of units */
+  release->dimension = publication->definition.layout.coordinates;
+  release->shift = -publication->definition.layout.fine_exponent; /* totals are numbers of units */
   release->granularity = 0;
   release->sensitivity = 1;
   int charged = ledger_release_insert(publication->session->ledger, release) &&
@@ -110,11 +114,11 @@ int categories_charge(struct publication *publication) {
 
 int categories_draw(struct publication *publication, const int64_t *counts) {
   struct ledger *ledger = publication->session->ledger;
-  struct tilt tilt = tilt_of(publication, rate_of(publication, publication->at));
+  struct tilt tilt = tilt_of(publication, rate_of(publication, publication->position.at));
   size_t count = (size_t)publication->grid.cells, chosen = 0;
   int64_t *utility = sqlite3_malloc64(sizeof *utility * count);
   if (!utility) return error_set_memory(ledger_error(ledger));
-  publication->mechanism->category->utility(utility, counts, count);
+  publication->definition.mechanism->category->utility(utility, counts, count);
   int failed = categorical_exponential(utility, count, tilt.exponent, &chosen);
   sqlite3_free(utility);
   if (failed) return error_set(ledger_error(ledger), "the system gave no random bytes");
@@ -223,7 +227,8 @@ static int start_walk(struct walk *walk, int tier, struct error *error) {
   walk->costs = costs_of(publication, &tilt);
   if (!walk->costs) return error_set_memory(error);
   walk->epsilon = walk->costs[RENYI_ORDERS - 1];
-  return json_keys(ledger_json(ledger), publication->release.keys, take_candidate, walk) ||
+  return json_keys(ledger_json(ledger), publication->definition.release.keys, take_candidate,
+                   walk) ||
          error_set(error, "%s", error_text(ledger_error(ledger)));
 }
 
@@ -254,10 +259,10 @@ static int take_symbol(void *context, const struct ledger_symbol *stored) {
   struct walk *walk = context;
   const struct publication *publication = walk->publication;
   walk->tier = 0;
-  while (walk->tier < publication->tier_count &&
-         strcmp(publication->tiers[walk->tier].name, stored->tier) != 0)
+  while (walk->tier < publication->position.count &&
+         strcmp(publication->position.tiers[walk->tier].name, stored->tier) != 0)
     walk->tier++;
-  if (walk->tier == publication->tier_count || !stored->symbol ||
+  if (walk->tier == publication->position.count || !stored->symbol ||
       (walk->steps > 0) != (stored->kernel != 0)) {
     walk->same = 0;
     return 0;
@@ -280,8 +285,8 @@ static int take_symbol(void *context, const struct ledger_symbol *stored) {
 */
 static void walk_symbols(struct walk *walk) {
   walk->same = 1;
-  ledger_symbols(walk->publication->session->ledger, walk->publication->release.id, take_symbol,
-                 walk);
+  ledger_symbols(walk->publication->session->ledger, walk->publication->definition.release.id,
+                 take_symbol, walk);
   if (!walk->steps) walk->same = 0;
 }
 
@@ -290,12 +295,13 @@ static void walk_symbols(struct walk *walk) {
 static int mix_from(struct publication *publication, struct walk *walk,
                     const struct markov_kernel *channel) {
   struct ledger *ledger = publication->session->ledger;
-  const char *name = publication->release.name, *tier = publication->tiers[publication->at].name;
-  if (publication->at <= walk->tier)
+  const char *name = publication->definition.release.name,
+             *tier = publication->position.tiers[publication->position.at].name;
+  if (publication->position.at <= walk->tier)
     return error_set(ledger_error(ledger),
                      "tier '%s' is not outside tier '%s', where the last symbol of release '%s' "
                      "is (make a release of its own)",
-                     tier, publication->tiers[walk->tier].name, name);
+                     tier, publication->position.tiers[walk->tier].name, name);
   if (!pass_channel(walk, channel, &walk->error) || !symbols_pay(publication, walk->costs))
     return 0;
   size_t chosen = 0;
@@ -310,18 +316,18 @@ static int mix_from(struct publication *publication, struct walk *walk,
 
 int mixes_again(struct publication *publication, const char *stored,
                 const struct markov_kernel *channel) {
-  const char *tier = publication->tiers[publication->at].name;
+  const char *tier = publication->position.tiers[publication->position.at].name;
   if (stored && strcmp(stored, channel->json) == 0) return values_read(publication, tier);
   return error_set(ledger_error(publication->session->ledger),
                    stored ? "release '%s' is at tier '%s' by another kernel (it is mixed once)"
                           : "release '%s' is at tier '%s' from the start (ask dp_value)",
-                   publication->release.name, tier);
+                   publication->definition.release.name, tier);
 }
 
 int categories_mix(struct publication *publication, const struct markov_kernel *channel) {
   struct ledger *ledger = publication->session->ledger;
-  const struct ledger_release *release = &publication->release;
-  const char *tier = publication->tiers[publication->at].name;
+  const struct ledger_release *release = &publication->definition.release;
+  const char *tier = publication->position.tiers[publication->position.at].name;
   char *kernel = 0;
   int mixed;
   if (ledger_kernel_find(ledger, release->id, tier, &kernel)) {
@@ -355,5 +361,5 @@ char *categories_verify(struct publication *publication, const char *tier) {
   if (sound || error_is_set(ledger_error(ledger))) return 0;
   return ledger_discrepancy(
       ledger, "dp_publication: '%s' at tier '%s' is not what its mechanism and kernels make it",
-      publication->release.name, tier);
+      publication->definition.release.name, tier);
 }

@@ -14,16 +14,17 @@ SQLITE_EXTENSION_INIT3
 
 /* Whether the text of the model is one that fits its release. */
 static int describe_model(struct publication *publication) {
-  struct descent *descent = &publication->descent;
-  if (!models_read(publication->release.model, descent) ||
-      descent->dim != publication->release.size || !(descent->variance >= LATTICE_MIN_VARIANCE))
+  struct descent *descent = &publication->definition.descent;
+  if (!models_read(publication->definition.release.model, descent) ||
+      descent->dim != publication->definition.release.size ||
+      !(descent->variance >= LATTICE_MIN_VARIANCE))
     return 0;
   double step = descent_step(descent);
   return step >= LAYOUT_MIN_CLIP && step <= LAYOUT_MAX_CLIP;
 }
 
 int definition_describe(struct publication *publication, int keys) {
-  const struct ledger_release *release = &publication->release;
+  const struct ledger_release *release = &publication->definition.release;
   struct ledger *ledger = publication->session->ledger;
   const struct aggregate *aggregate = aggregate_find(release->kind);
   if (!aggregate)
@@ -40,8 +41,8 @@ int definition_describe(struct publication *publication, int keys) {
     return error_set(ledger_error(ledger),
                      "release '%s' has impossible parameters (restore the ledger from a backup)",
                      release->name ? release->name : "");
-  publication->aggregate = aggregate;
-  publication->mechanism = mechanism;
+  publication->definition.aggregate = aggregate;
+  publication->definition.mechanism = mechanism;
   if (aggregate->family->statistic == STATISTIC_MODEL && !describe_model(publication))
     return error_set(ledger_error(ledger),
                      "release '%s' has an impossible model (restore the ledger from a backup)",
@@ -52,20 +53,22 @@ int definition_describe(struct publication *publication, int keys) {
 }
 
 void definition_layout(struct publication *publication, int keys, int by_unit, int replace) {
-  const struct ledger_release *release = &publication->release;
-  const struct aggregate *aggregate = publication->aggregate;
-  publication->by_unit = by_unit;
-  publication->question = (struct contribution){aggregate->family,
-                                                aggregate->counts,
-                                                release->clip,
-                                                release->lo,
-                                                release->hi,
-                                                release->size,
-                                                release->max_groups > 0 ? KEYS_PRIVATE : keys,
-                                                release->max_groups};
+  const struct ledger_release *release = &publication->definition.release;
+  const struct aggregate *aggregate = publication->definition.aggregate;
+  publication->definition.by_unit = by_unit;
+  publication->definition.contribution =
+      (struct contribution){aggregate->family,
+                            aggregate->counts,
+                            release->clip,
+                            release->lo,
+                            release->hi,
+                            release->size,
+                            release->max_groups > 0 ? KEYS_PRIVATE : keys,
+                            release->max_groups};
   if (aggregate->family->statistic == STATISTIC_MODEL)
-    publication->question.clip = descent_step(&publication->descent);
-  layout_make(&publication->shape, &publication->question, by_unit, replace);
+    publication->definition.contribution.clip = descent_step(&publication->definition.descent);
+  layout_make(&publication->definition.layout, &publication->definition.contribution, by_unit,
+              replace);
 }
 
 int definition_keys(const struct ledger_release *release) {
@@ -75,44 +78,48 @@ int definition_keys(const struct ledger_release *release) {
 }
 
 struct ledger_grid definition_grid(const struct publication *publication) {
-  const struct layout *shape = &publication->shape;
-  if (publication->question.keys) return (struct ledger_grid){0, shape->cells, shape->components};
+  const struct layout *shape = &publication->definition.layout;
+  if (publication->definition.contribution.keys)
+    return (struct ledger_grid){0, shape->cells, shape->components};
   return (struct ledger_grid){0, 1, shape->coordinates};
 }
 
-/* How publication->variance shows the release; delta: what selects private keys there. */
+/* How publication->position.clock shows the release; delta: what selects private keys there. */
 struct view definition_view(const struct publication *publication) {
-  const struct ledger_release *release = &publication->release;
-  int is_one = publication->question.family->shrinks_average; /* which is one number */
-  return (struct view){publication->mechanism->noise,
+  const struct ledger_release *release = &publication->definition.release;
+  int is_one =
+      publication->definition.contribution.family->shrinks_average; /* which is one number */
+  return (struct view){publication->definition.mechanism->noise,
                        release->granularity,
                        release->shift,
-                       publication->variance,
-                       publication->aggregate->is_ou,
+                       publication->position.clock,
+                       publication->definition.aggregate->is_ou,
                        release->centre,
                        release->radius,
                        release->theta,
                        release->rho,
-                       is_one ? 1 : publication->shape.coordinates};
+                       is_one ? 1 : publication->definition.layout.coordinates};
 }
 
 int definition_same_lattice(const struct publication *publication) {
-  const struct ledger_release *release = &publication->release;
-  const struct layout *shape = &publication->shape;
-  if (!publication->mechanism->noise)
+  const struct ledger_release *release = &publication->definition.release;
+  const struct layout *shape = &publication->definition.layout;
+  if (!publication->definition.mechanism->noise)
     return release->granularity == 0 && release->sensitivity == 1 &&
            release->shift == -shape->fine_exponent;
-  struct terms terms = {.shape = shape, .descent = &publication->descent, .shift = release->shift};
-  uint64_t sensitivity = publication->mechanism->sensitivity(publication->mechanism, &terms);
+  struct terms terms = {
+      .shape = shape, .descent = &publication->definition.descent, .shift = release->shift};
+  uint64_t sensitivity =
+      publication->definition.mechanism->sensitivity(publication->definition.mechanism, &terms);
   return release->granularity - release->shift == shape->fine_exponent &&
          release->sensitivity >= sensitivity;
 }
 
 double definition_shrink(const struct publication *publication) {
   struct view view = definition_view(publication);
-  if (publication->question.family->shrinks_average) {
+  if (publication->definition.contribution.family->shrinks_average) {
     /* It depends on the number of rows; even for 2^62 of them it must be something. */
-    const struct contribution *question = &publication->question;
+    const struct contribution *question = &publication->definition.contribution;
     double least = ldexp(question->high / 2 - question->low / 2, view.granularity - 31);
     return estimate_shrink(&view, least * least) >= DBL_MIN ? 1 : 0;
   }
@@ -122,7 +129,7 @@ double definition_shrink(const struct publication *publication) {
 /* Whether the keys of a stored path are the public ones that the fingerprint covers. */
 int definition_same_keys(const struct publication *publication) {
   const struct ledger_grid *grid = &publication->grid;
-  const char *keys = publication->release.keys;
+  const char *keys = publication->definition.release.keys;
   if (!keys) return 1;
   char *stored = keys_json(grid->keys, grid->cells);
   int same = stored && strcmp(stored, keys) == 0;

@@ -39,59 +39,61 @@ static int out_of_memory(struct ledger *ledger) {
 /* ---- what a tier may cost -------------------------------------------------------------------- */
 
 static double tier_rate(const struct publication *publication, int tier) {
-  return publication->release.weight * publication->tiers[tier].rate;
+  return publication->definition.release.weight * publication->position.tiers[tier].rate;
 }
 
 /* The release as its mechanism sees it, at the tier where it is published. */
 static struct terms terms_of(const struct publication *publication) {
-  const struct ledger_release *release = &publication->release;
+  const struct ledger_release *release = &publication->definition.release;
   double share = release->key_share * (1 - 0x1p-40); /* ten tenths are not more than all */
   return (struct terms){
-      .shape = &publication->shape,
-      .descent = &publication->descent,
+      .shape = &publication->definition.layout,
+      .descent = &publication->definition.descent,
       .shift = release->shift,
       .sensitivity = release->sensitivity,
-      .rate = tier_rate(publication, publication->at),
-      .delta = isnan(share) ? 0 : share * publication->tiers[publication->at].delta_keys};
+      .rate = tier_rate(publication, publication->position.at),
+      .delta = isnan(share)
+                   ? 0
+                   : share * publication->position.tiers[publication->position.at].delta_keys};
 }
 
 /* The cost refers to the publication. */
 static struct cost point_cost(struct publication *publication, uint64_t clock) {
-  const struct mechanism *mechanism = publication->mechanism;
+  const struct mechanism *mechanism = publication->definition.mechanism;
   struct terms terms = terms_of(publication);
   struct cost cost;
-  if (!mechanism->cost(mechanism, &terms, clock, &publication->room, &cost))
+  if (!mechanism->cost(mechanism, &terms, clock, &publication->cost.room, &cost))
     out_of_memory(publication->session->ledger);
   return cost;
 }
 
 /* A second look at what every clock is made for. */
 static int is_within_tier(const struct publication *publication, uint64_t clock) {
-  const struct mechanism *mechanism = publication->mechanism;
+  const struct mechanism *mechanism = publication->definition.mechanism;
   struct terms terms = terms_of(publication);
   return mechanism->rate(mechanism, &terms, clock) <= terms.rate * (1 + 0x1p-40);
 }
 
 static int charge(struct publication *publication, uint64_t variance) {
   struct ledger *ledger = publication->session->ledger;
-  const char *tier = publication->tiers[publication->at].name;
+  const char *tier = publication->position.tiers[publication->position.at].name;
   if (!is_within_tier(publication, variance))
     return error_set(ledger_error(ledger),
                      "the noise would cost more than tier '%s' has for a release", tier);
   struct cost cost = point_cost(publication, variance);
-  publication->variance = variance;
+  publication->position.clock = variance;
   if (!(definition_shrink(publication) >= DBL_MIN))
     return error_set(ledger_error(ledger),
                      "the noise at tier '%s' would shrink the value to nothing but its centre "
                      "(give a larger radius, or rho)",
                      tier);
-  if (publication->release.max_groups && !(cost.delta > 0))
+  if (publication->definition.release.max_groups && !(cost.delta > 0))
     return error_set(ledger_error(ledger),
                      "tier '%s' has no delta_keys for selecting keys privately (list public "
                      "\"keys\", or create a tier with delta_keys)",
                      tier);
-  return ledger_charge(ledger, &publication->release, publication->tiers, publication->tier_count,
-                       publication->at, &cost);
+  return ledger_charge(ledger, &publication->definition.release, publication->position.tiers,
+                       publication->position.count, publication->position.at, &cost);
 }
 
 /* ---- points ---------------------------------------------------------------------------------- */
@@ -110,9 +112,9 @@ static int64_t *two_points(const struct publication *publication) {
 
 static int store_point(struct publication *publication, int tier, uint64_t variance,
                        int64_t *values) {
-  struct ledger_point point = {publication->tiers[tier].name, variance, values};
-  return ledger_path_insert(publication->session->ledger, &publication->release, &publication->grid,
-                            &point);
+  struct ledger_point point = {publication->position.tiers[tier].name, variance, values};
+  return ledger_path_insert(publication->session->ledger, &publication->definition.release,
+                            &publication->grid, &point);
 }
 
 /* Notes a point that has been drawn, for keep(). */
@@ -131,10 +133,10 @@ static int note_point(struct publication *publication, int tier, uint64_t varian
   return 1;
 }
 
-/* The publication of a stored point at publication->at, and its values. */
+/* The publication of a stored point at publication->position.at, and its values. */
 static int store_values(struct publication *publication, uint64_t variance, const int64_t *values) {
   struct cost cost = point_cost(publication, variance);
-  publication->variance = variance;
+  publication->position.clock = variance;
   return values_store(publication, &cost, values);
 }
 
@@ -144,20 +146,20 @@ static int too_far(struct publication *publication, int tier) {
   return error_set(ledger_error(publication->session->ledger),
                    "tier '%s' has a rate %g too far from that of release '%s' for its lattice "
                    "(make a release of its own)",
-                   publication->tiers[tier].name, publication->tiers[tier].rate,
-                   publication->release.name);
+                   publication->position.tiers[tier].name, publication->position.tiers[tier].rate,
+                   publication->definition.release.name);
 }
 
 /*
-** From the outermost point (tier `from`) to publication->at, a point for every configured tier. The
+** From the outermost point (tier `from`) to publication->position.at, a point for every configured tier. The
 ** clocks come first, so that the charge comes before the draws.
 */
 static int walk_outward(struct publication *publication, const struct ledger_point *outermost,
                         int from) {
   struct ledger *ledger = publication->session->ledger;
-  struct ledger_release *release = &publication->release;
-  const struct noise_law *noise = publication->mechanism->noise;
-  int steps = publication->at - from;
+  struct ledger_release *release = &publication->definition.release;
+  const struct noise_law *noise = publication->definition.mechanism->noise;
+  int steps = publication->position.at - from;
   size_t dimension = dimension_of(publication);
   uint64_t *clocks = sqlite3_malloc64(sizeof *clocks * (sqlite3_uint64)(steps + 1));
   int64_t *values = two_points(publication);
@@ -172,7 +174,8 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
     going = clocks[i] ? models_diffusible(publication, from, clocks[i])
                       : too_far(publication, from + i);
     if (going)
-      release->slack += noise->step_slack(clocks[i - 1], clocks[i], publication->shape.touched);
+      release->slack +=
+          noise->step_slack(clocks[i - 1], clocks[i], publication->definition.layout.touched);
   }
   going = going && ledger_release_slack(ledger, release->id, release->slack) &&
           charge(publication, clocks[steps]);
@@ -197,19 +200,19 @@ struct inward_step {
 };
 
 /*
-** The steps from the innermost point (tier `from`, variance `outer`) to publication->at: step i
+** The steps from the innermost point (tier `from`, variance `outer`) to publication->position.at: step i
 ** ends at tier from - 1 - i. Public parameters alone decide them, so charge and draw plan the same.
 */
 static int plan_inward(struct publication *publication, uint64_t outer, int from,
                        struct inward_step **steps) {
-  int count = from - publication->at;
+  int count = from - publication->position.at;
   *steps = sqlite3_malloc64(sizeof **steps * (sqlite3_uint64)count);
   if (!*steps) return out_of_memory(publication->session->ledger);
   for (int i = 0; i < count; i++) {
     int tier = from - 1 - i;
     struct inward_step *step = &(*steps)[i];
-    step->variance = path_inward(publication->release.sensitivity, tier_rate(publication, tier),
-                                 outer, &step->fresh);
+    step->variance = path_inward(publication->definition.release.sensitivity,
+                                 tier_rate(publication, tier), outer, &step->fresh);
     if (!step->variance) return too_far(publication, tier);
     outer = step->variance;
   }
@@ -220,28 +223,28 @@ static int plan_inward(struct publication *publication, uint64_t outer, int from
 static int begin_refining(struct publication *publication, const struct ledger_point *innermost,
                           int from) {
   struct ledger *ledger = publication->session->ledger;
-  struct ledger_release *release = &publication->release;
+  struct ledger_release *release = &publication->definition.release;
   struct inward_step *steps;
-  int count = from - publication->at;
+  int count = from - publication->position.at;
   int going = plan_inward(publication, innermost->clock, from, &steps);
   for (int i = 0; i < count && going; i++) {
     if (steps[i].fresh)
-      release->slack +=
-          publication->mechanism->noise->draw_slack(steps[i].fresh, publication->shape.touched);
+      release->slack += publication->definition.mechanism->noise->draw_slack(
+          steps[i].fresh, publication->definition.layout.touched);
   }
   going = going && ledger_release_slack(ledger, release->id, release->slack) &&
           charge(publication, steps[count - 1].variance) &&
           ledger_release_state(ledger, release->id, "released", "charged");
   sqlite3_free(steps);
-  publication->refining = 1;
+  publication->position.refining = 1;
   return going;
 }
 
-/* Draws a point for every tier from the innermost point to publication->at. */
+/* Draws a point for every tier from the innermost point to publication->position.at. */
 static int walk_inward(struct publication *publication, const struct ledger_point *innermost,
                        int from, const int64_t *totals) {
   struct ledger *ledger = publication->session->ledger;
-  int count = from - publication->at;
+  int count = from - publication->position.at;
   size_t dimension = dimension_of(publication);
   struct inward_step *steps;
   int64_t *values = two_points(publication);
@@ -265,12 +268,13 @@ static int walk_inward(struct publication *publication, const struct ledger_poin
 
 static int tier_index(const struct publication *publication, const char *name) {
   int i = 0;
-  while (i < publication->tier_count && strcmp(publication->tiers[i].name, name) != 0) i++;
+  while (i < publication->position.count && strcmp(publication->position.tiers[i].name, name) != 0)
+    i++;
   return i;
 }
 
 static int is_usable(struct publication *publication) {
-  const struct ledger_release *release = &publication->release;
+  const struct ledger_release *release = &publication->definition.release;
   struct ledger *ledger = publication->session->ledger;
   if (strcmp(release->state, "charged") == 0)
     return error_set(ledger_error(ledger),
@@ -285,12 +289,12 @@ static int is_usable(struct publication *publication) {
   return 1;
 }
 
-/* Publishes the existing release at publication->at from its path, by whichever way leads there. */
+/* Publishes the existing release at publication->position.at from its path, by whichever way leads there. */
 static int publish_from(struct publication *publication, const struct ledger_path *path,
                         int may_refine) {
   struct ledger *ledger = publication->session->ledger;
-  const char *tier = publication->tiers[publication->at].name;
-  const char *name = publication->release.name;
+  const char *tier = publication->position.tiers[publication->position.at].name;
+  const char *name = publication->definition.release.name;
   const struct ledger_point *innermost = &path->points[0];
   const struct ledger_point *outermost = &path->points[path->count - 1];
   int first = tier_index(publication, innermost->tier);
@@ -301,27 +305,27 @@ static int publish_from(struct publication *publication, const struct ledger_pat
       return charge(publication, here->clock) &&
              store_values(publication, here->clock, here->values);
   }
-  if (publication->at > last) return walk_outward(publication, outermost, last);
-  if (publication->at > first)
+  if (publication->position.at > last) return walk_outward(publication, outermost, last);
+  if (publication->position.at > first)
     return error_set(ledger_error(ledger),
                      "tier '%s' was created after release '%s', between two points of its path "
                      "(make a release of its own)",
                      tier, name);
-  if (publication->shape.family->statistic == STATISTIC_MODEL)
+  if (publication->definition.layout.family->statistic == STATISTIC_MODEL)
     return error_set(ledger_error(ledger),
                      "release '%s' is a model and cannot be refined (make a release of its own at "
                      "tier '%s')",
                      name, tier);
-  if (publication->release.max_groups)
+  if (publication->definition.release.max_groups)
     return error_set(ledger_error(ledger),
                      "release '%s' has private keys and cannot be refined (make a release of its "
                      "own at tier '%s')",
                      name, tier);
-  if (!publication->mechanism->noise->refines)
+  if (!publication->definition.mechanism->noise->refines)
     return error_set(ledger_error(ledger),
                      "release '%s' has %s noise and cannot be refined (make a release of its own "
                      "at tier '%s')",
-                     name, publication->mechanism->noise->name, tier);
+                     name, publication->definition.mechanism->noise->name, tier);
   if (may_refine) return begin_refining(publication, innermost, first);
   return error_set(ledger_error(ledger),
                    "release '%s' is not at tier '%s' or inside it (ask for it again, with its "
@@ -331,22 +335,22 @@ static int publish_from(struct publication *publication, const struct ledger_pat
 
 static int publish_existing(struct publication *publication, int keys, int may_refine) {
   struct ledger *ledger = publication->session->ledger;
-  const struct ledger_release *release = &publication->release;
-  const char *tier = publication->tiers[publication->at].name;
+  const struct ledger_release *release = &publication->definition.release;
+  const char *tier = publication->position.tiers[publication->position.at].name;
   if (!definition_describe(publication, keys)) return 0;
   if (!definition_same_lattice(publication))
     return error_set(ledger_error(ledger),
                      "release '%s' is on a lattice that does not cover its parameters (restore the "
                      "ledger from a backup)",
                      release->name);
-  if (ledger_publication_find(ledger, release->id, tier, &publication->variance))
+  if (ledger_publication_find(ledger, release->id, tier, &publication->position.clock))
     return values_read(publication, tier);
-  if (publication->mechanism->statistics == STATISTIC_REPORTS)
+  if (publication->definition.mechanism->statistics == STATISTIC_REPORTS)
     return error_set(ledger_error(ledger),
                      "release '%s' is made of reports, which reach a tier outside their own only "
                      "through a public kernel (dp_mix)",
                      release->name);
-  if (!publication->mechanism->noise)
+  if (!publication->definition.mechanism->noise)
     return error_set(ledger_error(ledger),
                      "release '%s' is a symbol, and reaches a tier outside its own only through a "
                      "public kernel (dp_mix)",
@@ -370,12 +374,12 @@ static int publish_existing(struct publication *publication, int keys, int may_r
 /* ---- a new release --------------------------------------------------------------------------- */
 
 static int check_rate(struct publication *publication) {
-  double rate = tier_rate(publication, publication->at);
-  double most = mechanism_most_rate(publication->mechanism);
+  double rate = tier_rate(publication, publication->position.at);
+  double most = mechanism_most_rate(publication->definition.mechanism);
   return (rate >= DESIGN_MIN_RATE && rate <= most) ||
          error_set(ledger_error(publication->session->ledger),
                    "weight makes a rate outside the [%g, %g] of mechanism '%s'", DESIGN_MIN_RATE,
-                   most, publication->release.mechanism);
+                   most, publication->definition.release.mechanism);
 }
 
 /* Copies a text that the request owns; null stays null. */
@@ -392,7 +396,7 @@ static int make_release(struct publication *publication, const struct request *r
   row.name = request->name;
   row.state = "charged";
   row.options = 0;
-  struct ledger_release *release = &publication->release;
+  struct ledger_release *release = &publication->definition.release;
   *release = row;
   char **texts[] = {&release->name, &release->kind,  &release->mechanism, &release->quantiles,
                     &release->keys, &release->model, &release->state,     &release->sql};
@@ -419,23 +423,25 @@ static void take_keys(struct publication *publication, struct request *request) 
 
 static int publish_new(struct publication *publication, struct request *request) {
   struct ledger *ledger = publication->session->ledger;
-  struct ledger_release *release = &publication->release;
+  struct ledger_release *release = &publication->definition.release;
   int keys = request->key_count;
   if (!make_release(publication, request) || !definition_describe(publication, keys) ||
       !check_rate(publication))
     return 0;
-  if (!publication->mechanism->noise) {
+  if (!publication->definition.mechanism->noise) {
     take_keys(publication, request);
-    return publication->mechanism->statistics == STATISTIC_REPORTS ? responses_charge(publication)
-                                                                   : categories_charge(publication);
+    return publication->definition.mechanism->statistics == STATISTIC_REPORTS
+               ? responses_charge(publication)
+               : categories_charge(publication);
   }
-  const struct layout *shape = &publication->shape;
+  const struct layout *shape = &publication->definition.layout;
   struct design design;
-  const struct noise_law *noise = publication->mechanism->noise;
+  const struct noise_law *noise = publication->definition.mechanism->noise;
   struct terms terms = terms_of(publication);
-  uint64_t variance = publication->mechanism->design(publication->mechanism, &terms, &design);
+  uint64_t variance =
+      publication->definition.mechanism->design(publication->definition.mechanism, &terms, &design);
   if (variance < LATTICE_MIN_VARIANCE || variance >= LATTICE_VARIANCE_END)
-    return too_far(publication, publication->at);
+    return too_far(publication, publication->position.at);
   take_keys(publication, request);
   release->dimension = shape->coordinates;
   release->granularity = design.granularity;
@@ -450,10 +456,12 @@ static int publish_new(struct publication *publication, struct request *request)
 /* Loads the tiers, finds the wanted one and, where a name is given, the release: 1 found. */
 static int load(struct publication *publication, const char *tier, const char *name) {
   struct ledger *ledger = publication->session->ledger;
-  if (!ledger_tiers(ledger, &publication->tiers, &publication->tier_count)) return 0;
-  publication->at = ledger_tier_find(ledger, publication->tiers, publication->tier_count, tier);
-  return publication->at >= 0 && name && ledger_release_find(ledger, name, &publication->release) &&
-         ledger_trust_release(ledger, publication->release.id);
+  if (!ledger_tiers(ledger, &publication->position.tiers, &publication->position.count)) return 0;
+  publication->position.at =
+      ledger_tier_find(ledger, publication->position.tiers, publication->position.count, tier);
+  return publication->position.at >= 0 && name &&
+         ledger_release_find(ledger, name, &publication->definition.release) &&
+         ledger_trust_release(ledger, publication->definition.release.id);
 }
 
 /*
@@ -461,7 +469,7 @@ static int load(struct publication *publication, const char *tier, const char *n
 ** release that an old ledger recorded: there is nothing to compare.
 */
 static int same_query(struct publication *publication, const struct request *request) {
-  const char *stored = publication->release.sql;
+  const char *stored = publication->definition.release.sql;
   return !stored || !request->sql || strcmp(stored, request->sql) == 0 ||
          error_set(ledger_error(publication->session->ledger),
                    "release '%s' exists with another query: %s (choose another name)",
@@ -471,14 +479,16 @@ static int same_query(struct publication *publication, const struct request *req
 static int same_question(struct publication *publication, const struct request *request) {
   struct ledger_release asked = request_release(request);
   char *fingerprint = ledger_fingerprint(&asked);
-  int same = fingerprint && strcmp(fingerprint, publication->release.fingerprint) == 0;
+  int same = fingerprint && strcmp(fingerprint, publication->definition.release.fingerprint) == 0;
   sqlite3_free(fingerprint);
   return same ||
          error_set(ledger_error(publication->session->ledger),
                    "release '%s' exists with other parameters: %s %s%s%s (choose another name)",
-                   request->name, publication->release.kind, publication->release.options,
-                   publication->release.keys ? ", keys " : "",
-                   publication->release.keys ? publication->release.keys : "");
+                   request->name, publication->definition.release.kind,
+                   publication->definition.release.options,
+                   publication->definition.release.keys ? ", keys " : "",
+                   publication->definition.release.keys ? publication->definition.release.keys
+                                                        : "");
 }
 
 /*
@@ -487,10 +497,12 @@ static int same_question(struct publication *publication, const struct request *
 */
 static int settle_time(const struct publication *publication, struct request *request) {
   if (isnan(request->t)) return 1;
-  const struct ledger_tier *tier = &publication->tiers[publication->at];
-  struct publication asked = {.session = publication->session, .release = request_release(request)};
+  const struct ledger_tier *tier = &publication->position.tiers[publication->position.at];
+  struct publication asked = {.session = publication->session,
+                              .definition = {.release = request_release(request)}};
   if (!definition_describe(&asked, request->key_count)) return 0;
-  double distance = ldexp((double)asked.shape.distance, asked.shape.fine_exponent);
+  double distance =
+      ldexp((double)asked.definition.layout.distance, asked.definition.layout.fine_exponent);
   double rate = ou_rate(distance, request->theta, request->rho, request->t);
   if (!(rate <= tier->rate * (1 + 0x1p-40)))
     return error_set(ledger_error(publication->session->ledger),
@@ -504,8 +516,9 @@ static int settle_time(const struct publication *publication, struct request *re
 
 /* The answer of a release whose statement is still running on this connection: a replay. */
 static int answer_pending(struct publication *publication) {
-  const struct publication *pending = session_pending(publication->session, publication->release.id,
-                                                      publication->tiers[publication->at].name);
+  const struct publication *pending =
+      session_pending(publication->session, publication->definition.release.id,
+                      publication->position.tiers[publication->position.at].name);
   if (!pending) return 0;
   publication->answer.number = pending->answer.number;
   if (pending->answer.json) publication->answer.json = sqlite3_mprintf("%s", pending->answer.json);
@@ -516,7 +529,7 @@ static int answer_pending(struct publication *publication) {
 /* Inside a transaction. */
 static void begin(struct publication *publication, struct request *request) {
   int found = load(publication, request->tier, request->name);
-  if (publication->at >= 0 &&
+  if (publication->position.at >= 0 &&
       (!settle_time(publication, request) || !models_settle(publication, request, found)))
     return;
   if (found) {
@@ -527,7 +540,8 @@ static void begin(struct publication *publication, struct request *request) {
     error_set(ledger_error(publication->session->ledger),
               "a statement that updates or deletes cannot release (nothing was charged; SELECT "
               "or INSERT the value first, or use dp_release)");
-  } else if (publication->at >= 0 && !error_is_set(ledger_error(publication->session->ledger))) {
+  } else if (publication->position.at >= 0 &&
+             !error_is_set(ledger_error(publication->session->ledger))) {
     publish_new(publication, request);
   }
 }
@@ -535,7 +549,7 @@ static void begin(struct publication *publication, struct request *request) {
 static void publication_open(struct publication *publication, struct session *session) {
   *publication = (struct publication){0};
   publication->session = session;
-  publication->at = -1;
+  publication->position.at = -1;
 }
 
 int publish_begin(struct publication *publication, struct session *session,
@@ -544,7 +558,7 @@ int publish_begin(struct publication *publication, struct session *session,
   if (ledger_begin(session->ledger)) {
     begin(publication, request);
     if (!publication->answered)
-      ledger_policy_admit(session->ledger, publication->release.id, request->tables);
+      ledger_policy_admit(session->ledger, publication->definition.release.id, request->tables);
     ledger_commit(session->ledger);
   }
   return !error_is_set(&session->error);
@@ -554,7 +568,7 @@ int publish_begin(struct publication *publication, struct session *session,
 
 /* The keys that the rows brought up, where they are private, as the publication's own. */
 static int take_private_keys(struct publication *publication, const struct ledger_grid *grid) {
-  if (!publication->release.max_groups) return 1;
+  if (!publication->definition.release.max_groups) return 1;
   char **keys = sqlite3_malloc64(sizeof *keys * (sqlite3_uint64)(grid->cells + 1));
   if (!keys) return out_of_memory(publication->session->ledger);
   publication->grid = (struct ledger_grid){keys, 0, grid->components};
@@ -568,22 +582,24 @@ static int take_private_keys(struct publication *publication, const struct ledge
 
 /* Draws a new point. */
 static int draw_new(struct publication *publication, const int64_t *rounded, int64_t *values) {
-  if (publication->mechanism->statistics == STATISTIC_REPORTS)
+  if (publication->definition.mechanism->statistics == STATISTIC_REPORTS)
     return responses_draw(publication, rounded);
-  if (!publication->mechanism->noise) return categories_draw(publication, rounded);
+  if (!publication->definition.mechanism->noise) return categories_draw(publication, rounded);
   struct terms terms = terms_of(publication);
-  uint64_t variance = publication->mechanism->draw_clock(&terms, publication->variance);
-  if (release_draw(publication->mechanism->noise, rounded, dimension_of(publication), variance,
-                   values))
+  uint64_t variance =
+      publication->definition.mechanism->draw_clock(&terms, publication->position.clock);
+  if (release_draw(publication->definition.mechanism->noise, rounded, dimension_of(publication),
+                   variance, values))
     return error_set(ledger_error(publication->session->ledger), "the system gave no random bytes");
-  return note_point(publication, publication->at, publication->variance, values);
+  return note_point(publication, publication->position.at, publication->position.clock, values);
 }
 
 static int refine(struct publication *publication, const int64_t *rounded) {
   struct ledger *ledger = publication->session->ledger;
   struct ledger_path path;
   int done = 0;
-  if (ledger_path_read(ledger, &publication->release, publication->grid.components, &path))
+  if (ledger_path_read(ledger, &publication->definition.release, publication->grid.components,
+                       &path))
     done = walk_inward(publication, &path.points[0], tier_index(publication, path.points[0].tier),
                        rounded);
   ledger_path_free(&path);
@@ -592,7 +608,7 @@ static int refine(struct publication *publication, const int64_t *rounded) {
 
 /* Draws from exact totals; inside a transaction, which stores nothing yet. */
 static int draw(struct publication *publication, const struct totals *totals) {
-  const struct ledger_release *release = &publication->release;
+  const struct ledger_release *release = &publication->definition.release;
   if (!take_private_keys(publication, &totals->grid)) return 0;
   size_t dimension = dimension_of(publication);
   int64_t *values = two_points(publication), *rounded = values ? values + dimension : 0;
@@ -600,19 +616,20 @@ static int draw(struct publication *publication, const struct totals *totals) {
     rounded[i] = totals->values ? lattice_round(totals->values[i], release->shift) : 0;
   int drawn = values != 0;
   if (drawn)
-    drawn = publication->refining ? refine(publication, rounded)
-                                  : draw_new(publication, rounded, values);
+    drawn = publication->position.refining ? refine(publication, rounded)
+                                           : draw_new(publication, rounded, values);
   sqlite3_free(values);
   return drawn;
 }
 
 /* Stores what draw() has drawn, ends the release and answers; inside a transaction. */
 static int keep(struct publication *publication) {
-  if (!ledger_release_state(publication->session->ledger, publication->release.id, "charged",
-                            "released"))
+  if (!ledger_release_state(publication->session->ledger, publication->definition.release.id,
+                            "charged", "released"))
     return 0;
-  if (publication->mechanism->statistics == STATISTIC_REPORTS) return responses_keep(publication);
-  if (!publication->mechanism->noise) return symbols_keep(publication);
+  if (publication->definition.mechanism->statistics == STATISTIC_REPORTS)
+    return responses_keep(publication);
+  if (!publication->definition.mechanism->noise) return symbols_keep(publication);
   int kept = 1;
   for (int i = 0; i < publication->drawn_count && kept; i++) {
     const struct drawn *point = &publication->drawn[i];
@@ -672,12 +689,12 @@ static void change_state(struct session *session, int64_t release_id, const char
 }
 
 void publish_fail(struct publication *publication) {
-  change_state(publication->session, publication->release.id, "charged",
-               publication->refining ? "released" : "failed");
+  change_state(publication->session, publication->definition.release.id, "charged",
+               publication->position.refining ? "released" : "failed");
 }
 
 void publish_revoke(struct publication *publication) {
-  change_state(publication->session, publication->release.id, "charged", "failed");
+  change_state(publication->session, publication->definition.release.id, "charged", "failed");
 }
 
 int publish_show(struct publication *publication) {
@@ -693,7 +710,7 @@ int publish_keep(struct publication *publication) {
   }
   int settled = 0;
   if (ledger_resume(ledger) && ledger_begin_reading(ledger) &&
-      ledger_release_get(ledger, publication->release.id, &now)) {
+      ledger_release_get(ledger, publication->definition.release.id, &now)) {
     settled = strcmp(now.state, "charged") != 0;
     ledger_release_clear(&now);
   }
@@ -704,21 +721,22 @@ int publish_keep(struct publication *publication) {
 /* dp_mix() of a release that is no symbol: what it has for groups is sent on by the kernel. */
 static int publish_mixed(struct publication *publication, const struct markov_kernel *channel) {
   struct ledger *ledger = publication->session->ledger;
-  const struct ledger_release *release = &publication->release;
-  const char *tier = publication->tiers[publication->at].name;
+  const struct ledger_release *release = &publication->definition.release;
+  const char *tier = publication->position.tiers[publication->position.at].name;
   int keys = definition_keys(release);
   char *kernel = 0;
   if (!definition_describe(publication, keys)) return 0;
-  if (!publication->mechanism->noise && publication->mechanism->statistics != STATISTIC_REPORTS)
+  if (!publication->definition.mechanism->noise &&
+      publication->definition.mechanism->statistics != STATISTIC_REPORTS)
     return categories_mix(publication, channel);
   if (ledger_kernel_find(ledger, release->id, tier, &kernel)) {
     int read = mixes_again(publication, kernel, channel);
     sqlite3_free(kernel);
     return read;
   }
-  if (publication->mechanism->statistics == STATISTIC_REPORTS)
+  if (publication->definition.mechanism->statistics == STATISTIC_REPORTS)
     return responses_mix(publication, channel);
-  publication->channel = channel;
+  publication->position.kernel = channel;
   return !error_is_set(ledger_error(ledger)) && numbers_mixable(publication) &&
          publish_existing(publication, keys, 0);
 }
@@ -732,7 +750,8 @@ int publish_diffuse(struct publication *publication, struct session *session, co
       error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
     } else if (is_usable(publication)) {
       if (channel) publish_mixed(publication, channel);
-      if (!channel) publish_existing(publication, definition_keys(&publication->release), 0);
+      if (!channel)
+        publish_existing(publication, definition_keys(&publication->definition.release), 0);
     }
     ledger_commit(ledger);
   }

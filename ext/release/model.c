@@ -282,20 +282,20 @@ struct price model_price(const struct ledger_tier *tier, double weight, double s
 /* ---- what public rows hide ------------------------------------------------------------------- */
 
 int models_paid(struct publication *publication, uint64_t clock, const double *curve) {
-  const struct ledger_release *release = &publication->release;
-  const struct mechanism *mechanism = publication->mechanism;
-  struct terms terms = {.shape = &publication->shape,
-                        .descent = &publication->descent,
+  const struct ledger_release *release = &publication->definition.release;
+  const struct mechanism *mechanism = publication->definition.mechanism;
+  struct terms terms = {.shape = &publication->definition.layout,
+                        .descent = &publication->definition.descent,
                         .shift = release->shift,
                         .sensitivity = release->sensitivity,
                         .rate = INFINITY};
   struct cost cost;
-  if (!(publication->descent.public_rows > 0) || !curve) return 1;
-  int paid = mechanism->cost(mechanism, &terms, clock, &publication->room, &cost);
+  if (!(publication->definition.descent.public_rows > 0) || !curve) return 1;
+  int paid = mechanism->cost(mechanism, &terms, clock, &publication->cost.room, &cost);
   if (!paid) return error_set_memory(ledger_error(publication->session->ledger));
   for (int i = 0; i < RENYI_ORDERS; i++)
     paid = paid && curve[i] >= cost.curve(cost.parameters, renyi_order(i)) * (1 - 1e-9);
-  cost_room_clear(&publication->room);
+  cost_room_clear(&publication->cost.room);
   return paid;
 }
 
@@ -373,8 +373,8 @@ int models_settle(struct publication *publication, struct request *request, int 
   struct descent descent = request->descent, stored;
   if (request->aggregate->family->statistic != STATISTIC_MODEL) return 1;
   if (!check_terms(ledger)) return 0;
-  int known = found && models_read(publication->release.model, &stored);
-  const struct ledger_tier *tier = &publication->tiers[publication->at];
+  int known = found && models_read(publication->definition.release.model, &stored);
+  const struct ledger_tier *tier = &publication->position.tiers[publication->position.at];
   struct price price = model_price(tier, request->weight, request->key_share);
   if (!known && !(price.rate >= DESIGN_MIN_RATE && price.rate <= DESIGN_MAX_RATE))
     return error_set(ledger_error(ledger), "weight makes a rate outside the [%g, %g] of a model",
@@ -398,25 +398,26 @@ int models_settle(struct publication *publication, struct request *request, int 
 
 int models_diffusible(const struct publication *publication, int from, uint64_t clock) {
   struct ledger *ledger = publication->session->ledger;
-  const struct ledger_release *release = &publication->release;
-  const struct ledger_tier *tiers = publication->tiers;
-  const char *tier = tiers[publication->at].name;
-  if (publication->shape.family->statistic != STATISTIC_MODEL) return 1;
-  if (publication->descent.random_stop > 0)
+  const struct ledger_release *release = &publication->definition.release;
+  const struct ledger_tier *tiers = publication->position.tiers;
+  const char *tier = tiers[publication->position.at].name;
+  if (publication->definition.layout.family->statistic != STATISTIC_MODEL) return 1;
+  if (publication->definition.descent.random_stop > 0)
     return error_set(ledger_error(ledger),
                      "release '%s' stopped at random: what noise on top of it would cost a tier is "
                      "not known (make a release of its own at tier '%s')",
                      release->name, tier);
-  for (int i = from + 1; i <= publication->at; i++) {
+  for (int i = from + 1; i <= publication->position.at; i++) {
     if (!tiers[i].accountant->covers_diffused_models)
       return error_set(ledger_error(ledger),
                        "tier '%s' has %s, and what noise on top of a model costs is proved for RDP "
                        "alone (make a release of its own at tier '%s')",
                        tiers[i].name, tiers[i].accountant->title, tier);
   }
-  if (descent_diffusible(&publication->descent, &publication->shape, release->shift, clock))
+  if (descent_diffusible(&publication->definition.descent, &publication->definition.layout,
+                         release->shift, clock))
     return 1;
-  if (publication->descent.laplace > 0)
+  if (publication->definition.descent.laplace > 0)
     return error_set(ledger_error(ledger),
                      "release '%s' has Laplace noise, and its steps do not bring points closer "
                      "by more than they "

@@ -12,21 +12,22 @@
 SQLITE_EXTENSION_INIT3
 
 static struct reading reading_of(const struct publication *publication, double delta) {
-  int keyed = publication->question.keys != 0;
-  return (struct reading){.question = &publication->question,
-                          .shape = &publication->shape,
+  int keyed = publication->definition.contribution.keys != 0;
+  return (struct reading){.question = &publication->definition.contribution,
+                          .shape = &publication->definition.layout,
                           .view = definition_view(publication),
-                          .cells = keyed ? publication->grid.cells : publication->shape.cells,
-                          .root = publication->aggregate->root,
+                          .cells = keyed ? publication->grid.cells
+                                         : publication->definition.layout.cells,
+                          .root = publication->definition.aggregate->root,
                           .selection_delta = delta,
-                          .descent = &publication->descent};
+                          .descent = &publication->definition.descent};
 }
 
 /* Reads a point; 0 with the reason in the ledger. */
 int numbers_read(const struct publication *publication, double delta, const int64_t *values,
                  struct numbers *numbers) {
   struct reading reading = reading_of(publication, delta);
-  const char *text = publication->release.quantiles;
+  const char *text = publication->definition.release.quantiles;
   double *quantiles = text ? sqlite3_malloc64(sizeof *quantiles * strlen(text)) : 0;
   if (quantiles) reading.quantile_count = vector_text_list(text, quantiles, (int)strlen(text));
   reading.quantiles = quantiles;
@@ -53,8 +54,8 @@ struct ledger_value numbers_value(const struct numbers *numbers, const struct es
 
 /* Whether there is one number for each of some public groups, and numbers add up. */
 int numbers_have_public_sums(const struct publication *publication) {
-  const struct family *family = publication->question.family;
-  return family->has_keys && family->is_linear && publication->release.keys;
+  const struct family *family = publication->definition.contribution.family;
+  return family->has_keys && family->is_linear && publication->definition.release.keys;
 }
 
 int numbers_mixable(const struct publication *publication) {
@@ -62,7 +63,7 @@ int numbers_mixable(const struct publication *publication) {
          error_set(ledger_error(publication->session->ledger),
                    "release '%s' has neither a symbol nor counts or sums of public groups, "
                    "which a kernel could send on (use dp_diffuse)",
-                   publication->release.name);
+                   publication->definition.release.name);
 }
 
 /* The first group that has no row, or null. */
@@ -101,17 +102,19 @@ int numbers_send(const struct publication *publication, const struct markov_kern
   return 1;
 }
 
-/* What private keys take of the delta_keys of publication->at, each time anew. */
+/* What private keys take of the delta_keys of publication->position.at, each time anew. */
 static double selection_delta(const struct publication *publication) {
-  const struct ledger_release *release = &publication->release;
+  const struct ledger_release *release = &publication->definition.release;
   double share = release->key_share * (1 - 0x1p-40); /* ten tenths are not more than all */
-  return release->max_groups ? share * publication->tiers[publication->at].delta_keys : 0;
+  return release->max_groups
+             ? share * publication->position.tiers[publication->position.at].delta_keys
+             : 0;
 }
 
 double numbers_threshold(const struct publication *publication) {
   struct reading reading = reading_of(publication, selection_delta(publication));
-  return ldexp(estimate_threshold(&reading), publication->release.granularity) /
-         publication->shape.count_factor;
+  return ldexp(estimate_threshold(&reading), publication->definition.release.granularity) /
+         publication->definition.layout.count_factor;
 }
 
 double numbers_stddev(const struct publication *publication) {

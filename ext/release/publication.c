@@ -4,14 +4,14 @@
 SQLITE_EXTENSION_INIT3
 
 void publish_clear(struct publication *publication) {
-  cost_room_clear(&publication->room);
+  cost_room_clear(&publication->cost.room);
   struct ledger_grid *grid = &publication->grid;
   for (int i = 0; grid->keys && i < grid->cells; i++) sqlite3_free(grid->keys[i]);
   sqlite3_free(grid->keys);
   sqlite3_free(publication->answer.json);
   for (int i = 0; i < publication->drawn_count; i++) sqlite3_free(publication->drawn[i].values);
   sqlite3_free(publication->drawn);
-  ledger_tiers_free(publication->tiers, publication->tier_count);
-  ledger_release_clear(&publication->release);
+  ledger_tiers_free(publication->position.tiers, publication->position.count);
+  ledger_release_clear(&publication->definition.release);
   *publication = (struct publication){0};
 }

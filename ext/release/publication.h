@@ -25,28 +25,43 @@ struct drawn {
   int64_t *values;
 };
 
-struct publication {
-  struct session *session;
+/* What a release is (definition.h). It does not change once it is made or read. */
+struct definition {
   struct ledger_release release;
   const struct aggregate *aggregate; /* of its kind */
   const struct mechanism *mechanism;
-  struct contribution question; /* its parameters */
-  struct layout shape;          /* of a unit's vector */
-  struct descent descent;       /* of a model */
-  struct cost_room room;        /* what the curve of its cost reads */
-  int by_unit;                  /* units are protected, not rows */
-  struct ledger_grid grid;      /* what its coordinates are; owned */
+  struct contribution contribution; /* of a unit: the parameters */
+  struct layout layout;             /* of a unit's vector */
+  struct descent descent;           /* of a model */
+  int by_unit;                      /* units are protected, not rows */
+};
+
+/* Where on the path of tiers it is published, and how it gets there. */
+struct position {
   struct ledger_tier *tiers;
-  int tier_count, at;                  /* tiers[at] is where it is published */
-  uint64_t variance;                   /* of the noise there, in lattice steps: its clock */
-  double curve[RENYI_ORDERS];          /* what a release of a symbol costs there */
-  const struct markov_kernel *channel; /* what sends its groups on there; null for none */
-  int refining;                        /* walks inward from points that are stored already */
-  int answered;                        /* the answer is there: nothing to collect */
+  int count, at;                      /* tiers[at] is where */
+  uint64_t clock;                     /* of the noise there: its variance in lattice steps */
+  const struct markov_kernel *kernel; /* what sends its groups on there; null for none */
+  int refining;                       /* walks inward from points that are stored already */
+};
+
+/* What that costs. */
+struct publication_cost {
+  struct cost_room room;      /* what the curve of a cost reads; owned */
+  double curve[RENYI_ORDERS]; /* of a category */
+};
+
+struct publication {
+  struct session *session;
+  struct definition definition;
+  struct position position;
+  struct publication_cost cost;
+  struct ledger_grid grid; /* what its coordinates are; owned */
+  int answered;            /* the answer is there: nothing to collect */
   struct answer answer;
   struct drawn *drawn; /* the outermost first ... */
   int drawn_count;
-  size_t chosen; /* ... or of a symbol, its key */
+  size_t chosen; /* ... or the place of the category */
 };
 
 /* The exact totals of the rows, in fine steps, and what they stand for. */

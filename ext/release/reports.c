@@ -100,14 +100,14 @@ static void survey_clear(struct survey *survey) {
 static int survey_read(struct survey *survey, const struct publication *publication,
                        struct error *error) {
   struct ledger *ledger = publication->session->ledger;
-  const char *model = publication->release.model;
+  const char *model = publication->definition.release.model;
   *survey = (struct survey){0};
   if (!model || !json_text_members(ledger_json(ledger), model, take_member, survey) ||
       !survey->kernel || !survey->otherwise || survey->reports < 1 ||
       survey->reports > RESPONSE_MAX_ROWS)
-    return error_set(error,
-                     "release '%s' has an impossible kernel (restore the ledger from a backup)",
-                     publication->release.name ? publication->release.name : "");
+    return error_set(
+        error, "release '%s' has an impossible kernel (restore the ledger from a backup)",
+        publication->definition.release.name ? publication->definition.release.name : "");
   return markov_kernel_read(&survey->channel, ledger_json(ledger), survey->kernel, error);
 }
 
@@ -302,9 +302,9 @@ static int publish_reports(struct publication *publication, const struct survey 
                            const struct chain *chain, char *const *symbols, int64_t *reports,
                            const char *kernel) {
   struct ledger *ledger = publication->session->ledger;
-  const struct ledger_release *release = &publication->release;
-  const char *tier = publication->tiers[publication->at].name;
-  struct cost cost = {0, 0, stored_curve_at, publication->curve};
+  const struct ledger_release *release = &publication->definition.release;
+  const char *tier = publication->position.tiers[publication->position.at].name;
+  struct cost cost = {0, 0, stored_curve_at, publication->cost.curve};
   struct ledger_grid grid = {(char **)(uintptr_t)symbols, (int)chain->columns, 1};
   struct ledger_point point = {(char *)(uintptr_t)tier, 0, reports};
   double *weights;
@@ -336,8 +336,8 @@ static int weigh(const struct publication *publication, const struct survey *sur
 int responses_charge(struct publication *publication) {
   struct ledger *ledger = publication->session->ledger;
   struct error *error = ledger_error(ledger);
-  struct ledger_release *release = &publication->release;
-  const struct ledger_tier *tier = &publication->tiers[publication->at];
+  struct ledger_release *release = &publication->definition.release;
+  const struct ledger_tier *tier = &publication->position.tiers[publication->position.at];
   struct survey survey = {0};
   struct chain chain = {0};
   double *costs = 0, most = release->weight * tier->rate;
@@ -352,8 +352,8 @@ int responses_charge(struct publication *publication) {
                         "the kernel costs a rate of %g, more than the %g of tier '%s' (take one "
                         "that keeps less, or ask at an inner tier)",
                         rate_of(publication, costs), most, tier->name);
-  release->dimension = publication->shape.coordinates;
-  release->shift = -publication->shape.fine_exponent; /* totals are numbers of rows */
+  release->dimension = publication->definition.layout.coordinates;
+  release->shift = -publication->definition.layout.fine_exponent; /* totals are numbers of rows */
   release->granularity = 0;
   release->sensitivity = 1;
   int charged =
@@ -379,7 +379,7 @@ int responses_draw(struct publication *publication, const int64_t *counts) {
     error_set_memory(error);
   }
   if (done) {
-    *drawn = (struct drawn){publication->at, 0, reports};
+    *drawn = (struct drawn){publication->position.at, 0, reports};
     publication->drawn = drawn;
     publication->drawn_count = 1;
   } else {
@@ -498,7 +498,7 @@ static int compare_value(void *context, const struct ledger_value *stored) {
 /* Whether reports, values and curve of the stage are what they should be. */
 static void check_stage(struct walk *walk, const struct ledger_stage *stage) {
   struct ledger *ledger = walk->publication->session->ledger;
-  int64_t id = walk->publication->release.id;
+  int64_t id = walk->publication->definition.release.id;
   struct recount recount = {walk, 0, 0};
   struct comparison comparison = {walk, 0, 0};
   double *weights = 0;
@@ -528,10 +528,11 @@ static int take_stage(void *context, const struct ledger_stage *stage) {
   struct publication *publication = walk->publication;
   struct ledger *ledger = publication->session->ledger;
   walk->tier = 0;
-  while (walk->tier < publication->tier_count &&
-         strcmp(publication->tiers[walk->tier].name, stage->tier) != 0)
+  while (walk->tier < publication->position.count &&
+         strcmp(publication->position.tiers[walk->tier].name, stage->tier) != 0)
     walk->tier++;
-  walk->same = walk->tier < publication->tier_count && (walk->stages > 0) == (stage->kernel != 0);
+  walk->same =
+      walk->tier < publication->position.count && (walk->stages > 0) == (stage->kernel != 0);
   if (!walk->same) return 0;
   struct markov_kernel next;
   const char *kernel = stage->kernel ? stage->kernel : walk->survey.kernel;
@@ -549,8 +550,8 @@ static int take_stage(void *context, const struct ledger_stage *stage) {
 static void walk_stages(struct walk *walk) {
   walk->same = 1;
   if (survey_read(&walk->survey, walk->publication, &walk->error))
-    ledger_stages(walk->publication->session->ledger, walk->publication->release.id, take_stage,
-                  walk);
+    ledger_stages(walk->publication->session->ledger, walk->publication->definition.release.id,
+                  take_stage, walk);
   if (!walk->stages) walk->same = 0;
 }
 
@@ -559,14 +560,15 @@ static void walk_stages(struct walk *walk) {
 static int mix_from(struct walk *walk, const struct markov_kernel *channel) {
   struct publication *publication = walk->publication;
   struct ledger *ledger = publication->session->ledger;
-  const char *name = publication->release.name, *tier = publication->tiers[publication->at].name;
+  const char *name = publication->definition.release.name,
+             *tier = publication->position.tiers[publication->position.at].name;
   const struct markov_kernel *last = &walk->channel;
   double *weights = 0;
-  if (publication->at <= walk->tier)
+  if (publication->position.at <= walk->tier)
     return error_set(ledger_error(ledger),
                      "tier '%s' is not outside tier '%s', where the last reports of release '%s' "
                      "are (make a release of its own)",
-                     tier, publication->tiers[walk->tier].name, name);
+                     tier, publication->position.tiers[walk->tier].name, name);
   int passed =
       walk_pass(walk, channel, &walk->error) && estimator(&walk->chain, &weights, &walk->error);
   sqlite3_free(weights);
@@ -591,7 +593,7 @@ int responses_mix(struct publication *publication, const struct markov_kernel *c
   walk_stages(&walk);
   if (!error_is_set(&walk.error) && !error_is_set(ledger_error(ledger)) && !walk.same)
     error_set(ledger_error(ledger), "release '%s' is not what its charges say (see dp_verify)",
-              publication->release.name);
+              publication->definition.release.name);
   if (!error_is_set(&walk.error) && !error_is_set(ledger_error(ledger)))
     mixed = mix_from(&walk, channel);
   if (error_is_set(&walk.error)) error_set(ledger_error(ledger), "%s", error_text(&walk.error));
@@ -609,5 +611,5 @@ char *responses_verify(struct publication *publication, const char *tier) {
   if (sound || error_is_set(ledger_error(ledger))) return 0;
   return ledger_discrepancy(
       ledger, "dp_publication: '%s' at tier '%s' is not what its reports and kernels make it",
-      publication->release.name, tier);
+      publication->definition.release.name, tier);
 }

@@ -8,8 +8,8 @@ const struct publication *session_pending(const struct session *session, int64_t
   for (const struct pending *pending = session->pending; pending; pending = pending->next) {
     for (int i = 0; i < pending->count; i++) {
       const struct publication *publication = &pending->publications[i];
-      if (publication->release.id == release_id &&
-          strcmp(publication->tiers[publication->at].name, tier) == 0)
+      if (publication->definition.release.id == release_id &&
+          strcmp(publication->position.tiers[publication->position.at].name, tier) == 0)
         return publication;
     }
   }

@@ -9,16 +9,17 @@ SQLITE_EXTENSION_INIT3
 
 int values_store(struct publication *publication, const struct cost *cost, const int64_t *values) {
   struct ledger *ledger = publication->session->ledger;
-  const char *tier = publication->tiers[publication->at].name;
-  const struct markov_kernel *channel = publication->channel;
+  const char *tier = publication->position.tiers[publication->position.at].name;
+  const struct markov_kernel *channel = publication->position.kernel;
   struct numbers numbers;
   int stored = numbers_read(publication, cost->delta, values, &numbers) &&
                (!channel || numbers_send(publication, channel, &numbers)) &&
-               ledger_publication_insert(ledger, &publication->release, tier, publication->variance,
-                                         cost, numbers.shrink, channel ? channel->json : 0);
+               ledger_publication_insert(ledger, &publication->definition.release, tier,
+                                         publication->position.clock, cost, numbers.shrink,
+                                         channel ? channel->json : 0);
   for (int i = 0; i < numbers.count && stored; i++) {
     struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
-    stored = ledger_value_insert(ledger, &publication->release, tier, &value);
+    stored = ledger_value_insert(ledger, &publication->definition.release, tier, &value);
   }
   sqlite3_free(numbers.estimates);
   return stored && values_read(publication, tier);
@@ -34,8 +35,8 @@ struct rendering {
 };
 
 static enum answer_form form_of(const struct publication *publication) {
-  const char *quantiles = publication->release.quantiles;
-  return quantiles && *quantiles != '[' ? FORM_NUMBER : publication->aggregate->form;
+  const char *quantiles = publication->definition.release.quantiles;
+  return quantiles && *quantiles != '[' ? FORM_NUMBER : publication->definition.aggregate->form;
 }
 
 static int render(void *context, const struct ledger_value *value) {
@@ -63,13 +64,13 @@ int values_read(struct publication *publication, const char *tier) {
                                             [FORM_OBJECT] = {"{", "}"},
                                             [FORM_SYMBOL] = {"", ""}};
   sqlite3_str_appendall(rendering.json, brackets[rendering.form][0]);
-  int going = ledger_values(ledger, publication->release.id, tier, render, &rendering);
+  int going = ledger_values(ledger, publication->definition.release.id, tier, render, &rendering);
   sqlite3_str_appendall(rendering.json, brackets[rendering.form][1]);
   char *json = sqlite3_str_finish(rendering.json);
   if (going && !json) going = error_set_memory(ledger_error(ledger));
   if (going && !is_object && !rendering.count)
     going = error_set(ledger_error(ledger), "release '%s' has lost its values",
-                      publication->release.name);
+                      publication->definition.release.name);
   sqlite3_free(publication->answer.json);
   publication->answer = (struct answer){rendering.number, 0};
   if (going && rendering.form != FORM_NUMBER) {

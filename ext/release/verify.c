@@ -48,7 +48,7 @@ static int send_as_published(const struct publication *publication, const char *
                              struct markov_kernel *channel, struct numbers *numbers) {
   struct ledger *ledger = publication->session->ledger;
   char *kernel = 0;
-  ledger_kernel_find(ledger, publication->release.id, tier, &kernel);
+  ledger_kernel_find(ledger, publication->definition.release.id, tier, &kernel);
   struct error error = {0};
   int read = !kernel || markov_kernel_read(channel, ledger_json(ledger), kernel, &error);
   if (error_is_memory(&error)) error_set_memory(ledger_error(ledger));
@@ -65,17 +65,17 @@ static int send_as_published(const struct publication *publication, const char *
 static char *compare_values(struct publication *publication,
                             const struct ledger_publication *published,
                             const struct ledger_point *point) {
-  const char *name = publication->release.name, *tier = published->tier;
+  const char *name = publication->definition.release.name, *tier = published->tier;
   struct ledger *ledger = publication->session->ledger;
   struct comparison comparison = {{0}, 0, 1};
   char *found = 0;
   struct markov_kernel channel = {0};
-  publication->variance = point->clock;
+  publication->position.clock = point->clock;
   if (numbers_read(publication, published->delta, point->values, &comparison.numbers) &&
       send_as_published(publication, tier, &channel, &comparison.numbers)) {
-    ledger_values(ledger, publication->release.id, tier, compare_value, &comparison);
+    ledger_values(ledger, publication->definition.release.id, tier, compare_value, &comparison);
     if (!close_to(published->shrink, comparison.numbers.shrink, comparison.numbers.shrink) ||
-        published->centre != publication->release.centre) {
+        published->centre != publication->definition.release.centre) {
       found = ledger_discrepancy(
           ledger,
           "dp_publication: '%s' at tier '%s' has another shrink or centre than its "
@@ -94,7 +94,7 @@ static char *compare_values(struct publication *publication,
 static char *check_path(struct publication *publication,
                         const struct ledger_publication *published) {
   struct ledger_path path;
-  struct ledger_release *release = &publication->release;
+  struct ledger_release *release = &publication->definition.release;
   struct ledger *ledger = publication->session->ledger;
   char *found = 0;
   int components = definition_grid(publication).components;
@@ -134,20 +134,21 @@ static char *check_described(struct publication *publication,
                              const struct ledger_publication *published) {
   struct ledger *ledger = publication->session->ledger;
   char *found = 0;
-  if (!definition_describe(publication, definition_keys(&publication->release))) return 0;
-  if (publication->mechanism->noise) return check_path(publication, published);
-  if (ledger_tiers(ledger, &publication->tiers, &publication->tier_count))
-    found = (publication->mechanism->statistics == STATISTIC_REPORTS
+  if (!definition_describe(publication, definition_keys(&publication->definition.release)))
+    return 0;
+  if (publication->definition.mechanism->noise) return check_path(publication, published);
+  if (ledger_tiers(ledger, &publication->position.tiers, &publication->position.count))
+    found = (publication->definition.mechanism->statistics == STATISTIC_REPORTS
                  ? responses_verify
                  : categories_verify)(publication, published->tier);
-  ledger_tiers_free(publication->tiers, publication->tier_count);
+  ledger_tiers_free(publication->position.tiers, publication->position.count);
   return found;
 }
 
 static int verify_publication(void *context, const struct ledger_publication *published) {
   struct verification *verification = context;
   struct publication publication = {0};
-  struct ledger_release *release = &publication.release;
+  struct ledger_release *release = &publication.definition.release;
   publication.session = verification->session;
   struct ledger *ledger = verification->session->ledger;
   if (!ledger_release_get(ledger, published->release_id, release)) {
