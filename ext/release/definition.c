@@ -84,7 +84,7 @@ struct ledger_grid definition_grid(const struct publication *publication) {
   return (struct ledger_grid){0, 1, shape->coordinates};
 }
 
-/* How publication->position.clock shows the release; delta: what selects private keys there. */
+/* How clock shows the release; delta: what selects private keys there. */
 struct view definition_view(const struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
   int is_one =

@@ -34,7 +34,7 @@ double definition_shrink(const struct publication *publication);
 /* Whether the lattice of a stored release is one on which its shape is charged for. */
 int definition_same_lattice(const struct publication *publication);
 
-/* How publication->position.clock shows the release. */
+/* How clock shows the release. */
 struct view definition_view(const struct publication *publication);
 
 #endif

@@ -133,7 +133,7 @@ static int note_point(struct publication *publication, int tier, uint64_t varian
   return 1;
 }
 
-/* The publication of a stored point at publication->position.at, and its values. */
+/* The publication of a stored point at its position, and its values. */
 static int store_values(struct publication *publication, uint64_t variance, const int64_t *values) {
   struct cost cost = point_cost(publication, variance);
   publication->position.clock = variance;
@@ -151,7 +151,7 @@ static int too_far(struct publication *publication, int tier) {
 }
 
 /*
-** From the outermost point (tier `from`) to publication->position.at, a point for every configured tier. The
+** From the outermost point (tier `from`) to its position, a point for every configured tier. The
 ** clocks come first, so that the charge comes before the draws.
 */
 static int walk_outward(struct publication *publication, const struct ledger_point *outermost,
@@ -200,7 +200,7 @@ struct inward_step {
 };
 
 /*
-** The steps from the innermost point (tier `from`, variance `outer`) to publication->position.at: step i
+** The steps from the innermost point (tier `from`, variance `outer`) to its position: step i
 ** ends at tier from - 1 - i. Public parameters alone decide them, so charge and draw plan the same.
 */
 static int plan_inward(struct publication *publication, uint64_t outer, int from,
@@ -240,7 +240,7 @@ static int begin_refining(struct publication *publication, const struct ledger_p
   return going;
 }
 
-/* Draws a point for every tier from the innermost point to publication->position.at. */
+/* Draws a point for every tier from the innermost point to its position. */
 static int walk_inward(struct publication *publication, const struct ledger_point *innermost,
                        int from, const int64_t *totals) {
   struct ledger *ledger = publication->session->ledger;
@@ -289,7 +289,7 @@ static int is_usable(struct publication *publication) {
   return 1;
 }
 
-/* Publishes the existing release at publication->position.at from its path, by whichever way leads there. */
+/* Publishes the existing release at its position from its path, by whichever way leads there. */
 static int publish_from(struct publication *publication, const struct ledger_path *path,
                         int may_refine) {
   struct ledger *ledger = publication->session->ledger;

@@ -28,7 +28,7 @@ int models_read(const char *text, struct descent *descent);
 int models_paid(struct publication *publication, uint64_t clock, const double *curve);
 
 /*
-** Whether a stored model may be diffused to publication->position.at, from tier `from` to this clock; the
+** Whether a stored model may be diffused to its position, from tier `from` to this clock; the
 ** reason is in the ledger.
 */
 int models_diffusible(const struct publication *publication, int from, uint64_t clock);

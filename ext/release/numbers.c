@@ -102,7 +102,7 @@ int numbers_send(const struct publication *publication, const struct markov_kern
   return 1;
 }
 
-/* What private keys take of the delta_keys of publication->position.at, each time anew. */
+/* What private keys take of the delta_keys of its position, each time anew. */
 static double selection_delta(const struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
   double share = release->key_share * (1 - 0x1p-40); /* ten tenths are not more than all */

@@ -32,16 +32,16 @@ int numbers_send(const struct publication *publication, const struct markov_kern
                  struct numbers *numbers);
 
 /*
-** Whether publication->position.kernel can send its groups on: there are public ones, that add up, and the
+** Whether its kernel can send its groups on: there are public ones, that add up, and the
 ** channel has a row for each. 0 with the reason in the ledger.
 */
 int numbers_mixable(const struct publication *publication);
 
 /* Least noisy number of units or rows with which a private key is shown at
-** publication->position.at. */
+** its position. */
 double numbers_threshold(const struct publication *publication);
 
-/* estimate_total_stddev() at publication->position.clock. */
+/* estimate_total_stddev() at clock. */
 double numbers_stddev(const struct publication *publication);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "release/publication.h"
 
-/* Stores the values of a point at publication->position.at, as publication->position.kernel sends them on. */
+/* Stores the values of a point at its position, as its kernel sends them on. */
 int values_store(struct publication *publication, const struct cost *cost, const int64_t *values);
 
 /* Sets the answer from the values that are stored at a tier. */
