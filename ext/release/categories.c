@@ -98,7 +98,7 @@ static int publish_symbol(struct publication *publication, const char *symbol, c
 
 /* ---- a new release --------------------------------------------------------------------------- */
 
-int categories_charge(struct publication *publication) {
+static int categories_charge(struct publication *publication) {
   struct ledger_release *release = &publication->definition.release;
   struct tilt tilt = tilt_of(publication, rate_of(publication, publication->position.at));
   double *costs = costs_of(publication, &tilt);
@@ -112,7 +112,7 @@ int categories_charge(struct publication *publication) {
   return charged;
 }
 
-int categories_draw(struct publication *publication, const int64_t *counts) {
+static int categories_draw(struct publication *publication, const int64_t *counts) {
   struct ledger *ledger = publication->session->ledger;
   struct tilt tilt = tilt_of(publication, rate_of(publication, publication->position.at));
   size_t count = (size_t)publication->grid.cells, chosen = 0;
@@ -126,7 +126,7 @@ int categories_draw(struct publication *publication, const int64_t *counts) {
   return 1;
 }
 
-int symbols_keep(struct publication *publication) {
+static int symbols_keep(struct publication *publication) {
   return publish_symbol(publication, publication->grid.keys[publication->chosen], 0);
 }
 
@@ -324,7 +324,7 @@ int mixes_again(struct publication *publication, const char *stored,
                    publication->definition.release.name, tier);
 }
 
-int categories_mix(struct publication *publication, const struct markov_kernel *channel) {
+static int categories_mix(struct publication *publication, const struct markov_kernel *channel) {
   struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->definition.release;
   const char *tier = publication->position.tiers[publication->position.at].name;
@@ -350,7 +350,7 @@ int categories_mix(struct publication *publication, const struct markov_kernel *
 
 /* ---- verification ---------------------------------------------------------------------------- */
 
-char *categories_verify(struct publication *publication, const char *tier) {
+static char *categories_verify(struct publication *publication, const char *tier) {
   struct ledger *ledger = publication->session->ledger;
   struct walk walk = {.publication = publication, .until = tier};
   walk_symbols(&walk);
@@ -363,3 +363,12 @@ char *categories_verify(struct publication *publication, const char *tier) {
       ledger, "dp_publication: '%s' at tier '%s' is not what its mechanism and kernels make it",
       publication->definition.release.name, tier);
 }
+
+const struct procedure category_procedure = {
+    .charge = categories_charge,
+    .draw = categories_draw,
+    .keep = symbols_keep,
+    .only_mixes = "is a symbol, and reaches a tier outside its own only through a public kernel "
+                  "(dp_mix)",
+    .mix = categories_mix,
+    .verify = categories_verify};

@@ -11,13 +11,9 @@
 #ifndef DIFFUSE_RELEASE_CATEGORIES_H
 #define DIFFUSE_RELEASE_CATEGORIES_H
 
-#include "release/session.h"
+#include "release/procedure.h"
 
-/*
-** Inserts and charges a new release whose parameters and candidates are set. 0 with the reason in
-** the ledger.
-*/
-int categories_charge(struct publication *publication);
+extern const struct procedure category_procedure;
 
 /*
 ** The orders at which such a release has costs: the stored ones, then the filter orders of the
@@ -29,29 +25,10 @@ double symbols_order_at(const struct publication *publication, int index);
 int symbols_pay(struct publication *publication, const double *costs);
 
 /*
-** Draws the symbol from how many units have each candidate; symbols_keep() stores and publishes it.
-** The time of the draw is about the same whatever the counts. 0 with the reason in the ledger.
-*/
-int categories_draw(struct publication *publication, const int64_t *counts);
-int symbols_keep(struct publication *publication);
-
-/*
-** What dp_mix() does, inside a transaction, for a loaded and described release of a symbol. 0 with
-** the reason in the ledger.
-*/
-int categories_mix(struct publication *publication, const struct markov_kernel *channel);
-
-/*
 ** dp_mix() where the tier has a publication already, made by the kernel that is stored (null: by
 ** none): reads it back if the kernel is the same. 0 with the reason in the ledger.
 */
 int mixes_again(struct publication *publication, const char *stored,
                 const struct markov_kernel *channel);
-
-/*
-** Whether the release's publication at a tier is what its mechanism and kernels make it: null, or
-** the first discrepancy (sqlite3_free). An error is in the ledger.
-*/
-char *categories_verify(struct publication *publication, const char *tier);
 
 #endif

@@ -333,7 +333,7 @@ static int weigh(const struct publication *publication, const struct survey *sur
   return weighed;
 }
 
-int responses_charge(struct publication *publication) {
+static int responses_charge(struct publication *publication) {
   struct ledger *ledger = publication->session->ledger;
   struct error *error = ledger_error(ledger);
   struct ledger_release *release = &publication->definition.release;
@@ -364,7 +364,7 @@ int responses_charge(struct publication *publication) {
   return charged;
 }
 
-int responses_draw(struct publication *publication, const int64_t *counts) {
+static int responses_draw(struct publication *publication, const int64_t *counts) {
   struct error *error = ledger_error(publication->session->ledger);
   struct survey survey;
   int read = survey_read(&survey, publication, error), done = 0;
@@ -390,7 +390,7 @@ int responses_draw(struct publication *publication, const int64_t *counts) {
   return done;
 }
 
-int responses_keep(struct publication *publication) {
+static int responses_keep(struct publication *publication) {
   struct error *error = ledger_error(publication->session->ledger);
   struct survey survey;
   struct chain chain = {0};
@@ -586,10 +586,17 @@ static int mix_from(struct walk *walk, const struct markov_kernel *channel) {
   return mixed;
 }
 
-int responses_mix(struct publication *publication, const struct markov_kernel *channel) {
+static int responses_mix(struct publication *publication, const struct markov_kernel *channel) {
   struct ledger *ledger = publication->session->ledger;
   struct walk walk = {.publication = publication};
   int mixed = 0;
+  char *kernel = 0;
+  if (ledger_kernel_find(ledger, publication->definition.release.id,
+                         publication->position.tiers[publication->position.at].name, &kernel)) {
+    mixed = mixes_again(publication, kernel, channel);
+    sqlite3_free(kernel);
+    return mixed;
+  }
   walk_stages(&walk);
   if (!error_is_set(&walk.error) && !error_is_set(ledger_error(ledger)) && !walk.same)
     error_set(ledger_error(ledger), "release '%s' is not what its charges say (see dp_verify)",
@@ -601,7 +608,7 @@ int responses_mix(struct publication *publication, const struct markov_kernel *c
   return mixed;
 }
 
-char *responses_verify(struct publication *publication, const char *tier) {
+static char *responses_verify(struct publication *publication, const char *tier) {
   struct ledger *ledger = publication->session->ledger;
   struct walk walk = {.publication = publication, .until = tier};
   walk_stages(&walk);
@@ -613,3 +620,12 @@ char *responses_verify(struct publication *publication, const char *tier) {
       ledger, "dp_publication: '%s' at tier '%s' is not what its reports and kernels make it",
       publication->definition.release.name, tier);
 }
+
+const struct procedure report_procedure = {
+    .charge = responses_charge,
+    .draw = responses_draw,
+    .keep = responses_keep,
+    .only_mixes = "is made of reports, which reach a tier outside their own only through a public "
+                  "kernel (dp_mix)",
+    .mix = responses_mix,
+    .verify = responses_verify};

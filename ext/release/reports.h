@@ -15,7 +15,7 @@
 #define DIFFUSE_RELEASE_REPORTS_H
 
 #include "release/parameters.h"
-#include "release/session.h"
+#include "release/procedure.h"
 
 #define RESPONSE_MAX_ROWS 100000000 /* n: each is drawn */
 
@@ -26,11 +26,6 @@ int responses_kernel(struct request *request, struct json *json, const char *tex
 /* Checks a request across its parameters, and sets its model. */
 int responses_finish(struct request *request, int by_unit, struct error *error);
 
-/* As those of categories.h; counts are numbers of rows. */
-int responses_charge(struct publication *publication);
-int responses_draw(struct publication *publication, const int64_t *counts);
-int responses_keep(struct publication *publication);
-int responses_mix(struct publication *publication, const struct markov_kernel *channel);
-char *responses_verify(struct publication *publication, const char *tier);
+extern const struct procedure report_procedure;
 
 #endif

@@ -4,9 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "release/categories.h"
 #include "release/model.h"
-#include "release/reports.h"
+#include "release/procedures.h"
 #include "release/definition.h"
 #include "release/numbers.h"
 #include "release/session.h"
@@ -136,11 +135,10 @@ static char *check_described(struct publication *publication,
   char *found = 0;
   if (!definition_describe(publication, definition_keys(&publication->definition.release)))
     return 0;
-  if (publication->definition.mechanism->noise) return check_path(publication, published);
+  const struct procedure *procedure = procedure_of(publication->definition.mechanism);
+  if (!procedure->verify) return check_path(publication, published);
   if (ledger_tiers(ledger, &publication->position.tiers, &publication->position.count))
-    found = (publication->definition.mechanism->statistics == STATISTIC_REPORTS
-                 ? responses_verify
-                 : categories_verify)(publication, published->tier);
+    found = procedure->verify(publication, published->tier);
   ledger_tiers_free(publication->position.tiers, publication->position.count);
   return found;
 }

@@ -1,0 +1,377 @@
+/*
+** path.c: see path.h.
+**
+** Where a tier lies on the path of an existing release decides what happens:
+**
+**     inner                                                              outer
+**       |  refine: one fresh draw    | a point:    |  diffuse: noise on     |
+**       |  per tier, reads data      | publish it  |  the outermost point   |
+**
+** A tier that was created between two points of a path has no point there and gets none: a second
+** point drawn outward from the same inner one would, together with the first, reveal more than
+** either.
+*/
+#include "release/path.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "mechanism/lattice_design.h"
+#include "noise/lattice.h"
+#include "release/definition.h"
+#include "release/model.h"
+#include "release/session.h"
+#include "release/values.h"
+
+SQLITE_EXTENSION_INIT3
+
+static int out_of_memory(struct ledger *ledger) {
+  return error_set_memory(ledger_error(ledger));
+}
+
+/* ---- what a tier may cost -------------------------------------------------------------------- */
+
+static double tier_rate(const struct publication *publication, int tier) {
+  return publication->definition.release.weight * publication->position.tiers[tier].rate;
+}
+
+/* The release as its mechanism sees it, at the tier where it is published. */
+static struct terms terms_of(const struct publication *publication) {
+  const struct ledger_release *release = &publication->definition.release;
+  double share = release->key_share * (1 - 0x1p-40); /* ten tenths are not more than all */
+  return (struct terms){
+      .shape = &publication->definition.layout,
+      .descent = &publication->definition.descent,
+      .shift = release->shift,
+      .sensitivity = release->sensitivity,
+      .rate = tier_rate(publication, publication->position.at),
+      .delta = isnan(share)
+                   ? 0
+                   : share * publication->position.tiers[publication->position.at].delta_keys};
+}
+
+/* The cost refers to the publication. */
+static struct cost point_cost(struct publication *publication, uint64_t clock) {
+  const struct mechanism *mechanism = publication->definition.mechanism;
+  struct terms terms = terms_of(publication);
+  struct cost cost;
+  if (!mechanism->cost(mechanism, &terms, clock, &publication->cost.room, &cost))
+    out_of_memory(publication->session->ledger);
+  return cost;
+}
+
+/* A second look at what every clock is made for. */
+static int is_within_tier(const struct publication *publication, uint64_t clock) {
+  const struct mechanism *mechanism = publication->definition.mechanism;
+  struct terms terms = terms_of(publication);
+  return mechanism->rate(mechanism, &terms, clock) <= terms.rate * (1 + 0x1p-40);
+}
+
+static int charge(struct publication *publication, uint64_t variance) {
+  struct ledger *ledger = publication->session->ledger;
+  const char *tier = publication->position.tiers[publication->position.at].name;
+  if (!is_within_tier(publication, variance))
+    return error_set(ledger_error(ledger),
+                     "the noise would cost more than tier '%s' has for a release", tier);
+  struct cost cost = point_cost(publication, variance);
+  publication->position.clock = variance;
+  if (!(definition_shrink(publication) >= DBL_MIN))
+    return error_set(ledger_error(ledger),
+                     "the noise at tier '%s' would shrink the value to nothing but its centre "
+                     "(give a larger radius, or rho)",
+                     tier);
+  if (publication->definition.release.max_groups && !(cost.delta > 0))
+    return error_set(ledger_error(ledger),
+                     "tier '%s' has no delta_keys for selecting keys privately (list public "
+                     "\"keys\", or create a tier with delta_keys)",
+                     tier);
+  return ledger_charge(ledger, &publication->definition.release, publication->position.tiers,
+                       publication->position.count, publication->position.at, &cost);
+}
+
+/* ---- points ---------------------------------------------------------------------------------- */
+
+static size_t dimension_of(const struct publication *publication) {
+  return (size_t)publication->grid.cells * (size_t)publication->grid.components;
+}
+
+/* Room for two points, or null with the error in the ledger. */
+static int64_t *two_points(const struct publication *publication) {
+  size_t count = 2 * dimension_of(publication) + 1;
+  int64_t *values = sqlite3_malloc64(sizeof *values * count);
+  if (!values) out_of_memory(publication->session->ledger);
+  return values;
+}
+
+static int store_point(struct publication *publication, int tier, uint64_t variance,
+                       int64_t *values) {
+  struct ledger_point point = {publication->position.tiers[tier].name, variance, values};
+  return ledger_path_insert(publication->session->ledger, &publication->definition.release,
+                            &publication->grid, &point);
+}
+
+/* Notes a point that has been drawn, for keep(). */
+static int note_point(struct publication *publication, int tier, uint64_t variance,
+                      const int64_t *values) {
+  size_t dimension = dimension_of(publication);
+  int count = publication->drawn_count;
+  struct drawn *grown =
+      sqlite3_realloc64(publication->drawn, sizeof *grown * (sqlite3_uint64)(count + 1));
+  if (!grown) return out_of_memory(publication->session->ledger);
+  publication->drawn = grown;
+  int64_t *copy = sqlite3_malloc64(sizeof *copy * (dimension + 1));
+  if (!copy) return out_of_memory(publication->session->ledger);
+  if (dimension) memcpy(copy, values, sizeof *copy * dimension);
+  grown[publication->drawn_count++] = (struct drawn){tier, variance, copy};
+  return 1;
+}
+
+/* The publication of a stored point at its position, and its values. */
+static int store_values(struct publication *publication, uint64_t variance, const int64_t *values) {
+  struct cost cost = point_cost(publication, variance);
+  publication->position.clock = variance;
+  return values_store(publication, &cost, values);
+}
+
+/* ---- walking outward ------------------------------------------------------------------------- */
+
+static int too_far(struct publication *publication, int tier) {
+  return error_set(ledger_error(publication->session->ledger),
+                   "tier '%s' has a rate %g too far from that of release '%s' for its lattice "
+                   "(make a release of its own)",
+                   publication->position.tiers[tier].name, publication->position.tiers[tier].rate,
+                   publication->definition.release.name);
+}
+
+/*
+** From the outermost point (tier `from`) to its position, a point for every configured tier. The
+** clocks come first, so that the charge comes before the draws.
+*/
+static int walk_outward(struct publication *publication, const struct ledger_point *outermost,
+                        int from) {
+  struct ledger *ledger = publication->session->ledger;
+  struct ledger_release *release = &publication->definition.release;
+  const struct noise_law *noise = publication->definition.mechanism->noise;
+  int steps = publication->position.at - from;
+  size_t dimension = dimension_of(publication);
+  uint64_t *clocks = sqlite3_malloc64(sizeof *clocks * (sqlite3_uint64)(steps + 1));
+  int64_t *values = two_points(publication);
+  int going = (clocks && values) || out_of_memory(ledger);
+  if (going) {
+    clocks[0] = outermost->clock;
+    if (dimension) memcpy(values, outermost->values, sizeof *values * dimension);
+  }
+  for (int i = 1; i <= steps && going; i++) {
+    clocks[i] =
+        noise->outward(release->sensitivity, tier_rate(publication, from + i), clocks[i - 1]);
+    going = clocks[i] ? models_diffusible(publication, from, clocks[i])
+                      : too_far(publication, from + i);
+    if (going)
+      release->slack +=
+          noise->step_slack(clocks[i - 1], clocks[i], publication->definition.layout.touched);
+  }
+  going = going && ledger_release_slack(ledger, release->id, release->slack) &&
+          charge(publication, clocks[steps]);
+  for (int i = 1; i <= steps && going; i++) {
+    int64_t *next = values + dimension;
+    if (release_diffuse(noise, values, dimension, clocks[i - 1], clocks[i], next))
+      going = error_set(ledger_error(ledger), "the system gave no random bytes");
+    memcpy(values, next, sizeof *values * dimension);
+    going = going && store_point(publication, from + i, clocks[i], values);
+  }
+  going = going && store_values(publication, clocks[steps], values);
+  sqlite3_free(clocks);
+  sqlite3_free(values);
+  return going;
+}
+
+/* ---- walking inward -------------------------------------------------------------------------- */
+
+/* One step of a refinement: the tier, its variance, and that of the draw that leads there. */
+struct inward_step {
+  uint64_t variance, fresh;
+};
+
+/*
+** The steps from the innermost point (tier `from`, variance `outer`) to its position: step i
+** ends at tier from - 1 - i. Public parameters alone decide them, so charge and draw plan the same.
+*/
+static int plan_inward(struct publication *publication, uint64_t outer, int from,
+                       struct inward_step **steps) {
+  int count = from - publication->position.at;
+  *steps = sqlite3_malloc64(sizeof **steps * (sqlite3_uint64)count);
+  if (!*steps) return out_of_memory(publication->session->ledger);
+  for (int i = 0; i < count; i++) {
+    int tier = from - 1 - i;
+    struct inward_step *step = &(*steps)[i];
+    step->variance = path_inward(publication->definition.release.sensitivity,
+                                 tier_rate(publication, tier), outer, &step->fresh);
+    if (!step->variance) return too_far(publication, tier);
+    outer = step->variance;
+  }
+  return 1;
+}
+
+/* Charges a refinement and marks the release as in progress. */
+static int begin_refining(struct publication *publication, const struct ledger_point *innermost,
+                          int from) {
+  struct ledger *ledger = publication->session->ledger;
+  struct ledger_release *release = &publication->definition.release;
+  struct inward_step *steps;
+  int count = from - publication->position.at;
+  int going = plan_inward(publication, innermost->clock, from, &steps);
+  for (int i = 0; i < count && going; i++) {
+    if (steps[i].fresh)
+      release->slack += publication->definition.mechanism->noise->draw_slack(
+          steps[i].fresh, publication->definition.layout.touched);
+  }
+  going = going && ledger_release_slack(ledger, release->id, release->slack) &&
+          charge(publication, steps[count - 1].variance) &&
+          ledger_release_state(ledger, release->id, "released", "charged");
+  sqlite3_free(steps);
+  publication->position.refining = 1;
+  return going;
+}
+
+/* Draws a point for every tier from the innermost point to its position. */
+static int walk_inward(struct publication *publication, const struct ledger_point *innermost,
+                       int from, const int64_t *totals) {
+  struct ledger *ledger = publication->session->ledger;
+  int count = from - publication->position.at;
+  size_t dimension = dimension_of(publication);
+  struct inward_step *steps;
+  int64_t *values = two_points(publication);
+  int going = plan_inward(publication, innermost->clock, from, &steps) && values;
+  if (going) memcpy(values, innermost->values, sizeof *values * dimension);
+  uint64_t outer = innermost->clock;
+  for (int i = 0; i < count && going; i++) {
+    int64_t *next = values + dimension;
+    if (release_refine(values, totals, dimension, steps[i].variance, outer, steps[i].fresh, next))
+      going = error_set(ledger_error(ledger), "the system gave no random bytes");
+    memcpy(values, next, sizeof *values * dimension);
+    outer = steps[i].variance;
+    going = going && note_point(publication, from - 1 - i, outer, values);
+  }
+  sqlite3_free(steps);
+  sqlite3_free(values);
+  return going;
+}
+
+static int tier_index(const struct publication *publication, const char *name) {
+  int i = 0;
+  while (i < publication->position.count && strcmp(publication->position.tiers[i].name, name) != 0)
+    i++;
+  return i;
+}
+
+/* ---- an existing release --------------------------------------------------------------------- */
+
+/* Publishes the existing release at its position from its path, by whichever way leads there. */
+int path_publish(struct publication *publication, const struct ledger_path *path, int may_refine) {
+  struct ledger *ledger = publication->session->ledger;
+  const char *tier = publication->position.tiers[publication->position.at].name;
+  const char *name = publication->definition.release.name;
+  const struct ledger_point *innermost = &path->points[0];
+  const struct ledger_point *outermost = &path->points[path->count - 1];
+  int first = tier_index(publication, innermost->tier);
+  int last = tier_index(publication, outermost->tier);
+  for (int i = 0; i < path->count; i++) {
+    const struct ledger_point *here = &path->points[i];
+    if (strcmp(here->tier, tier) == 0)
+      return charge(publication, here->clock) &&
+             store_values(publication, here->clock, here->values);
+  }
+  if (publication->position.at > last) return walk_outward(publication, outermost, last);
+  if (publication->position.at > first)
+    return error_set(ledger_error(ledger),
+                     "tier '%s' was created after release '%s', between two points of its path "
+                     "(make a release of its own)",
+                     tier, name);
+  if (publication->definition.layout.family->statistic == STATISTIC_MODEL)
+    return error_set(ledger_error(ledger),
+                     "release '%s' is a model and cannot be refined (make a release of its own at "
+                     "tier '%s')",
+                     name, tier);
+  if (publication->definition.release.max_groups)
+    return error_set(ledger_error(ledger),
+                     "release '%s' has private keys and cannot be refined (make a release of its "
+                     "own at tier '%s')",
+                     name, tier);
+  if (!publication->definition.mechanism->noise->refines)
+    return error_set(ledger_error(ledger),
+                     "release '%s' has %s noise and cannot be refined (make a release of its own "
+                     "at tier '%s')",
+                     name, publication->definition.mechanism->noise->name, tier);
+  if (may_refine) return begin_refining(publication, innermost, first);
+  return error_set(ledger_error(ledger),
+                   "release '%s' is not at tier '%s' or inside it (ask for it again, with its "
+                   "data and the option \"refine\":true, to pay the difference)",
+                   name, tier);
+}
+
+/* ---- a new release --------------------------------------------------------------------------- */
+
+static int path_charge(struct publication *publication) {
+  const struct definition *definition = &publication->definition;
+  struct ledger_release *release = &publication->definition.release;
+  struct design design;
+  struct terms terms = terms_of(publication);
+  uint64_t clock = definition->mechanism->design(definition->mechanism, &terms, &design);
+  if (clock < LATTICE_MIN_VARIANCE || clock >= LATTICE_VARIANCE_END)
+    return too_far(publication, publication->position.at);
+  release->dimension = definition->layout.coordinates;
+  release->granularity = design.granularity;
+  release->shift = design.shift;
+  release->sensitivity = design.sensitivity;
+  release->slack = definition->mechanism->noise->draw_slack(clock, definition->layout.touched);
+  return ledger_release_insert(publication->session->ledger, release) && charge(publication, clock);
+}
+
+/* ---- the draw -------------------------------------------------------------------------------- */
+
+static int draw_new(struct publication *publication, const int64_t *totals) {
+  const struct mechanism *mechanism = publication->definition.mechanism;
+  struct terms terms = terms_of(publication);
+  uint64_t clock = mechanism->draw_clock(&terms, publication->position.clock);
+  int64_t *values = two_points(publication);
+  if (!values) return 0;
+  int drawn =
+      release_draw(mechanism->noise, totals, dimension_of(publication), clock, values) == 0 ||
+      error_set(ledger_error(publication->session->ledger), "the system gave no random bytes");
+  drawn = drawn &&
+          note_point(publication, publication->position.at, publication->position.clock, values);
+  sqlite3_free(values);
+  return drawn;
+}
+
+static int refine(struct publication *publication, const int64_t *totals) {
+  struct ledger *ledger = publication->session->ledger;
+  struct ledger_path path;
+  int done = 0;
+  if (ledger_path_read(ledger, &publication->definition.release, publication->grid.components,
+                       &path))
+    done = walk_inward(publication, &path.points[0], tier_index(publication, path.points[0].tier),
+                       totals);
+  ledger_path_free(&path);
+  return done;
+}
+
+static int path_draw(struct publication *publication, const int64_t *totals) {
+  return publication->position.refining ? refine(publication, totals)
+                                        : draw_new(publication, totals);
+}
+
+static int path_keep(struct publication *publication) {
+  int kept = 1;
+  for (int i = 0; i < publication->drawn_count && kept; i++) {
+    const struct drawn *point = &publication->drawn[i];
+    kept = store_point(publication, point->tier, point->clock, point->values) &&
+           (i + 1 < publication->drawn_count ||
+            store_values(publication, point->clock, point->values));
+  }
+  return kept;
+}
+
+const struct procedure path_procedure = {
+    .charge = path_charge, .draw = path_draw, .keep = path_keep};
