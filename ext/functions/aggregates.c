@@ -17,11 +17,14 @@
 
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "functions/fixed_arguments.h"
 #include "functions/functions.h"
 #include "functions/options.h"
 #include "release/parameter_checks.h"
 #include "functions/statement_guard.h"
+#include "ledger/policy.h"
+#include "query/loop_proof.h"
 #include "query/row_reader.h"
 #include "query/sources.h"
 
@@ -82,6 +85,51 @@ static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluat
 }
 
 /* ---- the first row (A1) ---------------------------------------------------------------------- */
+
+/* What the statement reads, for the ledger; null without memory. */
+static char *tables_of(const struct loop_proof *proof) {
+  sqlite3_str *json = sqlite3_str_new(0);
+  sqlite3_str_appendall(json, "{");
+  json_append_string(json, proof->table);
+  sqlite3_str_appendall(json, ":\"protected\"}");
+  return sqlite3_str_finish(json);
+}
+
+/* What a proof says of the statement. */
+static int check_proof(const struct run *run, const struct loop_proof *proof, char **tables,
+                       struct error *error) {
+  int by_unit = ledger_protects(run->host->session.ledger) == LEDGER_UNITS;
+  if (proof->result == PROOF_OTHER_UNIT)
+    return error_set(error, "argument %d must be %s.%s, the unit of table %s",
+                     run->aggregate->places.unit + 1, proof->table, proof->column, proof->table);
+  if (proof->result != PROOF_HOLDS || !by_unit || !run->aggregate->family->has_states)
+    return error_set(error,
+                     "cannot show that the rows of one %s stay apart from those of another in this "
+                     "SELECT (ask dp_release(tier, '%s', 'SELECT ...', options))",
+                     by_unit ? "unit" : "row", run->aggregate->kind);
+  *tables = tables_of(proof);
+  return *tables || error_set_memory(error);
+}
+
+/*
+** In a ledger with a policy: the statement must keep units apart, and hand over those of its table.
+** *tables says what it reads (ledger/policy.h); null where there is no policy.
+*/
+static int check_apart(const struct run *run, char **tables, struct error *error) {
+  struct ledger *ledger = run->host->session.ledger;
+  struct ledger_policy policy = {0, 0};
+  *tables = 0;
+  if (ledger_is_unchecked(ledger)) return 1;
+  int going = ledger_begin_reading(ledger) && ledger_policy_read(ledger, &policy);
+  ledger_rollback(ledger);
+  if (going && policy.count) {
+    struct loop_proof proof = loop_prove(run->host->collector.db, &policy);
+    going = check_proof(run, &proof, tables, error);
+    loop_proof_clear(&proof);
+  }
+  ledger_policy_free(&policy);
+  return going;
+}
 
 /* Whether the rows of this call are what the ledger protects. */
 static int check_unit(struct run *run, int argc, sqlite3_value **argv, struct error *error) {
@@ -178,7 +226,9 @@ static int begin_request(struct evaluation *evaluation, struct request *request,
   const struct places *places = &run->aggregate->places;
   struct columns columns = {place_or_none(places->key), place_or_none(places->value),
                             place_or_none(run->unit)};
-  return rows_open(&run->rows, &run->publication, columns, error);
+  if (!rows_open(&run->rows, &run->publication, columns, error)) return 0;
+  if (request->tables) rows_skip_unowned(&run->rows);
+  return 1;
 }
 
 static int evaluation_begin(sqlite3_context *context, struct evaluation *evaluation, int argc,
@@ -195,8 +245,15 @@ static int evaluation_begin(sqlite3_context *context, struct evaluation *evaluat
     return error_set(error, "a release cannot read from another release");
   if (!ledger_ready(run->host->session.ledger)) return 0;
   struct request request;
-  if (!check_sources(context, run, argc, error) || !check_unit(run, argc, argv, error)) return 0;
-  int begun = parse_request(run, &request, argc, argv, error) &&
+  char *tables = 0;
+  if (!check_apart(run, &tables, error) || !check_sources(context, run, argc, error) ||
+      !check_unit(run, argc, argv, error)) {
+    sqlite3_free(tables);
+    return 0;
+  }
+  int parsed = parse_request(run, &request, argc, argv, error);
+  request.tables = tables;
+  int begun = parsed &&
               (fixed_arguments_keep(&run->parameters, argc, argv, places_of_row(run->aggregate)) ||
                error_set_memory(error)) &&
               begin_request(evaluation, &request, error);

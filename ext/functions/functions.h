@@ -61,6 +61,7 @@ int tiers_register(sqlite3 *db, struct host *host);
 int policies_register(sqlite3 *db, struct host *host);
 int plans_register(sqlite3 *db, struct host *host);
 int releases_register(sqlite3 *db, struct host *host);
+int answers_register(sqlite3 *db, struct host *host);
 int aggregates_register(sqlite3 *db, struct host *host);
 int partials_register(sqlite3 *db, struct host *host);
 int models_register(sqlite3 *db, struct host *host);

@@ -15,6 +15,7 @@
 #include "functions/functions.h"
 #include "functions/host.h"
 #include "functions/options.h"
+#include "functions/releases.h"
 #include "release/life.h"
 #include "release/parameter_checks.h"
 #include "release/pending.h"
@@ -39,7 +40,7 @@ static int collect_and_finish(struct host *host, struct publication *publication
   struct collection collection = {.columns = asked->query.columns};
   int finished = 0;
   if (rows_open(&collection.rows, publication, columns_in_order(publication), error) &&
-      (asked->question ? question_run(asked->question, steps, &collection.rows, error)
+      (asked->question ? question_run(asked->question, steps, publication, &collection.rows, error)
                        : scan_rows(&host->collector, publication, &asked->query, asked->statement,
                                    &collection, error))) {
     finished = rows_publish(&collection.rows, publication, publish_finish, error);
@@ -92,17 +93,23 @@ static void close_rows(struct rows_asked *asked) {
   question_close(asked->question);
 }
 
-static int release(struct publication *publication, struct request *request, struct host *host,
-                   int argc, sqlite3_value **argv, struct error *error) {
-  const struct aggregate *aggregate = aggregate_find(plain_text(argv[1]));
-  if (!aggregate) return unknown_kind(error);
-  const char *sql = plain_text(argv[2]);
-  if (!sql)
-    return error_set(error, "sql must be the text of one SELECT%s", not_a(argv[2], SQLITE_TEXT));
+int release_ask(struct publication *publication, struct request *request, struct host *host,
+                const struct release_arguments *arguments) {
   struct ledger *ledger = host->session.ledger;
+  struct error *error = &host->session.error;
+  if (!ledger_ready(ledger)) return 0;
+  const struct aggregate *aggregate = aggregate_find(plain_text(arguments->kind));
+  if (!aggregate) return unknown_kind(error);
+  const char *sql = plain_text(arguments->sql);
+  if (!sql)
+    return error_set(error, "sql must be the text of one SELECT%s",
+                     not_a(arguments->sql, SQLITE_TEXT));
   struct rows_asked asked = {0};
-  int done = request_start(request, aggregate, ledger_json(ledger), argv[0], argc > 3 ? argv[3] : 0,
-                           OPTIONS_OF_RELEASE) &&
+  int done = request_start(request, aggregate, ledger_json(ledger), arguments->tier,
+                           arguments->options, OPTIONS_OF_RELEASE) &&
+             (!arguments->needs_name || request->name ||
+              error_set(error, "the options must name the release (as in '{\"name\":\"stay by "
+                               "ward\"}'), because SQLite may ask for the rows more than once")) &&
              request_finish(request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
              ((request->sql = stored_text(sql)) || error_set_memory(error)) &&
              open_rows(&asked, request, host, error) &&
@@ -126,21 +133,15 @@ static int release(struct publication *publication, struct request *request, str
 */
 static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
-  if (host->collector.collecting) {
-    function_error(context, "a release cannot read from another release");
-    return;
-  }
-  if (!ledger_ready(host->session.ledger)) {
-    function_error(context, "%s", error_text(ledger_error(host->session.ledger)));
-    return;
-  }
   struct publication publication = {0};
   struct request request = {0};
-  struct error *error = &host->session.error;
-  if (release(&publication, &request, host, argc, argv, error)) {
+  struct release_arguments arguments = {argv[0], argv[1], argv[2], argc > 3 ? argv[3] : 0, 0};
+  if (host->collector.collecting) { /* whose errors are those of the release that runs */
+    function_error(context, "a release cannot read from another release");
+  } else if (release_ask(&publication, &request, host, &arguments)) {
     result_answer(context, &publication.answer);
   } else {
-    fail_call(context, function_of(context)->name, error);
+    fail_call(context, function_of(context)->name, &host->session.error);
   }
   publish_clear(&publication);
   request_clear(&request);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "query/allowed_functions.h"
+#include "query/stream_proof.h"
 #include "base/sql_text.h"
 
 SQLITE_EXTENSION_INIT3
@@ -32,10 +33,14 @@ struct evaluator {
   sqlite3_stmt *statement;
   int columns;   /* of the statement */
   int is_broken; /* a column was read that is not there: a bug */
-  double ticks, most_ticks;
+  double ticks, most_ticks, most_bytes;
   int exceeded, interrupted;
   int (*is_interrupted)(void *);
   void *context;
+  const char *sql;                       /* the caller's */
+  const struct evaluator_stream *stream; /* while all units are evaluated at once */
+  int stream_state;                      /* 1 a row, 0 the end, -1 failed */
+  int filters;                           /* tables that were begun in this run */
   sqlite3_value **results;
   size_t kept, room, bytes; /* of the results, which are rows ... */
   size_t count;             /* ... that were counted */
@@ -235,6 +240,24 @@ static int xClose(sqlite3_vtab_cursor *base) {
   return SQLITE_OK;
 }
 
+/* Whether a cursor is on the table whose rows come one after the other. */
+static int is_streamed(const struct table *table) {
+  const struct evaluator *evaluator = table->evaluator;
+  return evaluator->stream && evaluator->stream->table == table_of(&table->base);
+}
+
+static int next_of_stream(struct evaluator *evaluator) {
+  evaluator->stream_state = evaluator->stream->next(evaluator->stream->context);
+  return evaluator->stream_state < 0 ? SQLITE_ABORT : SQLITE_OK;
+}
+
+/* The stream must be the outermost loop, which begins first and once. */
+static int begin_stream(struct evaluator *evaluator, struct cursor *cursor) {
+  cursor->column = -1;
+  cursor->row = 0;
+  return evaluator->filters == 1 ? next_of_stream(evaluator) : SQLITE_ERROR;
+}
+
 static void settle(struct cursor *cursor, const struct unit_rows *rows, uint32_t row) {
   cursor->row = row == NO_ROW ? rows->count : row;
 }
@@ -244,7 +267,11 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
   (void)text;
   struct cursor *cursor = (struct cursor *)base;
   struct unit_rows *rows = &table_of(base->pVtab)->rows;
+  struct evaluator *evaluator = ((struct table *)base->pVtab)->evaluator;
   int failed = 0;
+  evaluator->filters++;
+  if (is_streamed((struct table *)base->pVtab)) return begin_stream(evaluator, cursor);
+  if (evaluator->stream && evaluator->filters == 1) return SQLITE_ERROR;
   cursor->column = argc ? number : -1;
   cursor->row = 0;
   if (cursor->column < 0) return SQLITE_OK;
@@ -255,6 +282,8 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
 static int xNext(sqlite3_vtab_cursor *base) {
   struct cursor *cursor = (struct cursor *)base;
   const struct unit_rows *rows = &table_of(base->pVtab)->rows;
+  if (is_streamed((struct table *)base->pVtab))
+    return next_of_stream(((struct table *)base->pVtab)->evaluator);
   if (cursor->column < 0) {
     cursor->row++;
   } else {
@@ -264,6 +293,8 @@ static int xNext(sqlite3_vtab_cursor *base) {
 }
 
 static int xEof(sqlite3_vtab_cursor *base) {
+  if (is_streamed((struct table *)base->pVtab))
+    return ((struct table *)base->pVtab)->evaluator->stream_state <= 0;
   return ((struct cursor *)base)->row >= table_of(base->pVtab)->rows.count;
 }
 
@@ -587,6 +618,7 @@ int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_po
   if (!evaluator) return out_of_memory(error);
   evaluator->host = host;
   evaluator->policy = policy;
+  evaluator->sql = sql;
   evaluator->tables = calloc(MOST_TABLES, sizeof *evaluator->tables);
   if (!evaluator->tables) return out_of_memory(error);
   if (strcmp(word, "SELECT") != 0 && strcmp(word, "WITH") != 0 && strcmp(word, "VALUES") != 0)
@@ -700,23 +732,55 @@ static enum evaluation conclude(struct evaluator *evaluator, int rc) {
   }
 }
 
-enum evaluation evaluator_run(struct evaluator *evaluator, double steps, int keeps) {
-  sqlite3_stmt *statement = evaluator->statement;
-  int rc, is_full = 0, no_memory = 0;
+/* Every run counts its steps from zero (Q1). */
+static void begin_run(struct evaluator *evaluator, double steps, double bytes) {
   forget_results(evaluator);
-  sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_VM_STEP, 1);
+  sqlite3_stmt_status(evaluator->statement, SQLITE_STMTSTATUS_VM_STEP, 1);
   evaluator->ticks = 0;
   evaluator->most_ticks = steps / TICK;
+  evaluator->most_bytes = bytes;
   evaluator->exceeded = evaluator->interrupted = 0;
+}
+
+enum evaluation evaluator_run(struct evaluator *evaluator, const struct evaluator_limits *limits,
+                              int keeps) {
+  sqlite3_stmt *statement = evaluator->statement;
+  int rc, is_full = 0, no_memory = 0;
+  begin_run(evaluator, limits->steps, limits->bytes);
   while ((rc = sqlite3_step(statement)) == SQLITE_ROW && !is_full && !no_memory) {
     no_memory = keeps && !keep_row(evaluator);
-    is_full = evaluator->bytes > MOST_BYTES;
+    is_full = (double)evaluator->bytes > evaluator->most_bytes;
     evaluator->count++;
   }
   enum evaluation end = rc == SQLITE_ROW ? EVALUATION_DROPPED : conclude(evaluator, rc);
   sqlite3_reset(statement); /* its error is in `end` */
   if (no_memory) end = fail(evaluator, "out of memory");
   if (end != EVALUATION_DONE) forget_results(evaluator);
+  return end;
+}
+
+int evaluator_can_stream(struct evaluator *evaluator, int *length) {
+  return stream_prove(evaluator->db, evaluator->sql, &evaluator->functions, evaluator->table_count,
+                      length);
+}
+
+enum evaluation evaluator_run_stream(struct evaluator *evaluator,
+                                     const struct evaluator_stream *stream, double bytes) {
+  int rc, given = 0, is_full = 0;
+  begin_run(evaluator, 1e300, bytes);
+  evaluator->stream = stream;
+  evaluator->filters = 0;
+  while ((rc = sqlite3_step(evaluator->statement)) == SQLITE_ROW && given >= 0 && !is_full) {
+    if (!keep_row(evaluator)) given = -1;
+    is_full = (double)evaluator->bytes > evaluator->most_bytes;
+    if (given >= 0 && !is_full) given = stream->give(stream->context, evaluator->results);
+    forget_results(evaluator);
+  }
+  enum evaluation end = given < 0 || evaluator->stream_state < 0 ? fail(evaluator, "out of memory")
+                        : is_full                                ? EVALUATION_DROPPED
+                                                                 : conclude(evaluator, rc);
+  evaluator->stream = 0;
+  sqlite3_reset(evaluator->statement); /* its error is in `end` */
   return end;
 }
 

@@ -50,15 +50,41 @@ enum evaluation {
   EVALUATION_DONE
 };
 
+/* Public limits on what one unit may take: steps of SQLite's virtual machine, bytes of results. */
+struct evaluator_limits {
+  double steps, bytes;
+};
+
 /*
-** Evaluates the question on the rows that its tables hold, in at most `steps` steps of SQLite's
-** virtual machine. The results are kept where `keeps` is set, until the next evaluation; counted
-** always.
+** Evaluates the question on the rows that its tables hold, within the limits. The results are kept
+** where `keeps` is set, until the next evaluation; counted always.
 */
-enum evaluation evaluator_run(struct evaluator *evaluator, double steps, int keeps);
+enum evaluation evaluator_run(struct evaluator *evaluator, const struct evaluator_limits *limits,
+                              int keeps);
 size_t evaluator_count(const struct evaluator *evaluator);
 sqlite3_value **evaluator_row(const struct evaluator *evaluator, size_t i);
 const char *evaluator_error(const struct evaluator *evaluator);
+
+/*
+** Whether evaluating the question once, over the rows of all units one after the other, is the same
+** (stream_proof.h), and how many instructions it has.
+*/
+int evaluator_can_stream(struct evaluator *evaluator, int *length);
+
+/*
+** Evaluates it so; one result may have so many bytes, as limits count them. next() puts the next
+** row into the table and returns 1, or 0 at the end; give() gets each result while the table still
+** holds the row that it comes from. Either returns -1 to fail. EVALUATION_DROPPED: it went wrong in
+** a way that evaluating unit by unit may not.
+*/
+struct evaluator_stream {
+  const struct evaluator_table *table;
+  int (*next)(void *context);
+  int (*give)(void *context, sqlite3_value **row);
+  void *context;
+};
+enum evaluation evaluator_run_stream(struct evaluator *evaluator,
+                                     const struct evaluator_stream *stream, double bytes);
 
 /* What looks now and then whether the host wants to end the question: nonzero ends it. */
 void evaluator_watch(struct evaluator *evaluator, int (*is_interrupted)(void *), void *context);

@@ -110,7 +110,7 @@ static void append_order(sqlite3_str *sql, const struct table_facts *facts) {
 ** The statement that reads a table. One row is one unit where rows are protected: there the order
 ** is that of the table.
 */
-static int prepare_stream(struct question *question, struct evaluator_table *table,
+static int prepare_stream(struct question *question, struct evaluator_table *table, int is_sorted,
                           sqlite3_stmt **statement, struct error *error) {
   const struct route *route = &table->route;
   int columns = place_columns(table);
@@ -127,12 +127,16 @@ static int prepare_stream(struct question *question, struct evaluator_table *tab
   if (!is_public && !question->by_row) {
     sqlite3_str_appendall(sql, " WHERE ");
     route_append_unit(sql, route);
-    sqlite3_str_appendall(sql, " IS NOT NULL ORDER BY ");
-    route_append_unit(sql, route);
-    sqlite3_str_appendf(sql, " COLLATE %s", collation_name(question->collation));
-    append_order(sql, &route->tables[0]);
-  } else {
-    sqlite3_str_appendall(sql, " ORDER BY 1");
+    sqlite3_str_appendall(sql, " IS NOT NULL");
+  }
+  if (is_sorted) {
+    sqlite3_str_appendall(sql, " ORDER BY ");
+    if (!is_public && !question->by_row) {
+      route_append_unit(sql, route);
+      sqlite3_str_appendf(sql, " COLLATE %s", collation_name(question->collation));
+    } else {
+      sqlite3_str_appendall(sql, "1");
+    }
     append_order(sql, &route->tables[0]);
   }
   char *text = sqlite3_str_finish(sql);
@@ -190,7 +194,8 @@ static int prepare_streams(struct question *question, struct error *error) {
     going = safe_columns_check(question->host->db, &table->route, table->used, error);
   }
   for (int i = 0; i < question->count && going; i++)
-    going = prepare_stream(question, question->streams[i].table, &question->streams[i].row, error);
+    going =
+        prepare_stream(question, question->streams[i].table, 1, &question->streams[i].row, error);
   return going;
 }
 
@@ -290,7 +295,7 @@ static int add_row(struct evaluator_table *table, sqlite3_stmt *row, struct erro
 static int load_public(struct question *question, struct evaluator_table *table,
                        struct error *error) {
   struct stream stream = {.table = table};
-  int going = prepare_stream(question, table, &stream.row, error);
+  int going = prepare_stream(question, table, 1, &stream.row, error);
   if (going) going = advance(question, &stream, error);
   while (going && stream.has_row) {
     going = add_row(table, stream.row, error);
@@ -434,14 +439,23 @@ static int deliver(struct question *question, struct rows *rows) {
   return !failed;
 }
 
-static int evaluate(struct question *question, double steps, struct rows *rows,
+/* ---- unit by unit ---------------------------------------------------------------------------- */
+
+#define MOST_BYTES (64 << 20) /* of the results of one unit, and as much for each of its rows */
+
+static int evaluation_failed(const struct question *question, struct error *error) {
+  return error_set(error, "the query failed: %s (the charge stays)",
+                   evaluator_error(question->evaluator));
+}
+
+/* Evaluates the question for the unit whose rows have been gathered. */
+static int evaluate(struct question *question, double steps, double count, struct rows *rows,
                     struct error *error) {
   const char *names;
   int columns = aggregate_columns(question->aggregate, 0, &names);
-  switch (evaluator_run(question->evaluator, steps, columns > 0)) {
-  case EVALUATION_FAILED:
-    return error_set(error, "the query failed: %s (the charge stays)",
-                     evaluator_error(question->evaluator));
+  struct evaluator_limits limits = {steps * (1 + count), MOST_BYTES * (1 + count)};
+  switch (evaluator_run(question->evaluator, &limits, columns > 0)) {
+  case EVALUATION_FAILED: return evaluation_failed(question, error);
   case EVALUATION_DONE:
     if (!deliver(question, rows)) return error_set(error, "out of memory (the charge stays)");
     return 1;
@@ -458,11 +472,10 @@ static int host_is_interrupted(void *context) {
   return (rc & 0xff) == SQLITE_INTERRUPT;
 }
 
-int question_run(struct question *question, double steps, struct rows *rows, struct error *error) {
-  int found = 1;
+static int run_by_unit(struct question *question, double steps, struct rows *rows,
+                       struct error *error) {
+  int found = 1, going = 1;
   double count;
-  int going = load_publics(question, error);
-  evaluator_watch(question->evaluator, host_is_interrupted, question);
   for (int i = 0; i < question->count && going; i++)
     going = advance(question, &question->streams[i], error);
   while (going) {
@@ -474,7 +487,95 @@ int question_run(struct question *question, double steps, struct rows *rows, str
     if (!going || !found) break;
     question->number++;
     going = gather(question, &count, error);
-    if (going) going = evaluate(question, steps * (1 + count), rows, error);
+    if (going) going = evaluate(question, steps, count, rows, error);
   }
   return going;
+}
+
+/* ---- all units at once ----------------------------------------------------------------------- */
+
+/* What the functions of a stream work on. */
+struct streaming {
+  struct question *question;
+  struct stream *stream;
+  struct rows *rows;
+  struct error *error;
+};
+
+static int next_row(void *context) {
+  struct streaming *streaming = context;
+  struct question *question = streaming->question;
+  struct stream *stream = streaming->stream;
+  if (!advance(question, stream, streaming->error)) return -1;
+  if (!stream->has_row) return 0;
+  unit_rows_clear(&stream->table->rows);
+  question->number++;
+  if (!add_row(stream->table, stream->row, streaming->error)) return -1;
+  return question->by_row || choose_unit(question, stream, streaming->error) ? 1 : -1;
+}
+
+static int give_row(void *context, sqlite3_value **values) {
+  struct streaming *streaming = context;
+  struct question *question = streaming->question;
+  const char *names;
+  int columns = aggregate_columns(question->aggregate, 0, &names);
+  sqlite3_value *row[4], *carried = is_carried(question) ? carry_unit(question) : 0;
+  int failed = is_carried(question) && !carried;
+  if (columns) memcpy(row, values, sizeof *row * (size_t)columns);
+  row[columns] = carried ? carried : question->unit;
+  if (!failed) failed = rows_add(streaming->rows, row);
+  sqlite3_value_free(carried);
+  return failed ? -1 : 0;
+}
+
+/* Rows of public tables that a row can meet: the product. */
+static double rows_joined(const struct question *question) {
+  double product = 1;
+  for (int i = 0; i < evaluator_table_count(question->evaluator); i++) {
+    const struct evaluator_table *table = evaluator_table(question->evaluator, i);
+    if (table->declaration->role == POLICY_PUBLIC) product *= 1 + (double)table->rows.count;
+  }
+  return product;
+}
+
+/*
+** Whether all units can be evaluated at once: it is the same, and the limits that units have by
+** themselves cannot be reached. *bytes: what one result may have for that.
+*/
+static int can_stream(const struct question *question, double steps, double *bytes) {
+  double joined = rows_joined(question);
+  int length;
+  *bytes = MOST_BYTES / joined;
+  return question->count == 1 && *bytes > 1000 &&
+         evaluator_can_stream(question->evaluator, &length) && length * joined * 2 <= steps;
+}
+
+/* *done is 0 where the units have to be evaluated by themselves after all. */
+static int run_at_once(struct question *question, double bytes, struct rows *rows, int *done,
+                       struct error *error) {
+  struct stream stream = {.table = question->streams[0].table};
+  struct streaming streaming = {question, &stream, rows, error};
+  struct evaluator_stream evaluated = {stream.table, next_row, give_row, &streaming};
+  if (!prepare_stream(question, stream.table, 0, &stream.row, error)) return 0;
+  enum evaluation end = evaluator_run_stream(question->evaluator, &evaluated, bytes);
+  sqlite3_finalize(stream.row); /* whose error has been reported */
+  unit_rows_clear(&stream.table->rows);
+  question->number = 0;
+  *done = end != EVALUATION_DROPPED;
+  return end != EVALUATION_FAILED || evaluation_failed(question, error);
+}
+
+int question_run(struct question *question, double steps, const struct publication *publication,
+                 struct rows *rows, struct error *error) {
+  double bytes;
+  int done = 0;
+  if (!load_publics(question, error)) return 0;
+  evaluator_watch(question->evaluator, host_is_interrupted, question);
+  if (can_stream(question, steps, &bytes)) {
+    if (!run_at_once(question, bytes, rows, &done, error)) return 0;
+    if (done) return 1;
+    rows_close(rows);
+    if (!rows_open(rows, publication, columns_in_order(publication), error)) return 0;
+  }
+  return run_by_unit(question, steps, rows, error);
 }

@@ -35,6 +35,7 @@ char *question_tables(const struct question *question);
 ** Evaluates the query for each unit and adds its rows to `rows`, which are known by units. A unit
 ** may take steps * (1 + its rows) steps of SQLite's virtual machine. 
 */
-int question_run(struct question *question, double steps, struct rows *rows, struct error *error);
+int question_run(struct question *question, double steps, const struct publication *publication,
+                 struct rows *rows, struct error *error);
 
 #endif

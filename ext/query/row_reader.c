@@ -183,6 +183,16 @@ int rows_open(struct rows *rows, const struct publication *publication, struct c
   return failed ? error_set(error, "out of memory or random bytes (the charge stays)") : 1;
 }
 
+static int add_owned(struct rows *rows, sqlite3_value **row) {
+  if (sqlite3_value_type(row[rows->columns.unit]) == SQLITE_NULL) return 0;
+  return rows->add_owned(rows, row);
+}
+
+void rows_skip_unowned(struct rows *rows) {
+  rows->add_owned = rows->add;
+  rows->add = add_owned;
+}
+
 void rows_close(struct rows *rows) {
   scalar_sum_close(&rows->numbers);
   vector_sum_close(rows->vectors);

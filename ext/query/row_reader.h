@@ -19,6 +19,7 @@ typedef int add_sql_row(struct rows *rows, sqlite3_value **row);
 
 struct rows {
   add_sql_row *add;
+  add_sql_row *add_owned; /* of rows_skip_unowned() */
   struct columns columns;
   const struct aggregate *aggregate;
   const struct contribution *question;
@@ -43,6 +44,9 @@ struct columns columns_in_order(const struct publication *publication);
 int rows_open(struct rows *rows, const struct publication *publication, struct columns columns,
               struct error *error);
 void rows_close(struct rows *rows);
+
+/* From now on rows whose unit is NULL belong to nobody and are left out. */
+void rows_skip_unowned(struct rows *rows);
 
 /* Adds one row. Returns 0, or -1 when out of memory. */
 static inline int rows_add(struct rows *rows, sqlite3_value **row) {

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy
 import pytest
 
-from conftest import connect, ledger_of, one
+from conftest import connect, ledger_of, one, unchecked
 
 UNLIMITED = (1e15, 1e-6)  # epsilon and delta where the budget is not what is attacked
 EXACT = {"exact": 1e6}  # the noise is 1/1414 of what one unit can do: what is under it shows
@@ -118,7 +118,7 @@ def system(path=":memory:", tiers=EXACT, options="{}", rows=PEOPLE):
     """A database of people with a ledger and tiers: {name: rate}, of unlimited budget, or {name: (rate, epsilon, delta)}."""
     db = connect(path)
     fill(db, rows)
-    one(db, "SELECT dp_init(?)", options)
+    one(db, "SELECT dp_init(?)", unchecked(options))
     for name, terms in tiers.items():
         rate, *budget = terms if isinstance(terms, tuple) else (terms,)
         one(db, "SELECT dp_tier(?, ?, ?, ?)", name, rate, *(budget or UNLIMITED))

@@ -79,7 +79,7 @@ def test_a_connection_that_was_forked_gives_nothing(path, ledger):
             db.execute("ALTER TABLE visits RENAME TO people")
             db.execute("ALTER TABLE people RENAME patient TO unit")
             db.execute("ALTER TABLE people RENAME minutes TO x")
-            one(db, "SELECT dp_init()")
+            one(db, INIT)
             add_tiers(db, [("inner", 1.0, 100.0, 1e-6)])
         count = "SELECT dp_count('inner', x, 1, unit, ?) FROM people"
         value = one(db, count, "a")

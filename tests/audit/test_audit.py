@@ -26,7 +26,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 from scipy.stats import beta, norm
 
-from conftest import quick_folder
+from conftest import quick_folder, unchecked
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
@@ -71,7 +71,7 @@ class System:
         self.db.enable_load_extension(True)
         self.db.load_extension(str(extension))
         self.db.execute("CREATE TABLE t(unit, key, x, v)")
-        self.db.execute("SELECT dp_init(?)", (options,))
+        self.db.execute("SELECT dp_init(?)", (unchecked(options),))
         for name, rate in (("inner", RATE), ("outer", RATE / 4)):
             self.db.execute("SELECT dp_tier(?, ?, 1e15, 0.5, 'rdp', 0.4)", (name, rate))
         self.db.execute("PRAGMA synchronous = OFF")

@@ -424,7 +424,7 @@ static const char set_up[] =
     " (20000, 1, 'p', 2, '[0,1]'), (40000, 2, 'p', 3, '[3,0]'), (60000, 3, 'q', 4, '[0,0]')";
 
 static const char set_up_ledger[] =
-    "SELECT dp_init(); SELECT dp_tier('a', 1e6, 1e9, 1e-6, 'rdp', 1e-7);"
+    "SELECT dp_init('{\"unchecked\":true}'); SELECT dp_tier('a', 1e6, 1e9, 1e-6, 'rdp', 1e-7);"
     "SELECT dp_tier('b', 5e5, 1e9, 1e-6, 'rdp', 1e-7); SELECT dp_tier('c', 2e5, 1e9, 1e-6, 'rdp', "
     "1e-7);"
     "SELECT dp_sum('b', x, 100, u, 'old') FROM t;"
@@ -447,19 +447,21 @@ struct chapter {
 #define ANY NAN
 static const struct chapter story[] = {
     {0, ANY, BASE, 0, 0}, /* loading the extension */
-    {"SELECT dp_init()", ANY, 0, 0, 1},
-    {"SELECT dp_init('{\"path\":\"other.ledger\",\"unit\":\"u\",\"adjacency\":\"replace\"}')", ANY,
+    {"SELECT dp_init('{\"unchecked\":true}')", ANY, 0, 0, 1},
+    {"SELECT dp_init('{\"unchecked\":true,\"path\":\"other.ledger\","
+     "\"unit\":\"u\",\"adjacency\":\"replace\"}')", ANY,
      0, 0, 1},
     {"SELECT dp_sum('a', x, 100, u) FROM t", ANY, 0, 1, 1},
-    {"SELECT CASE WHEN dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}') IS NOT NULL"
+    {"SELECT CASE WHEN dp_init('{\"unchecked\":true,\"protects\":\"row\","
+     "\"adjacency\":\"replace\"}') IS NOT NULL"
      " AND dp_tier('a', 1e6, 1e9, 1e-6) = 'a' THEN"
      " json_array_length((SELECT dp_sgd('a', x, v, 'huber', '{\"name\":\"new\",\"n\":4,\"dim\":2,"
      "\"clip\":3,\"radius\":1,\"threshold\":1}') FROM t)) + "
      "json_array_length(dp_sgd_profile('new'))"
      " + (dp_predict('new', 'a', '[1,2]') > -9) END",
      7, 1, 0, 1},
-    {"SELECT dp_init()", ANY, BASE, 0, 0},
-    {"SELECT dp_init('{\"path\":\"a.db-ledger\"}')", ANY, BASE, 0, 0},
+    {"SELECT dp_init('{\"unchecked\":true}')", ANY, BASE, 0, 0},
+    {"SELECT dp_init('{\"unchecked\":true,\"path\":\"a.db-ledger\"}')", ANY, BASE, 0, 0},
     {"SELECT dp_tier('d', 1e3, 2000, 1e-6)", ANY, BASE, 0, 0},
     {"SELECT dp_tier('z', 8e5, 1e9, 1e-6, 'rdp', 1e-7)", ANY, BASE + 3, 0, 0},
     {"SELECT dp_tier('g', 1e-3, 1, 1e-6, 'gdp')", ANY, BASE, 0, 0},

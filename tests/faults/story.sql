@@ -6,8 +6,8 @@ INSERT INTO t VALUES (1, 'p', 1, '[1,2]'), (1, 'p', 2.5, x'0000803f00000040'), (
                      (3, 'q', 4, 'no vector'), (NULL, NULL, NULL, NULL), ('4', x'00ff', 1e300, '[1e3,-2]');
 UPDATE t SET rowid = rowid * 20000; -- several ranges, for several threads
 SELECT dp_count('a', x, 1, u) FROM t;
-SELECT dp_init('{"unit":"u","protects":"unit","adjacency":"replace"}') IS NOT NULL;
-SELECT dp_init('{"protects":"row"}');
+SELECT dp_init('{"unchecked":true,"unit":"u","protects":"unit","adjacency":"replace"}') IS NOT NULL;
+SELECT dp_init('{"unchecked":true,"protects":"row"}');
 SELECT dp_tier('a', 1e-2, 20, 1e-5, 'rdp', 1e-6), dp_tier('b', 1e-3, 10, 1e-5, 'rdp', 1e-6);
 SELECT dp_tier('a', 1e-4, 2, 1e-5);
 SELECT dp_count('a', x, 2, u, 'count') IS NULL, dp_count_distinct('a', u) IS NULL, dp_sum('b', x, 9, u, 'sum') IS NULL,

@@ -13,9 +13,9 @@
 ** kind, %q query, %u unit, %l list of tiers
 */
 static const char *const templates[] = {
-    "SELECT dp_init()",
-    "SELECT dp_init('{\"protects\":\"row\"}')",
-    "SELECT dp_init('{\"adjacency\":\"replace\"}')",
+    "SELECT dp_init('{\"unchecked\":true}')",
+    "SELECT dp_init('{\"unchecked\":true,\"protects\":\"row\"}')",
+    "SELECT dp_init('{\"unchecked\":true,\"adjacency\":\"replace\"}')",
     "SELECT dp_tier(%t, %r, %c, %d)",
     "SELECT dp_tier(%t, %r, %c, %d, 'gdp')",
     "SELECT dp_tier(%t, %r, %c, %d, 'rdp', %d)",
@@ -78,7 +78,7 @@ static const char *const templates[] = {
     "SELECT dp_merge(%t, state, %n) FROM p",
     "SELECT dp_merge(%t, dp_partial(%k, %n), %m)",
     "SELECT dp_merge(%t, %x, %n) FROM t",
-    "SELECT dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}')",
+    "SELECT dp_init('{\"unchecked\":true,\"protects\":\"row\",\"adjacency\":\"replace\"}')",
     "SELECT dp_sgd(%t, %x, v, %o, %g) FROM t",
     "SELECT dp_release(%t, 'sgd', 'SELECT x, v FROM t', %g)",
     "SELECT dp_predict(%m, %t, %x), dp_sgd_profile(%m)",

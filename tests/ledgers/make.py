@@ -23,7 +23,7 @@ STORIES = {
         "once CREATE TABLE t(x, k, v, unit)",
         "once WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 299) INSERT INTO t"
         " SELECT i % 7, char(97 + i % 3), printf('[%d,%d]', i % 5, i % 2), i / 3 FROM n",
-        """SELECT dp_init('{"unit":"patient"}') IS NOT NULL""",
+        """SELECT dp_init('{"unchecked":true,"unit":"patient"}') IS NOT NULL""",
         "SELECT dp_tier('clinic', 0.2, 30, 1e-4, 'rdp', 5e-5)",
         "SELECT dp_tier('region', 0.02, 20, 1e-4, 'rdp', 5e-5)",
         "SELECT dp_tier('public', 0.001, 10, 1e-5, 'gdp')",
@@ -63,7 +63,7 @@ STORIES = {
     "rows": [
         "once CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)",
         "once INSERT INTO t(y, x) VALUES (1, '[0.5]'), (0, '[-1]'), (1, '[0.1]'), (0, '[0.7]'), (1, '[1]')",
-        """SELECT dp_init('{"protects":"row","adjacency":"replace"}') IS NOT NULL""",
+        """SELECT dp_init('{"unchecked":true,"protects":"row","adjacency":"replace"}') IS NOT NULL""",
         "SELECT dp_tier('inner', 0.5, 300, 1e-2, 'rdp', 5e-3)",
         "SELECT dp_tier('outer', 0.05, 300, 1e-2, 'rdp', 5e-3)",
         "SELECT dp_sgd('inner', y, x, 'logistic', '{\"n\":5,\"dim\":1,\"clip\":1,\"radius\":0.5,\"eta\":0.3,"
@@ -79,13 +79,13 @@ STORIES = {
     "pure": [
         "once CREATE TABLE t(x, unit)",
         "once INSERT INTO t VALUES (1, 1), (2, 1), (3, 2)",
-        "SELECT dp_init() IS NOT NULL",
+        "SELECT dp_init(json_object('unchecked', json('true'))) IS NOT NULL",
         "SELECT dp_tier('inner', 0.1, 100, 0, 'pure')",
         "SELECT dp_tier('outer', 0.01, 100, 0, 'pure')",
         "SELECT dp_sum('inner', x, 5, unit, '{\"name\":\"sum\",\"mechanism\":\"laplace\"}') FROM t",
         "SELECT dp_diffuse('sum', 'outer')",
     ],
-    "empty": ["once CREATE TABLE t(x, unit)", "SELECT dp_init() IS NOT NULL"],
+    "empty": ["once CREATE TABLE t(x, unit)", "SELECT dp_init(json_object('unchecked', json('true'))) IS NOT NULL"],
 }
 
 

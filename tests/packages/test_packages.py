@@ -125,7 +125,7 @@ def test_npm_package_names_what_is_missing(node_project):
 
 # ---- shell, C, Debian ------------------------------------------------------------------------------
 
-FIRST = ["SELECT dp_init();", "SELECT dp_tier('t', 1.0, 500.0, 1e-6);",
+FIRST = ["SELECT dp_init(json_object('unchecked', json('true')));", "SELECT dp_tier('t', 1.0, 500.0, 1e-6);",
          "CREATE TABLE t(i INTEGER); WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) INSERT INTO t SELECT i FROM n;",
          "SELECT dp_count('t', i, 1, i, 'first') FROM t;"]
 
@@ -220,7 +220,7 @@ def native(tmp_path_factory):
 
 
 STORY = [
-    "SELECT dp_init();",
+    "SELECT dp_init(json_object('unchecked', json('true')));",
     "SELECT dp_tier('clinic', 1.0, 500.0, 1e-6), dp_tier('public', 0.1, 100.0, 1e-6);",
     "CREATE TABLE visits(patient, name TEXT, minutes REAL);",
     "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) INSERT INTO visits SELECT i, 'patient ' || i, i % 60 FROM n;",
@@ -262,7 +262,7 @@ def test_shards_of_several_machines(host, native, tmp_path):
     exact = sum(min(60, (i % 60) * (2 if 301 <= i <= 500 else 1)) for i in range(1, 801))
     assert sum((i % 60) * (2 if 301 <= i <= 500 else 1) for i in range(1, 801)) > exact + 2000
     for merger, name in ((host, "there"), (native, "here")):
-        said = merger.sql(tmp_path / f"merge-{name}.db", "SELECT dp_init();", "SELECT dp_tier('clinic', 1.0, 500.0, 1e-6);",
+        said = merger.sql(tmp_path / f"merge-{name}.db", "SELECT dp_init(json_object('unchecked', json('true')));", "SELECT dp_tier('clinic', 1.0, 500.0, 1e-6);",
                           "CREATE TABLE shard(state);", *(f"INSERT INTO shard VALUES (x'{state}');" for state in states),
                           "SELECT dp_merge('clinic', state, 'total') FROM shard;")
         assert abs(float(said[-1]) - exact) < 500, (said[-1], exact)  # 12 standard deviations

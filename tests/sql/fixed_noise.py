@@ -5,6 +5,7 @@ import json
 import sqlite3
 import subprocess
 
+from conftest import unchecked
 from kinds_reference import KINDS
 from kinds_tables import PARAMETERS
 from noise_helpers import BUILD
@@ -25,7 +26,7 @@ def run_fixed(path, statements):
 def story(adjacency, protects):
     """The statements that make a ledger with TIERS."""
     options = json.dumps({"adjacency": adjacency, "protects": protects})
-    return [f"SELECT dp_init('{options}')"] + [f"SELECT dp_tier('{tier}', {rate}, 1e15, 1e-6, 'rdp', 1e-7)" for tier, rate in TIERS]
+    return [f"SELECT dp_init('{unchecked(options)}')"] + [f"SELECT dp_tier('{tier}', {rate}, 1e15, 1e-6, 'rdp', 1e-7)" for tier, rate in TIERS]
 
 
 def options_of(parameters, **more):

@@ -17,7 +17,7 @@ import tempfile
 import numpy
 from scipy import stats
 
-from conftest import quick_folder
+from conftest import quick_folder, unchecked
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 SEVEN = 7.0
@@ -46,7 +46,7 @@ def quick_path():
 def open_ledger(tiers, options="{}", path=":memory:"):
     """A connection with a ledger and {name: rate} tiers of unlimited budget."""
     db = connect(path)
-    one(db, "SELECT dp_init(?)", options)
+    one(db, "SELECT dp_init(?)", unchecked(options))
     for name, rate in tiers.items():
         one(db, "SELECT dp_tier(?, ?, ?, ?)", name, rate, *UNLIMITED)
     return db

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from conftest import SUM, add_tiers, add_visits, all_differ, connect, one, refused
+from conftest import add_tiers, add_visits, all_differ, connect, INIT, one, refused, SUM
 
 pytestmark = pytest.mark.alarm(1e-11)
 
@@ -19,7 +19,7 @@ NEAR = 0.01  # of the clip: 14 standard deviations
 def exact(path):
     connection = connect(path)
     add_visits(connection)
-    one(connection, "SELECT dp_init()")
+    one(connection, INIT)
     add_tiers(connection, EXACT)
     yield connection
     connection.close()
@@ -30,7 +30,7 @@ def rows(path):
     """A ledger that protects rows."""
     connection = connect(path)
     add_visits(connection)
-    one(connection, """SELECT dp_init('{"protects":"row"}')""")
+    one(connection, """SELECT dp_init('{"unchecked":true,"protects":"row"}')""")
     add_tiers(connection, EXACT)
     yield connection
     connection.close()

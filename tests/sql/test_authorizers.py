@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from conftest import EXTENSION, PATIENCE, add_tiers, add_visits, connect, create, one
+from conftest import add_tiers, add_visits, connect, create, EXTENSION, INIT, one, PATIENCE
 
 HOSTS = pathlib.Path(__file__).parent.parent.parent / "build" / "hosts" / "python" / "apsw"
 EXACT = [("exact", 1e6, 1e8, 1e-6)]
@@ -98,12 +98,12 @@ def test_dp_init_leaves_a_marker_or_nothing(path, action):
     add_visits(db)
     db.create_function("ignore", 0, lambda: ignoring(db, getattr(sqlite3, action)) or 1)
     with pytest.raises(sqlite3.Error):
-        db.execute("SELECT iif(ignore(), dp_init(), 0)").fetchall()
+        db.execute("SELECT iif(ignore(), dp_init(json_object('unchecked', json('true'))), 0)").fetchall()
     db.set_authorizer(None)
     db.close()
     db = connect(path)
     assert one(db, "SELECT count(*) FROM sqlite_master WHERE name = 'dp_ledger_id'") == 0
-    assert one(db, "SELECT dp_init()") == f"{path}-ledger"
+    assert one(db, INIT) == f"{path}-ledger"
     add_tiers(db, EXACT)
     assert abs(one(db, COUNT) - 50) < 0.5
 
@@ -119,7 +119,7 @@ call("enable_load_extension", "enableloadextension")(True)
 call("load_extension", "loadextension")(sys.argv[2])
 def one(sql):
     return db.cursor().execute(sql).fetchall()[0][0]
-db.cursor().execute("CREATE TABLE visits(patient); SELECT dp_init(); SELECT dp_tier('exact', 1e6, 1e8, 1e-6)").fetchall()
+db.cursor().execute("CREATE TABLE visits(patient); SELECT dp_init(json_object('unchecked', json('true'))); SELECT dp_tier('exact', 1e6, 1e8, 1e-6)").fetchall()
 db.cursor().execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50) INSERT INTO visits SELECT i FROM n")
 authorizer = call("set_authorizer", "setauthorizer")
 for hidden in [(apsw.SQLITE_FUNCTION, "dp_collect"), (apsw.SQLITE_PRAGMA, "database_list"), (apsw.SQLITE_READ, "path")]:

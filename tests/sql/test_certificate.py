@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 from mpmath import mp, mpf
 
-from conftest import connect, ledger_of, one, refused, strict_json
+from conftest import connect, INIT, ledger_of, one, refused, strict_json, unchecked
 from truth import true_gaussian_epsilon, true_zcdp_epsilon
 
 TRIGGERS = "dp_charge_no_update dp_charge_no_delete dp_charge_no_replace".split()
@@ -21,7 +21,7 @@ def book(path):
     db = connect(path)
     db.execute("CREATE TABLE visits(patient, minutes)")
     db.executemany("INSERT INTO visits VALUES (?, ?)", [(i // 2, i % 7) for i in range(60)])
-    one(db, "SELECT dp_init(?)", json.dumps({"unit": 'pa"ti\\ent ✓', "adjacency": "replace"}))
+    one(db, "SELECT dp_init(?)", unchecked(json.dumps({"unit": 'pa"ti\\ent ✓', "adjacency": "replace"})))
     for tier in TIERS:
         db.execute(f"SELECT dp_tier({','.join('?' * len(tier))})", tier).fetchall()
     rows = "SELECT minutes, patient FROM visits"
@@ -169,7 +169,7 @@ def test_figures_follow_from_variance_and_sensitivity(book):
 
 def test_an_empty_ledger_has_a_certificate(path):
     db = connect(path)
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     got = certificate(db)
     assert (got["tiers"], got["releases"], got["charges"], got["last_hash"], got["verify"]) == ([], [], 0, None, "ok")
     assert re.fullmatch("[0-9a-f]{64}", got["last_seal"])  # of the terms

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from conftest import connect, one
+from conftest import connect, INIT, one
 
 pytestmark = [pytest.mark.alarm(0), pytest.mark.plain]
 
@@ -58,7 +58,7 @@ def test_the_host_sees_the_columns_in_their_places(table, tmp_path):
     shown = sorted((int(place), name, TYPES[kind]) for name, kind, place, _ in lists()[table] if place != "0")
     assert [place for place, *_ in shown] == list(range(1, len(shown) + 1))
     db = connect(tmp_path / "a.db")
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     if shown:
         assert [(name, type_) for _, name, type_, *_ in db.execute(f"PRAGMA table_info({table})")] == [
             (name, type_) for _, name, type_ in shown]

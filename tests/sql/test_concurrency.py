@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from conftest import PATIENCE, SUM, add_tiers, add_visits, all_differ, connect, create, ledger_of, one, refused, start
+from conftest import (add_tiers, add_visits, all_differ, connect, create, ledger_of, one, PATIENCE, refused, start, SUM)
 
 pytestmark = pytest.mark.alarm(5e-10)
 
@@ -146,7 +146,7 @@ def test_processes_that_race_to_create_the_ledger_end_with_one(tmp_path):
             db = connect(path)
             assert sys.stdin.readline() == "go\\n"
             try:
-                print(one(db, "SELECT dp_init()"), flush=True)
+                print(one(db, INIT), flush=True)
             except sqlite3.Error as error:
                 print("error:", error, flush=True)
         """, *paths, stdin=subprocess.PIPE) for _ in range(2)]

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import PATIENCE, SUM, Raw, connect, create, one, refused, run, start
+from conftest import connect, create, INIT, one, PATIENCE, Raw, refused, run, start, SUM
 
 VALUE_SUM = "SELECT dp_sum('clinic', {}(minutes), 10, patient, 'a') FROM visits"
 VALUE_RELEASE = """SELECT dp_release('clinic', 'sum', 'SELECT {}(minutes), patient FROM visits', '{{"clip":10,"name":"a"}}')"""
@@ -87,10 +87,10 @@ def test_killed_in_dp_init_the_next_dp_init_works(path):
             if action == sqlite3.SQLITE_CREATE_TABLE and name == "dp_ledger_id": os.kill(os.getpid(), signal.SIGKILL)
             return sqlite3.SQLITE_OK
         db.set_authorizer(kill)
-        one(db, "SELECT dp_init()")
+        one(db, INIT)
         """, path, expect=-signal.SIGKILL)
     db = connect(path)
-    assert one(db, "SELECT dp_init()") == f"{path}-ledger"
+    assert one(db, INIT) == f"{path}-ledger"
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
@@ -269,7 +269,7 @@ def test_a_child_after_fork_is_refused_and_the_parent_goes_on(path):
         child = os.fork()
         if child == 0:
             for sql in (SUM.replace("?", "'a'"), SUM.replace("?", "'b'"), "SELECT dp_diffuse('a', 'public')",
-                        "SELECT * FROM dp_budget", "SELECT dp_verify()", "SELECT dp_init()", "SELECT dp_discard('a')"):
+                        "SELECT * FROM dp_budget", "SELECT dp_verify()", INIT, "SELECT dp_discard('a')"):
                 print(refused(db, sql), flush=True)
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
@@ -284,7 +284,7 @@ def test_a_child_after_fork_is_refused_and_the_parent_goes_on(path):
         assert "fork()" in message and "reconnect" in message, message
 
 
-@pytest.mark.parametrize("first", ["SELECT dp_verify()", "SELECT dp_init()"])
+@pytest.mark.parametrize("first", ["SELECT dp_verify()", INIT])
 def test_a_child_that_ends_as_programs_do_takes_nothing_from_the_parent(path, first):
     """It closes its copy of the connection, without a look at the ledger and with one."""
     create(path).close()
@@ -385,7 +385,7 @@ def lose(path, how):
 def test_a_ledger_that_is_lost_while_open_refuses(db, path, how):
     one(db, SUM, "a")
     lose(path, how)
-    for sql in (SUM.replace("?", "'a'"), SUM.replace("?", "'b'"), "SELECT dp_diffuse('a', 'public')", "SELECT dp_init()",
+    for sql in (SUM.replace("?", "'a'"), SUM.replace("?", "'b'"), "SELECT dp_diffuse('a', 'public')", INIT,
                 "SELECT dp_verify()", "SELECT * FROM dp_budget", "SELECT dp_tier('x', 1, 8, 1e-6)"):
         message = refused(db, sql)
         assert "moved or deleted" in message, message

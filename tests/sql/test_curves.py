@@ -12,7 +12,7 @@ import subprocess
 import mpmath
 import pytest
 
-from conftest import connect, one
+from conftest import connect, INIT, one
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -35,7 +35,7 @@ def books(tmp_path, program):
     """A database with three tiers, and a function that charges its ledger."""
     path = tmp_path / "a.db"
     db = connect(path)
-    db.execute("SELECT dp_init()")
+    db.execute(INIT)
     db.execute("SELECT dp_tier('inner', 0.5, 8, 1e-6, 'rdp', 1e-7)")
     db.execute("SELECT dp_tier('middle', 0.1, 4, 1e-6, 'rdp', 1e-7)")
     db.execute("SELECT dp_tier('outer', 0.01, 1, 1e-5, 'rdp', 1e-7)")
@@ -157,7 +157,7 @@ def test_deltas_add_up_out_of_delta_keys(books):
 def test_a_changed_curve_is_found(books):
     db, charge = books
     charge(("middle", "laplace", 0.4, 1, 0))
-    ledger = sqlite3.connect(one(db, "SELECT dp_init()"))
+    ledger = sqlite3.connect(one(db, INIT))
     ledger.execute("UPDATE dp_order SET curve = curve / 2 WHERE tier = 'middle' AND alpha = 2")
     ledger.commit()
     assert one(db, "SELECT dp_verify()") == "dp_rdp: the orders of tier 'middle' are damaged"

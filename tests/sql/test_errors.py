@@ -5,7 +5,7 @@ import re
 import sqlite3
 
 import pytest
-from conftest import KINDS
+from conftest import INIT, KINDS, unchecked
 
 from noise_helpers import charges, column, connect, error_of, fill, one, said_of
 
@@ -22,7 +22,7 @@ SQL = "SELECT x, unit FROM t"
 
 def make(options="{}"):
     db = connect()
-    one(db, "SELECT dp_init(?)", options)
+    one(db, "SELECT dp_init(?)", unchecked(options))
     one(db, "SELECT dp_tier('clinic', 1.0, 80.0, 1e-6)")
     one(db, "SELECT dp_tier('region', 0.3, 30.0, 1e-6, 'gdp')")
     one(db, "SELECT dp_tier('public', 0.1, 10.0, 1e-6)")
@@ -247,15 +247,15 @@ CALLS = [
     ("dp_init('[]')", "malformed JSON object"),
     ("dp_init(5)", "options" + NOT_EMPTY + ", not a number"),
     ("dp_init('{\"nope\":1}')", "unknown option (known options: path, unit, protects, adjacency, unchecked)"),
-    ("dp_init('{\"unit\":\"a\",\"unit\":\"a\"}')", "an option is given twice"),
-    ("dp_init('{\"protects\":\"people\"}')", "protects must be 'unit' or 'row'"),
-    ("dp_init('{\"protects\":1}')", "protects must be 'unit' or 'row', not a number"),
-    ("dp_init('{\"adjacency\":\"swap\"}')", "adjacency must be 'add-remove' or 'replace'"),
-    ("dp_init('{\"protects\":\"row\"}')",
+    ("dp_init('{\"unchecked\":true,\"unit\":\"a\",\"unit\":\"a\"}')", "an option is given twice"),
+    ("dp_init('{\"unchecked\":true,\"protects\":\"people\"}')", "protects must be 'unit' or 'row'"),
+    ("dp_init('{\"unchecked\":true,\"protects\":1}')", "protects must be 'unit' or 'row', not a number"),
+    ("dp_init('{\"unchecked\":true,\"adjacency\":\"swap\"}')", "adjacency must be 'add-remove' or 'replace'"),
+    ("dp_init('{\"unchecked\":true,\"protects\":\"row\"}')",
      "the privacy ledger ':memory:' exists and protects a unit under add-remove adjacency, which cannot be changed"),
-    ("dp_init('{\"adjacency\":\"replace\"}')",
+    ("dp_init('{\"unchecked\":true,\"adjacency\":\"replace\"}')",
      "the privacy ledger ':memory:' exists and protects a unit under add-remove adjacency, which cannot be changed"),
-    ("dp_init('{\"path\":\"rel\"}')", "the privacy ledger of this database is ':memory:' (leave the path out)"),
+    ("dp_init('{\"unchecked\":true,\"path\":\"rel\"}')", "the privacy ledger of this database is ':memory:' (leave the path out)"),
     # others
     ("dp_collect(1, 1)", "for dp_release() only"),
     ("dp_sum('clinic', x, 1, unit) FROM t WHERE 0",
@@ -342,7 +342,7 @@ def test_without_a_ledger(call):
                                   "dp_release('a', 'count', 'SELECT 1, 1')"])
 def test_without_a_tier(call):
     db = connect()
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     fill(db, [(1, 1)])
     check(db, "SELECT " + call, "unknown tier (there are none: create one with dp_tier())")
 
@@ -354,7 +354,7 @@ def test_without_a_tier(call):
 def test_an_exhausted_budget_says_what_is_left(accountant):
     """Which tier, what it needs, what is left; nothing is charged, and a smaller release still fits."""
     db = connect()
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     one(db, "SELECT dp_tier('inner', 1.0, 20.0, 1e-6, ?)", accountant)
     one(db, "SELECT dp_tier('outer', 0.5, 8.0, 1e-6, ?)", accountant)
     fill(db, [(1, 1)])

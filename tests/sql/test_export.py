@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from conftest import EXTENSION, connect, create, ledger_of, one, refused, strict_json
+from conftest import connect, create, EXTENSION, ledger_of, one, refused, strict_json, unchecked
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "sql" / "export.sql"
 SHELL = os.environ.get("SQLITE3", "sqlite3")
@@ -293,7 +293,7 @@ def test_a_model_does_not_tell_the_rate_of_its_inner_tier(tmp_path, more):
         db = connect(path)
         db.execute("CREATE TABLE t(y, x)")
         db.executemany("INSERT INTO t VALUES (?, ?)", [(i % 2, json.dumps([i % 3 / 3, 0.5])) for i in range(200)])
-        one(db, "SELECT dp_init(?)", '{"protects":"row","adjacency":"replace"}')
+        one(db, "SELECT dp_init(?)", unchecked('{"protects":"row","adjacency":"replace"}'))
         one(db, "SELECT dp_tier('in', ?, 1e3, 1e-6)", inner)
         one(db, "SELECT dp_tier('out', 0.5, 1e3, 1e-6)")
         one(db, "SELECT dp_sgd('in', y, x, 'logistic', ?) FROM t", json.dumps({"name": "m", **MODEL, **more}))

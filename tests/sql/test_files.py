@@ -11,7 +11,7 @@ import stat
 
 import pytest
 
-from conftest import EXTENSION, SUM, add_tiers, add_visits, connect, create, ledger_of, load, one, refused, run
+from conftest import (add_tiers, add_visits, connect, create, EXTENSION, INIT, ledger_of, load, one, refused, run, SUM, unchecked)
 
 pytestmark = pytest.mark.alarm(0)
 
@@ -118,7 +118,7 @@ def test_what_was_published_can_be_asked_for_again_without_writing(published, ho
     assert one(db, SUM, "a") == value
     assert one(db, "SELECT dp_diffuse('a', 'region')") == one(db, "SELECT value FROM dp_value WHERE tier = 'region'")
     assert one(db, "SELECT dp_tier('clinic', 0.004, 8.0, 1e-6)") == "clinic"  # the same tier again
-    assert one(db, "SELECT dp_init()") == f"{published}-ledger"
+    assert one(db, INIT) == f"{published}-ledger"
     assert dump(f"{published}-ledger") == before
 
 
@@ -150,10 +150,10 @@ def test_a_read_only_database_without_its_marker_shows_the_ledger_beside_it(publ
     with contextlib.closing(sqlite3.connect(published)) as plain:
         plain.execute("DROP TABLE dp_ledger_id")
     db = READERS["mode=ro"](published)
-    assert one(db, "SELECT dp_init()") == f"{published}-ledger" and charges(db) == 2
+    assert one(db, INIT) == f"{published}-ledger" and charges(db) == 2
     assert CANNOT in refused(db, SUM, "new")
     elsewhere = create(published.parent / "other.db")
-    assert "leave the path out" in refused(db, """SELECT dp_init('{"path":"other.db-ledger"}')""")
+    assert "leave the path out" in refused(db, """SELECT dp_init('{"unchecked":true,"path":"other.db-ledger"}')""")
     assert charges(elsewhere) == 0
 
 
@@ -168,9 +168,9 @@ def test_an_in_memory_main_with_a_read_only_database_attached_only_reads(path, t
         message = refused(db, "SELECT dp_init(?)", options)
         assert CANNOT in message and "attached" in message
     db.execute("DETACH data")
-    assert CANNOT in refused(db, "SELECT dp_init()")  # once seen, it stays
+    assert CANNOT in refused(db, INIT)  # once seen, it stays
     assert not os.path.exists(ledger)
-    assert one(connect(), "SELECT dp_init()") == ":memory:"
+    assert one(connect(), INIT) == ":memory:"
 
 
 def test_a_file_with_a_read_only_database_attached_can_write(path, tmp_path):
@@ -222,7 +222,7 @@ def test_a_renamed_pair_works_and_its_marker_is_corrected(path, tmp_path_factory
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     os.mkdir(path.parent / "books")
     db = create(path, before.replace("ABSOLUTE", str(elsewhere / "mine")))
-    value, name, ledger = one(db, SUM, "a"), one(db, "PRAGMA journal_mode = " + journal), one(db, "SELECT dp_init()")
+    value, name, ledger = one(db, SUM, "a"), one(db, "PRAGMA journal_mode = " + journal), one(db, INIT)
     identity = one(db, "SELECT id FROM dp_ledger_id")
     db.close()
     there = tmp_path_factory.mktemp("there") / "study.db"
@@ -233,7 +233,7 @@ def test_a_renamed_pair_works_and_its_marker_is_corrected(path, tmp_path_factory
     assert name == journal and one(again, SUM, "a") == value and charges(again) == 1
     assert marker(there) == [(identity, "study.db-ledger")]
     one(again, SUM, "b")
-    assert charges(connect(there)) == 2 and one(again, "SELECT dp_init()") == f"{there}-ledger"
+    assert charges(connect(there)) == 2 and one(again, INIT) == f"{there}-ledger"
     assert one(again, "SELECT dp_verify()") == "ok"
     assert not os.path.exists(path) and not os.path.exists(f"{path}-ledger")
 
@@ -304,7 +304,7 @@ def test_copies_of_a_ledger_are_refused_where_both_are_at_hand(published):
     copy = published.parent / "study.db"
     shutil.copy(published, copy)
     shutil.copy(f"{published}-ledger", f"{copy}-ledger")
-    for sql in ("SELECT dp_init()", "SELECT * FROM dp_budget", SUM.replace("?", "'b'")):
+    for sql in (INIT, "SELECT * FROM dp_budget", SUM.replace("?", "'b'")):
         message = refused(connect(copy), sql)
         assert "are copies of one privacy ledger" in message and "keep the one that was charged last" in message
         assert "clinic.db-ledger" in message and "study.db-ledger" in message and "DROP" not in message
@@ -363,7 +363,7 @@ def test_the_advice_for_a_missing_ledger_names_the_safe_way_first(published, tmp
 
 def test_the_ledger_of_a_database_that_was_in_memory(tmp_path):
     db = connect()
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     db.execute("VACUUM INTO ?", (f"{tmp_path}/saved.db",))
     message = refused(connect(tmp_path / "saved.db"), "SELECT dp_verify()")
     assert "in the memory of another connection" in message and message.index("restore") < message.index("DROP TABLE")
@@ -409,7 +409,7 @@ def test_foreign_tables_in_the_markers_place_are_refused_with_a_sentence(path, s
         plain = create(sys.argv[1] + "-plain")
         plain.execute("ATTACH ? AS other", (sys.argv[1],))
         for connection in (db, plain):
-            for sql in ("SELECT dp_init()", "SELECT dp_verify()", "SELECT * FROM dp_budget",
+            for sql in (INIT, "SELECT dp_verify()", "SELECT * FROM dp_budget",
                         "SELECT dp_tier('a', 0.1, 8, 1e-6)", SUM.replace("?", "'a'")):
                 if connection is plain and "init" in sql: continue
                 message = refused(connection, sql)
@@ -430,7 +430,7 @@ def test_an_index_or_trigger_of_the_markers_name_does_not_pass_for_it(path, sql)
     db.execute(sql)
     assert "no privacy ledger" in refused(db, "SELECT dp_verify()")
     if "TRIGGER" in sql:  # which may share a name with a table
-        one(db, "SELECT dp_init()")
+        one(db, INIT)
         assert one(db, "SELECT dp_verify()") == "ok"
 
 
@@ -485,7 +485,7 @@ def test_an_authorizer_that_hides_the_schema_does_not_hide_the_ledger(path, tabl
     db.set_authorizer(lambda action, a, *_: sqlite3.SQLITE_IGNORE
                       if action == sqlite3.SQLITE_READ and a in ("dp_ledger_id", "sqlite_master", "sqlite_schema")
                       else sqlite3.SQLITE_OK)
-    refused(db, "SELECT dp_init()")
+    refused(db, INIT)
     assert not os.path.exists(f"{path}-ledger")
 
 
@@ -535,7 +535,7 @@ def test_a_shared_cache_lock_is_named(published):
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
-@pytest.mark.parametrize("sql", ["SELECT dp_verify()", "SELECT dp_init()"])
+@pytest.mark.parametrize("sql", ["SELECT dp_verify()", INIT])
 @pytest.mark.parametrize("marked", [True, False])
 def test_a_busy_database_is_named(path, sql, marked):
     create(path, '{"path":"mine"}').close()
@@ -575,11 +575,11 @@ def test_a_ledger_that_another_connection_has_just_made_is_seen(path, journal, d
     second = connect(path)
     if decoy:
         os.rename(f"{path}-ledger", f"{path}-hidden")
-    one(second, """SELECT dp_init('{"path":"mine"}')""")
+    one(second, """SELECT dp_init('{"unchecked":true,"path":"mine"}')""")
     if decoy:
         os.rename(f"{path}-hidden", f"{path}-ledger")
     assert one(first, "SELECT dp_tier('only', 0.1, 8, 1e-6)") == "only"
-    assert one(first, "SELECT dp_init()") == str(path.parent / "mine")
+    assert one(first, INIT) == str(path.parent / "mine")
     assert second.execute("SELECT name FROM dp_tier").fetchall() == [("only",)]
 
 
@@ -605,7 +605,7 @@ def test_the_ledger_and_its_journal_have_the_permissions_of_the_database(path, p
     os.chmod(path, permissions)
     before = os.umask(umask)
     try:
-        one(db, "SELECT dp_init()")
+        one(db, INIT)
         add_tiers(db)
         modes = []
         db.create_function("look", 1, lambda x: modes.extend(mode(f) for f in glob.glob(f"{path}-ledger*")) or x)
@@ -622,7 +622,7 @@ def test_the_ledger_of_root_belongs_to_the_owner_of_the_database(path):
     add_visits(db)
     os.chown(path, 12345, 23456)
     os.chmod(path, 0o640)
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     add_tiers(db)
     for file in (f"{path}-ledger", f"{path}-ledger-journal"):
         assert (os.stat(file).st_uid, os.stat(file).st_gid, mode(file)) == (12345, 23456, 0o640)
@@ -646,7 +646,7 @@ def test_another_group_does_not_get_what_the_databases_group_has(path):
         db = sqlite3.connect(sys.argv[1], isolation_level=None)
         db.enable_load_extension(True)
         db.load_extension(os.path.dirname(sys.argv[1]) + "/diffuse")
-        db.execute("SELECT dp_init()").fetchall()
+        db.execute(INIT).fetchall()
     """, path)
     assert mode(f"{path}-ledger") == 0o606 and os.stat(f"{path}-ledger").st_gid == 34567
 
@@ -654,7 +654,7 @@ def test_another_group_does_not_get_what_the_databases_group_has(path):
 def test_the_ledger_of_an_in_memory_database_is_for_its_owner_alone(tmp_path):
     before = os.umask(0)
     try:
-        one(connect(), "SELECT dp_init(?)", json.dumps({"path": f"{tmp_path}/mine"}))
+        one(connect(), "SELECT dp_init(?)", unchecked(json.dumps({"path": f"{tmp_path}/mine"})))
     finally:
         os.umask(before)
     assert mode(tmp_path / "mine") == 0o600
@@ -666,7 +666,7 @@ def test_an_empty_file_in_the_ledgers_place_loses_what_the_database_does_not_giv
     os.chmod(path, 0o640)
     (path.parent / "clinic.db-ledger").touch()
     os.chmod(f"{path}-ledger", 0o666)
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     assert mode(f"{path}-ledger") == 0o640
 
 
@@ -708,7 +708,7 @@ def test_the_databases_own_files_are_no_place_for_the_ledger(path, tmp_path_fact
     message = refused(db, "SELECT dp_init(?)", json.dumps({"path": name}))
     assert "a file of the database itself" in message
     assert contents() == before
-    assert one(db, "SELECT dp_init()") == f"{path}-ledger"
+    assert one(db, INIT) == f"{path}-ledger"
 
 
 @pytest.mark.parametrize("suffix", ["-journal", "-wal", "-shm"])
@@ -716,7 +716,7 @@ def test_the_ledgers_own_files_are_not_the_database(tmp_path, suffix):
     """A database called mine-journal, with the ledger 'mine', whose journal would overwrite it."""
     db = connect(f"{tmp_path}/mine{suffix}")
     add_visits(db)
-    assert "a file of the database itself" in refused(db, """SELECT dp_init('{"path":"mine"}')""")
+    assert "a file of the database itself" in refused(db, """SELECT dp_init('{"unchecked":true,"path":"mine"}')""")
     assert one(db, "SELECT count(*) FROM visits") == 100
 
 

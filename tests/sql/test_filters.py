@@ -11,7 +11,7 @@ import random
 import pytest
 from mpmath import mp, mpf
 
-from conftest import connect, ledger_of, one, refused
+from conftest import connect, INIT, ledger_of, one, refused, unchecked
 from truth import true_delta, true_gaussian_epsilon, true_zcdp_epsilon
 
 NAMES = ["in", "mid", "out"]
@@ -116,7 +116,7 @@ class Adversary:
         self.random = random.Random(seed)
         self.budgets = BUDGETS[seed % len(BUDGETS)]
         self.db = connect(path)
-        one(self.db, "SELECT dp_init(?)", json.dumps({"adjacency": self.random.choice(["add-remove", "replace"])}))
+        one(self.db, "SELECT dp_init(?)", unchecked(json.dumps({"adjacency": self.random.choice(["add-remove", "replace"])})))
         rate = float("inf")
         for name, budget in zip(NAMES, self.budgets):
             rate = min(0.23 * float(limit_of(budget)), 0.3 * rate)
@@ -201,7 +201,7 @@ def test_no_adversary_gets_more_than_the_budget(path, seed):
 def test_the_budget_is_used_up_to_the_last_drop(path, budget):
     """Releases of shrinking weight fill a tier: what is left at the end is 1e-10 of the limit, the truth within."""
     db = connect(path)
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     limit = limit_of(budget)
     db.execute("SELECT dp_tier('in', ?, ?, ?, ?)", (float(limit) * 0.6, *budget)).fetchall()
     truth, weight = Truth(path, db), 1.0
@@ -227,7 +227,7 @@ def test_the_last_release_may_take_all_that_is_left(path, budget):
     """Filled to the stored limit itself: the true epsilon is the budget's to 1e-12, and never above."""
     epsilon, delta, accountant = budget
     db = connect(path)
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     db.execute("SELECT dp_tier('in', ?, ?, ?, ?)", (float(limit_of(budget)) * 0.4, *budget)).fetchall()
     truth = Truth(path, db)
     rate, limit = db.execute("SELECT rate, rate_limit FROM dp_tier").fetchone()
@@ -248,7 +248,7 @@ def test_an_exact_gaussian_budget_refuses_a_refinement_for_which_the_lattice_is_
     """From a rate 500 times smaller the inner variance is small, and its slack beyond what 2^-40 of delta sets aside:
     a clear refusal, and nothing charged."""
     db = connect(path)
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     for tier in (("in", 0.05, 6.0, 1e-9, "gdp"), ("out", 0.0001, 6.0, 1e-9, "gdp")):
         db.execute("SELECT dp_tier(?, ?, ?, ?, ?)", tier).fetchall()
     ask = "SELECT dp_release(?, 'count', 'VALUES (1, 1)', '{\"name\":\"r\",\"refine\":true}')"

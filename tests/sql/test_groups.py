@@ -13,6 +13,7 @@ import sqlite3
 import pytest
 from scipy import stats
 
+from conftest import INIT, unchecked
 from kinds_reference import KINDS, Row, aggregate, by_query, totals
 from kinds_tables import fill
 from noise_helpers import charges, check_share, column, connect, error_of, one, quick_path, record, unnoticed
@@ -27,7 +28,7 @@ HUGE = 1e15
 def make(*tiers, options="{}", path=":memory:"):
     """A ledger with tiers (name, rate, delta_keys)."""
     db = connect(path)
-    one(db, "SELECT dp_init(?)", options)
+    one(db, "SELECT dp_init(?)", unchecked(options))
     for name, rate, delta_keys in tiers:
         one(db, "SELECT dp_tier(?, ?, ?, ?, 'rdp', ?)", name, rate, HUGE, max(2e-6, (1 + delta_keys) / 2 if delta_keys > 0 else 0),
             delta_keys)
@@ -486,7 +487,7 @@ def test_verify_finds_what_was_changed(path, kind):
 def test_encodings(encoding):
     db = connect()
     db.execute(f"PRAGMA encoding = '{encoding}'")
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     one(db, "SELECT dp_tier('exact', ?, ?, 0.5, 'rdp', 0.1)", EXACT, HUGE)
     fill_keys(db, thousandfold(["\u00e9", "e\u0301", "😀", "a\"b", ""]))
     expected = sorted(["\u00e9", "e\u0301", "😀", "a\"b", ""], key=str.encode)

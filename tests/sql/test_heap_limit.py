@@ -8,7 +8,7 @@ PROGRAM = """
     import resource
     limit, call = int(sys.argv[1]), sys.argv[2]
     db = connect()
-    db.execute("SELECT dp_init()").fetchall()
+    db.execute(INIT).fetchall()
     db.execute("SELECT dp_tier('t', 1, 1e6, 1e-6)").fetchall()
     assert one(db, f"PRAGMA hard_heap_limit = {limit}") == limit
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -7,6 +7,7 @@ import sqlite3
 
 import pytest
 
+from conftest import unchecked
 from kinds_reference import KINDS, Row, aggregate, argument, by_query
 from kinds_tables import PARAMETERS, fill
 from noise_helpers import charges, connect, error_of, one, said_of
@@ -15,7 +16,7 @@ from noise_helpers import charges, connect, error_of, one, said_of
 
 def make(options="{}"):
     db = connect()
-    one(db, "SELECT dp_init(?)", options)
+    one(db, "SELECT dp_init(?)", unchecked(options))
     one(db, "SELECT dp_tier('exact', 1.0, 1e15, 1e-6)")
     fill(db, [Row("a", 1.5, "[1,2,3]", 1), Row("b", 2.5, "[1,2,3]", 2)])
     return db

@@ -10,6 +10,7 @@ import sqlite3
 
 import pytest
 
+from conftest import unchecked
 from kinds_reference import KINDS, Row, aggregate, by_query
 from kinds_tables import INF, KEYS, fill, random_key, random_v, random_x
 from noise_helpers import connect, one, quick_path
@@ -75,7 +76,7 @@ class Points:
 
     def __init__(self, path, protects, adjacency):
         self.db = connect(path)
-        one(self.db, "SELECT dp_init(?)", json.dumps({"protects": protects, "adjacency": adjacency}))
+        one(self.db, "SELECT dp_init(?)", unchecked(json.dumps({"protects": protects, "adjacency": adjacency})))
         one(self.db, "SELECT dp_tier('exact', ?, 1e15, 0.9, 'rdp', 0.8)", RATE)
         self.ledger = sqlite3.connect(f"file:{path}-ledger?mode=ro", uri=True)
 

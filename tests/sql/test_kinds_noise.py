@@ -14,6 +14,7 @@ import numpy
 import pytest
 from scipy import stats
 
+from conftest import INIT
 from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, numbers
 from kinds_tables import fill
 from noise_helpers import SEVEN, charges, check_share, column, connect, error_of, one, open_ledger, quick_path, record, unnoticed
@@ -138,7 +139,7 @@ def test_coordinates_are_one_brownian_path_each(path, name, share):
     releases = -(-releases // share)
     private = "private" in name
     db = connect(path)
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     for tier, rate in TIERS.items():
         one(db, "SELECT dp_tier(?, ?, 1e15, 1e-6, 'rdp', 5e-7)", tier, rate)
     fill(db, rows)
@@ -424,7 +425,7 @@ CHANGES = {"clip": 1.5, "lo": -2, "hi": 6, "q": [0.1, 0.5], "bins": 4, "dim": 2,
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_name_has_one_set_of_parameters(kind):
     db = connect()
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     one(db, "SELECT dp_tier('inner', 1.0, 1e15, 1e-6, 'rdp', 5e-7)")
     fill(db, few_rows())
     for parameters in [CALLS[kind]] + ([{k: v for k, v in CALLS[kind].items() if k != "keys"} | {"max_groups": 2, "key_share": 0.05}]

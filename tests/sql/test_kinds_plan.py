@@ -11,7 +11,7 @@ import subprocess
 import pytest
 from scipy import stats
 
-from conftest import EXTENSION
+from conftest import EXTENSION, INIT
 from kinds_reference import KINDS, LINEAR, Row, by_query, effective, numbers, reach
 from kinds_tables import PARAMETERS, fill
 from noise_helpers import charges, column, connect, error_of, one, open_ledger, quick_path, record
@@ -165,7 +165,7 @@ def place_of(kind):
 def all_kinds(path):
     """A file with a release of every kind, and one of private keys, at the middle tier and outside it."""
     db = connect(path)
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     for tier, rate in TIERS.items():
         one(db, "SELECT dp_tier(?, ?, 1e15, 0.9, 'rdp', 0.5)", tier, rate)
     fill(db, table() + [Row("secret key", 1, None, "one of a kind")])

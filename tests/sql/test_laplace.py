@@ -14,6 +14,7 @@ import numpy
 import pytest
 from scipy import stats
 
+from conftest import INIT
 from kinds_reference import KINDS
 from mechanism_truth import ORDERS, continuous_laplace, curve_of, laplace_curve
 from noise_helpers import (charges, check_mean, check_share, column, connect, error_of, fill, one, open_ledger, quick_path,
@@ -184,7 +185,7 @@ def test_budgets_run_out_at_the_filter_order(path, weight, epsilon):
     """As many releases as fit at the filter order, in exact numbers; the next one reads nothing and charges nothing."""
     db = connect(path)
     fill(db, ROWS)
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     one(db, "SELECT dp_tier('t', 0.1, ?, 1e-6)", epsilon)
     order, limit = db.execute("SELECT filter_order, rate_limit FROM dp_tier").fetchone()
     admitted, message = 0, ""

@@ -17,7 +17,7 @@ from fractions import Fraction
 import pytest
 
 import conftest
-from conftest import SUM, Raw, add_tiers, add_visits, connect, create, ledger_of, load, one, refused
+from conftest import add_tiers, add_visits, connect, create, INIT, ledger_of, load, one, Raw, refused, SUM, unchecked
 
 pytestmark = pytest.mark.alarm(1e-12)
 
@@ -77,18 +77,18 @@ def test_planning_needs_no_ledger(path):
 
 
 def test_dp_init_returns_the_path_and_creates_the_file(path):
-    assert one(bare(path), "SELECT dp_init()") == f"{path}-ledger"
+    assert one(bare(path), INIT) == f"{path}-ledger"
     assert os.path.exists(f"{path}-ledger")
 
 
 def test_dp_init_is_idempotent(path):
     db = bare(path)
-    first = one(db, """SELECT dp_init('{"unit":"patient"}')""")
+    first = one(db, """SELECT dp_init('{"unchecked":true,"unit":"patient"}')""")
     identity = one(db, "SELECT id FROM dp_ledger_id")
     add_tiers(db)
     one(db, SUM, "a")
-    for sql in ("SELECT dp_init()", """SELECT dp_init('{"unit":"patient","protects":"unit"}')""",
-                """SELECT dp_init('{"adjacency":"add-remove"}')"""):
+    for sql in (INIT, """SELECT dp_init('{"unchecked":true,"unit":"patient","protects":"unit"}')""",
+                """SELECT dp_init('{"unchecked":true,"adjacency":"add-remove"}')"""):
         assert one(db, sql) == first
         assert one(connect(path), sql) == first
     assert db.execute("SELECT id, path FROM dp_ledger_id").fetchall() == [(identity, "clinic.db-ledger")]
@@ -103,7 +103,7 @@ def test_the_marker_is_one_row_with_the_ledgers_id(db, path):
 
 
 def test_the_terms_are_stored(path):
-    one(bare(path), """SELECT dp_init('{"unit":"patient","protects":"row","adjacency":"replace"}')""")
+    one(bare(path), """SELECT dp_init('{"unchecked":true,"unit":"patient","protects":"row","adjacency":"replace"}')""")
     assert ledger_of(path).execute("SELECT unit, protects, adjacency FROM dp_ledger").fetchall() == [
         ("patient", "row", "replace")]
 
@@ -118,7 +118,7 @@ def test_the_file_is_recognised_and_never_in_wal_mode(db, path):
 @pytest.mark.parametrize("terms", ['{"unit":"visit"}', '{"protects":"row"}', '{"adjacency":"replace"}'])
 def test_other_terms_are_refused(path, terms):
     db = bare(path)
-    one(db, """SELECT dp_init('{"unit":"patient"}')""")
+    one(db, """SELECT dp_init('{"unchecked":true,"unit":"patient"}')""")
     for connection in (db, connect(path)):
         assert "cannot be changed" in refused(connection, "SELECT dp_init(?)", terms)
     assert one(db, "SELECT dp_verify()") == "ok"
@@ -140,7 +140,7 @@ def test_bad_options_leave_nothing_behind(path, options, word):
 def test_dp_init_in_a_transaction_is_refused(path, begin):
     db = bare(path)
     db.execute(begin)
-    assert "inside a transaction" in refused(db, "SELECT dp_init()")
+    assert "inside a transaction" in refused(db, INIT)
     assert db.in_transaction
     db.execute("ROLLBACK")
     assert os.listdir(path.parent) == ["clinic.db"]
@@ -150,7 +150,7 @@ def test_dp_init_with_a_relative_path_is_relative_to_the_database(path, monkeypa
     (path.parent / "books").mkdir()
     monkeypatch.chdir("/")
     db = bare(path)
-    assert one(db, """SELECT dp_init('{"path":"books/mine"}')""") == str(path.parent / "books/mine")
+    assert one(db, """SELECT dp_init('{"unchecked":true,"path":"books/mine"}')""") == str(path.parent / "books/mine")
     assert one(db, "SELECT path FROM dp_ledger_id") == "books/mine"
     add_tiers(db)
     value = one(db, SUM, "a")
@@ -161,7 +161,7 @@ def test_dp_init_with_a_relative_path_is_relative_to_the_database(path, monkeypa
 def test_dp_init_with_an_absolute_path(path, tmp_path_factory):
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "mine"
     db = bare(path)
-    assert one(db, "SELECT dp_init(?)", json.dumps({"path": str(elsewhere)})) == str(elsewhere)
+    assert one(db, "SELECT dp_init(?)", unchecked(json.dumps({"path": str(elsewhere)}))) == str(elsewhere)
     add_tiers(db)
     value = one(db, SUM, "a")
     assert one(connect(path), SUM, "a") == value
@@ -169,7 +169,7 @@ def test_dp_init_with_an_absolute_path(path, tmp_path_factory):
 
 
 def test_dp_init_again_with_another_path_is_refused(db, path):
-    assert "clinic.db-ledger" in refused(db, """SELECT dp_init('{"path":"other"}')""")
+    assert "clinic.db-ledger" in refused(db, """SELECT dp_init('{"unchecked":true,"path":"other"}')""")
     assert not (path.parent / "other").exists()
 
 
@@ -211,7 +211,7 @@ def test_dp_init_never_takes_or_touches_a_file_that_is_no_ledger(path, how):
     db = bare(path)
     spoil(file, how)
     before = file.read_bytes()
-    for sql in ("SELECT dp_init()", "SELECT dp_verify()"):
+    for sql in (INIT, "SELECT dp_verify()"):
         message = refused(db, sql)
         assert "clinic.db-ledger" in message, message
     assert file.read_bytes() == before
@@ -225,7 +225,7 @@ def test_a_damaged_ledger_refuses_releases_and_dp_init(db, path, how):
     file = path.parent / "clinic.db-ledger"
     spoil(file, how)
     before = file.read_bytes()
-    for sql in ("SELECT dp_init()", "SELECT dp_verify()", "SELECT dp_sum('clinic', minutes, 10, patient) FROM visits"):
+    for sql in (INIT, "SELECT dp_verify()", "SELECT dp_sum('clinic', minutes, 10, patient) FROM visits"):
         message = refused(connect(path), sql)
         assert "clinic.db-ledger" in message and "restore" in message, message
     assert file.read_bytes() == before
@@ -235,23 +235,23 @@ def test_an_empty_file_is_no_ledger_and_dp_init_fills_it(path):
     db = bare(path)
     (path.parent / "clinic.db-ledger").touch()
     assert refused(db, "SELECT dp_verify()") == NO_LEDGER.format("dp_verify")
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
 def test_a_directory_in_the_ledgers_place_is_refused(path):
     db = bare(path)
     (path.parent / "clinic.db-ledger").mkdir()
-    assert "clinic.db-ledger" in refused(db, "SELECT dp_init()")
+    assert "clinic.db-ledger" in refused(db, INIT)
     assert [t for (t,) in db.execute("SELECT name FROM sqlite_master")] == ["visits"]
 
 
 def test_a_missing_directory_leaves_neither_marker_nor_file(path):
     db = bare(path)
-    assert "cannot open" in refused(db, """SELECT dp_init('{"path":"nowhere/ledger"}')""")
+    assert "cannot open" in refused(db, """SELECT dp_init('{"unchecked":true,"path":"nowhere/ledger"}')""")
     assert os.listdir(path.parent) == ["clinic.db"]
     assert [t for (t,) in db.execute("SELECT name FROM sqlite_master")] == ["visits"]
-    assert one(db, "SELECT dp_init()")
+    assert one(db, INIT)
 
 
 def test_a_marker_that_cannot_be_written_leaves_neither_marker_nor_file(path):
@@ -259,11 +259,11 @@ def test_a_marker_that_cannot_be_written_leaves_neither_marker_nor_file(path):
     db.execute("PRAGMA busy_timeout = 0")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    assert "dp_ledger_id" in refused(db, "SELECT dp_init()")
+    assert "dp_ledger_id" in refused(db, INIT)
     other.execute("ROLLBACK")
     assert os.listdir(path.parent) == ["clinic.db"]
     assert [t for (t,) in db.execute("SELECT name FROM sqlite_master")] == ["visits"]
-    assert not db.in_transaction and one(db, "SELECT dp_init()")
+    assert not db.in_transaction and one(db, INIT)
 
 
 def test_a_commit_that_fails_takes_the_marker_back(path):
@@ -277,11 +277,11 @@ def test_a_commit_that_fails_takes_the_marker_back(path):
         return sqlite3.SQLITE_OK
 
     db.set_authorizer(delete)
-    message = refused(db, "SELECT dp_init()")
+    message = refused(db, INIT)
     db.set_authorizer(None)
     assert "moved or deleted" in message
     assert one(db, "SELECT count(*) FROM sqlite_master WHERE name = 'dp_ledger_id'") == 0
-    assert not db.in_transaction and one(db, "SELECT dp_init()")
+    assert not db.in_transaction and one(db, INIT)
 
 
 def test_an_unwritable_directory_leaves_neither_marker_nor_file():
@@ -314,7 +314,7 @@ def test_an_unwritable_directory_leaves_neither_marker_nor_file():
 
 
 def lost(connection, words):
-    for sql in ("SELECT dp_init()", "SELECT dp_verify()", "SELECT * FROM dp_budget",
+    for sql in (INIT, "SELECT dp_verify()", "SELECT * FROM dp_budget",
                 "SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits"):
         message = refused(connection, sql)
         safe, last = message.index("bring the right one along as"), message.index("DROP TABLE dp_ledger_id")
@@ -336,7 +336,7 @@ def test_dropping_the_marker_of_a_missing_ledger_starts_a_new_budget(db, path):
     os.unlink(f"{path}-ledger")
     db = connect(path)
     db.execute("DROP TABLE dp_ledger_id")
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     assert one(db, "SELECT id FROM dp_ledger_id") != identity
     assert charges(db) == 0
 
@@ -345,7 +345,7 @@ def test_dropping_the_marker_while_the_ledger_is_there_keeps_the_budget(db, path
     value = one(db, SUM, "a")
     identity, before = one(db, "SELECT id FROM dp_ledger_id"), spent(db)
     db.execute("DROP TABLE dp_ledger_id")
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     assert one(db, "SELECT id FROM dp_ledger_id") == identity
     assert spent(db) == before > 0 and one(db, SUM, "a") == value
 
@@ -362,16 +362,16 @@ def test_dropping_the_marker_of_a_database_that_is_locked_is_not_undone(db, path
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     db.execute("PRAGMA busy_timeout = 0")
-    assert "cannot leave the marker dp_ledger_id in the database: database is locked" in refused(db, "SELECT dp_init()")
+    assert "cannot leave the marker dp_ledger_id in the database: database is locked" in refused(db, INIT)
     other.execute("ROLLBACK")
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
 def test_a_unit_cannot_be_named_afterwards(path):
     db = bare(path)
-    one(db, "SELECT dp_init()")
-    assert "exists and its unit is '', which cannot be changed" in refused(db, """SELECT dp_init('{"unit":"patient"}')""")
+    one(db, INIT)
+    assert "exists and its unit is '', which cannot be changed" in refused(db, """SELECT dp_init('{"unchecked":true,"unit":"patient"}')""")
 
 
 def test_null_stands_for_what_is_left_out(path):
@@ -425,7 +425,7 @@ def test_a_damaged_marker_refuses(db, path, damage):
     one(db, SUM, "a")
     db.execute(damage)
     for connection in (db, connect(path)):
-        for sql in ("SELECT dp_init()", "SELECT dp_verify()"):
+        for sql in (INIT, "SELECT dp_verify()"):
             message = refused(connection, sql)
             assert message.index("restore") < message.index("DROP TABLE dp_ledger_id")
 
@@ -439,7 +439,7 @@ def test_an_in_memory_database_has_an_in_memory_ledger(file, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     db = connect(file.format(tmp_path), uri=True)
     add_visits(db)
-    assert one(db, "SELECT dp_init()") == ":memory:" == one(db, "SELECT dp_init()")
+    assert one(db, INIT) == ":memory:" == one(db, INIT)
     add_tiers(db)
     value = one(db, SUM, "a")
     assert one(db, SUM, "a") == value and charges(db) == 1
@@ -450,31 +450,31 @@ def test_an_in_memory_database_has_an_in_memory_ledger(file, tmp_path, monkeypat
 def test_an_in_memory_ledger_belongs_to_its_connection(tmp_path):
     first = connect(f"file:{tmp_path}/one?vfs=memdb", uri=True)
     add_visits(first)
-    one(first, "SELECT dp_init()")
+    one(first, INIT)
     add_tiers(first)
     one(first, SUM, "a")
     second = connect(f"file:{tmp_path}/one?vfs=memdb", uri=True)
     assert one(second, "SELECT count(*) FROM visits") == 100
-    for sql in ("SELECT dp_init()", "SELECT dp_verify()"):
+    for sql in (INIT, "SELECT dp_verify()"):
         refused(second, sql)
     assert charges(first) == 1
 
 
 def test_an_in_memory_ledger_may_be_asked_for_by_its_name():
     db = bare(":memory:")
-    assert one(db, """SELECT dp_init('{"path":":memory:"}')""") == ":memory:" == one(db, "SELECT dp_init()")
-    assert "must be absolute" in refused(bare(":memory:"), """SELECT dp_init('{"path":"relative"}')""")
+    assert one(db, """SELECT dp_init('{"unchecked":true,"path":":memory:"}')""") == ":memory:" == one(db, INIT)
+    assert "must be absolute" in refused(bare(":memory:"), """SELECT dp_init('{"unchecked":true,"path":"relative"}')""")
 
 
 def test_a_file_cannot_have_an_in_memory_ledger(path):
-    assert refused(bare(path), """SELECT dp_init('{"path":":memory:"}')""").startswith("dp_init: ")
+    assert refused(bare(path), """SELECT dp_init('{"unchecked":true,"path":":memory:"}')""").startswith("dp_init: ")
     assert os.listdir(path.parent) == ["clinic.db"]
 
 
 def test_an_in_memory_main_with_an_attached_file_is_refused(path):
     bare(path).close()
     db = connect()
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     add_tiers(db)
     db.execute("ATTACH ? AS data", (str(path),))
     message = refused(db, "SELECT dp_sum('clinic', minutes, 10, patient) FROM data.visits")
@@ -487,7 +487,7 @@ def test_an_in_memory_main_with_an_attached_file_works_where_the_ledger_is_a_fil
     bare(path).close()
     db = connect()
     db.execute("ATTACH ? AS data", (str(path),))
-    one(db, "SELECT dp_init(?)", json.dumps({"path": str(tmp_path / "mine")}))
+    one(db, "SELECT dp_init(?)", unchecked(json.dumps({"path": str(tmp_path / "mine")})))
     add_tiers(db)
     one(db, "SELECT dp_sum('clinic', minutes, 10, patient) FROM data.visits")
     assert sqlite3.connect(tmp_path / "mine").execute("SELECT count(*) FROM dp_charge").fetchall() == [(1,)]
@@ -495,7 +495,7 @@ def test_an_in_memory_main_with_an_attached_file_works_where_the_ledger_is_a_fil
 
 def test_a_relative_path_for_an_in_memory_database_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert "absolute" in refused(connect(), """SELECT dp_init('{"path":"mine"}')""")
+    assert "absolute" in refused(connect(), """SELECT dp_init('{"unchecked":true,"path":"mine"}')""")
     assert os.listdir(tmp_path) == []
 
 
@@ -580,7 +580,7 @@ def test_a_symlinked_database_gets_its_ledger_beside_the_file(path, tmp_path_fac
     bare(path).close()
     link = tmp_path_factory.mktemp("links") / "link.db"
     link.symlink_to(path)
-    one(connect(link), "SELECT dp_init()")
+    one(connect(link), INIT)
     assert os.path.exists(f"{path}-ledger") and os.listdir(link.parent) == ["link.db"]
 
 
@@ -863,7 +863,7 @@ def test_budgets_of_a_random_history_are_the_exposures(path, seed):
     choice = random.Random(seed)
     random.seed(seed)
     db = connect(path)
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     books = Books(db, path)
     rates = choice.sample([0.9, 0.5, 0.1, 0.07, 0.01, 0.003, 0.001], 7)
     for step in range(45):
@@ -956,7 +956,7 @@ LARGE = [("gdp", "dp_epsilon", rate) for rate in (1 / 3,)]  # epsilon 14.6: the 
                          + [("rdp", "dp_zcdp_epsilon", rate) for rate in (1 / 3, 2.5)] + LARGE)
 def test_ten_tenths_of_a_budget_fit_exactly_ten_times(path, accountant, function, rate):
     db = bare(path)
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     epsilon = one(db, f"SELECT {function}(10 * ?, 1e-6)", rate)
     one(db, "SELECT dp_tier('clinic', ?, ?, 1e-6, ?)", rate, epsilon, accountant)
     calls = []

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from conftest import EXTENSION, PATIENCE, SUM, connect, create, ledger_of, one, refused, run, start
+from conftest import connect, create, EXTENSION, INIT, ledger_of, one, PATIENCE, refused, run, start, SUM
 
 
 def sqlite_library():
@@ -186,8 +186,8 @@ def test_dp_init_reads_a_ledger_under_the_lock(path):
     with open(f"{path}-ledger-lock", "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         threading.Timer(0.5, db.interrupt).start()
-        assert "interrupted" in refused(db, "SELECT dp_init()")
-    assert one(db, "SELECT dp_init()") == f"{path}-ledger"
+        assert "interrupted" in refused(db, INIT)
+    assert one(db, INIT) == f"{path}-ledger"
 
 
 def test_a_file_in_the_place_of_the_lock_is_not_deleted(path):

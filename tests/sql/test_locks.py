@@ -9,7 +9,7 @@ import threading
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from conftest import connect, one  # noqa: F401
+from conftest import connect, INIT, one  # noqa: F401
 
 PROCESSES, THREADS, RELEASES = 3, 4, 12
 
@@ -39,7 +39,7 @@ def create(path):
     db = connect(path)
     db.execute("CREATE TABLE t(x, u)")
     db.execute("INSERT INTO t VALUES (1, 1), (2, 2)")
-    db.execute("SELECT dp_init()")
+    db.execute(INIT)
     db.execute("SELECT dp_tier('a', 0.0001, 50, 1e-6)")
     return db
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import connect, one, refused, start
+from conftest import connect, INIT, one, refused, start
 
 pytestmark = pytest.mark.alarm(1e-12)
 
@@ -69,7 +69,7 @@ def test_nothing_is_lost_and_the_schema_is_that_of_a_new_ledger(name, tmp_path):
             assert {column: new[column] for column in old} == old
     (tmp_path / "new").mkdir()
     fresh = connect(tmp_path / "new" / "fresh.db")
-    one(fresh, "SELECT dp_init()")
+    one(fresh, INIT)
     assert schema(ledger) == schema(plain(tmp_path / "new" / "fresh.db"))
 
 

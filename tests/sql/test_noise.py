@@ -9,6 +9,7 @@ import numpy
 import pytest
 from scipy import stats
 
+from conftest import INIT
 from noise_helpers import (check_mean, check_path, check_share, check_variance, column, connect, fill, one, open_ledger, record)
 
 pytestmark = [pytest.mark.xdist_group("noise"), pytest.mark.alarm(3e-8)]
@@ -272,7 +273,7 @@ def test_encodings(encoding, sql):
     """Text units are told apart, and parameters stay the same from row to row, however the database writes text."""
     db = connect()
     db.execute(f"PRAGMA encoding = '{encoding}'")
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     one(db, "SELECT dp_tier('exact', 1e6, 1e15, 1e-6)")
     fill(db, [("25.5", f"n{i % 50}\u00e9") for i in range(3000)] + [("1", "n1e\u0301")])
     value = one(db, sql)

@@ -13,6 +13,7 @@ import struct
 
 import pytest
 
+from conftest import INIT
 from fixed_noise import COLUMNS, EXACT, books, compare, options_of, run_fixed, story
 from kinds_reference import KINDS, Row, identity
 from kinds_tables import cases, fill, random_table
@@ -240,7 +241,7 @@ def test_selection_of_keys_is_of_max_groups():
     rows = [Row(f"k{i}", 1.0, None, u) for u in range(50) for i in range(10)]
     shard_db = connect()
     db = connect()
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     one(db, "SELECT dp_tier('exact', 1e6, 1e15, 1e-6, 'rdp', 1e-7)")
     for whole in (False, True):
         shards = scatter(random.Random(5), rows, 4, whole)
@@ -284,7 +285,7 @@ def shard():
 @pytest.fixture
 def ledger():
     db = connect()
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     one(db, "SELECT dp_tier('exact', 1e6, 1e15, 1e-6, 'rdp', 1e-7)")
     return db
 
@@ -472,7 +473,7 @@ def test_names(shard, ledger):
 def test_budget(shard):
     """What exceeds the budget is refused as for the aggregate, and nothing of it stays."""
     db = connect()
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     one(db, "SELECT dp_tier('exact', dp_rate(1, 1e-6), 1, 1e-6, 'gdp')")
     fill(db, shard.execute("SELECT * FROM t").fetchall())
     message = ""

@@ -9,7 +9,7 @@ import sqlite3
 from fractions import Fraction
 
 import pytest
-from conftest import KINDS as KNOWN_KINDS
+from conftest import KINDS as KNOWN_KINDS, unchecked
 import scipy.special
 from scipy.stats import norm
 
@@ -22,7 +22,7 @@ KINDS = {"count": (None, {}), "sum": (10, {}), "ou_count": (2, {"radius": 75, "c
 def memory(adjacency="add-remove", protects="unit", tiers=TIERS):
     db = connect(":memory:")
     add_visits(db)
-    one(db, "SELECT dp_init(?)", json.dumps({"adjacency": adjacency, "protects": protects}))
+    one(db, "SELECT dp_init(?)", unchecked(json.dumps({"adjacency": adjacency, "protects": protects})))
     add_tiers(db, tiers)
     db.query = "SELECT minutes, patient FROM visits" if protects == "unit" else "SELECT minutes FROM visits"
     return db

@@ -141,7 +141,7 @@ def test_a_checked_ledger_stays_checked(clinic):
 
 
 @pytest.mark.parametrize("ask", [
-    "dp_sum('clinic', minutes, 10, patient) FROM visit",
+    "dp_sum('clinic', minutes, 10, id) FROM visit",
     "dp_release('clinic', 'sum', 'SELECT minutes, patient FROM visit', '{\"clip\":10}')",
     "dp_merge('clinic', s) FROM (SELECT dp_partial('sum', minutes, patient, '{\"clip\":10}') AS s FROM visit)",
 ])

@@ -7,6 +7,7 @@ import sqlite3
 import mpmath as mp
 import pytest
 
+from conftest import unchecked
 from kinds_reference import KINDS, by_query
 from mechanism_truth import ORDERS, curve_of
 from noise_helpers import charges, column, connect, error_of, fill, one, quick_path, unnoticed
@@ -20,7 +21,7 @@ def ledger(*tiers, path=":memory:", options="{}"):
     """tiers: (name, rate, epsilon[, delta, accountant]); pure where there is no more."""
     db = connect(path)
     fill(db, ROWS)
-    one(db, "SELECT dp_init(?)", options)
+    one(db, "SELECT dp_init(?)", unchecked(options))
     for name, rate, epsilon, *more in tiers:
         one(db, "SELECT dp_tier(?, ?, ?, ?, ?)", name, rate, epsilon, *(more or (0, "pure")))
     return db

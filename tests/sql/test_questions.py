@@ -170,8 +170,8 @@ def test_an_interrupt_ends_the_question():
 
     def stop():
         calls.append(1)
-        return len(calls) > 20
-    db.set_progress_handler(stop, 100)
+        return len(calls) > 200
+    db.set_progress_handler(stop, 1000)
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n, visit"
     message = refused(db, "SELECT dp_release('t', 'sum', ?, '{\"clip\":1,\"name\":\"x\",\"steps\":1000000000}')", endless)
     db.set_progress_handler(None, 0)

@@ -6,6 +6,7 @@ import sqlite3
 import numpy
 import pytest
 
+from conftest import INIT
 from noise_helpers import check_path, charges, column, connect, error_of, fill, one, open_ledger
 
 pytestmark = pytest.mark.alarm(3e-9)
@@ -256,7 +257,7 @@ def test_a_torn_down_refinement_leaves_failed():
 def test_an_exhausted_budget_refuses_a_refinement_whole():
     """Nothing is charged, read or marked; what was there stays as it was."""
     db = connect()
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     one(db, "SELECT dp_tier('a', 1.0, dp_zcdp_epsilon(1.05, 1e-6), 1e-6)")  # no room for another release at c
     one(db, "SELECT dp_tier('c', 0.1, 1e15, 1e-6)")
     fill(db, [(1, 1)])

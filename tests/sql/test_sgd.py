@@ -13,7 +13,7 @@ import mpmath
 import numpy
 import pytest
 
-from conftest import connect, one, refused
+from conftest import connect, one, refused, unchecked
 
 TERMS = '{"protects":"row","adjacency":"replace"}'
 UNLIMITED = (1e15, 1e-6)
@@ -21,7 +21,7 @@ UNLIMITED = (1e15, 1e-6)
 
 def open_model_ledger(rate=1.0, accountant="rdp", budget=UNLIMITED, outer=0.1):
     db = connect()
-    one(db, "SELECT dp_init(?)", TERMS)
+    one(db, "SELECT dp_init(?)", unchecked(TERMS))
     one(db, "SELECT dp_tier('inner', ?, ?, ?, ?)", rate, *budget, accountant)
     one(db, "SELECT dp_tier('outer', ?, ?, ?, ?)", rate * outer, *budget, accountant)
     db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)")
@@ -269,7 +269,7 @@ def test_exact_laws_are_within_the_profile(public_rows, l2):
 
 def open_stop_ledger(rate=0.5, accountant="rdp"):
     db = connect()
-    one(db, "SELECT dp_init(?)", TERMS)
+    one(db, "SELECT dp_init(?)", unchecked(TERMS))
     one(db, "SELECT dp_tier('inner', ?, 30, 1e-2, ?, 5e-3)", rate, accountant)
     one(db, "SELECT dp_tier('outer', ?, 30, 1e-2, ?, 5e-3)", rate / 9, accountant)
     db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)")
@@ -389,7 +389,7 @@ def test_no_refinement():
 @pytest.mark.parametrize("terms", ["{}", '{"protects":"row"}', '{"protects":"unit","adjacency":"replace"}'])
 def test_other_ledgers_are_refused(terms):
     db = connect()
-    one(db, "SELECT dp_init(?)", terms)
+    one(db, "SELECT dp_init(?)", unchecked(terms))
     one(db, "SELECT dp_tier('inner', 1, 9, 1e-6)")
     message = refused(db, "SELECT dp_sgd('inner', 1, '[1]', 'logistic', ?)", '{"n":1,"dim":1,"clip":1,"radius":1}')
     assert "protects rows, with replaced rows as neighbours" in message and "dp_init(" not in message
@@ -603,7 +603,7 @@ def test_it_learns():
 def test_a_tampered_model_is_found(tmp_path):
     path = tmp_path / "m.db"
     db = connect(path)
-    one(db, "SELECT dp_init(?)", TERMS)
+    one(db, "SELECT dp_init(?)", unchecked(TERMS))
     one(db, "SELECT dp_tier('inner', 1, 50, 1e-6)")
     db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)")
     train(db, name="m", n=separable(db), dim=2, clip=1, radius=5)

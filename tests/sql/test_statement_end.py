@@ -409,7 +409,7 @@ def refused(sql):
     raise AssertionError(sql)
 every("CREATE TABLE visits(patient INTEGER, minutes REAL); CREATE TABLE published(v); CREATE TABLE log(x)")
 every("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99) INSERT INTO visits SELECT i / 2, i % 7 FROM n")
-every("SELECT dp_init(); SELECT dp_tier('clinic', 0.004, 8.0, 1e-6)")
+every("SELECT dp_init(json_object('unchecked', json('true'))); SELECT dp_tier('clinic', 0.004, 8.0, 1e-6)")
 every("CREATE TABLE files(body BLOB); INSERT INTO files VALUES (zeroblob(10))")
 def agg(name, minutes="minutes"):
     return f"dp_sum('clinic', {minutes}, 10, patient, '{name}')"

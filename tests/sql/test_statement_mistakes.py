@@ -2,7 +2,7 @@
 
 import pytest
 
-from conftest import connect, one, refused
+from conftest import connect, one, refused, unchecked
 
 COLUMN = "is a column, but a parameter is the same for all rows"
 
@@ -14,7 +14,7 @@ def ready(rows=100, units=True):
     db.execute("CREATE TABLE bounds(clip, ward)")
     db.execute("INSERT INTO bounds VALUES (5, 'a')")
     db.executemany("INSERT INTO v VALUES (?, ?, ?, ?, ?, ?)", [(i, i % 7, f"P-{i}", i, "ab"[i % 2], "cd"[i % 2]) for i in range(rows)])
-    one(db, "SELECT dp_init(?)", "{}" if units else '{"protects":"row"}')
+    one(db, "SELECT dp_init(?)", unchecked("{}" if units else '{"protects":"row"}'))
     one(db, "SELECT dp_tier('t', 0.01, 1e6, 1e-6)")
     return db
 

@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from conftest import PATIENCE, connect, one, refused, run
+from conftest import connect, one, PATIENCE, refused, run, unchecked
 from fixed_noise import COLUMNS, EXACT, compare, options_of, run_fixed, story
 from kinds_reference import KINDS
 from kinds_tables import random_table
@@ -32,7 +32,7 @@ def make(path, threads=1, protects="row", setup=(), rows=ROWS):
     db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, x, unit, k TEXT)")
     db.execute("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?) INSERT INTO t"
                " SELECT (i - 10000) * ?, 500 * (i % 3), i % 100, 'k' || (i % 7) FROM n", (rows, SPREAD))
-    db.execute("SELECT dp_init(?)", (json.dumps({"protects": protects}),)).fetchall()
+    db.execute("SELECT dp_init(?)", (unchecked(json.dumps({"protects": protects})),)).fetchall()
     db.execute("SELECT dp_tier('exact', ?, 1e15, 1e-6, 'rdp', 1e-7)", (RATE,)).fetchall()
     db.execute(f"PRAGMA threads = {threads}").fetchall()
     return db
@@ -260,7 +260,7 @@ def test_a_descent_reads_alone(tmp_path):
     db = connect(tmp_path / "data.db")
     db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, y, v)")
     db.execute("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999) INSERT INTO t SELECT i * 1000, i % 2, '[1]' FROM n")
-    db.execute("SELECT dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}')").fetchall()
+    db.execute("SELECT dp_init('{\"unchecked\":true,\"protects\":\"row\",\"adjacency\":\"replace\"}')").fetchall()
     db.execute("SELECT dp_tier('exact', 1e-3, 1e15, 1e-6)").fetchall()
     calls = []
     for threads in (0, 1):

@@ -9,7 +9,7 @@ import sqlite3
 import pytest
 from mpmath import mp, mpf
 
-from conftest import connect, ledger_of, one, refused
+from conftest import connect, INIT, ledger_of, one, refused
 from truth import log_odds, newton, true_delta
 
 SLACK = mpf("0.0035") / mpf(2) ** 80  # of one coordinate at the least variance, 2^40 (noise: total variation)
@@ -26,7 +26,7 @@ def db():
     connection = connect()
     connection.execute("CREATE TABLE t(unit INTEGER, x REAL)")
     connection.execute("INSERT INTO t VALUES (1, 1), (2, 0), (3, 1)")
-    one(connection, "SELECT dp_init()")
+    one(connection, INIT)
     return connection
 
 
@@ -139,7 +139,7 @@ def test_a_rate_of_which_no_release_fits_is_refused_with_numbers_that_work(db, a
     for name, tier_rate, budget in (("least", rate, least), ("most", most, small)):
         other = connect()
         other.execute("CREATE TABLE t AS SELECT 1 AS unit, 1 AS x")
-        one(other, "SELECT dp_init()")
+        one(other, INIT)
         one(other, "SELECT dp_tier(?, ?, ?, ?, ?)", name, tier_rate, budget, delta, accountant)
         one(other, "SELECT dp_count(?, x, 1, unit, ?) FROM t", name, options)
         assert "would exceed" in refused(other, "SELECT dp_count(?, x, 1, unit, ?) FROM t", name, options)
@@ -171,7 +171,7 @@ def test_equal_budgets_and_any_order_of_reasonable_tiers(db):
     tiers = {"school": (0.02, 8.0), "district": (0.002, 3.0), "public": (0.0002, 1.0), "press": (0.0001, 1.0)}
     for order in itertools.permutations(tiers):
         other = connect()
-        one(other, "SELECT dp_init()")
+        one(other, INIT)
         for name in order:
             one(other, "SELECT dp_tier(?, ?, ?, 1e-6)", name, *tiers[name])
 
@@ -198,7 +198,7 @@ def test_accountants_without_a_mechanism_in_common(db):
     assert "would refuse everything" in refused(db, "SELECT dp_tier('gdp', 0.002, 8.0, 1e-6, 'gdp')")
     one(db, "SELECT dp_tier('rdp', 0.002, 8.0, 1e-6, 'rdp')")
     other = connect()
-    one(other, "SELECT dp_init()")
+    one(other, INIT)
     one(other, "SELECT dp_tier('gdp', 0.001, 2.0, 1e-6, 'gdp')")
     assert "would refuse everything" in refused(other, "SELECT dp_tier('pure', 0.002, 8.0, 0, 'pure')")
     one(other, "SELECT dp_tier('rdp', 0.002, 4.0, 1e-6)")  # bears both, and changes nothing
@@ -226,7 +226,7 @@ def test_a_pure_tier_never_runs_into_an_inner_filter(db):
 def test_a_tier_that_was_never_charged_can_be_dropped(tmp_path):
     db = connect(tmp_path / "clinic.db")
     db.execute("CREATE TABLE t AS SELECT 1 AS unit, 1 AS x")
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     one(db, "SELECT dp_tier('out', 0.001, 3.0, 1e-6)")
     one(db, "SELECT dp_tier('typo', 0.002, 3.0, 1e-6)")
     left = one(db, "SELECT releases_left FROM dp_budget WHERE tier = 'out'")
@@ -251,7 +251,7 @@ def test_a_tier_that_was_never_charged_can_be_dropped(tmp_path):
 
 def test_the_record_of_a_dropped_tier_is_sealed(tmp_path):
     db = connect(tmp_path / "clinic.db")
-    one(db, "SELECT dp_init()")
+    one(db, INIT)
     one(db, "SELECT dp_tier('typo', 0.002, 3.0, 1e-6)")
     one(db, "SELECT dp_drop_tier('typo')")
     ledger = ledger_of(tmp_path / "clinic.db")

@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 
+from conftest import INIT
 from kinds_reference import MARGIN, Row
 from kinds_tables import fill
 from noise_helpers import charges, column, connect, error_of, one, open_ledger
@@ -140,7 +141,7 @@ def test_encodings():
     for encoding in ("UTF-16le", "UTF-16be"):
         db = connect()
         db.execute(f"PRAGMA encoding = '{encoding}'")
-        one(db, "SELECT dp_init()")
+        one(db, INIT)
         one(db, "SELECT dp_tier('exact', 1e6, 1e15, 1e-6)")
         fill(db, [Row(None, None, "[1.5,-2.25,0]", i) for i in range(10)])
         assert close(vec_sum(db), [10 * x for x in FLOATS])

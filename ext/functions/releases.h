@@ -1,0 +1,23 @@
+/*
+** releases.h: what dp_release() does, for dp_answer(), which gives its answer as rows.
+*/
+#ifndef DIFFUSE_FUNCTIONS_RELEASES_H
+#define DIFFUSE_FUNCTIONS_RELEASES_H
+
+#include "functions/host.h"
+#include "release/publication.h"
+#include "release/parameters.h"
+
+struct release_arguments {
+  sqlite3_value *tier, *kind, *sql, *options; /* options may be null */
+  int needs_name;                             /* the options must name the release */
+};
+
+/*
+** Makes the release or reads it back. The error is that of the session. The caller clears the
+** publication and the request in either case.
+*/
+int release_ask(struct publication *publication, struct request *request, struct host *host,
+                const struct release_arguments *arguments);
+
+#endif
