@@ -9,10 +9,11 @@
 #define DIFFUSE_MATH_SCALED_H
 
 #include <math.h>
+#include <stdint.h>
 
 struct scaled {
   double mantissa;
-  long exponent;
+  int64_t exponent;
 };
 
 static inline struct scaled scaled(double x) {
@@ -38,7 +39,7 @@ static inline struct scaled scaled_plus(struct scaled a, struct scaled b) {
   if (a.mantissa == 0.0) return b;
   if (b.mantissa == 0.0) return a;
   if (a.exponent < b.exponent) return scaled_plus(b, a);
-  long down = b.exponent - a.exponent;
+  int64_t down = b.exponent - a.exponent;
   struct scaled sum = scaled(a.mantissa + (down < -100 ? 0.0 : ldexp(b.mantissa, (int)down)));
   sum.exponent += a.exponent;
   return sum;
@@ -62,7 +63,7 @@ static inline struct scaled scaled_exp(double x) {
   if (x < -1e5) return scaled(0.0);
   double k = nearbyint(x / (ln2_high + ln2_low));
   struct scaled power = scaled(exp((x - k * ln2_high) - k * ln2_low));
-  power.exponent += (long)k;
+  power.exponent += (int64_t)k;
   return power;
 }
 

@@ -26,7 +26,7 @@ $(TOOLS)/npm/.done:
 # The sources of GSL and libsodium, as Debian has them. `deb-src` is switched on in a list of our own only.
 $(WORK)/sources/.done:
 	$(MAKE) deps PACKAGES=dpkg-dev
-	/bin/sh ext/packages/sources.sh $(@D)
+	/bin/sh ext/packages/debian.sh source $(@D) gsl libsodium
 	touch $@
 
 amalgamation: $(BUILD)/amalgamation/diffuse.c
@@ -86,8 +86,12 @@ $(BUILD)/install/libdiffuse.a: $(BUILD)/amalgamation/diffuse.c
 # A newer node than the system's may be, for node:sqlite; better-sqlite3 brings the source of SQLite for hosts on other platforms.
 FOR_TESTS = gcc sqlite3 libsqlite3-dev libgsl-dev libsodium-dev python3-venv python3-pytest qemu-user-static libc6-arm64-cross \
             libc6-s390x-cross musl wine64
-deps-test-packages: $(TOOLS)/node/.done
+deps-test-packages: $(TOOLS)/node/.done $(TOOLS)/arm64/.done
 	$(MAKE) deps PACKAGES='$(FOR_TESTS)'
+# Programs and libraries of another CPU, which qemu runs.
+$(TOOLS)/arm64/.done:
+	/bin/sh ext/packages/debian.sh root arm64 $(@D) python3 musl
+	touch $@
 $(TOOLS)/node/.done:
 	npm install --silent --no-fund --no-audit --ignore-scripts --prefix $(@D) better-sqlite3 node-linux-$$(node -p process.arch)@24
 	touch $@

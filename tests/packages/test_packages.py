@@ -86,6 +86,18 @@ print(typing.get_type_hints(sqlite_diffuse.loadable_path), typing.get_type_hints
     assert run(python, "-c", code, cwd=tmp_path) == "{'return': <class 'str'>} <class 'NoneType'>\n"
 
 
+def test_wheel_on_another_cpu(tmp_path):
+    """pip takes the wheel for aarch64, and Debian's Python for arm64 loads it under qemu."""
+    arm64 = TOOLS / "arm64"
+    run("/usr/bin/python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore", "--no-index",
+        "--find-links", PACKAGES, "--platform", "manylinux2014_aarch64", "--only-binary", ":all:", "--target", tmp_path / "site", "sqlite-diffuse")
+    first, _ = blocks(ROOT / "ext/packages/python/README.md", "python")
+    (interpreter,) = (arm64 / "usr/bin").glob("python3.[0-9]*[0-9]")
+    said = run("qemu-aarch64-static", "-L", arm64, interpreter, "-c", "import platform; assert platform.machine() == 'aarch64'\n" + first,
+               cwd=tmp_path, environment={"PYTHONPATH": str(tmp_path / "site"), "PYTHONHOME": str(arm64 / "usr"), "PYTHONDONTWRITEBYTECODE": "1"})
+    assert abs(float(said.split()[0]) - 29.5) < 1
+
+
 # ---- Node ------------------------------------------------------------------------------------------
 
 
@@ -177,6 +189,7 @@ RUNNERS = {
     "linux-x86_64": [],
     "linux_musl-x86_64": [],
     "linux-aarch64": ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"],
+    "linux_musl-aarch64": ["qemu-aarch64-static", "-L", str(TOOLS / "arm64")],
     "linux-s390x": ["qemu-s390x-static", "-L", "/usr/s390x-linux-gnu"],
     "windows-x86_64": ["/usr/lib/wine/wine64"],
 }
