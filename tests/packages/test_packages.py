@@ -3,6 +3,7 @@
 Run by `make test-packages` (after `make deps-packages packages deps-test-packages`), not by `make test`. What is not for this machine's
 CPU or C library runs under qemu or wine, in a small host of our own.
 """
+import concurrent.futures
 import os
 import pathlib
 import platform
@@ -262,6 +263,17 @@ def test_story_and_files_that_move(host, native, tmp_path):
         reader.sql(database, "SELECT dp_diffuse('average', 'public');", "SELECT dp_count('public', 1, 1, name, 'more') FROM visits;")
         after = digest(maker, database)
         assert after[0] == "ok" and after != before and digest(reader, database) == after
+
+
+def test_two_processes_share_a_ledger(host, tmp_path):
+    """The lock of the platform: each of two processes charges ten releases, and none is lost."""
+    database = tmp_path / "shared.db"
+    host.sql(database, *STORY[:4])
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda who: host.sql(database, *(f"SELECT dp_count('public', 1, 1, patient, '{who} {i}') FROM visits;" for i in range(10))),
+                      "ab"))
+    assert host.sql(database, "SELECT dp_verify();", "SELECT count(*), count(DISTINCT release) FROM dp_value;") == ["ok", "20|20"]
+    assert not pathlib.Path(f"{database}-ledger-lock").exists()
 
 
 def test_shards_of_several_machines(host, native, tmp_path):
