@@ -291,3 +291,22 @@ def test_shards_of_several_machines(host, native, tmp_path):
                           "CREATE TABLE shard(state);", *(f"INSERT INTO shard VALUES (x'{state}');" for state in states),
                           "SELECT dp_merge('clinic', state, 'total') FROM shard;")
         assert abs(float(said[-1]) - exact) < 500, (said[-1], exact)  # 12 standard deviations
+
+
+# ---- the same bytes --------------------------------------------------------------------------------
+
+
+def test_same_bytes_in_another_folder(tmp_path):
+    """Compiled anew in another folder, the library is the same file; wrapped anew at the same time, so are all packages."""
+    for name in ("sources/gsl", "sources/libsodium", "amalgamation"):
+        shutil.copytree(WORK / name, tmp_path / name)
+    run(sys.executable, ROOT / "ext/packages/compile.py", tmp_path, NATIVE, environment={"ZIG": str(TOOLS / "python/ziglang/zig"), "JOBS": "2"})
+    for name in ("diffuse.so", "libdiffuse.a", "libdiffuse-deps.a"):
+        assert (tmp_path / NATIVE / name).read_bytes() == (WORK / NATIVE / name).read_bytes(), name
+    with tarfile.open(PACKAGES / f"diffuse-amalgamation-{VERSION}.tar.gz") as tar:
+        epoch = str(tar.getmembers()[0].mtime)
+    again = tmp_path / "again"
+    run(sys.executable, ROOT / "ext/packages/packages.py", WORK, again, environment={"SOURCE_DATE_EPOCH": epoch})
+    sources = f"diffuse-{VERSION}-source.tar.gz"  # what is committed now, perhaps later than the packages
+    different = [path.name for path in again.iterdir() if path.name != sources and path.read_bytes() != (PACKAGES / path.name).read_bytes()]
+    assert different == []
