@@ -1,17 +1,18 @@
 -- The privacy ledger, format 4: a file of its own beside the database, <database>-ledger.
 --
--- Plain tables, readable with any SQLite tool. diffuse alone writes them, through a private
--- connection. The file is as confidential as the database: dp_path holds points that nobody has been
--- shown. Rates are zCDP rates: a release of rate L is (a, a L)-RDP for every order a > 1.
+-- These are ordinary tables that any SQLite tool can read. Only diffuse writes them, through a private
+-- connection. The file is as confidential as the database, because dp_path holds unpublished points. Rates
+-- are zCDP rates: a release of rate L is (a, a L)-RDP for every order a > 1.
 --
--- To add a column or a table, write it here and in ext/ledger/columns.h. When diffuse opens a ledger of an older format for writing,
--- it makes these tables and copies the rows by the names of their columns (ext/ledger/migrate.c). So a
--- column that may be NULL, or whose DEFAULT is right for old rows, needs nothing else; for any other,
--- migrate.c has a list of steps, one per format. Once a version with this format has been released, the
--- next change also raises user_version below and LEDGER_FORMAT (ext/ledger/internal.h), adds a step, and
--- adds ledgers of the format before it to tests/ledgers (make.py there).
+-- To add a column or a table, write it here and in ext/ledger/columns.h. When diffuse opens a ledger of an
+-- older format for writing, it creates these tables and copies the rows by the names of their columns
+-- (ext/ledger/migrate.c). A column that may be NULL, or whose DEFAULT is right for old rows, needs nothing
+-- else. For any other column, add a step to the list in migrate.c, which has one entry per format. Once a
+-- version with this format has been released, the next change must also raise user_version below and
+-- LEDGER_FORMAT (ext/ledger/internal.h), add a step, and add ledgers of the previous format to
+-- tests/ledgers (make.py there).
 
-PRAGMA application_id = 1684432486;  -- 'dff' and the letter f: recognises the file
+PRAGMA application_id = 1684432486;  -- the letters 'dff' and 'f': identifies the file
 PRAGMA user_version = 4;             -- the format
 
 -- One row: what this ledger protects. Fixed by dp_init().
@@ -24,7 +25,7 @@ CREATE TABLE dp_ledger(
   unchecked  INTEGER NOT NULL DEFAULT 1 CHECK (unchecked IN (0, 1))  -- 1: no policy; the owner alone vouches
 );                                   -- for queries and units. Ledgers of format 3 were all like that.
 
--- One row per table that dp_protect() or dp_public() has declared. A question can read no other table.
+-- One row per table that dp_protect() or dp_public() has declared. A question cannot read other tables.
 CREATE TABLE dp_policy(
   table_name  TEXT NOT NULL PRIMARY KEY COLLATE NOCASE,  -- in the database's main schema
   role        TEXT NOT NULL CHECK (role IN ('protected', 'public')),
@@ -33,18 +34,19 @@ CREATE TABLE dp_policy(
   created_at  TEXT NOT NULL
 );
 
--- One row per audience. Immutable. The larger the rate, the more inner the tier. dp_drop_tier() leaves the
--- row, so that the name is never used again, and deletes those of dp_budget and dp_order.
+-- One row per audience. Rows never change, except for dropped_at. Inner tiers have larger rates.
+-- dp_drop_tier() keeps the row, so that the name is never used again, and deletes the rows of dp_budget
+-- and dp_order.
 CREATE TABLE dp_tier(
   name         TEXT NOT NULL PRIMARY KEY,
-  rate         REAL NOT NULL,        -- what one release at this tier costs at most
+  rate         REAL NOT NULL,        -- the most that one release of weight 1 at this tier costs
   epsilon      REAL NOT NULL,        -- the whole budget ...
   delta        REAL NOT NULL,
   delta_keys   REAL NOT NULL,        -- ... of which this part of delta is for private key selection
   accountant   TEXT NOT NULL CHECK (accountant IN ('rdp', 'gdp', 'pure')),
   filter_order REAL,                 -- rdp: the one order at which the budget is enforced
-  rate_limit   REAL NOT NULL,        -- total rate that the filter admits
-  slack_limit  REAL NOT NULL,        -- gdp: total lattice slack (total variation) set aside
+  rate_limit   REAL NOT NULL,        -- the highest total rate (pure: epsilon) that the tier can spend
+  slack_limit  REAL NOT NULL,        -- gdp: lattice slack (total variation) set aside
   created_at   TEXT NOT NULL,
   dropped_at   TEXT                  -- NULL for a tier that is in use
 );
@@ -60,7 +62,7 @@ CREATE TABLE dp_release(
   lo          REAL,                  -- range of x: averages, spreads, quantiles, histograms
   hi          REAL,
   size        INTEGER,               -- dimension of vectors, number of bins or leaves
-  quantiles   TEXT,                  -- the wanted ones: a number, or a JSON array
+  quantiles   TEXT,                  -- the requested quantiles: a number, or a JSON array
   keys        TEXT,                  -- public keys: a JSON array in the order of their texts
   model       TEXT,                  -- the public parameters of a model that was trained: a JSON object
   max_groups  INTEGER,               -- private keys: how many a unit may have ...
@@ -78,9 +80,9 @@ CREATE TABLE dp_release(
   options     TEXT NOT NULL,         -- the parameters as JSON, for people
   sql         TEXT,                  -- dp_release(): the text of the query; NULL for aggregates,
                                      -- dp_merge() and releases that format 3 recorded
-  tables      TEXT,                  -- what the question read, with its role then: a JSON object such as
+  tables      TEXT,                  -- the tables that the question read, with their roles then, as JSON:
                                      -- {"visit":"protected","ward":"public"}; NULL: unchecked
-  fingerprint TEXT NOT NULL,         -- the parameters, exactly: a name asked again must match
+  fingerprint TEXT NOT NULL,         -- the exact parameters, which a later request for this name must match
   state       TEXT NOT NULL CHECK (state IN ('charged', 'released', 'failed', 'discarded')),
   created_at  TEXT NOT NULL
 );
@@ -93,55 +95,56 @@ CREATE TABLE dp_publication(
   tier         TEXT NOT NULL REFERENCES dp_tier(name),
   clock        INTEGER NOT NULL,     -- variance of the noise in lattice steps squared; 0 for symbols
   rate         REAL NOT NULL,        -- of the lattice noise at that clock, rounded up
-  shrink       REAL NOT NULL,        -- of sums: value = centre + shrink * (lattice value - centre)
+  shrink       REAL NOT NULL,        -- sums: value = centre + shrink * (lattice value - centre)
   centre       REAL NOT NULL,
   curve        BLOB,                 -- RDP beyond the rate, as in dp_charge; NULL for none
   delta        REAL NOT NULL,        -- of private key selection
-  kernel       TEXT,                 -- of dp_mix: the public kernel
+  kernel       TEXT,                 -- dp_mix: the public kernel
   published_at TEXT NOT NULL,
   PRIMARY KEY (release_id, tier)
 );
 
--- The published numbers. key is '' where there are no groups; component counts the numbers of an array.
+-- The published numbers. key is '' without groups. component is the index in an array.
 CREATE TABLE dp_value(
   release_id INTEGER NOT NULL,
   release    TEXT NOT NULL,
   tier       TEXT NOT NULL,
   key        TEXT NOT NULL,
   component  INTEGER NOT NULL,
-  value      REAL NOT NULL,          -- of a symbol, which is the key: 1
+  value      REAL NOT NULL,          -- 1 for a symbol, which is stored as the key
   stddev     REAL,                   -- of the noise in value, rounded up; NULL for symbols
   low        REAL,                   -- 95% interval of the noise around value; NULL for symbols
   high       REAL,
   PRIMARY KEY (release_id, tier, key, component)
 );
 
--- The path of a release: every point it has on its clock, published or not. Confidential. component is the
--- number of the coordinate; with keys, of the coordinate of that key. Where keys are private a row of
--- component -1 stands for the point itself, which may have no keys at all.
+-- The path of a release: all its points, published or not, with their clocks. Confidential. component is
+-- the index of the coordinate, counted for each key. If keys are private, a row with component -1 stands
+-- for the point itself, which may have no keys at all.
 CREATE TABLE dp_path(
   release_id INTEGER NOT NULL,
   release    TEXT NOT NULL,
   tier       TEXT NOT NULL,
   clock      INTEGER NOT NULL,
-  key        TEXT NOT NULL,          -- of a symbol: itself
+  key        TEXT NOT NULL,          -- or the symbol
   component  INTEGER NOT NULL,
-  value      INTEGER NOT NULL,       -- lattice steps; of a symbol: 1
+  value      INTEGER NOT NULL,       -- lattice steps; 1 for a symbol
   PRIMARY KEY (release_id, tier, key, component)
 );
 
--- What tiers have paid. Append-only. hash is the SHA-256, in hexadecimal, of the lines
+-- The payments of the tiers. Append-only. hash is the SHA-256, in hexadecimal, of the lines
 --   previous hash ('' for the first row), id, release_id, release, tier, subject, rate of the tier,
---   rate, slack, delta, curve, at
--- each ended by a newline, numbers as 16 hexadecimal digits of their IEEE 754 double (integers in
--- decimal), the curve in hexadecimal. The subject says what the charge is for: the ledger's id, protects
--- and adjacency, the release's fingerprint, granularity, shift and sensitivity, joined by '/'.
+--   rate, slack, delta, curve, at.
+-- Each line ends with a newline. Reals are 16 hexadecimal digits of the IEEE 754 double, integers are
+-- decimal, and the curve is hexadecimal. The subject says what the charge is for: the ledger's id,
+-- protects and adjacency, and the release's fingerprint, granularity, shift and sensitivity, joined by
+-- '/'.
 CREATE TABLE dp_charge(
   id         INTEGER PRIMARY KEY,
   release_id INTEGER NOT NULL,
   release    TEXT NOT NULL,
   tier       TEXT NOT NULL,
-  rate       REAL NOT NULL,          -- paid now: the rest of what the release costs this tier
+  rate       REAL NOT NULL,          -- paid now: the part of the cost that this tier had not yet paid
   curve      BLOB,                   -- RDP beyond the rate; NULL for Gaussian and OU. 115 doubles,
                                      -- little-endian: the orders of dp_rdp, then the filter order
   delta      REAL NOT NULL,          -- of private key selection
@@ -151,11 +154,11 @@ CREATE TABLE dp_charge(
 );
 CREATE INDEX dp_charge_release ON dp_charge(release_id, tier);
 
--- What was there when a transaction ended. Append-only. Each transaction that changes a release, the
--- tiers or the budgets seals what it leaves. A digest is the SHA-256, in hexadecimal, of rows. Each row
--- is the name of its table, then every column in the order of this file, each on a line that ends with
--- a newline: n for NULL; i and a decimal for an integer; r and 16 hexadecimal digits for the IEEE 754
--- bits of a real; t, the length in bytes, a colon and the bytes of a text; b for a blob likewise.
+-- Digests of the rows at the end of a transaction. Append-only. Each transaction that changes a release,
+-- the tiers or the budgets seals the new rows. A digest is the SHA-256, in hexadecimal, of rows. Each row
+-- is the name of its table, then every column in the order of this file, each on a line that ends with a
+-- newline: n for NULL; i and a decimal for an integer; r and 16 hexadecimal digits for the IEEE 754 bits
+-- of a real; t, the length in bytes, a colon and the bytes of a text; b for a blob likewise.
 --   release_id > 0: its row of dp_release, and its rows of dp_publication by tier, of dp_value and of
 --                   dp_path by tier, key and component
 --   release_id 0:   dp_ledger, dp_tier by name, and dp_policy by table_name
@@ -167,7 +170,7 @@ CREATE TABLE dp_seal(
   release_id INTEGER NOT NULL,
   digest     TEXT NOT NULL,
   books      TEXT NOT NULL,          -- the digest of dp_budget, by tier
-  charge_id  INTEGER NOT NULL,       -- the last charge then; 0: none
+  charge_id  INTEGER NOT NULL,       -- the last charge at that time; 0: none
   at         TEXT NOT NULL,
   hash       TEXT NOT NULL
 );
@@ -189,25 +192,25 @@ CREATE TRIGGER dp_seal_no_replace BEFORE INSERT ON dp_seal
 WHEN EXISTS (SELECT 1 FROM dp_seal WHERE id = new.id)
 BEGIN SELECT raise(ABORT, 'dp_seal is append-only'); END;
 
--- Running totals, changed in the same transaction as the charges they add up.
--- spent_rate is the total rounded up; the exact total is spent_high + spent_low.
+-- Running totals, updated in the same transaction as the charges. spent_rate is the total rounded up; the
+-- exact total is spent_high + spent_low.
 CREATE TABLE dp_budget(
   tier              TEXT NOT NULL PRIMARY KEY REFERENCES dp_tier(name),
   epsilon           REAL NOT NULL,
   delta             REAL NOT NULL,
-  spent_epsilon     REAL NOT NULL,   -- within the fixed budget, rounded up
+  spent_epsilon     REAL NOT NULL,   -- at the tier's delta for noise, rounded up
   remaining_epsilon REAL NOT NULL,
   spent_rate        REAL NOT NULL,
   spent_delta       REAL NOT NULL,   -- on private key selection
   releases          INTEGER NOT NULL,
-  releases_left     INTEGER NOT NULL, -- at this tier, of weight 1, before some tier refuses
+  releases_left     INTEGER NOT NULL, -- of weight 1 at this tier, before some tier refuses
   spent_high        REAL NOT NULL,
   spent_low         REAL NOT NULL,
   spent_slack       REAL NOT NULL,
   spent_curve       REAL NOT NULL    -- RDP beyond the rate at the filter order
 );
 
--- The orders of RDP: what each may spend, and what curves beyond the rate have spent there.
+-- The orders of RDP: how much each may spend, and how much curves beyond the rate have spent there.
 CREATE TABLE dp_order(
   tier    TEXT NOT NULL REFERENCES dp_tier(name),
   alpha   REAL NOT NULL,

@@ -1,5 +1,5 @@
 /*
-** accountant.c: owns the table of accountants.
+** accountant.c: the table of accountants.
 */
 #include "ledger/accountant.h"
 

@@ -1,7 +1,7 @@
 /*
-** certificate.c: the ledger as one JSON document for an auditor, each figure with the theorem
-** behind it. It holds nothing that has not been published, but for the confidential fact of how the
-** books stand.
+** certificate.c: the ledger as one JSON document for an auditor, with the theorem behind each
+** figure. The certificate holds published facts only, with one exception: the confidential totals
+** of the budgets.
 */
 #include "ledger/accountant.h"
 #include "ledger/internal.h"
@@ -9,14 +9,17 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** A REAL with all its digits, or null: SQLite's own JSON keeps fewer. Infinity, the filter order of
-** pure budgets, is 9e999, as JSON can have it.
+** A REAL with all its digits, or null. SQLite's own JSON functions keep fewer digits. JSON has no
+** infinity, so the filter order of pure budgets is written as 9e999.
 */
 #define EXACT(x)                                                                                   \
   "json(CASE WHEN " x " IS NULL THEN 'null' WHEN " x " = 9e999 THEN '9e999'"                       \
   " ELSE printf('%!.17g', " x ") END)"
 
-/* A time as others may know it. How long a release took tells of the rows of one unit. */
+/*
+** The date of a time. The time of day would show how long a release took, which depends on the rows
+** of single units.
+*/
 #define DAY(time) "substr(" time ", 1, 10)"
 
 /* clang-format off */

@@ -1,18 +1,21 @@
 /*
-** charge.c: who pays what. Owns dp_charge and its hash chain.
+** charge.c: owns dp_charge and its hash chain, and decides how much each tier pays for a release.
 **
-** Exposure. Members of a tier also see everything published at outer tiers, so tier k is exposed to
-** the least noisy publication of a release at k or outside k, and releases add up:
+** Exposure. Members of a tier also see everything that is published at outer tiers. Tier k is
+** therefore exposed to the least noisy publication of a release at k or outside k, and its releases
+** add up:
 **
 **     spent_k = sum over releases of the rate of the innermost publication at k or outer.
 **
-** A publication at tier j with rate R therefore costs every tier k at j or inside it whatever of R
-** it has not yet paid for that release. A tier that is created later pays at once what its nearest
-** outer neighbour has paid, release by release: that is what it sees.
+** A publication at tier j with rate R is therefore charged to tier j and to every tier inside it.
+** Each pays the part of R that it has not yet paid for that release. A tier that is created later
+** sees everything that its nearest outer neighbour has published, so it pays the same at once,
+** release by release.
 **
-** The limit of a tier is fixed when it is created, by its accountant (accountant.h). Rates charged
-** are those of the continuous Gaussian of variance V - 1/12, so that one number serves both; it is
-** above the discrete Gaussian's s^2/(2V) by less than one part in 10^7.
+** The accountant fixes the limit of a tier when the tier is created (accountant.h). For Gaussian
+** noise of variance V the rate charged is that of the continuous Gaussian of variance V - 1/12. It
+** is above the rate of the discrete Gaussian, s^2/(2V), by less than one part in 10^7, so one
+** number is valid for both.
 */
 #include <math.h>
 
@@ -66,7 +69,7 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   columns_hash(previous, &columns_charge, charge, hash);
   charge->hash = hash;
   statement_insert(ledger, CHARGE_INSERT, charge);
-  charge->at = charge->subject = charge->hash = 0; /* none of them outlives this function */
+  charge->at = charge->subject = charge->hash = 0; /* these point into this function */
   sqlite3_free(previous);
   sqlite3_free(subject);
   sqlite3_free(at);
@@ -75,7 +78,7 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
 
 /* ---- charging -------------------------------------------------------------------------------- */
 
-/* What one tier has to pay for one release, and its budget before and after. */
+/* The payment of one tier for one release. bill_admit() adds the payment to the budget. */
 struct bill {
   struct payment payment;
   struct budget budget;
@@ -137,7 +140,7 @@ static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
                      struct bill *bill) {
   struct payment paid = paid_for(ledger, release->id, tier->name);
   struct curve curve = curve_of(cost, tier->filter_order);
-  if (curve.any && isnan(curve.values[AT_FILTER])) /* which would pass for nothing to pay */
+  if (curve.any && isnan(curve.values[AT_FILTER])) /* NaN would be charged as 0 */
     return ledger_fail(ledger, "out of memory");
   double rate = total_missing(paid.rate, cost->rate);
   bill->payment = (struct payment){{rate, 0},
@@ -183,7 +186,7 @@ int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
   struct bill *bills = sqlite3_malloc64(sizeof *bills * (sqlite3_uint64)(at + 1));
   if (!bills) return ledger_fail(ledger, "out of memory");
   int admitted = 1, changed = 0;
-  for (int k = 0; k <= at && admitted; k++) { /* L4: all are checked before any is charged */
+  for (int k = 0; k <= at && admitted; k++) { /* L4: check all tiers before charging any */
     admitted = bill_make(ledger, &tiers[k], release, cost, &bills[k]);
     changed |= admitted && !is_free(&bills[k].payment);
   }
@@ -216,8 +219,8 @@ static int inherited_read(struct ledger *ledger, const char *outer, struct inher
 }
 
 /*
-** Noise on top of a model is proved for RDP alone (mechanism/sgd.h), though it is charged as a
-** rate.
+** Noise on top of a model is charged as a rate, but its cost is proved for RDP only
+** (mechanism/sgd.h).
 */
 static int may_inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer) {
   if (tier->accountant->covers_diffused_models) return 1;
@@ -242,8 +245,7 @@ int charge_inherited(struct ledger *ledger, const struct ledger_tier *tier, cons
   for (int i = 0; i < count && !error_is_set(ledger->error); i++) {
     bill.payment = paid_for(ledger, list[i].release_id, outer);
     struct curve *curve = &bill.payment.curve;
-    if (curve
-            ->any) /* the outer tier's filter order is another: the chord is an upper bound there */
+    if (curve->any) /* the tiers' filter orders differ; use an upper bound */
       curve->values[AT_FILTER] = renyi_curve_at(curve->values, tier->filter_order);
     if (bill_admit(ledger, tier, &bill, 1))
       bill_pay(ledger, tier, list[i].release_id, list[i].release, &bill);

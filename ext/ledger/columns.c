@@ -1,6 +1,6 @@
 /*
-** columns.c: owns the descriptions of tables that the lists of columns.h make, and what follows
-** from them: texts of statements, binding and reading of rows, hashes of rows.
+** columns.c: owns the table descriptions that are made from the lists of columns.h. It writes the
+** texts of statements, binds and reads rows, and hashes rows.
 */
 #include <math.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct rdp_row {
   RDP_COLUMNS(COLUMN_MEMBER)
 };
 
-/* The descriptor of a column, whose struct is ROW where a list is used. */
+/* The descriptor of a column. ROW is the struct of the row; define it before using a list. */
 #define OFFSET_MEMBER(name)     offsetof(struct ROW, name)
 #define OFFSET_ID(name)         OFFSET_MEMBER(name)
 #define OFFSET_WIDE(name)       OFFSET_MEMBER(name)
@@ -192,7 +192,7 @@ int columns_bind(sqlite3_stmt *statement, const struct table_columns *columns, c
 
 static const struct accountant *read_accountant(sqlite3_stmt *row, int at) {
   const struct accountant *found = accountant_find((const char *)sqlite3_column_text(row, at));
-  return found ? found : accountants[0]; /* dp_verify() tells of the edit */
+  return found ? found : accountants[0]; /* an edit of the file; dp_verify() reports it */
 }
 
 int columns_read(struct ledger *ledger, sqlite3_stmt *statement,

@@ -1,16 +1,16 @@
 /*
-** columns.h: the columns of the ledger's tables, each once.
+** columns.h: the columns of the ledger's tables, each listed once.
 **
-** sql/ledger.sql is the schema, and says what each column means. A line here is
+** sql/ledger.sql holds the schema and explains each column. A line here is
 **
 **     X(name, kind, shown, role)
 **
-** From these lists come the structs that hold a row, the statements that insert and read rows, the
-** tables that the host sees, and the lines of the hashes. The order of a list is that of the lines
-** of a hash or of the fields of a fingerprint. Seals cover every column in the order of
-** sql/ledger.sql, whatever is listed here.
+** The compiler makes four things from these lists: the structs that hold a row, the statements that
+** insert and read rows, the tables that the host sees, and the lines that are hashed. Hashes and
+** fingerprints take the columns in the order of their list. Seals do not depend on these lists:
+** they cover every column in the order of sql/ledger.sql.
 **
-** To add a column: write it in sql/ledger.sql and here. A test compares both.
+** To add a column: write it in sql/ledger.sql and here. A test compares the two.
 */
 #ifndef DIFFUSE_LEDGER_COLUMNS_H
 #define DIFFUSE_LEDGER_COLUMNS_H
@@ -20,7 +20,7 @@
 
 struct accountant;
 
-/* A value of a blob that is not owned; no bytes are NULL. */
+/* The value of a blob; does not own the bytes. A null pointer stands for NULL. */
 struct bytes {
   const void *at;
   int size;
@@ -28,7 +28,7 @@ struct bytes {
 
 /*
 ** How a column is kept in the struct of its row:
-**   ID          int64_t; 0: NULL, which SQLite replaces by a new id
+**   ID          int64_t; 0: NULL, so that SQLite assigns an id
 **   WIDE        int64_t
 **   UNSIGNED    uint64_t
 **   NUMBER      int
@@ -38,8 +38,8 @@ struct bytes {
 **   BORROWED    const char *; null: NULL, which is read as ''
 **   BLOB        struct bytes
 **   ACCOUNTANT  const struct accountant *
-**   NOW         nothing: the time of the insertion, never read
-**   LATER       nothing: NULL in a new row, never read
+**   NOW         no member: the time of the insertion, never read
+**   LATER       no member: NULL in a new row, never read
 */
 enum column_kind {
   COLUMN_ID,
@@ -57,12 +57,12 @@ enum column_kind {
 };
 
 /*
-** What a column is to a hash or fingerprint of its row:
-**   PLAIN    nothing
-**   HASHED   a line of the hash; a field of the fingerprint, '-' for none
-**   ADDED    part of the hash, but a column of another table
-**   DIGEST   a field of the fingerprint, which shows the hash of a text; '-' for none
-**   GIVEN    the same, left out for none: so that fingerprints before the column stay valid
+** The role of a column in the hash or fingerprint of its row:
+**   PLAIN    none
+**   HASHED   a line of the hash; a field of the fingerprint, '-' for NULL
+**   ADDED    a line of the hash, but a column of another table
+**   DIGEST   a field of the fingerprint that holds the hash of the text; '-' for NULL
+**   GIVEN    like DIGEST, but left out for NULL, so that older fingerprints stay valid
 */
 enum column_role { ROLE_PLAIN, ROLE_HASHED, ROLE_ADDED, ROLE_DIGEST, ROLE_GIVEN };
 
@@ -70,8 +70,8 @@ struct column {
   const char *name;
   enum column_kind kind;
   enum column_role role;
-  int shown;     /* its place among the columns that the host sees, the first 1; 0: hidden */
-  size_t member; /* of the struct of a row: its offset */
+  int shown;     /* its position among the columns that the host sees, from 1; 0: hidden */
+  size_t member; /* its offset in the struct of the row */
 };
 
 struct table_columns {
@@ -81,8 +81,8 @@ struct table_columns {
 };
 
 /*
-** A release. The last argument compares the options, which people read, with the column; it is SQL.
-** dimension is 0 where keys are private; size and max_groups where they were not given.
+** A release. The last argument is SQL: it compares the column with the options that people read.
+** dimension is 0 if keys are private; size and max_groups are 0 if they were not given.
 */
 #define RELEASE_COLUMNS(X)                                                                         \
   X(id, ID, 1, PLAIN, "1")                                                                         \
@@ -170,7 +170,7 @@ struct table_columns {
   X(component, NUMBER, 0, PLAIN)                                                                   \
   X(value, WIDE, 0, PLAIN)
 
-/* subject and tier_rate: what the charge is for. The hash of a row is not part of itself. */
+/* subject and tier_rate say what the charge is for. The column hash is not part of the hash. */
 #define CHARGE_COLUMNS(X)                                                                          \
   X(id, ID, 1, HASHED)                                                                             \
   X(release_id, WIDE, 2, HASHED)                                                                   \
@@ -185,7 +185,10 @@ struct table_columns {
   X(at, BORROWED, 9, HASHED)                                                                       \
   X(hash, BORROWED, 10, PLAIN)
 
-/* release_id: or SEAL_TERMS, SEAL_ORDERS. charge: the hash of charge charge_id. */
+/*
+** release_id: a release, SEAL_TERMS or SEAL_ORDERS. charge: the hash of the charge with id
+** charge_id.
+*/
 #define SEAL_COLUMNS(X)                                                                            \
   X(id, ID, 0, HASHED)                                                                             \
   X(release_id, WIDE, 0, HASHED)                                                                   \
@@ -224,7 +227,7 @@ struct table_columns {
   X(spent, REAL, 3, PLAIN)                                                                         \
   X(allowed, REAL, 4, PLAIN)
 
-/* The member of a struct for a column of a list: `struct x { X_COLUMNS(COLUMN_MEMBER) };` */
+/* Declares the struct member for each column of a list: `struct x { X_COLUMNS(COLUMN_MEMBER) };` */
 #define COLUMN_MEMBER(name, kind, ...) MEMBER_##kind(name)
 #define MEMBER_ID(name)                int64_t name;
 #define MEMBER_WIDE(name)              int64_t name;

@@ -1,6 +1,6 @@
 /*
-** copy.c: a copy of the ledger in memory, for long computations: others can write the ledger
-** meanwhile, and what is written to the copy is forgotten.
+** copy.c: a copy of the ledger in memory for long computations. Other connections can write the
+** ledger meanwhile. Changes to the copy are dropped with it.
 */
 #include <string.h>
 
@@ -8,8 +8,8 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define PAGES 1000  /* copied between two looks at the host ... */
-#define STEPS 10000 /* ... and instructions that are run */
+#define PAGES 1000  /* to copy between two checks for an interrupt ... */
+#define STEPS 10000 /* ... and instructions to run */
 
 static int copy_pages(struct ledger *ledger, sqlite3 *copy) {
   sqlite3_backup *backup = sqlite3_backup_init(copy, "main", ledger->db, "main");
@@ -26,8 +26,9 @@ static int is_interrupted(void *ledger) {
 }
 
 /*
-** Interrupts end statements of the copy between rows, and within a row where the host's SQLite has
-** progress handlers. The one used is that of the copy's own connection.
+** An interrupt ends a statement on the copy between two rows. If the host's SQLite has progress
+** handlers, an interrupt also ends it within a row. The handler is set on the copy's own
+** connection, never on the host's.
 */
 static void watch_copy(struct ledger *ledger) {
 #ifndef SQLITE_CORE

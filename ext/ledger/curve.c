@@ -1,6 +1,6 @@
 /*
-** curve.c: RDP curves as the ledger keeps them: 114 orders and one filter order, in a blob of
-** little-endian doubles.
+** curve.c: RDP curves as the ledger stores them: a blob of 115 little-endian doubles, for the 114
+** stored orders and then the filter order.
 */
 #include <math.h>
 #include <string.h>
@@ -24,7 +24,7 @@ struct curve curve_missing(const struct curve *cost, const struct curve *paid) {
   struct curve missing = {0, {0}};
   for (int i = 0; cost->any && i < CURVE_SIZE; i++) {
     double before = paid->any ? paid->values[i] : 0;
-    /* Infinite where it was infinite already: nothing more to pay. */
+    /* Where the paid curve is infinite already, nothing is left to pay. */
     missing.values[i] =
         cost->values[i] > before ? total_missing((struct total){before, 0}, cost->values[i]) : 0;
     missing.any |= missing.values[i] > 0;
@@ -37,7 +37,7 @@ void curve_add(struct curve *sum, const struct curve *term) {
   for (int i = 0; i < CURVE_SIZE; i++) {
     double before = sum->any ? sum->values[i] : 0;
     sum->values[i] = before + term->values[i];
-    /* Exact where one of them is 0; otherwise the last place goes up. */
+    /* The sum is exact if one term is 0. Otherwise add one unit in the last place. */
     if (before > 0 && term->values[i] > 0) sum->values[i] = nextafter(sum->values[i], INFINITY);
   }
   sum->any = 1;

@@ -1,5 +1,5 @@
 /*
-** exposure.c: what a set of tiers has been exposed to, from the publications that they see.
+** exposure.c: computes the exposure of a set of tiers from the publications that their members see.
 */
 #include <math.h>
 #include <string.h>
@@ -9,16 +9,16 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* One release as the chosen tiers have seen it: its innermost publication among theirs. */
+/* The innermost publication of one release among those of the chosen tiers. */
 struct sight {
   int64_t release_id;
-  int tier; /* index; the least is the innermost */
+  int tier; /* index; 0 is the innermost tier */
   char *release;
-  double rate, delta; /* delta: of all publications seen, each of which selected keys anew */
+  double rate, delta; /* delta: the sum over all publications seen, since each selects keys anew */
   struct curve curve;
 };
 
-/* What the sights add up to: the maximum is inside the sum. */
+/* The sum of all sights. */
 struct exposure {
   struct total rate;
   double delta;
@@ -77,15 +77,15 @@ static void collect_sights(struct ledger *ledger, const struct ledger_tier *tier
 
 static double exposure_epsilon(const struct ledger_tier *tier, const struct exposure *exposure) {
   struct budget budget = {.rate = exposure->rate, .curve = exposure->curve.any ? INFINITY : 0};
-  struct ledger_tier seen =
-      *tier; /* what selected keys took of its delta is not there for the noise */
+  struct ledger_tier seen = *tier;
+  /* The delta that was spent on key selection is not available for noise. */
   seen.delta_keys = fmax(tier->delta_keys, exposure->delta);
   return budget_epsilon(&seen, &budget, &exposure->curve);
 }
 
 /*
-** A number, or null for infinity: a curve has no epsilon by exact Gaussian accounting, nor has
-** anything at a delta that selected keys have used up.
+** Appends a number, or null for infinity. Epsilon is infinite for a curve under exact Gaussian
+** accounting, and if key selection has used up the whole delta.
 */
 static void append_epsilon(sqlite3_str *json, double epsilon) {
   if (isfinite(epsilon)) {

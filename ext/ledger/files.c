@@ -1,4 +1,4 @@
-/* files.c: which files a ledger must not be. */
+/* files.c: recognises the files of a database, which can never be a ledger. */
 #include <string.h>
 
 #include "ledger/internal.h"
@@ -6,14 +6,15 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* Whether both names stand, or would stand, for one file, however its folder is spelled. */
+/* Whether two names mean the same file, or would if it existed, however the folder is spelled. */
 static int same_place(const char *a, const char *b) {
   const char *name_a = path_name(a), *name_b = path_name(b);
   if (strcmp(a, b) == 0 || file_same(a, b)) return 1;
   if (name_a == a || name_b == b || !path_names_match(name_a, name_b)) return 0;
   char *folder_a = sqlite3_mprintf("%.*s", (int)(name_a - a), a);
   char *folder_b = sqlite3_mprintf("%.*s", (int)(name_b - b), b);
-  int same = !folder_a || !folder_b || file_same(folder_a, folder_b); /* no memory: take no risk */
+  /* Out of memory: assume the same. */
+  int same = !folder_a || !folder_b || file_same(folder_a, folder_b);
   sqlite3_free(folder_a);
   sqlite3_free(folder_b);
   return same;

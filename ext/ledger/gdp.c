@@ -2,8 +2,8 @@
 ** gdp.c: the accountant 'gdp', a Gaussian filter (Smith and Thakurta 2022; Koskela, Tobaben and
 ** Honkela 2022) on the total rate. It covers Gaussian and Ornstein-Uhlenbeck releases.
 **
-** A part of delta is set aside for the lattice: the noise is a discrete Gaussian, at total
-** variation `slack` from a rounded continuous one, which costs (1 + e^epsilon) slack.
+** The noise is a discrete Gaussian, at total variation distance `slack` from a rounded continuous
+** Gaussian. This difference costs (1 + e^epsilon) slack of delta, which the accountant sets aside.
 */
 #include <math.h>
 
@@ -33,7 +33,7 @@ static int set_limit(struct ledger_tier *tier) {
   return tier->rate_limit > 0;
 }
 
-/* There are no curves: no rate would stand for one. */
+/* Curves do not count: this accountant does not cover releases that have one. */
 static struct total total(const struct ledger_tier *tier, const struct budget *budget) {
   (void)tier;
   return budget->curve > 0 ? (struct total){INFINITY, 0} : budget->rate;
@@ -66,7 +66,7 @@ static double same(double rate) {
   return rate;
 }
 
-/* What it costs in pure privacy has no bound of its own, so its epsilon stands for it. */
+/* Gaussian noise has no finite cost under pure privacy, so the tier's epsilon is used instead. */
 static double most_at(const struct ledger_tier *tier, double order) {
   return isinf(order) ? tier->epsilon : tier->rate_limit;
 }
@@ -90,6 +90,6 @@ const struct accountant accountant_gdp = {
     .allowed = allowed,
     .cost_of_rate = same,
     .rate_of_cost = same,
-    .least_part = 1 - 0x1p-39, /* variances are whole numbers, 2^40 at least */
+    .least_part = 1 - 0x1p-39, /* variances are integers of at least 2^40 */
     .most_at = most_at,
 };

@@ -1,6 +1,6 @@
 /*
-** hash.c: SHA-256 of lines and rows. Rows are many and their columns short, so bytes are gathered
-** first.
+** hash.c: SHA-256 of lines and rows. A buffer gathers the bytes first, because there are many rows
+** with short columns.
 */
 #include "ledger/hash.h"
 

@@ -1,5 +1,5 @@
 /*
-** hash.h: SHA-256, in hexadecimal, of lines that are added one by one.
+** hash.h: the SHA-256 hash, in hexadecimal, of lines that the caller adds one by one.
 */
 #ifndef DIFFUSE_LEDGER_HASH_H
 #define DIFFUSE_LEDGER_HASH_H
@@ -23,10 +23,13 @@ void digest_finish(struct digest *digest, char hash[HASH_SIZE]);
 
 void digest_add(struct digest *digest, const char *bytes, size_t size);
 
-/* A letter (0: none), an integer in decimal, and one more character. */
+/* Adds a letter (0: none), an integer in decimal, and one more character. */
 void digest_typed(struct digest *digest, char type, int64_t x, char end);
 
-/* Lines: an integer in decimal, a double's bits, a text, a blob in hexadecimal (null: empty). */
+/*
+** Each adds one line: an integer in decimal, the bits of a double, a text, a blob in hexadecimal
+** (null: empty).
+*/
 void digest_integer(struct digest *digest, int64_t x);
 void digest_bits(struct digest *digest, double x);
 void digest_text(struct digest *digest, const char *text);

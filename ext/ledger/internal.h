@@ -1,5 +1,5 @@
 /*
-** internal.h: the handle as ledger/ sees it, and the few verbs in which its SQL is run.
+** internal.h: the handle as ledger/ sees it, and the functions that run its SQL.
 */
 #ifndef DIFFUSE_LEDGER_INTERNAL_H
 #define DIFFUSE_LEDGER_INTERNAL_H
@@ -13,9 +13,11 @@
 
 #define MEMORY_PATH ":memory:"
 
-#define LEDGER_FORMAT 4 /* of sql/ledger.sql, where it is said how to change it */
+#define LEDGER_FORMAT 4 /* of sql/ledger.sql, which explains how to change it */
 
-/* Every statement on the ledger, prepared once per connection (statements.c holds the text). */
+/*
+** Every statement on the ledger. Each is prepared once per connection; statements.c holds the text.
+*/
 enum statement {
   BEGIN_WRITE,
   BEGIN_READ,
@@ -95,38 +97,38 @@ enum statement {
   STATEMENTS
 };
 
-/* What the open transaction has changed, and so must seal (seal.c). */
+/* The changes of the open transaction, which it must seal (seal.c). */
 struct touched {
   int64_t *subjects; /* ids of releases, SEAL_TERMS, SEAL_ORDERS */
   int count, room;
   int books;   /* dp_budget */
-  int trusted; /* terms and budgets have been compared with their seals */
+  int trusted; /* the transaction has compared terms and budgets with their seals */
 };
 
 struct ledger {
   sqlite3 *host;       /* the connection that loaded the extension */
   sqlite3 *db;         /* the private connection, or null */
-  struct error *error; /* the caller's */
+  struct error *error; /* where errors go; the caller owns it */
   struct json json;
   char *path;              /* of the ledger file, or MEMORY_PATH */
   char *id;                /* dp_ledger.id of the open ledger */
-  struct process process;  /* that opened db (L6) */
+  struct process process;  /* the process that opened db (L6) */
   int protects, adjacency; /* terms of the open ledger */
-  int unchecked;           /* it has no policy */
-  const char *read_only;   /* why the host may only read, once that was seen */
-  int writes_refused;      /* in the open transaction, for that reason */
-  int correction_failed;   /* of the marker's path; not tried again */
+  int unchecked;           /* 1: the open ledger has no policy */
+  const char *read_only;   /* why the host may only read, or null */
+  int writes_refused;      /* 1: the open transaction must not write, because of read_only */
+  int correction_failed;   /* 1: the marker's path could not be corrected */
   struct touched touched;
-  int rounding;                         /* the host's mode, while a transaction runs; or -1 */
+  int rounding; /* the host's rounding mode while a transaction runs, or -1 */
   sqlite3_stmt *statements[STATEMENTS]; /* on db */
 
-  /* Of a transaction: */
-  intptr_t lock;       /* while it is held, or LOCK_FILE_NONE */
-  char *lock_name;     /* of its file */
-  int heeds_host;      /* whether the host's interrupt ends it */
-  int is_patient;      /* waits longer, because a charge would be lost */
+  /* Members that belong to a transaction: */
+  intptr_t lock;       /* the lock that is held, or LOCK_FILE_NONE */
+  char *lock_name;     /* the file of the lock */
+  int heeds_host;      /* 1: an interrupt of the host ends the transaction */
+  int is_patient;      /* 1: wait longer for locks, because a charge would be lost */
   sqlite3_stmt *probe; /* on the host's connection, or null */
-  int64_t looked;      /* when the host was asked last; milliseconds */
+  int64_t looked;      /* when the probe ran last; milliseconds */
   int64_t deadline;    /* when waiting ends; milliseconds */
   sqlite3 *file;       /* the connection to the file while db is a copy, or null ... */
   sqlite3_stmt *file_statements[STATEMENTS]; /* ... and its statements */
@@ -139,68 +141,77 @@ int ledger_is_memory(const struct ledger *ledger);
 /* ---- waiting and interrupts (interrupt.c) ---- */
 
 /*
-** Fails the ledger if the host is interrupted. Returns 0 after a failure. Cheap enough for a loop.
+** Sets the error if the host is interrupted. Returns 0 after any failure. Cheap enough for a loop.
 */
 int interrupt_check(struct ledger *ledger);
 
-/* What the following transactions do when they have to wait. */
+/* Sets how the following transactions wait: see the members heeds_host and is_patient. */
 void interrupt_heed(struct ledger *ledger, int heeds_host, int is_patient);
 
-/* The end of a transaction: leaves nothing on the host's connection. */
+/* Ends the checks at the end of a transaction; leaves no statement on the host's connection. */
 void interrupt_end(struct ledger *ledger);
 
-/* Begins to wait for others. */
+/* Starts the time limit for waiting. */
 void wait_start(struct ledger *ledger);
 
-/* Waits a moment; 0: for too long already, or interrupted. calls counts from 0. */
+/*
+** Waits a moment. Returns 0 if the time limit is over or the host is interrupted. calls counts from
+** 0.
+*/
 int wait_moment(struct ledger *ledger, int calls);
 
 /* ---- the lock of the file (lock.c) ---- */
 
-/* Waits for the lock. Held already, or nothing to lock: 1. */
+/*
+** Waits for the lock. Returns 1 if it is held, also if it was before or if there is nothing to
+** lock.
+*/
 int lock_take(struct ledger *ledger, int writes);
 void lock_drop(struct ledger *ledger);
 
 /* ---- a copy in memory (copy.c) ---- */
 
-/* Goes back to the file, if there is a copy. */
+/* Drops the copy, if there is one, and goes back to the file. */
 void copy_end(struct ledger *ledger);
 
 /* ---- errors and statements (statements.c) ---- */
 
-/* Sets the error unless there is one; the format is sqlite3_mprintf's. Always returns 0. */
+/* Sets the error unless one is set already. The format is that of sqlite3_mprintf. Returns 0. */
 int ledger_fail(struct ledger *ledger, const char *format, ...);
 
 /*
-** A statement, reset and bound by `types`: s text (null is NULL), d double (NaN is NULL), i
-** int64_t. Null after a failure.
+** Resets a statement and binds its parameters. Each letter of `types` is one parameter: s for a
+** text (null: NULL), d for a double (NaN: NULL), i for an int64_t. Returns null on failure.
 */
 sqlite3_stmt *statement_bind(struct ledger *ledger, enum statement which, const char *types, ...);
 
-/* Steps: 1 for a row, 0 at the end or on failure. The statement is reset unless there is a row. */
+/* Steps: 1 for a row, 0 at the end or on failure. Resets the statement unless there is a row. */
 int statement_row(struct ledger *ledger, sqlite3_stmt *statement);
 
 /* Binds and runs a statement that gives no rows. */
 int statement_run(struct ledger *ledger, enum statement which, const char *types, ...);
 
-/* Inserts a row: the struct of the statement's table. */
+/* Inserts a row, given as the struct of the statement's table. */
 int statement_insert(struct ledger *ledger, enum statement which, const void *row);
 
-/* The time of a statement, in SQL. */
+/* SQL for the current time, which stays the same during a statement. */
 #define STATEMENT_NOW "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
-/* The ledger holds what it cannot hold: names the table. Always returns 0. */
+/* Reports that the ledger is damaged, with the name of the table. Returns 0. */
 int ledger_fail_damaged(struct ledger *ledger, const char *table);
 
-/* The one place where an SQLite error of the private connection becomes our sentence. */
+/* Reports an SQLite error of the private connection; the only function that does. Returns 0. */
 int ledger_fail_sqlite(struct ledger *ledger);
 
 void statements_finalize(struct ledger *ledger);
 
-/* A column as a string of its own, or null for NULL; fails the ledger when out of memory. */
+/* A copy of a column's text (sqlite3_free), or null for NULL. Sets the error when out of memory. */
 char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column);
 
-/* A column until the next step: a text, '' for NULL; the bytes of a blob, none for NULL. */
+/*
+** A column's value, valid until the next step: a text ('' for NULL); the bytes of a blob (none for
+** NULL).
+*/
 const char *column_text(sqlite3_stmt *statement, int column);
 struct bytes column_bytes(sqlite3_stmt *statement, int column);
 
@@ -238,63 +249,78 @@ extern const struct table_columns columns_release, columns_tier, columns_policy,
     columns_publication, columns_value, columns_path, columns_charge, columns_seal, columns_budget,
     columns_order, columns_rdp;
 
-/* "SELECT", the columns of a row, and the rest; the insertion of a row. To be freed, or null. */
+/*
+** The text of a SELECT of the columns of a row, followed by `rest`; the text of the INSERT of a
+** row. Free with sqlite3_free; null: out of memory.
+*/
 char *columns_select(const struct table_columns *columns, const char *rest);
 char *columns_insert(const struct table_columns *columns);
 
-/* What the host sees: "name TYPE, name TYPE" (to be freed, or null); the column at a place. */
+/*
+** The columns that the host sees, as "name TYPE, name TYPE" (sqlite3_free; null: out of memory);
+** the column at a position.
+*/
 char *columns_declaration(const struct table_columns *columns);
 const struct column *columns_shown(const struct table_columns *columns, int place);
 
-/* Binds the row that columns_insert() inserts: an error code of SQLite. */
+/* Binds the row that columns_insert() inserts. Returns an SQLite result code. */
 int columns_bind(sqlite3_stmt *statement, const struct table_columns *columns, const void *row);
 
-/* Reads the row that columns_select() selects; returns the number of the first column after it. */
+/* Reads the row that columns_select() selects. Returns the index of the first column after it. */
 int columns_read(struct ledger *ledger, sqlite3_stmt *statement,
                  const struct table_columns *columns, void *row);
 
 /* Frees the texts of a row. */
 void columns_clear(const struct table_columns *columns, void *row);
 
-/* The hash of a row that follows one with hash `previous`, which may be where the hash goes. */
+/*
+** The hash of a row, given the hash of the row before it. `previous` may be the same buffer as the
+** result.
+*/
 void columns_hash(const char *previous, const struct table_columns *columns, const void *row,
                   char hash[HASH_SIZE]);
 
-/* The fields of a row, with slashes between them. To be freed, or null. */
+/* The fields of a row, joined by slashes (sqlite3_free; null: out of memory). */
 char *columns_fingerprint(const struct table_columns *columns, const void *row);
 
 /* ---- the format of the file (open.c, migrate.c) ---- */
 
-/* The number of the format that the open file has. */
+/* The format number of the open file. */
 int ledger_format(struct ledger *ledger);
 
-/* Brings an older file to LEDGER_FORMAT, in a transaction of its own. */
+/* Converts an older file to LEDGER_FORMAT, in a transaction of its own. */
 int ledger_migrate(struct ledger *ledger);
 
-/* Makes the tables of sql/ledger.sql, in a transaction. */
+/* Creates the tables of sql/ledger.sql. Call it inside a transaction. */
 int ledger_make_schema(struct ledger *ledger);
 
-/* A discrepancy where the schema is not that of sql/ledger.sql; null: it is. */
+/* Null if the schema is that of sql/ledger.sql; otherwise a text that says where it differs. */
 char *ledger_verify_schema(struct ledger *ledger);
 
 /* ---- seals (seal.c) ---- */
 
-#define LEDGER_MOST_ROWS ((int64_t)1 << 52) /* no ledger has so many charges or releases */
+#define LEDGER_MOST_ROWS ((int64_t)1 << 52) /* limit of the number of charges or releases */
 
-/* What has a seal beside releases, which go by their ids. */
+/* The subjects of seals other than releases. A release is sealed under its id. */
 #define SEAL_TERMS  0    /* dp_ledger, dp_tier and dp_policy */
-#define SEAL_ORDERS (-1) /* what dp_order allows */
+#define SEAL_ORDERS (-1) /* dp_order.allowed */
 
-/* In a transaction: what it changes, and must seal. Statements that write do so themselves. */
+/*
+** Notes that the open transaction changes a subject and must seal it. Statements that write call
+** it.
+*/
 void seal_touch(struct ledger *ledger, int64_t subject);
-int seal_touched(struct ledger *ledger); /* before the commit: appends the seals */
-void seal_forget(struct ledger *ledger); /* the transaction has ended */
+int seal_touched(struct ledger *ledger); /* appends the seals; call it before the commit */
+void seal_forget(struct ledger *ledger); /* forgets the notes when the transaction has ended */
 
-/* For migrations: fails where anything is not what its last seal says; seals everything. */
+/*
+** For migrations: the first fails if any subject differs from its last seal; the second seals
+** everything.
+*/
 int seal_trust_all(struct ledger *ledger);
 int seal_all(struct ledger *ledger);
 
-/* Fails where dp_tier, dp_ledger or dp_budget are not what their last seals say. */
+/* Fails if dp_tier, dp_ledger or dp_budget differ from their last seals. */
 int seal_trust_books(struct ledger *ledger);
 
 /* ---- the marker in the host's database (marker.c) ---- */
@@ -305,16 +331,17 @@ struct marker {
 
 void marker_clear(struct marker *marker);
 
-/* The marker of one attached database. 0 on failure, 1 otherwise (found or not). */
+/* Reads the marker of one attached database. Returns 0 on failure, otherwise 1, found or not. */
 int marker_read(struct ledger *ledger, const char *schema, struct marker *marker);
 
-/* Leaves the marker, or finds the same one left by another process. */
+/* Writes the marker. Succeeds also if another process has just written the same one. */
 int marker_write(struct ledger *ledger, const char *id, const char *path);
 int marker_drop(struct ledger *ledger);
 
 /*
-** Corrects the path of a marker where the database can be written now and no transaction is open.
-** The path is a hint: the id decides, so a correction that fails or is rolled back does no harm.
+** Corrects the path of a marker if the database can be written now and no transaction is open. The
+** path is only a hint, because the id identifies the ledger. A correction that fails or is rolled
+** back therefore does no harm.
 */
 void marker_correct(struct ledger *ledger, const struct marker *marker, const char *path);
 
@@ -322,18 +349,19 @@ void marker_correct(struct ledger *ledger, const struct marker *marker, const ch
 int host_in_memory(const struct ledger *ledger);
 
 /*
-** Notes in ledger->read_only, for good, when the host's connection cannot write its database. 0 on
-** failure, also when that cannot be told.
+** Sets ledger->read_only, for good, if the host's connection cannot write its database. Returns 0
+** on failure, also if it cannot find out.
 */
 int host_check(struct ledger *ledger);
 
-/* L3: refuses where an attached database belongs to another ledger than the open one. */
+/* L3: fails if an attached database belongs to another ledger than the open one. */
 int marker_check_attached(struct ledger *ledger);
 
-/* ---- files that a ledger must not be (files.c) ---- */
+/* ---- files that cannot be a ledger (files.c) ---- */
 
 /*
-** Whether a ledger at `path` would share a file with a database: itself, journals, WAL and index.
+** Whether `path` is one of a database's files: the database itself, a journal, its WAL or its WAL
+** index.
 */
 int file_is_hosts(const char *path, const char *database);
 
@@ -342,66 +370,69 @@ int file_is_hosts(const char *path, const char *database);
 struct budget {
   struct total rate;
   double slack, delta;
-  double curve; /* RDP beyond the rate, at the filter order */
+  double curve; /* the RDP on top of the rate, at the filter order */
   int64_t releases;
 };
 
-/* RDP beyond a rate: at the stored orders, and at the filter order of the tier in question. */
+/* The RDP that comes on top of a rate: at the stored orders and at the filter order of one tier. */
 #define CURVE_SIZE (RENYI_ORDERS + 1)
 #define AT_FILTER  RENYI_ORDERS
 struct curve {
-  int any; /* 0: it is zero everywhere, and values is not to be read */
+  int any; /* 0: the curve is zero everywhere; do not read values */
   double values[CURVE_SIZE];
 };
 
-/* The curve of a cost, rounded up; NaN for the filter order leaves that entry 0. */
+/* The curve of a cost, rounded up. If the filter order is NaN, its entry is 0. */
 struct curve curve_of(const struct cost *cost, double filter_order);
 
-/* What of a curve has not been paid yet, order by order. */
+/* The part of a curve that has not been paid yet, order by order. */
 struct curve curve_missing(const struct curve *cost, const struct curve *paid);
 
 /* Adds one curve to another, rounded up. */
 void curve_add(struct curve *sum, const struct curve *term);
 
-/* A curve as stored in a column, NULL for none. Fails the ledger where the blob is damaged. */
+/* Reads a curve from a column; NULL is no curve. Sets the error if the blob is damaged. */
 struct curve curve_column(struct ledger *ledger, sqlite3_stmt *row, int column);
 
-/* The same of a blob that was read. */
+/* Reads a curve from the bytes of a blob. */
 struct curve curve_of_bytes(struct ledger *ledger, struct bytes stored);
 
-/* The bytes to store; none for no curve. */
+/* The bytes to store for a curve; a null pointer for no curve. */
 #define CURVE_BYTES (CURVE_SIZE * 8)
 struct bytes curve_bytes(const struct curve *curve, unsigned char bytes[CURVE_BYTES]);
 
-/* What a tier has paid, or has to pay, for one release. */
+/* The amount that a tier has paid, or has to pay, for one release. */
 struct payment {
   struct total rate;
   double slack, delta;
   struct curve curve;
 };
 
-/* What a tier has paid for a release so far (charge.c). */
+/* The amount that a tier has paid for a release so far (charge.c). */
 struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier);
 
-/* ---- what a new tier must satisfy (tier_check.c) ---- */
+/* ---- checks of a new tier (tier_check.c) ---- */
 
 /* The nearest of the tiers outside a tier, or null. */
 const struct ledger_tier *tier_outside(const struct ledger_tier *tier,
                                        const struct ledger_tier *tiers, int count);
 
 /*
-** Makes the filter of a new tier. Refuses one that admits not even one release of the tier, and one
-** that would run out before the tiers outside have spent their budgets.
+** Computes the limits of a new tier. Refuses a tier that could not afford one release at its own
+** rate, or whose budget would run out before the tiers outside it have spent theirs.
 */
 int tier_make(struct ledger *ledger, struct ledger_tier *tier, const struct ledger_tier *tiers,
               int count);
 
-/* A tier that was just created pays for what its nearest outer neighbour has paid (charge.c). */
+/*
+** Charges a tier that was just created for everything that its nearest outer neighbour has paid
+** (charge.c).
+*/
 int charge_inherited(struct ledger *ledger, const struct ledger_tier *tier, const char *outer);
 
 /*
-** The running totals of a tier; what its charges add up to at the stored orders, zeros where there
-** are no curves; and the same stored again, with everything that follows from them.
+** Read and write the running totals of a tier, and the sum of its curves at the stored orders
+** (zeros if there are none). budget_write() also stores the columns that follow from the totals.
 */
 int budget_read(struct ledger *ledger, const char *tier, struct budget *budget);
 struct curve orders_read(struct ledger *ledger, const char *tier);
@@ -409,27 +440,29 @@ int orders_write(struct ledger *ledger, const char *tier, const struct curve *cu
 int budget_write(struct ledger *ledger, const struct ledger_tier *tier,
                  const struct budget *budget);
 
-/* Refuses a payment: the rate that it needs, and what is left. Always returns 0. */
+/*
+** Reports that a payment does not fit: the rate that it needs and the rate that is left. Returns 0.
+*/
 int budget_refuse_rate(struct ledger *ledger, const struct ledger_tier *tier, double needed,
                        double left);
 
-/* Stores releases_left of every tier. */
+/* Updates releases_left of every tier. */
 int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int count);
 
 /*
-** How many more releases of weight 1 at tiers[at] all tiers that pay for them can bear; -1:
-** failure.
+** How many more releases of weight 1 at tiers[at] the tiers can afford that would pay for them. -1
+** on failure.
 */
 int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at);
 
 /*
-** What has been spent, as an epsilon at the tier's delta for noise, rounded up; with the total
-** curve where there is one (null: none).
+** The epsilon spent so far, at the tier's delta for noise, rounded up. `curve` is the sum of the
+** tier's curves (null: none).
 */
 double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget,
                       const struct curve *curve);
 
-/* Whether a budget lies within the filter of its tier. */
+/* Whether a budget is within the limits of its tier. */
 int budget_within(const struct ledger_tier *tier, const struct budget *budget);
 
 #endif

@@ -1,21 +1,24 @@
 /*
-** interrupt.c: ends long work on the ledger when the host is interrupted, and limits waiting.
+** interrupt.c: stops long work on the ledger when the host is interrupted, and limits waiting.
 **
-** Whether the host is interrupted is found by a short statement on its connection, which an
-** interrupt or the host's progress handler ends. sqlite3_is_interrupted() exists from SQLite 3.41
-** on only, and knows nothing of progress handlers.
+** To find out whether the host is interrupted, the ledger runs a short statement on the host's
+** connection: the probe. An interrupt or the host's progress handler ends the probe with an error.
+** sqlite3_is_interrupted() would not do: it exists only since SQLite 3.41 and does not cover
+** progress handlers.
 */
 #include "ledger/internal.h"
 #include "os/clock.h"
 
 SQLITE_EXTENSION_INIT3
 
-#define PATIENCE 10000 /* milliseconds that a connection waits for another's transaction ... */
-#define LONG_PATIENCE                                                                              \
-  120000        /* ... and after its charge, as long as the host does not interrupt it */
-#define LOOK 20 /* milliseconds between two looks at the host */
+#define PATIENCE      10000  /* longest wait for another transaction, in milliseconds ... */
+#define LONG_PATIENCE 120000 /* ... and longest wait of a release after its charge */
+#define LOOK          20     /* milliseconds between two probes */
 
-/* Some thousands of instructions, so that progress handlers have their turn. Runs add up. */
+/*
+** Runs some thousands of instructions, so that progress handlers are called. SQLite adds up the
+** instructions of several runs.
+*/
 static const char probe_sql[] =
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"
     " SELECT count(*) FROM n";
@@ -25,7 +28,7 @@ static int host_is_interrupted(struct ledger *ledger) {
   if (!ledger->probe) rc = sqlite3_prepare_v2(ledger->host, probe_sql, -1, &ledger->probe, 0);
   while (ledger->probe && (rc = sqlite3_step(ledger->probe)) == SQLITE_ROW) {
   }
-  sqlite3_reset(ledger->probe); /* its error is in rc; what the host refuses is no interrupt */
+  sqlite3_reset(ledger->probe); /* rc holds its error; a refusal by the host is not an interrupt */
   return (rc & 0xff) == SQLITE_INTERRUPT;
 }
 

@@ -1,9 +1,10 @@
 /*
-** ledger.h: the durable record of what has been released and what it has cost.
+** ledger.h: the durable record of all releases and of their costs.
 **
 ** ledger/ owns the ledger file, its schema (sql/ledger.sql), every SQL statement about it, and the
-** marker in the host's database. It decides who pays what (charge.c) and refuses what would exceed
-** a budget (accountant.h). It knows nothing of noise, of rows, or of SQL functions.
+** marker in the host's database. It decides how much each tier pays (charge.c) and refuses a
+** release that would exceed a budget (accountant.h). It does not draw noise, read the owner's rows
+** or define SQL functions.
 **
 ** Requirements, which the tests cite:
 **   L1  Only ledger_create() creates a ledger.
@@ -16,9 +17,10 @@
 **   L6  After a fork the handle refuses.
 **   L7  For a host connection that cannot write its database, the ledger is only read.
 **
-** Errors go where ledger_new() was told. After an error every later call is a no-op that fails, and
-** the caller asks once; ledger_ready() and ledger_create() clear the error first. Functions that
-** return int return 1 for success and 0 for failure, unless they say otherwise.
+** The ledger reports errors to the struct error given to ledger_new(). After an error every later
+** call does nothing and fails, so the caller can check once at the end. ledger_ready() and
+** ledger_create() clear the error first. Functions that return int return 1 for success and 0 for
+** failure, unless their comment says otherwise.
 */
 #ifndef DIFFUSE_LEDGER_H
 #define DIFFUSE_LEDGER_H
@@ -35,16 +37,18 @@ struct ledger;
 enum { LEDGER_ANY = 0, LEDGER_UNITS, LEDGER_ROWS }; /* protects */
 enum { LEDGER_ADD_REMOVE = 1, LEDGER_REPLACE };     /* adjacency; 0 is any */
 
-/* What dp_init() asks for; null and 0 mean "not said". Strings are the caller's. */
+/* The arguments of dp_init(). Null and 0 mean "not given". The caller owns the strings. */
 struct ledger_terms {
   const char *path;
   const char *unit;
   int protects;
   int adjacency;
-  int unchecked; /* the ledger has no policy: the owner alone vouches for queries */
+  int unchecked; /* 1: no policy; the owner alone vouches for queries */
 };
 
-/* A tier and a release as stored, one member for each column (columns.h). Texts are owned. */
+/*
+** A tier and a release as stored: one member per column (columns.h). The structs own their texts.
+*/
 struct ledger_tier {
   TIER_COLUMNS(COLUMN_MEMBER)
 };
@@ -61,7 +65,8 @@ struct ledger_point {
 };
 
 /*
-** What the coordinates of a point stand for: `components` of each of `cells` keys, in their order.
+** The meaning of the coordinates of a point: `components` numbers for each of `cells` keys, in the
+** order of the keys.
 */
 struct ledger_grid {
   char **keys; /* null: one cell, whose key is '' */
@@ -80,80 +85,87 @@ struct ledger_path {
 struct ledger *ledger_new(sqlite3 *host, struct error *error);
 void ledger_free(struct ledger *ledger);
 
-/* Opens the ledger of the host's main database, or checks that it still is the one (L3, L6). */
+/*
+** Opens the ledger of the host's main database. If it is open already, checks that it still is the
+** right one (L3, L6).
+*/
 int ledger_ready(struct ledger *ledger);
 
-/* dp_init(): creates or finds the ledger and leaves the marker. */
+/* dp_init(): creates or finds the ledger and writes the marker. */
 int ledger_create(struct ledger *ledger, const struct ledger_terms *terms);
 
-/* What an open ledger protects: LEDGER_UNITS or LEDGER_ROWS, and its adjacency. */
+/*
+** The terms of the open ledger: whether it protects units or rows (LEDGER_UNITS, LEDGER_ROWS), and
+** its adjacency.
+*/
 int ledger_protects(const struct ledger *ledger);
 int ledger_adjacency(const struct ledger *ledger);
 const char *ledger_path(const struct ledger *ledger); /* ":memory:" for an in-memory ledger */
 
-/* Where the ledger reports its errors: the caller's, as given to ledger_new(). */
+/* The struct error that was given to ledger_new(). */
 struct error *ledger_error(const struct ledger *ledger);
 
-/* A parser of JSON that heeds the host's interrupt and reports its errors to the same place. */
+/* A JSON parser that stops when the host is interrupted and reports to the same struct error. */
 struct json *ledger_json(struct ledger *ledger);
 
 /*
-** A clean slate on the connection that is open already, without a look at the host's database: for
-** the end of a release, which may come while SQLite tears a statement down.
+** Clears the error and goes on with the open connection, without reading the host's database. For
+** the end of a release, which may run while SQLite finalizes a statement.
 */
 int ledger_resume(struct ledger *ledger);
 
-/* The same for the draw of a release: waits long for others, until the host is interrupted. */
+/* The same for the draw of a release: waits longer for locks, until the host is interrupted. */
 int ledger_resume_patiently(struct ledger *ledger);
 
 /*
-** Transactions on the private connection. After a failure only ledger_rollback() does anything.
-** ledger_commit() returns 0 and rolls back when anything before it failed.
+** Transactions on the private connection. After a failure only ledger_rollback() has an effect.
+** ledger_commit() rolls back and returns 0 if any call before it failed.
 **
-** ledger_begin() is for what charges, creates or discards. Where the host may only read (L7), its
-** transaction reads, and the first statement in it that writes fails with the reason.
+** Use ledger_begin() to charge, create or discard. If the host may only read (L7), the transaction
+** can read, and its first statement that writes fails with the reason.
 */
 int ledger_begin(struct ledger *ledger);
-int ledger_begin_reading(struct ledger *ledger); /* one consistent view; ends with a rollback */
-int ledger_begin_trial(struct ledger *ledger);   /* for plans: writes, and ends with a rollback */
-int ledger_begin_ending(struct ledger *ledger);  /* ends a release that was charged already */
-int ledger_begin_copy(struct ledger *ledger);    /* the same for long work: others can write */
+int ledger_begin_reading(struct ledger *ledger); /* one snapshot; end it with a rollback */
+int ledger_begin_trial(struct ledger *ledger);   /* for plans: writes; end it with a rollback */
+int ledger_begin_ending(struct ledger *ledger);  /* to end a charged release */
+int ledger_begin_copy(struct ledger *ledger);    /* for long work, on a copy */
 int ledger_commit(struct ledger *ledger);
 void ledger_rollback(struct ledger *ledger);
 
 /* ---- tiers and charges (tier.c, charge.c, budget.c) ------------------------------------------ */
 
-/* Tiers, the innermost first. The array is freed with ledger_tiers_free(). */
+/* Reads the tiers, the innermost first. Free the array with ledger_tiers_free(). */
 int ledger_tiers(struct ledger *ledger, struct ledger_tier **tiers, int *count);
 void ledger_tiers_free(struct ledger_tier *tiers, int count);
 
-/* The index of a tier, or -1 with an error that lists the known ones. */
+/* The index of a tier, or -1 with an error that lists the known tiers. */
 int ledger_tier_find(struct ledger *ledger, const struct ledger_tier *tiers, int count,
                      const char *name);
 
-/* Creates a tier, in a transaction of its own; the same tier again is a no-op. */
+/* Creates a tier, in a transaction of its own. Does nothing if the same tier exists already. */
 int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *tier);
 
-/* Drops a tier that nothing was charged to, for ever, in a transaction of its own. */
+/* Drops a tier that has no charges, permanently, in a transaction of its own. */
 int ledger_tier_drop(struct ledger *ledger, const char *name);
 
 /*
-** Charges the publication of a release at tiers[at]: every tier at `at` or inside it pays what the
-** release costs it beyond what it has paid already. Checks all of them first; if one refuses,
-** nothing is charged and the error says which, what it needs and what is left. Inside a
-** transaction.
+** Charges the publication of a release at tiers[at]. Tiers 0 to `at` each pay the part of the cost
+** that they have not yet paid for this release. The function checks all of them first. If one
+** refuses, it charges nothing, and the error names the tier, the amount needed and the amount left.
+** Call it inside a transaction.
 */
 int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at, const struct cost *cost);
 
 /*
-** The last charge, 0 for none; and the rate that a tier has been charged after it, where a curve
-** counts as the rate that costs the same at the tier's filter order.
+** ledger_last_charge(): the id of the last charge, 0 for none. ledger_charged_since(): the rate
+** that a tier was charged after it. A curve counts as the rate that costs the same at the tier's
+** filter order.
 */
 int64_t ledger_last_charge(struct ledger *ledger);
 double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier);
 
-/* The standing of a tier as dp_budget shows it. */
+/* The budget of a tier as dp_budget shows it. */
 struct ledger_standing {
   double spent_epsilon, remaining_epsilon;
   int64_t releases_left;
@@ -161,61 +173,67 @@ struct ledger_standing {
 int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_standing *standing);
 
 /*
-** What someone has been exposed to who saw exactly the publications at `names` (JSON,
-** sqlite3_free).
+** The exposure of a person who saw exactly the publications at the chosen tiers, as JSON
+** (sqlite3_free).
 */
 char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
                       int chosen_count);
 
-/* Recomputes everything from dp_charge, inside a transaction. 'ok' or the first discrepancy
-** (sqlite3_free); null on error. */
+/*
+** Recomputes everything from dp_charge, inside a transaction. Returns 'ok' or the first discrepancy
+** (sqlite3_free), or null on error.
+*/
 char *ledger_verify(struct ledger *ledger);
 
 /*
-** The part of dp_verify() that comes last: states and names fit, nothing differs from its seal, and
-** the schema is that of the format. Null: nothing was found, or an error.
+** The last part of dp_verify(): checks states and names, compares everything with its seal, and
+** compares the schema with that of the format. Returns the first discrepancy, or null if there is
+** none or on error.
 */
 char *ledger_verify_seals(struct ledger *ledger);
 
 /*
-** What ledger_verify() and its callers have found, as a text (sqlite3_free). Null says that nothing
-** was found: where there is no memory for the text the ledger fails instead.
+** Formats a discrepancy (sqlite3_free). Out of memory, it sets the error and returns null, because
+** null alone would mean that nothing was found.
 */
 char *ledger_discrepancy(struct ledger *ledger, const char *format, ...);
 
 /*
-** All an auditor needs, as JSON (sqlite3_free); `verified` is what ledger_verify() said. Null on
-** error.
+** The certificate for an auditor, as JSON (sqlite3_free). `verified` is the result of
+** ledger_verify(). Null on error.
 */
 char *ledger_certificate(struct ledger *ledger, const char *verified);
 
 /* ---- releases, points and values (store.c), inside a transaction ----------------------------- */
 
-/* Finds the release of that name that is not discarded: 1 found, 0 not found or failure. */
+/*
+** Finds the release with this name that is not discarded. Returns 1 if found, 0 if not found or on
+** failure.
+*/
 int ledger_release_find(struct ledger *ledger, const char *name, struct ledger_release *release);
 void ledger_release_clear(struct ledger_release *release);
 
-/* The parameters of a release, exactly: what a name asked again must match (sqlite3_free). */
+/*
+** The exact parameters of a release as one text (sqlite3_free). A later request for the same name
+** must have the same fingerprint.
+*/
 char *ledger_fingerprint(const struct ledger_release *release);
 
-/* Stores a new release in state 'charged' and sets its id, and its name where that is null. */
+/* Stores a new release in state 'charged'. Sets its id, and its name if that is null. */
 int ledger_release_insert(struct ledger *ledger, struct ledger_release *release);
 
-/*
-** Fails where the rows of a release are not those that diffuse stored: to be asked before anything
-** is made of them.
-*/
+/* Fails if the rows of a release differ from its seal. Call it before the rows are used. */
 int ledger_trust_release(struct ledger *ledger, int64_t id);
 
-/* Moves a release from one state to another; exactly one row must change. */
+/* Moves a release from one state to another. Fails unless exactly one row changes. */
 int ledger_release_state(struct ledger *ledger, int64_t id, const char *from, const char *to);
 
 /* Sets the total slack of a release. */
 int ledger_release_slack(struct ledger *ledger, int64_t id, double slack);
 
 /*
-** The path of a release with so many components for each key. ledger_path_free() also after
-** failure.
+** Reads the path of a release that has this number of components for each key. Call
+** ledger_path_free() also after a failure.
 */
 int ledger_path_read(struct ledger *ledger, const struct ledger_release *release, int components,
                      struct ledger_path *path);
@@ -224,8 +242,8 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
                        const struct ledger_grid *grid, const struct ledger_point *point);
 
 /*
-** A publication; kernel: null, or what made it of the point inside. Find: 1 found (and then its
-** clock), 0 not found or failure.
+** Insert and find a publication. kernel: the Markov kernel that made it from the next inner point,
+** or null. Finding returns 1 and the clock if found, 0 if not found or on failure.
 */
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
                               const char *tier, uint64_t clock, const struct cost *cost,
@@ -233,16 +251,17 @@ int ledger_publication_insert(struct ledger *ledger, const struct ledger_release
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
                             uint64_t *clock);
 
-/* Whether there is a publication, and the kernel that made it (sqlite3_free; null for none). */
+/* Finds a publication and the kernel that made it (sqlite3_free; null: no kernel). */
 int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *tier, char **kernel);
 
-/* The symbol of a release at a tier: the point of its path. */
+/* Stores the symbol of a release at a tier, as a point of its path. */
 int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *release,
                          const char *tier, const char *symbol);
 
 /*
-** Hands over the symbols of a release, the innermost first, with what is published of them, until
-** take() returns 0. symbol, shown: null where there is none; curve: at the stored orders (renyi.h).
+** Calls take() for each symbol of a release, the innermost first, until it returns 0. symbol is the
+** one on the path, shown the published one; null if there is none. curve is at the stored orders
+** (renyi.h).
 */
 struct ledger_symbol {
   const char *tier, *symbol, *shown, *kernel;
@@ -252,9 +271,10 @@ int ledger_symbols(struct ledger *ledger, int64_t release_id,
                    int (*take)(void *context, const struct ledger_symbol *symbol), void *context);
 
 /*
-** Hands over the publications of a release, the innermost first, with the kernels that made them
-** (null: of the data); and the points of one of them whose points are counts of symbols, in the
-** order of these. Until take() returns 0.
+** The first calls take() for each publication of a release, the innermost first, with the kernel
+** that made it (null: it was drawn from the data). The second is for a publication that counts
+** symbols: it calls take() for each count, in the order of the symbols. Both stop when take()
+** returns 0.
 */
 struct ledger_stage {
   const char *tier, *kernel;
@@ -275,17 +295,20 @@ int ledger_value_insert(struct ledger *ledger, const struct ledger_release *rele
                         const char *tier, const struct ledger_value *value);
 
 /*
-** Hands over the values of a publication in the order of keys and components, until take() returns
-** 0.
+** Calls take() for each value of a publication, in the order of keys and components, until it
+** returns 0.
 */
 int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
                   int (*take)(void *context, const struct ledger_value *value), void *context);
 
-/* One value with the standard deviation of its noise: 1 found. */
+/* Finds one value and the standard deviation of its noise. Returns 1 if found. */
 int ledger_value_find(struct ledger *ledger, int64_t release_id, const char *tier, const char *key,
                       int component, double *value, double *stddev);
 
-/* Hands over every publication, release by release: what it says of itself. */
+/*
+** Calls take() for every publication, release by release, with the columns that the publication
+** itself stores.
+*/
 struct ledger_publication {
   int64_t release_id;
   const char *tier;
@@ -297,7 +320,7 @@ int ledger_publications(struct ledger *ledger,
                         int (*take)(void *context, const struct ledger_publication *publication),
                         void *context);
 
-/* A release by its id, discarded ones too. */
+/* Reads a release by its id, also if it is discarded. */
 int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release *release);
 
 /* ---- reading tables for the host (tables.c) -------------------------------------------------- */
@@ -305,19 +328,20 @@ int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release 
 /* A table that the host may see. */
 struct ledger_table {
   const struct table_columns *columns;
-  const char *shown; /* the condition on rows that the host may see; null: all */
-  const char *order; /* of the rows, as people expect it: of events; null: any */
+  const char *shown; /* SQL condition for the rows that the host may see; null: all */
+  const char *order; /* SQL order of the rows; null: any order */
 };
 extern const struct ledger_table ledger_tables[];
 extern const int ledger_table_count;
 
-/* Its columns for CREATE TABLE, as in "name TEXT, rate REAL" (sqlite3_free), or null. */
+/*
+** Its columns for CREATE TABLE, as in "name TEXT, rate REAL" (sqlite3_free; null: out of memory).
+*/
 char *ledger_table_declaration(const struct ledger_table *table);
 
 /*
-** Copies the rows of a table in which column wanted[i] equals values[i] (with IS), inside a
-** transaction, and finishes the statement before it returns. Every value of every row is handed to
-** `take`, row by row.
+** Calls take() for each row of a table in which every column wanted[i] IS values[i]. Finishes the
+** statement before it returns. Call it inside a transaction.
 */
 typedef int ledger_take_row(void *context, sqlite3_stmt *row, int columns);
 int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,

@@ -1,38 +1,42 @@
 /*
-** lock.c: the ledger's own lock, which SQLite knows nothing of.
+** lock.c: the ledger's own lock, beside the locks of SQLite.
 **
-** SQLite's locks on POSIX systems belong to the process: two copies of SQLite in one process do not
-** see each other's, and when one of them closes the file, the other loses its own. Other VFSs lock
-** in other ways. Every transaction on a ledger therefore also holds a lock that belongs to one open
-** file, <ledger>-lock (os/lock_file.h). SQLite never opens that file. Readers take the same lock as
-** writers: SQLite rolls back the journal of a transaction whose locks it cannot see.
+** On POSIX systems SQLite's locks belong to the process. Two copies of SQLite in one process do not
+** see each other's locks, and when one copy closes the file, the other copy loses its locks. Other
+** VFSs lock in other ways. Every transaction on a ledger therefore also holds a lock on
+** <ledger>-lock, and this lock belongs to the open file, not to the process (os/lock_file.h).
+** SQLite never opens that file. Readers take the same lock as writers, because a reader that cannot
+** see the locks of a transaction would roll back its journal.
 */
 #include "ledger/internal.h"
 #include "os/lock_file.h"
 
 SQLITE_EXTENSION_INIT3
 
-/* The file stands beside the ledger that SQLite has opened, where a symbolic link leads to. */
+/* The lock file is beside the file that SQLite has opened, after it resolved symbolic links. */
 static char *name_of(const struct ledger *ledger) {
   const char *path = ledger->db ? sqlite3_db_filename(ledger->db, "main") : 0;
   return sqlite3_mprintf("%s-lock", path && *path ? path : ledger->path);
 }
 
 /*
-** A process that may not create the file cannot create the ledger's journal either: it reads, and
-** SQLite refuses what it writes.
+** A process that may not create the lock file cannot create the ledger's journal either. It can
+** read, and SQLite refuses its writes.
 */
 static int is_needed(struct ledger *ledger, int writes, const struct lock_error *error) {
   if (error->failure != LOCK_FORBIDDEN) return 1;
   return writes && ledger->db && sqlite3_db_readonly(ledger->db, "main") == 0;
 }
 
-/* One attempt: 1 the lock is held or not needed, 0 another has it, -1 an error. */
+/*
+** Tries once. Returns 1 if the lock is held or not needed, 0 if another connection has it, -1 on
+** error.
+*/
 static int attempt(struct ledger *ledger, const char *name, int writes, struct lock_error *error) {
   int taken = lock_file_take(name, ledger->path, &ledger->lock, error);
   if (taken >= 0) return taken;
   if (!is_needed(ledger, writes, error)) return 1;
-  /* Its owner has it, and has not let others open it yet. */
+  /* A file that exists but cannot be opened has just been created: its creator holds the lock. */
   return error->failure == LOCK_FORBIDDEN && error->is_there ? 0 : -1;
 }
 
@@ -62,7 +66,7 @@ int lock_take(struct ledger *ledger, int writes) {
   return taken > 0;
 }
 
-/* After a fork() the lock is the parent's. */
+/* After a fork() the lock belongs to the parent process. */
 void lock_drop(struct ledger *ledger) {
   if (ledger->lock == LOCK_FILE_NONE) return;
   if (process_is_same(&ledger->process)) {

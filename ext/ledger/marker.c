@@ -1,11 +1,12 @@
 /*
-** marker.c: owns dp_ledger_id, the one-row table that a ledger leaves in the database it belongs
-** to, so that a copied or restored database cannot silently start a fresh budget (L3); and the
-** question whether the host may write (L7).
+** marker.c: owns dp_ledger_id, the marker: a table of one row in the database that a ledger belongs
+** to. The marker prevents a copied or restored database from silently starting a fresh budget (L3).
+** This file also finds out whether the host may write (L7).
 **
-** This is the only SQL that the ledger runs on the host's connection. The database may come from
-** anybody: a table dp_ledger_id can be anything, and a statement on it can fail for reasons of the
-** host's. No such failure calls a marker damaged or advises to drop it.
+** The ledger runs no other SQL on the host's connection, apart from the probe of interrupt.c. The
+** database may come from anybody, so a table dp_ledger_id can hold anything. A statement on it can
+** also fail for reasons that lie with the host. The error for such a failure never calls the marker
+** damaged and never advises the user to drop it.
 */
 #include <string.h>
 
@@ -40,7 +41,10 @@ static int fail_foreign(struct ledger *ledger, const char *schema, const char *w
                      schema, why);
 }
 
-/* A compiled statement on one attached database, whose name replaces %w; null with an error. */
+/*
+** Prepares a statement on one attached database, whose name replaces %w. Null with an error on
+** failure.
+*/
 static sqlite3_stmt *prepare_in(struct ledger *ledger, const char *schema, const char *format) {
   sqlite3_stmt *statement = 0;
   char *sql = sqlite3_mprintf(format, schema);
@@ -54,9 +58,9 @@ static sqlite3_stmt *prepare_in(struct ledger *ledger, const char *schema, const
 }
 
 /*
-** Whether the file has a table or view dp_ledger_id: reads the file's own list, because SQLite's
-** copy of the schema may be older than what another connection has just written. The list is read
-** row by row, so that an authorizer that hides it is noticed.
+** Whether the file has a table or view dp_ledger_id. Reads the schema table of the file, because
+** SQLite's copy of the schema may be older than a change by another connection. Reads it row by
+** row, so that an authorizer that hides it is noticed.
 */
 static int is_listed(struct ledger *ledger, const char *schema) {
   int found = 0, hidden = 0, rc = SQLITE_DONE;
@@ -77,13 +81,16 @@ static int is_listed(struct ledger *ledger, const char *schema) {
   return found && !error_is_set(ledger->error);
 }
 
-/* Whether dp_ledger_id is an ordinary or virtual table that has this column; asks no authorizer. */
+/* Whether dp_ledger_id is an ordinary or virtual table with this column. Calls no authorizer. */
 static int has_column(struct ledger *ledger, const char *schema, const char *column) {
   return sqlite3_table_column_metadata(ledger->host, schema, "dp_ledger_id", column, 0, 0, 0, 0,
                                        0) == SQLITE_OK;
 }
 
-/* The statement fails: there is no marker, or it is no marker, or something hinders. */
+/*
+** Finds out why reading the marker failed: it is missing, it is another kind of object, or the host
+** prevents it.
+*/
 static int explain_unreadable(struct ledger *ledger, const char *schema, int rc, const char *why) {
   if ((rc & 0xff) != SQLITE_ERROR) return fail_read(ledger, schema, why);
   if (!is_listed(ledger, schema)) return !error_is_set(ledger->error);
@@ -92,7 +99,7 @@ static int explain_unreadable(struct ledger *ledger, const char *schema, int rc,
   return fail_foreign(ledger, schema, "it is not a table with the columns id and path");
 }
 
-/* A text of 1 to `most` bytes, or null with the reason. */
+/* A text of 1 to `most` bytes, or null with an error that says why. */
 static char *marker_text(struct ledger *ledger, const char *schema, sqlite3_stmt *row, int column,
                          int most) {
   int type = sqlite3_column_type(row, column);
@@ -116,7 +123,10 @@ static char *marker_text(struct ledger *ledger, const char *schema, sqlite3_stmt
   return 0;
 }
 
-/* Takes the marker from its statement, which must give one row. Returns SQLite's code. */
+/*
+** Reads the marker from its statement, which must give exactly one row. Returns SQLite's result
+** code.
+*/
 static int take_marker(struct ledger *ledger, const char *schema, sqlite3_stmt *statement,
                        struct marker *marker) {
   if (sqlite3_column_count(statement) != 2) {
@@ -170,7 +180,7 @@ static int host_run(struct ledger *ledger, const char *sql, const char *what) {
   return sqlite3_exec(ledger->host, sql, 0, 0, 0) == SQLITE_OK || fail_host(ledger, what);
 }
 
-/* In the open transaction: the marker, unless another process has been faster. */
+/* In the open transaction: writes the marker, unless another process has just written it. */
 static void write_new(struct ledger *ledger, const char *id, const char *insert, const char *what) {
   struct marker marker;
   if (!marker_read(ledger, "main", &marker)) return;
@@ -202,7 +212,7 @@ static void check_written(struct ledger *ledger, const char *id, const char *wha
 int marker_write(struct ledger *ledger, const char *id, const char *path) {
   static const char what[] = "leave the marker dp_ledger_id in the database";
   char *insert = sqlite3_mprintf("INSERT INTO main.dp_ledger_id VALUES (%Q, %Q)", id, path);
-  sqlite3_stmt *rollback = 0; /* compiled now: there may be no memory when it is needed */
+  sqlite3_stmt *rollback = 0; /* prepared now, because memory may run out later */
   if (!insert || sqlite3_prepare_v2(ledger->host, "ROLLBACK", -1, &rollback, 0) != SQLITE_OK) {
     sqlite3_free(insert);
     return ledger_fail(ledger, "out of memory");
@@ -215,14 +225,14 @@ int marker_write(struct ledger *ledger, const char *id, const char *path) {
     if (!error_is_set(ledger->error) && !sqlite3_get_autocommit(ledger->host))
       fail_ignored(ledger, what);
   }
-  /* A BEGIN that fails for want of memory can leave a transaction open. The first error counts. */
+  /* A BEGIN that fails for lack of memory can leave a transaction open. Report the first error. */
   if (error_is_set(ledger->error) && !sqlite3_get_autocommit(ledger->host)) sqlite3_step(rollback);
   sqlite3_finalize(rollback);
   sqlite3_free(insert);
   return !error_is_set(ledger->error);
 }
 
-/* Whether an UPDATE of the marker changes the marker and runs nothing else. */
+/* Whether an UPDATE of the marker changes only the marker and runs no trigger. */
 static int is_plain(sqlite3 *host) {
   sqlite3_stmt *others = 0;
   int plain =
@@ -264,7 +274,7 @@ int host_in_memory(const struct ledger *ledger) {
 
 typedef void see_database(struct ledger *ledger, const char *schema, const char *file);
 
-/* Calls `see` for main and what is attached, until there is an error. */
+/* Calls `see` for main and every attached database, until there is an error. */
 static int each_database(struct ledger *ledger, see_database *see) {
   static const char what[] = "list the attached databases";
   sqlite3_stmt *list = 0;
@@ -311,11 +321,15 @@ int marker_check_attached(struct ledger *ledger) {
 
 /* ---- what the host can write ----------------------------------------------------------------- */
 
-/* PRAGMA query_only: sqlite3_db_readonly() does not know it. A refusal to tell counts as on. */
+/*
+** Reads PRAGMA query_only, which sqlite3_db_readonly() does not cover. If the host refuses the
+** pragma, it counts as on.
+*/
 static int is_query_only(struct ledger *ledger) {
   sqlite3_stmt *pragma = 0;
   int rc = sqlite3_prepare_v2(ledger->host, "PRAGMA query_only", -1, &pragma, 0);
-  if (rc == SQLITE_OK) rc = pragma ? sqlite3_step(pragma) : SQLITE_AUTH; /* left out of the text */
+  /* No statement: an authorizer of the host ignored the pragma. */
+  if (rc == SQLITE_OK) rc = pragma ? sqlite3_step(pragma) : SQLITE_AUTH;
   int on = rc != SQLITE_ROW || sqlite3_column_int(pragma, 0) != 0;
   if (rc != SQLITE_ROW && rc != SQLITE_DONE && (rc & 0xff) != SQLITE_AUTH)
     fail_host(ledger, "read PRAGMA query_only");

@@ -1,11 +1,12 @@
 /*
 ** migrate.c: brings a ledger file of an older format to the format of sql/ledger.sql.
 **
-** The tables are made anew from sql/ledger.sql and the rows are copied by the names of columns, so
-** that a migrated file has exactly the schema of a new one. A column that may be NULL, or has a
-** DEFAULT that is right for old rows, needs nothing here. Everything else is a step.
+** The migration creates the tables of sql/ledger.sql and copies the rows by the names of their
+** columns, so a migrated file has exactly the schema of a new one. A new column that may be NULL,
+** or whose DEFAULT is right for old rows, needs no code here. Any other change needs a step.
 **
-** All of it is one transaction under the write lock: a process that is killed leaves the old file.
+** The migration is one transaction under the write lock. If the process is killed, the old file
+** stays.
 */
 #include <string.h>
 
@@ -15,19 +16,21 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** SQL that runs on the tables of format n before they are copied to those of format n + 1, where
-** copying by name is not enough: a column that is renamed or computed from others.
+** SQL that runs on the tables of format n before the copy to format n + 1. It is needed where
+** copying by name is not enough, as for a column that is renamed or computed from others.
 */
 static const char *const steps[LEDGER_FORMAT] = {
-    [3] = "", /* releases have no text of their query: dp_release.sql is NULL */
+    [3] = "", /* no step: format 3 did not store queries, so dp_release.sql is NULL */
 };
 
 #define OLDEST_FORMAT 3
 
-/* Our own tables. Another object of the owner in the file stays as it is. */
+/* The ledger's own tables. Other objects that the owner put into the file stay as they are. */
 #define OURS "substr(name, 1, 3) = 'dp_'"
 
-/* What stands in the way of the new schema: all but tables, and indices without a text. */
+/*
+** Drops the old triggers, views and indices. SQLite drops indices without a text with their tables.
+*/
 #define DROP_OTHERS                                                                                \
   "SELECT group_concat('DROP ' || type || ' \"' || name || '\"', ';') FROM"                        \
   " (SELECT * FROM sqlite_master WHERE type <> 'table' AND sql IS NOT NULL AND " OURS              \
@@ -37,7 +40,7 @@ static const char *const steps[LEDGER_FORMAT] = {
   "SELECT group_concat('ALTER TABLE \"' || name || '\" RENAME TO \"old_' || name || '\"', ';')"    \
   " FROM sqlite_master WHERE type = 'table' AND " OURS
 
-/* The columns that a table had already, in their order. */
+/* The columns that a table has in both formats, in order. */
 #define COMMON                                                                                     \
   "(SELECT group_concat('\"' || name || '\"') FROM (SELECT new.name FROM"                          \
   " pragma_table_info(t.name) new JOIN pragma_table_info('old_' || t.name) old"                    \
@@ -49,12 +52,12 @@ static const char *const steps[LEDGER_FORMAT] = {
   " FROM sqlite_master t WHERE type = 'table' AND " OURS " ORDER BY rowid)"                        \
   " WHERE columns IS NOT NULL"
 
-/* The last first: a table may be referred to by a later one. */
+/* Drops the last table first, because a table may be referenced by a later one. */
 #define DROP_OLD                                                                                   \
   "SELECT group_concat('DROP TABLE \"' || name || '\"', ';') FROM (SELECT name FROM sqlite_master" \
   " WHERE type = 'table' AND substr(name, 1, 7) = 'old_dp_' ORDER BY rowid DESC)"
 
-/* Runs the statements that a query makes. */
+/* Runs the statements that a query returns as texts. */
 static int run_made(struct ledger *ledger, const char *query) {
   sqlite3_stmt *row = 0;
   char *made = 0;
@@ -79,18 +82,18 @@ int ledger_make_schema(struct ledger *ledger) {
 }
 
 /*
-** In a transaction. Rows that have more columns than before are sealed again, and so is what a
-** ledger without seals holds. Rows that are not what their seals say would be sealed with them, so
-** that nobody would notice: such a ledger stays as it is.
+** Call this inside a transaction. It seals everything again, because rows may have new columns and
+** older ledgers have no seals. First it compares all rows with their old seals: a new seal would
+** hide an edit of the file. A ledger that differs from its seals is not migrated.
 */
 static int migrate(struct ledger *ledger, int format) {
   int from = format;
   if (from == 3 &&
       sqlite3_table_column_metadata(ledger->db, "main", "dp_seal", 0, 0, 0, 0, 0, 0) == SQLITE_OK)
-    return ledger_fail_damaged(ledger, "user_version"); /* it has seals, so it was of format 4 */
+    return ledger_fail_damaged(ledger, "user_version"); /* it has seals, so its format was 4 */
   if (from > 3 && !seal_trust_all(ledger)) return 0;
   for (; format < LEDGER_FORMAT; format++) run(ledger, steps[format]);
-  /* The owner's own views of our tables are left as they are. */
+  /* The pragma keeps the owner's views of the ledger's tables as they are. */
   return run(ledger, "PRAGMA legacy_alter_table = ON") && run_made(ledger, DROP_OTHERS) &&
          run_made(ledger, RENAME) && ledger_make_schema(ledger) && run_made(ledger, COPY) &&
          run_made(ledger, DROP_OLD) && seal_all(ledger);
@@ -102,9 +105,7 @@ static int migrate(struct ledger *ledger, int format) {
   "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"                      \
   " AND substr(name, 1, 7) <> 'sqlite_' ORDER BY type, name"
 
-/*
-** The next character of an SQL text that counts: not white space, not of a comment; 0 at the end.
-*/
+/* The next character of an SQL text that is neither white space nor in a comment; 0 at the end. */
 static char next_character(const char **sql, char *quote) {
   const char *at = *sql;
   while (!*quote && *at) {
@@ -125,7 +126,7 @@ static char next_character(const char **sql, char *quote) {
   return *at;
 }
 
-/* Whether two SQL texts are the same but for comments and white space. */
+/* Whether two SQL texts are equal apart from comments and white space. */
 static int same_sql(const char *a, const char *b) {
   char quote_a = 0, quote_b = 0, c;
   do {
@@ -177,7 +178,7 @@ char *ledger_verify_schema(struct ledger *ledger) {
 
 /* ---- migration ------------------------------------------------------------------------------- */
 
-/* Whether the file, or the database that it belongs to, may not be written. */
+/* Whether the ledger file or the host's database is read-only. */
 static int is_read_only(const struct ledger *ledger) {
   return ledger->read_only || sqlite3_db_readonly(ledger->db, "main") == 1; /* L7 */
 }
@@ -194,7 +195,7 @@ int ledger_migrate(struct ledger *ledger) {
                        "(open the database once where it and its ledger can be written)",
                        ledger->path, format, LEDGER_FORMAT);
   if (!ledger_begin(ledger)) return 0;
-  format = ledger_format(ledger); /* another process may have been faster */
+  format = ledger_format(ledger); /* another process may have migrated it meanwhile */
   if (format != LEDGER_FORMAT) migrate(ledger, format);
   return ledger_commit(ledger);
 }

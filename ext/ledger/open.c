@@ -1,10 +1,10 @@
 /*
-** open.c: owns the private connection: where the ledger is, opening and creating it, transactions.
+** open.c: owns the private connection. Finds, opens and creates the ledger, and runs transactions.
 **
-** The ledger is a file of its own because a ledger on the host's connection is erased by the host's
-** ROLLBACK after the value was seen, and a second connection to the SAME file deadlocks in
-** rollback-journal mode. TRUNCATE and not WAL: a WAL ledger loses charges when a process forks or
-** when only the main file is copied.
+** The ledger is a file of its own for two reasons. If it were written on the host's connection, a
+** ROLLBACK of the host could erase a charge after the value was seen. A second connection to the
+** host's own file would deadlock in rollback-journal mode. The journal mode is TRUNCATE: in WAL
+** mode a ledger loses charges when a process forks, or when somebody copies the main file alone.
 */
 #include <fenv.h>
 #include <string.h>
@@ -37,8 +37,10 @@ struct ledger *ledger_new(sqlite3 *host, struct error *error) {
   return ledger;
 }
 
-/* Whether the connection came here through a fork(). Then it is the parent's (L6): closing it or
-** rolling back could undo a transaction that a thread of the parent has open in the same file. */
+/*
+** Whether this process got the connection by fork(). It then belongs to the parent (L6): closing it
+** or rolling back could undo a transaction that a thread of the parent has open in the same file.
+*/
 static int is_inherited(const struct ledger *ledger) {
   return ledger->db && !process_is_same(&ledger->process);
 }
@@ -48,8 +50,8 @@ int ledger_is_memory(const struct ledger *ledger) {
 }
 
 /*
-** Whether the file is another application's, which must not be touched. Read past SQLite's locks
-** and journals.
+** Whether the file belongs to another application and must not be touched. Reads the file directly,
+** without SQLite's locks and journals.
 */
 static int is_foreign(struct ledger *ledger) {
   sqlite3_file *file = 0;
@@ -57,14 +59,14 @@ static int is_foreign(struct ledger *ledger) {
   if (ledger_is_memory(ledger) ||
       sqlite3_file_control(ledger->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
       !file->pMethods || file->pMethods->xRead(file, id, sizeof id, 68) != SQLITE_OK)
-    return 0; /* also an empty file, which another process may be filling */
+    return 0; /* an empty file too: another process may be writing a ledger */
   return ((unsigned)id[0] << 24 | (unsigned)id[1] << 16 | (unsigned)id[2] << 8 | id[3]) !=
          APPLICATION_ID;
 }
 
 /*
-** An inherited connection is forgotten, not closed. Any other is closed under the lock: closing a
-** file drops the locks that other copies of SQLite in this process have on it.
+** Forgets an inherited connection without closing it. Closes any other connection under the lock,
+** because closing a file drops the locks that other copies of SQLite in this process have on it.
 */
 static void close_db(struct ledger *ledger) {
   copy_end(ledger);
@@ -117,7 +119,10 @@ const char *ledger_path(const struct ledger *ledger) {
 
 /* ---- where the ledger is --------------------------------------------------------------------- */
 
-/* `name` beside the database, unless it is absolute or there is no directory to be beside. */
+/*
+** The path of `name` in the database's directory. An absolute name stays as it is; so does any name
+** if the database has no directory.
+*/
 static char *resolve(const struct ledger *ledger, const char *name) {
   const char *database = sqlite3_db_filename(ledger->host, "main");
   const char *beside = database && !host_in_memory(ledger) ? path_name(database) : database;
@@ -126,7 +131,10 @@ static char *resolve(const struct ledger *ledger, const char *name) {
   return sqlite3_mprintf("%.*s%s", (int)(beside - database), database, name);
 }
 
-/* The name that a marker carries: relative to the database, so that both can be moved together. */
+/*
+** The path that a marker stores. It is relative to the database, so that both files can move
+** together.
+*/
 static char *default_name(const struct ledger *ledger) {
   if (host_in_memory(ledger)) return sqlite3_mprintf("%s", MEMORY_PATH);
   return sqlite3_mprintf("%s-ledger", path_name(sqlite3_db_filename(ledger->host, "main")));
@@ -143,7 +151,7 @@ static int pragma(struct ledger *ledger, const char *sql) {
   return sqlite3_exec(ledger->db, sql, 0, 0, 0) == SQLITE_OK || ledger_fail_sqlite(ledger);
 }
 
-/* The journal mode that a pragma sets or tells. */
+/* Runs a pragma that sets or reads the journal mode, and returns the mode. */
 static int run_journal_mode(struct ledger *ledger, const char *sql, char mode[16]) {
   sqlite3_stmt *statement = 0;
   *mode = 0;
@@ -154,8 +162,9 @@ static int run_journal_mode(struct ledger *ledger, const char *sql, char mode[16
 }
 
 /*
-** Somebody may have turned the file into a WAL database; that must not pass unnoticed. To turn it
-** back is to write to it (L7); to set another mode is not.
+** Sets journal mode TRUNCATE, or fails. If somebody has turned the file into a WAL database,
+** changing it back writes to it, which a host that may only read must not do (L7). Any other change
+** of mode does not write to the file.
 */
 static int set_journal(struct ledger *ledger) {
   char mode[16];
@@ -171,7 +180,7 @@ static int set_journal(struct ledger *ledger) {
                      ledger->read_only ? ", where the database can be written" : "");
 }
 
-/* SQLite's own handler waits in whole seconds where it was built without usleep(). */
+/* A busy handler. SQLite's own handler waits whole seconds if SQLite was built without usleep(). */
 static int wait_for_others(void *context, int calls) {
   struct ledger *ledger = context;
   if (calls == 0) wait_start(ledger);
@@ -179,10 +188,10 @@ static int wait_for_others(void *context, int calls) {
 }
 
 /*
-** The platform's own VFS, whatever the host's default: connections that lock in different ways do
-** not see each other.
+** The platform's own VFS, whatever the host's default VFS is. Connections that lock in different
+** ways do not see each other's locks.
 */
-/* Opens the file and takes its lock, which everything that reads the file needs. */
+/* Opens the file and takes its lock, which every read of the file needs. */
 static int open_db(struct ledger *ledger) {
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
   process_remember(&ledger->process);
@@ -204,7 +213,7 @@ static int open_db(struct ledger *ledger) {
 
 static int connect_db(struct ledger *ledger) {
   if (!open_db(ledger)) return 0;
-  /* ROLLBACK is compiled now, because there may be no memory when it is needed. */
+  /* Prepare ROLLBACK now, because memory may have run out when it is needed. */
   return pragma(ledger, "PRAGMA synchronous = FULL") && statement_bind(ledger, ROLLBACK, "");
 }
 
@@ -218,10 +227,14 @@ static int pragma_integer(struct ledger *ledger, const char *sql) {
   return value;
 }
 
-static const char *const protects_name[] = {"unit", "unit", "row"}; /* by LEDGER_UNITS, ... */
+/* Indexed by LEDGER_UNITS, LEDGER_ROWS and LEDGER_ADD_REMOVE, LEDGER_REPLACE. */
+static const char *const protects_name[] = {"unit", "unit", "row"};
 static const char *const adjacency_name[] = {"add-remove", "add-remove", "replace"};
 
-/* Which of names[1] and names[2] a column holds; anything else is a damaged ledger. */
+/*
+** The index of the name, 1 or 2, that a column holds. Any other value means that the ledger is
+** damaged.
+*/
 static int column_choice(struct ledger *ledger, sqlite3_stmt *row, int column,
                          const char *const names[3]) {
   char *text = column_copy(ledger, row, column);
@@ -246,7 +259,10 @@ struct terms {
   int protects, adjacency, unchecked;
 };
 
-/* The row of dp_ledger: 0 where there is none, or on failure. The id is to be freed. */
+/*
+** Reads the row of dp_ledger. Returns 0 if there is none or on failure. Free the id with
+** sqlite3_free.
+*/
 static int terms_read(struct ledger *ledger, struct terms *terms) {
   *terms = (struct terms){0};
   sqlite3_stmt *row = statement_bind(ledger, TERMS_READ, "");
@@ -276,7 +292,7 @@ static int read_terms(struct ledger *ledger) {
   return 1;
 }
 
-/* L6, and a file that was deleted or replaced under an open connection. */
+/* Checks L6, and that the file was not deleted or replaced while the connection was open. */
 static int check_connection(struct ledger *ledger) {
   if (is_inherited(ledger))
     return ledger_fail(ledger, "the privacy ledger was opened before fork() (reconnect)");
@@ -292,7 +308,7 @@ static int check_connection(struct ledger *ledger) {
 }
 
 static int open_existing(struct ledger *ledger) {
-  /* A migration is a transaction, which gives back the lock. */
+  /* A migration is a transaction, so it releases the lock. */
   int opened = connect_db(ledger) && check_application(ledger) && set_journal(ledger) &&
                ledger_migrate(ledger) && lock_take(ledger, 0) && read_terms(ledger);
   if (opened) {
@@ -303,7 +319,10 @@ static int open_existing(struct ledger *ledger) {
   return opened;
 }
 
-/* An empty file may be a ledger that another process is about to commit: waits for its lock. */
+/*
+** Waits for the lock of an empty file, because another process may be about to commit a ledger to
+** it.
+*/
 static int wait_for_creator(struct ledger *ledger) {
   if (!file_exists(ledger->path)) return 0;
   int waited = connect_db(ledger) && ledger_begin_trial(ledger);
@@ -313,8 +332,9 @@ static int wait_for_creator(struct ledger *ledger) {
 }
 
 /*
-** Makes `path` (taken over) the open ledger. An in-memory ledger cannot be opened, only kept. Files
-** of the host's database are never opened: closing them would drop the host's own locks.
+** Makes `path` the open ledger, and takes ownership of the string. An in-memory ledger cannot be
+** opened again, only kept. The function refuses the files of the host's database, because closing
+** such a file would drop the host's own locks.
 */
 static int use_path(struct ledger *ledger, char *path) {
   if (!path) return ledger_fail(ledger, "out of memory");
@@ -334,7 +354,7 @@ static int use_path(struct ledger *ledger, char *path) {
   return open_existing(ledger);
 }
 
-/* What brings a ledger back, the safe ways first. */
+/* Advice on how to restore a missing ledger, the safe ways first. */
 #define BRING_BACK                                                                                 \
   "(bring the right one along as '%s', or restore it from a backup; only where it is lost for "    \
   "good, DROP TABLE dp_ledger_id starts a new budget)"
@@ -350,10 +370,10 @@ static int fail_missing(struct ledger *ledger, const char *beside) {
                      ledger->path, beside);
 }
 
-/* Whether a file is the ledger that a marker names. */
+/* The result of looking for a marker's ledger in a file. */
 enum carried { NO_FILE, NO_LEDGER, OTHER_ID, SAME_ID, NOT_TOLD };
 
-/* Looks into a file on a connection of its own, whatever the format of the ledger in it. */
+/* Looks for the ledger with this id in a file of any format, on a connection of its own. */
 static enum carried look_into(struct ledger *ledger, const char *path, const char *id) {
   if (!file_exists(path)) return NO_FILE;
   if (!file_has_content(path)) return NO_LEDGER;
@@ -380,9 +400,10 @@ static enum carried look_into(struct ledger *ledger, const char *path, const cha
 }
 
 /*
-** Whether the ledger has moved with its database, to be the file beside it. The marker's path tells
-** where the ledger was, its id which ledger it is. Two files with that id are copies of each other;
-** charging one of them would forget what the other has paid.
+** Whether the ledger has moved together with its database and is now the file beside it. The
+** marker's path says where the ledger was, and the marker's id identifies it. Two files with that
+** id are copies of each other. The function refuses them, because a charge to one would miss what
+** the other has paid.
 */
 static int has_moved(struct ledger *ledger, const struct marker *marker, const char *marked,
                      const char *beside) {
@@ -392,7 +413,7 @@ static int has_moved(struct ledger *ledger, const struct marker *marker, const c
   enum carried at_mark = look_into(ledger, marked, marker->id);
   if (at_mark == NO_LEDGER || at_mark == NOT_TOLD) return 0;
   if (at_mark != SAME_ID && ledger->db && strcmp(ledger->path, beside) == 0)
-    return 1; /* it is open */
+    return 1; /* the ledger beside the database is open already */
   if (look_into(ledger, beside, marker->id) != SAME_ID) return 0;
   if (at_mark != SAME_ID) return 1;
   return ledger_fail(ledger,
@@ -402,7 +423,7 @@ static int has_moved(struct ledger *ledger, const struct marker *marker, const c
                      marked, beside);
 }
 
-/* Opens the ledger that the marker names and checks that it is the one (L3). */
+/* Opens the ledger that the marker names and checks its id (L3). */
 static int open_marked(struct ledger *ledger, const struct marker *marker) {
   char *marked = resolve(ledger, marker->path), *name = default_name(ledger);
   char *beside = name ? resolve(ledger, name) : 0;
@@ -433,8 +454,8 @@ static int open_unmarked(struct ledger *ledger) {
 int ledger_ready(struct ledger *ledger) {
   error_clear(ledger->error);
   interrupt_heed(ledger, 1, 0);
-  if (is_inherited(ledger)) return check_connection(ledger); /* whatever the marker says */
-  ledger_rollback(ledger); /* of what could not be rolled back when memory ran out, if anything */
+  if (is_inherited(ledger)) return check_connection(ledger); /* do not read the marker */
+  ledger_rollback(ledger); /* a transaction that was left when memory ran out */
   struct marker marker;
   if (!host_check(ledger) || !marker_read(ledger, "main", &marker)) return 0;
   int found = marker.id ? open_marked(ledger, &marker) : open_unmarked(ledger);
@@ -457,11 +478,11 @@ int ledger_resume(struct ledger *ledger) {
   return check_connection(ledger);
 }
 
-/* Rolls back, if there still is a transaction. The lock stays. */
+/* Rolls back if a transaction is open. Keeps the lock. */
 static void end_transaction(struct ledger *ledger) {
   if (!ledger->db || is_inherited(ledger) || sqlite3_get_autocommit(ledger->db)) return;
   for (int i = 0; i < STATEMENTS; i++) sqlite3_reset(ledger->statements[i]);
-  sqlite3_step(ledger->statements[ROLLBACK]); /* the error that led here is already recorded */
+  sqlite3_step(ledger->statements[ROLLBACK]); /* the first error is recorded already */
   sqlite3_reset(ledger->statements[ROLLBACK]);
 }
 
@@ -473,7 +494,7 @@ int ledger_resume_patiently(struct ledger *ledger) {
 
 /* ---- creation -------------------------------------------------------------------------------- */
 
-/* The schema and the terms, in the open transaction. */
+/* Writes the schema and the terms, in the open transaction. */
 static int write_schema(struct ledger *ledger, const struct ledger_terms *terms) {
   return ledger_make_schema(ledger) &&
          statement_run(ledger, TERMS_INSERT, "sssi", terms->unit, protects_name[terms->protects],
@@ -481,7 +502,7 @@ static int write_schema(struct ledger *ledger, const struct ledger_terms *terms)
          read_terms(ledger);
 }
 
-/* In a transaction: nothing else may read the file (lock.c). */
+/* Whether the stored terms are these. In a transaction, so that the lock is held (lock.c). */
 static int are_terms(struct ledger *ledger, const struct ledger_terms *terms) {
   if ((terms->protects && terms->protects != ledger->protects) ||
       (terms->adjacency && terms->adjacency != ledger->adjacency))
@@ -509,14 +530,16 @@ static int are_terms(struct ledger *ledger, const struct ledger_terms *terms) {
   return !error_is_set(ledger->error);
 }
 
-/* Whether an existing ledger is what dp_init() asks for. */
+/* Whether an existing ledger has the terms of this dp_init(). */
 static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) {
   int same = ledger_begin_reading(ledger) && are_terms(ledger, terms);
   ledger_rollback(ledger);
   return same;
 }
 
-/* There is a marker, or none can be left: the ledger must be there, and be the one asked for. */
+/*
+** For a database that has a marker, or cannot get one: the ledger must exist and have these terms.
+*/
 static int find_again(struct ledger *ledger, const struct ledger_terms *terms) {
   if (!ledger_ready(ledger)) return 0;
   if (terms->path) {
@@ -530,7 +553,7 @@ static int find_again(struct ledger *ledger, const struct ledger_terms *terms) {
   return terms_match(ledger, terms);
 }
 
-/* What a failed creation leaves: a file of no bytes, and its journal. */
+/* Removes the empty file and the journal that a failed creation leaves. */
 static void remove_empty(struct ledger *ledger) {
   char *journal = sqlite3_mprintf("%s-journal", ledger->path);
   if (!ledger_is_memory(ledger) && !file_has_content(ledger->path)) {
@@ -540,7 +563,10 @@ static void remove_empty(struct ledger *ledger) {
   sqlite3_free(journal);
 }
 
-/* An empty file for the new ledger, no more open to others than the database. */
+/*
+** Creates an empty file for the new ledger. Its permissions are no wider than those of the
+** database.
+*/
 static enum creation create_file(struct ledger *ledger) {
   if (ledger_is_memory(ledger)) return FILE_EXISTS;
   const char *database = sqlite3_db_filename(ledger->host, "main");
@@ -558,13 +584,13 @@ static enum creation create_file(struct ledger *ledger) {
   return creation;
 }
 
-/* Marker first, then the ledger's commit; a failure undoes both. */
+/* Creates a ledger: writes the marker, then commits the ledger. A failure undoes both. */
 static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms, const char *name) {
   enum creation creation = create_file(ledger);
   int begun = !error_is_set(ledger->error) && connect_db(ledger) && set_journal(ledger) &&
               ledger_begin(ledger);
   if (begun && pragma_integer(ledger, "PRAGMA application_id") == APPLICATION_ID) {
-    ledger_rollback(ledger); /* another process was faster: its ledger is the one */
+    ledger_rollback(ledger); /* another process has created the ledger; use that one */
     close_db(ledger);
     return ledger_create(ledger, terms);
   }
@@ -572,7 +598,10 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
     if (ledger_commit(ledger)) return 1;
     marker_drop(ledger);
   }
-  /* A file that was there, or that another process has locked, may be that process's ledger. */
+  /*
+  ** A file that existed before, or that another process has locked, may be another process's
+  ** ledger.
+  */
   int busy =
       !begun && ledger->db &&
       (ledger->lock == LOCK_FILE_NONE || (sqlite3_errcode(ledger->db) & 0xff) == SQLITE_BUSY);
@@ -585,12 +614,15 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
 static int create_named(struct ledger *ledger, const struct ledger_terms *terms, const char *name) {
   char *path = resolve(ledger, name);
   if (!path) return ledger_fail(ledger, "out of memory");
-  if (!use_path(ledger, path)) /* there is none, or it could not be read */
+  if (!use_path(ledger, path)) /* there is no ledger, or it could not be read */
     return !error_is_set(ledger->error) && create_fresh(ledger, terms, name);
   return terms_match(ledger, terms) && marker_write(ledger, ledger->id, name);
 }
 
-/* The path option: absolute where there is nothing to be beside, and in a file for a file. */
+/*
+** Checks the option path: it must be absolute if the database has no directory, and a database in a
+** file needs a ledger in a file.
+*/
 static int check_path(struct ledger *ledger, const char *path) {
   if (host_in_memory(ledger) && !path_is_absolute(path) && strcmp(path, MEMORY_PATH) != 0)
     return ledger_fail(ledger, "path '%s' must be absolute for an in-memory database", path);
@@ -621,8 +653,8 @@ int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
 /* ---- transactions ---------------------------------------------------------------------------- */
 
 /*
-** Totals are rounded up by what round-to-nearest may be wrong, and dp_verify() compares to the last
-** bit: whatever mode the host computes in, a transaction of ours computes to nearest.
+** Sets round-to-nearest for the transaction, whatever rounding mode the host uses. Totals are
+** rounded up by the error bound of round-to-nearest, and dp_verify() compares them to the last bit.
 */
 static void round_to_nearest(struct ledger *ledger) {
   if (ledger->rounding >= 0) return;
@@ -636,8 +668,8 @@ static void round_as_before(struct ledger *ledger) {
 }
 
 /*
-** The file may have been overwritten since, with another ledger or in another journal mode. Nothing
-** of this is known while a ledger is being created.
+** Checks that the file was not overwritten since it was opened, with another ledger or another
+** journal mode. While a ledger is being created there is nothing to compare yet.
 */
 static int check_terms(struct ledger *ledger) {
   if (!ledger->id) return 1;
@@ -655,12 +687,12 @@ static int check_terms(struct ledger *ledger) {
                      ledger->path);
 }
 
-/* A BEGIN that fails for want of memory can leave a transaction open. */
+/* A BEGIN that fails for lack of memory can leave a transaction open. */
 static int begin_with(struct ledger *ledger, enum statement which, int refuse_writes) {
   seal_forget(ledger);
   round_to_nearest(ledger);
   ledger->writes_refused = refuse_writes;
-  /* What SQLite has kept in memory says nothing of a file that was overwritten. */
+  /* SQLite's page cache would hide that the file was overwritten. */
   if (!error_is_set(ledger->error) && ledger->db && !ledger_is_memory(ledger))
     sqlite3_db_release_memory(ledger->db);
   if (lock_take(ledger, which == BEGIN_WRITE) && statement_run(ledger, which, "") &&

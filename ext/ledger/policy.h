@@ -1,6 +1,7 @@
 /*
-** policy.h: whose rows are whose: what dp_protect() and dp_public() have declared, as the ledger
-** keeps it. What the tables look like is the business of query/policy_tables.h.
+** policy.h: the declarations of dp_protect() and dp_public() as the ledger keeps them: which tables
+** hold protected rows, and which unit owns each row. query/policy_tables.h compares them with the
+** tables of the database.
 */
 #ifndef DIFFUSE_LEDGER_POLICY_H
 #define DIFFUSE_LEDGER_POLICY_H
@@ -9,12 +10,12 @@
 
 enum policy_role { POLICY_PROTECTED, POLICY_PUBLIC };
 
-/* A declaration. Texts are owned by whoever got the struct. */
+/* A declaration. Its texts belong to the caller that received the struct. */
 struct ledger_declaration {
   char *table;
   enum policy_role role;
-  char *unit_column; /* names the unit, or refers to the parent; null: each row is a unit */
-  char *parent;      /* null: unit_column names the unit itself */
+  char *unit_column; /* holds the unit id, or refers to the parent; null: each row is a unit */
+  char *parent;      /* null: unit_column holds the unit id */
 };
 
 struct ledger_policy {
@@ -22,18 +23,18 @@ struct ledger_policy {
   int count;
 };
 
-/* Whether the open ledger was made without a policy: the owner alone vouches for queries. */
+/* Whether the open ledger has no policy, so that the owner alone vouches for queries. */
 int ledger_is_unchecked(const struct ledger *ledger);
 
 /*
-** Whether rows are added up by unit: units are protected, or a question can give several rows for a
-** row that is protected. Inside a transaction.
+** Whether sums are made unit by unit: because the ledger protects units, or because a question can
+** give several rows for one protected row. Call it inside a transaction.
 */
 int ledger_by_unit(struct ledger *ledger);
 
 /*
-** The declarations, inside a transaction. Fails where they are not what the last seal says.
-** ledger_policy_free() also after failure.
+** Reads the declarations. Fails if they differ from their last seal. Call it inside a transaction,
+** and ledger_policy_free() also after a failure.
 */
 int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy);
 void ledger_policy_free(struct ledger_policy *policy);
@@ -43,15 +44,15 @@ const struct ledger_declaration *ledger_policy_find(const struct ledger_policy *
                                                     const char *table);
 
 /*
-** Adds a declaration, or makes that of a public table stricter. The same again is a no-op; anything
-** else is refused. Inside a transaction.
+** Adds a declaration, or turns a public table into a protected one. Does nothing if the same
+** declaration exists; refuses any other change. Call it inside a transaction.
 */
 int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration *declaration);
 
 /*
-** Whether rows may be read for a release that was charged in this transaction: where there is a
-** policy, only those of which it is known what they come from. `tables` says so as JSON
-** ({"visit":"protected"}), and is noted on the release; null: nobody has shown it.
+** Decides whether rows may be read for a release that was charged in this transaction. `tables`
+** lists the tables that the rows come from, as JSON ({"visit":"protected"}); the function notes it
+** on the release. Null means that the tables are unknown, which a ledger with declarations refuses.
 */
 int ledger_policy_admit(struct ledger *ledger, int64_t release_id, const char *tables);
 

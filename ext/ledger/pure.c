@@ -1,6 +1,7 @@
 /*
 ** pure.c: the accountant 'pure', which adds up the epsilons of pure differential privacy. It covers
-** releases whose cost is a curve that is finite at the order infinity, where the curve is epsilon.
+** releases whose RDP curve is finite at the order infinity. The value of the curve there is the
+** epsilon.
 */
 #include <math.h>
 
@@ -40,7 +41,7 @@ static double epsilon(const struct ledger_tier *tier, double rate, const double 
   return rate > 0 ? INFINITY : curve ? curve[RENYI_ORDERS - 1] : 0;
 }
 
-/* No finite order certifies a budget without a delta. */
+/* No finite order can certify a budget whose delta is 0. */
 static double allowed(const struct ledger_tier *tier, double alpha) {
   return isinf(alpha) ? tier->epsilon : -INFINITY;
 }
@@ -49,7 +50,7 @@ static double rate_of_epsilon(double epsilon) {
   return epsilon + expm1(-epsilon);
 }
 
-/* At a finite order randomized response costs as much as any mechanism with its epsilon. */
+/* At a finite order randomized response has the largest cost of all mechanisms with its epsilon. */
 static double most_at(const struct ledger_tier *tier, double order) {
   return isinf(order) ? tier->epsilon : response_rdp(order, tier->epsilon) / order;
 }
@@ -70,6 +71,6 @@ const struct accountant accountant_pure = {
     .allowed = allowed,
     .cost_of_rate = laplace_distance, /* Laplace noise of that rate */
     .rate_of_cost = rate_of_epsilon,
-    .least_part = 1 - 0x1p-19, /* scales are whole numbers, 2^19 at least */
+    .least_part = 1 - 0x1p-19, /* scales are integers of at least 2^19 */
     .most_at = most_at,
 };

@@ -1,6 +1,6 @@
 /*
-** rdp.c: the accountant 'rdp', a Renyi filter at one order (Feldman and Zrnic 2021), the order that
-** is best for a pure rate. It covers every release.
+** rdp.c: the accountant 'rdp', a Renyi filter at one order (Feldman and Zrnic 2021). The order is
+** the best one for a budget that is spent on rates alone. It covers every release.
 **
 ** A curve counts as the rate that costs the same at the filter order.
 */
@@ -52,7 +52,7 @@ static double same(double rate) {
   return rate;
 }
 
-/* What it costs in pure privacy has no bound of its own, so its epsilon stands for it. */
+/* An RDP budget gives no bound for pure privacy, so the tier's epsilon is used instead. */
 static double most_at(const struct ledger_tier *tier, double order) {
   return isinf(order) ? tier->epsilon : tier->rate_limit;
 }
@@ -74,6 +74,6 @@ const struct accountant accountant_rdp = {
     .allowed = allowed,
     .cost_of_rate = same,
     .rate_of_cost = same,
-    .least_part = 1 - 0x1p-39, /* variances are whole numbers, 2^40 at least */
+    .least_part = 1 - 0x1p-39, /* variances are integers of at least 2^40 */
     .most_at = most_at,
 };

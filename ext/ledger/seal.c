@@ -1,11 +1,11 @@
 /*
-** seal.c: owns dp_seal, the chain that covers everything that the chain of charges does not.
+** seal.c: owns dp_seal, the hash chain for everything that the chain of charges does not cover.
 **
-** A seal holds the digest of all rows of one release, of the terms and tiers, or of the orders, as
-** they are at the end of the transaction that changed them; and the digest of the budgets. Each
-** statement that writes says which of them it changes (statements.c), ledger_commit() seals them.
-** Whoever reads a release to publish it compares its rows with its last seal; dp_verify() compares
-** everything. What is hashed how: sql/ledger.sql.
+** A seal holds two digests, made at the end of a transaction. One covers all rows of the subject
+** that the transaction changed: a release, the terms and tiers, or the orders. The other covers the
+** budgets. statements.c lists which subject each statement changes, and ledger_commit() seals the
+** changed ones. Before a release is published, its rows are compared with its last seal.
+** dp_verify() compares everything. sql/ledger.sql defines the digests.
 */
 #include <string.h>
 
@@ -15,7 +15,7 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- digests --------------------------------------------------------------------------------- */
 
-/* One column as a line: its type, the length of what follows in bytes, and its value. */
+/* Adds one column as a line: its type, the length of its value in bytes, and the value. */
 static void add_column(struct digest *digest, sqlite3_stmt *row, int column) {
   int type = sqlite3_column_type(row, column);
   if (type == SQLITE_INTEGER) {
@@ -34,7 +34,7 @@ static void add_column(struct digest *digest, sqlite3_stmt *row, int column) {
   }
 }
 
-/* All rows that a statement gives: the name of the table before each. */
+/* Adds all rows of a statement, each with the name of its table in front. */
 static void add_rows(struct ledger *ledger, struct digest *digest, const char *table,
                      sqlite3_stmt *row) {
   size_t length = strlen(table);
@@ -126,7 +126,8 @@ static int append(struct ledger *ledger, int64_t subject) {
 
 void seal_touch(struct ledger *ledger, int64_t subject) {
   struct touched *touched = &ledger->touched;
-  for (int i = touched->count; i > 0 && i > touched->count - 4; i--) { /* a subject may be twice */
+  /* Looks at the last few only, because a subject may occur twice. */
+  for (int i = touched->count; i > 0 && i > touched->count - 4; i--) {
     if (touched->subjects[i - 1] == subject) return;
   }
   if (touched->count == touched->room) {
@@ -188,7 +189,10 @@ static int seal_check_books(struct ledger *ledger) {
 
 /* ---- verification ---------------------------------------------------------------------------- */
 
-/* The chain itself: nothing is missing, every hash follows, charges are sealed in their order. */
+/*
+** Checks the chain itself: no seal is missing, every hash follows from the one before, and charges
+** are sealed in their order.
+*/
 static char *check_chain(struct ledger *ledger) {
   char hash[HASH_SIZE] = "", *found = 0;
   int64_t last_charge = 0;
@@ -213,7 +217,7 @@ static char *check_chain(struct ledger *ledger) {
   return found;
 }
 
-/* Whether every subject is what its last seal says; those without a seal. */
+/* Compares every subject with its last seal, and finds subjects without a seal. */
 static char *check_subjects(struct ledger *ledger) {
   char *found = 0;
   if (!seal_check(ledger, SEAL_TERMS))
@@ -237,7 +241,7 @@ static char *check_subjects(struct ledger *ledger) {
   return found;
 }
 
-/* What one query finds: the table and what is wrong there. */
+/* The discrepancy that a query finds: the table and the defect. */
 static char *check_query(struct ledger *ledger, enum statement which) {
   sqlite3_stmt *row = statement_bind(ledger, which, "");
   char *found = 0;
@@ -255,7 +259,7 @@ char *ledger_verify_seals(struct ledger *ledger) {
   if (!found) found = check_chain(ledger);
   if (!found) found = check_subjects(ledger);
   if (!found) found = ledger_verify_schema(ledger);
-  if (error_is_set(ledger->error)) { /* what was found may only be what could not be read */
+  if (error_is_set(ledger->error)) { /* a read error may look like a discrepancy */
     sqlite3_free(found);
     found = 0;
   }

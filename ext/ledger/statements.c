@@ -1,5 +1,5 @@
 /*
-** statements.c: owns the text of every statement on the ledger, and how one is bound and stepped.
+** statements.c: owns the text of every statement on the ledger. Binds and steps the statements.
 */
 #include <stdarg.h>
 
@@ -7,13 +7,16 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* What a charge is for, as its hash sees it: the terms and what fixes the sensitivity. */
+/*
+** The subject of a charge, as it is hashed: the ledger's terms, and the columns that determine the
+** sensitivity.
+*/
 #define SUBJECT(release_id)                                                                        \
   "(SELECT l.id || '/' || protects || '/' || adjacency || '/' || fingerprint || '/' ||"            \
   " granularity || '/' || shift || '/' || sensitivity FROM dp_ledger l, dp_release r"              \
   " WHERE r.id = " release_id ")"
 
-/* Whether the options of a release say of a parameter what its column says, to 12 digits. */
+/* Whether the options of a release and its column agree on a parameter, to 12 digits. */
 #define SAYS(name, otherwise)                                                                      \
   "abs(ifnull(json_extract(options, '$." #name "'), " otherwise ") - ifnull(" #name ", " otherwise \
   ")) <= 1e-12 * abs(ifnull(" #name ", 0))"
@@ -58,14 +61,17 @@ static const char *const statement_text[STATEMENTS] = {
                     " WHERE release_id = ? AND tier = ?",
     [CHARGE_PAID_EACH] = "SELECT release_id, release FROM dp_charge WHERE tier = ?"
                          " GROUP BY release_id ORDER BY release_id",
-    /* A model with noise on top of its point. */
+    /* Finds a model that a tier has paid for. */
     [MODEL_PAID] = "SELECT release FROM dp_charge c JOIN dp_release r ON r.id = release_id"
                    " WHERE tier = ? AND kind = 'sgd' AND (SELECT count(*) FROM dp_publication p"
                    " WHERE p.release_id = c.release_id) > 1 LIMIT 1",
     [RELEASE_NAME] = "UPDATE dp_release SET name = ?2 WHERE id = ?1",
     [RELEASE_STATE] = "UPDATE dp_release SET state = ?3 WHERE id = ?1 AND state = ?2",
     [RELEASE_SLACK] = "UPDATE dp_release SET slack = ?2 WHERE id = ?1",
-    /* By rate and not by clock: tiers too close for a draw between them share a point. */
+    /*
+    ** Ordered by rate, not by clock: tiers that are too close for a draw between them share a
+    ** point.
+    */
     [PATH_READ] =
         "SELECT tier, clock, key, component, value FROM dp_path JOIN dp_tier ON name = tier"
         " WHERE release_id = ? ORDER BY dp_tier.rate DESC, component >= 0, key, component",
@@ -99,7 +105,7 @@ static const char *const statement_text[STATEMENTS] = {
                      " UNION ALL SELECT 'dp_release', name FROM dp_release r WHERE state = "
                      "'released' AND id NOT IN"
                      " (SELECT release_id FROM dp_publication) LIMIT 1",
-    /* Publications beside what each tier at or inside them has paid for the release. */
+    /* Each publication, with the payment of each tier at or inside it for the release. */
     [PUBLICATION_CHECK] =
         "SELECT p.release, p.tier, t.name, p.rate, p.clock, r.sensitivity, r.weight * own.rate,"
         " (SELECT total(rate) FROM dp_charge WHERE release_id = p.release_id AND tier = t.name),"
@@ -135,7 +141,7 @@ static const char *const statement_text[STATEMENTS] = {
         " SELECT 'dp_value', release_id, release FROM dp_value UNION ALL"
         " SELECT 'dp_path', release_id, release FROM dp_path) p"
         " LEFT JOIN dp_release r ON r.id = release_id WHERE p.release IS NOT r.name LIMIT 1",
-    /* Of the two chains; a seal tells texts from blobs in the rest. */
+    /* Checks the column types of the two chains. Seals cover the types in the other tables. */
     [TYPE_CHECK] =
         "SELECT 'dp_charge', id, 'has a column of another type' FROM dp_charge WHERE"
         " typeof(release) || typeof(tier) || typeof(at) || typeof(hash) || typeof(rate) ||"
@@ -161,15 +167,15 @@ static const char *const statement_text[STATEMENTS] = {
         "SELECT s.id, s.hash, ifnull(c.id, 0), c.hash, s.books, " NOW " FROM (SELECT 0) LEFT JOIN"
         " (SELECT id, hash, books FROM dp_seal ORDER BY id DESC LIMIT 1) s LEFT JOIN"
         " (SELECT id, hash FROM dp_charge ORDER BY id DESC LIMIT 1) c",
-    /* The last of each release, and NULL for a release without one. */
+    /* The last seal of each release, NULL for a release without a seal. */
     [SEAL_LATEST] = "SELECT r.id, (SELECT digest FROM dp_seal WHERE release_id = r.id ORDER BY id "
                     "DESC LIMIT 1),"
                     " name FROM dp_release r ORDER BY r.id",
 };
 
 /*
-** Statements that insert or read whole rows of a table: its columns, and what follows those in a
-** SELECT (null: it inserts).
+** Statements that insert or read whole rows: the columns of the table, and the rest of the SELECT
+** after them (null: an INSERT).
 */
 static const struct {
   const struct table_columns *columns;
@@ -187,7 +193,10 @@ static const struct {
     [RELEASE_INSERT] = {&columns_release, 0},
     [RELEASE_FIND] = {&columns_release, " FROM dp_release WHERE name = ? AND state <> 'discarded'"},
     [RELEASE_GET] = {&columns_release, " FROM dp_release WHERE id = ?"},
-    /* Whether the JSON for people says the same, and whether this name was charged. */
+    /*
+    ** Whether the options, which people read, agree with the columns, and whether this name was
+    ** charged.
+    */
     [RELEASE_CHECK] =
         {&columns_release,
          ", 1" RELEASE_COLUMNS(
@@ -205,9 +214,10 @@ static const struct {
 };
 
 /*
-** What each statement that writes changes, for the seals: the release whose id is its first
-** parameter, the terms and tiers, the budgets; or a chain, or what is recomputed to the last bit.
-** The id of a new release comes later.
+** The subject that each writing statement changes, for the seals: the release whose id is its first
+** parameter (OF_RELEASE), the terms and tiers, or the budgets. OF_CHAIN needs no seal: these rows
+** are in a hash chain, or dp_verify() recomputes them to the last bit. The id of a new release is
+** not known yet (OF_NEW_RELEASE).
 */
 enum { UNKNOWN = 0, OF_RELEASE, OF_TERMS, OF_BUDGET, OF_NEW_RELEASE, OF_CHAIN };
 static const char written[STATEMENTS] = {
@@ -224,7 +234,7 @@ static const char written[STATEMENTS] = {
     [VALUE_INSERT] = OF_RELEASE,  [PUBLICATION_INSERT] = OF_RELEASE,
 };
 
-/* Notes what a statement that writes will change. */
+/* Notes the subject that a writing statement is about to change. */
 static int note_write(struct ledger *ledger, enum statement which, int64_t first) {
   if (written[which] == UNKNOWN)
     return ledger_fail(ledger, "statement %d writes what no seal covers (a bug)", (int)which);
@@ -292,7 +302,7 @@ static int changes_rows(const struct ledger *ledger, enum statement which) {
   return which > ROLLBACK && !sqlite3_stmt_readonly(ledger->statements[which]);
 }
 
-/* A statement, reset and without bindings, if it may run now. */
+/* Prepares or resets a statement and clears its bindings. Null if it may not run now. */
 static sqlite3_stmt *ready(struct ledger *ledger, enum statement which) {
   if (error_is_set(ledger->error)) return 0;
   if (!ledger->statements[which] && !prepare(ledger, which)) return 0;
@@ -301,20 +311,20 @@ static sqlite3_stmt *ready(struct ledger *ledger, enum statement which) {
       fail_read_only(ledger);
       return 0;
     }
-    /* After an error SQLite may have ended the transaction; what is written then would stay. */
+    /* After an error SQLite may have ended the transaction, and a write would then be permanent. */
     if (sqlite3_get_autocommit(ledger->db)) {
       ledger_fail(ledger, "the transaction on the privacy ledger was lost (try again)");
       return 0;
     }
   }
   sqlite3_stmt *statement = ledger->statements[which];
-  sqlite3_reset(statement); /* reports the error of a step that has been dealt with already */
+  sqlite3_reset(statement); /* returns the error of the last step, which was handled then */
   if (sqlite3_clear_bindings(statement) == SQLITE_OK) return statement;
   ledger_fail_sqlite(ledger);
   return 0;
 }
 
-/* The statement, if its parameters are bound and what it changes has been noted. */
+/* The statement, if binding succeeded and its change has been noted; otherwise null. */
 static sqlite3_stmt *bound(struct ledger *ledger, enum statement which, int rc, int64_t first) {
   if (rc != SQLITE_OK) {
     ledger_fail_sqlite(ledger);
@@ -359,7 +369,7 @@ int statement_row(struct ledger *ledger, sqlite3_stmt *statement) {
   int rc = sqlite3_step(statement);
   if (rc == SQLITE_ROW) return 1;
   if (rc != SQLITE_DONE) ledger_fail_sqlite(ledger);
-  sqlite3_reset(statement); /* the error, if any, has just been recorded */
+  sqlite3_reset(statement); /* any error has just been recorded */
   return 0;
 }
 
@@ -407,6 +417,6 @@ const char *column_text(sqlite3_stmt *statement, int column) {
 
 struct bytes column_bytes(sqlite3_stmt *statement, int column) {
   const void *bytes = sqlite3_column_blob(statement, column);
-  if (!bytes && sqlite3_column_type(statement, column) != SQLITE_NULL) bytes = ""; /* of no size */
+  if (!bytes && sqlite3_column_type(statement, column) != SQLITE_NULL) bytes = ""; /* 0 bytes */
   return (struct bytes){bytes, sqlite3_column_bytes(statement, column)};
 }

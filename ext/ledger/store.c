@@ -9,9 +9,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/*
-** What is read back must be something that can have been stored; the rest of the code relies on it.
-*/
+/* Whether diffuse can have stored these values. The rest of the code relies on it. */
 static int is_sound(const struct ledger_release *r) {
   int is_private = r->max_groups > 0 && r->dimension == 0 && r->key_share > 0 && r->key_share <= 1;
   return r->name && r->kind && r->mechanism && r->options && r->fingerprint && r->state &&
@@ -52,7 +50,7 @@ char *ledger_fingerprint(const struct ledger_release *release) {
 int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
   struct ledger_release row = *r;
   unsigned char random[16];
-  char state[] = "charged", name[2 * sizeof random + 1]; /* until the id is known */
+  char state[] = "charged", name[2 * sizeof random + 1]; /* a random name until the id is known */
   sqlite3_randomness(sizeof random, random);
   row.id = 0;
   row.state = state;
@@ -67,7 +65,7 @@ int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
 }
 
 int ledger_release_state(struct ledger *ledger, int64_t id, const char *from, const char *to) {
-  if (!ledger_trust_release(ledger, id)) return 0; /* a new seal would hide what was changed */
+  if (!ledger_trust_release(ledger, id)) return 0; /* a new seal would hide an edit */
   if (!statement_run(ledger, RELEASE_STATE, "iss", id, from, to)) return 0;
   return sqlite3_changes(ledger->db) == 1 ||
          ledger_fail(ledger, "the release is no longer '%s' (it was discarded meanwhile)", from);
@@ -91,29 +89,29 @@ void ledger_path_free(struct ledger_path *path) {
 }
 
 /*
-** Makes an array longer by one where it is full: its room is the next power of two. 0: out of
-** memory.
+** Makes room for one more element. The capacity of an array is the next power of two, so only a
+** full array grows. Returns 0 when out of memory.
 */
 static int make_room(struct ledger *ledger, void **array, int used, size_t size) {
-  if (used & (used - 1)) return 1; /* not a power of two: there is room */
+  if (used & (used - 1)) return 1; /* not a power of two, so there is room */
   void *grown = sqlite3_realloc64(*array, size * (sqlite3_uint64)(used ? 2 * used : 1));
   if (!grown) return ledger_fail(ledger, "out of memory");
   *array = grown;
   return 1;
 }
 
-/* No total and its noise get so far: saturation at 2^62, and 2^31 times a few. */
+/* A bound on a total plus its noise. Totals saturate at 2^62; noise is at most a few times 2^31. */
 #define FARTHEST (((int64_t)1 << 62) + ((int64_t)1 << 40))
 
-/* What ledger_path_read() knows of the point that it is reading. */
+/* The state of ledger_path_read() while it reads a point. */
 struct point_reading {
   struct ledger_path *path;
-  int keyed;      /* there are keys */
-  int is_private; /* a row of component -1 begins each point */
-  int rows;       /* of the point so far */
+  int keyed;      /* 1: the release has keys */
+  int is_private; /* 1: each point begins with a row of component -1 */
+  int rows;       /* rows of the point read so far */
 };
 
-/* A row of the first point names a key; the other points must have the same ones. */
+/* Reads the keys from the first point. The other points must have the same keys. */
 static int read_key(struct ledger *ledger, struct point_reading *reading, sqlite3_stmt *row) {
   struct ledger_grid *grid = &reading->path->grid;
   int cell = reading->rows / grid->components;
@@ -169,7 +167,7 @@ int ledger_path_read(struct ledger *ledger, const struct ledger_release *release
   struct point_reading reading = {path, keyed, release->dimension == 0, 0};
   sqlite3_stmt *row = statement_bind(ledger, PATH_READ, "i", release->id);
   while (sound && statement_row(ledger, row)) sound = read_row(ledger, &reading, row);
-  if (row) sqlite3_reset(row); /* its error, if any, has been recorded */
+  if (row) sqlite3_reset(row); /* any error has been recorded */
   sound =
       sound && is_complete(&reading) && (!release->dimension || reading.rows == release->dimension);
   for (int i = 0; i < path->count; i++)

@@ -1,14 +1,18 @@
 /*
-** tables.c: owns what of the ledger the host may read, and the reading.
+** tables.c: owns the list of ledger tables that the host may read, and reads them.
 **
-** dp_path is not here: unpublished points are the owner's, and reading them through a view that an
-** application shows to others would void every outer tier.
+** dp_path is not in the list, because its unpublished points are for the owner only. An application
+** that shows them to others, for example through a view, would void the privacy of every outer
+** tier.
 */
 #include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
 
-/* Values of live releases: one name has one value. The file keeps those of discarded ones. */
+/*
+** Hides the values of failed and discarded releases, so that one name has one value. The file keeps
+** them.
+*/
 #define LIVE "release_id NOT IN (SELECT id FROM dp_release WHERE state IN ('failed', 'discarded'))"
 
 const struct ledger_table ledger_tables[] = {
@@ -60,6 +64,6 @@ int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, c
     }
   }
   if (rc != SQLITE_DONE && rc != SQLITE_ROW) ledger_fail_sqlite(ledger);
-  sqlite3_finalize(row); /* its error, if any, has just been recorded */
+  sqlite3_finalize(row); /* any error has just been recorded */
   return !error_is_set(ledger->error);
 }

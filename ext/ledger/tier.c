@@ -1,5 +1,5 @@
 /*
-** tier.c: owns dp_tier: reads tiers, creates and drops them.
+** tier.c: owns dp_tier. Reads, creates and drops tiers.
 */
 #include <math.h>
 #include <string.h>
@@ -28,7 +28,7 @@ int ledger_tiers(struct ledger *ledger, struct ledger_tier **tiers, int *count) 
     }
     *tiers = grown;
     columns_read(ledger, row, &columns_tier, &grown[*count]);
-    if (isnan(grown[*count].filter_order)) grown[*count].filter_order = 0; /* no curve counts */
+    if (isnan(grown[*count].filter_order)) grown[*count].filter_order = 0; /* curves do not count */
     if (!grown[(*count)++].name || !(grown[*count - 1].rate > 0))
       ledger_fail_damaged(ledger, "dp_tier");
   }
@@ -75,7 +75,10 @@ static int same_tier(const struct ledger_tier *a, const struct ledger_tier *b) {
          a->delta_keys == b->delta_keys && a->accountant == b->accountant;
 }
 
-/* 1 to go on, 0 when the tier is there already (no error) or clashes with another (error). */
+/*
+** Returns 1 if the tier is new. Returns 0 without an error if it exists already, and 0 with an
+** error if it conflicts with another tier.
+*/
 static int tier_is_new(struct ledger *ledger, const struct ledger_tier *tier,
                        const struct ledger_tier *tiers, int count) {
   for (int i = 0; i < count; i++) {
@@ -101,7 +104,7 @@ static int tier_is_new(struct ledger *ledger, const struct ledger_tier *tier,
                      tier->name);
 }
 
-/* releases_left of all tiers, the new one among them. */
+/* Updates releases_left of all tiers, including the new one. */
 static int refresh_left(struct ledger *ledger) {
   struct ledger_tier *tiers;
   int count;
@@ -123,7 +126,8 @@ static int create_tier(struct ledger *ledger, struct ledger_tier tier) {
 }
 
 /*
-** Whether anything was ever charged to a tier, or published or stored at it: failed releases too.
+** Whether nothing was ever charged to a tier, published at it or stored at it, not even by a failed
+** release.
 */
 static int tier_is_unused(struct ledger *ledger, const char *name) {
   sqlite3_stmt *row = statement_bind(ledger, TIER_USED, "s", name);

@@ -1,17 +1,17 @@
 /*
-** tier_check.c: which tiers may be created.
+** tier_check.c: decides which tiers may be created.
 **
-** A tier pays for everything that is published at it and at every tier outside it (charge.c). So a
-** tier whose budget is smaller than that of the tier outside it would one day refuse releases that
-** the outer tier could still afford, for ever. Such a tier is refused, and so is one that cannot
-** afford a single release at its own rate; the errors say which numbers would do.
+** A tier pays for everything that is published at it and at every tier outside it (charge.c). If
+** its budget were smaller than that of the tier outside it, it would one day block releases that
+** the outer tier could still afford. dp_tier() refuses such a tier. It also refuses a tier that
+** cannot afford a single release at its own rate. The errors say which numbers would be enough.
 **
-** For the size of a budget the nearest outer tier is enough to look at, because it pays for what
-** all tiers outside it publish. For mechanisms it is not: a tier whose accountant covers
-** all of them may lie between two others, and bears what both publish. What has been spent does not
-** matter: a new tier is charged for what its outer neighbour has paid, so both have the same left
-** to spend if their limits are equal. A new tier may lie outside one with a smaller budget, whose
-** releases_left then bounds its own (dp_budget).
+** To check the size of a budget, it is enough to compare with the nearest outer tier, because that
+** tier pays for everything that the tiers outside it publish. To check mechanisms, all outer tiers
+** count: a tier whose accountant covers every mechanism may lie between two tiers that do not. The
+** amounts spent so far do not matter: a new tier is charged what its outer neighbour has paid, so
+** with equal limits both have the same amount left. A new tier may lie outside a tier with a
+** smaller budget; the inner tier's releases_left then limits that of the new one (dp_budget).
 */
 #include <math.h>
 
@@ -20,7 +20,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* Rounded to four digits, up (1) or down (-1): for messages, so that what they say does. */
+/*
+** Rounds a number to four digits for an error, up (1) or down (-1), so that the number in the error
+** is really enough.
+*/
 static double four_digits(double x, int direction) {
   if (!(x > 0) || !isfinite(x)) return x;
   double unit = pow(10, floor(log10(x)) - 3);
@@ -29,7 +32,7 @@ static double four_digits(double x, int direction) {
 
 /* ---- what a tier must admit ------------------------------------------------------------------ */
 
-/* Sets the limits of a new tier. 0: nothing is left to spend. */
+/* Sets the limits of a new tier. Returns 0 if nothing is left to spend. */
 static int filter_make(struct ledger_tier *tier) {
   const struct accountant *accountant = tier->accountant;
   tier->slack_limit = 0;
@@ -37,23 +40,23 @@ static int filter_make(struct ledger_tier *tier) {
          accountant->set_limit(tier);
 }
 
-/* The least that one release at the tier's rate costs, in units of rate_limit. */
+/* The lowest possible cost of one release at the tier's rate, in units of rate_limit. */
 static double cost_of_one(const struct ledger_tier *tier) {
   return tier->accountant->cost_of_rate(tier->rate) * tier->accountant->least_part;
 }
 
-/* The limit that a tier needs if the outer tier is to be able to spend its budget. */
+/* The limit that a tier needs so that the outer tier can spend its whole budget. */
 static double limit_needed(const struct ledger_tier *tier, const struct ledger_tier *outer) {
   return outer->accountant->most_at(outer, tier->filter_order);
 }
 
-/* Whether the filter admits one release, and all that the outer tier (if any) may publish. */
+/* Whether the limit allows one release, and everything that the outer tier (if any) may publish. */
 static int suffices(const struct ledger_tier *tier, const struct ledger_tier *outer) {
   return cost_of_one(tier) <= tier->rate_limit &&
          (!outer || limit_needed(tier, outer) <= tier->rate_limit);
 }
 
-/* The least epsilon with which a tier like this suffices, or NaN. */
+/* The smallest epsilon that is enough for this tier, or NaN. */
 static double epsilon_for(struct ledger_tier tier, const struct ledger_tier *outer) {
   double low = tier.epsilon, high = tier.epsilon;
   do {
@@ -72,7 +75,7 @@ static double epsilon_for(struct ledger_tier tier, const struct ledger_tier *out
   return high;
 }
 
-/* "an epsilon of at least ... does", where there is one. To be freed. */
+/* The advice "an epsilon of at least ... does", if there is such an epsilon (sqlite3_free). */
 static char *advice_on_epsilon(const struct ledger_tier *tier, const struct ledger_tier *outer,
                                const char *before) {
   double epsilon = epsilon_for(*tier, outer);
@@ -84,8 +87,8 @@ static char *advice_on_epsilon(const struct ledger_tier *tier, const struct ledg
 /* ---- refusals -------------------------------------------------------------------------------- */
 
 /*
-** An accountant that covers less, and with which the budget of a tier suffices; or null. What
-** covers less needs less for it.
+** An accountant that covers fewer mechanisms and for which the tier's budget is enough, or null.
+** Covering fewer mechanisms needs a smaller budget.
 */
 static const struct accountant *narrower(const struct ledger_tier *tier,
                                          const struct ledger_tier *outer) {
@@ -129,7 +132,10 @@ const struct ledger_tier *tier_outside(const struct ledger_tier *tier,
   return 0;
 }
 
-/* Two tiers whose accountants cover no mechanism in common would block each other. */
+/*
+** Refuses two tiers whose accountants cover no mechanism in common, because they would block each
+** other.
+*/
 static int shares_a_mechanism(struct ledger *ledger, const struct ledger_tier *tier,
                               const struct ledger_tier *outer) {
   const struct accountant *a = tier->accountant, *b = outer->accountant;

@@ -1,5 +1,5 @@
 /*
-** verify.c: recomputes the books from dp_charge.
+** verify.c: recomputes all totals from dp_charge and compares them with the stored ones.
 */
 #include <math.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* The budget of one tier as its charges give it. */
+/* The budget of one tier, recomputed from its charges. */
 struct recount {
   const struct ledger_tier *tier;
   struct budget budget;
@@ -37,7 +37,7 @@ static struct recount *recount_of(struct recount *recounts, int count, const cha
   return 0;
 }
 
-/* Checks one row of the chain and adds it up; returns a discrepancy or null. */
+/* Checks one charge of the chain and adds it to its tier. Returns a discrepancy or null. */
 static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expected,
                           char hash[HASH_SIZE], struct recount *recounts, int count) {
   struct charge charge;
@@ -95,7 +95,7 @@ static char *check_present(struct ledger *ledger, const struct ledger_tier *tier
   return found;
 }
 
-/* The stored totals must be those of the charges, and lie within the filter. */
+/* Checks that the stored totals are the sums of the charges and within the tier's limits. */
 static char *check_budget(struct ledger *ledger, const struct recount *recount, int64_t left) {
   const struct ledger_tier *tier = recount->tier;
   const struct budget *budget = &recount->budget;
@@ -123,7 +123,9 @@ static char *check_budget(struct ledger *ledger, const struct recount *recount, 
   return 0;
 }
 
-/* The filter must be what epsilon and delta make it, also as the allowance of every order. */
+/*
+** Checks that the limits of a tier follow from its epsilon and delta, and so does dp_order.allowed.
+*/
 static char *check_filter(struct ledger *ledger, const struct recount *recount) {
   const struct ledger_tier *tier = recount->tier;
   struct ledger_tier fresh = *tier;
@@ -154,7 +156,10 @@ static char *check_filter(struct ledger *ledger, const struct recount *recount) 
                                   tier->name);
 }
 
-/* What a publication says of itself and what it has cost: a discrepancy, or null. */
+/*
+** Checks that the rate and the delta of a publication follow from its clock and its release, and
+** that every tier that sees it has paid them. Returns a discrepancy or null.
+*/
 static char *check_publication(struct ledger *ledger, sqlite3_stmt *row) {
   double rate = sqlite3_column_double(row, 3), paid = sqlite3_column_double(row, 7);
   double of_clock =
@@ -186,19 +191,19 @@ static double rate_at(const void *parameters, double alpha) {
   return alpha * lattice_rate((uint64_t)pair[0], (uint64_t)pair[1]);
 }
 
-/* Noise whose curve follows from the sensitivity and the clock. */
+/* The mechanisms whose curve follows from the sensitivity and the clock. */
 static const struct noise_curve {
   const char *mechanism;
   double (*at)(const void *parameters, double alpha);
-  int is_laplace; /* its second parameter is the scale, not the clock */
-  int is_bound;   /* later steps of a model may lower it: how far is for who reads its model */
+  int is_laplace; /* 1: the second parameter of at() is the scale, not the clock */
+  int is_bound;   /* 1: later steps of a model may lower the curve */
 } noise_curves[] = {
     {"laplace", laplace_at, 1, 0},
     {"iteration", rate_at, 0, 1},
     {"laplace_iteration", laplace_at, 1, 1},
 };
 
-/* Whether a curve is that of the noise at a clock, or below it where it may be. */
+/* Whether a curve is that of the noise at a clock, or below it if the noise only gives a bound. */
 static int is_of_noise(const struct curve *curve, const struct noise_curve *noise,
                        double sensitivity, uint64_t clock) {
   double pair[2] = {sensitivity, noise->is_laplace ? sqrt((double)clock / 2) : (double)clock};
@@ -211,20 +216,20 @@ static int is_of_noise(const struct curve *curve, const struct noise_curve *nois
   return 1;
 }
 
-/* Whether a publication's curve is one that its noise can have. */
+/* Whether the noise of a publication can have this curve. */
 static int is_possible(const struct curve *curve, const char *mechanism, double delta,
                        double sensitivity, uint64_t clock) {
   int sound = curve->any;
   for (size_t i = 0; i < sizeof noise_curves / sizeof *noise_curves; i++) {
     const struct noise_curve *noise = &noise_curves[i];
-    int is_stop = noise->is_bound && delta > 0; /* a random stop: its curve is its own */
+    int is_stop = noise->is_bound && delta > 0; /* a random stop: any curve is possible */
     if (strcmp(mechanism, noise->mechanism) == 0 && !is_stop)
       sound = sound && is_of_noise(curve, noise, sensitivity, clock);
   }
   return sound;
 }
 
-/* The same for a publication whose cost is a curve. */
+/* check_publication() for a publication whose cost is a curve. */
 static char *check_curve(struct ledger *ledger, sqlite3_stmt *row) {
   struct curve curve = curve_column(ledger, row, 4);
   uint64_t clock = (uint64_t)sqlite3_column_int64(row, 6);
@@ -243,7 +248,7 @@ static char *check_curve(struct ledger *ledger, sqlite3_stmt *row) {
                             column_text(row, 2), column_text(row, 0), column_text(row, 1));
 }
 
-/* Whether a release still has the parameters that its charges are hashed with. */
+/* Checks that a release still has the name and the parameters with which it was charged. */
 static char *check_release(struct ledger *ledger, sqlite3_stmt *row) {
   struct ledger_release release;
   int columns = columns_read(ledger, row, &columns_release, &release);
@@ -262,7 +267,8 @@ static char *check_release(struct ledger *ledger, sqlite3_stmt *row) {
 }
 
 /*
-** Every publication has its point, its value and its release, and has been paid by all who see it.
+** Checks that every publication has its point, its value and its release, and that every tier that
+** sees it has paid for it.
 */
 static char *check_publications(struct ledger *ledger) {
   char *found = 0;
