@@ -13,7 +13,7 @@ SQLITE_EXTENSION_INIT1
 
 #define SQLITE_FLOOR 3034000
 
-/* Nothing else of a shared object can be called from outside. */
+/* The shared object exports no other symbol. */
 #if !defined(_WIN32)
 #define EXPORTED __attribute__((visibility("default")))
 #elif !defined(SQLITE_CORE)
@@ -24,7 +24,8 @@ SQLITE_EXTENSION_INIT1
 
 /*
 ** All connections of a process call SQLite through one table of functions. A second SQLite library
-** in the process has another table and other connections: 0, with a message, for that one.
+** in the process has its own table and connections. For that library the function returns 0 with a
+** message.
 */
 static int take_api(const sqlite3_api_routines *api, char **error) {
 #ifndef SQLITE_CORE
@@ -45,14 +46,14 @@ static int take_api(const sqlite3_api_routines *api, char **error) {
 #endif
 }
 
-/* PRAGMA hard_heap_limit, for what units need beside SQLite's own memory. */
+/* Applies PRAGMA hard_heap_limit to the memory of units, which SQLite does not allocate. */
 static int is_within_limit(size_t taken) {
   sqlite3_int64 limit = sqlite3_hard_heap_limit64(-1);
   return limit <= 0 ||
          (sqlite3_uint64)taken + (sqlite3_uint64)sqlite3_memory_used() <= (sqlite3_uint64)limit;
 }
 
-/* Says why loading failed; a host may want no message. */
+/* Sets the message that says why loading failed, if the host wants one. */
 static int fail_load(char **message, int rc, const char *format, const char *detail) {
   if (message) *message = sqlite3_mprintf(format, detail);
   return rc;
@@ -74,8 +75,8 @@ static int register_all(sqlite3 *db, struct host *host) {
 }
 
 /*
-** Loading again does nothing: it would replace the functions, and with them the handle that holds
-** an in-memory ledger; and SQLite refuses to replace functions while a statement runs.
+** Loading again does nothing. It would replace the functions, and with them the handle that holds
+** an in-memory ledger. SQLite also refuses to replace functions while a statement runs.
 */
 EXPORTED int sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_routines *api) {
   if (!take_api(api, error)) return SQLITE_ERROR;

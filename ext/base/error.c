@@ -6,7 +6,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* Stands for every sentence that there was no memory for, so that no error is lost. */
+/* The text of any error for whose own text there is no memory, so that no error is lost. */
 static char no_memory[] = "out of memory";
 
 int error_set_list(struct error *error, const char *format, va_list arguments) {

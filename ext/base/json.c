@@ -37,7 +37,10 @@ int json_present(struct json *json) {
                                       sqlite3_errmsg(json->db));
 }
 
-/* Whether valid JSON has a zero byte: its escape, with a backslash that is not itself escaped. */
+/*
+** Whether valid JSON contains an escaped zero byte. The backslash of the escape must not be escaped
+** itself.
+*/
 static int has_zero_byte(const char *text) {
   for (; *text; text++) {
     if (*text != '\\') continue;
@@ -47,7 +50,7 @@ static int has_zero_byte(const char *text) {
   return 0;
 }
 
-/* Whether the text is JSON of this type; json_each() itself would raise a less helpful error. */
+/* Checks that the text is JSON of this type, because the error of json_each() is less helpful. */
 static int is_json(struct json *json, const char *text, const char *wanted) {
   sqlite3_stmt *row = 0;
   int rc =
@@ -55,15 +58,15 @@ static int is_json(struct json *json, const char *text, const char *wanted) {
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, text, -1, SQLITE_TRANSIENT);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 2, wanted, -1, SQLITE_TRANSIENT);
   int is = rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 0);
-  sqlite3_finalize(row); /* json_valid() can only fail for want of memory */
+  sqlite3_finalize(row); /* json_valid() fails only when out of memory */
   if (!is) return error_set(json->error, "malformed JSON %s", wanted);
-  /* SQLite's parser cuts a text there; a name must not become another one. */
+  /* SQLite's parser would cut the text at the zero byte, and so change a name. */
   return !has_zero_byte(text) || error_set(json->error, "a zero byte in a JSON %s", wanted);
 }
 
 /*
-** Hands over one member. Its value is a copy: SQLite's own is unprotected, and may only be bound or
-** copied.
+** Calls take() for one member, with a copy of the value. SQLite's own value is unprotected and may
+** only be bound or copied.
 */
 static int hand_over(struct json *json, sqlite3_stmt *row, const char *key, json_take *take,
                      void *context) {
@@ -74,10 +77,10 @@ static int hand_over(struct json *json, sqlite3_stmt *row, const char *key, json
   return taken;
 }
 
-/* Hands over the members of a JSON value of one type. */
+/* Calls take() for each member of a JSON value of one type. */
 static int take_members(struct json *json, const char *text, const char *wanted, json_take *take,
                         void *context) {
-  /* One row per member; the count says how often its key occurs. */
+  /* One row per member, with the number of times that its key occurs. */
   static const char sql[] = "SELECT key, type, value, count(*) OVER (PARTITION BY key)"
                             " FROM json_each(?1) ORDER BY id";
   sqlite3_stmt *row = 0;
@@ -101,7 +104,7 @@ static int take_members(struct json *json, const char *text, const char *wanted,
   if (json->end) json->end(json->context);
   if (going && rc != SQLITE_DONE)
     error_set(json->error, "cannot read JSON: %s", sqlite3_errmsg(json->db));
-  sqlite3_finalize(row); /* its error, if any, has just been recorded */
+  sqlite3_finalize(row); /* any error has just been recorded */
   return going && !error_is_set(json->error);
 }
 

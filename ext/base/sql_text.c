@@ -8,7 +8,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* Bytes of the UTF-8 character that a text starts with; 0 where its bytes are none. */
+/* The length in bytes of the UTF-8 character at the start of a text; 0 if it is invalid. */
 static int utf8_length(const unsigned char *text) {
   static const struct {
     unsigned char mask, lead;
@@ -26,7 +26,7 @@ static int utf8_length(const unsigned char *text) {
   return 0;
 }
 
-/* Valid UTF-8 up to the zero byte at its end. */
+/* Whether a text is valid UTF-8 up to its terminating zero byte. */
 static int is_utf8(const char *text) {
   int size;
   for (; *text; text += size) {
@@ -55,13 +55,14 @@ const char *not_a(sqlite3_value *value, int wanted) {
 }
 
 /*
-** Characters of a key, and the bytes of a blob that give as many: a key of any length is data, and
-** must fit everywhere. What is cut once is not cut again: the key of a key's text is that text.
+** The longest text of a key in characters, and the number of bytes of a blob that give as many.
+** Keys are data and can have any length, so longer ones are cut. Cutting is idempotent: the text of
+** a key, used as a key, gives the same text.
 */
 #define KEY_LENGTH 1000
 #define BLOB_BYTES 498
 
-/* A text for JSON: what is not UTF-8 becomes U+FFFD, byte by byte. */
+/* The text of a text key, fit for JSON: replaces each byte that is not valid UTF-8 by U+FFFD. */
 static char *plain_key(const unsigned char *text) {
   sqlite3_str *key = sqlite3_str_new(0);
   for (int i = 0; *text && i < KEY_LENGTH; i++) {
@@ -71,7 +72,7 @@ static char *plain_key(const unsigned char *text) {
   }
   int failed = sqlite3_str_errcode(key) != SQLITE_OK;
   char *copy = sqlite3_str_finish(key);
-  return copy || failed ? copy : sqlite3_mprintf(""); /* an empty text comes back as null */
+  return copy || failed ? copy : sqlite3_mprintf(""); /* SQLite returns null for an empty text */
 }
 
 int key_is_plain(const char *text) {

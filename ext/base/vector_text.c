@@ -1,8 +1,8 @@
 /*
 ** vector_text.c: see vector_text.h.
 **
-** The parser of JSON numbers knows no locale and allocates nothing. Digits beyond the 19th do not
-** count; the result is within a few units in the last place.
+** The parser of JSON numbers ignores the locale and allocates no memory. It ignores digits after
+** the 19th; the result is within a few units in the last place.
 */
 #include "base/vector_text.h"
 
@@ -26,7 +26,7 @@ static int read_blob(const unsigned char *bytes, int size, double *numbers, int 
   } else {
     return 0;
   }
-  for (int i = 0; i < count; i++) finite &= fabs(numbers[i]) <= DBL_MAX; /* no NaN either */
+  for (int i = 0; i < count; i++) finite &= fabs(numbers[i]) <= DBL_MAX; /* also rejects NaN */
   return finite;
 }
 
@@ -46,9 +46,12 @@ struct decimal {
   int exponent;
 };
 
-#define MANY_DIGITS 100000 /* exponents saturate here: beyond every double */
+#define MANY_DIGITS 100000 /* exponents saturate here, far beyond the range of doubles */
 
-/* Digits of the integer part (scale 0) or of the fraction (scale -1); null where there are none. */
+/*
+** Reads the digits of the integer part (scale 0) or of the fraction (scale -1). Null if there are
+** none.
+*/
 static const char *read_digits(const char *text, struct decimal *decimal, int scale) {
   if (!is_digit(*text)) return 0;
   for (; is_digit(*text); text++) {
@@ -71,7 +74,7 @@ static const char *read_exponent(const char *text, struct decimal *decimal) {
   return text;
 }
 
-/* digits * 10^exponent; powers of ten up to 10^22 are exact in a double. */
+/* digits * 10^exponent. Powers of ten up to 10^22 are exact as doubles. */
 static double decimal_value(const struct decimal *decimal) {
   double x = (double)decimal->digits;
   int exponent = decimal->exponent;
@@ -85,7 +88,7 @@ static double decimal_value(const struct decimal *decimal) {
   return x / power;
 }
 
-/* One JSON number; null where there is none. */
+/* Reads one JSON number. Null if there is none. */
 static const char *read_number(const char *text, double *number) {
   struct decimal decimal = {0, 0};
   int negative = *text == '-';
@@ -99,7 +102,10 @@ static const char *read_number(const char *text, double *number) {
   return text && isfinite(size) ? text : 0;
 }
 
-/* An array of at most `room` numbers, and nothing after it; how many, or 0. */
+/*
+** Reads an array of at most `room` numbers with nothing after it. Returns how many, or 0 on
+** failure.
+*/
 static int read_array(const char *text, double *numbers, int room) {
   text = skip_blanks(text);
   if (*text != '[') return 0;

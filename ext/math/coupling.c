@@ -7,7 +7,7 @@
 
 #include "math/scaled.h"
 
-/* alpha ratio^2/2, where 0 stays 0 at alpha = infinity. */
+/* alpha ratio^2/2; 0 if ratio is 0, also at alpha = infinity. */
 static double gaussian_divergence(double alpha, struct scaled ratio) {
   if (ratio.mantissa == 0.0) return 0.0;
   return scaled_value(scaled_times(scaled(0.5 * alpha), scaled_square(ratio)));
@@ -32,8 +32,8 @@ double lipschitz_gaussian_rdp(double alpha, double sensitivity, double sigma1, d
 }
 
 /*
-** With s = -2 ln L: (e^s - 1)/(e^((terms+1) s) - 1). For s > 0 that is divided through by
-** e^(terms s).
+** With s = -2 ln L: (e^s - 1)/(e^((terms+1) s) - 1). For s > 0, numerator and denominator are
+** divided by e^(terms s).
 */
 struct scaled inverse_geometric(double lipschitz, double terms) {
   if (terms == 0.0) return scaled(1.0);
@@ -67,7 +67,7 @@ double printed_iteration_rdp(double alpha, double distance, double sigma, double
   return scaled_value(scaled_times(square, scaled(0.5 * alpha)));
 }
 
-/* alpha times a half of x, which is 0 whatever alpha where x is. */
+/* alpha x/2; 0 if x is 0, also at alpha = infinity. */
 static double half_times(double alpha, struct scaled x) {
   if (x.mantissa == 0.0) return 0.0;
   return scaled_value(scaled_times(scaled_times(scaled(alpha), scaled(0.5)), x));
@@ -87,7 +87,7 @@ double best_path_rdp(double alpha, const struct path_step *steps, long count, do
   struct scaled product = scaled(1.0), sum = scaled(0.0);
   for (long j = 0; j < count; j++) {
     product = scaled_times(product, scaled(steps[j].lipschitz));
-    if (product.mantissa == 0.0) return 0.0; /* a constant map leaves nothing */
+    if (product.mantissa == 0.0) return 0.0; /* a constant map hides everything */
     sum = scaled_plus(sum, scaled_square(scaled_over(scaled(steps[j].sigma), product)));
   }
   return half_times(alpha, scaled_over(scaled_square(scaled(distance)), sum));

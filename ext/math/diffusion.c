@@ -1,8 +1,9 @@
 /*
 ** diffusion.c: Brownian motion and the Ornstein-Uhlenbeck process (see diffusion.h).
 **
-** The formulas cancel as theta t -> 0 and overflow as theta t -> infinity. Both ends are met by two
-** means: (1 - e^-u)/u is one function, continuous at 0; and products are formed as scaled numbers.
+** The formulas cancel as theta t -> 0 and overflow as theta t -> infinity. Two measures prevent
+** this: (1 - e^-u)/u is computed by one function that is continuous at 0, and products are formed
+** as scaled numbers.
 */
 #include "math/diffusion.h"
 
@@ -23,14 +24,16 @@ static struct scaled scaled_clock(double theta, double rho, double t) {
   return scaled_times(variance, scaled_exp(2.0 * (theta * t)));
 }
 
-/* sensitivity^2/(2 clock), 0 for sensitivity 0 whatever the clock. */
+/* sensitivity^2/(2 clock); 0 if the sensitivity is 0, for every clock. */
 static double clock_rate(double sensitivity, struct scaled clock) {
   if (sensitivity == 0.0) return 0.0;
   struct scaled rate = scaled_over(scaled_square(scaled(sensitivity)), clock);
   return scaled_value(scaled_times(rate, scaled(0.5)));
 }
 
-/* The integral over a segment at whose ends kappa is a and b. What is log-convex is convex, too. */
+/*
+** The integral over a segment at whose ends kappa is a and b. A log-convex function is also convex.
+*/
 static double segment(double width, double a, double b, enum rate_rule rule) {
   if (rule == RATE_STEPS) return a > 0.0 ? width * a : 0.0;
   double low = fmin(a, b), high = fmax(a, b);
@@ -43,7 +46,7 @@ static double segment(double width, double a, double b, enum rate_rule rule) {
 double diffusion_rate(const struct rate_point *grid, size_t count, double tail,
                       enum rate_rule rule) {
   double rate = tail;
-  for (size_t i = count - 1; i > 0; i--) /* the small ones first */
+  for (size_t i = count - 1; i > 0; i--) /* small terms first */
     rate += segment(grid[i].s - grid[i - 1].s, grid[i - 1].kappa, grid[i].kappa, rule);
   return rate;
 }
@@ -59,7 +62,7 @@ double brownian_gamma(double sensitivity, double s) {
   return clock_gamma(sensitivity, scaled(1.0), scaled_times(scaled(2.0), scaled(s)));
 }
 
-/* The clock's own speed is 2 rho^2 e^(2 theta s). */
+/* The derivative of the clock is 2 rho^2 e^(2 theta s). */
 double ou_gamma(double sensitivity, double theta, double rho, double s) {
   struct scaled root = scaled_times(scaled(rho), scaled_exp(theta * s));
   return clock_gamma(sensitivity, root, scaled_clock(theta, rho, s));

@@ -2,9 +2,9 @@
 ** diffusion.h: Brownian motion and the Ornstein-Uhlenbeck (OU) process as privacy mechanisms
 ** (Balle et al. 2019, section 5).
 **
-** A diffusion mechanism releases a sample of the process at time t that was started in f(D). Seen
-** on its clock tau it is a Brownian path, f(D) + N(0, tau I), then a deterministic shrink towards
-** the centre; its zCDP rate is sensitivity^2/(2 tau), an equality.
+** A diffusion mechanism starts a process in f(D) and releases its value at time t. In terms of its
+** clock tau, this value is a point of a Brownian path, f(D) + N(0, tau I), that is then shrunk
+** towards the centre by a fixed factor. Its zCDP rate is exactly sensitivity^2/(2 tau).
 **     Brownian motion (Example 4):      variance 2t per coordinate, tau = 2t.
 **     OU (Theorem 6, Corollary 7):      dX = -theta (X - centre) dt + sqrt(2) rho dW,
 **         shrink b = e^(-theta t), variance rho^2 (1 - e^(-2 theta t))/theta = b^2 tau.
@@ -22,10 +22,11 @@
 #include <stddef.h>
 
 /*
-** Theorem 6 for any diffusion: the zCDP rate at time t is at most the integral from t on of
-** kappa(s) = sup_y Gamma(ln p_s(x, y)/p_s(x', y)), Gamma the carre du champ. Of kappa there are
-** values at the times s of a grid, which ascends and starts at t, and `tail`, a bound on the
-** integral from its last time on. The result bounds the integral where between two times
+** Theorem 6 for any diffusion: the zCDP rate at time t is at most the integral of kappa from t to
+** infinity, where kappa(s) = sup_y Gamma(ln p_s(x, y)/p_s(x', y)) and Gamma is the carre du champ.
+** The caller gives the values of kappa at the times s of an ascending grid that starts at t, and
+** `tail`, a bound on the integral from the last time to infinity. The result is a bound on the
+** integral if, between two times,
 **     RATE_STEPS       kappa is at most its value at the earlier of them (it decreases, or the
 **                      values are bounds);
 **     RATE_CONVEX      kappa is convex: the trapezoid above it;
@@ -43,10 +44,16 @@ double diffusion_rate(const struct rate_point *grid, size_t count, double tail,
 double brownian_gamma(double sensitivity, double s);
 double ou_gamma(double sensitivity, double theta, double rho, double s);
 
-/* zCDP rate of Brownian motion, sensitivity^2/(4 t); at t = 0 infinite unless sensitivity is 0. */
+/*
+** zCDP rate of Brownian motion, sensitivity^2/(4 t). At t = 0 it is infinite unless sensitivity is
+** 0.
+*/
 double brownian_rate(double sensitivity, double t);
 
-/* zCDP rate of OU (Corollary 7), sensitivity^2/(2 tau); at t = 0 as above. */
+/*
+** zCDP rate of OU (Corollary 7), sensitivity^2/(2 tau). At t = 0 it is infinite unless sensitivity
+** is 0.
+*/
 double ou_rate(double sensitivity, double theta, double rho, double t);
 
 /* The clock tau = rho^2 (e^(2 theta t) - 1)/theta, and the time at which a clock is reached. */
@@ -58,11 +65,11 @@ double ou_variance(double theta, double rho, double t);
 double ou_shrink(double theta, double t);
 
 /*
-** Equation (4) and its neighbours, all at the privacy of OU(theta, rho) at time t, for a true
-** answer at distance `norm` from the centre, or within `radius` of it, in `dimension` dimensions:
-** the MSE of OU, (1-b)^2 norm^2 + b^2 dimension tau; of the plain Gaussian, dimension tau; of the
-** Gaussian shrunk by the best constant (PGM), dimension tau radius^2/(radius^2 + dimension tau),
-** worst case.
+** Mean squared errors (equation (4) and the text around it), all at the privacy of OU(theta, rho)
+** at time t, in `dimension` dimensions. The true answer is at distance `norm` from the centre, or
+** within `radius` of it. ou_mse: OU, (1-b)^2 norm^2 + b^2 dimension tau. gaussian_mse: the plain
+** Gaussian, dimension tau. pgm_mse: the worst case of the Gaussian shrunk by the best constant
+** (PGM), dimension tau radius^2/(radius^2 + dimension tau).
 */
 double ou_mse(double theta, double rho, double t, double norm, double dimension);
 double gaussian_mse(double theta, double rho, double t, double dimension);
@@ -70,8 +77,8 @@ double pgm_mse(double theta, double rho, double t, double radius, double dimensi
 
 /*
 ** Theorem 8 at t = 1: theta = ln(1 + x), x = dimension sensitivity^2/(2 rate radius^2), and rho
-** such that the rate is `rate`. Among all shrinks at this rate OU's then has the least worst-case
-** MSE over the ball of this radius. rate, sensitivity > 0.
+** such that the rate is `rate`. Among all shrinks at this rate, that of OU then has the least
+** worst-case MSE over the ball of this radius. rate, sensitivity > 0.
 */
 double ou_best_theta(double rate, double sensitivity, double radius, double dimension);
 double ou_best_rho(double rate, double sensitivity, double radius, double dimension);

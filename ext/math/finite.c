@@ -8,9 +8,9 @@
 /* ---- Renyi divergence ------------------------------------------------------------------------ */
 
 /*
-** With d = p/q - 1, f(d)/(a - 1) for f(d) = (1+d)^a - 1 - a d, which is never negative. Summed over
-** q it is the moment less 1, because d sums to 0; at a = 1 it is that of the Kullback-Leibler
-** divergence.
+** With d = p/q - 1, returns f(d)/(a - 1) for f(d) = (1+d)^a - 1 - a d, which is never negative. The
+** sum of f(d) weighted by q is the moment minus 1, because the weighted sum of d is 0. At a = 1 the
+** function returns the term of the Kullback-Leibler divergence.
 */
 static double moment_term(double alpha, double d) {
   if (alpha * fabs(d) > 0.25) {
@@ -27,9 +27,9 @@ static double moment_term(double alpha, double d) {
 }
 
 /*
-** Renyi divergence of order 1 <= alpha <= infinity of two distributions on `count` points; infinite
-** where p has mass that q has not. Relative error at most 1e-12 where they are not closer to each
-** other than the rounding of their probabilities.
+** Renyi divergence of order 1 <= alpha <= infinity of two distributions on `count` points. Infinite
+** if p has mass at a point where q has none. The relative error is at most 1e-12 unless the two
+** differ by no more than the rounding of their probabilities.
 */
 static double finite_rdp(const double *p, const double *q, size_t count, double alpha) {
   double most = 0, sum = 0;
@@ -39,7 +39,7 @@ static double finite_rdp(const double *p, const double *q, size_t count, double 
   }
   if (isinf(alpha)) return most;
   double excess = alpha - 1;
-  if (alpha * most > 600) { /* the largest exponential factored out */
+  if (alpha * most > 600) { /* factor the largest exponential out */
     for (size_t i = 0; i < count; i++) {
       if (p[i] > 0) sum += p[i] * exp(excess * (log(p[i] / q[i]) - most));
     }
@@ -53,7 +53,10 @@ static double finite_rdp(const double *p, const double *q, size_t count, double 
 
 /* ---- two kernels ----------------------------------------------------------------------------- */
 
-/* e^epsilon, large enough that it times the least probability counts, and no overflow. */
+/*
+** e^epsilon without overflow, and large enough that its product with the smallest probability still
+** counts.
+*/
 static double order_of(double epsilon) {
   return exp(fmin(epsilon, 709));
 }
@@ -83,7 +86,7 @@ static double worst_ends(const struct kernel *first, const struct kernel *second
       for (size_t y = 0; y < columns; y++) sum += fmax(base[y] + delta * (a[y] - order * d[y]), 0);
       largest = fmax(largest, sum);
     }
-    if (delta == 0) break; /* the ends have no weight */
+    if (delta == 0) break; /* A and D have no weight */
   }
   return largest;
 }
@@ -109,7 +112,7 @@ double kernels_worst_delta(const struct kernel *first, const struct kernel *seco
 
 /* ---- the least epsilon ----------------------------------------------------------------------- */
 
-/* What an (epsilon, delta)-DP mechanism shows behind a kernel of two states. */
+/* An (epsilon, delta)-DP mechanism followed by a kernel of two states. */
 struct two_states {
   struct kernel kernel;
   double epsilon, delta, delta_out;
@@ -120,7 +123,7 @@ static int is_within(const struct two_states *pair, double epsilon_out) {
          pair->delta_out;
 }
 
-/* The least epsilon_out above `low`, which does not do. */
+/* The least epsilon_out that is enough; `low` is too small. */
 static double least_epsilon(const struct two_states *pair, double low) {
   if (!is_within(pair, INFINITY)) return INFINITY;
   double high = low > 0 ? 2 * low : 0x1p-1000;
@@ -135,7 +138,10 @@ static double least_epsilon(const struct two_states *pair, double low) {
   }
 }
 
-/* Two states decide (mixing.h), and few pairs of them need more than a look. */
+/*
+** The worst case has two states (mixing.h). Most pairs of states can be skipped after one
+** evaluation.
+*/
 double kernel_worst_epsilon(const struct kernel *kernel, double epsilon, double delta,
                             double delta_out) {
   size_t columns = kernel->columns;
@@ -153,7 +159,7 @@ double kernel_worst_epsilon(const struct kernel *kernel, double epsilon, double 
   return least;
 }
 
-/* ---- a kernel behind a coupling -------------------------------------------------------------- */
+/* ---- a kernel after a coupling --------------------------------------------------------------- */
 
 /* out = weights K / total. */
 static void send(const struct kernel *kernel, const double *weights, double total, double *out) {
@@ -199,7 +205,7 @@ double coupled_rdp(const struct kernel *kernel, const double *coupling, const do
 
 /* ---- powers ---------------------------------------------------------------------------------- */
 
-/* product = a b, its rows made to sum to 1. */
+/* product = a b, with rows that are scaled to sum to 1. */
 static void multiply(const double *a, const double *b, size_t rows, double *product) {
   for (size_t x = 0; x < rows; x++) {
     double *row = product + x * rows, sum = 0;

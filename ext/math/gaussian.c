@@ -6,8 +6,8 @@
 **     delta = Q(A) - e^epsilon Q(B) = phi(A) (M(A) - M(B)),         M = Q/phi (Mills ratio),
 **     1 - delta = phi(A) (M(-A) + M(B)),
 **
-** because e^epsilon phi(B) = phi(A). The printed difference is NaN beyond epsilon = 709 and loses
-** every digit in the tails; the products lose none, if three things are done:
+** because e^epsilon phi(B) = phi(A). Computed directly, the first difference is NaN beyond epsilon
+** = 709 and loses all digits in the tails. The products lose none, under three conditions:
 **
 ** 1. phi(A) needs A^2/2 to an ABSOLUTE error of an ulp of 1, with A^2/2 up to 700. Without the
 **    square root it is (epsilon - rate)^2/(4 rate), which is computed in twice the precision.
@@ -27,13 +27,15 @@
 
 #include "math/root.h"
 
-/* From here on the Mills ratio is a continued fraction, before it an error function. */
+/*
+** From here on the Mills ratio is computed by a continued fraction, below it by an error function.
+*/
 #define FRACTION_FROM 2.0
 
 /*
-** An interval on which Kronrod's rule of 21 points, exact to degree 31, integrates M' to the last
-** digit. M' is entire; on the ellipse around the interval with half axes of about 5 it is at most
-** of size exp(5.5^2/2), so the error is of the order of 40^-32 exp(16), 1e-44.
+** The longest interval on which Kronrod's rule of 21 points, exact to degree 31, integrates M' to
+** the last digit. M' is entire; on the ellipse around the interval with half axes of about 5 it is
+** at most of size exp(5.5^2/2), so the error is of the order of 40^-32 exp(16), 1e-44.
 */
 #define SHORT 0.5
 
@@ -59,7 +61,7 @@ static double mills(double t) {
   return sqrt(M_PI_2) * exp(0.5 * t * t) * erfc(t * M_SQRT1_2);
 }
 
-/* -M'(t) = 1 - t M(t) for t > -1, without the cancellation that this has for large t. */
+/* -M'(t) = 1 - t M(t) for t > -1, without the cancellation of this formula for large t. */
 static double mills_slope(double t) {
   if (t < FRACTION_FROM) return 1.0 - t * mills(t);
   double k = fraction(t);
@@ -72,8 +74,8 @@ static double slope_within(double u, void *interval) {
 }
 
 /*
-** M(a) - M(a + width) for width < SHORT. The rule needs no memory, so it cannot fail for want of
-** it; 21 points are enough, more do no harm, and its status is about an error that is all rounding.
+** M(a) - M(a + width) for width < SHORT. The rule allocates no memory, so it cannot fail. Its
+** status can be ignored: 21 points are enough, and the error that it reports is only rounding.
 */
 static double mills_integral(double a, double width) {
   double interval[] = {a, width}, integral, error;
@@ -124,13 +126,16 @@ static void half_square(double rate, double epsilon, double *high, double *low) 
   *low = *high < INFINITY ? fma(d, q, -*high) + d * q_low + d_low * q : 0.0;
 }
 
-/* One point of the profile: delta itself, or 1 - delta where that is the smaller computation. */
+/* One point of the profile: delta, or 1 - delta where that is more accurate. */
 struct profile {
   int complement; /* whether the tail is 1 - delta */
   struct tail tail;
 };
 
-/* rate > 0, epsilon >= 0. Where 1 - delta is kept it is below 0.86, where delta is, below 0.5. */
+/*
+** rate > 0, epsilon >= 0. If it stores 1 - delta, this is below 0.86; if it stores delta, this is
+** below 0.5.
+*/
 static struct profile profile_at(double rate, double epsilon) {
   double mu = M_SQRT2 * sqrt(rate);
   double a = (epsilon - rate) / mu, b = epsilon / mu + rate / mu;
@@ -144,7 +149,10 @@ static struct profile profile_at(double rate, double epsilon) {
   return profile;
 }
 
-/* ln(delta/(1 - delta)): increases with the rate, falls with epsilon, accurate in both tails. */
+/*
+** ln(delta/(1 - delta)). It increases with the rate and decreases with epsilon, and is accurate in
+** both tails.
+*/
 static double log_odds(double rate, double epsilon) {
   struct profile profile = profile_at(rate, epsilon);
   double odds = tail_log(profile.tail) - log1p(-tail_value(profile.tail));
@@ -172,7 +180,7 @@ double gaussian_log_delta(double rate, double epsilon) {
 
 /* ---- its inverses ---------------------------------------------------------------------------- */
 
-/* log_odds(rate, epsilon) = target, one of the two unknown. */
+/* The equation log_odds(rate, epsilon) = target, in which one of the two is unknown. */
 struct equation {
   double rate, epsilon;
   double target;
@@ -203,9 +211,10 @@ double gaussian_epsilon(double rate, double delta) {
 }
 
 /*
-** The bracket: the same bound solved for the rate, and delta <= mu/sqrt(2 pi), are rates that
-** certainly suffice; halved, rounding cannot lift them above the root. From there the upper end
-** is a few steps away: both bounds are sharp up to a moderate factor.
+** The bracket: two bounds give rates that are certainly low enough, the bound above solved for the
+** rate, and delta <= mu/sqrt(2 pi). They are halved so that rounding cannot lift them above the
+** root. The upper end is found in a few steps, because both bounds are sharp up to a moderate
+** factor.
 */
 double gaussian_rate(double epsilon, double delta) {
   if (!in_domain(0.0, epsilon) || epsilon == INFINITY || !(delta > 0.0 && delta < 1.0)) return NAN;
@@ -213,7 +222,7 @@ double gaussian_rate(double epsilon, double delta) {
   double l = -log(delta);
   double root = epsilon / (sqrt(epsilon + l) + sqrt(l));
   double low = 0.5 * fmax(root * root, M_PI * delta * delta);
-  if (low < DBL_MIN) return 0.0; /* not a normal double: no rate is the safe side */
+  if (low < DBL_MIN) return 0.0; /* not a normal double: 0 is the safe answer */
   double high = 4.0 * low;
   while (high < INFINITY && rate_residual(high, &equation) < 0.0) {
     high *= 4.0;
@@ -239,8 +248,8 @@ double gaussian_rate_beside(double epsilon, double delta, double slack) {
 }
 
 /*
-** The free part: what costs 2^-43 of the rate. The rate grows with a power of delta, between 0 and
-** 2, which a difference gives to a few digits.
+** The slack that lowers the rate by one part in 2^43 only. The rate grows with a power of delta
+** between 0 and 2; a difference quotient gives the power to a few digits.
 */
 static double free_slack(double epsilon, double delta, double rate) {
   const double step = 0x1p-20;
@@ -253,7 +262,7 @@ double gaussian_slack_beside(double epsilon, double delta, double rate) {
   double most = gaussian_rate(epsilon, delta);
   double low = free_slack(epsilon, delta, most), high = most / rate * GAUSSIAN_DRAW_SLACK;
   if (!(low > 0.0) || !(high < INFINITY)) return NAN;
-  for (int i = 0; i < 128 && low < high; i++) { /* the largest slack whose draws the rate covers */
+  for (int i = 0; i < 128 && low < high; i++) { /* the largest covered slack */
     double middle = sqrt(low) * sqrt(high);
     double draws = gaussian_rate_beside(epsilon, delta, middle) / rate;
     if (draws * GAUSSIAN_DRAW_SLACK >= middle) {

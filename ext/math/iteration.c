@@ -18,7 +18,10 @@ double sgd_contraction(double eta, double beta, double rho) {
   return fmax(fabs(fma(-eta, rho, 1.0)), fabs(fma(-eta, beta, 1.0)));
 }
 
-/* 2 - eta (beta + rho) to full relative precision: the sum and the product with their errors. */
+/*
+** 2 - eta (beta + rho) to full relative precision, because the rounding errors of the sum and the
+** product are added.
+*/
 static double step_margin(double eta, double beta, double rho) {
   double sum = beta + rho;
   double back = sum - beta;
@@ -28,7 +31,7 @@ static double step_margin(double eta, double beta, double rho) {
 
 /*
 ** 1 - 2 eta beta rho/(beta + rho) = (1 - eta rho)^2 + eta rho^2 (2/(beta + rho) - eta), two terms
-** that are not negative. eta = 2/(beta + rho) rounded to a double is taken as equal.
+** that are not negative. An eta that is 2/(beta + rho) rounded to a double counts as equal to it.
 */
 double printed_contraction(double eta, double beta, double rho) {
   double margin = step_margin(eta, beta, rho);
@@ -39,7 +42,7 @@ double printed_contraction(double eta, double beta, double rho) {
   return sqrt(step * step + rest);
 }
 
-/* The contraction under a method: the best one too is asked for within the theorems' domain. */
+/* The best contraction, restricted to the domain of the theorems. */
 static double tight_contraction(double eta, double beta, double rho) {
   double printed = printed_contraction(eta, beta, rho);
   return isnan(printed) ? printed : sgd_contraction(eta, beta, rho);
@@ -55,7 +58,7 @@ static struct scaled last_rate(const struct sgd *sgd) {
   return scaled_times(scaled(2.0), scaled_square(ratio));
 }
 
-/* Zero exactly where the bound is, not where a double underflows. */
+/* Zero only if the bound is exactly zero, not if a double underflows. */
 static struct scaled printed_rate(const struct sgd *sgd, double lipschitz) {
   double after = sgd->length - sgd->index;
   struct scaled rate = last_rate(sgd);
@@ -71,8 +74,8 @@ double sgd_rate_printed(const struct sgd *sgd) {
 }
 
 /*
-** Start from the laws after the gradient step i, at most 2 eta C apart: the first kernel is the
-** identity and its noise, then come n - i steps of constant L.
+** The path starts from the distributions after gradient step i, which are at most 2 eta C apart.
+** The first kernel only adds noise; n - i steps with Lipschitz constant L follow.
 */
 static double path_rate(const struct sgd *sgd, contraction *step) {
   double lipschitz = step(sgd->eta, sgd->beta, sgd->rho);
@@ -108,7 +111,10 @@ double gaussian_log_hockey_stick(double epsilon, double distance) {
   if (epsilon == INFINITY || distance == 0.0) return -INFINITY;
   if (distance > 1e150) return epsilon / distance < 0.5 * distance ? 0.0 : -INFINITY;
   if (distance > 1e-30) return gaussian_log_delta(0.5 * distance * distance, epsilon);
-  /* At this size the divergence is linear in (epsilon, distance) jointly, to 1e-28. */
+  /*
+  ** For arguments this small the divergence is linear in (epsilon, distance), up to a relative
+  ** error of 1e-28.
+  */
   int exponent;
   double near = ldexp(frexp(distance, &exponent), -100);
   double far = ldexp(epsilon, -100 - exponent);
@@ -122,12 +128,12 @@ double gaussian_hockey_stick(double epsilon, double distance) {
   return exp(gaussian_log_hockey_stick(epsilon, distance));
 }
 
-/* How far, in units of the noise, the differing record moves x: 2C/noise. */
+/* The distance by which the differing record moves x, in units of the noise: 2C/noise. */
 static double first_distance(const struct sgd *sgd) {
   return 2.0 * (sgd->lipschitz_loss / sgd->noise);
 }
 
-/* How far two points of K can be after a later gradient step, in units of its noise. */
+/* The largest distance of two points of K after a later gradient step, in units of the noise. */
 static double later_distance(const struct sgd *sgd, double lipschitz) {
   if (lipschitz == 0.0) return 0.0;
   struct scaled moved = scaled_times(scaled(lipschitz), scaled(sgd->diameter));
@@ -159,9 +165,9 @@ static double product_bound(const struct sgd *sgd, double epsilon, struct chain 
 #define REFINED_STEPS 1000000
 
 /*
-** d <- d eta(d), eta the contraction coefficient at mixing_epsilon(epsilon, d): valid because the
-** right-hand side increases with d. Summed as logarithms with compensation (Kahan), so that
-** coefficients close to 1 keep their digits over many steps.
+** Repeats d <- d eta(d), where eta is the contraction coefficient at mixing_epsilon(epsilon, d).
+** This is valid because the right-hand side increases with d. The logarithms are added with
+** compensation (Kahan), so that coefficients close to 1 keep their digits over many steps.
 */
 static double iterated_bound(const struct sgd *sgd, double epsilon, struct chain chain) {
   double lipschitz = chain.step(sgd->eta, sgd->beta, sgd->rho);
@@ -172,7 +178,7 @@ static double iterated_bound(const struct sgd *sgd, double epsilon, struct chain
   for (long k = 0; remaining > 0.0 && delta > 0.0; k++) {
     double now = epsilon > 0.0 && k < REFINED_STEPS ? 1.0 : remaining;
     double term = now * chain.stick(mixing_epsilon(epsilon, delta), distance) - low;
-    if (term == 0.0) break; /* no contraction now, nor later: delta would stay */
+    if (term == 0.0) break; /* no contraction in this or any later step */
     double next = sum + term;
     low = next > -INFINITY ? (next - sum) - term : 0.0;
     sum = next;

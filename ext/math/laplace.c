@@ -22,8 +22,8 @@ static double exponential_remainder(double x) {
 }
 
 /*
-** r(z), the divergence at distance z in scales. With g the paper's
-** a/(2a-1) e^(z(a-1)) + (a-1)/(2a-1) e^(-za), r = ln(g)/(a-1). Two forms: one factors the larger
+** r(z), the divergence at a distance of z scales. With g the paper's a/(2a-1) e^(z(a-1)) +
+** (a-1)/(2a-1) e^(-za), r = ln(g)/(a-1). The function uses one of two forms: one factors the larger
 ** exponential out, the other writes g - 1 as a sum of positive terms.
 */
 static double divergence(double alpha, double z) {
@@ -58,8 +58,8 @@ double laplace_distance(double rate) { /* z^2/3 <= z + e^-z - 1 for z <= 1, and 
 /*
 ** ln(sinh(ky)/(ky)) - ln(sinh(y)/y) for k = 1 + 2b, gap = k^2 - 1: where ky is small, the sum of
 ** c_m y^2m (k^2m - 1), c_m = 4^m B_2m/(2m (2m)!) with Bernoulli's numbers; k^2m - 1 is gap times a
-** sum of powers, so that nothing cancels. Elsewhere each of three terms is of the order of b, and
-** hardly more than their sum.
+** sum of powers, so that nothing cancels. Elsewhere the result is a sum of three terms of the order
+** of b, which cancel little.
 */
 static double sinh_gain(double b, double gap, double y) {
   static const double c[] = {1 / 6.0,      -1 / 180.0,          1 / 2835.0,     -1 / 37800.0,
@@ -97,7 +97,7 @@ double discrete_laplace_rdp(double alpha, double sensitivity, double scale) {
   return log1p(tanh(h / 2.0) * (outer + inner)) / b;
 }
 
-/* r'(z) up to a factor that depends on alpha alone; increasing from 0. Finite alpha. */
+/* r'(z) up to a factor that depends on alpha only. It increases from 0. Finite alpha. */
 static double slope(double alpha, double z) {
   double exponent = -z * alpha - z * (alpha - 1.0);
   return -expm1(exponent) / (1.0 + (alpha - 1.0) / alpha * exp(exponent));

@@ -9,27 +9,31 @@
 #ifndef DIFFUSE_MATH_LAPLACE_H
 #define DIFFUSE_MATH_LAPLACE_H
 
-/* Renyi divergence of order alpha of two Laplace distributions at `sensitivity` from each other. */
+/*
+** Renyi divergence of order alpha of two Laplace distributions whose centres are `sensitivity`
+** apart.
+*/
 double laplace_rdp(double alpha, double sensitivity, double scale);
 
 /*
-** The same of discrete Laplace distributions on the integers, P(k) proportional to exp(-|k|/scale),
-** at the integer distance `sensitivity`, both whole numbers from 1 on: exact, up to a quarter more
-** than laplace_rdp() where the scale is 1, and never more than 1 + 1/(2 scale) times as much. alpha
-** > 1.
+** The same for discrete Laplace distributions on the integers, P(k) proportional to
+** exp(-|k|/scale). sensitivity and scale are integers of at least 1. The result is exact. It is at
+** most 1 + 1/(2 scale) times laplace_rdp(); at scale 1 it is up to a quarter larger. alpha > 1.
 */
 double discrete_laplace_rdp(double alpha, double sensitivity, double scale);
 
 /*
-** Distance in scales at which Laplace noise costs a zCDP rate: z + e^-z - 1 = rate, the divergence
-** of order 1, and at every order alpha the divergence is at most alpha times as much. rate > 0.
+** The distance z, in scales, at which Laplace noise costs a zCDP rate: z + e^-z - 1 = rate. The
+** left side is the divergence of order 1; at every order alpha the divergence is at most alpha
+** times as large. rate > 0.
 */
 double laplace_distance(double rate);
 
 /*
-** Example 2: a bound on the same of the sum of two Laplace noises, minimised over the intermediate
-** point w of the paper. It is below laplace_rdp of either noise for every finite alpha (F below is
-** strictly convex with its minimum in the interior), but not tight. alpha = infinity is exact.
+** Example 2: a bound on the Renyi divergence for the sum of two Laplace noises, minimised over the
+** intermediate point w of the paper. It is below laplace_rdp of either noise for every finite alpha
+** (F below is strictly convex with its minimum in the interior), but not tight. alpha = infinity is
+** exact.
 */
 double iterated_laplace_rdp(double alpha, double sensitivity, double scale1, double scale2);
 

@@ -34,7 +34,7 @@ struct amplified amplify_dobrushin_epsilon(double gamma, double epsilon, double 
   return (struct amplified){epsilon, gamma * delta};
 }
 
-/* ln(1 + gamma (e^epsilon - 1)), what parts 3 and 4 make of epsilon. */
+/* ln(1 + gamma (e^epsilon - 1)), the epsilon that results from parts 3 and 4. */
 static double mixed_epsilon(double gamma, double epsilon) {
   if (gamma == 0.0) return 0.0;
   return epsilon < 700.0 ? log1p(gamma * expm1(epsilon)) : softplus(epsilon + log(gamma));
@@ -45,7 +45,10 @@ static double mixed_ratio(double gamma, double epsilon) {
   return exp(-epsilon) - gamma * expm1(-epsilon);
 }
 
-/* gamma (1 - ratio (1 - delta)), with 1 - ratio = (1 - gamma)(1 - e^-epsilon) not cancelled. */
+/*
+** gamma (1 - ratio (1 - delta)). Uses 1 - ratio = (1 - gamma)(1 - e^-epsilon) to avoid
+** cancellation.
+*/
 struct amplified amplify_doeblin(double gamma, double epsilon, double delta) {
   double kept = (gamma - 1.0) * expm1(-epsilon) + mixed_ratio(gamma, epsilon) * delta;
   return (struct amplified){mixed_epsilon(gamma, epsilon), gamma * kept};
@@ -125,7 +128,10 @@ double kernel_ultra(const struct kernel *kernel) {
   return largest;
 }
 
-/* e^epsilon - 1 as a product, so that it times a small probability does not overflow. */
+/*
+** e^epsilon - 1 as a product of two factors, so that its product with a small probability does not
+** overflow.
+*/
 struct excess {
   double first, second;
 };
@@ -187,7 +193,7 @@ static double sinh_ratio(double x) {
 }
 
 /*
-** (e^(a e) + e^((1-a) e))/(1 + e^e), the moment of order a, is 1 + 2 sinh(a e/2) sinh((a-1) e/2)/
+** The moment of order a, (e^(a e) + e^((1-a) e))/(1 + e^e), is 1 + 2 sinh(a e/2) sinh((a-1) e/2)/
 ** cosh(e/2). Beyond (a-1) e = 1 its largest exponential is factored out.
 */
 double response_rdp(double alpha, double epsilon) {
@@ -220,7 +226,7 @@ response_epsilon(double rate) { /* e tanh(e/2) >= e^2/3 for e <= 2, and >= 2e/3 
 /* ---- a kernel after a mechanism -------------------------------------------------------------- */
 
 /*
-** Of two states: the mixtures P and Q of their rows, as Q, d = P/Q - 1 and ln(P/Q), for each
+** The mixtures P and Q of the rows of two states, stored as Q, d = P/Q - 1 and ln(P/Q) for each
 ** output.
 */
 struct mixture {
@@ -228,8 +234,8 @@ struct mixture {
 };
 
 /*
-** f(d) = (1+d)^a - 1 - a d, not negative: the moment of the likelihood ratio 1 + d less what sums
-** up to 0. For small d it is the binomial series from its second term on.
+** f(d) = (1+d)^a - 1 - a d, which is not negative: the moment of the likelihood ratio 1 + d minus
+** terms that sum to 0. For small d the function sums the binomial series from its second term on.
 */
 static double moment_term(double alpha, const struct mixture *mixture) {
   double d = mixture->difference;
@@ -243,8 +249,8 @@ static double moment_term(double alpha, const struct mixture *mixture) {
 }
 
 /*
-** The mixtures of rows i and j. Where the rows are alike their difference is of the size of the
-** rounding of probabilities: what that took away is part of it.
+** Computes the mixtures of rows i and j. If the rows are almost equal, their difference is as small
+** as the rounding of the probabilities, so `rest` is added to it.
 */
 static void mix_rows(const struct kernel *kernel, const double *rest, size_t i, size_t j,
                      double epsilon, struct mixture *mixtures) {

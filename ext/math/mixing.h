@@ -31,9 +31,9 @@ struct amplified amplify_doeblin(double gamma, double epsilon, double delta);
 struct amplified amplify_ultra(double gamma, double epsilon, double delta);
 
 /*
-** The epsilon~ at which part 2 asks for the (gamma, epsilon~)-Dobrushin property:
-** ln(1 + (e^epsilon - 1)/delta). 0 for epsilon = 0; infinite for delta = 0 < epsilon, where delta
-** stays 0 whatever the kernel.
+** The epsilon~ at which part 2 needs the (gamma, epsilon~)-Dobrushin property: ln(1 + (e^epsilon -
+** 1)/delta). 0 for epsilon = 0. Infinite for delta = 0 < epsilon; delta then stays 0 for every
+** kernel.
 */
 double mixing_epsilon(double epsilon, double delta);
 
@@ -47,23 +47,23 @@ struct kernel {
 double kernel_dobrushin(const struct kernel *kernel);
 double kernel_doeblin(const struct kernel *kernel);
 
-/* NaN where the supports of two rows differ: no gamma then satisfies the definition. */
+/* NaN if the supports of two rows differ, because no gamma then satisfies the definition. */
 double kernel_ultra(const struct kernel *kernel);
 
 /*
-** max over x, x' of sum_y [weight K(x,y) - (weight + e^epsilon - 1) K(x',y)]_+, weight >= 0,
-** 0 <= epsilon <= infinity. The contraction coefficient at e^epsilon for weight 1; at weight =
-** delta this is the delta of Theorem 1(2), without its division, right also at epsilon = 0.
+** max over x, x' of sum_y [weight K(x,y) - (weight + e^epsilon - 1) K(x',y)]_+, weight >= 0, 0 <=
+** epsilon <= infinity. For weight 1 this is the contraction coefficient at e^epsilon. For weight =
+** delta it is the delta of Theorem 1(2); it avoids the division, so it is also right at epsilon =
+** 0.
 */
 double kernel_hockey_stick(const struct kernel *kernel, double weight, double epsilon);
 
 /*
-** The least delta such that every (epsilon, delta)-DP mechanism is, after the kernel,
-** (epsilon_out, delta')-DP: exact, for every epsilon_out >= 0. Any (epsilon, delta)-DP pair of
-** inputs is (epsilon_out, d)-DP with d = delta + (1-delta) [e^epsilon -
-** e^epsilon_out]_+/(1+e^epsilon), attained by randomized response, and the worst pair after the
-** kernel sits on two states only (the hockey-stick divergence is convex), so it is Theorem 1(2)
-** at (epsilon_out, d).
+** The least delta' such that every (epsilon, delta)-DP mechanism is (epsilon_out, delta')-DP after
+** the kernel. Exact for every epsilon_out >= 0. Any (epsilon, delta)-DP pair of inputs is
+** (epsilon_out, d)-DP with d = delta + (1-delta) [e^epsilon - e^epsilon_out]_+/(1+e^epsilon),
+** attained by randomized response, and the worst pair after the kernel sits on two states only (the
+** hockey-stick divergence is convex), so it is Theorem 1(2) at (epsilon_out, d).
 */
 double kernel_worst_delta(const struct kernel *kernel, double epsilon, double delta,
                           double epsilon_out);
@@ -74,15 +74,15 @@ double kernel_worst_delta(const struct kernel *kernel, double epsilon, double de
 ** inputs is randomized response between two distributions (Kairouz, Oh and Viswanath 2015), the
 ** moment is convex in these two, so the worst are two states x, x': the divergence of (e^epsilon
 ** K(x) + K(x'))/(1 + e^epsilon) from its mirror image. 0 <= epsilon < 700. Relative error at most
-** 1e-12 for every result above 1e-280. rest: what is to be added to the probabilities, less than
-** their rounding, or null. Returns 0, or -1 without memory.
+** 1e-12 for every result above 1e-280. rest: corrections to be added to the probabilities, smaller
+** than their rounding, or null. Returns 0, or -1 when out of memory.
 */
 int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon,
                const double *orders, int count, double *rdp);
 
 /*
-** A mechanism whose privacy loss lies in an interval of length epsilon that holds 0, as that of the
-** exponential mechanism does: min(alpha epsilon^2/8 (Cesar and Rogers 2021), response_rdp).
+** RDP of a mechanism whose privacy loss lies in an interval of length epsilon that contains 0, such
+** as the exponential mechanism: min(alpha epsilon^2/8 (Cesar and Rogers 2021), response_rdp).
 */
 double bounded_range_rdp(double alpha, double epsilon);
 

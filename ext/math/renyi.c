@@ -6,9 +6,10 @@
 **     epsilon = r(alpha) - ln(1 + 1/u) + S(u)/u.
 **
 ** For a pure rate r = (1 + u) rate the derivative in u vanishes iff rate u^2 = S(u), and the left
-** side increases while the right decreases: one root. The optima below are found as roots, but the
-** value is then taken from the formula above, which is a valid guarantee at EVERY order: an error
-** of the root costs its square in tightness and nothing in privacy.
+** side increases while the right side decreases, so there is one root. The functions below find the
+** optimal order as a root and then evaluate the formula above at this order. The formula is a valid
+** guarantee at EVERY order, so an error of the root makes the result slightly less tight and never
+** wrong.
 */
 #include "math/renyi.h"
 
@@ -23,7 +24,10 @@
 double renyi_order(int index) {
   if (index < 0 || index >= RENYI_ORDERS) return NAN;
   if (index == RENYI_ORDERS - 1) return INFINITY;
-  /* Square roots are the same on every machine; exp2() is not, and a ledger may move. */
+  /*
+  ** A ledger may move between machines. Square roots give the same result on every machine; exp2()
+  ** does not.
+  */
   const double quarter[4] = {1.0, sqrt(M_SQRT2), M_SQRT2, sqrt(2.0 * M_SQRT2)};
   return 1.0 + ldexp(quarter[index % 4], index / 4 + FIRST_QUARTER / 4);
 }
@@ -60,17 +64,17 @@ double zcdp_epsilon(double rate, double delta) {
   if (!(rate >= 0.0 && rate < INFINITY) || !is_probability(delta)) return NAN;
   if (rate == 0.0) return 0.0;
   struct equation equation = {rate, 0.0, delta};
-  /* S < ln(1/delta) bounds the root, and so does S > 0. */
+  /* S < ln(1/delta) and S > 0 both bound the root from above. */
   double high = fmin(sqrt(-log(delta)) / sqrt(rate), fmin((1.0 - delta) / delta, DBL_MAX));
   double u = root_between(epsilon_residual, &equation, 0.0, high * (1.0 + 4.0 * DBL_EPSILON));
   double epsilon = (1.0 + u) * rate - log1p(1.0 / u) + slack(u, delta) / u;
-  return epsilon < 0.0 ? 0.0 : epsilon; /* keeps a NaN */
+  return epsilon < 0.0 ? 0.0 : epsilon; /* NaN stays NaN */
 }
 
 /*
-** The order of zcdp_rate() maximises renyi_allowed(1 + u)/(1 + u). There both
-** rate = (epsilon + ln(1 + 1/u))/(2u + 1) and rate = S(u)/u^2; this is u^2 times their difference.
-** The first term increases (ln(1 + 1/u) > 2/(2u + 1) shows it), S decreases: one root.
+** The order of zcdp_rate() maximises renyi_allowed(1 + u)/(1 + u). There both rate = (epsilon +
+** ln(1 + 1/u))/(2u + 1) and rate = S(u)/u^2; this is u^2 times their difference. The first term
+** increases, because ln(1 + 1/u) > 2/(2u + 1), and S decreases, so there is one root.
 */
 static double rate_residual(double u, void *pointer) {
   const struct equation *equation = pointer;
@@ -81,7 +85,7 @@ static double rate_residual(double u, void *pointer) {
 static double rate_order(struct equation *equation) {
   double epsilon = equation->epsilon, delta = equation->delta;
   double l = -log(delta);
-  /* The positive root of u^2 epsilon = (2u + 1) l is too large, and so is what makes S vanish. */
+  /* The positive root of u^2 epsilon = (2u + 1) l is too large, and so is the u at which S is 0. */
   double high =
       fmin((l + sqrt(l) * sqrt(l + epsilon)) / epsilon, fmin((1.0 - delta) / delta, DBL_MAX / 2.0));
   high *= 1.0 + 4.0 * DBL_EPSILON;
@@ -94,8 +98,8 @@ static double rate_order(struct equation *equation) {
 }
 
 /*
-** The filter holds at the order that is stored, so the rate is that of the stored double: 1 + u
-** rounds u where it is small, and never to 1.
+** The filter is enforced at the stored order, so the rate is computed for the stored double. The
+** sum 1 + u rounds a small u, but never to 1.
 */
 double zcdp_rate(double epsilon, double delta, double *order) {
   struct equation equation = {0.0, epsilon, delta};
@@ -134,14 +138,14 @@ double renyi_curve_at(const double curve[RENYI_ORDERS], double alpha) {
   double u = alpha - 1.0;
   if (alpha == INFINITY || u > renyi_order(LAST_FINITE) - 1.0) return curve[RENYI_ORDERS - 1];
   if (isnan(u)) return INFINITY;
-  if (u < renyi_order(0) - 1.0) return curve[0]; /* divergences do not fall as the order grows */
+  if (u < renyi_order(0) - 1.0) return curve[0]; /* divergences increase with the order */
   for (int i = 0; i <= LAST_FINITE; i++) {
     if (renyi_order(i) == alpha) return curve[i]; /* no chord to an infinite neighbour */
   }
   return chord(curve, interval_of(u), u);
 }
 
-/* What one order of a rate and a curve converts to. */
+/* The epsilon that one order of a rate and a curve converts to. */
 static double order_epsilon(double rate, const double *curve, double delta, double u) {
   return (1.0 + u) * rate + renyi_curve_at(curve, 1.0 + u) - log1p(1.0 / u) + slack(u, delta) / u;
 }
@@ -168,7 +172,7 @@ static double least_between(double rate, const double *curve, double delta, int 
 double renyi_epsilon(double rate, const double curve[RENYI_ORDERS], double delta) {
   if (!(rate >= 0.0 && rate < INFINITY) || !is_probability(delta)) return NAN;
   int best = 0, empty = 1;
-  double least = rate == 0.0 ? curve[RENYI_ORDERS - 1] : INFINITY; /* pure: no delta is needed */
+  double least = rate == 0.0 ? curve[RENYI_ORDERS - 1] : INFINITY; /* pure privacy needs no delta */
   for (int i = 0; i <= LAST_FINITE; i++) {
     double epsilon = order_epsilon(rate, curve, delta, renyi_order(i) - 1.0);
     if (!(curve[i] >= 0.0)) return NAN;

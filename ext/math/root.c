@@ -14,16 +14,16 @@
 ** Brent's worst case is a small multiple of it and ten or twenty steps are usual. */
 #define STEPS 400
 
-/* Room for what the solver keeps: on the stack, so that no root is missed for want of memory. */
+/* The solver's state is on the stack, so that finding a root cannot fail for lack of memory. */
 #define STATE 16
 
 double root_between(double (*function)(double, void *), void *parameters, double low, double high) {
   gsl_function equation = {function, parameters};
   max_align_t state[STATE];
   gsl_root_fsolver solver = {.type = gsl_root_fsolver_brent, .state = state};
-  if (solver.type->size > sizeof state) return NAN; /* never: it is eight doubles */
+  if (solver.type->size > sizeof state) return NAN; /* cannot happen: it is eight doubles */
   double root = NAN;
-  int status = gsl_root_fsolver_set(&solver, &equation, low, high); /* refuses what is no bracket */
+  int status = gsl_root_fsolver_set(&solver, &equation, low, high); /* no bracket: error */
   for (int step = 0; status == GSL_SUCCESS && step < STEPS; step++) {
     status = gsl_root_fsolver_iterate(&solver);
     if (status != GSL_SUCCESS) break;

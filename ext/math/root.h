@@ -5,8 +5,8 @@
 #define DIFFUSE_MATH_ROOT_H
 
 /*
-** A root of `function` in [low, high], at whose ends it is finite and of opposite signs (or zero).
-** NaN where that does not hold. Needs no memory.
+** A root of `function` in [low, high]. The function must be finite and of opposite signs (or zero)
+** at the two ends; otherwise the result is NaN. Allocates no memory.
 */
 double root_between(double (*function)(double, void *), void *parameters, double low, double high);
 

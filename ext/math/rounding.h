@@ -1,8 +1,8 @@
 /*
-** rounding.h: numbers that are published or charged are rounded in the direction of privacy.
+** rounding.h: rounds numbers that are published or charged in the direction of privacy.
 **
 ** math/ computes to a relative error of about 1e-14; PUBLISHED_MARGIN is well above that and well
-** below the 1e-12 at which anybody could call a figure wrong.
+** below 1e-12, the accuracy that the documentation promises.
 */
 #ifndef DIFFUSE_MATH_ROUNDING_H
 #define DIFFUSE_MATH_ROUNDING_H
@@ -27,7 +27,7 @@ static inline double lattice_rate(uint64_t sensitivity, uint64_t variance) {
   return 6 * s * s / (12.0 * (double)variance - 1) * (1 + 0x1p-49);
 }
 
-/* For what may be spent: never above the true value. x >= 0. */
+/* For amounts that may be spent: never above the true value. x >= 0. */
 static inline double published_down(double x) {
   return x * (1.0 - PUBLISHED_MARGIN);
 }

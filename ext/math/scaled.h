@@ -1,9 +1,10 @@
 /*
-** scaled.h: positive products and quotients that must not overflow or underflow on the way.
+** scaled.h: products and quotients of positive numbers that do not overflow or underflow on the
+** way.
 **
 ** A scaled number is mantissa * 2^exponent with the mantissa in [1/2, 1), 0 or infinity. Every
-** operation costs one rounding, so a formula is as accurate as its number of factors, whatever
-** their size; scaled_value() rounds once more and only there goes to 0 or infinity.
+** operation rounds once, so the error of a formula depends on the number of its factors and not on
+** their size. scaled_value() rounds once more; only there can the result become 0 or infinity.
 */
 #ifndef DIFFUSE_MATH_SCALED_H
 #define DIFFUSE_MATH_SCALED_H
@@ -56,7 +57,10 @@ static inline struct scaled scaled_root(struct scaled a) {
   return root;
 }
 
-/* e^x for any x; beyond e^(+-100000) no product of a few doubles comes back into range. */
+/*
+** e^x for any x. Saturates at e^(+-100000): a product with a few doubles cannot come back into
+** their range.
+*/
 static inline struct scaled scaled_exp(double x) {
   const double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
   if (x > 1e5) return scaled((double)INFINITY);

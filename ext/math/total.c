@@ -40,7 +40,7 @@ double total_left(struct total total, double limit) {
 }
 
 double total_missing(struct total paid, double cost) {
-  if (isinf(cost)) return isinf(paid.high) ? 0 : cost; /* where differences would be NaN */
+  if (isinf(cost)) return isinf(paid.high) ? 0 : cost; /* differences would be NaN */
   double error_of_high, error_of_low, error_of_rest, error;
   double missing = two_sum(cost, -paid.high, &error_of_high);
   missing = two_sum(missing, -paid.low, &error_of_low);

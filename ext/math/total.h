@@ -1,9 +1,10 @@
 /*
-** total.h: running totals of non-negative terms that never lose one and never fall below the truth.
+** total.h: running totals of non-negative terms that lose no term and are never below the exact
+** sum.
 **
 ** A total is an unevaluated sum high + low of two doubles (double-double, Dekker 1971); each
-** addition is exact but for a last rounding of `low`, which goes up. A million terms of 1e-17 on
-** top of 0.5 are all there.
+** addition is exact except for the last rounding of `low`, which goes up. A total of 0.5 keeps a
+** million further terms of 1e-17.
 */
 #ifndef DIFFUSE_MATH_TOTAL_H
 #define DIFFUSE_MATH_TOTAL_H
@@ -21,10 +22,10 @@ double total_up(struct total total);
 /* Whether the total is at most `limit`. A NaN anywhere makes it false. */
 int total_within(struct total total, double limit);
 
-/* A lower bound on limit - total, 0 where that is negative. */
+/* A lower bound on limit - total, or 0 if that is negative. */
 double total_left(struct total total, double limit);
 
-/* The least double x such that paid + x is at least `cost`; 0 where it is already. */
+/* The least double x such that paid + x is at least `cost`; 0 if paid is that much already. */
 double total_missing(struct total paid, double cost);
 
 #endif

@@ -9,7 +9,7 @@ int64_t clock_milliseconds(void) {
   return (int64_t)GetTickCount64();
 }
 
-/* The scheduler counts in milliseconds. */
+/* Windows schedules in milliseconds. */
 void clock_sleep(unsigned microseconds) {
   Sleep((microseconds + 999) / 1000);
 }

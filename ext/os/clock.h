@@ -1,13 +1,13 @@
-/* clock.h: time that passes, whatever is done to the system's clock. */
+/* clock.h: a clock that changes of the system time do not affect. */
 #ifndef DIFFUSE_OS_CLOCK_H
 #define DIFFUSE_OS_CLOCK_H
 
 #include <stdint.h>
 
-/* Milliseconds since some moment. They never go backwards. */
+/* Milliseconds since an arbitrary moment. The number never decreases. */
 int64_t clock_milliseconds(void);
 
-/* Waits about so long. A signal may end it earlier. */
+/* Waits for about this time. A signal may end the wait earlier. */
 void clock_sleep(unsigned microseconds);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "os/windows.h"
 
-/* ---- what the Windows variants share --------------------------------------------------------- */
+/* ---- helpers of the Windows variants --------------------------------------------------------- */
 
 wchar_t *windows_path(const char *utf8) {
   int size = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, utf8, -1, 0, 0);
@@ -58,7 +58,7 @@ static int attributes_of(const char *path, WIN32_FILE_ATTRIBUTE_DATA *attributes
   return found;
 }
 
-/* Opens a file or folder, following links, to ask about it and not to read it. */
+/* Opens a file or folder to read its attributes only. Follows links. */
 static HANDLE open_to_ask(const char *path) {
   wchar_t *wide = windows_path(path);
   HANDLE file = INVALID_HANDLE_VALUE;
@@ -128,7 +128,7 @@ void file_delete(const char *path) {
 #include <unistd.h>
 
 #define PERMISSIONS 0777
-#define OF_OTHERS   0077 /* permissions of the group and of everybody else */
+#define OF_OTHERS   0077 /* permissions of the group and of others */
 #define OF_GROUP    0070
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -142,7 +142,7 @@ int path_is_absolute(const char *path) {
   return path[0] == '/';
 }
 
-/* File systems of macOS do not tell upper case from lower case, unless they are made to. */
+/* By default, file systems of macOS do not distinguish upper and lower case. */
 int path_names_match(const char *a, const char *b) {
 #if defined(__APPLE__)
   return strcasecmp(a, b) == 0;
@@ -168,14 +168,17 @@ int file_same(const char *a, const char *b) {
          one.st_ino == other.st_ino;
 }
 
-/* Gives a new file the owner, group and permissions of another, as far as this process may. */
+/*
+** Gives a new file the owner, group and permissions of another, as far as this process is allowed
+** to.
+*/
 static int adopt(int file, const struct stat *model) {
   struct stat own;
   mode_t mode = model->st_mode & PERMISSIONS;
   if (fstat(file, &own) != 0) return 0;
   if (own.st_uid != model->st_uid && geteuid() == 0 && fchown(file, model->st_uid, (gid_t)-1) != 0)
     return 0;
-  /* Another group would get what the database's group has. */
+  /* If the group cannot be set, a wrong group would get the rights of the database's group. */
   if (own.st_gid != model->st_gid && fchown(file, (uid_t)-1, model->st_gid) != 0)
     mode &= (mode_t)~OF_GROUP;
   return fchmod(file, mode) == 0;
@@ -187,7 +190,7 @@ enum creation file_create(const char *path, const char *model_path) {
   int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file >= 0) {
     int done = !modelled || adopt(file, &model);
-    close(file); /* nobody has a lock on a file that has just been made */
+    close(file); /* a file that was just created has no locks to lose */
     if (done) return FILE_CREATED;
     unlink(path);
     return FILE_REFUSED;

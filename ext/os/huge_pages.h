@@ -1,12 +1,12 @@
-/* huge_pages.h: memory in pages of 2 MiB, where the operating system has them. */
+/* huge_pages.h: memory in pages of 2 MiB, if the operating system provides them. */
 #ifndef DIFFUSE_OS_HUGE_PAGES_H
 #define DIFFUSE_OS_HUGE_PAGES_H
 
 #include <stddef.h>
 
 /*
-** `size` bytes of zeros on pages of that size, where there are such pages; otherwise like calloc().
-** `size` is a power of two. free() gives them back. Null when out of memory.
+** Allocates `size` bytes of zeros, in huge pages if they are available and otherwise like calloc().
+** `size` is a power of two. Free the memory with free(). Null when out of memory.
 */
 void *huge_pages_allocate(size_t size);
 

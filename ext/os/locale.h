@@ -1,10 +1,10 @@
-/* locale.h: numbers with a decimal point, whatever the host's locale says. */
+/* locale.h: makes the C library use a decimal point, whatever the host's locale is. */
 #ifndef DIFFUSE_OS_LOCALE_H
 #define DIFFUSE_OS_LOCALE_H
 
 #if defined(_WIN32)
 
-/* What a thread had before. */
+/* The previous locale of a thread. */
 struct number_locale {
   char *name; /* null: nothing was changed */
   int per_thread;
@@ -23,7 +23,9 @@ struct number_locale {
 
 #endif
 
-/* The locale "C" for numbers in this thread, and back. Calls may be nested. */
+/*
+** Set the locale "C" for numbers in this thread, and restore the previous one. Calls may be nested.
+*/
 struct number_locale locale_plain(void);
 void locale_restore(struct number_locale before);
 

@@ -11,9 +11,9 @@
 #include "os/windows.h"
 
 /*
-** Windows lets nobody else open a file that was opened without sharing: that is the lock. The file
-** is marked to be deleted while it is open, and is gone when its only handle is closed, also where
-** the process is killed before.
+** The lock is a file that is opened without sharing: Windows then lets nobody else open it. The
+** file is marked for deletion while it is open. It disappears when its only handle is closed, also
+** when the process is killed.
 */
 
 static int fail(struct lock_error *error, DWORD code) {
@@ -28,7 +28,7 @@ static int fail(struct lock_error *error, DWORD code) {
   return -1;
 }
 
-/* Whether access is denied because a file of that name is being deleted, or may be. */
+/* Whether access may be denied because a file of that name is being deleted. */
 static int is_going(const wchar_t *name) {
   return GetFileAttributesW(name) != INVALID_FILE_ATTRIBUTES ||
          GetLastError() == ERROR_ACCESS_DENIED;
@@ -47,7 +47,10 @@ static HANDLE open_alone(const wchar_t *name, const char *model) {
   return file;
 }
 
-/* A file with content, a folder or a link is somebody's, and would be deleted. */
+/*
+** Whether a file can be a lock. A file with content, a folder or a link belongs to somebody and
+** must not be deleted.
+*/
 static int is_lock(HANDLE file) {
   BY_HANDLE_FILE_INFORMATION about;
   return GetFileInformationByHandle(file, &about) &&
@@ -105,8 +108,8 @@ void lock_file_forget(intptr_t lock) {
 #define OWNER       0600
 
 /*
-** flock() on the file. Whoever gets the lock checks that the file still has its name, and whoever
-** gives it back deletes the file first.
+** The lock is flock() on the file. A process that gets the lock checks that the file still has its
+** name. A process that releases the lock deletes the file first.
 */
 
 static int fail(struct lock_error *error, int code, int forbidden) {
@@ -119,7 +122,7 @@ static int fail(struct lock_error *error, int code, int forbidden) {
   return -1;
 }
 
-/* A file that cannot be written can still be locked. */
+/* Opens the file for reading if it cannot be written, because that is enough to lock it. */
 static int open_lock(const char *name, const char *model) {
   struct stat status;
   mode_t mode = stat(model, &status) == 0 ? status.st_mode & PERMISSIONS : OWNER;
@@ -138,13 +141,16 @@ static int has_name(int file, const char *name) {
          opened.st_ino == named.st_ino;
 }
 
-/* A file with content is somebody's, and would be deleted. */
+/* Whether a file can be a lock. A file with content belongs to somebody and must not be deleted. */
 static int is_lock(int file) {
   struct stat status;
   return fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0;
 }
 
-/* 1: the lock is held. 0: another has it, or has just deleted the file. -1: an error. */
+/*
+** Returns 1 if the lock is held, 0 if another process has it or has just deleted the file, -1 on
+** error.
+*/
 static int try_lock(int file, const char *name) {
   if (!is_lock(file)) {
     errno = EEXIST;
@@ -154,7 +160,10 @@ static int try_lock(int file, const char *name) {
   return errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
 }
 
-/* Others must be able to open the file if they can open the model. It protects nothing itself. */
+/*
+** Gives the lock file the permissions of the model: whoever can open the model must be able to open
+** the lock. The lock file has no content to protect.
+*/
 static void take_permissions(const char *model, int file) {
   struct stat theirs, ours;
   if (stat(model, &theirs) != 0 || fstat(file, &ours) != 0) return;

@@ -5,7 +5,7 @@
 
 #include <windows.h>
 
-/* There is no fork(). */
+/* Windows has no fork(). */
 
 void process_remember(struct process *process) {
   *process = (struct process){.pid = (long)GetCurrentProcessId()};
@@ -63,7 +63,7 @@ static void page_close(volatile unsigned char *page) {
 
 static _Atomic(uint64_t) forks;
 
-/* The C library drops the handler when it unloads this object; that of macOS does not. */
+/* The C library drops the handler when it unloads this object, except on macOS. */
 #ifndef __APPLE__
 
 static void count_fork(void) {

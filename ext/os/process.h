@@ -8,20 +8,21 @@
 #include <stdint.h>
 
 /*
-** One process. Its number is not enough: a child in a PID namespace of its own can have the same.
+** Identifies a process. The process id alone is not enough: a child in its own PID namespace can
+** have the same id.
 */
 struct process {
   long pid;
-  uint64_t forks; /* how often this process or its ancestors came out of a fork() */
+  uint64_t forks; /* the number of fork() calls between the first process and this one */
   volatile unsigned char
-      *memory; /* a page that the kernel empties in a child; null: there is none */
+      *memory; /* a page that the kernel clears in a child; null: not supported */
 };
 
-/* Remembers the calling process. process_forget() gives the memory back, in parent or child. */
+/* Remembers the calling process. process_forget() frees the memory, in the parent or in a child. */
 void process_remember(struct process *process);
 void process_forget(struct process *process);
 
-/* Whether the calling process is the one that was remembered. */
+/* Whether the calling process is the remembered one. */
 int process_is_same(const struct process *process);
 
 #endif

@@ -45,12 +45,12 @@ struct thread {
 void mutex_lock(struct mutex *mutex);
 void mutex_unlock(struct mutex *mutex);
 
-/* Calls a function the first time. All threads return after it has. */
+/* Calls a function once per `once`. Every thread returns only after that call has finished. */
 void once_run(struct once *once, void (*function)(void));
 
 /*
-** Starts a thread, which receives no signals: those are for the host's own threads. Returns 0 where
-** it cannot be started. `thread` must stay where it is until thread_join() has returned.
+** Starts a thread. It receives no signals, because they are for the host's own threads. Returns 0
+** if the thread cannot be started. `thread` must not move until thread_join() has returned.
 */
 int thread_start(struct thread *thread, void (*run)(void *argument), void *argument);
 void thread_join(struct thread *thread);
