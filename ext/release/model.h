@@ -1,5 +1,5 @@
 /*
-** models.h: models as releases: their parameters, between options, the ledger's text and
+** model.h: models as releases: their parameters, between options, the ledger's text and
 ** mechanism/sgd.h.
 */
 #ifndef DIFFUSE_RELEASE_MODEL_H

@@ -26,7 +26,7 @@ struct request {
   char *loss, *stop, *schedule; /* ... but for these words */
   double reports;               /* local randomisation: n, ... */
   char *otherwise, *kernel;     /* ... the state of missing rows, and the kernel's cells */
-  char *model;                  /* ... and its text, once it is settled (models.h) */
+  char *model;                  /* ... and its text, once it is settled (model.h) */
   char **key_list;              /* the same as texts */
   int key_count;
   char *sql;    /* dp_release(): the text of its query; null otherwise */
