@@ -58,11 +58,11 @@ uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t
 
 /* ---- points ---------------------------------------------------------------------------------- */
 
-/* values = totals + noise, whose draw gave this. |total| <= 2^62 (lattice_round). */
-static int add(const int64_t *restrict totals, size_t dimension, int failed,
+/* values = totals + noise, if it was drawn. Returns whether it was. |total| <= 2^62 (lattice_round). */
+static int add(const int64_t *restrict totals, size_t dimension, int drawn,
                int64_t *restrict values) {
-  for (size_t i = 0; i < dimension && !failed; i++) values[i] += totals[i];
-  return failed;
+  for (size_t i = 0; i < dimension && drawn; i++) values[i] += totals[i];
+  return drawn;
 }
 
 int release_draw(const struct noise_law *noise, const int64_t *restrict totals, size_t dimension,
@@ -77,8 +77,8 @@ int release_diffuse(const struct noise_law *noise, const int64_t *restrict from,
 
 int release_refine(const int64_t *restrict from, const int64_t *restrict totals, size_t dimension,
                    uint64_t inner, uint64_t outer, uint64_t fresh, int64_t *restrict to) {
-  if (fresh && release_draw(&gaussian_noise, totals, dimension, fresh, to)) return -1;
+  if (fresh && !release_draw(&gaussian_noise, totals, dimension, fresh, to)) return 0;
   for (size_t i = 0; i < dimension; i++)
     to[i] = fresh ? lattice_refine(from[i], to[i], inner, outer) : from[i];
-  return 0;
+  return 1;
 }

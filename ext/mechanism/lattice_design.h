@@ -62,8 +62,8 @@ uint64_t design_variance(uint64_t sensitivity, double rate);
 uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t *fresh);
 
 /*
-** values = totals + noise of the clock. These three return 0, or -1 when the system gave
-** no entropy. Their arrays must not overlap.
+** values = totals + noise of the clock. These three return 1, or 0 when the system gave
+** no random bytes. Their arrays must not overlap.
 */
 int release_draw(const struct noise_law *noise, const int64_t *restrict totals, size_t dimension,
                  uint64_t clock, int64_t *restrict values);

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Draws return 0, or -1 when the system gave no entropy. */
+/* draw() and step() return 1, or 0 when the system gave no random bytes. */
 struct noise_law {
   const char *name; /* in messages */
   double most;      /* the largest rate at which there is a lattice in doubles */

@@ -411,7 +411,7 @@ double descent_slope(const struct descent *descent, double margin, double y) {
 static double random_stop(double rows) {
   uint32_t count = (uint32_t)rows, bits, limit = UINT32_MAX - UINT32_MAX % count;
   do { /* what is left of whole rounds is refused: at most two tries on average */
-    if (entropy_fill(&bits, sizeof bits)) return 0;
+    if (!entropy_fill(&bits, sizeof bits)) return 0;
   } while (bits >= limit);
   uint32_t stop = bits % count + 1;
   entropy_wipe(&bits, sizeof bits);
@@ -512,7 +512,7 @@ static const int64_t *next_noise(struct training *training) {
   size_t dim = (size_t)training->dim;
   uint64_t variance = (uint64_t)training->descent->variance;
   if (training->left == 0 && !training->failed) {
-    training->failed = discrete_gaussian_draw(variance, training->noise, training->block) != 0;
+    training->failed = !discrete_gaussian_draw(variance, training->noise, training->block);
     training->left = training->block;
     training->next = 0;
   }

@@ -19,7 +19,7 @@ int categorical_exponential(const int64_t *utility, size_t count, uint64_t expon
   int64_t highest = INT64_MIN;
   int found = 0;
   *chosen = 0;
-  if (count < 1 || exponent >= (uint64_t)1 << 53 || csprng_start(&random)) return -1;
+  if (count < 1 || exponent >= (uint64_t)1 << 53 || !csprng_start(&random)) return 0;
   for (size_t i = 0; i < count; i++) highest = utility[i] > highest ? utility[i] : highest;
   for (uint64_t trial = 0; trial < TRIALS * count || !found; trial++) {
     size_t i = (size_t)below(&random, count);
@@ -30,7 +30,7 @@ int categorical_exponential(const int64_t *utility, size_t count, uint64_t expon
     found |= taken;
   }
   csprng_end(&random);
-  return 0;
+  return 1;
 }
 
 int categorical_weighted(const uint64_t *weight, size_t count, size_t *chosen) {
@@ -38,9 +38,9 @@ int categorical_weighted(const uint64_t *weight, size_t count, size_t *chosen) {
   uint128 sum = 0;
   *chosen = 0;
   for (size_t i = 0; i < count; i++) sum += weight[i];
-  if (sum < 1 || sum >> 63 || csprng_start(&random)) return -1;
+  if (sum < 1 || sum >> 63 || !csprng_start(&random)) return 0;
   uint64_t place = below(&random, (uint64_t)sum);
   while (place >= weight[*chosen]) place -= weight[(*chosen)++];
   csprng_end(&random);
-  return 0;
+  return 1;
 }

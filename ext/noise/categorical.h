@@ -13,8 +13,8 @@
 /*
 ** The exponential mechanism (McSherry and Talwar 2007): picks i < count with P(i) proportional to
 ** exp(exponent utility[i] / 2^CATEGORICAL_SHIFT). exponent < 2^53. Utilities that are more than
-** 2^50 below the highest count as 2^50 below. Returns 0, or -1 if the system provided no random
-** bytes or count is 0. After -1 *chosen is 0; do not use it.
+** 2^50 below the highest count as 2^50 below. Returns 1, or 0 if the system provided no random
+** bytes or count is 0. After a failure *chosen is 0; do not use it.
 */
 int categorical_exponential(const int64_t *utility, size_t count, uint64_t exponent,
                             size_t *chosen);

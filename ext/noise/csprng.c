@@ -15,9 +15,9 @@ _Static_assert(CSPRNG_KEY == crypto_stream_chacha20_ietf_KEYBYTES, "a key of the
 int csprng_start(struct csprng *random) {
   memset(random, 0, sizeof *random);
   random->next = CSPRNG_WORDS;
-  if (entropy_fill(random->block.key, CSPRNG_KEY) == 0 && sodium_init() >= 0) return 0;
+  if (entropy_fill(random->block.key, CSPRNG_KEY) && sodium_init() >= 0) return 1;
   csprng_end(random);
-  return -1;
+  return 0;
 }
 
 /* Each key makes one block only, so a constant nonce is safe. */

@@ -32,7 +32,7 @@ struct csprng {
   uint64_t reservoir; /* the unused bits of the last word of csprng_take() */
 };
 
-/* Draws a key. Returns 0, or -1 when the system provides none: make no other call then. */
+/* Draws a key. Returns 1, or 0 when the system provides none: make no other call then. */
 int csprng_start(struct csprng *random);
 
 /* Generates the next block. Only the functions below call it. */

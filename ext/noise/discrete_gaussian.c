@@ -3,7 +3,7 @@
 **
 ** 1. Both samplers, gaussian_table.h and cks_sampler.h, have exactly this distribution.
 ** 2. All bits of a call come from one key (csprng.h). If the system provides no key, the caller
-**    gets zeros and -1 before anything is drawn.
+**    gets zeros and 0 before anything is drawn.
 ** 3. The noise is the only random value that outlives the call.
 ** 4. The time of a draw depends on its value. Each coordinate of a short vector is one of BATCH
 **    draws, chosen at random, so that most of the time is that of the other draws.
@@ -53,14 +53,14 @@ static int64_t one_of_batch(const struct sampler *sampler, struct csprng *random
 
 int discrete_gaussian_draw(uint64_t variance, int64_t *noise, size_t count) {
   struct csprng random;
-  if (count == 0) return 0;
-  if (variance < 1 || variance >= DISCRETE_GAUSSIAN_MAX_VARIANCE || csprng_start(&random)) {
+  if (count == 0) return 1;
+  if (variance < 1 || variance >= DISCRETE_GAUSSIAN_MAX_VARIANCE || !csprng_start(&random)) {
     entropy_wipe(noise, count * sizeof *noise);
-    return -1;
+    return 0;
   }
   struct sampler sampler = sampler_of(variance);
   for (size_t i = 0; i < count; i++)
     noise[i] = count < BATCH ? one_of_batch(&sampler, &random) : draw(&sampler, &random);
   csprng_end(&random);
-  return 0;
+  return 1;
 }

@@ -20,8 +20,8 @@
 ** Fills noise[0 .. count-1] with independent draws of N_Z(0, variance), 1 <= variance <
 ** DISCRETE_GAUSSIAN_MAX_VARIANCE. Rejection sampling takes longer for large values. In a short
 ** vector each coordinate is therefore picked at random from a batch of draws, so that the time
-** reveals little about it. Returns 0, or -1 if the system provided no random bytes or the variance
-** is out of range. After -1 the noise is all zeros; do not use it.
+** reveals little about it. Returns 1, or 0 if the system provided no random bytes or the variance
+** is out of range. After a failure the noise is all zeros; do not use it.
 */
 int discrete_gaussian_draw(uint64_t variance, int64_t *noise, size_t count);
 

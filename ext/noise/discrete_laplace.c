@@ -67,14 +67,14 @@ static int64_t one_of_batch(struct csprng *random, const struct step *step) {
 static int fill(struct step step, int64_t *noise, size_t count) {
   struct csprng random;
   int in_range = step.to >= 1 && step.to < DISCRETE_LAPLACE_MAX_SCALE && step.from <= step.to;
-  if (!in_range || csprng_start(&random)) {
+  if (!in_range || !csprng_start(&random)) {
     entropy_wipe(noise, count * sizeof *noise);
-    return -1;
+    return 0;
   }
   for (size_t i = 0; i < count; i++)
     noise[i] = step.from == step.to ? 0 : one_of_batch(&random, &step);
   csprng_end(&random);
-  return 0;
+  return 1;
 }
 
 int discrete_laplace_draw(uint64_t scale, int64_t *noise, size_t count) {

@@ -14,9 +14,9 @@
 #define DISCRETE_LAPLACE_MAX_SCALE ((uint64_t)1 << 31)
 
 /*
-** Fills noise[0 .. count-1] with independent draws of L_Z(scale). Returns 0, or -1 if the system
-** provided no random bytes or the scale is out of range. After -1 the noise is all zeros; do not
-** use it.
+** Fills noise[0 .. count-1] with independent draws of L_Z(scale). Returns 1, or 0 if the system
+** provided no random bytes or the scale is out of range. After a failure the noise is all zeros; do
+** not use it.
 */
 int discrete_laplace_draw(uint64_t scale, int64_t *noise, size_t count);
 

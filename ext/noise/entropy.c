@@ -65,11 +65,11 @@ int entropy_fill(void *bytes, size_t count) {
   unsigned char *next = bytes;
   while (count > 0) {
     long got = read_some(next, count < MOST ? count : MOST);
-    if (got < 0) return -1;
+    if (got < 0) return 0;
     next += got;
     count -= (size_t)got;
   }
-  return 0;
+  return 1;
 }
 
 /* Stores through a volatile pointer are side effects: no compiler may drop them as dead. */

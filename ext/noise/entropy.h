@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-/* Fills `bytes` with `count` random bytes. Returns 0, or -1 if the system provides none. */
+/* Fills `bytes` with `count` random bytes. Returns 1, or 0 if the system provides none. */
 int entropy_fill(void *bytes, size_t count);
 
 /* Overwrites a secret. The compiler may not optimise this away. */

@@ -124,7 +124,7 @@ int shard_rows_write(struct rows *rows, const char *parameters, struct shard_sta
   int failed = rows->for_state ? write_records(rows, parameters, writer)
                : rows->vectors ? write_totals(rows, parameters, writer)
                                : write_total(rows, parameters, writer);
-  return failed || shard_state_end(writer) ? error_set(error, "out of memory or random bytes") : 1;
+  return failed || !shard_state_end(writer) ? error_set(error, "out of memory or random bytes") : 1;
 }
 
 /* ---- adding ---------------------------------------------------------------------------------- */

@@ -119,9 +119,9 @@ static int categories_draw(struct publication *publication, const int64_t *count
   int64_t *utility = sqlite3_malloc64(sizeof *utility * count);
   if (!utility) return error_set_memory(ledger_error(ledger));
   publication->definition.mechanism->category->utility(utility, counts, count);
-  int failed = categorical_exponential(utility, count, tilt.exponent, &chosen);
+  int drawn = categorical_exponential(utility, count, tilt.exponent, &chosen);
   sqlite3_free(utility);
-  if (failed) return error_set(ledger_error(ledger), "the system gave no random bytes");
+  if (!drawn) return error_set(ledger_error(ledger), "the system gave no random bytes");
   publication->chosen = chosen;
   return 1;
 }
@@ -307,8 +307,8 @@ static int mix_from(struct publication *publication, struct walk *walk,
   size_t chosen = 0;
   const char *symbol = walk->symbol;
   for (int64_t i = 0; i < channel->steps; i++, symbol = channel->symbols[chosen]) {
-    if (categorical_weighted(markov_kernel_row(channel, symbol), (size_t)channel->symbol_count,
-                             &chosen))
+    if (!categorical_weighted(markov_kernel_row(channel, symbol), (size_t)channel->symbol_count,
+                              &chosen))
       return error_set(ledger_error(ledger), "the system gave no random bytes");
   }
   return publish_symbol(publication, symbol, channel->json);

@@ -175,7 +175,7 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
           charge(publication, clocks[steps]);
   for (int i = 1; i <= steps && going; i++) {
     int64_t *next = values + dimension;
-    if (release_diffuse(noise, values, dimension, clocks[i - 1], clocks[i], next))
+    if (!release_diffuse(noise, values, dimension, clocks[i - 1], clocks[i], next))
       going = error_set(ledger_error(ledger), "the system gave no random bytes");
     memcpy(values, next, sizeof *values * dimension);
     going = going && store_point(publication, from + i, clocks[i], values);
@@ -247,7 +247,7 @@ static int walk_inward(struct publication *publication, const struct ledger_poin
   uint64_t outer = innermost->clock;
   for (int i = 0; i < count && going; i++) {
     int64_t *next = values + dimension;
-    if (release_refine(values, totals, dimension, steps[i].variance, outer, steps[i].fresh, next))
+    if (!release_refine(values, totals, dimension, steps[i].variance, outer, steps[i].fresh, next))
       going = error_set(ledger_error(ledger), "the system gave no random bytes");
     memcpy(values, next, sizeof *values * dimension);
     outer = steps[i].variance;
@@ -337,7 +337,7 @@ static int draw_new(struct publication *publication, const int64_t *totals) {
   int64_t *values = two_points(publication);
   if (!values) return 0;
   int drawn =
-      release_draw(mechanism->noise, totals, dimension_of(publication), clock, values) == 0 ||
+      release_draw(mechanism->noise, totals, dimension_of(publication), clock, values) ||
       error_set(ledger_error(publication->session->ledger), "the system gave no random bytes");
   drawn = drawn &&
           note_point(publication, publication->position.at, publication->position.clock, values);

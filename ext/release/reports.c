@@ -248,20 +248,20 @@ static double rate_of(const struct publication *publication, const double *costs
 
 /* ---- reports --------------------------------------------------------------------------------- */
 
-/* Adds `count` reports of a state, each drawn by itself. Returns 0, or -1. */
+/* Adds `count` reports of a state, each drawn by itself. Returns 1, or 0 without random bytes. */
 static int draw_reports(const struct markov_kernel *channel, const char *state, int64_t count,
                         int64_t *reports) {
   for (int64_t i = 0; i < count; i++) {
     const char *at = state;
     size_t chosen = 0;
     for (int64_t step = 0; step < channel->steps; step++, at = channel->symbols[chosen]) {
-      if (categorical_weighted(markov_kernel_row(channel, at), (size_t)channel->symbol_count,
-                               &chosen))
-        return -1;
+      if (!categorical_weighted(markov_kernel_row(channel, at), (size_t)channel->symbol_count,
+                                &chosen))
+        return 0;
     }
     reports[chosen]++;
   }
-  return 0;
+  return 1;
 }
 
 /* Of `left` rows that are still to come `wanted` report: how many of the next `count` do. */
@@ -270,14 +270,14 @@ static int choose_rows(int64_t count, int64_t *wanted, int64_t *left, int64_t *c
   for (int64_t i = 0; i < count; i++, --*left) {
     size_t is_out = *wanted == 0;
     uint64_t weights[2] = {(uint64_t)*wanted, (uint64_t)(*left - *wanted)};
-    if (*wanted > 0 && *wanted < *left && categorical_weighted(weights, 2, &is_out)) return -1;
+    if (*wanted > 0 && *wanted < *left && !categorical_weighted(weights, 2, &is_out)) return 0;
     *chosen += !is_out;
     *wanted -= !is_out;
   }
-  return 0;
+  return 1;
 }
 
-/* The reports of n rows, of which so many have each state. Returns 0, or -1. */
+/* The reports of n rows, of which so many have each state. Returns the same. */
 static int draw_survey(const struct survey *survey, const int64_t *counts, int64_t *reports) {
   const struct markov_kernel *channel = &survey->channel;
   int64_t rows = 0, wanted = survey->reports;
@@ -285,12 +285,11 @@ static int draw_survey(const struct survey *survey, const int64_t *counts, int64
   int64_t left = rows;
   for (int x = 0; x < channel->state_count; x++) {
     int64_t chosen = counts[x];
-    if (rows > survey->reports && choose_rows(counts[x], &wanted, &left, &chosen)) return -1;
-    if (draw_reports(channel, channel->states[x], chosen, reports)) return -1;
+    if (rows > survey->reports && !choose_rows(counts[x], &wanted, &left, &chosen)) return 0;
+    if (!draw_reports(channel, channel->states[x], chosen, reports)) return 0;
   }
-  return rows < survey->reports
-             ? draw_reports(channel, survey->otherwise, survey->reports - rows, reports)
-             : 0;
+  return rows >= survey->reports ||
+         draw_reports(channel, survey->otherwise, survey->reports - rows, reports);
 }
 
 static double stored_curve_at(const void *parameters, double alpha) {
@@ -373,7 +372,7 @@ static int responses_draw(struct publication *publication, const int64_t *counts
   struct drawn *drawn = read ? sqlite3_malloc64(sizeof *drawn) : 0;
   if (reports && drawn) {
     memset(reports, 0, sizeof *reports * symbols);
-    done = draw_survey(&survey, counts, reports) == 0 ||
+    done = draw_survey(&survey, counts, reports) ||
            error_set(error, "the system gave no random bytes");
   } else if (read) {
     error_set_memory(error);
@@ -575,13 +574,13 @@ static int mix_from(struct walk *walk, const struct markov_kernel *channel) {
   if (!passed || !symbols_pay(publication, walk->costs)) return 0;
   size_t symbols = (size_t)channel->symbol_count;
   int64_t *reports = sqlite3_malloc64(sizeof *reports * symbols);
-  int failed = !reports;
+  int drawn = reports != 0;
   if (reports) memset(reports, 0, sizeof *reports * symbols);
-  for (int y = 0; y < last->symbol_count && !failed; y++)
-    failed = draw_reports(channel, last->symbols[y], walk->reports[y], reports);
-  int mixed = failed ? error_set(ledger_error(ledger), "out of memory or random bytes")
-                     : publish_reports(publication, &walk->survey, &walk->chain, channel->symbols,
-                                       reports, channel->json);
+  for (int y = 0; y < last->symbol_count && drawn; y++)
+    drawn = draw_reports(channel, last->symbols[y], walk->reports[y], reports);
+  int mixed = drawn ? publish_reports(publication, &walk->survey, &walk->chain, channel->symbols,
+                                      reports, channel->json)
+                    : error_set(ledger_error(ledger), "out of memory or random bytes");
   sqlite3_free(reports);
   return mixed;
 }

@@ -42,7 +42,7 @@ struct secret {
   unsigned char bytes[8 * SECRET_WORDS];
 };
 
-/* Draws a secret. Returns 0, or -1 when the system gave no random bytes. */
+/* Draws a secret. Returns 1, or 0 when the system gave no random bytes. */
 int secret_draw(struct secret *secret);
 
 /* Kinds of an identity that is not hashed. */

@@ -9,7 +9,7 @@ int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds,
   *accumulator = (struct scalar_sum){*bounds, 0, 0};
   if (!by_unit) return 0;
   struct units *units = accumulator->units = calloc(1, sizeof *units);
-  if (units && !secret_draw(&units->secret) &&
+  if (units && secret_draw(&units->secret) &&
       !unit_table_open(&units->integers, &units->secret, 1) &&
       !unit_table_open(&units->others, &units->secret, 0) &&
       (units->carried = partitioned_sums_open(&units->secret, 1, 0)) != 0)

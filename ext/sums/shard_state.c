@@ -40,7 +40,7 @@ void shard_state_start(struct shard_state_writer *writer, const char *parameters
                        uint32_t keys, uint64_t entries) {
   unsigned char serial[STATE_SERIAL];
   *writer = (struct shard_state_writer){0};
-  writer->failed = entropy_fill(serial, sizeof serial);
+  writer->failed = !entropy_fill(serial, sizeof serial);
   if (writer->failed) return;
   put(writer, magic, sizeof magic);
   put_integer(writer, VERSION, 4);
@@ -71,7 +71,7 @@ int shard_state_end(struct shard_state_writer *writer) {
   uint8_t digest[crypto_hash_sha256_BYTES];
   if (!writer->failed) crypto_hash_sha256(digest, writer->bytes, writer->size);
   if (!writer->failed) put(writer, digest, sizeof digest);
-  return writer->failed ? -1 : 0;
+  return !writer->failed;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -49,7 +49,7 @@ void shard_state_put_key(struct shard_state_writer *writer, const char *text);
 void shard_state_put_unit(struct shard_state_writer *writer, struct identity unit, uint32_t cell);
 void shard_state_put_number(struct shard_state_writer *writer, int128 number);
 
-/* Ends it. Returns 0, or -1 where writing failed anywhere. */
+/* Ends it. Returns 1, or 0 where writing failed anywhere. */
 int shard_state_end(struct shard_state_writer *writer);
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -334,7 +334,7 @@ static int open_tables(struct vector_sum *vectors, char *const *keys) {
   vectors->row = calloc(components, sizeof *vectors->row);
   vectors->steps = calloc(components, sizeof *vectors->steps);
   vectors->shorts = calloc(components, sizeof *vectors->shorts);
-  if (!vectors->row || !vectors->steps || !vectors->shorts || secret_draw(&vectors->secret) ||
+  if (!vectors->row || !vectors->steps || !vectors->shorts || !secret_draw(&vectors->secret) ||
       scratch_reserve(vectors, 1) ||
       totals_reserve(vectors, shape->coordinates ? (size_t)shape->coordinates : 1))
     return -1;

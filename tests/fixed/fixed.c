@@ -33,7 +33,7 @@ int entropy_fill(void *bytes, size_t count) {
   uint64_t secret = 1;
   int is_noise = count != sizeof(struct secret) && count != STATE_SERIAL;
   fill(is_noise ? &noise : &secret, bytes, count);
-  return 0;
+  return 1;
 }
 
 void entropy_wipe(void *bytes, size_t count) {

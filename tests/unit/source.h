@@ -28,11 +28,11 @@ static void source_start(uint64_t seed, int fails) {
 }
 
 int csprng_start(struct csprng *bits) {
-  if (source.fails) return -1;
+  if (source.fails) return 0;
   source.open++;
   memset(bits, 0, sizeof *bits);
   bits->next = CSPRNG_WORDS;
-  return 0;
+  return 1;
 }
 
 void csprng_refill(struct csprng *bits) {

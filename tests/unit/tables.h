@@ -34,7 +34,7 @@ int entropy_fill(void *bytes, size_t count) {
   for (size_t i = 0; i < count; i++) {
     next[i] = (unsigned char)splitmix(&at);
   }
-  return entropy_fails ? -1 : 0;
+  return !entropy_fails;
 }
 
 void entropy_wipe(void *bytes, size_t count) {

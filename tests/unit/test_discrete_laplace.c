@@ -25,7 +25,7 @@ static int64_t draws[DRAWS], steps[DRAWS];
 static void draw_steps(uint64_t from, uint64_t to, int64_t *noise) {
   struct csprng bits;
   struct step step = {from, to};
-  if (csprng_start(&bits)) return; /* never */
+  if (!csprng_start(&bits)) return; /* never */
   for (int i = 0; i < DRAWS; i++) noise[i] = step_of(&bits, &step);
   csprng_end(&bits);
 }
@@ -191,7 +191,7 @@ static void the_closest_scales(void) {
   source_start(100, 0);
   draw_steps(last - 1, last, steps);
   for (int i = 0; i < DRAWS; i++) CHECK(steps[i] == 0, "moved by %lld", (long long)steps[i]);
-  CHECK(discrete_laplace_step(1, last, steps, 10) == 0, "the farthest scales");
+  CHECK(discrete_laplace_step(1, last, steps, 10) == 1, "the farthest scales");
   draw_steps(1 << 20, (1 << 20) + 5000, steps);
   int moved = 0;
   for (int i = 0; i < DRAWS; i++) moved += steps[i] != 0;
@@ -209,9 +209,9 @@ static void what_is_picked_has_the_law(void) {
     static long counts[CELLS];
     memset(counts, 0, sizeof counts);
     source_start(105, 0);
-    CHECK(discrete_laplace_draw(is_step ? 5 : 9, draws, PICKED) == 0, "no random bits");
+    CHECK(discrete_laplace_draw(is_step ? 5 : 9, draws, PICKED) == 1, "no random bits");
     memset(picked, 0, sizeof picked);
-    if (is_step) CHECK(discrete_laplace_step(5, 9, picked, PICKED) == 0, "no random bits");
+    if (is_step) CHECK(discrete_laplace_step(5, 9, picked, PICKED) == 1, "no random bits");
     for (int i = 0; i < PICKED; i++) counts[draws[i] + picked[i] + REACH]++;
     exact_law(9, exact);
     CHECK(p_value(counts, exact, CELLS, PICKED) > ALARM, "step %d: p %g", is_step,
@@ -235,13 +235,13 @@ static void scales_out_of_range_are_refused(void) {
   source_start(110, 0);
   for (int i = 0; i < 4; i++) {
     int64_t noise[2] = {1, 1};
-    CHECK(discrete_laplace_draw(refused[i], noise, 2) == -1, "case %d", i);
+    CHECK(discrete_laplace_draw(refused[i], noise, 2) == 0, "case %d", i);
     CHECK(noise[0] == 0 && noise[1] == 0, "case %d", i);
   }
   for (int i = 0; i < 7; i++) {
     int64_t noise[2] = {1, 1};
-    CHECK(discrete_laplace_step(steps_refused[i][0], steps_refused[i][1], noise, 2) == -1,
-          "step %d", i);
+    CHECK(discrete_laplace_step(steps_refused[i][0], steps_refused[i][1], noise, 2) == 0, "step %d",
+          i);
     CHECK(noise[0] == 0 && noise[1] == 0, "step %d", i);
   }
 }
@@ -249,9 +249,9 @@ static void scales_out_of_range_are_refused(void) {
 static void no_step_is_no_noise(void) {
   int64_t noise[3] = {1, 2, 3};
   source_start(111, 0);
-  CHECK(discrete_laplace_step(5, 5, noise, 3) == 0, "the same scale");
+  CHECK(discrete_laplace_step(5, 5, noise, 3) == 1, "the same scale");
   CHECK(!noise[0] && !noise[1] && !noise[2], "noise");
-  CHECK(discrete_laplace_draw(5, NULL, 0) == 0 && discrete_laplace_step(5, 6, NULL, 0) == 0,
+  CHECK(discrete_laplace_draw(5, NULL, 0) == 1 && discrete_laplace_step(5, 6, NULL, 0) == 1,
         "no coordinates");
 }
 
@@ -265,13 +265,13 @@ static void failure_gives_zeros_and_success_ends_its_bits(void) {
     for (size_t count = 1; count < 40; count += 19) {
       int64_t noise[40];
       source_start(120, 0);
-      CHECK(draw(is_step, noise, count) == 0 && source.open == 0 && source.blocks > 0, "count %zu",
+      CHECK(draw(is_step, noise, count) == 1 && source.open == 0 && source.blocks > 0, "count %zu",
             count);
       memset(noise, 0x5a, sizeof noise);
       int64_t canary = noise[count];
       source_start(120, 1);
-      CHECK(draw(is_step, noise, count) == -1 && source.open == 0 && source.blocks == 0,
-            "count %zu", count);
+      CHECK(draw(is_step, noise, count) == 0 && source.open == 0 && source.blocks == 0, "count %zu",
+            count);
       for (size_t j = 0; j < count; j++) CHECK(noise[j] == 0, "noise[%zu] kept", j);
       CHECK(noise[count] == canary, "wrote past %zu", count);
     }
@@ -282,9 +282,9 @@ static void failure_gives_zeros_and_success_ends_its_bits(void) {
 static void no_state_survives_a_call(void) {
   int64_t first[50], second[50], other[7];
   source_start(130, 0);
-  CHECK(draw(1, first, 50) == 0 && discrete_laplace_draw(5, other, 7) == 0, "first");
+  CHECK(draw(1, first, 50) == 1 && discrete_laplace_draw(5, other, 7) == 1, "first");
   source_start(130, 0);
-  CHECK(draw(1, second, 50) == 0 && memcmp(first, second, sizeof first) == 0,
+  CHECK(draw(1, second, 50) == 1 && memcmp(first, second, sizeof first) == 0,
         "the same bits gave other noise");
 }
 

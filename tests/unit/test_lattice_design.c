@@ -363,10 +363,10 @@ static void draw_then_diffuse(void) {
   int failed = 0;
   for (int run = 0; run < VECTORS; run++) {
     some_totals(totals);
-    failed |= release_draw(&gaussian_noise, totals, DIMENSION, clocks[0], points[0]);
+    failed |= !release_draw(&gaussian_noise, totals, DIMENSION, clocks[0], points[0]);
     for (int i = 1; i < POINTS; i++)
-      failed |= release_diffuse(&gaussian_noise, points[i - 1], DIMENSION, clocks[i - 1], clocks[i],
-                                points[i]);
+      failed |= !release_diffuse(&gaussian_noise, points[i - 1], DIMENSION, clocks[i - 1],
+                                 clocks[i], points[i]);
     add_moments(&moments, points, totals);
   }
   CHECK(!failed, "no entropy");
@@ -386,10 +386,10 @@ static void draw_then_refine(void) {
   int failed = 0;
   for (int run = 0; run < VECTORS; run++) {
     some_totals(totals);
-    failed |= release_draw(&gaussian_noise, totals, DIMENSION, clocks[2], points[2]);
+    failed |= !release_draw(&gaussian_noise, totals, DIMENSION, clocks[2], points[2]);
     for (int i = POINTS - 2; i >= 0; i--)
-      failed |= release_refine(points[i + 1], totals, DIMENSION, clocks[i], clocks[i + 1], fresh[i],
-                               points[i]);
+      failed |= !release_refine(points[i + 1], totals, DIMENSION, clocks[i], clocks[i + 1],
+                                fresh[i], points[i]);
     add_moments(&moments, points, totals);
   }
   CHECK(!failed, "no entropy");
@@ -399,7 +399,7 @@ static void draw_then_refine(void) {
 /* No draw: the point itself, whatever the totals are. */
 static void refine_without_a_draw(void) {
   int64_t from[3] = {1, -5, INT64_MAX / 4}, totals[3] = {100, 200, 300}, to[3] = {0, 0, 0};
-  CHECK(!release_refine(from, totals, 3, 1 << 21, 1 << 21, 0, to), "no entropy");
+  CHECK(release_refine(from, totals, 3, 1 << 21, 1 << 21, 0, to), "no entropy");
   for (int i = 0; i < 3; i++) CHECK(to[i] == from[i], "coordinate %d", i);
 }
 
@@ -409,8 +409,8 @@ static void the_largest_numbers(void) {
   uint64_t variance = LATTICE_VARIANCE_END - 1;
   double sigma = sqrt((double)variance);
   for (int c = 0; c < DIMENSION; c++) totals[c] = c % 2 ? LATTICE_TOTAL : -LATTICE_TOTAL;
-  CHECK(!release_draw(&gaussian_noise, totals, DIMENSION, variance, points[0]), "no entropy");
-  CHECK(!release_diffuse(&gaussian_noise, points[0], DIMENSION, 0, variance, points[1]),
+  CHECK(release_draw(&gaussian_noise, totals, DIMENSION, variance, points[0]), "no entropy");
+  CHECK(release_diffuse(&gaussian_noise, points[0], DIMENSION, 0, variance, points[1]),
         "no entropy");
   for (int c = 0; c < DIMENSION; c++) {
     CHECK(fabs((double)(points[0][c] - totals[c])) < 20 * sigma, "coordinate %d", c);

@@ -32,9 +32,9 @@ static int out_of_bytes;
 
 int discrete_gaussian_draw(uint64_t variance, int64_t *noise, size_t count) {
   asked_variance = variance;
-  if (out_of_bytes) return -1;
+  if (out_of_bytes) return 0;
   for (size_t i = 0; i < count; i++) noise[i] = script_at < script_length ? script[script_at++] : 0;
-  return 0;
+  return 1;
 }
 
 /* Laplace noise comes from the same script. */
@@ -44,7 +44,7 @@ int discrete_laplace_draw(uint64_t scale, int64_t *noise, size_t count) {
 
 int discrete_laplace_step(uint64_t from, uint64_t to, int64_t *noise, size_t count) {
   (void)from, (void)to, (void)noise, (void)count;
-  return -1; /* no unit diffuses */
+  return 0; /* no unit diffuses */
 }
 
 static void write_script(size_t length, double sigma) {
