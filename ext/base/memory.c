@@ -16,9 +16,9 @@ void memory_limit(int (*within)(size_t)) {
 int memory_take(size_t size) {
   int (*within)(size_t) = atomic_load(&limit);
   size_t all = atomic_fetch_add(&taken, size) + size;
-  if (!within || within(all)) return 0;
+  if (!within || within(all)) return 1;
   memory_give(size);
-  return -1;
+  return 0;
 }
 
 void memory_give(size_t size) {
@@ -30,7 +30,7 @@ static void *allocate(size_t size) {
 }
 
 void *memory_table(size_t size) {
-  if (memory_take(size)) return 0;
+  if (!memory_take(size)) return 0;
   void *table = allocate(size);
   if (!table) memory_give(size);
   return table;

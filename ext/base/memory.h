@@ -21,7 +21,7 @@
 void memory_limit(int (*within)(size_t taken));
 
 /*
-** Counts `size` bytes as taken: returns 0, or -1 if that would exceed the limit. memory_give()
+** Counts `size` bytes as taken: returns 1, or 0 if that would exceed the limit. memory_give()
 ** counts them as free again.
 */
 int memory_take(size_t size);

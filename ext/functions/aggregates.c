@@ -306,7 +306,7 @@ static void step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   } else if (!checked_row(context, evaluation, argc, argv)) {
     return;
   }
-  if (evaluation->phase == COLLECTING && rows_add(&evaluation->run->rows, argv))
+  if (evaluation->phase == COLLECTING && !rows_add(&evaluation->run->rows, argv))
     fail_without_memory(context, evaluation);
 }
 

@@ -410,7 +410,7 @@ static char *power(const struct given *given, const double *parameter) {
     cells[i] = y < 0 ? 0 : given->kernel.probability[i / rows * given->kernel.columns + (size_t)y];
   }
   char *text = 0;
-  if (cells && kernel_power(&square, parameter[0], result) == 0) {
+  if (cells && kernel_power(&square, parameter[0], result)) {
     sqlite3_str *json = sqlite3_str_new(0);
     for (size_t i = 0; i < rows * rows; i++) {
       if (!(result[i] > 0)) continue;

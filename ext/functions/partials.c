@@ -188,7 +188,7 @@ static void partial_step(sqlite3_context *context, int argc, sqlite3_value **arg
       return;
     }
   }
-  if (rows_add(&collecting->shard->rows, argv + 1)) {
+  if (!rows_add(&collecting->shard->rows, argv + 1)) {
     error_clear(error);
     error_set_memory(error);
     partial_fail(context, collecting, error);

@@ -222,7 +222,7 @@ static void multiply(const double *a, const double *b, size_t rows, double *prod
 int kernel_power(const struct kernel *kernel, double steps, double *power) {
   size_t rows = kernel->rows, bytes = sizeof(double) * rows * rows;
   double *square = malloc(2 * bytes + 1), *product = square + rows * rows;
-  if (!square) return -1;
+  if (!square) return 0;
   memcpy(square, kernel->probability, bytes);
   for (int first = 1; steps > 0; steps = floor(steps / 2)) {
     if (fmod(steps, 2) > 0) {
@@ -236,5 +236,5 @@ int kernel_power(const struct kernel *kernel, double steps, double *power) {
     memcpy(square, product, bytes);
   }
   free(square);
-  return 0;
+  return 1;
 }

@@ -52,7 +52,7 @@ double coupled_rdp(const struct kernel *kernel, const double *coupling, const do
 
 /*
 ** Writes the kernel applied `steps` >= 1 times to `power` (rows x rows). kernel has as many columns
-** as rows. Scales the rows to sum to 1 after each product. Returns 0, or -1 when out of memory.
+** as rows. Scales the rows to sum to 1 after each product. Returns 1, or 0 when out of memory.
 */
 int kernel_power(const struct kernel *kernel, double steps, double *power);
 

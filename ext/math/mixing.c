@@ -284,7 +284,7 @@ static double pair_rdp(const struct mixture *mixtures, size_t columns, double al
 int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon,
                const double *orders, int count, double *rdp) {
   struct mixture *mixtures = malloc(sizeof *mixtures * kernel->columns);
-  if (!mixtures) return -1;
+  if (!mixtures) return 0;
   for (int k = 0; k < count; k++) rdp[k] = 0.0;
   for (size_t pair = 0; pair < kernel->rows * kernel->rows; pair++) {
     size_t i = pair / kernel->rows, j = pair % kernel->rows;
@@ -294,5 +294,5 @@ int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon,
       rdp[k] = fmax(rdp[k], pair_rdp(mixtures, kernel->columns, orders[k]));
   }
   free(mixtures);
-  return 0;
+  return 1;
 }

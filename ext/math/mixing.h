@@ -75,7 +75,7 @@ double kernel_worst_delta(const struct kernel *kernel, double epsilon, double de
 ** moment is convex in these two, so the worst are two states x, x': the divergence of (e^epsilon
 ** K(x) + K(x'))/(1 + e^epsilon) from its mirror image. 0 <= epsilon < 700. Relative error at most
 ** 1e-12 for every result above 1e-280. rest: corrections to be added to the probabilities, smaller
-** than their rounding, or null. Returns 0, or -1 when out of memory.
+** than their rounding, or null. Returns 1, or 0 when out of memory.
 */
 int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon,
                const double *orders, int count, double *rdp);

@@ -248,7 +248,7 @@ int estimate_quantiles(struct reading *reading, const int64_t *values, struct es
     for (int i = 0; i < coordinates; i++)
       nodes[i] = ldexp((double)values[i], reading->view.granularity);
     struct ranks ranks = {reading, totals, count};
-    if (!tree_leaves(nodes, levels, leaves) && !tree_running(leaves, count, totals))
+    if (tree_leaves(nodes, levels, leaves) && tree_running(leaves, count, totals))
       used = quantiles_of(&ranks, estimates);
   }
   free(nodes);

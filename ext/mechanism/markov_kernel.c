@@ -381,7 +381,7 @@ int chain_pass(struct chain *chain, const struct markov_kernel *channel, char *c
     next = (struct chain){0};
   }
   chain_clear(&next);
-  return going ? 0 : -1;
+  return going;
 }
 
 int chain_rdp(const struct chain *chain, double epsilon, const double *orders, int order_count,

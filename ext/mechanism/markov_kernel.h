@@ -59,7 +59,7 @@ struct chain {
 
 /*
 ** Puts a channel behind the chain, whose columns are `count` states, or starts the chain with it.
-** Each of the states must have a row. Returns 0, or -1 when out of memory.
+** Each of the states must have a row. Returns 1, or 0 when out of memory.
 */
 int chain_pass(struct chain *chain, const struct markov_kernel *channel, char *const *states,
                int count);
@@ -67,7 +67,7 @@ void chain_clear(struct chain *chain);
 
 /*
 ** Renyi divergence at these orders of the worst outputs of the chain behind an epsilon-DP mechanism
-** whose symbol is one of its first states (kernel_rdp). Returns 0, or -1 when out of memory.
+** whose symbol is one of its first states (kernel_rdp). Returns 1, or 0 when out of memory.
 */
 int chain_rdp(const struct chain *chain, double epsilon, const double *orders, int order_count,
               double *rdp);

@@ -766,19 +766,19 @@ int evaluator_can_stream(struct evaluator *evaluator, int *length) {
 
 enum evaluation evaluator_run_stream(struct evaluator *evaluator,
                                      const struct evaluator_stream *stream, double bytes) {
-  int rc, given = 0, is_full = 0;
+  int rc, given = 1, is_full = 0;
   begin_run(evaluator, 1e300, bytes);
   evaluator->stream = stream;
   evaluator->filters = 0;
-  while ((rc = sqlite3_step(evaluator->statement)) == SQLITE_ROW && given >= 0 && !is_full) {
-    if (!keep_row(evaluator)) given = -1;
+  while ((rc = sqlite3_step(evaluator->statement)) == SQLITE_ROW && given && !is_full) {
+    given = keep_row(evaluator);
     is_full = (double)evaluator->bytes > evaluator->most_bytes;
-    if (given >= 0 && !is_full) given = stream->give(stream->context, evaluator->results);
+    if (given && !is_full) given = stream->give(stream->context, evaluator->results);
     forget_results(evaluator);
   }
-  enum evaluation end = given < 0 || evaluator->stream_state < 0 ? fail(evaluator, "out of memory")
-                        : is_full                                ? EVALUATION_DROPPED
-                                                                 : conclude(evaluator, rc);
+  enum evaluation end = !given || evaluator->stream_state < 0 ? fail(evaluator, "out of memory")
+                        : is_full                             ? EVALUATION_DROPPED
+                                                              : conclude(evaluator, rc);
   evaluator->stream = 0;
   sqlite3_reset(evaluator->statement); /* its error is in `end` */
   return end;

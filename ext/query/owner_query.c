@@ -27,7 +27,7 @@ static void collect_step(sqlite3_context *context, int argc, sqlite3_value **arg
     sqlite3_result_error(context, COLLECT ": for dp_release() only", -1);
     return;
   }
-  if (rows_add(&collection->rows, argv)) sqlite3_result_error_nomem(context);
+  if (!rows_add(&collection->rows, argv)) sqlite3_result_error_nomem(context);
 }
 
 static void collect_final(sqlite3_context *context) {

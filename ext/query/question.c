@@ -433,7 +433,7 @@ static int deliver(struct question *question, struct rows *rows) {
   if (!columns) count = 1; /* a unit is there or not */
   for (size_t i = 0; i < count && !failed; i++) {
     if (columns) memcpy(row, evaluator_row(question->evaluator, i), sizeof *row * (size_t)columns);
-    failed = rows_add(rows, row);
+    failed = !rows_add(rows, row);
   }
   sqlite3_value_free(carried);
   return !failed;
@@ -520,12 +520,12 @@ static int give_row(void *context, sqlite3_value **values) {
   const char *names;
   int columns = aggregate_columns(question->aggregate, 0, &names);
   sqlite3_value *row[4], *carried = is_carried(question) ? carry_unit(question) : 0;
-  int failed = is_carried(question) && !carried;
+  int given = !is_carried(question) || carried;
   if (columns) memcpy(row, values, sizeof *row * (size_t)columns);
   row[columns] = carried ? carried : question->unit;
-  if (!failed) failed = rows_add(streaming->rows, row);
+  given = given && rows_add(streaming->rows, row);
   sqlite3_value_free(carried);
-  return failed ? -1 : 0;
+  return given;
 }
 
 /* Rows of public tables that a row can meet: the product. */

@@ -10,7 +10,7 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- identities and keys --------------------------------------------------------------------- */
 
-/* The identity of a value that is no integer. */
+/* The identity of a value that is no integer. 0: out of memory. */
 static int other_identity(const struct secret *secret, sqlite3_value *value,
                           struct identity *identity) {
   int type = sqlite3_value_type(value);
@@ -22,21 +22,21 @@ static int other_identity(const struct secret *secret, sqlite3_value *value,
     /* Before the size: a text may be converted from UTF-16. */
     const void *bytes = type == SQLITE_TEXT ? sqlite3_value_text(value) : sqlite3_value_blob(value);
     size_t size = (size_t)sqlite3_value_bytes(value);
-    if (type == SQLITE_TEXT && !bytes) return -1;
+    if (type == SQLITE_TEXT && !bytes) return 0;
     *identity = identity_bytes(secret, bytes, size, type == SQLITE_TEXT);
   }
-  return 0;
+  return 1;
 }
 
 /*
 ** Who a value stands for: integers for themselves, others under a secret; the units of a state
-** under none, so that they are the same in every database. Returns 0, or -1 when out of memory.
+** under none, so that they are the same in every database. Returns 1, or 0 when out of memory.
 */
 static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_value *value,
                               struct identity *identity) {
   if (sqlite3_value_type(value) == SQLITE_INTEGER) {
     *identity = identity_integer(sqlite3_value_int64(value));
-    return 0;
+    return 1;
   }
   return other_identity(is_unit && rows->for_state ? 0 : rows->secret, value, identity);
 }
@@ -45,7 +45,7 @@ static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_valu
 static int cell_of(const struct rows *rows, sqlite3_value *key) {
   struct group_keys *cells = vector_sum_cells(rows->vectors);
   struct identity identity;
-  if (identity_of(rows, 0, key, &identity)) return CELL_FAILED;
+  if (!identity_of(rows, 0, key, &identity)) return CELL_FAILED;
   int cell = group_keys_find(cells, identity);
   if (cell != CELL_NEW) return cell;
   char *text = key_text(key);
@@ -68,44 +68,43 @@ static int counts(const struct rows *rows, sqlite3_value **row) {
 */
 static int add_number(struct rows *rows, sqlite3_value **row) {
   scalar_sum_add_row(&rows->numbers, sqlite3_value_double(row[rows->columns.value]));
-  return 0;
+  return 1;
 }
 
 static int add_count(struct rows *rows, sqlite3_value **row) {
   scalar_sum_add_row(&rows->numbers, counts(rows, row));
-  return 0;
+  return 1;
 }
 
 static int add_unit_row(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
   double x =
       rows->aggregate->counts ? counts(rows, row) : sqlite3_value_double(row[rows->columns.value]);
-  if (identity_of(rows, 1, row[rows->columns.unit], &unit)) return -1;
+  if (!identity_of(rows, 1, row[rows->columns.unit], &unit)) return 0;
   return scalar_sum_add_unit(&rows->numbers, unit, x);
 }
 
-/* All other releases: NULL contributes nothing. 1: the row counts, and has its unit. */
-static inline int begin_row(struct rows *rows, sqlite3_value **row, struct identity *unit) {
-  if (!counts(rows, row)) return 0;
+/* For all other releases: the unit of a row that counts. 0: out of memory. */
+static inline int unit_of(const struct rows *rows, sqlite3_value **row, struct identity *unit) {
   *unit = (struct identity){0, 0};
-  if (rows->columns.unit < 0) return 1;
-  return identity_of(rows, 1, row[rows->columns.unit], unit) ? -1 : 1;
+  return rows->columns.unit < 0 || identity_of(rows, 1, row[rows->columns.unit], unit);
 }
 
 static int add_value(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
-  int begun = begin_row(rows, row, &unit);
-  if (begun != 1) return begun;
+  if (!counts(rows, row)) return 1;
+  if (!unit_of(rows, row, &unit)) return 0;
   return rows->add_to_cell(rows->vectors, unit, 0, sqlite3_value_double(row[rows->columns.value]));
 }
 
 static int add_keyed(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
-  int begun = begin_row(rows, row, &unit), value = rows->columns.value;
-  if (begun != 1) return begun;
+  int value = rows->columns.value;
+  if (!counts(rows, row)) return 1;
+  if (!unit_of(rows, row, &unit)) return 0;
   int cell = cell_of(rows, row[rows->columns.key]);
-  if (cell == CELL_NONE) return 0;
-  if (cell == CELL_FAILED) return -1;
+  if (cell == CELL_NONE) return 1;
+  if (cell == CELL_FAILED) return 0;
   return rows->add_to_cell(rows->vectors, unit, cell,
                            value < 0 ? 1 : sqlite3_value_double(row[value]));
 }
@@ -113,11 +112,12 @@ static int add_keyed(struct rows *rows, sqlite3_value **row) {
 static int add_vector(struct rows *rows, sqlite3_value **row) {
   struct vector_sum *vectors = rows->vectors;
   struct identity unit;
-  int begun = begin_row(rows, row, &unit), size = rows->question->size;
-  if (begun != 1) return begun;
+  int size = rows->question->size;
+  if (!counts(rows, row)) return 1;
+  if (!unit_of(rows, row, &unit)) return 0;
   sqlite3_value *value = row[rows->columns.value];
   const unsigned char *floats = vector_text_floats(value, size);
-  if (floats && vector_sum_add_floats(vectors, floats)) return 0;
+  if (floats && vector_sum_add_floats(vectors, floats)) return 1;
   vector_text_read(value, rows->buffer, size); /* malformed: all zero */
   return vector_sum_add_vector(vectors, unit, rows->buffer);
 }
@@ -128,7 +128,7 @@ static int add_gradient(struct rows *rows, sqlite3_value **row) {
   int whole = vector_text_read(features, rows->buffer, rows->question->size) &&
               sqlite3_value_type(y) != SQLITE_NULL;
   training_add(rows->training, sqlite3_value_double(y), whole ? rows->buffer : 0);
-  return 0;
+  return 1;
 }
 
 /* ---- all rows -------------------------------------------------------------------------------- */
@@ -161,30 +161,30 @@ int rows_open(struct rows *rows, const struct publication *publication, struct c
                         .aggregate = publication->definition.aggregate,
                         .question = &publication->definition.contribution,
                         .add_to_cell = shape->family->add};
-  int failed;
+  int is_open;
   if (shape->family->statistic == STATISTIC_MODEL) {
     const struct ledger_release *release = &publication->definition.release;
     rows->design = (struct design){release->granularity, release->shift, release->sensitivity};
     rows->training = training_open(&publication->definition.descent, shape, &rows->design);
     rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
-    failed = !rows->training || !rows->buffer;
+    is_open = rows->training && rows->buffer;
   } else if (shape->family->statistic == STATISTIC_NUMBER) {
     struct bounds bounds = design_bounds(shape);
-    failed = scalar_sum_open(&rows->numbers, &bounds, publication->definition.by_unit);
-    if (!failed && publication->definition.by_unit)
+    is_open = scalar_sum_open(&rows->numbers, &bounds, publication->definition.by_unit);
+    if (is_open && publication->definition.by_unit)
       rows->secret = scalar_sum_secret(&rows->numbers);
   } else {
     rows->vectors = vector_sum_open(rows->question, shape, publication->definition.by_unit,
                                     publication->grid.keys);
     rows->buffer = malloc(sizeof *rows->buffer * (size_t)(rows->question->size + 1));
-    failed = !rows->vectors || !rows->buffer;
-    if (!failed) rows->secret = vector_sum_secret(rows->vectors);
+    is_open = rows->vectors && rows->buffer;
+    if (is_open) rows->secret = vector_sum_secret(rows->vectors);
   }
-  return failed ? error_set(error, "out of memory or random bytes (the charge stays)") : 1;
+  return is_open || error_set(error, "out of memory or random bytes (the charge stays)");
 }
 
 static int add_owned(struct rows *rows, sqlite3_value **row) {
-  if (sqlite3_value_type(row[rows->columns.unit]) == SQLITE_NULL) return 0;
+  if (sqlite3_value_type(row[rows->columns.unit]) == SQLITE_NULL) return 1;
   return rows->add_owned(rows, row);
 }
 
@@ -213,7 +213,7 @@ int rows_add_record(struct rows *rows, struct identity unit, int cell, const int
 int rows_add_totals(struct rows *rows, int cell, const int128 *values) {
   if (rows->vectors) return vector_sum_add_totals(rows->vectors, cell, values);
   scalar_sum_add_total(&rows->numbers, *values);
-  return 0;
+  return 1;
 }
 
 int rows_name_cell(struct rows *rows, const char *name) {
@@ -241,35 +241,35 @@ static int join_record(void *context, struct identity unit, uint32_t cell, const
 static int join_units(struct rows *rows, struct rows *others) {
   struct joining joining = {rows, 0};
   const struct group_keys *cells = others->vectors ? vector_sum_cells(others->vectors) : 0;
-  int count = cells ? group_keys_count(cells) : 0, failed = 0;
+  int count = cells ? group_keys_count(cells) : 0, going = 1;
   joining.cells = cells ? malloc(sizeof *joining.cells * (size_t)(count + 1)) : 0;
-  if (cells && !joining.cells) return -1;
-  for (int i = 0; i < count && !failed; i++) {
+  if (cells && !joining.cells) return 0;
+  for (int i = 0; i < count && going; i++) {
     joining.cells[i] = rows_name_cell(rows, group_keys_text(cells, i));
-    failed = joining.cells[i] == CELL_FAILED;
+    going = joining.cells[i] != CELL_FAILED;
   }
-  failed = failed || rows_records(others, join_record, &joining);
+  going = going && rows_records(others, join_record, &joining);
   free(joining.cells);
-  return failed ? -1 : 0;
+  return going;
 }
 
 static int join_totals(struct rows *rows, struct rows *others) {
-  int cells, failed = 0;
+  int cells, going = 1;
   int128 total;
   const char **keys;
   if (!others->vectors)
-    return scalar_sum_total(&others->numbers, &total) || rows_add_totals(rows, 0, &total) ? -1 : 0;
+    return scalar_sum_total(&others->numbers, &total) && rows_add_totals(rows, 0, &total);
   int128 *totals = vector_sum_totals(others->vectors, &cells, &keys);
-  if (!totals) return -1;
+  if (!totals) return 0;
   size_t components = (size_t)vector_sum_shape(others->vectors)->components;
-  if (!keys) failed = rows_add_totals(rows, 0, totals);
-  for (int i = 0; keys && i < cells && !failed; i++) {
+  if (!keys) going = rows_add_totals(rows, 0, totals);
+  for (int i = 0; keys && i < cells && going; i++) {
     int cell = rows_name_cell(rows, keys[i]);
-    failed = cell == CELL_FAILED || rows_add_totals(rows, cell, &totals[(size_t)i * components]);
+    going = cell != CELL_FAILED && rows_add_totals(rows, cell, &totals[(size_t)i * components]);
   }
   free(totals);
   free(keys);
-  return failed ? -1 : 0;
+  return going;
 }
 
 int rows_join(struct rows *rows, struct rows *others) {
@@ -291,7 +291,7 @@ int rows_publish(struct rows *rows, struct publication *publication, publish_tot
       return error_set(error, "the system gave no random bytes (the charge stays)");
     }
   } else if (!rows->vectors) {
-    if (!scalar_sum_total(&rows->numbers, &sum)) totals.values = &sum;
+    if (scalar_sum_total(&rows->numbers, &sum)) totals.values = &sum;
   } else {
     totals.grid = publication->grid;
     int cells;

@@ -48,14 +48,14 @@ void rows_close(struct rows *rows);
 /* From now on rows whose unit is NULL belong to nobody and are left out. */
 void rows_skip_unowned(struct rows *rows);
 
-/* Adds one row. Returns 0, or -1 when out of memory. */
+/* Adds one row. Returns 1, or 0 when out of memory. */
 static inline int rows_add(struct rows *rows, sqlite3_value **row) {
   return rows->add(rows, row);
 }
 
 /*
 ** What has been added up elsewhere (sums/scalar_sum.h, sums/vector_sum.h): what a unit has in one
-** cell, and totals. Return 0, or -1 when out of memory. A name is a key's text; its cell is
+** cell, and totals. Return 1, or 0 when out of memory. A name is a key's text; its cell is
 ** CELL_FAILED without memory.
 */
 int rows_add_record(struct rows *rows, struct identity unit, int cell, const int128 *values);
@@ -63,14 +63,14 @@ int rows_add_totals(struct rows *rows, int cell, const int128 *values);
 int rows_name_cell(struct rows *rows, const char *name);
 
 /*
-** Hands over every record of units (sums/partitioned_sums.h). Returns 0, or -1 when `take` said so
+** Hands over every record of units (sums/partitioned_sums.h). Returns 1, or 0 when `take` said so
 ** or out of memory.
 */
 int rows_records(struct rows *rows, take_record *take, void *context);
 
 /*
 ** Adds what other rows of the same release have come to, which know texts by the same secret.
-** Returns 0, or -1 when out of memory.
+** Returns 1, or 0 when out of memory.
 */
 int rows_join(struct rows *rows, struct rows *others);
 

@@ -475,7 +475,7 @@ static void join_threads(struct scan *scan) {
   for (int i = 1; i < scan->count; i++)
     if (scan->readers[i].has_thread) thread_join(&scan->readers[i].thread);
   for (int i = 1; i < scan->count && !error_is_set(&scan->error); i++)
-    if (scan->readers[i].has_thread && rows_join(rows, &scan->readers[i].own.rows))
+    if (scan->readers[i].has_thread && !rows_join(rows, &scan->readers[i].own.rows))
       error_set(&scan->error, "out of memory (the charge stays)");
 }
 

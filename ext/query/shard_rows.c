@@ -66,7 +66,7 @@ static int count_record(void *context, struct identity unit, uint32_t cell, cons
   uint64_t *count = context;
   (void)unit, (void)cell, (void)values;
   ++*count;
-  return 0;
+  return 1;
 }
 
 struct writing {
@@ -78,17 +78,17 @@ static int write_record(void *context, struct identity unit, uint32_t cell, cons
   const struct writing *writing = context;
   shard_state_put_unit(writing->writer, unit, cell);
   for (size_t i = 0; i < writing->numbers; i++) shard_state_put_number(writing->writer, values[i]);
-  return writing->writer->failed ? -1 : 0;
+  return !writing->writer->failed;
 }
 
-/* Returns 0, or -1 without memory. So do the next three. */
+/* Returns 1, or 0 without memory. So do the next two. */
 static int write_records(struct rows *rows, const char *parameters,
                          struct shard_state_writer *writer) {
   struct writing writing = {writer, numbers_of(rows)};
   const struct group_keys *cells = is_private(rows) ? vector_sum_cells(rows->vectors) : 0;
   int keys = cells ? group_keys_count(cells) : 0;
   uint64_t count = 0;
-  if (rows_records(rows, count_record, &count)) return -1;
+  if (!rows_records(rows, count_record, &count)) return 0;
   shard_state_start(writer, parameters, STATE_RECORDS, (uint32_t)keys, count);
   for (int i = 0; i < keys; i++) shard_state_put_key(writer, group_keys_text(cells, i));
   return rows_records(rows, write_record, &writing);
@@ -97,10 +97,10 @@ static int write_records(struct rows *rows, const char *parameters,
 static int write_total(struct rows *rows, const char *parameters,
                        struct shard_state_writer *writer) {
   int128 total;
-  if (scalar_sum_total(&rows->numbers, &total)) return -1;
+  if (!scalar_sum_total(&rows->numbers, &total)) return 0;
   shard_state_start(writer, parameters, STATE_TOTALS, 0, 1);
   shard_state_put_number(writer, total);
-  return 0;
+  return 1;
 }
 
 static int write_totals(struct rows *rows, const char *parameters,
@@ -108,23 +108,23 @@ static int write_totals(struct rows *rows, const char *parameters,
   int cells;
   const char **keys;
   int128 *totals = vector_sum_totals(rows->vectors, &cells, &keys);
-  if (!totals) return -1;
+  if (!totals) return 0;
   size_t entries = keys ? (size_t)cells : 1, numbers = entries * numbers_of(rows);
   shard_state_start(writer, parameters, STATE_TOTALS, keys ? (uint32_t)cells : 0, entries);
   for (int i = 0; keys && i < cells; i++) shard_state_put_key(writer, keys[i]);
   for (size_t i = 0; i < numbers; i++) shard_state_put_number(writer, totals[i]);
   free(totals);
   free(keys);
-  return 0;
+  return 1;
 }
 
 int shard_rows_write(struct rows *rows, const char *parameters, struct shard_state_writer *writer,
                      struct error *error) {
   *writer = (struct shard_state_writer){0};
-  int failed = rows->for_state ? write_records(rows, parameters, writer)
-               : rows->vectors ? write_totals(rows, parameters, writer)
-                               : write_total(rows, parameters, writer);
-  return failed || !shard_state_end(writer) ? error_set(error, "out of memory or random bytes") : 1;
+  int written = rows->for_state ? write_records(rows, parameters, writer)
+                : rows->vectors ? write_totals(rows, parameters, writer)
+                                : write_total(rows, parameters, writer);
+  return (written && shard_state_end(writer)) || error_set(error, "out of memory or random bytes");
 }
 
 /* ---- adding ---------------------------------------------------------------------------------- */
@@ -169,9 +169,9 @@ static const char *add_entry(struct rows *rows, struct shard_state *state, uint6
     return "the state is malformed";
   if (!shard_state_numbers(state, numbers, numbers_of(rows))) return "the state is malformed";
   int place = cells ? cells[cell] : (int)cell;
-  int failed = rows->for_state ? rows_add_record(rows, unit, place, numbers)
-                               : rows_add_totals(rows, place, numbers);
-  return failed ? "out of memory" : 0;
+  int added = rows->for_state ? rows_add_record(rows, unit, place, numbers)
+                              : rows_add_totals(rows, place, numbers);
+  return added ? 0 : "out of memory";
 }
 
 static const char *add_entries(struct rows *rows, struct shard_state *state, const int *cells) {

@@ -202,12 +202,12 @@ static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
     orders[i] = order > 1 ? order : 2; /* exact Gaussian accounting has none, and no cost */
   }
   double *after = orders + count;
-  int failed = chain_pass(&walk->chain, channel, walk->states, walk->state_count) ||
-               chain_rdp(&walk->chain, walk->epsilon, orders, count, after);
-  for (int i = 0; !failed && i < count; i++)
+  int computed = chain_pass(&walk->chain, channel, walk->states, walk->state_count) &&
+                 chain_rdp(&walk->chain, walk->epsilon, orders, count, after);
+  for (int i = 0; computed && i < count; i++)
     walk->costs[i] = fmin(walk->costs[i], published_up(after[i]));
   sqlite3_free(orders);
-  return failed ? error_set_memory(error) : 1;
+  return computed || error_set_memory(error);
 }
 
 /* The states behind the channel: its symbols. */

@@ -87,7 +87,7 @@ int numbers_send(const struct publication *publication, const struct markov_kern
   struct view view = definition_view(publication);
   double *weights = sqlite3_malloc64(sizeof *weights * (sqlite3_uint64)count);
   struct estimate *sent = sqlite3_malloc64(sizeof *sent * (sqlite3_uint64)symbols);
-  int going = weights && sent && chain_pass(&chain, channel, keys, count) == 0;
+  int going = weights && sent && chain_pass(&chain, channel, keys, count);
   for (int y = 0; y < symbols && going; y++) {
     for (int x = 0; x < count; x++) weights[x] = chain.high[(size_t)x * chain.columns + (size_t)y];
     sent[y] = estimate_mixed(&view, numbers->estimates, count, weights, y);

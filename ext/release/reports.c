@@ -231,7 +231,7 @@ static int local_costs(const struct publication *publication, const struct chain
     double order = symbols_order_at(publication, i);
     orders[i] = order > 1 ? order : 2; /* exact Gaussian accounting has none, and no cost */
   }
-  if (chain_rdp(chain, INFINITY, orders, count, *costs)) return error_set_memory(error);
+  if (!chain_rdp(chain, INFINITY, orders, count, *costs)) return error_set_memory(error);
   for (int i = 0; i < count; i++) (*costs)[i] = published_up((*costs)[i]);
   return 1;
 }
@@ -325,7 +325,7 @@ static int weigh(const struct publication *publication, const struct survey *sur
                  struct chain *chain, double **costs, struct error *error) {
   const struct markov_kernel *channel = &survey->channel;
   double *weights = 0;
-  if (chain_pass(chain, channel, channel->states, channel->state_count))
+  if (!chain_pass(chain, channel, channel->states, channel->state_count))
     return error_set_memory(error);
   int weighed = local_costs(publication, chain, costs, error) && estimator(chain, &weights, error);
   sqlite3_free(weights);
@@ -395,7 +395,7 @@ static int responses_keep(struct publication *publication) {
   struct chain chain = {0};
   const struct markov_kernel *channel = &survey.channel;
   int kept = survey_read(&survey, publication, error) &&
-             (chain_pass(&chain, channel, channel->states, channel->state_count) == 0 ||
+             (chain_pass(&chain, channel, channel->states, channel->state_count) ||
               error_set_memory(error)) &&
              publish_reports(publication, &survey, &chain, channel->symbols,
                              publication->drawn[0].values, 0);
@@ -439,7 +439,7 @@ static int walk_pass(struct walk *walk, const struct markov_kernel *channel, str
     if (!markov_kernel_row(channel, states[i]))
       going = error_set(error, "the kernel has no row for x '%s'", states[i]);
   }
-  if (going && chain_pass(&walk->chain, channel, states, count)) going = error_set_memory(error);
+  if (going && !chain_pass(&walk->chain, channel, states, count)) going = error_set_memory(error);
   double *before = walk->costs;
   walk->costs = 0;
   if (going) going = local_costs(walk->publication, &walk->chain, &walk->costs, error);

@@ -27,7 +27,10 @@ struct vector_sum;
 struct reading;
 struct estimate;
 
-/* Adds a row to a vector of sums: its unit, its cell (0 without keys) and x. 0, or -1. */
+/*
+** Adds a row to a vector of sums: its unit, its cell (0 without keys) and x. Returns 1, or 0 when
+** memory ran out.
+*/
 typedef int add_to_cell(struct vector_sum *vectors, struct identity unit, int cell, double x);
 
 /* Fills the estimates of a point; how many, or -1 without memory (mechanism/estimate.h). */

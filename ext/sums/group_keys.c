@@ -22,7 +22,10 @@ struct group_keys {
   int collecting;
 };
 
-/* A number is the sum of what is added: of one number, here, as no key is entered twice. */
+/*
+** A number is the sum of what is added: of one number, here, as no key is entered twice. Returns 0
+** when memory ran out.
+*/
 static int enter(struct group_keys *cells, struct identity key, int cell) {
   struct unit_table *table = key.kind == IDENTITY_INTEGER ? &cells->integers : &cells->others;
   unit_table_add(table, key, cell);
@@ -44,7 +47,7 @@ static int add_cell(struct group_keys *cells, struct identity named, const char 
   }
   size_t size = strlen(text) + 1;
   char *copy = malloc(size);
-  if (!copy || enter(cells, named, cells->count)) {
+  if (!copy || !enter(cells, named, cells->count)) {
     free(copy);
     return CELL_FAILED;
   }
@@ -60,12 +63,12 @@ struct group_keys *group_keys_open(const struct secret *secret, char *const *key
   struct group_keys *cells = calloc(1, sizeof *cells);
   if (!cells) return 0;
   cells->secret = secret;
-  int failed =
-      unit_table_open(&cells->integers, secret, 1) || unit_table_open(&cells->others, secret, 0);
-  for (int i = 0; i < count && !failed; i++)
-    failed = add_cell(cells, identity_name(secret, keys[i]), keys[i]) < 0;
+  int made =
+      unit_table_open(&cells->integers, secret, 1) && unit_table_open(&cells->others, secret, 0);
+  for (int i = 0; i < count && made; i++)
+    made = add_cell(cells, identity_name(secret, keys[i]), keys[i]) >= 0;
   cells->collecting = collecting;
-  if (!failed) return cells;
+  if (made) return cells;
   group_keys_close(cells);
   return 0;
 }
@@ -92,7 +95,7 @@ int group_keys_name(struct group_keys *cells, struct identity key, const char *t
   int cell = group_keys_find(cells, named);
   if (cell == CELL_NEW) cell = cells->collecting ? add_cell(cells, named, text) : CELL_NONE;
   int is_new = cell >= 0 && group_keys_find(cells, key) == CELL_NEW;
-  if (is_new && enter(cells, key, cell)) return CELL_FAILED;
+  if (is_new && !enter(cells, key, cell)) return CELL_FAILED;
   return cell;
 }
 

@@ -129,54 +129,55 @@ static size_t room_of(const struct store *store, const struct bucket *bucket) {
   return (size_t)(bucket->end - bucket->rows) / store->words;
 }
 
-/* Makes the arrays as large as a bucket of this room needs them. */
+/* Makes the arrays as large as a bucket of this room needs them. 0: out of memory. */
 static int reserve(struct store *store, size_t room) {
-  if (room <= store->most) return 0;
-  if (room > MOST_ROOM) return -1;
+  if (room <= store->most) return 1;
+  if (room > MOST_ROOM) return 0;
   uint32_t *index = realloc(store->index, sizeof *index * 3 * room);
   if (index) store->index = index;
   uint32_t *links = realloc(store->links, sizeof *links * room);
   if (links) store->links = links;
   const record_word **list = realloc(store->list, sizeof *list * room);
   if (list) store->list = list;
-  if (!index || !links || !list) return -1;
+  if (!index || !links || !list) return 0;
   store->most = room;
-  return 0;
+  return 1;
 }
 
 /*
 ** Sets the room of a bucket, in rows. All buckets fill at one pace: were their sizes powers of two,
-** their ends would be at addresses that compete for the same lines of a cache.
+** their ends would be at addresses that compete for the same lines of a cache. Returns 0 when memory
+** ran out.
 */
 static int resize(struct store *store, struct bucket *bucket, size_t room) {
   size_t used = (size_t)(bucket->next - bucket->rows), words = room * store->words;
-  if (reserve(store, room)) return -1;
+  if (!reserve(store, room)) return 0;
   size_t more = sizeof *bucket->rows * (words - (size_t)(bucket->end - bucket->rows));
-  if (memory_take(more)) return -1;
+  if (!memory_take(more)) return 0;
   record_word *rows = realloc(bucket->rows, sizeof *rows * words);
   if (!rows) {
     memory_give(more);
-    return -1;
+    return 0;
   }
   bucket->rows = rows;
   bucket->next = rows + used;
   bucket->end = rows + words;
-  return 0;
+  return 1;
 }
 
-/* Makes one more bucket. Returns -1 when memory ran out. */
+/* Makes one more bucket. Returns 0 when memory ran out. */
 static int open_bucket(struct store *store, size_t room) {
   if (store->count == store->room) {
     size_t more = store->room * 2 + 1;
     struct bucket *buckets = realloc(store->buckets, sizeof *buckets * more);
-    if (!buckets) return -1;
+    if (!buckets) return 0;
     store->buckets = buckets;
     store->room = more;
   }
   struct bucket fresh = {0};
-  if (resize(store, &fresh, room)) return -1;
+  if (!resize(store, &fresh, room)) return 0;
   store->buckets[store->count++] = fresh;
-  return 0;
+  return 1;
 }
 
 /* ---- stores ---------------------------------------------------------------------------------- */
@@ -200,9 +201,9 @@ static int store_open(const struct partitioned_sums *records, struct store *stor
   if (words < LEAST_WORDS) words = LEAST_WORDS;
   *store = (struct store){.is_wide = wide, .words = words};
   store->directory = calloc(1, sizeof *store->directory);
-  if (store->directory && !open_bucket(store, FIRST_ROOM)) return 0;
+  if (store->directory && open_bucket(store, FIRST_ROOM)) return 1;
   store_close(store);
-  return -1;
+  return 0;
 }
 
 struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int components,
@@ -212,7 +213,7 @@ struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int 
   *records = (struct partitioned_sums){
       .secret = secret, .components = components, .with_cells = with_cells};
   records->values = calloc((size_t)components, sizeof *records->values);
-  if (records->values && !store_open(records, &records->narrow, 0)) return records;
+  if (records->values && store_open(records, &records->narrow, 0)) return records;
   partitioned_sums_close(records);
   return 0;
 }
@@ -240,7 +241,7 @@ static void add_row(struct partitioned_sums *records, struct store *store, struc
 static void carry(struct partitioned_sums *records, record_word *row) {
   get_values(records, &records->narrow, row, records->values);
   memset(row + first_value(records), 0, sizeof *row * (size_t)records->components);
-  if (!is_wide(records)) records->failed |= store_open(records, &records->wide, 1);
+  if (!is_wide(records)) records->failed |= !store_open(records, &records->wide, 1);
   if (!records->failed)
     add_row(records, &records->wide, record_unit(row), record_cell(records, row), records->values);
 }
@@ -317,11 +318,11 @@ static int is_divisible(const struct partitioned_sums *records, const struct sto
 static int double_directory(struct store *store) {
   size_t size = (size_t)1 << store->depth;
   uint32_t *directory = realloc(store->directory, sizeof *directory * 2 * size);
-  if (!directory) return -1;
+  if (!directory) return 0;
   for (size_t i = 2 * size; i-- > 0;) directory[i] = directory[i / 2];
   store->directory = directory;
   store->depth++;
-  return 0;
+  return 1;
 }
 
 /* Moves the records of a settled bucket's second half into an empty one. */
@@ -341,15 +342,15 @@ static void move_half(const struct partitioned_sums *records, const struct store
 
 /* A settled bucket, the one for a place, in two. */
 static int split(const struct partitioned_sums *records, struct store *store, uint64_t place) {
-  if (bucket_for(store, place)->depth == store->depth && double_directory(store)) return -1;
-  if (open_bucket(store, room_of(store, bucket_for(store, place)))) return -1;
+  if (bucket_for(store, place)->depth == store->depth && !double_directory(store)) return 0;
+  if (!open_bucket(store, room_of(store, bucket_for(store, place)))) return 0;
   uint32_t other = (uint32_t)store->count - 1;
   struct bucket *bucket = bucket_for(store, place);
   size_t width = (size_t)1 << (store->depth - bucket->depth);
   size_t first = (place >> 1 >> (63 - store->depth)) & ~(width - 1);
   move_half(records, store, bucket, &store->buckets[other]);
   for (size_t i = width / 2; i < width; i++) store->directory[first + i] = other;
-  return 0;
+  return 1;
 }
 
 /* Makes room in the bucket for a place, which is full. */
@@ -357,7 +358,7 @@ static int make_room(struct partitioned_sums *records, struct store *store, uint
   struct bucket *bucket = bucket_for(store, place);
   size_t room = room_of(store, bucket);
   settle(records, store, bucket);
-  if (bucket->settled <= room / 4 * 3) return 0;
+  if (bucket->settled <= room / 4 * 3) return 1;
   int is_large = room >= BUCKET_ROOM && room * store->words >= BUCKET_WORDS;
   return is_large && is_divisible(records, store, bucket) ? split(records, store, place)
                                                           : resize(store, bucket, 2 * room);
@@ -379,7 +380,7 @@ static void add_row(struct partitioned_sums *records, struct store *store, struc
   bucket->next += store->words;
   for (size_t at = LINE; at < sizeof *row * store->words + LINE; at += LINE) /* for the next row */
     memory_prefetch((const void *)((uintptr_t)bucket->next + at));
-  if (bucket->next == bucket->end) records->failed |= make_room(records, store, place);
+  if (bucket->next == bucket->end) records->failed |= !make_room(records, store, place);
 }
 
 int partitioned_sums_add(struct partitioned_sums *records, struct identity unit, uint32_t cell,
@@ -389,10 +390,10 @@ int partitioned_sums_add(struct partitioned_sums *records, struct identity unit,
   for (int i = 0; i < records->components; i++) beyond |= values[i] > MOST || values[i] < -MOST;
   if (beyond) {
     store = &records->wide;
-    if (!is_wide(records)) records->failed |= store_open(records, store, 1);
+    if (!is_wide(records)) records->failed |= !store_open(records, store, 1);
   }
   if (!records->failed) add_row(records, store, unit, cell, values);
-  return records->failed ? -1 : 0;
+  return !records->failed;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -402,13 +403,13 @@ static void settle_all(struct partitioned_sums *records, struct store *store) {
     settle(records, store, &store->buckets[i]);
 }
 
-/* The units that have wide records, in a table. */
+/* The units that have wide records, in a table. 0: out of memory. */
 static int list_wide(const struct partitioned_sums *records, struct unit_table *units) {
   const struct store *store = &records->wide;
   for (size_t i = 0; i < store->count; i++) {
     const struct bucket *bucket = &store->buckets[i];
     for (const record_word *row = bucket->rows; row < bucket->next; row += store->words) {
-      if (unit_table_add(units, record_unit(row), 0) && unit_table_flush(units, 0, 0)) return -1;
+      if (unit_table_add(units, record_unit(row), 0) && !unit_table_flush(units, 0, 0)) return 0;
     }
   }
   return unit_table_flush(units, 0, 0);
@@ -434,21 +435,21 @@ static void carry_units(struct partitioned_sums *records, const struct unit_tabl
   }
 }
 
-/* Every pair in one record, all of a unit in one store. Returns -1 when memory ran out. */
+/* Every pair in one record, all of a unit in one store. Returns 0 when memory ran out. */
 static int gather(struct partitioned_sums *records) {
   settle_all(records, &records->narrow);
   if (is_wide(records) && !records->failed) {
     struct unit_table units;
-    if (unit_table_open(&units, records->secret, 0)) {
+    if (!unit_table_open(&units, records->secret, 0)) {
       records->failed = 1;
-      return -1;
+      return 0;
     }
-    records->failed |= list_wide(records, &units);
+    records->failed |= !list_wide(records, &units);
     if (!records->failed) carry_units(records, &units);
     settle_all(records, &records->wide);
     unit_table_close(&units);
   }
-  return records->failed ? -1 : 0;
+  return !records->failed;
 }
 
 static int each_of(struct partitioned_sums *records, const struct store *store, take_record *take,
@@ -457,17 +458,15 @@ static int each_of(struct partitioned_sums *records, const struct store *store, 
     const struct bucket *bucket = &store->buckets[i];
     for (const record_word *row = bucket->rows; row < bucket->next; row += store->words) {
       get_values(records, store, row, records->values);
-      if (take(context, record_unit(row), record_cell(records, row), records->values)) return -1;
+      if (!take(context, record_unit(row), record_cell(records, row), records->values)) return 0;
     }
   }
-  return 0;
+  return 1;
 }
 
 int partitioned_sums_each(struct partitioned_sums *records, take_record *take, void *context) {
-  return gather(records) || each_of(records, &records->narrow, take, context) ||
-                 each_of(records, &records->wide, take, context)
-             ? -1
-             : 0;
+  return gather(records) && each_of(records, &records->narrow, take, context) &&
+         each_of(records, &records->wide, take, context);
 }
 
 /* The records of a settled bucket by units: chains through `links`, which start in the index. */
@@ -489,19 +488,19 @@ static int take_units(const struct partitioned_sums *records, const struct bucke
     size_t count = 0;
     for (uint32_t i = index[at]; i; i = links[i - 1])
       store->list[count++] = row_at(store, bucket, i - 1);
-    if (count && take(context, store->list, count)) return -1;
+    if (count && !take(context, store->list, count)) return 0;
   }
-  return 0;
+  return 1;
 }
 
 int partitioned_sums_each_unit(struct partitioned_sums *records, take_unit *take, void *context) {
-  if (gather(records)) return -1;
+  if (!gather(records)) return 0;
   const struct store *stores[] = {&records->narrow, &records->wide};
   for (int i = 0; i < 2; i++) {
     records->taken = stores[i];
     for (size_t j = 0; j < stores[i]->count; j++) {
-      if (take_units(records, &stores[i]->buckets[j], take, context)) return -1;
+      if (!take_units(records, &stores[i]->buckets[j], take, context)) return 0;
     }
   }
-  return 0;
+  return 1;
 }

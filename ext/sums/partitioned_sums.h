@@ -35,7 +35,7 @@ struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int 
                                                int with_cells);
 void partitioned_sums_close(struct partitioned_sums *records);
 
-/* Adds a row; cell 0 where there are none. Returns 0, or -1 when memory ran out, now or before. */
+/* Adds a row; cell 0 where there are none. Returns 1, or 0 when memory ran out, now or before. */
 int partitioned_sums_add(struct partitioned_sums *records, struct identity unit, uint32_t cell,
                          const int128 *values);
 
@@ -51,7 +51,7 @@ void record_values(const struct partitioned_sums *records, const record_word *re
 
 /*
 ** Hand over every record, and every unit with its `count` records, in an order that says nothing;
-** stop when `take` returns -1. Return 0, or -1 when `take` said so, or memory ran out, now or
+** stop when `take` returns 0. Return 1, or 0 when `take` said so, or memory ran out, now or
 ** before.
 */
 typedef int take_record(void *context, struct identity unit, uint32_t cell, const int128 *values);

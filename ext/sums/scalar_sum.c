@@ -7,15 +7,15 @@
 
 int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds, int by_unit) {
   *accumulator = (struct scalar_sum){*bounds, 0, 0};
-  if (!by_unit) return 0;
+  if (!by_unit) return 1;
   struct units *units = accumulator->units = calloc(1, sizeof *units);
   if (units && secret_draw(&units->secret) &&
-      !unit_table_open(&units->integers, &units->secret, 1) &&
-      !unit_table_open(&units->others, &units->secret, 0) &&
+      unit_table_open(&units->integers, &units->secret, 1) &&
+      unit_table_open(&units->others, &units->secret, 0) &&
       (units->carried = partitioned_sums_open(&units->secret, 1, 0)) != 0)
-    return 0;
+    return 1;
   scalar_sum_close(accumulator);
-  return -1;
+  return 0;
 }
 
 void scalar_sum_close(struct scalar_sum *accumulator) {
@@ -52,7 +52,7 @@ int scalar_sum_add_steps(struct scalar_sum *accumulator, struct identity unit, i
   struct unit_table *table = unit.kind == IDENTITY_INTEGER ? &units->integers : &units->others;
   if (steps > TABLE_MOST || steps < -TABLE_MOST)
     return partitioned_sums_add(units->carried, unit, 0, &steps);
-  return unit_table_add(table, unit, (int64_t)steps) ? units_flush(units, table) : 0;
+  return unit_table_add(table, unit, (int64_t)steps) ? units_flush(units, table) : 1;
 }
 
 int scalar_sum_add_large(struct scalar_sum *accumulator, struct identity unit, double value) {
@@ -80,20 +80,17 @@ static int take_narrow(void *context, struct identity unit, int64_t total) {
 /* Of a table, unless something has been carried: then every unit is to be in one place. */
 static int take_table(struct units *units, struct unit_table *table, struct taker *taker) {
   if (partitioned_sums_are_none(units->carried)) return unit_table_each(table, take_narrow, taker);
-  int failed = unit_table_each(table, carry, units);
+  int is_carried = unit_table_each(table, carry, units);
   unit_table_clear(table);
-  return failed;
+  return is_carried;
 }
 
 int scalar_sum_records(struct scalar_sum *accumulator, take_record *take, void *context) {
   struct units *units = accumulator->units;
   struct taker taker = {take, context};
-  return units_flush(units, &units->integers) || units_flush(units, &units->others) ||
-                 take_table(units, &units->integers, &taker) ||
-                 take_table(units, &units->others, &taker) ||
-                 partitioned_sums_each(units->carried, take, context)
-             ? -1
-             : 0;
+  return units_flush(units, &units->integers) && units_flush(units, &units->others) &&
+         take_table(units, &units->integers, &taker) && take_table(units, &units->others, &taker) &&
+         partitioned_sums_each(units->carried, take, context);
 }
 
 /* Bounds the total of a unit and adds it to the others (U1). */
@@ -102,12 +99,12 @@ static int take_total(void *context, struct identity unit, uint32_t cell, const 
   (void)unit;
   (void)cell;
   sum->total += lattice_clamp(*steps, sum->bounds.low_steps, sum->bounds.high_steps);
-  return 0;
+  return 1;
 }
 
 int scalar_sum_total(struct scalar_sum *accumulator, int128 *total) {
   struct scalar_sum sum = *accumulator;
-  int failed = accumulator->units ? scalar_sum_records(accumulator, take_total, &sum) : 0;
+  int is_whole = !accumulator->units || scalar_sum_records(accumulator, take_total, &sum);
   *total = sum.total;
-  return failed;
+  return is_whole;
 }

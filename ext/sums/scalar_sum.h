@@ -50,7 +50,7 @@ static inline int128 fine_steps(double value, double scale) {
   return x == x ? (int128)x : 0; /* doubles of this size are integers already */
 }
 
-/* Starts an accumulator. Returns 0, or -1 when memory or entropy ran out. */
+/* Starts an accumulator. Returns 1, or 0 when memory or entropy ran out. */
 int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds, int by_unit);
 void scalar_sum_close(struct scalar_sum *accumulator);
 
@@ -66,11 +66,11 @@ static inline void scalar_sum_add_row(struct scalar_sum *accumulator, double val
   accumulator->total += llrint(steps);
 }
 
-/* Empties the batch of a table. Returns 0, or -1 when memory ran out. */
+/* Empties the batch of a table. Returns 1, or 0 when memory ran out. */
 int units_flush(struct units *units, struct unit_table *table);
 
 /*
-** Adds a row of a unit (U1). Returns 0, or -1 when memory ran out, for this row or one that waited.
+** Adds a row of a unit (U1). Returns 1, or 0 when memory ran out, for this row or one that waited.
 */
 int scalar_sum_add_large(struct scalar_sum *accumulator, struct identity unit, double value);
 static inline int scalar_sum_add_unit(struct scalar_sum *accumulator, struct identity unit,
@@ -79,11 +79,11 @@ static inline int scalar_sum_add_unit(struct scalar_sum *accumulator, struct ide
   double steps = value * accumulator->bounds.scale;
   if (!(fabs(steps) < (double)TABLE_MOST)) return scalar_sum_add_large(accumulator, unit, value);
   struct unit_table *table = unit.kind == IDENTITY_INTEGER ? &units->integers : &units->others;
-  return unit_table_add(table, unit, llrint(steps)) ? units_flush(units, table) : 0;
+  return unit_table_add(table, unit, llrint(steps)) ? units_flush(units, table) : 1;
 }
 
 /*
-** What has been added up elsewhere: the rows of one unit (U1), which returns 0, or -1 when memory
+** What has been added up elsewhere: the rows of one unit (U1), which returns 1, or 0 when memory
 ** ran out; and contributions that have been bounded already, of units that have no rows here. They
 ** saturate at +-2^125.
 */
@@ -96,7 +96,7 @@ int scalar_sum_records(struct scalar_sum *accumulator, take_record *take, void *
 /* The secret under which the units of an accumulator are hashed; it must be by unit. */
 const struct secret *scalar_sum_secret(const struct scalar_sum *accumulator);
 
-/* Sets *total to the exact total of all contributions. Returns 0, or -1 when memory ran out. */
+/* Sets *total to the exact total of all contributions. Returns 1, or 0 when memory ran out. */
 int scalar_sum_total(struct scalar_sum *accumulator, int128 *total);
 
 #endif

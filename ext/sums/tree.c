@@ -37,13 +37,13 @@ static void pass_downward(double *best, int levels) {
 int tree_leaves(const double *nodes, int levels, double *leaves) {
   size_t count = (size_t)tree_level(levels + 1);
   double *best = malloc(sizeof *best * count);
-  if (!best) return -1;
+  if (!best) return 0;
   memcpy(best, nodes, sizeof *best * count);
   pass_upward(best, levels);
   pass_downward(best, levels);
   memcpy(leaves, best + tree_level(levels), sizeof *leaves << levels);
   free(best);
-  return 0;
+  return 1;
 }
 
 /*
@@ -59,7 +59,7 @@ double tree_rank_stddev(int levels, double q, double place) {
   if (nodes && leaves) {
     double *c = nodes + tree_level(levels);
     for (int i = 0; i < count; i++) c[i] = fmin(fmax(place - i, 0), 1) - q;
-    if (!tree_leaves(nodes, levels, leaves)) {
+    if (tree_leaves(nodes, levels, leaves)) {
       variance = 0;
       for (int i = 0; i < count; i++) variance += c[i] * leaves[i];
     }
@@ -77,7 +77,7 @@ struct pool {
 
 int tree_running(const double *leaves, int count, double *totals) {
   struct pool *pools = malloc(sizeof *pools * (size_t)count);
-  if (!pools) return -1;
+  if (!pools) return 0;
   double sum = 0;
   int used = 0, at = 0;
   for (int i = 0; i < count; i++) {
@@ -96,7 +96,7 @@ int tree_running(const double *leaves, int count, double *totals) {
     for (int j = 0; j < pools[i].length; j++) totals[at++] = fmax(pools[i].mean, 0);
   }
   free(pools);
-  return 0;
+  return 1;
 }
 
 double tree_place(const double *totals, int count, double rank) {

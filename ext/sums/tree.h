@@ -17,7 +17,7 @@ static inline int tree_level(int level) {
 }
 
 /*
-** Sets leaves[0 .. 2^levels - 1] from nodes. Returns 0, or -1 when out of memory. 1 <= levels <=
+** Sets leaves[0 .. 2^levels - 1] from nodes. Returns 1, or 0 when out of memory. 1 <= levels <=
 ** 16.
 */
 int tree_leaves(const double *nodes, int levels, double *leaves);
@@ -33,7 +33,7 @@ double tree_rank_stddev(int levels, double q, double place);
 /*
 ** The non-decreasing function closest to the running totals of the leaves, in least squares, no
 ** less than 0 (pool adjacent violators): totals[i] is the number of rows in leaves 0 to i - 1,
-** totals[0] = 0. totals has one entry more than leaves. Returns 0, or -1 when out of memory.
+** totals[0] = 0. totals has one entry more than leaves. Returns 1, or 0 when out of memory.
 */
 int tree_running(const double *leaves, int count, double *totals);
 

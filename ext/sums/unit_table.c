@@ -16,9 +16,9 @@ int unit_table_open(struct unit_table *table, const struct secret *secret, int o
                                .mask = FIRST_LINES - 1,
                                .of_integers = of_integers};
   if (table->chunks) table->chunks[0] = memory_table(FIRST_LINES * LINE_BYTES);
-  if (table->chunks && table->used && table->chunks[0]) return 0;
+  if (table->chunks && table->used && table->chunks[0]) return 1;
   unit_table_close(table);
-  return -1;
+  return 0;
 }
 
 void unit_table_close(struct unit_table *table) {
@@ -113,13 +113,13 @@ static void move(struct unit_table *table, const uint64_t *chunk, uint64_t lines
 static int grow_chunk(struct unit_table *table) {
   uint64_t lines = table->mask + 1;
   uint64_t *before = table->chunks[0], *fresh = memory_table(2 * lines * LINE_BYTES);
-  if (!fresh) return -1;
+  if (!fresh) return 0;
   table->chunks[0] = fresh;
   table->used[0] = 0;
   table->mask = 2 * lines - 1;
   move(table, before, lines);
   memory_table_free(before, lines * LINE_BYTES);
-  return 0;
+  return 1;
 }
 
 /* Makes room for twice as many chunks in the directory. */
@@ -128,19 +128,19 @@ static int grow_directory(struct unit_table *table, size_t chunks) {
   if (directory) table->chunks = directory;
   uint32_t *used = realloc(table->used, sizeof *used * 2 * chunks);
   if (used) table->used = used;
-  return directory && used ? 0 : -1;
+  return directory && used;
 }
 
 /* Every chunk in two, from the last to the first; each leaves its memory to the next. */
 static int split(struct unit_table *table) {
   size_t chunks = (size_t)1 << table->depth, spare = 0;
-  if (table->depth == MOST_DEPTH || grow_directory(table, chunks)) return -1;
+  if (table->depth == MOST_DEPTH || !grow_directory(table, chunks)) return 0;
   uint64_t **spares = malloc(sizeof *spares * (chunks + 1));
   while (spares && spare <= chunks && (spares[spare] = memory_table(MEMORY_HUGE_PAGE)) != 0)
     spare++;
-  int failed = spare <= chunks;
-  table->depth += !failed;
-  for (size_t i = chunks; i-- > 0 && !failed;) {
+  int is_room = spare > chunks;
+  table->depth += is_room;
+  for (size_t i = chunks; i-- > 0 && is_room;) {
     uint64_t *before = table->chunks[i];
     for (size_t half = 2 * i; half <= 2 * i + 1; half++) {
       table->chunks[half] = spares[--spare];
@@ -152,24 +152,24 @@ static int split(struct unit_table *table) {
   }
   while (spare > 0) memory_table_free(spares[--spare], MEMORY_HUGE_PAGE);
   free(spares);
-  return failed ? -1 : 0;
+  return is_room;
 }
 
 /*
-** Makes room for a batch: no chunk is more than three quarters full. Returns -1 when memory ran
+** Makes room for a batch: no chunk is more than three quarters full. Returns 0 when memory ran
 ** out.
 */
 static int grow(struct unit_table *table) {
   while (table->full) {
     table->full = 0;
-    if (table->mask + 1 < CHUNK_LINES ? grow_chunk(table) : split(table)) {
+    if (!(table->mask + 1 < CHUNK_LINES ? grow_chunk(table) : split(table))) {
       table->full = 1; /* still */
-      return -1;
+      return 0;
     }
   }
   for (int i = 0; i < table->waiting; i++)
     table->batch[i].line = unit_table_line(table, table->batch[i].key);
-  return 0;
+  return 1;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -179,9 +179,9 @@ static inline int add(struct unit_table *table, uint64_t *slot, const struct add
   if (!slot[1]) enter(table, slot, row->key, ZERO);
   slot[1] += (uint64_t)row->amount;
   int64_t number = (int64_t)(slot[1] - ZERO);
-  if (number <= TABLE_MOST && number >= -TABLE_MOST) return 0;
+  if (number <= TABLE_MOST && number >= -TABLE_MOST) return 1;
   slot[1] = ZERO;
-  return take ? take(context, row->key, number) : -1;
+  return take && take(context, row->key, number);
 }
 
 /* Adds the rows that wait, and keeps those whose line is full. */
@@ -193,23 +193,23 @@ static inline int pass(struct unit_table *table, int of_integers, take_number *t
     struct addend row = table->batch[i];
     uint64_t *slot = find_in_line(row.line, row.key, of_integers);
     if (slot) {
-      failed |= add(table, slot, &row, take, context);
+      failed |= !add(table, slot, &row, take, context);
     } else {
       row.line = next_line(table, row.line, row.key);
       memory_prefetch(row.line);
       table->batch[table->waiting++] = row;
     }
   }
-  return failed;
+  return !failed;
 }
 
 int unit_table_flush(struct unit_table *table, take_number *take, void *context) {
-  table->failed |= table->full && grow(table);
+  table->failed |= table->full && !grow(table);
   while (table->waiting > 0 && !table->failed)
-    table->failed |= table->of_integers ? pass(table, 1, take, context) != 0
-                                        : pass(table, 0, take, context) != 0;
+    table->failed |=
+        table->of_integers ? !pass(table, 1, take, context) : !pass(table, 0, take, context);
   table->waiting = 0;
-  return table->failed ? -1 : 0;
+  return !table->failed;
 }
 
 int unit_table_get(const struct unit_table *table, struct identity key, int64_t *number) {
@@ -223,8 +223,8 @@ int unit_table_each(const struct unit_table *table, take_number *take, void *con
   for (uint64_t i = 0; i < (uint64_t)1 << table->depth; i++) {
     const uint64_t *end = table->chunks[i] + (table->mask + 1) * TABLE_WORDS;
     for (const uint64_t *slot = table->chunks[i]; slot < end; slot += words) {
-      if (slot[1] && take(context, key_of(table, slot), (int64_t)(slot[1] - ZERO))) return -1;
+      if (slot[1] && !take(context, key_of(table, slot), (int64_t)(slot[1] - ZERO))) return 0;
     }
   }
-  return 0;
+  return 1;
 }

@@ -48,26 +48,26 @@ struct unit_table {
   struct addend batch[TABLE_BATCH];
 };
 
-/* Starts an empty table. Returns 0, or -1 when memory ran out; then there is nothing to close. */
+/* Starts an empty table. Returns 1, or 0 when memory ran out; then there is nothing to close. */
 int unit_table_open(struct unit_table *table, const struct secret *secret, int of_integers);
 void unit_table_close(struct unit_table *table);
 
 /* Starts again without keys, in the memory that there is. The batch must be empty. */
 void unit_table_clear(struct unit_table *table);
 
-/* Takes a number; returns 0, or -1 where it cannot. */
+/* Takes a number; returns 1, or 0 where it cannot. */
 typedef int take_number(void *context, struct identity key, int64_t number);
 
 /*
 ** Empties the batch. A number that has left +-TABLE_MOST is handed over, and starts again at 0; it
-** fails where `take` is null. Returns 0, or -1 when memory ran out or `take` said so, now or
+** fails where `take` is null. Returns 1, or 0 when memory ran out or `take` said so, now or
 ** before.
 */
 int unit_table_flush(struct unit_table *table, take_number *take, void *context);
 
 /*
 ** Of what has been flushed: sets *number to that of a key, and returns whether there is one; or
-** hands over every number, and returns 0, or -1 when `take` said so.
+** hands over every number, and returns 1, or 0 when `take` said so.
 */
 int unit_table_get(const struct unit_table *table, struct identity key, int64_t *number);
 int unit_table_each(const struct unit_table *table, take_number *take, void *context);

@@ -55,7 +55,7 @@ static int by_order(const void *a, const void *b) {
 
 static int scratch_reserve(struct vector_sum *vectors, size_t records) {
   struct scratch *scratch = &vectors->scratch;
-  if (records <= scratch->room) return 0;
+  if (records <= scratch->room) return 1;
   size_t room = records + scratch->room;
   size_t cells = room * (size_t)(vectors->shape->levels ? vectors->shape->levels : 1);
   struct item *items = realloc(scratch->items, sizeof *items * room);
@@ -64,24 +64,24 @@ static int scratch_reserve(struct vector_sum *vectors, size_t records) {
   if (numbers) scratch->cells = numbers;
   int128 *values = realloc(scratch->values, sizeof *values * cells * (size_t)vectors->components);
   if (values) scratch->values = values;
-  if (!items || !numbers || !values) return -1;
+  if (!items || !numbers || !values) return 0;
   scratch->room = room;
-  return 0;
+  return 1;
 }
 
 /* Private keys: cells come up while rows are read. */
 static int totals_reserve(struct vector_sum *vectors, size_t coordinates) {
-  if (coordinates <= vectors->totals_room) return 0;
+  if (coordinates <= vectors->totals_room) return 1;
   size_t room = coordinates + vectors->totals_room;
   int128 *grown = realloc(vectors->totals, sizeof *grown * room);
   if (!grown) {
     vectors->failed = 1;
-    return -1;
+    return 0;
   }
   memset(grown + vectors->totals_room, 0, sizeof *grown * (room - vectors->totals_room));
   vectors->totals = grown;
   vectors->totals_room = room;
-  return 0;
+  return 1;
 }
 
 /*
@@ -137,10 +137,10 @@ static size_t keep_first(struct vector_sum *vectors, struct identity unit, size_
   return most;
 }
 
-/* The records of a unit into the totals. */
+/* The records of a unit into the totals. 0: out of memory. */
 static int add_unit(void *context, const record_word *const *list, size_t count) {
   struct vector_sum *vectors = context;
-  if (scratch_reserve(vectors, count)) return -1;
+  if (!scratch_reserve(vectors, count)) return 0;
   struct scratch *scratch = &vectors->scratch;
   size_t components = (size_t)vectors->components;
   for (size_t i = 0; i < count; i++)
@@ -153,19 +153,19 @@ static int add_unit(void *context, const record_word *const *list, size_t count)
     record_values(vectors->records, record, &scratch->values[i * components]);
   }
   add_matrix(vectors, count);
-  return 0;
+  return 1;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Takes the row. */
+/* Takes the row. 0: out of memory. */
 static int take_row(struct vector_sum *vectors, struct identity unit, int cell) {
   if (vectors->by_unit)
     return partitioned_sums_add(vectors->records, unit, (uint32_t)cell, vectors->row);
   vectors->scratch.cells[0] = (uint32_t)cell; /* V2 */
   memcpy(vectors->scratch.values, vectors->row, sizeof *vectors->row * (size_t)vectors->components);
   add_matrix(vectors, 1);
-  return 0;
+  return 1;
 }
 
 /* Where the components of the next row go, after its count; null without memory. */
@@ -173,7 +173,7 @@ static inline int128 *begin_row(struct vector_sum *vectors, int cell) {
   const struct layout *shape = vectors->shape;
   int128 *row = vectors->row;
   if (shape->max_groups &&
-      totals_reserve(vectors, (size_t)(cell + 1) * (size_t)vectors->components))
+      !totals_reserve(vectors, (size_t)(cell + 1) * (size_t)vectors->components))
     return 0;
   if (shape->counts) *row++ = shape->count_steps;
   return row;
@@ -185,19 +185,19 @@ static inline double centred(const struct vector_sum *vectors, double x) {
 
 int vector_sum_add_one(struct vector_sum *vectors, struct identity unit, int cell, double x) {
   (void)x;
-  return begin_row(vectors, cell) ? take_row(vectors, unit, cell) : -1;
+  return begin_row(vectors, cell) && take_row(vectors, unit, cell);
 }
 
 int vector_sum_add_number(struct vector_sum *vectors, struct identity unit, int cell, double x) {
   int128 *row = begin_row(vectors, cell);
-  if (!row) return -1;
+  if (!row) return 0;
   *row = fine_steps(x, vectors->shape->scale);
   return take_row(vectors, unit, cell);
 }
 
 int vector_sum_add_centred(struct vector_sum *vectors, struct identity unit, int cell, double x) {
   int128 *row = begin_row(vectors, cell);
-  if (!row) return -1;
+  if (!row) return 0;
   *row = fine_steps(centred(vectors, x), vectors->shape->scale);
   return take_row(vectors, unit, cell);
 }
@@ -205,7 +205,7 @@ int vector_sum_add_centred(struct vector_sum *vectors, struct identity unit, int
 int vector_sum_add_curve(struct vector_sum *vectors, struct identity unit, int cell, double x) {
   int128 *row = begin_row(vectors, cell);
   double u = centred(vectors, x), scale = vectors->shape->scale;
-  if (!row) return -1;
+  if (!row) return 0;
   row[0] = fine_steps(u, scale);
   row[1] = fine_steps(2 * u * u - 1, scale);
   return take_row(vectors, unit, cell);
@@ -214,7 +214,7 @@ int vector_sum_add_curve(struct vector_sum *vectors, struct identity unit, int c
 int vector_sum_add_bin(struct vector_sum *vectors, struct identity unit, int cell, double x) {
   const struct contribution *question = &vectors->question;
   int bin = layout_bin(x, question->low, question->high, question->size);
-  return begin_row(vectors, cell) ? take_row(vectors, unit, bin) : -1;
+  return begin_row(vectors, cell) && take_row(vectors, unit, bin);
 }
 
 /*
@@ -305,8 +305,8 @@ int vector_sum_add_floats(struct vector_sum *vectors, const unsigned char *float
 int vector_sum_add_record(struct vector_sum *vectors, struct identity unit, int cell,
                           const int128 *values) {
   size_t components = (size_t)vectors->components;
-  if (vectors->shape->max_groups && totals_reserve(vectors, (size_t)(cell + 1) * components))
-    return -1;
+  if (vectors->shape->max_groups && !totals_reserve(vectors, (size_t)(cell + 1) * components))
+    return 0;
   return partitioned_sums_add(vectors->records, unit, (uint32_t)cell, values);
 }
 
@@ -314,16 +314,16 @@ int vector_sum_add_totals(struct vector_sum *vectors, int cell, const int128 *va
   int is_private = vectors->shape->cells == 0;
   size_t first = (size_t)cell * (size_t)vectors->components;
   size_t count = (size_t)(is_private ? vectors->components : vectors->shape->coordinates);
-  if (totals_reserve(vectors, first + count)) return -1;
+  if (!totals_reserve(vectors, first + count)) return 0;
   if (is_private) group_keys_keep(vectors->cells, cell);
   flush_shorts(vectors); /* before the totals may saturate */
   int128 *totals = &vectors->totals[first];
   for (size_t i = 0; i < count; i++) totals[i] = lattice_add(totals[i], values[i]);
-  return 0;
+  return 1;
 }
 
 int vector_sum_records(struct vector_sum *vectors, take_record *take, void *context) {
-  return vectors->failed ? -1 : partitioned_sums_each(vectors->records, take, context);
+  return !vectors->failed && partitioned_sums_each(vectors->records, take, context);
 }
 
 /* ---- vectors --------------------------------------------------------------------------------- */
@@ -335,16 +335,16 @@ static int open_tables(struct vector_sum *vectors, char *const *keys) {
   vectors->steps = calloc(components, sizeof *vectors->steps);
   vectors->shorts = calloc(components, sizeof *vectors->shorts);
   if (!vectors->row || !vectors->steps || !vectors->shorts || !secret_draw(&vectors->secret) ||
-      scratch_reserve(vectors, 1) ||
-      totals_reserve(vectors, shape->coordinates ? (size_t)shape->coordinates : 1))
-    return -1;
+      !scratch_reserve(vectors, 1) ||
+      !totals_reserve(vectors, shape->coordinates ? (size_t)shape->coordinates : 1))
+    return 0;
   if (vectors->question.keys) {
     vectors->cells = group_keys_open(&vectors->secret, keys, shape->cells, shape->cells == 0);
-    if (!vectors->cells) return -1;
+    if (!vectors->cells) return 0;
   }
-  if (!vectors->by_unit) return 0;
+  if (!vectors->by_unit) return 1;
   vectors->records = partitioned_sums_open(&vectors->secret, shape->components, shape->cells != 1);
-  return vectors->records ? 0 : -1;
+  return vectors->records != 0;
 }
 
 struct vector_sum *vector_sum_open(const struct contribution *question, const struct layout *shape,
@@ -356,7 +356,7 @@ struct vector_sum *vector_sum_open(const struct contribution *question, const st
   vectors->by_unit = by_unit;
   vectors->components = shape->components;
   vectors->short_limit = short_limit(question, shape);
-  if (!open_tables(vectors, keys)) return vectors;
+  if (open_tables(vectors, keys)) return vectors;
   vector_sum_close(vectors);
   return 0;
 }
@@ -428,7 +428,8 @@ int128 *vector_sum_totals(struct vector_sum *vectors, int *cells, const char ***
   flush_shorts(vectors);
   if (vectors->by_unit && vectors->cells) group_keys_forget(vectors->cells);
   memset(vectors->totals, 0, vectors->by_unit ? sizeof *vectors->totals * vectors->totals_room : 0);
-  if (vectors->by_unit && partitioned_sums_each_unit(vectors->records, add_unit, vectors)) return 0;
+  if (vectors->by_unit && !partitioned_sums_each_unit(vectors->records, add_unit, vectors))
+    return 0;
   int is_private = shape->cells == 0;
   size_t count = is_private ? (size_t)group_keys_count(vectors->cells) * (size_t)vectors->components
                             : (size_t)shape->coordinates;

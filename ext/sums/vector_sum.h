@@ -34,8 +34,8 @@ struct group_keys *vector_sum_cells(struct vector_sum *vectors);
 const struct layout *vector_sum_shape(const struct vector_sum *vectors);
 
 /*
-** Add a row of a unit (which rows that are protected themselves ignore) to a cell: 1 to the count,
-** where there is one, and
+** Add a row of a unit (which rows that are protected themselves ignore) to a cell. Return 1, or 0
+** without memory. They add 1 to the count, where there is one, and
 */
 add_to_cell vector_sum_add_one;     /* nothing else */
 add_to_cell vector_sum_add_number;  /* x */
@@ -54,7 +54,7 @@ int vector_sum_add_floats(struct vector_sum *vectors, const unsigned char *float
 /*
 ** What has been added up elsewhere (scalar_sum.h): the rows of one unit in one cell; and totals, of
 ** the coordinates or, where keys are private, of the components of one cell that some unit has
-** kept: these where `vectors` is not by unit. Both saturate at +-2^125. Return 0, or -1 without
+** kept: these where `vectors` is not by unit. Both saturate at +-2^125. Return 1, or 0 without
 ** memory.
 */
 int vector_sum_add_record(struct vector_sum *vectors, struct identity unit, int cell,
@@ -62,7 +62,7 @@ int vector_sum_add_record(struct vector_sum *vectors, struct identity unit, int 
 int vector_sum_add_totals(struct vector_sum *vectors, int cell, const int128 *values);
 
 /*
-** Hands over every unit's record in every cell. Returns 0, or -1 without memory or when take said
+** Hands over every unit's record in every cell. Returns 1, or 0 without memory or when take said
 ** so.
 */
 int vector_sum_records(struct vector_sum *vectors, take_record *take, void *context);

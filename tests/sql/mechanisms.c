@@ -25,7 +25,7 @@ static double of_kernel(void) {
   for (size_t i = 0; i < rows * columns && i < 256; i++) probability[i] = number();
   struct kernel kernel = {probability, rows, columns};
   double rdp;
-  return kernel_rdp(&kernel, 0, epsilon, &alpha, 1, &rdp) ? -1 : rdp;
+  return kernel_rdp(&kernel, 0, epsilon, &alpha, 1, &rdp) ? rdp : -1;
 }
 
 int main(void) {

@@ -120,7 +120,7 @@ static inline struct vector_sum *vectors_start(const struct release *release) {
   return vectors;
 }
 
-/* What the SQL functions do with a row. */
+/* What the SQL functions do with a row. 0: out of memory. */
 static inline int vectors_add(const struct release *release, struct vector_sum *vectors,
                               const struct row *row) {
   const struct secret *secret = vector_sum_secret(vectors);
@@ -131,7 +131,7 @@ static inline int vectors_add(const struct release *release, struct vector_sum *
     struct identity key = identity_bytes(secret, name, strlen(name), 1);
     int cell = group_keys_find(vector_sum_cells(vectors), key);
     if (cell == CELL_NEW) cell = group_keys_name(vector_sum_cells(vectors), key, name);
-    if (cell < 0) return cell == CELL_NONE ? 0 : -1;
+    if (cell < 0) return cell == CELL_NONE;
     return release->question.family->add(vectors, unit, cell, row->x);
   }
   if (release->question.family->has_vector) return vector_sum_add_vector(vectors, unit, row->v);
@@ -166,18 +166,18 @@ static inline int128 *total_of(const struct release *release, const struct row *
   struct bounds bounds = design_bounds(&release->shape);
   struct scalar_sum accumulator;
   int128 *total = malloc(sizeof *total);
-  int failed = scalar_sum_open(&accumulator, &bounds, release->by_unit);
-  for (int i = 0; i < count && !failed; i++) {
+  int going = scalar_sum_open(&accumulator, &bounds, release->by_unit);
+  for (int i = 0; i < count && going; i++) {
     if (!release->by_unit) {
       scalar_sum_add_row(&accumulator, rows[i].x);
     } else {
       struct identity unit = unit_of(scalar_sum_secret(&accumulator), &rows[i]);
-      failed = scalar_sum_add_unit(&accumulator, unit, rows[i].x);
+      going = scalar_sum_add_unit(&accumulator, unit, rows[i].x);
     }
   }
-  if (!failed) failed = scalar_sum_total(&accumulator, total);
+  if (going) going = scalar_sum_total(&accumulator, total);
   scalar_sum_close(&accumulator);
-  if (!failed) return total;
+  if (going) return total;
   free(total);
   return 0;
 }
@@ -187,9 +187,9 @@ static inline int128 *totals_of(const struct release *release, const struct row 
                                 int keys) {
   if (release->question.family == &family_sum) return total_of(release, rows, count);
   struct vector_sum *vectors = vectors_start(release);
-  int failed = !vectors;
-  for (int i = 0; i < count && !failed; i++) failed = vectors_add(release, vectors, &rows[i]);
-  int128 *totals = failed ? 0 : totals_now(release, vectors, keys);
+  int going = vectors != 0;
+  for (int i = 0; i < count && going; i++) going = vectors_add(release, vectors, &rows[i]);
+  int128 *totals = going ? totals_now(release, vectors, keys) : 0;
   vector_sum_close(vectors);
   return totals;
 }

@@ -113,15 +113,15 @@ static int add_unit(struct scalar_sum *accumulator, int64_t unit, double clip, i
   int whole = random_bits() % 3 == 0, negative = (int)(random_bits() & 1);
   for (int i = 0; i < rows; i++) {
     double value = whole ? (negative ? -1e300 : 1e300) : clip * (4 * uniform() - 2);
-    failed |= scalar_sum_add_unit(accumulator, identity_integer(unit),
-                                  counts ? (whole ? clip : uniform()) : value);
+    failed |= !scalar_sum_add_unit(accumulator, identity_integer(unit),
+                                   counts ? (whole ? clip : uniform()) : value);
   }
-  return failed;
+  return !failed;
 }
 
 static int64_t released(struct scalar_sum *accumulator, const struct design *design) {
   int128 total = 0;
-  CHECK(!scalar_sum_total(accumulator, &total), "no memory");
+  CHECK(scalar_sum_total(accumulator, &total), "no memory");
   return lattice_round(total, design->shift);
 }
 
@@ -137,16 +137,16 @@ static void check_neighbours(double clip, double rate, int counts, int replace) 
   for (int run = 0; run < 400; run++) {
     struct scalar_sum with, without;
     int units = (int)(random_bits() % 6), failed = 0;
-    failed |= scalar_sum_open(&without, &bounds, 1);
-    failed |= scalar_sum_open(&with, &bounds, 1);
+    failed |= !scalar_sum_open(&without, &bounds, 1);
+    failed |= !scalar_sum_open(&with, &bounds, 1);
     for (int i = 0; i < units; i++) {
       uint64_t kept = random_state; /* the same rows for both */
-      failed |= add_unit(&without, i, clip, counts);
+      failed |= !add_unit(&without, i, clip, counts);
       random_state = kept;
-      failed |= add_unit(&with, i, clip, counts);
+      failed |= !add_unit(&with, i, clip, counts);
     }
-    failed |= add_unit(&with, 1000, clip, counts);
-    if (replace && run % 2) failed |= add_unit(&without, 1000, clip, counts);
+    failed |= !add_unit(&with, 1000, clip, counts);
+    if (replace && run % 2) failed |= !add_unit(&without, 1000, clip, counts);
     CHECK(!failed, "no memory");
     int64_t a = released(&with, &design), b = released(&without, &design);
     uint64_t moved = a > b ? (uint64_t)(a - b) : (uint64_t)(b - a);

@@ -57,7 +57,7 @@ static void add(struct table *table, struct partitioned_sums *records, uint32_t 
   table->have[pair] = 1;
   for (int i = 0; i < table->components; i++)
     table->want[pair * (size_t)table->components + (size_t)i] += values[i];
-  CHECK(partitioned_sums_add(records, unit_of(unit), cell, values) == 0, "no memory");
+  CHECK(partitioned_sums_add(records, unit_of(unit), cell, values) == 1, "no memory");
 }
 
 static int take(void *context, struct identity identity, uint32_t cell, const int128 *values) {
@@ -65,12 +65,12 @@ static int take(void *context, struct identity identity, uint32_t cell, const in
   uint32_t unit = number_of(identity);
   if (unit >= table->units || !identity_same(unit_of(unit), identity) || cell >= cells_of(table)) {
     table->wrong++;
-    return 0;
+    return 1;
   }
   size_t pair = unit * cells_of(table) + cell, size = (size_t)table->components;
   table->listed[pair]++;
   table->wrong += memcmp(&table->want[pair * size], values, size * sizeof *values) != 0;
-  return table->stop_after && --table->stop_after == 0 ? -1 : 0;
+  return !table->stop_after || --table->stop_after > 0;
 }
 
 static struct partitioned_sums *open_records; /* that take_whole is called for */
@@ -87,9 +87,9 @@ static int take_whole(void *context, const record_word *const *list, size_t coun
   for (size_t i = 0; i < count; i++) {
     table->wrong += number_of(record_unit(list[i])) != unit;
     record_values(open_records, list[i], values);
-    if (take(table, record_unit(list[i]), record_cell(open_records, list[i]), values)) return -1;
+    if (!take(table, record_unit(list[i]), record_cell(open_records, list[i]), values)) return 0;
   }
-  return 0;
+  return 1;
 }
 
 /* Everything once, in both ways; and again, as nothing is consumed. */
@@ -105,12 +105,12 @@ static void check(struct table *table, struct partitioned_sums *records, const c
   for (int way = 0; way < 4; way++) {
     memset(table->listed, 0, pairs);
     table->wrong = table->units_listed = 0;
-    int failed = way % 2 ? partitioned_sums_each(records, take, table)
-                         : partitioned_sums_each_unit(records, take_whole, table);
+    int done = way % 2 ? partitioned_sums_each(records, take, table)
+                       : partitioned_sums_each_unit(records, take_whole, table);
     size_t missed = 0;
     for (size_t i = 0; i < pairs; i++) missed += table->listed[i] != table->have[i];
-    CHECK(!failed && missed == 0 && table->wrong == 0, "%s, way %d: %zu missed, %d wrong", what,
-          way, missed, table->wrong);
+    CHECK(done && missed == 0 && table->wrong == 0, "%s, way %d: %zu missed, %d wrong", what, way,
+          missed, table->wrong);
     CHECK(way % 2 || table->units_listed == units, "%s: %d of %d units", what, table->units_listed,
           units);
   }
@@ -177,7 +177,7 @@ static void sums_that_grow(void) {
 static int keep(void *context, struct identity unit, uint32_t cell, const int128 *values) {
   CHECK(identity_same(unit, unit_of(0)) && cell == 0, "another");
   memcpy(context, values, 2 * sizeof *values);
-  return 0;
+  return 1;
 }
 
 /*
@@ -189,11 +189,11 @@ static void huge_sums_saturate(void) {
   CHECK(secret_draw(&secret) == 1, "no random bytes");
   struct partitioned_sums *records = partitioned_sums_open(&secret, 2, 0);
   for (int i = 0; i < 1000; i++) {
-    CHECK(partitioned_sums_add(records, unit_of(0), 0, huge) == 0, "no memory");
-    CHECK(partitioned_sums_add(records, unit_of(0), 0, small) == 0, "no memory");
+    CHECK(partitioned_sums_add(records, unit_of(0), 0, huge) == 1, "no memory");
+    CHECK(partitioned_sums_add(records, unit_of(0), 0, small) == 1, "no memory");
   }
   for (int i = 0; i < 2; i++) {
-    CHECK(partitioned_sums_each(records, keep, got) == 0, "no memory");
+    CHECK(partitioned_sums_each(records, keep, got) == 1, "no memory");
     CHECK(got[0] == end && got[1] >= -end && got[1] <= -end + 7000, "not saturated");
   }
   partitioned_sums_close(records);
@@ -207,9 +207,9 @@ static void taking_stops(void) {
       add(&table, records, i, 0, (int128[]){i == 500 ? (int128)1 << 80 : 1});
     open_records = records;
     table.stop_after = 999;
-    CHECK(partitioned_sums_each(records, take, &table) == -1, "each");
+    CHECK(partitioned_sums_each(records, take, &table) == 0, "each");
     table.stop_after = 999;
-    CHECK(partitioned_sums_each_unit(records, take_whole, &table) == -1, "each unit");
+    CHECK(partitioned_sums_each_unit(records, take_whole, &table) == 0, "each unit");
     table.stop_after = 0;
     check(&table, records, "after stops");
     partitioned_sums_close(records);
@@ -228,7 +228,7 @@ static void buckets_are_split(void) {
     struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 1);
     for (uint32_t i = 0; i < ROWS; i++) {
       int128 one = 1;
-      CHECK(!partitioned_sums_add(records, unit_of(heavy && i % 2 ? 0 : i), i, &one), "no memory");
+      CHECK(partitioned_sums_add(records, unit_of(heavy && i % 2 ? 0 : i), i, &one), "no memory");
     }
     size_t words = 0, most = 0;
     for (size_t i = 0; i < records->narrow.count; i++) {
@@ -253,19 +253,19 @@ static void memory_runs_out(void) {
     int failed = !records, was = failed;
     for (uint32_t i = 0; i < 100000 && !failed; i++) { /* two heavy units; some rows are wide */
       int128 value = i % 1000 ? (int128)i : (int128)1 << 70;
-      failed = partitioned_sums_add(records, unit_of(i % 3 ? i % 2 : i), i, &value) != 0;
+      failed = !partitioned_sums_add(records, unit_of(i % 3 ? i % 2 : i), i, &value);
     }
     struct table table = {.units = 0};
     open_records = records;
     if (records && failed) {
       int128 value = 1;
       scarce_left = INT_MAX;
-      CHECK(partitioned_sums_add(records, unit_of(0), 0, &value) == -1, "%d: forgotten", allowed);
-      CHECK(partitioned_sums_each(records, take, &table) == -1, "%d: forgotten by each", allowed);
-      CHECK(partitioned_sums_each_unit(records, take_whole, &table) == -1, "%d: by each unit",
+      CHECK(partitioned_sums_add(records, unit_of(0), 0, &value) == 0, "%d: forgotten", allowed);
+      CHECK(partitioned_sums_each(records, take, &table) == 0, "%d: forgotten by each", allowed);
+      CHECK(partitioned_sums_each_unit(records, take_whole, &table) == 0, "%d: by each unit",
             allowed);
     } else if (records) {
-      failed = partitioned_sums_each(records, take, &table) != 0;
+      failed = !partitioned_sums_each(records, take, &table);
     }
     succeeded = !failed;
     failures += failed && !was;

@@ -54,8 +54,8 @@ static int128 total_of(const struct bounds *bounds, const struct row *rows, int 
                        int by_unit) {
   struct scalar_sum accumulator;
   int128 total = -1;
-  int failed = scalar_sum_open(&accumulator, bounds, by_unit);
-  for (int i = 0; i < count && !failed; i++) {
+  int going = scalar_sum_open(&accumulator, bounds, by_unit);
+  for (int i = 0; i < count && going; i++) {
     const struct row *r = &rows[i];
     if (!by_unit) {
       scalar_sum_add_row(&accumulator, r->value);
@@ -70,11 +70,11 @@ static int128 total_of(const struct bounds *bounds, const struct row *rows, int 
       unit =
           identity_bytes(scalar_sum_secret(&accumulator), r->bytes, r->size, r->kind == KIND_TEXT);
     }
-    failed = scalar_sum_add_unit(&accumulator, unit, r->value);
+    going = scalar_sum_add_unit(&accumulator, unit, r->value);
   }
-  if (!failed) failed = scalar_sum_total(&accumulator, &total);
+  if (going) going = scalar_sum_total(&accumulator, &total);
   scalar_sum_close(&accumulator);
-  CHECK(!failed, "failed on %d rows", count);
+  CHECK(going, "failed on %d rows", count);
   return total;
 }
 
@@ -336,12 +336,11 @@ static void the_total_is_not_consumed(void) {
   struct bounds bounds = scalar_bounds(1, 0);
   struct scalar_sum accumulator;
   int128 first = 0, again = 0, more = 0;
-  CHECK(!scalar_sum_open(&accumulator, &bounds, 1), "open");
-  CHECK(!scalar_sum_add_unit(&accumulator, identity_integer(1), 0.75), "row");
-  CHECK(!scalar_sum_total(&accumulator, &first) && !scalar_sum_total(&accumulator, &again),
-        "total");
-  CHECK(!scalar_sum_add_unit(&accumulator, identity_integer(1), 0.75) &&
-            !scalar_sum_total(&accumulator, &more),
+  CHECK(scalar_sum_open(&accumulator, &bounds, 1), "open");
+  CHECK(scalar_sum_add_unit(&accumulator, identity_integer(1), 0.75), "row");
+  CHECK(scalar_sum_total(&accumulator, &first) && scalar_sum_total(&accumulator, &again), "total");
+  CHECK(scalar_sum_add_unit(&accumulator, identity_integer(1), 0.75) &&
+            scalar_sum_total(&accumulator, &more),
         "row");
   CHECK(first == again && first == (int128)(0.75 * bounds.scale), "twice");
   CHECK(more == (int128)bounds.high_steps, "more");
@@ -352,23 +351,23 @@ static void the_total_is_not_consumed(void) {
 static void large_totals_are_not_consumed(void) {
   struct bounds bounds = scalar_bounds(1, 0);
   struct scalar_sum accumulator;
-  CHECK(!scalar_sum_open(&accumulator, &bounds, 1), "open");
+  CHECK(scalar_sum_open(&accumulator, &bounds, 1), "open");
   struct identity text = identity_bytes(scalar_sum_secret(&accumulator), "a", 1, 1);
   for (int i = 0; i < 3000; i++) { /* up to 2^64 steps, and back to an eighth */
     double x = i < 1500 ? 4 : i < 2999 ? -4 : -3.875;
-    CHECK(!scalar_sum_add_unit(&accumulator, identity_integer(1), x) &&
-              !scalar_sum_add_unit(&accumulator, text, -x),
+    CHECK(scalar_sum_add_unit(&accumulator, identity_integer(1), x) &&
+              scalar_sum_add_unit(&accumulator, text, -x),
           "row %d", i);
   }
-  CHECK(!scalar_sum_add_unit(&accumulator, identity_integer(2), 0.5), "row");
-  CHECK(!scalar_sum_add_unit(&accumulator, identity_null(), 0.25), "row");
+  CHECK(scalar_sum_add_unit(&accumulator, identity_integer(2), 0.5), "row");
+  CHECK(scalar_sum_add_unit(&accumulator, identity_null(), 0.25), "row");
   int128 total = 0;
   for (int i = 0; i < 3; i++) {
-    CHECK(!scalar_sum_total(&accumulator, &total) && total == (int128)(0.75 * bounds.scale),
+    CHECK(scalar_sum_total(&accumulator, &total) && total == (int128)(0.75 * bounds.scale),
           "time %d: %g", i, (double)total / bounds.scale);
   }
-  CHECK(!scalar_sum_add_unit(&accumulator, identity_integer(1), 0.25) &&
-            !scalar_sum_total(&accumulator, &total) && total == (int128)(bounds.scale),
+  CHECK(scalar_sum_add_unit(&accumulator, identity_integer(1), 0.25) &&
+            scalar_sum_total(&accumulator, &total) && total == (int128)(bounds.scale),
         "more: %g", (double)total / bounds.scale);
   scalar_sum_close(&accumulator);
 }

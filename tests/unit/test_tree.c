@@ -58,7 +58,7 @@ static void leaves_are_least_squares(void) {
           if (is_below(i, k, levels)) want[i] += y[k];
       }
       solve_normal(levels, want);
-      CHECK(tree_leaves(y, levels, got) == 0, "memory");
+      CHECK(tree_leaves(y, levels, got) == 1, "memory");
       for (int i = 0; i < leaves; i++)
         CHECK(fabsl(got[i] - want[i]) <= 1e-11L, "levels %d leaf %d: %.17g, %.19Lg", levels, i,
               got[i], want[i]);
@@ -78,7 +78,7 @@ static void consistent_nodes_are_kept(void) {
       for (int i = 0; i < 1 << level; i++) node[i] = child[2 * i] + child[2 * i + 1];
     }
     memcpy(kept, y, sizeof *y * (size_t)nodes);
-    CHECK(tree_leaves(y, levels, got) == 0, "memory");
+    CHECK(tree_leaves(y, levels, got) == 1, "memory");
     CHECK(memcmp(kept, y, sizeof *y * (size_t)nodes) == 0, "levels %d: nodes changed", levels);
     double most = 0;
     for (int i = 0; i < leaves; i++) most = fmax(most, fabs(got[i] - last[i]));
@@ -161,7 +161,7 @@ static void running_totals_are_isotonic(void) {
       leaves[i] = run % 7 == 0 ? (double)(random_bits() % 5) - 1 : mean + 3 * normal();
       sums[i] = sum += leaves[i];
     }
-    CHECK(tree_running(leaves, count, totals) == 0, "memory");
+    CHECK(tree_running(leaves, count, totals) == 1, "memory");
     CHECK(totals[0] == 0, "run %d: begins with %g", run, totals[0]);
     for (int i = 0; i < count; i++) {
       double want = fmax(max_min(sums, count, i), 0);
@@ -177,13 +177,13 @@ static void true_counts_are_kept(void) {
   enum { COUNT = 1000 };
   double leaves[COUNT], totals[COUNT + 1], sum = 0;
   for (int i = 0; i < COUNT; i++) leaves[i] = (double)(random_bits() % 3);
-  CHECK(tree_running(leaves, COUNT, totals) == 0, "memory");
+  CHECK(tree_running(leaves, COUNT, totals) == 1, "memory");
   for (int i = 0; i < COUNT; i++) {
     sum += leaves[i];
     CHECK(totals[i + 1] == sum, "%d: %g of %g", i, totals[i + 1], sum);
   }
   for (int i = 0; i < COUNT; i++) leaves[i] = -1 - uniform();
-  CHECK(tree_running(leaves, COUNT, totals) == 0, "memory");
+  CHECK(tree_running(leaves, COUNT, totals) == 1, "memory");
   for (int i = 0; i <= COUNT; i++) CHECK(totals[i] == 0, "%d: %g", i, totals[i]);
 }
 
@@ -211,7 +211,7 @@ static void places_invert_totals(void) {
     double leaves[COUNT], totals[COUNT + 1], previous = 0;
     for (int i = 0; i < COUNT; i++)
       leaves[i] = run % 2 ? (double)(random_bits() % 3) : normal() + 0.5;
-    CHECK(tree_running(leaves, COUNT, totals) == 0, "memory");
+    CHECK(tree_running(leaves, COUNT, totals) == 1, "memory");
     for (int i = 0; i <= 100 && totals[COUNT] > 0; i++) {
       double rank = totals[COUNT] * i / 100, place = tree_place(totals, COUNT, rank);
       CHECK(place >= previous && place >= 0 && place <= COUNT, "run %d: %g after %g", run, place,

@@ -15,7 +15,7 @@ static struct secret secret;
 
 static struct unit_table fresh(int of_integers) {
   struct unit_table table;
-  CHECK(secret_draw(&secret) == 1 && unit_table_open(&table, &secret, of_integers) == 0,
+  CHECK(secret_draw(&secret) == 1 && unit_table_open(&table, &secret, of_integers) == 1,
         "no memory");
   return table;
 }
@@ -53,11 +53,11 @@ static uint32_t number_of(struct identity key) {
 static int take(void *context, struct identity key, int64_t number) {
   uint32_t i = number_of(key);
   CHECK(context == &taken && i < taken.count, "a key that was not entered");
-  if (i >= taken.count) return -1;
+  if (i >= taken.count) return 0;
   taken.carried[i] += number;
   taken.listed[i]++;
   taken.carries++;
-  return taken.stop ? -1 : 0;
+  return !taken.stop;
 }
 
 static void start(uint32_t count, int of_integers) {
@@ -76,7 +76,7 @@ static void finish(struct unit_table *table) {
 
 static void put(struct unit_table *table, struct identity key, int64_t amount) {
   if (unit_table_add(table, key, amount))
-    CHECK(unit_table_flush(table, take, &taken) == 0, "no memory");
+    CHECK(unit_table_flush(table, take, &taken) == 1, "no memory");
 }
 
 static void every_key_has_its_sum(void) {
@@ -87,7 +87,7 @@ static void every_key_has_its_sum(void) {
       for (uint32_t i = 0; i < MANY; i++)
         put(&table, nth_key(i, of_integers), (int64_t)i * (round - 3));
     }
-    CHECK(unit_table_flush(&table, take, &taken) == 0 && taken.carries == 0, "%d", taken.carries);
+    CHECK(unit_table_flush(&table, take, &taken) == 1 && taken.carries == 0, "%d", taken.carries);
     CHECK(table.depth >= 3, "only 2^%d chunks", table.depth);
     for (uint32_t i = 0; i < MANY; i++) {
       int64_t number;
@@ -107,18 +107,17 @@ static void all_are_listed_once(void) {
     struct unit_table table = fresh(of_integers);
     start(count, of_integers);
     for (uint32_t i = 0; i < count; i++) put(&table, nth_key(i, of_integers), (int64_t)i - 5);
-    CHECK(unit_table_flush(&table, take, &taken) == 0 && taken.carries == 0, "%u", count);
-    CHECK(unit_table_each(&table, take, &taken) == 0, "%u", count);
+    CHECK(unit_table_flush(&table, take, &taken) == 1 && taken.carries == 0, "%u", count);
+    CHECK(unit_table_each(&table, take, &taken) == 1, "%u", count);
     uint32_t wrong = 0;
     for (uint32_t i = 0; i < count; i++)
       wrong += taken.listed[i] != 1 || taken.carried[i] != (int64_t)i - 5;
     CHECK(wrong == 0 && taken.carries == (int)count, "%u of %u", wrong, count);
     taken.stop = 1;
-    CHECK(unit_table_each(&table, take, &taken) == (count ? -1 : 0) &&
-              taken.carries == (int)count + !!count,
+    CHECK(unit_table_each(&table, take, &taken) == !count && taken.carries == (int)count + !!count,
           "%u: not stopped", count);
     unit_table_clear(&table);
-    CHECK(unit_table_each(&table, take, &taken) == 0, "%u: not cleared", count);
+    CHECK(unit_table_each(&table, take, &taken) == 1, "%u: not cleared", count);
     finish(&table);
   }
 }
@@ -143,8 +142,8 @@ static void nothing_is_lost_when_numbers_are_carried(void) {
       put(&table, nth_key(key, of_integers), amount);
       want[key] += amount;
     }
-    CHECK(unit_table_flush(&table, take, &taken) == 0 && taken.carries > 0, "run %d: none", run);
-    CHECK(unit_table_each(&table, take, &taken) == 0, "run %d", run);
+    CHECK(unit_table_flush(&table, take, &taken) == 1 && taken.carries > 0, "run %d: none", run);
+    CHECK(unit_table_each(&table, take, &taken) == 1, "run %d", run);
     for (int i = 0; i < KEYS; i++) CHECK(taken.carried[i] == want[i], "run %d, key %d", run, i);
     finish(&table);
   }
@@ -174,12 +173,12 @@ static void a_failure_sticks(void) {
   for (int i = 0; i < 3; i++)
     CHECK(unit_table_add(&table, nth_key(0, 1), TABLE_MOST / 2) == 0, "full");
   taken.stop = 1;
-  CHECK(unit_table_flush(&table, take, &taken) == -1, "the failure is lost");
+  CHECK(unit_table_flush(&table, take, &taken) == 0, "the failure is lost");
   taken.stop = 0;
-  CHECK(unit_table_flush(&table, take, &taken) == -1, "the failure is forgotten");
+  CHECK(unit_table_flush(&table, take, &taken) == 0, "the failure is forgotten");
   struct unit_table closed = fresh(0);
   for (int i = 0; i < 3; i++) unit_table_add(&closed, nth_key(1, 0), TABLE_MOST / 2);
-  CHECK(unit_table_flush(&closed, 0, 0) == -1, "nobody takes it, and nobody minds");
+  CHECK(unit_table_flush(&closed, 0, 0) == 0, "nobody takes it, and nobody minds");
   unit_table_close(&closed);
   finish(&table);
 }
@@ -192,18 +191,18 @@ static void memory_runs_out(void) {
     CHECK(secret_draw(&secret) == 1, "no random bytes");
     start(150000, 1); /* to four chunks */
     scarce_left = allowed;
-    int failed = unit_table_open(&table, &secret, 1);
-    CHECK(failed == (allowed < 3 ? -1 : 0), "%d allocations: opened with %d", allowed, failed);
-    int is_open = !failed;
-    for (uint32_t i = 0; i < 150000 && !failed; i++)
-      failed =
-          unit_table_add(&table, nth_key(i, 1), 1) ? unit_table_flush(&table, take, &taken) : 0;
-    CHECK(failed == 0 || failed == -1, "%d", failed);
-    succeeded = !failed;
+    int is_open = unit_table_open(&table, &secret, 1);
+    CHECK(is_open == (allowed >= 3), "%d allocations: opened with %d", allowed, is_open);
+    succeeded = is_open;
+    for (uint32_t i = 0; i < 150000 && succeeded; i++)
+      succeeded =
+          unit_table_add(&table, nth_key(i, 1), 1) ? unit_table_flush(&table, take, &taken) : 1;
+    CHECK(succeeded == 0 || succeeded == 1, "%d", succeeded);
     CHECK(succeeded || scarce_left <= 0, "failed with memory left");
     scarce_left = INT_MAX;
     if (is_open) {
-      CHECK(unit_table_flush(&table, take, &taken) == failed, "%d allocations: forgotten", allowed);
+      CHECK(unit_table_flush(&table, take, &taken) == succeeded, "%d allocations: forgotten",
+            allowed);
       CHECK(allowed < 100, "never enough");
       unit_table_close(&table);
     }
