@@ -4,11 +4,11 @@
 ** An error is one sentence without the name of the SQL function: "what is wrong (what to do)". The
 ** first error stays until it is cleared, so a caller can go on and check once at the end.
 **
-** Functions that can fail return 1 for success, or 0 after a failure, in every room. A function that
-** is given a struct error has set it by then. The exceptions say so where they are declared:
+** Functions that can fail return 1 for success, or 0 after a failure, in every room. A function
+** that is given a struct error has set it by then. The exceptions say so where they are declared:
 ** functions that SQLite calls return its codes; functions that return an index, a count or another
-** number return -1 (or a constant such as CELL_FAILED) for none; comparisons return the order of two
-** values; a step with three outcomes (a row, the end, a failure) returns 1, 0 or -1.
+** number return -1 (or a constant such as CELL_FAILED) for none; comparisons return the order of
+** two values; a step with three outcomes (a row, the end, a failure) returns 1, 0 or -1.
 */
 #ifndef DIFFUSE_BASE_ERROR_H
 #define DIFFUSE_BASE_ERROR_H

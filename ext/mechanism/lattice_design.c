@@ -58,7 +58,7 @@ uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t
 
 /* ---- points ---------------------------------------------------------------------------------- */
 
-/* values = totals + noise, if it was drawn. Returns whether it was. |total| <= 2^62 (lattice_round). */
+/* values = totals + noise, if it was drawn; returns whether it was. |total| <= 2^62. */
 static int add(const int64_t *restrict totals, size_t dimension, int drawn,
                int64_t *restrict values) {
   for (size_t i = 0; i < dimension && drawn; i++) values[i] += totals[i];

@@ -74,8 +74,8 @@ int evaluator_can_stream(struct evaluator *evaluator, int *length);
 /*
 ** Evaluates it so; one result may have so many bytes, as limits count them. next() puts the next
 ** row into the table and returns 1, or 0 at the end, or -1 to fail; give() gets each result while
-** the table still holds the row that it comes from, and returns 1, or 0 to fail. EVALUATION_DROPPED: it went wrong in
-** a way that evaluating unit by unit may not.
+** the table still holds the row that it comes from, and returns 1, or 0 to fail.
+** EVALUATION_DROPPED: it went wrong in a way that evaluating unit by unit may not.
 */
 struct evaluator_stream {
   const struct evaluator_table *table;

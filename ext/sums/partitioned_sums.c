@@ -146,8 +146,8 @@ static int reserve(struct store *store, size_t room) {
 
 /*
 ** Sets the room of a bucket, in rows. All buckets fill at one pace: were their sizes powers of two,
-** their ends would be at addresses that compete for the same lines of a cache. Returns 0 when memory
-** ran out.
+** their ends would be at addresses that compete for the same lines of a cache. Returns 0 when
+** memory ran out.
 */
 static int resize(struct store *store, struct bucket *bucket, size_t room) {
   size_t used = (size_t)(bucket->next - bucket->rows), words = room * store->words;
