@@ -1,11 +1,11 @@
-"""What the attacks share: the calls they are tried on, a table of people, and the integers of a release.
+"""Helpers of the attacks: the calls to attack, a table of people, and the integers of a release.
 
-Every file here is one attack. It is shown twice: to succeed against a naive system of a few lines in the same
-file, and to fail against diffuse, through SQL. A new aggregate joins all attacks by a row in CALLS.
+Every file here contains one attack. Its tests show that the attack succeeds against a naive system of a few lines in
+the same file, and that it fails against diffuse, through SQL. To add an aggregate to all attacks, add a row to CALLS.
 
-A test that could fail by chance says how likely that is with @alarm(probability), for all of its parameters
-together; test_alarms.py adds them up. Distances are compared with their bound plus twelve standard deviations
-of the noise under them: 4e-33, which is not counted.
+A test that can fail by chance states the probability with @alarm(probability), for all of its parameters together;
+test_alarms.py adds them up. Distances are compared with their bound plus twelve standard deviations of the noise. The
+noise exceeds this with probability 4e-33, which is not counted.
 """
 
 import json
@@ -17,8 +17,8 @@ import pytest
 
 from conftest import connect, ledger_of, one, unchecked
 
-UNLIMITED = (1e15, 1e-6)  # epsilon and delta where the budget is not what is attacked
-EXACT = {"exact": 1e6}  # the noise is 1/1414 of what one unit can do: what is under it shows
+UNLIMITED = (1e15, 1e-6)  # epsilon and delta if the attack is not on the budget
+EXACT = {"exact": 1e6}  # the noise is 1/1414 of the largest change by one unit, so the answer shows
 TWELVE = 12.0
 KEYS = ["north", "south", "east"]
 DIM = 3
@@ -44,7 +44,7 @@ class Call(NamedTuple):
         return f"SELECT dp_{self.kind}({', '.join(filter(None, arguments))}) FROM {source}"
 
     def release(self, tier, name=None, source="people", unit="unit", **changes):
-        """The same through dp_release()."""
+        """The SQL that makes the same release by dp_release()."""
         columns = ", ".join(filter(None, [self.columns, unit]))
         options = self.options(name, {**self.parameters, **changes})
         return f"SELECT dp_release({text(tier)}, '{self.kind}', {text(f'SELECT {columns} FROM {source}')}, {text(options)})"
@@ -98,7 +98,7 @@ EACH_FORM = pytest.mark.parametrize("form", FORMS, ids=["aggregate", "dp_release
 
 
 def person(unit, x, key="north"):
-    """A row of people: the vector says what x says."""
+    """A row of people. The vector holds the same number as x."""
     return (unit, key, x, json.dumps([x, 0.25, -0.5]) if isinstance(x, (int, float)) and math.isfinite(x) else x)
 
 
@@ -126,7 +126,7 @@ def system(path=":memory:", tiers=EXACT, options="{}", rows=PEOPLE):
 
 
 def room_for(db, count, rate=0.1, name="audience"):
-    """A tier whose budget is that of so many releases."""
+    """A tier whose budget admits this many releases."""
     one(db, "SELECT dp_tier(?, ?, dp_zcdp_epsilon(? * ?, 1e-6), 1e-6)", name, rate, count, rate)
 
 
@@ -150,7 +150,8 @@ class Lattice(NamedTuple):
 
 
 def path_for(call, tmp_path):
-    """Where the database of `call` goes for lattice(): what it publishes, or else dp_path in the file, shows the integers."""
+    """The path for the database of `call`, so that lattice() can read the integers: from its publications, or else
+    from dp_path in the file."""
     return ":memory:" if call.linear else tmp_path / "people.db"
 
 
@@ -177,8 +178,8 @@ def lattice(db, path, tier):
 
 
 def check_distance(found, a, b, bound, what=""):
-    """Releases number a and b are from tables whose integers are at most `bound` sensitivities apart. The noise between
-    them is longer than sqrt(2) stddev (sqrt(dimension) + 12) with probability 5e-32 at most."""
+    """Checks that the integers of releases a and b are at most `bound` sensitivities apart. The noise between them is
+    longer than sqrt(2) stddev (sqrt(dimension) + 12) with probability 5e-32 at most."""
     difference = found.integers[a] - found.integers[b]
     noise = math.sqrt(2) * found.stddev * (math.sqrt(len(difference)) + TWELVE)
     assert numpy.linalg.norm(difference) <= bound * found.sensitivity + noise, what

@@ -1,4 +1,5 @@
-"""Attack: replay and averaging. Who may ask again for fresh noise and does not pay for it averages the noise away."""
+"""Attack: replay and averaging. An attacker who gets fresh noise again and again without paying averages the noise
+away."""
 
 import numpy
 
@@ -10,7 +11,7 @@ ROOM = 5
 
 @alarm(1e-30)
 def test_the_mean_of_naive_answers_is_the_answer():
-    """Ten thousand answers with noise of stddev 4 pin a count down to within 0.5 (12 standard errors)."""
+    """The mean of ten thousand answers with noise of stddev 4 gives a count to within 0.5 (12 standard errors)."""
     rng = numpy.random.default_rng()
     assert round(numpy.mean([60 + rng.normal(0, 4) for _ in range(10000)])) == 60
 
@@ -32,8 +33,8 @@ def test_a_name_is_one_answer_however_often_it_is_asked(call):
 @EACH_CALL
 @EACH_FORM
 def test_every_answer_with_noise_of_its_own_is_paid_for(call, form):
-    """Without a name, under another name, after dp_discard(): five times, which is what fits, and no more. The mean of five
-    answers is what five times the rate is for."""
+    """Releases without a name, under another name and after dp_discard(): the budget admits five of them and no more.
+    Five times the rate pays for the mean of five answers."""
     db = system(tiers={})
     room_for(db, ROOM)
     for name in (None, None, "a", "A"):
@@ -49,7 +50,7 @@ def test_every_answer_with_noise_of_its_own_is_paid_for(call, form):
 
 
 def test_failed_answers_are_paid_for_too():
-    """A release that its statement throws away has been drawn: it is charged, and its name is gone."""
+    """A release that its statement drops has been drawn, so it is charged and its name stays taken."""
     db = system(tiers={})
     room_for(db, ROOM)
     thrown_away = "SELECT json('{' || dp_count('audience', x, 1, unit)) FROM people"
@@ -60,7 +61,8 @@ def test_failed_answers_are_paid_for_too():
 
 
 def test_the_best_mean_within_a_budget_is_as_noisy_as_the_budget_allows():
-    """n answers of variance V cost n s^2/(2V): whatever their weights, the budget bounds what all of them tell."""
+    """n answers of variance V cost n s^2/(2V), so the budget bounds the information in all of them, whatever their
+    weights."""
     db = system(tiers={})
     room_for(db, ROOM)
     weights = numpy.random.default_rng(3).uniform(0.01, 0.9, 200)

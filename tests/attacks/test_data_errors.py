@@ -1,5 +1,5 @@
-"""Attack: errors raised by data. Where a value can make the aggregate itself fail, the error is an exact answer about one
-person, for nothing. Here only parameters are errors, and they are before a row is looked at."""
+"""Attack: errors raised by data. If a value can make the aggregate fail, the error is an exact answer about one
+person, free of charge. In diffuse only parameters cause errors, before any row is read."""
 
 from attack import EACH_CALL, EACH_FORM, PEOPLE, Call, charges, fill, one, person, system, verified
 from conftest import connect, refused
@@ -34,7 +34,7 @@ LONG = ["x" * 10**6, b"\xff" * 10**6, "[" * 10**5, "[" + "1," * 10**5 + "1]", "9
 @EACH_CALL
 @EACH_FORM
 def test_no_row_raises_an_error(call, form):
-    """A table of nothing but odd rows, odd in every column, and rows of a megabyte: one answer and one charge each."""
+    """A table whose rows are odd in every column, and rows of a megabyte: one answer and one charge each."""
     db = system(tiers={"inner": 1.0})
     rows = [odd_row(column, value) for column in COLUMNS for value in ODD]
     for i, table in enumerate([rows, [(value,) * 4 for value in ODD], [(value,) * 4 for value in LONG], [(None,) * 4]]):
@@ -47,7 +47,7 @@ def test_no_row_raises_an_error(call, form):
 @EACH_CALL
 @EACH_FORM
 def test_errors_in_parameters_do_not_know_the_data(call, form):
-    """Word for word the same with her and without her, and with any data; free of charge."""
+    """The errors are word for word the same with her, without her and with any data, and they cost nothing."""
     db = system(tiers={"inner": 1.0})
     wrong = [dict(weight="0"), dict(weight="2"), dict(weight="1e-300"), dict(nonsense="1"), dict(refine="7")]
     null = "NULL" if form is Call.aggregate else "null"
@@ -64,7 +64,8 @@ def test_errors_in_parameters_do_not_know_the_data(call, form):
 @EACH_CALL
 @EACH_FORM
 def test_an_error_of_the_owners_expression_is_paid_for(call, form):
-    """Out of reach: an expression that fails for her row alone tells on her. It costs a charge and gives no number."""
+    """NOT DEFENDED: an expression that fails only for her row reveals that she is in the table. It costs a charge and
+    gives no number."""
     db = system(tiers={"inner": 1.0})
     source = "(SELECT iif(unit = 7, abs(-9223372036854775807 - 1), unit) AS unit, key, x, v FROM people)"
     message = refused(db, form(call, "inner", "a", source))

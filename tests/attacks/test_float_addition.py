@@ -1,7 +1,7 @@
 """Attack: the precision of a floating-point addition (Casacuberta et al. 2022, Haney et al. 2022).
 
-A sum of doubles is rounded to the spacing of doubles near the larger of them. Beside an answer of 1 no noise keeps
-bits below 2^-53; beside an answer of 0 small noise keeps all of them.
+A sum of doubles is rounded to the spacing of doubles near the larger of them. Added to an answer of 1, noise loses
+its bits below 2^-53; added to an answer of 0, small noise keeps all of them.
 """
 
 import math
@@ -57,7 +57,7 @@ def test_the_precision_of_a_value_does_not_depend_on_the_answer():
 
 
 def test_values_are_one_conversion_of_an_integer(tmp_path):
-    """The double that is published is that of the integer in the ledger and of nothing else."""
+    """The published double depends on the integer in the ledger only."""
     path = tmp_path / "people.db"
     db = system(path, {"inner": 0.5, "outer": 0.01})
     for i in range(10):

@@ -1,9 +1,9 @@
-"""Attack: tiers with fresh noise in place of diffused noise. Whoever sees two tiers of such a system averages them, and
-knows more than the inner tier alone, which is what was paid for.
+"""Attack: tiers with fresh noise instead of diffused noise. An attacker who sees two tiers of such a system averages
+them and learns more than the inner tier alone shows, although only the inner tier was paid for.
 
-Here all that a coalition sees is made from the innermost value. With S the sample covariance of the noise at p tiers
-in n coordinates, the variance of the best linear combination is 1/(1' S^-1 1), and n times that over the true one is
-chi-squared with n - p + 1 degrees of freedom, exactly. It must be the variance of the innermost tier.
+In diffuse every value that a coalition sees is made from the innermost value. With S the sample covariance of the
+noise at p tiers in n coordinates, the variance of the best linear combination is 1/(1' S^-1 1), and n times that over
+the true one is chi-squared with n - p + 1 degrees of freedom, exactly. It must be the variance of the innermost tier.
 """
 
 import numpy
@@ -34,8 +34,8 @@ def significance(noise, variance):
 
 @alarm(1e-13)
 def test_a_coalition_averages_naive_tiers():
-    """Fresh noise of three tiers of nearly one rate: 0.37 of the inner variance; above 0.55 with probability
-    6e-14."""
+    """Fresh noise at three tiers of almost the same rate gives 0.37 of the inner variance, and more than 0.55 with
+    probability 6e-14."""
     rng = numpy.random.default_rng()
     noise = numpy.stack([rng.normal(0, 1 / numpy.sqrt(2 * rate), COORDINATES) for rate in TIERS.values()])
     assert best_variance(noise) < 0.55 * 0.5
@@ -43,7 +43,8 @@ def test_a_coalition_averages_naive_tiers():
 
 
 def noise_of(call, tmp_path, order):
-    """Releases of no rows, whose integers are noise alone: a row of them for each tier, and the innermost variance."""
+    """The integers of releases without rows, which are pure noise, as one row for each tier; and the innermost
+    variance."""
     path = path_for(call, tmp_path)
     db = system(path, TIERS)
     dimension = None

@@ -1,6 +1,7 @@
-"""Attack: generators that can be predicted, set, or copied by fork(). Who knows the noise knows the answer.
+"""Attack: generators that can be predicted, set, or copied by fork(). An attacker who knows the noise knows the
+answer.
 
-Noise of answers that must not be equal is compared as four releases at once. One release is an integer with a stddev of
+To compare noise that must differ, the tests compare four releases at once. One release is an integer with a stddev of
 a million steps and more: four pairs are equal by chance with probability (3e-7)^4 < 1e-26.
 """
 
@@ -51,7 +52,7 @@ def path(tmp_path):
 
 
 def test_children_of_a_fork_have_noise_of_their_own(path):
-    """The parent has drawn noise and goes on drawing; three children open the ledger anew."""
+    """The parent draws noise before and after the fork; three children open the ledger again."""
     output = run(f"""
         db = connect(sys.argv[1])
         before = {FOUR}
@@ -71,7 +72,7 @@ def test_children_of_a_fork_have_noise_of_their_own(path):
 
 @pytest.mark.parametrize("ledger", ["file", "memory"])
 def test_a_connection_that_was_forked_gives_nothing(path, ledger):
-    """Least of all with a ledger in memory, of which the child has a copy with a budget of its own."""
+    """This matters most for a ledger in memory, of which the child has a copy with a budget of its own."""
     output = run("""
         db = connect(sys.argv[1])
         if sys.argv[1] == ":memory:":
@@ -112,7 +113,7 @@ def four_times(raw, sql):
 
 
 def test_sqlites_generator_can_be_set_and_is_not_the_source(path):
-    """sqlite3_test_control() puts random() back to where it was: a naive answer comes again, ours does not."""
+    """sqlite3_test_control() resets random(): the naive answer repeats, the answer of diffuse does not."""
     raw = Raw(path)
     control = ctypes.CDLL("libsqlite3.so.0").sqlite3_test_control
     answers = {}
@@ -128,7 +129,7 @@ def test_sqlites_generator_can_be_set_and_is_not_the_source(path):
 
 
 def test_seeds_of_the_environment_and_of_libc_change_nothing(path):
-    """Two processes with everything set alike: rand(), random(), drand48(), GSL's and Python's seeds."""
+    """Two processes with the same seeds of rand(), random(), drand48(), GSL and Python draw different noise."""
     outputs = [run(f"""
         import ctypes, random
         for name in ("GSL_RNG_SEED", "GSL_RNG_TYPE", "PYTHONHASHSEED"): os.environ[name] = "mt19937" if "TYPE" in name else "1"

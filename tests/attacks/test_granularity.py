@@ -1,5 +1,5 @@
-"""Attack: a granularity that depends on data. A lattice that is fitted to the largest value, or to the sum, shows in every
-published number whether somebody large was there, however much noise there is."""
+"""Attack: a granularity that depends on data. If a lattice is fitted to the largest value or to the sum, every
+published number shows whether a large value was there, however much noise there is."""
 
 import math
 import random
@@ -15,8 +15,8 @@ def naive(values, rng):
 
 @alarm(1e-30)
 def test_a_naive_lattice_shows_the_largest_value():
-    """A value of 1000, clipped to 1: all values are whole multiples of 2^-10, which without her none in a thousand is. (More
-    than half of 100 by chance: 1e-100.)"""
+    """A value of 1000, clipped to 1: all values are whole multiples of 2^-10; without her fewer than one in a
+    thousand are. (More than half of 100 by chance: 1e-100.)"""
     rng = random.Random()
     with_her = [math.ldexp(naive([0.5, 0.25, 1000.0], rng), 10) % 1 == 0 for _ in range(100)]
     without = [math.ldexp(naive([0.5, 0.25], rng), 10) % 1 == 0 for _ in range(100)]
@@ -32,8 +32,8 @@ PUBLIC = ("SELECT DISTINCT kind, mechanism, clip, dimension, granularity, sensit
 @EACH_CALL
 @alarm(20 * 4e-12)
 def test_the_lattice_is_the_same_for_all_tables(call, tmp_path):
-    """Nothing that is published beside the values differs, not for an empty table either. And the integers of small and of
-    large answers use all of the lattice: 40 of them are not all even (2^-40, twice for each of 20 calls)."""
+    """Apart from the values, all publications are equal, also for an empty table. The integers of small and of large
+    answers use the whole lattice: 40 of them are not all even (2^-40, twice for each of 20 calls)."""
     path = path_for(call, tmp_path)
     db = system(path, {"inner": 1.0})
     for rows in TABLES:

@@ -1,5 +1,5 @@
-"""Attack: kill -9 after the answer. Where the charge is written after the answer, or kept in memory for later, whoever
-kills the process has seen a value that nobody has paid for."""
+"""Attack: kill -9 after the answer. If the charge is written after the answer, or kept in memory for later, an
+attacker who kills the process has seen a value that nobody paid for."""
 
 import signal
 
@@ -25,8 +25,8 @@ def test_a_naive_budget_forgets_what_was_seen(tmp_path):
 
 
 def test_a_budget_remembers_what_was_seen(tmp_path):
-    """Three processes are killed the moment after they have printed an answer of each call, by each form: the fourth gets
-    nothing, and the answers are there."""
+    """For each call and form, three processes are killed just after they print an answer. The fourth gets nothing,
+    and the ledger holds the three answers."""
     path = tmp_path / "people.db"
     statements = [form(call, "audience", None) for call in CALLS for form in FORMS]
     db = system(path, {})
@@ -49,7 +49,8 @@ def test_a_budget_remembers_what_was_seen(tmp_path):
 
 
 def test_a_process_killed_before_its_answer_has_paid_and_knows_nothing(tmp_path):
-    """Killed in the last row: the charge stays, no value is in the ledger, the name cannot be drawn again."""
+    """If the process is killed at the last row, the charge stays, the ledger has no value, and the name cannot be
+    drawn again."""
     path = tmp_path / "people.db"
     system(path, {"inner": 1.0}).close()
     run("""

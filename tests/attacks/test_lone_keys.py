@@ -1,5 +1,5 @@
-"""Attack: a group key that one unit holds. The numbers of a GROUP BY may have all the noise there is: that there is a row
-for a village tells that somebody lives in it."""
+"""Attack: a group key that only one unit holds. However much noise the numbers of a GROUP BY have, a row for a
+village shows that somebody lives there."""
 
 import json
 import random
@@ -13,7 +13,7 @@ LONE = [person("she", 1, "far village")]
 
 
 def naive(rows, rng):
-    """A noisy count for each key there is."""
+    """A noisy count for each key that occurs."""
     counts = {}
     for _, key, _, _ in rows:
         counts[key] = counts.get(key, 0) + 1
@@ -26,8 +26,8 @@ def test_a_naive_histogram_shows_the_key():
 
 
 def test_KNOWN_LIMIT_group_by_over_a_private_column_shows_the_key():
-    """NOT DEFENDED: which rows a GROUP BY returns, and how many releases it charges, is SQLite's doing and the owner's
-    choice. An extension does not see it. The forms below are the ones to use."""
+    """NOT DEFENDED: SQLite and the owner's query decide which rows a GROUP BY returns and how many releases it
+    charges. An extension does not see the GROUP BY. Use the forms below instead."""
     db = system(tiers={"inner": 0.001})
     sql = "SELECT key, dp_count('inner', x, 1, unit) FROM people GROUP BY key"
     without = {key for key, _ in db.execute(sql)}
@@ -56,7 +56,7 @@ def test_groups_of_a_public_list_all_answer(call):
 
 @pytest.mark.parametrize("kind", ["count", "sum"])
 def test_groups_of_a_public_list_by_dp_release(kind):
-    """A filter that leaves no row is an ordinary input."""
+    """A filter that leaves no rows is valid."""
     db = system(tiers={"inner": 1.0}, rows=PEOPLE + LONE)
     for key in PUBLIC:
         assert isinstance(one(db, "SELECT dp_release('inner', ?, ?, '{\"clip\":1}')", kind,

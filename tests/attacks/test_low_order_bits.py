@@ -1,7 +1,7 @@
 """Attack: the low-order bits of the noise (Mironov 2012; Jin et al. 2022).
 
-A floating-point sampler reaches only some of the doubles, and the answer that is added decides which. Whoever knows
-the sampler asks which of two answers can have produced the very number that was published.
+A floating-point sampler reaches only some of the doubles, and the added answer determines which. An attacker who
+knows the sampler computes which of two answers can have produced the published number.
 """
 
 import math
@@ -16,7 +16,7 @@ from attack import EACH_CALL, PEOPLE, alarm, fill, lattice, one, path_for, perso
 
 
 def naive(answer, rng):
-    """Laplace noise of scale 1 from a uniform double, as textbooks have it."""
+    """Laplace noise of scale 1 from a uniform double, by the textbook formula."""
     return answer + rng.choice([-1, 1]) * math.log(1 - rng.random())
 
 
@@ -44,7 +44,7 @@ def test_naive_values_tell_which_neighbour_they_come_from():
 
 
 def test_every_value_could_come_from_either_neighbour():
-    """Answers 60 and 59: the noise that either would need is a whole number of lattice steps; all of them are possible."""
+    """Answers 60 and 59: both need noise of a whole number of lattice steps, and every whole number is possible."""
     db = system(tiers={"inner": 0.5})
     for rows in (PEOPLE, PEOPLE[2:]):
         fill(db, rows)
@@ -96,7 +96,7 @@ def test_that_comparison_finds_naive_noise():
 
 
 def test_odd_answers_are_on_the_lattice_too():
-    """0.1 is on no lattice: it is rounded before the noise, so that its bits do not show."""
+    """0.1 is not on the lattice. It is rounded before the noise is added, so that its bits do not show."""
     db = system(tiers={"inner": 0.5}, rows=[person(1, 0.1), person(2, 1e-300), person(3, 1 / 3)])
     for _ in range(20):
         one(db, "SELECT dp_sum('inner', x, 1, unit) FROM people")

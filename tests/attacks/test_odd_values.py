@@ -1,5 +1,5 @@
-"""Attack: NaN, infinities, text, blobs, -2^63 and other odd values. A value that a naive system lets through to its sum
-shows in the answer, whatever the noise; here every value counts as some number within the bounds."""
+"""Attack: NaN, infinities, text, blobs, -2^63 and other odd values. If a naive system adds such a value to its sum,
+the answer shows it, whatever the noise. In diffuse every value counts as a number within the bounds."""
 
 import json
 import math
@@ -40,7 +40,8 @@ def finite(answer):
 @EACH_CALL
 @pytest.mark.parametrize("column", COLUMNS)
 def test_an_odd_row_moves_the_integers_by_no_more_than_the_sensitivity(call, column, tmp_path):
-    """Both forms in turn. An odd unit may be one of those that are there: from one end of the range to the other."""
+    """Tries both forms. The odd row may belong to an existing unit and move it from one end of the range to the
+    other."""
     path = path_for(call, tmp_path)
     db = system(path, EXACT)
     one(db, call.aggregate("exact"))

@@ -1,5 +1,5 @@
-"""Attack: overflow (Casacuberta et al. 2022). Where a total wraps around, or becomes infinite or NaN, one unit moves the
-answer by all of its range."""
+"""Attack: overflow (Casacuberta et al. 2022). If a total wraps around, or becomes infinite or NaN, one unit changes
+the answer by the whole range."""
 
 import math
 
@@ -31,7 +31,7 @@ def test_a_naive_total_of_doubles_is_no_number():
         assert floating([HUGE, HUGE]) == 1 and math.isnan(floating([math.inf, HUGE, -math.inf]))
 
 
-# What one unit's rows may be, to push a total out of its range in one direction, or in both.
+# Rows of one unit that push a total out of its range in one direction, or in both.
 RUNS = {
     "up": [HUGE] * 1000, "down": [-HUGE] * 1000, "both": [HUGE, HUGE, -HUGE, -HUGE, -HUGE] * 100,
     "infinite": [math.inf] * 10, "infinities": [math.inf, -math.inf] * 10 + [-math.inf], "integers": [-(2**63)] * 1000,
@@ -56,7 +56,7 @@ def test_no_unit_moves_the_integers_by_more_than_the_sensitivity(call, form, tmp
 @pytest.mark.parametrize("clip", [1e-150, 1e-9, 1.5, 1e9, 1e150])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_totals_at_the_ends_of_the_range_are_exact(clip, sign):
-    """2000 units that all pull one way with all they have: 2000 clips, not what wrapped around."""
+    """2000 units with the largest value in one direction: the total is 2000 clips and does not wrap around."""
     db = system(rows=[person(i, sign * (math.inf if i % 2 else HUGE)) for i in range(2000)])
     value = one(db, "SELECT dp_sum('exact', x, ?, unit) FROM people", clip)
     assert abs(value / clip - sign * 2000) <= 12 / 1414 + 2000 * 2.0**-50
@@ -65,6 +65,6 @@ def test_totals_at_the_ends_of_the_range_are_exact(clip, sign):
 
 
 def test_a_saturated_unit_forgets_nothing_of_the_others():
-    """A unit at the end of its range goes back inside: its other rows count."""
+    """A unit whose total is at the end of its range can come back inside, because its other rows count."""
     db = system(rows=[person("a", HUGE), person("a", -HUGE), person("a", 0.5), person("b", 0.25)])
     assert abs(one(db, "SELECT dp_sum('exact', x, 1, unit) FROM people") - 0.75) <= 12 / 1414

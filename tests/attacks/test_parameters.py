@@ -1,5 +1,5 @@
-"""Attack: NaN, zero, negative, infinite and subnormal parameters. A NaN passes every check that asks what is wrong instead
-of what is right; a negative weight is a refund; a subnormal clip leaves no room for noise."""
+"""Attack: NaN, zero, negative, infinite and subnormal parameters. A NaN passes every check that looks for wrong
+values instead of right ones. A negative weight is a refund. A subnormal clip leaves no room for noise."""
 
 import math
 import random
@@ -11,7 +11,7 @@ from conftest import refused
 
 
 class Naive:
-    """A budget that refuses what is too much."""
+    """A budget that refuses costs that are too large."""
 
     def __init__(self, limit):
         self.limit, self.spent = limit, 0.0
@@ -26,7 +26,7 @@ class Naive:
 def test_a_naive_budget_lets_them_in():
     budget = Naive(1.0)
     assert budget.answer(math.nan) is not None
-    assert all(budget.answer(100.0) is not None for _ in range(100))  # NaN for ever after
+    assert all(budget.answer(100.0) is not None for _ in range(100))  # NaN from then on
     budget = Naive(1.0)
     budget.answer(-100.0)
     assert budget.answer(100.0) is not None  # paid by a negative rate
@@ -37,14 +37,14 @@ def test_a_naive_budget_lets_them_in():
 SMALL = ["0", "0.0", "-0.0", "-1", "-5e-324", "5e-324", "1e-310", "2.2250738585072014e-308"]
 NUMBERS = ["NULL", "9e999", "-9e999", "9e999 - 9e999", "'nan'", "'1'", "x'31'", *SMALL]
 TINY = {"5e-324", "1e-310", "2.2250738585072014e-308"}
-ORDINARY = {"lo": SMALL, "hi": SMALL, "q": TINY | {"0", "0.0", "-0.0"}}  # where they are ordinary numbers
+ORDINARY = {"lo": SMALL, "hi": SMALL, "q": TINY | {"0", "0.0", "-0.0"}}  # parameters for which these are ordinary numbers
 JSON = {"NULL": "null", "'nan'": '"nan"', "'1'": '"1"', "x'31'": "[1]", "9e999 - 9e999": "NaN"}
 ALSO = {"dim": ["1.5", "1e9", "9223372036854775807"], "bins": ["1.5", "1e9", "9223372036854775807"],
         "q": ["1.5", "'[NaN]'", "'[2]'"], "lo": ["2"], "hi": ["-2", "-2.5"], "clip": ["1e-151", "1e151"]}
 
 
 def spied(db):
-    """How many rows have been read since."""
+    """How many rows were read since the start."""
     rows = []
     db.create_function("spy", 1, lambda unit: rows.append(unit) or unit)
     return rows
@@ -53,7 +53,8 @@ def spied(db):
 @EACH_CALL
 @EACH_FORM
 def test_no_call_takes_them(call, form):
-    """Each parameter in its turn: refused, nothing charged, nothing read but the first row of an aggregate."""
+    """Each parameter in turn: diffuse refuses it, charges nothing and reads nothing except the first row of an
+    aggregate."""
     db = system(tiers={"inner": 1.0})
     rows = spied(db)
     for parameter in call.parameters:
@@ -129,7 +130,7 @@ def test_no_tier_takes_them():
                     limit = one(db, "SELECT rate_limit FROM dp_tier")
                     epsilon, delta = one(db, "SELECT epsilon FROM dp_tier"), one(db, "SELECT delta FROM dp_tier")
                     assert epsilon == float(arguments[1]) and delta == float(arguments[2])
-                    # dp_delta() rounds what is smaller up to the least normal number
+                    # dp_delta() rounds smaller numbers up to the least normal number
                     assert limit == 0 or one(db, "SELECT dp_delta(?, ?)", limit, epsilon) <= max(delta, 2.3e-308), sql
                     if limit < 1:
                         count = f"SELECT dp_count('t{place}-{i}', x, 1, unit) FROM people"

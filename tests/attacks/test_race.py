@@ -1,5 +1,5 @@
-"""Attack: two connections that race for the last of a budget. Between a look at what is left and the charge there is a
-moment in which somebody else looks too."""
+"""Attack: two connections that race for the last of a budget. Between the check of the remaining budget and the
+charge, another connection can check too."""
 
 import random
 import subprocess
@@ -11,7 +11,7 @@ from conftest import PATIENCE, connect, refused, start
 
 
 class Naive:
-    """Looks at the budget, reads the data, charges."""
+    """Checks the budget, reads the data, then charges."""
 
     def __init__(self, left):
         self.left = left

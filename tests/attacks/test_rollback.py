@@ -1,5 +1,5 @@
-"""Attack: ROLLBACK and SAVEPOINT after the value was seen. A charge that is written on the caller's connection is taken
-back with the caller's transaction, and the next answer is free."""
+"""Attack: ROLLBACK and SAVEPOINT after the value was seen. If the charge is written on the caller's connection, the
+caller's ROLLBACK undoes it, and the next answer is free."""
 
 import random
 
@@ -26,7 +26,7 @@ class Naive:
         return 1000 + random.gauss(0, 10)
 
 
-# What a transaction may be, around a statement: before it, after it.
+# Transactions around a statement: the SQL before it and after it.
 UNDONE = {
     "rollback": (["BEGIN"], ["ROLLBACK"]),
     "immediate": (["BEGIN IMMEDIATE", "CREATE TABLE mine(x)"], ["ROLLBACK"]),
@@ -37,7 +37,7 @@ EACH_UNDOING = pytest.mark.parametrize("how", UNDONE)
 
 
 def undone(db, how, sql):
-    """The value of a statement whose transaction is taken back."""
+    """The value of a statement whose transaction is rolled back."""
     before, after = UNDONE[how]
     for statement in before:
         db.execute(statement)
@@ -60,7 +60,7 @@ def test_a_naive_budget_is_refunded(how):
 @EACH_UNDOING
 @pytest.mark.parametrize("where", ["memory", "file"])
 def test_a_charge_is_not_refunded(call, form, how, where, tmp_path):
-    """A budget for three answers gives three; what was seen is in the books."""
+    """A budget for three answers gives three, and the ledger holds them."""
     db = system(tmp_path / "people.db" if where == "file" else ":memory:", {})
     room_for(db, ROOM)
     first = undone(db, how, form(call, "audience", "a"))
@@ -76,7 +76,7 @@ def test_a_charge_is_not_refunded(call, form, how, where, tmp_path):
 
 @pytest.mark.parametrize("conflict", ["ABORT", "ROLLBACK", "FAIL"])
 def test_a_constraint_that_fails_afterwards_refunds_nothing(conflict):
-    """The value meets a constraint of the attacker's table, and the statement is taken back."""
+    """The value violates a constraint of the attacker's table, and SQLite rolls the statement back."""
     db = system(tiers={})
     room_for(db, ROOM)
     db.execute("CREATE TABLE copy(value CHECK (value < -1e9))")
@@ -91,7 +91,7 @@ def test_a_constraint_that_fails_afterwards_refunds_nothing(conflict):
 
 
 def test_diffusions_tiers_and_refinements_are_not_taken_back():
-    """Everything that writes to the books does it for good."""
+    """All writes to the ledger are permanent."""
     db = system(tiers={"outer": 0.1})
     one(db, "SELECT dp_count('outer', x, 1, unit, 'a') FROM people")
     books = "SELECT count(*), (SELECT count(*) FROM dp_tier), (SELECT count(*) FROM dp_publication) FROM dp_charge"

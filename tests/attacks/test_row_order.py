@@ -1,5 +1,5 @@
-"""Attack: the order of rows (Casacuberta et al. 2022). A sum of doubles depends on it; the noise is made for a sum that
-does not. The same rows in two orders are the same table."""
+"""Attack: the order of rows (Casacuberta et al. 2022). A sum of doubles depends on the order, but the noise is made
+for a sum that does not. The same rows in two orders are the same table."""
 
 import random
 
@@ -34,7 +34,7 @@ def test_a_naive_sum_moves_by_every_unit_at_once():
 @EACH_CALL
 @EACH_FORM
 def test_the_integers_are_the_same_in_every_order(call, form, tmp_path):
-    """A naive sum moves by 300 sensitivities, this one by the noise."""
+    """The naive sum changes by 300 sensitivities, the sum of diffuse only by the noise."""
     path = path_for(call, tmp_path)
     db = system(path, EXACT)
     orders = [absorbed(), kept(), sorted(ROWS, key=lambda row: row[2])]

@@ -1,8 +1,10 @@
-"""Attack: the time of a release against the size of its noise (Jin et al. 2022). A sampler that counts its way to a value
-takes longer for large noise: who sees the time knows the noise, and with the published value the answer.
+"""Attack: the time of a release against the size of its noise (Jin et al. 2022). A sampler that counts up to a value
+takes longer for large noise. An attacker who measures the time learns the noise, and with the published value the
+answer.
 
-Under the null hypothesis the noise is independent of the times, whatever the machine does meanwhile, so that the rank
-correlation has stddev 1/sqrt(n): a noisy machine cannot make the second test fail, and the first has n to spare.
+Under the null hypothesis the noise is independent of the times, whatever the machine does meanwhile, and the rank
+correlation has stddev 1/sqrt(n). A busy machine therefore cannot make the second test fail, and in the first test n
+is larger than necessary.
 """
 
 import random
@@ -53,8 +55,8 @@ def test_the_time_of_a_naive_sampler_is_the_size_of_its_noise():
 @pytest.mark.parametrize("sql,answer", [("SELECT dp_sum('inner', x, 1, unit) FROM people", 1),
                                         ("SELECT dp_release('inner', 'count', 'SELECT x, unit FROM people')", 1)])
 def test_the_time_of_a_release_says_next_to_nothing(sql, answer):
-    """One of 32 draws made at the same time is the noise: a correlation of 0.01 is what remains of a draw's own (a
-    hundredth of a percent of the variance). More than 0.08, six standard errors further on, is an alarm."""
+    """The noise is one of 32 draws that are made together. This leaves a correlation of 0.01 with its own draw (a
+    hundredth of a percent of the variance). A correlation above 0.08, six standard errors more, is an alarm."""
     db = system(tiers={"inner": 1.0}, rows=[(1, "", 1, "")])
     execute = db.cursor().execute
     rows = timed(lambda: execute(sql).fetchall()[0][0], RELEASES)

@@ -1,8 +1,8 @@
-"""Attack: a million tiny charges. A double that holds a large total does not change when something small is added to it,
-and what is added for ever is never noticed.
+"""Attack: a million tiny charges. A double that holds a large total does not change when a small number is added, so
+a naive budget never notices tiny charges, however many they are.
 
-A tier of rate 10^6, the largest, is all but spent by one release; a release of weight 10^-18 then pays 10^-12, the
-smallest rate there is, of which a double of that size takes no notice up to 58 at a time.
+A tier of rate 10^6, the largest, is almost spent by one release. A release of weight 10^-18 then pays 10^-12, the
+smallest rate. A double of that size does not change even if 58 of these rates are added at once.
 """
 
 from fractions import Fraction
@@ -52,7 +52,8 @@ def test_thousands_of_tiny_charges_add_up_exactly():
 
 
 def test_tiny_charges_exhaust_a_budget():
-    """What two large releases leave is filled by so many tiny ones as fit in exact arithmetic, and by not one more."""
+    """After two large releases, the rest of the budget admits as many tiny ones as fit in exact arithmetic, and no
+    more."""
     db = system(tiers={})
     fill(db, [person(1, 1, i) for i in range(4000)], "groups")
     one(db, "SELECT dp_tier('inner', ?, dp_zcdp_epsilon(?, 1e-6), 1e-6)", LARGE, LARGE)
@@ -74,7 +75,7 @@ def test_tiny_charges_exhaust_a_budget():
 @EACH_CALL
 @EACH_FORM
 def test_the_smallest_release_is_charged(call, form):
-    """No call is too small to be seen, and none smaller is let in."""
+    """The smallest release is charged, and a smaller one is refused."""
     db = system(tiers={"inner": LARGE})
     one(db, form(call, "inner"))
     for _ in range(10):

@@ -1,5 +1,5 @@
-"""Attack: drivers that run a SELECT twice (PHP's sqlite3 does), tools that run it in a savepoint first (DB Browser). The
-second run must be neither a second draw for one price nor a charge that is lost."""
+"""Attack: drivers that run a SELECT twice (PHP's sqlite3 does), tools that run it in a savepoint first (DB Browser).
+The second run must not be a second draw for one charge, and must not lose a charge."""
 
 import ctypes
 import random

@@ -1,8 +1,8 @@
-"""Attack: two noisier versions of one private value, each made from it by itself. Whoever sees both averages them, or sees
-that they agree, and knows more than either alone, which is what was paid for.
+"""Attack: two noisier versions of one private value, each made from that value independently. An attacker who sees
+both averages them, or sees that they agree, and learns more than was paid for.
 
-Here every point and every symbol is made from the last one of its path, so that all that is outside a tier can be
-computed from what the tier shows. A tier inside the last one gets nothing any more.
+In diffuse every point and every symbol is made from the last one of its path, so everything outside a tier could be
+computed from the tier's own value. A tier inside the last one gets no value any more.
 """
 
 import json
@@ -44,7 +44,7 @@ def both(rng, symbol, independent):
 
 @alarm(1e-15)
 def test_two_naive_children_reveal_more_than_either():
-    """Both say yes: 16 times as likely where it is the truth, where 4 times was paid for."""
+    """Both children say yes: this is 16 times as likely if it is the truth, but only a factor of 4 was paid for."""
     rng = numpy.random.default_rng()
     assert significance(both(rng, 1, True), both(rng, 0, True), CLAIM) < LEVEL
 

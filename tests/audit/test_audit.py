@@ -1,13 +1,14 @@
-"""Empirical audit: how much of the charged epsilon an attacker can be seen to use, and that it is not more.
+"""Empirical audit: measures how much of the charged epsilon an attacker can use, and checks that it is not more.
 
-For each aggregate, thousands of releases of two neighbouring tables that are as far apart as the clipping allows. A first
-part of them teaches the attacker the direction in which the tables differ and where the middle is; the rest is a
-threshold test on the likelihood ratio, which for Gaussian noise is the projection on that direction. Clopper-Pearson bounds on
-its error rates give a lower bound on mu, the distance in standard deviations (Nasr et al. 2023 audit the same way), and by
-the exact profile of the Gaussian mechanism on epsilon. It must lie below what was charged, and above half of it, or the
-audit could not see anything. The attacker here sees the lattice point itself, more than any tier is shown.
+For each aggregate the audit makes thousands of releases of two neighbouring tables that are as far apart as the
+clipping allows. From the first part of them the attacker learns the direction in which the tables differ and the
+middle; with the rest the attacker makes a threshold test on the likelihood ratio, which for Gaussian noise is the
+projection on that direction. Clopper-Pearson bounds on its error rates give a lower bound on mu, the distance in
+standard deviations (Nasr et al. 2023 audit the same way), and by the exact profile of the Gaussian mechanism on
+epsilon. It must lie below what was charged, and above half of it, or the audit could not see anything. The attacker
+here sees the lattice point itself, which is more than any tier sees.
 
-A build whose noise is a fifth too small is caught: the last test makes one.
+The audit detects a build whose noise is a fifth too small: the last test makes one.
 
 False alarms: each bound on an error rate fails with probability 1e-9, and mu is bounded by two that must fail together, or
 one by far: 1e-17 where all that was charged is used. Power: less than half of epsilon takes 20 standard errors; the build
@@ -38,8 +39,8 @@ DELTA = 1e-6
 # Statistics do not change under sanitizers, and are slow there.
 pytestmark = [pytest.mark.plain, pytest.mark.alarm(1e-15)]
 
-# kind: the call, and the rows that the neighbour has more. Table t(unit, key, x, v) has 40 units with one row each:
-# x = 0, key 'a' or 'b' in turn, v = [0, 0].
+# kind: the call, and the additional rows of the neighbour. Table t(unit, key, x, v) has 40 units with one row each: x
+# = 0, key 'a' or 'b' in turn, v = [0, 0].
 WORST = {
     "count": ("dp_count('inner', x, 3, unit)", [(1, "a", 0, "[0,0]")] * 3),
     "count_distinct": ("dp_count_distinct('inner', unit)", [(1, "a", 0, "[0,0]")]),
@@ -151,7 +152,8 @@ def test_no_more_than_charged_and_more_than_half(kind):
 
 
 def test_tiers_and_coalitions():
-    """At the outer tier no more than its own charge; both tiers together no more than the inner one, whatever the weights."""
+    """The outer tier shows no more than its own charge; both tiers together show no more than the inner one, whatever
+    the weights."""
     system = System(BUILD / "diffuse")
     points = points_of(system, *WORST["group_sum"], diffuse=True)
     inner, outer = charged(system, "inner"), charged(system, "outer")
@@ -167,7 +169,7 @@ def test_tiers_and_coalitions():
 
 @pytest.mark.slow
 def test_replacement():
-    """The distance doubles, and so does what is charged for."""
+    """The distance doubles, and so does the charged sensitivity."""
     system = System(BUILD / "diffuse", '{"adjacency":"replace"}')
     call, count = "dp_sum('inner', x, 2, unit)", LEARN + TEST
     for x in (-1e9, 1e9):
