@@ -1,4 +1,4 @@
-"""What the tests of noise, neighbours, refinement and errors share. Databases are in memory, and so are their
+"""Helpers of the tests of noise, neighbours, refinement and errors. Databases are in memory, and so are their
 ledgers, unless a test asks for a file.
 
 Statistical tests compare a statistic with its expectation in units of its standard error and allow SEVEN of them:
@@ -21,7 +21,7 @@ from conftest import quick_folder, unchecked
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 SEVEN = 7.0
-UNLIMITED = (1e15, 1e-6)  # epsilon and delta of tiers whose budget is not what is tested
+UNLIMITED = (1e15, 1e-6)  # epsilon and delta of tiers if the test is not about their budget
 
 
 def connect(path=":memory:"):
@@ -155,6 +155,6 @@ def unnoticed(path, changes):
 
 
 def said_of(literal):
-    """What an error says of a value where a number is wanted: its type, never the value."""
+    """The words of an error about a value that should be a number: its type, never the value."""
     return (", not NULL" if literal == "NULL" else ", not a text" if literal[0] in "'\"" else ", not a blob" if "blob" in literal
             else ", not a Boolean" if literal in ("true", "false") else "")

@@ -1,4 +1,5 @@
-"""A reader of states of its own: what ext/sums/shard_state.h says, and nothing taken from the extension."""
+"""An independent reader of states, written from the description in ext/sums/shard_state.h without code of the
+extension."""
 
 import hashlib
 import json

@@ -153,7 +153,7 @@ def test_figures_follow_from_variance_and_sensitivity(book):
                 seen = [rate for tier, rate in rates.items() if tiers[tier]["rate"] <= t["rate"]]
                 spent[name] += max(seen, default=0)
         failed = next(r for r in got["releases"] if r["state"] == "failed")
-        for name in spent:  # what failed has paid, and published nothing
+        for name in spent:  # a failed release has paid and published nothing
             spent[name] += failed["weight"] * mpf(tiers["public"]["rate"])
             t = tiers[name]
             assert spent[name] * (1 - mpf("1e-12")) <= t["spent_rate"] <= spent[name] * (1 + mpf("1e-9"))
@@ -181,7 +181,7 @@ def test_without_a_ledger_there_is_none(path):
 
 
 def test_it_holds_no_value(book, path):
-    """Neither published values, nor points of paths, which are nobody's."""
+    """It holds neither published values nor points of paths."""
     def numbers(part):
         if isinstance(part, (dict, list)):
             return set().union(*map(numbers, part.values() if isinstance(part, dict) else part))

@@ -66,8 +66,8 @@ ROUNDS, FIT, RACERS = 25, 2, 3
 @pytest.mark.parametrize("sql", [SUM, "SELECT dp_release('clinic', 'sum', 'SELECT minutes, patient FROM visits', ?)"],
                          ids=["aggregate", "dp_release"])
 def test_processes_that_race_for_the_last_of_a_budget_never_get_more(tmp_path, sql):
-    """In every round three processes want, at one moment, one of the two releases that fit. Who is told first changes from
-    round to round, so that all win and lose, however busy the machine is."""
+    """In every round three processes ask at the same moment for one of the two releases that fit. The process that
+    starts first changes from round to round, so each of them wins and loses, however busy the machine is."""
     paths = [str(tmp_path / f"{i}.db") for i in range(ROUNDS)]
     for path in paths:
         db = create(path, tiers=[])

@@ -1,4 +1,4 @@
-"""What kill -9, interrupts, errors, fork() and lost files leave behind: charges, and never a second value."""
+"""After kill -9, interrupts, errors, fork() and lost files the charges remain, and there is never a second value."""
 
 import ctypes
 import os
@@ -174,7 +174,7 @@ def test_a_progress_handler_that_aborts_leaves_the_release_failed(db, form):
 
 
 def test_a_progress_handler_that_aborts_after_the_last_row_leaves_the_release_failed(db):
-    """The aggregate is complete, the statement is not: its value must not become one that exists."""
+    """The aggregate is complete but the statement is not, so its value must not be published."""
     after = []
     db.create_function("after", 1, lambda x: after.append(x) or 1)
     db.set_progress_handler(lambda: len(after) > 0, 10)

@@ -1,6 +1,6 @@
-"""Curves beside rates on the ledger: Laplace releases are charged through ledger.h by curves.c, and
-dp_rdp, dp_budget and dp_exposure are compared with mpmath: the Renyi divergence of two Laplace
-distributions by quadrature, conversions by minimisation over real orders.
+"""Curves and rates in one ledger: Laplace releases are charged through ledger.h by curves.c, and dp_rdp, dp_budget
+and dp_exposure are compared with mpmath: the Renyi divergence of two Laplace distributions by quadrature, conversions
+by minimisation over real orders.
 """
 
 import json

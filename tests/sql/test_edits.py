@@ -1,4 +1,4 @@
-"""dp_verify() notices every edit of the ledger file that it could notice: a sweep over every column of every table.
+"""dp_verify() notices every edit of the ledger file that can be noticed. The tests edit every column of every table.
 
 Each edit is made to a copy of a ledger that holds every mechanism (tests/ledgers/make.py), with the triggers put back
 afterwards. Noticed is a verdict that is not 'ok', or an error. What cannot be noticed has no place in this list: two files

@@ -352,7 +352,8 @@ def test_without_a_tier(call):
 
 @pytest.mark.parametrize("accountant", ["rdp", "gdp"])
 def test_an_exhausted_budget_says_what_is_left(accountant):
-    """Which tier, what it needs, what is left; nothing is charged, and a smaller release still fits."""
+    """The error names the tier, the rate needed and the rate left. Nothing is charged, and a smaller release still
+    fits."""
     db = connect()
     one(db, INIT)
     one(db, "SELECT dp_tier('inner', 1.0, 20.0, 1e-6, ?)", accountant)

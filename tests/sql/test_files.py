@@ -300,7 +300,8 @@ def test_a_moved_pair_is_found_where_another_database_has_taken_its_name(publish
 
 
 def test_copies_of_a_ledger_are_refused_where_both_are_at_hand(published):
-    """The copy must not get a budget of its own, nor the original be charged while the copy has the later charges."""
+    """The copy must not get a budget of its own, and the original must not be charged while the copy has the later
+    charges."""
     copy = published.parent / "study.db"
     shutil.copy(published, copy)
     shutil.copy(f"{published}-ledger", f"{copy}-ledger")
@@ -332,7 +333,7 @@ def test_two_names_of_one_file_are_no_copies(published, link):
 
 
 def test_a_damaged_ledger_is_not_replaced_by_an_old_copy(published):
-    """Whoever restores a backup is to know what it forgets."""
+    """A person who restores a backup must be told which charges it lacks."""
     shutil.copy(f"{published}-ledger", f"{published.parent}/study.db-ledger")
     os.rename(published, published.parent / "study.db")
     with open(f"{published}-ledger", "r+b") as file:

@@ -1,5 +1,5 @@
-"""The filters against adaptive adversaries: whatever they choose after what they saw, the true guarantee of a tier
-stays within its budget, and nothing that would have stayed within it is refused.
+"""The filters against adaptive adversaries. Whatever they choose from the values that they saw, the true guarantee of
+a tier stays within its budget, and no release that would fit the budget is refused.
 
 The truth is computed from the clocks in the ledger alone: the draws of each release, their variances, and the
 conversions of truth.py, never from rates or limits that the ledger stores.
@@ -37,7 +37,7 @@ def lattice_slack(variance):
 
 
 class Truth:
-    """What was really drawn and shown, from the points of the paths."""
+    """The draws and publications that really happened, from the points of the paths."""
 
     def __init__(self, path, db):
         self.ledger, self.rates = ledger_of(path), dict(db.execute("SELECT name, rate FROM dp_tier").fetchall())
@@ -110,7 +110,7 @@ def limit_of(budget):
 
 
 class Adversary:
-    """Chooses what to ask next from the last digits of what it was shown."""
+    """Chooses its next request from the last digits of the values that it saw."""
 
     def __init__(self, path, seed):
         self.random = random.Random(seed)
@@ -129,7 +129,7 @@ class Adversary:
         return random.Random(repr((shown, self.random.random())))
 
     def ask(self, sql, parameters, name, tier, weight):
-        """Asks; a refusal must be for want of budget, and rightly so."""
+        """Makes a request. A refusal must be for lack of budget, and must be right."""
         before = one(self.db, "SELECT count(*) FROM dp_charge")
         try:
             one(self.db, sql, *parameters)
@@ -188,7 +188,7 @@ class Adversary:
 def test_no_adversary_gets_more_than_the_budget(path, seed):
     adversary = Adversary(path, seed)
     number = 0
-    while number < 45 or not adversary.refused:  # what noise makes it ask is refused sooner or later
+    while number < 45 or not adversary.refused:  # the noise decides the requests, and one of them is refused sooner or later
         adversary.step(number)
         if number % 15 == 14:
             adversary.check()  # ends this where a budget that is used up is not refused
@@ -199,7 +199,8 @@ def test_no_adversary_gets_more_than_the_budget(path, seed):
 
 @pytest.mark.parametrize("budget", sorted({b for budgets in BUDGETS for b in budgets}))
 def test_the_budget_is_used_up_to_the_last_drop(path, budget):
-    """Releases of shrinking weight fill a tier: what is left at the end is 1e-10 of the limit, the truth within."""
+    """Releases of decreasing weight fill a tier: 1e-10 of the limit is left at the end, and the true guarantee is
+    within the budget."""
     db = connect(path)
     one(db, INIT)
     limit = limit_of(budget)

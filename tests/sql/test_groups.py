@@ -176,8 +176,8 @@ def test_many_keys():
 
 
 def threshold(kind, parameters, rate, delta, by_unit=True, twice=1):
-    """What a noisy count must reach, in rows: what one unit may add, and the noise that the largest of max_groups
-    counts exceeds with probability delta."""
+    """The threshold for a noisy count, in rows: the most that one unit may add, plus the noise that the largest of
+    max_groups counts exceeds with probability delta."""
     clip = parameters.get("clip", 1)
     factor = {"group_count": 1, "group_sum": clip / 2, "group_avg": 0.5}[kind]
     reach = {"group_count": clip, "group_sum": clip * math.sqrt(5) / 2, "group_avg": clip * math.sqrt(5) / 2}[kind]
@@ -441,8 +441,9 @@ def visible(db):
 
 @pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
 def test_the_number_of_keys_is_shown_nowhere(kind):
-    """Two ledgers whose data differ in 300 keys that nobody selects: all that can be seen is the same but for noise. (A key
-    of one unit is shown with a quarter of delta, 2.5e-14, at each of two tiers: 1.5e-11.)"""
+    """Two ledgers whose data differ in 300 keys that are never selected: everything that can be seen is the same
+    except for the noise. (A key of one unit is shown with a quarter of delta, 2.5e-14, at each of two tiers:
+    1.5e-11.)"""
     seen = []
     for secret in (0, 300):
         db = make(("in", 1e4, 1e-12), ("out", 100.0, 1e-12))

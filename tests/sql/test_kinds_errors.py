@@ -1,5 +1,5 @@
-"""Every mistake in a parameter of every kind is one sentence that never shows it, charges nothing and reads nothing; what
-SQLite itself refuses; GROUP BY with a name."""
+"""Every mistake in a parameter of every kind gives an error of one sentence that does not show the value, charges
+nothing and reads nothing. Also tests the calls that SQLite itself refuses, and GROUP BY with a name."""
 
 import json
 import re
@@ -131,7 +131,7 @@ def test_unknown_options_list_the_known_ones(units, kind):
                                     [kind, json.dumps(p)])):
         got = check(units, "unknown option (known options: ", sql, *arguments)
         assert set(re.search(r"known options: (.*)\)", got).group(1).split(", ")) == wanted
-    # What has its place among the arguments is not an option of the aggregate.
+    # A parameter that is an argument is not also an option of the aggregate.
     for bound in bounds:
         call, arguments = aggregate(kind, PARAMETERS[kind][0], True)
         sql = call[:-1] + (", ?" if "?" not in call.rpartition("unit")[2] else "") + ")"

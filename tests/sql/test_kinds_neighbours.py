@@ -33,7 +33,7 @@ PARAMETERS = {
 
 
 def rows_of(rng, unit):
-    """What one unit may contribute: from nothing that counts to hundreds of rows that all pull one way."""
+    """Possible rows of one unit: from rows that do not count to hundreds of rows in the same direction."""
     count = rng.choice([1, 1, 3, 200])
     if rng.random() < 0.5:
         row = (rng.choice(["a", "b", 3, rng.randrange(40)]), rng.choice([-1e9, 1e9, -3, 5, INF]),
@@ -140,7 +140,7 @@ def test_neighbours_differ_by_the_sensitivity_at_most(open_points, name, protect
         assert difference <= s + noise, pair
         worst = max(worst, difference / s)
     assert len(sensitivities) == 1 and math.isclose(s**2 / (2 * clock), RATE, rel_tol=1e-9)
-    # How near the pair by hand, and luck, come to what is charged.
+    # How close the pair made by hand and the random pairs come to the charged sensitivity.
     assert worst >= 0.7, worst
     assert one(points.db, "SELECT dp_verify()") == "ok"
 

@@ -284,7 +284,7 @@ def values_of(kind, p, x, sigma):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_are_made_from_the_point(path, kind):
-    """At every tier, the published numbers are what their definition makes of the noisy coordinates there."""
+    """At every tier the published numbers follow from the noisy coordinates by their definition."""
     db = open_ledger({"inner": 20.0, "middle": 3.0, "outer": 0.9}, path=path)
     fill(db, few_rows())
     one(db, *flat(by_query(kind, {**CALLS[kind], "name": "r"}, True, "inner")))
@@ -459,7 +459,7 @@ def test_another_kind_of_the_same_parameters_is_another_release():
 
 
 def test_the_same_parameters_in_other_words():
-    """Lists are what they say: keys in any order, some twice; numbers however they are written."""
+    """The same lists written differently: keys in any order, some twice; numbers in any notation."""
     db = open_ledger(TIERS)
     fill(db, few_rows())
     for kind, first, others in (

@@ -1,4 +1,4 @@
-"""Laplace tiers: the law against the charge, walks outward, what a coalition knows, what is refused.
+"""Laplace tiers: the noise distribution and its charge, publications at outer tiers, coalitions, and refusals.
 
 The truth is the discrete Laplace law (mechanism_truth.py) at the sensitivity and the clock, 2 scale^2, that the ledger
 has. Shares and mean sizes are compared by their exact laws, at 1e-10 on each side: 130 comparisons.
@@ -125,8 +125,8 @@ def test_the_charge_is_the_curve_of_the_law(path, kind, adjacency, rate, weight)
 @pytest.mark.parametrize("start", TIERS)
 @pytest.mark.parametrize("order", itertools.permutations("bcd"), ids="".join)
 def test_published_in_any_order(path, start, order):
-    """From one tier outward in any order: the points of one path; each tier has paid what the innermost that it sees costs,
-    whatever came first; what is inside the start is refused and charged nothing."""
+    """Publications from one tier outward, in any order, are points of one path. Each tier has paid the cost of the
+    innermost point that it sees, whatever came first. A tier inside the start is refused and charged nothing."""
     db = ledger(path)
     values = {start: release(db, start)}
     for tier in order:
@@ -388,7 +388,8 @@ def test_exact_gaussian_tiers_refuse_it():
 
 
 def test_tiers_created_later():
-    """A tier between two points has none; one outside is walked to; one inside the path pays what it sees."""
+    """A new tier between two points has no point. A new tier outside gets one by diffusion. A new tier inside the
+    path pays for the points that it sees."""
     db = ledger(tiers={})
     for name, rate in (("a", 1.0), ("c", 0.1)):
         one(db, "SELECT dp_tier(?, ?, 1e4, 1e-6)", name, rate)

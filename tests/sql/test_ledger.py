@@ -1,4 +1,4 @@
-"""The ledger: where it is, what it refuses, what it charges, and that its books can be checked."""
+"""The ledger: its place, its refusals, its charges, and the verification of its totals."""
 
 import ctypes
 import hashlib
@@ -285,7 +285,7 @@ def test_a_commit_that_fails_takes_the_marker_back(path):
 
 
 def test_an_unwritable_directory_leaves_neither_marker_nor_file():
-    """As somebody who is not root, whom a directory can keep from writing."""
+    """Runs as a user other than root, because directory permissions do not stop root."""
     home = tempfile.mkdtemp(prefix="diffuse-test-")
     try:
         shutil.copy(conftest.EXTENSION + ".so", home)
@@ -730,7 +730,7 @@ def test_dp_verify_finds_a_changed_limit(history, change):
 
 
 def test_dp_verify_finds_a_charge_rewritten_with_its_hashes(history):
-    """Somebody who knows the chain halves a rate and recomputes all hashes: the totals give it away."""
+    """An attacker who knows the chain halves a rate and recomputes all hashes: the totals reveal it."""
     tamper(history, "UPDATE dp_charge SET rate = rate / 2 WHERE id = 2")
     hashes = chain(ledger_of(history))
     tamper(history, *[f"UPDATE dp_charge SET hash = '{digest}' WHERE id = {identity}" for identity, digest in hashes])

@@ -135,7 +135,8 @@ def test_hosts_with_another_default_vfs_lose_nothing(path, vfs):
 
 
 def test_the_lock_is_a_file_that_is_there_while_it_is_held(path):
-    """Whatever a killed process left is used and deleted; what holds it is waited for."""
+    """A lock file that a killed process left is used and deleted. If another process holds the lock, the ledger
+    waits."""
     create(path).close()
     lock = path.with_name(path.name + "-ledger-lock")
     assert not lock.exists()
@@ -254,7 +255,7 @@ def test_signals_do_not_shorten_the_wait(path):
 
 @pytest.mark.parametrize("change", ["other", "terms", "wal"])
 def test_a_ledger_that_is_overwritten_in_place_is_refused(tmp_path, change):
-    """The other ledger has as many pages and commits as the first: nothing but its rows tells it from that."""
+    """The other ledger has as many pages and commits as the first; only its rows differ."""
     first, other = tmp_path / "a.db", tmp_path / "b.db"
     db = create(first, '{"protects":"unit"}')
     create(other, '{"protects":"row"}' if change == "terms" else "{}").close()

@@ -1,5 +1,5 @@
-"""The property that everything rests on: a neighbour's release differs by no more than the sensitivity that was
-charged. Noise at rate 1e6 is 1/1414 of the clip, so that what is under it shows."""
+"""The property on which everything depends: the release of a neighbour differs by no more than the charged
+sensitivity. Noise at rate 1e6 is 1/1414 of the clip, so the exact answer is visible."""
 
 import math
 import random
@@ -33,7 +33,7 @@ def random_unit(rng):
 
 
 def rows_of(rng, unit):
-    """What one unit may contribute: from nothing that counts to a thousand rows that all pull one way."""
+    """Possible rows of one unit: from rows that do not count to a thousand rows in the same direction."""
     count = rng.choice([1, 1, 3, 1000])
     if rng.random() < 0.5:
         return [(rng.choice([-1e9, 1e9]), unit)] * count

@@ -1,4 +1,5 @@
-"""The noise of releases, seen through SQL: its law at every tier, its lattice, and what is under it."""
+"""The noise of releases, seen through SQL: its distribution at every tier, its lattice, and the exact answer under
+it."""
 
 import math
 import random
@@ -15,7 +16,7 @@ from noise_helpers import (check_mean, check_path, check_share, check_variance, 
 pytestmark = [pytest.mark.xdist_group("noise"), pytest.mark.alarm(3e-8)]
 
 TIERS = {"inner": 1.0, "middle": 0.3, "outer": 0.1}
-EXACT = {"exact": 1e6}  # noise of clip/1414: what is under it shows
+EXACT = {"exact": 1e6}  # noise of clip/1414, so that the exact answer is visible
 RELEASES = 2000
 
 
@@ -270,7 +271,8 @@ def test_values_count_as_sqlite_converts_them(x, counts_as, protects):
     "SELECT dp_sum('exact', x, 1000, unit, '{\"name\":\"\u00fc\"}') FROM t",
     "SELECT dp_release('exact', 'sum', 'SELECT x, unit FROM t', '{\"name\":\"\u00fc\",\"clip\":1000}')"])
 def test_encodings(encoding, sql):
-    """Text units are told apart, and parameters stay the same from row to row, however the database writes text."""
+    """Text units are distinguished, and parameters stay the same from row to row, in every text encoding of the
+    database."""
     db = connect()
     db.execute(f"PRAGMA encoding = '{encoding}'")
     one(db, INIT)

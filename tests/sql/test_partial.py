@@ -20,7 +20,7 @@ from kinds_tables import cases, fill, random_table
 from noise_helpers import connect, one, open_ledger, quick_path
 from states_reference import Decoded, added
 
-SHAPING = ("clip", "lo", "hi", "dim", "bins", "keys", "max_groups")  # what a state has; the rest comes with the merge
+SHAPING = ("clip", "lo", "hi", "dim", "bins", "keys", "max_groups")  # the parameters in a state; the merge gives the others
 
 
 def shape(parameters):
@@ -118,7 +118,7 @@ def test_merged_is_the_same_to_the_last_integer(protects, whole, adjacency):
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("protects,whole", [("unit", False), ("unit", True), ("row", False)])
 def test_merged_with_other_mechanisms(protects, whole, adjacency):
-    """What is no Gaussian: choices, and Laplace noise."""
+    """Mechanisms other than the Gaussian: choices, and Laplace noise."""
     rng = random.Random(f"mechanisms {protects} {whole} {adjacency}")
     direct, indirect = ([*story(adjacency, protects), "SELECT dp_tier('few', 1, 1e15, 1e-6)"] for _ in range(2))
     candidates = {"candidates": ["a", "b", "3", "nobody's"]}
@@ -204,7 +204,7 @@ def test_neighbours_after_merging(protects, whole, adjacency):
 
 
 def test_units_that_span_shards_are_bounded_once():
-    """What whole_units promises and what happens where it is not true, as the reference says."""
+    """The promise of whole_units, and the effect of a false promise that the reference describes."""
     db = open_ledger({"exact": 1e6})
     shards = [[Row("a", 5.0, "[5]", "u")] * 3 for _ in range(4)]
     for whole, total in ((False, 1.0), (True, 4.0)):
@@ -214,7 +214,7 @@ def test_units_that_span_shards_are_bounded_once():
 
 @pytest.mark.parametrize("kind,protects,whole", [(*c, w) for c in cases() for w in (False, True) if c[1] == "unit" or not w])
 def test_states_are_what_they_say(kind, protects, whole):
-    """By a reader of its own: the states of shards add up to that of one database; order changes nothing."""
+    """Reads states with independent code: the states of shards add up to that of one database, in any order."""
     rng = random.Random(f"{kind} {protects} {whole}")
     db = connect()
     for parameters in EXACT[kind]:
@@ -471,7 +471,7 @@ def test_names(shard, ledger):
 
 
 def test_budget(shard):
-    """What exceeds the budget is refused as for the aggregate, and nothing of it stays."""
+    """A merge that exceeds the budget is refused as for the aggregate, and leaves nothing behind."""
     db = connect()
     one(db, INIT)
     one(db, "SELECT dp_tier('exact', dp_rate(1, 1e-6), 1, 1e-6, 'gdp')")

@@ -1,4 +1,4 @@
-"""dp_plan() against what the release then does, and dp_interval() against scipy's quantiles."""
+"""Compares dp_plan() with the release that follows, and dp_interval() with scipy's quantiles."""
 
 import hashlib
 import itertools
@@ -54,7 +54,7 @@ def last_charge(db):
 
 
 def check_tiers(db, tiers, since):
-    """What a plan said of every tier is what the books now say."""
+    """Checks that the plan of every tier is equal to the ledger's totals now."""
     assert [t["tier"] for t in tiers] == [t for (t,) in db.execute("SELECT name FROM dp_tier")]
     for t in tiers:
         paid = one(db, "SELECT total(rate) FROM dp_charge WHERE id > ? AND tier = ?", since, t["tier"])
@@ -258,7 +258,7 @@ def test_an_array_costs_what_the_releases_cost_one_after_the_other(seed):
 
 
 def test_an_array_may_diffuse_what_it_makes():
-    """A new name and then the same name further out: what the two calls after each other do."""
+    """A new name and then the same name at an outer tier give the same as the two calls one after the other."""
     check_array(memory(), [{"tier": "clinic", "kind": "sum", "clip": 10, "name": "a"},
                            {"tier": "public", "kind": "sum", "clip": 10, "name": "a"}])
 

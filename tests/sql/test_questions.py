@@ -1,4 +1,5 @@
-"""Questions by unit (ext/query/question.h): what they mean, whose errors are whose, and what they may use."""
+"""Questions by unit (ext/query/question.h): their meaning, errors that affect one unit only, and the functions that
+they may use."""
 
 import json
 import random

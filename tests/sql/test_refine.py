@@ -45,7 +45,8 @@ def published_rate(db, tier):
 @pytest.mark.parametrize("outer,inner", [("c", "b"), ("c", "a"), ("d", "a"), ("b", "a")])
 @pytest.mark.parametrize("weight", [1, 0.3])
 def test_refining_pays_the_difference(outer, inner, weight):
-    """Every tier inside has paid for what it sees, no more; every tier's total is its innermost rate (1e-9)."""
+    """Every inner tier has paid for the publications that it sees and no more; every tier's total is its innermost
+    rate (1e-9)."""
     db = ledger()
     more = f',"weight":{weight}' if weight != 1 else ""
     release(db, outer, more=more)
@@ -227,7 +228,7 @@ def test_a_tier_created_before_the_walk_gets_its_point(tmp_path):
 
 
 def test_a_failed_refinement_leaves_what_was_there():
-    """The charge stays, and pays for another try; nothing was drawn, and what was published is good as ever."""
+    """The charge stays and pays for another attempt. Nothing was drawn, and earlier publications stay valid."""
     db = ledger()
     value = release(db, "c")
     message = error_of(db, "SELECT dp_release('a', 'sum', 'SELECT json(''{''), unit FROM t',"
@@ -255,7 +256,7 @@ def test_a_torn_down_refinement_leaves_failed():
 
 
 def test_an_exhausted_budget_refuses_a_refinement_whole():
-    """Nothing is charged, read or marked; what was there stays as it was."""
+    """Nothing is charged, read or marked, and earlier publications stay valid."""
     db = connect()
     one(db, INIT)
     one(db, "SELECT dp_tier('a', 1.0, dp_zcdp_epsilon(1.05, 1e-6), 1e-6)")  # no room for another release at c

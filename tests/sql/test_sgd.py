@@ -1,5 +1,5 @@
-"""Models: dp_sgd(), kind 'sgd', dp_predict(), dp_sgd_profile(). What is released is compared with a descent in
-numpy, its law with an exact recursion on a grid, and what is charged with the formulas of sgd.h in mpmath.
+"""Models: dp_sgd(), kind 'sgd', dp_predict(), dp_sgd_profile(). The released point is compared with a descent in
+numpy, its distribution with an exact recursion on a grid, and the charge with the formulas of sgd.h in mpmath.
 
 Statistical tests state their own false-alarm rates; all of them together are below 1e-8."""
 
@@ -92,8 +92,8 @@ def stored(rng, features):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("count", [0, 7, 40, 55])
 def test_the_descent_is_the_one_of_the_paper(loss, count):
-    """At rate 1e6 the noise of a step is 1/707 of the step: what is under it shows. Rows that are missing, NULL or
-    malformed take a step without gradient; rows beyond n + public_rows are not looked at."""
+    """At rate 1e6 the noise of a step is 1/707 of the step, so the exact step is visible. Rows that are missing, NULL
+    or malformed take a step without gradient; rows beyond n + public_rows are ignored."""
     rng = random.Random(f"{loss}{count}")
     db = open_model_ledger(rate=1e6)
     constants, name = LOSSES[loss], loss.split(",")[0]

@@ -1,4 +1,4 @@
-"""What becomes of a release when the statement around it fails, is reset, or goes on."""
+"""The state of a release when the statement around it fails, is reset, or goes on."""
 
 import json
 import pathlib

@@ -196,7 +196,8 @@ def test_no_neighbours_are_further_apart_than_the_charge(mechanism, adjacency, r
 @pytest.mark.parametrize("mechanism", ["exponential", "response"])
 @pytest.mark.parametrize("options", [{"adjacency": "add-remove"}, {"adjacency": "replace"}, {"protects": "row"}], ids=str)
 def test_neighbouring_tables(mechanism, options):
-    """Tables that differ by a unit with any rows, or by a row: what that does to the counts, which the test above trusts."""
+    """Tables that differ by a unit with any rows, or by a row: checks the change of the counts, on which the test
+    above relies."""
     rng = random.Random(7)
     replace, by_unit = options.get("adjacency") == "replace", "protects" not in options
     db = ledger(tiers={"t": 1.0}, options=json.dumps(options))
@@ -587,7 +588,8 @@ def test_only_outward_from_the_last_symbol():
 
 
 def test_the_same_kernel_again_is_read_back():
-    """Whatever the order of its cells, their form, and the types of numbers and names; what is 0 counts for nothing."""
+    """The same kernel is recognised whatever the order and form of its cells and the types of numbers and names;
+    cells of 0 are ignored."""
     db = ledger(rows=[(1, 1), (1, 2), (2.5, 3)])
     choose(db, candidates=[1, 2.5])
     symbol = mix(db, "out", '[[1,"x",0.5],[1,7,0.5],[2.5,7,1]]')

@@ -168,7 +168,7 @@ def test_divides(db, query):
 
 @pytest.mark.parametrize("query", ALONE)
 def test_does_not_divide(db, query):
-    """What is more than a loop over one table has the right sum, too."""
+    """A query that is more than a loop over one table also has the right sum."""
     assert abs(total_beside(db, query) - truth(db, query)) < 100
     if one(db, f"SELECT count(*) FROM ({query})") > 5000:
         assert not is_divided(db, query)
@@ -460,7 +460,7 @@ def test_dirty_reads_are_the_hosts(tmp_path):
 
 
 def test_a_file_that_has_been_replaced(tmp_path):
-    """What the host has open is read, not what has its name now."""
+    """Reads the file that the host has open, not the file that has its name now."""
     db = make(tmp_path / "data.db")
     before = truth(db, "SELECT x FROM t")
     other = make(tmp_path / "other.db")
@@ -485,7 +485,7 @@ def test_a_file_that_has_been_replaced_is_not_written(tmp_path):
 
 
 def test_a_file_that_is_replaced_for_a_moment(tmp_path):
-    """Others open what has the name while the host's file is away; then it comes back."""
+    """Other connections open the file that has the name for a moment; then the host's file comes back."""
     path, away, decoy = tmp_path / "data.db", tmp_path / "away.db", tmp_path / "decoy.db"
     db = make(path)
     decoy.write_bytes(path.read_bytes())
@@ -514,7 +514,7 @@ def test_a_database_that_others_cannot_open(tmp_path):
 
 
 def test_a_schema_that_changes(tmp_path):
-    """What the host has compiled before is not what the file holds now."""
+    """The host has prepared its statement before the schema in the file changed."""
     db = make(tmp_path / "data.db")
     other = sqlite3.connect(tmp_path / "data.db", isolation_level=None)
     for change in ["ALTER TABLE t ADD COLUMN y", "CREATE TABLE s(id INTEGER PRIMARY KEY, x); INSERT INTO s SELECT id, 500 FROM t;"

@@ -1,5 +1,5 @@
-"""Vectors as rows give them: JSON arrays and blobs, what is malformed, how numbers are read, and how far one row
-reaches. Noise is 1/1414 of the clip; MARGIN times that is allowed, for about 5000 coordinates: false alarms 1e-11."""
+"""Vectors in rows: JSON arrays and blobs, malformed values, the reading of numbers, and the largest effect of one
+row. Noise is 1/1414 of the clip; MARGIN times that is allowed, for about 5000 coordinates: false alarms 1e-11."""
 
 import json
 import locale
@@ -193,7 +193,7 @@ def test_vectors_of_any_length_are_clipped(protects, big):
 
 
 def test_rows_that_cancel(db):
-    """Rows are added before the unit is clipped: what is far too large, and its opposite, leave the rest."""
+    """Rows are added before the unit is clipped, so a value that is far too large and its opposite cancel."""
     for big in ("1e6", "1e100", "1e308"):
         fill(db, [Row(None, None, v.replace("b", big), 1) for v in ("[b,-b,0]", "[1,2,3]", "[-b,b,0]")] * 20)
         assert close(vec_sum(db, clip=100), [20, 40, 60], 100)
@@ -292,7 +292,7 @@ def test_numbers_do_not_depend_on_the_locale(db, tmp_path, monkeypatch):
 
 
 def test_numbers_and_texts_of_a_file(tmp_path):
-    """What another program wrote: blobs in a table, read from the file."""
+    """Blobs in a table that another program wrote, read from the file."""
     path = str(tmp_path / "vectors.db")
     plain = sqlite3.connect(path)
     plain.execute("CREATE TABLE t(k, x, v BLOB, unit)")
