@@ -215,7 +215,7 @@ char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column);
 const char *column_text(sqlite3_stmt *statement, int column);
 struct bytes column_bytes(sqlite3_stmt *statement, int column);
 
-/* ---- rows of tables (columns.c) ---- */
+/* ---- rows of tables (table_rows.c) ---- */
 
 struct publication_row {
   PUBLICATION_COLUMNS(COLUMN_MEMBER)

@@ -146,8 +146,7 @@ def test_includes_go_one_way(tmp_path, monkeypatch):
     """From each room of ext/ to those below it, and in no circle; the check finds both faults."""
     monkeypatch.chdir(HERE.parents[1])
     assert lint.wrong_arrows() == []
-    for name, text in (("math/a.h", '#include "noise/b.h"'), ("noise/b.h", '#include "noise/c.h"'), ("noise/c.c", '#include "noise/b.h"'),
-                       ("noise/b.c", ""), ("noise/c.h", ""), ("math/a.c", "")):
+    for name, text in (("math/a.h", '#include "noise/b.h"'), ("noise/b.h", '#include "noise/c.h"'), ("noise/c.c", '#include "noise/b.h"')):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text + "\n")
     assert lint.wrong_arrows(tmp_path) == [f"{tmp_path}/math/a.h: includes noise/b.h, but math is not above noise",

@@ -1,6 +1,6 @@
 /*
-** columns.c: owns the table descriptions that are made from the lists of columns.h. It writes the
-** texts of statements, binds and reads rows, and hashes rows.
+** table_rows.c: owns the table descriptions that are made from the lists of columns.h. It writes
+** the texts of statements, binds and reads rows, and hashes rows.
 */
 #include <math.h>
 #include <string.h>
