@@ -192,7 +192,7 @@ static void give_text(sqlite3_context *context, struct ledger *ledger, char *tex
 ** 'ok' or the first discrepancy, in the books or between points and values; inside a transaction.
 */
 static char *verify(struct host *host) {
-  char *found = ledger_verify(host->session.ledger);
+  char *found = ledger_verify(host->session.ledger, mechanism_describe);
   if (!found || strcmp(found, "ok") != 0) return found;
   char *discrepancy = releases_verify(&host->session);
   if (!discrepancy && !error_is_set(ledger_error(host->session.ledger)))
@@ -230,7 +230,7 @@ static void dp_certificate(sqlite3_context *context, int argc, sqlite3_value **a
   struct ledger *ledger = host_of(context)->session.ledger;
   char *verified = 0, *certificate = 0;
   if (ledger_ready(ledger) && ledger_begin_copy(ledger)) verified = verify(host_of(context));
-  if (verified) certificate = ledger_certificate(ledger, verified);
+  if (verified) certificate = ledger_certificate(ledger, verified, mechanism_describe);
   sqlite3_free(verified);
   give_text(context, ledger, certificate);
 }

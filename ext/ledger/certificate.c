@@ -23,35 +23,16 @@ SQLITE_EXTENSION_INIT3
 #define DAY(time) "substr(" time ", 1, 10)"
 
 /* clang-format off */
-#define RATE_THEOREM \
-  "CASE mechanism WHEN 'laplace' THEN 'discrete Laplace: the Renyi divergence of" \
-  " its exact law; pure epsilon" \
-  " sensitivity / scale' WHEN 'exponential' THEN 'exponential mechanism (McSherry" \
-  " and Talwar 2007), of bounded" \
-  " range (Cesar and Rogers 2021); behind a kernel the worst pair of states' WHEN" \
-  " 'response' THEN 'randomized" \
-  " response (Warner 1965; Kairouz, Oh and Viswanath 2015); behind a kernel the" \
-  " worst pair of states'" \
-  " WHEN 'local' THEN 'local randomisation of each row (Warner 1965; Balle et al." \
-  " 2019, Table 1): the worst pair of rows of the product of its kernels'" \
-  " WHEN 'iteration' THEN 'the worst private row of a descent with public rows after" \
-  " it (Balle et al. 2019," \
-  " Theorem 5, along the best path, and Asoodeh et al. 2020, Theorem 4, by Theorem 1" \
-  " of the former anew in each step), or the first of one that stops at random" \
-  " (Asoodeh et al. 2020, Theorem 5);" \
-  " dp_sgd_profile() lists every row' WHEN 'laplace_iteration' THEN 'the last private" \
-  " row of a descent with public rows after it (Asoodeh et al. 2020, Theorem 3, by" \
-  " Theorem 1 of Balle et al. 2019 anew in each step)' ELSE" \
-  " 'discrete Gaussian: sensitivity^2 / (2 variance) (Canonne, Kamath and Steinke" \
-  " 2020, Theorem 4);" \
-  " charged as sensitivity^2 / (2 (variance - 1/12))' END"
+/* What the caller says of the mechanism of a release (?3, by name); null for an unknown one. */
+#define OF_MECHANISM(what) \
+  "(SELECT json_extract(m.value, '$." what "') FROM json_each(?3) m WHERE m.key = mechanism)"
 #define TIERS_THEOREM \
   "'semigroup P_s M_t = M_(t+s) and post-processing (Balle et al. 2019, section 5):" \
   " a coalition has" \
   " seen its innermost publication'"
 #define SHRINK_THEOREM \
   "CASE WHEN theta IS NOT NULL THEN 'Ornstein-Uhlenbeck process (Balle et al. 2019, Corollary 7)'" \
-  " WHEN mechanism = 'ou' THEN 'Balle et al. 2019, Theorem 8' END"
+  " WHEN " OF_MECHANISM("shrinks") " THEN 'Balle et al. 2019, Theorem 8' END"
 #define KEYS_THEOREM \
   "CASE WHEN max_groups IS NOT NULL THEN 'private keys: noisy counts above a" \
   " threshold that one unit" \
@@ -92,7 +73,7 @@ static const char certificate_sql[] =
   "     'centre', " EXACT("p.centre") ", 'curve', nullif(lower(hex(curve)), ''),"
   "     'kernel', json(kernel), 'published_at', " DAY("published_at") "))"
   "     FROM (SELECT * FROM dp_publication p WHERE p.release_id = r.id ORDER BY p.rate DESC) p)),"
-  "   'theorem', json_object('rate', " RATE_THEOREM ", 'tiers', " TIERS_THEOREM ","
+  "   'theorem', json_object('rate', " OF_MECHANISM("theorem") ", 'tiers', " TIERS_THEOREM ","
   "     'shrink', " SHRINK_THEOREM ", 'keys', " KEYS_THEOREM ")))"
   "   FROM (SELECT * FROM dp_release ORDER BY id) r)),"
   " 'charges', (SELECT count(*) FROM dp_charge),"
@@ -111,18 +92,35 @@ static char *accountant_theorems(void) {
   return sqlite3_str_finish(json);
 }
 
-char *ledger_certificate(struct ledger *ledger, const char *verified) {
+/* What the caller knows of mechanisms, as JSON. Some share a name, and then all that is here. */
+static char *mechanism_facts(describe_mechanism *describe) {
+  struct ledger_mechanism mechanism;
+  sqlite3_str *json = sqlite3_str_new(0);
+  for (int i = 0; describe(i, &mechanism); i++) {
+    sqlite3_str_appendf(json, "%s\"%s\":{\"shrinks\":%d,\"theorem\":", i ? "," : "{",
+                        mechanism.name, mechanism.shrinks);
+    json_append_string(json, mechanism.theorem);
+    sqlite3_str_appendall(json, "}");
+  }
+  sqlite3_str_appendall(json, "}");
+  return sqlite3_str_finish(json);
+}
+
+char *ledger_certificate(struct ledger *ledger, const char *verified,
+                         describe_mechanism *describe) {
   sqlite3_stmt *row = 0;
   char *result = 0;
   if (error_is_set(ledger->error)) return 0;
-  char *theorems = accountant_theorems();
-  if (!theorems) ledger_fail(ledger, "out of memory");
+  char *theorems = accountant_theorems(), *facts = mechanism_facts(describe);
+  if (!theorems || !facts) ledger_fail(ledger, "out of memory");
   int rc = sqlite3_prepare_v2(ledger->db, certificate_sql, -1, &row, 0);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, verified, -1, SQLITE_TRANSIENT);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 2, theorems, -1, SQLITE_TRANSIENT);
+  if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 3, facts, -1, SQLITE_TRANSIENT);
   if (rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW) result = column_copy(ledger, row, 0);
   rc = sqlite3_finalize(row);
   sqlite3_free(theorems);
+  sqlite3_free(facts);
   if (rc != SQLITE_OK) ledger_fail_sqlite(ledger);
   return result;
 }

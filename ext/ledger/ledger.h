@@ -180,10 +180,26 @@ char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, co
                       int chosen_count);
 
 /*
+** What the ledger has to know of a mechanism to check its publications and to name its theorem. The
+** ledger itself knows no mechanism: its caller describes them.
+*/
+struct ledger_mechanism {
+  const char *name, *theorem;
+  int shrinks;  /* what is shown shrinks to a centre */
+  int has_rate; /* a publication costs the rate of its clock; otherwise it costs a curve */
+  /* The curve of a publication at its clock; null where it does not follow from the clock. */
+  double (*rdp)(uint64_t sensitivity, uint64_t clock, double alpha);
+  int hides; /* the curve may be below that; with a delta, it may be any */
+};
+
+/* Describes the mechanism with this number, from 0 on. Returns 0 where there is none. */
+typedef int describe_mechanism(int number, struct ledger_mechanism *mechanism);
+
+/*
 ** Recomputes everything from dp_charge, inside a transaction. Returns 'ok' or the first discrepancy
 ** (sqlite3_free), or null on error.
 */
-char *ledger_verify(struct ledger *ledger);
+char *ledger_verify(struct ledger *ledger, describe_mechanism *describe);
 
 /*
 ** The last part of dp_verify(): checks states and names, compares everything with its seal, and
@@ -202,7 +218,7 @@ char *ledger_discrepancy(struct ledger *ledger, const char *format, ...);
 ** The certificate for an auditor, as JSON (sqlite3_free). `verified` is the result of
 ** ledger_verify(). Null on error.
 */
-char *ledger_certificate(struct ledger *ledger, const char *verified);
+char *ledger_certificate(struct ledger *ledger, const char *verified, describe_mechanism *describe);
 
 /* ---- releases, points and values (store.c), inside a transaction ----------------------------- */
 

@@ -105,7 +105,10 @@ static const char *const statement_text[STATEMENTS] = {
                      " UNION ALL SELECT 'dp_release', name FROM dp_release r WHERE state = "
                      "'released' AND id NOT IN"
                      " (SELECT release_id FROM dp_publication) LIMIT 1",
-    /* Each publication, with the payment of each tier at or inside it for the release. */
+    /*
+    ** Each publication, with the payment of each tier at or inside it for the release. ?1 has the
+    ** names of mechanisms, each between spaces.
+    */
     [PUBLICATION_CHECK] =
         "SELECT p.release, p.tier, t.name, p.rate, p.clock, r.sensitivity, r.weight * own.rate,"
         " (SELECT total(rate) FROM dp_charge WHERE release_id = p.release_id AND tier = t.name),"
@@ -115,14 +118,13 @@ static const char *const statement_text[STATEMENTS] = {
         " FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
         " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
         " AND t.dropped_at IS NULL"
-        " WHERE r.mechanism IN ('gaussian', 'ou')",
+        " WHERE instr(?1, ' ' || r.mechanism || ' ') > 0",
     [CURVE_CHECK] =
         "SELECT p.release, p.tier, t.name, p.release_id, p.curve, r.mechanism, p.clock,"
         " r.sensitivity, p.delta FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
         " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"
         " AND t.dropped_at IS NULL"
-        " WHERE p.curve IS NOT NULL OR r.mechanism IN ('laplace', 'exponential', 'response', "
-        "'iteration', 'laplace_iteration')",
+        " WHERE p.curve IS NOT NULL OR instr(?1, ' ' || r.mechanism || ' ') > 0",
     [STATE_CHECK] =
         "SELECT 'dp_release', name, 'is ' || state || ', which does not fit its points' FROM"
         " (SELECT name, state, EXISTS (SELECT 1 FROM dp_publication WHERE release_id = id) AS"

@@ -8,7 +8,6 @@
 #include "ledger/accountant.h"
 #include "ledger/internal.h"
 #include "os/locale.h"
-#include "math/laplace.h"
 #include "math/renyi.h"
 #include "math/rounding.h"
 
@@ -181,61 +180,55 @@ static char *check_publication(struct ledger *ledger, sqlite3_stmt *row) {
   return 0;
 }
 
-static double laplace_at(const void *parameters, double alpha) {
-  const double *pair = parameters;
-  return discrete_laplace_rdp(alpha, pair[0], pair[1]);
-}
-
-static double rate_at(const void *parameters, double alpha) {
-  const double *pair = parameters;
-  return alpha * lattice_rate((uint64_t)pair[0], (uint64_t)pair[1]);
-}
-
-/* The mechanisms whose curve follows from the sensitivity and the clock. */
-static const struct noise_curve {
-  const char *mechanism;
-  double (*at)(const void *parameters, double alpha);
-  int is_laplace; /* 1: the second parameter of at() is the scale, not the clock */
-  int is_bound;   /* 1: later steps of a model may lower the curve */
-} noise_curves[] = {
-    {"laplace", laplace_at, 1, 0},
-    {"iteration", rate_at, 0, 1},
-    {"laplace_iteration", laplace_at, 1, 1},
+/* A point of a mechanism, whose curve follows from the sensitivity and the clock. */
+struct noise_point {
+  const struct ledger_mechanism *mechanism;
+  uint64_t sensitivity, clock;
 };
 
-/* Whether a curve is that of the noise at a clock, or below it if the noise only gives a bound. */
-static int is_of_noise(const struct curve *curve, const struct noise_curve *noise,
-                       double sensitivity, uint64_t clock) {
-  double pair[2] = {sensitivity, noise->is_laplace ? sqrt((double)clock / 2) : (double)clock};
-  struct cost cost = {0, 0, noise->at, pair};
+static double curve_at(const void *parameters, double alpha) {
+  const struct noise_point *point = parameters;
+  return point->mechanism->rdp(point->sensitivity, point->clock, alpha);
+}
+
+/* Whether a curve is that of the noise at a clock, or below it where it may be. */
+static int is_of_noise(const struct curve *curve, const struct noise_point *point) {
+  struct cost cost = {0, 0, curve_at, point};
   struct curve expected = curve_of(&cost, NAN);
   for (int i = 0; i < RENYI_ORDERS; i++) {
     double is = curve->values[i], want = expected.values[i];
-    if (!close_to(is, want) && !(noise->is_bound && is < want)) return 0;
+    if (!close_to(is, want) && !(point->mechanism->hides && is < want)) return 0;
   }
   return 1;
 }
 
-/* Whether the noise of a publication can have this curve. */
-static int is_possible(const struct curve *curve, const char *mechanism, double delta,
-                       double sensitivity, uint64_t clock) {
-  int sound = curve->any;
-  for (size_t i = 0; i < sizeof noise_curves / sizeof *noise_curves; i++) {
-    const struct noise_curve *noise = &noise_curves[i];
-    int is_stop = noise->is_bound && delta > 0; /* a random stop: any curve is possible */
-    if (strcmp(mechanism, noise->mechanism) == 0 && !is_stop)
-      sound = sound && is_of_noise(curve, noise, sensitivity, clock);
+/* The first mechanism of this name; those that share one are alike here. 0: unknown. */
+static int find_mechanism(describe_mechanism *describe, const char *name,
+                          struct ledger_mechanism *mechanism) {
+  for (int i = 0; describe(i, mechanism); i++) {
+    if (strcmp(mechanism->name, name) == 0) return 1;
   }
-  return sound;
+  return 0;
+}
+
+/* Whether a publication's curve is one that its noise can have. */
+static int is_possible(const struct curve *curve, describe_mechanism *describe, const char *name,
+                       double delta, uint64_t sensitivity, uint64_t clock) {
+  struct ledger_mechanism mechanism;
+  if (!curve->any) return 0;
+  if (!find_mechanism(describe, name, &mechanism) || mechanism.has_rate || !mechanism.rdp) return 1;
+  if (mechanism.hides && delta > 0) return 1; /* a random stop: its curve is its own */
+  struct noise_point point = {&mechanism, sensitivity, clock};
+  return is_of_noise(curve, &point);
 }
 
 /* check_publication() for a publication whose cost is a curve. */
-static char *check_curve(struct ledger *ledger, sqlite3_stmt *row) {
+static char *check_curve(struct ledger *ledger, sqlite3_stmt *row, describe_mechanism *describe) {
   struct curve curve = curve_column(ledger, row, 4);
   uint64_t clock = (uint64_t)sqlite3_column_int64(row, 6);
-  double sensitivity = sqlite3_column_double(row, 7);
+  uint64_t sensitivity = (uint64_t)sqlite3_column_int64(row, 7);
   double delta = sqlite3_column_double(row, 8);
-  if (!is_possible(&curve, column_text(row, 5), delta, sensitivity, clock))
+  if (!is_possible(&curve, describe, column_text(row, 5), delta, sensitivity, clock))
     return ledger_discrepancy(
         ledger, "dp_publication: '%s' at tier '%s' has a curve that is not that of its noise",
         column_text(row, 0), column_text(row, 1));
@@ -267,10 +260,40 @@ static char *check_release(struct ledger *ledger, sqlite3_stmt *row) {
 }
 
 /*
+** The names of the mechanisms that cost a rate, or of those that cost a curve, each between spaces.
+** To be freed, or null.
+*/
+static char *mechanism_names(describe_mechanism *describe, int with_rate) {
+  struct ledger_mechanism mechanism;
+  sqlite3_str *names = sqlite3_str_new(0);
+  sqlite3_str_appendall(names, " ");
+  for (int i = 0; describe(i, &mechanism); i++) {
+    if (mechanism.has_rate == with_rate) sqlite3_str_appendf(names, "%s ", mechanism.name);
+  }
+  return sqlite3_str_finish(names);
+}
+
+/* Checks that every tier that sees a publication has paid its cost, a rate or a curve. */
+static char *check_payments(struct ledger *ledger, describe_mechanism *describe) {
+  char *with_rate = mechanism_names(describe, 1), *with_curve = mechanism_names(describe, 0);
+  char *found = 0;
+  if (!with_rate || !with_curve) ledger_fail(ledger, "out of memory");
+  sqlite3_stmt *row = statement_bind(ledger, PUBLICATION_CHECK, "s", with_rate);
+  while (!found && statement_row(ledger, row)) found = check_publication(ledger, row);
+  sqlite3_reset(row);
+  row = statement_bind(ledger, CURVE_CHECK, "s", with_curve);
+  while (!found && statement_row(ledger, row)) found = check_curve(ledger, row, describe);
+  sqlite3_reset(row);
+  sqlite3_free(with_rate);
+  sqlite3_free(with_curve);
+  return found;
+}
+
+/*
 ** Checks that every publication has its point, its value and its release, and that every tier that
 ** sees it has paid for it.
 */
-static char *check_publications(struct ledger *ledger) {
+static char *check_publications(struct ledger *ledger, describe_mechanism *describe) {
   char *found = 0;
   sqlite3_stmt *row = statement_bind(ledger, ORPHAN_CHECK, "");
   if (statement_row(ledger, row))
@@ -280,28 +303,22 @@ static char *check_publications(struct ledger *ledger) {
   row = statement_bind(ledger, RELEASE_CHECK, "");
   while (!found && statement_row(ledger, row)) found = check_release(ledger, row);
   sqlite3_reset(row);
-  row = statement_bind(ledger, PUBLICATION_CHECK, "");
-  while (!found && statement_row(ledger, row)) found = check_publication(ledger, row);
-  sqlite3_reset(row);
-  row = statement_bind(ledger, CURVE_CHECK, "");
-  while (!found && statement_row(ledger, row)) found = check_curve(ledger, row);
-  sqlite3_reset(row);
-  return found;
+  return found ? found : check_payments(ledger, describe);
 }
 
 static char *verify(struct ledger *ledger, const struct ledger_tier *tiers,
-                    struct recount *recounts, int count) {
+                    struct recount *recounts, int count, describe_mechanism *describe) {
   char *found = check_present(ledger, tiers, count);
   if (!found) found = check_chain(ledger, recounts, count);
   for (int i = 0; i < count && !found; i++) {
     found = check_filter(ledger, &recounts[i]);
     if (!found) found = check_budget(ledger, &recounts[i], releases_left(ledger, tiers, i));
   }
-  if (!found) found = check_publications(ledger);
+  if (!found) found = check_publications(ledger, describe);
   return found;
 }
 
-static char *verify_books(struct ledger *ledger) {
+static char *verify_books(struct ledger *ledger, describe_mechanism *describe) {
   struct ledger_tier *tiers;
   int count;
   char *result = 0;
@@ -311,7 +328,7 @@ static char *verify_books(struct ledger *ledger) {
     if (recounts) {
       for (int i = 0; i < count; i++)
         recounts[i] = (struct recount){&tiers[i], {{0, 0}, 0, 0, 0, 0}, {0, {0}}};
-      result = verify(ledger, tiers, recounts, count);
+      result = verify(ledger, tiers, recounts, count, describe);
       if (!result && !error_is_set(ledger->error)) result = ledger_discrepancy(ledger, "ok");
       sqlite3_free(recounts);
     }
@@ -320,9 +337,9 @@ static char *verify_books(struct ledger *ledger) {
   return result;
 }
 
-char *ledger_verify(struct ledger *ledger) {
+char *ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
   struct number_locale before = locale_plain(); /* options are JSON */
-  char *found = verify_books(ledger);
+  char *found = verify_books(ledger, describe);
   locale_restore(before);
   return found;
 }

@@ -57,6 +57,7 @@ struct mechanism {
   const char *theorem; /* what its cost rests on */
   unsigned statistics; /* those that it can release: bits of enum statistic */
   int shrinks;         /* what is shown shrinks to a centre (Ornstein-Uhlenbeck) */
+  int hides;           /* it may cost less than its noise: by public rows or a random stop */
   const struct category_law *category;
 
   /* Where there is a noise law: */

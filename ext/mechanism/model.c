@@ -121,6 +121,7 @@ const struct mechanism sgd_iteration = {
                "of the former anew in each step), or the first of one that stops at random "
                "(Asoodeh et al. 2020, Theorem 5); dp_sgd_profile() lists every row",
     .statistics = STATISTIC_MODEL,
+    .hides = 1,
     .noise = &gaussian_noise,
     MODEL};
 
@@ -129,6 +130,7 @@ const struct mechanism sgd_laplace_iteration = {
     .theorem = "the last private row of a descent with public rows after it (Asoodeh et al. 2020, "
                "Theorem 3, by Theorem 1 of Balle et al. 2019 anew in each step)",
     .statistics = STATISTIC_MODEL,
+    .hides = 1,
     .noise = &laplace_noise,
     MODEL};
 

@@ -166,3 +166,18 @@ char *releases_verify(struct session *session) {
   ledger_publications(session->ledger, verify_publication, &verification);
   return verification.found;
 }
+
+/* ---- what the ledger has to know ------------------------------------------------------------- */
+
+int mechanism_describe(int number, struct ledger_mechanism *described) {
+  const struct mechanism *mechanism = mechanisms[number];
+  if (!mechanism) return 0;
+  *described = (struct ledger_mechanism){
+      .name = mechanism->name,
+      .theorem = mechanism->theorem,
+      .shrinks = mechanism->shrinks,
+      .has_rate = mechanism->noise && mechanism->noise->has_rate && !mechanism->hides,
+      .rdp = mechanism->noise ? mechanism->noise->rdp : 0,
+      .hides = mechanism->hides};
+  return 1;
+}

@@ -10,4 +10,7 @@
 */
 char *releases_verify(struct session *session);
 
+/* What the ledger has to know of the mechanisms. */
+describe_mechanism mechanism_describe;
+
 #endif

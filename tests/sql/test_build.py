@@ -153,6 +153,17 @@ def test_includes_go_one_way(tmp_path, monkeypatch):
                                            "noise/b needs itself through noise/c", "noise/c needs itself through noise/b"]
 
 
+@pytest.mark.plain
+def test_the_ledger_names_no_mechanism():
+    """Mechanisms are in their own table, and the ledger asks its caller about them. An error may tell the owner what to write."""
+    root = HERE.parents[1] / "ext"
+    names = {name for path in (root / "mechanism").glob("*.c") for name in re.findall(r'\.name = "([a-z_]+)"', path.read_text())}
+    assert {"gaussian", "ou", "laplace", "exponential", "response", "local", "iteration", "laplace_iteration"} <= names
+    quoted = re.compile(f"""["'](?:{'|'.join(sorted(names))})["']""")
+    assert [f"{path.name}:{number}" for path in sorted((root / "ledger").glob("*.[ch]"))
+            for number, line in enumerate(path.read_text().splitlines(), 1) if quoted.search(line)] == []
+
+
 def test_lines_of_at_most_100_columns():
     files = [path for folder in ("ext", "tests", "bench") for path in (HERE.parents[1] / folder).rglob("*.[ch]")]
     assert len(files) > 100
