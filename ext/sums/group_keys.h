@@ -1,9 +1,9 @@
 /*
-** group_keys.h: the keys of a grouped release, and which cell a row's key stands for.
+** group_keys.h: the keys of a grouped release, and the cell of each key.
 **
-** A key is the text that it is shown as: keys that look alike are one group. Public keys are all
-** there from the start, and rows with other keys have no cell; private ones are collected from the
-** rows.
+** Keys are compared by the text that is published, so keys with the same text are one group. All
+** public keys are known from the start, and rows with other keys have no cell. Private keys are
+** collected from the rows.
 */
 #ifndef DIFFUSE_SUMS_GROUP_KEYS_H
 #define DIFFUSE_SUMS_GROUP_KEYS_H
@@ -17,19 +17,19 @@ struct group_keys;
 #define CELL_FAILED (-3) /* out of memory */
 
 /*
-** Starts with these public keys, all different, cell i for keys[i]; or with none, collecting. Null:
-** out of memory.
+** Starts with these public keys, which are all different; keys[i] gets cell i. Without keys, starts
+** to collect private keys. Null when out of memory.
 */
 struct group_keys *group_keys_open(const struct secret *secret, char *const *keys, int count,
                                    int collecting);
 void group_keys_close(struct group_keys *cells);
 
-/* The cell of a key by its identity: one that has been named, or CELL_NEW. */
+/* The cell of a key by its identity, or CELL_NEW if group_keys_name() has not seen it. */
 int group_keys_find(const struct group_keys *cells, struct identity key);
 
 /*
-** The cell of a key by its text; the identity is remembered where there is one. CELL_NONE for a key
-** that is not public, CELL_FAILED without memory.
+** The cell of a key by its text. Remembers the identity if there is a cell. CELL_NONE for a key
+** that is not public, CELL_FAILED when out of memory.
 */
 int group_keys_name(struct group_keys *cells, struct identity key, const char *text);
 
@@ -37,14 +37,14 @@ int group_keys_count(const struct group_keys *cells);
 const char *group_keys_text(const struct group_keys *cells, int cell);
 
 /*
-** A cell that some unit has kept. Private keys that no unit has kept are no coordinates: each noisy
-** count more would be a chance more for a unit's own key to be shown.
+** Marks a cell that some unit has kept. A private key that no unit has kept gets no coordinate,
+** because each additional noisy count would be another chance that a key of one unit is published.
 */
 void group_keys_keep(struct group_keys *cells, int cell);
-void group_keys_forget(struct group_keys *cells); /* none is kept */
+void group_keys_forget(struct group_keys *cells); /* clears all marks */
 int group_keys_is_kept(const struct group_keys *cells, int cell);
 
-/* 64 bits that depend on the text and the secret alone, not on the order of rows. */
+/* 64 bits that depend only on the text and the secret, not on the order of rows. */
 uint64_t group_keys_hash(const struct group_keys *cells, int cell);
 
 #endif

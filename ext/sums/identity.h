@@ -1,21 +1,22 @@
 /*
-** identity.h: who is who: privacy units and group keys as 128 bits.
+** identity.h: privacy units and group keys as identities of 128 bits.
 **
-** Numbers that are equal are one (1 and 1.0, 0.0 and -0.0), texts and blobs byte for byte (whatever
-** the collation of a column says), NULLs together. Texts and blobs are 126 bits of a hash under a
-** secret of their own for each release, and who chooses them does not know it:
+** Equal numbers have one identity (1 and 1.0, 0.0 and -0.0), and so have all NULLs. Texts and blobs
+** are compared byte for byte, whatever the collation of a column is. The identity of a text or blob
+** is 126 bits of a hash under a secret. Each release has a new secret, which the people who choose
+** the texts do not know:
 **
-**   up to 240 bytes: two given texts are taken for one with probability 2^-126, which is proved
-**     (identity.c). Of n texts, whoever chose them, some two are with probability n^2/2^127 at
-**     most: for a billion 1e-20;
-**   longer: SHA-256 with the secret before the text. The same figure, if SHA-256 is as good as
-**     random;
+**   up to 240 bytes: two given texts get the same identity with probability 2^-126, which is
+**     proved in identity.c. Among n texts, whoever chose them, the probability that any two do is
+**     at most n^2/2^127: 1e-20 for a billion;
+**   longer: SHA-256 of the secret and the text. The probabilities are the same if SHA-256 behaves
+**     like a random function;
 **   in states (shard_state.h), which machines without a common secret must understand: SHA-256
-**   without a
-**     secret. The same figure for names that nobody chose; but who can choose the names of units
-**     can find two that collide, in about 2^63 trials. They would count as one unit.
+**     without a secret. The probabilities are the same if nobody chooses the texts. A person who
+**     can choose the names of units can find two that collide in about 2^63 trials. They would
+**     count as one unit.
 **
-** Nobody can choose texts that pile up in a table.
+** The secret also prevents anybody from choosing texts that collide in a hash table.
 */
 #ifndef DIFFUSE_SUMS_IDENTITY_H
 #define DIFFUSE_SUMS_IDENTITY_H
@@ -27,7 +28,7 @@
 #include "noise/lattice.h"
 
 struct identity {
-  uint64_t kind, low; /* kind 0 is nobody: an empty slot */
+  uint64_t kind, low; /* kind 0: no identity, an empty slot */
 };
 
 /*
@@ -58,13 +59,13 @@ static inline struct identity identity_integer(int64_t value) {
 
 struct identity identity_real(double value);
 /*
-** The identity of a text or a blob. Without a secret (null) it is the same in every database, for
-** states.
+** The identity of a text or a blob. Without a secret (null) it is the same in every database, as
+** states need it.
 */
 struct identity identity_bytes(const struct secret *secret, const void *bytes, size_t size,
                                int is_text);
 
-/* Whether 128 bits that came from elsewhere can be the identity of a row's value. */
+/* Whether 128 bits from another source can be the identity of a row's value. */
 int identity_is_somebody(struct identity identity);
 
 /* The identity of a name: never that of a row's value, whatever its bytes. */

@@ -1,15 +1,15 @@
 /*
-** layout.h: what the vector of one privacy unit looks like, and how far it may reach.
+** layout.h: the layout of one privacy unit's vector, and the bounds on it.
 **
 ** A release is a vector of coordinates. Rows fall into cells (group keys, bins of a histogram,
-** leaves of a tree; one cell where there are none) and add to each component of their cell: a
-** count, sums. So a unit has a sparse matrix, cells times components, of exact integers, and before
-** units are added up it is made to fit a ball: the sensitivity of the sum is the radius. The public
-** parameters alone decide the shape.
+** leaves of a tree; or a single cell) and add to each component of their cell: a count, sums. A
+** unit thus has a sparse matrix of exact integers, cells times components. Before units are added
+** up, each matrix is scaled to fit a ball; the sensitivity of the sum is the radius. The layout
+** depends only on the public parameters.
 **
 ** Fine steps: component j of a row is round(value * factor_j * scale) steps, scale a power of two
-** such that the radius of the whole is an integer of 53 bits. factor is 1 but for counts that stand
-** beside sums: how much of the noise the count takes and how much the sums.
+** such that the radius of the whole is an integer of 53 bits. factor is 1, except for a count that
+** is released together with sums: there it divides the noise between the count and the sums.
 */
 #ifndef DIFFUSE_SUMS_LAYOUT_H
 #define DIFFUSE_SUMS_LAYOUT_H
@@ -21,7 +21,7 @@
 /* The public parameters of a release that shape its vector. */
 struct contribution {
   const struct family *family;
-  int nonnegative;  /* of one number: contributions lie in [0, clip] */
+  int nonnegative;  /* one number only: contributions lie in [0, clip] */
   double clip;      /* norm of a unit's vector, in the unit of x; or rows that a unit counts for */
   double low, high; /* range of x: means, spreads, bins, trees */
   int size;         /* dimension of vectors, number of bins or leaves */
@@ -30,7 +30,10 @@ struct contribution {
 };
 #define KEYS_PRIVATE (-1)
 
-/* Bounds on parameters; outside them there is no lattice in doubles, or no memory. */
+/*
+** Bounds on parameters. Outside them doubles could not hold the lattice, or memory would not be
+** enough.
+*/
 #define LAYOUT_MAX_RANGE  1e100 /* of x: its square is a number too */
 #define LAYOUT_MIN_ROWS   0.01  /* clip, where it is a number of rows, of several sums */
 #define LAYOUT_MAX_ROWS   1e9
@@ -42,9 +45,9 @@ struct contribution {
 #define LAYOUT_MAX_KEYS   (1 << 20)
 
 /*
-** A run of components that is clipped together. The norm of the leading ones decides how far: where
-** it exceeds lead_reach, all of the block is scaled down until it does not. Then the norm of the
-** whole is at most reach, exactly.
+** A run of components that are clipped together. If the norm of the leading components exceeds
+** lead_reach, the whole block is scaled down until it does not. The norm of the whole block is then
+** at most reach, exactly.
 */
 struct block {
   int first, lead_end, end; /* [first, lead_end) leads [first, end) */
@@ -54,14 +57,14 @@ struct block {
 
 struct layout {
   const struct family *family;
-  int cells;       /* 0: private keys, known to nobody until rows are read */
-  int components;  /* of each cell */
-  int coordinates; /* of the release; 0: private keys */
-  int counts;      /* component 0 counts rows */
-  int touched;     /* coordinates in which two neighbours can differ: at most so many */
-  int max_groups;  /* cells that a unit may have; 0: any number */
-  int64_t each;    /* what a unit has in a cell counts as at most so many steps; 0: any number */
-  int levels;      /* of the tree; 0: none */
+  int cells;           /* 0: private keys, which are unknown until rows are read */
+  int components;      /* of each cell */
+  int coordinates;     /* of the release; 0: private keys */
+  int counts;          /* component 0 counts rows */
+  int touched;         /* the largest number of coordinates in which two neighbours differ */
+  int max_groups;      /* cells that a unit may have; 0: any number */
+  int64_t each;        /* the most steps that a unit counts in a cell; 0: no limit */
+  int levels;          /* of the tree; 0: none */
   double count_factor; /* of component 0, where it counts */
   double scale;
   int fine_exponent;   /* scale = 2^-fine_exponent */
@@ -91,15 +94,18 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
                  int replace);
 
 /*
-** Makes the shape of a model that of a smaller clip, on the same lattice: reach and distance,
-** where neighbours replace a row.
+** Changes the reach and distance of a model to those of a smaller clip, on the same lattice, for
+** neighbours that replace a row.
 */
 void layout_narrow(struct layout *shape, double clip);
 
-/* Value of x in [low, high] as u in [-1, 1]; what is outside counts as the nearer end, NaN as 0. */
+/* Maps x in [low, high] to u in [-1, 1]. Values outside count as the nearer end, NaN as 0. */
 double layout_centred(double x, double low, double high);
 
-/* Bin of x among `bins` equal ones of [low, high]; what is outside falls into the first or last. */
+/*
+** The bin of x among `bins` equal bins of [low, high]. Values outside fall into the first or last
+** bin.
+*/
 int layout_bin(double x, double low, double high, int bins);
 
 #endif

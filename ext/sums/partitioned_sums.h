@@ -1,15 +1,15 @@
 /*
-** partitioned_sums.h: exact sums of what units have in cells, for millions of them.
+** partitioned_sums.h: exact sums for each pair of unit and cell, for millions of pairs.
 **
-** Rows are written one behind the other into buckets; the upper bits of a unit's place (its mix
-** with the secret) choose the bucket. A bucket that is full is settled: its rows become one record
-** for each pair of unit and cell. If it stays more than three quarters full it is split in two, by
-** the next bit of the places, or doubled, while it is small or where few units have most of it. So
+** Rows are appended to buckets; the upper bits of a unit's place (its mix with the secret) choose
+** the bucket. When a bucket is full, its rows are merged into one record for each pair of unit and
+** cell. If it is still more than three quarters full, it is split in two by the next bit of the
+** places. A bucket that is small, or mostly filled by a few units, is doubled instead. As a result
 **   -  memory is read and written in order but for a bucket at a time, which fits a cache;
 **   -  it is in proportion to the number of pairs, not of rows, and grows bucket by bucket;
 **   -  all that a unit has is in one bucket.
-** (A hash table of millions of pairs is read and written at random instead, and has room for all
-** that they may become.)
+** (A hash table of millions of pairs would be read and written at random, with room for its largest
+** possible size.)
 **
 ** A row is its unit, its cell where there are cells, and its values, in 64 bits each:
 **
@@ -30,12 +30,14 @@
 
 struct partitioned_sums;
 
-/* Starts without records, of so many values each. Null when memory ran out. */
+/* Starts without records. Each record will have `components` values. Null when out of memory. */
 struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int components,
                                                int with_cells);
 void partitioned_sums_close(struct partitioned_sums *records);
 
-/* Adds a row; cell 0 where there are none. Returns 1, or 0 when memory ran out, now or before. */
+/*
+** Adds a row; cell is 0 if there are no cells. Returns 1, or 0 when out of memory, now or before.
+*/
 int partitioned_sums_add(struct partitioned_sums *records, struct identity unit, uint32_t cell,
                          const int128 *values);
 

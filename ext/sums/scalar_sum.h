@@ -5,9 +5,9 @@
 ** (times a power of two, rounded to nearest); everything after is exact integer addition, so the
 ** total does not depend on the order of rows. Requirements:
 **   U1  The total of one unit is clamped to [low, high] however many rows it has.
-**   U2  Without units every row is clamped by itself.
+**   U2  Without units each row is clamped on its own.
 **   U3  No value of a row is an error: infinities and huge values saturate.
-** Which rows are of one unit is identity.h's business.
+** identity.h decides which rows belong to one unit.
 */
 #ifndef DIFFUSE_SUMS_SCALAR_SUM_H
 #define DIFFUSE_SUMS_SCALAR_SUM_H
@@ -19,7 +19,7 @@
 #include "sums/partitioned_sums.h"
 #include "sums/unit_table.h"
 
-/* What bounds a contribution, in fine steps. */
+/* The bounds of a contribution, in fine steps. */
 struct bounds {
   double scale;                  /* fine steps per unit of the value: a power of two */
   double low, high;              /* range of one unit's total: integers, |.| <= 2^53 */
@@ -36,7 +36,7 @@ struct units {
 /* An accumulator: with totals by unit where units are protected, without where rows are. */
 struct scalar_sum {
   struct bounds bounds;
-  int128 total; /* of what is no unit's */
+  int128 total; /* of rows without a unit */
   struct units *units;
 };
 
@@ -83,9 +83,9 @@ static inline int scalar_sum_add_unit(struct scalar_sum *accumulator, struct ide
 }
 
 /*
-** What has been added up elsewhere: the rows of one unit (U1), which returns 1, or 0 when memory
-** ran out; and contributions that have been bounded already, of units that have no rows here. They
-** saturate at +-2^125.
+** Add sums from elsewhere. scalar_sum_add_steps() adds the rows of one unit (U1) and returns 1, or
+** 0 when out of memory. scalar_sum_add_total() adds contributions that are bounded already, of
+** units without rows here. Both saturate at +-2^125.
 */
 int scalar_sum_add_steps(struct scalar_sum *accumulator, struct identity unit, int128 steps);
 void scalar_sum_add_total(struct scalar_sum *accumulator, int128 total);

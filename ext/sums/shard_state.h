@@ -11,15 +11,15 @@
 **     4      number of keys
 **     4      what an entry is: STATE_TOTALS or STATE_RECORDS
 **     8      number of entries
-**     16     serial number: random bits, by which a state that is merged twice is found out
+**     16     serial number: random bits, to detect a state that is merged twice
 **     ...    the parameters, a text that is somebody else's business
 **     ...    keys: size (4) and text of each
 **     ...    entries: totals are integers of 16 bytes; a record is a unit (16), a cell (4) and
 **            integers
 **     32     SHA-256 of all that precedes
 **
-** The sum tells damage from data; it is no signature. What is read is therefore trusted no further
-** than that it stays inside its bytes: the callers check what it says.
+** The SHA-256 detects damage; it is not a signature. The reader only makes sure that it stays
+** inside the bytes. The callers check the contents.
 */
 #ifndef DIFFUSE_SUMS_SHARD_STATE_H
 #define DIFFUSE_SUMS_SHARD_STATE_H
@@ -42,7 +42,7 @@ struct shard_state_writer {
   int failed; /* memory or random bytes ran out: sticks */
 };
 
-/* Starts a state of that many keys and entries, which are then to be written in this order. */
+/* Starts a state with these numbers of keys and entries. Write the keys next, then the entries. */
 void shard_state_start(struct shard_state_writer *writer, const char *parameters, uint32_t entry,
                        uint32_t keys, uint64_t entries);
 void shard_state_put_key(struct shard_state_writer *writer, const char *text);
@@ -57,26 +57,29 @@ int shard_state_end(struct shard_state_writer *writer);
 /* A state, in the bytes it was read from. */
 struct shard_state {
   const unsigned char *serial;
-  const char *parameters; /* no zero byte ends it */
+  const char *parameters; /* does not end with a zero byte */
   size_t parameters_size;
   uint32_t entry, keys;
   uint64_t entries;
-  const unsigned char *at, *end; /* what has not been read */
+  const unsigned char *at, *end; /* the bytes that are not read yet */
 };
 
 /*
-** Opens a state: null, or what is wrong with it, the end of a sentence that starts with "the
-** state". The numbers of keys and of entries are as written and not to be believed.
+** Opens a state. Returns null, or the end of a sentence "the state ..." that says what is wrong.
+** The numbers of keys and entries are as written and must be checked.
 */
 const char *shard_state_open(struct shard_state *state, const void *bytes, size_t size);
 
-/* Whether the bytes have room for the keys that the state says it has. */
+/* Whether the bytes have room for the stated number of keys. */
 int shard_state_holds_keys(const struct shard_state *state);
 
-/* The next key, which no zero byte ends: 1, or 0 where the bytes do not hold one. */
+/*
+** Reads the next key, which does not end with a zero byte. Returns 1, or 0 if the bytes do not
+** contain one.
+*/
 int shard_state_key(struct shard_state *state, const char **text, size_t *size);
 
-/* Whether exactly the entries are left, of this many integers each. */
+/* Whether the rest of the bytes is exactly the entries, with this many integers each. */
 int shard_state_fits(const struct shard_state *state, size_t numbers);
 
 /*

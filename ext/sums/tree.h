@@ -23,10 +23,9 @@ static inline int tree_level(int level) {
 int tree_leaves(const double *nodes, int levels, double *leaves);
 
 /*
-** Standard deviation, for nodes of variance 1, of the consistent (1 - q) * (count left of `place`)
-** - q * (count right of it), leaves that the place divides counted in part: the error in rank of
-**   the q-quantile. NaN when
-** out of memory.
+** The error in rank of the q-quantile: the standard deviation, for nodes of variance 1, of
+**     (1 - q) * (count left of `place`) - q * (count right of `place`),
+** by consistent counts. A leaf that `place` divides is counted in part. NaN when out of memory.
 */
 double tree_rank_stddev(int levels, double q, double place);
 

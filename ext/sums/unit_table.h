@@ -1,19 +1,19 @@
 /*
-** unit_table.h: a hash table from identities to 64-bit numbers, which rows are added to: for
-** millions of them.
+** unit_table.h: a hash table from identities to 64-bit totals of rows, for millions of identities.
 **
-** A line is a cache line, of 8 words, and has four slots where all keys are integers, else two:
+** A line is a cache line of 8 words. It has four slots if all keys are integers, otherwise two:
 **
-**     | low | mark |        | low | mark | kind | - |        mark: the number + 2^63; 0: the slot
-**     is empty
+**     | low | mark |        | low | mark | kind | - |
 **
-** Lines are in chunks of 2 MiB, a huge page each: the upper bits of a key's place (its mix with the
-** secret) choose the chunk, the lower ones the line; a key whose line is full goes into the next of
-** its chunk. When a chunk is three quarters full, every chunk is split in two and leaves its memory
-** to the next, so that a table never needs more than what it grows to.
+** mark is the number + 2^63; 0 marks an empty slot.
 **
-** A large table does not fit a cache: rows wait in a batch while their lines are prefetched, and a
-** row that finds its line full waits once more, for the next.
+** Lines are in chunks of 2 MiB, one huge page each. The upper bits of a key's place (its mix with
+** the secret) choose the chunk, the lower bits the line. If the line is full, the key goes to the
+** next line of the chunk. When a chunk is three quarters full, every chunk is split in two. The
+** memory of a split chunk is used for the next, so a table never needs more than its final size.
+**
+** A large table does not fit into a cache. Rows therefore wait in a batch while their lines are
+** prefetched. A row that finds its line full waits again, for the next line.
 */
 #ifndef DIFFUSE_SUMS_UNIT_TABLE_H
 #define DIFFUSE_SUMS_UNIT_TABLE_H
@@ -26,7 +26,7 @@
 
 #define TABLE_BATCH 64
 #define TABLE_WORDS 8                  /* of a line */
-#define TABLE_MOST  ((int64_t)1 << 61) /* what is added, at most; and what a number is, at rest */
+#define TABLE_MOST  ((int64_t)1 << 61) /* limit of a term, and of a total between calls */
 
 /* A row, or neighbouring rows of one key, on the way to the table. */
 struct addend {
