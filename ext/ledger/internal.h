@@ -134,9 +134,79 @@ struct ledger {
   sqlite3_stmt *file_statements[STATEMENTS]; /* ... and its statements */
 };
 
-/* ---- connections (open.c) ---- */
+/* ---- the connection (connection.c) ---- */
 
 int ledger_is_memory(const struct ledger *ledger);
+
+/*
+** Whether this process got the connection by fork(). It then belongs to the parent (L6): closing it
+** or rolling back could undo a transaction that a thread of the parent has open in the same file.
+*/
+int connection_is_inherited(const struct ledger *ledger);
+
+/* Opens the file and takes its lock, which every read of the file needs. */
+int connection_open(struct ledger *ledger);
+
+/* The same, and makes the connection ready for transactions. */
+int connection_start(struct ledger *ledger);
+
+/*
+** Forgets an inherited connection without closing it. Closes any other connection under the lock,
+** because closing a file drops the locks that other copies of SQLite in this process have on it.
+*/
+void connection_close(struct ledger *ledger);
+
+/* Checks L6, and that the file was not deleted or replaced while the connection was open. */
+int connection_check(struct ledger *ledger);
+
+/* Whether the open file says that it is a ledger. */
+int connection_is_ledger(struct ledger *ledger);
+
+/*
+** Sets journal mode TRUNCATE, or fails. If somebody has turned the file into a WAL database,
+** changing it back writes to it, which a host that may only read must not do (L7). Any other change
+** of mode does not write to the file.
+*/
+int connection_set_journal(struct ledger *ledger);
+
+/* Reads the terms of an open connection. */
+int connection_read_terms(struct ledger *ledger);
+
+/*
+** Checks that the file was not overwritten since it was opened, with another ledger or another
+** journal mode. While a ledger is being created there is nothing to compare yet.
+*/
+int connection_check_terms(struct ledger *ledger);
+
+/* The names of LEDGER_UNITS and LEDGER_ROWS, and of LEDGER_ADD_REMOVE and LEDGER_REPLACE. */
+const char *protects_text(int protects);
+const char *adjacency_text(int adjacency);
+
+/* ---- where the ledger is (open.c) ---- */
+
+/*
+** The path of `name` in the database's directory. An absolute name stays as it is; so does any name
+** if the database has no directory.
+*/
+char *ledger_resolve(const struct ledger *ledger, const char *name);
+
+/*
+** The path that a marker stores. It is relative to the database, so that both files can move
+** together.
+*/
+char *ledger_default_name(const struct ledger *ledger);
+
+/*
+** Makes `path` the open ledger, and takes ownership of the string. An in-memory ledger cannot be
+** opened again, only kept. The function refuses the files of the host's database, because closing
+** such a file would drop the host's own locks.
+*/
+int ledger_use_path(struct ledger *ledger, char *path);
+
+/* ---- transactions (transaction.c) ---- */
+
+/* Rolls back if a transaction is open. Keeps the lock. */
+void transaction_end(struct ledger *ledger);
 
 /* ---- waiting and interrupts (interrupt.c) ---- */
 
@@ -283,7 +353,7 @@ void columns_hash(const char *previous, const struct table_columns *columns, con
 /* The fields of a row, joined by slashes (sqlite3_free; null: out of memory). */
 char *columns_fingerprint(const struct table_columns *columns, const void *row);
 
-/* ---- the format of the file (open.c, migrate.c) ---- */
+/* ---- the format of the file (connection.c, migrate.c) ---- */
 
 /* The format number of the open file. */
 int ledger_format(struct ledger *ledger);

@@ -80,7 +80,7 @@ struct ledger_path {
   int count;
 };
 
-/* ---- the handle (open.c) --------------------------------------------------------------------- */
+/* ---- the handle (connection.c, open.c, create.c, transaction.c) ------------------------------ */
 
 struct ledger *ledger_new(sqlite3 *host, struct error *error);
 void ledger_free(struct ledger *ledger);

@@ -1,0 +1,285 @@
+/*
+** connection.c: owns the private connection: the handle, the file behind it and its terms.
+**
+** The ledger is a file of its own for two reasons. If it were written on the host's connection, a
+** ROLLBACK of the host could erase a charge after the value was seen. A second connection to the
+** host's own file would deadlock in rollback-journal mode. The journal mode is TRUNCATE: in WAL
+** mode a ledger loses charges when a process forks, or when somebody copies the main file alone.
+*/
+#include <string.h>
+
+#include "ledger/internal.h"
+#include "os/file.h"
+#include "os/lock_file.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define APPLICATION_ID 1684432486
+
+/* ---- the handle ------------------------------------------------------------------------------ */
+
+static int go_on(void *ledger) {
+  return interrupt_check(ledger);
+}
+
+static void stop_asking(void *ledger) {
+  interrupt_end(ledger);
+}
+
+struct ledger *ledger_new(sqlite3 *host, struct error *error) {
+  struct ledger *ledger = sqlite3_malloc(sizeof *ledger);
+  if (!ledger) return 0;
+  memset(ledger, 0, sizeof *ledger);
+  ledger->host = host;
+  ledger->error = error;
+  ledger->json = (struct json){0, error, go_on, stop_asking, ledger};
+  ledger->lock = LOCK_FILE_NONE;
+  ledger->rounding = -1;
+  return ledger;
+}
+
+void ledger_free(struct ledger *ledger) {
+  if (!ledger) return;
+  connection_close(ledger);
+  process_forget(&ledger->process);
+  json_close(&ledger->json);
+  sqlite3_free(ledger->path);
+  seal_forget(ledger);
+  sqlite3_free(ledger);
+}
+
+int ledger_is_memory(const struct ledger *ledger) {
+  return strcmp(ledger->path, MEMORY_PATH) == 0;
+}
+
+const char *ledger_path(const struct ledger *ledger) {
+  return ledger->path;
+}
+
+/* ---- pragmas --------------------------------------------------------------------------------- */
+
+static int pragma(struct ledger *ledger, const char *sql) {
+  return sqlite3_exec(ledger->db, sql, 0, 0, 0) == SQLITE_OK || ledger_fail_sqlite(ledger);
+}
+
+static int pragma_integer(struct ledger *ledger, const char *sql) {
+  sqlite3_stmt *statement = 0;
+  int value = -1;
+  if (sqlite3_prepare_v2(ledger->db, sql, -1, &statement, 0) == SQLITE_OK &&
+      sqlite3_step(statement) == SQLITE_ROW)
+    value = sqlite3_column_int(statement, 0);
+  if (sqlite3_finalize(statement) != SQLITE_OK) ledger_fail_sqlite(ledger);
+  return value;
+}
+
+int connection_is_ledger(struct ledger *ledger) {
+  return pragma_integer(ledger, "PRAGMA application_id") == APPLICATION_ID;
+}
+
+int ledger_format(struct ledger *ledger) {
+  return pragma_integer(ledger, "PRAGMA user_version");
+}
+
+/* Runs a pragma that sets or reads the journal mode, and returns the mode. */
+static int run_journal_mode(struct ledger *ledger, const char *sql, char mode[16]) {
+  sqlite3_stmt *statement = 0;
+  *mode = 0;
+  if (sqlite3_prepare_v2(ledger->db, sql, -1, &statement, 0) == SQLITE_OK &&
+      sqlite3_step(statement) == SQLITE_ROW)
+    sqlite3_snprintf(16, mode, "%s", sqlite3_column_text(statement, 0));
+  return sqlite3_finalize(statement) == SQLITE_OK || ledger_fail_sqlite(ledger);
+}
+
+int connection_set_journal(struct ledger *ledger) {
+  char mode[16];
+  if (!run_journal_mode(ledger, "PRAGMA journal_mode", mode)) return 0;
+  if ((strcmp(mode, "wal") != 0 || !ledger->read_only) &&
+      !run_journal_mode(ledger, "PRAGMA journal_mode = TRUNCATE", mode))
+    return 0;
+  return strcmp(mode, ledger_is_memory(ledger) ? "memory" : "truncate") == 0 ||
+         ledger_fail(ledger,
+                     "the privacy ledger '%s' is in journal mode '%s', not truncate (close "
+                     "other connections and try again%s)",
+                     ledger->path, mode,
+                     ledger->read_only ? ", where the database can be written" : "");
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+int connection_is_inherited(const struct ledger *ledger) {
+  return ledger->db && !process_is_same(&ledger->process);
+}
+
+/*
+** Whether the file belongs to another application and must not be touched. Reads the file directly,
+** without SQLite's locks and journals.
+*/
+static int is_foreign(struct ledger *ledger) {
+  sqlite3_file *file = 0;
+  unsigned char id[4] = {0};
+  if (ledger_is_memory(ledger) ||
+      sqlite3_file_control(ledger->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
+      !file->pMethods || file->pMethods->xRead(file, id, sizeof id, 68) != SQLITE_OK)
+    return 0; /* an empty file too: another process may be writing a ledger */
+  return ((unsigned)id[0] << 24 | (unsigned)id[1] << 16 | (unsigned)id[2] << 8 | id[3]) !=
+         APPLICATION_ID;
+}
+
+void connection_close(struct ledger *ledger) {
+  copy_end(ledger);
+  interrupt_end(ledger);
+  if (connection_is_inherited(ledger)) {
+    memset(ledger->statements, 0, sizeof ledger->statements);
+  } else if (ledger->db) {
+    struct error error = error_take(ledger->error);
+    int heeds_host = ledger->heeds_host;
+    ledger->heeds_host = 0;
+    if (file_has_content(ledger->path) && !is_foreign(ledger)) lock_take(ledger, 0);
+    statements_finalize(ledger);
+    sqlite3_close(ledger->db);
+    error_restore(ledger->error, error);
+    ledger->heeds_host = heeds_host;
+  }
+  lock_drop(ledger);
+  ledger->db = 0;
+  sqlite3_free(ledger->id);
+  ledger->id = 0;
+}
+
+/* A busy handler. SQLite's own handler waits whole seconds if SQLite was built without usleep(). */
+static int wait_for_others(void *context, int calls) {
+  struct ledger *ledger = context;
+  if (calls == 0) wait_start(ledger);
+  return wait_moment(ledger, calls);
+}
+
+/*
+** The platform's own VFS, whatever the host's default VFS is. Connections that lock in different
+** ways do not see each other's locks.
+*/
+int connection_open(struct ledger *ledger) {
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
+  process_remember(&ledger->process);
+  const char *vfs = ledger_is_memory(ledger) ? 0 : FILE_VFS;
+  if (vfs && !sqlite3_vfs_find(vfs))
+    return ledger_fail(ledger,
+                       "this SQLite has no VFS '%s', with which ledgers are locked (use another "
+                       "build of SQLite)",
+                       vfs);
+  if (sqlite3_open_v2(ledger->path, &ledger->db, flags, vfs) != SQLITE_OK) {
+    ledger_fail(ledger, "cannot open the privacy ledger '%s': %s", ledger->path,
+                ledger->db ? sqlite3_errmsg(ledger->db) : "out of memory");
+    connection_close(ledger);
+    return 0;
+  }
+  sqlite3_busy_handler(ledger->db, wait_for_others, ledger);
+  return is_foreign(ledger) || lock_take(ledger, 0);
+}
+
+int connection_start(struct ledger *ledger) {
+  if (!connection_open(ledger)) return 0;
+  /* Prepare ROLLBACK now, because memory may have run out when it is needed. */
+  return pragma(ledger, "PRAGMA synchronous = FULL") && statement_bind(ledger, ROLLBACK, "");
+}
+
+int connection_check(struct ledger *ledger) {
+  if (connection_is_inherited(ledger))
+    return ledger_fail(ledger, "the privacy ledger was opened before fork() (reconnect)");
+  int moved = 0;
+  if (!ledger_is_memory(ledger) &&
+      sqlite3_file_control(ledger->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
+      moved)
+    return ledger_fail(ledger,
+                       "the privacy ledger '%s' was moved or deleted (restore it and "
+                       "reconnect)",
+                       ledger->path);
+  return 1;
+}
+
+/* ---- terms ----------------------------------------------------------------------------------- */
+
+/* Indexed by LEDGER_UNITS, LEDGER_ROWS and LEDGER_ADD_REMOVE, LEDGER_REPLACE. */
+static const char *const protects_name[] = {"unit", "unit", "row"};
+static const char *const adjacency_name[] = {"add-remove", "add-remove", "replace"};
+
+const char *protects_text(int protects) {
+  return protects_name[protects];
+}
+
+const char *adjacency_text(int adjacency) {
+  return adjacency_name[adjacency];
+}
+
+/*
+** The index of the name, 1 or 2, that a column holds. Any other value means that the ledger is
+** damaged.
+*/
+static int column_choice(struct ledger *ledger, sqlite3_stmt *row, int column,
+                         const char *const names[3]) {
+  char *text = column_copy(ledger, row, column);
+  int choice = !text ? 0 : strcmp(text, names[1]) == 0 ? 1 : strcmp(text, names[2]) == 0 ? 2 : 0;
+  sqlite3_free(text);
+  if (!choice) ledger_fail_damaged(ledger, "dp_ledger");
+  return choice;
+}
+
+struct terms {
+  char *id;
+  int protects, adjacency, unchecked;
+};
+
+/*
+** Reads the row of dp_ledger. Returns 0 if there is none or on failure. Free the id with
+** sqlite3_free.
+*/
+static int terms_read(struct ledger *ledger, struct terms *terms) {
+  *terms = (struct terms){0};
+  sqlite3_stmt *row = statement_bind(ledger, TERMS_READ, "");
+  if (!statement_row(ledger, row)) return 0;
+  terms->id = column_copy(ledger, row, 0);
+  terms->protects = column_choice(ledger, row, 1, protects_name);
+  terms->adjacency = column_choice(ledger, row, 2, adjacency_name);
+  terms->unchecked = sqlite3_column_int(row, 4);
+  sqlite3_reset(row);
+  if (terms->id && !error_is_set(ledger->error)) return 1;
+  sqlite3_free(terms->id);
+  terms->id = 0;
+  return 0;
+}
+
+int connection_read_terms(struct ledger *ledger) {
+  struct terms terms;
+  if (!terms_read(ledger, &terms))
+    return ledger_fail(ledger, "'%s' is not a privacy ledger (restore it from a backup)",
+                       ledger->path);
+  sqlite3_free(ledger->id);
+  ledger->id = terms.id;
+  ledger->protects = terms.protects;
+  ledger->adjacency = terms.adjacency;
+  ledger->unchecked = terms.unchecked;
+  return 1;
+}
+
+int connection_check_terms(struct ledger *ledger) {
+  if (!ledger->id) return 1;
+  struct terms now = {0};
+  const char *journal = ledger->file || ledger_is_memory(ledger) ? "memory" : "truncate";
+  int same = ledger_format(ledger) == LEDGER_FORMAT && terms_read(ledger, &now) &&
+             strcmp(now.id, ledger->id) == 0 && now.protects == ledger->protects &&
+             now.adjacency == ledger->adjacency && now.unchecked == ledger->unchecked;
+  char mode[16];
+  same =
+      same && run_journal_mode(ledger, "PRAGMA journal_mode", mode) && strcmp(mode, journal) == 0;
+  sqlite3_free(now.id);
+  return same ||
+         ledger_fail(ledger, "the privacy ledger '%s' was replaced while it was open (reconnect)",
+                     ledger->path);
+}
+
+int ledger_protects(const struct ledger *ledger) {
+  return ledger->protects;
+}
+
+int ledger_adjacency(const struct ledger *ledger) {
+  return ledger->adjacency;
+}

@@ -1,0 +1,166 @@
+/*
+** create.c: creates a ledger and leaves the marker, or finds the ledger that exists (dp_init()).
+*/
+#include <string.h>
+
+#include "ledger/internal.h"
+#include "os/file.h"
+#include "os/lock_file.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* Writes the schema and the terms, in the open transaction. */
+static int write_schema(struct ledger *ledger, const struct ledger_terms *terms) {
+  return ledger_make_schema(ledger) &&
+         statement_run(ledger, TERMS_INSERT, "sssi", terms->unit, protects_text(terms->protects),
+                       adjacency_text(terms->adjacency), (int64_t)terms->unchecked) &&
+         connection_read_terms(ledger);
+}
+
+/* Whether the stored terms are these. In a transaction, so that the lock is held (lock.c). */
+static int are_terms(struct ledger *ledger, const struct ledger_terms *terms) {
+  if ((terms->protects && terms->protects != ledger->protects) ||
+      (terms->adjacency && terms->adjacency != ledger->adjacency))
+    return ledger_fail(ledger,
+                       "the privacy ledger '%s' exists and protects a %s under %s adjacency, "
+                       "which cannot be changed",
+                       ledger->path, protects_text(ledger->protects),
+                       adjacency_text(ledger->adjacency));
+  if (terms->unchecked && !ledger->unchecked)
+    return ledger_fail(ledger,
+                       "the privacy ledger '%s' exists and checks every query against its policy, "
+                       "which cannot be changed",
+                       ledger->path);
+  if (!terms->unit) return 1;
+  sqlite3_stmt *row = statement_bind(ledger, TERMS_READ, "");
+  if (statement_row(ledger, row)) {
+    const char *unit = (const char *)sqlite3_column_text(row, 3);
+    if (!unit || strcmp(unit, terms->unit) != 0)
+      ledger_fail(ledger,
+                  "the privacy ledger '%s' exists and its unit is '%s', which cannot be "
+                  "changed",
+                  ledger->path, unit ? unit : "");
+    sqlite3_reset(row);
+  }
+  return !error_is_set(ledger->error);
+}
+
+/* Whether an existing ledger has the terms of this dp_init(). */
+static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) {
+  int same = ledger_begin_reading(ledger) && are_terms(ledger, terms);
+  ledger_rollback(ledger);
+  return same;
+}
+
+/*
+** For a database that has a marker, or cannot get one: the ledger must exist and have these terms.
+*/
+static int find_again(struct ledger *ledger, const struct ledger_terms *terms) {
+  if (!ledger_ready(ledger)) return 0;
+  if (terms->path) {
+    char *path = ledger_resolve(ledger, terms->path);
+    int same = path && (strcmp(path, ledger->path) == 0 || file_same(path, ledger->path));
+    sqlite3_free(path);
+    if (!same)
+      return ledger_fail(ledger, "the privacy ledger of this database is '%s' (leave the path out)",
+                         ledger->path);
+  }
+  return terms_match(ledger, terms);
+}
+
+/* Removes the empty file and the journal that a failed creation leaves. */
+static void remove_empty(struct ledger *ledger) {
+  char *journal = sqlite3_mprintf("%s-journal", ledger->path);
+  if (!ledger_is_memory(ledger) && !file_has_content(ledger->path)) {
+    file_delete(ledger->path);
+    if (journal && !file_has_content(journal)) file_delete(journal);
+  }
+  sqlite3_free(journal);
+}
+
+/*
+** Creates an empty file for the new ledger. Its permissions are no wider than those of the
+** database.
+*/
+static enum creation create_file(struct ledger *ledger) {
+  if (ledger_is_memory(ledger)) return FILE_EXISTS;
+  const char *database = sqlite3_db_filename(ledger->host, "main");
+  enum creation creation = file_create(ledger->path, host_in_memory(ledger) ? 0 : database);
+  if (creation == FILE_DANGLES)
+    ledger_fail(ledger,
+                "cannot create the privacy ledger '%s': it is a symbolic link to a file that is "
+                "not there (remove the link)",
+                ledger->path);
+  if (creation == FILE_REFUSED)
+    ledger_fail(ledger,
+                "cannot open the privacy ledger '%s': its file cannot be created with the "
+                "permissions of the database (check the directory)",
+                ledger->path);
+  return creation;
+}
+
+/* Creates a ledger: writes the marker, then commits the ledger. A failure undoes both. */
+static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms, const char *name) {
+  enum creation creation = create_file(ledger);
+  int begun = !error_is_set(ledger->error) && connection_start(ledger) &&
+              connection_set_journal(ledger) && ledger_begin(ledger);
+  if (begun && connection_is_ledger(ledger)) {
+    ledger_rollback(ledger); /* another process has created the ledger; use that one */
+    connection_close(ledger);
+    return ledger_create(ledger, terms);
+  }
+  if (begun && write_schema(ledger, terms) && marker_write(ledger, ledger->id, name)) {
+    if (ledger_commit(ledger)) return 1;
+    marker_drop(ledger);
+  }
+  /*
+  ** A file that existed before, or that another process has locked, may be another process's
+  ** ledger.
+  */
+  int busy =
+      !begun && ledger->db &&
+      (ledger->lock == LOCK_FILE_NONE || (sqlite3_errcode(ledger->db) & 0xff) == SQLITE_BUSY);
+  transaction_end(ledger);
+  if (creation == FILE_CREATED && !busy) remove_empty(ledger);
+  connection_close(ledger);
+  return 0;
+}
+
+static int create_named(struct ledger *ledger, const struct ledger_terms *terms, const char *name) {
+  char *path = ledger_resolve(ledger, name);
+  if (!path) return ledger_fail(ledger, "out of memory");
+  if (!ledger_use_path(ledger, path)) /* there is no ledger, or it could not be read */
+    return !error_is_set(ledger->error) && create_fresh(ledger, terms, name);
+  return terms_match(ledger, terms) && marker_write(ledger, ledger->id, name);
+}
+
+/*
+** Checks the option path: it must be absolute if the database has no directory, and a database in a
+** file needs a ledger in a file.
+*/
+static int check_path(struct ledger *ledger, const char *path) {
+  if (host_in_memory(ledger) && !path_is_absolute(path) && strcmp(path, MEMORY_PATH) != 0)
+    return ledger_fail(ledger, "path '%s' must be absolute for an in-memory database", path);
+  return host_in_memory(ledger) || strcmp(path, MEMORY_PATH) != 0 ||
+         ledger_fail(ledger, "a database in a file needs a ledger in a file, not '%s'", path);
+}
+
+int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
+  error_clear(ledger->error);
+  interrupt_heed(ledger, 1, 0);
+  if (connection_is_inherited(ledger)) return connection_check(ledger);
+  struct marker marker;
+  if (!json_present(&ledger->json) || !host_check(ledger) || !marker_read(ledger, "main", &marker))
+    return 0;
+  int marked = marker.id != 0;
+  marker_clear(&marker);
+  if (marked || ledger->read_only) return find_again(ledger, terms);
+  if (!sqlite3_get_autocommit(ledger->host))
+    return ledger_fail(ledger, "a ledger cannot be created inside a transaction (COMMIT first)");
+  if (terms->path && !check_path(ledger, terms->path)) return 0;
+  char *name = terms->path ? sqlite3_mprintf("%s", terms->path) : ledger_default_name(ledger);
+  if (!name) return ledger_fail(ledger, "out of memory");
+  int created = create_named(ledger, terms, name);
+  sqlite3_free(name);
+  return created;
+}

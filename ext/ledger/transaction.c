@@ -1,0 +1,79 @@
+/*
+** transaction.c: begins and ends transactions on the private connection, with the lock and the
+** rounding mode that they need.
+*/
+#include <fenv.h>
+
+#include "ledger/internal.h"
+
+SQLITE_EXTENSION_INIT3
+
+/*
+** Sets round-to-nearest for the transaction, whatever rounding mode the host uses. Totals are
+** rounded up by the error bound of round-to-nearest, and dp_verify() compares them to the last bit.
+*/
+static void round_to_nearest(struct ledger *ledger) {
+  if (ledger->rounding >= 0) return;
+  ledger->rounding = fegetround();
+  fesetround(FE_TONEAREST);
+}
+
+static void round_as_before(struct ledger *ledger) {
+  if (ledger->rounding >= 0) fesetround(ledger->rounding);
+  ledger->rounding = -1;
+}
+
+/* A BEGIN that fails for lack of memory can leave a transaction open. */
+static int begin_with(struct ledger *ledger, enum statement which, int refuse_writes) {
+  seal_forget(ledger);
+  round_to_nearest(ledger);
+  ledger->writes_refused = refuse_writes;
+  /* SQLite's page cache would hide that the file was overwritten. */
+  if (!error_is_set(ledger->error) && ledger->db && !ledger_is_memory(ledger))
+    sqlite3_db_release_memory(ledger->db);
+  if (lock_take(ledger, which == BEGIN_WRITE) && statement_run(ledger, which, "") &&
+      connection_check_terms(ledger))
+    return 1;
+  ledger_rollback(ledger);
+  return 0;
+}
+
+int ledger_begin(struct ledger *ledger) {
+  if (ledger->read_only) return begin_with(ledger, BEGIN_READ, 1);
+  return begin_with(ledger, BEGIN_WRITE, 0);
+}
+
+int ledger_begin_reading(struct ledger *ledger) {
+  return begin_with(ledger, BEGIN_READ, 0);
+}
+
+int ledger_begin_trial(struct ledger *ledger) {
+  return begin_with(ledger, BEGIN_WRITE, 0);
+}
+
+int ledger_begin_ending(struct ledger *ledger) {
+  return begin_with(ledger, BEGIN_WRITE, 0);
+}
+
+int ledger_commit(struct ledger *ledger) {
+  if (!error_is_set(ledger->error) && connection_check(ledger)) seal_touched(ledger);
+  int done = statement_run(ledger, COMMIT, "");
+  ledger_rollback(ledger);
+  return done;
+}
+
+void transaction_end(struct ledger *ledger) {
+  if (!ledger->db || connection_is_inherited(ledger) || sqlite3_get_autocommit(ledger->db)) return;
+  for (int i = 0; i < STATEMENTS; i++) sqlite3_reset(ledger->statements[i]);
+  sqlite3_step(ledger->statements[ROLLBACK]); /* the first error is recorded already */
+  sqlite3_reset(ledger->statements[ROLLBACK]);
+}
+
+void ledger_rollback(struct ledger *ledger) {
+  seal_forget(ledger);
+  round_as_before(ledger);
+  copy_end(ledger);
+  transaction_end(ledger);
+  lock_drop(ledger);
+  interrupt_end(ledger);
+}
