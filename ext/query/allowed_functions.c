@@ -149,11 +149,11 @@ static int place_of(const char *name) {
 int allowed_functions_read(struct allowed_functions *functions, sqlite3 *db) {
   unsigned char replaced[MOST_FUNCTIONS] = {0};
   sqlite3_stmt *row = 0;
-  int old = sqlite3_libversion_number() < 3038000, rc;
+  int old = sqlite3_libversion_number() < 3038000;
   memset(functions, 0, sizeof *functions);
   if (sqlite3_prepare_v2(db, "PRAGMA function_list", -1, &row, 0) != SQLITE_OK)
     return sqlite3_errcode(db);
-  while ((rc = sqlite3_step(row)) == SQLITE_ROW) {
+  while (sqlite3_step(row) == SQLITE_ROW) {
     const char *name = (const char *)sqlite3_column_text(row, 0);
     int place = name ? place_of(name) : -1;
     if (place < 0) continue;

@@ -178,7 +178,7 @@ static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, s
                     char **error) {
   (void)error;
   struct evaluator *evaluator = aux;
-  int number = argc > 3 ? atoi(argv[3]) : -1;
+  int number = argc > 3 ? (int)strtol(argv[3], 0, 10) : -1;
   if (number < 0 || number >= evaluator->table_count) return SQLITE_ERROR;
   sqlite3_str *sql = sqlite3_str_new(0);
   append_definition(sql, &evaluator->tables[number].route.tables[0]);

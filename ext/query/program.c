@@ -102,7 +102,7 @@ static int reads_of(const struct program_instruction *here, int which) {
   if (strcmp(here->name, "Copy") == 0) return here->p3 + 1;
   if (strcmp(here->name, "AggStep") == 0) return here->p5;
   if (strcmp(here->name, "VFilter") == 0) return 3; /* and what follows, which a constant may be */
-  return here->operation->is_function ? (arity ? atoi(arity + 1) : 127) : 1;
+  return here->operation->is_function ? (arity ? (int)strtol(arity + 1, 0, 10) : 127) : 1;
 }
 
 /* Whether an instruction reads a register. */

@@ -89,7 +89,7 @@ static int add_instruction(struct program *program, sqlite3_stmt *row, const cha
                            .p1 = sqlite3_column_int(row, 2),
                            .p2 = sqlite3_column_int(row, 3),
                            .p3 = sqlite3_column_int(row, 4),
-                           .calls = arity ? atoi(arity + 1) : 0,
+                           .calls = arity ? (int)strtol(arity + 1, 0, 10) : 0,
                            .is_wanted = called && sqlite3_stricmp(called, wanted) == 0};
   return 1;
 }
