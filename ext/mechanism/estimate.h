@@ -58,14 +58,14 @@ struct reading {
   struct view view;
   int cells;               /* of the point */
   int root;                /* of a spread: the standard deviation, not the variance */
-  const double *quantiles; /* of a tree: the wanted ones, in [0, 1] */
+  const double *quantiles; /* trees: the requested quantiles, in [0, 1] */
   int quantile_count;
   double selection_delta;        /* private keys: probability that a unit shows a key of its own */
   const struct descent *descent; /* of a model */
   double shrink; /* set by estimate_point(): that of its coordinates; 1 for averages */
 };
 
-/* How many numbers estimate_point() may give. */
+/* The largest number of estimates that estimate_point() can return. */
 int estimate_room(const struct reading *reading);
 
 /*

@@ -46,8 +46,9 @@ void hiding_make(struct hiding *hiding, const struct descent *descent, const str
 
 /*
 ** Lowers epsilons[i - 1], for each private row i, to the least epsilon with this delta that
-** contraction gives; entries are valid before. Between 256 steps after a row and the next, one row
-** in so many is looked at, and those before it get the same. delta 0: pure differential privacy.
+** contraction gives. The entries must be valid before. If more than 256 steps follow a row,
+** only some rows are computed, and the rows before each of them get the same epsilon. delta 0: pure
+** differential privacy.
 */
 void hiding_lower(const struct hiding *hiding, double delta, double *epsilons);
 
@@ -74,14 +75,14 @@ void hiding_stop_variance(struct descent *descent, const struct layout *shape,
                           const struct design *design, double epsilon, double delta);
 
 /*
-** The profile of the last private row as contraction gives it, at so many epsilons that Renyi
-** divergences can be read from it.
+** The privacy profile of the last private row by contraction: delta at each of PROFILE_NODES values
+** of epsilon, which are enough to compute Renyi divergences from it.
 */
 #define PROFILE_NODES 1553
 struct profile {
   int count;
-  double rate;                   /* of the row's own step, ... */
-  double log_factor;             /* ... of which this is left beyond the last node, at most */
+  double rate;                   /* the rate of the row's own step */
+  double log_factor;             /* bound on the factor that is left beyond the last node */
   double pure;                   /* epsilon of pure differential privacy; infinite without */
   double epsilon[PROFILE_NODES]; /* increasing from 0 */
   double log_delta[PROFILE_NODES];

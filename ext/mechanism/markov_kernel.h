@@ -42,7 +42,7 @@ void markov_kernel_clear(struct markov_kernel *channel);
 /* Makes it so many steps. */
 int channel_repeat(struct markov_kernel *channel, double steps, struct error *error);
 
-/* Whether it is small enough for a symbol, or for steps. */
+/* Checks that a kernel is small enough to be applied to a symbol, or to be raised to a power. */
 int channel_check_small(const struct markov_kernel *channel, struct error *error);
 
 /* The weights of a state's row, or null where there is no such state. */

@@ -152,7 +152,7 @@ static void equal_rates(const struct descent *descent, const struct layout *shap
   }
 }
 
-#define MOST_STEPS 1000000 /* that are looked at; more are refused */
+#define MOST_STEPS 1000000 /* limit of the steps that are examined; more are refused */
 
 static int equal_diffusible(const struct descent *descent, const struct layout *shape, int shift,
                             uint64_t clock) {

@@ -53,7 +53,7 @@ int64_t lattice_round(int128 total, int shift) {
 /*
 ** Rounding to nearest takes a fine distance D to at most ceil(D/2^shift) steps, except across zero,
 ** where halves part in both directions: floor(D/2^shift) + 1 covers both, and is attained for every
-** D > 0 and shift > 0. Only shift 0 could carry the sum past 64 bits; D itself is enough there.
+** D > 0 and shift > 0. Only for shift 0 could the sum exceed 64 bits; D is the sensitivity there.
 */
 uint64_t lattice_sensitivity(uint64_t distance, int shift) {
   uint64_t steps = shift < 64 ? distance >> shift : 0;

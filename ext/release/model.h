@@ -1,6 +1,6 @@
 /*
-** model.h: models as releases: their parameters, between options, the ledger's text and
-** mechanism/sgd.h.
+** model.h: models as releases. Converts the parameters of a model between the options, the text in
+** the ledger and the struct of mechanism/sgd.h.
 */
 #ifndef DIFFUSE_RELEASE_MODEL_H
 #define DIFFUSE_RELEASE_MODEL_H

@@ -37,8 +37,7 @@ int numbers_send(const struct publication *publication, const struct markov_kern
 */
 int numbers_mixable(const struct publication *publication);
 
-/* Least noisy number of units or rows with which a private key is shown at
-** its position. */
+/* Private keys: a key is published at this position if its noisy count is at least this number. */
 double numbers_threshold(const struct publication *publication);
 
 /* estimate_total_stddev() at clock. */

@@ -19,8 +19,8 @@ struct procedure {
   /* dp_mix(): publishes it at its position, as the kernel sends it on. */
   int (*mix)(struct publication *publication, const struct markov_kernel *kernel);
   /*
-  ** Whether the publication at a tier is what the mechanism and the kernels make it: null, or the
-  ** first discrepancy (sqlite3_free).
+  ** Checks that the publication at a tier follows from the mechanism and the kernels. Returns null,
+  ** or the first discrepancy (sqlite3_free).
   */
   char *(*verify)(struct publication *publication, const char *tier);
 };

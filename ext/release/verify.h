@@ -5,8 +5,8 @@
 #include "release/session.h"
 
 /*
-** Whether every publication shows the point of its path: null, or the first discrepancy
-** (sqlite3_free). Inside a transaction. An error is in the ledger.
+** Checks that every publication shows the point of its path. Returns null, or the first discrepancy
+** (sqlite3_free). Call it inside a transaction. The ledger holds any error.
 */
 char *releases_verify(struct session *session);
 
