@@ -23,7 +23,10 @@ static uint128 largest(const struct part *part) {
   return most;
 }
 
-/* Sum of squares of the values divided by 2^shift, which must be below 2^53: below 2^128. */
+/*
+** Sum of squares of the values divided by 2^shift. Each quotient must be below 2^53, so that the
+** sum is below 2^128.
+*/
 static uint128 squares(const struct part *part, int shift) {
   uint128 sum = 0;
   for (size_t cell = 0; cell < part->cells; cell++) {
@@ -36,7 +39,7 @@ static uint128 squares(const struct part *part, int shift) {
   return sum;
 }
 
-/* The least shift that brings a magnitude below 2^53: at most 75, for any 128 bits. */
+/* The least shift that brings a magnitude below 2^53. For any 128 bits it is at most 75. */
 static int shift_of(uint128 size) {
   int shift = 0;
   for (size >>= 53; size > 0; size >>= 1) shift++;
@@ -44,8 +47,9 @@ static int shift_of(uint128 size) {
 }
 
 /*
-** Whether the norm is at most reach, exactly. reach < 2^62. No branch on a sign: those of data
-** cannot be foreseen, and cost more than all the rest.
+** Whether the norm is at most reach, exactly. reach < 2^62. The code does not branch on signs,
+** because the processor cannot predict the signs of data, and mispredicted branches would cost more
+** than everything else.
 */
 static int fits(const struct part *part, int64_t reach) {
   uint128 limit = (uint128)reach * (uint128)reach, sum = 0;
@@ -54,7 +58,7 @@ static int fits(const struct part *part, int64_t reach) {
       int128 value = part->values[cell * (size_t)part->components + (size_t)j];
       int64_t narrow = (int64_t)value;
       if (narrow != value) return 0;
-      sum += (uint128)((int128)narrow * narrow); /* 2^126 more than what was within, at most */
+      sum += (uint128)((int128)narrow * narrow); /* the sum grows by at most 2^126 each time */
       if (sum > limit) return 0;
     }
   }
@@ -71,7 +75,10 @@ static void scale(const struct part *part, double factor) {
   }
 }
 
-/* The norm, too small by less than 2^-41 of it; the same whatever the order of the values. */
+/*
+** The norm. The result is too small by less than 2^-41 of the norm, and does not depend on the
+** order of the values.
+*/
 static double norm(const struct part *part) {
   int shift = shift_of(largest(part));
   return ldexp(sqrt((double)squares(part, shift)), shift);
@@ -79,7 +86,7 @@ static double norm(const struct part *part) {
 
 /*
 ** Scales `whole` down until the norm of `lead`, a part of it, is at most reach. Two rounds are
-** enough; the factor 0 ends the loop whatever floating point does.
+** enough. The factor 0 ends the loop whatever floating point does.
 */
 static void shrink(const struct part *whole, const struct part *lead, int64_t reach) {
   double margin = 1;

@@ -1,9 +1,10 @@
 /*
 ** group_keys.c: see group_keys.h.
 **
-** One table maps identities to cells: those of row values, and those of names, the texts that keys
-** are shown as, through which the integer 5, the real 5.0 and the text '5' meet. The two never mix:
-** the cell of a value is a function of the value alone, whatever other keys there are.
+** One table maps identities to cells. It contains the identities of row values and those of names.
+** A name is the text that a key is shown as; the integer 5, the real 5.0 and the text '5' share the
+** name '5' and therefore one cell. The two kinds of identities never mix: the cell of a value
+** depends on the value alone, whatever other keys there are.
 */
 #include "sums/group_keys.h"
 
@@ -14,7 +15,7 @@
 
 struct group_keys {
   const struct secret *secret;
-  struct unit_table integers, others; /* numbers of cells */
+  struct unit_table integers, others; /* the cell of each identity */
   struct identity *named;             /* identity of each cell's text */
   char **texts;
   unsigned char *kept;
@@ -23,8 +24,8 @@ struct group_keys {
 };
 
 /*
-** A number is the sum of what is added: of one number, here, as no key is entered twice. Returns 0
-** when memory ran out.
+** Enters the cell of a key. unit_table.h adds up the numbers of a key, and no key is entered twice,
+** so its number is the cell. Returns 0 when out of memory.
 */
 static int enter(struct group_keys *cells, struct identity key, int cell) {
   struct unit_table *table = key.kind == IDENTITY_INTEGER ? &cells->integers : &cells->others;
@@ -32,7 +33,7 @@ static int enter(struct group_keys *cells, struct identity key, int cell) {
   return unit_table_flush(table, 0, 0);
 }
 
-/* Makes a cell of a text; its number, or CELL_FAILED. */
+/* Makes a cell for a text. Returns its number, or CELL_FAILED. */
 static int add_cell(struct group_keys *cells, struct identity named, const char *text) {
   if (cells->count == cells->room) {
     int room = cells->room * 2 + 64;

@@ -8,7 +8,7 @@
 #include "noise/entropy.h"
 
 #define HASHED                                                                                     \
-  ((uint64_t)1 << 63)            /* set in the kind of a hashed identity, beside 62 bits of hash */
+  ((uint64_t)1 << 63)            /* set in the kind of a hashed identity, next to 62 bits of hash */
 #define TEXT ((uint64_t)1 << 62) /* a text and a blob of the same bytes differ */
 
 int secret_draw(struct secret *secret) {
@@ -26,8 +26,8 @@ struct identity identity_real(double value) {
 /* ---- long texts, and states ------------------------------------------------------------------ */
 
 /*
-** 128 bits of SHA-256 of the secret key, if any, and the bytes; the same on machines of every byte
-** order.
+** 128 bits of SHA-256 of the secret key, if any, and the bytes. The result is the same on machines
+** of every byte order.
 */
 static struct identity long_hash(const struct secret *secret, const void *bytes, size_t size) {
   crypto_hash_sha256_state state;
@@ -49,19 +49,19 @@ static struct identity long_hash(const struct secret *secret, const void *bytes,
 /* ---- short texts ----------------------------------------------------------------------------- */
 
 /*
-** Multilinear hashing (Lemire and Kaser 2014, "Strongly universal string hashing is fast"): the
+** Multilinear hashing (Lemire and Kaser 2014, "Strongly universal string hashing is fast"). The
 ** words m_1, m_2, ... of a text give the top 128 bits of
 **
 **     H = k_0 + k_1 m_1 + k_2 m_2 + ...   modulo 2^192
 **
-** with secret integers k_i of 192 bits, kept in words of 64 bits. The texts of two people have some
-** word in which they differ, by d = 2^t times an odd number, t <= 63. k_0 makes H uniform. Given H
-** and every other k_j, k_i d is uniform on the multiples of 2^t, so the H' of the other text is
-** uniform in all bits from the 64th on: any 126 of the top 128 bits are those of H with probability
-** exactly 2^-126, whoever chose the texts, if they did not know the secret.
+** with secret integers k_i of 192 bits, kept in words of 64 bits. Two different texts differ in
+** some word m_i, by d = 2^t times an odd number, t <= 63. k_0 makes H uniform. Given H and every
+** other k_j, k_i d is uniform on the multiples of 2^t, so the H' of the other text is uniform in
+** all bits from the 64th on. Any 126 of its top 128 bits therefore equal those of H with
+** probability exactly 2^-126, for any texts that were chosen without knowledge of the secret.
 */
 struct multilinear {
-  uint128 sum[3]; /* 64 bits each, and the carries: 100 terms at most, so nothing overflows */
+  uint128 sum[3]; /* 64 bits each, and the carries; at most 100 terms, so nothing overflows */
 };
 
 static inline void multilinear_add(struct multilinear *hash, const struct secret *secret, int at,
@@ -79,7 +79,7 @@ static inline uint64_t word_of(const unsigned char *bytes) {
   return word;
 }
 
-/* Up to 7 bytes; given how many, different bytes give different words. */
+/* Up to 7 bytes as a word. Different bytes of the same size give different words. */
 static inline uint64_t short_word(const unsigned char *bytes, size_t size) {
   uint32_t first, last;
   if (size >= 4) {
@@ -91,8 +91,8 @@ static inline uint64_t short_word(const unsigned char *bytes, size_t size) {
 }
 
 /*
-** The first word is the size; the last one ends with the text and may overlap the word before.
-** Texts of another size differ in the first word, others in a later one.
+** The first word is the size. The last word ends with the text and may overlap the word before it.
+** Texts of different sizes differ in the first word, texts of one size in a later word.
 */
 static struct identity short_hash(const struct secret *secret, const unsigned char *bytes,
                                   size_t size) {
@@ -111,7 +111,7 @@ static struct identity short_hash(const struct secret *secret, const unsigned ch
 
 /* ---- identities ------------------------------------------------------------------------------ */
 
-/* 126 bits, and two that say of what: values of rows are HASHED. */
+/* 126 bits of hash, and two bits for the kind of value. Values of rows are marked HASHED. */
 static struct identity hashed(const struct secret *secret, const void *bytes, size_t size,
                               uint64_t what) {
   struct identity hash = size > IDENTITY_SHORT || !secret ? long_hash(secret, bytes, size)

@@ -5,7 +5,7 @@
 
 #define RADIUS_BITS 53
 
-#define COUNT_SPREAD 1.4142135623730952 /* of counts (layout.h) */
+#define COUNT_SPREAD 1.4142135623730952 /* the spread of counts (layout.h) */
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
@@ -30,7 +30,10 @@ static int cells_of(const struct contribution *question) {
   return question->family->has_bins ? question->size : 1;
 }
 
-/* Coordinates that one unit can touch: of neighbours that replace one, two units together. */
+/*
+** The number of coordinates that one unit can touch, or two units together if neighbours replace a
+** unit.
+*/
 static int touched_of(const struct layout *shape, int by_unit, int replace) {
   int64_t one = shape->components; /* of one cell */
   if (shape->levels) {
@@ -60,16 +63,16 @@ static void make_blocks(struct layout *shape, const struct contribution *questio
     add_block(shape, 0, shape->components, norm, family->spread);
   }
   struct block *block = &shape->blocks[0];
-  if (family->is_ratio) { /* a unit counts for so many rows, and scales its sums alike */
+  if (family->is_ratio) { /* one factor scales the count and the sums */
     double rows = family->count_in_clips ? 1 : question->clip;
     block->lead_end = 1;
     block->lead_reach = (int64_t)(rows * (double)shape->count_steps);
-    block->reach += 2; /* irrational factors: so that a row at the end of its range fits */
+    block->reach += 2; /* the norm is irrational; a row at the end of its range must fit */
   }
-  if (shape->levels) block->lead_reach = block->reach += 2; /* the same */
+  if (shape->levels) block->lead_reach = block->reach += 2; /* irrational, too */
 }
 
-/* sqrt of a sum of squares of integers below 2^54, rounded up; the margins are for rounding. */
+/* sqrt of a sum of squares of integers below 2^54, rounded up. The margins cover rounding. */
 static uint64_t distance_of(const struct layout *shape, int replace) {
   double sum = 0;
   int exact = shape->block_count == 1 && (!replace || shape->coordinates == 1);
@@ -77,9 +80,9 @@ static uint64_t distance_of(const struct layout *shape, int replace) {
     const struct block *block = &shape->blocks[i];
     double reach = (double)block->reach;
     if (exact) return (uint64_t)block->reach * (replace && block->spread == 2 ? 2 : 1);
-    if (replace) { /* rounding moves a vector by less than `out` steps, maybe out of its cone */
+    if (replace) { /* truncation moves a vector by less than `out` steps, perhaps out of its cone */
       double out = 2 * sqrt(shape->touched);
-      if (shape->family->rounds_off_curve) /* each row that counts */
+      if (shape->family->rounds_off_curve) /* rounding does so for each row that counts */
         out += (double)block->lead_reach / (double)shape->count_steps + 1;
       reach = block->spread * (reach + out) + 2 * out;
     }

@@ -1,8 +1,9 @@
 /*
 ** partitioned_sums.c: see partitioned_sums.h.
 **
-** There are two stores of buckets: one with values of 64 bits, and a wide one, which is opened when
-** something does not fit. In the end all of a unit is in one of them.
+** There are two stores of buckets: a narrow one with values of 64 bits, and a wide one, which is
+** opened when a value does not fit 64 bits. In the end all records of a unit are in one of the
+** stores.
 */
 #include "sums/partitioned_sums.h"
 
@@ -12,41 +13,41 @@
 #include "base/memory.h"
 #include "sums/unit_table.h"
 
-#define MOST         ((int64_t)1 << 61) /* a narrow value at rest */
-#define LEAST_WORDS  4                  /* of a row */
-#define FIRST_ROOM   67                 /* rows of the first bucket: no room is 2^k (resize) */
-#define BUCKET_WORDS ((size_t)1 << 17)  /* of buckets that are split rather than doubled, ... */
-#define BUCKET_ROOM  128                /* ... and their rows */
+#define MOST         ((int64_t)1 << 61) /* bound on a narrow value between two additions */
+#define LEAST_WORDS  4                  /* of a row, at least */
+#define FIRST_ROOM   67                 /* rows of the first bucket; not a power of two (resize) */
+#define BUCKET_WORDS ((size_t)1 << 17)  /* smaller buckets are doubled, not split; ... */
+#define BUCKET_ROOM  128                /* ... the same limit in rows */
 #define LINE         64                 /* bytes of a cache line */
 #define MOST_DEPTH   31
 #define MOST_ROOM    ((size_t)1 << 31)
 
 struct bucket {
   record_word *rows, *next, *end; /* there is always room for one more */
-  size_t settled;                 /* rows at the start that are records, all different */
-  int depth;                      /* bits that its units' places share */
+  size_t settled;                 /* the rows at the start that are records of different pairs */
+  int depth;                      /* leading bits that its units' places share */
 };
 
 struct store {
   int is_wide;
   size_t words;        /* of a row */
-  int depth;           /* of the directory: bits of a place that choose a bucket */
-  uint32_t *directory; /* 2^depth numbers of buckets; neighbours may be the same. Null: not open */
+  int depth;           /* of the directory: the number of bits of a place that choose a bucket */
+  uint32_t *directory; /* 2^depth bucket numbers; neighbours may be equal. Null: not open */
   struct bucket *buckets;
   size_t count, room;       /* of buckets */
-  uint32_t *index;          /* hash table of a bucket's records while they are looked for */
-  uint32_t *links;          /* from records to others of their unit */
-  const record_word **list; /* of a unit */
-  size_t most;              /* rows of a bucket, at most: what these three have room for */
+  uint32_t *index;          /* a hash table of one bucket's records, used during a lookup */
+  uint32_t *links;          /* from a record to the next record of its unit */
+  const record_word **list; /* the records of one unit */
+  size_t most;              /* rows of the largest bucket: the size of these three arrays */
 };
 
 struct partitioned_sums {
   const struct secret *secret;
   int components, with_cells;
-  int failed; /* memory ran out and rows were lost: sticks */
+  int failed; /* memory ran out and rows were lost; stays set */
   struct store narrow, wide;
-  const struct store *taken; /* the one whose records are handed over */
-  int128 *values;            /* of one record */
+  const struct store *taken; /* the store whose records are being handed over */
+  int128 *values;            /* the values of one record */
 };
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -102,7 +103,7 @@ static uint64_t place_of(const struct partitioned_sums *records, const record_wo
   return identity_mix(records->secret, record_unit(row), 0);
 }
 
-/* Copies a row: of most, the first four assignments are all. */
+/* Copies a row. Most rows need no more than the first four assignments. */
 static void copy_row(const struct store *store, record_word *to, const record_word *from) {
   to[0] = from[0];
   to[1] = from[1];
@@ -129,7 +130,7 @@ static size_t room_of(const struct store *store, const struct bucket *bucket) {
   return (size_t)(bucket->end - bucket->rows) / store->words;
 }
 
-/* Makes the arrays as large as a bucket of this room needs them. 0: out of memory. */
+/* Makes the arrays large enough for a bucket of this room. Returns 0 when out of memory. */
 static int reserve(struct store *store, size_t room) {
   if (room <= store->most) return 1;
   if (room > MOST_ROOM) return 0;
@@ -145,9 +146,9 @@ static int reserve(struct store *store, size_t room) {
 }
 
 /*
-** Sets the room of a bucket, in rows. All buckets fill at one pace: were their sizes powers of two,
-** their ends would be at addresses that compete for the same lines of a cache. Returns 0 when
-** memory ran out.
+** Sets the room of a bucket, in rows. All buckets fill at about the same pace. If their sizes were
+** powers of two, their ends would be at addresses that compete for the same cache lines. Returns 0
+** when out of memory.
 */
 static int resize(struct store *store, struct bucket *bucket, size_t room) {
   size_t used = (size_t)(bucket->next - bucket->rows), words = room * store->words;
@@ -165,7 +166,7 @@ static int resize(struct store *store, struct bucket *bucket, size_t room) {
   return 1;
 }
 
-/* Makes one more bucket. Returns 0 when memory ran out. */
+/* Makes another bucket. Returns 0 when out of memory. */
 static int open_bucket(struct store *store, size_t room) {
   if (store->count == store->room) {
     size_t more = store->room * 2 + 1;
@@ -237,7 +238,7 @@ int partitioned_sums_are_none(const struct partitioned_sums *records) {
 static void add_row(struct partitioned_sums *records, struct store *store, struct identity unit,
                     uint32_t cell, const int128 *values);
 
-/* A narrow row to where there is room for its values; it starts again at 0. */
+/* Moves a narrow row to the wide store, and resets its values to 0. */
 static void carry(struct partitioned_sums *records, record_word *row) {
   get_values(records, &records->narrow, row, records->values);
   memset(row + first_value(records), 0, sizeof *row * (size_t)records->components);
@@ -246,7 +247,7 @@ static void carry(struct partitioned_sums *records, record_word *row) {
     add_row(records, &records->wide, record_unit(row), record_cell(records, row), records->values);
 }
 
-/* Adds the values of a row to those of another. */
+/* Adds the values of one row to those of another. */
 static void add_values(struct partitioned_sums *records, const struct store *store, record_word *to,
                        const record_word *from) {
   size_t first = first_value(records), end = first + (size_t)records->components;
@@ -267,7 +268,10 @@ static void add_values(struct partitioned_sums *records, const struct store *sto
   if (beyond) carry(records, to);
 }
 
-/* Empties the index for so many rows: 2^k slots, from 1.5 to 3 times as many. Returns 2^k - 1. */
+/*
+** Empties the index for this many rows. It has 2^k slots, 1.5 to 3 times as many as rows. Returns
+** 2^k - 1.
+*/
 static uint64_t clear_index(const struct store *store, size_t rows) {
   size_t slots = 2;
   while (slots < rows + rows / 2) slots *= 2;
@@ -275,7 +279,10 @@ static uint64_t clear_index(const struct store *store, size_t rows) {
   return slots - 1;
 }
 
-/* One record for each pair of a bucket. In the index a record is its number + 1. */
+/*
+** Merges the rows of a bucket into one record for each pair. The index stores the number of a
+** record plus 1.
+*/
 static void settle(struct partitioned_sums *records, struct store *store, struct bucket *bucket) {
   size_t rows = rows_of(store, bucket), known = bucket->settled, kept = 0;
   if (rows == known) return;
@@ -305,7 +312,7 @@ static int in_second_half(const struct partitioned_sums *records, const record_w
   return (int)(place_of(records, row) >> (63 - depth) & 1);
 }
 
-/* Whether each half of a settled bucket would have a quarter of its records at least. */
+/* Whether each half of a settled bucket would have at least a quarter of its records. */
 static int is_divisible(const struct partitioned_sums *records, const struct store *store,
                         const struct bucket *bucket) {
   size_t second = 0;
@@ -325,7 +332,7 @@ static int double_directory(struct store *store) {
   return 1;
 }
 
-/* Moves the records of a settled bucket's second half into an empty one. */
+/* Moves the records of the second half of a settled bucket into an empty bucket. */
 static void move_half(const struct partitioned_sums *records, const struct store *store,
                       struct bucket *bucket, struct bucket *other) {
   const record_word *end = bucket->next;
@@ -340,7 +347,7 @@ static void move_half(const struct partitioned_sums *records, const struct store
   other->depth = ++bucket->depth;
 }
 
-/* A settled bucket, the one for a place, in two. */
+/* Splits the settled bucket that a place belongs to. */
 static int split(const struct partitioned_sums *records, struct store *store, uint64_t place) {
   if (bucket_for(store, place)->depth == store->depth && !double_directory(store)) return 0;
   if (!open_bucket(store, room_of(store, bucket_for(store, place)))) return 0;
@@ -353,7 +360,7 @@ static int split(const struct partitioned_sums *records, struct store *store, ui
   return 1;
 }
 
-/* Makes room in the bucket for a place, which is full. */
+/* Makes room in the full bucket that a place belongs to. */
 static int make_room(struct partitioned_sums *records, struct store *store, uint64_t place) {
   struct bucket *bucket = bucket_for(store, place);
   size_t room = room_of(store, bucket);
@@ -403,7 +410,7 @@ static void settle_all(struct partitioned_sums *records, struct store *store) {
     settle(records, store, &store->buckets[i]);
 }
 
-/* The units that have wide records, in a table. 0: out of memory. */
+/* Lists the units that have wide records in a table. Returns 0 when out of memory. */
 static int list_wide(const struct partitioned_sums *records, struct unit_table *units) {
   const struct store *store = &records->wide;
   for (size_t i = 0; i < store->count; i++) {
@@ -415,7 +422,7 @@ static int list_wide(const struct partitioned_sums *records, struct unit_table *
   return unit_table_flush(units, 0, 0);
 }
 
-/* Carries what these units have in the narrow store. */
+/* Moves all narrow records of these units to the wide store. */
 static void carry_units(struct partitioned_sums *records, const struct unit_table *units) {
   struct store *store = &records->narrow;
   for (size_t i = 0; i < store->count; i++) {
@@ -435,7 +442,10 @@ static void carry_units(struct partitioned_sums *records, const struct unit_tabl
   }
 }
 
-/* Every pair in one record, all of a unit in one store. Returns 0 when memory ran out. */
+/*
+** Merges the rows of every pair into one record, and moves all records of a unit into one store.
+** Returns 0 when out of memory.
+*/
 static int gather(struct partitioned_sums *records) {
   settle_all(records, &records->narrow);
   if (is_wide(records) && !records->failed) {
@@ -469,7 +479,10 @@ int partitioned_sums_each(struct partitioned_sums *records, take_record *take, v
          each_of(records, &records->wide, take, context);
 }
 
-/* The records of a settled bucket by units: chains through `links`, which start in the index. */
+/*
+** Hands over the records of a settled bucket, unit by unit. The index has the first record of each
+** unit, and `links` chains the others.
+*/
 static int take_units(const struct partitioned_sums *records, const struct bucket *bucket,
                       take_unit *take, void *context) {
   const struct store *store = records->taken;

@@ -36,7 +36,7 @@ const struct secret *scalar_sum_secret(const struct scalar_sum *accumulator) {
 
 /* ---- contributions --------------------------------------------------------------------------- */
 
-/* The total of a unit, or a part of it, to where there is room for more. */
+/* Moves the total of a unit, or a part of it, to the sums that have 128 bits. */
 static int carry(void *context, struct identity unit, int64_t total) {
   struct units *units = context;
   int128 steps = total;
@@ -65,7 +65,7 @@ void scalar_sum_add_total(struct scalar_sum *accumulator, int128 total) {
 
 /* ---- totals ---------------------------------------------------------------------------------- */
 
-/* Who takes the total of every unit. */
+/* The receiver of every unit's total. */
 struct taker {
   take_record *take;
   void *context;
@@ -77,7 +77,10 @@ static int take_narrow(void *context, struct identity unit, int64_t total) {
   return taker->take(taker->context, unit, 0, &steps);
 }
 
-/* Of a table, unless something has been carried: then every unit is to be in one place. */
+/*
+** Hands over the totals of a table. If some totals have been carried, moves all others there too,
+** so that every unit is in one place.
+*/
 static int take_table(struct units *units, struct unit_table *table, struct taker *taker) {
   if (partitioned_sums_are_none(units->carried)) return unit_table_each(table, take_narrow, taker);
   int is_carried = unit_table_each(table, carry, units);
@@ -93,7 +96,7 @@ int scalar_sum_records(struct scalar_sum *accumulator, take_record *take, void *
          partitioned_sums_each(units->carried, take, context);
 }
 
-/* Bounds the total of a unit and adds it to the others (U1). */
+/* Bounds the total of a unit and adds it to the sum of all units (U1). */
 static int take_total(void *context, struct identity unit, uint32_t cell, const int128 *steps) {
   struct scalar_sum *sum = context;
   (void)unit;

@@ -29,7 +29,7 @@ static void put(struct shard_state_writer *writer, const void *bytes, size_t siz
   writer->size += size;
 }
 
-/* An integer of `size` bytes. */
+/* Writes an integer of `size` bytes. */
 static void put_integer(struct shard_state_writer *writer, uint128 x, int size) {
   unsigned char bytes[NUMBER];
   for (int i = 0; i < size; i++) bytes[i] = (unsigned char)(x >> 8 * i);
@@ -76,7 +76,7 @@ int shard_state_end(struct shard_state_writer *writer) {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The next integer of `size` bytes, which must be there. */
+/* Reads the next integer of `size` bytes. The caller has made sure that it is there. */
 static uint128 get_integer(struct shard_state *state, int size) {
   uint128 x = 0;
   for (int i = size; i-- > 0;) x = x << 8 | state->at[i];

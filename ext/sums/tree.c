@@ -6,8 +6,9 @@
 #include <string.h>
 
 /*
-** Upward: best[] becomes the best estimate of a node from the nodes at and below it. Its variance
-** depends on the level alone: v = 1 for leaves; above, 1/v = 1 + 1/(2 v of the children).
+** The upward pass: best[] becomes the best estimate of each node from the nodes at and below it.
+** The variance of this estimate depends on the level alone: v = 1 for leaves; above, 1/v = 1 + 1/(2
+** v of the children).
 */
 static void pass_upward(double *best, int levels) {
   double variance = 1;
@@ -21,7 +22,10 @@ static void pass_upward(double *best, int levels) {
   }
 }
 
-/* Downward: siblings share equally what their parent is more than they are together. */
+/*
+** The downward pass: the difference between a parent and the sum of its children is shared equally
+** between the two.
+*/
 static void pass_downward(double *best, int levels) {
   for (int level = 2; level <= levels; level++) {
     const double *parents = best + tree_level(level - 1);
@@ -47,9 +51,9 @@ int tree_leaves(const double *nodes, int levels, double *leaves) {
 }
 
 /*
-** With A the matrix from leaves to nodes, the consistent leaves are (A'A)^-1 A' y and the variance
-** of c'x is c' (A'A)^-1 c. Nodes that are c at the leaves and 0 above them have A' y = c, so the
-** consistent leaves of these nodes are (A'A)^-1 c.
+** Let A be the matrix from leaves to nodes. The consistent leaves are (A'A)^-1 A' y, and the
+** variance of c'x is c' (A'A)^-1 c. If the nodes are c at the leaves and 0 above them, then A' y =
+** c, so the consistent leaves of these nodes are (A'A)^-1 c.
 */
 double tree_rank_stddev(int levels, double q, double place) {
   int count = 1 << levels;
@@ -83,7 +87,7 @@ int tree_running(const double *leaves, int count, double *totals) {
   for (int i = 0; i < count; i++) {
     sum += leaves[i];
     struct pool last = {sum, 1};
-    while (used && pools[used - 1].mean > last.mean) { /* merge with what is above */
+    while (used && pools[used - 1].mean > last.mean) { /* merge with the pool above */
       const struct pool *before = &pools[--used];
       int length = before->length + last.length;
       last.mean = (before->mean * before->length + last.mean * last.length) / length;
@@ -100,7 +104,7 @@ int tree_running(const double *leaves, int count, double *totals) {
 }
 
 double tree_place(const double *totals, int count, double rank) {
-  int low = 0, high = count; /* totals[low] < rank <= totals[high], or an end */
+  int low = 0, high = count; /* totals[low] < rank <= totals[high], or one of them is an end */
   while (high - low > 1) {
     int middle = low + (high - low) / 2;
     if (totals[middle] < rank) {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define ZERO        ((uint64_t)1 << 63) /* the mark of 0 */
-#define FIRST_LINES ((uint64_t)1 << 8)  /* a quarter of them holds more than a batch */
+#define FIRST_LINES ((uint64_t)1 << 8)  /* a quarter of them has room for more than a batch */
 #define LINE_BYTES  (sizeof(uint64_t) * TABLE_WORDS)
 #define CHUNK_LINES (MEMORY_HUGE_PAGE / LINE_BYTES)
 #define MOST_DEPTH  31
@@ -48,9 +48,9 @@ static inline unsigned is_of(const uint64_t *slot, struct identity key, int of_i
 }
 
 /*
-** The slot of a key in a line: its own, or the first that is empty; null in a line full of others.
-** All are looked at for the key, so that no branch depends on where it is. (An empty slot looks as
-** if it were the integer 0's, and may be.)
+** The slot of a key in a line: the key's own slot, or else the first empty one. Null if other keys
+** fill the line. The function compares all slots, so that no branch depends on where the key is.
+** (An empty slot looks like that of the integer 0, and the integer 0 may use it.)
 */
 static inline uint64_t *find_in_line(uint64_t *line, struct identity key, int of_integers) {
   size_t words = words_of(of_integers);
@@ -82,7 +82,7 @@ static uint64_t *find(const struct unit_table *table, struct identity key) {
   return table->of_integers ? find_as(table, key, 1) : find_as(table, key, 0);
 }
 
-/* Takes an empty slot for a key. */
+/* Gives an empty slot to a key. */
 static void enter(struct unit_table *table, uint64_t *slot, struct identity key, uint64_t mark) {
   slot[0] = key.low;
   slot[1] = mark;
@@ -99,7 +99,7 @@ static struct identity key_of(const struct unit_table *table, const uint64_t *sl
 
 /* ---- growth ---------------------------------------------------------------------------------- */
 
-/* Moves the slots of a chunk to where they belong now: in order, as their lines are. */
+/* Moves the slots of a chunk to where they belong after growth, in the order of their lines. */
 static void move(struct unit_table *table, const uint64_t *chunk, uint64_t lines) {
   size_t words = words_of(table->of_integers);
   for (const uint64_t *slot = chunk; slot < chunk + lines * TABLE_WORDS; slot += words) {
@@ -109,7 +109,7 @@ static void move(struct unit_table *table, const uint64_t *chunk, uint64_t lines
   }
 }
 
-/* The only chunk, in one of twice the size. */
+/* Moves the only chunk into one of twice the size. */
 static int grow_chunk(struct unit_table *table) {
   uint64_t lines = table->mask + 1;
   uint64_t *before = table->chunks[0], *fresh = memory_table(2 * lines * LINE_BYTES);
@@ -131,7 +131,9 @@ static int grow_directory(struct unit_table *table, size_t chunks) {
   return directory && used;
 }
 
-/* Every chunk in two, from the last to the first; each leaves its memory to the next. */
+/*
+** Splits every chunk in two, from the last to the first. Each chunk leaves its memory to the next.
+*/
 static int split(struct unit_table *table) {
   size_t chunks = (size_t)1 << table->depth, spare = 0;
   if (table->depth == MOST_DEPTH || !grow_directory(table, chunks)) return 0;
@@ -156,14 +158,14 @@ static int split(struct unit_table *table) {
 }
 
 /*
-** Makes room for a batch: no chunk is more than three quarters full. Returns 0 when memory ran
-** out.
+** Makes room for a batch, so that no chunk is more than three quarters full. Returns 0 when out of
+** memory.
 */
 static int grow(struct unit_table *table) {
   while (table->full) {
     table->full = 0;
     if (!(table->mask + 1 < CHUNK_LINES ? grow_chunk(table) : split(table))) {
-      table->full = 1; /* still */
+      table->full = 1; /* the chunk is still full */
       return 0;
     }
   }
@@ -184,7 +186,7 @@ static inline int add(struct unit_table *table, uint64_t *slot, const struct add
   return take && take(context, row->key, number);
 }
 
-/* Adds the rows that wait, and keeps those whose line is full. */
+/* Adds the rows that wait. A row whose line is full waits again, for the next line. */
 static inline int pass(struct unit_table *table, int of_integers, take_number *take,
                        void *context) {
   int waiting = table->waiting, failed = 0;

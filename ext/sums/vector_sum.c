@@ -1,4 +1,7 @@
-/* vector_sum.c: see vector_sum.h. A record (partitioned_sums.h) is what a unit has in one cell. */
+/*
+** vector_sum.c: see vector_sum.h. A record (partitioned_sums.h) is the sum of a unit's rows in one
+** cell.
+*/
 #include "sums/vector_sum.h"
 
 #include <math.h>
@@ -12,9 +15,9 @@
 #include "sums/tree.h"
 #include "sums/scalar_sum.h"
 
-#define SHORTS 512 /* short rows whose sum is kept in 64 bits, each up to 2^53 steps */
+#define SHORTS 512 /* short rows whose sum is kept in 64 bits; each has up to 2^53 steps */
 
-/* A record while its unit's matrix is put together. */
+/* A record, while the matrix of its unit is put together. */
 struct item {
   uint64_t order;
   const record_word *record;
@@ -23,7 +26,7 @@ struct item {
 /* Room for the matrix of one unit. */
 struct scratch {
   struct item *items;
-  uint32_t *cells; /* of the matrix; of a tree, once expanded to its nodes, coordinates */
+  uint32_t *cells; /* cells of the matrix; coordinates once a tree has been expanded to its nodes */
   int128 *values;
   size_t room; /* in records */
 };
@@ -32,17 +35,17 @@ struct vector_sum {
   struct contribution question;
   const struct layout *shape;
   int by_unit, components;
-  int failed; /* memory ran out and rows were lost: sticks */
+  int failed; /* memory ran out and rows were lost; stays set */
   struct secret secret;
   struct group_keys *cells;         /* null without keys */
-  struct partitioned_sums *records; /* by unit, else null */
-  int128 *row;                      /* components of the row that is being added */
-  int128 *totals;                   /* of coordinates */
+  struct partitioned_sums *records; /* null if rows are protected instead of units */
+  int128 *row;                      /* the components of the row that is being added */
+  int128 *totals;                   /* the totals of the coordinates */
   size_t totals_room;
-  int64_t *steps;      /* of a short row */
-  int64_t *shorts;     /* sums of short rows that are not in the totals yet */
-  int short_count;     /* how many these are */
-  uint128 short_limit; /* squared norm that the steps of a short row have, at most */
+  int64_t *steps;      /* the steps of a short row */
+  int64_t *shorts;     /* the sums of short rows that are not in the totals yet */
+  int short_count;     /* the number of these rows */
+  uint128 short_limit; /* bound on the squared norm of a short row, in steps */
   struct scratch scratch;
 };
 
@@ -69,7 +72,7 @@ static int scratch_reserve(struct vector_sum *vectors, size_t records) {
   return 1;
 }
 
-/* Private keys: cells come up while rows are read. */
+/* Makes room for more coordinates. With private keys, new cells appear while rows are read. */
 static int totals_reserve(struct vector_sum *vectors, size_t coordinates) {
   if (coordinates <= vectors->totals_room) return 1;
   size_t room = coordinates + vectors->totals_room;
@@ -85,10 +88,10 @@ static int totals_reserve(struct vector_sum *vectors, size_t coordinates) {
 }
 
 /*
-** The nodes above `count` leaves of one unit, whose cells and counts are in the scratch: afterwards
-** it holds coordinates and counts, leaves first. Returns how many. Leaves are sorted by cell, so
-** that those with one parent are neighbours. What rows add up to is far from where sums saturate;
-** what a state says need not be.
+** Adds the nodes above the `count` leaves of one unit, whose cells and counts are in the scratch.
+** Afterwards the scratch contains coordinates and counts, leaves first. Returns the number of
+** coordinates. Leaves are sorted by cell, so leaves with the same parent are neighbours. The sums
+** of rows are far from the limit at which sums saturate; the sums in a state need not be.
 */
 static size_t climb(struct vector_sum *vectors, size_t count) {
   struct scratch *scratch = &vectors->scratch;
@@ -124,7 +127,7 @@ static void add_matrix(struct vector_sum *vectors, size_t count) {
   }
 }
 
-/* Which private keys a unit keeps (V3): those of the records that come first. */
+/* Chooses the private keys that a unit keeps (V3): those whose records come first. */
 static size_t keep_first(struct vector_sum *vectors, struct identity unit, size_t count) {
   size_t most = (size_t)vectors->shape->max_groups;
   struct item *items = vectors->scratch.items;
@@ -137,7 +140,7 @@ static size_t keep_first(struct vector_sum *vectors, struct identity unit, size_
   return most;
 }
 
-/* The records of a unit into the totals. 0: out of memory. */
+/* Adds the records of a unit to the totals. Returns 0 when out of memory. */
 static int add_unit(void *context, const record_word *const *list, size_t count) {
   struct vector_sum *vectors = context;
   if (!scratch_reserve(vectors, count)) return 0;
@@ -158,7 +161,7 @@ static int add_unit(void *context, const record_word *const *list, size_t count)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Takes the row. 0: out of memory. */
+/* Takes the row. Returns 0 when out of memory. */
 static int take_row(struct vector_sum *vectors, struct identity unit, int cell) {
   if (vectors->by_unit)
     return partitioned_sums_add(vectors->records, unit, (uint32_t)cell, vectors->row);
@@ -168,7 +171,7 @@ static int take_row(struct vector_sum *vectors, struct identity unit, int cell) 
   return 1;
 }
 
-/* Where the components of the next row go, after its count; null without memory. */
+/* Where the components of the next row go, after its count. Null when out of memory. */
 static inline int128 *begin_row(struct vector_sum *vectors, int cell) {
   const struct layout *shape = vectors->shape;
   int128 *row = vectors->row;
@@ -218,9 +221,9 @@ int vector_sum_add_bin(struct vector_sum *vectors, struct identity unit, int cel
 }
 
 /*
-** How a row's vector gets a norm of at most reach: components are divided by one number and
-** multiplied by another. The largest component is divided out first, so that nothing overflows, and
-** no factor is so small that it loses digits; the margin is for rounding.
+** Scales a row's vector to a norm of at most reach: each component is divided by the divisor and
+** multiplied by the factor. The divisor is the largest component, so nothing overflows, and the
+** factor is never so small that it loses digits. The margin covers rounding.
 */
 struct row_scale {
   double divisor, factor;
@@ -244,7 +247,7 @@ int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, cons
     *row++ = shape->count_steps;
     scale = row_scale(v, dimension, vectors->question.clip);
   }
-  if (scale.divisor == 1 && scale.factor == 1) { /* as most are: no divisions */
+  if (scale.divisor == 1 && scale.factor == 1) { /* true of most rows; avoids the divisions */
     for (int i = 0; i < dimension; i++) row[i] = fine_steps(v[i], shape->scale);
   } else {
     for (int i = 0; i < dimension; i++)
@@ -254,10 +257,11 @@ int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, cons
 }
 
 /*
-** A vector whose steps have at most this norm is added as it is, by vector_sum_add_vector() too. Of
-** sums that is the reach of the clip, exactly. Of means the vector must also be left alone by
-** row_scale(): that and rounding to steps, of at most 4096 components, deviate by less than 2^-39.
-** Then the count beside it fits as well.
+** The largest squared norm, in steps, at which a vector is added as it is. vector_sum_add_vector()
+** would not change such a vector either. For sums the bound is the square of the clip's reach,
+** exactly. For means, row_scale() must also leave the vector unchanged. The error of row_scale()
+** and of rounding up to 4096 components to steps is below 2^-39, and a margin of 2^-38 covers it.
+** The count next to such a vector then fits as well.
 */
 static uint128 short_limit(const struct contribution *question, const struct layout *shape) {
   int64_t reach = shape->blocks[0].reach;
@@ -265,7 +269,7 @@ static uint128 short_limit(const struct contribution *question, const struct lay
   return (uint128)reach * (uint128)reach;
 }
 
-/* Adds the short rows that wait to the totals. */
+/* Adds the waiting short rows to the totals. */
 static void flush_shorts(struct vector_sum *vectors) {
   for (int i = 0; i < vectors->components && vectors->short_count; i++) {
     vectors->totals[i] += vectors->shorts[i];
@@ -275,9 +279,9 @@ static void flush_shorts(struct vector_sum *vectors) {
 }
 
 /*
-** One pass over the bytes, without a branch on them: each component is at most 2^53 steps (NaN is
-** not), so that sums of squares fit 128 bits. Where one is larger, its llrint() may be anything,
-** and nothing of the row is used.
+** One pass over the bytes, without a branch that depends on them. Each component must be at most
+** 2^53 steps (NaN is not), so that sums of squares fit 128 bits. If a component is larger, the
+** result of llrint() is unspecified, and the function uses nothing of the row.
 */
 int vector_sum_add_floats(struct vector_sum *vectors, const unsigned char *floats) {
   if (vectors->by_unit) return 0;
@@ -398,8 +402,8 @@ static int by_text(const void *a, const void *b) {
 }
 
 /*
-** The totals of the private keys that units have kept, in the order of their texts; how many, or
-** -1.
+** Sorts the private keys that units have kept by their texts, with their totals. Returns how many
+** there are, or -1.
 */
 static int sort_cells(const struct vector_sum *vectors, int128 *totals, const char **keys) {
   size_t components = (size_t)vectors->components;
