@@ -15,13 +15,13 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- the mechanism --------------------------------------------------------------------------- */
 
-/* What the rate of a tier buys. */
+/* Converts a tier's rate into the strength of the draw (struct tilt). */
 static struct tilt tilt_of(const struct publication *publication, double rate) {
   int replace = ledger_adjacency(publication->session->ledger) == LEDGER_REPLACE;
   return publication->definition.mechanism->category->tilt(rate, replace);
 }
 
-/* The orders at which costs are known: the stored ones, then the filter orders of the tiers. */
+/* Costs are known at the stored orders and at the filter orders of the tiers, in that order. */
 int symbols_order_count(const struct publication *publication) {
   return RENYI_ORDERS + publication->position.count;
 }
@@ -32,8 +32,8 @@ double symbols_order_at(const struct publication *publication, int index) {
 }
 
 /*
-** A cost at these orders, or null without memory (sqlite3_free). Exact Gaussian accounting has no
-** order.
+** Returns the costs at these orders, or null when out of memory; free it with sqlite3_free(). Exact
+** Gaussian accounting has no order.
 */
 static double *costs_of(const struct publication *publication, const struct tilt *tilt) {
   int count = symbols_order_count(publication);
@@ -54,7 +54,7 @@ static double rate_of(const struct publication *publication, int tier) {
 
 /* ---- costs and rows -------------------------------------------------------------------------- */
 
-/* A cost as the ledger asks for it: at the orders at which it is known. */
+/* A cost as the ledger reads it: a table of the orders at which the cost is known. */
 struct symbol_curve {
   const struct publication *publication;
   const double *costs;
@@ -68,7 +68,7 @@ static double curve_at(const void *parameters, double alpha) {
   return INFINITY;
 }
 
-/* Charges, and notes the curve at the stored orders. Without memory costs is null. */
+/* Charges the costs and keeps the curve at the stored orders. costs is null when out of memory. */
 int symbols_pay(struct publication *publication, const double *costs) {
   struct symbol_curve curve = {publication, costs};
   struct cost cost = {0, 0, curve_at, &curve};
@@ -83,7 +83,7 @@ static double stored_curve_at(const void *parameters, double alpha) {
   return renyi_curve_at(parameters, alpha);
 }
 
-/* Stores a symbol and publishes it. */
+/* Stores a category and publishes it. */
 static int publish_symbol(struct publication *publication, const char *symbol, const char *kernel) {
   struct ledger *ledger = publication->session->ledger;
   const char *tier = publication->position.tiers[publication->position.at].name;
@@ -103,7 +103,7 @@ static int categories_charge(struct publication *publication) {
   struct tilt tilt = tilt_of(publication, rate_of(publication, publication->position.at));
   double *costs = costs_of(publication, &tilt);
   release->dimension = publication->definition.layout.coordinates;
-  release->shift = -publication->definition.layout.fine_exponent; /* totals are numbers of units */
+  release->shift = -publication->definition.layout.fine_exponent; /* totals count units */
   release->granularity = 0;
   release->sensitivity = 1;
   int charged = ledger_release_insert(publication->session->ledger, release) &&
@@ -132,19 +132,19 @@ static int symbols_keep(struct publication *publication) {
 
 /* ---- the path -------------------------------------------------------------------------------- */
 
-/* Where a walk along the symbols of a release is: the last symbol, and what it can be. */
+/* The state of a walk along a release's categories: the last one, and the values it can take. */
 struct walk {
   struct publication *publication;
-  const char *until; /* the tier to stop at; null: the last one */
-  int steps, tier;   /* how many symbols there were; the tier of the last */
+  const char *until; /* stop at this tier; null: walk to the last one */
+  int steps, tier;   /* the number of categories seen; the tier of the last one */
   char *symbol;
   char **states;
   int state_count;
-  double epsilon;     /* of the first symbol */
-  struct chain chain; /* the kernels since: from the candidates to the last symbol */
-  double *costs;      /* of the last symbol, as they should be */
-  int same;           /* stored symbols, values and curves are what they should be */
-  struct error error; /* of what is stored, which is a discrepancy where the ledger is verified */
+  double epsilon;     /* of the first category */
+  struct chain chain; /* all kernels so far: from the candidates to the last category */
+  double *costs;      /* the costs that the last category should have */
+  int same;           /* the stored categories, values and curves are correct */
+  struct error error; /* in the stored data; verification reports it as a discrepancy */
 };
 
 static void free_states(struct walk *walk) {
@@ -175,7 +175,7 @@ static int take_candidate(void *context, const char *key, const char *text) {
   return add_state(context, text);
 }
 
-/* Every state has a row: null, or the first that has none. */
+/* Returns the first state that has no row in the kernel, or null if every state has one. */
 static const char *missing_state(const struct markov_kernel *channel, const struct walk *walk) {
   for (int i = 0; i < walk->state_count; i++) {
     if (!markov_kernel_row(channel, walk->states[i])) return walk->states[i];
@@ -184,10 +184,11 @@ static const char *missing_state(const struct markov_kernel *channel, const stru
 }
 
 /*
-** Sets the costs behind the channel: who sees only the last symbol has seen what all kernels
-** together make of the first mechanism, which tells no more than the last kernel alone behind the
-** worst mechanism of the epsilon before it. Whoever has seen an earlier symbol, too, has paid for
-** that. Returns null, or a sentence.
+** Sets the costs after the kernel. An audience that sees only the last category sees the output of
+** the first mechanism followed by all kernels. It learns no more than from the last kernel alone,
+** applied to the worst mechanism with the epsilon before that kernel. A kernel never raises the
+** cost. An audience that has also seen an earlier category has already paid for it. Returns 1, or 0
+** with the error set.
 */
 static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
                         struct error *error) {
@@ -199,7 +200,7 @@ static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
   if (!orders) return error_set_memory(error);
   for (int i = 0; i < count; i++) {
     double order = symbols_order_at(walk->publication, i);
-    orders[i] = order > 1 ? order : 2; /* exact Gaussian accounting has none, and no cost */
+    orders[i] = order > 1 ? order : 2; /* placeholder for exact Gaussian accounting */
   }
   double *after = orders + count;
   int computed = chain_pass(&walk->chain, channel, walk->states, walk->state_count) &&
@@ -210,7 +211,7 @@ static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
   return computed || error_set_memory(error);
 }
 
-/* The states behind the channel: its symbols. */
+/* Makes the kernel's output categories the new states. */
 static int enter_symbols(struct walk *walk, const struct markov_kernel *channel,
                          struct error *error) {
   free_states(walk);
@@ -280,8 +281,8 @@ static int take_symbol(void *context, const struct ledger_symbol *stored) {
 }
 
 /*
-** Walks outward along the symbols; afterwards walk.error, or an error in the ledger, or not
-** walk.same.
+** Walks outward along the categories. Afterwards the caller checks walk.error, the ledger's error
+** and walk.same.
 */
 static void walk_symbols(struct walk *walk) {
   walk->same = 1;

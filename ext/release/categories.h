@@ -1,12 +1,12 @@
 /*
-** categories.h: releases of one symbol: drawn once from the data, then changed by public kernels
-** only.
+** categories.h: releases of one category. The data is used for the first draw only; public kernels
+** then change the category.
 **
-** The first symbol is one of the candidates, by the exponential mechanism or by randomized
-** response. A tier outside it gets a symbol that a public Markov kernel makes of the last one,
-** never of an earlier one: two children of one symbol would together reveal more than either. Costs
-** are curves: that of the mechanism, and behind a kernel that of the worst pair of states
-** (markov_kernel.h).
+** The first category is one of the candidates. The exponential mechanism or randomized response
+** draws it. For a tier further out, a public Markov kernel draws a new category from the last one,
+** never from an earlier one: two categories drawn from the same one would together reveal more than
+** either. Costs are curves. The first cost is that of the mechanism; after a kernel, the cost is
+** that of the worst pair of states (markov_kernel.h).
 */
 #ifndef DIFFUSE_RELEASE_CATEGORIES_H
 #define DIFFUSE_RELEASE_CATEGORIES_H
@@ -16,17 +16,19 @@
 extern const struct procedure category_procedure;
 
 /*
-** The orders at which such a release has costs: the stored ones, then the filter orders of the
-** tiers (not above 1: there is none). symbols_pay() charges costs at them, and notes them at the
-** stored orders as the curve of the publication; null costs: out of memory.
+** Such a release has costs at the stored orders, followed by the filter orders of the tiers. A
+** value of at most 1 means that the tier has no order. symbols_pay() charges the costs at these
+** orders and keeps those at the stored orders as the publication's curve. It reports an
+** out-of-memory error when costs is null.
 */
 int symbols_order_count(const struct publication *publication);
 double symbols_order_at(const struct publication *publication, int index);
 int symbols_pay(struct publication *publication, const double *costs);
 
 /*
-** dp_mix() where the tier has a publication already, made by the kernel that is stored (null: by
-** none): reads it back if the kernel is the same. 0 with the reason in the ledger.
+** Handles dp_mix() at a tier that already has a publication. `stored` is the kernel that made it;
+** null means that no kernel did. Reads the publication back if the kernel is the same. Returns 0
+** with the reason in the ledger otherwise.
 */
 int mixes_again(struct publication *publication, const char *stored,
                 const struct markov_kernel *channel);

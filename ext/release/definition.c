@@ -12,7 +12,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* Whether the text of the model is one that fits its release. */
+/* Checks that the model's text is valid and fits its release. */
 static int describe_model(struct publication *publication) {
   struct descent *descent = &publication->definition.descent;
   if (!models_read(publication->definition.release.model, descent) ||
@@ -84,11 +84,11 @@ struct ledger_grid definition_grid(const struct publication *publication) {
   return (struct ledger_grid){0, 1, shape->coordinates};
 }
 
-/* How clock shows the release; delta: what selects private keys there. */
+/* Returns the view of the release at the position's clock. */
 struct view definition_view(const struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
   int is_one =
-      publication->definition.contribution.family->shrinks_average; /* which is one number */
+      publication->definition.contribution.family->shrinks_average; /* an average is one number */
   return (struct view){publication->definition.mechanism->noise,
                        release->granularity,
                        release->shift,
@@ -118,7 +118,7 @@ int definition_same_lattice(const struct publication *publication) {
 double definition_shrink(const struct publication *publication) {
   struct view view = definition_view(publication);
   if (publication->definition.contribution.family->shrinks_average) {
-    /* It depends on the number of rows; even for 2^62 of them it must be something. */
+    /* The shrink depends on the number of rows. It must be positive even for 2^62 rows. */
     const struct contribution *question = &publication->definition.contribution;
     double least = ldexp(question->high / 2 - question->low / 2, view.granularity - 31);
     return estimate_shrink(&view, least * least) >= DBL_MIN ? 1 : 0;
@@ -126,7 +126,7 @@ double definition_shrink(const struct publication *publication) {
   return estimate_shrink(&view, estimate_variance(&view));
 }
 
-/* Whether the keys of a stored path are the public ones that the fingerprint covers. */
+/* Checks that the keys of a stored path are the public keys that the fingerprint covers. */
 int definition_same_keys(const struct publication *publication) {
   const struct ledger_grid *grid = &publication->grid;
   const char *keys = publication->definition.release.keys;

@@ -1,6 +1,6 @@
 /*
-** definition.h: what a release is, from its parameters or from its row in the ledger: its kind and
-** mechanism, what a unit contributes, and the lattice.
+** definition.h: the definition of a release: its kind and mechanism, the contribution of a unit,
+** and the lattice. It is made from the release's parameters or from its row in the ledger.
 */
 #ifndef DIFFUSE_RELEASE_DEFINITION_H
 #define DIFFUSE_RELEASE_DEFINITION_H
@@ -9,32 +9,36 @@
 #include "release/publication.h"
 
 /*
-** Sets kind, question and shape of a publication whose release has its parameters; keys: public
-** ones.
+** Sets the kind, contribution and layout of a publication whose release already has its parameters.
+** `keys` is the number of public keys.
 */
 int definition_describe(struct publication *publication, int keys);
 
-/* Sets question and shape from kind and parameters, without a ledger. */
+/* Sets the contribution and the layout from the kind and the parameters, without a ledger. */
 void definition_layout(struct publication *publication, int keys, int by_unit, int replace);
 
-/* How many public keys a stored release has. */
+/* Returns the number of public keys of a stored release. */
 int definition_keys(const struct ledger_release *release);
 
-/* What its points are stored as, but for the texts of keys. */
+/* Returns the grid in which its points are stored, without the texts of the keys. */
 struct ledger_grid definition_grid(const struct publication *publication);
 
 /*
-** Whether the keys of its path, publication->grid, are the public ones that its fingerprint covers.
+** Checks that the keys of the publication's path (publication->grid) are the public keys that the
+** fingerprint covers.
 */
 int definition_same_keys(const struct publication *publication);
 
-/* The shrink of its coordinates; that of an average depends on the data, and is 1 here. */
+/*
+** Returns the shrink factor of the coordinates. An average's factor depends on the data; for an
+** average this returns 1.
+*/
 double definition_shrink(const struct publication *publication);
 
-/* Whether the lattice of a stored release is one on which its shape is charged for. */
+/* Checks that the lattice of a stored release is the one for which its layout is charged. */
 int definition_same_lattice(const struct publication *publication);
 
-/* How clock shows the release. */
+/* Returns the view of the release at the position's clock. */
 struct view definition_view(const struct publication *publication);
 
 #endif

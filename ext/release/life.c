@@ -1,8 +1,8 @@
 /*
 ** life.c: see life.h.
 **
-** Errors stick to the ledger (ledger.h): after one, every step is a no-op, and the caller asks
-** once.
+** The ledger keeps its first error (ledger.h). After an error every step does nothing, so the
+** caller checks for an error once, at the end.
 */
 #include "release/life.h"
 
@@ -63,7 +63,7 @@ static int publish_existing(struct publication *publication, int keys, int may_r
   struct ledger_path path;
   int done = 0;
   if (ledger_path_read(ledger, release, definition_grid(publication).components, &path)) {
-    publication->grid = path.grid; /* taken over */
+    publication->grid = path.grid; /* the publication now owns it */
     done = definition_same_keys(publication)
                ? path_publish(publication, &path, may_refine)
                : error_set(ledger_error(ledger),
@@ -88,14 +88,14 @@ static int check_rate(struct publication *publication) {
                    most, publication->definition.release.mechanism);
 }
 
-/* Copies a text that the request owns; null stays null. */
+/* Copies a text that the request owns. Leaves a null pointer as it is. */
 static int own(struct ledger *ledger, char **text) {
   if (!*text) return 1;
   *text = sqlite3_mprintf("%s", *text);
   return *text || out_of_memory(ledger);
 }
 
-/* The row of the new release: the request's parameters, and texts of its own. */
+/* Makes the row of the new release from the request's parameters, and copies their texts. */
 static int make_release(struct publication *publication, const struct request *request) {
   struct ledger *ledger = publication->session->ledger;
   struct ledger_release row = request_release(request);
@@ -107,7 +107,7 @@ static int make_release(struct publication *publication, const struct request *r
   char **texts[] = {&release->name, &release->kind,  &release->mechanism, &release->quantiles,
                     &release->keys, &release->model, &release->state,     &release->sql};
   int made = 1;
-  for (int i = 0; i < 8; i++) { /* all of them, so that each is either owned or null */
+  for (int i = 0; i < 8; i++) { /* copy all of them, so that each text is owned or null */
     if (made) {
       made = own(ledger, texts[i]);
     } else {
@@ -137,7 +137,10 @@ static int publish_new(struct publication *publication, struct request *request)
 
 /* ---- the interface --------------------------------------------------------------------------- */
 
-/* Loads the tiers, finds the wanted one and, where a name is given, the release: 1 found. */
+/*
+** Loads the tiers and finds the requested one. With a name, also finds the release and returns 1 if
+** it exists.
+*/
 static int load(struct publication *publication, const char *tier, const char *name) {
   struct ledger *ledger = publication->session->ledger;
   if (!ledger_tiers(ledger, &publication->position.tiers, &publication->position.count)) return 0;
@@ -149,8 +152,8 @@ static int load(struct publication *publication, const char *tier, const char *n
 }
 
 /*
-** The query is a part of what a name stands for. An aggregate has no text, and neither has a
-** release that an old ledger recorded: there is nothing to compare.
+** A name stands for one query. An aggregate has no query text, and neither does a release that an
+** old ledger recorded; then there is nothing to compare.
 */
 static int same_query(struct publication *publication, const struct request *request) {
   const char *stored = publication->definition.release.sql;
@@ -176,8 +179,9 @@ static int same_question(struct publication *publication, const struct request *
 }
 
 /*
-** The option t: the weight at which the process theta, rho costs at the tier what it costs at this
-** time (Balle et al. 2019, Corollary 7). The tier's rate is the most that a release may cost there.
+** Applies the option t. Sets the weight so that the process with theta and rho costs the same at
+** the tier as it does at time t (Balle et al. 2019, Corollary 7). The tier's rate limits the cost
+** of a release there.
 */
 static int settle_time(const struct publication *publication, struct request *request) {
   if (isnan(request->t)) return 1;
@@ -198,7 +202,7 @@ static int settle_time(const struct publication *publication, struct request *re
   return 1;
 }
 
-/* The answer of a release whose statement is still running on this connection: a replay. */
+/* Answers from a release whose statement is still running on this connection: a replay. */
 static int answer_pending(struct publication *publication) {
   const struct publication *pending =
       session_pending(publication->session, publication->definition.release.id,
@@ -210,7 +214,7 @@ static int answer_pending(struct publication *publication) {
   return publication->answered || out_of_memory(publication->session->ledger);
 }
 
-/* Inside a transaction. */
+/* Call it inside a transaction. */
 static void begin(struct publication *publication, struct request *request) {
   int found = load(publication, request->tier, request->name);
   if (publication->position.at >= 0 &&
@@ -250,7 +254,7 @@ int publish_begin(struct publication *publication, struct session *session,
 
 /* ---- the end of a release -------------------------------------------------------------------- */
 
-/* The keys that the rows brought up, where they are private, as the publication's own. */
+/* Stores private keys, which the rows supplied, as the publication's own keys. */
 static int take_private_keys(struct publication *publication, const struct ledger_grid *grid) {
   if (!publication->definition.release.max_groups) return 1;
   char **keys = sqlite3_malloc64(sizeof *keys * (sqlite3_uint64)(grid->cells + 1));
@@ -264,7 +268,7 @@ static int take_private_keys(struct publication *publication, const struct ledge
   return 1;
 }
 
-/* Draws from exact totals; inside a transaction, which stores nothing yet. */
+/* Draws from the exact totals. Call it inside a transaction. Stores nothing yet. */
 static int draw(struct publication *publication, const struct totals *totals) {
   const struct definition *definition = &publication->definition;
   if (!take_private_keys(publication, &totals->grid)) return 0;
@@ -278,7 +282,7 @@ static int draw(struct publication *publication, const struct totals *totals) {
   return drawn;
 }
 
-/* Stores what draw() has drawn, ends the release and answers; inside a transaction. */
+/* Stores the result of draw(), ends the release and answers. Call it inside a transaction. */
 static int keep(struct publication *publication) {
   return ledger_release_state(publication->session->ledger, publication->definition.release.id,
                               "charged", "released") &&
@@ -295,7 +299,10 @@ int publish_finish(struct publication *publication, const struct totals *totals)
   return 0;
 }
 
-/* Everything is tried in a transaction that is taken back, so that its errors come in time. */
+/*
+** Runs all steps in a transaction and rolls it back. Errors therefore appear while the statement
+** can still report them.
+*/
 int publish_draw(struct publication *publication, const struct totals *totals) {
   struct ledger *ledger = publication->session->ledger;
   if (ledger_resume(ledger) && ledger_begin_ending(ledger)) {
@@ -319,8 +326,8 @@ int publish_plan(struct publication *publication, struct session *session,
 }
 
 /*
-** Nobody is left to tell when this fails; the release then stays as it is, never with a new value.
-** The error that led here stays.
+** If this fails, no caller is left to receive the error. The release then stays as it is and never
+** gets a new value. The ledger keeps the error that led here.
 */
 static void change_state(struct session *session, int64_t release_id, const char *from,
                          const char *to) {
@@ -363,7 +370,7 @@ int publish_keep(struct publication *publication) {
   return settled;
 }
 
-/* dp_mix(): what a release of points has for groups is sent on by the kernel. */
+/* dp_mix(): applies the kernel to the groups of a release that has points. */
 static int publish_mixed(struct publication *publication, const struct markov_kernel *channel) {
   struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->definition.release;

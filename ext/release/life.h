@@ -1,13 +1,14 @@
 /*
-** life.h: the one core of every release, whatever feeds it rows: charge, collect, draw, store.
+** life.h: the steps that all releases share: charge, collect, draw, store.
 **
 **   publish_begin()   checks, charges and commits; or answers from the ledger alone
 **   (the caller collects rows)
-**   publish_finish()  draws, stores the point and the values, commits; only then is there an answer
-**   publish_fail()    instead of publish_finish(), when the rows did not all come
+**   publish_finish()  draws, stores the point and the values, and commits before it sets the answer
+**   publish_fail()    replaces publish_finish() when some rows did not arrive
 **
-** An aggregate cannot tell at its end whether the rows all came (statement_guard.h): it draws with
-** publish_draw(), and publish_keep() or publish_revoke() follow when its statement ends.
+** When an aggregate ends, it cannot tell whether all its rows arrived (statement_guard.h). It
+** therefore draws with publish_draw(). The statement guard calls publish_keep() or publish_revoke()
+** when the statement ends.
 */
 #ifndef DIFFUSE_RELEASE_LIFE_H
 #define DIFFUSE_RELEASE_LIFE_H
@@ -16,50 +17,54 @@
 #include "release/publication.h"
 
 /*
-** Opens the ledger, checks that it protects what the caller's rows are, and answers or charges.
-** publish_clear() afterwards either way. Takes over the
-** request's list of keys.
+** Opens the ledger, checks that the ledger protects what the caller's rows describe (rows or
+** units), and answers or charges. The caller must call publish_clear() afterwards, even after an
+** error. Takes over the request's list of keys.
 */
 int publish_begin(struct publication *publication, struct session *session,
                   struct request *request);
 
-/* Publishes the totals. Sets the answer. */
+/* Publishes the totals and sets the answer. */
 int publish_finish(struct publication *publication, const struct totals *totals);
 
 /*
-** The same in two steps: draws and answers, but stores nothing; publish_keep() stores it, or
-** publish_revoke() makes it fail. The release is 'charged' in between, and what was drawn is in
-** memory alone.
+** Does the same in two steps. publish_draw() draws and answers, but stores nothing. Later
+** publish_keep() stores the result, or publish_revoke() marks the release as failed. In between,
+** the release is 'charged' in the ledger, and only memory holds the result.
 */
 int publish_draw(struct publication *publication, const struct totals *totals);
 
-/* Stores it inside the caller's transaction, which must be rolled back. */
+/* Stores the result inside the caller's transaction. The caller must roll this transaction back. */
 int publish_show(struct publication *publication);
 
-/* Whether nothing is left to do: it is stored, or somebody has discarded it. */
+/*
+** Stores the result. Returns 1 when nothing is left to do: the result is stored, or another
+** connection has discarded the release.
+*/
 int publish_keep(struct publication *publication);
 
 /*
-** Marks the release as failed: it is never replayed or diffused. The charge stays. A refinement
-** that fails has drawn nothing: what was published before is good as ever.
+** Marks the release as failed. A failed release is never replayed or diffused, and its charge
+** stays. If a refinement fails, nothing has been drawn, and earlier publications stay valid.
 */
 void publish_fail(struct publication *publication);
 
 /*
-** Marks as failed what publish_draw() has drawn. A refinement too: the statement has seen its
-** value, so there must be no second one for its price.
+** Marks as failed the release that publish_draw() has drawn, even if it is a refinement. The
+** statement has seen the value, so the charge must not pay for a second one.
 */
 void publish_revoke(struct publication *publication);
 
 /*
-** What a release would do, inside the caller's transaction, which must be rolled back: the charge
-** is made and can be read from the ledger, and the release is finished as if its data summed up to
-** 0, so that the next plan can diffuse or refine it. Returns 1, or 0 with the reason in the ledger.
+** Plans a release inside the caller's transaction, which the caller must roll back. Makes the
+** charge, so that the caller can read it from the ledger. Finishes the release as if all totals
+** were 0, so that the next plan can diffuse or refine it. Returns 1, or 0 with the reason in the
+** ledger.
 */
 int publish_plan(struct publication *publication, struct session *session, struct request *request);
 
 /*
-** dp_diffuse() and, with a channel, dp_mix(): publishes a stored release at an outer tier. Reads no
+** dp_diffuse() and, with a kernel, dp_mix(): publishes a stored release at an outer tier. Reads no
 ** data.
 */
 int publish_diffuse(struct publication *publication, struct session *session, const char *name,

@@ -1,9 +1,9 @@
 /*
 ** model.c: see model.h.
 **
-** The text of a model is a JSON object in one fixed form, and the model is what its text says: it
-** is read back before it is used, with the extension's own reader of numbers, so that a model is
-** the same whoever opens the ledger.
+** The text of a model is a JSON object in one fixed form. The text defines the model: before the
+** extension uses a model, it reads the text back with its own number parser. A model is therefore
+** the same for everyone who opens the ledger.
 */
 #include "release/model.h"
 
@@ -29,7 +29,7 @@ static const char *const losses[LOSSES] = {
 
 /* ---- the text of a model --------------------------------------------------------------------- */
 
-/* What a number of a model may be. */
+/* The values that a number of a model may have. */
 struct field {
   const char *name;
   size_t offset;
@@ -39,7 +39,9 @@ struct field {
 
 #define IN(member) offsetof(struct descent, member)
 
-/* In the order of the text; the variance is last, for it follows from the others. */
+/*
+** The fields in the order of the text. The variance comes last because it follows from the others.
+*/
 static const struct field fields[] = {
     {"n", IN(rows), 1, SGD_MAX_ROWS, 1, 0},
     {"dim", IN(dim), 1, LAYOUT_MAX_SIZE, 1, 0},
@@ -79,7 +81,7 @@ static char *model_text(const struct descent *descent) {
   return sqlite3_str_finish(text);
 }
 
-/* What follows "name": in the text; null where there is nothing. */
+/* Returns the text after "name":, or null if the name is missing. */
 static const char *value_after(const char *text, const char *name) {
   char wanted[40];
   snprintf(wanted, sizeof wanted, "\"%s\":", name);
@@ -141,7 +143,7 @@ static int finish_loss(struct request *request, struct error *error) {
   return 1;
 }
 
-/* How learning rates fall: eta/(1 + decay (i - 1))^power. */
+/* The schedules of learning rates, eta/(1 + decay (i - 1))^power. */
 static const struct schedule {
   const char *name;
   double power;
@@ -170,7 +172,10 @@ static int finish_schedule(struct request *request, struct error *error) {
              : 1;
 }
 
-/* The mechanism is 'gaussian' or 'laplace'; with public rows or a random stop it gets a name. */
+/*
+** The caller chooses 'gaussian' or 'laplace'. With public rows or a random stop, the mechanism has
+** a name of its own.
+*/
 static int finish_mechanism(struct request *request, struct error *error) {
   struct descent *descent = &request->descent;
   const struct mechanism *asked = mechanism_find(request->aggregate, request->mechanism);
@@ -246,8 +251,8 @@ int models_finish(struct request *request, struct error *error) {
 /* ---- what depends on the tier ---------------------------------------------------------------- */
 
 /*
-** Whether a number is read back as it was written: the reader may be off in the last place
-** (vector_text.c).
+** Checks that reading a number back gives the number that was written. The parser may be off in the
+** last place (vector_text.c).
 */
 static int is_stable(double x) {
   double read = NAN;
@@ -260,8 +265,8 @@ static int is_stable(double x) {
 }
 
 /*
-** x with three digits, rounded down to one that is stable: a replay finds it in the text of its
-** model.
+** Rounds x down to three digits, and to a number that is stable, so that a replay finds it in the
+** text of its model.
 */
 static double three_digits(double x) {
   double exponent = floor(log10(x)) - 2, rounded;
@@ -301,17 +306,18 @@ int models_paid(struct publication *publication, uint64_t clock, const double *c
 
 /* ---- the learning rate and the noise --------------------------------------------------------- */
 
-/* A rate with about the noise of a step, for the learning rate. */
+/* Returns a rate whose noise is about that of one step; the learning rate depends on it. */
 static double rate_of_step(const struct descent *descent, const struct price *price) {
   if (!(descent->random_stop > 0)) return price->rate * (1 + descent->public_rows);
   return gaussian_rate(price->epsilon, fmin(price->delta * descent->rows, 0.5));
 }
 
 /*
-** The learning rate. On a quadratic loss of any curvature the last point is off by no more than
-** |w*|^2/(4 e eta steps) + eta G^2/4, where w* is the solution and G^2 bounds the mean square of a
-** gradient with its noise: least at eta = |w*|/(G sqrt(e steps)), for a solution half-way out; at
-** most what the theorems admit.
+** Returns the default learning rate. On a quadratic loss of any curvature, the error of the last
+** point is at most |w*|^2/(4 e eta steps) + eta G^2/4. Here w* is the solution, and G^2 bounds the
+** mean square of a gradient with its noise. This bound is least at eta = |w*|/(G sqrt(e steps)).
+** The function assumes that |w*| is half the radius, and never exceeds the largest rate that the
+** theorems allow.
 */
 static double default_eta(const struct descent *descent, const struct price *price) {
   double steps = descent->rows + descent->public_rows;
@@ -321,7 +327,7 @@ static double default_eta(const struct descent *descent, const struct price *pri
   double gradient = hypot(descent->lipschitz, noise * sqrt(descent->dim));
   double eta = descent->radius / 2 / gradient / sqrt(M_E * steps);
   eta = fmin(eta, descent_largest_eta(descent));
-  return eta >= LAYOUT_MIN_CLIP ? three_digits(eta) : eta; /* refused by is_sound() */
+  return eta >= LAYOUT_MIN_CLIP ? three_digits(eta) : eta; /* is_sound() refuses a smaller one */
 }
 
 struct contribution model_contribution(const struct descent *descent) {
@@ -329,7 +335,7 @@ struct contribution model_contribution(const struct descent *descent) {
       .family = &family_sgd, .clip = descent_step(descent), .size = (int)descent->dim};
 }
 
-/* Sets the noise, from the model as its text says it. */
+/* Sets the noise. Computes it from the model as its text states it. */
 static int settle_noise(struct ledger *ledger, struct descent *descent, const struct price *price) {
   char *text = model_text(descent);
   struct descent said;

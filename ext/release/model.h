@@ -1,5 +1,5 @@
 /*
-** model.h: models as releases. Converts the parameters of a model between the options, the text in
+** model.h: releases of models. Converts the parameters of a model between the options, the text in
 ** the ledger and the struct of mechanism/sgd.h.
 */
 #ifndef DIFFUSE_RELEASE_MODEL_H
@@ -8,33 +8,33 @@
 #include "release/parameters.h"
 #include "release/session.h"
 
-/* Defaults and checks of a request for a model, as request_finish(). */
+/* Sets defaults and checks a request for a model, as request_finish() does for other requests. */
 int models_finish(struct request *request, struct error *error);
 
 /*
-** Settles what depends on the tier, on the ledger, or on the release of that name (found): the
-** learning rate where it was not given, and the noise. Sets the request's model. 1, or 0 with the
-** reason in the ledger. Requests for other kinds pass.
+** Sets everything that depends on the tier, on the ledger, or on an existing release of that name
+** (`found`): the noise, and the learning rate if the caller gave none. Sets the request's model.
+** Returns 1, or 0 with the reason in the ledger. Does nothing for requests of other kinds.
 */
 int models_settle(struct publication *publication, struct request *request, int found);
 
-/* Reads the text of a model; 0 for one that is none. */
+/* Reads the text of a model. Returns 0 if the text is not a model. */
 int models_read(const char *text, struct descent *descent);
 
 /*
-** Whether the curve of a publication at this clock, if it has one, is no less than what
-** its mechanism says. Where that cannot be said the reason is in the ledger.
+** Checks that a publication's curve at this clock, if it has one, is at least the cost that its
+** mechanism computes. On an error, the reason is in the ledger.
 */
 int models_paid(struct publication *publication, uint64_t clock, const double *curve);
 
 /*
-** Whether a stored model may be diffused to its position, from tier `from` to this clock; the
-** reason is in the ledger.
+** Checks that a stored model may be diffused from tier `from` to its position, where its clock is
+** `clock`. Otherwise the reason is in the ledger.
 */
 int models_diffusible(const struct publication *publication, int from, uint64_t clock);
 
 /*
-** What one row may cost at a tier: a rate; and for a random stop the same as an epsilon, with a
+** The largest cost of one row at a tier, as a rate. For a random stop, also as an epsilon and a
 ** delta.
 */
 struct price {
@@ -43,7 +43,7 @@ struct price {
 
 struct price model_price(const struct ledger_tier *tier, double weight, double share);
 
-/* What a row of a model contributes: a step of the descent. */
+/* Returns what one row of a model contributes: one step of the descent. */
 struct contribution model_contribution(const struct descent *descent);
 
 #endif

@@ -15,7 +15,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* A finished model of that name. 0 with the reason in the ledger; the caller clears the release. */
+/*
+** Finds a finished model of that name. Returns 0 with the reason in the ledger. The caller clears
+** the release.
+*/
 int model_find(struct ledger *ledger, const char *name, struct ledger_release *release,
                struct descent *descent) {
   *release = (struct ledger_release){0};
@@ -31,10 +34,10 @@ int model_find(struct ledger *ledger, const char *name, struct ledger_release *r
          error_set(ledger_error(ledger), "release '%s' is %s", name, release->state);
 }
 
-#define MOST_INDEXES 5000000 /* one text holds no more */
+#define MOST_INDEXES 5000000 /* the most indexes that one text can hold */
 
 /*
-** The tier at which a model was drawn, in the caller's hands: its name is gone. 0 after a failure.
+** Finds the tier at which a model was drawn, and copies it without its name. Returns 0 on failure.
 */
 static int tier_of_model(struct ledger *ledger, const struct ledger_release *release,
                          struct ledger_tier *tier) {
@@ -56,7 +59,7 @@ static void append_number(sqlite3_str *json, const char *key, double x) {
   json_append_number(json, x);
 }
 
-/* The theorems as printed want the noise of a gradient: sigma, or the scale of Laplace noise. */
+/* The theorems as printed take the noise of a gradient: sigma, or the scale of Laplace noise. */
 static struct sgd theorem_of(const struct descent *descent, int granularity) {
   double variance = descent->laplace > 0 ? descent->variance / 2 : descent->variance;
   double noise = ldexp(sqrt(variance), granularity) / descent->eta;
@@ -69,7 +72,7 @@ static struct sgd theorem_of(const struct descent *descent, int granularity) {
                       .diameter = 2 * descent->radius};
 }
 
-/* A model whose rows are listed. */
+/* A model and the values to list for its rows. */
 struct listing {
   const struct descent *descent;
   const struct ledger_release *release;
@@ -78,11 +81,11 @@ struct listing {
   struct sgd theorem;
   struct layout shape;
   struct hiding hiding;
-  double *first, *second; /* a number for each row */
+  double *first, *second; /* one number for each row */
   sqlite3_str *json;
 };
 
-/* The least epsilon at which Theorem 3 of Asoodeh et al., as printed, gives the delta. */
+/* Returns the least epsilon at which Theorem 3 of Asoodeh et al., as printed, gives the delta. */
 static double printed_epsilon(const struct listing *listing) {
   const struct sgd *theorem = &listing->theorem;
   double low = 0, high = 2 * theorem->lipschitz_loss / theorem->noise;
@@ -98,7 +101,7 @@ static double printed_epsilon(const struct listing *listing) {
   return high;
 }
 
-/* The printed theorems are about equal steps, that of Laplace noise about one dimension. */
+/* The printed theorems assume equal steps. The one for Laplace noise also assumes one dimension. */
 static void append_printed(struct listing *listing, double x) {
   if (listing->descent->decay > 0 || (listing->descent->laplace > 0 && listing->descent->dim > 1)) {
     sqlite3_str_appendall(listing->json, ",\"paper\":null");
@@ -107,7 +110,7 @@ static void append_printed(struct listing *listing, double x) {
   }
 }
 
-/* Theorem 5 of Asoodeh et al. */
+/* Applies Theorem 5 of Asoodeh et al. */
 static void prepare_stop(struct listing *listing) {
   hiding_stop_deltas(&listing->hiding, listing->price.epsilon, listing->first);
 }
@@ -118,7 +121,7 @@ static void append_stop(struct listing *listing, int i) {
   append_printed(listing, sgd_delta_random_stop(&listing->theorem, listing->price.epsilon));
 }
 
-/* Theorem 3 of Asoodeh et al. */
+/* Applies Theorem 3 of Asoodeh et al. */
 static void prepare_laplace(struct listing *listing) {
   int rows = (int)listing->descent->rows;
   double scale = (double)laplace_scale((uint64_t)listing->descent->variance);
@@ -138,7 +141,7 @@ static void append_laplace(struct listing *listing, int i) {
   append_printed(listing, printed_epsilon(listing));
 }
 
-/* Theorem 5 of Balle et al., and Theorem 4 of Asoodeh et al. */
+/* Applies Theorem 5 of Balle et al. and Theorem 4 of Asoodeh et al. */
 static void prepare_gaussian(struct listing *listing) {
   descent_rates(listing->descent, &listing->shape, listing->release->shift, listing->first);
   hiding_path_epsilons(&listing->hiding, listing->delta, listing->first, listing->second);
@@ -207,7 +210,7 @@ char *model_profile(struct session *session, const char *name) {
     found = error_set(&session->error,
                       "release '%s' has more than %d rows (ask dp_sgd_rate() for one of them)",
                       name, MOST_INDEXES);
-  ledger_rollback(ledger); /* others need not wait for what follows */
+  ledger_rollback(ledger); /* other connections need not wait for the calculation */
   if (found) json = profile_text(&descent, &release, &tier);
   if (found && !json) error_set_memory(&session->error);
   ledger_release_clear(&release);

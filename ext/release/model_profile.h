@@ -1,4 +1,4 @@
-/* model_profile.h: the privacy of every row of a model that exists. */
+/* model_profile.h: the privacy of every row of a stored model. */
 #ifndef DIFFUSE_RELEASE_MODEL_PROFILE_H
 #define DIFFUSE_RELEASE_MODEL_PROFILE_H
 
@@ -6,13 +6,13 @@
 #include "mechanism/sgd.h"
 #include "release/session.h"
 
-/* A finished model of that name. The caller clears the release, after an error too. */
+/* Finds a finished model of that name. The caller clears the release, even after an error. */
 int model_find(struct ledger *ledger, const char *name, struct ledger_release *release,
                struct descent *descent);
 
 /*
-** The privacy of every private row, as dp_sgd_profile() has it (functions/models.c): JSON, to be
-** freed. Null after an error.
+** Returns the privacy of every private row as JSON, in the form that dp_sgd_profile() publishes
+** (functions/models.c). The caller frees it. Returns null after an error.
 */
 char *model_profile(struct session *session, const char *name);
 

@@ -23,7 +23,7 @@ static struct reading reading_of(const struct publication *publication, double d
                           .descent = &publication->definition.descent};
 }
 
-/* Reads a point; 0 with the reason in the ledger. */
+/* Reads a point. Returns 0 with the reason in the ledger. */
 int numbers_read(const struct publication *publication, double delta, const int64_t *values,
                  struct numbers *numbers) {
   struct reading reading = reading_of(publication, delta);
@@ -52,7 +52,10 @@ struct ledger_value numbers_value(const struct numbers *numbers, const struct es
                                estimate->high};
 }
 
-/* Whether there is one number for each of some public groups, and numbers add up. */
+/*
+** Checks that the groups are public, that each has one number, and that the numbers can be added
+** up.
+*/
 int numbers_have_public_sums(const struct publication *publication) {
   const struct family *family = publication->definition.contribution.family;
   return family->has_keys && family->is_linear && publication->definition.release.keys;
@@ -66,7 +69,7 @@ int numbers_mixable(const struct publication *publication) {
                    publication->definition.release.name);
 }
 
-/* The first group that has no row, or null. */
+/* Returns the first group that has no row in the kernel, or null. */
 const char *numbers_missing_group(const struct publication *publication,
                                   const struct markov_kernel *channel) {
   for (int i = 0; i < publication->grid.cells; i++) {
@@ -75,7 +78,10 @@ const char *numbers_missing_group(const struct publication *publication,
   return 0;
 }
 
-/* The groups as the channel sends them on: sums with its probabilities as weights. */
+/*
+** Applies the kernel to the groups: each new number is a sum of old ones, weighted with the
+** kernel's probabilities.
+*/
 int numbers_send(const struct publication *publication, const struct markov_kernel *channel,
                  struct numbers *numbers) {
   struct ledger *ledger = publication->session->ledger;
@@ -102,10 +108,13 @@ int numbers_send(const struct publication *publication, const struct markov_kern
   return 1;
 }
 
-/* What private keys take of the delta_keys of its position, each time anew. */
+/*
+** Returns the part of the position's delta_keys that the selection of private keys uses. Every
+** publication uses this part again.
+*/
 static double selection_delta(const struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
-  double share = release->key_share * (1 - 0x1p-40); /* ten tenths are not more than all */
+  double share = release->key_share * (1 - 0x1p-40); /* ten shares of 0.1 add up to at most 1 */
   return release->max_groups
              ? share * publication->position.tiers[publication->position.at].delta_keys
              : 0;

@@ -29,7 +29,7 @@ static int finish_clip(struct request *request, int by_unit, struct error *error
     return error_set(error, "clip is missing (the bound on what one %s contributes)",
                      by_unit ? "unit" : "row");
   if (!(clip > 0)) return 1;
-  /* Where clip is a number of rows, a row that is protected itself is one. */
+  /* If the ledger protects rows and clip is a number of rows, clip is at most 1. */
   if (!by_unit) request->clip = fmin(request->clip, 1);
   if (request->aggregate->family->statistic != STATISTIC_NUMBER &&
       !(request->clip >= LAYOUT_MIN_ROWS && request->clip <= LAYOUT_MAX_ROWS))
@@ -78,7 +78,7 @@ static int finish_keys(struct request *request, int by_unit, struct error *error
   if (request->aggregate->is_ou)
     return error_set(error,
                      "keys is missing: OU needs to know in public how many groups there are");
-  /* A row that is protected itself has one key. */
+  /* If the ledger protects rows, each row has one key. */
   request->max_groups = by_unit ? or_else(request->max_groups, DEFAULT_GROUPS) : 1;
   request->key_share = or_else(request->key_share, DEFAULT_KEY_SHARE);
   return 1;

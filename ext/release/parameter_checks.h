@@ -4,7 +4,10 @@
 
 #include "release/parameters.h"
 
-/* Defaults and checks across parameters: of all, or of those that shape the sums. */
+/*
+** Set defaults and check parameters against each other. request_finish() does so for all
+** parameters, request_finish_shape() for those that determine the layout of the sums.
+*/
 int request_finish(struct request *request, int by_unit, struct error *error);
 int request_finish_shape(struct request *request, int by_unit, struct error *error);
 

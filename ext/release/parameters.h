@@ -1,6 +1,4 @@
-/*
-** parameters.h: what a caller asks for: tier, bounds, and a name or JSON options, checked.
-*/
+/* parameters.h: the checked parameters of a request: tier, bounds, and a name or JSON options. */
 #ifndef DIFFUSE_RELEASE_PARAMETERS_H
 #define DIFFUSE_RELEASE_PARAMETERS_H
 
@@ -11,50 +9,50 @@
 struct request {
   const struct aggregate *aggregate;
   char *tier;
-  char *name;                  /* null: a release of its own */
-  char *mechanism;             /* null: that of the kind */
-  double clip, weight, centre; /* weight 1 unless given; centre 0, or the middle of [lo, hi] */
-  double radius, theta, rho;   /* NaN where not given, like all numbers below */
+  char *name;                  /* null: an unnamed release */
+  char *mechanism;             /* null: the default one of the kind */
+  double clip, weight, centre; /* weight defaults to 1; centre to 0 or the middle of [lo, hi] */
+  double radius, theta, rho;   /* NaN if not given, like all numbers below */
   double t;                    /* time of the process: sets the weight (life.c) */
   double lo, hi;
   double size;                  /* dim or bins */
   double max_groups, key_share; /* private keys */
-  double half_width;            /* dp_plan(): the wanted 95% half-width */
-  char *quantiles;              /* a number or a JSON array; null where the kind has none */
-  char *keys;                   /* public keys as a JSON array, sorted; null: none, or private */
-  struct descent descent;       /* models: what options say of one ... */
-  char *loss, *stop, *schedule; /* ... but for these words */
-  double reports;               /* local randomisation: n, ... */
-  char *otherwise, *kernel;     /* ... the state of missing rows, and the kernel's cells */
-  char *model;                  /* ... and its text, once it is settled (model.h) */
-  char **key_list;              /* the same as texts */
+  double half_width;            /* dp_plan(): the requested 95% half-width */
+  char *quantiles;              /* a number or a JSON array; null for kinds without quantiles */
+  char *keys;                   /* public keys as a sorted JSON array; null: none, or private */
+  struct descent descent;       /* models: the parameters from the options */
+  char *loss, *stop, *schedule; /* models: the options that are words */
+  double reports;               /* local randomisation: n */
+  char *otherwise, *kernel;     /* the state of missing rows; the cells of the kernel */
+  char *model;                  /* the text of the model, once it is settled (model.h) */
+  char **key_list;              /* the public keys as texts */
   int key_count;
   char *sql;    /* dp_release(): the text of its query; null otherwise */
   char *tables; /* what a question reads (ledger/policy.h); null: units are not shown to be apart */
   double steps; /* dp_release(): of a question for one unit and each of its rows */
   int refine;
-  int is_blind;    /* the statement around it could not show how it ends (statement_guard.h) */
-  int rows;        /* dp_partial(): rows are protected, not units ... */
-  int whole_units; /* ... and all rows of a unit are in one shard */
+  int is_blind;    /* the statement guard cannot tell how the statement ends (statement_guard.h) */
+  int rows;        /* dp_partial(): the ledger protects rows, not units */
+  int whole_units; /* dp_partial(): all rows of a unit are in one shard */
 };
 
 #define DEFAULT_KEY_SHARE 0.1
 
-/* Whether a parameter is one of the kind. */
+/* Whether the kind has this parameter. */
 int request_takes(const struct request *request, enum parameter parameter);
 
 void request_clear(struct request *request);
 
 /*
-** The parameters as a release has them; its texts are the request's own, id and lattice are not
-** set.
+** Returns the parameters as a release. The request still owns the texts. The id and the lattice are
+** not set.
 */
 struct ledger_release request_release(const struct request *request);
 
-/* Keys as a JSON array. To be freed. */
+/* Returns the keys as a JSON array. The caller frees it. */
 char *keys_json(char *const *keys, int count);
 
-/* The parameters as JSON for people. To be freed. */
+/* Returns the parameters as JSON for readers. The caller frees it. */
 char *request_options(const struct request *request);
 
 #endif

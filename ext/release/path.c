@@ -36,10 +36,12 @@ static double tier_rate(const struct publication *publication, int tier) {
   return publication->definition.release.weight * publication->position.tiers[tier].rate;
 }
 
-/* The release as its mechanism sees it, at the tier where it is published. */
+/*
+** Returns the terms of the release at the tier where it is published, as its mechanism reads them.
+*/
 static struct terms terms_of(const struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
-  double share = release->key_share * (1 - 0x1p-40); /* ten tenths are not more than all */
+  double share = release->key_share * (1 - 0x1p-40); /* ten shares of 0.1 add up to at most 1 */
   return (struct terms){
       .shape = &publication->definition.layout,
       .descent = &publication->definition.descent,
@@ -51,7 +53,7 @@ static struct terms terms_of(const struct publication *publication) {
                    : share * publication->position.tiers[publication->position.at].delta_keys};
 }
 
-/* The cost refers to the publication. */
+/* The cost points into the publication. */
 static struct cost point_cost(struct publication *publication, uint64_t clock) {
   const struct mechanism *mechanism = publication->definition.mechanism;
   struct terms terms = terms_of(publication);
@@ -61,7 +63,7 @@ static struct cost point_cost(struct publication *publication, uint64_t clock) {
   return cost;
 }
 
-/* A second look at what every clock is made for. */
+/* Checks the clock again. Every clock is chosen to satisfy this condition. */
 static int is_within_tier(const struct publication *publication, uint64_t clock) {
   const struct mechanism *mechanism = publication->definition.mechanism;
   struct terms terms = terms_of(publication);
@@ -96,7 +98,7 @@ static size_t dimension_of(const struct publication *publication) {
   return (size_t)publication->grid.cells * (size_t)publication->grid.components;
 }
 
-/* Room for two points, or null with the error in the ledger. */
+/* Allocates two points. Returns null with the error in the ledger. */
 static int64_t *two_points(const struct publication *publication) {
   size_t count = 2 * dimension_of(publication) + 1;
   int64_t *values = sqlite3_malloc64(sizeof *values * count);
@@ -111,7 +113,7 @@ static int store_point(struct publication *publication, int tier, uint64_t varia
                             &publication->grid, &point);
 }
 
-/* Notes a point that has been drawn, for keep(). */
+/* Keeps a drawn point for keep(). */
 static int note_point(struct publication *publication, int tier, uint64_t variance,
                       const int64_t *values) {
   size_t dimension = dimension_of(publication);
@@ -127,7 +129,7 @@ static int note_point(struct publication *publication, int tier, uint64_t varian
   return 1;
 }
 
-/* The publication of a stored point at its position, and its values. */
+/* Stores the publication of a stored point at its position, and the values of the point. */
 static int store_values(struct publication *publication, uint64_t variance, const int64_t *values) {
   struct cost cost = point_cost(publication, variance);
   publication->position.clock = variance;
@@ -145,8 +147,8 @@ static int too_far(struct publication *publication, int tier) {
 }
 
 /*
-** From the outermost point (tier `from`) to its position, a point for every configured tier. The
-** clocks come first, so that the charge comes before the draws.
+** Draws a point for every configured tier from the outermost point (tier `from`) to the position.
+** Computes all clocks first, so that the charge comes before the draws.
 */
 static int walk_outward(struct publication *publication, const struct ledger_point *outermost,
                         int from) {
@@ -188,14 +190,18 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
 
 /* ---- walking inward -------------------------------------------------------------------------- */
 
-/* One step of a refinement: the tier, its variance, and that of the draw that leads there. */
+/*
+** One step of a refinement: the variance of the tier's point and the variance of the draw that
+** produces it.
+*/
 struct inward_step {
   uint64_t variance, fresh;
 };
 
 /*
-** The steps from the innermost point (tier `from`, variance `outer`) to its position: step i
-** ends at tier from - 1 - i. Public parameters alone decide them, so charge and draw plan the same.
+** Plans the steps from the innermost point (tier `from`, variance `outer`) to the position. Step i
+** ends at tier from - 1 - i. The plan depends on public parameters alone, so charging and drawing
+** use the same plan.
 */
 static int plan_inward(struct publication *publication, uint64_t outer, int from,
                        struct inward_step **steps) {
@@ -267,7 +273,10 @@ static int tier_index(const struct publication *publication, const char *name) {
 
 /* ---- an existing release --------------------------------------------------------------------- */
 
-/* Publishes the existing release at its position from its path, by whichever way leads there. */
+/*
+** Publishes the existing release at its position from its path: uses the stored point of its tier,
+** diffuses or refines.
+*/
 int path_publish(struct publication *publication, const struct ledger_path *path, int may_refine) {
   struct ledger *ledger = publication->session->ledger;
   const char *tier = publication->position.tiers[publication->position.at].name;

@@ -53,7 +53,7 @@ void pending_settle(struct session *session) {
   }
 }
 
-/* Begins a transaction in which everything that was drawn is stored. */
+/* Begins a transaction and stores in it all pending releases. */
 static int begin_with_pending(struct session *session) {
   int shown = ledger_begin(session->ledger);
   for (struct pending *pending = session->pending; pending; pending = pending->next) {
@@ -68,7 +68,7 @@ int pending_begin_reading(struct session *session) {
   for (const struct pending *pending = session->pending; pending; pending = pending->next)
     count += pending->count;
   if (count && begin_with_pending(session)) return 1;
-  /* Another connection may have discarded one of them. */
+  /* Another connection may have discarded one of the pending releases. */
   if (count && !ledger_resume(session->ledger)) return 0;
   return ledger_begin_reading(session->ledger);
 }

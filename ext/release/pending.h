@@ -1,36 +1,40 @@
 /*
-** pending.h: what a connection has drawn and not stored yet.
+** pending.h: the releases that a connection has drawn but not stored yet.
 **
-** An aggregate cannot tell at its end whether its rows all came, so what it draws is stored when
-** the statement around it has ended (functions/statement_guard.h). Until then it is kept here, and
-** the functions that read the ledger on the same connection see it as if it were stored.
+** When an aggregate ends, it cannot tell whether all its rows arrived. Its result is therefore
+** stored when the surrounding statement has ended (functions/statement_guard.h). Until then the
+** session keeps the result here. Functions that read the ledger on the same connection see it as if
+** it were stored.
 */
 #ifndef DIFFUSE_RELEASE_PENDING_H
 #define DIFFUSE_RELEASE_PENDING_H
 
 #include "release/session.h"
 
-/* Takes over what publish_draw() has drawn. 0: out of memory, and nothing is taken over. */
+/*
+** Takes over the result of publish_draw(). Returns 0 when out of memory, and then takes over
+** nothing.
+*/
 int pending_add(struct pending *pending, struct publication *publication);
 
-/* Stores what a statement has drawn; what cannot be stored remains. */
+/* Stores the releases that a statement has drawn. Keeps those that it could not store. */
 void pending_keep(struct pending *pending);
 
-/* Lets everything that a statement has drawn fail. */
+/* Marks as failed all releases that a statement has drawn. */
 void pending_revoke(struct pending *pending);
 
-/* Forgets what is left. Those releases stay 'charged'. */
+/* Forgets the remaining releases. They stay 'charged' in the ledger. */
 void pending_clear(struct pending *pending);
 
 /*
-** Stores what could not be stored when its statement ended, as far as that is possible now. Before
-** the ledger is asked for a release.
+** Tries again to store the releases that could not be stored when their statement ended. Call it
+** before asking the ledger for a release.
 */
 void pending_settle(struct session *session);
 
 /*
-** Begins a transaction that reads the ledger and is to be rolled back. This connection sees in it
-** what it has drawn, as if that were stored.
+** Begins a transaction that reads the ledger; the caller must roll it back. In this transaction,
+** the connection sees its pending releases as if they were stored.
 */
 int pending_begin_reading(struct session *session);
 

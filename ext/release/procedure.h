@@ -1,6 +1,6 @@
 /*
-** procedure.h: what differs between releases of points, of a category and of reports, in the steps
-** that all releases take (life.c). Each step returns 1, or 0 with the error in the session.
+** procedure.h: the steps of a release that differ between points, categories and reports (life.c
+** calls them). Each step returns 1, or 0 with the error in the session.
 */
 #ifndef DIFFUSE_RELEASE_PROCEDURE_H
 #define DIFFUSE_RELEASE_PROCEDURE_H
@@ -10,13 +10,16 @@
 struct procedure {
   /* Inserts and charges a new release. */
   int (*charge)(struct publication *publication);
-  /* Draws from exact totals on the lattice; stores nothing. */
+  /* Draws from the exact totals on the lattice. Stores nothing. */
   int (*draw)(struct publication *publication, const int64_t *totals);
-  /* Stores and publishes what was drawn. */
+  /* Stores and publishes the result of draw(). */
   int (*keep)(struct publication *publication);
-  /* Why a kernel is the only way outward, after the name of a release; null: a path is one. */
+  /*
+  ** Says, after the name of a release in an error, why only a kernel can publish it at an outer
+  ** tier. Null if the release has a path.
+  */
   const char *only_mixes;
-  /* dp_mix(): publishes it at its position, as the kernel sends it on. */
+  /* dp_mix(): applies the kernel and publishes the result at the position. */
   int (*mix)(struct publication *publication, const struct markov_kernel *kernel);
   /*
   ** Checks that the publication at a tier follows from the mechanism and the kernels. Returns null,

@@ -1,6 +1,4 @@
-/*
-** publication.h: a release on its way to what people get.
-*/
+/* publication.h: a release while it is being published. */
 #ifndef DIFFUSE_RELEASE_PUBLICATION_H
 #define DIFFUSE_RELEASE_PUBLICATION_H
 
@@ -9,46 +7,46 @@
 #include "mechanism/sgd.h"
 #include "release/kinds.h"
 
-/* What people get: a number, or JSON. */
+/* The published answer: a number, or JSON. */
 struct answer {
   double number;
-  char *json; /* null for a number; sqlite3_free */
+  char *json; /* null if the answer is a number; sqlite3_free() */
 };
 
 struct markov_kernel;
 struct session; /* session.h */
 
-/* A point that has been drawn and is not stored yet. */
+/* A point that has been drawn but not stored yet. */
 struct drawn {
   int tier;
   uint64_t clock;
   int64_t *values;
 };
 
-/* What a release is (definition.h). It does not change once it is made or read. */
+/* The definition of a release (definition.h). It does not change after it is made or read. */
 struct definition {
   struct ledger_release release;
   const struct aggregate *aggregate; /* of its kind */
   const struct mechanism *mechanism;
-  struct contribution contribution; /* of a unit: the parameters */
-  struct layout layout;             /* of a unit's vector */
+  struct contribution contribution; /* the parameters of a unit's contribution */
+  struct layout layout;             /* the layout of a unit's vector */
   struct descent descent;           /* of a model */
-  int by_unit;                      /* units are protected, not rows */
+  int by_unit;                      /* the ledger protects units, not rows */
 };
 
-/* Where on the path of tiers it is published, and how it gets there. */
+/* Where on the path of tiers the release is published, and how it gets there. */
 struct position {
   struct ledger_tier *tiers;
-  int count, at;                      /* tiers[at] is where */
-  uint64_t clock;                     /* of the noise there: its variance in lattice steps */
-  const struct markov_kernel *kernel; /* what sends its groups on there; null for none */
-  int refining;                       /* walks inward from points that are stored already */
+  int count, at;                      /* it is published at tiers[at] */
+  uint64_t clock;                     /* the variance of the noise there, in lattice steps */
+  const struct markov_kernel *kernel; /* applied to its groups there; null: no kernel */
+  int refining;                       /* moves inward from points that are already stored */
 };
 
-/* What that costs. */
+/* The cost of the publication. */
 struct publication_cost {
-  struct cost_room room;      /* what the curve of a cost reads; owned */
-  double curve[RENYI_ORDERS]; /* of a category */
+  struct cost_room room;      /* the parameters of the cost's curve; owned */
+  double curve[RENYI_ORDERS]; /* for a category */
 };
 
 struct publication {
@@ -56,21 +54,21 @@ struct publication {
   struct definition definition;
   struct position position;
   struct publication_cost cost;
-  struct ledger_grid grid; /* what its coordinates are; owned */
-  int answered;            /* the answer is there: nothing to collect */
+  struct ledger_grid grid; /* the grid of its coordinates; owned */
+  int answered;            /* the answer is set: no rows to collect */
   struct answer answer;
-  struct drawn *drawn; /* the outermost first ... */
+  struct drawn *drawn; /* the drawn points, the outermost first */
   int drawn_count;
-  size_t chosen; /* ... or the place of the category */
+  size_t chosen; /* the index of the drawn category */
 };
 
-/* The exact totals of the rows, in fine steps, and what they stand for. */
+/* The exact totals of the rows in fine steps, and their grid. */
 struct totals {
   struct ledger_grid grid; /* not owned */
   int128 *values;
 };
 
-/* Empties a publication and frees what it owns. */
+/* Clears a publication and frees everything that it owns. */
 void publish_clear(struct publication *publication);
 
 #endif

@@ -71,7 +71,7 @@ int responses_finish(struct request *request, int by_unit, struct error *error) 
 
 /* ---- what a release is ----------------------------------------------------------------------- */
 
-/* The model of a release. */
+/* The public parameters of a local randomisation, which the release stores as its model. */
 struct survey {
   int64_t reports;
   char *otherwise, *kernel;
@@ -96,7 +96,10 @@ static void survey_clear(struct survey *survey) {
   *survey = (struct survey){0};
 }
 
-/* Reads the model. Null, or a sentence; survey_clear() either way. */
+/*
+** Reads the model. Returns 1, or 0 with the error set. The caller must call survey_clear() in both
+** cases.
+*/
 static int survey_read(struct survey *survey, const struct publication *publication,
                        struct error *error) {
   struct ledger *ledger = publication->session->ledger;
@@ -114,8 +117,9 @@ static int survey_read(struct survey *survey, const struct publication *publicat
 /* ---- estimates ------------------------------------------------------------------------------- */
 
 /*
-** weights (rows x columns) = (K K^T)^-1 K: reports with the law of row x sum up, weighted, to 1 for
-** x and to 0 for the other rows, on average. By Cholesky. Null, or a sentence; sqlite3_free().
+** Computes the weights (rows x columns) as (K K^T)^-1 K by Cholesky decomposition. The weighted sum
+** of reports from the distribution of row x is on average 1 for x and 0 for the other rows. Returns
+** 1, or 0 with the error set. The caller frees the weights with sqlite3_free().
 */
 static int estimator(const struct chain *chain, double **weights, struct error *error) {
   size_t rows = chain->rows, columns = chain->columns;
@@ -139,14 +143,14 @@ static int estimator(const struct chain *chain, double **weights, struct error *
       if (i == j) is_regular = sum > 1e-10 * whole;
     }
   }
-  for (size_t i = 0; i < rows && is_regular; i++) { /* forward ... */
+  for (size_t i = 0; i < rows && is_regular; i++) { /* forward substitution */
     for (size_t y = 0; y < columns; y++) {
       double sum = (*weights)[i * columns + y];
       for (size_t k = 0; k < i; k++) sum -= gram[i * rows + k] * (*weights)[k * columns + y];
       (*weights)[i * columns + y] = sum / gram[i * rows + i];
     }
   }
-  for (size_t i = rows; i-- > 0 && is_regular;) { /* ... and back */
+  for (size_t i = rows; i-- > 0 && is_regular;) { /* backward substitution */
     for (size_t y = 0; y < columns; y++) {
       double sum = (*weights)[i * columns + y];
       for (size_t k = i + 1; k < rows; k++) sum -= gram[k * rows + i] * (*weights)[k * columns + y];
@@ -160,9 +164,9 @@ static int estimator(const struct chain *chain, double **weights, struct error *
                                 "each other: reports do not tell how many rows have which x");
 }
 
-/* What one report can add to the estimate of a state, whoever makes it. */
+/* How much one report can add to the estimate of a state, for any row that makes it. */
 struct spread {
-  double variance, range, deviation; /* the largest ones */
+  double variance, range, deviation; /* the largest over all rows */
 };
 
 static struct spread spread_of(const struct chain *chain, const double *weight, size_t state) {
@@ -185,8 +189,8 @@ static struct spread spread_of(const struct chain *chain, const double *weight, 
 }
 
 /*
-** The estimate for a state, with the largest standard deviation that any data gives it, and a 95%
-** interval that holds for any data: by Hoeffding's inequality or by Bernstein's.
+** Returns the estimate for a state. Its standard deviation is the largest that any data gives. Its
+** 95% interval holds for any data, by Hoeffding's or Bernstein's inequality.
 */
 static struct ledger_value value_of(const struct survey *survey, const struct chain *chain,
                                     const double *weights, const int64_t *reports, size_t state) {
@@ -208,7 +212,7 @@ static struct ledger_value value_of(const struct survey *survey, const struct ch
 
 /* ---- costs ----------------------------------------------------------------------------------- */
 
-/* Whether every row of the chain has every column; else no epsilon is enough. */
+/* Checks that no probability of the chain is 0. Otherwise the cost is infinite. */
 static int has_one_support(const struct chain *chain) {
   for (size_t i = 0; i < chain->rows * chain->columns; i++) {
     if ((chain->high[i] > 0) != (chain->high[i % chain->columns] > 0)) return 0;
@@ -216,7 +220,7 @@ static int has_one_support(const struct chain *chain) {
   return 1;
 }
 
-/* What a report of the chain costs at the orders of categories.h. */
+/* Computes the cost of one report of the chain at the orders of categories.h. */
 static int local_costs(const struct publication *publication, const struct chain *chain,
                        double **costs, struct error *error) {
   int count = symbols_order_count(publication);
@@ -229,14 +233,14 @@ static int local_costs(const struct publication *publication, const struct chain
   double *orders = *costs + count;
   for (int i = 0; i < count; i++) {
     double order = symbols_order_at(publication, i);
-    orders[i] = order > 1 ? order : 2; /* exact Gaussian accounting has none, and no cost */
+    orders[i] = order > 1 ? order : 2; /* placeholder for exact Gaussian accounting */
   }
   if (!chain_rdp(chain, INFINITY, orders, count, *costs)) return error_set_memory(error);
   for (int i = 0; i < count; i++) (*costs)[i] = published_up((*costs)[i]);
   return 1;
 }
 
-/* The rate that is never below the cost: of all finite orders. */
+/* Returns a rate that bounds the cost at all finite orders. */
 static double rate_of(const struct publication *publication, const double *costs) {
   double rate = 0;
   for (int i = 0; i < symbols_order_count(publication); i++) {
@@ -248,7 +252,9 @@ static double rate_of(const struct publication *publication, const double *costs
 
 /* ---- reports --------------------------------------------------------------------------------- */
 
-/* Adds `count` reports of a state, each drawn by itself. Returns 1, or 0 without random bytes. */
+/*
+** Adds `count` reports of a state, each drawn independently. Returns 1, or 0 without random bytes.
+*/
 static int draw_reports(const struct markov_kernel *channel, const char *state, int64_t count,
                         int64_t *reports) {
   for (int64_t i = 0; i < count; i++) {
@@ -264,7 +270,9 @@ static int draw_reports(const struct markov_kernel *channel, const char *state, 
   return 1;
 }
 
-/* Of `left` rows that are still to come `wanted` report: how many of the next `count` do. */
+/*
+** `wanted` of the `left` remaining rows make a report. Draws how many of the next `count` rows do.
+*/
 static int choose_rows(int64_t count, int64_t *wanted, int64_t *left, int64_t *chosen) {
   *chosen = 0;
   for (int64_t i = 0; i < count; i++, --*left) {
@@ -277,7 +285,7 @@ static int choose_rows(int64_t count, int64_t *wanted, int64_t *left, int64_t *c
   return 1;
 }
 
-/* The reports of n rows, of which so many have each state. Returns the same. */
+/* Draws the reports of n rows; counts has the number of rows of each state. Returns the same. */
 static int draw_survey(const struct survey *survey, const int64_t *counts, int64_t *reports) {
   const struct markov_kernel *channel = &survey->channel;
   int64_t rows = 0, wanted = survey->reports;
@@ -296,7 +304,10 @@ static double stored_curve_at(const void *parameters, double alpha) {
   return renyi_curve_at(parameters, alpha);
 }
 
-/* Stores reports and what they say, and publishes it; kernel: the one that made them outward. */
+/*
+** Stores and publishes the reports and their estimates. `kernel` is the kernel that made the
+** reports at an outer tier.
+*/
 static int publish_reports(struct publication *publication, const struct survey *survey,
                            const struct chain *chain, char *const *symbols, int64_t *reports,
                            const char *kernel) {
@@ -320,7 +331,10 @@ static int publish_reports(struct publication *publication, const struct survey 
 
 /* ---- a new release --------------------------------------------------------------------------- */
 
-/* The kernel of the survey, its costs at the tier, and that its reports say something. */
+/*
+** Computes the survey's kernel and its costs at the tier. Checks that its reports carry
+** information.
+*/
 static int weigh(const struct publication *publication, const struct survey *survey,
                  struct chain *chain, double **costs, struct error *error) {
   const struct markov_kernel *channel = &survey->channel;
@@ -352,7 +366,7 @@ static int responses_charge(struct publication *publication) {
                         "that keeps less, or ask at an inner tier)",
                         rate_of(publication, costs), most, tier->name);
   release->dimension = publication->definition.layout.coordinates;
-  release->shift = -publication->definition.layout.fine_exponent; /* totals are numbers of rows */
+  release->shift = -publication->definition.layout.fine_exponent; /* totals count rows */
   release->granularity = 0;
   release->sensitivity = 1;
   int charged =
@@ -406,18 +420,18 @@ static int responses_keep(struct publication *publication) {
 
 /* ---- the path -------------------------------------------------------------------------------- */
 
-/* Where a walk outward is: at the last publication so far, or at `until`. */
+/* The state of a walk outward, which ends at the last publication or at `until`. */
 struct walk {
   struct publication *publication;
   struct survey survey;
-  const char *until; /* the tier to stop at; null: the last one */
-  int stages, tier;  /* how many publications there were; the tier of the last */
+  const char *until; /* stop at this tier; null: walk to the last one */
+  int stages, tier;  /* the number of publications seen; the tier of the last one */
   struct chain chain;
-  struct markov_kernel channel; /* the last kernel; its symbols are those of the reports */
+  struct markov_kernel channel; /* the last kernel; its outputs are those of the reports */
   double *costs;
-  int64_t *reports;   /* of the last publication */
-  int same;           /* what is stored is what it should be */
-  struct error error; /* of what is stored, which is a discrepancy where the ledger is verified */
+  int64_t *reports;   /* the reports of the last publication */
+  int same;           /* the stored data is correct */
+  struct error error; /* in the stored data; verification reports it as a discrepancy */
 };
 
 static void walk_end(struct walk *walk) {
@@ -429,7 +443,7 @@ static void walk_end(struct walk *walk) {
   error_clear(&walk->error);
 }
 
-/* Puts the next kernel behind the chain. */
+/* Appends the next kernel to the chain. */
 static int walk_pass(struct walk *walk, const struct markov_kernel *channel, struct error *error) {
   struct markov_kernel *last = &walk->channel;
   char *const *states = walk->stages ? last->symbols : walk->survey.channel.states;
@@ -449,7 +463,7 @@ static int walk_pass(struct walk *walk, const struct markov_kernel *channel, str
   return going;
 }
 
-/* Reports as they are stored, beside the symbols that they should have. */
+/* Compares the stored reports with the categories that they should have. */
 struct recount {
   struct walk *walk;
   int used;
@@ -472,7 +486,7 @@ static int close_to(double a, double b, double scale) {
   return fabs(a - b) <= 1e-9 * scale;
 }
 
-/* Values as they are stored, beside those that the reports make. */
+/* Compares the stored values with those that follow from the reports. */
 struct comparison {
   struct walk *walk;
   const double *weights;
@@ -494,7 +508,7 @@ static int compare_value(void *context, const struct ledger_value *stored) {
                       close_to(stored->high, value.high, scale);
 }
 
-/* Whether reports, values and curve of the stage are what they should be. */
+/* Checks that the stage's reports, values and curve are correct. */
 static void check_stage(struct walk *walk, const struct ledger_stage *stage) {
   struct ledger *ledger = walk->publication->session->ledger;
   int64_t id = walk->publication->definition.release.id;
@@ -545,7 +559,7 @@ static int take_stage(void *context, const struct ledger_stage *stage) {
          !(walk->until && strcmp(walk->until, stage->tier) == 0);
 }
 
-/* Walks outward; afterwards walk.error, or an error in the ledger, or not walk.same. */
+/* Walks outward. Afterwards the caller checks walk.error, the ledger's error and walk.same. */
 static void walk_stages(struct walk *walk) {
   walk->same = 1;
   if (survey_read(&walk->survey, walk->publication, &walk->error))

@@ -1,13 +1,14 @@
 /*
-** reports.h: local randomisation: every row's key is sent through a public Markov kernel before
-** it is counted (randomised response in the sense of Table 1 of Balle et al. 2019).
+** reports.h: local randomisation. A public Markov kernel changes every row's key before the key is
+** counted (randomised response in the sense of Table 1 of Balle et al. 2019).
 **
-** Exactly n reports are drawn, one for each row whose key is a state of the kernel; a state that is
-** named in public reports for the rows that are missing, and of too many rows n are chosen at
-** random. So two neighbours, which differ in one row, differ in the law of one report, and the
-** release costs what the worst pair of rows of the kernel costs. What is published is an unbiased
-** estimate of how many rows have each state. A tier further out gets the reports through another
-** kernel, and pays for the product of all (categories.h has the same for one symbol).
+** Exactly n reports are drawn, one for each row whose key is a state of the kernel. If there are
+** fewer than n rows, reports of a publicly named state replace the missing ones. If there are more,
+** n rows are chosen at random. Two neighbours differ in one row, and therefore in the distribution
+** of one report. The release costs as much as the worst pair of rows of the kernel. It publishes an
+** unbiased estimate of the number of rows in each state. A tier further out gets the reports
+** through another kernel, and pays for the product of all kernels (categories.h does the same for
+** one category).
 **
 ** The model of such a release is the text {"n":...,"otherwise":"...","kernel":[...]}.
 */
@@ -17,13 +18,13 @@
 #include "release/parameters.h"
 #include "release/procedure.h"
 
-#define RESPONSE_MAX_ROWS 100000000 /* n: each is drawn */
+#define RESPONSE_MAX_ROWS 100000000 /* the largest n; each report is drawn separately */
 
-/* The kernel of a request, read from JSON: its states are the keys. */
+/* Reads the kernel of a request from JSON. The keys are the kernel's states. */
 int responses_kernel(struct request *request, struct json *json, const char *text,
                      struct error *error);
 
-/* Checks a request across its parameters, and sets its model. */
+/* Checks the parameters of a request against each other, and sets its model. */
 int responses_finish(struct request *request, int by_unit, struct error *error);
 
 extern const struct procedure report_procedure;

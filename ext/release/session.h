@@ -1,4 +1,4 @@
-/* session.h: what the releases of one connection share. */
+/* session.h: the data that all releases of one connection share. */
 #ifndef DIFFUSE_RELEASE_SESSION_H
 #define DIFFUSE_RELEASE_SESSION_H
 
@@ -9,23 +9,20 @@
 
 /* The releases of one statement. */
 struct pending {
-  struct pending *next;                     /* of the session */
-  void (*release)(struct pending *pending); /* when the session ends */
-  int ended; /* the statement has; what is left could not be stored then */
+  struct pending *next;                     /* the next one of the session */
+  void (*release)(struct pending *pending); /* called when the session ends */
+  int ended; /* the statement has ended, and could not store what is left */
   struct publication *publications;
   int count, room;
 };
 
 struct session {
-  struct error error; /* of the function that runs; the ledger reports its errors here, too */
+  struct error error; /* of the running function; the ledger reports its errors here, too */
   struct ledger *ledger;
-  struct pending *pending; /* what is drawn and not stored yet */
+  struct pending *pending; /* the releases that are drawn but not stored */
 };
 
-/*
-** The publication of a release that has been drawn at that tier and is not stored; null: there is
-** none.
-*/
+/* Returns the publication of a release that has been drawn at that tier but not stored, or null. */
 const struct publication *session_pending(const struct session *session, int64_t release_id,
                                           const char *tier);
 

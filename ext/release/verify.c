@@ -19,7 +19,7 @@ static int close_to(double a, double b, double scale) {
   return a == b || fabs(a - b) <= 1e-9 * scale;
 }
 
-/* The stored values beside those that the point gives now. */
+/* Compares the stored values with those that the point gives now. */
 struct comparison {
   struct numbers numbers;
   int at, same;
@@ -28,7 +28,7 @@ struct comparison {
 static int compare_value(void *context, const struct ledger_value *stored) {
   struct comparison *comparison = context;
   if (comparison->at == comparison->numbers.count) {
-    comparison->same = 0; /* one too many */
+    comparison->same = 0; /* the ledger has one value too many */
   } else {
     struct ledger_value value =
         numbers_value(&comparison->numbers, &comparison->numbers.estimates[comparison->at++]);
@@ -42,7 +42,10 @@ static int compare_value(void *context, const struct ledger_value *stored) {
   return comparison->same;
 }
 
-/* Through the kernel that is stored, if there is one; one that is none leaves no numbers. */
+/*
+** Applies the kernel that is stored for the tier, if there is one. If the kernel is invalid or does
+** not fit the groups, no numbers are left.
+*/
 static int send_as_published(const struct publication *publication, const char *tier,
                              struct markov_kernel *channel, struct numbers *numbers) {
   struct ledger *ledger = publication->session->ledger;
@@ -117,7 +120,7 @@ static char *check_path(struct publication *publication,
     } else {
       found = compare_values(publication, published, point);
     }
-    publication->grid = (struct ledger_grid){0, 0, 0}; /* the path's own */
+    publication->grid = (struct ledger_grid){0, 0, 0}; /* the path owns the grid */
   }
   ledger_path_free(&path);
   return found;
@@ -128,7 +131,7 @@ struct verification {
   char *found;
 };
 
-/* As check_path() or categories_verify() says. */
+/* Describes the release, then checks the publication. Returns the first discrepancy, or null. */
 static char *check_described(struct publication *publication,
                              const struct ledger_publication *published) {
   struct ledger *ledger = publication->session->ledger;
@@ -154,7 +157,7 @@ static int verify_publication(void *context, const struct ledger_publication *pu
       verification->found =
           ledger_discrepancy(ledger, "dp_publication: release %lld at tier '%s' is missing",
                              (long long)published->release_id, published->tier);
-  } else if (aggregate_find(release->kind)) { /* others are not ours to read */
+  } else if (aggregate_find(release->kind)) { /* skip unknown kinds */
     verification->found = check_described(&publication, published);
   }
   ledger_release_clear(release);

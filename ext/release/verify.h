@@ -1,4 +1,4 @@
-/* verify.h: whether what is published is what its points and charges make it. */
+/* verify.h: checks that publications follow from their points and charges. */
 #ifndef DIFFUSE_RELEASE_VERIFY_H
 #define DIFFUSE_RELEASE_VERIFY_H
 
@@ -6,11 +6,11 @@
 
 /*
 ** Checks that every publication shows the point of its path. Returns null, or the first discrepancy
-** (sqlite3_free). Call it inside a transaction. The ledger holds any error.
+** (free it with sqlite3_free()). Call it inside a transaction. The ledger holds any error.
 */
 char *releases_verify(struct session *session);
 
-/* What the ledger has to know of the mechanisms. */
+/* Describes the mechanisms to the ledger. */
 describe_mechanism mechanism_describe;
 
 #endif
