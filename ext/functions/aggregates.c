@@ -1,17 +1,22 @@
 /*
-** aggregates.c: the aggregates as SQL functions: one release from inside the owner's SELECT.
+** aggregates.c: the aggregates as SQL functions. Each one makes a release inside the owner's
+** SELECT.
 **
 ** Requirements, most of them dictated by SQLite:
-**   A1  The first row starts the release: parameters are checked and the ledger charged before the
-**       value of any row is looked at. Without a row there are no parameters, hence an error.
-**   A2  Parameters are those of the first row. That they stay the same is checked on the first 1024
-**       rows and every 1024th after; a difference fails the statement, the charge stays.
+**   A1  The first row starts the release: the aggregate checks the parameters and charges the
+**       ledger before it looks at the value of any row. Without a row there are no parameters, so
+**       an empty input is an error.
+**   A2  The aggregate takes its parameters from the first row. It compares them with those of the
+**       next rows up to the 1024th, and then of every 1024th row. A difference fails the statement,
+**       and the charge stays.
 **   A3  SQLite finishes the aggregates of an aborted statement as if they were complete. So xFinal
 **       draws, but stores nothing until the statement has ended well (statement_guard.h).
-**   A4  The call site also shows an evaluation that is not the first in its statement (GROUP BY, a
-**       correlated subquery): with a name that is an error.
-**   A5  A parameter that is a column is refused before anything is charged, where the program of
-**       the statement shows it (sources.h). Whether it does is the same for every row.
+**   A4  The call site also shows whether an evaluation is the first in its statement (it may not
+**       be, with GROUP BY or in a correlated subquery). A second evaluation of a named release is
+**       an error.
+**   A5  The aggregate refuses a parameter that is a column before it charges anything, provided
+**       that the program of the statement shows it (sources.h). The outcome does not depend on any
+**       row.
 */
 #include "release/kinds.h"
 
@@ -42,7 +47,7 @@ enum phase { NEW, COLLECTING, ANSWERED, DEAD };
 
 struct run {
   const struct aggregate *aggregate;
-  int unit; /* place of the unit argument; 0: rows are protected */
+  int unit; /* which argument is the unit; 0: the ledger protects rows */
   struct host *host;
   struct site *site;
   struct publication publication;
@@ -50,10 +55,10 @@ struct run {
   struct fixed_arguments parameters; /* A2 */
 };
 
-/* SQLite's memory for an aggregate: too loosely aligned for 128-bit integers, so it only points. */
+/* SQLite aligns the memory of an aggregate too loosely for 128-bit integers: it holds a pointer. */
 struct evaluation {
   enum phase phase;
-  unsigned unchecked; /* rows until the parameters are looked at again */
+  unsigned unchecked; /* rows until the next check of the parameters */
   struct run *run;    /* null before the first row and after the end */
 };
 
@@ -74,7 +79,7 @@ static void evaluation_end(struct evaluation *evaluation) {
   free(run);
 }
 
-/* The statement fails; what has been charged stays charged. */
+/* Fails the statement. The charge stays. */
 static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluation) {
   const struct binding *binding = sqlite3_user_data(context);
   struct error error = error_take(&binding->host->session.error);
@@ -86,7 +91,7 @@ static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluat
 
 /* ---- the first row (A1) ---------------------------------------------------------------------- */
 
-/* What the statement reads, for the ledger; null without memory. */
+/* The tables that the statement reads, as JSON for the ledger; null when out of memory. */
 static char *tables_of(const struct loop_proof *proof) {
   sqlite3_str *json = sqlite3_str_new(0);
   sqlite3_str_appendall(json, "{");
@@ -95,7 +100,7 @@ static char *tables_of(const struct loop_proof *proof) {
   return sqlite3_str_finish(json);
 }
 
-/* What a proof says of the statement. */
+/* Reports what the proof found about the statement. */
 static int check_proof(const struct run *run, const struct loop_proof *proof, char **tables,
                        struct error *error) {
   int by_unit = ledger_protects(run->host->session.ledger) == LEDGER_UNITS;
@@ -112,8 +117,8 @@ static int check_proof(const struct run *run, const struct loop_proof *proof, ch
 }
 
 /*
-** In a ledger with a policy: the statement must keep units apart, and hand over those of its table.
-** *tables says what it reads (ledger/policy.h); null where there is no policy.
+** In a ledger with a policy, the statement must keep units apart and pass the units of its table to
+** the aggregate. Sets *tables to the tables that it reads (ledger/policy.h); null without a policy.
 */
 static int check_apart(const struct run *run, char **tables, struct error *error) {
   struct ledger *ledger = run->host->session.ledger;
@@ -131,7 +136,7 @@ static int check_apart(const struct run *run, char **tables, struct error *error
   return going;
 }
 
-/* Whether the rows of this call are what the ledger protects. */
+/* Checks that the call protects what the ledger protects: units or rows. */
 static int check_unit(struct run *run, int argc, sqlite3_value **argv, struct error *error) {
   int place = run->aggregate->places.unit;
   int by_unit = ledger_protects(run->host->session.ledger) == LEDGER_UNITS;
@@ -145,13 +150,13 @@ static int check_unit(struct run *run, int argc, sqlite3_value **argv, struct er
   return 1;
 }
 
-/* The places of the arguments that differ from row to row, as bits. */
+/* The arguments that may differ from row to row, as a bit mask of their places. */
 static unsigned places_of_row(const struct aggregate *aggregate) {
   const struct places *places = &aggregate->places;
   return (1u << places->key | 1u << places->value | 1u << places->unit) & ~1u; /* 0: none */
 }
 
-/* What an argument sets. */
+/* The name of the parameter or column that an argument sets. */
 static const char *argument_name(const struct aggregate *aggregate, int place) {
   int parameter = 0;
   while (parameter < PARAMETERS && aggregate->places.parameters[parameter] != place) parameter++;
@@ -161,7 +166,7 @@ static const char *argument_name(const struct aggregate *aggregate, int place) {
                                            : "a parameter";
 }
 
-/* Mistakes that the statement alone shows (A5). */
+/* Finds mistakes that the statement alone shows (A5). */
 static int check_sources(sqlite3_context *context, const struct run *run, int argc,
                          struct error *error) {
   const struct aggregate *aggregate = run->aggregate;
@@ -210,7 +215,7 @@ static int check_evaluation(struct run *run, const struct request *request, stru
                    grouped ? grouped : "one of the dp_group_ functions");
 }
 
-/* A place where 0 means none. */
+/* Converts a place, where 0 means none, to an index, where -1 means none. */
 static int place_or_none(int place) {
   return place ? place : -1;
 }
@@ -264,9 +269,10 @@ static int evaluation_begin(sqlite3_context *context, struct evaluation *evaluat
 /* ---- every row ------------------------------------------------------------------------------- */
 
 /*
-** The rows that are more than rows (A1, A2); without an evaluation there was no memory. Returns 0
-** when the evaluation has failed. A function of its own, as what follows: step() is left with few
-** registers to save.
+** Handles the rows that need more than adding: the first row and those whose parameters are
+** compared (A1, A2). A null evaluation means that SQLite was out of memory. Returns 0 when the
+** evaluation has failed. This and the next function are separate so that step() has few registers
+** to save.
 */
 NOT_INLINE static int checked_row(sqlite3_context *context, struct evaluation *evaluation, int argc,
                                   sqlite3_value **argv) {
@@ -325,11 +331,11 @@ static void final(sqlite3_context *context) {
     fail_call(context, binding->aggregate->name, error);
     return;
   }
-  if (evaluation->phase == DEAD) return; /* the error has been raised already */
+  if (evaluation->phase == DEAD) return; /* the error was reported earlier */
   struct run *run = evaluation->run;
   struct publication *publication = &run->publication;
   if (evaluation->phase == COLLECTING && site_is_reset(run->site)) {
-    publish_fail(publication); /* nothing has been drawn, and nobody asks for a result */
+    publish_fail(publication); /* nothing has been drawn, and no caller receives a result */
     evaluation_end(evaluation);
     return;
   }
@@ -358,7 +364,7 @@ int aggregates_register(sqlite3 *db, struct host *host) {
       struct binding *binding = sqlite3_malloc(sizeof *binding);
       if (!binding) return SQLITE_NOMEM;
       *binding = (struct binding){&aggregates[i], host_retain(host)};
-      /* A failed registration calls binding_free itself. */
+      /* A failed registration calls binding_free() itself. */
       int rc = sqlite3_create_function_v2(db, aggregates[i].name, arity, PRIVATE_FUNCTION, binding,
                                           0, step, final, binding_free);
       if (rc != SQLITE_OK) return rc;

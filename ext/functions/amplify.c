@@ -3,9 +3,9 @@
 **
 **     SELECT epsilon, delta FROM dp_amplify(condition, gamma, epsilon, delta);
 **
-** condition is 'dobrushin', 'dobrushin-epsilon', 'doeblin' or 'ultra'. For 'dobrushin-epsilon'
+** condition is 'dobrushin', 'dobrushin-epsilon', 'doeblin' or 'ultra'. For 'dobrushin-epsilon',
 ** gamma is the kernel's coefficient at the epsilon that the hidden column kernel_epsilon shows.
-** Read-only and innocuous: it computes from its arguments alone.
+** The function is innocuous: it reads only its arguments.
 */
 #include "functions/kernels.h"
 
@@ -20,7 +20,7 @@ SQLITE_EXTENSION_INIT3
 
 enum column { EPSILON, DELTA, CONDITION, GAMMA, EPSILON_IN, DELTA_IN, KERNEL_EPSILON };
 
-#define ARGUMENTS 4 /* the hidden columns from CONDITION on that have to be given */
+#define ARGUMENTS 4 /* the hidden columns from CONDITION on that are required */
 
 static const struct condition {
   const char *name;
@@ -73,7 +73,7 @@ static int amplify_disconnect(sqlite3_vtab *table) {
   return SQLITE_OK;
 }
 
-/* All four arguments, or no plan. */
+/* Refuses a plan that does not set all four arguments. */
 static int amplify_best_index(sqlite3_vtab *table, sqlite3_index_info *info) {
   int place[ARGUMENTS] = {-1, -1, -1, -1};
   int unusable = 0;
@@ -178,7 +178,7 @@ static int amplify_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid) {
 }
 
 static const sqlite3_module amplify_module = {
-    .xConnect = amplify_connect, /* no xCreate: eponymous only */
+    .xConnect = amplify_connect, /* without xCreate the table is eponymous only */
     .xBestIndex = amplify_best_index,
     .xDisconnect = amplify_disconnect,
     .xOpen = amplify_open,

@@ -1,11 +1,10 @@
 /*
 ** answers.c: dp_answer(tier, kind, sql, options), a release as rows.
 **
-**   W1  The release is complete when xFilter returns: what the statement around it does later,
-**   LIMIT
-**       and ROLLBACK included, changes neither the answer nor the charge.
-**   W2  The options name the release, so that a plan that asks for the rows twice draws once.
-**   W3  DIRECTONLY: no view or trigger spends a budget.
+**   W1  The release is complete when xFilter returns. LIMIT, ROLLBACK and whatever else the outer
+**       statement does later change neither the answer nor the charge.
+**   W2  The options name the release, so that a query plan that reads the rows twice draws once.
+**   W3  The table is DIRECTONLY: no view or trigger can spend a budget.
 */
 #include <string.h>
 
@@ -17,7 +16,7 @@ SQLITE_EXTENSION_INIT3
 
 #define ANSWER "dp_answer"
 
-/* The columns; the arguments are hidden ones. */
+/* The columns. The arguments are hidden columns. */
 enum { KEY, VALUE, STDDEV, LOW, HIGH, RELEASE, TIER, ARGUMENTS, ARGUMENT_COUNT = 4 };
 #define COLUMNS                                                                                    \
   "CREATE TABLE x(key, value REAL, stddev REAL, low REAL, high REAL, release TEXT, tier TEXT,"     \
@@ -29,7 +28,7 @@ struct answer_table {
 };
 
 struct answer_row {
-  char *key; /* null: of a release of one number, or of an array */
+  char *key; /* null for a release of one number or of an array */
   int component;
   double numbers[4];
 };
@@ -60,7 +59,7 @@ static int xDisconnect(sqlite3_vtab *vtab) {
   return SQLITE_OK;
 }
 
-/* All four arguments, or another plan. */
+/* Refuses a plan that does not set all four arguments. */
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   (void)vtab;
   int found = 0;
@@ -68,7 +67,7 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
     int argument = info->aConstraint[i].iColumn - ARGUMENTS;
     if (argument < 0 || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ) continue;
     if (!info->aConstraint[i].usable) return SQLITE_CONSTRAINT;
-    if (found & 1 << argument) continue; /* compared again by SQLite */
+    if (found & 1 << argument) continue; /* SQLite checks this constraint itself */
     found |= 1 << argument;
     info->aConstraintUsage[i].argvIndex = argument + 1;
     info->aConstraintUsage[i].omit = 1;
@@ -122,7 +121,7 @@ static int take_value(void *context, const struct ledger_value *value) {
   return 1;
 }
 
-/* Reads the rows of a release that has been answered. */
+/* Reads the rows of a published release. */
 static int read_rows(struct answer_cursor *cursor, struct session *session,
                      const struct publication *publication) {
   const struct position *position = &publication->position;
@@ -191,7 +190,7 @@ static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int colu
     sqlite3_result_text(context, column == TIER ? cursor->tier : cursor->release, -1,
                         SQLITE_TRANSIENT);
   } else if (column != KEY) {
-    sqlite3_result_double(context, row->numbers[column - VALUE]); /* NaN is NULL */
+    sqlite3_result_double(context, row->numbers[column - VALUE]); /* SQLite turns NaN into NULL */
   } else if (row->key) {
     sqlite3_result_text(context, row->key, -1, SQLITE_TRANSIENT);
   } else if (cursor->is_array) {

@@ -1,10 +1,10 @@
 /*
-** diffusions.c: Theorem 6 of Balle et al. 2019 for a diffusion of which a table is known: an
-** aggregate over rows (s, kappa), kappa the carre du champ of the log-ratio of the densities at
-** time s that start in two answers, or a bound on it.
+** diffusions.c: Theorem 6 of Balle et al. 2019 for a diffusion that is given as a table. The
+** aggregate reads rows (s, kappa): kappa is the carre du champ of the log-ratio of two densities at
+** time s, which start in two answers, or a bound on it.
 **
-** The order of rows does not matter. Where a time comes several times, as it does for several
-** points y or pairs of answers, the largest kappa counts. No row at all: NULL.
+** The order of rows does not matter. Several rows may have the same time, for several points y or
+** pairs of answers: the largest kappa counts. Without a row the result is NULL.
 */
 #include "functions/kernels.h"
 
@@ -25,7 +25,7 @@ static const struct domain s_domain = {"s", 0.0, (double)INFINITY, 0, 1};
 static const struct domain kappa_domain = {"kappa", 0.0, (double)INFINITY, 0, 0};
 static const struct domain tail_domain = {"tail", 0.0, (double)INFINITY, 0, 0};
 
-/* By enum rate_rule; the first is the default. */
+/* Indexed by enum rate_rule; the first is the default. */
 static const char *const methods[] = {"steps", "convex", "log-convex"};
 #define METHODS ((int)(sizeof methods / sizeof *methods))
 
@@ -34,7 +34,7 @@ struct grid {
   size_t count, room;
   double tail;
   int method;
-  int failed; /* whether an error was reported */
+  int failed; /* an error was reported */
 };
 
 static int fail(sqlite3_context *context, const char *format, ...) {
@@ -55,7 +55,7 @@ static int read_number(sqlite3_context *context, const struct domain *domain, sq
   return 0;
 }
 
-/* The method, or -1 after an error. */
+/* Reads the method; returns -1 after an error. */
 static int read_method(sqlite3_context *context, sqlite3_value *value) {
   const char *asked = plain_text(value);
   for (int i = 0; asked && i < METHODS; i++) {
@@ -65,7 +65,7 @@ static int read_method(sqlite3_context *context, sqlite3_value *value) {
   return -1;
 }
 
-/* Reads tail and method, which are the same in every row. */
+/* Reads tail and method, which must be the same in every row. */
 static int read_parameters(sqlite3_context *context, struct grid *grid, int count,
                            sqlite3_value **arguments) {
   double tail;
@@ -111,7 +111,7 @@ static int by_time(const void *a, const void *b) {
   return p->s != q->s ? (p->s < q->s ? -1 : 1) : (p->kappa < q->kappa) - (p->kappa > q->kappa);
 }
 
-/* Times ascend, each once with its largest kappa. */
+/* Sorts the points by time and keeps the largest kappa of each time. */
 static void put_in_order(struct grid *grid) {
   size_t kept = 0;
   qsort(grid->points, grid->count, sizeof *grid->points, by_time);
@@ -122,7 +122,10 @@ static void put_in_order(struct grid *grid) {
   grid->count = kept;
 }
 
-/* Whether the middle one of three points is below what joins the others, as the method claims. */
+/*
+** Whether the middle one of three points lies below the curve that joins the outer two, as the
+** method requires.
+*/
 static int is_below(const struct rate_point *point, int method) {
   double part = (point[1].s - point[0].s) / (point[2].s - point[0].s);
   double a = point[0].kappa, b = point[2].kappa, line = a + part * (b - a);
@@ -132,7 +135,7 @@ static int is_below(const struct rate_point *point, int method) {
 
 static void rate_final(sqlite3_context *context) {
   struct grid *grid = sqlite3_aggregate_context(context, 0);
-  if (!grid) return; /* no row: NULL */
+  if (!grid) return; /* without a row the result is NULL */
   put_in_order(grid);
   for (size_t i = 0; i + 2 < grid->count && grid->method != RATE_STEPS && !grid->failed; i++) {
     if (is_below(&grid->points[i], grid->method)) continue;

@@ -1,6 +1,6 @@
 /*
-** functions.h: what the SQL face shares: descriptors of scalar functions, their registration, and
-** the one form of every error, "function: what is wrong (what to do)".
+** functions.h: code that all SQL functions share: descriptors of scalar functions, their
+** registration, and the common form of errors, "function: what is wrong (what to do)".
 */
 #ifndef DIFFUSE_FUNCTIONS_H
 #define DIFFUSE_FUNCTIONS_H
@@ -10,9 +10,9 @@
 #include "base/domain.h"
 #include "base/error.h"
 
-struct host; /* functions/host.h: what the extension keeps for one connection */
+struct host; /* functions/host.h: the state of the extension on one connection */
 
-/* A scalar function. `call` finds its descriptor with function_of(). */
+/* A scalar function. `call` gets its descriptor from function_of(). */
 struct scalar {
   const char *name;
   int min_arguments;
@@ -21,11 +21,13 @@ struct scalar {
   void (*call)(sqlite3_context *, int, sqlite3_value **);
 };
 
-/* Functions of public parameters only: no ledger, no data, no charge. */
+/* Flags of functions that compute from public parameters only: no ledger, no data, no charge. */
 #define PURE (SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS)
 
-/* Functions that read or write the ledger: never from a schema (a view or trigger that somebody
-** else planted must not spend the owner's budget). */
+/*
+** Flags of functions that read or write the ledger. Schemas may not use them: a view or trigger
+** that someone else planted must not spend the owner's budget.
+*/
 #define PRIVATE_FUNCTION (SQLITE_UTF8 | SQLITE_DIRECTONLY)
 
 /*
@@ -37,24 +39,28 @@ int scalars_register(sqlite3 *db, struct host *host, const struct scalar *table,
 const struct scalar *function_of(sqlite3_context *context);
 struct host *host_of(sqlite3_context *context);
 
-/* Fails the call: "name: message". The format is sqlite3_mprintf's. */
+/* Fails the call with "name: message". The format is that of sqlite3_mprintf(). */
 void function_error(sqlite3_context *context, const char *format, ...);
 
-/* Fails the call of any function with this error, which is cleared: "name: message". */
+/* Fails the call of a function with this error, as "name: message", and clears the error. */
 void fail_call(sqlite3_context *context, const char *name, struct error *error);
 
-/* The same, failing the scalar that runs: 1 for success, 0 after a failure. */
+/*
+** Reads a number in a domain. Fails the running scalar and returns 0 if it is not; else returns 1.
+*/
 int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
                     double *number);
 
-/* A text argument that is not empty, or null after failing the scalar that runs. */
+/*
+** Returns a text argument that is not empty. Otherwise fails the running scalar and returns null.
+*/
 const char *argument_text(sqlite3_context *context, sqlite3_value *value, const char *parameter);
 
-/* The answer of a publication as the result of the function that runs. */
+/* Sets the answer of a publication as the result of the running function. */
 struct answer;
 void result_answer(sqlite3_context *context, const struct answer *answer);
 
-/* One line per file: what it registers. */
+/* The registration functions, one for each file. */
 int planning_register(sqlite3 *db);
 int papers_register(sqlite3 *db);
 int tiers_register(sqlite3 *db, struct host *host);

@@ -6,7 +6,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* The hosts of all connections of this process, which a connection knows no way to. */
+/* The hosts of all connections of this process. A connection has no pointer to its host. */
 static struct mutex mutex = MUTEX_INITIALIZER;
 static struct host *hosts;
 
@@ -58,7 +58,7 @@ void host_release(struct host *host) {
   while (host->session.pending) {
     struct pending *pending = host->session.pending;
     host->session.pending = pending->next;
-    pending->release(pending); /* those releases stay 'charged' */
+    pending->release(pending); /* the releases stay 'charged' */
   }
   ledger_free(host->session.ledger);
   error_clear(&host->session.error);

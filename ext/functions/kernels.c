@@ -1,17 +1,19 @@
 /*
 ** kernels.c: aggregates over finite Markov kernels that are given as rows: one kernel as (x, y, p),
-** two as (x, y, p, q), or a kernel with a coupling and a distribution as (part, x, y, p).
+** two kernels as (x, y, p, q), or a kernel with a coupling and a distribution as (part, x, y, p).
 **
-** 1. x and y are any SQL values but NULL, equal as SQLite's = says without affinity or collation
-**    (1 = 1.0, 'a' <> 'A', text never equals a number or a blob). At most 1000 of each.
-** 2. A cell that is missing is 0; cells that come twice are added. p is a number, not negative;
-**    each row adds up to 1 within 1e-9; so do a coupling and a distribution. No row at all: NULL.
-** 3. Parameters after these are the same in every row.
-** 4. Whatever happens, xFinal runs once and frees everything; the order of rows does not matter, up
-**    to rounding.
+** 1. x and y are any SQL values except NULL. They are equal where SQLite's = says so without
+**    affinity or collation (1 = 1.0, 'a' <> 'A', a text never equals a number or a blob). At most
+**    1000 of each.
+** 2. A missing cell is 0. Cells that occur twice are added. p is a number that is not negative.
+**    Each row of a kernel, a coupling and a distribution add up to 1 within 1e-9. Without a row the
+**    result is NULL.
+** 3. The parameters that follow are the same in every row.
+** 4. In every case xFinal runs once and frees everything. The order of rows changes the result by
+**    rounding only.
 **
-** States get numbers from a dictionary each (open addressing); the cells are dense matrices that
-** double as they grow, 8 MB each at most.
+** A dictionary for x and one for y (open addressing) number the states. The cells are dense
+** matrices that double as they grow, to at most 8 MB each.
 */
 #include "functions/kernels.h"
 
@@ -43,19 +45,19 @@ static const struct domain delta_out = {"delta_out", 0.0, 1.0, 0, 0};
 static const struct domain alpha = {"alpha", 1.0, (double)INFINITY, 0, 0};
 static const struct domain steps = {"steps", 1.0, 9007199254740992.0, 0, 0};
 
-/* How the rows are given. */
+/* The columns of the rows. */
 enum form {
   CELLS, /* x, y, p */
   PAIRS, /* x, y, p, q */
   PARTS  /* part, x, y, p */
 };
 
-/* What the rows are, once they all came: dense, and checked. */
+/* The kernels that all rows describe, as dense and checked matrices. */
 struct collected;
 struct given {
   struct kernel kernel;
-  struct kernel other;            /* PAIRS: of q */
-  const double *coupling, *nu;    /* PARTS: rows x rows, and rows */
+  struct kernel other;            /* PAIRS: the kernel of q */
+  const double *coupling, *nu;    /* PARTS: a rows x rows matrix, and `rows` numbers */
   const struct collected *states; /* for the names of states */
 };
 
@@ -64,10 +66,10 @@ struct aggregate {
   enum form form;
   int parameters;
   const struct domain *parameter[MAX_PARAMETERS];
-  double (*compute)(const struct given *given, const double *parameter); /* NaN is NULL */
+  double (*compute)(const struct given *given, const double *parameter); /* NaN becomes NULL */
   char *(*write)(const struct given *given, const double *parameter);    /* or a text */
-  int most_states;                                                       /* 0: MAX_STATES */
-  int is_square;                                                         /* each y is an x */
+  int most_states; /* 0 stands for MAX_STATES */
+  int is_square;   /* each y must also be an x */
 };
 
 static double dobrushin(const struct given *given, const double *parameter) {
@@ -120,8 +122,8 @@ static double renyi(const struct given *given, const double *parameter) {
 
 static char *power(const struct given *given, const double *parameter);
 
-#define MOST_PAIRED  40  /* states of two kernels: every four of them are looked at */
-#define MOST_POWERED 256 /* of a kernel that is multiplied */
+#define MOST_PAIRED  40  /* states of two kernels, of which all groups of four are visited */
+#define MOST_POWERED 256 /* states of a kernel that is multiplied */
 
 static const struct aggregate aggregates[] = {
     {"dp_kernel_dobrushin", CELLS, 0, {0}, dobrushin, 0, 0, 0},
@@ -145,12 +147,12 @@ static const struct aggregate aggregates[] = {
     {"dp_kernel_renyi", PARTS, 1, {&alpha}, renyi, 0, 0, 0},
 };
 
-/* How many arguments come before the parameters. */
+/* The number of arguments before the parameters. */
 static int first_parameter(const struct aggregate *aggregate) {
   return aggregate->form == CELLS ? 3 : 4;
 }
 
-/* Fails the call: "name: message". */
+/* Fails the call with "name: message". */
 static void fail(sqlite3_context *context, const char *format, ...) {
   const struct aggregate *aggregate = sqlite3_user_data(context);
   va_list arguments;
@@ -163,7 +165,7 @@ static void fail(sqlite3_context *context, const char *format, ...) {
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-/* A state: the SQL value in a form in which equal values have equal bytes. */
+/* A state: an SQL value, encoded so that equal values have equal bytes. */
 struct shard_state {
   int type; /* SQLITE_INTEGER (also for whole REALs), _FLOAT, _TEXT or _BLOB */
   int size;
@@ -174,7 +176,7 @@ struct shard_state {
 
 struct dictionary {
   int count;
-  uint16_t slot[SLOTS]; /* 1 + number of the state, 0 where free */
+  uint16_t slot[SLOTS]; /* 1 + number of the state; 0: a free slot */
   struct shard_state *state[MAX_STATES];
 };
 
@@ -187,8 +189,8 @@ static uint64_t hash(int type, const unsigned char *bytes, int size) {
 }
 
 /*
-** Number of the state with these bytes, new or known; -1 when there are too many, -2 when out of
-** memory.
+** The number of the state with these bytes, which may be new. Returns -1 when there are too many
+** states, -2 when out of memory.
 */
 static int number_of(struct dictionary *dictionary, int type, const void *bytes, int size) {
   uint64_t place = hash(type, bytes, size) % SLOTS;
@@ -211,7 +213,7 @@ static int number_of(struct dictionary *dictionary, int type, const void *bytes,
   return dictionary->count - 1;
 }
 
-/* The same for an SQL value that is not NULL. */
+/* The same for an SQL value other than NULL. */
 static int state_number(struct dictionary *dictionary, sqlite3_value *value) {
   int type = sqlite3_value_type(value);
   if (type == SQLITE_INTEGER || type == SQLITE_FLOAT) {
@@ -237,20 +239,20 @@ static void dictionary_free(struct dictionary *dictionary) {
 
 /* ---- matrices -------------------------------------------------------------------------------- */
 
-/* The cells of a table whose rows and columns are states. */
+/* A matrix whose rows and columns are states. */
 struct matrix {
   double *cell;       /* row_room x column_room */
   size_t row_room;    /* allocated rows */
   size_t column_room; /* allocated columns */
 };
 
-/* The tables that rows can be part of. */
+/* The matrices to which rows may belong. */
 enum part { KERNEL, OTHER, COUPLING, NU, PART_COUNT };
 
-/* What one call of an aggregate collects; all zero at first. */
+/* The state of one call of an aggregate; all zero at the start. */
 struct collected {
-  int started; /* whether the parameters are read */
-  int failed;  /* whether an error was reported */
+  int started; /* the parameters have been read */
+  int failed;  /* an error was reported */
   double parameter[MAX_PARAMETERS];
   struct dictionary x, y;
   struct matrix matrix[PART_COUNT];
@@ -264,7 +266,7 @@ static size_t doubled(size_t room, size_t needed) {
   return wanted < MAX_STATES ? wanted : MAX_STATES;
 }
 
-/* Makes room for so many rows and columns. 0 when out of memory. */
+/* Makes room for this many rows and columns. Returns 0 when out of memory. */
 static int make_room(struct matrix *matrix, size_t rows, size_t columns) {
   if (rows <= matrix->row_room && columns <= matrix->column_room) return 1;
   size_t row_room = doubled(matrix->row_room, rows);
@@ -283,7 +285,9 @@ static int make_room(struct matrix *matrix, size_t rows, size_t columns) {
   return 1;
 }
 
-/* Moves rows together, so that the cells are rows x columns without gaps; null without memory. */
+/*
+** Closes the gaps between rows: the cells become rows x columns. Returns null when out of memory.
+*/
 static const double *compact(struct matrix *matrix, size_t rows, size_t columns) {
   if (!make_room(matrix, rows, columns)) return 0;
   for (size_t i = 1; i < rows; i++) {
@@ -293,7 +297,7 @@ static const double *compact(struct matrix *matrix, size_t rows, size_t columns)
   return matrix->cell;
 }
 
-/* Whether each row of a kernel adds up to 1; reports the first that does not. */
+/* Checks that each row of a kernel adds up to 1, and reports the first that does not. */
 static int check_rows(sqlite3_context *context, const struct kernel *kernel, const char *called) {
   for (size_t i = 0; i < kernel->rows; i++) {
     double sum = 0.0;
@@ -307,7 +311,7 @@ static int check_rows(sqlite3_context *context, const struct kernel *kernel, con
   return 1;
 }
 
-/* Whether `count` probabilities add up to 1. */
+/* Checks that `count` probabilities add up to 1. */
 static int check_total(sqlite3_context *context, const double *probability, size_t count,
                        const char *called) {
   double sum = 0.0;
@@ -317,7 +321,7 @@ static int check_total(sqlite3_context *context, const double *probability, size
   return 0;
 }
 
-/* Whether each y is an x, after which y has the numbers that x has. */
+/* Checks that each y is also an x, and gives each y the number of that x. */
 static int check_square(sqlite3_context *context, const struct collected *collected) {
   for (int i = 0; i < collected->y.count; i++) {
     const struct shard_state *y = collected->y.state[i];
@@ -334,7 +338,7 @@ static int check_square(sqlite3_context *context, const struct collected *collec
   return 1;
 }
 
-/* What was collected, dense and checked. 0 after an error. */
+/* Makes the matrices dense and checks them. Returns 0 after an error. */
 static int take_given(sqlite3_context *context, struct collected *collected, struct given *given) {
   const struct aggregate *aggregate = sqlite3_user_data(context);
   struct matrix *matrix = collected->matrix;
@@ -368,7 +372,7 @@ static int take_given(sqlite3_context *context, struct collected *collected, str
 
 /* ---- powers ---------------------------------------------------------------------------------- */
 
-/* A state as JSON; a blob as keys of groups show it. */
+/* Appends a state as JSON. A blob is written as in the keys of groups. */
 static void append_state(sqlite3_str *json, const struct shard_state *state) {
   sqlite3_int64 whole;
   double real;
@@ -389,13 +393,13 @@ static void append_state(sqlite3_str *json, const struct shard_state *state) {
   }
 }
 
-/* The cells of the power, as dp_mix() reads them; null without memory. */
+/* The cells of the power, in the JSON form that dp_mix() reads; null when out of memory. */
 static char *power(const struct given *given, const double *parameter) {
   const struct collected *states = given->states;
   size_t rows = given->kernel.rows;
   struct kernel square = {sqlite3_malloc64(3 * sizeof(double) * rows * rows), rows, rows};
   double *cells = (double *)(uintptr_t)square.probability, *result = cells + rows * rows;
-  int *column = (int *)(result + rows * rows); /* of x among the y; -1: none */
+  int *column = (int *)(result + rows * rows); /* for each x its number as a y, or -1 */
   for (size_t j = 0; j < rows && cells; j++) {
     column[j] = -1;
     for (int y = 0; y < states->y.count; y++) {
@@ -431,7 +435,7 @@ static char *power(const struct given *given, const double *parameter) {
 
 /* ---- the aggregate --------------------------------------------------------------------------- */
 
-/* Reads parameter k in the first row, compares it in the others. */
+/* Reads parameter k in the first row and compares it in the others. */
 static int read_parameter(sqlite3_context *context, struct collected *collected, int k,
                           sqlite3_value *value) {
   const struct aggregate *aggregate = sqlite3_user_data(context);
@@ -454,7 +458,7 @@ static int read_parameter(sqlite3_context *context, struct collected *collected,
   return 1;
 }
 
-/* The number of a state, or -1 after an error. */
+/* Reads the number of a state. Returns -1 after an error. */
 static int read_state(sqlite3_context *context, struct dictionary *dictionary, const char *name,
                       sqlite3_value *value) {
   if (sqlite3_value_type(value) == SQLITE_NULL) {
@@ -467,7 +471,7 @@ static int read_state(sqlite3_context *context, struct dictionary *dictionary, c
   return number < 0 ? -1 : number;
 }
 
-/* Reads a probability. 0 after an error. */
+/* Reads a probability. Returns 0 after an error. */
 static int read_probability(sqlite3_context *context, const char *name, sqlite3_value *value,
                             double *p) {
   int type = sqlite3_value_type(value);
@@ -487,7 +491,7 @@ static int add_to(sqlite3_context *context, struct matrix *matrix, int i, int j,
   return 1;
 }
 
-/* Adds p, and for two kernels q, to the cell (x, y). 0 after an error. */
+/* Adds p to the cell (x, y), and q for two kernels. Returns 0 after an error. */
 static int add_cell(sqlite3_context *context, struct collected *collected,
                     sqlite3_value **arguments, int is_pair) {
   double p, q = 0;
@@ -500,7 +504,7 @@ static int add_cell(sqlite3_context *context, struct collected *collected,
          (!is_pair || add_to(context, &collected->matrix[OTHER], i, j, q));
 }
 
-/* Adds a row (part, x, y, p): a coupling's y is another x, a distribution has none. */
+/* Adds a row (part, x, y, p). The y of a coupling is a second x. A distribution has no y. */
 static int add_part(sqlite3_context *context, struct collected *collected,
                     sqlite3_value **arguments) {
   const char *part = plain_text(arguments[0]);
@@ -562,7 +566,7 @@ static void give_result(sqlite3_context *context, const struct given *given) {
 static void kernel_final(sqlite3_context *context) {
   struct collected *collected = sqlite3_aggregate_context(context, 0);
   struct given given;
-  if (!collected) return; /* no row: NULL */
+  if (!collected) return; /* without a row the result is NULL */
   if (!collected->failed && collected->x.count > 0 && take_given(context, collected, &given))
     give_result(context, &given);
   dictionary_free(&collected->x);
@@ -573,7 +577,7 @@ static void kernel_final(sqlite3_context *context) {
 int kernels_register(sqlite3 *db) {
   for (size_t k = 0; k < sizeof aggregates / sizeof *aggregates; k++) {
     const struct aggregate *row = &aggregates[k];
-    void *data = (void *)(uintptr_t)row; /* constant: nobody writes through it */
+    void *data = (void *)(uintptr_t)row; /* constant: SQLite never writes through it */
     int rc = sqlite3_create_function_v2(db, row->name, first_parameter(row) + row->parameters,
                                         SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, data,
                                         0, kernel_step, kernel_final, 0);

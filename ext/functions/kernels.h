@@ -1,5 +1,5 @@
 /*
-** kernels.h: what papers.c registers beside its scalars: aggregates over tables of Markov kernels,
+** kernels.h: registration functions that papers.c calls: aggregates over tables of Markov kernels,
 ** of iterations given step by step and of diffusions, and the amplification theorem as a table.
 */
 #ifndef DIFFUSE_FUNCTIONS_KERNELS_H
@@ -10,7 +10,7 @@
 /* Registers the dp_kernel_... aggregates. Returns an SQLite code. */
 int kernels_register(sqlite3 *db);
 
-/* Registers the aggregates over the steps of an iteration, dp_iteration_... */
+/* Registers the dp_iteration_... aggregates over steps. Returns an SQLite code. */
 int paths_register(sqlite3 *db);
 
 /* Registers dp_diffusion_rate. Returns an SQLite code. */

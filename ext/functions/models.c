@@ -1,5 +1,5 @@
 /*
-** models.c: what is done with models that exist: dp_predict(), dp_sgd_profile().
+** models.c: dp_predict() and dp_sgd_profile(), which use models that exist.
 */
 #include "base/vector_text.h"
 #include "functions/functions.h"
@@ -41,7 +41,9 @@ static int read_coefficients(struct ledger *ledger, const char *name, const char
   return !error_is_set(ledger_error(ledger));
 }
 
-/* The score of one row; features must be what the model was trained on. */
+/*
+** Gives the score of one row. The features must have the dimension on which the model was trained.
+*/
 static void predict(sqlite3_context *context, const struct descent *descent,
                     const struct coefficients *coefficients, sqlite3_value *value) {
   double features[LAYOUT_MAX_SIZE], score = 0;
@@ -60,9 +62,10 @@ static void predict(sqlite3_context *context, const struct descent *descent,
 
 /*
 ** dp_predict(name, tier, features) -> REAL
-** What a model that is published at the tier says of a row: w.x, or the probability of y = 1 for
-** the loss 'logistic'. features as for dp_sgd(), clipped alike; NULL gives NULL, anything malformed
-** is an error. Reads published coefficients alone: it costs nothing.
+** The prediction of a model that is published at the tier, for one row: w.x, or the probability of
+** y = 1 for the loss 'logistic'. features are written and clipped as for dp_sgd(). NULL gives NULL,
+** and malformed features are an error. The function reads only published coefficients, so it costs
+** nothing.
 */
 static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -85,15 +88,17 @@ static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /*
 ** dp_sgd_profile(name) -> TEXT, a JSON array of objects
-** The privacy of every private row of a model, in the order in which they were read, as it is
-** proved on the lattice (mechanism/hiding.h). Gaussian noise: the "rate" of its path (sgd.h), of
-** which the ledger charges the worst; the least "epsilon" that path or contraction gives at the
-** delta of the model's innermost tier; and "paper", Theorem 5 of Balle et al. 2019 as printed.
-** Laplace noise: "pure", the least epsilon of pure differential privacy; "epsilon" as above; and
-** "paper", that of Theorem 3 of Asoodeh et al. 2020 as printed. Of a random stop: the "epsilon"
-** that is charged, the "delta" that goes with it for that row, and "paper", Theorem 5 of Asoodeh
-** et al. (the finite sum). "paper" is null where the theorem says nothing: of unequal steps, of
-** Laplace noise in more than one dimension. At most 5,000,000 rows.
+** The privacy of every private row of a model, in the order in which the rows were read, as proved
+** on the lattice (mechanism/hiding.h). The members depend on the noise:
+** - Gaussian noise: "rate" is the rate of the row's path (sgd.h); the ledger charges the largest
+**   rate of all rows. "epsilon" is the least epsilon that the path or contraction gives at the
+**   delta of the model's innermost tier. "paper" is Theorem 5 of Balle et al. 2019 as printed.
+** - Laplace noise: "pure" is the least epsilon of pure differential privacy. "epsilon" is as above.
+**   "paper" is the epsilon of Theorem 3 of Asoodeh et al. 2020 as printed.
+** - A random stop: "epsilon" is the epsilon that is charged, "delta" belongs to it for that row,
+**   and "paper" is Theorem 5 of Asoodeh et al. (the finite sum).
+** "paper" is null where the theorem does not apply: to unequal steps, and to Laplace noise in more
+** than one dimension. At most 5,000,000 rows.
 */
 static void dp_sgd_profile(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;

@@ -13,7 +13,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* ---- options: one row each ------------------------------------------------------------------- */
+/* ---- options: one table row each ------------------------------------------------------------- */
 
 enum option_type {
   TEXT,
@@ -31,12 +31,13 @@ enum option_type {
 };
 
 struct option {
-  struct domain domain; /* its name, and for numbers what they may be */
+  struct domain domain; /* its name and, for a number, the allowed range */
   enum option_type type;
-  size_t offset;            /* in struct request */
-  int forms;                /* which callers have it */
-  enum parameter parameter; /* which it sets, for kinds that take it; PARAMETERS: all kinds */
-  int is_argument;          /* the parameter may have a place in the call */
+  size_t offset; /* in struct request */
+  int forms;     /* the callers that accept it */
+  /* The parameter that it sets, if the kind takes it; PARAMETERS for options of all kinds. */
+  enum parameter parameter;
+  int is_argument; /* the parameter may be an argument of the call */
 };
 
 #define SHARD       (OPTIONS_OF_PARTIAL | OPTIONS_OF_STATE)
@@ -94,15 +95,18 @@ static const struct option options[] = {
 };
 #define OPTION_COUNT ((int)(sizeof options / sizeof *options))
 
-/* What take_option() works on. */
+/* The context of take_option(). */
 struct parse {
   struct request *request;
   struct json *json;
   int form;
-  struct error *error; /* the parser's */
+  struct error *error; /* the error of the JSON parser */
 };
 
-/* A parameter that has its place among the arguments is an option only where there are none. */
+/*
+** Whether an option applies to an aggregate in this form. If a parameter has a place among the
+** arguments, it is an option only in calls that have no such arguments.
+*/
 static int applies(const struct aggregate *aggregate, int form, const struct option *option) {
   if (!(option->forms & form)) return 0;
   if (option->parameter == PARAMETERS) return 1;
@@ -123,7 +127,7 @@ static int unknown_option(const struct parse *parse, struct error *error) {
   return 0;
 }
 
-/* Names that unnamed releases get are not for others to take. */
+/* Sets a name. The names of unnamed releases are reserved. */
 static int set_name(char **name, sqlite3_value *value, struct error *error) {
   const char *text = plain_text(value);
   if (!text || !*text)
@@ -137,7 +141,7 @@ static int set_name(char **name, sqlite3_value *value, struct error *error) {
   return *name ? 1 : error_set_memory(error);
 }
 
-/* A word of a list, which is checked once all options are known. */
+/* Sets a word. The caller checks its value once all options are known. */
 static int set_word(const char *key, char **word, sqlite3_value *value, struct error *error) {
   const char *text = plain_text(value);
   if (!text || !*text)
@@ -151,7 +155,7 @@ static int set_word(const char *key, char **word, sqlite3_value *value, struct e
 
 #define MOST_QUANTILES 1000
 
-/* One number in [0, 1], or the text of a JSON array of such; kept as JSON. */
+/* Reads one number in [0, 1], or the text of a JSON array of such numbers, and keeps it as JSON. */
 static int set_quantiles(char **quantiles, sqlite3_value *value, struct error *error) {
   double numbers[MOST_QUANTILES] = {0};
   int type = sqlite3_value_type(value), count = 0;
@@ -177,7 +181,7 @@ static int set_quantiles(char **quantiles, sqlite3_value *value, struct error *e
   return *quantiles ? 1 : error_set_memory(error);
 }
 
-/* What people call the keys of a kind. */
+/* The word for the keys of this kind in error messages. */
 static const char *keys_called(const struct request *request) {
   return request_takes(request, P_CANDIDATES) ? "candidates" : "keys";
 }
@@ -208,13 +212,13 @@ static int by_text(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* An argument is a text, and says by itself that it is an array. */
+/* Whether a value is the text of a JSON array. Arguments have no JSON type to tell. */
 static int is_array_text(sqlite3_value *value) {
   const char *text = plain_text(value);
   return text && text[strspn(text, " \t\r\n")] == '[';
 }
 
-/* Public keys: sorted, each once, and as JSON. */
+/* Reads public keys, sorts them, removes duplicates, and keeps them as JSON. */
 static int set_keys(struct parse *parse, const char *text, struct error *error) {
   struct request *request = parse->request;
   if (!json_elements(parse->json, text, take_key, parse)) return 0;
@@ -258,8 +262,8 @@ static int set_mechanism(struct request *request, sqlite3_value *value, struct e
 }
 
 /*
-** A number as a state has it: the digits of its bits. Decimals would not do: versions of SQLite
-** differ in how they write them, and old ones in how they read them.
+** Reads a number from a state, which holds the digits of its bits. Decimals are not exact enough:
+** versions of SQLite differ in how they write decimals, and old versions in how they read them.
 */
 static int set_bits(const struct option *option, sqlite3_value *value, double *member,
                     struct error *error) {
@@ -269,12 +273,12 @@ static int set_bits(const struct option *option, sqlite3_value *value, double *m
   for (int i = 0; i < count; i++)
     bits = bits << 4 | (uint64_t)(digits[i] <= '9' ? digits[i] - '0' : digits[i] - 'a' + 10);
   memcpy(member, &bits, sizeof bits);
-  *member += 0.0; /* a state that says -0.0 is none that dp_partial() wrote */
+  *member += 0.0; /* dp_partial() never writes -0.0 into a state, so 0.0 will not match it */
   if (count == 16 && !digits[16] && domain_holds(&option->domain, *member)) return 1;
   return error_set(error, "the state's %s is no number that it can be", option->domain.parameter);
 }
 
-/* As dp_init() has it. */
+/* Reads "protects" as dp_init() does. */
 static int set_protects(int *rows, sqlite3_value *value, struct error *error) {
   const char *text = plain_text(value);
   *rows = text && strcmp(text, "row") == 0;
@@ -283,7 +287,7 @@ static int set_protects(int *rows, sqlite3_value *value, struct error *error) {
              : error_set(error, "protects must be 'unit' or 'row'%s", not_a(value, SQLITE_TEXT));
 }
 
-/* Sets what the option sets; type is that of its JSON value. */
+/* Sets the member of an option. `type` is the type of its JSON value. */
 static int set_option(struct parse *parse, const struct option *option, const char *type,
                       sqlite3_value *value, struct error *error) {
   const char *key = option->domain.parameter;
@@ -325,7 +329,7 @@ static int set_option(struct parse *parse, const struct option *option, const ch
                ? set_keys(parse, (const char *)sqlite3_value_text(value), error)
                : error_set(error, "%s must be a JSON array%s", keys_called(parse->request),
                            not_a(value, SQLITE_TEXT));
-  default: return 1; /* read already */
+  default: return 1; /* read earlier */
   }
 }
 
@@ -352,7 +356,7 @@ const char *request_parameter(enum parameter parameter) {
   return option ? option->domain.parameter : "a parameter";
 }
 
-/* A radius is NULL where theta and rho are given. */
+/* A radius may be NULL if theta and rho are given. */
 int request_argument(struct request *request, struct json *json, enum parameter parameter,
                      sqlite3_value *value) {
   struct parse parse = {request, json, 0, json->error};
@@ -398,7 +402,7 @@ int request_start(struct request *request, const struct aggregate *aggregate, st
 
 /* ---- parameters of a shard ------------------------------------------------------------------- */
 
-/* A number: its bits for a state, decimals for people. */
+/* Appends a number: its bits for a state, or decimals for people. */
 static void append_number(sqlite3_str *json, const char *name, double value, int form) {
   uint64_t bits;
   memcpy(&bits, &value, sizeof bits);
@@ -429,7 +433,7 @@ static void append_parameter(sqlite3_str *json, const struct request *request,
   case KEYS:
     if (request->keys) sqlite3_str_appendf(json, ",\"%s\":%s", name, request->keys);
     break;
-  default: break; /* of no state, or written already */
+  default: break; /* not part of a state, or written earlier */
   }
 }
 

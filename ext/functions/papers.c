@@ -1,13 +1,13 @@
 /*
 ** papers.c: the results of Balle et al. 2019 and Asoodeh et al. 2020 as SQL scalars: pure
-** functions of public parameters. sql/papers.md states the theorem and the conditions of each.
+** functions of public parameters. sql/papers.md states each theorem and its conditions.
 **
-** 1. One row of the table says everything about a function: its parameters in order, and what is
-**    computed by each of its methods, the default first.
-** 2. A parameter outside its domain is an error that names it; where a theorem says nothing the
-**    answer is NULL (NaN in math/).
-** 3. A method is the last argument, a name in quotes; without it the default applies. It may stand
-**    in the place of an optional parameter.
+** 1. One table row describes a function: its parameters in order, and the computation of each of
+**    its methods, the default first.
+** 2. A parameter outside its domain is an error that names it. Where a theorem does not apply, the
+**    result is NULL (NaN in math/).
+** 3. The method is the last argument, a name in quotes. Without it the default applies. It may take
+**    the place of an optional parameter.
 */
 #include "functions/functions.h"
 
@@ -28,11 +28,11 @@ SQLITE_EXTENSION_INIT3
 
 struct parameter {
   struct domain domain;
-  int whole; /* whether only whole numbers are in it */
+  int whole; /* only whole numbers are allowed */
 };
 
 #define MAX_PARAMETERS 9
-#define EXACT          9007199254740992.0 /* 2^53, up to which doubles hold every whole number */
+#define EXACT          9007199254740992.0 /* 2^53: doubles hold every whole number up to it */
 
 #define AT_LEAST_0 0.0, (double)INFINITY, 0, 1
 #define ABOVE_0    0.0, (double)INFINITY, 1, 1
@@ -118,7 +118,7 @@ OF_3(printed_contraction)
 OF_2(gaussian_hockey_stick)
 OF_2(laplace_hockey_stick)
 
-/* i, n, lipschitz_loss, sigma, eta, beta, rho. */
+/* The list holds i, n, lipschitz_loss, sigma, eta, beta, rho. */
 static struct sgd sgd_of(const double *a) {
   return (struct sgd){a[0], a[1], a[2], a[3], a[4], a[5], a[6], (double)INFINITY};
 }
@@ -133,13 +133,13 @@ OF_SGD_RATE(sgd_rate_best)
 OF_SGD_RATE(sgd_rate_path)
 OF_SGD_RATE(sgd_rate_printed)
 
-/* epsilon, then the same. */
+/* The list holds epsilon, then the numbers of sgd_of(). */
 static double of_sgd_delta_rdp(const double *a) {
   struct sgd sgd = sgd_of(a + 1);
   return sgd_delta_rdp(&sgd, a[0]);
 }
 
-/* epsilon, then the same, then the diameter. */
+/* The list holds epsilon, then the numbers of sgd_of(), then the diameter. */
 #define OF_SGD_DELTA(name)                                                                         \
   static double of_##name(const double *a) {                                                       \
     struct sgd sgd = sgd_of(a + 1);                                                                \
@@ -154,7 +154,10 @@ OF_SGD_DELTA(sgd_delta_laplace_best)
 OF_SGD_DELTA(sgd_delta_laplace_iterated)
 OF_SGD_DELTA(sgd_delta_laplace_printed)
 
-/* epsilon, n, lipschitz_loss, sigma, eta, beta, rho, diameter, i; without i (NaN) the worst, 1. */
+/*
+** The list holds epsilon, n, lipschitz_loss, sigma, eta, beta, rho, diameter, i. Without i (NaN)
+** the function takes the worst row, 1.
+*/
 static struct sgd random_stop_of(const double *a) {
   double index = isnan(a[8]) ? 1.0 : a[8];
   return (struct sgd){index, a[1], a[2], a[3], a[4], a[5], a[6], a[7]};
@@ -182,7 +185,8 @@ struct method {
 struct paper {
   struct scalar scalar; /* first, so that function_of() finds the row */
   const struct parameter *parameter[MAX_PARAMETERS];
-  struct method method[3]; /* the default first; unnamed where there is no choice */
+  /* The default first. A function without a choice has one unnamed method. */
+  struct method method[3];
 };
 
 #define FUNCTION(name, least, most)                                                                \
@@ -252,7 +256,7 @@ static const struct paper papers[] = {
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
-/* The function of the method that is asked for, or null after an error. */
+/* The function of the requested method, or null after an error. */
 static double (*method_of(sqlite3_context *context, const struct paper *paper,
                           sqlite3_value *value))(const double *) {
   const struct method *method = paper->method;
@@ -276,7 +280,7 @@ static int read_parameter(sqlite3_context *context, const struct parameter *para
   return 0;
 }
 
-/* The theorem as printed composes with the constant L^2, which is a bound where L is at most 1. */
+/* The printed theorem composes with the constant L^2, which is a bound only if L is at most 1. */
 static int check_printed(sqlite3_context *context, double (*evaluate)(const double *),
                          const double *number) {
   if (evaluate != of_printed_iteration_rdp || number[3] <= 1) return 1;
@@ -284,7 +288,7 @@ static int check_printed(sqlite3_context *context, double (*evaluate)(const doub
   return 0;
 }
 
-/* i is one of the n steps. */
+/* Checks that i is one of the n steps. */
 static int check_index(sqlite3_context *context, const struct paper *paper, const double *number) {
   double index = NAN, length = NAN;
   for (int k = 0; k < MAX_PARAMETERS && paper->parameter[k]; k++) {

@@ -1,21 +1,21 @@
 /*
-** partials.c: one release from the rows of many databases: dp_partial(), which makes the exact
-** state of one shard and knows of no ledger, and dp_merge(), which adds up states and releases
-** once.
+** partials.c: one release from the rows of many databases. dp_partial() makes the exact state of
+** one shard and uses no ledger. dp_merge() adds up states and makes one release.
 **
 ** Requirements:
-**   P1  What dp_merge() publishes is what the aggregate of that kind would publish of all rows in
-**       one database: the same exact totals, lattice, sensitivity, charge and ledger rows.
-**   P2  A state says all that shapes its sums, and states that differ in it do not merge. What else
-**       a release has (its tier and name, quantiles, shrink) the merge says.
-**   P3  dp_merge() looks at all its states before it charges: what is wrong with one costs nothing.
-**       What can be wrong are its parameters and its bytes, never the data in it.
-**   P4  A state is raw data. Whoever can call dp_partial() can read the rows, so it tells them
-**       nothing new; it is DIRECTONLY so that no view or trigger carries raw sums to where the
-**       owner did not ask for them.
-**   P5  A unit may have rows in several shards: its totals are added up before they are bounded.
-**       Not so with "whole_units", by which the caller answers for it that units are whole: sums
-**       cannot show it.
+**   P1  dp_merge() publishes what the aggregate of that kind would publish if all rows were in one
+**       database: the same exact totals, lattice, sensitivity, charge and ledger rows.
+**   P2  A state contains every parameter that shapes its sums. States that differ in one do not
+**       merge. The call of dp_merge() gives the other parameters of the release (tier, name,
+**       quantiles, shrink).
+**   P3  dp_merge() checks all its states before it charges, so an invalid state costs nothing. The
+**       checks look at the parameters and bytes of a state, never at the data in it.
+**   P4  A state is raw data. Anyone able to call dp_partial() can also read the rows, so a state
+**       tells them nothing new. dp_partial() is DIRECTONLY so that no view or trigger can copy raw
+**       sums to a place that the owner did not choose.
+**   P5  A unit may have rows in several shards: dp_merge() adds up its totals before it bounds
+**       them. With "whole_units" the caller asserts that each unit is in one shard, and
+**       dp_partial() bounds the totals. Sums cannot show whether that is true.
 */
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,10 @@ static int check_columns(const struct request *request, int given, struct error 
                    request->aggregate->kind, names, request->rows ? "rows" : "units");
 }
 
-/* columns: how many arguments stand between kind and options; negative: there is no row. */
+/*
+** Starts a shard. `columns` is the number of arguments between kind and options; it is negative if
+** there is no row.
+*/
 static int shard_open(struct shard *shard, struct host *host, sqlite3_value *kind, int columns,
                       sqlite3_value *options, struct error *error) {
   const struct aggregate *aggregate = aggregate_find(plain_text(kind));
@@ -82,7 +85,7 @@ static int shard_open(struct shard *shard, struct host *host, sqlite3_value *kin
   return shard_rows_start_shard(&shard->rows, &shard->description, request, error);
 }
 
-/* Gives the state as the result, or fails the call. */
+/* Returns the state as the result, or fails the call. */
 static void shard_result(sqlite3_context *context, struct shard *shard) {
   struct error error = {0};
   struct shard_state_writer writer;
@@ -129,8 +132,8 @@ static void partial_of_nothing(sqlite3_context *context, int argc, sqlite3_value
 
 /* SQLite's memory for an aggregate. */
 struct collecting {
-  struct shard *shard; /* null before the first row, and after a failure */
-  unsigned unchecked;  /* rows until the parameters are looked at again */
+  struct shard *shard; /* null before the first row and after a failure */
+  unsigned unchecked;  /* rows until the next check of the parameters */
   int failed;
 };
 
@@ -141,7 +144,7 @@ static void partial_fail(sqlite3_context *context, struct collecting *collecting
   fail_call(context, PARTIAL, error);
 }
 
-/* The rows that are more than rows. */
+/* Handles the first row, and the rows whose parameters are compared. */
 static int partial_check(sqlite3_context *context, struct collecting *collecting, int argc,
                          sqlite3_value **argv, struct error *error) {
   struct host *host = sqlite3_user_data(context);
@@ -149,7 +152,7 @@ static int partial_check(sqlite3_context *context, struct collecting *collecting
   if (!shard) {
     shard = collecting->shard = calloc(1, sizeof *shard);
     if (!shard) return error_set_memory(error);
-    unsigned columns = (1u << (argc - 1)) - 2; /* all but the first and the last */
+    unsigned columns = (1u << (argc - 1)) - 2; /* all arguments except the first and the last */
     if (sources_of(sqlite3_context_db_handle(context), PARTIAL, argc, 0).rows & ~columns)
       return error_set(error,
                        "kind and options must be the same for every row (one of them is a column)");
@@ -164,12 +167,13 @@ static int partial_check(sqlite3_context *context, struct collecting *collecting
 }
 
 /*
-** dp_partial(kind, [key,] [x,] [unit,] options) -> BLOB, an aggregate; NULL where there are no rows
-** The exact, un-noised sums of a shard's rows, for dp_merge(). kind: those of kinds.c; key, x and
-** unit as far as the kind has them, in the order of dp_release()'s columns. options: a JSON object,
+** dp_partial(kind, [key,] [x,] [unit,] options) -> BLOB, an aggregate; NULL without rows
+** The exact sums of a shard's rows, without noise, for dp_merge(). kind: a name in kinds.c. key, x
+** and unit: the columns of the kind, in the order of dp_release()'s columns. options: a JSON object
 ** or NULL, with the parameters of the kind that shape the sums (clip, lo, hi, dim, bins, keys,
-** candidates, max_groups), and protects ("unit" or "row": whether there is a unit) and whole_units
-** (P5). Needs no ledger and charges nothing; parameters as everywhere, data is never an error.
+** candidates, max_groups), protects ("unit" or "row": whether there is a unit) and whole_units
+** (P5). Needs no ledger and charges nothing. Parameters are checked as in other functions; data
+** never cause an error.
 */
 static void partial_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct collecting *collecting = sqlite3_aggregate_context(context, sizeof *collecting);
@@ -197,7 +201,8 @@ static void partial_step(sqlite3_context *context, int argc, sqlite3_value **arg
 
 static void partial_final(sqlite3_context *context) {
   struct collecting *collecting = sqlite3_aggregate_context(context, 0);
-  if (!collecting || !collecting->shard) return; /* NULL, or the error that has been raised */
+  /* The result is NULL, or an error was reported earlier. */
+  if (!collecting || !collecting->shard) return;
   shard_result(context, collecting->shard);
   shard_close(collecting->shard);
   collecting->shard = 0;
@@ -210,17 +215,17 @@ struct merge {
   struct site *site;
   struct fixed_arguments constants;
   struct request request;
-  struct publication description; /* of what is added up ... */
-  struct publication publication; /* ... and what becomes of it */
+  struct publication description; /* describes the states that are added up */
+  struct publication publication; /* the release of their sum */
   struct rows rows;
-  char *parameters;                       /* of the first state, and of all */
-  unsigned char (*serials)[STATE_SERIAL]; /* of the states so far */
+  char *parameters;                       /* of the first state; all others must have the same */
+  unsigned char (*serials)[STATE_SERIAL]; /* of the states added so far */
   size_t count, room;
 };
 
 /* SQLite's memory for an aggregate. */
 struct merging {
-  struct merge *merge; /* null before the first state, and after the end */
+  struct merge *merge; /* null before the first state and after the end */
   int failed;
 };
 
@@ -238,7 +243,7 @@ static void merge_close(struct merge *merge) {
 }
 
 static void merge_fail(sqlite3_context *context, struct merging *merging, struct error *error) {
-  struct error taken = error_take(error); /* the host's, which may close */
+  struct error taken = error_take(error); /* the error belongs to the host, which may close */
   if (merging->merge) site_fail(merging->merge->site);
   merge_close(merging->merge);
   *merging = (struct merging){0, 1};
@@ -252,7 +257,7 @@ static int take_kind(void *context, const char *key, const char *type, sqlite3_v
   return 1;
 }
 
-/* Adds to the request of a call (or of none: null) what the parameters of a state say. */
+/* Reads a state's parameters into the request. `tier` and `name_or_options` may be null. */
 static int read_parameters(struct request *request, struct json *json, const char *parameters,
                            sqlite3_value *tier, sqlite3_value *name_or_options) {
   const struct aggregate *aggregate = 0;
@@ -268,7 +273,7 @@ static int read_parameters(struct request *request, struct json *json, const cha
          request_read(request, json, parameters, OPTIONS_OF_STATE);
 }
 
-/* Sets the request from the call and the parameters of the first state (P2). */
+/* Fills the request from the call and from the parameters of the first state (P2). */
 static int read_request(struct merge *merge, int argc, sqlite3_value **argv, struct error *error) {
   struct request *request = &merge->request;
   if (!read_parameters(request, ledger_json(merge->host->session.ledger), merge->parameters,
@@ -285,7 +290,7 @@ static int read_request(struct merge *merge, int argc, sqlite3_value **argv, str
   return same;
 }
 
-/* Says why a state is not one of this merge: its parameters beside those of the others. */
+/* Reports that a state does not belong to this merge, and shows both sets of parameters. */
 static int other_parameters(struct merge *merge, const struct shard_state *state,
                             struct error *error) {
   struct request request = {0};
@@ -373,11 +378,11 @@ static int add_state(sqlite3_context *context, struct merging *merging, int argc
 /* ---- dp_merge -------------------------------------------------------------------------------- */
 
 /*
-** dp_merge(tier, state [, name]) -> as the aggregate of the states' kind, an aggregate over states
-** One release of what all the states add up to (P1). name: a name, or a JSON object with name,
+** dp_merge(tier, state [, name]) -> the type of the kind's aggregate; an aggregate over states
+** Makes one release of the sum of all states (P1). name: a name, or a JSON object with name,
 ** weight, refine, mechanism, and the parameters of the kind that shape no sums (q, key_share,
-** radius, centre, theta, rho). A NULL state, of a shard without rows, adds nothing. Charges after
-** the last state has been read (P3).
+** radius, centre, theta, rho). A NULL state comes from a shard without rows and adds nothing.
+** Charges after it has read the last state (P3).
 */
 static void merge_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct merging *merging = sqlite3_aggregate_context(context, sizeof *merging);
@@ -404,7 +409,7 @@ static int check_serials(struct merge *merge, struct error *error) {
   return 1;
 }
 
-/* Charges, draws and answers, as the aggregate of that kind does. */
+/* Charges, draws and sets the result, as the aggregate of that kind does. */
 static int merge_publish(sqlite3_context *context, struct merge *merge, struct error *error) {
   struct publication *publication = &merge->publication;
   struct session *session = &merge->host->session;
@@ -424,7 +429,7 @@ static int merge_publish(sqlite3_context *context, struct merge *merge, struct e
 static void merge_final(sqlite3_context *context) {
   struct merging *merging = sqlite3_aggregate_context(context, 0);
   struct error *error = &((struct host *)sqlite3_user_data(context))->session.error;
-  if (merging && merging->failed) return; /* the error has been raised already */
+  if (merging && merging->failed) return; /* the error was reported earlier */
   error_clear(error);
   if (!merging || !merging->merge) {
     error_set(error, "no state reached it (where all shards may be empty, add the state of "
@@ -433,7 +438,7 @@ static void merge_final(sqlite3_context *context) {
     return;
   }
   struct merge *merge = merging->merge;
-  if (site_is_reset(merge->site)) { /* not all states came, and nobody asks for a result */
+  if (site_is_reset(merge->site)) { /* some states are missing, and no caller receives a result */
     merge_close(merge);
     merging->merge = 0;
     return;
@@ -452,7 +457,7 @@ static const struct scalar functions[] = {
     {PARTIAL, 2, 2, PRIVATE_FUNCTION, partial_of_nothing},
 };
 
-/* A failed registration gives its reference back itself. */
+/* Registers an aggregate. A failed registration releases the reference to the host itself. */
 static int aggregate_register(sqlite3 *db, struct host *host, const char *name, int arity,
                               void (*step)(sqlite3_context *, int, sqlite3_value **),
                               void (*final)(sqlite3_context *)) {

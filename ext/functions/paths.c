@@ -1,11 +1,11 @@
 /*
 ** paths.c: aggregates over an iteration that is given step by step, as rows (i, sigma, lipschitz):
-** Theorem 4 of Balle et al. 2019 with a path of its own.
+** Theorem 4 of Balle et al. 2019 for any path.
 **
-** 1. i numbers the steps 1, 2, ..., r, each once; the order of rows does not matter. At most
-**    1,000,000 steps. No row at all: NULL.
+** 1. i numbers the steps 1, 2, ..., r, each once. The order of rows does not matter. At most
+**    1,000,000 steps. Without a row the result is NULL.
 ** 2. alpha is the same in every row, and so is the distance of dp_iteration_best().
-** 3. Whatever happens, xFinal runs once and frees everything.
+** 3. In every case xFinal runs once and frees everything.
 */
 #include "functions/kernels.h"
 
@@ -24,7 +24,7 @@ SQLITE_EXTENSION_INIT3
 struct aggregate {
   const char *name;
   const char *last; /* the name of the last argument */
-  int is_given;     /* the path is: the last argument is the shift of its row */
+  int is_given;     /* the caller gives the path: the last argument is the shift of the row */
 };
 
 static const struct aggregate aggregates[] = {
@@ -32,7 +32,10 @@ static const struct aggregate aggregates[] = {
     {"dp_iteration_best", "distance", 0},
 };
 
-/* What one call collects; all zero at first. Step i is at steps[i - 1]; sigma 0: not there. */
+/*
+** The state of one call; all zero at the start. Step i is at steps[i - 1]. A sigma of 0 marks a
+** step that no row has given.
+*/
 struct collected {
   int started, failed;
   double alpha, distance;
@@ -40,7 +43,7 @@ struct collected {
   long room, last, count;
 };
 
-/* Always returns 0. */
+/* Fails the call and always returns 0. */
 static int fail(sqlite3_context *context, struct collected *collected, const char *format, ...) {
   const struct aggregate *aggregate = sqlite3_user_data(context);
   struct error error = {0};
@@ -63,7 +66,7 @@ static int number(sqlite3_context *context, struct collected *collected, sqlite3
   return 0;
 }
 
-/* Room for step `last`; new steps have sigma 0. */
+/* Makes room for step `last`. New steps have sigma 0. */
 static int make_room(sqlite3_context *context, struct collected *collected, long last) {
   if (last <= collected->room) return 1;
   long room = collected->room < 16 ? 16 : collected->room;
@@ -77,7 +80,7 @@ static int make_room(sqlite3_context *context, struct collected *collected, long
   return 1;
 }
 
-/* The same value in every row. */
+/* Checks that a value is the same in every row. */
 static int same(sqlite3_context *context, struct collected *collected, const char *name,
                 double *first, double now) {
   if (!collected->started) *first = now;
@@ -128,11 +131,12 @@ static void step(sqlite3_context *context, int count, sqlite3_value **arguments)
 static void final(sqlite3_context *context) {
   const struct aggregate *aggregate = sqlite3_user_data(context);
   struct collected *collected = sqlite3_aggregate_context(context, 0);
-  if (!collected || !collected->started) return; /* NULL, or the error that was reported */
+  /* The result is NULL, or an error was reported earlier. */
+  if (!collected || !collected->started) return;
   long count = collected->count, missing = 0;
   while (missing < collected->last && collected->steps[missing].sigma > 0) missing++;
   if (collected->failed) {
-    /* it was reported */
+    /* an error was reported earlier */
   } else if (count < collected->last) {
     fail(context, collected, "step %d is missing (the steps are 1 to the largest i)",
          (int)missing + 1);
@@ -147,7 +151,7 @@ static void final(sqlite3_context *context) {
 
 int paths_register(sqlite3 *db) {
   for (size_t k = 0; k < sizeof aggregates / sizeof *aggregates; k++) {
-    void *data = (void *)(uintptr_t)&aggregates[k]; /* constant: nobody writes through it */
+    void *data = (void *)(uintptr_t)&aggregates[k]; /* constant: SQLite never writes through it */
     int rc = sqlite3_create_function_v2(db, aggregates[k].name, 5,
                                         SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, data,
                                         0, step, final, 0);

@@ -1,18 +1,18 @@
 /*
-** planning.c: what a rate, an epsilon or a delta is worth, before anything is released. Pure
-** functions of public parameters: no ledger, no data, no charge. The comment of each function is
-** its entry in the reference.
+** planning.c: conversions between rates, epsilons, deltas and noise, for use before anything is
+** released. They are pure functions of public parameters: no ledger, no data, no charge. The
+** comment of each function is its entry in the reference.
 **
-** Units. A rate is a zCDP rate: (sensitivity/sigma)^2/2 for Gaussian noise; rates of releases on
-** the same data add. epsilon is in nats, delta a probability, sensitivity and sigma are in the
-** unit of the data.
+** Units. A rate is a zCDP rate: (sensitivity/sigma)^2/2 for Gaussian noise. Rates of releases on
+** the same data add up. epsilon is in nats and delta is a probability. sensitivity and sigma have
+** the unit of the data.
 **
-** Errors, the same for all: an argument that is NULL, text or outside its domain fails the call
-** with one sentence that names the parameter and the domain.
+** Errors. An argument that is NULL, text or outside its domain fails the call with one sentence
+** that names the parameter and the domain.
 **
-** Rounding, the same for all: in the direction of privacy, by less than 1e-12 of the value. Only an
-** epsilon that nearly vanishes against sqrt(2 rate) is exact no further than a relative change of
-** 2e-15 in delta goes (gaussian.h).
+** Rounding. Every result is rounded in the direction of privacy, by less than 1e-12 of the value.
+** One exception: if epsilon is tiny compared with sqrt(2 rate), its error is the one that a
+** relative change of 2e-15 in delta causes (gaussian.h).
 */
 #include "functions/functions.h"
 
@@ -41,13 +41,13 @@ static double rate(double epsilon, double delta) {
 */
 static double sigma(double rate, double sensitivity) {
   double noise = sensitivity / (M_SQRT2 * sqrt(rate));
-  return published_up(fmax(noise, DBL_MIN)); /* an underflow to no noise would be no privacy */
+  return published_up(fmax(noise, DBL_MIN)); /* an underflow to zero noise would give no privacy */
 }
 
 /*
 ** dp_epsilon(rate, delta): the least epsilon >= 0 at which Gaussian noise of this rate is (epsilon,
-** delta)-DP, rounded up; 0 where delta covers the whole distance. rate >= 0 and finite,
-** 0 < delta < 1. Inverts the exact profile of dp_delta().
+** delta)-DP, rounded up. It is 0 if delta alone covers the distance between neighbours. rate >= 0
+** and finite, 0 < delta < 1. Inverts the exact profile of dp_delta().
 */
 static double epsilon(double rate, double delta) {
   return published_up(gaussian_epsilon(rate, delta));
@@ -55,7 +55,7 @@ static double epsilon(double rate, double delta) {
 
 /*
 ** dp_delta(rate, epsilon): the least delta at which Gaussian noise of this rate is (epsilon,
-** delta)-DP, rounded up, at most 1; what is below the smallest normal double is returned as that
+** delta)-DP, rounded up, at most 1. A delta below the smallest normal double is returned as that
 ** double. rate >= 0 and finite, epsilon >= 0 and finite. (Balle and Wang 2018, Theorem 8; Asoodeh,
 ** Diaz and Calmon 2020, Lemma 2.)
 */
@@ -67,9 +67,8 @@ static double delta(double rate, double epsilon) {
 
 /*
 ** dp_zcdp_epsilon(rate, delta): the least epsilon >= 0 that zCDP of this rate implies at delta,
-** rounded up, whatever the mechanism; for noise that is exactly Gaussian dp_epsilon() is smaller.
-** rate >= 0 and finite, 0 < delta < 1. (Canonne, Kamath and Steinke 2020, Proposition 12, over all
-** real orders.)
+** rounded up, for any mechanism. For exactly Gaussian noise, dp_epsilon() is smaller. rate >= 0 and
+** finite, 0 < delta < 1. (Canonne, Kamath and Steinke 2020, Proposition 12, over all real orders.)
 */
 static double any_epsilon(double rate, double delta) {
   return published_up(zcdp_epsilon(rate, delta));
@@ -91,10 +90,10 @@ static const struct domain delta_domain = DELTA;
 static const struct domain releases_domain = {"releases", 1, 1e6, 0, 0};
 
 /*
-** dp_rate(epsilon, delta, releases): the rate of one of `releases` releases that together are
-** (epsilon, delta)-DP, lattice slack of one coordinate for each of them included, rounded down. As
-** many fit into a tier with this budget and the accountant 'gdp'. releases: a whole number from 1
-** to 1e6.
+** dp_rate(epsilon, delta, releases): the rate of each of `releases` releases that together are
+** (epsilon, delta)-DP, rounded down. It includes the lattice slack of one coordinate for each
+** release. A tier with this budget and the accountant 'gdp' admits that many releases. releases: a
+** whole number from 1 to 1e6.
 */
 static void rate_of_each(sqlite3_context *context, int count, sqlite3_value **arguments) {
   double epsilon, delta, releases;
@@ -122,7 +121,7 @@ static void plan(sqlite3_context *context, int count, sqlite3_value **arguments)
 static const struct scalar rate_of_many = {"dp_rate", 3, 3, PURE, rate_of_each};
 
 static const struct planning {
-  struct scalar scalar; /* first: function_of() leads to the row */
+  struct scalar scalar; /* first, so that function_of() finds the row */
   struct domain domains[2];
   double (*value)(double, double);
 } table[] = {
@@ -140,7 +139,8 @@ static void plan(sqlite3_context *context, int count, sqlite3_value **arguments)
     if (!argument_number(context, arguments[i], &row->domains[i], &x[i])) return;
   }
   double value = row->value(x[0], x[1]);
-  if (isnan(value)) { /* out of memory, or a bracket that rounding broke: never a NULL budget */
+  /* Out of memory, or rounding broke the bracket. A budget must never be NULL. */
+  if (isnan(value)) {
     function_error(context, "no value could be computed");
     return;
   }

@@ -1,10 +1,10 @@
 /*
-** plans.c: looking before and after: dp_plan(), what a release would cost and how precise it would
-** be; dp_interval(), how precise a published value is.
+** plans.c: dp_plan(), which tells the cost and precision of a release beforehand, and
+** dp_interval(), which tells the precision of a published value.
 **
-** A plan is the real thing, rolled back: the very code that charges runs in a transaction on the
-** ledger, what it did is read, and nothing of it stays. A plan can therefore not promise what a
-** release would not get.
+** To plan a release, dp_plan() runs the code that charges inside a transaction on the ledger, reads
+** the effects, and rolls the transaction back. So a plan cannot promise anything that the release
+** would not get.
 */
 #include <limits.h>
 #include <math.h>
@@ -26,7 +26,7 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- precision wanted: from a half-width to a weight ----------------------------------------- */
 
-/* Half-width at 95% of what a release of this shape shows at this rate. */
+/* The half-width at 95% of the values of a release with this layout at this rate. */
 static double half_width_of(const struct layout *shape, const struct noise_law *noise,
                             double rate) {
   struct design design;
@@ -38,8 +38,8 @@ static double half_width_of(const struct layout *shape, const struct noise_law *
 }
 
 /*
-** Sets the least weight that gives the wanted half-width, by bisection: the half-width falls with
-** the rate, but for small steps where the lattice changes.
+** Finds the least weight that gives the wanted half-width, by bisection. The half-width falls with
+** the rate, except for small steps where the lattice changes.
 */
 static int solve_weight(struct request *request, struct host *host, double tier_rate) {
   struct ledger *ledger = host->session.ledger;
@@ -57,7 +57,8 @@ static int solve_weight(struct request *request, struct host *host, double tier_
     return error_set(ledger_error(ledger),
                      "half_width must be at least %g, which is that of the rate %g of tier '%s'",
                      least, tier_rate, request->tier);
-  for (int i = 0; i < 80; i++) { /* the range is at most e^41; each step takes its root */
+  /* The range is at most e^41, and each step halves it on a log scale. */
+  for (int i = 0; i < 80; i++) {
     double middle = sqrt(low) * sqrt(high);
     if (half_width_of(shape, noise, middle) <= wanted) {
       high = middle;
@@ -92,7 +93,7 @@ static void append_number(sqlite3_str *json, const char *key, double x) {
   }
 }
 
-/* What every tier pays after charge number `since`, and where that leaves it. */
+/* Appends what every tier pays after charge number `since`, and the budget that it has left. */
 static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since) {
   struct ledger_tier *tiers;
   int count;
@@ -131,7 +132,9 @@ static void append_precision(sqlite3_str *json, struct publication *publication)
     append_number(json, "threshold", numbers_threshold(publication));
 }
 
-/* Plans one request inside the open transaction. 0 with the reason in the ledger. */
+/*
+** Plans one request inside the open transaction. Returns 0 with the reason in the ledger's error.
+*/
 static int plan(struct host *host, struct request *request, sqlite3_str *json) {
   struct publication publication = {0};
   int64_t since = ledger_last_charge(host->session.ledger);
@@ -153,7 +156,7 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
 
 /* ---- dp_plan --------------------------------------------------------------------------------- */
 
-/* One plan from arguments. */
+/* Plans one release from arguments. */
 static int plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_str *json,
                      struct error *error) {
   struct ledger *ledger = host->session.ledger;
@@ -177,14 +180,14 @@ static int plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_
   return planned;
 }
 
-/* The plans of an array, one after the other inside one transaction. */
+/* The plans of an array, made one after the other inside one transaction. */
 struct batch {
   struct host *host;
   sqlite3_str *json;
   int count;
 };
 
-/* The members that decide how the others are read. */
+/* The members of an element that decide how to read the others. */
 struct element {
   sqlite3_value *tier, *kind;
 };
@@ -216,7 +219,7 @@ static int plan_of_element(struct batch *batch, struct element *element, sqlite3
   return planned;
 }
 
-/* The error of one plan says which it is. */
+/* Plans one element. Its error names the position of the element. */
 static int take_element(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct batch *batch = context;
   struct session *session = &batch->host->session;
@@ -256,13 +259,13 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
 /*
 ** dp_plan(tier, kind, clip [, options]) -> TEXT, JSON
 ** dp_plan(array) -> TEXT, JSON
-** What a release would give and cost, without making it: sigma and half_width (95%) of the
-** published value, rate, shrink, weight; and for every tier what it pays, epsilon_after,
-** remaining_epsilon and releases_left. Arguments and options as for dp_release(), clip NULL for the
-** default; the option half_width asks the other way round, for the least weight that gives this
-** half-width (Gaussian kinds). The array holds objects with tier, kind, clip and options: they are
-** planned one after the other, and "tiers" is what all of them cost together. A plan that would be
-** refused is the error that the release would be.
+** The precision and cost of a release, without making it: sigma and half_width (95%) of the
+** published value, rate, shrink, weight; and for every tier its payment, epsilon_after,
+** remaining_epsilon and releases_left. Arguments and options are those of dp_release(); a NULL clip
+** means the default. The option half_width asks for the least weight that gives this half-width
+** (Gaussian kinds). The array holds objects with tier, kind, clip and options. dp_plan() plans them
+** one after the other, and "tiers" is the cost of all of them together. If the release would be
+** refused, the plan fails with the same error.
 */
 static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
@@ -290,14 +293,14 @@ static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
 
 static const struct domain confidence_domain = {"confidence", 0, 1, 1, 1};
 
-/* The mechanism of a stored release; Gaussian noise where this version does not know it. */
+/* The mechanism of a stored release. Gaussian noise if this version does not know the kind. */
 static const struct mechanism *mechanism_of(const struct ledger_release *release) {
   const struct aggregate *aggregate = aggregate_find(release->kind);
   const struct mechanism *mechanism = aggregate ? mechanism_find(aggregate, release->mechanism) : 0;
   return mechanism ? mechanism : &gaussian_mechanism;
 }
 
-/* Where a published value stands, and which of a release's is meant. */
+/* A published value: its place, and which value of the release it is. */
 struct wanted {
   const char *name, *tier, *key;
   int component;
@@ -336,9 +339,9 @@ static int interval(struct ledger *ledger, const struct wanted *wanted, double *
 
 /*
 ** dp_interval(name, tier, key, confidence) -> TEXT, a JSON array [low, high]
-** The central interval that holds the noise of a published value with this confidence, in (0, 1),
-** around the value; widened by the rounding. key is NULL for a release of one number, the number of
-** a component (from 0) for an array, the text of a key for groups.
+** The central interval around a published value that covers its noise with this confidence, in
+** (0, 1). Rounding widens it. key is NULL for a release of one number, the index of a component
+** (from 0) for an array, and the text of a key for groups.
 */
 static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -347,7 +350,7 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
   const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
   int key_type = sqlite3_value_type(argv[2]);
   int64_t number = key_type == SQLITE_INTEGER ? sqlite3_value_int64(argv[2]) : 0;
-  int component = number >= 0 && number <= INT_MAX ? (int)number : -1; /* -1: there is none */
+  int component = number >= 0 && number <= INT_MAX ? (int)number : -1; /* -1: no such component */
   const char *key =
       key_type == SQLITE_NULL || key_type == SQLITE_INTEGER ? "" : plain_text(argv[2]);
   double confidence, value = 0, half_width = 0;
