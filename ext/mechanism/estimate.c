@@ -33,7 +33,7 @@ double estimate_stddev(const struct view *view) {
 
 /* ---- what the estimators share --------------------------------------------------------------- */
 
-/* A coordinate of the point, in the unit of its value where its factor is 1. */
+/* Returns a coordinate of the point, in the unit of its value if its factor is 1. */
 static double coordinate(const struct reading *reading, const int64_t *values, int cell,
                          int component) {
   int64_t steps = values[(int64_t)cell * reading->shape->components + component];
@@ -68,7 +68,7 @@ static double clamp(double x, double low, double high) {
   return x > low ? fmin(x, high) : low;
 }
 
-/* The noisy number of rows in a cell; below 1 it counts as 1. */
+/* Returns the noisy number of rows in a cell, or 1 if that number is below 1. */
 static double rows_of(const struct reading *reading, const int64_t *values, int cell) {
   return fmax(coordinate(reading, values, cell, 0) / reading->shape->count_factor, 1);
 }
@@ -85,7 +85,7 @@ static struct estimate shown_sum(struct reading *reading, const int64_t *values,
 
 int estimate_sums(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   int first =
-      reading->shape->components > 1 && reading->shape->counts; /* after the private count */
+      reading->shape->components > 1 && reading->shape->counts; /* skips the private count */
   int used = 0, per_cell = reading->shape->components - first;
   reading->shrink = estimate_shrink(&reading->view, estimate_variance(&reading->view));
   for (int cell = 0; cell < reading->cells; cell++) {
@@ -95,7 +95,7 @@ int estimate_sums(struct reading *reading, const int64_t *values, struct estimat
   return used;
 }
 
-/* Bins are cells of the shape, but components of the answer: an array. */
+/* Bins are cells of the layout, but the answer is an array with a component for each bin. */
 int estimate_bins(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   int used = estimate_sums(reading, values, estimates);
   for (int i = 0; i < used; i++) {
@@ -108,9 +108,9 @@ int estimate_bins(struct reading *reading, const int64_t *values, struct estimat
 /* ---- means ----------------------------------------------------------------------------------- */
 
 /*
-** A mean of values in [-limit, limit]: sum / rows. Its noise, to first order, is that of the sum
-** and, times the mean, that of the rows, which is larger by their factor: sigma sqrt(1 + (mean /
-** factor)^2) / rows.
+** The mean of values in [-limit, limit] is sum / rows. To first order, its noise combines the noise
+** of the sum with the noise of the row count times the mean. The noise of the row count is divided
+** by the count's factor. The result is sigma sqrt(1 + (mean / factor)^2) / rows.
 */
 struct mean {
   double value, noise;
@@ -125,9 +125,9 @@ static struct mean mean_of(const struct reading *reading, const int64_t *values,
 }
 
 /*
-** Averages of x in [low, high], one for each cell. For OU the average itself shrinks towards the
-** centre, as one number whose noise has the variance that its noisy count gives it: where data is
-** thin, it is there.
+** Averages of x in [low, high], one for each cell. With OU, the average itself shrinks towards the
+** centre. It is one number, and its noise variance follows from its cell's noisy count. An average
+** of few rows is therefore close to the centre.
 */
 int estimate_means(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   const struct contribution *question = reading->question;
@@ -158,10 +158,10 @@ int estimate_vector_means(struct reading *reading, const int64_t *values,
 /* ---- spreads --------------------------------------------------------------------------------- */
 
 /*
-** The variance of u in [-1, 1] from n = rows, a = sum of u, b = sum of 2 u^2 - 1:
-**     w(n, a, b) = (b/n + 1)/2 - (a/n)^2,
-** and to first order var(w) = var(n) (dw/dn)^2 + var(a) (dw/da)^2 + var(b) (dw/db)^2. All three
-** have the same variance: their factors are 1.
+** The variance of u in [-1, 1], computed from n = rows, a = sum of u, b = sum of 2 u^2 - 1:
+**     w(n, a, b) = (b/n + 1)/2 - (a/n)^2.
+** To first order, var(w) = var(n) (dw/dn)^2 + var(a) (dw/da)^2 + var(b) (dw/db)^2. All three have
+** the same variance because their factors are 1.
 */
 int estimate_spreads(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   double half = reading->question->high / 2 - reading->question->low / 2;
@@ -171,7 +171,7 @@ int estimate_spreads(struct reading *reading, const int64_t *values, struct esti
   double variance = clamp((b + 1) / 2 - a * a, 0, 1);
   double slope = hypot(hypot(2 * a * a - b / 2, 2 * a), 0.5) / n;
   double noise = slope * noise_of(&reading->view);
-  if (reading->root) { /* the interval of the variance through the root: near 0 it is not linear */
+  if (reading->root) { /* takes roots of the interval's ends: the root is not linear near 0 */
     double z = gsl_cdf_ugaussian_Qinv((1 - CONFIDENCE) / 2);
     double low = half * sqrt(fmax(variance - z * noise, 0));
     double high = half * sqrt(variance + z * noise);
@@ -185,7 +185,7 @@ int estimate_spreads(struct reading *reading, const int64_t *values, struct esti
 
 /* ---- quantiles ------------------------------------------------------------------------------- */
 
-/* Running totals and the width of a leaf: from ranks to values. */
+/* Running totals of the leaves, which convert ranks to values. */
 struct ranks {
   const struct reading *reading;
   double *totals;
@@ -193,14 +193,14 @@ struct ranks {
 };
 
 /*
-** The rank of a quantile among n rows: from the middle of the first to the middle of the last, so
-** that 0 and 1 stand for the least and the largest x.
+** Returns the rank of a quantile among n rows. Ranks run from the middle of the first row to the
+** middle of the last, so that 0 and 1 stand for the least and the largest x.
 */
 static double rank_of(double q, double n) {
   return n > 1 ? 0.5 + q * (n - 1) : n / 2;
 }
 
-/* A place in leaves as a value. */
+/* Converts a place, counted in leaves, to a value. */
 static double value_at(const struct ranks *ranks, double place) {
   const struct contribution *question = ranks->reading->question;
   double part = place / ranks->count;
@@ -208,8 +208,8 @@ static double value_at(const struct ranks *ranks, double place) {
 }
 
 /*
-** A rank as a value; outside of all rows the end of the range, for how many rows there are is not
-** certain.
+** Converts a rank to a value. Outside the ranks of all rows, returns the end of the range, because
+** the number of rows is not certain.
 */
 static double bound_at(const struct ranks *ranks, double rank) {
   if (rank <= 0) return ranks->reading->question->low;
@@ -217,14 +217,14 @@ static double bound_at(const struct ranks *ranks, double rank) {
   return value_at(ranks, tree_place(ranks->totals, ranks->count, rank));
 }
 
-/* Where there are no rows at all the answer is as if they were spread evenly. */
+/* Computes the quantiles. If there are no rows, answers as if rows were spread evenly. */
 static int quantiles_of(const struct ranks *ranks, struct estimate *estimates) {
   const struct reading *reading = ranks->reading;
   double z = gsl_cdf_ugaussian_Qinv((1 - CONFIDENCE) / 2), all = ranks->totals[ranks->count];
   for (int i = 0; i < reading->quantile_count; i++) {
     double q = reading->quantiles[i], rank = rank_of(q, all);
     double place = all > 0 ? tree_place(ranks->totals, ranks->count, rank) : q * ranks->count;
-    /* At the very ends there would be no row on one side, and no noise. */
+    /* At the ends of the range one side would have no rows, and the computed noise would be 0. */
     double inside = clamp(place, 0.5, ranks->count - 0.5);
     double share = clamp(q, 0.5 / ranks->count, 1 - 0.5 / ranks->count);
     double error = tree_rank_stddev(reading->shape->levels, share, inside);
@@ -260,21 +260,21 @@ int estimate_quantiles(struct reading *reading, const int64_t *values, struct es
 /* ---- models ---------------------------------------------------------------------------------- */
 
 /*
-** The noise in a coefficient, as the root of the mean square over all of them, at most: that of all
-** steps, and that of the way outward; and no two points of the ball are further apart than its
-** diameter.
+** Returns an upper bound on the noise in a coefficient, as the root mean square over all
+** coefficients. It covers the noise of all steps and of the way outward. Two points of the ball are
+** at most one diameter apart, which limits the bound.
 */
 static double model_noise(const struct reading *reading) {
   const struct descent *descent = reading->descent;
   int shift = reading->view.shift;
   double first = (double)descent_clock(descent, reading->shape, shift);
-  double later = (double)reading->view.clock - first; /* from tier to tier */
+  double later = (double)reading->view.clock - first; /* from walking outward */
   double variance = descent_noise(descent, reading->shape, shift) + later;
   double widest = 2 * descent->radius / sqrt(descent->dim);
   return fmin(ldexp(sqrt(variance), reading->view.granularity), widest);
 }
 
-/* The projection of the point onto the ball. */
+/* Returns the projection of the point onto the ball. */
 int estimate_coefficients(struct reading *reading, const int64_t *values,
                           struct estimate *estimates) {
   int dim = reading->question->size;
@@ -290,8 +290,8 @@ int estimate_coefficients(struct reading *reading, const int64_t *values,
 /* ---- noise before there is data -------------------------------------------------------------- */
 
 /*
-** The largest slopes of a mean (u = 1, counts at half weight) and of a variance (u = 1) in their
-** sums.
+** Upper bounds on the slope of a mean (at u = 1, with counts at half weight) and of a variance (at
+** u = 1) with respect to their sums.
 */
 #define MEAN_SLOPE   2.23606797749979 /* sqrt(1 + 2^2) */
 #define SPREAD_SLOPE 2.54950975679639 /* sqrt((2 - 1/2)^2 + 2^2 + (1/2)^2) */

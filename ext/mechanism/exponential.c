@@ -1,6 +1,6 @@
 /*
-** exponential.c: the exponential mechanism (McSherry and Talwar 2007) draws a public category by
-** how many units have it.
+** exponential.c: the exponential mechanism (McSherry and Talwar 2007). The probability of each
+** public category depends on the number of units that have it.
 */
 #include <math.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 
 /*
 ** The utility is the number of units that have the category. Adding or removing a unit moves all
-** utilities one way, by at most 1, so the loss lies in an interval of length `step`. Replacing a
-** unit can move some up and some down: 2 step.
+** utilities in one direction by at most 1, so the loss lies in an interval of length `step`.
+** Replacing a unit can raise some utilities and lower others; the length is then 2 step.
 */
 static struct tilt exponential_tilt(double rate, int replace) {
   int range = replace ? 2 : 1;

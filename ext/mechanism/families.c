@@ -1,20 +1,23 @@
-/* families.c: the table of families. What each fact means: sums/family.h. */
+/* families.c: the table of families. sums/family.h explains the columns. */
 #include "mechanism/families.h"
 
 #include "mechanism/estimate.h"
 #include "sums/vector_sum.h"
 
-/* Counts beside sums: of a mean, and of the units of a private key (half the reach of the sums). */
+/*
+** The factor of counts beside sums: in a mean, and for the units of a private key (half the reach
+** of the sums).
+*/
 #define HALF 0.5
 
-/* Norms of a row, and spreads (layout.h), rounded up. */
+/* Norms of a row, and spreads of a unit's vector (layout.h), rounded up. */
 #define SLANT        1.1180339887498949 /* sqrt(1/4 + 1) */
 #define ROOT_3       1.7320508075688773
 #define COUNT_SPREAD 1.4142135623730952
 #define MEAN_SPREAD  1.7888543819998320
 #define CURVE_SPREAD 1.3095310000000000
 
-/* What all counts have in common, and all sums. */
+/* The common facts of all counts, and those of all sums. */
 #define COUNTING                                                                                   \
   .components = 1, .counts = 1, .count_factor = 1, .row_norm = 1, .spread = COUNT_SPREAD
 #define SUMMING .row_norm = 1, .spread = 2

@@ -1,4 +1,4 @@
-/* families.h: the families of kinds (sums/family.h). */
+/* families.h: all families (sums/family.h). A kind of release belongs to one family. */
 #ifndef DIFFUSE_MECHANISM_FAMILIES_H
 #define DIFFUSE_MECHANISM_FAMILIES_H
 
@@ -14,8 +14,8 @@ extern const struct family family_tree;        /* 1, in a cell for each leaf */
 extern const struct family family_key_count;   /* 1, in a cell for each key */
 extern const struct family family_key_sum;     /* x, in a cell for each key */
 extern const struct family family_key_mean;    /* 1 and u, in a cell for each key */
-extern const struct family family_choice;      /* 1, in a cell for each candidate a unit has */
+extern const struct family family_choice;      /* 1, in a cell for each candidate of a unit */
 extern const struct family family_response;    /* 1, in a cell for each state of a kernel */
-extern const struct family family_sgd;         /* not a sum: a step of a descent (sgd.h) */
+extern const struct family family_sgd;         /* a step of a descent, not a sum (sgd.h) */
 
 #endif

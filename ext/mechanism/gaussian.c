@@ -1,6 +1,6 @@
 /*
-** gaussian.c: discrete Gaussian noise, and the mechanisms that are nothing but sums with it:
-** 'gaussian', and 'ou', which shrinks what it shows.
+** gaussian.c: discrete Gaussian noise, and the two mechanisms that only add it to sums: 'gaussian',
+** and 'ou', which also shrinks the published values.
 */
 #include <gsl/gsl_cdf.h>
 #include <math.h>
@@ -17,7 +17,7 @@ static double gaussian_width(double rate) {
   return 1 / sqrt(2 * rate);
 }
 
-/* A positive double is an integer of 53 bits times a power of two, exactly. */
+/* A positive double is exactly an integer of 53 bits times a power of two. */
 static uint64_t gaussian_clock(uint64_t sensitivity, double rate) {
   int exponent;
   double fraction = frexp(rate, &exponent);

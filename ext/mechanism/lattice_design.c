@@ -9,7 +9,7 @@
 
 struct bounds design_bounds(const struct layout *shape) {
   const struct block *block = &shape->blocks[0];
-  int64_t low = block->spread < 2 ? 0 : -block->reach; /* cannot be negative */
+  int64_t low = block->spread < 2 ? 0 : -block->reach; /* contributions cannot be negative */
   return (struct bounds){shape->scale, (double)low, (double)block->reach, low, block->reach};
 }
 
@@ -21,7 +21,7 @@ static uint64_t root_of(uint128 x) {
   return root;
 }
 
-/* The distance of neighbours in the norm of the noise, in fine steps. distance < 2^56. */
+/* Returns the distance of neighbours in the norm of the noise, in fine steps. distance < 2^56. */
 static uint64_t distance_in(const struct layout *shape, const struct noise_law *noise) {
   if (!noise->in_sum_norm || shape->touched == 1) return shape->distance;
   return root_of((uint128)shape->distance * shape->distance * (uint128)shape->touched);
@@ -58,7 +58,9 @@ uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t
 
 /* ---- points ---------------------------------------------------------------------------------- */
 
-/* values = totals + noise, if it was drawn; returns whether it was. |total| <= 2^62. */
+/*
+** Adds the totals to the noise in values, if the noise was drawn. Returns `drawn`. |total| <= 2^62.
+*/
 static int add(const int64_t *restrict totals, size_t dimension, int drawn,
                int64_t *restrict values) {
   for (size_t i = 0; i < dimension && drawn; i++) values[i] += totals[i];

@@ -1,6 +1,6 @@
 /*
-** local_randomisation.c: every row is sent through a public kernel before it is counted. The kernel
-** is a parameter of the release, and its cost that of its worst pair of rows (release/reports.h).
+** local_randomisation.c: a public kernel randomises every row before the row is counted. The kernel
+** is a parameter of the release. The cost is that of its worst pair of rows (release/reports.h).
 */
 #include "mechanism/mechanism.h"
 

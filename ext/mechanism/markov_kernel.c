@@ -26,7 +26,7 @@ struct cell_list {
 
 #define MOST_CELLS (CHANNEL_MAX_STATES * CHANNEL_MAX_SYMBOLS)
 
-/* One member of a cell: by its name, or by its place in an array. */
+/* Reads one member of a cell, found by its name or by its position in an array. */
 static int take_member(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct cell_list *list = context;
   struct cell *cell = &list->cells[list->count];
@@ -36,7 +36,7 @@ static int take_member(void *context, const char *key, const char *type, sqlite3
   int is_p = strcmp(key, "p") == 0 || strcmp(key, "2") == 0;
   if (!text && !is_p) {
     error_set(list->error, "a cell of the kernel has x, y and p, and nothing else");
-  } else if (text ? *text != 0 : !isnan(cell->p)) { /* by its name and by its place */
+  } else if (text ? *text != 0 : !isnan(cell->p)) { /* the cell gives this member twice */
     error_set(list->error, "a cell of the kernel has x, y or p twice");
   } else if (text) {
     *text = key_text(value);
@@ -60,7 +60,7 @@ static int take_cell(void *context, const char *key, const char *type, sqlite3_v
                ? error_set(list->error, "the kernel has more than %d cells", MOST_CELLS)
                : error_set(list->error, "a cell of the kernel must be an array [x, y, p]");
   }
-  if ((used & (used - 1)) == 0) { /* a power of two: the list is full */
+  if ((used & (used - 1)) == 0) { /* the list is full when used is a power of two */
     struct cell *grown = realloc(list->cells, sizeof *grown * (size_t)(used ? 2 * used : 1));
     if (grown) list->cells = grown;
     if (!grown) return error_set_memory(list->error);
@@ -97,7 +97,7 @@ static int find_text(char *const *texts, int count, const char *text) {
   return -1;
 }
 
-/* Appends a copy of each text that is new, of texts in their order. 0: out of memory. */
+/* Appends a copy of each distinct text from a sorted list. Returns 0 when out of memory. */
 static int list_texts(char *const *sorted, int count, char **texts, int *used) {
   for (int i = 0; i < count; i++) {
     if (*used && strcmp(texts[*used - 1], sorted[i]) == 0) continue;
@@ -108,7 +108,7 @@ static int list_texts(char *const *sorted, int count, char **texts, int *used) {
   return 1;
 }
 
-/* The lists of states and symbols. 0: out of memory. */
+/* Makes the lists of states and output categories. Returns 0 when out of memory. */
 static int make_lists(struct markov_kernel *channel, const struct cell_list *list) {
   size_t count = (size_t)list->count + 1;
   char **sorted = malloc(sizeof *sorted * count);
@@ -117,7 +117,7 @@ static int make_lists(struct markov_kernel *channel, const struct cell_list *lis
   int made = sorted && channel->states && channel->symbols;
   for (int i = 0; i < list->count && made; i++) sorted[i] = list->cells[i].x;
   made = made && list_texts(sorted, list->count, channel->states, &channel->state_count);
-  int shown = 0; /* symbols that have a probability somewhere */
+  int shown = 0; /* the number of cells with a positive probability */
   for (int i = 0; i < list->count && made; i++) {
     if (list->cells[i].p > 0) sorted[shown++] = list->cells[i].y;
   }
@@ -154,7 +154,7 @@ int channel_check_small(const struct markov_kernel *channel, struct error *error
                    CHANNEL_MAX_SYMBOLS);
 }
 
-/* The weights, and the cells as JSON. 0: out of memory. */
+/* Computes the weights, and the cells as JSON. Returns 0 when out of memory. */
 static int fill_channel(struct markov_kernel *channel, const struct cell_list *list) {
   channel->weights = calloc((size_t)channel->state_count * (size_t)channel->symbol_count,
                             sizeof *channel->weights);
@@ -201,7 +201,7 @@ static int read_cells(struct markov_kernel *channel, struct json *json, const ch
   return read;
 }
 
-/* The members of a kernel that is an object. */
+/* Reads the members of a kernel that is written as an object. */
 struct members {
   char *cells;
   double steps;
@@ -275,8 +275,8 @@ const uint64_t *markov_kernel_row(const struct markov_kernel *channel, const cha
 }
 
 /*
-** w/W of a state's row, rounded, and what the rounding took away, which is a double but for its own
-** rounding: W is below 2^53, and fma() rounds once.
+** Returns w/W for a state's row, rounded, and the remainder of that rounding. The remainder is a
+** double except for its own rounding: W is below 2^53, and fma() rounds once.
 */
 static void fill_row(const uint64_t *row, size_t columns, double *probability, double *rest) {
   double sum = 0;
@@ -289,7 +289,7 @@ static void fill_row(const uint64_t *row, size_t columns, double *probability, d
 
 /* ---- chains ---------------------------------------------------------------------------------- */
 
-/* Room for a kernel, all zero. 0: out of memory. */
+/* Allocates a chain and sets it to zero. Returns 0 when out of memory. */
 static int chain_open(struct chain *chain, size_t rows, size_t columns) {
   double *cells = calloc(2 * rows * columns + 1, sizeof *cells);
   *chain = (struct chain){rows, columns, cells, cells ? cells + rows * columns : 0};
@@ -301,14 +301,17 @@ void chain_clear(struct chain *chain) {
   *chain = (struct chain){0};
 }
 
-/* high + low += p, p = a + b not negative; what rounding takes away from high goes to low. */
+/* Adds p = a + b, which is not negative, to high + low. Moves the rounding error of high to low. */
 static void add_exactly(double *high, double *low, double a, double b) {
   double sum = *high + a, part = sum - *high;
   *low += ((*high - (sum - part)) + (a - part)) + b;
   *high = sum;
 }
 
-/* product += a b, in pairs of doubles; then low is made less than the rounding of high. */
+/*
+** Adds the matrix product a b to `product`, in pairs of doubles. Afterwards each low is less than
+** the rounding of its high.
+*/
 static void multiply(const struct chain *a, const struct chain *b, struct chain *product) {
   for (size_t x = 0; x < a->rows; x++) {
     double *high = product->high + x * b->columns, *low = product->low + x * b->columns;
@@ -328,7 +331,9 @@ static void multiply(const struct chain *a, const struct chain *b, struct chain 
   }
 }
 
-/* chain = chain times other. 0: out of memory, and the chain is as it was. */
+/*
+** Sets chain = chain times other. Returns 0 when out of memory, and then does not change the chain.
+*/
 static int append_chain(struct chain *chain, const struct chain *other) {
   struct chain product;
   if (!chain_open(&product, chain->rows, other->columns)) return 0;
@@ -338,7 +343,7 @@ static int append_chain(struct chain *chain, const struct chain *other) {
   return 1;
 }
 
-/* One step from each of these states. */
+/* Sets the chain to one step from each of these states. */
 static int first_step(struct chain *chain, const struct markov_kernel *channel, char *const *states,
                       size_t count) {
   size_t columns = (size_t)channel->symbol_count;
@@ -349,10 +354,13 @@ static int first_step(struct chain *chain, const struct markov_kernel *channel, 
   return 1;
 }
 
-/* All steps of a channel from each of these states. 0: out of memory; chain_clear() either way. */
+/*
+** Sets the chain to all steps of the kernel from each of these states. Returns 0 when out of
+** memory. The caller must call chain_clear() in both cases.
+*/
 static int all_steps(struct chain *chain, const struct markov_kernel *channel, char *const *states,
                      size_t count) {
-  struct chain power = {0}; /* of a step between symbols: 1, 2, 4, ... of them */
+  struct chain power = {0}; /* the matrix for 1, 2, 4, ... steps between categories */
   int going = first_step(chain, channel, states, count);
   int64_t left = channel->steps - 1;
   if (going && left)

@@ -1,9 +1,9 @@
 /*
 ** mechanism.h: a mechanism is one constant struct of facts and functions, in a file of its own.
 **
-** A mechanism releases statistics (sums/family.h). Either it adds noise to sums on a lattice, and
-** has a noise law; or it draws one of the public categories, and has a category law; or every row
-** is reported through a kernel (markov_kernel.h), and it has neither.
+** A mechanism releases statistics (sums/family.h). There are three sorts. A mechanism with a noise
+** law adds noise to sums on a lattice. A mechanism with a category law draws one of the public
+** categories. A mechanism with neither randomises every row through a kernel (markov_kernel.h).
 */
 #ifndef DIFFUSE_MECHANISM_MECHANISM_H
 #define DIFFUSE_MECHANISM_MECHANISM_H
@@ -13,8 +13,8 @@
 #include "sums/family.h"
 
 /*
-** A draw from public categories: category i has probability in proportion to exp(step utility[i]),
-** where step = exponent / 2^CATEGORICAL_SHIFT (noise/categorical.h).
+** A draw from public categories. Category i has a probability in proportion to exp(step
+** utility[i]), where step = exponent / 2^CATEGORICAL_SHIFT (noise/categorical.h).
 */
 struct tilt {
   uint64_t exponent;
@@ -22,31 +22,31 @@ struct tilt {
 };
 
 struct category_law {
-  /* What a rate buys; replace: neighbours replace a unit. */
+  /* Returns the draw that a rate pays for. replace: neighbours replace a unit. */
   struct tilt (*tilt)(double rate, int replace);
-  /* The Renyi divergence of order alpha that goes with an epsilon. */
+  /* Returns the Renyi divergence of order alpha for an epsilon. */
   double (*rdp)(double alpha, double epsilon);
-  /* Utilities of categories, from how many units have each. */
+  /* Computes the utilities of categories from the number of units that have each. */
   void (*utility)(int64_t *utility, const int64_t *counts, size_t count);
 };
 
-/* A release that adds noise on a lattice, as its mechanism sees it. */
+/* A release that adds noise on a lattice: the facts that its mechanism needs. */
 struct terms {
   const struct layout *shape;
   const struct descent *descent; /* of a model */
-  int shift;                     /* its lattice, and the sensitivity there */
+  int shift;                     /* the lattice of the sensitivity */
   uint64_t sensitivity;
-  double rate;  /* the most that it may cost at its tier, ... */
-  double delta; /* ... and what it takes of the tier's delta_keys */
+  double rate;  /* the largest cost at its tier */
+  double delta; /* the part of the tier's delta_keys that it uses */
 };
 
-/* What the curve of a cost reads: it must stay where it is as long as the cost is in use. */
+/* The parameters of a cost's curve. They must stay in place as long as the cost is in use. */
 struct cost_room {
   const struct noise_law *noise;
   uint64_t sensitivity, clock;
-  double most;             /* the cost is within alpha times this */
+  double most;             /* the cost is at most alpha times this */
   double epsilon;          /* of a random stop */
-  struct profile *profile; /* of what public rows hide; owned */
+  struct profile *profile; /* the profile that public rows give; owned */
 };
 void cost_room_clear(struct cost_room *room);
 
@@ -54,29 +54,29 @@ struct design;
 
 struct mechanism {
   const char *name;    /* in the ledger */
-  const char *theorem; /* what its cost rests on */
-  unsigned statistics; /* those that it can release: bits of enum statistic */
-  int shrinks;         /* what is shown shrinks to a centre (Ornstein-Uhlenbeck) */
-  int hides;           /* it may cost less than its noise: by public rows or a random stop */
+  const char *theorem; /* the theorem that proves its cost */
+  unsigned statistics; /* the statistics that it can release: bits of enum statistic */
+  int shrinks;         /* published values shrink to a centre (Ornstein-Uhlenbeck) */
+  int hides;           /* public rows or a random stop may make it cheaper than its noise */
   const struct category_law *category;
 
-  /* Where there is a noise law: */
+  /* For mechanisms with a noise law: */
   const struct noise_law *noise;
-  /* The lattice of a new release, and the clock of its point; 0: there is none. */
+  /* Designs the lattice of a new release. Returns the clock of its point; 0: there is none. */
   uint64_t (*design)(const struct mechanism *mechanism, const struct terms *terms,
                      struct design *design);
-  /* The least sensitivity that may be charged for on its lattice. */
+  /* Returns the least sensitivity that the mechanism may charge for on its lattice. */
   uint64_t (*sensitivity)(const struct mechanism *mechanism, const struct terms *terms);
-  /* The zCDP rate of a point at a clock, for comparison with the tier's. */
+  /* Returns the zCDP rate of a point at a clock, to compare with the tier's rate. */
   double (*rate)(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock);
-  /* The clock of the draw that makes the first point. */
+  /* Returns the clock of the draw that makes the first point. */
   uint64_t (*draw_clock)(const struct terms *terms, uint64_t clock);
-  /* Sets what a point at a clock costs. 1, or 0 without memory. */
+  /* Sets the cost of a point at a clock. Returns 1, or 0 when out of memory. */
   int (*cost)(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock,
               struct cost_room *room, struct cost *cost);
 };
 
-/* These functions of a mechanism that adds noise to sums (noisy_sums.c). */
+/* The functions of a mechanism that adds noise to sums (noisy_sums.c). */
 uint64_t sums_design(const struct mechanism *mechanism, const struct terms *terms,
                      struct design *design);
 uint64_t sums_sensitivity(const struct mechanism *mechanism, const struct terms *terms);
@@ -88,22 +88,25 @@ int sums_cost(const struct mechanism *mechanism, const struct terms *terms, uint
   .design = sums_design, .sensitivity = sums_sensitivity, .rate = sums_rate,                       \
   .draw_clock = sums_draw_clock, .cost = sums_cost
 
-/* The Renyi divergence of the noise that a room describes. */
+/* Returns the Renyi divergence of the noise that `room` describes. */
 double noise_curve(const void *room, double alpha);
 
-/* The largest zCDP rate of a release: below it, epsilons of draws without noise are below 600. */
+/* The largest zCDP rate of a release. Below it, the epsilons of category draws are below 600. */
 #define CATEGORY_MAX_RATE 500
 double mechanism_most_rate(const struct mechanism *mechanism);
 
-/* gaussian.c, laplace.c; exponential.c, randomized_response.c; local_randomisation.c; model.c */
+/*
+** The mechanisms, defined in gaussian.c, laplace.c, exponential.c, randomized_response.c,
+** local_randomisation.c and model.c.
+*/
 extern const struct mechanism gaussian_mechanism, ou_mechanism, laplace_mechanism;
 extern const struct mechanism exponential_mechanism, randomized_response;
 extern const struct mechanism local_randomisation;
 extern const struct mechanism sgd_gaussian, sgd_laplace, sgd_iteration, sgd_laplace_iteration;
 
 /*
-** All mechanisms, null at the end, in the order in which messages list them. The first that admits
-** a family is its own mechanism.
+** All mechanisms, ending with null, in the order in which messages list them. The default mechanism
+** of a family is the first one that admits the family.
 */
 extern const struct mechanism *const mechanisms[];
 

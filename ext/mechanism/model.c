@@ -1,6 +1,6 @@
 /*
-** model.c: the mechanisms of models: noisy descents (sgd.h), whose last rows may be public or whose
-** stop may be random.
+** model.c: the mechanisms of models. They are noisy descents (sgd.h). Their last rows may be
+** public, or their stop may be random.
 */
 #include <math.h>
 #include <stdlib.h>
@@ -26,13 +26,16 @@ static uint64_t model_sensitivity(const struct mechanism *mechanism, const struc
   return descent_sensitivity(terms->descent, terms->shape, terms->shift);
 }
 
-/* A random stop is no point with a rate of its own. */
+/* A model with a random stop has no rate of its own. */
 static double model_rate(const struct mechanism *mechanism, const struct terms *terms,
                          uint64_t clock) {
   return terms->descent->random_stop > 0 ? 0 : sums_rate(mechanism, terms, clock);
 }
 
-/* The clock of a point counts the noise of earlier steps, too. */
+/*
+** The clock of a point also counts the noise of earlier steps. The draw adds the noise of the last
+** step only.
+*/
 static uint64_t model_draw_clock(const struct terms *terms, uint64_t clock) {
   (void)clock;
   return (uint64_t)terms->descent->variance;
@@ -58,15 +61,15 @@ static double stop_curve(const void *room, double alpha) {
 }
 
 /*
-** Public rows hide private ones: at each order the cost of the noise, or what contraction gives
-** where that is less (hiding.h). It is proved for RDP alone.
+** Public rows hide private ones. At each order, the cost is that of the noise, or the one that
+** contraction proves if it is less (hiding.h). The proof covers RDP only.
 */
 static double hidden_curve(const void *room, double alpha) {
   return fmin(noise_curve(room, alpha),
               profile_rdp(((const struct cost_room *)room)->profile, alpha));
 }
 
-/* The profile does not depend on the tier: it is computed once. */
+/* Computes the profile once, because it does not depend on the tier. */
 static int hide(const struct terms *terms, struct cost_room *room) {
   struct hiding hiding;
   if (room->profile) return 1;
@@ -96,7 +99,7 @@ static int model_cost(const struct mechanism *mechanism, const struct terms *ter
 
 /* ---- the mechanisms -------------------------------------------------------------------------- */
 
-/* One draw of noise for each row, whose theorem is that of the noise. */
+/* Mechanisms with one draw of noise for each row. The theorem is that of the noise. */
 const struct mechanism sgd_gaussian = {
     .name = "gaussian",
     .theorem = "discrete Gaussian: sensitivity^2 / (2 variance) (Canonne, Kamath and Steinke 2020, "
@@ -113,7 +116,7 @@ const struct mechanism sgd_laplace = {
     .noise = &laplace_noise,
     MODEL};
 
-/* With public rows or a random stop. */
+/* Mechanisms with public rows or a random stop. */
 const struct mechanism sgd_iteration = {
     .name = "iteration",
     .theorem = "the worst private row of a descent with public rows after it (Balle et al. 2019, "

@@ -1,4 +1,4 @@
-/* noisy_sums.c: what mechanisms have in common that add noise to sums. */
+/* noisy_sums.c: the shared functions of all mechanisms that add noise to sums. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ double noise_curve(const void *room, double alpha) {
   return fmin(of->noise->rdp(of->sensitivity, of->clock, alpha), alpha * of->most);
 }
 
-/* By construction of the clock the rate is within the tier's, but for rounding. */
+/* The clock is chosen so that the rate is within the tier's rate, except for rounding. */
 int sums_cost(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock,
               struct cost_room *room, struct cost *cost) {
   const struct noise_law *noise = mechanism->noise;

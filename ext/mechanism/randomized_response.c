@@ -1,6 +1,6 @@
 /*
-** randomized_response.c: randomized response (Warner 1965): the most common category, or another
-** one with the same probability each.
+** randomized_response.c: randomized response (Warner 1965). It draws the most common category, or
+** one of the others, each with the same probability.
 */
 #include <math.h>
 
@@ -9,14 +9,14 @@
 #include "mechanism/mechanism.h"
 #include "noise/categorical.h"
 
-/* Utilities are 0 and 1: the loss is within +-step whatever the data. */
+/* Utilities are 0 and 1, so the loss lies within +-step for any data. */
 static struct tilt response_tilt(double rate, int replace) {
   (void)replace;
   uint64_t exponent = (uint64_t)ldexp(published_down(response_epsilon(rate)), CATEGORICAL_SHIFT);
   return (struct tilt){exponent, ldexp((double)exponent, -CATEGORICAL_SHIFT)};
 }
 
-/* 1 for the first of the most common ones. */
+/* Sets 1 for the first of the most common categories. */
 static void response_utility(int64_t *utility, const int64_t *counts, size_t count) {
   size_t mode = 0;
   for (size_t i = 1; i < count; i++) mode = counts[i] > counts[mode] ? i : mode;
