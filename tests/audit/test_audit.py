@@ -190,7 +190,8 @@ def test_noise_a_fifth_too_small_is_caught(tmp_path):
     (tmp_path / "release.c").write_text(wrong)
     subprocess.run(["cc", "-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-I", ROOT / "ext", "-D_DEFAULT_SOURCE", "-c",
                     "release.c", "-o", "release.o"], cwd=tmp_path, check=True)
-    objects = [path for path in (BUILD / "obj").rglob("*.o") if path.name != "lattice_design.o"]
+    sources = [path.relative_to(ROOT / "ext").with_suffix(".o") for path in (ROOT / "ext").rglob("*.c")]
+    objects = [BUILD / "obj" / path for path in sources if path.name != "lattice_design.o"]
     subprocess.run(["cc", "-shared", "-o", tmp_path / "diffuse.so", tmp_path / "release.o", *objects, "-Wl,--exclude-libs,ALL",
                     "-l:libgsl.a", "-l:libgslcblas.a", "-l:libsodium.a", "-lm"], check=True)
     system = System(tmp_path / "diffuse")
