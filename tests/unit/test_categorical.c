@@ -1,7 +1,7 @@
 /*
-** test_categorical.c: symbol.h against exact probabilities, over random bits that the test
-** controls. Its seeds are fixed, so that there are no false alarms: a test of a law fails below a
-** p-value of 1e-6, as it does when a step of the exponent is off by 12% (tried: see the control).
+** test_categorical.c: categorical.h against exact probabilities, over random bits that the test
+** controls. The seeds are fixed, so there are no false alarms. A test of a distribution fails below
+** a p-value of 1e-6. It does so when a step of the exponent is off by 12%, as the control shows.
 */
 #include "check.h"
 #include "chi_square.h"
@@ -77,7 +77,7 @@ static void a_wrong_step_is_seen(void) {
   CHECK(p_of_case(7, 1.12) < ALARM, "12%% more");
 }
 
-/* The smallest step over gaps that make up for it: exp(-2^40/2^40) is 1/e. */
+/* The smallest step, over large gaps: exp(-2^40/2^40) is 1/e. */
 static void the_smallest_step_over_a_large_gap(void) {
   static const int64_t gap = (int64_t)1 << CATEGORICAL_SHIFT;
   const int64_t utility[3] = {5 - gap, 5, 5 - 2 * gap};
@@ -90,8 +90,8 @@ static void the_smallest_step_over_a_large_gap(void) {
 }
 
 /*
-** No step: all the same, however far apart. Any step over the farthest gap, the largest over any:
-** the highest.
+** Step 0 makes all choices equally likely, however far apart the utilities are. The smallest step
+** over the largest gap, and the largest step over any gap, choose the highest utility.
 */
 static void extremes(void) {
   const int64_t apart[3] = {INT64_MIN, INT64_MAX, 0};
@@ -110,7 +110,9 @@ static void extremes(void) {
   CHECK(counts[1] == DRAWS, "the largest step over the smallest gap: %ld", counts[1]);
 }
 
-/* One of many that all others are far below: it is found, however seldom it is tried. */
+/*
+** All other utilities are far below one of many. The draw finds it, although it is seldom proposed.
+*/
 static void a_lonely_winner_is_found(void) {
   static int64_t utility[4096];
   size_t chosen;
@@ -136,8 +138,8 @@ static void one_candidate_and_none(void) {
 }
 
 /*
-** How much randomness a draw takes: between that of utilities which are all the same and 2.5 times
-** as much.
+** The randomness that a draw takes depends little on the data: the largest amount is less than
+** three times the smallest.
 */
 static void a_draw_takes_about_the_same_whatever_the_data(void) {
   int64_t utility[MANY];

@@ -1,9 +1,9 @@
 /*
 ** test_clip.c: clip.h against integers of 320 bits, which hold the sum of squares of any vector.
 **
-** What is demanded: every block, and its leading part, has a norm of at most its reach, exactly;
-** what fits already is left alone; no component grows or changes its sign; the direction is kept up
-** to truncation; the order of the values does not matter.
+** Requirements: every block, and its leading part, has a norm of at most its reach, exactly. A
+** vector that fits is not changed. No component grows or changes its sign. The direction stays the
+** same up to truncation. The order of the values does not matter.
 */
 #include "check.h"
 #include "random.h"
@@ -98,8 +98,8 @@ static int block_fits(const struct block *block, const struct matrix *matrix) {
 /* ---- what a clipped matrix must be ----------------------------------------------------------- */
 
 /*
-** The factor that is found may be too small by 2^-40 and is applied twice at most, truncating; so
-** for the leading part, and again for the whole.
+** The computed factor may be too small by 2^-40, and truncating by it happens at most twice. The
+** same holds for the leading part, and again for the whole block.
 */
 static void check_block(const struct block *block, const struct matrix *before,
                         const struct matrix *after, const char *what) {
@@ -126,7 +126,7 @@ static void check_block(const struct block *block, const struct matrix *before,
   CHECK(!turned, "%s: %d components are not where scaling puts them", what, turned);
 }
 
-/* Clips a matrix, which it frees, and looks at what became of it. */
+/* Clips a matrix, checks the result, and frees the matrix. */
 static void check_clip(const struct layout *shape, struct matrix matrix, const char *what) {
   struct matrix before = copy_of(&matrix);
   clip_vector(shape, matrix.values, matrix.cells, matrix.components);
@@ -164,7 +164,7 @@ static struct layout two_blocks(int first, int components, int64_t reach, int64_
 
 #define MOST (((int128)1 << 126) - 1)
 
-/* A number of at most `bits` bits; now and then the largest. */
+/* A number of at most `bits` bits. Sometimes it is the largest one. */
 static int128 random_value(int bits) {
   uint128 wide = (uint128)random_bits() << 64 | random_bits();
   int128 size = (int128)(wide >> (128 - bits));
@@ -203,7 +203,7 @@ static void random_matrices(void) {
   }
 }
 
-/* Vectors whose norm is near the reach, where the check decides. */
+/* Vectors whose norm is near the reach, where the exact check decides. */
 static void near_the_reach(void) {
   for (int run = 0; run < 6000; run++) {
     int components = 1 + (int)(random_bits() % 4);
@@ -249,7 +249,7 @@ static void one_step_decides(void) {
   }
 }
 
-/* Any 128 bits: clipping ends, and what is left fits. */
+/* Any 128 bits: clipping ends, and the result fits. */
 static void every_number_is_clipped(void) {
   const int128 least = (int128)((uint128)1 << 127);
   const int128 numbers[] = {least, least + 1, -(least + 1), (int128)1 << 126, 0, 1, -1};
@@ -264,7 +264,7 @@ static void every_number_is_clipped(void) {
   }
 }
 
-/* What was clipped keeps its length: nothing but truncation and 2^-39 is given away. */
+/* A clipped vector keeps its length up to truncation and a factor of 1 - 2^-39. */
 static void nothing_is_wasted(void) {
   for (int run = 0; run < 2000; run++) {
     struct matrix matrix = random_matrix(1 + random_bits() % 30, 1, 1 + run % 126, run & 1);
@@ -283,7 +283,7 @@ static void largest_values(void) {
     for (size_t cells = 1; cells <= 1000; cells *= 10) {
       struct matrix all = matrix_of(cells, 2), one = random_matrix(cells, 2, 20, 1);
       for (size_t j = 0; j < size_of(&all); j++) all.values[j] = j % 3 ? MOST : -MOST;
-      one.values[cells] = -MOST; /* one giant among dwarfs */
+      one.values[cells] = -MOST; /* one large value among small ones */
       struct layout shape = one_block(2, reaches[i]),
                     lead = with_lead(2, 1, reaches[i], reaches[i]);
       check_clip(&lead, copy_of(&all), "all are the largest, with a lead");
@@ -294,7 +294,7 @@ static void largest_values(void) {
   }
 }
 
-/* The sizes that clip.h promises: a million coordinates, and 2^22 - 1 of them. */
+/* The sizes that clip.h allows: a million coordinates, and 2^22 - 1 coordinates. */
 static void many_coordinates(void) {
   const size_t million = (size_t)1 << 20;
   const int64_t reach = ((int64_t)1 << 53) - 1;
@@ -351,7 +351,7 @@ static void order_does_not_matter(void) {
   }
 }
 
-/* Cells of zeros change nothing: how many keys there are in all does not matter. */
+/* Cells of zeros change nothing, so the total number of keys does not matter. */
 static void zeros_do_not_matter(void) {
   struct layout shape = with_lead(2, 1, (int64_t)1 << 51, (int64_t)1 << 52);
   for (int run = 0; run < 500; run++) {
@@ -369,7 +369,10 @@ static void zeros_do_not_matter(void) {
   }
 }
 
-/* A block that must shrink leaves the other alone; a lead takes what it leads along. */
+/*
+** Shrinking one block leaves the other unchanged. Shrinking the leading part of a block shrinks the
+** whole block.
+*/
 static void blocks_are_their_own(void) {
   struct layout two = two_blocks(1, 3, 1000, 500);
   int128 first[3] = {2000, 300, -400}, second[3] = {-1000, 600, -800};

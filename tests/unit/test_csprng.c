@@ -1,9 +1,9 @@
 /*
-** test_csprng.c: ChaCha20 with fast key erasure as bits.h promises it. The two functions of
-** entropy.h defined here take the place of entropy.c at link time: they give a chosen key, or none,
-** and note what was wiped.
+** test_csprng.c: ChaCha20 with fast key erasure, as csprng.h promises it. The two functions of
+** entropy.h defined here replace entropy.c at link time. They provide a chosen key, or none, and
+** record what was wiped.
 **
-** The truth is RFC 8439, appendix A.1: keystream blocks of known keys under a nonce of zeros.
+** The reference is RFC 8439, appendix A.1: keystream blocks of known keys under a nonce of zeros.
 */
 #include <string.h>
 
@@ -11,8 +11,8 @@
 #include "noise/csprng.h"
 #include "noise/entropy.h"
 
-static unsigned char system_key[CSPRNG_KEY]; /* what the system gives */
-static int system_fails;                     /* or nothing */
+static unsigned char system_key[CSPRNG_KEY]; /* the key that the system provides */
+static int system_fails;                     /* or it provides none */
 static int requests;
 static const unsigned char *wiped_key; /* the last 32 bytes that were wiped */
 
@@ -57,7 +57,7 @@ static void start(struct csprng *bits, unsigned char last_byte) {
   CHECK(requests == 1, "%d requests", requests);
 }
 
-/* Words as the bytes that they were made of. */
+/* Takes words, and stores them as the bytes that they were made of. */
 static void take_bytes(struct csprng *bits, unsigned char *bytes, size_t words) {
   for (size_t i = 0; i < words; i++) {
     uint64_t word = csprng_word(bits);
@@ -65,7 +65,7 @@ static void take_bytes(struct csprng *bits, unsigned char *bytes, size_t words) 
   }
 }
 
-/* 32 bytes of the first block are the next key, the words follow. */
+/* The first 32 bytes of the first block are the next key. The words follow. */
 static void words_are_the_keystream_of_the_rfc(void) {
   struct csprng bits;
   unsigned char bytes[96];
@@ -78,7 +78,7 @@ static void words_are_the_keystream_of_the_rfc(void) {
   CHECK(memcmp(bytes + 32, one_key, 64) == 0, "key 1");
 }
 
-/* The second block is that of the key which the first block began with. */
+/* The first 32 bytes of the first block are the key of the second block. */
 static void each_block_has_a_key_of_its_own(void) {
   struct csprng bits, other;
   unsigned char first[8 * CSPRNG_WORDS], second[8 * CSPRNG_WORDS], expected[8 * CSPRNG_WORDS];
@@ -122,7 +122,9 @@ static void no_key_no_start(void) {
   CHECK(csprng_start(&bits) == 0, "started");
 }
 
-/* csprng_take() cuts the words from their lowest bits up, and none is lost between two words. */
+/*
+** csprng_take() takes bits from the lowest bit of a word upwards, and loses none between two words.
+*/
 static void takes_cut_words_without_loss(void) {
   struct csprng bits, words;
   start(&bits, 7);

@@ -1,4 +1,4 @@
-/* test_diffusion.c: diffusion.h against identities of the process that the code does not use. */
+/* test_diffusion.c: diffusion.h against identities of the process that its code does not use. */
 #include "check.h"
 
 #include <float.h>
@@ -25,7 +25,10 @@ static void shrinks_do_not_overflow(void) {
   CHECK(ou_shrink_process(DBL_MAX, DBL_MAX, DBL_MAX) > 0.0, "lost to overflow");
 }
 
-/* In one step from 0 to t + s, or from 0 to t and on to t + s: the same law (the semigroup). */
+/*
+** One step from 0 to t + s has the same distribution as a step to t and another to t + s (the
+** semigroup property).
+*/
 static void semigroup_by_moments(void) {
   const double theta[] = {0.0, 1e-12, 0.3, 1.0, 40.0}, rho = 1.7, t = 0.8, s = 2.1;
   for (int i = 0; i < 5; i++) {

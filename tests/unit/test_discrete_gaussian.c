@@ -1,14 +1,14 @@
 /*
-** test_discrete_gaussian.c: the law of discrete_gaussian_draw(), over the real source of random
+** test_discrete_gaussian.c: the distribution of discrete_gaussian_draw(), over the system's random
 ** bytes.
 **
-** False alarms. A chi-square test fails below a p-value of 1e-10; its cells expect 200 or more (30
-** in the two outermost cells of the normal's), which keeps the true rate below 2e-10. A test of a
-** proportion or of a variance fails beyond 6.5 standard deviations: 8e-11. All 53 tests together
-** raise a false alarm with probability 9e-9.
+** False alarms. A chi-square test fails below a p-value of 1e-10. Its cells expect 200 draws or
+** more (30 in the two outermost cells of the normal distribution), which keeps the true rate below
+** 2e-10. A test of a proportion or a variance fails beyond 6.5 standard deviations: 8e-11. All 53
+** tests together raise a false alarm with probability 9e-9.
 **
-** Power, at a million draws (stated with each test; failure to see it below 1e-6):
-**   the whole law, V up to 1000    a variance that is off by 5% (tried: see the control)
+** Power, at a million draws. Each test misses the following errors with probability below 1e-6:
+**   all probabilities, V up to 1000  a variance that is off by 5% (see the control)
 **   variance, V from 2^20 to 2^62  off by 2%, 7 standard deviations beyond the limit
 **   shape against the normal       a central cell off by 8%, P(|y| > 4 sigma) three times as large
 **   low-order bits                 a residue mod 64 that is off by 15%
@@ -24,8 +24,8 @@
 #include "noise/discrete_gaussian.h"
 
 #define DRAWS  1000000
-#define ALARM  1e-10 /* p-value of a chi-square that fails */
-#define LIMIT  6.5   /* standard deviations that fail */
+#define ALARM  1e-10 /* a chi-square test fails below this p-value */
+#define LIMIT  6.5   /* a test fails beyond this number of standard deviations */
 #define OCTILE 8
 
 static int64_t draws[DRAWS];
@@ -40,7 +40,10 @@ static long double real_sqrt(uint64_t variance) {
 
 /* ---- chi-square ------------------------------------------------------------------------------ */
 
-/* Sum of (seen - expected)^2/expected over cells whose expectations add up to the total seen. */
+/*
+** Sum of (seen - expected)^2/expected over the cells. The expected counts add up to the total
+** number seen.
+*/
 struct chi_square {
   double sum;
   int cells;
@@ -65,9 +68,9 @@ static double p_value_uniform(const long *counts, int cells, double total) {
 /* ---- the exact law, small variances ---------------------------------------------------------- */
 
 #define REACH      700 /* 22 standard deviations at V = 1000 */
-#define LEAST_CELL 200 /* expected count of a cell; values are pooled until they have it */
+#define LEAST_CELL 200 /* smallest expected count of a cell; values are pooled until they have it */
 
-/* exact[y + REACH] = P(y) under N_Z(0, variance): a theta sum, all terms positive. */
+/* exact[y + REACH] = P(y) under N_Z(0, variance), by a theta series of positive terms. */
 static void exact_law(double variance, long double *exact) {
   long double sum = 0;
   for (int y = -REACH; y <= REACH; y++) {
@@ -109,7 +112,7 @@ static void law_is_exact_for_small_variances(void) {
   }
 }
 
-/* Control: the same test must refuse a law whose variance is 5% larger or smaller. */
+/* Control: the same test must reject a distribution whose variance is 5% larger or smaller. */
 static void a_wrong_variance_is_seen(void) {
   const int variances[] = {1, 10, 1000};
   for (int i = 0; i < 3; i++) {
@@ -119,7 +122,10 @@ static void a_wrong_variance_is_seen(void) {
   }
 }
 
-/* The batch path, 100000 draws one by one: sees a variance that is off by 15%. */
+/*
+** 100000 draws one by one, which take the batch path. The test detects a variance that is off by
+** 15%.
+*/
 static void single_numbers_follow_the_law(void) {
   enum { SINGLES = 100000 };
   for (int i = 0; i < SINGLES; i++) {
@@ -135,7 +141,10 @@ static const uint64_t large[] = {(uint64_t)1 << 41, 847288609443 /* 3^25 */, (ui
                                  DISCRETE_GAUSSIAN_MAX_VARIANCE - 1};
 enum { LARGE = sizeof large / sizeof large[0] };
 
-/* The sum of squares over V has standard deviation sqrt(2/DRAWS) = 0.14%: fails beyond 0.92%. */
+/*
+** The sum of squares divided by V has standard deviation sqrt(2/DRAWS) = 0.14%. The test fails
+** beyond 0.92%.
+*/
 static void variance_of_draws_is_right(uint64_t variance) {
   long double sum = 0;
   for (int i = 0; i < DRAWS; i++) sum += (long double)draws[i] * (long double)draws[i];
@@ -154,13 +163,13 @@ static void variance_is_right_for_large_ones(void) {
   for (int i = 0; i < LARGE; i++) variance_is_right(large[i]);
 }
 
-/* Is `seen` of `total` in keeping with a probability? */
+/* Whether `seen` of `total` events agree with a probability. */
 static int in_keeping(double seen, double total, double probability) {
   double deviation = sqrt(total * probability * (1 - probability));
   return fabs(seen - total * probability) < LIMIT * deviation;
 }
 
-/* A sign that is positive with probability 50.7% is seen. */
+/* The test detects a sign that is positive with probability 50.7%. */
 static void signs_are_even(void) {
   const uint64_t variances[] = {1, 5, (uint64_t)1 << 41, DISCRETE_GAUSSIAN_MAX_VARIANCE - 1};
   for (int i = 0; i < 4; i++) {
@@ -174,7 +183,7 @@ static void signs_are_even(void) {
   }
 }
 
-/* P(y even): from the exact law for small variances, where it is not 1/2. */
+/* P(y even). For small variances it is not 1/2 and is computed from the exact probabilities. */
 static void parity_is_right(void) {
   static long double exact[2 * REACH + 1];
   const uint64_t variances[] = {1, 2, 3, 1000, (uint64_t)1 << 41, 847288609443};
@@ -195,8 +204,9 @@ static void parity_is_right(void) {
 /* ---- large variances ------------------------------------------------------------------------- */
 
 /*
-** Against the normal in cells of a quarter of sigma up to 4 sigma and two tails: at V >= 2^40 a
-** cell's probability differs from the normal's by less than 1e-6 of a cell.
+** Compares the draws with the normal distribution, in cells of a quarter of sigma up to 4 sigma and
+** two tails. At V >= 2^40 the probability of a cell differs from the normal's by less than 1e-6 of
+** it.
 */
 static void shape_is_normal_for_large_variances(void) {
   enum { CELLS = 34 };
@@ -217,7 +227,9 @@ static void shape_is_normal_for_large_variances(void) {
   }
 }
 
-/* y mod 64 is uniform to within exp(-2 pi^2 V/64^2): the attack on low-order bits finds nothing. */
+/*
+** y mod 64 is uniform to within exp(-2 pi^2 V/64^2), so the attack on low-order bits finds nothing.
+*/
 static void low_order_bits_are_uniform(void) {
   for (int i = 0; i < LARGE; i++) {
     draw(large[i]);
@@ -231,7 +243,7 @@ static void low_order_bits_are_uniform(void) {
   }
 }
 
-/* Which eighth of the normal law a draw is in: 0..7, equally likely. */
+/* The eighth of the normal distribution that a draw falls into: 0..7, equally likely. */
 static int octile(int64_t value, uint64_t variance) {
   static double edges[OCTILE - 1];
   if (edges[0] == 0) {
@@ -243,7 +255,10 @@ static int octile(int64_t value, uint64_t variance) {
   return eighth;
 }
 
-/* p-value of the draws i and i + lag being in all pairs of octiles equally often; no draw twice. */
+/*
+** p-value of the hypothesis that draws i and i + lag fall into all pairs of octiles equally often.
+** The pairs share no draw.
+*/
 static double p_value_pairs(uint64_t variance, int lag, int count) {
   long pairs[OCTILE * OCTILE] = {0};
   int total = 0;
@@ -265,7 +280,7 @@ static void consecutive_draws_are_independent(void) {
   }
 }
 
-/* The two coordinates of short vectors, 40000 pairs: sees a correlation of 10%. */
+/* The two coordinates of short vectors, 40000 pairs. The test detects a correlation of 10%. */
 static void coordinates_of_short_vectors_are_independent(void) {
   enum { NUMBERS = 80000 };
   const uint64_t variance = (uint64_t)1 << 41;
@@ -276,7 +291,7 @@ static void coordinates_of_short_vectors_are_independent(void) {
   CHECK(p > ALARM, "p %g", p);
 }
 
-/* The size of a draw says nothing about its low-order bits: 8 octiles and 8 residues. */
+/* The size of a draw reveals nothing about its low-order bits: 8 octiles against 8 residues. */
 static void low_order_bits_are_independent_of_size(void) {
   for (int i = 0; i < LARGE; i++) {
     draw(large[i]);
@@ -297,7 +312,7 @@ static void *draw_share(void *share) {
   return discrete_gaussian_draw(large[0], share, EACH) ? share : NULL;
 }
 
-/* The first of all draws: the threads race to make what they share. */
+/* Threads race to make the first draw, which builds the shared table. */
 static void threads_draw_at_once(void) {
   pthread_t threads[THREADS];
   for (int i = 0; i < THREADS; i++) {
@@ -312,7 +327,10 @@ static void threads_draw_at_once(void) {
   CHECK(p > ALARM, "two threads: p %g", p);
 }
 
-/* Both draw after the fork; equal by chance with probability below 2^-200. */
+/*
+** Parent and child draw after the fork. The draws are equal by chance with probability below
+** 2^-200.
+*/
 static void processes_share_nothing(void) {
   int64_t parent[10], child[10];
   int ends[2], status = -1;

@@ -1,9 +1,9 @@
 /*
 ** test_discrete_gaussian_source.c: the sampler over a source of random bytes that the test
-** controls. The two functions of entropy.h defined here take the place of entropy.c at link time.
+** controls. The two functions of entropy.h defined here replace entropy.c at link time.
 **
-** The source is SplitMix64 from a chosen seed and can be told to fail. It remembers where the bytes
-** went, and entropy_wipe() here notes whether they were wiped again.
+** The source is SplitMix64 from a chosen seed, and the test can make it fail. The source remembers
+** where it wrote the bytes, and entropy_wipe() here records whether they were wiped.
 */
 #include <string.h>
 #include <unistd.h>
@@ -17,9 +17,9 @@
 
 static struct {
   uint64_t state;      /* of SplitMix64 */
-  int fails;           /* it gives nothing */
+  int fails;           /* the source provides nothing */
   long requests;       /* requests so far */
-  unsigned char *held; /* the buffer that was filled last and has not been wiped since */
+  unsigned char *held; /* the last buffer that was filled, if it has not been wiped since */
   size_t held_count;   /* its length */
 } source;
 
@@ -29,7 +29,7 @@ static void source_start(uint64_t seed, int fails) {
   source.fails = fails;
 }
 
-/* A failing request leaves rubbish behind, as a short read would. */
+/* A failing request leaves some bytes behind, as a short read would. */
 int entropy_fill(void *bytes, size_t count) {
   unsigned char *next = bytes;
   source.requests++;
@@ -63,7 +63,7 @@ static void failure_gives_zeros(void) {
   }
 }
 
-/* One key a call, and it is wiped with all that came of it. */
+/* A call draws one key, and wipes it together with everything made from it. */
 static void success_wipes_its_bytes(void) {
   int64_t noise[MOST];
   for (int i = 0; i < COUNTS; i++) {
@@ -74,7 +74,7 @@ static void success_wipes_its_bytes(void) {
   }
 }
 
-/* The result depends on the bytes of this call alone: nothing is carried over from another. */
+/* The result depends only on the bytes of this call. No state remains from an earlier call. */
 static void no_state_survives_a_call(void) {
   int64_t first[MOST], second[MOST], other[7];
   source_start(3, 0);
@@ -112,7 +112,7 @@ static void variances_out_of_range_are_refused(void) {
 }
 
 int main(void) {
-  alarm(600); /* a loop that a failure does not end is a failure, not a hang */
+  alarm(600); /* a loop that does not end after a failure fails the test instead of hanging */
   RUN(failure_gives_zeros);
   RUN(success_wipes_its_bytes);
   RUN(no_state_survives_a_call);

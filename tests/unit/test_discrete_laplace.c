@@ -1,38 +1,38 @@
 /*
-** test_discrete_laplace.c: the laws of discrete_laplace_draw() and discrete_laplace_step(), over
-** random bits that the test controls. Its seeds are fixed, so that there are no false alarms. The
-** sampler picks one of a batch of draws for each that is used; laws are tested on the draws
-** themselves, and the picking apart from them.
+** test_discrete_laplace.c: the distributions of discrete_laplace_draw() and
+** discrete_laplace_step(), over random bits that the test controls. The seeds are fixed, so there
+** are no false alarms. The sampler picks each draw that it uses from a batch. These tests examine
+** the distributions of the draws, and the picking separately.
 **
-** Power, at 50000 draws, of tests that fail below a p-value of 1e-6 or beyond 5 standard
-** deviations: a scale that is off by 6% (tried: see the control), a probability of staying that is
-** off by 2%, moments of large scales that are off by 5%, residues mod 64 that are off by 20%.
+** Power, at 50000 draws. Tests fail below a p-value of 1e-6 or beyond 5 standard deviations. They
+** detect a scale that is off by 6% (see the control), a probability of staying that is off by 2%,
+** moments of large scales that are off by 5%, and residues mod 64 that are off by 20%.
 */
 #include "check.h"
 #include "chi_square.h"
-#include "noise/discrete_laplace.c" /* its draws before one is picked */
+#include "noise/discrete_laplace.c" /* tests the draws before one is picked */
 #include "source.h"
 
 #define DRAWS 50000
-#define ALARM 1e-6 /* p-value that fails */
-#define LIMIT 5.0  /* standard deviations that fail */
+#define ALARM 1e-6 /* a test fails below this p-value */
+#define LIMIT 5.0  /* a test fails beyond this number of standard deviations */
 #define REACH 2000
 #define CELLS (2 * REACH + 1)
 
 static int64_t draws[DRAWS], steps[DRAWS];
 
-/* Draws of L_Z(to), or from a scale that is not 0 of what makes L_Z(from) into it. */
+/* Draws of L_Z(to) if `from` is 0, otherwise of the noise that turns L_Z(from) into L_Z(to). */
 static void draw_steps(uint64_t from, uint64_t to, int64_t *noise) {
   struct csprng bits;
   struct step step = {from, to};
-  if (!csprng_start(&bits)) return; /* never */
+  if (!csprng_start(&bits)) return; /* does not happen here */
   for (int i = 0; i < DRAWS; i++) noise[i] = step_of(&bits, &step);
   csprng_end(&bits);
 }
 
 /* ---- small scales: every probability --------------------------------------------------------- */
 
-/* exact[y + REACH] = P(y) under L_Z(scale), the outermost cells with the tails. */
+/* exact[y + REACH] = P(y) under L_Z(scale). The outermost cells include the tails. */
 static void exact_law(long double scale, long double *exact) {
   long double p = expl(-1 / scale);
   for (int y = -REACH; y <= REACH; y++)
@@ -62,7 +62,7 @@ static void law_is_exact_for_small_scales(void) {
   }
 }
 
-/* Control: the same test refuses a scale that is 6% larger or smaller. */
+/* Control: the same test rejects a scale that is 6% larger or smaller. */
 static void a_wrong_scale_is_seen(void) {
   static const int scales[] = {1, 7, 100};
   static long double exact[CELLS];
@@ -88,7 +88,7 @@ static long double stay_chance(uint64_t from, uint64_t to) {
   return p / r * (1 - r) / (1 - p) * (1 - r) / (1 - p);
 }
 
-/* The step alone: 0 with the probability of staying, otherwise L_Z(to). */
+/* The step alone: 0 with the probability of staying, otherwise a draw of L_Z(to). */
 static void law_of_a_step(void) {
   static long double exact[CELLS];
   for (int i = 0; i < PAIRS; i++) {
@@ -103,7 +103,10 @@ static void law_of_a_step(void) {
   }
 }
 
-/* The convolution of the formula with L_Z(from) is L_Z(to), to the last digits: no statistics. */
+/*
+** The convolution of the formula with L_Z(from) is L_Z(to), to the last digits. This test uses no
+** statistics.
+*/
 static void the_kernel_closes_the_family(void) {
   static long double inner[CELLS], outer[CELLS];
   for (int i = 0; i < PAIRS; i++) {
@@ -120,7 +123,7 @@ static void the_kernel_closes_the_family(void) {
   }
 }
 
-/* Noise of the inner scale and a step from it. */
+/* Draws noise of the inner scale and adds a step from it. */
 static void walk(uint64_t seed, uint64_t from, uint64_t to) {
   source_start(seed, 0);
   draw_steps(0, from, draws);
@@ -141,7 +144,8 @@ static void inner_and_step_are_the_outer_law(void) {
 /* ---- large scales ---------------------------------------------------------------------------- */
 
 /*
-** Mean size 1, mean square 2, in scales; sign, low-order bits; sixteen cells of equal probability.
+** The mean absolute value must be 1 and the mean square 2, in units of the scale. Also checks the
+** sign, the low-order bits, and sixteen cells of equal probability.
 */
 static void check_large(double scale, const char *what) {
   long sizes[32] = {0}, residues[64] = {0};
@@ -185,7 +189,10 @@ static void large_steps_are_right(void) {
   }
 }
 
-/* So close that nearly every step is none: P(moves) is about 2 (to - from)/to. */
+/*
+** Scales so close that nearly every step is 0: a step is not 0 with probability about 2 (to -
+** from)/to.
+*/
 static void the_closest_scales(void) {
   uint64_t last = DISCRETE_LAPLACE_MAX_SCALE - 1;
   source_start(100, 0);
@@ -278,7 +285,7 @@ static void failure_gives_zeros_and_success_ends_its_bits(void) {
   }
 }
 
-/* The result depends on the bits of this call alone. */
+/* The result depends only on the bits of this call. */
 static void no_state_survives_a_call(void) {
   int64_t first[50], second[50], other[7];
   source_start(130, 0);

@@ -1,8 +1,8 @@
 /*
-** test_entropy.c: the system's generator as entropy.h promises it. What is checked is the handling
-** around the generator (short reads, signals, ends of the buffer, forks), not its quality; the one
-** statistical test raises a false alarm with probability 1e-9 and sees any byte value that is 30%
-** too frequent.
+** test_entropy.c: the system's generator, as entropy.h promises it. The tests check how the code
+** handles the generator (short reads, signals, ends of the buffer, forks), not its quality. The one
+** statistical test raises a false alarm with probability 1e-10 and detects any byte value that is
+** 30% too frequent.
 */
 #include <gsl/gsl_cdf.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 #include "check.h"
 #include "noise/entropy.h"
 
-/* Linux gives less than 2^25 bytes to one request: one byte more needs a second. */
+/* Linux gives less than 2^25 bytes to one request, so one byte more needs a second request. */
 #define BEYOND_ONE_REQUEST (((size_t)1 << 25) + 1)
 
 static int all_equal(const unsigned char *bytes, size_t count, unsigned char value) {
@@ -25,7 +25,10 @@ static int all_equal(const unsigned char *bytes, size_t count, unsigned char val
   return 1;
 }
 
-/* Each byte at the ends stays untouched in all 16 fills with probability 2^-128. */
+/*
+** A correct fill leaves the first byte unchanged in all 16 fills with probability 2^-128, and so
+** the last byte.
+*/
 static void fill_writes_exactly_what_was_asked(void) {
   const size_t counts[] = {0, 1, 2, 7, 255, 256, 257, 512, 1000, 4096};
   unsigned char bytes[4096 + 2];
@@ -65,8 +68,9 @@ static void on_alarm(int number) {
 }
 
 /*
-** A request that the kernel must split, under a signal every half millisecond: it may come back
-** short anywhere. Untouched stretches of 32 zero bytes would be seen (by chance: 2^-231).
+** A request that the kernel must split, with a signal every half millisecond, so that it may be cut
+** short anywhere. The test would detect an untouched stretch of 32 zero bytes. One occurs by chance
+** with probability 2^-231.
 */
 static void fill_continues_after_short_reads_and_signals(void) {
   unsigned char *bytes = calloc(1, BEYOND_ONE_REQUEST);
@@ -88,11 +92,14 @@ static void fill_continues_after_short_reads_and_signals(void) {
   free(bytes);
 }
 
-/* Parent and child ask after the fork; equal by chance with probability 2^-256. */
+/*
+** Parent and child request bytes after the fork. The bytes are equal by chance with probability
+** 2^-256.
+*/
 static void fork_shares_nothing(void) {
   unsigned char parent[32], child[32];
   int ends[2];
-  CHECK(entropy_fill(parent, sizeof parent) == 1, "no bytes"); /* before: a cache would be warm */
+  CHECK(entropy_fill(parent, sizeof parent) == 1, "no bytes"); /* would fill a cache */
   if (pipe(ends) != 0) {
     CHECK(0, "no pipe");
     return;

@@ -1,9 +1,9 @@
 /*
-** test_estimate.c: estimate.h against closed forms in long double, against the tables that points
-** without noise were made from, and against simulated noise.
+** test_estimate.c: estimate.h against closed forms in long double, against the tables from which
+** points without noise were made, and against simulated noise.
 **
-** A simulation has 20000 points: the standard error of a standard deviation is 0.5%, and 3% are
-** allowed.
+** A simulation has 20000 points. The standard error of a standard deviation is 0.5%, and the tests
+** allow 3%.
 */
 #include "families.h"
 #include "check.h"
@@ -13,7 +13,7 @@
 
 #include "mechanism/estimate.h"
 
-/* Published numbers are rounded up, by less than 1e-12 of them. */
+/* Published numbers are rounded up, by less than 1e-12 of their size. */
 static void check_up(double got, long double want, const char *what) {
   CHECK((long double)got >= want && (long double)got <= want * (1 + 1e-12L),
         "%s: got %.17g, want %.19Lg", what, got, want);
@@ -32,7 +32,7 @@ static struct view ou_view(uint64_t clock, int granularity, double radius, doubl
   return (struct view){&gaussian_noise, granularity, 0, clock, 1, 0, radius, theta, rho, dimension};
 }
 
-/* What a release of one sum shows of a point. */
+/* The estimate that a release of one sum shows for a point. */
 static struct estimate shown(const struct view *view, int64_t point) {
   struct contribution question = {.family = &family_sum, .clip = 1};
   struct layout shape;
@@ -73,7 +73,7 @@ static void shrink_of_a_process(void) {
           long double tau = ldexpl((long double)clocks[i], 2 * granularities[g]);
           long double rho = rhos[r];
           long double want = 1 / sqrtl(1 + thetas[t] * tau / (rho * rho));
-          double radius = r ? NAN : 5; /* theta decides where both are given */
+          double radius = r ? NAN : 5; /* theta takes precedence over radius */
           struct view view = ou_view(clocks[i], granularities[g], radius, thetas[t], rhos[r], 3);
           double got = estimate_shrink(&view, estimate_variance(&view));
           CHECK_CLOSE(got, (double)want, 1e-12);
@@ -88,7 +88,7 @@ static void no_shrink(void) {
   CHECK(estimate_shrink(&view, estimate_variance(&view)) == 1, "not OU");
 }
 
-/* A Gaussian value is the lattice point itself, to the last bit where it fits a double. */
+/* A Gaussian value is the lattice point itself, exact to the last bit if it fits a double. */
 static void values(void) {
   const int64_t points[] = {0, 1, -1, 123456789, -((int64_t)1 << 52) + 1, (int64_t)1 << 62};
   for (int p = 0; p < 6; p++) {
@@ -109,7 +109,7 @@ static void values(void) {
             "point %lld: %.17g", (long long)points[p], shown(&view, points[p]).value);
     }
   }
-  struct view all_centre = ou_view(clocks[0], 470, 1e-140, NAN, NAN, 1); /* the shrink is nothing */
+  struct view all_centre = ou_view(clocks[0], 470, 1e-140, NAN, NAN, 1); /* the shrink is 0 */
   all_centre.centre = 42;
   CHECK(shown(&all_centre, 1000).value == 42, "the centre");
 }
@@ -157,7 +157,7 @@ static void half_widths(void) {
 
 enum { MOST = 2100 };
 
-/* A release at a rate, a point of it, and what is read from it. */
+/* A release at a rate, a point of it, and the estimates read from the point. */
 struct read {
   struct contribution question;
   struct layout shape;
@@ -168,7 +168,7 @@ struct read {
   struct estimate estimates[MOST];
 };
 
-/* Starts a read of `cells` cells (private keys: as many as the point has). */
+/* Starts a read of `cells` cells. With private keys, the number of cells is that of the point. */
 static void read_start(struct read *read, const struct contribution *question, double rate,
                        int cells) {
   read->question = *question;
@@ -187,7 +187,7 @@ static double step_of(const struct read *read) {
   return ldexp(1, read->design.granularity);
 }
 
-/* The true answer at a coordinate, to the nearest step. */
+/* Sets the true answer at a coordinate, to the nearest step. */
 static void set(struct read *read, int coordinate, double value) {
   read->point[coordinate] = llrint(value / step_of(read));
 }
@@ -198,7 +198,7 @@ static void read_point(struct read *read) {
   CHECK(read->count >= 0 && read->count <= room, "%d numbers, room for %d", read->count, room);
 }
 
-/* The numbers of a point with noise on it, some of them. */
+/* Reads a point with noise added to some of its numbers. */
 static void read_with_noise(struct read *read, const int64_t *truth) {
   double sigma = sqrt((double)read->reading.view.clock);
   for (int i = 0; i < read->coordinates; i++) read->point[i] = truth[i] + llrint(sigma * normal());
@@ -206,8 +206,8 @@ static void read_with_noise(struct read *read, const int64_t *truth) {
 }
 
 /*
-** The standard deviation that is published against that of 20000 points, and how often the interval
-** holds.
+** Compares the published standard deviation with that of 20000 points, and checks how often the
+** interval contains the truth.
 */
 static void check_noise(struct read *read, int number, double truth, const char *what) {
   enum { RUNS = 20000 };
@@ -239,8 +239,8 @@ static void check_noise(struct read *read, int number, double truth, const char 
 /* ---- averages -------------------------------------------------------------------------------- */
 
 /*
-** n rows spread over [from, to], in one cell: its count, sums of u and of 2 u^2 - 1. Returns their
-** mean.
+** n rows spread over [from, to], in one cell: its count, the sum of u, and the sum of 2 u^2 - 1.
+** Returns the mean of the rows.
 */
 struct table {
   double mean, variance;
@@ -281,7 +281,7 @@ static void averages(void) {
   }
 }
 
-/* One for each cell; each has the noise that its own count gives it. */
+/* One average for each cell. The noise of each follows from the count of its cell. */
 static void averages_of_groups(void) {
   static struct read read;
   struct contribution question = {
@@ -318,7 +318,7 @@ static void averages_of_vectors(void) {
   check_noise(&read, 2, means[2], "average of vectors");
 }
 
-/* Thin data: counts below 1 are 1, and what is shown stays in its range. */
+/* Sparse data: counts below 1 are taken as 1, and published averages stay in their range. */
 static void averages_stay_in_range(void) {
   static struct read read;
   struct contribution question = {.family = &family_mean, .clip = 1, .low = -10, .high = 30};
@@ -344,7 +344,7 @@ static void averages_stay_in_range(void) {
   CHECK(read.estimates[0].value == 2 && read.estimates[1].value == -2, "components of vectors");
 }
 
-/* The average shrinks as one number with the noise that its count gives it. */
+/* The average shrinks like a single number with the noise that its count implies. */
 static void averages_shrink_by_their_own_noise(void) {
   static struct read read;
   struct contribution question = {.family = &family_mean, .clip = 1, .low = 0, .high = 10};
@@ -415,7 +415,7 @@ static void put_leaves(struct read *read, const int *leaves) {
   }
 }
 
-/* Where the counts reach the rank of q, walking from the left: ranks run from 1/2 to n - 1/2. */
+/* Where the counts, added up from the left, reach the rank of q. Ranks run from 1/2 to n - 1/2. */
 static double quantile_of(const struct contribution *question, const int *leaves, double q) {
   double all = 0, sum = 0, width = (question->high - question->low) / question->size;
   for (int i = 0; i < question->size; i++) all += leaves[i];
@@ -458,7 +458,9 @@ static void quantiles(void) {
   }
 }
 
-/* No rows: as if they were spread evenly, and nothing is known. */
+/*
+** Without rows, the quantiles are those of evenly spread rows, and the interval is the whole range.
+*/
 static void quantiles_of_nothing(void) {
   static struct read read;
   static const double wanted[] = {0, 0.5, 1};
@@ -497,7 +499,7 @@ static void coordinates_as_they_are(void) {
     read.reading.selection_delta = 1e-6;
     int width = 1 + cases[c].first;
     for (int i = 0; i < cases[c].numbers; i++) {
-      set(&read, i * width, 1e4); /* counts that show every private key */
+      set(&read, i * width, 1e4); /* counts large enough to show every private key */
       set(&read, i * width + cases[c].first, 100 * i - 150);
     }
     read_point(&read);
@@ -515,7 +517,10 @@ static void coordinates_as_they_are(void) {
   }
 }
 
-/* What is known beforehand is what comes out, where the noise has most to say. */
+/*
+** estimate_total_stddev(), which uses public parameters only, agrees with the published standard
+** deviation of points where the noise has the largest effect.
+*/
 static void noise_that_is_known_beforehand(void) {
   static struct read read;
   struct contribution sum = {.family = &family_vector, .clip = 5, .size = 3};
@@ -535,7 +540,7 @@ static void noise_that_is_known_beforehand(void) {
   struct contribution tree = {.family = &family_tree, .clip = 1, .low = 0, .high = 64, .size = 64};
   static const double median[] = {0.5};
   int leaves[64];
-  for (int i = 0; i < 64; i++) leaves[i] = 1000; /* a leaf is 1 wide: so is a rank of 1000 */
+  for (int i = 0; i < 64; i++) leaves[i] = 1000; /* a leaf is 1 wide, and so are 1000 ranks */
   read_start(&read, &tree, 0.5, 64);
   read.reading.quantiles = median;
   read.reading.quantile_count = 1;
@@ -574,7 +579,7 @@ static void thresholds(void) {
         question.keys = KEYS_PRIVATE;
         question.max_groups = groups[g];
         read_start(&read, &question, r == 0 ? 1e-6 : r == 1 ? 0.5 : 100, 1);
-        /* Three rows of one key, or one that takes the whole clip of a sum. */
+        /* Three rows of one key, or one row that uses the whole clip of a sum. */
         long double most = (keyed[f] == KEY_SUM ? 1 : 3) * (long double)read.shape.count_steps;
         for (int d = 0; d < 7; d++) {
           read.reading.selection_delta = deltas[d];
@@ -594,7 +599,7 @@ static void thresholds(void) {
   }
 }
 
-/* The threshold is the first count that is shown. */
+/* The threshold is the smallest count that is shown. */
 static void keys_below_the_threshold_are_not_shown(void) {
   static struct read read;
   static const enum number keyed[] = {KEY_COUNT, KEY_SUM, KEY_MEAN};
@@ -609,7 +614,7 @@ static void keys_below_the_threshold_are_not_shown(void) {
                                -threshold, threshold + 1, INT64_MAX / 4};
     for (int i = 0; i < 6; i++) {
       read.point[i * read.shape.components] = counts[i];
-      if (keyed[f] == KEY_SUM) read.point[2 * i + 1] = 1000000000000; /* sums do not show */
+      if (keyed[f] == KEY_SUM) read.point[2 * i + 1] = 1000000000000; /* sums show no key */
     }
     read_point(&read);
     CHECK(read.count == 3 && read.estimates[0].cell == 2 && read.estimates[1].cell == 4 &&
@@ -619,7 +624,8 @@ static void keys_below_the_threshold_are_not_shown(void) {
 }
 
 /*
-** One unit's keys, each with all that one key may have, are shown with probability delta at most.
+** If one unit fills each of its keys up to the limit, a key is shown with probability at most
+** delta.
 */
 static void a_key_of_one_unit_is_rarely_shown(void) {
   static struct read read;

@@ -1,6 +1,6 @@
 /*
-** test_gaussian.c: the exact Gaussian profile against identities, reference points computed to 60
-** digits (the wide grid against mpmath is tests/sql/test_planning.py), its inverses and its domain.
+** test_gaussian.c: the exact Gaussian profile against identities and reference points of 60 digits,
+** its inverses, and its domain. tests/sql/test_planning.py compares a wide grid with mpmath.
 */
 #include "check.h"
 
@@ -16,22 +16,24 @@ static const double deltas[] = {1e-300, 1e-200, 1e-100, 1e-30, 1e-12,   1e-6,
                                 1e-3,   0.1,    0.5,    0.9,   0.999999};
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Reference points of 17 digits, and points that mpmath gave for the extremes. */
+/* Reference points of 17 digits, and extreme points computed with mpmath. */
 static void reference_points(void) {
   CHECK_CLOSE(gaussian_epsilon(0.5, 1e-6), 4.88655411746221201, 1e-14);
   CHECK_CLOSE(1.0 / sqrt(2.0 * gaussian_rate(1.0, 1e-6)), 4.22467888932683529, 1e-14);
   CHECK_CLOSE(gaussian_delta(0.5 * 0.1 * 0.1, 3.0), 7.30480610175467594e-200, 1e-12);
 }
 
-/* theta_1(mu) = erf(mu/(2 sqrt 2)): no other formula of the code is used here. */
+/* theta_1(mu) = erf(mu/(2 sqrt 2)). This check uses no other formula of the code. */
 static void total_variation_at_epsilon_zero(void) {
   for (size_t i = 0; i < COUNT(rates); i++) {
     CHECK_CLOSE(gaussian_delta(rates[i], 0.0), erf(0.5 * sqrt(rates[i])), 2e-14);
   }
 }
 
-/* Reversing the two laws maps the profile at -epsilon to itself: at epsilon = rate A is 0, so
-** delta = 1/2 - M(mu)/sqrt(2 pi), here with M from erfc where that is accurate. */
+/*
+** Exchanging the two distributions maps the profile at -epsilon to itself. At epsilon = rate A is
+** 0, so delta = 1/2 - M(mu)/sqrt(2 pi). The test computes M from erfc where erfc is accurate.
+*/
 static void profile_at_its_median(void) {
   for (double mu = 0.1; mu < 5.0; mu += 0.1) {
     double rate = 0.5 * mu * mu;
@@ -40,7 +42,7 @@ static void profile_at_its_median(void) {
   }
 }
 
-/* The printed difference is accurate to 1e-15 of 1 for moderate arguments. */
+/* For moderate arguments the printed difference has an absolute error of 1e-15. */
 static void agrees_with_the_printed_formula(void) {
   for (double mu = 0.05; mu < 8.0; mu *= 1.3) {
     for (double epsilon = 0.0; epsilon < 10.0; epsilon += 0.37) {
@@ -53,8 +55,10 @@ static void agrees_with_the_printed_formula(void) {
   }
 }
 
-/* d delta/d mu = phi(epsilon/mu - mu/2), by Richardson's central difference; the
-** profile must not jump where the code changes its method. */
+/*
+** d delta/d mu = phi(epsilon/mu - mu/2), by Richardson's central difference. The profile must not
+** jump where the code changes its method.
+*/
 static void derivative_in_mu_is_a_density(void) {
   for (double mu = 0.02; mu < 30.0; mu *= 1.07) {
     for (double a = -3.0; a < 20.0; a += 0.61) {
@@ -109,7 +113,7 @@ static void inverses_return(void) {
         continue;
       }
       CHECK_CLOSE(gaussian_rate(epsilon, deltas[j]), rates[i], 1e-13);
-      /* epsilon itself is only known to a rounding: the condition number is 2 epsilon A/mu. */
+      /* epsilon is known only up to rounding. The condition number is 2 epsilon A/mu. */
       double mu = sqrt(2.0 * rates[i]), a = (epsilon - rates[i]) / mu;
       double rounding = DBL_EPSILON * (10.0 + epsilon / mu * (2.0 + fabs(a)));
       CHECK_CLOSE(gaussian_delta(rates[i], epsilon), deltas[j], 10.0 * rounding);

@@ -1,14 +1,14 @@
 /*
-** test_gaussian_table.c: the discrete Gaussian from strips, part by part, over words that the test
-** chooses. The functions of bits.h defined here take the place of bits.c at link time; strips.c is
-** included, so that its parts can be called.
+** test_gaussian_table.c: the parts of the discrete Gaussian from strips, over words that the test
+** chooses. The functions of csprng.h defined here replace csprng.c at link time. The test includes
+** gaussian_table.c to call its parts.
 **
-** Words come from a script, then from a generator of a fixed seed: nothing here can raise a false
-** alarm. The p-values of the tests of laws are those of one draw of the seed; they fail below 1e-9.
-** test_discrete_gaussian.c does such tests over the system's bits.
+** Words come from a script, then from a generator with a fixed seed, so nothing here can raise a
+** false alarm. Tests of distributions compute p-values for this one seed and fail below 1e-9.
+** test_discrete_gaussian.c makes such tests over the system's bits.
 **
-** `strips numbers` prints what tests/test_gaussian_table.py compares with arithmetic of high
-** precision.
+** The argument `numbers` prints the numbers that tests/test_gaussian_table.py compares with
+** high-precision arithmetic.
 */
 #include <gsl/gsl_cdf.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static uint64_t word_of(uint64_t slot, uint64_t unit, int negative, uint64_t att
   return slot | unit << 8 | (uint64_t)negative << 26 | attempt << 27 | place << 35;
 }
 
-/* One draw from these words; *words says how many it took. */
+/* Makes one draw from these words. *words is the number of words that it took. */
 static int64_t draw_from(uint64_t variance, const uint64_t *words, int count, long *taken) {
   struct csprng bits;
   struct gaussian_table law = gaussian_table_of(variance);
@@ -70,7 +70,9 @@ static int64_t draw_from(uint64_t variance, const uint64_t *words, int count, lo
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Discrepancies between the slots and the weights floor(SCALE e_i) + 1, in long double. */
+/*
+** The number of differences between the slots and the weights floor(SCALE e_i) + 1, in long double.
+*/
 static int wrong_weights(const struct slot *table) {
   uint32_t units[STRIPS] = {0};
   uint32_t sum = 0;
@@ -94,7 +96,7 @@ static void slots_hold_the_weights(void) {
   CHECK(wrong_weights(slots) == 0, "%d", wrong_weights(slots));
 }
 
-/* Controls: a unit of 2^26 that goes to another strip, a weight that is off by 2^-20 of itself. */
+/* Controls: one of 2^26 units goes to another strip; a weight has a relative error of 2^-20. */
 static void a_wrong_table_is_seen(void) {
   struct slot wrong[STRIPS];
   for (unsigned i = 0; i < STRIPS; i++) {
@@ -106,7 +108,7 @@ static void a_wrong_table_is_seen(void) {
   CHECK(weight(0) >> 20 == 1, "a unit of the first weight is 2^-20 of it");
 }
 
-/* Bounds from both sides cannot agree on the last digit that there is. */
+/* With too few digits, the two bounds must disagree on the last digit. */
 static void want_of_digits_is_noticed(void) {
   struct digit digit;
   CHECK(!digit_from(4, 7, 0, 3, &digit), "four digits of four");
@@ -148,7 +150,7 @@ static uint128 largest(uint64_t variance, uint64_t strip) {
   return 1024 * y * y - (uint128)(strip * strip) * variance;
 }
 
-/* Bounds that are too small by this much are not bounds. */
+/* Counts the strips in which b, reduced by this much, is not a bound. */
 static int wrong_bounds(uint64_t too_small) {
   int wrong = 0;
   for (int i = 0; i < VARIANCES; i++) {
@@ -171,12 +173,15 @@ static void attempts_are_bounded(void) {
   }
 }
 
-/* Is this frequency of an event of probability p? 6.1 standard deviations: 1e-9. */
+/*
+** Whether this frequency agrees with an event of probability p, within 6.1 standard deviations
+** (1e-9).
+*/
 static int in_keeping(double seen, double total, double p) {
   return fabs(seen - total * p) <= 6.1 * sqrt(total * p * (1 - p));
 }
 
-/* Places of the first, a middle and the last strips, and far beyond; gamma from 0 to 6. */
+/* Places in the first, a middle and the last strips, and far beyond; gamma from 0 to 6. */
 static void acceptance_is_exp_of_minus_gamma(void) {
   enum { TRIES = 100000 };
   struct csprng bits;
@@ -206,7 +211,7 @@ static void acceptance_is_exp_of_minus_gamma(void) {
 #define SQUARE   ((uint64_t)1 << 20) /* w = 32, D = 0, no excess */
 #define PLACE(u) ((uint64_t)(u) << (PLACE_BITS - 5))
 
-/* What follows the words under test: 96, and no more words. */
+/* The word that follows the words under test. It gives 96 and needs no further words. */
 #define NEXT (word_of(3, 9, 0, 255, 0))
 
 static void expect(const char *what, const uint64_t *words, int count, int64_t value, long taken) {
@@ -228,7 +233,8 @@ static void most_trials_take_one_word(void) {
 }
 
 /*
-** w = 3 does not divide 2^29: x w of 0 and 1 are refused, and the first place of strip 3 is left.
+** w = 3 does not divide 2^29. x w = 0 and 1 are rejected, and the first remaining place of strip 3
+** follows.
 */
 static void excess_is_refused(void) {
   long taken;
@@ -238,7 +244,10 @@ static void excess_is_refused(void) {
   CHECK(y == 9 && taken == 2, "%lld from %ld words", (long long)y, taken);
 }
 
-/* The edge goes on where 32 bits are below the fraction's first digit, or equal and so on. */
+/*
+** The trial at an edge continues if 32 bits are below the first digit of the fraction. If they are
+** equal, the next digits decide.
+*/
 static void edges_are_compared_digit_by_digit(void) {
   uint64_t edge = word_of(100, 0, 0, 255, PLACE(1));
   uint64_t first = digit_of(100, 0, 0).value, second = digit_of(100, 0, 1).value;
@@ -254,8 +263,10 @@ static void the_last_strip_stands_for_all_beyond(void) {
   uint64_t all = ~(uint64_t)0;
   CHECK(slots[LAST].own > 1, "no units to refuse");
   expect("another unit", (uint64_t[]){rest, NEXT}, 2, 96, 2);
-  /* 9 bits: the group and the strip in it; then the digits. gamma is 0: bernoulli() takes 30 bits
-     and more, the first attempt fails whatever they are */
+  /*
+  ** 9 bits choose the group and the strip in it; the digits follow. gamma is 0: bernoulli() takes
+  ** 30 bits and more, and the first attempt fails whatever they are.
+  */
   long taken;
   int64_t y = draw_from(SQUARE, (uint64_t[]){edge, 0, 0}, 3, &taken);
   CHECK(y == 255 * 32, "first group: %lld", (long long)y);
@@ -272,8 +283,8 @@ static void the_last_strip_stands_for_all_beyond(void) {
 }
 
 /*
-** Strip 40, last place: 2048 V gamma = n = 1024 * 31 * 2591. Chances draw 20 bits, V being 2^20,
-** for n/(8b) or n/2048, and where these tie 7 or 11 bits more for the remainder.
+** Strip 40, last place: 2048 V gamma = n = 1024 * 31 * 2591. V is 2^20, so chances draw 20 bits for
+** n/(8b) or n/2048. If these tie, they draw 7 or 11 more bits for the remainder.
 */
 static void first_attempts_are_decided_in_rationals(void) {
   struct gaussian_table law = gaussian_table_of(SQUARE);
@@ -281,7 +292,7 @@ static void first_attempts_are_decided_in_rationals(void) {
   expect("at the bound", (uint64_t[]){word_of(40, 9, 0, b, last), NEXT}, 2, 1311, 1);
   uint64_t word = word_of(40, 9, 0, b - 1, last);
   expect("fails", (uint64_t[]){word, none, NEXT}, 3, 1311, 2);
-  /* 1 fails the second attempt's 1/2; 0 passes it, and its gamma is tried */
+  /* 1 fails the second attempt, of probability 1/2; 0 passes it, and its gamma is tried */
   expect("one success", (uint64_t[]){word, (uint64_t)1 << 20, NEXT}, 3, 96, 3);
   expect("one, then none", (uint64_t[]){word, none << 21, NEXT}, 3, 96, 3);
   expect("two successes", (uint64_t[]){word, (uint64_t)1 << 41, NEXT}, 3, 1311, 2);
@@ -311,19 +322,25 @@ static void fill(int64_t *draws, uint64_t variance) {
   for (int i = 0; i < DRAWS; i++) draws[i] = gaussian_table_draw(&law, &bits);
 }
 
-/* Lower end of a cell: cells are a share of sigma wide, the 1025th is the last. */
+/* Lower end of a cell. Cells have a fixed width in sigmas, and cell 1025 is the last. */
 static int64_t cell_start(uint64_t variance, int cell) {
   return (int64_t)ceill((long double)(cell - 512) / 128 * sqrtl((long double)variance));
 }
 
-/* Over lattice points the normal law needs half a point's shift, and is then right to 1/(24 V). */
+/*
+** The normal probability below a cell. For lattice points it needs a shift of half a point, and its
+** error is then 1/(24 V).
+*/
 static double below_cell(uint64_t variance, int cell) {
   if (cell <= 0 || cell > 1024) return cell > 0;
   long double x = (long double)cell_start(variance, cell) - 0.5L;
   return gsl_cdf_ugaussian_P((double)(x / sqrtl((long double)variance)));
 }
 
-/* A share of 1/128 sigma, a quarter of a strip, that is off by 9% in the centre is seen. */
+/*
+** p-value against the normal. Cells are 1/128 sigma wide, a quarter of a strip. The test detects a
+** central cell that is off by 9%.
+*/
 static double p_value_normal(uint64_t variance, const int64_t *draws) {
   static long counts[1025];
   double sum = 0;
@@ -351,7 +368,10 @@ static void large_variances_have_the_shape(void) {
   }
 }
 
-/* 257 values, the outermost pooled, by the exact law; `off` times the variance as a control. */
+/*
+** p-value against exact probabilities of 257 values, the outermost pooled. For a control, `off`
+** multiplies the variance.
+*/
 static double p_value_exact(uint64_t variance, const int64_t *draws, double off) {
   enum { REACH = 1000 };
   static double exact[2 * REACH + 1];
@@ -388,7 +408,10 @@ static void small_variances_have_the_law(void) {
   }
 }
 
-/* p-value of two samples having one law, in cells of a sixteenth of sigma up to 4 sigma. */
+/*
+** p-value of the hypothesis that two samples have one distribution, in cells of a sixteenth of
+** sigma up to 4 sigma.
+*/
 static double p_value_same(uint64_t variance, const int64_t *one, const int64_t *two) {
   long counts[2][128] = {{0}};
   double chi2 = 0;
@@ -421,13 +444,13 @@ static void strips_and_plain_have_one_law(void) {
 
 /* ---- vectors --------------------------------------------------------------------------------- */
 
-/* Words that a call of the sampler takes, in blocks. */
+/* The number of blocks of words that a call of the sampler takes. */
 static double blocks_of(uint64_t variance, size_t count) {
   CHECK(discrete_gaussian_draw(variance, noise, count) == 1, "count %zu", count);
   return (double)blocks;
 }
 
-/* A short vector costs a batch of 32 draws a coordinate, a long one a single draw. */
+/* A short vector takes a batch of 32 draws for each coordinate, a long vector a single draw. */
 static void short_vectors_are_picked_from_batches(void) {
   const uint64_t both[] = {100, (uint64_t)1 << 41};
   for (int i = 0; i < 2; i++) {

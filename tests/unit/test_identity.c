@@ -1,6 +1,7 @@
 /*
-** test_identity.c: who is who. The hash of short texts is compared with the sum of products modulo
-** 2^192 that identity.c says it is, computed bit by bit; its proof then holds for it.
+** test_identity.c: the identities of units and keys. The test compares the hash of short texts with
+** the sum of products modulo 2^192 that identity.c states, computed bit by bit. The proof in
+** identity.c then applies to the code.
 */
 #include "check.h"
 
@@ -55,7 +56,7 @@ static uint64_t word_at(const unsigned char *bytes, size_t size) {
   return word;
 }
 
-/* A text of less than 8 bytes as a word: its ends of four bytes, or three of its bytes. */
+/* A text of less than 8 bytes as a word: its two ends of four bytes, or three of its bytes. */
 static uint64_t short_word_of(const unsigned char *bytes, size_t size) {
   if (size >= 4) return word_at(bytes, 4) << 32 | word_at(bytes + size - 4, 4);
   if (size == 0) return 0;
@@ -83,7 +84,7 @@ static void short_texts_are_sums_of_products(void) {
   unsigned char bytes[IDENTITY_SHORT];
   for (int round = 0; round < 40; round++) {
     CHECK(secret_draw(&secret) == 1, "no random bytes");
-    if (round % 4 == 0) memset(secret.bytes, 0xff, sizeof secret.bytes); /* every carry */
+    if (round % 4 == 0) memset(secret.bytes, 0xff, sizeof secret.bytes); /* all carries occur */
     for (size_t size = 0; size <= sizeof bytes; size++) {
       randombytes_buf(bytes, sizeof bytes);
       if (round % 3 == 0) memset(bytes, 0xff, sizeof bytes);
@@ -96,7 +97,7 @@ static void short_texts_are_sums_of_products(void) {
   }
 }
 
-/* One byte more, less or other is another word of the sum, at every length. */
+/* At every length, adding, removing or changing one byte changes the identity. */
 static void every_byte_counts(void) {
   unsigned char bytes[IDENTITY_SHORT + 61];
   CHECK(secret_draw(&secret) == 1, "no random bytes");
@@ -113,8 +114,8 @@ static void every_byte_counts(void) {
 }
 
 /*
-** Among words of 12 bits, all pairs of texts: a hash that ignored half of its state would show it
-** in the low half or in the high half alone.
+** All pairs of texts with words of 12 bits. If the hash ignored half of its state, texts would
+** collide in its low half or in its high half.
 */
 static void both_halves_tell_texts_apart(void) {
   enum { TEXTS = 4096 };
@@ -132,7 +133,7 @@ static void both_halves_tell_texts_apart(void) {
   }
 }
 
-/* Secrets and kinds change the identity; without a secret it is the same for ever. */
+/* Secrets and kinds change the identity. Without a secret the identity never changes. */
 static void kinds_and_secrets(void) {
   struct secret other;
   char text[300];

@@ -1,7 +1,7 @@
 /*
 ** test_lattice.c: lattice.h against its own definitions, in 128-bit integers that do not overflow.
-** No function is compared with a second implementation: each result is checked to satisfy the
-** inequalities that define it, over whole windows and on random and extreme arguments.
+** The tests use no second implementation. They check that each result satisfies the inequalities
+** that define it, over whole windows and for random and extreme arguments.
 */
 #include <inttypes.h>
 #include <limits.h>
@@ -19,7 +19,7 @@ static uint64_t random_word(void) {
   return splitmix(&random_state);
 }
 
-/* 1 .. most, most < 2^63, all lengths in binary about equally likely. */
+/* 1 .. most, most < 2^63. All lengths in binary are about equally likely. */
 static uint64_t random_to(uint64_t most) {
   uint64_t x = (random_word() >> 1) >> (random_word() % 63);
   return 1 + x % most;
@@ -29,7 +29,7 @@ static int128 absolute(int128 x) {
   return x < 0 ? -x : x;
 }
 
-/* Is `rounded` the integer nearest to numerator/denominator, halves away from zero? */
+/* Whether `rounded` is the integer nearest to numerator/denominator, halves away from zero. */
 static int is_nearest(int128 rounded, int128 numerator, int128 denominator) {
   int128 twice = 2 * absolute(rounded * denominator - numerator);
   if (twice == denominator) return absolute(rounded) * denominator > absolute(numerator);
@@ -65,7 +65,7 @@ static void rounding_of_wide_totals(void) {
     int128 half = (int128)1 << (shift - 1);
     for (int128 steps = ((int128)1 << 62) - 3; steps <= ((int128)1 << 62); steps++) {
       for (int near = -1; near <= 1; near++) {
-        int128 total = (2 * steps - 1) * half + near; /* a half step below `steps`, and beside it */
+        int128 total = (2 * steps - 1) * half + near; /* near half a step below `steps` */
         int64_t want = (int64_t)steps - (near < 0);
         CHECK(lattice_round(total, shift) == want, "shift %d near %d", shift, near);
         CHECK(lattice_round(-total, shift) == -want, "shift %d near %d", shift, near);
@@ -90,7 +90,7 @@ static void rounding_saturates(void) {
 
 /* ---- sensitivity ----------------------------------------------------------------------------- */
 
-/* Largest distance of the rounded totals over all pairs at fine distance D in a window. */
+/* The largest distance of rounded totals, over all pairs in a window whose fine distance is D. */
 static int64_t widest_pair(int distance, int shift) {
   int window = 3 << shift;
   int64_t widest = 0;
@@ -122,7 +122,7 @@ static void sensitivity_at_the_extremes(void) {
   CHECK(lattice_sensitivity(UINT64_MAX, 100) == 1, "shift 100");
 }
 
-/* Saturated totals are no farther apart than unsaturated ones. */
+/* Saturation does not increase the distance of two totals. */
 static void saturation_does_not_widen(void) {
   for (int shift = 1; shift <= 40; shift++) {
     int128 edge = (int128)LATTICE_TOTAL << shift;

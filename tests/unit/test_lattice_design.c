@@ -1,10 +1,10 @@
 /*
-** test_lattice_design.c: lattice_design.h: the lattice over its whole domain, the sensitivity by
-** brute force, the clocks, and the joint law of the points of a path.
+** test_lattice_design.c: lattice_design.h. The tests cover the lattice over its whole domain, the
+** sensitivity by brute force, the clocks, and the joint distribution of the points of a path.
 **
-** The statistical tests judge moments of a million draws within six standard errors of the
-** estimate: false alarm 2e-9 each, 28 of them, 6e-8 a run. The standard error of a variance is
-** 0.14%, so that an error of 2% in a variance is missed with probability 1e-16.
+** The statistical tests compare moments of a million draws and allow seven standard errors of the
+** estimate. The standard error of a variance is 0.14%, so a test misses an error of 2% in a
+** variance with probability below 1e-10.
 */
 #include "check.h"
 #include "random.h"
@@ -44,7 +44,9 @@ static void check_design(double clip, double rate, int nonnegative, int replace)
   CHECK(design.shift >= 0 && design.shift <= 100, "clip %a rate %a: shift %d", clip, rate,
         design.shift);
   struct bounds bounds = scalar_bounds(clip, nonnegative);
-  /* The bounds are the clip exactly, on a lattice 2^shift finer than the release's. */
+  /*
+  ** The bounds equal the clip exactly, on a lattice 2^shift times finer than that of the release.
+  */
   double fine = ldexp(1, design.granularity - design.shift);
   CHECK(bounds.high * fine == clip && bounds.low * fine == (nonnegative ? 0 : -clip),
         "clip %a rate %a: bounds %g %g", clip, rate, bounds.low, bounds.high);
@@ -91,7 +93,7 @@ static void designs_over_the_whole_domain(void) {
   }
 }
 
-/* The noise that is added is the noise that was asked for: at ordinary rates within 1% of sigma. */
+/* The noise that is added is the noise that was requested: at ordinary rates within 1% of sigma. */
 static void noise_is_not_wasted(void) {
   for (int i = 0; i < 20000; i++) {
     double clip = log_uniform(1e-6, 1e9), rate = log_uniform(1e-8, 1e6);
@@ -107,7 +109,7 @@ static void noise_is_not_wasted(void) {
 
 /* ---- sensitivity by brute force -------------------------------------------------------------- */
 
-/* Rows of one unit, and what they come to in fine steps. */
+/* Adds the rows of one unit, and returns their contribution in fine steps. */
 static int add_unit(struct scalar_sum *accumulator, int64_t unit, double clip, int counts) {
   int rows = 1 + (int)(random_bits() % 8), failed = 0;
   int whole = random_bits() % 3 == 0, negative = (int)(random_bits() & 1);
@@ -126,8 +128,8 @@ static int64_t released(struct scalar_sum *accumulator, const struct design *des
 }
 
 /*
-** Random tables, and neighbours that add, or replace, one unit: the rounded totals never differ by
-** more than the sensitivity, and some differ by one step less or all of it.
+** Random tables and neighbours that add or replace one unit. The rounded totals never differ by
+** more than the sensitivity, and some pairs differ by the sensitivity or one step less.
 */
 static void check_neighbours(double clip, double rate, int counts, int replace) {
   struct design design;
@@ -169,7 +171,7 @@ static void neighbours_stay_within_the_sensitivity(void) {
   }
 }
 
-/* Saturation of the total is 1-Lipschitz too. */
+/* Saturation of the total does not increase a distance either. */
 static void neighbours_at_the_end_of_the_lattice(void) {
   struct design design;
   scalar_design(&design, 1, 0, 0, 0.5);
@@ -193,7 +195,7 @@ static void outward_steps(void) {
     scalar_design(&design, 1, 0, 0, rate);
     uint64_t inner = design_variance(design.sensitivity, rate), before = inner;
     for (int step = 0; step < 4; step++) {
-      /* Tiers far apart, close, and as close as doubles are. */
+      /* Tiers whose rates are far apart, close together, and as close as doubles can be. */
       double next = i % 3 == 0   ? rate * uniform()
                     : i % 3 == 1 ? rate * (1 - 1e-12 * uniform())
                                  : nextafter(rate, 0);
@@ -221,7 +223,7 @@ static void outward_to_the_end(void) {
   uint64_t s = design.sensitivity, inner = design_variance(s, 1), last = inner;
   CHECK(gaussian_noise.outward(s, 1e-6, inner) != 0, "a millionth of the rate");
   CHECK(gaussian_noise.outward(s, 1e-12, inner) == 0, "beyond the lattice");
-  for (double rate = 1; rate > 1e-9; rate *= 0.99) { /* monotone, until it refuses for good */
+  for (double rate = 1; rate > 1e-9; rate *= 0.99) { /* monotone, until it stays refused */
     uint64_t outer = gaussian_noise.outward(s, rate, inner);
     CHECK(last == 0 ? outer == 0 : outer == 0 || outer >= last, "rate %g", rate);
     last = outer;
@@ -286,12 +288,12 @@ static void inward_to_the_end(void) {
   CHECK(path_inward(s, 1e-3, outer, &fresh) == outer && fresh == 0, "the same rate");
 }
 
-/* ---- the law of a path ----------------------------------------------------------------------- */
+/* ---- the distribution of a path -------------------------------------------------------------- */
 
 enum { POINTS = 3, DIMENSION = 100, VECTORS = 10000 };
 #define DRAWS ((double)DIMENSION * VECTORS)
 
-/* Moments about the totals, in units of the variances. */
+/* Moments about the totals, divided by the variances. */
 struct moments {
   double mean[POINTS], second[POINTS][POINTS];
 };
@@ -309,12 +311,12 @@ static void add_moments(struct moments *moments, int64_t points[POINTS][DIMENSIO
 }
 
 /*
-** Standard errors that are allowed: of a million draws 2.6e-12, for each of 14 moments in two
-** walks.
+** The allowed number of standard errors. A million draws exceed it by chance with probability
+** 2.6e-12, for each of 14 moments in two walks.
 */
 #define SIGMAS 7
 
-/* The law of Brownian motion at clocks V0 < V1 < V2: Cov(Xi, Xj) = V_min(i,j). */
+/* The distribution of Brownian motion at clocks V0 < V1 < V2: Cov(Xi, Xj) = V_min(i,j). */
 static void check_moments(const struct moments *moments, const uint64_t *clocks) {
   for (int i = 0; i < POINTS; i++) {
     double v = (double)clocks[i], mean = moments->mean[i] / DRAWS;
@@ -339,7 +341,7 @@ static void check_moments(const struct moments *moments, const uint64_t *clocks)
     CHECK(fabs(variance / step - 1) <= SIGMAS * sqrt(2 / DRAWS), "variance of step %d is %g of it",
           i, variance / step);
   }
-  /* Nor with what came before: the path is Markov. */
+  /* It is also independent of earlier points: the path is Markov. */
   double first = (double)clocks[0], last = (double)(clocks[2] - clocks[1]);
   double got = (moments->second[2][0] - moments->second[1][0]) / DRAWS;
   CHECK(fabs(got) <= SIGMAS * sqrt(first * last / DRAWS),
@@ -396,14 +398,14 @@ static void draw_then_refine(void) {
   check_moments(&moments, clocks);
 }
 
-/* No draw: the point itself, whatever the totals are. */
+/* Refining without a draw returns the point itself, whatever the totals are. */
 static void refine_without_a_draw(void) {
   int64_t from[3] = {1, -5, INT64_MAX / 4}, totals[3] = {100, 200, 300}, to[3] = {0, 0, 0};
   CHECK(release_refine(from, totals, 3, 1 << 21, 1 << 21, 0, to), "no entropy");
   for (int i = 0; i < 3; i++) CHECK(to[i] == from[i], "coordinate %d", i);
 }
 
-/* Totals at their end, noise at its largest: no overflow on the way. */
+/* The largest totals with the largest noise: no intermediate result overflows. */
 static void the_largest_numbers(void) {
   int64_t totals[DIMENSION], points[2][DIMENSION];
   uint64_t variance = LATTICE_VARIANCE_END - 1;

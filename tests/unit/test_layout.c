@@ -1,7 +1,7 @@
 /*
-** test_layout.c: layout.h: sizes and reaches from what each family means, the distance of
-** neighbours from the geometry of the cones, found by search, and values at the ends of every
-** range.
+** test_layout.c: layout.h. The tests compute sizes and reaches from the meaning of each family,
+** find the distance of neighbours by a search over the geometry of the cones, and use values at the
+** ends of every range.
 */
 #include "families.h"
 #include "check.h"
@@ -17,7 +17,10 @@
 #define SIZES(family, size, keys, groups, by_unit, replace)                                        \
   {family, 0, 1, -1, 1, size, keys, groups}, by_unit, replace
 
-/* Coordinates that neighbours can differ in: of one unit, or of two, but no more than there are. */
+/*
+** The number of coordinates in which neighbours can differ: those of one unit, or of two, but no
+** more than there are.
+*/
 static void sizes(void) {
   static const struct {
     struct contribution question;
@@ -81,14 +84,15 @@ static void sizes(void) {
 /* ---- reaches and distances ------------------------------------------------------------------- */
 
 /*
-** What the families promise, in long double: the norm of a unit, and how far two units are apart.
+** The specification of the families, in long double: the norm of a unit, and the distance of two
+** units.
 */
 struct ideal {
-  long double count;          /* what a row adds to component 0; 0: it counts nothing */
+  long double count; /* the amount that a row adds to component 0; 0 if the family does not count */
   long double norm[2];        /* of the blocks */
   long double spread[2];      /* of two units, times the norm */
-  int irrational;             /* reaches have two steps more */
-  int clip_is_rows, is_whole; /* the count leads; the reach is the clip exactly */
+  int irrational;             /* reaches are two steps larger */
+  int clip_is_rows, is_whole; /* the count leads; the reach equals the clip exactly */
 };
 
 static struct ideal ideal_of(const struct contribution *question) {
@@ -125,11 +129,11 @@ static void check_shape(const struct contribution *question, int by_unit, int re
   for (int i = 0; i < shape.block_count; i++) {
     const struct block *block = &shape.blocks[i];
     long double want = ideal.norm[i] * (long double)shape.scale, got = (long double)block->reach;
-    /* The norm itself, rounded up; at most one step and two for irrational ones above. */
+    /* The norm, rounded up: at most one step larger, and two more if it is irrational. */
     CHECK(got >= want * (1 - 0x1p-63L), "family %d clip %a: %Lf of %Lf", family, clip, got, want);
     CHECK(got <= want + 1 + 2 * ideal.irrational + want * 0x1p-52L, "family %d clip %a: %Lf of %Lf",
           family, clip, got, want);
-    /* Private sums stand beside counts, with which the radius has its 53 bits. */
+    /* Private sums have counts next to them. With these the radius has its 53 bits. */
     if (ideal.is_whole && shape.block_count == 1)
       CHECK(got == want, "family %d clip %a: %Lf is not the clip", family, clip, got);
     squares += want * want;
@@ -163,13 +167,13 @@ static void check_shape(const struct contribution *question, int by_unit, int re
   long double distance = replace ? sqrtl(apart) : radius, charged = (long double)shape.distance;
   CHECK(charged >= distance, "family %d clip %a replace %d: distance %Lf of %Lf", family, clip,
         replace, charged, distance);
-  long double rounded = family == SPREAD ? 8 * clip : 0; /* rows, one by one */
+  long double rounded = family == SPREAD ? 8 * clip : 0; /* each row is rounded */
   CHECK(charged <= distance * (1 + 0x1p-49L) + 8 + 12 * sqrtl(shape.touched) + rounded,
         "family %d clip %a replace %d: distance %Lf of %Lf", family, clip, replace, charged,
         distance);
 }
 
-static int is_of_rows(enum number family) { /* what is bounded is a number of rows */
+static int is_of_rows(enum number family) { /* the bound is a number of rows */
   return family != SUM && family != VECTOR && family != VECTOR_MEAN && family != KEY_SUM;
 }
 
@@ -215,7 +219,7 @@ static void into_region(double x[6]) {
   for (int i = 4; i < 6; i++) x[i] = fmin(fmax(x[i], 0), 1);
 }
 
-/* How far apart two units of spreads can be: many starts, each refined at random. */
+/* The largest distance of two units of spreads, from many starts that are refined at random. */
 static void diameter_of_spreads(void) {
   double worst = 0;
   for (int start = 0; start < 40; start++) {
@@ -240,7 +244,7 @@ static void diameter_of_spreads(void) {
   CHECK(worst <= charged && worst > charged * (1 - 1e-5), "%.9f apart", worst);
 }
 
-/* The c of (1/2, u): at the ends, where u is 1 and -1. */
+/* The cone of (1/2, u), at its ends, where u is 1 and -1. */
 static void cone_of_means(void) {
   double worst = -1;
   for (int i = 0; i <= 1000; i++) {
@@ -256,7 +260,7 @@ static void cone_of_means(void) {
   CHECK(shape.blocks[0].spread >= sqrt(2 + 2 * 0.6), "spread %.17g", shape.blocks[0].spread);
 }
 
-/* Two means, in vectors of any dimension: (|v|/2, v) and (|w|/2, w), and products of such. */
+/* Two means of vectors of any dimension: (|v|/2, v) and (|w|/2, w), and products of such pairs. */
 static void cones_of_vectors_and_products(void) {
   double worst = -1;
   for (int run = 0; run < 200000; run++) {
@@ -321,7 +325,7 @@ static void centred_values(void) {
   }
 }
 
-/* Whatever x and the range are, finite or not, u is in [-1, 1] and does not decrease in x. */
+/* For any x and range, finite or not, u is in [-1, 1] and does not decrease in x. */
 static void centred_values_of_anything(void) {
   for (int run = 0; run < 100000; run++) {
     double exponent = (double)(random_bits() % 2000) - 1070, low, high, previous = -1;
@@ -377,7 +381,7 @@ static void bins_of_values(void) {
     int bin = layout_bin(cases[i].x, cases[i].low, cases[i].high, cases[i].bins);
     CHECK(bin == cases[i].bin, "case %d: %d", i, bin);
   }
-  for (int run = 0; run < 200000; run++) { /* in the bin that long double names, or at its edge */
+  for (int run = 0; run < 200000; run++) { /* in the bin that long double gives, or at its edge */
     double low = ldexp(2 * uniform() - 1, (int)(random_bits() % 60) - 30);
     double high = low + ldexp(uniform(), (int)(random_bits() % 60) - 30);
     if (!(low < high)) continue;

@@ -1,16 +1,17 @@
 /*
-** test_neighbour_vectors.c: what is charged for is what can happen.
+** test_neighbour_vectors.c: no pair of neighbours differs by more than the release charges for.
 **
-** Tables and their neighbours, for every family, with units and without, under both adjacencies,
-** with public keys and with private ones: the exact totals are never further apart than
-** shape.distance, and the rounded ones never further than design.sensitivity. Both runs of a pair
-** have the same secret (tables.h), so the same private keys are kept; keys are aligned by their
-** texts, absent ones are 0.
+** The tests use tables and their neighbours for every family, with and without units, under both
+** adjacencies, with public and with private keys. The exact totals are never further apart than
+** shape.distance, and the rounded totals never further than design.sensitivity. Both runs of a pair
+** have the same secret (tables.h), so they keep the same private keys. The test matches keys by
+** their texts; absent keys count as 0.
 **
-** Worst cases per family show how much of what is charged can happen: all of it, but for
+** Worst cases for each family show how much of the charged distance occurs. All of it does, except
+** for
 **   private sums of rows  0.943 replaced: one row cannot have its count and its sum in different
 **   cells.
-** A sensitivity that is charged twice would be as wrong as one that is too small.
+** A sensitivity that is twice too large would be as wrong as one that is too small.
 */
 #include "check.h"
 
@@ -24,7 +25,7 @@ static const char *const names[] = {"sum",  "mean", "spread",    "vector",  "vec
 /* ---- distances ------------------------------------------------------------------------------- */
 
 struct apart {
-  long double fine, lattice; /* as parts of what is charged */
+  long double fine, lattice; /* relative to what is charged */
 };
 
 static const double rates[] = {1e-12, 1e-6, 0.013, 0.5, 1e3, 1e6};
@@ -34,7 +35,7 @@ static uint128 square_of(int128 x) {
   return (uint128)x * (uint128)x;
 }
 
-/* Compares the totals of two tables with what is charged. */
+/* Compares the totals of two tables with the charged distances. */
 static struct apart apart_of(const struct release *release, const int128 *a, const int128 *b,
                              size_t count, const char *what) {
   const struct layout *shape = &release->shape;
@@ -72,14 +73,17 @@ static struct apart apart_of(const struct release *release, const int128 *a, con
 
 enum { MOST_ROWS = 1000, BASE_ROWS = 60, MOST_DIMENSION = 40 };
 
-/* A table without the unit in question, and two versions of that unit. */
+/* A table without a certain unit, and two versions of that unit. */
 struct pair {
   struct row rows[BASE_ROWS + MOST_ROWS]; /* the base, then room for a unit */
   struct row units[2][MOST_ROWS];
   int base, counts[2];
 };
 
-/* The totals with a version of the unit (-1: without), the rows in random order. */
+/*
+** The totals with one version of the unit, or without it (version -1). The rows are in random
+** order.
+*/
 static int128 *totals_with(const struct release *release, struct pair *pair, int version,
                            int keys) {
   int count = version < 0 ? 0 : pair->counts[version];
@@ -90,7 +94,7 @@ static int128 *totals_with(const struct release *release, struct pair *pair, int
   return totals_of(release, rows, pair->base + count, keys);
 }
 
-/* The pairs of a table and its neighbours: with and without each version, and both versions. */
+/* Compares a table with its neighbours: with and without each version, and the two versions. */
 static struct apart compare(const struct release *release, struct pair *pair, int replace, int keys,
                             const char *what) {
   size_t count = totals_count(release, keys);
@@ -119,10 +123,10 @@ static const double strange[] = {
     -0.0,  1e-310, 0.5,      1,         -1,  1e9,     -1e9,     1e25,         -1e25,         1e150};
 enum { STRANGE = sizeof strange / sizeof *strange };
 
-/* What a unit's rows have in common. */
+/* The properties that a unit's rows share. */
 struct manner {
-  int values; /* 0 strange, 1 ordinary, 2 one value, 3 an end of the range or far outside */
-  int keys;   /* 0 one, 1 any, 2 mostly one, 3 one after the other */
+  int values; /* 0 odd values, 1 ordinary, 2 one value, 3 an end of the range or far outside */
+  int keys;   /* 0 one, 1 any, 2 mostly one, 3 in turn */
   double value;
   int key, key_end;
 };
@@ -135,8 +139,8 @@ static double random_value(const struct release *release, const struct manner *m
 }
 
 /*
-** Vectors come from a pool: directions, sizes and places of all kinds, but finite
-** (vector_text_read()).
+** Vectors come from a pool. They have all kinds of directions, sizes and positions of their
+** numbers, but are finite (vector_text_read()).
 */
 static double pool[200][MOST_DIMENSION];
 
@@ -164,7 +168,7 @@ static struct row random_row(const struct release *release, const struct manner 
   default: row.key = i % manner->key_end;
   }
   row.v = pool[manner->values == 2 ? manner->key % 200 : below(200)];
-  /* Bins and leaves are reached through x. */
+  /* x chooses the bin or the leaf. */
   enum number family = number_of(release->question.family);
   if ((family == BINS || family == TREE) && manner->values != 0)
     row.x = release->question.low +
@@ -197,7 +201,7 @@ static void random_pair(const struct release *release, struct pair *pair, int ke
 
 /* ---- every family, at random ----------------------------------------------------------------- */
 
-static int is_of_rows(enum number family) { /* what is bounded is a number of rows */
+static int is_of_rows(enum number family) { /* the bound is a number of rows */
   return family != SUM && family != VECTOR && family != VECTOR_MEAN && family != KEY_SUM;
 }
 
@@ -278,7 +282,10 @@ static void repeat(struct row *rows, int *count, int times, int key, double x, c
         (struct row){.who = WHO_INTEGER, .unit = 1000000, .key = key, .x = x, .v = v};
 }
 
-/* Two versions of a unit that are far from nothing and from each other. x in [-1, 1]. */
+/*
+** Two versions of a unit, each with the largest vector and as far apart as possible. x is in [-1,
+** 1].
+*/
 static void worst_pair(const struct release *release, struct pair *pair) {
   enum number family = number_of(release->question.family);
   int rows = release->by_unit ? 700 : 1, is_private = release->question.keys == KEYS_PRIVATE;
@@ -298,7 +305,7 @@ static void worst_pair(const struct release *release, struct pair *pair) {
   repeat(pair->units[1], &pair->counts[1], 1, 0, -far, plus);
 }
 
-/* The parts that can happen (see the head of the file). */
+/* The fractions of the charged distance that can occur (see the head of the file). */
 static long double expected(const struct release *release, int replace) {
   enum number family = number_of(release->question.family);
   int is_private = release->question.keys == KEYS_PRIVATE;
@@ -311,7 +318,7 @@ static void check_worst(struct contribution question, int by_unit, int replace) 
   struct release release = release_of(&question, by_unit, replace);
   worst_pair(&release, &pair);
   struct apart worst = {0, 0};
-  for (int run = 0; run < 5; run++) { /* which private keys are kept is a matter of luck */
+  for (int run = 0; run < 5; run++) { /* the private keys that are kept vary by chance */
     entropy_seed = random_bits();
     struct apart apart = compare(&release, &pair, replace, 4, "the worst");
     worst.fine = fmaxl(worst.fine, apart.fine);
@@ -344,7 +351,7 @@ static void worst_cases_come_near(void) {
   }
 }
 
-/* The same over a thousand cells or components, where there is the most to truncate. */
+/* The same over a thousand cells or components, where truncation has the largest effect. */
 static void worst_cases_over_many_cells(void) {
   static struct pair pair;
   static double wide[2][LAYOUT_MAX_SIZE];

@@ -1,7 +1,7 @@
 /*
-** test_partitioned_sums.c: partitioned_sums.h against plain arrays: what units have in cells is
-** known beforehand, from the first bucket to many, with units of one record and of most of them,
-** and with values that fit 64 bits and that do not.
+** test_partitioned_sums.c: partitioned_sums.h against plain arrays, in which the test knows the sum
+** of each unit in each cell. The tests run from the first bucket to many, with units of one record
+** and units that have most of the records, and with values that fit 64 bits and values that do not.
 */
 #include "check.h"
 #include "random.h"
@@ -12,9 +12,9 @@
 
 static struct secret secret;
 
-/* A table: units are numbers from 0 on, of all kinds of identities. */
+/* A table. Units are numbers from 0 on and become identities of all kinds. */
 struct table {
-  uint32_t units, cells; /* cells 0: without */
+  uint32_t units, cells; /* cells is 0 without cells */
   int components;
   int128 *want;          /* by unit, cell and component */
   unsigned char *have;   /* whether a pair has rows */
@@ -73,9 +73,9 @@ static int take(void *context, struct identity identity, uint32_t cell, const in
   return !table->stop_after || --table->stop_after > 0;
 }
 
-static struct partitioned_sums *open_records; /* that take_whole is called for */
+static struct partitioned_sums *open_records; /* the table for which take_whole is called */
 
-/* A unit with all of its records. */
+/* Takes a unit with all of its records. */
 static int take_whole(void *context, const record_word *const *list, size_t count) {
   struct table *table = context;
   int128 values[64];
@@ -92,7 +92,7 @@ static int take_whole(void *context, const record_word *const *list, size_t coun
   return 1;
 }
 
-/* Everything once, in both ways; and again, as nothing is consumed. */
+/* Checks every record and every unit twice, because handing over consumes nothing. */
 static void check(struct table *table, struct partitioned_sums *records, const char *what) {
   size_t pairs = table->units * cells_of(table);
   int units = 0;
@@ -116,7 +116,7 @@ static void check(struct table *table, struct partitioned_sums *records, const c
   }
 }
 
-/* A value that fits 64 bits; or, with `wide`, one in some hundreds that does not. */
+/* A value that fits 64 bits. With `wide`, one value in some hundreds does not. */
 static int128 value(int wide) {
   int128 x = (int128)(int64_t)random_bits() >> (4 + random_bits() % 50);
   if (!wide || random_bits() % 300) return x;
@@ -140,8 +140,8 @@ static void random_tables(void) {
     uint32_t unit = 0, cell = 0;
     for (int i = 0; i < shapes[s].rows; i++) {
       int128 values[64];
-      if (random_bits() % 4) { /* else the one before, again */
-        /* Half of the rows are the first unit's: few buckets can be divided. */
+      if (random_bits() % 4) { /* otherwise the unit of the row before */
+        /* Half of the rows belong to the first unit, so few buckets can be divided. */
         unit = s % 2 && random_bits() % 2 ? 0 : (uint32_t)(random_bits() % table.units);
         cell = table.cells ? (uint32_t)(random_bits() % table.cells) : 0;
       }
@@ -152,7 +152,7 @@ static void random_tables(void) {
     char what[40];
     snprintf(what, sizeof what, "shape %zu", s);
     check(&table, records, what);
-    int128 values[64] = {1, 2, 3}; /* it goes on after that */
+    int128 values[64] = {1, 2, 3}; /* the sums stay usable afterwards */
     add(&table, records, 0, 0, values);
     check(&table, records, what);
     partitioned_sums_close(records);
@@ -160,7 +160,7 @@ static void random_tables(void) {
   }
 }
 
-/* Sums that leave 64 bits by many small steps, and come back. */
+/* Sums that exceed 64 bits by many small steps, and come back. */
 static void sums_that_grow(void) {
   struct table table = start(3, 2, 2);
   struct partitioned_sums *records = partitioned_sums_open(&secret, 2, 1);
@@ -181,8 +181,7 @@ static int keep(void *context, struct identity unit, uint32_t cell, const int128
 }
 
 /*
-** States may say anything up to 2^125, which is where sums stay; small ones are added up by
-** themselves.
+** A state may contain any sum up to 2^125, where sums saturate. Small sums are added up separately.
 */
 static void huge_sums_saturate(void) {
   int128 end = (int128)1 << 125, huge[2] = {end, -end}, small[2] = {5, 7}, got[2] = {0, 0};
@@ -218,8 +217,8 @@ static void taking_stops(void) {
 }
 
 /*
-** Memory: a bucket of many units is split, so none is larger than it has to be, and those are half
-** full or so; one of few units is as large as these.
+** Memory: a bucket of many units is split, so no bucket is larger than necessary, and buckets are
+** about half full. A bucket of few units grows as large as they require.
 */
 static void buckets_are_split(void) {
   for (int heavy = 0; heavy < 2; heavy++) {
@@ -243,7 +242,7 @@ static void buckets_are_split(void) {
   }
 }
 
-/* Wherever memory runs out, the records say so from then on, and can be closed. */
+/* Wherever memory runs out, the sums report it from then on, and can be closed. */
 static void memory_runs_out(void) {
   int succeeded = 0, failures = 0;
   for (int allowed = 0; !succeeded && allowed < 1000; allowed++) {
@@ -251,7 +250,7 @@ static void memory_runs_out(void) {
     scarce_left = allowed;
     struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 1);
     int failed = !records, was = failed;
-    for (uint32_t i = 0; i < 100000 && !failed; i++) { /* two heavy units; some rows are wide */
+    for (uint32_t i = 0; i < 100000 && !failed; i++) { /* two heavy units; some wide rows */
       int128 value = i % 1000 ? (int128)i : (int128)1 << 70;
       failed = !partitioned_sums_add(records, unit_of(i % 3 ? i % 2 : i), i, &value);
     }

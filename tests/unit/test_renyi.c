@@ -1,6 +1,6 @@
 /*
-** test_renyi.c: orders, what an order allows, and the two optima over all real orders, each
-** compared with a plain minimisation that shares no code with it.
+** test_renyi.c: the orders, the limit of an order, and the two optima over all real orders, each
+** compared with a plain minimisation that shares no code with renyi.c.
 */
 #include "check.h"
 
@@ -16,12 +16,12 @@ static const double deltas[] = {1e-300, 1e-100, 1e-12, 1e-6, 1e-2, 0.3, 0.5, 0.7
 static const double epsilons[] = {1e-9, 1e-3, 0.1, 1.0, 10.0, 800.0, 1e5};
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* The conversion as renyi.h prints it. */
+/* The conversion as stated in renyi.h. */
 static double converted(double alpha, double spent, double delta) {
   return spent + log1p(-1.0 / alpha) - (log(delta) + log(alpha)) / (alpha - 1.0);
 }
 
-/* Its least value for spent = alpha rate, by golden section in ln(alpha - 1) (one minimum). */
+/* Its minimum for spent = alpha rate, by golden section in ln(alpha - 1). There is one minimum. */
 static double least_converted(double rate, double delta) {
   double low = -60.0, high = 720.0, golden = 0.5 * (sqrt(5.0) - 1.0);
   for (int i = 0; i < 200; i++) {
@@ -73,7 +73,7 @@ static void least_epsilon_of_a_rate(void) {
   }
 }
 
-/* zCDP says less than the Gaussian that it comes from. */
+/* The zCDP bound is never below the exact Gaussian value. */
 static void never_below_the_exact_gaussian(void) {
   for (size_t i = 0; i < COUNT(rates); i++) {
     for (size_t j = 0; j < COUNT(deltas); j++) {
@@ -96,7 +96,7 @@ static void rate_and_epsilon_are_inverse(void) {
   }
 }
 
-/* The filter: at the order returned, and at no stored order, is more than the rate allowed. */
+/* The filter: the returned order allows the rate, and no stored order allows a larger one. */
 static void rate_is_the_best_order(void) {
   for (size_t i = 0; i < COUNT(epsilons); i++) {
     for (size_t j = 0; j < COUNT(deltas); j++) {

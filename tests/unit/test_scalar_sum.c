@@ -1,6 +1,6 @@
 /*
-** test_scalar_sum.c: scalar_sum.h against a reference that knows no hashing: every row's unit is
-** compared with every other's, in long double and 128-bit arithmetic.
+** test_scalar_sum.c: scalar_sum.h against a reference without hashing, which compares the unit of
+** every row with that of every other row, in long double and 128-bit arithmetic.
 */
 #include "check.h"
 #include "random.h"
@@ -78,7 +78,9 @@ static int128 total_of(const struct bounds *bounds, const struct row *rows, int 
   return total;
 }
 
-/* Whether two rows have one unit. A long double holds every int64_t and every double. */
+/*
+** Whether two rows belong to one unit. A long double can represent every int64_t and every double.
+*/
 static int same_unit(const struct row *a, const struct row *b) {
   int a_number = a->kind == KIND_INTEGER || a->kind == KIND_REAL;
   int b_number = b->kind == KIND_INTEGER || b->kind == KIND_REAL;
@@ -91,7 +93,7 @@ static int same_unit(const struct row *a, const struct row *b) {
   return a->kind == KIND_NULL || (a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0);
 }
 
-/* A value in steps: nearest, halves to even, saturated at 2^90. */
+/* A value in steps: to nearest, halves to even, saturated at 2^90. */
 static int128 steps_of(double value, double scale) {
   long double x = nearbyintl((long double)value * (long double)scale);
   if (x >= 0x1p90L) return (int128)1 << 90;
@@ -126,7 +128,7 @@ static int same(const struct bounds *bounds, const struct row *rows, int count, 
   return total_of(bounds, rows, count, by_unit) == reference(bounds, rows, count, by_unit);
 }
 
-/* Clips with few and with 53 bits, and the smallest and largest. */
+/* Clips of few bits and of 53 bits, and the smallest and the largest clip. */
 static const double clips[] = {1, 240, 0.1, M_PI, 1e-150, 1e150, 0x1.fffffffffffffp10};
 #define CLIPS ((int)(sizeof clips / sizeof *clips))
 
@@ -151,7 +153,7 @@ static void every_order_of_six_rows(void) {
                        of_integer(2, 1e17), of_null(0.1),      of_bytes(KIND_TEXT, "1", INFINITY)};
   int128 want = reference(&bounds, rows, 6, 1);
   int wrong = 0, orders = 0, index[6] = {0, 0, 0, 0, 0, 0};
-  for (int code = 0; code < 46656; code++) { /* all maps of 6 places, of which 720 are orders */
+  for (int code = 0; code < 46656; code++) { /* all maps; 720 are permutations */
     int seen = 0;
     for (int i = 0, c = code; i < 6; i++, c /= 6) seen |= 1 << (index[i] = c % 6);
     if (seen != 63) continue;
@@ -209,7 +211,7 @@ static void text_keys_of_every_length(void) {
   static char text[600];
   struct row rows[1200];
   memset(text, 'x', sizeof text);
-  for (int i = 0; i < 600; i++) { /* a prefix of another is another unit; so is its blob */
+  for (int i = 0; i < 600; i++) { /* prefixes and blobs are other units */
     rows[i] = (struct row){.kind = KIND_TEXT, .bytes = text, .size = (size_t)i, .value = 1};
     rows[600 + i] = rows[i];
     rows[600 + i].kind = KIND_BLOB;
@@ -242,7 +244,7 @@ static void values_that_are_extreme(void) {
   }
 }
 
-/* Half a step either way, where nearest matters, and next to the bounds. */
+/* Values half a step apart, where rounding matters, and values next to the bounds. */
 static void rows_next_to_a_bound(void) {
   struct bounds bounds = scalar_bounds(M_PI, 0);
   double step = 1 / bounds.scale;
@@ -260,7 +262,7 @@ static void rows_next_to_a_bound(void) {
 static void ten_thousand_rows_of_one_unit(void) {
   struct bounds bounds = scalar_bounds(1, 0);
   struct row *rows = malloc(20000 * sizeof *rows);
-  /* Saturated rows that cancel: what stays is exact, in every order. */
+  /* Saturated rows that cancel. The remaining total is exact in every order. */
   for (int i = 0; i < 10000; i++) rows[i] = of_integer(1, i % 2 ? DBL_MAX : -INFINITY);
   rows[10000] = of_real(1.0, 0.375);
   for (int run = 0; run < 3; run++) {
@@ -302,7 +304,7 @@ static void random_tables_like_the_reference(void) {
   }
 }
 
-/* The table grows; every unit keeps what it had. Two rows each, far apart. */
+/* The table grows, and every unit keeps its total. Each unit has two rows, far apart. */
 static void a_hundred_thousand_units(void) {
   enum { UNITS = 100000 };
   struct bounds bounds = scalar_bounds(3, 0);
@@ -331,7 +333,7 @@ static void no_rows(void) {
   CHECK(total_of(&bounds, 0, 0, 1) == 0 && total_of(&bounds, 0, 0, 0) == 0, "not zero");
 }
 
-/* The total can be asked for twice, and between rows. */
+/* The total can be computed twice, and between rows. */
 static void the_total_is_not_consumed(void) {
   struct bounds bounds = scalar_bounds(1, 0);
   struct scalar_sum accumulator;
@@ -347,13 +349,13 @@ static void the_total_is_not_consumed(void) {
   scalar_sum_close(&accumulator);
 }
 
-/* Units whose totals do not fit 64 bits on the way, beside one that does. */
+/* Units whose totals temporarily do not fit 64 bits, next to a unit whose total does. */
 static void large_totals_are_not_consumed(void) {
   struct bounds bounds = scalar_bounds(1, 0);
   struct scalar_sum accumulator;
   CHECK(scalar_sum_open(&accumulator, &bounds, 1), "open");
   struct identity text = identity_bytes(scalar_sum_secret(&accumulator), "a", 1, 1);
-  for (int i = 0; i < 3000; i++) { /* up to 2^64 steps, and back to an eighth */
+  for (int i = 0; i < 3000; i++) { /* the totals reach 2^64 steps and return to an eighth of that */
     double x = i < 1500 ? 4 : i < 2999 ? -4 : -3.875;
     CHECK(scalar_sum_add_unit(&accumulator, identity_integer(1), x) &&
               scalar_sum_add_unit(&accumulator, text, -x),

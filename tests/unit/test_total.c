@@ -1,6 +1,6 @@
 /*
 ** test_total.c: total.h against exact sums in fixed point. Every term is a multiple of 2^-109 (the
-** last bit of the double 1e-17), so 128-bit integers hold the truth.
+** last bit of the double 1e-17), so 128-bit integers represent the exact sums.
 */
 #include "check.h"
 
@@ -9,7 +9,7 @@
 
 #include "math/total.h"
 
-__extension__ typedef __int128 fixed; /* in 2^-109 */
+__extension__ typedef __int128 fixed; /* in units of 2^-109 */
 
 #define FIXED_BITS 109
 
@@ -17,7 +17,10 @@ static fixed fixed_of(double x) {
   return (fixed)ldexpl((long double)x, FIXED_BITS);
 }
 
-/* A total minus the exact sum, in 2^-109; high is exact, the rest fits a long double. */
+/*
+** A total minus the exact sum, in units of 2^-109. `high` is exact, and the rest fits a long
+** double.
+*/
 static long double excess(struct total total, fixed exact) {
   fixed rest = exact - fixed_of(total.high);
   return ldexpl((long double)total.low, FIXED_BITS) - (long double)rest;
@@ -25,7 +28,7 @@ static long double excess(struct total total, fixed exact) {
 
 static uint64_t state = 88172645463325252u;
 
-static uint64_t random_bits(void) { /* xorshift64: a fixed sequence is all that is wanted */
+static uint64_t random_bits(void) { /* xorshift64: the tests need only a fixed sequence */
   state ^= state << 13;
   state ^= state >> 7;
   return state ^= state << 17;
@@ -43,7 +46,7 @@ static void a_million_tiny_terms(void) {
   CHECK(below == 0, "%d sums below the truth", below);
   CHECK(total_up(total) >= 0.5 + 1e-11, "got %.17g", total_up(total));
   CHECK_CLOSE(total_up(total), 0.5 + 1e-11, 1e-15);
-  /* Each addition loses at most one last place of `low`, itself below 2^-53. */
+  /* Each addition loses at most one unit in the last place of `low`, which is below 2^-53. */
   CHECK(excess(total, exact) <= ldexpl(1e6L, FIXED_BITS - 105), "%Lg too much",
         excess(total, exact));
 }
@@ -61,7 +64,10 @@ static void random_terms_never_fall_short(void) {
       exact += fixed_of(term);
       below += excess(total, exact) < 0;
       short_of += fixed_of(total_up(total)) < exact;
-      /* total_up is the least double that is not below: the one before it is below the total. */
+      /*
+      ** total_up() is the least double that is not below the total, so the double before it is
+      ** below.
+      */
       double before = nextafter(total_up(total), 0);
       loose += exact > 0 && (long double)before - (long double)total.high >= (long double)total.low;
     }
@@ -87,7 +93,7 @@ static void the_edge_is_within(void) {
     CHECK(total_within(under, limit[i]), "%g less 2^-100 of it", limit[i]);
     CHECK(total_within((struct total){nextafter(limit[i], 0), 0}, limit[i]), "a step down");
   }
-  /* Ten tenths, as doubles, are a little more than 1: the books must know it. */
+  /* As doubles, ten tenths add up to slightly more than 1, and the total must show it. */
   struct total tenths = {0, 0};
   for (int i = 0; i < 10; i++) tenths = total_add(tenths, 0.1);
   CHECK(!total_within(tenths, 1.0), "ten times 0.1 (0.1 is above a tenth)");
@@ -131,7 +137,7 @@ static double missing_of(double paid, double cost) {
   return total_missing((struct total){paid, 0}, cost);
 }
 
-/* x >= cost - paid exactly, and the double before x is not. */
+/* x >= cost - paid holds exactly, and fails for the double before x. */
 static void what_is_missing_is_the_least_that_reaches_the_cost(void) {
   CHECK(missing_of(1, 1) == 0 && missing_of(2, 1) == 0 && missing_of(0, 0) == 0, "paid");
   CHECK(missing_of(0, 0.3) == 0.3, "nothing paid");
@@ -146,7 +152,10 @@ static void what_is_missing_is_the_least_that_reaches_the_cost(void) {
     double missing = total_missing(paid, cost);
     short_of += fixed_of(missing) < truth;
     needless += truth <= 0 && missing != 0;
-    /* From 2^-56 up the double before is on the grid; below, every multiple of it is a double. */
+    /*
+    ** From 2^-56 up, the double before is on the grid. Below, every multiple of the unit is a
+    ** double.
+    */
     fixed before = missing >= 0x1p-56 ? fixed_of(nextafter(missing, 0)) : fixed_of(missing) - 1;
     more += truth > 0 && before >= truth;
   }

@@ -1,6 +1,6 @@
 /*
-** test_tree.c: tree.h against the normal equations, solved by Gaussian elimination in long double;
-** against the max-min formula of isotonic regression; and against simulated noise.
+** test_tree.c: tree.h against the normal equations, solved by Gaussian elimination in long double,
+** against the max-min formula of isotonic regression, and against simulated noise.
 */
 #include "check.h"
 #include "random.h"
@@ -14,14 +14,14 @@
 
 enum { LEVELS = 6, LEAVES = 1 << LEVELS, NODES = 2 * LEAVES - 2 };
 
-/* Whether a leaf lies below node `node`, counted as tree.h does. */
+/* Whether a leaf is below node `node`, with the numbering of tree.h. */
 static int is_below(int leaf, int node, int levels) {
   int level = 1;
   while (node >= (2 << level) - 2) level++;
   return leaf >> (levels - level) == node - ((1 << level) - 2);
 }
 
-/* Solves (A'A) x = right, A the matrix from leaves to nodes; right becomes x. */
+/* Solves (A'A) x = right, where A is the matrix from leaves to nodes. The result replaces right. */
 static void solve_normal(int levels, long double *right) {
   static long double matrix[LEAVES][LEAVES];
   int leaves = 1 << levels, nodes = 2 * leaves - 2;
@@ -66,7 +66,7 @@ static void leaves_are_least_squares(void) {
   }
 }
 
-/* Counts that agree with each other are what they are, at every size; the nodes are not changed. */
+/* Consistent counts do not change, for trees of every size. The nodes are not modified. */
 static void consistent_nodes_are_kept(void) {
   for (int levels = 1; levels <= 16; levels++) {
     int leaves = 1 << levels, nodes = 2 * leaves - 2;
@@ -110,7 +110,7 @@ static void rank_stddev_by_elimination(void) {
   }
 }
 
-/* 20000 trees: a standard error of 0.5%, and six of them are allowed. */
+/* 20000 trees. The standard error is 0.5%, and the test allows six of them. */
 static void rank_stddev_by_simulation(void) {
   const struct {
     int levels, place;
@@ -136,7 +136,8 @@ static void rank_stddev_by_simulation(void) {
 /* ---- running totals -------------------------------------------------------------------------- */
 
 /*
-** Isotonic regression: at i, the most over j <= i of the least over k >= i of the mean of j to k.
+** Isotonic regression: the value at i is the maximum over j <= i of the minimum over k >= i of the
+** mean of j to k.
 */
 static double max_min(const double *sums, int count, int at) {
   double most = -INFINITY;
@@ -172,7 +173,7 @@ static void running_totals_are_isotonic(void) {
   }
 }
 
-/* Counts that are not negative keep their totals to the last bit. */
+/* Counts without negative values keep their totals to the last bit. */
 static void true_counts_are_kept(void) {
   enum { COUNT = 1000 };
   double leaves[COUNT], totals[COUNT + 1], sum = 0;
@@ -204,7 +205,9 @@ static void places(void) {
   }
 }
 
-/* The totals at a place are the rank, and just before it they are less; places do not decrease. */
+/*
+** The totals at a place equal the rank, and just before it they are lower. Places do not decrease.
+*/
 static void places_invert_totals(void) {
   enum { COUNT = 64 };
   for (int run = 0; run < 500; run++) {

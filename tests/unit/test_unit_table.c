@@ -1,6 +1,6 @@
 /*
-** test_unit_table.c: unit_table.h against plain arrays: keys whose numbers are known beforehand,
-** from the first chunk through its growth to several splits.
+** test_unit_table.c: unit_table.h against plain arrays, with keys whose numbers are known, from the
+** first chunk through its growth to several splits.
 */
 #include "check.h"
 #include "random.h"
@@ -20,7 +20,7 @@ static struct unit_table fresh(int of_integers) {
   return table;
 }
 
-/* What is handed over, in arrays by the number of the key. */
+/* The numbers that the table hands over, in arrays indexed by the number of the key. */
 static struct {
   int128 *carried;
   unsigned char *listed;
@@ -28,7 +28,7 @@ static struct {
   int carries, of_integers, stop;
 } taken;
 
-/* Keys of all kinds; low words that differ in few bits, or in the high ones only. */
+/* Keys of all kinds. Their low words differ in few bits, or only in the high bits. */
 static struct identity nth_key(uint32_t i, int of_integers) {
   if (of_integers) return identity_integer(i % 2 ? (int64_t)((uint64_t)i << 40) : i);
   switch (i % 4) {
@@ -123,7 +123,7 @@ static void all_are_listed_once(void) {
 }
 
 /*
-** What leaves the table on the way and what stays add up to everything, whatever the sizes and the
+** The numbers that leave the table early and those that stay add up to the whole, for all sizes and
 ** signs.
 */
 static void nothing_is_lost_when_numbers_are_carried(void) {
@@ -135,7 +135,7 @@ static void nothing_is_lost_when_numbers_are_carried(void) {
     int128 want[KEYS] = {0};
     for (int i = 0; i < 20000; i++) {
       uint32_t key =
-          (uint32_t)(random_bits() % (run < 10 ? KEYS : 2)); /* also neighbours of one key */
+          (uint32_t)(random_bits() % (run < 10 ? KEYS : 2)); /* also neighbouring rows of one key */
       int64_t amount = (int64_t)(random_bits() >> (2 + random_bits() % 60));
       if (run % 4 < 2 && random_bits() % 2) amount = -amount;
       if (i % 1000 == 0) amount = i % 2000 ? TABLE_MOST : -TABLE_MOST;
@@ -150,8 +150,8 @@ static void nothing_is_lost_when_numbers_are_carried(void) {
 }
 
 /*
-** One that is not there is found missing at every size, however full the table: a batch that comes
-** before it grows.
+** The table finds that a key is missing at every size, however full the table is. A batch that
+** precedes the lookup makes it grow.
 */
 static void strangers_are_not_found(void) {
   for (int of_integers = 0; of_integers < 2; of_integers++) {
@@ -166,7 +166,7 @@ static void strangers_are_not_found(void) {
   }
 }
 
-/* A carry that fails is not forgotten. */
+/* After a failed carry, the table keeps reporting the failure. */
 static void a_failure_sticks(void) {
   struct unit_table table = fresh(1);
   start(2, 1);
@@ -183,7 +183,7 @@ static void a_failure_sticks(void) {
   finish(&table);
 }
 
-/* Wherever memory runs out, the table says so from then on, and can be closed. */
+/* Wherever memory runs out, the table reports it from then on, and can be closed. */
 static void memory_runs_out(void) {
   int succeeded = 0;
   for (int allowed = 0; !succeeded; allowed++) {
@@ -211,7 +211,10 @@ static void memory_runs_out(void) {
   }
 }
 
-/* Twice the slots of three quarters, and no more: what the figures for memory rest on. */
+/*
+** The table has at most about twice as many slots as one that is three quarters full. The
+** documented figures for memory depend on this.
+*/
 static void memory_is_bounded(void) {
   for (int of_integers = 0; of_integers < 2; of_integers++) {
     struct unit_table table = fresh(of_integers);

@@ -1,12 +1,13 @@
 /*
-** test_vector_sum.c: vector_sum.h against a reference that knows no hashing: every row's unit is
-** compared with every other's, a unit's matrix is kept whole, zeros and all, and the nodes of a
-** tree are added up one by one. Clipping is clip.h's business (test_clip.c), and so is what the
-** values of a row are (test_layout.c).
+** test_vector_sum.c: vector_sum.h against a reference without hashing. The reference compares the
+** unit of every row with that of every other row, stores a unit's whole matrix including zeros, and
+** adds up the nodes of a tree one by one. test_clip.c tests clipping, and test_layout.c tests the
+** values of rows.
 **
-** The short way of rows of binary32 is compared with the long one, to the last bit.
+** The short way for rows of binary32 is compared with the long way, to the last bit.
 **
-** Requirements: V1, V2 like_the_reference and the tests of growth; V3 the tests of private keys.
+** Requirements: like_the_reference and the tests of growth cover V1 and V2, and the tests of
+** private keys cover V3.
 */
 #include "check.h"
 
@@ -19,7 +20,7 @@
 
 enum { MOST_ROWS = 400, MOST_KEYS = 30, MOST_DIMENSION = 9 };
 
-/* A value in steps: nearest, halves to even, saturated at 2^90. */
+/* A value in steps: to nearest, halves to even, saturated at 2^90. */
 static int128 steps_of(double value, double scale) {
   long double x = nearbyintl((long double)value * (long double)scale);
   if (isnan(value)) return 0;
@@ -35,7 +36,7 @@ static int cell_of(const struct release *release, const struct row *row) {
   return question->keys ? row->key : 0;
 }
 
-/* Adds what a row says in its cell. Vectors of means are within their clip here: no factor. */
+/* Adds a row to its cell. Vectors of means are within their clip here, so no factor is needed. */
 static void add_row(const struct release *release, const struct row *row, int128 *cell) {
   const struct contribution *question = &release->question;
   double scale = release->shape.scale, u = layout_centred(row->x, question->low, question->high);
@@ -53,7 +54,7 @@ static void add_row(const struct release *release, const struct row *row, int128
   }
 }
 
-/* Clips one unit's leaves or cells and adds them to the totals. */
+/* Clips the leaves or cells of one unit and adds them to the totals. */
 static void add_unit(const struct release *release, const int128 *matrix, size_t cells,
                      int128 *totals) {
   const struct layout *shape = &release->shape;
@@ -176,7 +177,10 @@ static void like_the_reference(void) {
 
 /* ---- rows of vectors' means ------------------------------------------------------------------ */
 
-/* A row's vector is brought into its ball before anything else, in its direction, or left alone. */
+/*
+** A row's vector that exceeds its ball is first scaled into it, which keeps the direction. Other
+** vectors stay unchanged.
+*/
 static void rows_of_vector_means_fit_their_clip(void) {
   const double clips[] = {1, 1e-100, 1e100, 37.5}, sizes[] = {1e-3, 0.999, 1.001, 17, 1e12, 1e200};
   for (int c = 0; c < 4; c++) {
@@ -204,7 +208,7 @@ static void rows_of_vector_means_fit_their_clip(void) {
   }
 }
 
-/* Zeros, and what is too small to have a direction. */
+/* Zeros, and vectors too small to have a direction. */
 static void vectors_of_zeros(void) {
   const double zeros[3] = {0, -0.0, 0}, denormal[3] = {DBL_TRUE_MIN, 0, -DBL_TRUE_MIN};
   struct contribution question = {.family = &family_vector_mean, .clip = 1, .size = 3};
@@ -220,7 +224,9 @@ static void vectors_of_zeros(void) {
 
 enum { MOST_FLOATS = 33 };
 
-/* A row as a blob has it, and as it is read: zeros where a number is not finite. */
+/*
+** Adds a row as a blob stores it, and the same row as it is read: zeros if a number is not finite.
+*/
 static void add_floats(struct vector_sum *fast, struct vector_sum *slow, const float *v, int size,
                        int *shorts) {
   static unsigned char bytes[4 * LAYOUT_MAX_SIZE + 1];
@@ -242,7 +248,10 @@ static void add_floats(struct vector_sum *fast, struct vector_sum *slow, const f
   free(numbers);
 }
 
-/* Many ordinary rows, and in between what a blob may hold; sizes around 2^53 steps and the clip. */
+/*
+** Many ordinary rows, and among them everything that a blob may contain; sizes around 2^53 steps
+** and around the clip.
+*/
 static void odd_floats(float *v, int size, double clip) {
   static const float odd[] = {NAN, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX, FLT_TRUE_MIN, -0.0f, 0};
   static const double sizes[] = {0.5, 1, 1, 2, 4, 1e-9, 1e9, 1e30};
@@ -272,7 +281,7 @@ static void check_short_way(const struct contribution *question, int by_unit, co
   int shorts = 0, size = question->size;
   for (int i = 0; i < count; i++) {
     add_floats(fast, slow, &rows[(size_t)i * (size_t)size], size, &shorts);
-    if (i % 3000 && i != count - 1) continue; /* asked again in between */
+    if (i % 3000 && i != count - 1) continue; /* compute the totals in between too */
     int128 *got = totals_now(&release, fast, 0), *want = totals_now(&release, slow, 0);
     CHECK(wrong_totals(&release, got, want, 0) == 0, "family %d clip %.17g size %d: after %d rows",
           (int)number_of(question->family), question->clip, size, i + 1);
@@ -305,8 +314,8 @@ static void floats_the_short_way(void) {
 }
 
 /*
-** Rows whose norm is within a few units in the last place of the clip, and of what means allow for
-** rounding.
+** Rows whose norm is within a few units in the last place of the clip, and of the bound that means
+** use because of rounding.
 */
 static void floats_next_to_the_clip(void) {
   for (int run = 0; run < 20000; run++) {
@@ -324,7 +333,7 @@ static void floats_next_to_the_clip(void) {
   }
 }
 
-/* As long as rows may be, all in one direction: no sum of them overflows on its way. */
+/* Rows of the largest length, all in one direction. No intermediate sum overflows. */
 static void long_floats_add_up(void) {
   enum { ROWS = 5000 };
   static float rows[ROWS];
@@ -335,7 +344,7 @@ static void long_floats_add_up(void) {
   }
 }
 
-/* A state's totals may saturate: then it matters what has been added before. */
+/* The totals of a state may saturate. The result then depends on what was added before them. */
 static void short_rows_before_totals(void) {
   struct contribution question = {.family = &family_vector, .clip = 4, .size = 2};
   struct release release = release_of(&question, 0, 0);
@@ -357,7 +366,7 @@ static void short_rows_before_totals(void) {
 
 /* ---- growth ---------------------------------------------------------------------------------- */
 
-/* Tables grow through several sizes; every unit keeps what it had in every cell. */
+/* Tables grow through several sizes, and every unit keeps its sums in every cell. */
 static void many_units_with_many_keys(void) {
   enum { UNITS = 15000, KEYS = 7 };
   struct row *rows = malloc(sizeof *rows * 2 * UNITS * KEYS);
@@ -381,7 +390,7 @@ static void many_units_with_many_keys(void) {
     int128 *totals = totals_of(&release, rows, count, KEYS);
     for (int key = 0; key < KEYS; key++) {
       CHECK(totals[(key + 1) * components - 1] == want[key], "private %d key %d", is_private, key);
-      if (is_private) /* each unit's counts have norm 1 */
+      if (is_private) /* the counts of each unit have norm 1 */
         CHECK_CLOSE((double)totals[key * components] / (double)release.shape.count_steps,
                     UNITS / sqrt(KEYS), 1e-11);
     }
@@ -390,7 +399,7 @@ static void many_units_with_many_keys(void) {
   free(rows);
 }
 
-/* One unit in thousands of cells, and as many units as one key has rows. */
+/* One unit in thousands of cells, and one key with rows of as many units. */
 static void one_unit_with_many_keys(void) {
   enum { KEYS = 9000 };
   struct row *rows = malloc(sizeof *rows * KEYS);
@@ -414,7 +423,7 @@ static void one_unit_with_many_keys(void) {
   free(rows);
 }
 
-/* The widest vectors, and row counts next to the size of a batch. */
+/* The widest vectors, and numbers of rows close to the size of a batch. */
 static void wide_vectors_and_batches(void) {
   double *v = malloc(sizeof *v * LAYOUT_MAX_SIZE);
   for (int j = 0; j < LAYOUT_MAX_SIZE; j++) v[j] = (double)below(2048) - 1024;
@@ -437,7 +446,7 @@ static void wide_vectors_and_batches(void) {
   free(v);
 }
 
-/* Unclipped units: the nodes of each level are the sums of the leaves below them. */
+/* Unclipped units: each node is the sum of the leaves below it. */
 static void nodes_are_sums_of_leaves(void) {
   enum { ROWS = 3000 };
   static struct row rows[ROWS];
@@ -459,8 +468,8 @@ static void nodes_are_sums_of_leaves(void) {
 }
 
 /*
-** Leaves as no rows make them, but a state may: all nodes above saturate with their sign (and come
-** to an end).
+** Leaves that no rows produce but that a state may contain. All nodes above them saturate with the
+** leaves' sign, and the computation ends.
 */
 static void huge_leaves_saturate(void) {
   static const int128 huge[] = {(int128)3 << 123, (int128)1 << 125, -((int128)1 << 125)};
@@ -509,7 +518,10 @@ static void totals_are_not_consumed(void) {
   }
 }
 
-/* A private key that a unit no longer keeps, as another comes first, is no coordinate any more. */
+/*
+** A private key is no longer a coordinate if its unit drops it in favour of another key that comes
+** first.
+*/
 static void private_keys_are_chosen_again(void) {
   struct contribution question = {.family = &family_key_count, .clip = 3, .keys = KEYS_PRIVATE};
   question.max_groups = 1;
@@ -562,7 +574,9 @@ static void no_rows(void) {
   vector_sum_close(0);
 }
 
-/* Without a secret anybody could choose units and keys that pile up: nothing starts. */
+/*
+** Without a secret, people could choose units and keys that collide in a table, so nothing starts.
+*/
 static void no_random_bytes(void) {
   for (int family = MEAN; family <= KEY_MEAN; family++) {
     struct contribution question = random_question((enum number)family, family >= KEY_COUNT);
@@ -583,7 +597,7 @@ static struct release keeping(int max_groups) {
   return release_of(&question, 1, 0);
 }
 
-/* Which of the first HELD keys have rows in the totals: a set of bits. */
+/* The set of bits that shows which of the first HELD keys have rows in the totals. */
 static unsigned kept_keys(const struct release *release, const struct row *rows, int count) {
   int128 *totals = totals_of(release, rows, count, KEY_END);
   unsigned kept = 0;
@@ -596,7 +610,10 @@ static int bits_of(unsigned set) {
   return set ? (int)(set & 1) + bits_of(set >> 1) : 0;
 }
 
-/* Every key is kept as often as any other, and what one unit keeps says nothing of another. */
+/*
+** Every key is kept as often as any other, and the choice of one unit reveals nothing about
+** another's.
+*/
 static void private_keys_are_chosen_at_random(void) {
   enum { RUNS = 4000 };
   struct release release = keeping(KEPT);
@@ -621,8 +638,8 @@ static void private_keys_are_chosen_at_random(void) {
 }
 
 /*
-** Under one secret the choice is a function of the unit and its keys: not of the order or the
-** number of its rows, of their values, or of what other units have.
+** Under one secret the choice depends on the unit and its keys only: not on the order or the number
+** of its rows, on their values, or on the rows of other units.
 */
 static void private_keys_do_not_depend_on_the_rest(void) {
   struct release release = keeping(KEPT);
@@ -646,7 +663,7 @@ static void private_keys_do_not_depend_on_the_rest(void) {
   }
 }
 
-/* With fewer keys a unit keeps what it would have kept of them: those that come first. */
+/* If max_groups is smaller, a unit keeps those keys of its larger choice that come first. */
 static void private_keys_come_in_an_order(void) {
   for (int run = 0; run < 200; run++) {
     struct row rows[HELD];
@@ -711,7 +728,7 @@ static void public_keys_are_all_there_are(void) {
   group_keys_close(0);
 }
 
-/* Private keys come sorted by their bytes, with their totals, whatever the order of rows. */
+/* Private keys are sorted by their bytes, with their totals, whatever the order of rows. */
 static void private_keys_come_sorted(void) {
   enum { KEYS = 5000 };
   struct contribution question = {.family = &family_key_mean, .clip = 1e6, .low = 0, .high = 1};
