@@ -164,6 +164,24 @@ def test_the_ledger_names_no_mechanism():
             for number, line in enumerate(path.read_text().splitlines(), 1) if quoted.search(line)] == []
 
 
+def test_comments_name_files_that_exist():
+    """In comments of C and in documents: name.c and name.h of ours, and paths in ext/ and tests/."""
+    root = HERE.parents[1]
+    ours = {path.name for folder in ("ext", "tests", "bench") for path in (root / folder).rglob("*.[ch]")}
+    system = {"diffuse.h", "sqlite3.h", "sqlite3ext.h", "version.h", "ledger_sql.h"}
+    stale = []
+    for path in [*(root / "ext").rglob("*.[ch]"), *(root / "tests").rglob("*.c"), *root.rglob("*.md")]:
+        if "build" in path.relative_to(root).parts or path.name == "CHANGELOG.md" or "packages" in path.parts:
+            continue
+        text = path.read_text()
+        comments = text if path.suffix == ".md" else " ".join(re.findall(r"/\*.*?\*/", text, re.S))
+        for name in set(re.findall(r"\b(?:[a-z]+/)*[a-z_0-9]+\.[ch]\b", comments)) - system:
+            there = (root / name).exists() or (root / "ext" / name).exists() or (root / "tests" / name).exists()
+            if not (there if "/" in name else name in ours):
+                stale.append((str(path.relative_to(root)), name))
+    assert not stale
+
+
 def test_lines_of_at_most_100_columns():
     files = [path for folder in ("ext", "tests", "bench") for path in (HERE.parents[1] / folder).rglob("*.[ch]")]
     assert len(files) > 100
