@@ -1,5 +1,6 @@
 /*
-** policies.c: dp_protect() and dp_public(), which declare whose rows are whose.
+** policies.c: dp_protect() and dp_public(), which declare the unit of each row and the public
+** tables.
 */
 #include <string.h>
 
@@ -13,8 +14,8 @@ SQLITE_EXTENSION_INIT3
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 /*
-** Two spellings of one person would be two units: where units have names, all columns of a ledger
-** that name them compare alike.
+** If units have names, checks that all columns that name them in the tables of a ledger compare
+** alike. Otherwise two spellings of one person could count as two units.
 */
 static int check_alike(sqlite3 *db, const struct ledger_policy *policy, const struct route *route,
                        struct error *error) {
@@ -27,7 +28,7 @@ static int check_alike(sqlite3 *db, const struct ledger_policy *policy, const st
     if (other->role != POLICY_PROTECTED || other->parent || !other->unit_column ||
         sqlite3_stricmp(other->table, facts->name) == 0)
       continue;
-    struct error gone = {0}; /* a table that is no more has no spellings */
+    struct error gone = {0}; /* a table that was dropped has no spellings */
     int is_there = table_facts_read(&theirs, db, other->table, &gone);
     int place = is_there ? table_column_find(&theirs, other->unit_column) : -1;
     error_clear(&gone);
@@ -56,7 +57,7 @@ static int check_protection(const struct ledger *ledger, const struct ledger_dec
   return 1;
 }
 
-/* In a transaction: checks a declaration and spells its names as the schema does. */
+/* Checks a declaration inside a transaction, and spells its names as the schema does. */
 static int declare_one(struct host *host, struct ledger_declaration asked, struct error *error) {
   struct ledger_policy policy = {0, 0};
   struct route route = {.count = 0};
@@ -93,7 +94,7 @@ static int declare_one(struct host *host, struct ledger_declaration asked, struc
   return going;
 }
 
-/* Records declarations, all of them or none. */
+/* Records all declarations or none. */
 static int declare(struct host *host, const struct ledger_declaration *asked, int count,
                    struct error *error) {
   struct ledger *ledger = host->session.ledger;
@@ -116,8 +117,9 @@ static int declare(struct host *host, const struct ledger_declaration *asked, in
 
 /*
 ** dp_protect(table [, column [, parent]]) -> TEXT, the table
-** Each row of main.table belongs to the unit in `column`; or to the unit of the row of `parent`, a
-** protected table, to whose key `column` refers; or, where the ledger protects rows, is a unit.
+** Declares the unit of each row of main.table. With `column`, it is the unit that the column names.
+** With `parent` too, the column refers to the key of that protected table, and the unit is that of
+** the parent's row. In a ledger that protects rows, each row is a unit.
 */
 static void dp_protect(sqlite3_context *context, int argc, sqlite3_value **argv) {
   static const char *const parameters[] = {"table", "column", "parent"};
@@ -138,7 +140,7 @@ static void dp_protect(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /*
 ** dp_public(table [, table ...]) -> TEXT, the first table
-** Anybody may know these tables of main.
+** Declares that these tables of main are public: anyone may know their contents.
 */
 static void dp_public(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger_declaration asked[MOST_TABLES];

@@ -1,11 +1,10 @@
 /*
-** releases.c: dp_release(), which runs the owner's query itself, and what is done with releases
-** that exist: dp_diffuse(), dp_discard(), dp_exposure().
+** releases.c: dp_release(), which runs the owner's query itself, and dp_diffuse(), dp_mix(),
+** dp_discard() and dp_exposure(), which use releases that exist.
 **
-** dp_release() knows everything before the first row: parameters are checked, a replay does not run
-** the query, empty input is an ordinary input, an error or interrupt leaves the release 'failed'.
-** Its rows are collected by an internal aggregate (owner_query.c), which is faster than stepping
-** through them.
+** dp_release() knows all parameters before the first row and checks them. A replay does not run the
+** query, and empty input is valid input. An error or interrupt leaves the release 'failed'. An
+** internal aggregate collects the rows (owner_query.c), which is faster than stepping through them.
 */
 #include <math.h>
 #include <stddef.h>
@@ -28,11 +27,11 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- dp_release ------------------------------------------------------------------------------ */
 
-/* Where the rows of a release come from: a question, or the owner's query. */
+/* The source of the rows of a release: a question, or the owner's query. */
 struct rows_asked {
   struct question *question; /* null: the ledger has no policy */
   struct query query;
-  sqlite3_stmt *statement; /* the query with its rows going to dp_collect() */
+  sqlite3_stmt *statement; /* the query, which passes its rows to dp_collect() */
 };
 
 static int collect_and_finish(struct host *host, struct publication *publication,
@@ -51,7 +50,7 @@ static int collect_and_finish(struct host *host, struct publication *publication
   return finished;
 }
 
-/* Compiles the query with its rows going to dp_collect(). */
+/* Compiles the query so that it passes its rows to dp_collect(). */
 static int prepare(sqlite3 *db, const struct query *query, sqlite3_stmt **statement,
                    struct error *error) {
   char *text = query_text(query, "");
@@ -62,14 +61,14 @@ static int prepare(sqlite3 *db, const struct query *query, sqlite3_stmt **statem
          error_set(error, "cannot compile sql as a subquery: %s", sqlite3_errmsg(db));
 }
 
-/* The text of a query as it is stored: without the white space and semicolons at its end. */
+/* The text of a query as the ledger stores it, without trailing white space and semicolons. */
 static char *stored_text(const char *sql) {
   size_t length = strlen(sql);
   while (length && strchr(" \t\r\n\f;", sql[length - 1])) length--;
   return sqlite3_mprintf("%.*s", (int)length, sql);
 }
 
-/* Compiles what is asked for; the question says what it reads. */
+/* Compiles the question or the query. A question also reports the tables that it reads. */
 static int open_rows(struct rows_asked *asked, struct request *request, struct host *host,
                      struct error *error) {
   const char *names;
@@ -88,7 +87,7 @@ static int open_rows(struct rows_asked *asked, struct request *request, struct h
 }
 
 static void close_rows(struct rows_asked *asked) {
-  sqlite3_finalize(asked->statement); /* the error of its last step has been reported */
+  sqlite3_finalize(asked->statement); /* query_run() has reported the error of the last step */
   query_clear(&asked->query);
   question_close(asked->question);
 }
@@ -125,18 +124,18 @@ int release_ask(struct publication *publication, struct request *request, struct
 }
 
 /*
-** dp_release(tier, kind, sql [, options]) -> REAL or TEXT, as the aggregate of that kind gives
-** Releases an aggregate of the rows of one read-only SELECT: columns key, x (or vector) and unit,
-** as far as the kind has them; unit where the ledger protects units. kind: those of kinds.c.
-** options: a name, or a JSON object with name, weight, refine and the parameters of the kind. An
-** error in the query comes after the charge and leaves the release 'failed'.
+** dp_release(tier, kind, sql [, options]) -> REAL or TEXT, as the aggregate of that kind returns
+** Releases an aggregate of the rows of one read-only SELECT. Its columns are key, x (or vector) and
+** unit, as far as the kind has them; unit only if the ledger protects units. kind: a name in
+** kinds.c. options: a name, or a JSON object with name, weight, refine and the parameters of the
+** kind. An error in the query occurs after the charge and leaves the release 'failed'.
 */
 static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
   struct publication publication = {0};
   struct request request = {0};
   struct release_arguments arguments = {argv[0], argv[1], argv[2], argc > 3 ? argv[3] : 0, 0};
-  if (host->collector.collecting) { /* whose errors are those of the release that runs */
+  if (host->collector.collecting) { /* an error here would belong to the running release */
     function_error(context, "a release cannot read from another release");
   } else if (release_ask(&publication, &request, host, &arguments)) {
     result_answer(context, &publication.answer);
@@ -151,8 +150,8 @@ static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /*
 ** dp_diffuse(name, tier) -> REAL or TEXT, like the release
-** Publishes a release at an outer tier by adding noise to its outermost point, tier by tier (P_s of
-** Balle et al. 2019, section 5). Reads no data; charges what the tier's members now see.
+** Publishes a release at an outer tier: adds noise to its outermost point, tier by tier (P_s of
+** Balle et al. 2019, section 5). Reads no data. Charges for what the tier's members now see.
 */
 static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -172,10 +171,11 @@ static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /*
 ** dp_mix(name, tier, kernel [, steps]) -> TEXT, a symbol
-** Publishes a release of a symbol at an outer tier, by drawing from the row of its last symbol in a
-** public Markov kernel: a JSON array of cells [x, y, p] (markov_kernel.h), `steps` times in a row.
-** Reads no data; charges the exact worst case of all kernels since the first symbol behind what
-** that was charged for. The same again is read back; a tier gets one symbol.
+** Publishes a release of a symbol at an outer tier: draws from the row of its last symbol in a
+** public Markov kernel, `steps` times in a row. kernel: a JSON array of cells [x, y, p]
+** (markov_kernel.h). Reads no data. Charges the exact worst case of all kernels since the first
+** symbol, applied to the charge of that symbol. A repeated call returns the stored symbol. A tier
+** gets only one symbol.
 */
 static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct session *session = &host_of(context)->session;
@@ -204,7 +204,7 @@ static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
 
 /*
 ** dp_discard(name) -> TEXT, the name
-** Frees the name of a release in any state. Its rows and charges stay.
+** Frees the name of a release in any state. The rows and charges of the release stay.
 */
 static void dp_discard(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -237,7 +237,8 @@ static int exact_tier(const struct ledger_tier *tiers, int count, const char *na
 }
 
 /*
-** The same for an element of a list: of that exact name, or of the name without blanks around it.
+** The same for an element of a list: the tier with exactly this name, or else with the name without
+** the blanks around it.
 */
 static int listed_tier(struct ledger *ledger, const struct ledger_tier *tiers, int count,
                        const char *name, size_t length) {
@@ -247,10 +248,10 @@ static int listed_tier(struct ledger *ledger, const struct ledger_tier *tiers, i
   while (length && strchr(blanks, *name)) name++, length--;
   while (length && strchr(blanks, name[length - 1])) length--;
   index = exact_tier(tiers, count, name, length);
-  return index >= 0 ? index : ledger_tier_find(ledger, tiers, count, ""); /* says which there are */
+  return index >= 0 ? index : ledger_tier_find(ledger, tiers, count, ""); /* lists the tiers */
 }
 
-/* Finds the tiers of a list "clinic, public"; returns how many, 0 after a failure. */
+/* Finds the tiers of a list "clinic, public". Returns their number, or 0 after a failure. */
 static int find_tiers(struct ledger *ledger, const struct ledger_tier *tiers, int count,
                       const char *list, int *chosen) {
   int found = 0;
@@ -267,10 +268,10 @@ static int find_tiers(struct ledger *ledger, const struct ledger_tier *tiers, in
 
 /*
 ** dp_exposure(tiers) -> TEXT, JSON
-** What someone has been exposed to who saw exactly the publications at the listed tiers (a text,
-** separated by commas; blanks around a name count where a tier has them): the rate, summed over
-** releases of the least noisy publication seen of each, and the epsilon at each listed tier's delta
-** ("epsilon" itself: at the smallest of them).
+** The exposure of a person who saw exactly the publications at the listed tiers. tiers: a text,
+** separated by commas; blanks around a name count if the name of a tier has them. The result gives
+** the rate, summed over releases (for each, of the least noisy publication seen), and the epsilon
+** at each listed tier's delta. The member "epsilon" is the one at the smallest of these deltas.
 */
 static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -284,7 +285,7 @@ static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv
     if (ledger_tiers(ledger, &tiers, &count)) {
       chosen = sqlite3_malloc64(sizeof *chosen * (sqlite3_uint64)(count + 1));
       int found = chosen ? find_tiers(ledger, tiers, count, list, chosen) : 0;
-      if (count == 0) ledger_tier_find(ledger, tiers, count, list); /* says that there are none */
+      if (count == 0) ledger_tier_find(ledger, tiers, count, list); /* reports that none exist */
       if (found) json = ledger_exposure(ledger, tiers, chosen, found);
     }
     ledger_rollback(ledger);

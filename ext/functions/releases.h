@@ -1,5 +1,5 @@
 /*
-** releases.h: what dp_release() does, for dp_answer(), which gives its answer as rows.
+** releases.h: makes a release for dp_release() and for dp_answer(), which returns it as rows.
 */
 #ifndef DIFFUSE_FUNCTIONS_RELEASES_H
 #define DIFFUSE_FUNCTIONS_RELEASES_H
@@ -14,7 +14,7 @@ struct release_arguments {
 };
 
 /*
-** Makes the release or reads it back. The error is that of the session. The caller clears the
+** Makes the release or reads it back. Reports an error in the session. The caller clears the
 ** publication and the request in either case.
 */
 int release_ask(struct publication *publication, struct request *request, struct host *host,

@@ -9,52 +9,53 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* Where the statements that are being executed stand. */
+/* The progress of all statements that are executing. */
 struct moment {
-  uint64_t statements; /* which they are ... */
-  uint64_t position;   /* ... and how often each has returned to its caller */
+  uint64_t statements; /* a hash of the statements */
+  uint64_t position;   /* a hash that changes when one of them returns to its caller */
   int is_first;        /* one of them has not returned yet, or the host reset its counter */
-  int writes;          /* one of them */
+  int writes;          /* one of them writes */
 };
 
-/* One run of a statement; after its end, what could not be stored yet. */
+/* One run of a statement. After its end, the guard keeps releases that could not be stored yet. */
 struct guard {
-  struct pending pending; /* releases whose xFinal has run; of the session, which has a reference */
-  int references;         /* call sites, and the session's */
+  struct pending pending; /* releases whose xFinal has run; the session holds a reference */
+  int references;         /* one for each call site, and one for the session */
   struct host *host;
-  uint64_t statements;    /* at the first row */
-  int failed;             /* by one of our functions */
-  struct moment finished; /* when the last of the releases was drawn */
-  int planted;            /* last_insert_rowid() is PLANTED, and was this before */
+  uint64_t statements;    /* moment.statements at the first row */
+  int failed;             /* one of our functions failed */
+  struct moment finished; /* the moment when the last release was drawn */
+  /* last_insert_rowid() is PLANTED; `rowid` keeps its earlier value. */
+  int planted;
   sqlite3_int64 rowid;
 };
 
 struct site {
-  int references; /* the auxiliary data, and every run of this call site */
+  int references; /* the auxiliary data and every run of this call site hold one */
   struct guard *guard;
   int evaluations;
-  int kept; /* SQLite has taken the auxiliary data */
+  int kept; /* SQLite has accepted the auxiliary data */
 };
 
-/* ---- what shows that a statement went on ----------------------------------------------------- */
+/* ---- evidence that a statement continued ----------------------------------------------------- */
 
 /*
-** Whether a statement is inside sqlite3_step(). One that waits between two rows has data. Blob
-** handles are statements without a text, and always wait.
+** Whether a statement is inside sqlite3_step(). A statement that waits between two rows has data.
+** Blob handles are statements without a text, and always wait.
 */
 static int is_executing(sqlite3_stmt *statement) {
   return sqlite3_stmt_busy(statement) && sqlite3_data_count(statement) == 0 &&
          sqlite3_sql(statement);
 }
 
-/* FNV-1a, over pointers and counts. */
+/* FNV-1a over pointers and counts. */
 static uint64_t mix(uint64_t hash, uint64_t word) {
   return (hash ^ word) * 0x100000001b3u;
 }
 
 /*
-** The innermost of the executing statements is ours. The others wait for it, so that none of them
-** moves before ours has returned.
+** Our statement is the innermost one that executes. The others wait for it, so their counters stay
+** the same until ours has returned.
 */
 static struct moment moment_now(sqlite3 *db) {
   struct moment now = {1, 1, 0, 0};
@@ -70,15 +71,15 @@ static struct moment moment_now(sqlite3 *db) {
   return now;
 }
 
-/* The rowid that stands for "nothing has been inserted since". */
+/* A rowid that means "no row has been inserted since". */
 #define PLANTED (-0x6469666675736500)
 
 /*
-** SQLite counts the steps of a statement when sqlite3_step() returns. It also sets the error code
-** of the connection then, which shows a row where the host resets the counter (before it has
-** counted anything, a reset does not show).
+** SQLite adds to the step count of a statement when sqlite3_step() returns. It also sets the error
+** code of the connection at that time. The error code therefore shows a returned row even if the
+** host resets the counter. (A reset before SQLite has counted any step cannot be seen.)
 **
-** A statement that writes need not return before it ends. An INSERT sets last_insert_rowid();
+** A statement that writes may run to its end without returning. An INSERT sets last_insert_rowid().
 ** CREATE TABLE ... AS reads the schema again, which sets the error code.
 */
 static int has_advanced(const struct guard *guard) {
@@ -93,14 +94,14 @@ static int has_advanced(const struct guard *guard) {
          (code != SQLITE_ERROR && code != SQLITE_NOMEM);
 }
 
-/* Takes back what plant() has planted, if it is still there. */
+/* Restores the rowid that plant() replaced, unless an INSERT has changed it since. */
 static void uproot(struct guard *guard) {
   if (guard->planted && sqlite3_last_insert_rowid(guard->host->collector.db) == PLANTED)
     sqlite3_set_last_insert_rowid(guard->host->collector.db, guard->rowid);
   guard->planted = 0;
 }
 
-/* Whether an executing statement may ask for the last rowid itself: then it is left alone. */
+/* Whether an executing statement may call last_insert_rowid(): plant() then leaves it unchanged. */
 static int asks_for_rowid(sqlite3 *db) {
   for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s)) {
     if (is_executing(s) && has_word("last_insert_rowid", sqlite3_sql(s))) return 1;
@@ -108,7 +109,7 @@ static int asks_for_rowid(sqlite3 *db) {
   return 0;
 }
 
-/* A column that does not exist sets the error code. */
+/* Plants the rowid, and sets the error code by asking for a column that does not exist. */
 static void plant(struct guard *guard) {
   sqlite3 *db = guard->host->collector.db;
   uproot(guard);
@@ -128,7 +129,7 @@ static void guard_release(struct guard *guard) {
   sqlite3_free(guard);
 }
 
-/* The guard of what is pending: its first member. */
+/* The guard that contains a pending member, which is its first. */
 static struct guard *guard_of_pending(struct pending *pending) {
   return (struct guard *)pending;
 }
@@ -137,7 +138,7 @@ static void pending_release(struct pending *pending) {
   guard_release(guard_of_pending(pending));
 }
 
-/* Takes guards off the list that have ended and have nothing left to store. */
+/* Removes guards from the list that have ended and have nothing left to store. */
 static void forget_ended(struct host *host) {
   struct pending **link = &host->session.pending;
   while (*link) {
@@ -151,14 +152,16 @@ static void forget_ended(struct host *host) {
   }
 }
 
-/* The function that runs when a statement ends may have an error of its own: it stays. */
+/*
+** Decides about the releases of a statement that ends. Keeps an error that its function reported.
+*/
 static void guard_end(struct guard *guard) {
   struct pending *pending = &guard->pending;
   struct host *host = guard->host;
   if (pending->ended) return;
   pending->ended = 1;
   struct error error = error_take(&host->session.error);
-  /* What goes on after the last release has gone on after all of them. */
+  /* If the statement continued after its last release, it continued after all of them. */
   int failed = guard->failed || !has_advanced(guard);
   uproot(guard);
   if (failed) pending_revoke(pending);
@@ -192,13 +195,13 @@ void site_release(struct site *site) {
   if (!site || --site->references > 0) return;
   struct guard *guard = site->guard;
   struct host *host = guard->host;
-  if (guard->references == 2) guard_end(guard); /* SQLite has kept none of its sites */
+  if (guard->references == 2) guard_end(guard); /* SQLite has kept none of the call sites */
   guard_release(guard);
   host_release(host);
   sqlite3_free(site);
 }
 
-/* The statement ends, or SQLite had no memory to keep the site. */
+/* SQLite calls it when the statement ends, or when it had no memory to keep the site. */
 static void site_dies(void *pointer) {
   struct site *site = pointer;
   if (site->kept) guard_end(site->guard);
@@ -221,7 +224,7 @@ struct site *site_of(sqlite3_context *context, struct host *host) {
     sqlite3_set_auxdata(context, 0, site, site_dies);
     site->kept = sqlite3_get_auxdata(context, 0) == site;
     if (site->kept) return site;
-    site_release(site); /* it was not kept, and site_dies() took its reference */
+    site_release(site); /* SQLite did not keep it, and site_dies() released its reference */
     return 0;
   }
   site->references++;

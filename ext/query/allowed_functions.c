@@ -1,9 +1,10 @@
 /*
 ** allowed_functions.c: see allowed_functions.h.
 **
-** A fixed list: functions of the same arguments that SQLite documents. Not in it is what gives
-** another result the next time, tells of other statements, has side effects, or is an
-** application's: extensions that are loaded for every connection may replace functions here, too.
+** The list is fixed. Its functions depend on their arguments only, as SQLite documents. It leaves
+** out functions that return another result at the next call, report about other statements or have
+** side effects. It also leaves out functions of an application: extensions that are loaded for
+** every connection may replace functions on this connection, too.
 */
 #include "query/allowed_functions.h"
 
@@ -11,10 +12,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* What a function may do beside giving a result. */
+/* The possible effects of a function besides its result. */
 enum { MAY_FAIL, SAFE, JSON };
 
-/* In the order of their names. JSON functions are reported as an extension's before SQLite 3.38. */
+/* Sorted by name. Before SQLite 3.38, JSON functions are reported as functions of an extension. */
 static const struct {
   const char *name;
   int trait;

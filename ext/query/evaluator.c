@@ -11,39 +11,40 @@
 SQLITE_EXTENSION_INIT3
 
 #define MOST_TABLES    64
-#define MOST_OBJECTS   256        /* tables and views that a question may lead to */
+#define MOST_OBJECTS   256 /* tables and views that a question may use, directly or through views */
 #define MOST_BYTES     (64 << 20) /* of the results of one unit */
-#define TICK           1000       /* steps between two looks at the limit */
-#define TICKS_PER_LOOK 64         /* and at the host */
+#define TICK           1000       /* steps between two checks of the limit */
+#define TICKS_PER_LOOK 64         /* ticks between two checks of the host */
 #define MODULE         "dp_unit_rows"
 
 struct evaluator {
   sqlite3 *db, *host;
   sqlite3_vfs vfs;
   char vfs_name[40];
-  sqlite3_int64 moment; /* of the question: milliseconds, as SQLite counts them */
+  sqlite3_int64 moment; /* the time that the question sees: milliseconds, as SQLite counts them */
   const struct ledger_policy *policy;
   struct allowed_functions functions;
   struct evaluator_table *tables;
   int table_count;
-  char *views[MOST_OBJECTS]; /* names of views of main that were made here */
+  char *views[MOST_OBJECTS]; /* names of views of main that were created on this connection */
   int view_count;
-  int is_building; /* our own statements run */
-  char *denied;    /* what the authorizer refused first */
+  int is_building; /* our own statements are running */
+  char *denied;    /* the first thing that the authorizer refused */
   sqlite3_stmt *statement;
-  int columns;   /* of the statement */
-  int is_broken; /* a column was read that is not there: a bug */
+  int columns;   /* number of columns of the statement */
+  int is_broken; /* the statement read a column that does not exist: a bug */
   double ticks, most_ticks, most_bytes;
   int exceeded, interrupted;
   int (*is_interrupted)(void *);
   void *context;
-  const char *sql;                       /* the caller's */
-  const struct evaluator_stream *stream; /* while all units are evaluated at once */
+  const char *sql;                       /* belongs to the caller */
+  const struct evaluator_stream *stream; /* set while all units are evaluated at once */
   int stream_state;                      /* 1 a row, 0 the end, -1 failed */
-  int filters;                           /* tables that were begun in this run */
+  int filters;                           /* tables that this run has begun to read */
   sqlite3_value **results;
-  size_t kept, room, bytes; /* of the results, which are rows ... */
-  size_t count;             /* ... that were counted */
+  /* `kept` rows of results, with room for `room`, of `bytes` bytes in total. */
+  size_t kept, room, bytes;
+  size_t count; /* results that were counted */
   struct error error;
 };
 
@@ -51,9 +52,9 @@ static int out_of_memory(struct error *error) {
   return error_set_memory(error);
 }
 
-/* ---- the file system that there is not (Q1) -------------------------------------------------- */
+/* ---- the replacement of the file system (Q1) ------------------------------------------------- */
 
-/* Nothing is opened; the moment is that of the question. */
+/* This file system opens no file, and its time is that of the question. */
 static int no_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out) {
   (void)vfs, (void)name, (void)flags, (void)out;
   file->pMethods = 0;
@@ -103,7 +104,7 @@ static int no_error(sqlite3_vfs *vfs, int size, char *text) {
   return 0;
 }
 
-/* The moment as the host's file system has it. */
+/* Reads the time from the host's file system. */
 static int read_moment(sqlite3_int64 *moment) {
   sqlite3_vfs *vfs = sqlite3_vfs_find(0);
   double days = 0;
@@ -115,7 +116,7 @@ static int read_moment(sqlite3_int64 *moment) {
   return 1;
 }
 
-/* Opens the connection; its file system is known to nobody else by then. */
+/* Opens the connection. Its file system is never visible to other connections. */
 static int open_connection(struct evaluator *evaluator) {
   int flags =
       SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_MEMORY;
@@ -192,7 +193,7 @@ static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, s
   return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
 }
 
-/* Another function, so that the module's own name is no table. */
+/* Must differ from xConnect: otherwise SQLite would treat the module's name as a table. */
 static int xCreate(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
                    char **error) {
   return xConnect(db, aux, argc, argv, vtab, error);
@@ -204,8 +205,8 @@ static int xDisconnect(sqlite3_vtab *vtab) {
 }
 
 /*
-** Looks up one column by equality. The costs are the same whatever the rows are (Q1); SQLite checks
-** the constraint again. The mask of columns also tells which of them are read.
+** Looks up one column by equality. The costs do not depend on the rows (Q1). SQLite checks the
+** constraint again. The mask of columns also shows which columns the statement reads.
 */
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   struct evaluator_table *table = table_of(vtab);
@@ -240,7 +241,7 @@ static int xClose(sqlite3_vtab_cursor *base) {
   return SQLITE_OK;
 }
 
-/* Whether a cursor is on the table whose rows come one after the other. */
+/* Whether this is the table whose rows the caller streams. */
 static int is_streamed(const struct table *table) {
   const struct evaluator *evaluator = table->evaluator;
   return evaluator->stream && evaluator->stream->table == table_of(&table->base);
@@ -251,7 +252,7 @@ static int next_of_stream(struct evaluator *evaluator) {
   return evaluator->stream_state < 0 ? SQLITE_ABORT : SQLITE_OK;
 }
 
-/* The stream must be the outermost loop, which begins first and once. */
+/* The stream must be the outermost loop, which begins first and only once. */
 static int begin_stream(struct evaluator *evaluator, struct cursor *cursor) {
   cursor->column = -1;
   cursor->row = 0;
@@ -348,8 +349,8 @@ static int deny(struct evaluator *evaluator, const char *what, const char *name)
 }
 
 /*
-** Reading: declared tables, views over them, json_each and json_tree. A CTE that is counted is
-** reported by its name without a column and a schema.
+** Allows reads of declared tables, views over them, json_each and json_tree. SQLite reports a CTE
+** whose rows are counted by its name, without a column and a schema.
 */
 static int authorize_read(struct evaluator *evaluator, const char *table, const char *column,
                           const char *schema) {
@@ -389,18 +390,18 @@ static int authorize(void *context, int action, const char *first, const char *s
 
 /* ---- setting up ------------------------------------------------------------------------------ */
 
-/* One text that a statement gives; null where there is none. To be freed. */
+/* Returns one text that a statement gives, or null if there is none. The caller frees it. */
 static char *text_from(sqlite3 *db, const char *sql) {
   sqlite3_stmt *row = 0;
   char *text = 0;
   if (sqlite3_prepare_v2(db, sql, -1, &row, 0) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW &&
       sqlite3_column_type(row, 0) != SQLITE_NULL)
     text = sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
-  sqlite3_finalize(row); /* what failed gives no text */
+  sqlite3_finalize(row); /* a statement that failed gives no text */
   return text;
 }
 
-/* The encoding of texts, in which max() and casts of blobs differ. */
+/* Copies the encoding of texts from the host. It affects max() and casts of blobs. */
 static int set_encoding(struct evaluator *evaluator, struct error *error) {
   char *wanted = text_from(evaluator->host, "PRAGMA main.encoding");
   char *sql = wanted ? sqlite3_mprintf("PRAGMA encoding = \"%w\"", wanted) : 0;
@@ -427,7 +428,7 @@ static void set_limits(sqlite3 *db) {
     sqlite3_limit(db, limits[i][0], limits[i][1]);
 }
 
-/* Whether an extension that is loaded for every connection has left something here. */
+/* Whether the connection is empty. An extension that SQLite loads everywhere may have filled it. */
 static int is_empty(sqlite3 *db) {
   char *count = text_from(db, "SELECT (SELECT count(*) FROM main.sqlite_master) +"
                               " (SELECT count(*) FROM temp.sqlite_master)");
@@ -436,7 +437,7 @@ static int is_empty(sqlite3 *db) {
   return empty;
 }
 
-/* Texts in double quotes that name no column are texts where the host takes them so. */
+/* Copies the host's setting for double quotes: whether an unknown name in them is a text. */
 static void set_quotes(struct evaluator *evaluator) {
   int on = 1;
   if (sqlite3_db_config(evaluator->host, SQLITE_DBCONFIG_DQS_DML, -1, &on) == SQLITE_OK)
@@ -464,7 +465,7 @@ static int set_up(struct evaluator *evaluator, struct error *error) {
   sqlite3_drop_modules(db, (const char **)kept);
   if (sqlite3_create_module_v2(db, MODULE, &module, evaluator, 0) != SQLITE_OK)
     return out_of_memory(error);
-  /* Before SQLite 3.41 the first use of these raises more than a read. */
+  /* Before SQLite 3.41, the first use of these asks the authorizer for more than a read. */
   sqlite3_exec(db, "SELECT 1 FROM json_each('[]'); SELECT 1 FROM json_tree('[]')", 0, 0, 0);
 #ifndef SQLITE_CORE
   if (!sqlite3_api->set_authorizer || !sqlite3_api->progress_handler)
@@ -516,7 +517,7 @@ static int add_table(struct evaluator *evaluator, const struct ledger_declaratio
                    sqlite3_errmsg(evaluator->db));
 }
 
-/* Makes a view of main here from its text. Sets whether there is one. */
+/* Creates a view of main on this connection. Sets *is_there to whether main has the view. */
 static int add_view(struct evaluator *evaluator, const char *name, int *is_there,
                     struct error *error) {
   sqlite3_stmt *row = 0;
@@ -544,7 +545,7 @@ static int add_view(struct evaluator *evaluator, const char *name, int *is_there
   return added;
 }
 
-/* The name in SQLite's "no such table: [main.]name"; null where the error is another. */
+/* The name in SQLite's "no such table: [main.]name"; null for other errors. */
 static const char *missing_table(const char *message) {
   static const char start[] = "no such table: ";
   if (strncmp(message, start, sizeof start - 1) != 0) return 0;
@@ -553,8 +554,8 @@ static const char *missing_table(const char *message) {
 }
 
 /*
-** Adds the table or view that compiling the question has missed. So tables are named by the
-** question before any optimisation, and none is there that it does not name.
+** Adds a table or view that was missing when SQLite compiled the question. So this connection has
+** only tables that the question names, and SQLite has reported them before any optimisation.
 */
 static int add_missing(struct evaluator *evaluator, const char *name, struct error *error) {
   int is_view;
@@ -639,7 +640,7 @@ void evaluator_close(struct evaluator *evaluator) {
   if (!evaluator) return;
   forget_results(evaluator);
   free(evaluator->results);
-  sqlite3_finalize(evaluator->statement); /* whose error has been dealt with */
+  sqlite3_finalize(evaluator->statement); /* its error has been handled */
   sqlite3_close(evaluator->db);
   for (int i = 0; i < evaluator->table_count; i++) {
     struct evaluator_table *table = &evaluator->tables[i];
@@ -674,7 +675,7 @@ void evaluator_watch(struct evaluator *evaluator, int (*is_interrupted)(void *),
   evaluator->context = context;
 }
 
-/* SQLite calls it after so many steps of a run, counted from the same number for every unit. */
+/* SQLite calls it every TICK steps of a run. The count starts at the same number for every unit. */
 static int look_at_limits(void *context) {
   struct evaluator *evaluator = context;
   evaluator->ticks += 1;
@@ -716,7 +717,7 @@ static enum evaluation fail(struct evaluator *evaluator, const char *what) {
   return EVALUATION_FAILED;
 }
 
-/* What the end of a run means. Errors that the unit's rows can cause are the unit's. */
+/* Interprets the end of a run. An error that a unit's rows can cause affects that unit only. */
 static enum evaluation conclude(struct evaluator *evaluator, int rc) {
   if (evaluator->is_broken) return fail(evaluator, "a column is missing (a bug)");
   if (evaluator->interrupted) return fail(evaluator, "interrupted");

@@ -13,7 +13,7 @@ static int is(const struct program_instruction *here, const char *name) {
   return strcmp(here->name, name) == 0;
 }
 
-/* The aggregate of ours that an AggStep calls, as "dp_sum(4)"; null for any other. */
+/* The aggregate of this extension that an AggStep calls, as in "dp_sum(4)"; null for any other. */
 static const struct aggregate *aggregate_called(const struct program_instruction *here) {
   size_t length = here->p4 ? strcspn(here->p4, "(") : 0;
   for (int i = 0; i < aggregate_count && length; i++)
@@ -23,7 +23,7 @@ static const struct aggregate *aggregate_called(const struct program_instruction
   return 0;
 }
 
-/* Whether a program has to do with releases. */
+/* Whether a program makes releases. */
 static int releases(const struct program *program) {
   for (int i = 0; i < program->count; i++) {
     const struct program_instruction *here = &program->list[i];
@@ -40,7 +40,7 @@ struct loop {
   int open, rewind, next; /* addresses */
 };
 
-/* The one instruction of a name; -1: there is none, or another. */
+/* The only instruction with this name; -1 if there is none or more than one. */
 static int only(const struct program *program, const char *name) {
   int found = -1;
   for (int i = 0; i < program->count; i++) {
@@ -52,8 +52,8 @@ static int only(const struct program *program, const char *name) {
 }
 
 /*
-** Whether the program goes back only by the Next of its loop, and at its start from the constants:
-** then nothing but the loop runs twice.
+** Whether the program has only two jumps back: the Next of its loop, and the Goto at its end, which
+** returns to its start after the constants are set. Then only the loop runs more than once.
 */
 static int goes_forward(const struct program *program, const struct loop *loop) {
   for (int i = 0; i < program->count; i++) {
@@ -61,7 +61,8 @@ static int goes_forward(const struct program *program, const struct loop *loop) 
     if (!here->operation->jumps || here->p2 > i) continue;
     int is_start = is(here, "Goto") && here->p2 == 1 && i == program->count - 1;
     int is_loop = i == loop->next && here->p2 > loop->rewind;
-    int is_value = here->operation->writes == 2 && here->p5 & 0x20; /* older: stores in p2 */
+    /* Before SQLite 3.36, a comparison with this flag stores its result in p2. */
+    int is_value = here->operation->writes == 2 && here->p5 & 0x20;
     if (!is_start && !is_loop && !is_value) return 0;
   }
   return 1;
@@ -80,7 +81,7 @@ static int is_loop(const struct program *program, const struct allowed_functions
       return 0;
     if ((is(here, "Column") || is(here, "Rowid")) && here->p1 != open->p1) return 0;
     if (is(here, "ResultRow") && i > loop->rewind && i < loop->next) return 0;
-    /* Collations but SQLite's own are the host's. */
+    /* The host can replace any other collation. */
     if (here->operation->jumps && here->operation->writes == 2 && here->p4 && *here->p4 &&
         strncmp(here->p4, "BINARY-", 7) != 0)
       return 0;
@@ -92,7 +93,7 @@ static int is_loop(const struct program *program, const struct allowed_functions
 
 /* ---- the unit -------------------------------------------------------------------------------- */
 
-/* Whether an address can be reached other than from the one before it. */
+/* Whether a jump leads to an address. */
 static int is_target(const struct program *program, int address) {
   for (int i = 0; i < program->count; i++)
     if (program->list[i].operation->jumps && program->list[i].p2 == address) return 1;
@@ -100,8 +101,8 @@ static int is_target(const struct program *program, int address) {
 }
 
 /*
-** The instruction whose value a register certainly has at an address: the last one that writes it,
-** with no way to come in between. -1: it is not certain.
+** The instruction that certainly gave a register its value at an address: the last one that writes
+** it, if no jump leads to a place in between. -1 if this is not certain.
 */
 static int writer_of(const struct program *program, int place, int at) {
   for (int i = at; i > 0 && !is_target(program, i); i--) {
@@ -114,7 +115,9 @@ static int writer_of(const struct program *program, int place, int at) {
   return -1;
 }
 
-/* The instruction that reads a column of a table alone, and the root page: the control. */
+/*
+** Compiles a control, which reads only one column of a table. Returns the instruction that reads.
+*/
 static int control_of(sqlite3 *db, const struct table_facts *facts, const char *column,
                       struct program *program) {
   char *sql = sqlite3_mprintf("SELECT \"%w\" FROM main.\"%w\" NOT INDEXED", column, facts->name);
@@ -127,7 +130,7 @@ static int control_of(sqlite3 *db, const struct table_facts *facts, const char *
   return read;
 }
 
-/* Whether every aggregate of the program is handed what the control reads. */
+/* Whether every aggregate of the program gets the column that the control reads as its unit. */
 static int units_are(const struct program *program, const struct loop *loop,
                      const struct program_instruction *control) {
   for (int i = loop->rewind; i < loop->next; i++) {
@@ -146,7 +149,7 @@ static int units_are(const struct program *program, const struct loop *loop,
 
 /* ---- the proof ------------------------------------------------------------------------------- */
 
-/* The only program that runs and has to do with releases; empty where there is another. */
+/* The program of the only running statement that makes releases; empty if another one does, too. */
 static struct program running_program(sqlite3 *db) {
   struct program found = {0, 0};
   int count = 0;
@@ -166,7 +169,7 @@ static struct program running_program(sqlite3 *db) {
   return found;
 }
 
-/* The protected table with this root page. */
+/* Finds the protected table with this root page. */
 static const struct ledger_declaration *table_at(sqlite3 *db, const struct ledger_policy *policy,
                                                  int root, struct table_facts *facts) {
   for (int i = 0; i < policy->count; i++) {
@@ -174,7 +177,7 @@ static const struct ledger_declaration *table_at(sqlite3 *db, const struct ledge
     if (declaration->role != POLICY_PROTECTED) continue;
     struct error error = {0};
     int read = table_facts_read(facts, db, declaration->table, &error);
-    error_clear(&error); /* a table that cannot be read is not this one */
+    error_clear(&error); /* a table that cannot be read is not the one */
     if (read && facts->root == root) return declaration;
     table_facts_clear(facts);
   }
@@ -205,7 +208,7 @@ struct loop_proof loop_prove(sqlite3 *db, const struct ledger_policy *policy) {
       is_loop(&program, &functions, &loop)) {
     const struct ledger_declaration *declaration =
         table_at(db, policy, program.list[loop.open].p2, &facts);
-    /* Rows that are linked to their units would have to be mapped first. */
+    /* A row that refers to a parent would first have to be mapped to its unit. */
     if (declaration && declaration->unit_column && !declaration->parent)
       prove(&proof, db, &program, &loop, declaration, &facts);
   }

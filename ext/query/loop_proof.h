@@ -1,10 +1,10 @@
 /*
 ** loop_proof.h: whether the statement around an aggregate keeps the rows of different units apart.
 **
-** Its program shows it, no SQL is parsed: one loop over one protected table, in which every
-** instruction computes from the row alone, cannot fail, and remembers nothing; and the unit that
-** each aggregate is handed is the unit column of that table and row. What is not known is not
-** proved.
+** The proof reads the program of the statement and parses no SQL. The program must be one loop over
+** one protected table. Every instruction in it computes from the row alone, cannot fail, and keeps
+** nothing for later rows. The unit that each aggregate gets is the unit column of that table and
+** row. An unknown instruction makes the proof fail.
 */
 #ifndef DIFFUSE_QUERY_LOOP_PROOF_H
 #define DIFFUSE_QUERY_LOOP_PROOF_H
@@ -14,18 +14,19 @@
 #include "ledger/policy.h"
 
 enum proof {
-  PROOF_FAILED,     /* the rows of a unit may change what another contributes */
-  PROOF_OTHER_UNIT, /* they cannot, but the unit is not the table's */
+  PROOF_FAILED,     /* the rows of a unit may change the contribution of another */
+  PROOF_OTHER_UNIT, /* they cannot, but the aggregate gets another unit than the table's */
   PROOF_HOLDS
 };
 
 struct loop_proof {
   enum proof result;
-  char *table, *column; /* where the loop is over one table: it, and its unit (sqlite3_free) */
+  /* The table of the loop and its unit column, if the loop is over one table (sqlite3_free). */
+  char *table, *column;
 };
 
 /*
-** Proves it for the statement of the connection that runs.
+** Attempts the proof for the running statement of the connection.
 */
 struct loop_proof loop_prove(sqlite3 *db, const struct ledger_policy *policy);
 void loop_proof_clear(struct loop_proof *proof);

@@ -8,16 +8,17 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** The statement is held to the rules for schemas, where the host knows them (SQLite 3.50):
-** functions that are not for untrusted SQL cannot hide in a query. Older versions ignore the bit.
+** If the host has SQLite 3.50, the statement must follow the rules for schemas: a query then cannot
+** hide functions that are not for untrusted SQL. Older versions ignore the bit.
 */
 #define PREPARE_FROM_DDL 0x20
 
 /* ---- collecting rows ------------------------------------------------------------------------- */
 
 /*
-** dp_collect([key,] [x,] [unit]): usable only by the statement that is written around the owner's
-** text, which must not contain the name; DIRECTONLY keeps it out of views that the text may use.
+** dp_collect([key,] [x,] [unit]): only the statement that the extension writes around the owner's
+** text can use it. The text must not contain the name. DIRECTONLY keeps the function out of views
+** that the text may use.
 */
 #define COLLECT "dp_collect"
 
@@ -58,7 +59,7 @@ static int check_statement(const struct query *query, sqlite3_stmt *statement,
   return 1;
 }
 
-/* Compiles the owner's text alone: it must be one statement of the right form. */
+/* Compiles the owner's text alone, to check that it is one statement of the right form. */
 static int check_text(struct query *query, sqlite3 *db, struct error *error) {
   sqlite3_stmt *statement = 0, *second = 0;
   const char *sql = query->sql, *tail = 0;
@@ -73,7 +74,7 @@ static int check_text(struct query *query, sqlite3 *db, struct error *error) {
   query->length = tail ? (int)(tail - sql) : 0;
   if (query->length > 0 && sql[query->length - 1] == ';') query->length--;
   sqlite3_finalize(second);
-  sqlite3_finalize(statement); /* never stepped: there is no error to report */
+  sqlite3_finalize(statement); /* never stepped, so there is no error to report */
   return going;
 }
 
@@ -95,7 +96,7 @@ void query_clear(struct query *query) {
 /* ---- running it ------------------------------------------------------------------------------ */
 
 char *query_text(const struct query *query, const char *table) {
-  /* The line break ends a comment at the end of the owner's text. */
+  /* The line break ends a comment that may stand at the end of the owner's text. */
   return sqlite3_mprintf("WITH %s %s(%s) AS (%.*s\n) SELECT " COLLECT "(%s) FROM %s", table,
                          query->rows, query->names, query->length, query->sql, query->names,
                          query->rows);
@@ -124,7 +125,7 @@ int query_check_collect(struct collector *collector, struct error *error) {
   } else if (rc != SQLITE_DONE) {
     going = error_set(error, "cannot call " COLLECT "(): %s", sqlite3_errmsg(collector->db));
   }
-  sqlite3_finalize(statement); /* whose error has been reported */
+  sqlite3_finalize(statement); /* its error has been reported */
   return going;
 }
 
