@@ -9,11 +9,17 @@
 #include "math/mixing.h"
 #include "math/renyi.h"
 
-/* Steps that are looked at one by one; beyond, a 32nd of those so far together. */
+/*
+** The walk takes the first SINGLE steps one by one. After that, it takes blocks of 1/32 of the
+** steps so far.
+*/
 #define SINGLE 256
 #define SHARE  32
 
-/* Bounds are raised by this much for what math/ and sums of logarithms may err by. */
+/*
+** Bounds are raised by this margin. It covers the rounding errors of math/ and of sums of
+** logarithms.
+*/
 #define MARGIN 0x1p-30
 
 void hiding_make(struct hiding *hiding, const struct descent *descent, const struct layout *shape,
@@ -24,12 +30,12 @@ void hiding_make(struct hiding *hiding, const struct descent *descent, const str
 
 /* ---- one step -------------------------------------------------------------------------------- */
 
-/* The noise of a step, or what stands for that of several. */
+/* The noise of one step, or noise that stands for that of several steps. */
 struct noise {
   int laplace;
   double clock; /* variance, or 2 t^2 */
-  double least; /* the least variance of a draw among them */
-  double slack; /* lattice slack of all of them */
+  double least; /* the least variance of its draws */
+  double slack; /* the lattice slack of all its draws */
 };
 
 static struct noise noise_of(const struct hiding *hiding, const struct hop *hop) {
@@ -47,7 +53,10 @@ static double log_laplace(double epsilon, double distance, double scale) {
   return half > 0.5 ? log1p(-exp(-half) / cosh(y)) : log(value);
 }
 
-/* exp(-(epsilon - r)^2/(4r)), what every mechanism of this zCDP rate has. */
+/*
+** Returns ln of exp(-(epsilon - r)^2/(4r)), which bounds the delta of any mechanism of this zCDP
+** rate.
+*/
 static double log_chernoff(double epsilon, double rate) {
   return epsilon > rate ? -(epsilon - rate) * ((epsilon - rate) / (4 * rate)) : 0;
 }
@@ -61,14 +70,17 @@ static double log_gaussian(const struct noise *noise, double epsilon, double dis
   return fmin(fmin(raised, 0), log_chernoff(epsilon, distance * distance / (2 * noise->clock)));
 }
 
-/* ln E: the divergence of order e^epsilon of the noise from itself, moved by `distance`. */
+/*
+** Returns ln E: the divergence of order e^epsilon between the noise and the noise moved by
+** `distance`.
+*/
 static double log_stick(const struct noise *noise, double epsilon, double distance) {
   if (distance == 0 || epsilon == INFINITY) return -INFINITY;
   if (noise->laplace) return log_laplace(epsilon, distance, sqrt(noise->clock / 2));
   return log_gaussian(noise, epsilon, distance);
 }
 
-/* How far two points of the ball can be apart after a step, in the norm of its noise. */
+/* Returns the largest distance of two points of the ball after a step, in the norm of its noise. */
 static double moved_by(const struct hiding *hiding, const struct hop *hop) {
   const struct descent *descent = hiding->descent;
   double width = 2 * ldexp(descent->radius, -hiding->course.granularity), root = sqrt(descent->dim);
@@ -78,15 +90,15 @@ static double moved_by(const struct hiding *hiding, const struct hop *hop) {
 
 /* ---- the steps after a row ------------------------------------------------------------------- */
 
-/* A walk over the steps after a row: what is left of its divergence at one epsilon. */
+/* A walk over the steps after a row. It tracks the row's remaining divergence at one epsilon. */
 struct walk {
   const struct hiding *hiding;
   double index, epsilon;
-  double after, left; /* steps that were taken, and that remain */
+  double after, left; /* the number of steps taken, and of steps left */
   double log_delta;
-  double block, log_factor;  /* the last so many steps, each by this at least */
-  double distance, variance; /* the path to here: T_0 and its clock */
-  struct hop hop;            /* the same for all steps, where they are */
+  double block, log_factor;  /* the last block's size; the bound on a step's factor */
+  double distance, variance; /* the path so far: T_0 and its clock */
+  struct hop hop;            /* the current step; it never changes if all steps are equal */
 };
 
 static double log_path(const struct walk *walk) {
@@ -96,7 +108,7 @@ static double log_path(const struct walk *walk) {
   return log_stick(&noise, walk->epsilon, walk->distance);
 }
 
-/* The path to one step further. */
+/* Extends the path by one step. */
 static void extend_path(struct walk *walk) {
   double contraction = walk->hop.contraction;
   walk->distance =
@@ -108,7 +120,7 @@ static void extend_path(struct walk *walk) {
 static struct walk walk_from(const struct hiding *hiding, double index, double epsilon) {
   struct walk walk = {
       .hiding = hiding, .index = index, .epsilon = epsilon, .left = hiding->course.steps - index};
-  /* Of all steps the last moves a row furthest against its noise (sgd.h). */
+  /* The last step moves a row furthest against its noise (sgd.h), so it bounds all other steps. */
   course_hop(&hiding->course, hiding->course.steps, &walk.hop);
   walk.distance = (double)walk.hop.sensitivity;
   walk.variance = (double)walk.hop.clock;
@@ -117,15 +129,16 @@ static struct walk walk_from(const struct hiding *hiding, double index, double e
   return walk;
 }
 
-/* Paths are for equal steps with Gaussian noise. */
+/* Paths cover equal steps with Gaussian noise only. */
 static int has_path(const struct walk *walk) {
   const struct descent *descent = walk->hiding->descent;
   return !(descent->laplace > 0) && !(descent->decay > 0) && walk->after < SINGLE;
 }
 
 /*
-** Later steps move points no less far against their noise (sgd.h), so the last of a block stands
-** for all; and d falls, so the factor of the first does.
+** Takes the next block of steps. Later steps move points at least as far against their noise
+** (sgd.h), so the last step of a block bounds all of them. d falls during the block, so the factor
+** at its first d bounds all of them, too.
 */
 static void walk_on(struct walk *walk, double most) {
   const struct hiding *hiding = walk->hiding;
@@ -147,8 +160,8 @@ static void walk_on(struct walk *walk, double most) {
 }
 
 /*
-** Whether no number of steps can lead to log_wanted: what the path leaves by the time that it is
-** followed, times the best factor there is while d is above what is wanted.
+** Checks that no number of steps can lead to log_wanted. The best case is the bound at the end of
+** the path, times the best factor that any step has while d is above the wanted value.
 */
 static int is_hopeless(const struct walk *walk, double log_wanted) {
   struct walk ahead = *walk;
@@ -165,14 +178,14 @@ static int is_hopeless(const struct walk *walk, double log_wanted) {
   return walk->left == 0 ? best > log_wanted : best + walk->left * factor > log_wanted;
 }
 
-/* ln d after all steps, or after as many as bring it to log_wanted or below. */
+/* Returns ln d after all steps, or after the first steps that bring it to log_wanted or below. */
 static double log_delta_after(const struct hiding *hiding, double index, double epsilon,
                               double log_wanted) {
   struct walk walk = walk_from(hiding, index, epsilon);
   if (log_wanted > -INFINITY && is_hopeless(&walk, log_wanted - MARGIN)) return walk.log_delta;
   while (walk.left > 0 && walk.log_delta > log_wanted - MARGIN) {
     walk_on(&walk, INFINITY);
-    if (walk.log_factor == 0 && !has_path(&walk)) break; /* nor any later one */
+    if (walk.log_factor == 0 && !has_path(&walk)) break; /* later steps do not lower it either */
   }
   return fmin(walk.log_delta + MARGIN, 0);
 }
@@ -183,7 +196,7 @@ static int suffices(const struct hiding *hiding, double index, double epsilon, d
   return log_delta_after(hiding, index, epsilon, log_wanted) <= log_wanted;
 }
 
-/* The least epsilon in [0, high] that suffices; high where none that is much smaller does. */
+/* Returns the least epsilon in [0, high] that suffices, or high if no much smaller one does. */
 static double least_epsilon(const struct hiding *hiding, double index, double high,
                             double log_wanted) {
   double low = 0, least = high * 0x1p-40;
@@ -229,7 +242,7 @@ void hiding_path_epsilons(const struct hiding *hiding, double delta, const doubl
 
 /* ---- random stop ----------------------------------------------------------------------------- */
 
-/* sum of e^(factor k) over k = 0 .. count - 1, for factor <= 0 */
+/* Returns the sum of e^(factor k) over k = 0 .. count - 1, for factor <= 0. */
 static double powers(double factor, double count) {
   if (factor == 0 || count == 1) return count;
   return factor > -INFINITY ? expm1(count * factor) / expm1(factor) : 1;
@@ -238,7 +251,7 @@ static double powers(double factor, double count) {
 double hiding_stop_delta(const struct hiding *hiding, double epsilon) {
   struct walk walk = walk_from(hiding, 1, epsilon);
   double sum = exp(walk.log_delta);
-  while (walk.left > 0 && walk.log_delta > -INFINITY) { /* d_k of a block: falling powers */
+  while (walk.left > 0 && walk.log_delta > -INFINITY) { /* the d_k of a block are falling powers */
     double before = walk.log_delta;
     walk_on(&walk, INFINITY);
     double first = walk.block == 1 ? walk.log_delta : before + walk.log_factor;
@@ -251,7 +264,7 @@ void hiding_stop_deltas(const struct hiding *hiding, double epsilon, double *del
   int rows = (int)hiding->descent->rows;
   struct walk walk = walk_from(hiding, 1, epsilon);
   double sum = exp(walk.log_delta);
-  for (int row = rows; row >= 1; row--) { /* row i has what the first has after rows - i steps */
+  for (int row = rows; row >= 1; row--) { /* row i: the first row's value after rows - i steps */
     deltas[row - 1] = fmin(sum / rows, 1) * (1 + MARGIN);
     if (row > 1) walk_on(&walk, 1);
     sum += exp(walk.log_delta);
@@ -266,7 +279,7 @@ void hiding_stop_variance(struct descent *descent, const struct layout *shape,
   hiding_make(&hiding, descent, shape, design->shift);
   int found = hiding_stop_delta(&hiding, epsilon) <= delta;
   while (found &&
-         high - low > 1) { /* it falls with the variance: low is too little, high is enough */
+         high - low > 1) { /* delta falls with the variance: low is too small, high suffices */
     descent->variance = floor((low + high) / 2);
     hiding_make(&hiding, descent, shape, design->shift);
     if (hiding_stop_delta(&hiding, epsilon) <= delta) {
@@ -287,13 +300,13 @@ static double pure_epsilon(const struct hiding *hiding, double index) {
 }
 
 /*
-** Shares of the last node: 0, then 16 to an octave up to a 64th of it, then equal steps. They
-** depend on nothing that another machine might compute a little differently, and so do their
-** number.
+** The nodes, as shares of the last node: 0, then 16 for each octave up to 1/64, then equal steps.
+** The shares and their number do not depend on any value that another machine might compute
+** slightly differently.
 */
 #define OCTAVES       40
 #define TO_THE_OCTAVE 16
-#define EQUAL_STEPS   1008 /* of a 1024th */
+#define EQUAL_STEPS   1008 /* each is 1/1024 */
 
 static double node_share(int node) {
   int geometric = (OCTAVES - 6) * TO_THE_OCTAVE;
@@ -302,7 +315,7 @@ static double node_share(int node) {
   return (double)(16 + node - geometric) / 1024;
 }
 
-/* Where what is left of the row's own step alone is below 1e-300. */
+/* Returns an epsilon beyond which the row's own step alone leaves a delta below 1e-300. */
 static double end_of_profile(const struct profile *profile) {
   if (profile->pure < INFINITY) return profile->pure;
   return profile->rate + 2 * sqrt(profile->rate * 690);
@@ -328,20 +341,20 @@ void hiding_profile(const struct hiding *hiding, struct profile *profile) {
   }
 }
 
-/* e^factor int e^(a x) dx from `from` to `to`, for a > 0. */
+/* Returns e^factor int e^(a x) dx from `from` to `to`, for a > 0. */
 static double exponential_integral(double factor, double a, double from, double to) {
   return exp(factor + a * to) * -expm1(-a * (to - from)) / a;
 }
 
-/* The logarithm of the mean of e^a and e^b, a >= b. */
+/* Returns the logarithm of the mean of e^a and e^b, a >= b. */
 static double log_mean(double a, double b) {
   return a > -INFINITY ? a + log1p(exp(b - a)) - M_LN2 : a;
 }
 
 /*
-** Between two nodes: g^(alpha-2) against the chord of delta, of which one rises and the other falls
-** for alpha >= 2, so that the mean of their product is at most that of their means (Chebyshev);
-** else, and for g^(-alpha-1), delta is taken at the left.
+** Bounds the integral between two nodes. For alpha >= 2, g^(alpha-2) rises while the chord of delta
+** falls, so the mean of their product is at most the product of their means (Chebyshev). For alpha
+** < 2, and for g^(-alpha-1), the bound uses delta at the left node.
 */
 static double integral_between(const struct profile *profile, int i, double alpha) {
   double from = profile->epsilon[i], to = profile->epsilon[i + 1];
@@ -352,14 +365,17 @@ static double integral_between(const struct profile *profile, int i, double alph
          exp(left - alpha * from) * -expm1(-alpha * (to - from)) / alpha;
 }
 
-/* Beyond the last node: what the row's own step has, and the factors, which fall (Gaussian). */
+/*
+** Bounds the integral beyond the last node: the delta of the row's own step, times the factors at
+** the last node. The factors fall with epsilon (Gaussian noise).
+*/
 static double integral_beyond(const struct profile *profile, double alpha) {
   double rate = profile->rate, from = profile->epsilon[profile->count - 1];
   if (profile->pure < INFINITY) return 0;
   double x = (from - rate * (2 * alpha - 1)) / (2 * sqrt(rate));
   double log_tail = x > 0 ? -x * x : 0; /* erfc(x) <= e^-x^2 */
   return 4 * sqrt(M_PI * rate) *
-         exp(alpha * (alpha - 1) * rate + log_tail + profile->log_factor); /* both ways */
+         exp(alpha * (alpha - 1) * rate + log_tail + profile->log_factor); /* both directions */
 }
 
 double profile_rdp(const struct profile *profile, double alpha) {

@@ -11,12 +11,15 @@
 #include "noise/discrete_gaussian.h"
 #include "sums/clip.h"
 
-/* Numbers that the sampler is asked for at a time: so many that no single one shows in its time. */
+/*
+** The number of draws in one request to the sampler. It is large enough to hide the time of a
+** single draw.
+*/
 #define NOISE_BLOCK 512
 
 /* ---- losses ---------------------------------------------------------------------------------- */
 
-/* The largest |w.x - y|; infinite where y has no bound. */
+/* Returns the largest |w.x - y|; infinite if y has no bound. */
 static double largest_residual(const struct descent *descent) {
   if (isnan(descent->bound)) return INFINITY;
   return descent->radius * descent->clip + descent->bound;
@@ -35,7 +38,10 @@ double descent_largest_eta(const struct descent *descent) {
   return 2 / (descent->beta + descent->l2);
 }
 
-/* A little above what it is: any larger one is valid, and powers of it are taken. */
+/*
+** Returns the contraction, rounded up a little. Any larger value is valid, and callers take powers
+** of it.
+*/
 static double contraction_at(const struct descent *descent, double eta) {
   double best = sgd_contraction(eta, descent->beta, descent->l2);
   return fmin(best * (1 + 0x1p-50), 1);
@@ -47,13 +53,16 @@ double descent_contraction(const struct descent *descent) {
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* The shape of a step with this learning rate. */
+/* Computes the layout of a step with this learning rate. */
 static void course_shape(const struct course *course, double eta, struct layout *shape) {
   *shape = course->shape;
   if (course->descent->decay > 0) layout_narrow(shape, eta * course->descent->lipschitz);
 }
 
-/* Division and square roots are the same on every machine. */
+/*
+** Returns the learning rate of step i. Division and square roots give the same result on every
+** machine.
+*/
 static double eta_of(const struct descent *descent, double i) {
   double age = 1 + descent->decay * (i - 1);
   return descent->eta / (descent->power < 1 ? sqrt(age) : age);
@@ -63,7 +72,10 @@ static uint64_t divide_up(uint128 a, uint128 b) {
   return (uint64_t)(a / b + (a % b > 0));
 }
 
-/* The clock of a step whose sensitivity is not below that of the last. Both are below 2^32. */
+/*
+** Returns the clock of a step whose sensitivity is at least that of the last step. Both
+** sensitivities are below 2^32.
+*/
 static uint64_t clock_of(const struct course *course, uint64_t sensitivity) {
   const struct hop *last = &course->last;
   uint64_t s = last->sensitivity;
@@ -98,27 +110,27 @@ void course_hop(const struct course *course, double i, struct hop *hop) {
   hop->clock = clock_of(course, hop->sensitivity);
 }
 
-/* sum of contraction^(2j) over j = 0 .. count - 1 */
+/* Returns the sum of contraction^(2j) over j = 0 .. count - 1. */
 static double squared_contractions(const struct descent *descent, double count) {
   double log_square = 2 * log(descent_contraction(descent));
   if (log_square == -INFINITY) return 1;
   return log_square < 0 ? expm1(count * log_square) / expm1(log_square) : count;
 }
 
-/* 1 + L + ... + L^(count - 1) */
+/* Returns 1 + L + ... + L^(count - 1). */
 static double contractions(const struct descent *descent, double count) {
   double logarithm = log(descent_contraction(descent));
   if (logarithm == -INFINITY) return fmin(count, 1);
   return logarithm < 0 ? expm1(count * logarithm) / expm1(logarithm) : count;
 }
 
-/* Rounding of sums and powers: all of it is in the direction of privacy. */
+/* The margin for rounding in sums and powers. Results always err in the direction of privacy. */
 #define UP   (1 + 0x1p-40)
 #define DOWN (1 - 0x1p-40)
 
 /* ---- the path, for equal steps --------------------------------------------------------------- */
 
-/* T_0 with so many steps after a row. */
+/* Returns T_0 with this many steps after a row. */
 static uint64_t distance_after(const struct descent *descent, const struct layout *shape, int shift,
                                double after) {
   uint64_t step = design_sensitivity(shape, shift, &gaussian_noise);
@@ -134,7 +146,10 @@ static uint64_t clock_after(const struct descent *descent, double after) {
   return (uint64_t)fmin(descent->variance * (sum * DOWN), 0x1p62);
 }
 
-/* T_0^2/(2 clock) after `after` steps, as a release of that sensitivity and clock is charged. */
+/*
+** Returns T_0^2/(2 clock) after `after` steps, as it is charged for a release of that sensitivity
+** and clock.
+*/
 static double rate_after(const struct descent *descent, const struct layout *shape, int shift,
                          double after) {
   return lattice_rate(distance_after(descent, shape, shift, after), clock_after(descent, after));
@@ -152,7 +167,7 @@ static void equal_rates(const struct descent *descent, const struct layout *shap
   }
 }
 
-#define MOST_STEPS 1000000 /* limit of the steps that are examined; more are refused */
+#define MOST_STEPS 1000000 /* the most steps that are examined; more are refused */
 
 static int equal_diffusible(const struct descent *descent, const struct layout *shape, int shift,
                             uint64_t clock) {
@@ -192,22 +207,25 @@ static void equal_design(const struct descent *descent, const struct layout *sha
 
 /* ---- the path, for falling learning rates ---------------------------------------------------- */
 
-/* From a step to the end, backward: what reaches it of a distance there, and the path between. */
+/*
+** A walk backward from the end of a descent to a step. It tracks how much of a distance at the step
+** reaches the end, and the path in between.
+*/
 struct way {
-  double carried;  /* product of the contractions of later steps */
-  double rounding; /* sum of e times what is carried of it, over later steps */
-  double clock;    /* sum of carried^2 variance, from this step on */
-  double distance; /* T_0 of a row that is read here */
+  double carried;  /* the product of the contractions of later steps */
+  double rounding; /* the sum over later steps of e times the part that reaches the end */
+  double clock;    /* the sum of carried^2 variance, from this step on */
+  double distance; /* T_0 of a row that this step reads */
   double own;      /* s^2/variance of the step alone */
-  double margin;   /* relative, of sums; none where there is one step */
+  double margin;   /* relative error of the sums; 0 for one step */
 };
 
 #define NO_WAY ((struct way){1, 0, 0, 0, 0, 0})
 
-/* Of sums of up to 10^7 positive numbers. */
+/* The relative error of sums of up to 10^7 positive numbers. */
 #define MARGIN 0x1p-28
 
-/* One step further back: to step i. */
+/* Goes back by one step, to step i. */
 static void way_back(const struct course *course, double i, struct way *way) {
   struct hop hop;
   course_hop(course, i, &hop);
@@ -220,18 +238,21 @@ static void way_back(const struct course *course, double i, struct way *way) {
   way->carried *= hop.contraction;
 }
 
-/* T_0^2/clock with so much noise on top. */
+/* Returns T_0^2/clock with additional noise of clock `added`. */
 static double way_on_top(const struct way *way, double added) {
   double distance = way->distance * (1 + way->margin);
   return distance * (distance / (way->clock * (1 - way->margin) + added));
 }
 
-/* The same without, or that of the row's own step where it is less. */
+/* Returns that ratio without additional noise, or the ratio of the row's own step if it is less. */
 static double way_ratio(const struct way *way) {
   return fmin(way_on_top(way, 0), way->own);
 }
 
-/* What the worst private row costs, twice, and the clock of the last. */
+/*
+** Returns twice the cost of the worst private row. Sets *clock to the clock of the last private
+** row.
+*/
 static double worst_ratio(const struct course *course, double *clock) {
   struct way way = NO_WAY;
   double worst = 0;
@@ -243,7 +264,7 @@ static double worst_ratio(const struct course *course, double *clock) {
   return worst;
 }
 
-/* Ends at which a path is looked at: so many shares of all steps. */
+/* The number of ends at which falling_rates() examines a path. They divide all steps evenly. */
 #define ENDS 16
 
 static void falling_rates(const struct course *course, double *rates) {
@@ -271,7 +292,7 @@ static int falling_diffusible(const struct course *course, double added, double 
   return 1;
 }
 
-/* The lattice of the last step, if it is no more than 2^9 times finer than that of the first. */
+/* Designs the lattice for the last step, at most 2^9 times finer than the lattice for the first. */
 static void falling_lattice(const struct descent *descent, const struct layout *shape, double rate,
                             struct design *design) {
   const struct noise_law *noise = descent_noise_law(descent);
@@ -293,7 +314,7 @@ static void falling_design(struct descent *descent, const struct layout *shape, 
   falling_lattice(descent, shape, rate, design);
   *variance = noise->clock(design->sensitivity, rate);
   if (descent->laplace > 0 || descent->public_rows == 0 || *variance == 0) return;
-  for (int i = 0; i < 8; i++) { /* costs are in proportion to 1/variance, up to roundings */
+  for (int i = 0; i < 8; i++) { /* costs are proportional to 1/variance, except for rounding */
     struct course course;
     double clock;
     descent->variance = (double)*variance;
@@ -312,7 +333,7 @@ static void falling_design(struct descent *descent, const struct layout *shape, 
 
 /* ---- the path -------------------------------------------------------------------------------- */
 
-/* Whether the charge is along a path of unequal steps. */
+/* Checks whether the charge follows a path of unequal steps. */
 static int is_falling_path(const struct descent *descent) {
   return descent->decay > 0 && descent->public_rows > 0 && !(descent->laplace > 0);
 }
@@ -407,10 +428,10 @@ double descent_slope(const struct descent *descent, double margin, double y) {
 
 /* ---- random stop ----------------------------------------------------------------------------- */
 
-/* Uniform on 1 .. rows, exactly; 0 without random bytes. */
+/* Returns a uniform number from 1 .. rows, exactly, or 0 without random bytes. */
 static double random_stop(double rows) {
   uint32_t count = (uint32_t)rows, bits, limit = UINT32_MAX - UINT32_MAX % count;
-  do { /* what is left of whole rounds is refused: at most two tries on average */
+  do { /* rejects the incomplete last round: at most two tries on average */
     if (!entropy_fill(&bits, sizeof bits)) return 0;
   } while (bits >= limit);
   uint32_t stop = bits % count + 1;
@@ -420,20 +441,20 @@ static double random_stop(double rows) {
 
 /* ---- vectors --------------------------------------------------------------------------------- */
 
-/* The largest |v_j|. */
+/* Returns the largest |v_j|. */
 static double largest(const double *v, int count) {
   double most = 0;
   for (int j = 0; j < count; j++) most = fmax(most, fabs(v[j]));
   return most;
 }
 
-/* The largest component is divided out, so that no square overflows or vanishes. */
+/* Divides by the largest component first, so that no square overflows or underflows. */
 void descent_clip(const struct descent *descent, double *features) {
   int dim = (int)descent->dim;
   double most = largest(features, dim), sum = 0;
   if (most == 0) return;
   for (int j = 0; j < dim; j++) sum += (features[j] / most) * (features[j] / most);
-  double longest = descent->clip / sqrt(sum); /* what the largest component may be */
+  double longest = descent->clip / sqrt(sum); /* the largest component after scaling */
   if (most <= longest) return;
   for (int j = 0; j < dim; j++) features[j] = features[j] / most * longest;
 }
@@ -455,13 +476,13 @@ struct training {
   struct hop hop;      /* the last step that was taken */
   struct layout shape; /* of that step */
   int dim;
-  double taken, wanted; /* steps */
-  int failed;           /* no random bytes: sticks */
+  double taken, wanted; /* numbers of steps */
+  int failed;           /* set when random bytes are missing; stays set */
   double *w;            /* coefficients before the last step */
   int128 *totals;       /* M of the last step, in fine steps */
   int128 *gradient;
   int64_t *point; /* U of the last step */
-  int64_t *noise; /* from `next` on, `left` draws are unused */
+  int64_t *noise; /* `left` draws are unused, from `next` on */
   size_t block, next, left;
 };
 
@@ -475,7 +496,7 @@ struct training *training_open(const struct descent *descent, const struct layou
   course_make(&training->course, descent, shape, design->shift);
   training->dim = (int)dim;
   training->wanted = descent->rows + descent->public_rows;
-  int is_equal = !(descent->decay > 0); /* so that noise of several steps is drawn at a time */
+  int is_equal = !(descent->decay > 0); /* then noise of several steps can be drawn at once */
   training->block = dim * (is_equal && dim < NOISE_BLOCK ? NOISE_BLOCK / dim : 1);
   training->w = calloc(dim, sizeof *training->w);
   training->totals = calloc(dim, sizeof *training->totals);
@@ -490,7 +511,7 @@ struct training *training_open(const struct descent *descent, const struct layou
   return 0;
 }
 
-/* Wipes and frees (G3). */
+/* Wipes and frees the training (G3). */
 static void discard(void *numbers, size_t bytes) {
   if (numbers) entropy_wipe(numbers, bytes);
   free(numbers);
@@ -507,7 +528,7 @@ void training_close(struct training *training) {
   free(training);
 }
 
-/* Noise for one step, or null. */
+/* Returns the noise for one step, or null. */
 static const int64_t *next_noise(struct training *training) {
   size_t dim = (size_t)training->dim;
   uint64_t variance = (uint64_t)training->descent->variance;
@@ -523,7 +544,7 @@ static const int64_t *next_noise(struct training *training) {
   return noise;
 }
 
-/* From M of the last step to the coefficients of the next. */
+/* Computes the coefficients for the next step from M of the last step. */
 static void leave_step(struct training *training) {
   const struct design *design = training->design;
   const int64_t *noise = next_noise(training);
@@ -534,7 +555,7 @@ static void leave_step(struct training *training) {
                training->w);
 }
 
-/* Sets the gradient, eta times, in fine steps: within eta * lipschitz, exactly. */
+/* Sets eta times the gradient, in fine steps. Its norm is at most eta * lipschitz, exactly. */
 static void take_gradient(struct training *training, double y, double *features) {
   const struct descent *descent = training->descent;
   const struct layout *shape = &training->shape;

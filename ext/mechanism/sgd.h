@@ -1,35 +1,36 @@
 /*
 ** sgd.h: projected noisy stochastic gradient descent on the release lattice.
 **
-** Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1: every row is read once, in the order in
-** which rows come, and moves the coefficients w of a linear model, |w| <= radius:
+** The algorithm is Algorithm 1 of Balle, Barthe, Gaboardi and Geumlek 2019. It reads every row
+** once, in the order in which rows arrive. Each row moves the coefficients w of a linear model, |w|
+** <= radius:
 **
-**     M_i = (1 - eta l2) w_{i-1} - eta g_i      exact integers: fine steps, then rounded to the
-**     lattice U_i = M_i + noise                         the exact sampler: N_Z(0, variance), or
-**                                                       discrete Laplace noise
-**     w_i = U_i, projected onto the ball        floating point: it reads U_i alone
+**     M_i = (1 - eta l2) w_{i-1} - eta g_i   exact integers: fine steps, rounded to the lattice
+**     U_i = M_i + noise                      exact sampler: N_Z(0, variance) or discrete Laplace
+**     w_i = U_i, projected onto the ball     floating point: it reads U_i alone
 **
-** g_i is the gradient of the loss of row i, and w_0 = 0. The last M is not noised here: it is what
-** a release draws from and stores as its point, U; the projection of U is what people see.
+** g_i is the gradient of the loss of row i, and w_0 = 0. This file adds no noise to the last M. The
+** release draws from the last M and stores the result, U, as its point. The published coefficients
+** are the projection of U.
 **
-** Sensitivity. Given w_{i-1}, replacing row i changes eta g_i alone. It is made to fit a ball of
-** radius eta * lipschitz in exact integers (clip.h), so M_i moves by at most twice that
-** (sums/layout.h; in the sum norm, for Laplace noise, lattice_design.h), whatever floating
-** point did before. Every later step is a function of U_i, of rows that both data sets have, and of
-** noise of its own. So a row pays for one draw of its own, and the regularisation, which both data
-** sets have, for nothing.
+** Sensitivity. Given w_{i-1}, replacing row i changes eta g_i alone. clip.h clips eta g_i to a ball
+** of radius eta * lipschitz in exact integers. M_i therefore moves by at most twice that radius,
+** whatever floating point did before (sums/layout.h; lattice_design.h for the sum norm of Laplace
+** noise). Every later step is a function of U_i, of rows that both data sets share, and of its own
+** noise. A row therefore pays for one draw, its own. It pays nothing for the regularisation, which
+** both data sets share.
 **
-** Learning rates may fall from step to step, eta_i = eta/(1 + decay (i - 1))^power. The clip of a
-** step and its noise fall with them: with s_i the integer sensitivity of step i, and s, V those of
-** the last one, V_i = ceil(V s_i^2/s^2) + 1, or t_i = ceil(t s_i/s) for Laplace noise of scale t.
-** So no row moves its step further against its noise than the last one does; Laplace noise on a
-** finer lattice is not easier to tell from itself, either.
+** Learning rates may fall from step to step: eta_i = eta/(1 + decay (i - 1))^power. The clip and
+** the noise of a step fall with them. Let s_i be the integer sensitivity of step i, and s and V the
+** sensitivity and the variance of the last step. Then V_i = ceil(V s_i^2/s^2) + 1, or t_i = ceil(t
+** s_i/s) for Laplace noise of scale t. No row therefore moves its step further against its noise
+** than the last row does. For Laplace noise, a finer lattice does not make two shifted copies
+** easier to distinguish, either.
 **
 ** Requirements:
-**   G1  Exactly rows + public_rows steps, or as many as the random stop says, however many rows
-**       come: those that are missing have no gradient, those beyond are not looked at.
-**   G2  A row whose gradient cannot be computed has none, and takes its step and its noise all the
-**       same.
+**   G1  The descent takes exactly rows + public_rows steps, or as many as the random stop says,
+**       however many rows arrive. Missing rows have no gradient. Surplus rows are not read.
+**   G2  A row whose gradient cannot be computed has none. It still takes its step and its noise.
 **   G3  Intermediate coefficients and unused noise are wiped.
 */
 #ifndef DIFFUSE_MECHANISM_SGD_H
@@ -44,35 +45,35 @@
 
 enum loss { LOSS_LOGISTIC, LOSS_SQUARED, LOSS_HUBER, LOSSES };
 
-/* The public parameters of a model. Numbers that were not given are NaN. */
+/* The public parameters of a model. NaN marks a number that was not given. */
 struct descent {
   enum loss loss;
   double rows, public_rows; /* whole numbers */
   double dim;
-  double clip;             /* of the norm of features */
-  double radius;           /* of the ball of coefficients */
+  double clip;             /* bounds the norm of the features */
+  double radius;           /* of the ball that holds the coefficients */
   double l2;               /* strong convexity: l2/2 |w|^2 is added to the loss of each row */
-  double eta, default_eta; /* learning rate; 1 where it was not given but derived */
-  double bound;            /* of |y| */
+  double eta, default_eta; /* learning rate; default_eta is 1 if it was derived */
+  double bound;            /* bounds |y| */
   double threshold;        /* of the Huber loss */
-  double lipschitz, beta;  /* of the loss without and with regularisation, derived from the above */
-  double random_stop;      /* 1: after a random number of rows */
+  double lipschitz, beta;  /* of the loss without and with regularisation; derived */
+  double random_stop;      /* 1: stop after a random number of rows */
   double decay, power;     /* of the learning rate; 0: all steps are equal */
   double laplace;          /* 1: Laplace noise */
-  double variance;         /* clock of the noise of the last step, in lattice steps: below 2^53 */
+  double variance;         /* clock of the last step's noise, in lattice steps: below 2^53 */
 };
 
-/* The noise of its steps. */
+/* Returns the noise law of its steps. */
 static inline const struct noise_law *descent_noise_law(const struct descent *descent) {
   return descent->laplace > 0 ? &laplace_noise : &gaussian_noise;
 }
 
-/* The mechanism that a release of it has. */
+/* Returns the mechanism of its release. */
 const struct mechanism *descent_mechanism(const struct descent *descent);
 
 /*
-** The largest epsilon whose pure mechanisms all have this zCDP rate: epsilon tanh(epsilon/2)
-** (response_rdp): that of a random stop.
+** Returns the largest epsilon for which all epsilon-DP mechanisms have this zCDP rate: it solves
+** epsilon tanh(epsilon/2) = rate (response_rdp). A random stop uses this epsilon.
 */
 double pure_epsilon_of_rate(double rate);
 
@@ -82,11 +83,11 @@ double pure_epsilon_of_rate(double rate);
 #define SGD_MAX_RADIUS   0x1p40 /* in lattice steps */
 #define SGD_VARIANCE_END 0x1p53
 #define SGD_MAX_DECAY    1e6
-#define SGD_MAX_STEPS    1e7 /* whose learning rates fall: each is looked at */
+#define SGD_MAX_STEPS    1e7 /* with falling learning rates: each step is examined */
 
 /*
 ** Derives lipschitz and beta. The gradient of a loss without regularisation has a norm of at most
-** lipschitz for every w in the ball, every |x| <= clip and |y| <= bound; its Hessian lies between 0
+** lipschitz for every w in the ball, every |x| <= clip and |y| <= bound. Its Hessian lies between 0
 ** and beta - l2.
 **     logistic  log(1 + e^(-t w.x)), t = 1 for y > 1/2, else -1: lipschitz clip, Hessian to
 **               clip^2/4
@@ -97,27 +98,29 @@ double pure_epsilon_of_rate(double rate);
 */
 void descent_derive(struct descent *descent);
 
-/* The largest admissible learning rate, 2/(beta + l2). */
+/* Returns the largest admissible learning rate, 2/(beta + l2). */
 double descent_largest_eta(const struct descent *descent);
 
 /*
-** What a row moves the coefficients by, at most: eta * lipschitz, the clip of a release that is a
-** model.
+** Returns the largest distance by which a row moves the coefficients: eta * lipschitz. It is the
+** clip of a release of a model.
 */
 static inline double descent_step(const struct descent *descent) {
   return descent->eta * descent->lipschitz;
 }
 
-/* The Lipschitz constant of the first step, max(|1 - eta l2|, |1 - eta beta|), at most 1. */
+/*
+** Returns the Lipschitz constant of the first step, max(|1 - eta l2|, |1 - eta beta|), at most 1.
+*/
 double descent_contraction(const struct descent *descent);
 
-/* What step i does, on the lattice of its release. */
+/* Step i on the lattice of its release. */
 struct hop {
   double eta, contraction;
   uint64_t sensitivity, clock;
 };
 
-/* The steps of a model, on the lattice that is 2^shift times coarser than that of the shape. */
+/* The steps of a model, on a lattice that is 2^shift times coarser than that of the shape. */
 struct course {
   const struct descent *descent;
   struct layout shape; /* of the first step */
@@ -128,102 +131,111 @@ struct course {
 void course_make(struct course *course, const struct descent *descent, const struct layout *shape,
                  int shift);
 
-/* Step i, from 1 to steps. */
+/* Computes step i, from 1 to steps. */
 void course_hop(const struct course *course, double i, struct hop *hop);
 
 /*
-** The lattice for a rate, as design_make(): fills a design and sets *variance, that of the noise of
-** each step; 0 where there is none. Without public rows a row is charged for its one draw. Public
-** rows come last, and their steps hide it further (Balle et al. 2019, Theorem 5, along the best
-** path): a step brings two points closer by L, the contraction, or at least no further apart, and
-** the noise of each step covers a part of what is left. With a_j of the distance covered by the
-** noise of step j after the private row, what is left after the last is
-**     T = L^m s + e (1 + L + ... + L^(m-1)) - sum_j L^(m-j) a_j,
-** e = 5/2 sqrt(dim) lattice steps for what rounding can add in one step: a part of an integer
-** vector is taken towards zero, which leaves up to sqrt(dim) too much; two points that are rounded
-** to the lattice move apart by up to sqrt(dim); and floating point errs by less than sqrt(dim)/4 as
-** long as the ball has no more than SGD_MAX_RADIUS steps. The shifts are integers, so each costs
-** alpha a_j^2/(2 variance) exactly (shift reduction: Feldman et al. 2018; the discrete Gaussian:
-** Canonne, Kamath and Steinke 2020, Theorem 4). The best a_j, those with nothing left, are in
-** proportion to L^(m-j) and cost T_0^2/(2 clock) with T_0 = T for no a, the sensitivity, and clock
-** = variance sum_j L^(2j), j = 0 .. m: as if the last point alone had noise of that variance. Noise
-** that dp_diffuse() adds to the last point adds to this clock.
+** Designs the lattice for a rate, as design_make() does. Fills a design and sets *variance to the
+** variance of each step's noise, or to 0 if there is no such lattice.
 **
-** With falling learning rates L and the variance are those of each step, and the last private row
-** need not be the worst: the sensitivity is that of the worst one at the clock of the last. Laplace
-** noise has no such path: the sensitivity and the clock are those of the last step.
+** Without public rows, a row is charged for its one draw. Public rows come last, and their steps
+** hide private rows further (Balle et al. 2019, Theorem 5, along the best path). Each step brings
+** two points closer by the factor L, the contraction, or at least no further apart. The noise of
+** each step covers a part of the remaining distance. Let a_j be the distance that the noise of step
+** j after the private row covers. The distance that remains after the last step is
+**     T = L^m s + e (1 + L + ... + L^(m-1)) - sum_j L^(m-j) a_j.
+** Here e = 5/2 sqrt(dim) lattice steps bounds what rounding can add in one step. It has three
+** parts. A part of an integer vector is rounded towards zero, which leaves up to sqrt(dim) too
+** much. Two points that are rounded to the lattice move apart by up to sqrt(dim). Floating point
+** errs by less than sqrt(dim)/4 as long as the ball has no more than SGD_MAX_RADIUS steps.
+**
+** The shifts are integers, so each costs alpha a_j^2/(2 variance) exactly (shift reduction: Feldman
+** et al. 2018; discrete Gaussian: Canonne, Kamath and Steinke 2020, Theorem 4). The best a_j leave
+** no distance. They are in proportion to L^(m-j) and cost T_0^2/(2 clock). T_0, the sensitivity, is
+** T with all a_j = 0, and clock = variance sum_j L^(2j), j = 0 .. m. The cost is the same as if the
+** last point alone had noise of that variance. Noise that dp_diffuse() adds to the last point adds
+** to this clock.
+**
+** With falling learning rates, L and the variance are those of each step. The last private row need
+** not be the worst, so the sensitivity is that of the worst row at the clock of the last row.
+** Laplace noise has no such path: the sensitivity and the clock are those of the last step.
 */
 void descent_design(const struct descent *descent, const struct layout *shape, double rate,
                     struct design *design, uint64_t *variance);
 
 /*
-** Whether noise on top of the last point, for a clock of `clock`, hides every private row as well
-** as the last: T_0^2/(2 clock). The last row has it from the noise of its own step and that on top;
-** an earlier one from the steps in between too, but they round. So for each number of steps after a
-** row the bound with all of them and the noise on top, or one of those that need no more than the
-** first few of them (what comes after is post-processing), must be within that of the last row.
-** Renyi bounds: they are no Gaussian profile.
+** Checks that additional noise on the last point, which makes its clock `clock`, hides every
+** private row as well as the last one: T_0^2/(2 clock). The noise of its own step and the
+** additional noise hide the last row. The steps in between also hide an earlier row, but each of
+** them rounds. For each number of steps after a row, one of two bounds must therefore be within the
+** bound of the last row. The first bound uses all steps and the additional noise. The second uses
+** only the first few steps, because everything after them is post-processing. These are Renyi
+** bounds, not Gaussian profiles.
 **
-** Laplace noise: whether a row may spend nothing of its budget before the last step. In the norm of
-** sgd.h's e it is sqrt(dim) times nearer than the sensitivity s says; where L s/sqrt(dim) + 5/4
-** sqrt(dim) is no more than s/sqrt(dim), it is never further apart than a row that is replaced
-** in the last step, and the widened noise of that step alone hides it as well as that one.
+** Laplace noise: checks that no row needs noise from before the last step. In the norm of e (see
+** above), a row moves its step by at most s/sqrt(dim), where s is the sensitivity. If L s/sqrt(dim)
+** + 5/4 sqrt(dim) is at most s/sqrt(dim), an earlier row never moves the last step further than a
+** row that is replaced in the last step. The widened noise of the last step alone then hides the
+** earlier row as well as the last one.
 */
 int descent_diffusible(const struct descent *descent, const struct layout *shape, int shift,
                        uint64_t clock);
 
-/* T_0, rounded up, on a lattice that is 2^shift times coarser than the fine one. */
+/* Returns T_0, rounded up, on a lattice that is 2^shift times coarser than the fine one. */
 uint64_t descent_sensitivity(const struct descent *descent, const struct layout *shape, int shift);
 
 /*
-** rates[i - 1]: a rate that private row number i is protected by, i = 1 .. rows. What comes after
-** the steps that hide a row best is post-processing, so it is the least T_0^2/(2 clock) over up to
-** rows - i + public_rows steps after it; that of the last row is at most what is charged. With
-** falling learning rates some of these numbers of steps are looked at. Gaussian noise.
+** Sets rates[i - 1] to a rate that protects private row i, i = 1 .. rows. The steps after those
+** that hide a row best are post-processing. The rate is therefore the least T_0^2/(2 clock) over up
+** to rows - i + public_rows steps after the row. The rate of the last row is at most the charged
+** rate. With falling learning rates, the function examines only some of these numbers of steps. For
+** Gaussian noise.
 */
 void descent_rates(const struct descent *descent, const struct layout *shape, int shift,
                    double *rates);
 
-/* The clock of the point that is drawn, rounded down: `variance` where there are no public rows. */
+/* Returns the clock of the drawn point, rounded down; without public rows it is `variance`. */
 uint64_t descent_clock(const struct descent *descent, const struct layout *shape, int shift);
 
 /*
-** An upper bound on the variance that the noise of all steps adds to a coefficient, in lattice
-** steps, as the mean over coefficients of the squared distance from the same descent without noise:
-** a step and a projection bring two points no further apart, so it is variance * sum over steps of
-** contraction^(2j).
+** Returns an upper bound on the variance that the noise of all steps adds to a coefficient, in
+** lattice steps. It bounds the mean over coefficients of the squared distance from the same descent
+** without noise. A step and a projection bring two points no further apart, so the bound is
+** variance * sum over steps of contraction^(2j).
 */
 double descent_noise(const struct descent *descent, const struct layout *shape, int shift);
 
-/* The derivative of the loss in w.x at this margin. */
+/* Returns the derivative of the loss in w.x at this margin. */
 double descent_slope(const struct descent *descent, double margin, double y);
 
-/* Scales features to a norm of at most clip; what fits stays. */
+/* Scales features to a norm of at most clip. Features within the clip stay as they are. */
 void descent_clip(const struct descent *descent, double *features);
 
-/* A point of the lattice 2^granularity Z as coefficients: its projection onto the ball. */
+/*
+** Projects a point of the lattice 2^granularity Z onto the ball. The result w is the coefficients.
+*/
 void ball_project(double radius, const int64_t *point, int dim, int granularity, double *w);
 
 struct training;
 
 /*
-** Starts with w = 0, and chooses where to stop. The shape is that of a release whose clip is
-** descent_step(), on the lattice that `design` says. Null: no memory or random bytes. It keeps
-** pointers to all three.
+** Starts with w = 0 and chooses the stop. The shape is that of a release whose clip is
+** descent_step(), on the lattice of `design`. The training keeps pointers to all three arguments.
+** Returns null without memory or random bytes.
 */
 struct training *training_open(const struct descent *descent, const struct layout *shape,
                                const struct design *design);
 void training_close(struct training *training);
 
 /*
-** One row; features may be null, and then it has no gradient (G2). They must be finite, and are
-** clipped in place.
+** Adds one row. If features is null, the row has no gradient (G2). Otherwise features must be
+** finite; the function clips them in place.
 */
 void training_add(struct training *training, double y, double *features);
 
 /*
-** Takes the steps that are left (G1) and returns the last M in fine steps, one for each
-** coefficient, which the training owns; null where the system gave no random bytes.
+** Takes the remaining steps (G1). Returns the last M in fine steps, one number for each
+** coefficient; the training owns them. Returns null if the system gave no random bytes.
 */
 int128 *training_totals(struct training *training);
 
