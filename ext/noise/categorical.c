@@ -5,7 +5,7 @@
 
 #define FARTHEST ((uint64_t)1 << 50)
 
-/* Trials for each category: at least one is accepted, except with probability exp(-32). */
+/* Trials for each category. At least one trial is accepted, except with probability exp(-32). */
 #define TRIALS 32
 
 /*

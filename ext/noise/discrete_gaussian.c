@@ -19,7 +19,7 @@
 #define BATCH 32 /* draws per coordinate of a vector shorter than this */
 
 struct sampler {
-  int has_table; /* which of the two is set */
+  int has_table; /* which of the two samplers is set */
   struct cks_sampler cks;
   struct gaussian_table table;
 };
@@ -39,8 +39,8 @@ static inline int64_t draw(const struct sampler *sampler, struct csprng *random)
 }
 
 /*
-** One of BATCH draws. The index is drawn first and does not depend on them, so the result has the
-** distribution of a single draw. All draws finish before one is used.
+** One of BATCH draws. The index is drawn first and does not depend on the draws, so the result has
+** the distribution of a single draw. All draws finish before one is used.
 */
 static int64_t one_of_batch(const struct sampler *sampler, struct csprng *random) {
   int64_t batch[BATCH];

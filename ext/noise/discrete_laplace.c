@@ -24,7 +24,7 @@ static uint64_t geometric(struct csprng *random, uint64_t t) {
 
 /*
 ** P(k) proportional to exp(-k a/b), k >= 0: a geometric variable of scale b, divided by a. It
-** saturates at 64 bits, which happens with a probability below 2^-100.
+** saturates at 64 bits, which happens with probability below 2^-100.
 */
 static uint64_t geometric_of(struct csprng *random, uint64_t a, uint64_t b) {
   uint128 remainder = laplace_remainder(random, b);
@@ -33,10 +33,11 @@ static uint64_t geometric_of(struct csprng *random, uint64_t a, uint64_t b) {
 }
 
 /*
-** An event of probability (p/r) ((1-r)/(1-p))^2. Let q = p/r = exp(-a/b), with a = to - from and
-** b = from * to. Three events must happen: one of probability q, and twice that a geometric
-** variable of ratio r does not exceed one of ratio q, each of probability (1-r)/(1-p), the sum of
-** the (1-r) r^k q^k. All three are drawn even if one has failed, so that the time reveals nothing.
+** An event of probability (p/r) ((1-r)/(1-p))^2. Let q = p/r = exp(-a/b), with a = to - from and b
+** = from * to. Three independent events must happen. The first has probability q. The other two are
+** that a geometric variable of ratio r does not exceed one of ratio q; each has probability
+** (1-r)/(1-p), the sum of the (1-r) r^k q^k. All three are drawn even if one has failed, so that
+** the time reveals nothing.
 */
 static int stays(struct csprng *random, const struct step *step) {
   uint64_t a = step->to - step->from, b = step->from * step->to;
@@ -63,7 +64,7 @@ static int64_t one_of_batch(struct csprng *random, const struct step *step) {
   return value;
 }
 
-/* Steps from scale 0, which means no noise, are draws of L_Z(to). */
+/* A step from scale 0, which means no noise, is a draw of L_Z(to). */
 static int fill(struct step step, int64_t *noise, size_t count) {
   struct csprng random;
   int in_range = step.to >= 1 && step.to < DISCRETE_LAPLACE_MAX_SCALE && step.from <= step.to;
@@ -82,6 +83,6 @@ int discrete_laplace_draw(uint64_t scale, int64_t *noise, size_t count) {
 }
 
 int discrete_laplace_step(uint64_t from, uint64_t to, int64_t *noise, size_t count) {
-  if (from < 1) to = 0; /* out of range: fill() refuses it */
+  if (from < 1) to = 0; /* out of range: fill() rejects it */
   return fill((struct step){from, to}, noise, count);
 }

@@ -28,7 +28,7 @@ static long read_some(unsigned char *bytes, size_t count) {
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The kernel has it since 3.17; old C libraries have no function for it. */
+/* The kernel has had this call since 3.17, but old C libraries have no function for it. */
 static ssize_t getrandom(void *bytes, size_t count, unsigned flags) {
   return syscall(SYS_getrandom, bytes, count, flags);
 }
@@ -39,7 +39,9 @@ static ssize_t getrandom(void *bytes, size_t count, unsigned flags) {
 
 #define MOST 0x40000000 /* the kernel gives less than 2^25 at a time: a partial read like others */
 
-/* Flags 0: waits until the kernel's generator has been seeded, and never after that. */
+/*
+** With flags 0 the call waits until the kernel's generator has been seeded, and never after that.
+*/
 static long read_some(unsigned char *bytes, size_t count) {
   ssize_t got = getrandom(bytes, count, 0);
   if (got < 0 && errno == EINTR) return 0;
@@ -72,7 +74,7 @@ int entropy_fill(void *bytes, size_t count) {
   return 1;
 }
 
-/* Stores through a volatile pointer are side effects: no compiler may drop them as dead. */
+/* Stores through a volatile pointer are side effects, so no compiler may remove them. */
 void entropy_wipe(void *bytes, size_t count) {
   volatile unsigned char *next = bytes;
   while (count-- > 0) *next++ = 0;

@@ -177,7 +177,10 @@ static int digit_from(size_t n, uint64_t strip, unsigned doublings, size_t place
   return whole[0] == whole[1] && memcmp(low, high, (place + 1) * sizeof *low) == 0;
 }
 
-/* e_i is irrational for i >= 1, so some number of digits is enough. Four more nearly always are. */
+/*
+** e_i is irrational for i >= 1, so some number of digits is sufficient. Four more digits nearly
+** always are.
+*/
 static struct digit digit_of(uint64_t strip, unsigned doublings, size_t place) {
   struct digit digit;
   size_t n = place + 4;
@@ -300,8 +303,8 @@ int64_t gaussian_table_draw(const struct gaussian_table *law, struct csprng *ran
     uint32_t unit = word >> 8 & (UNITS - 1);
     int negative = word >> 26 & 1;
     uint64_t attempt = word >> 27 & 255;
-    uint64_t scaled = (word >> 35) * law->width; /* floor of it over 2^29 is below w, */
-    uint64_t place = scaled >> PLACE_BITS;       /* uniform once the excess is rejected */
+    uint64_t scaled = (word >> 35) * law->width; /* scaled / 2^29, rounded down, is below w, ... */
+    uint64_t place = scaled >> PLACE_BITS;       /* ... and uniform once the excess is rejected */
     struct slot slot = slots[word % STRIPS];
     uint64_t strip = unit < slot.own ? word % STRIPS : slot.other;
     if ((scaled & ((1u << PLACE_BITS) - 1)) < law->excess) continue;

@@ -2,8 +2,8 @@
 ** lattice.c: exact integer arithmetic between the clipped contributions and the published number
 ** (contracts in lattice.h).
 **
-** Nothing overflows. Signed numbers are split into sign and magnitude before they are rounded, as
-** halves go away from zero; the widest intermediate value is named where it occurs.
+** Nothing overflows. The functions split signed numbers into sign and magnitude before they round,
+** because halves are rounded away from zero. Comments name the widest intermediate values.
 */
 #include "noise/lattice.h"
 
@@ -28,7 +28,10 @@ static uint128 divide_up(uint128 a, uint128 b) {
   return a / b + (a % b > 0);
 }
 
-/* To nearest, halves up. a % b and b - a % b are compared, because twice either might not fit. */
+/*
+** Rounds to nearest, halves up. The code compares a % b with b - a % b, because twice either might
+** overflow.
+*/
 static uint128 divide_nearest(uint128 a, uint128 b) {
   uint128 rest = a % b;
   return a / b + (rest >= b - rest);
@@ -51,9 +54,10 @@ int64_t lattice_round(int128 total, int shift) {
 }
 
 /*
-** Rounding to nearest takes a fine distance D to at most ceil(D/2^shift) steps, except across zero,
-** where halves part in both directions: floor(D/2^shift) + 1 covers both, and is attained for every
-** D > 0 and shift > 0. Only for shift 0 could the sum exceed 64 bits; D is the sensitivity there.
+** Rounding to nearest turns a fine distance D into at most ceil(D/2^shift) steps. Across zero,
+** halves are rounded in opposite directions, and the distance can be floor(D/2^shift) + 1. That
+** number covers both cases and is attained for every D > 0 and shift > 0. The sum could exceed 64
+** bits only for shift 0; there D itself is the sensitivity.
 */
 uint64_t lattice_sensitivity(uint64_t distance, int shift) {
   uint64_t steps = shift < 64 ? distance >> shift : 0;
@@ -61,9 +65,10 @@ uint64_t lattice_sensitivity(uint64_t distance, int shift) {
 }
 
 /*
-** s^2/(2 rate) = s^2 / (mantissa * 2^(exponent + 1)); the power of two goes to the side where it is
-** positive. Saturation does not change the result: a divisor above s^2 gives 1 whatever it is, and
-** 2^128 - 1 divided by 64 bits is beyond every variance, like what it stands for.
+** s^2/(2 rate) = s^2 / (mantissa * 2^(exponent + 1)). The power of two multiplies the side where
+** its exponent is positive. Saturation does not change the result: every divisor above s^2 gives 1,
+** and 2^128 - 1 divided by a number of 64 bits exceeds every variance, as the unsaturated value
+** does.
 */
 uint64_t lattice_variance(uint64_t sensitivity, uint64_t mantissa, int exponent) {
   if (mantissa == 0) return 0;
@@ -80,7 +85,10 @@ uint64_t lattice_refinement(uint64_t inner, uint64_t outer) {
   return least < LATTICE_VARIANCE_END ? (uint64_t)least : 0;
 }
 
-/* The weights add up to outer < 2^62: the sum is at most 2^125, the result between y and z. */
+/*
+** The weights add up to outer < 2^62, so the sum is at most 2^125 and the result lies between y and
+** z.
+*/
 int64_t lattice_refine(int64_t y, int64_t z, uint64_t inner, uint64_t outer) {
   int128 sum = (int128)inner * y + (int128)(outer - inner) * z;
   return with_sign((uint64_t)divide_nearest(lattice_magnitude(sum), outer), sum < 0);

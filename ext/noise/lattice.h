@@ -12,7 +12,7 @@
 __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 
-/* Rows and totals saturate, variances of a path stay inside. */
+/* Rows and totals saturate at these limits; the variances of a path must stay below theirs. */
 #define LATTICE_ROW_BITS     90                  /* a row saturates at +-2^90 fine steps */
 #define LATTICE_SUM          ((uint128)1 << 125) /* sums of rows saturate at +-2^125 fine steps */
 #define LATTICE_TOTAL        ((int64_t)1 << 62)  /* a released total saturates at +-2^62 */
@@ -20,7 +20,7 @@ __extension__ typedef unsigned __int128 uint128;
 #define LATTICE_VARIANCE_END ((uint64_t)1 << 62) /* variances are below this */
 #define LATTICE_MIN_STEP     16                  /* least variance of one step outward */
 
-/* |x|, also of the least number. */
+/* |x|, also for the least number. */
 static inline uint128 lattice_magnitude(int128 x) {
   return x < 0 ? -(uint128)x : (uint128)x;
 }
@@ -28,7 +28,10 @@ static inline uint128 lattice_magnitude(int128 x) {
 /* Clamps x to [low, high]. low <= high. */
 int128 lattice_clamp(int128 x, int128 low, int128 high);
 
-/* x + y, saturated at +-2^125, like x and y before: at once where both are within +-2^124. */
+/*
+** x + y, where x, y and the sum saturate at +-2^125. lattice_add() needs no saturation if x and y
+** are within +-2^124.
+*/
 int128 lattice_add_large(int128 x, int128 y);
 static inline int128 lattice_add(int128 x, int128 y) {
   uint64_t high_x = (uint64_t)(x >> 64) + ((uint64_t)1 << 60);
@@ -37,9 +40,9 @@ static inline int128 lattice_add(int128 x, int128 y) {
 }
 
 /*
-** Rounds a fine total to the release lattice, to nearest with halves away from zero, then saturates
-** it at +-LATTICE_TOTAL. 0 <= shift <= 100; |total| < 2^126. Two totals that differ by at most D
-** give results that differ by at most lattice_sensitivity(D, shift).
+** Rounds a fine total to the release lattice, to nearest with halves away from zero. The result
+** saturates at +-LATTICE_TOTAL. 0 <= shift <= 100; |total| < 2^126. For two totals that differ by
+** at most D, the results differ by at most lattice_sensitivity(D, shift).
 */
 int64_t lattice_round(int128 total, int shift);
 
@@ -50,18 +53,16 @@ int64_t lattice_round(int128 total, int shift);
 uint64_t lattice_sensitivity(uint64_t distance, int shift);
 
 /*
-** Least admissible variance for sensitivity s (s < 2^32) at rate mantissa * 2^exponent:
-** ceil(s^2 / (2 rate)) + 1, so that neither s^2/(2V) nor s^2/(2(V - 1/12)) exceeds the rate.
-** Any exponent. Returns 0 where the result would not be below LATTICE_VARIANCE_END, and for a rate
-** of zero.
+** Least admissible variance for sensitivity s (s < 2^32) at rate mantissa * 2^exponent: ceil(s^2 /
+** (2 rate)) + 1, so that neither s^2/(2V) nor s^2/(2(V - 1/12)) exceeds the rate. Any exponent.
+** Returns 0 if the result would not be below LATTICE_VARIANCE_END, or if the rate is zero.
 */
 uint64_t lattice_variance(uint64_t sensitivity, uint64_t mantissa, int exponent);
 
 /*
 ** Variance of the fresh draw that refines a point of variance `outer` to one of variance `inner`:
-** ceil(outer * inner / (outer - inner)), so that 1/result + 1/outer <= 1/inner.
-** 0 < inner < outer < LATTICE_VARIANCE_END. Returns 0 where the result would not be below
-** LATTICE_VARIANCE_END.
+** ceil(outer * inner / (outer - inner)), so that 1/result + 1/outer <= 1/inner. 0 < inner < outer <
+** LATTICE_VARIANCE_END. Returns 0 if the result would not be below LATTICE_VARIANCE_END.
 */
 uint64_t lattice_refinement(uint64_t inner, uint64_t outer);
 

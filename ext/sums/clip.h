@@ -16,7 +16,7 @@
 /*
 ** Clips `cells` rows of `components` integers each, |.| < 2^126, in place. Afterwards every integer
 ** is at most `each`, every block of the shape has a norm of at most its reach, and the leading part
-** of a block has a norm of at most lead_reach. cells * components < 2^22.
+** of each block has a norm of at most lead_reach. cells * components < 2^22.
 */
 void clip_vector(const struct layout *shape, int128 *values, size_t cells, int components);
 

@@ -13,12 +13,12 @@
 struct group_keys;
 
 #define CELL_NONE   (-1)
-#define CELL_NEW    (-2) /* not seen yet: ask group_keys_name() */
+#define CELL_NEW    (-2) /* not seen yet: call group_keys_name() */
 #define CELL_FAILED (-3) /* out of memory */
 
 /*
-** Starts with these public keys, which are all different; keys[i] gets cell i. Without keys, starts
-** to collect private keys. Null when out of memory.
+** Starts with these public keys, which must all be different; keys[i] gets cell i. Without keys,
+** starts to collect private keys. Returns null when out of memory.
 */
 struct group_keys *group_keys_open(const struct secret *secret, char *const *keys, int count,
                                    int collecting);
@@ -28,8 +28,8 @@ void group_keys_close(struct group_keys *cells);
 int group_keys_find(const struct group_keys *cells, struct identity key);
 
 /*
-** The cell of a key by its text. Remembers the identity if there is a cell. CELL_NONE for a key
-** that is not public, CELL_FAILED when out of memory.
+** Returns the cell of a key by its text, and remembers the identity if there is a cell. Returns
+** CELL_NONE for a key that is not public, CELL_FAILED when out of memory.
 */
 int group_keys_name(struct group_keys *cells, struct identity key, const char *text);
 
@@ -38,7 +38,8 @@ const char *group_keys_text(const struct group_keys *cells, int cell);
 
 /*
 ** Marks a cell that some unit has kept. A private key that no unit has kept gets no coordinate,
-** because each additional noisy count would be another chance that a key of one unit is published.
+** because each additional noisy count would be another chance to publish a key that only one unit
+** has.
 */
 void group_keys_keep(struct group_keys *cells, int cell);
 void group_keys_forget(struct group_keys *cells); /* clears all marks */

@@ -32,8 +32,8 @@ struct identity {
 };
 
 /*
-** Words of 64 bits: 3 for identity_mix(), 4 that stand before a long text, and for a short one 3
-** for each of its words, for its size, and for the constant of its hash.
+** The number of words of 64 bits: 3 for identity_mix(); 4 that precede a long text; and for a short
+** text 3 for each of its words, 3 for its size, and 3 for the constant of its hash.
 */
 #define IDENTITY_SHORT 240 /* bytes of a text that is hashed by sums of products */
 #define SECRET_KEY     3
@@ -68,7 +68,10 @@ struct identity identity_bytes(const struct secret *secret, const void *bytes, s
 /* Whether 128 bits from another source can be the identity of a row's value. */
 int identity_is_somebody(struct identity identity);
 
-/* The identity of a name: never that of a row's value, whatever its bytes. */
+/*
+** The identity of a name. It never equals the identity of a row's value, whatever the bytes of the
+** name.
+*/
 struct identity identity_name(const struct secret *secret, const char *name);
 
 static inline int identity_same(struct identity a, struct identity b) {
@@ -82,8 +85,8 @@ static inline uint64_t secret_word(const struct secret *secret, int at) {
 }
 
 /*
-** 64 well-mixed bits of an identity and a number, under the secret: a place in a table. A
-** multiplication of 64 by 64 bits, folded; the golden ratio spreads low bits upward.
+** 64 well-mixed bits of an identity and a number, under the secret: a place in a table. The
+** function folds a product of two words of 64 bits; the golden ratio spreads low bits upward.
 */
 static inline uint64_t identity_mix(const struct secret *secret, struct identity identity,
                                     uint64_t number) {

@@ -21,21 +21,21 @@
 /* The public parameters of a release that shape its vector. */
 struct contribution {
   const struct family *family;
-  int nonnegative;  /* one number only: contributions lie in [0, clip] */
+  int nonnegative;  /* single numbers only: contributions lie in [0, clip] */
   double clip;      /* norm of a unit's vector, in the unit of x; or rows that a unit counts for */
   double low, high; /* range of x: means, spreads, bins, trees */
   int size;         /* dimension of vectors, number of bins or leaves */
-  int keys;         /* public keys; KEYS_PRIVATE; 0 where there are no keys */
-  int max_groups;   /* keys that a unit may have, where they are private */
+  int keys;         /* number of public keys; KEYS_PRIVATE; 0 without keys */
+  int max_groups;   /* number of private keys that a unit may have */
 };
 #define KEYS_PRIVATE (-1)
 
 /*
-** Bounds on parameters. Outside them doubles could not hold the lattice, or memory would not be
-** enough.
+** Bounds on parameters. Outside them the lattice would exceed the range of doubles, or memory would
+** not be sufficient.
 */
-#define LAYOUT_MAX_RANGE  1e100 /* of x: its square is a number too */
-#define LAYOUT_MIN_ROWS   0.01  /* clip, where it is a number of rows, of several sums */
+#define LAYOUT_MAX_RANGE  1e100 /* of x: its square must be finite too */
+#define LAYOUT_MIN_ROWS   0.01  /* least clip, as a number of rows, if there are several sums */
 #define LAYOUT_MAX_ROWS   1e9
 #define LAYOUT_MIN_CLIP   1e-150
 #define LAYOUT_MAX_CLIP   1e150

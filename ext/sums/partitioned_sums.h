@@ -30,13 +30,17 @@
 
 struct partitioned_sums;
 
-/* Starts without records. Each record will have `components` values. Null when out of memory. */
+/*
+** Starts without records. Each record will have `components` values. Returns null when out of
+** memory.
+*/
 struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int components,
                                                int with_cells);
 void partitioned_sums_close(struct partitioned_sums *records);
 
 /*
-** Adds a row; cell is 0 if there are no cells. Returns 1, or 0 when out of memory, now or before.
+** Adds a row; cell is 0 if there are no cells. Returns 1, or 0 when out of memory in this or an
+** earlier call.
 */
 int partitioned_sums_add(struct partitioned_sums *records, struct identity unit, uint32_t cell,
                          const int128 *values);
@@ -44,7 +48,7 @@ int partitioned_sums_add(struct partitioned_sums *records, struct identity unit,
 /* Whether nothing has been added. */
 int partitioned_sums_are_none(const struct partitioned_sums *records);
 
-/* A record, valid until another call. */
+/* A record. It stays valid until another call. */
 typedef uint64_t record_word;
 struct identity record_unit(const record_word *record);
 uint32_t record_cell(const struct partitioned_sums *records, const record_word *record);
@@ -52,9 +56,9 @@ void record_values(const struct partitioned_sums *records, const record_word *re
                    int128 *values);
 
 /*
-** Hand over every record, and every unit with its `count` records, in an order that says nothing;
-** stop when `take` returns 0. Return 1, or 0 when `take` said so, or memory ran out, now or
-** before.
+** Hand over every record, or every unit with its `count` records, in an arbitrary order, and stop
+** when `take` returns 0. Return 1, or 0 if `take` returned 0 or memory ran out in this or an
+** earlier call.
 */
 typedef int take_record(void *context, struct identity unit, uint32_t cell, const int128 *values);
 typedef int take_unit(void *context, const record_word *const *list, size_t count);

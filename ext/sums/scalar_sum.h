@@ -1,9 +1,10 @@
 /*
-** scalar_sum.h: from rows to one exact total: contributions of privacy units, bounded and summed.
+** scalar_sum.h: from rows to one exact total. The contributions of privacy units are bounded and
+** added up.
 **
-** This is where floating point ends. A row's value becomes an integer number of fine lattice steps
-** (times a power of two, rounded to nearest); everything after is exact integer addition, so the
-** total does not depend on the order of rows. Requirements:
+** Floating point ends here. A row's value becomes an integer number of fine lattice steps (times a
+** power of two, rounded to nearest). All later steps are exact integer additions, so the total does
+** not depend on the order of rows. Requirements:
 **   U1  The total of one unit is clamped to [low, high] however many rows it has.
 **   U2  Without units each row is clamped on its own.
 **   U3  No value of a row is an error: infinities and huge values saturate.
@@ -26,21 +27,21 @@ struct bounds {
   int64_t low_steps, high_steps; /* the same as integers */
 };
 
-/* Totals by unit: those that fit 64 bits, of integers and of others, and what does not. */
+/* Totals by unit: tables of those that fit 64 bits, and a store for larger ones. */
 struct units {
   struct secret secret;
   struct unit_table integers, others;
   struct partitioned_sums *carried;
 };
 
-/* An accumulator: with totals by unit where units are protected, without where rows are. */
+/* An accumulator. It keeps totals by unit if units are protected, and one total if rows are. */
 struct scalar_sum {
   struct bounds bounds;
   int128 total; /* of rows without a unit */
   struct units *units;
 };
 
-/* A value in fine steps, to nearest, saturated at +-2^LATTICE_ROW_BITS (U3). */
+/* A value in fine steps, rounded to nearest and saturated at +-2^LATTICE_ROW_BITS (U3). */
 static inline int128 fine_steps(double value, double scale) {
   double x = value * scale;
   if (fabs(x) < 0x1p62) return llrint(x);
@@ -55,8 +56,8 @@ int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds,
 void scalar_sum_close(struct scalar_sum *accumulator);
 
 /*
-** Adds a row without a unit (U2). Here, so that the loop over rows is as short as SQLite's own
-** sum().
+** Adds a row without a unit (U2). The function is inline so that the loop over rows is as short as
+** that of SQLite's own sum().
 */
 static inline void scalar_sum_add_row(struct scalar_sum *accumulator, double value) {
   const struct bounds *bounds = &accumulator->bounds;
@@ -70,7 +71,8 @@ static inline void scalar_sum_add_row(struct scalar_sum *accumulator, double val
 int units_flush(struct units *units, struct unit_table *table);
 
 /*
-** Adds a row of a unit (U1). Returns 1, or 0 when memory ran out, for this row or one that waited.
+** Adds a row of a unit (U1). Returns 1, or 0 when memory ran out for this row or for one that
+** waited.
 */
 int scalar_sum_add_large(struct scalar_sum *accumulator, struct identity unit, double value);
 static inline int scalar_sum_add_unit(struct scalar_sum *accumulator, struct identity unit,
@@ -84,16 +86,20 @@ static inline int scalar_sum_add_unit(struct scalar_sum *accumulator, struct ide
 
 /*
 ** Add sums from elsewhere. scalar_sum_add_steps() adds the rows of one unit (U1) and returns 1, or
-** 0 when out of memory. scalar_sum_add_total() adds contributions that are bounded already, of
-** units without rows here. Both saturate at +-2^125.
+** 0 when out of memory. scalar_sum_add_total() adds contributions that are already bounded, of
+** units that have no rows here. Both saturate at +-2^125.
 */
 int scalar_sum_add_steps(struct scalar_sum *accumulator, struct identity unit, int128 steps);
 void scalar_sum_add_total(struct scalar_sum *accumulator, int128 total);
 
-/* Hands over the total of every unit, before it is bounded, as cell 0 (partitioned_sums_each). */
+/*
+** Hands over the total of every unit, before it is bounded, as cell 0 (see partitioned_sums_each).
+*/
 int scalar_sum_records(struct scalar_sum *accumulator, take_record *take, void *context);
 
-/* The secret under which the units of an accumulator are hashed; it must be by unit. */
+/*
+** The secret under which the units of an accumulator are hashed. The accumulator must be by unit.
+*/
 const struct secret *scalar_sum_secret(const struct scalar_sum *accumulator);
 
 /* Sets *total to the exact total of all contributions. Returns 1, or 0 when memory ran out. */

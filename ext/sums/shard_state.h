@@ -39,7 +39,7 @@ enum { STATE_TOTALS = 1, STATE_RECORDS = 2 };
 struct shard_state_writer {
   unsigned char *bytes; /* to be freed with free() */
   size_t size, room;
-  int failed; /* memory or random bytes ran out: sticks */
+  int failed; /* memory or random bytes ran out; stays set */
 };
 
 /* Starts a state with these numbers of keys and entries. Write the keys next, then the entries. */
@@ -49,7 +49,7 @@ void shard_state_put_key(struct shard_state_writer *writer, const char *text);
 void shard_state_put_unit(struct shard_state_writer *writer, struct identity unit, uint32_t cell);
 void shard_state_put_number(struct shard_state_writer *writer, int128 number);
 
-/* Ends it. Returns 1, or 0 where writing failed anywhere. */
+/* Ends it. Returns 1, or 0 if any step of writing failed. */
 int shard_state_end(struct shard_state_writer *writer);
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -61,12 +61,12 @@ struct shard_state {
   size_t parameters_size;
   uint32_t entry, keys;
   uint64_t entries;
-  const unsigned char *at, *end; /* the bytes that are not read yet */
+  const unsigned char *at, *end; /* the bytes that have not been read yet */
 };
 
 /*
-** Opens a state. Returns null, or the end of a sentence "the state ..." that says what is wrong.
-** The numbers of keys and entries are as written and must be checked.
+** Opens a state. Returns null, or the end of a sentence "the state ..." that describes the problem.
+** The numbers of keys and entries are as written; the caller must check them.
 */
 const char *shard_state_open(struct shard_state *state, const void *bytes, size_t size);
 
@@ -83,8 +83,9 @@ int shard_state_key(struct shard_state *state, const char **text, size_t *size);
 int shard_state_fits(const struct shard_state *state, size_t numbers);
 
 /*
-** The next ones; shard_state_fits() must have been true. shard_state_numbers() returns whether all
-** of them are sums that dp_partial() can have written: at most LATTICE_SUM.
+** Read the next unit and cell, and the next integers. shard_state_fits() must have returned true.
+** shard_state_numbers() returns whether each integer is a sum that dp_partial() can have written:
+** at most LATTICE_SUM.
 */
 struct identity shard_state_unit(struct shard_state *state, uint32_t *cell);
 int shard_state_numbers(struct shard_state *state, int128 *numbers, size_t count);

@@ -30,15 +30,16 @@ int tree_leaves(const double *nodes, int levels, double *leaves);
 double tree_rank_stddev(int levels, double q, double place);
 
 /*
-** The non-decreasing function closest to the running totals of the leaves, in least squares, no
-** less than 0 (pool adjacent violators): totals[i] is the number of rows in leaves 0 to i - 1,
-** totals[0] = 0. totals has one entry more than leaves. Returns 1, or 0 when out of memory.
+** Sets totals to the non-decreasing function that is closest to the running totals of the leaves in
+** least squares and not below 0 (pool adjacent violators). totals[i] is the number of rows in
+** leaves 0 to i - 1; totals[0] = 0. totals has one entry more than leaves. Returns 1, or 0 when out
+** of memory.
 */
 int tree_running(const double *leaves, int count, double *totals);
 
 /*
-** Where the running totals reach `rank`, in leaves from the left, linear inside a leaf; in [0,
-** count].
+** The place at which the running totals reach `rank`, in leaves from the left, linear inside a
+** leaf. The result is in [0, count].
 */
 double tree_place(const double *totals, int count, double rank);
 

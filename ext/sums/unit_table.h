@@ -41,33 +41,37 @@ struct unit_table {
   uint32_t *used;    /* slots of each */
   uint64_t mask;     /* lines of a chunk - 1 */
   int depth;
-  int of_integers; /* all keys are */
+  int of_integers; /* whether all keys are integers */
   int full;        /* a chunk has to be split before the next batch */
-  int failed;      /* rows were lost: sticks */
+  int failed;      /* rows were lost; stays set */
   int waiting;
   struct addend batch[TABLE_BATCH];
 };
 
-/* Starts an empty table. Returns 1, or 0 when memory ran out; then there is nothing to close. */
+/*
+** Starts an empty table. Returns 1, or 0 when out of memory; in that case there is nothing to
+** close.
+*/
 int unit_table_open(struct unit_table *table, const struct secret *secret, int of_integers);
 void unit_table_close(struct unit_table *table);
 
-/* Starts again without keys, in the memory that there is. The batch must be empty. */
+/* Removes all keys and keeps the memory. The batch must be empty. */
 void unit_table_clear(struct unit_table *table);
 
-/* Takes a number; returns 1, or 0 where it cannot. */
+/* Takes a number. Returns 1, or 0 if it cannot. */
 typedef int take_number(void *context, struct identity key, int64_t number);
 
 /*
-** Empties the batch. A number that has left +-TABLE_MOST is handed over, and starts again at 0; it
-** fails where `take` is null. Returns 1, or 0 when memory ran out or `take` said so, now or
-** before.
+** Empties the batch. A number that leaves +-TABLE_MOST is handed over and starts again at 0. If
+** `take` is null, this is a failure. Returns 1, or 0 if memory ran out or `take` returned 0, in
+** this or an earlier call.
 */
 int unit_table_flush(struct unit_table *table, take_number *take, void *context);
 
 /*
-** Of what has been flushed: sets *number to that of a key, and returns whether there is one; or
-** hands over every number, and returns 1, or 0 when `take` said so.
+** Read the numbers that have been flushed. unit_table_get() sets *number to the number of a key and
+** returns whether the key exists. unit_table_each() hands over every number; it returns 1, or 0 if
+** `take` returned 0.
 */
 int unit_table_get(const struct unit_table *table, struct identity key, int64_t *number);
 int unit_table_each(const struct unit_table *table, take_number *take, void *context);
@@ -86,7 +90,7 @@ static inline uint64_t *unit_table_line(const struct unit_table *table, struct i
   return &table->chunks[unit_table_chunk(table, place)][(place & table->mask) * TABLE_WORDS];
 }
 
-/* Adds an amount, within +-TABLE_MOST. Returns whether the batch is full and has to be flushed. */
+/* Adds an amount within +-TABLE_MOST. Returns whether the batch is full and must be flushed. */
 static inline int unit_table_add(struct unit_table *table, struct identity key, int64_t amount) {
   struct addend *row = &table->batch[table->waiting];
   if (table->waiting && identity_same(row[-1].key, key) && llabs(row[-1].amount) < TABLE_MOST / 2) {

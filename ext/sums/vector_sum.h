@@ -22,8 +22,8 @@
 struct vector_sum;
 
 /*
-** Starts. `keys` are the public ones, sorted, cell i for keys[i]; null where there are none. Null:
-** memory or random bytes ran out.
+** Starts. `keys` are the public keys, sorted, with cell i for keys[i], or null without public keys.
+** Returns null when out of memory or random bytes.
 */
 struct vector_sum *vector_sum_open(const struct contribution *question, const struct layout *shape,
                                    int by_unit, char *const *keys);
@@ -34,43 +34,44 @@ struct group_keys *vector_sum_cells(struct vector_sum *vectors);
 const struct layout *vector_sum_shape(const struct vector_sum *vectors);
 
 /*
-** Add a row of a unit (which rows that are protected themselves ignore) to a cell. Return 1, or 0
-** without memory. They add 1 to the count, where there is one, and
+** Add a row of a unit to a cell. If rows are protected, they ignore the unit. Return 1, or 0 when
+** out of memory. They add 1 to the count, if there is one, and
 */
 add_to_cell vector_sum_add_one;     /* nothing else */
 add_to_cell vector_sum_add_number;  /* x */
 add_to_cell vector_sum_add_centred; /* u, x as a number in [-1, 1] */
 add_to_cell vector_sum_add_curve;   /* u and 2 u^2 - 1 */
-add_to_cell vector_sum_add_bin;     /* nothing else, in the cell that is the bin of x */
-/* Of finite numbers. */
+add_to_cell vector_sum_add_bin;     /* nothing else; the cell is the bin of x */
+/* Adds a vector of finite numbers. */
 int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, const double *v);
 /*
-** The short way for a row of little-endian binary32, whatever they are. Returns 1 where it has
-** added exactly what vector_sum_add_vector() would; or 0, and has added nothing: units are
-** protected, or the row is not short, or not finite.
+** The short way for a row of little-endian binary32 numbers, which may be arbitrary. Returns 1 if
+** it has added exactly what vector_sum_add_vector() would add. Returns 0 and adds nothing if units
+** are protected, or if the row is not short or not finite.
 */
 int vector_sum_add_floats(struct vector_sum *vectors, const unsigned char *floats);
 
 /*
-** What has been added up elsewhere (scalar_sum.h): the rows of one unit in one cell; and totals, of
-** the coordinates or, where keys are private, of the components of one cell that some unit has
-** kept: these where `vectors` is not by unit. Both saturate at +-2^125. Return 1, or 0 without
-** memory.
+** Add sums from elsewhere (scalar_sum.h). vector_sum_add_record() adds the rows of one unit in one
+** cell. vector_sum_add_totals() is for sums that are not by unit: it adds the totals of all
+** coordinates or, with private keys, of the components of one cell that some unit has kept. Both
+** saturate at +-2^125. Return 1, or 0 when out of memory.
 */
 int vector_sum_add_record(struct vector_sum *vectors, struct identity unit, int cell,
                           const int128 *values);
 int vector_sum_add_totals(struct vector_sum *vectors, int cell, const int128 *values);
 
 /*
-** Hands over every unit's record in every cell. Returns 1, or 0 without memory or when take said
-** so.
+** Hands over every unit's record in every cell. Returns 1, or 0 if memory ran out or `take`
+** returned 0.
 */
 int vector_sum_records(struct vector_sum *vectors, take_record *take, void *context);
 
 /*
-** The exact totals, `coordinates` of them (free()), in the order of cells and components; cells of
-** private keys in the order of their texts, which *keys lists (free() the list; the texts are the
-** vectors' own). Null without memory. *cells is the number of cells.
+** The exact totals, `coordinates` of them, in the order of cells and components. Cells of private
+** keys are in the order of their texts, and *keys lists the texts. The caller frees the totals and
+** the list with free(); the texts belong to `vectors`. *cells is the number of cells. Returns null
+** when out of memory.
 */
 int128 *vector_sum_totals(struct vector_sum *vectors, int *cells, const char ***keys);
 

@@ -1,10 +1,10 @@
 /*
-** test_sgd.c: sgd.h: every iterate against a descent in long double arithmetic whose gradients are
-** differences of the loss, the sensitivity of a step by brute force, the constants of the losses,
-** and the bound for public rows against its own recursion.
+** test_sgd.c: sgd.h. The tests compare every iterate with a descent in long double arithmetic whose
+** gradients are differences of the loss. They find the sensitivity of a step by brute force, and
+** check the constants of the losses and the bound for public rows against its own recursion.
 **
-** The sampler is this file's own (it takes sampler.c's place): the noise of every step is known,
-** and the coefficients before a step can be put anywhere.
+** This file has its own sampler, which replaces discrete_gaussian.c and discrete_laplace.c. The
+** noise of every step is therefore known, and a test can choose the coefficients before a step.
 */
 #include "families.h"
 #include "check.h"
@@ -25,7 +25,7 @@
 
 /* ---- the sampler ----------------------------------------------------------------------------- */
 
-static int64_t script[MOST_DIM * (MOST_ROWS + 2)]; /* the noise of all steps, one after the other */
+static int64_t script[MOST_DIM * (MOST_ROWS + 2)]; /* the noise of all steps, in order */
 static size_t script_length, script_at;
 static uint64_t asked_variance;
 static int out_of_bytes;
@@ -44,7 +44,7 @@ int discrete_laplace_draw(uint64_t scale, int64_t *noise, size_t count) {
 
 int discrete_laplace_step(uint64_t from, uint64_t to, int64_t *noise, size_t count) {
   (void)from, (void)to, (void)noise, (void)count;
-  return 0; /* no unit diffuses */
+  return 0; /* no test widens a release */
 }
 
 static void write_script(size_t length, double sigma) {
@@ -102,7 +102,7 @@ static struct row random_row(const struct descent *descent) {
   struct row row = {normal() * 2, {0}, random_bits() % 8 > 0};
   int dim = (int)descent->dim;
   for (int j = 0; j < dim; j++) row.x[j] = normal();
-  double reach = descent->clip * (random_bits() % 4 ? uniform() : 5); /* some are too long */
+  double reach = descent->clip * (random_bits() % 4 ? uniform() : 5); /* some exceed the clip */
   double length = norm(row.x, dim);
   for (int j = 0; j < dim; j++) row.x[j] *= reach / length;
   return row;
@@ -128,14 +128,17 @@ static long double loss(const struct descent *descent, long double margin, doubl
   }
 }
 
-/* The slope of the loss by a difference: good to about 1e-9, at the Huber kink too. */
+/*
+** The slope of the loss, computed from a difference. Its error is about 1e-9, also at the Huber
+** kink.
+*/
 static long double slope(const struct descent *descent, long double margin, double y) {
   long double h = 1e-9L;
   return (loss(descent, margin + h, y) - loss(descent, margin - h, y)) / (2 * h);
 }
 
 struct reference {
-  long double w[MOST_DIM], next[MOST_DIM]; /* before a step; M after it, without noise */
+  long double w[MOST_DIM], next[MOST_DIM]; /* w before a step; M after it, without noise */
 };
 
 static void reference_step(struct reference *reference, const struct descent *descent,
@@ -162,7 +165,10 @@ static void reference_leave(struct reference *reference, const struct descent *d
   for (int j = 0; j < dim; j++) reference->w[j] *= shrink;
 }
 
-/* G1: after each number of rows, all the same whether the rest is missing or has no gradient. */
+/*
+** G1: the iterate after each number of rows. Missing rows and rows without a gradient give the same
+** result.
+*/
 static void iterates(void) {
   for (int model = 0; model < 300; model++) {
     int rows = 1 + (int)(random_bits() % MOST_ROWS);
@@ -182,7 +188,7 @@ static void iterates(void) {
       if (i + 1 < rows) reference_leave(&reference, &descent, &script[i * dim], design.granularity);
     }
     struct row more = random_row(&descent);
-    if (given == rows) add(training, &more); /* beyond the last: not looked at */
+    if (given == rows) add(training, &more); /* rows beyond the last are ignored */
     const int128 *totals = training_totals(training);
     double tolerance = 1e-6 * (descent.radius + descent.eta * descent.lipschitz) +
                        ldexp(rows, design.granularity - 1); /* each M is rounded to the lattice */
@@ -198,7 +204,7 @@ static void iterates(void) {
 
 /* ---- the sensitivity of a step --------------------------------------------------------------- */
 
-/* Rows of which nothing reasonable can be said. C callers may hand over any double as y. */
+/* Rows with unreasonable values. C callers may pass any double as y. */
 static struct row wild_row(const struct descent *descent) {
   static const double values[] = {0,      -0.0,     5e-324, -5e-324, 1e308,    -1e308,
                                   1e-300, INFINITY, 1,      -1,      0x1p1000, -INFINITY};
@@ -223,7 +229,7 @@ static void last_step(const struct descent *descent, const struct layout *shape,
   script_at = 0;
   memcpy(script, point, sizeof *script * script_length);
   struct training *training = training_open(&two, shape, design);
-  training_add(training, 0, 0); /* from 0 to 0: the noise is the point */
+  training_add(training, 0, 0); /* from 0 to 0: the point is the noise */
   add(training, row);
   memcpy(totals, training_totals(training), sizeof *totals * script_length);
   training_close(training);
@@ -257,7 +263,7 @@ static void sensitivity(void) {
     int64_t point[MOST_DIM];
     random_point(&descent, design.granularity, point);
     struct row a = wild_row(&descent), b = wild_row(&descent);
-    if (pair % 4 == 0) { /* the worst there is: opposite rows */
+    if (pair % 4 == 0) { /* the worst case: opposite rows */
       b = a;
       for (int j = 0; j < MOST_DIM; j++) b.x[j] = -a.x[j];
     }
@@ -274,9 +280,9 @@ static void sensitivity(void) {
 }
 
 /*
-** A step is within the ball that the sensitivity stands for, to the last integer: rows as steep and
-** as long as they can be, whose steps rounding alone takes out of it about every other time. From w
-** = 0 a step is all there is.
+** A step stays within the ball that the sensitivity describes, to the last integer. The rows are as
+** steep and as long as possible; about every other time rounding alone would take their step out of
+** the ball. From w = 0 the step is the whole point.
 */
 static void steps_are_within_the_ball(void) {
   int at_the_rim = 0;
@@ -312,7 +318,7 @@ static void constants(void) {
     double curvature = (descent.beta - descent.l2) / (descent.clip * descent.clip);
     for (int i = 0; i < 4000; i++) {
       double margin = reach * (2 * uniform() - 1), y = i % 2 ? 1e3 : -1e3;
-      if (i % 4 > 1) y = margin; /* where squares curve */
+      if (i % 4 > 1) y = margin; /* in the quadratic part */
       double h = 1e-4 * reach;
       double here = descent_slope(&descent, margin, y);
       double there = descent_slope(&descent, margin + h, y);
@@ -334,8 +340,8 @@ static void constants(void) {
 /* ---- public rows ----------------------------------------------------------------------------- */
 
 /*
-** A step brings two points no further apart than L says, and 5/4 sqrt(dim) more; the other 1 is the
-** split.
+** A step leaves two points no further apart than L times their distance plus 5/4 sqrt(dim). The
+** other 1 belongs to the split.
 */
 static void lattice_contraction(void) {
   for (int pair = 0; pair < 20000; pair++) {
@@ -347,7 +353,7 @@ static void lattice_contraction(void) {
     int64_t a[MOST_DIM], b[MOST_DIM];
     random_point(&descent, design.granularity, a);
     random_point(&descent, design.granularity, b);
-    if (pair % 2) /* near to each other, where rounding shows */
+    if (pair % 2) /* close to each other, where rounding matters */
       for (int j = 0; j < dim; j++) b[j] = a[j] + (int64_t)(random_bits() % 9) - 4;
     struct row row = random_row(&descent);
     int128 first[MOST_DIM], second[MOST_DIM];
@@ -363,8 +369,8 @@ static void lattice_contraction(void) {
 }
 
 /*
-** The recursion itself: with the shifts a_j = c L^(m-j) the distance is used up by the last step,
-** and their cost is what is charged; and no other shifts that use it up cost less.
+** The recursion itself: the shifts a_j = c L^(m-j) use up the distance by the last step, and their
+** cost is the charge. No other shifts that use it up cost less.
 */
 static void public_rows(void) {
   for (int model = 0; model < 2000; model++) {
@@ -401,7 +407,8 @@ static void public_rows(void) {
         left = (left - taken) * contraction + error;
       }
       /*
-      ** Where the errors are most of it, it may be used up before; then it costs less than charged.
+      ** If the errors dominate, the distance may be used up earlier. Then the cost is lower than
+      ** the charge.
       */
       if (trial == 0) CHECK(cost <= charged * (1 + 1e-9), "costs %g, charged %g", cost, charged);
       if (trial == 0 && error * after < 1e-4 * step * pow(contraction, after))
@@ -416,7 +423,10 @@ static void public_rows(void) {
   }
 }
 
-/* Where no variance is enough there is none; never one that costs more than the rate. */
+/*
+** If no variance is sufficient, the function returns none. It never returns a variance that costs
+** more than the rate.
+*/
 static void extreme_rates(void) {
   int none = 0;
   for (int model = 0; model < 20000; model++) {
@@ -436,9 +446,9 @@ static void extreme_rates(void) {
 }
 
 /*
-** Noise on top hides earlier rows too, unless it is so much that the roundings on the way to it
-** show: then it is refused. Admitted ones are checked row by row, with the shifts themselves: those
-** in proportion to L^(steps left) and the noise of their step, over all steps or over the first
+** Additional noise hides earlier rows too, unless it is so large that the roundings before it
+** matter. Such noise is refused. The test checks admitted noise row by row, with shifts in
+** proportion to L^(steps left) and to the noise of their step, over all steps or over the first
 ** few.
 */
 static void noise_on_top(void) {
@@ -491,9 +501,9 @@ static void noise_on_top(void) {
 /* ---- random stop ----------------------------------------------------------------------------- */
 
 /*
-** Rows that all pull by one step of eta C, without noise: M says how many there were. Each of 8
-** numbers of rows is as likely: 80,000 models, so that a count has a standard deviation of 93.5;
-** six of them, 2e-9 each.
+** Rows that all move the point by one step of eta C, without noise, so that M shows how many rows
+** were used. Each of 8 numbers of rows is equally likely. The test trains 80,000 models, so a count
+** has a standard deviation of 93.5; it allows six of them (2e-9 each).
 */
 static void random_stop(void) {
   struct descent descent = {.loss = LOSS_HUBER,
@@ -536,8 +546,9 @@ static long double stick(long double epsilon, long double apart, long double sla
 }
 
 /*
-** Theorem 5 with its terms contracted anew in each step, and with the path to each step, in long
-** double arithmetic; never above the theorem as it is; and the least variance is that.
+** Theorem 5 of Asoodeh et al. with its terms contracted anew in each step, and with the path to
+** each step, in long double arithmetic. The result is never above the theorem as printed, and the
+** code finds the least variance for it.
 */
 static void stop_delta(void) {
   for (int model = 0; model < 60; model++) {
@@ -562,7 +573,7 @@ static void stop_delta(void) {
       power *= stick(epsilon, moved, slack);
       printed += power;
       long double now = log1pl(expm1l(epsilon) / d);
-      d *= now < 500 ? fminl(stick(now, moved, slack), 1) : 0; /* 0 to what a long double has */
+      d *= now < 500 ? fminl(stick(now, moved, slack), 1) : 0; /* too small for a long double */
       distance = contraction * distance + 2.5L * root;
       variances = contraction * contraction * variances + 1;
       d = fminl(d, stick(epsilon, distance / (sigma * sqrtl(variances)), slack * (k + 1)));
@@ -588,7 +599,7 @@ static void stop_delta(void) {
 
 /* ---- Laplace noise and falling learning rates ------------------------------------------------ */
 
-/* |a - b| in lattice steps, in the sum norm. */
+/* |a - b| in lattice steps, in the L1 norm. */
 static uint64_t sum_distance(const int128 *a, const int128 *b, int dim, int shift) {
   uint64_t sum = 0;
   for (int j = 0; j < dim; j++)
@@ -597,8 +608,8 @@ static uint64_t sum_distance(const int128 *a, const int128 *b, int dim, int shif
 }
 
 /*
-** The sensitivity in the sum norm holds to the last integer, and comes near for rows with equal
-** features; of any learning rate that falls, at any step, the ball of its step holds too.
+** The sensitivity in the L1 norm holds to the last integer, and rows with equal features come near
+** it. For falling learning rates, the ball of each step holds at every step.
 */
 static void sum_sensitivity(void) {
   double largest = 0;
@@ -627,7 +638,10 @@ static void sum_sensitivity(void) {
   CHECK(largest > 0.95, "the pairs are too tame to show anything: %g", largest);
 }
 
-/* No step moves a row further against its noise than the last, nor a pair of points later. */
+/*
+** No step moves a row further, relative to its noise, than the last step does. In later steps the
+** sensitivity and the noise do not grow, and the contraction factor does not fall.
+*/
 static void falling_steps(void) {
   for (int model = 0; model < 300; model++) {
     struct descent descent = random_descent(2 + (int)(random_bits() % 300), 0);
@@ -700,10 +714,7 @@ static void no_random_bytes(void) {
   out_of_bytes = 0;
 }
 
-/*
-** What is released is as far from the descent without noise as descent_noise() admits, and no
-** further.
-*/
+/* The distance of a release from the descent without noise agrees with descent_noise(). */
 static void noise(void) {
   struct descent descent = {.loss = LOSS_HUBER,
                             .rows = 20,
@@ -720,7 +731,7 @@ static void noise(void) {
   lattice_of(&descent, 1, &shape, &design);
   double sum = 0;
   int trials = 20000;
-  for (int trial = 0; trial < trials; trial++) { /* rows without gradients: only l2 pulls */
+  for (int trial = 0; trial < trials; trial++) { /* rows without gradients: only l2 acts */
     write_script(2 * 19, sqrt(descent.variance));
     struct training *training = training_open(&descent, &shape, &design);
     const int128 *totals = training_totals(training);
@@ -729,7 +740,7 @@ static void noise(void) {
                  2);
     training_close(training);
   }
-  /* 40000 squares: a standard error of 0.7%, six of them. */
+  /* 40000 squares have a standard error of 0.7%; the test allows six of them. */
   CHECK_CLOSE(sum / (2 * trials), descent_noise(&descent, &shape, design.shift), 0.043);
 }
 
