@@ -13,8 +13,7 @@
 **
 ** Evidence that the statement continued (statement_guard.c, has_advanced()): it returned a row, or
 ** it inserted one. The guard sees this despite other statements on the connection and despite a
-** host that resets the counters of a statement. Without evidence the release fails. This happens
-** to:
+** host that resets the counters of a statement. Without evidence the release fails, as for:
 **
 **   - a statement that writes, but after xFinal inserts no row into a table with rowids, creates no
 **     table from a SELECT and returns no row. UPDATE and DELETE are refused before the charge.

@@ -8,19 +8,19 @@
 
 #define MOST_FUNCTIONS 256
 
-/* What a connection has of them, by their place in the list. */
+/* The functions of the list that a connection has, by their place in the list. */
 struct allowed_functions {
   unsigned char
-      own[MOST_FUNCTIONS]; /* it is SQLite's own, and nobody has put another in its place */
+      own[MOST_FUNCTIONS]; /* it is SQLite's own, and nothing has replaced it in this connection */
 };
 
-/* Asks a connection for its functions. Returns an SQLite code. */
+/* Finds out which of the functions a connection has. Returns an SQLite code. */
 int allowed_functions_read(struct allowed_functions *functions, sqlite3 *db);
 
-/* Whether the list has a name, and the connection the function. */
+/* Whether the list contains a name and the connection has the function. */
 int function_is_allowed(const struct allowed_functions *functions, const char *name);
 
-/* The same for functions that cannot raise an error, whatever their arguments are. */
+/* The same, restricted to functions that raise no error for any arguments. */
 int function_is_safe(const struct allowed_functions *functions, const char *name);
 
 #endif

@@ -24,7 +24,7 @@ static int out_of_memory(struct error *error) {
 
 /* ---- affinities and collations --------------------------------------------------------------- */
 
-/* SQLite's rules, in their order ("Determination Of Column Affinity"). */
+/* SQLite's rules in their order ("Determination Of Column Affinity"). */
 static enum affinity affinity_of(const char *type, int is_strict) {
   static const struct {
     const char *part;
@@ -38,7 +38,7 @@ static enum affinity affinity_of(const char *type, int is_strict) {
   return AFFINITY_NUMERIC;
 }
 
-/* The number of a collation, or -1 for one that is not SQLite's own. */
+/* The number of a collation, or -1 if it is not one of SQLite's own. */
 static int collation_of(const char *name) {
   for (int i = 0; i < 3; i++)
     if (!name || sqlite3_stricmp(name, collation_names[i]) == 0) return i;
@@ -52,7 +52,7 @@ static const char *text_of(sqlite3_stmt *row, int column) {
   return text ? text : "";
 }
 
-/* Compiles a statement about a table or index, whose name replaces %w. Frees an error's memory. */
+/* Compiles a statement about a table or index, whose name replaces %w. */
 static int prepare_about(sqlite3 *db, sqlite3_stmt **row, int columns, const char *format,
                          const char *name, struct error *error) {
   char *sql = sqlite3_mprintf(format, name);
@@ -69,19 +69,19 @@ static int prepare_about(sqlite3 *db, sqlite3_stmt **row, int columns, const cha
   return going;
 }
 
-/* Ends such a statement: its error, if there is none already. */
+/* Finalizes such a statement. Reports its error, unless there is one already. */
 static int finish(sqlite3 *db, sqlite3_stmt *row, int going, struct error *error) {
   int rc = sqlite3_finalize(row);
   if (rc == SQLITE_OK || !going) return going;
   return error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
 }
 
-/* Whether the extension or SQLite keeps books in it. */
+/* Whether the extension or SQLite uses the table for its own records. */
 static int is_reserved(const char *name) {
   return sqlite3_strnicmp(name, "sqlite_", 7) == 0 || sqlite3_stricmp(name, "dp_ledger_id") == 0;
 }
 
-/* The entry of the table in the schema. */
+/* Reads the entry of the table in the schema. */
 static int read_entry(struct table_facts *facts, sqlite3 *db, const char *table,
                       struct error *error) {
   sqlite3_stmt *row;
@@ -140,7 +140,7 @@ static int add_column(struct table_facts *facts, sqlite3 *db, sqlite3_stmt *row,
   return 1;
 }
 
-/* STRICT tables are known from SQLite 3.37 on. */
+/* Whether a table is STRICT. SQLite knows such tables since 3.37. */
 static int is_strict_table(sqlite3 *db, const char *name) {
   sqlite3_stmt *row = 0;
   int strict = 0;
@@ -165,14 +165,14 @@ static int read_columns(struct table_facts *facts, sqlite3 *db, struct error *er
   return going;
 }
 
-/* The one plain column of an index and its collation; -1 where it has not just one. */
+/* The only column of an index, and its collation; -1 if the index has more or an expression. */
 static int single_column(const struct table_facts *facts, sqlite3 *db, const char *index,
                          int *collation, struct error *error) {
   sqlite3_stmt *row;
   int column = -1, count = 0;
   int going = prepare_about(db, &row, 6, "PRAGMA main.index_xinfo(\"%w\")", index, error);
   while (going && sqlite3_step(row) == SQLITE_ROW) {
-    if (!sqlite3_column_int(row, 5)) continue; /* no term of the key */
+    if (!sqlite3_column_int(row, 5)) continue; /* not part of the key */
     count++;
     column = sqlite3_column_int(row, 1);
     *collation = collation_of(text_of(row, 4));
@@ -181,7 +181,7 @@ static int single_column(const struct table_facts *facts, sqlite3 *db, const cha
   return count == 1 && column >= 0 && column < facts->count && *collation >= 0 ? column : -1;
 }
 
-/* Whether the schema has an entry for an index: a WITHOUT ROWID table has none for its key. */
+/* Whether the schema has an entry for an index. The key of a WITHOUT ROWID table has none. */
 static int has_entry(sqlite3 *db, const char *index, struct error *error) {
   sqlite3_stmt *row;
   int found = 0;
@@ -192,7 +192,7 @@ static int has_entry(sqlite3 *db, const char *index, struct error *error) {
   return found;
 }
 
-/* The columns that a link may refer to: the primary key, or else the only UNIQUE column. */
+/* Finds the column to which a link may refer: the primary key, or else the only UNIQUE column. */
 static int read_indices(struct table_facts *facts, sqlite3 *db, struct error *error) {
   sqlite3_stmt *row;
   int candidates = 0, has_key_index = 0;
@@ -200,7 +200,8 @@ static int read_indices(struct table_facts *facts, sqlite3 *db, struct error *er
   facts->unique = facts->rowid_alias = -1;
   while (going && sqlite3_step(row) == SQLITE_ROW) {
     int collation = -1, is_key = strcmp(text_of(row, 3), "pk") == 0;
-    if (!sqlite3_column_int(row, 2) || sqlite3_column_int(row, 4)) continue; /* or partial */
+    /* Skip an index that is partial or not unique. */
+    if (!sqlite3_column_int(row, 2) || sqlite3_column_int(row, 4)) continue;
     int column = single_column(facts, db, text_of(row, 1), &collation, error);
     going = !error_is_set(error);
     if (going && is_key) facts->without_rowid = !has_entry(db, text_of(row, 1), error);
@@ -218,7 +219,7 @@ static int read_indices(struct table_facts *facts, sqlite3 *db, struct error *er
     }
   }
   going = finish(db, row, going, error);
-  if (candidates > 1) facts->unique = -1; /* which of them is not said */
+  if (candidates > 1) facts->unique = -1; /* the choice would be ambiguous */
   if (facts->key_count == 1 && !has_key_index) {
     facts->rowid_alias = facts->unique = facts->key[0];
     facts->unique_collation = COLLATION_BINARY;
@@ -261,7 +262,7 @@ void table_facts_clear(struct table_facts *facts) {
 
 /* ---- routes ---------------------------------------------------------------------------------- */
 
-/* One table of the route; *next is that of its parent, or null. */
+/* Adds one table to the route. Sets *next to the declaration of its parent, or null. */
 static int add_table(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
                      const struct ledger_declaration *declaration,
                      const struct ledger_declaration **next, struct error *error) {
@@ -311,8 +312,8 @@ void route_clear(struct route *route) {
 }
 
 /*
-** CROSS JOIN keeps the order. The unary plus takes the affinity from the link, so that the key's
-** own applies to it, as it did when the key was found to be unique.
+** CROSS JOIN keeps the order of the tables. The unary plus removes the affinity of the link. The
+** comparison then uses the affinity of the key, with which SQLite found the key to be unique.
 */
 void route_append_from(sqlite3_str *sql, const struct route *route) {
   sqlite3_str_appendf(sql, " FROM main.\"%w\" AS t0 NOT INDEXED", route->tables[0].name);
@@ -333,6 +334,6 @@ void route_append_unit(sqlite3_str *sql, const struct route *route) {
   } else if (last->rowid) {
     sqlite3_str_appendf(sql, "t%d.%s", at, last->rowid);
   } else {
-    sqlite3_str_appendall(sql, "NULL"); /* WITHOUT ROWID: rows are counted */
+    sqlite3_str_appendall(sql, "NULL"); /* WITHOUT ROWID: the reader numbers the rows */
   }
 }

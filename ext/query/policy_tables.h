@@ -1,6 +1,6 @@
 /*
-** policy_tables.h: what the tables of a policy look like in the host's database, and how the rows
-** of each lead to their units. It is read anew for every question, because schemas change.
+** policy_tables.h: the tables of a policy in the host's database, and the way from the rows of each
+** table to their units. They are read again for every question, because schemas change.
 */
 #ifndef DIFFUSE_QUERY_POLICY_TABLES_H
 #define DIFFUSE_QUERY_POLICY_TABLES_H
@@ -9,7 +9,7 @@
 
 #include "ledger/policy.h"
 
-/* Affinities, by the canonical type that declares each. */
+/* Affinities, named after the types that declare them. */
 enum affinity { AFFINITY_BLOB, AFFINITY_TEXT, AFFINITY_NUMERIC, AFFINITY_INTEGER, AFFINITY_REAL };
 
 /* The collations that a declared table may use. */
@@ -19,27 +19,26 @@ struct table_column {
   char *name;
   enum affinity affinity;
   enum collation collation;
-  int is_virtual; /* generated when it is read */
+  int is_virtual; /* a generated column that SQLite computes when it is read */
 };
 
 /* An ordinary table of main. */
 struct table_facts {
   char *name; /* as the schema spells it */
-  int root;   /* page */
+  int root;   /* root page */
   int without_rowid;
-  const char *rowid; /* a name of the rowid that no column hides; null: none */
+  const char *rowid; /* a name of the rowid that no column hides, or null */
   struct table_column *columns;
   int count;
-  int *key; /* the columns of the primary key in their order ... */
+  int *key; /* the columns of the primary key, in its order */
   int key_count;
-  int rowid_alias;                 /* the column that is the rowid, or -1 */
-  int unique;                      /* the column that a link may refer to, or -1 ... */
-  enum collation unique_collation; /* ... and the collation of its index */
+  int rowid_alias;                 /* the column that is an alias of the rowid, or -1 */
+  int unique;                      /* the column to which a link may refer, or -1 */
+  enum collation unique_collation; /* the collation of its index */
 };
 
 /*
-** Reads the facts of a table. table_facts_clear() is due
-** in either case.
+** Reads the facts of a table. The caller must call table_facts_clear() in either case.
 */
 int table_facts_read(struct table_facts *facts, sqlite3 *db, const char *table,
                      struct error *error);
@@ -52,8 +51,8 @@ const char *affinity_type(enum affinity affinity);
 const char *collation_name(enum collation collation);
 
 /*
-** How rows lead to their units: the table itself, then its parents. The unit is the column `unit`
-** of the last table; -1: its row.
+** The way from rows to their units: the table itself, then its parents. The unit is the column
+** `unit` of the last table. If `unit` is -1, each row of the last table is a unit.
 */
 #define ROUTE_MOST 16
 struct route {
@@ -65,20 +64,20 @@ struct route {
 };
 
 /*
-** Finds the route of a protected table, and checks that the schema still is what its declaration
-** says. route_clear() is due in either case.
+** Finds the route of a protected table, and checks that the schema still agrees with its
+** declaration. The caller must call route_clear() in either case.
 */
 int route_find(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
                const struct ledger_declaration *declaration, struct error *error);
 void route_clear(struct route *route);
 
 /*
-** Appends the FROM clause that joins the tables of a route, as t0, t1, ...: every row of t0 that
-** has an owner comes once.
+** Appends the FROM clause that joins the tables of a route, as t0, t1, .... The join gives every
+** row of t0 that has an owner once.
 */
 void route_append_from(sqlite3_str *sql, const struct route *route);
 
-/* Appends the expression of the unit in such a FROM clause. */
+/* Appends the expression for the unit in such a FROM clause. */
 void route_append_unit(sqlite3_str *sql, const struct route *route);
 
 #endif

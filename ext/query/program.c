@@ -7,8 +7,9 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** Not here: Concat, whose result can be too big, everything that sorts, counts, remembers or opens
-** another cursor than a table's, and all that this list has not heard of.
+** The list leaves out Concat, whose result can be too big. It also leaves out every instruction
+** that sorts, counts, remembers, or opens a cursor on something other than a table, and all
+** instructions unknown to it.
 */
 static const struct operation operations[] = {
     {"Init", 1, 0, 0, 0, 0},      {"Goto", 1, 0, 0, 0, 0},       {"Eq", 1, 2, 5, 0, 0},
@@ -38,7 +39,7 @@ static const struct operation *operation_of(const char *name) {
   return 0;
 }
 
-/* A row of EXPLAIN: address, name, p1, p2, p3, p4, p5. Returns 0 when out of memory. */
+/* Adds a row of EXPLAIN: address, name, p1, p2, p3, p4, p5. Returns 0 when out of memory. */
 static int add_instruction(struct program *program, sqlite3_stmt *row) {
   const char *name = (const char *)sqlite3_column_text(row, 1);
   const char *p4 = (const char *)sqlite3_column_text(row, 5);
@@ -64,7 +65,7 @@ void program_read(struct program *program, sqlite3 *db, const char *sql) {
   int rc = text ? sqlite3_prepare_v2(db, text, -1, &row, 0) : SQLITE_NOMEM;
   int whole = rc == SQLITE_OK && sqlite3_column_count(row) >= 7;
   while (whole && (rc = sqlite3_step(row)) == SQLITE_ROW) whole = add_instruction(program, row);
-  sqlite3_finalize(row); /* whatever went wrong: then nothing is proved */
+  sqlite3_finalize(row); /* after an error nothing is proved */
   sqlite3_free(text);
   if (!whole || rc != SQLITE_DONE) program_clear(program);
 }
@@ -83,25 +84,26 @@ static int is_in(int place, int first, int count) {
 
 int instruction_writes(const struct program_instruction *here, int place) {
   const char *name = here->name;
-  if (!here->operation) return 1; /* who knows */
+  if (!here->operation) return 1; /* unknown: assume the worst */
   if (strcmp(name, "Null") == 0)
     return is_in(place, here->p2, here->p3 > here->p2 ? here->p3 - here->p2 + 1 : 1);
   if (strcmp(name, "Copy") == 0) return is_in(place, here->p2, here->p3 + 1);
   if (strcmp(name, "Affinity") == 0) return is_in(place, here->p1, here->p2);
-  /* A comparison jumps to p2, or before SQLite 3.36 with this flag stores its result there. */
+  /* A comparison jumps to p2. Before SQLite 3.36, with this flag it stores its result there. */
   if (here->operation->jumps && here->operation->writes == 2 && !(here->p5 & STORES_P2)) return 0;
   int registers[4] = {-1, here->p1, here->p2, here->p3};
   return registers[here->operation->writes] == place;
 }
 
-/* How many registers from p1, p2 or p3 on are read. */
+/* The number of registers that an instruction reads from p1, p2 or p3 on. */
 static int reads_of(const struct program_instruction *here, int which) {
   const char *arity = here->p4 ? strchr(here->p4, '(') : 0;
   if (!(here->operation->reads & which)) return 0;
   if (strcmp(here->name, "ResultRow") == 0 || strcmp(here->name, "Affinity") == 0) return here->p2;
   if (strcmp(here->name, "Copy") == 0) return here->p3 + 1;
   if (strcmp(here->name, "AggStep") == 0) return here->p5;
-  if (strcmp(here->name, "VFilter") == 0) return 3; /* and what follows, which a constant may be */
+  /* It reads p3, p3 + 1 and the arguments after them. */
+  if (strcmp(here->name, "VFilter") == 0) return 3;
   return here->operation->is_function ? (arity ? (int)strtol(arity + 1, 0, 10) : 127) : 1;
 }
 
@@ -113,7 +115,7 @@ static int instruction_reads(const struct program_instruction *here, int place) 
   return 0;
 }
 
-/* The first instruction of a loop that writes a register; `last` + 1: none. */
+/* The first instruction of a loop that writes a register, or `last` + 1 if there is none. */
 static int first_writer(const struct program *program, int place, int first, int last) {
   while (first <= last && !instruction_writes(&program->list[first], place)) first++;
   return first;

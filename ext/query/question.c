@@ -1,9 +1,9 @@
 /*
 ** question.c: see question.h.
 **
-** The reader is the host's own connection, with statements of ours that call no functions: no other
-** connection sees every database (in memory, locked, encrypted) in the host's state. It gives each
-** protected table that the question names sorted by unit, and the streams are merged unit by unit.
+** The reader is the host's own connection, with our own statements, which call no functions. No
+** other connection sees every database (in memory, locked, encrypted) in the host's state. The
+** reader sorts each protected table of the question by unit and merges the streams unit by unit.
 */
 #include "query/question.h"
 
@@ -18,10 +18,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* A protected table as it is read: its rows come by unit. */
+/* The rows of a protected table, ordered by unit. */
 struct stream {
   struct evaluator_table *table;
-  sqlite3_stmt *row; /* the unit, the rowid, then what the question reads */
+  sqlite3_stmt *row; /* columns: the unit, the rowid, then the columns that the question reads */
   int has_row;
 };
 
@@ -31,16 +31,16 @@ struct question {
   const struct aggregate *aggregate;
   struct ledger_policy policy;
   struct evaluator *evaluator;
-  sqlite3_stmt *begun;   /* keeps the state of the database (U3) */
+  sqlite3_stmt *begun;   /* keeps the database in one state (U3) */
   sqlite3_stmt *probe;   /* shows whether the host is interrupted */
-  sqlite3_stmt *compare; /* units, as the reader orders them */
-  sqlite3_stmt *carrier; /* makes a value of the unit */
+  sqlite3_stmt *compare; /* compares units in the order of the reader */
+  sqlite3_stmt *carrier; /* makes the value that identifies the unit */
   int by_row;            /* each row is a unit */
   struct stream *streams;
   int count;
   enum collation collation; /* of units */
-  sqlite3_value *unit;      /* whose rows are gathered */
-  int64_t number;           /* of units so far */
+  sqlite3_value *unit;      /* the unit whose rows are gathered */
+  int64_t number;           /* number of units so far */
 };
 
 static int out_of_memory(struct error *error) {
@@ -61,7 +61,7 @@ static int read_policy(struct question *question) {
   return read;
 }
 
-/* Compiles a statement of ours, which must give so many columns. */
+/* Compiles a statement of ours, which must give this many columns. */
 static int prepare(sqlite3 *db, const char *sql, int columns, sqlite3_stmt **statement,
                    struct error *error) {
   if (!sql) return out_of_memory(error);
@@ -71,7 +71,7 @@ static int prepare(sqlite3 *db, const char *sql, int columns, sqlite3_stmt **sta
   return error_set(error, "an authorizer of the host leaves out SELECT (let the extension read)");
 }
 
-/* Begins to read, so that schema and rows are of one state. */
+/* Begins to read, so that the schema and the rows come from the same state. */
 static int begin(struct question *question, struct error *error) {
   sqlite3 *db = question->host->db;
   int going = prepare(db, "SELECT rootpage FROM main.sqlite_master", 1, &question->begun, error);
@@ -83,7 +83,7 @@ static int begin(struct question *question, struct error *error) {
              : error_set(error, "cannot read for the question: %s", sqlite3_errmsg(db));
 }
 
-/* The places of the columns that the question reads, in the statement that reads them. */
+/* Gives each column that the question reads its place in the statement that reads the table. */
 static int place_columns(struct evaluator_table *table) {
   int place = 0;
   for (int i = 0; i < table->route.tables[0].count; i++)
@@ -99,7 +99,7 @@ static void append_columns(sqlite3_str *sql, const struct evaluator_table *table
     if (table->used[i]) sqlite3_str_appendf(sql, ", t0.\"%w\"", facts->columns[i].name);
 }
 
-/* The order of a table itself, behind what it is ordered by already. */
+/* Appends the table's own order as the last terms of ORDER BY. */
 static void append_order(sqlite3_str *sql, const struct table_facts *facts) {
   if (facts->rowid) sqlite3_str_appendf(sql, ", t0.%s", facts->rowid);
   for (int i = 0; !facts->rowid && i < facts->key_count; i++)
@@ -107,8 +107,8 @@ static void append_order(sqlite3_str *sql, const struct table_facts *facts) {
 }
 
 /*
-** The statement that reads a table. One row is one unit where rows are protected: there the order
-** is that of the table.
+** Compiles the statement that reads a table. If the ledger protects rows, each row is a unit, and
+** the rows come in the order of the table.
 */
 static int prepare_stream(struct question *question, struct evaluator_table *table, int is_sorted,
                           sqlite3_stmt **statement, struct error *error) {
@@ -145,7 +145,7 @@ static int prepare_stream(struct question *question, struct evaluator_table *tab
   return going;
 }
 
-/* Units of several tables compare alike, as dp_protect() has checked: the schema may differ now. */
+/* Checks that units of several tables compare alike. The schema may differ from dp_protect()'s. */
 static int check_units(struct question *question, struct error *error) {
   const struct table_column *first = 0;
   for (int i = 0; i < question->count; i++) {
@@ -164,7 +164,7 @@ static int check_units(struct question *question, struct error *error) {
   return 1;
 }
 
-/* Finds the streams among the tables of the question. */
+/* Finds the protected tables among the tables of the question, and makes their streams. */
 static int find_streams(struct question *question, struct error *error) {
   int tables = evaluator_table_count(question->evaluator);
   question->streams = calloc((size_t)tables + 1, sizeof *question->streams);
@@ -252,7 +252,7 @@ void question_close(struct question *question) {
   if (!question) return;
   for (int i = 0; i < question->count; i++) sqlite3_finalize(question->streams[i].row);
   free(question->streams);
-  sqlite3_finalize(question->probe); /* errors of these have been reported */
+  sqlite3_finalize(question->probe); /* their errors have been reported */
   sqlite3_finalize(question->compare);
   sqlite3_finalize(question->carrier);
   sqlite3_finalize(question->begun);
@@ -291,7 +291,7 @@ static int add_row(struct evaluator_table *table, sqlite3_stmt *row, struct erro
              : error_set(error, "out of memory (the charge stays)");
 }
 
-/* All rows of a public table. */
+/* Reads all rows of a public table. */
 static int load_public(struct question *question, struct evaluator_table *table,
                        struct error *error) {
   struct stream stream = {.table = table};
@@ -301,7 +301,7 @@ static int load_public(struct question *question, struct evaluator_table *table,
     going = add_row(table, stream.row, error);
     if (going) going = advance(question, &stream, error);
   }
-  sqlite3_finalize(stream.row); /* whose error has been reported */
+  sqlite3_finalize(stream.row); /* its error has been reported */
   return going;
 }
 
@@ -315,8 +315,8 @@ static int load_publics(struct question *question, struct error *error) {
 }
 
 /*
-** How a unit compares with that of a stream's row, in the order of the reader: 1 before, 0 equal,
-** -1 behind it. Two integers need no SQL.
+** Compares a unit with the unit of a stream's row, in the order of the reader. Sets *order to 1 if
+** the unit comes first, 0 if both are equal, -1 if it comes later. Two integers need no SQL.
 */
 static int compare(struct question *question, sqlite3_value *unit, const struct stream *stream,
                    int *order, struct error *error) {
@@ -335,12 +335,12 @@ static int compare(struct question *question, sqlite3_value *unit, const struct 
   } else {
     *order = sqlite3_column_int(question->compare, 0);
   }
-  sqlite3_reset(question->compare); /* whose error has been reported */
+  sqlite3_reset(question->compare); /* its error has been reported */
   sqlite3_value_free(other);
   return going;
 }
 
-/* Takes the unit of a row as the one whose rows are gathered. */
+/* Makes the unit of a row the one whose rows are gathered. */
 static int choose_unit(struct question *question, const struct stream *stream,
                        struct error *error) {
   sqlite3_value_free(question->unit);
@@ -348,7 +348,7 @@ static int choose_unit(struct question *question, const struct stream *stream,
   return question->unit ? 1 : error_set(error, "out of memory (the charge stays)");
 }
 
-/* The first unit of all streams; *found is 0 at the end. */
+/* Finds the first unit of all streams. Sets *found to 0 at the end. */
 static int find_unit(struct question *question, int *found, struct error *error) {
   int going = 1;
   *found = 0;
@@ -363,7 +363,7 @@ static int find_unit(struct question *question, int *found, struct error *error)
   return going;
 }
 
-/* The rows of that unit; *count of them. */
+/* Gathers the rows of that unit, and counts them in *count. */
 static int gather(struct question *question, double *count, struct error *error) {
   int going = 1;
   *count = 0;
@@ -385,7 +385,7 @@ static int gather(struct question *question, double *count, struct error *error)
 
 /* ---- contributions --------------------------------------------------------------------------- */
 
-/* Binds a text as its collation sees it: what compares equal becomes the same bytes. */
+/* Binds a text so that texts that are equal in its collation have the same bytes. */
 static int bind_text(struct question *question) {
   const unsigned char *text = sqlite3_value_text(question->unit);
   int size = sqlite3_value_bytes(question->unit);
@@ -395,7 +395,7 @@ static int bind_text(struct question *question) {
   if (question->collation == COLLATION_RTRIM) {
     while (size && folded[size - 1] == ' ') size--;
   } else {
-    int ended = 0; /* NOCASE compares up to a zero byte, then lengths */
+    int ended = 0; /* NOCASE compares up to a zero byte, and then the lengths */
     for (int i = 0; i < size; i++) {
       ended = ended || !folded[i];
       if (ended) folded[i] = 0;
@@ -405,13 +405,13 @@ static int bind_text(struct question *question) {
   return sqlite3_bind_text(question->carrier, 1, (const char *)folded, size, sqlite3_free);
 }
 
-/* Whether the identity of the unit is another value than its own. */
+/* Whether the value that identifies the unit differs from the unit's own value. */
 static int is_carried(const struct question *question) {
   return question->by_row || (question->collation != COLLATION_BINARY &&
                               sqlite3_value_type(question->unit) == SQLITE_TEXT);
 }
 
-/* The value by which a unit is known; null without memory. To be freed. */
+/* Makes the value that identifies a unit; null when out of memory. The caller frees it. */
 static sqlite3_value *carry_unit(struct question *question) {
   sqlite3_value *value = 0;
   int rc = question->by_row ? sqlite3_bind_int64(question->carrier, 1, question->number)
@@ -430,7 +430,7 @@ static int deliver(struct question *question, struct rows *rows) {
   sqlite3_value *row[4], *carried = is_carried(question) ? carry_unit(question) : 0;
   int failed = is_carried(question) && !carried;
   row[columns] = carried ? carried : question->unit;
-  if (!columns) count = 1; /* a unit is there or not */
+  if (!columns) count = 1; /* without columns a unit only counts once */
   for (size_t i = 0; i < count && !failed; i++) {
     if (columns) memcpy(row, evaluator_row(question->evaluator, i), sizeof *row * (size_t)columns);
     failed = !rows_add(rows, row);
@@ -441,7 +441,7 @@ static int deliver(struct question *question, struct rows *rows) {
 
 /* ---- unit by unit ---------------------------------------------------------------------------- */
 
-#define MOST_BYTES (64 << 20) /* of the results of one unit, and as much for each of its rows */
+#define MOST_BYTES (64 << 20) /* for the results of one unit, and again for each of its rows */
 
 static int evaluation_failed(const struct question *question, struct error *error) {
   return error_set(error, "the query failed: %s (the charge stays)",
@@ -494,7 +494,7 @@ static int run_by_unit(struct question *question, double steps, struct rows *row
 
 /* ---- all units at once ----------------------------------------------------------------------- */
 
-/* What the functions of a stream work on. */
+/* The context of the functions of a stream. */
 struct streaming {
   struct question *question;
   struct stream *stream;
@@ -528,7 +528,7 @@ static int give_row(void *context, sqlite3_value **values) {
   return given;
 }
 
-/* Rows of public tables that a row can meet: the product. */
+/* The largest number of rows of public tables that can join one row: the product of their sizes. */
 static double rows_joined(const struct question *question) {
   double product = 1;
   for (int i = 0; i < evaluator_table_count(question->evaluator); i++) {
@@ -539,8 +539,8 @@ static double rows_joined(const struct question *question) {
 }
 
 /*
-** Whether all units can be evaluated at once: it is the same, and the limits that units have by
-** themselves cannot be reached. *bytes: what one result may have for that.
+** Whether the question can be evaluated for all units at once. The results must be the same, and no
+** unit may be able to reach its own limits. Sets *bytes to the limit for one result.
 */
 static int can_stream(const struct question *question, double steps, double *bytes) {
   double joined = rows_joined(question);
@@ -550,7 +550,7 @@ static int can_stream(const struct question *question, double steps, double *byt
          evaluator_can_stream(question->evaluator, &length) && length * joined * 2 <= steps;
 }
 
-/* *done is 0 where the units have to be evaluated by themselves after all. */
+/* Sets *done to 0 if the units must be evaluated one by one after all. */
 static int run_at_once(struct question *question, double bytes, struct rows *rows, int *done,
                        struct error *error) {
   struct stream stream = {.table = question->streams[0].table};

@@ -10,7 +10,7 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- identities and keys --------------------------------------------------------------------- */
 
-/* The identity of a value that is no integer. 0: out of memory. */
+/* Finds the identity of a value that is not an integer. Returns 0 when out of memory. */
 static int other_identity(const struct secret *secret, sqlite3_value *value,
                           struct identity *identity) {
   int type = sqlite3_value_type(value);
@@ -19,7 +19,7 @@ static int other_identity(const struct secret *secret, sqlite3_value *value,
   } else if (type == SQLITE_NULL) {
     *identity = identity_null();
   } else {
-    /* Before the size: a text may be converted from UTF-16. */
+    /* Get the bytes before the size: SQLite may convert a text from UTF-16. */
     const void *bytes = type == SQLITE_TEXT ? sqlite3_value_text(value) : sqlite3_value_blob(value);
     size_t size = (size_t)sqlite3_value_bytes(value);
     if (type == SQLITE_TEXT && !bytes) return 0;
@@ -29,8 +29,9 @@ static int other_identity(const struct secret *secret, sqlite3_value *value,
 }
 
 /*
-** Who a value stands for: integers for themselves, others under a secret; the units of a state
-** under none, so that they are the same in every database. Returns 1, or 0 when out of memory.
+** Finds the identity that a value stands for. Integers are their own identity. Other values are
+** hashed with a secret, except the units of a state, which must have the same identity in every
+** database. Returns 1, or 0 when out of memory.
 */
 static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_value *value,
                               struct identity *identity) {
@@ -41,7 +42,7 @@ static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_valu
   return other_identity(is_unit && rows->for_state ? 0 : rows->secret, value, identity);
 }
 
-/* The cell of a key: CELL_NONE for one that is not public, CELL_FAILED without memory. */
+/* The cell of a key: CELL_NONE if the key is not public, CELL_FAILED when out of memory. */
 static int cell_of(const struct rows *rows, sqlite3_value *key) {
   struct group_keys *cells = vector_sum_cells(rows->vectors);
   struct identity identity;
@@ -56,15 +57,15 @@ static int cell_of(const struct rows *rows, sqlite3_value *key) {
 
 /* ---- one row --------------------------------------------------------------------------------- */
 
-/* Whether a row counts: NULL does not, and where no value is asked for there is none. */
+/* Whether a row counts: its value is not NULL, or the aggregate takes no value. */
 static int counts(const struct rows *rows, sqlite3_value **row) {
   int value = rows->columns.value;
   return value < 0 || sqlite3_value_type(row[value]) != SQLITE_NULL;
 }
 
 /*
-** Releases of one sum, over rows and over units: the paths that have to be as short as SQLite's own
-** sum(). NULL adds nothing: SQLite converts it to 0.
+** Releases of one sum, over rows and over units. These paths must be as short as those of SQLite's
+** own sum(). NULL adds nothing, because SQLite converts it to 0.
 */
 static int add_number(struct rows *rows, sqlite3_value **row) {
   scalar_sum_add_row(&rows->numbers, sqlite3_value_double(row[rows->columns.value]));
@@ -84,7 +85,7 @@ static int add_unit_row(struct rows *rows, sqlite3_value **row) {
   return scalar_sum_add_unit(&rows->numbers, unit, x);
 }
 
-/* For all other releases: the unit of a row that counts. 0: out of memory. */
+/* For all other releases: finds the unit of a row that counts. Returns 0 when out of memory. */
 static inline int unit_of(const struct rows *rows, sqlite3_value **row, struct identity *unit) {
   *unit = (struct identity){0, 0};
   return rows->columns.unit < 0 || identity_of(rows, 1, row[rows->columns.unit], unit);
@@ -118,11 +119,14 @@ static int add_vector(struct rows *rows, sqlite3_value **row) {
   sqlite3_value *value = row[rows->columns.value];
   const unsigned char *floats = vector_text_floats(value, size);
   if (floats && vector_sum_add_floats(vectors, floats)) return 1;
-  vector_text_read(value, rows->buffer, size); /* malformed: all zero */
+  vector_text_read(value, rows->buffer, size); /* a malformed text gives all zeros */
   return vector_sum_add_vector(vectors, unit, rows->buffer);
 }
 
-/* A row of a model. Where y or features are NULL, or features malformed, there is no gradient. */
+/*
+** Adds a row of a model. There is no gradient if y or features are NULL, or if features are
+** malformed.
+*/
 static int add_gradient(struct rows *rows, sqlite3_value **row) {
   sqlite3_value *y = row[rows->columns.key], *features = row[rows->columns.value];
   int whole = vector_text_read(features, rows->buffer, rows->question->size) &&
@@ -142,7 +146,7 @@ struct columns columns_in_order(const struct publication *publication) {
   return columns;
 }
 
-/* The function that adds a row: it is chosen once. */
+/* Chooses the function that adds a row, once for all rows. */
 static add_sql_row *adder_of(const struct publication *publication) {
   const struct family *family = publication->definition.layout.family;
   if (family->statistic == STATISTIC_MODEL) return add_gradient;
@@ -226,7 +230,10 @@ int rows_records(struct rows *rows, take_record *take, void *context) {
                        : scalar_sum_records(&rows->numbers, take, context);
 }
 
-/* Rows on their way to others, whose cells these are; null where both have the same. */
+/*
+** The context for moving sums from other rows into `rows`. `cells` maps the other rows' cells to
+** those of `rows`; it is null if both have the same cells.
+*/
 struct joining {
   struct rows *rows;
   int *cells;

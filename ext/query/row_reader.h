@@ -1,6 +1,5 @@
 /*
-** row_reader.h: SQL values to what release/ adds up: one row after the other, whatever the
-** aggregate.
+** row_reader.h: passes SQL values to sums/, one row after the other, for every aggregate.
 */
 #ifndef DIFFUSE_QUERY_ROW_READER_H
 #define DIFFUSE_QUERY_ROW_READER_H
@@ -9,7 +8,7 @@
 #include "mechanism/sgd.h"
 #include "sums/vector_sum.h"
 
-/* Where a row has its values, among arguments or columns; -1: nowhere. */
+/* The place of each value of a row, among arguments or columns; -1 if the row does not have it. */
 struct columns {
   int key, value, unit;
 };
@@ -19,33 +18,33 @@ typedef int add_sql_row(struct rows *rows, sqlite3_value **row);
 
 struct rows {
   add_sql_row *add;
-  add_sql_row *add_owned; /* of rows_skip_unowned() */
+  add_sql_row *add_owned; /* the function that rows_skip_unowned() wraps */
   struct columns columns;
   const struct aggregate *aggregate;
   const struct contribution *question;
-  struct scalar_sum numbers;  /* releases of one sum */
-  struct vector_sum *vectors; /* all others; null for those */
-  add_to_cell *add_to_cell;   /* of the family: what a row adds to its cell */
-  struct training *training;  /* models; null but for them */
-  struct design design;       /* models: their lattice */
+  struct scalar_sum numbers;  /* for releases of one sum */
+  struct vector_sum *vectors; /* for all other releases; null for releases of one sum */
+  add_to_cell *add_to_cell;   /* adds the value of a row to its cell; depends on the family */
+  struct training *training;  /* for models; null for other releases */
+  struct design design;       /* for models: their lattice */
   const struct secret
-      *secret;    /* under which texts and blobs are known; null where there are none */
-  double *buffer; /* one row's vector */
-  int for_state;  /* units are known by the identities that all databases give them */
+      *secret;    /* the key with which texts and blobs are hashed; null if there are none */
+  double *buffer; /* the vector of one row */
+  int for_state;  /* units have identities that are the same in all databases */
 };
 
-/* Those of a caller that gives key, value and unit one after the other, as far as there are any. */
+/* The columns of a caller that gives key, value and unit in this order, as far as there are any. */
 struct columns columns_in_order(const struct publication *publication);
 
 /*
-** Starts for a release that has begun. A column is nowhere where the aggregate has none, and that
-** of the unit where rows are protected. 
+** Starts the rows of a release that has begun. A column is -1 if the aggregate does not have it.
+** The unit is -1 if the ledger protects rows.
 */
 int rows_open(struct rows *rows, const struct publication *publication, struct columns columns,
               struct error *error);
 void rows_close(struct rows *rows);
 
-/* From now on rows whose unit is NULL belong to nobody and are left out. */
+/* Makes rows_add() skip rows whose unit is NULL, because they belong to no unit. */
 void rows_skip_unowned(struct rows *rows);
 
 /* Adds one row. Returns 1, or 0 when out of memory. */
@@ -54,28 +53,28 @@ static inline int rows_add(struct rows *rows, sqlite3_value **row) {
 }
 
 /*
-** What has been added up elsewhere (sums/scalar_sum.h, sums/vector_sum.h): what a unit has in one
-** cell, and totals. Return 1, or 0 when out of memory. A name is a key's text; its cell is
-** CELL_FAILED without memory.
+** Add sums from elsewhere (sums/scalar_sum.h, sums/vector_sum.h): the sum of a unit in one cell, or
+** totals. They return 1, or 0 when out of memory. rows_name_cell() takes the text of a key and
+** returns its cell, or CELL_FAILED when out of memory.
 */
 int rows_add_record(struct rows *rows, struct identity unit, int cell, const int128 *values);
 int rows_add_totals(struct rows *rows, int cell, const int128 *values);
 int rows_name_cell(struct rows *rows, const char *name);
 
 /*
-** Hands over every record of units (sums/partitioned_sums.h). Returns 1, or 0 when `take` said so
-** or out of memory.
+** Passes every record of units to `take` (sums/partitioned_sums.h). Returns 1, or 0 if `take`
+** returned 0 or when out of memory.
 */
 int rows_records(struct rows *rows, take_record *take, void *context);
 
 /*
-** Adds what other rows of the same release have come to, which know texts by the same secret.
-** Returns 1, or 0 when out of memory.
+** Adds the sums of other rows of the same release, which hash texts with the same secret. Returns
+** 1, or 0 when out of memory.
 */
 int rows_join(struct rows *rows, struct rows *others);
 
 /*
-** Publishes the totals with publish_finish() or publish_draw(). 
+** Publishes the totals with publish_finish() or publish_draw().
 */
 typedef int publish_totals(struct publication *publication, const struct totals *totals);
 int rows_publish(struct rows *rows, struct publication *publication, publish_totals *publish,

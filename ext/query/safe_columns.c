@@ -7,7 +7,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* Refuses a program that does what it must not. */
+/* Refuses a program with an instruction that is not allowed. */
 static int check_program(sqlite3 *db, const char *select, int is_generated, const char *table,
                          struct error *error) {
   struct allowed_functions functions;
@@ -33,7 +33,7 @@ static int check_program(sqlite3 *db, const char *select, int is_generated, cons
   return going;
 }
 
-/* Whether column `column` of the table at `at` is read. */
+/* Whether the question reads column `column` of the table at place `at` of the route. */
 static int is_read(const struct route *route, const unsigned char *used, int at, int column) {
   const struct table_facts *facts = &route->tables[at];
   int is_last = at == route->count - 1;
@@ -41,7 +41,7 @@ static int is_read(const struct route *route, const unsigned char *used, int at,
          (is_last ? column == route->unit : column == route->links[at]);
 }
 
-/* Checks the plain columns of a table, or those that are generated when they are read. */
+/* Checks the plain columns of a table, or its columns that are generated when they are read. */
 static int check_columns(sqlite3 *db, const struct route *route, const unsigned char *used, int at,
                          int is_generated, struct error *error) {
   const struct table_facts *facts = &route->tables[at];

@@ -1,6 +1,6 @@
 /*
-** safe_columns.h: whether the columns of a table can be read on the host's connection without an
-** error or a gap that depends on a row.
+** safe_columns.h: whether the host's connection can read the columns of a table without an error or
+** a gap that depends on a row.
 */
 #ifndef DIFFUSE_QUERY_SAFE_COLUMNS_H
 #define DIFFUSE_QUERY_SAFE_COLUMNS_H
@@ -8,9 +8,9 @@
 #include "query/policy_tables.h"
 
 /*
-** `used`, by column of the first table of the route: what is read beside units and links. Refuses
-** where an authorizer of the host blanks a column, and generated columns that are computed by what
-** may raise an error or by an application's function. 
+** `used` marks the columns of the first table of the route that the question reads, besides units
+** and links. The check refuses columns that an authorizer of the host blanks. It also refuses
+** generated columns whose computation may raise an error or calls a function of an application.
 */
 int safe_columns_check(sqlite3 *db, const struct route *route, const unsigned char *used,
                        struct error *error);

@@ -1,24 +1,27 @@
 /*
 ** scan.c: see scan.h.
 **
-** The rows of a table are divided by rowid into ranges, which the host's connection and others take
-** one after the other, each on a thread of its own. The query on a range is the owner's text behind
-** a common table expression that has the name of the table and gives its rows in that range.
+** The scan divides the rows of a table by rowid into ranges. The host's connection and others take
+** ranges one after the other, each on its own thread. The query on a range is the owner's text
+** behind a common table expression, which has the name of the table and gives the table's rows in
+** that range.
+**
 ** Requirements:
-**   S1  Every row of the query comes from exactly one range. Its program shows it, no SQL is
-**       parsed: one loop over one table, of instructions that compute from the row alone. That the
-**       name means the table wherever the owner wrote it is shown by a control, whose expression
-**       gives all rows: it must compile to the program of the query itself.
-**   S2  All connections see one state of one file. The host has no transaction. A connection looks
-**       before the host begins to read, and begins after it: PRAGMA data_version shows that nothing
-**       was committed in between. Nobody has moved the file away from under its name. These
-**       connections cannot write.
-**   S3  A row gives the same on every connection: the programs are equal, and depend on no
-**       functions, collations or settings of the host (but for SQLite's own collation BINARY: a
-**       host could replace even that).
-**   S4  Where any of this cannot be shown, the query runs on the host's connection alone. What is
-**       published does not depend on it: sums are exact integers, in any order.
-**   S5  The host's interrupt and progress handler end the query wherever it is read.
+**   S1  Every row of the query comes from exactly one range. The scan proves it from the program of
+**       the query and parses no SQL: the program must be one loop over one table, made of
+**       instructions that compute from the row alone. A control proves that the name means the
+**       table everywhere in the owner's text: its common table expression gives all rows, and it
+**       must compile to the program of the query itself.
+**   S2  All connections see one state of one file. The host has no transaction when the scan
+**       starts. Each connection reads PRAGMA data_version before the host begins to read, and again
+**       after that in its own transaction. Equal versions show that no commit came in between. The
+**       scan also checks that the file has not been moved. These connections cannot write.
+**   S3  A row gives the same result on every connection. The programs are equal. They use no
+**       functions, collations or settings of the host, except SQLite's own collation BINARY, which
+**       a host could replace.
+**   S4  If any of this cannot be proved, the query runs on the host's connection alone. The
+**       published values do not depend on it: sums are exact integers, in any order.
+**   S5  The host's interrupt and progress handler end the query on every connection.
 */
 #include "query/scan.h"
 
@@ -32,19 +35,19 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define RANGES      256   /* at most; so many that no thread waits long for the last one */
-#define LEAST_RANGE 16384 /* rowids: fewer are not worth a thread */
-#define CACHE_LINES 128   /* bytes: what one thread writes is not on the lines of another */
-#define WAIT        200   /* microseconds between looks at those who still read ... */
-#define ASKED       32    /* ... and of the host's statement in each, of some ten instructions */
+#define RANGES      256   /* at most; enough that no thread waits long for the last one */
+#define LEAST_RANGE 16384 /* rowids; a thread does not pay off for fewer */
+#define CACHE_LINES 128   /* bytes: keeps the data of different threads on different cache lines */
+#define WAIT        200   /* microseconds between checks of the other threads */
+#define ASKED       32    /* runs of the host's statement in each check (about 10 instructions) */
 
-/* A connection that reads ranges: the host's, and those that are opened beside it. */
+/* A connection that reads ranges: the host's, or one that the scan opens. */
 struct reader {
   struct scan *scan;
   struct collector *host;
   sqlite3_stmt *statement;
-  struct collection *collection; /* its own, or the host's */
-  int64_t version;               /* of the database before the host began to read */
+  struct collection *collection; /* its own or the host's */
+  int64_t version;               /* of the database, before the host began to read */
   struct thread thread;
   int has_thread;
   struct collection own;
@@ -56,23 +59,23 @@ struct scan {
   const struct publication *publication;
   const struct query *query;
   char *table;         /* quoted */
-  char *text;          /* of the query on a range ... */
-  char *program;       /* ... and what it compiles to */
-  sqlite3_stmt *begun; /* keeps the host's transaction */
-  int64_t first;       /* rowid */
+  char *text;          /* the query on a range */
+  char *program;       /* the program of that query */
+  sqlite3_stmt *begun; /* keeps the host's transaction open */
+  int64_t first;       /* the first rowid of all ranges */
   uint64_t width;      /* of a range, in rowids */
   unsigned ranges;
-  int count;              /* of readers */
-  struct reader *readers; /* the host's first */
-  struct error error;     /* the first that there was */
-  atomic_uint next;       /* the range to be taken next */
-  atomic_int stopped;     /* since the error */
-  atomic_int running;     /* threads beside the host's */
+  int count;              /* number of readers */
+  struct reader *readers; /* the first is the host's */
+  struct error error;     /* the first error that occurred */
+  atomic_uint next;       /* the next range to take */
+  atomic_int stopped;     /* set after an error */
+  atomic_int running;     /* number of running threads besides the host's */
 };
 
 /* ---- statements ------------------------------------------------------------------------------ */
 
-/* Compiles a statement and steps to its first row; null where there is none. */
+/* Compiles a statement and steps to its first row. Returns null if there is none. */
 static sqlite3_stmt *first_row(sqlite3 *db, const char *sql) {
   sqlite3_stmt *statement = 0;
   if (sql && sqlite3_prepare_v2(db, sql, -1, &statement, 0) == SQLITE_OK &&
@@ -84,7 +87,9 @@ static sqlite3_stmt *first_row(sqlite3 *db, const char *sql) {
 
 /* ---- programs (S1, S3) ----------------------------------------------------------------------- */
 
-/* What an instruction is to a loop over one table; of the first six there is a certain number. */
+/*
+** The role of an instruction in a loop over one table. The first six occur a fixed number of times.
+*/
 enum role {
   OPENS,
   REWINDS,
@@ -100,7 +105,7 @@ enum role {
 };
 static const int in_whole[COUNTED] = {1, 1, 0, 1, 0, 1}, in_range[COUNTED] = {1, 0, 1, 1, 2, 1};
 
-/* Those that compute from the row, or stand around the loop. All others may do anything. */
+/* Instructions that compute from the row or surround the loop. All others may do anything. */
 static const struct instruction {
   const char *name;
   enum role role;
@@ -128,17 +133,17 @@ static enum role role_of(const char *name) {
 }
 
 struct program {
-  char *listing; /* null: the text does not compile */
+  char *listing; /* null if the text does not compile */
   int times[COUNTED];
   int others;
-  int root; /* page of the table that it opens; 0: none of the main database */
+  int root; /* root page of the table that it opens; 0 if it is not in the main database */
 };
 
 /*
-** A row of EXPLAIN: address, name, p1, p2, p3, p4, p5. Left out is what differs though the programs
-** are the same: the number of the cursor, of which there is one, and how often a connection has
-** read the schema. (Where a cache is shared with connections whose changes may be read before they
-** are committed, there is a TableLock: such a host reads alone.)
+** Adds a row of EXPLAIN: address, name, p1, p2, p3, p4, p5. It leaves out numbers that may differ
+** between equal programs: the number of the only cursor, and how often a connection has read the
+** schema. (In a shared cache, connections may read changes before they are committed. The program
+** then has a TableLock, and the host reads alone.)
 */
 static void add_instruction(struct program *program, sqlite3_str *listing, sqlite3_stmt *row) {
   const char *name = (const char *)sqlite3_column_text(row, 1);
@@ -146,7 +151,7 @@ static void add_instruction(struct program *program, sqlite3_str *listing, sqlit
   enum role role = role_of(name);
   if (role == OPENS) program->root = sqlite3_column_int(row, 4) ? 0 : sqlite3_column_int(row, 3);
   if (role < COUNTED) program->times[role]++;
-  /* Other collations are the host's. */
+  /* The host can replace any other collation. */
   program->others += role == OTHER ||
                      (role == COMPARES && detail && *detail && strncmp(detail, "BINARY-", 7) != 0);
   int cursor = role <= NEXTS || role == READS ? 2 : -1;
@@ -179,7 +184,7 @@ static int is_loop(const struct program *program, const int times[COUNTED]) {
          memcmp(program->times, times, sizeof program->times) == 0;
 }
 
-/* The name of the table that a program opens, quoted; or null. */
+/* The quoted name of the table that a program opens, or null. */
 static char *table_of(sqlite3 *db, const struct program *program) {
   if (!program->root) return 0;
   char *sql = sqlite3_mprintf(
@@ -192,7 +197,7 @@ static char *table_of(sqlite3 *db, const struct program *program) {
   return quoted;
 }
 
-/* The query where the table's name stands for those of its rows; null without memory. */
+/* The query in which the table's name stands for the given rows of it; null when out of memory. */
 static char *text_of(const struct scan *scan, const char *rows) {
   char *expression =
       sqlite3_mprintf("%s AS (SELECT * FROM main.%s%s),", scan->table, scan->table, rows);
@@ -208,7 +213,7 @@ static int compiles_to(sqlite3 *db, const char *text, const char *listing) {
   return same;
 }
 
-/* Finds the table and the query on its ranges (S1). Returns whether there is one. */
+/* Finds the table and makes the query on its ranges (S1). Returns 1, or 0 if this is impossible. */
 static int divide(struct scan *scan, sqlite3 *db) {
   char *text = query_text(scan->query, ""), *control = 0;
   struct program whole = text ? compile(db, text) : (struct program){0};
@@ -233,7 +238,7 @@ static int has_moved(sqlite3 *db) {
   return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved;
 }
 
-/* Whether the host's rows are those of a file that other connections can read in its way. */
+/* Whether the host reads a file that other connections can read in the same way. */
 static int is_shared(sqlite3 *db) {
   const char *path = sqlite3_db_filename(db, "main"), *key;
   for (int i = 0; path && (key = sqlite3_uri_key(path, i)) != 0; i++) {
@@ -244,7 +249,7 @@ static int is_shared(sqlite3 *db) {
 
 #define FP_DIGITS 1023 /* of a real as a text: an option of new versions */
 
-/* Has what rows become not depend on the connection. */
+/* Copies the settings of the host that affect the values of rows. */
 static void set_as(sqlite3 *db, sqlite3 *host) {
   int digits = 0;
   sqlite3_limit(db, SQLITE_LIMIT_LENGTH, sqlite3_limit(host, SQLITE_LIMIT_LENGTH, -1));
@@ -252,7 +257,7 @@ static void set_as(sqlite3 *db, sqlite3 *host) {
     sqlite3_db_config(db, FP_DIGITS, digits, (int *)0);
 }
 
-/* The collector of a connection of our own, which may outlive the scan. */
+/* The collector of a connection that the scan opened. It may outlive the scan. */
 struct own_collector {
   struct collector collector;
   int references;
@@ -275,8 +280,8 @@ static struct collector *new_collector(sqlite3 *db) {
 }
 
 /*
-** Opens the same file, to read. A mutex of its own shows that SQLite has not been told to do
-** without.
+** Opens the same file for reading. The connection must have its own mutex: without one, SQLite was
+** told not to use mutexes.
 */
 static int connect(struct reader *reader, sqlite3 *host) {
   sqlite3 *db = 0;
@@ -292,7 +297,9 @@ static int connect(struct reader *reader, sqlite3 *host) {
   return query_register(reader->host, retain_own, release_own) == SQLITE_OK;
 }
 
-/* Extensions that the host has for every connection may have left statements in it. */
+/*
+** Closes a connection. Extensions that are loaded everywhere may have left statements open in it.
+*/
 static void disconnect(struct reader *reader) {
   if (!reader->host) return;
   sqlite3_exec(reader->host->db, "ROLLBACK", 0, 0, 0);
@@ -300,7 +307,7 @@ static void disconnect(struct reader *reader) {
   release_own(reader->host);
 }
 
-/* The version of the database, or -1: it changes when another connection commits. */
+/* The version of the database, or -1. It changes when another connection commits. */
 static int64_t version(sqlite3 *db) {
   sqlite3_stmt *row = first_row(db, "PRAGMA data_version");
   int64_t version = row ? sqlite3_column_int64(row, 0) : -1;
@@ -309,8 +316,8 @@ static int64_t version(sqlite3 *db) {
 }
 
 /*
-** Another connection, up to where the host begins. It holds no lock that a writer, whom the host
-** waits for, waits for.
+** Opens another connection before the host begins to read. The connection then holds no lock, so it
+** cannot block a writer for whom the host waits.
 */
 static int open_reader(struct reader *reader, struct scan *scan, sqlite3 *host) {
   reader->scan = scan;
@@ -321,7 +328,9 @@ static int open_reader(struct reader *reader, struct scan *scan, sqlite3 *host) 
   return reader->version >= 0;
 }
 
-/* The same, after the host has begun. Nothing is read from it unless this returns 1. */
+/*
+** Completes the connection after the host has begun. The scan reads from it only if this returns 1.
+*/
 static int settle_reader(struct reader *reader) {
   const struct scan *scan = reader->scan;
   sqlite3 *db = reader->host->db;
@@ -330,7 +339,10 @@ static int settle_reader(struct reader *reader) {
          sqlite3_prepare_v2(db, scan->text, -1, &reader->statement, 0) == SQLITE_OK;
 }
 
-/* The rowid at one end of the table; *row keeps the transaction. Returns whether there is one. */
+/*
+** Finds the rowid at one end of the table. *row keeps the transaction open. Returns 0 if the table
+** is empty.
+*/
 static int end_of(const struct scan *scan, sqlite3 *db, const char *order, sqlite3_stmt **row,
                   int64_t *rowid) {
   char *sql =
@@ -343,8 +355,8 @@ static int end_of(const struct scan *scan, sqlite3 *db, const char *order, sqlit
 }
 
 /*
-** Begins to read on the host's connection, and makes the ranges: all rowids, but divided where the
-** table has some.
+** Begins to read on the host's connection, and makes the ranges. They cover all rowids, and divide
+** the interval in which the table has rows.
 */
 static int settle_host(struct scan *scan, struct reader *reader) {
   sqlite3 *db = reader->host->db;
@@ -375,7 +387,7 @@ static void scan_close(struct scan *scan) {
   free(scan->readers);
 }
 
-/* Makes everything ready, or returns 0 where the host has to read alone (S4). */
+/* Prepares all readers. Returns 0 if the host must read alone (S4). */
 static int scan_open(struct scan *scan, int others, struct collection *collection) {
   struct collector *host = scan->host;
   if (others < 1 || !sqlite3_threadsafe() || !is_shared(host->db) || !divide(scan, host->db))
@@ -385,7 +397,7 @@ static int scan_open(struct scan *scan, int others, struct collection *collectio
   scan->readers[0] = (struct reader){.scan = scan, .host = host, .collection = collection};
   for (scan->count = 1; scan->count <= others; scan->count++) {
     if (!open_reader(&scan->readers[scan->count], scan, host->db)) {
-      scan->count++; /* it is closed with the others */
+      scan->count++; /* so that scan_close() closes it, too */
       return 0;
     }
   }
@@ -396,7 +408,7 @@ static int scan_open(struct scan *scan, int others, struct collection *collectio
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The first error stops all. */
+/* Reports the first error and stops all threads. */
 static void fail(struct scan *scan, struct error *error) {
   if (atomic_exchange(&scan->stopped, 1)) {
     error_clear(error);
@@ -405,7 +417,7 @@ static void fail(struct scan *scan, struct error *error) {
   }
 }
 
-/* Reads the rows with these rowids. */
+/* Reads the rows of a range of rowids. */
 static void read_range(struct reader *reader, int64_t from, int64_t to) {
   sqlite3_bind_int64(reader->statement, 1, from);
   sqlite3_bind_int64(reader->statement, 2, to);
@@ -415,7 +427,7 @@ static void read_range(struct reader *reader, int64_t from, int64_t to) {
     query_error(reader->host, rc, &error);
     fail(reader->scan, &error);
   }
-  sqlite3_reset(reader->statement); /* whose error has been reported */
+  sqlite3_reset(reader->statement); /* its error has been reported */
 }
 
 /* Takes ranges until there are no more. */
@@ -431,7 +443,7 @@ static void read_ranges(struct reader *reader) {
   }
 }
 
-/* A thread, which puts its sums into memory of its own. */
+/* The function of a thread. It allocates its sums itself, so that their memory is its own. */
 static void read_beside(void *pointer) {
   struct reader *reader = pointer;
   struct scan *scan = reader->scan;
@@ -444,7 +456,7 @@ static void read_beside(void *pointer) {
   atomic_fetch_sub(&scan->running, 1);
 }
 
-/* Those that do not start leave their ranges to others. */
+/* Starts the threads. If one does not start, the others take its ranges. */
 static void start_threads(struct scan *scan) {
   for (int i = 1; i < scan->count; i++) {
     struct reader *reader = &scan->readers[i];
@@ -455,21 +467,21 @@ static void start_threads(struct scan *scan) {
 }
 
 /*
-** Waits for the others. The host reads no rows meanwhile, as often as asks its interrupt and
-** progress handler (S5).
+** Waits for the other threads. Meanwhile the host runs its statement on an empty range, so that
+** SQLite checks the host's interrupt and progress handler (S5).
 */
 static void await_threads(struct scan *scan) {
   while (atomic_load(&scan->running)) {
     clock_sleep(WAIT);
     for (int i = 0; i < ASKED && !atomic_load(&scan->stopped); i++)
       read_range(&scan->readers[0], INT64_MAX, INT64_MIN);
-    /* Again and again: between two statements an interrupt is lost. */
+    /* Repeat the interrupt: SQLite ignores one that arrives between two statements. */
     for (int i = 1; i < scan->count && atomic_load(&scan->stopped); i++)
       sqlite3_interrupt(scan->readers[i].host->db);
   }
 }
 
-/* Ends the threads and adds up what they have read. */
+/* Joins the threads and adds up their sums. */
 static void join_threads(struct scan *scan) {
   struct rows *rows = &scan->readers[0].collection->rows;
   for (int i = 1; i < scan->count; i++)

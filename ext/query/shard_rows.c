@@ -11,8 +11,8 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** The lattice is the same under both adjacencies (layout.h): which one holds, the merge's ledger
-** says.
+** The lattice is the same under both adjacencies (layout.h). The ledger of the merge decides which
+** one holds.
 */
 static int start(struct rows *rows, struct publication *description, const struct request *request,
                  int by_unit, struct error *error) {
@@ -21,7 +21,7 @@ static int start(struct rows *rows, struct publication *description, const struc
   definition_layout(description, request->key_count, !request->rows, 0);
   description->grid.keys = request->key_list;
   description->definition.by_unit = by_unit;
-  struct error of_release = {0}; /* it would speak of a charge */
+  struct error of_release = {0}; /* discarded, because its message mentions a charge */
   int opened = rows_open(rows, description, columns_in_order(description), &of_release);
   rows->for_state = !request->rows && !request->whole_units;
   error_clear(&of_release);
@@ -34,8 +34,7 @@ int shard_rows_start_shard(struct rows *rows, struct publication *description,
 }
 
 /*
-** Whole units have been bounded in their shards: what is left of them is added like rows that are
-** protected.
+** dp_partial() has already bounded whole units, so the merge adds their sums like protected rows.
 */
 int shard_rows_start_merge(struct rows *rows, struct publication *description,
                            const struct request *request, struct error *error) {
@@ -52,7 +51,7 @@ static int is_private(const struct rows *rows) {
   return rows->question->keys == KEYS_PRIVATE;
 }
 
-/* Integers of an entry. */
+/* The number of integers in an entry. */
 static size_t numbers_of(const struct rows *rows) {
   const struct layout *shape = rows->vectors ? vector_sum_shape(rows->vectors) : 0;
   if (!shape) return 1;
@@ -81,7 +80,7 @@ static int write_record(void *context, struct identity unit, uint32_t cell, cons
   return !writing->writer->failed;
 }
 
-/* Returns 1, or 0 without memory. So do the next two. */
+/* These functions return 1, or 0 when out of memory. */
 static int write_records(struct rows *rows, const char *parameters,
                          struct shard_state_writer *writer) {
   struct writing writing = {writer, numbers_of(rows)};
@@ -129,9 +128,11 @@ int shard_rows_write(struct rows *rows, const char *parameters, struct shard_sta
 
 /* ---- adding ---------------------------------------------------------------------------------- */
 
-#define KEY_BYTES 4000 /* of the longest text of a key (row_reader.c) */
+#define KEY_BYTES 4000 /* the longest text of a key (row_reader.c) */
 
-/* The cell of the next private key: CELL_NONE where that is no text of a key. */
+/*
+** Adds the next private key and returns its cell, or CELL_NONE if its bytes are no text of a key.
+*/
 static int add_key(struct rows *rows, struct shard_state *state) {
   char text[KEY_BYTES + 1];
   const char *bytes;
@@ -145,7 +146,7 @@ static int add_key(struct rows *rows, struct shard_state *state) {
 }
 
 /*
-** The cells of all private keys. Returns null where they are as they should be, or what is wrong.
+** Adds all private keys and sets their cells. Returns null, or a text that says what is wrong.
 */
 static const char *add_keys(struct rows *rows, struct shard_state *state, int *cells) {
   for (uint32_t i = 0; i < state->keys; i++) {
@@ -156,7 +157,7 @@ static const char *add_keys(struct rows *rows, struct shard_state *state, int *c
   return 0;
 }
 
-/* Adds one entry; the same. Private keys have their cells from `cells`. */
+/* Adds one entry; returns the same. `cells` holds the cells of private keys. */
 static const char *add_entry(struct rows *rows, struct shard_state *state, uint64_t entry,
                              const int *cells, int128 *numbers) {
   struct identity unit = {0, 0};

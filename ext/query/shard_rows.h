@@ -1,9 +1,10 @@
 /*
-** shard_rows.h: rows to the state of a shard, and states to the rows of a merge.
+** shard_rows.h: turns rows into the state of a shard, and states into the rows of a merge.
 **
-** A state holds what every unit of the shard has in every cell, before it is bounded: the merge
-** adds up by unit and bounds then, so it matters to nobody which shard a row is in. Or, where rows
-** are protected or the caller knows that units are whole, bounded totals.
+** A state holds the sum of every unit of the shard in every cell, before it is bounded. The merge
+** adds up these sums by unit and then bounds them, so the result does not depend on which shard has
+** a row. If rows are protected, or the caller asserts that units are whole, a state holds bounded
+** totals.
 */
 #ifndef DIFFUSE_QUERY_SHARD_ROWS_H
 #define DIFFUSE_QUERY_SHARD_ROWS_H
@@ -12,8 +13,8 @@
 #include "sums/shard_state.h"
 
 /*
-** Starts rows of a finished request: those of a shard, or what states are added to. `description`
-** holds what they are, and must outlive them like the request. 
+** Start the rows of a finished request, for a shard or for a merge. They fill `description`, which
+** must outlive the rows, like the request.
 */
 int shard_rows_start_shard(struct rows *rows, struct publication *description,
                            const struct request *request, struct error *error);
@@ -21,14 +22,13 @@ int shard_rows_start_merge(struct rows *rows, struct publication *description,
                            const struct request *request, struct error *error);
 
 /*
-** Writes what the rows add up to. writer->bytes are the
-** caller's.
+** Writes the sums of the rows. The caller owns writer->bytes.
 */
 int shard_rows_write(struct rows *rows, const char *parameters, struct shard_state_writer *writer,
                      struct error *error);
 
 /*
-** Adds a state whose parameters are those of the rows. 
+** Adds a state that has the same parameters as the rows.
 */
 int shard_rows_add(struct rows *rows, struct shard_state *state, struct error *error);
 

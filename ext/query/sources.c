@@ -8,7 +8,7 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-/* What an instruction of SQLite's virtual machine is here. */
+/* The role of an instruction of SQLite's virtual machine. */
 enum role {
   OTHER,
   TABLE,    /* opens p1 on a table or an index */
@@ -25,11 +25,11 @@ enum role {
   NULLS,    /* p2 ... p3 = NULL */
   BINARY,   /* p3 = of p1 and p2 */
   CALL,     /* p3 = p4 of p2, p2 + 1, ... */
-  ONCE,     /* what follows up to p2 runs once */
+  ONCE,     /* the instructions up to p2 run only once */
   COMPARES, /* p3 terms of GROUP BY, in p1, p1 + 1, ... and in p2, p2 + 1, ... */
-  YIELDS,   /* goes on in a subquery that makes rows, or returns from it */
-  COLLECTS, /* a row of an aggregate p4 into p3: arguments in p2, p2 + 1, ... */
-  FINISHES  /* the aggregate p1 */
+  YIELDS,   /* continues in a subquery that makes rows, or returns from it */
+  COLLECTS, /* adds a row to an aggregate p4 in p3: arguments in p2, p2 + 1, ... */
+  FINISHES  /* ends the aggregate p1 */
 };
 
 static const struct {
@@ -58,8 +58,8 @@ static const struct {
 struct instruction {
   enum role role;
   int p1, p2, p3;
-  int calls;     /* CALL, COLLECTS: how many arguments */
-  int is_wanted; /* COLLECTS: of the function in question */
+  int calls;     /* CALL, COLLECTS: number of arguments */
+  int is_wanted; /* COLLECTS: it calls the function in question */
 };
 
 struct program {
@@ -73,7 +73,7 @@ static enum role role_of(const char *name) {
   return OTHER;
 }
 
-/* Adds a row of EXPLAIN: address, name, p1, p2, p3, p4. 0: out of memory. */
+/* Adds a row of EXPLAIN: address, name, p1, p2, p3, p4. Returns 0 when out of memory. */
 static int add_instruction(struct program *program, sqlite3_stmt *row, const char *wanted) {
   if (program->count == program->room) {
     int room = program->room * 2 + 64;
@@ -94,7 +94,7 @@ static int add_instruction(struct program *program, sqlite3_stmt *row, const cha
   return 1;
 }
 
-/* The program of a statement; an empty one where it cannot be had. */
+/* The program of a statement; empty if it cannot be read. */
 static struct program program_of(sqlite3 *db, const char *sql, const char *wanted) {
   struct program program = {0, 0, 0};
   sqlite3_stmt *row = 0;
@@ -102,7 +102,7 @@ static struct program program_of(sqlite3 *db, const char *sql, const char *wante
   int rc = text ? sqlite3_prepare_v2(db, text, -1, &row, 0) : SQLITE_NOMEM;
   while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW)
     rc = add_instruction(&program, row, wanted) ? SQLITE_OK : SQLITE_NOMEM;
-  sqlite3_finalize(row); /* whatever went wrong: then nothing is certain */
+  sqlite3_finalize(row); /* after an error nothing is certain */
   sqlite3_free(text);
   if (rc != SQLITE_DONE) program.count = 0;
   return program;
@@ -110,14 +110,16 @@ static struct program program_of(sqlite3 *db, const char *sql, const char *wante
 
 /* ---- one call of the aggregate --------------------------------------------------------------- */
 
-/* The call at `at`: its rows are read between `start` and `end`. */
+/* The call at `at`. The program reads its rows between `start` and `end`. */
 struct call {
   const struct program *program;
   int at, start, end;
   int is_grouped;
 };
 
-/* Where an aggregate that is not grouped starts: the accumulator becomes NULL; else -1. */
+/*
+** Where an aggregate without GROUP BY sets its accumulator to NULL; -1 if there is no such place.
+*/
 static int start_of(const struct program *program, int at) {
   int accumulator = program->list[at].p3;
   for (int i = at - 1; i >= 0; i--) {
@@ -143,7 +145,7 @@ static int opens(const struct program *program, int cursor, enum role role) {
   return 0;
 }
 
-/* Whether the rows of the call are rows of this cursor, not of a query around it. */
+/* Whether the rows of the call come from this cursor, and not from a query around it. */
 static int moves(const struct call *call, int cursor) {
   for (int i = call->start; i < call->end; i++) {
     const struct instruction *here = &call->program->list[i];
@@ -162,7 +164,9 @@ static int is_deferred(const struct program *program, int table, int index) {
   return 0;
 }
 
-/* Whether the innermost loop around the call is one over this cursor, or over an index of it. */
+/*
+** Whether the innermost loop around the call runs over this cursor, or over an index of its table.
+*/
 static int is_innermost(const struct call *call, int cursor) {
   const struct program *program = call->program;
   int i = call->at;
@@ -195,8 +199,8 @@ static int writes(const struct instruction *here, int cell) {
 }
 
 /*
-** The last instruction before `at` that writes a cell of memory, or a text at the end of the
-** program, where SQLite puts constants that are set once; else -1.
+** The last instruction before `at` that writes a cell of memory. If there is none, a text at the
+** end of the program, where SQLite puts constants that it sets once. Otherwise -1.
 */
 static int writer_of(const struct program *program, int cell, int at) {
   int from = at;
@@ -207,7 +211,7 @@ static int writer_of(const struct program *program, int cell, int at) {
   return from > at && program->list[from].role == TEXT ? from : -1;
 }
 
-/* Whether a column is a term of the GROUP BY: among those that are compared. */
+/* Whether a column is a term of the GROUP BY, which means that the program compares it. */
 static int is_term(const struct call *call, const struct instruction *column) {
   const struct program *program = call->program;
   int i = call->at;
@@ -233,8 +237,8 @@ static int is_of_row(const struct call *call, const struct instruction *column) 
 }
 
 /*
-** Whether a subquery that makes rows one by one writes a cell in several places, as UNION ALL does:
-** then the last of them does not say what the cell holds.
+** Whether several instructions write a cell in a subquery that makes rows one by one, as in UNION
+** ALL. The last of them then does not determine the value of the cell.
 */
 static int is_ambiguous(const struct program *program, int cell) {
   int writers = 0, yields = 0;
@@ -249,7 +253,7 @@ enum { FROM_ROW = 1, FROM_TEXT = 2 };
 
 #define MOST_DEPTH 16
 
-/* What is certain of a cell of memory as the instruction `at` finds it. */
+/* The certain source of a cell of memory at the instruction `at`; 0 if none is certain. */
 static int source_of(const struct call *call, int cell, int at, int depth) {
   int from = writer_of(call->program, cell, at), source = 0;
   if (from < 0 || depth > MOST_DEPTH) return 0;

@@ -10,7 +10,7 @@ SQLITE_EXTENSION_INIT3
 #define MOST_LOOPS 8
 
 struct loops {
-  int filters[MOST_LOOPS], nexts[MOST_LOOPS]; /* addresses, the outermost first */
+  int filters[MOST_LOOPS], nexts[MOST_LOOPS]; /* addresses, the outermost loop first */
   int opens, filter_count, next_count, results, result;
 };
 
@@ -18,7 +18,9 @@ static int is(const struct program_instruction *here, const char *name) {
   return strcmp(here->name, name) == 0;
 }
 
-/* Collects the instructions of the loops; 0 where one is not known to be harmless. */
+/*
+** Collects the instructions of the loops. Returns 0 if an instruction is not known to be harmless.
+*/
 static int collect(const struct program *program, const struct allowed_functions *functions,
                    struct loops *loops) {
   *loops = (struct loops){.results = 0};
@@ -43,7 +45,7 @@ static int collect(const struct program *program, const struct allowed_functions
   return 1;
 }
 
-/* Whether loop i is inside loop i - 1, and all of them around the one result. */
+/* Whether loop i is inside loop i - 1, and the only result is inside all loops. */
 static int are_nested(const struct program *program, const struct loops *loops) {
   int count = loops->filter_count, first = MOST_LOOPS - loops->next_count;
   if (!count || loops->next_count != count || loops->opens != count || loops->results != 1)
@@ -57,7 +59,7 @@ static int are_nested(const struct program *program, const struct loops *loops) 
   return loops->result > loops->filters[count - 1] && loops->result < loops->nexts[MOST_LOOPS - 1];
 }
 
-/* Whether nothing goes back but the loops, and the start from the constants. */
+/* Whether only the loops jump back, and the Goto that returns from the constants to the start. */
 static int goes_forward(const struct program *program) {
   for (int i = 0; i < program->count; i++) {
     const struct program_instruction *here = &program->list[i];
