@@ -31,7 +31,7 @@ double estimate_stddev(const struct view *view) {
   return published_up(estimate_shrink(view, estimate_variance(view)) * noise_of(view));
 }
 
-/* ---- what the estimators share --------------------------------------------------------------- */
+/* ---- shared by all estimators ---------------------------------------------------------------- */
 
 /* Returns a coordinate of the point, in the unit of its value if its factor is 1. */
 static double coordinate(const struct reading *reading, const int64_t *values, int cell,

@@ -85,7 +85,7 @@ static int by_text(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* ---- from cells to a channel ----------------------------------------------------------------- */
+/* ---- from cells to a kernel ------------------------------------------------------------------ */
 
 static int find_text(char *const *texts, int count, const char *text) {
   for (int low = 0, high = count; low < high;) {
@@ -267,7 +267,7 @@ void markov_kernel_clear(struct markov_kernel *channel) {
   *channel = (struct markov_kernel){0};
 }
 
-/* ---- what it does ---------------------------------------------------------------------------- */
+/* ---- the use of a kernel --------------------------------------------------------------------- */
 
 const uint64_t *markov_kernel_row(const struct markov_kernel *channel, const char *state) {
   int row = find_text(channel->states, channel->state_count, state);

@@ -214,7 +214,7 @@ static int answer_pending(struct publication *publication) {
   return publication->answered || out_of_memory(publication->session->ledger);
 }
 
-/* Call it inside a transaction. */
+/* Publishes an existing release or charges a new one. Call it inside a transaction. */
 static void begin(struct publication *publication, struct request *request) {
   int found = load(publication, request->tier, request->name);
   if (publication->position.at >= 0 &&

@@ -248,7 +248,7 @@ int models_finish(struct request *request, struct error *error) {
   return 1;
 }
 
-/* ---- what depends on the tier ---------------------------------------------------------------- */
+/* ---- values that depend on the tier ---------------------------------------------------------- */
 
 /*
 ** Checks that reading a number back gives the number that was written. The parser may be off in the
@@ -284,7 +284,7 @@ struct price model_price(const struct ledger_tier *tier, double weight, double s
                         isnan(share) ? 0 : share * (1 - 0x1p-40) * tier->delta_keys};
 }
 
-/* ---- what public rows hide ------------------------------------------------------------------- */
+/* ---- the effect of public rows --------------------------------------------------------------- */
 
 int models_paid(struct publication *publication, uint64_t clock, const double *curve) {
   const struct ledger_release *release = &publication->definition.release;

@@ -12,7 +12,7 @@
 int models_finish(struct request *request, struct error *error);
 
 /*
-** Sets everything that depends on the tier, on the ledger, or on an existing release of that name
+** Sets the values that depend on the tier, on the ledger, or on an existing release of that name
 ** (`found`): the noise, and the learning rate if the caller gave none. Sets the request's model.
 ** Returns 1, or 0 with the reason in the ledger. Does nothing for requests of other kinds.
 */

@@ -77,7 +77,7 @@ struct listing {
   const struct descent *descent;
   const struct ledger_release *release;
   struct price price;
-  double delta; /* of the noise */
+  double delta; /* the tier's delta without delta_keys */
   struct sgd theorem;
   struct layout shape;
   struct hiding hiding;

@@ -28,8 +28,8 @@ struct request {
   char **key_list;              /* the public keys as texts */
   int key_count;
   char *sql;    /* dp_release(): the text of its query; null otherwise */
-  char *tables; /* what a question reads (ledger/policy.h); null: units are not shown to be apart */
-  double steps; /* dp_release(): of a question for one unit and each of its rows */
+  char *tables; /* the tables that the query reads, as JSON; null: unknown (ledger/policy.h) */
+  double steps; /* dp_release(): limit of work, per unit and per row (query/question.h) */
   int refine;
   int is_blind;    /* the statement guard cannot tell how the statement ends (statement_guard.h) */
   int rows;        /* dp_partial(): the ledger protects rows, not units */

@@ -1,15 +1,15 @@
 /*
 ** path.c: see path.h.
 **
-** Where a tier lies on the path of an existing release decides what happens:
+** The place of a tier on the path of an existing release decides what happens:
 **
 **     inner                                                              outer
 **       |  refine: one fresh draw    | a point:    |  diffuse: noise on     |
 **       |  per tier, reads data      | publish it  |  the outermost point   |
 **
-** A tier that was created between two points of a path has no point there and gets none: a second
-** point drawn outward from the same inner one would, together with the first, reveal more than
-** either.
+** A tier that was created between two points of a path has no point there and gets none. A second
+** point drawn outward from the same inner point would reveal more together with the first than
+** either point alone.
 */
 #include "release/path.h"
 
@@ -30,7 +30,7 @@ static int out_of_memory(struct ledger *ledger) {
   return error_set_memory(ledger_error(ledger));
 }
 
-/* ---- what a tier may cost -------------------------------------------------------------------- */
+/* ---- the cost at a tier ---------------------------------------------------------------------- */
 
 static double tier_rate(const struct publication *publication, int tier) {
   return publication->definition.release.weight * publication->position.tiers[tier].rate;

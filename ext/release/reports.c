@@ -69,7 +69,7 @@ int responses_finish(struct request *request, int by_unit, struct error *error) 
   return request->model ? 1 : error_set_memory(error);
 }
 
-/* ---- what a release is ----------------------------------------------------------------------- */
+/* ---- the definition of a release ------------------------------------------------------------- */
 
 /* The public parameters of a local randomisation, which the release stores as its model. */
 struct survey {

@@ -11,7 +11,7 @@
 struct pending {
   struct pending *next;                     /* the next one of the session */
   void (*release)(struct pending *pending); /* called when the session ends */
-  int ended; /* the statement has ended, and could not store what is left */
+  int ended; /* the statement has ended; storing the remaining releases failed then */
   struct publication *publications;
   int count, room;
 };

@@ -170,7 +170,7 @@ char *releases_verify(struct session *session) {
   return verification.found;
 }
 
-/* ---- what the ledger has to know ------------------------------------------------------------- */
+/* ---- descriptions for the ledger ------------------------------------------------------------- */
 
 int mechanism_describe(int number, struct ledger_mechanism *described) {
   const struct mechanism *mechanism = mechanisms[number];
