@@ -45,9 +45,7 @@ void function_error(sqlite3_context *context, const char *format, ...);
 /* Fails the call of a function with this error, as "name: message", and clears the error. */
 void fail_call(sqlite3_context *context, const char *name, struct error *error);
 
-/*
-** Reads a number in a domain. Fails the running scalar and returns 0 if it is not; else returns 1.
-*/
+/* Reads a number in a domain and returns 1, or fails the running scalar and returns 0. */
 int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
                     double *number);
 

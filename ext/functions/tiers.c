@@ -126,7 +126,7 @@ static int tier_delta(sqlite3_context *context, sqlite3_value *value, struct led
 /*
 ** dp_tier(name, rate, epsilon, delta [, accountant [, delta_keys]]) -> TEXT, the name
 ** Creates an audience. rate: the zCDP rate that one release costs, in [1e-12, 1e6]. No two tiers
-** share a rate; a tier with a larger rate is an inner one. epsilon, delta: the whole budget.
+** share a rate; the larger the rate, the more inner the tier. epsilon, delta: the whole budget.
 ** accountant: 'rdp' (the default), 'gdp', or 'pure', for which delta is 0 and epsilons add up.
 ** delta_keys: the part of delta for private key selection (default 0). The new tier is charged at
 ** once for the earlier releases that it sees, and refused if they exceed its budget. A call that

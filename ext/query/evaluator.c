@@ -327,7 +327,7 @@ static const sqlite3_module module = {.xCreate = xCreate,
                                       .xColumn = xColumn,
                                       .xRowid = xRowid};
 
-/* ---- what a question may use (Q3) ------------------------------------------------------------ */
+/* ---- tables and functions that a question may use (Q3) --------------------------------------- */
 
 static int table_named(const struct evaluator *evaluator, const char *name) {
   for (int i = 0; i < evaluator->table_count; i++)

@@ -468,7 +468,7 @@ static int host_is_interrupted(void *context) {
   int rc;
   while ((rc = sqlite3_step(question->probe)) == SQLITE_ROW) {
   }
-  sqlite3_reset(question->probe); /* its error is in rc; what the host refuses is no interrupt */
+  sqlite3_reset(question->probe); /* its error is in rc; a refusal is not an interrupt */
   return (rc & 0xff) == SQLITE_INTERRUPT;
 }
 
@@ -558,7 +558,7 @@ static int run_at_once(struct question *question, double bytes, struct rows *row
   struct evaluator_stream evaluated = {stream.table, next_row, give_row, &streaming};
   if (!prepare_stream(question, stream.table, 0, &stream.row, error)) return 0;
   enum evaluation end = evaluator_run_stream(question->evaluator, &evaluated, bytes);
-  sqlite3_finalize(stream.row); /* whose error has been reported */
+  sqlite3_finalize(stream.row); /* its error has been reported */
   unit_rows_clear(&stream.table->rows);
   question->number = 0;
   *done = end != EVALUATION_DROPPED;

@@ -29,9 +29,9 @@ static int other_identity(const struct secret *secret, sqlite3_value *value,
 }
 
 /*
-** Finds the identity that a value stands for. Integers are their own identity. Other values are
-** hashed with a secret, except the units of a state, which must have the same identity in every
-** database. Returns 1, or 0 when out of memory.
+** Finds the identity that a value stands for. Numbers and NULL are their own identity. Texts and
+** blobs are hashed with a secret. The units of a state are hashed without one, so that they have the
+** same identity in every database. Returns 1, or 0 when out of memory.
 */
 static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_value *value,
                               struct identity *identity) {
@@ -207,7 +207,7 @@ void rows_close(struct rows *rows) {
   rows->buffer = 0;
 }
 
-/* ---- what has been added up elsewhere -------------------------------------------------------- */
+/* ---- sums from elsewhere --------------------------------------------------------------------- */
 
 int rows_add_record(struct rows *rows, struct identity unit, int cell, const int128 *values) {
   return rows->vectors ? vector_sum_add_record(rows->vectors, unit, cell, values)
