@@ -30,8 +30,8 @@ static int other_identity(const struct secret *secret, sqlite3_value *value,
 
 /*
 ** Finds the identity that a value stands for. Numbers and NULL are their own identity. Texts and
-** blobs are hashed with a secret. The units of a state are hashed without one, so that they have the
-** same identity in every database. Returns 1, or 0 when out of memory.
+** blobs are hashed with a secret. The units of a state are hashed without one, so that they have
+** the same identity in every database. Returns 1, or 0 when out of memory.
 */
 static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_value *value,
                               struct identity *identity) {
