@@ -2,8 +2,8 @@
 ** sgd.h: projected noisy stochastic gradient descent on the release lattice.
 **
 ** The algorithm is Algorithm 1 of Balle, Barthe, Gaboardi and Geumlek 2019. It reads every row
-** once, in the order in which rows arrive. Each row moves the coefficients w of a linear model, |w|
-** <= radius:
+** once, in the order in which rows arrive. Each row moves the coefficients w of a linear model,
+** where |w| <= radius:
 **
 **     M_i = (1 - eta l2) w_{i-1} - eta g_i   exact integers: fine steps, rounded to the lattice
 **     U_i = M_i + noise                      exact sampler: N_Z(0, variance) or discrete Laplace

@@ -1,6 +1,6 @@
 /*
-** categories.h: releases of one category. The data is used for the first draw only; public kernels
-** then change the category.
+** categories.h: releases of one category. Only the first draw reads the data; public kernels then
+** change the category.
 **
 ** The first category is one of the candidates. The exponential mechanism or randomized response
 ** draws it. For a tier further out, a public Markov kernel draws a new category from the last one,

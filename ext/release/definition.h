@@ -30,8 +30,8 @@ struct ledger_grid definition_grid(const struct publication *publication);
 int definition_same_keys(const struct publication *publication);
 
 /*
-** Returns the shrink factor of the coordinates. An average's factor depends on the data; for an
-** average this returns 1.
+** Returns the shrink factor of the coordinates. An average's factor depends on the data. For an
+** average, this returns 1, or 0 if the factor could be too small for a double.
 */
 double definition_shrink(const struct publication *publication);
 

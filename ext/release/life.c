@@ -254,7 +254,7 @@ int publish_begin(struct publication *publication, struct session *session,
 
 /* ---- the end of a release -------------------------------------------------------------------- */
 
-/* Stores private keys, which the rows supplied, as the publication's own keys. */
+/* Copies private keys, which the rows supplied, into the publication. */
 static int take_private_keys(struct publication *publication, const struct ledger_grid *grid) {
   if (!publication->definition.release.max_groups) return 1;
   char **keys = sqlite3_malloc64(sizeof *keys * (sqlite3_uint64)(grid->cells + 1));

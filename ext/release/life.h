@@ -3,7 +3,7 @@
 **
 **   publish_begin()   checks, charges and commits; or answers from the ledger alone
 **   (the caller collects rows)
-**   publish_finish()  draws, stores the point and the values, and commits before it sets the answer
+**   publish_finish()  draws, stores the point and the values, and commits before it returns
 **   publish_fail()    replaces publish_finish() when some rows did not arrive
 **
 ** When an aggregate ends, it cannot tell whether all its rows arrived (statement_guard.h). It
@@ -45,7 +45,8 @@ int publish_keep(struct publication *publication);
 
 /*
 ** Marks the release as failed. A failed release is never replayed or diffused, and its charge
-** stays. If a refinement fails, nothing has been drawn, and earlier publications stay valid.
+** stays. If a refinement fails, nothing has been drawn. The release is then 'released' again, and
+** earlier publications stay valid.
 */
 void publish_fail(struct publication *publication);
 
