@@ -1,4 +1,4 @@
--- Hands one tier to its audience: a new SQLite file with what its members may see, and nothing else.
+-- Makes a file for the audience of one tier: a new SQLite file that contains only what its members may see.
 --
 --   sqlite3 clinic.db ".load build/diffuse" ".parameter set @tier public" \
 --           ".parameter set @file public.db" ".read sql/export.sql"
@@ -11,19 +11,20 @@
 --   tier         the terms of these tiers, and what they have spent
 --   certificate  one JSON document: dp_certificate() cut down to these tiers
 --
--- What is left out, and why. An inner publication, and whatever was decided after a look at one, counts
--- at the inner rate; so an outer audience must not learn how many inner releases there are or when they
--- were made. Left out are therefore, beside inner tiers and their publications: ids of releases (they
--- count all of them; unnamed releases are numbered anew), state and created_at (of the first draw, which
--- may be an inner one), the lattice and its slack (fixed by the tier that was asked first, and added to
--- by refinements), the number and hashes of charges, and releases_left (the least over inner budgets).
--- Times are days in UTC, and rows are in the order of names: the milliseconds between two releases tell
--- how many rows one unit has.
--- Of a model that was drawn further in, the noise of its steps and its default learning rate follow from
--- the inner tier's rate, and so does its stddev: all three are left out, with low and high. Its rate, and
--- what the tiers have spent, are rounded up to four digits.
--- What remains: the lattice can be read back from the low digits of values, stddev and rate, and it tells
--- whether a release was asked first at this tier or further in.
+-- The file leaves out more than the inner tiers and their publications. An inner publication, and every
+-- decision that depends on one, costs the inner rate. An outer audience must therefore not learn how many
+-- inner releases there are or when they were made. So the file does not contain:
+--   the ids of releases, which count all releases (unnamed releases get new numbers);
+--   state and created_at, which belong to the first draw, perhaps an inner one;
+--   the lattice and its slack: the first tier fixes the lattice, and refinements add slack;
+--   the number and hashes of charges, and releases_left, the least over inner budgets.
+-- Times are days in UTC, and rows are in the order of names, because the milliseconds between two
+-- releases would reveal how many rows one unit has.
+-- If a model was drawn at an inner tier, the noise of its steps, its default learning rate and its stddev
+-- follow from the inner tier's rate. The file leaves out all three, with low and high. The model's rate
+-- and the amounts that the tiers have spent are rounded up to four digits.
+-- The file still reveals the lattice through the low digits of values, stddev and rate. The lattice shows
+-- whether a release was first made at this tier or at an inner one.
 -- Run it while nobody is releasing: each statement reads the ledger by itself.
 .bail on
 
@@ -50,8 +51,8 @@ CREATE TEMP TABLE handover_tier AS
 
 CREATE TEMP TABLE handover_full AS SELECT dp_certificate() AS document;
 
--- The releases that it has seen, under the names that it may know. Only the certificate has the
--- discarded ones, whose names other releases may carry, and it has days.
+-- The releases that the audience has seen, under the names that it may know. Only the certificate contains
+-- discarded releases, whose names other releases may have, and it contains days.
 CREATE TEMP TABLE handover_release AS
   SELECT id, CASE WHEN name = 'release-' || id
                   THEN '(unnamed ' || row_number() OVER (PARTITION BY name = 'release-' || id
@@ -95,7 +96,7 @@ CREATE TABLE handover.tier(
   epsilon       REAL NOT NULL,     -- the whole budget
   delta         REAL NOT NULL,
   accountant    TEXT NOT NULL,
-  spent_rate    REAL NOT NULL,     -- what its members have been exposed to
+  spent_rate    REAL NOT NULL,     -- the rate that its members have seen
   spent_epsilon REAL NOT NULL,
   releases      INTEGER NOT NULL
 );
@@ -105,7 +106,7 @@ INSERT INTO handover.tier
          iif(inner_models, CAST(printf('%.3e', b.spent_epsilon * 1.001) AS REAL), b.spent_epsilon), b.releases
   FROM (SELECT max(inner_model) AS inner_models FROM handover_release), handover_tier t JOIN dp_budget b ON b.tier = t.name ORDER BY t.rate DESC;
 
--- Figures are taken over as JSON texts ("->"), so that they keep all their digits.
+-- The statement copies numbers as JSON texts ("->"), so that they keep all their digits.
 CREATE TABLE handover.certificate(document TEXT NOT NULL);
 INSERT INTO handover.certificate
   WITH full AS (SELECT document FROM handover_full),

@@ -11,7 +11,7 @@ CREATE TABLE star(
   sex         TEXT,
   ethnicity   TEXT,
   lunch       TEXT,              -- F: free lunch
-  reading     REAL,              -- score; NULL where it was not taken
+  reading     REAL,              -- score; NULL if the test was not taken
   math        REAL
 );
 INSERT INTO star
