@@ -46,7 +46,7 @@ struct position {
 /* The cost of the publication. */
 struct publication_cost {
   struct cost_room room;      /* the parameters of the cost's curve; owned */
-  double curve[RENYI_ORDERS]; /* for a category */
+  double curve[RENYI_ORDERS]; /* for categories and reports */
 };
 
 struct publication {

@@ -212,7 +212,7 @@ static struct ledger_value value_of(const struct survey *survey, const struct ch
 
 /* ---- costs ----------------------------------------------------------------------------------- */
 
-/* Checks that no probability of the chain is 0. Otherwise the cost is infinite. */
+/* Checks that no probability of the chain is 0. Otherwise no epsilon is large enough. */
 static int has_one_support(const struct chain *chain) {
   for (size_t i = 0; i < chain->rows * chain->columns; i++) {
     if ((chain->high[i] > 0) != (chain->high[i % chain->columns] > 0)) return 0;

@@ -157,7 +157,7 @@ static int verify_publication(void *context, const struct ledger_publication *pu
       verification->found =
           ledger_discrepancy(ledger, "dp_publication: release %lld at tier '%s' is missing",
                              (long long)published->release_id, published->tier);
-  } else if (aggregate_find(release->kind)) { /* skip unknown kinds */
+  } else if (aggregate_find(release->kind)) { /* unknown kinds are skipped */
     verification->found = check_described(&publication, published);
   }
   ledger_release_clear(release);
