@@ -160,8 +160,9 @@ static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
 
 /*
 ** dp_drop_tier(name) -> TEXT, the name
-** Removes a tier that was never charged for any release, including failed and discarded ones. To
-** correct a mistake, create a tier with another name: the old name cannot be used again.
+** Removes a tier. The tier must never have been charged for a release, not even for one that failed
+** or was discarded. To correct a mistake, create a tier with another name: the old name cannot be
+** used again.
 */
 static void dp_drop_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->session.ledger;

@@ -5,8 +5,8 @@
 ** see each other's locks, and when one copy closes the file, the other copy loses its locks. Other
 ** VFSs lock in other ways. Every transaction on a ledger therefore also holds a lock on
 ** <ledger>-lock, and this lock belongs to the open file, not to the process (os/lock_file.h).
-** SQLite never opens that file. Readers take the same lock as writers, because a reader that cannot
-** see the locks of a transaction would roll back its journal.
+** SQLite never opens that file. Readers take the same lock as writers. Otherwise a reader that does
+** not see the locks of a running transaction would roll back the journal of that transaction.
 */
 #include "ledger/internal.h"
 #include "os/lock_file.h"

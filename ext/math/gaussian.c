@@ -248,8 +248,8 @@ double gaussian_rate_beside(double epsilon, double delta, double slack) {
 }
 
 /*
-** The slack that lowers the rate by one part in 2^43 only. The rate grows with a power of delta
-** between 0 and 2; a difference quotient gives the power to a few digits.
+** The slack that lowers the rate by one part in 2^43 only. The rate grows like delta^p, where p is
+** between 0 and 2. A difference quotient gives p to a few digits.
 */
 static double free_slack(double epsilon, double delta, double rate) {
   const double step = 0x1p-20;

@@ -146,8 +146,9 @@ void course_hop(const struct course *course, double i, struct hop *hop);
 **     T = L^m s + e (1 + L + ... + L^(m-1)) - sum_j L^(m-j) a_j.
 ** Here e = 5/2 sqrt(dim) lattice steps bounds what rounding can add in one step. It has three
 ** parts. A part of an integer vector is rounded towards zero, which leaves up to sqrt(dim) too
-** much. Two points that are rounded to the lattice move apart by up to sqrt(dim). Floating point
-** errs by less than sqrt(dim)/4 as long as the ball has no more than SGD_MAX_RADIUS steps.
+** much. Two points that are rounded to the lattice move apart by up to sqrt(dim). The error of
+** floating point is less than sqrt(dim)/4 as long as the radius of the ball is at most
+** SGD_MAX_RADIUS lattice steps.
 **
 ** The shifts are integers, so each costs alpha a_j^2/(2 variance) exactly (shift reduction: Feldman
 ** et al. 2018; discrete Gaussian: Canonne, Kamath and Steinke 2020, Theorem 4). The best a_j leave

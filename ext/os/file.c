@@ -178,7 +178,10 @@ static int adopt(int file, const struct stat *model) {
   if (fstat(file, &own) != 0) return 0;
   if (own.st_uid != model->st_uid && geteuid() == 0 && fchown(file, model->st_uid, (gid_t)-1) != 0)
     return 0;
-  /* If the group cannot be set, a wrong group would get the rights of the database's group. */
+  /*
+  ** If setting the group fails, the file keeps another group, which must not get the rights that
+  ** the group of the database has.
+  */
   if (own.st_gid != model->st_gid && fchown(file, (uid_t)-1, model->st_gid) != 0)
     mode &= (mode_t)~OF_GROUP;
   return fchmod(file, mode) == 0;

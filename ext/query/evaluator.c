@@ -54,7 +54,7 @@ static int out_of_memory(struct error *error) {
 
 /* ---- the replacement of the file system (Q1) ------------------------------------------------- */
 
-/* This file system opens no file, and its time is that of the question. */
+/* This file system opens no file. Its clock always shows the moment at which the question began. */
 static int no_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out) {
   (void)vfs, (void)name, (void)flags, (void)out;
   file->pMethods = 0;
@@ -437,7 +437,10 @@ static int is_empty(sqlite3 *db) {
   return empty;
 }
 
-/* Copies the host's setting for double quotes: whether an unknown name in them is a text. */
+/*
+** Copies the host's setting that decides whether SQLite reads an unknown name in double quotes as a
+** text.
+*/
 static void set_quotes(struct evaluator *evaluator) {
   int on = 1;
   if (sqlite3_db_config(evaluator->host, SQLITE_DBCONFIG_DQS_DML, -1, &on) == SQLITE_OK)

@@ -145,7 +145,10 @@ static int prepare_stream(struct question *question, struct evaluator_table *tab
   return going;
 }
 
-/* Checks that units of several tables compare alike. The schema may differ from dp_protect()'s. */
+/*
+** Checks that units of several tables compare alike. The schema may have changed since dp_protect()
+** read it.
+*/
 static int check_units(struct question *question, struct error *error) {
   const struct table_column *first = 0;
   for (int i = 0; i < question->count; i++) {

@@ -9,8 +9,9 @@
 
 /*
 ** `used` marks the columns of the first table of the route that the question reads, besides units
-** and links. The check refuses columns that an authorizer of the host blanks. It also refuses
-** generated columns whose computation may raise an error or calls a function of an application.
+** and links. The check refuses a column whose values an authorizer of the host replaces with NULL.
+** It also refuses generated columns whose computation may raise an error or calls a function of an
+** application.
 */
 int safe_columns_check(sqlite3 *db, const struct route *route, const unsigned char *used,
                        struct error *error);

@@ -197,7 +197,10 @@ static char *table_of(sqlite3 *db, const struct program *program) {
   return quoted;
 }
 
-/* The query in which the table's name stands for the given rows of it; null when out of memory. */
+/*
+** Returns the text of the query, changed so that the name of the table means only the given rows.
+** Null: out of memory.
+*/
 static char *text_of(const struct scan *scan, const char *rows) {
   char *expression =
       sqlite3_mprintf("%s AS (SELECT * FROM main.%s%s),", scan->table, scan->table, rows);

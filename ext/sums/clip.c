@@ -85,8 +85,8 @@ static double norm(const struct part *part) {
 }
 
 /*
-** Scales `whole` down until the norm of `lead`, a part of it, is at most reach. Two rounds are
-** enough. The factor 0 ends the loop whatever floating point does.
+** `lead` is a part of `whole`. Scales `whole` down until the norm of `lead` is at most `reach`. Two
+** rounds are enough. The factor 0 ends the loop whatever floating point does.
 */
 static void shrink(const struct part *whole, const struct part *lead, int64_t reach) {
   double margin = 1;

@@ -27,7 +27,7 @@ struct bounds {
   int64_t low_steps, high_steps; /* the same as integers */
 };
 
-/* Totals by unit: tables of those that fit 64 bits, and a store for larger ones. */
+/* Totals by unit. A table keeps the totals that fit 64 bits; a store keeps the larger ones. */
 struct units {
   struct secret secret;
   struct unit_table integers, others;
