@@ -114,6 +114,7 @@ static int by_time(const void *a, const void *b) {
 /* Sorts the points by time and keeps the largest kappa of each time. */
 static void put_in_order(struct grid *grid) {
   size_t kept = 0;
+  if (!grid->count) return;
   qsort(grid->points, grid->count, sizeof *grid->points, by_time);
   for (size_t i = 0; i < grid->count; i++) {
     if (!kept || grid->points[kept - 1].s != grid->points[i].s)
