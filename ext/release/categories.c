@@ -15,13 +15,13 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- the mechanism --------------------------------------------------------------------------- */
 
-/* Converts a tier's rate into the strength of the draw (struct tilt). */
+/* Returns the strength of the draw (struct tilt) that costs this rate. */
 static struct tilt tilt_of(const struct publication *publication, double rate) {
   int replace = ledger_adjacency(publication->session->ledger) == LEDGER_REPLACE;
   return publication->definition.mechanism->category->tilt(rate, replace);
 }
 
-/* Costs are known at the stored orders and at the filter orders of the tiers, in that order. */
+/* A release has a cost at each stored order, and then at the filter order of each tier. */
 int symbols_order_count(const struct publication *publication) {
   return RENYI_ORDERS + publication->position.count;
 }
@@ -32,8 +32,9 @@ double symbols_order_at(const struct publication *publication, int index) {
 }
 
 /*
-** Returns the costs at these orders, or null when out of memory; free it with sqlite3_free(). Exact
-** Gaussian accounting has no order.
+** Returns the costs at the orders of symbols_order_at(), or null when out of memory. The caller
+** frees the costs with sqlite3_free(). A tier with exact Gaussian accounting has no order, so its
+** cost here is 0.
 */
 static double *costs_of(const struct publication *publication, const struct tilt *tilt) {
   int count = symbols_order_count(publication);
@@ -54,7 +55,9 @@ static double rate_of(const struct publication *publication, int tier) {
 
 /* ---- costs and rows -------------------------------------------------------------------------- */
 
-/* A cost as the ledger reads it: a table of the orders at which the cost is known. */
+/*
+** The parameters of the curve that the ledger reads: one cost for each order of symbols_order_at().
+*/
 struct symbol_curve {
   const struct publication *publication;
   const double *costs;
@@ -68,7 +71,7 @@ static double curve_at(const void *parameters, double alpha) {
   return INFINITY;
 }
 
-/* Charges the costs and keeps the curve at the stored orders. costs is null when out of memory. */
+/* Charges the costs and keeps the costs at the stored orders as the publication's curve. */
 int symbols_pay(struct publication *publication, const double *costs) {
   struct symbol_curve curve = {publication, costs};
   struct cost cost = {0, 0, curve_at, &curve};
@@ -103,7 +106,7 @@ static int categories_charge(struct publication *publication) {
   struct tilt tilt = tilt_of(publication, rate_of(publication, publication->position.at));
   double *costs = costs_of(publication, &tilt);
   release->dimension = publication->definition.layout.coordinates;
-  release->shift = -publication->definition.layout.fine_exponent; /* totals count units */
+  release->shift = -publication->definition.layout.fine_exponent; /* totals are numbers of units */
   release->granularity = 0;
   release->sensitivity = 1;
   int charged = ledger_release_insert(publication->session->ledger, release) &&
@@ -132,19 +135,21 @@ static int symbols_keep(struct publication *publication) {
 
 /* ---- the path -------------------------------------------------------------------------------- */
 
-/* The state of a walk along a release's categories: the last one, and the values it can take. */
+/*
+** The state of a walk along the categories of a release, from the inner tiers to the outer tiers.
+*/
 struct walk {
   struct publication *publication;
-  const char *until; /* stop at this tier; null: walk to the last one */
-  int steps, tier;   /* the number of categories seen; the tier of the last one */
+  const char *until; /* the tier at which the walk stops; null: the walk visits all tiers */
+  int steps, tier;   /* the number of categories so far; the tier of the last category */
   char *symbol;
   char **states;
   int state_count;
-  double epsilon;     /* of the first category */
-  struct chain chain; /* all kernels so far: from the candidates to the last category */
+  double epsilon;     /* the epsilon of the first category */
+  struct chain chain; /* the product of all kernels so far, from the candidates on */
   double *costs;      /* the costs that the last category should have */
   int same;           /* the stored categories, values and curves are correct */
-  struct error error; /* in the stored data; verification reports it as a discrepancy */
+  struct error error; /* an error in the stored data; verification reports a discrepancy */
 };
 
 static void free_states(struct walk *walk) {
@@ -184,11 +189,11 @@ static const char *missing_state(const struct markov_kernel *channel, const stru
 }
 
 /*
-** Sets the costs after the kernel. An audience that sees only the last category sees the output of
-** the first mechanism followed by all kernels. It learns no more than from the last kernel alone,
-** applied to the worst mechanism with the epsilon before that kernel. A kernel never raises the
-** cost. An audience that has also seen an earlier category has already paid for it. Returns 1, or 0
-** with the error set.
+** Sets the costs of the category that the kernel draws. An audience that sees only this category
+** sees the output of the first mechanism followed by all kernels. This output reveals no more than
+** the last kernel alone, applied to the worst mechanism with the epsilon before that kernel. A
+** kernel never raises the cost. An audience that has also seen an earlier category has already paid
+** for the earlier category. Returns 1, or 0 with the error set.
 */
 static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
                         struct error *error) {
@@ -200,7 +205,8 @@ static int pass_channel(struct walk *walk, const struct markov_kernel *channel,
   if (!orders) return error_set_memory(error);
   for (int i = 0; i < count; i++) {
     double order = symbols_order_at(walk->publication, i);
-    orders[i] = order > 1 ? order : 2; /* placeholder for exact Gaussian accounting */
+    /* A tier with exact Gaussian accounting has no order; 2 is a placeholder. */
+    orders[i] = order > 1 ? order : 2;
   }
   double *after = orders + count;
   int computed = chain_pass(&walk->chain, channel, walk->states, walk->state_count) &&

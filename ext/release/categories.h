@@ -3,10 +3,11 @@
 ** change the category.
 **
 ** The first category is one of the candidates. The exponential mechanism or randomized response
-** draws it. For a tier further out, a public Markov kernel draws a new category from the last one,
-** never from an earlier one: two categories drawn from the same one would together reveal more than
-** either. Costs are curves. The first cost is that of the mechanism; after a kernel, the cost is
-** that of the worst pair of states (markov_kernel.h).
+** draws it. For a tier further out, a public Markov kernel draws a new category from the last
+** category. It never draws from an earlier category, because two draws from the same category
+** together reveal more than either draw alone. A cost is a curve over the orders of the Renyi
+** divergence. The mechanism determines the cost of the first category. After a kernel, the worst
+** pair of states determines the cost (markov_kernel.h).
 */
 #ifndef DIFFUSE_RELEASE_CATEGORIES_H
 #define DIFFUSE_RELEASE_CATEGORIES_H
@@ -16,19 +17,20 @@
 extern const struct procedure category_procedure;
 
 /*
-** Such a release has costs at the stored orders, followed by the filter orders of the tiers. A
-** value of at most 1 means that the tier has no order. symbols_pay() charges the costs at these
-** orders and keeps those at the stored orders as the publication's curve. It reports an
-** out-of-memory error when costs is null.
+** A release of categories or reports has a cost at each of symbols_order_count() orders: first the
+** stored orders, then the filter order of each tier. symbols_order_at() returns an order. If it
+** returns at most 1, the tier has no order. symbols_pay() charges the costs and keeps the costs at
+** the stored orders as the publication's curve. If `costs` is null, symbols_pay() reports an
+** out-of-memory error.
 */
 int symbols_order_count(const struct publication *publication);
 double symbols_order_at(const struct publication *publication, int index);
 int symbols_pay(struct publication *publication, const double *costs);
 
 /*
-** Handles dp_mix() at a tier that already has a publication. `stored` is the kernel that made it;
-** null means that no kernel did. Reads the publication back if the kernel is the same. Returns 0
-** with the reason in the ledger otherwise.
+** Handles dp_mix() at a tier that already has a publication. `stored` is the kernel that made this
+** publication, or null if no kernel made it. If `stored` is the same kernel as `channel`, reads the
+** publication back and returns 1. Otherwise returns 0 with the reason in the ledger.
 */
 int mixes_again(struct publication *publication, const char *stored,
                 const struct markov_kernel *channel);

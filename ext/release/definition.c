@@ -84,7 +84,7 @@ struct ledger_grid definition_grid(const struct publication *publication) {
   return (struct ledger_grid){0, 1, shape->coordinates};
 }
 
-/* Returns the view of the release at the position's clock. */
+/* Returns the view of the release with the clock of the publication's tier. */
 struct view definition_view(const struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
   int is_one =
@@ -118,7 +118,7 @@ int definition_same_lattice(const struct publication *publication) {
 double definition_shrink(const struct publication *publication) {
   struct view view = definition_view(publication);
   if (publication->definition.contribution.family->shrinks_average) {
-    /* The shrink depends on the number of rows. It must be positive even for 2^62 rows. */
+    /* The shrink factor depends on the number of rows, and must be positive even for 2^62 rows. */
     const struct contribution *question = &publication->definition.contribution;
     double least = ldexp(question->high / 2 - question->low / 2, view.granularity - 31);
     return estimate_shrink(&view, least * least) >= DBL_MIN ? 1 : 0;
@@ -126,7 +126,6 @@ double definition_shrink(const struct publication *publication) {
   return estimate_shrink(&view, estimate_variance(&view));
 }
 
-/* Checks that the keys of a stored path are the public keys that the fingerprint covers. */
 int definition_same_keys(const struct publication *publication) {
   const struct ledger_grid *grid = &publication->grid;
   const char *keys = publication->definition.release.keys;

@@ -1,6 +1,7 @@
 /*
 ** definition.h: the definition of a release: its kind and mechanism, the contribution of a unit,
-** and the lattice. It is made from the release's parameters or from its row in the ledger.
+** and the lattice. A definition is made either from the parameters of a new release or from the row
+** of a stored release in the ledger.
 */
 #ifndef DIFFUSE_RELEASE_DEFINITION_H
 #define DIFFUSE_RELEASE_DEFINITION_H
@@ -20,25 +21,28 @@ void definition_layout(struct publication *publication, int keys, int by_unit, i
 /* Returns the number of public keys of a stored release. */
 int definition_keys(const struct ledger_release *release);
 
-/* Returns the grid in which its points are stored, without the texts of the keys. */
+/* Returns the grid of the release's stored points, without the texts of the keys. */
 struct ledger_grid definition_grid(const struct publication *publication);
 
 /*
-** Checks that the keys of the publication's path (publication->grid) are the public keys that the
-** fingerprint covers.
+** Checks that the keys in publication->grid, which were read from the path, are the public keys of
+** the release.
 */
 int definition_same_keys(const struct publication *publication);
 
 /*
-** Returns the shrink factor of the coordinates. An average's factor depends on the data. For an
-** average, this returns 1, or 0 if the factor could be too small for a double.
+** Returns the shrink factor of the coordinates. The factor of an average depends on the data. For
+** an average, the function therefore returns 1, or 0 if the factor could be too small for a double.
 */
 double definition_shrink(const struct publication *publication);
 
-/* Checks that the lattice of a stored release is the one for which its layout is charged. */
+/*
+** Checks that the lattice in the ledger fits the layout of the release: the spacing of the lattice
+** is that of the layout, and the stored sensitivity is at least that of the mechanism.
+*/
 int definition_same_lattice(const struct publication *publication);
 
-/* Returns the view of the release at the position's clock. */
+/* Returns the view of the release with the clock of the publication's tier. */
 struct view definition_view(const struct publication *publication);
 
 #endif

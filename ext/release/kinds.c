@@ -20,11 +20,18 @@ SQLITE_EXTENSION_INIT3
 #define SGD    (1u << P_LOSS | 1u << P_SGD)
 
 /*
-** tier: text. x: any value; the function skips NULL, converts text and blobs with SQLite's numeric
-** conversion, and clips infinities. clip: in [1e-150, 1e150]. radius: above 0, or NULL with theta.
-** unit: any value where the ledger protects units, NULL or absent where it protects rows. name: a
-** text, or a JSON object of options. sql/aggregates.md documents sources, sensitivities and the
-** behaviour for NULL and errors; sums/layout.h documents the integer sensitivity.
+** The arguments of the SQL functions below:
+**
+**   tier    a text
+**   x       any value; the function skips NULL, converts text and blobs to numbers (SQLite's
+**           numeric conversion), and clips infinities
+**   clip    a number in [1e-150, 1e150]
+**   radius  a number above 0; NULL if the options give theta
+**   unit    any value if the ledger protects units; NULL or absent if the ledger protects rows
+**   name    a text, or a JSON object of options
+**
+** sql/aggregates.md documents sources, sensitivities and the behaviour for NULL and errors.
+** sums/layout.h documents the integer sensitivity.
 */
 /* clang-format off */
 #define PLACE(parameter, place) .parameters[P_##parameter] = place
@@ -33,18 +40,24 @@ SQLITE_EXTENSION_INIT3
 #define SHRUNK .is_ou = 1
 
 const struct aggregate aggregates[] = {
-  /* dp_count(tier, x [, clip, unit [, name]]): rows with x not NULL; the default clip is 1 */
+  /*
+  ** dp_count(tier, x [, clip, unit [, name]]): the number of rows in which x is not NULL; the
+  ** default clip is 1
+  */
   {"dp_count", "count", &family_sum, FORM_NUMBER, 2, 5,
    {.value = 1, PLACE(CLIP, 2), .unit = 3, .name = 4}, CLIP, 1, COUNTS,
    .grouped = "dp_group_count"},
-  /* dp_count_distinct(tier, unit [, name]): units */
+  /* dp_count_distinct(tier, unit [, name]): the number of units */
   {"dp_count_distinct", "count_distinct", &family_sum, FORM_NUMBER, 2, 3,
    {.unit = 1, .name = 2}, 0, 1, COUNTS, .grouped = "dp_group_count"},
-  /* dp_sum(tier, x, clip [, unit [, name]]): sum of x; a unit's total lies in [-clip, clip] */
+  /*
+  ** dp_sum(tier, x, clip [, unit [, name]]): the sum of x; the total of each unit is clipped to
+  ** [-clip, clip]
+  */
   {"dp_sum", "sum", &family_sum, FORM_NUMBER, 3, 5,
    {.value = 1, PLACE(CLIP, 2), .unit = 3, .name = 4}, CLIP, 0, GAUSSIAN,
    .grouped = "dp_group_sum"},
-  /* dp_avg, dp_var, dp_stddev(tier, x, lo, hi [, unit [, name]]): of x in [lo, hi] */
+  /* dp_avg, dp_var, dp_stddev(tier, x, lo, hi [, unit [, name]]): x is clipped to [lo, hi] */
   {"dp_avg", "avg", &family_mean, FORM_NUMBER, 4, 6,
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), .unit = 4, .name = 5}, CLIP | RANGE, 1, GAUSSIAN,
    .grouped = "dp_group_avg"},
@@ -80,13 +93,16 @@ const struct aggregate aggregates[] = {
   {"dp_group_avg", "group_avg", &family_key_mean, FORM_OBJECT, 5, 7,
    {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), .unit = 5, .name = 6},
    CLIP | RANGE | GROUPS, 1, GAUSSIAN},
-  /* dp_choice(tier, key, candidates [, unit [, name]]): the most common of the candidates */
+  /* dp_choice(tier, key, candidates [, unit [, name]]): the most common candidate */
   {"dp_choice", "choice", &family_choice, FORM_SYMBOL, 3, 5,
    {.key = 1, PLACE(CANDIDATES, 2), .unit = 3, .name = 4}, 1u << P_CANDIDATES, 1, COUNTS},
-  /* dp_response_count(tier, key, kernel, options): rows by state, each drawn through a kernel */
+  /*
+  ** dp_response_count(tier, key, kernel, options): the number of rows in each state, after a kernel
+  ** has changed each row
+  */
   {"dp_response_count", "response_count", &family_response, FORM_OBJECT, 4, 4,
    {.key = 1, PLACE(KERNEL, 2), .name = 3}, LOCAL, 1, COUNTS},
-  /* The Ornstein-Uhlenbeck mechanism takes a radius after the bounds. */
+  /* The functions of the Ornstein-Uhlenbeck mechanism take a radius after the bounds of x. */
   /* dp_ou_count(tier, x, radius [, clip, unit [, name]]) */
   {"dp_ou_count", "ou_count", &family_sum, FORM_NUMBER, 3, 6,
    {.value = 1, PLACE(RADIUS, 2), PLACE(CLIP, 3), .unit = 4, .name = 5},
@@ -112,8 +128,8 @@ const struct aggregate aggregates[] = {
    {.key = 1, .value = 2, PLACE(CLIP, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
    CLIP | KEYS | OU, 0, SHRUNK},
   /*
-  ** dp_sgd(tier, y, features, loss, options): coefficients of a linear model; clip bounds the norm
-  ** of the features
+  ** dp_sgd(tier, y, features, loss, options): the coefficients of a linear model; clip bounds the
+  ** norm of the features of a row
   */
   {"dp_sgd", "sgd", &family_sgd, FORM_ARRAY, 5, 5,
    {.key = 1, .value = 2, PLACE(LOSS, 3), .name = 4}, CLIP | DIM | SGD, 0, GAUSSIAN},

@@ -1,6 +1,5 @@
 /*
-** kinds.h: the table of aggregates. One row of the table (kinds.c) is one kind of release. The rows
-** of data come from the owner's SELECT (aggregates.c) or from dp_release() (releases.c).
+** kinds.h: the table of aggregates. One row of the table (kinds.c) describes one kind of release.
 */
 #ifndef DIFFUSE_RELEASE_KINDS_H
 #define DIFFUSE_RELEASE_KINDS_H
@@ -20,20 +19,20 @@ enum parameter {
   P_BINS,
   P_CANDIDATES,
   P_KEYS,   /* public keys */
-  P_SELECT, /* how private keys are selected; never an argument */
+  P_SELECT, /* how private keys are selected; always an option */
   P_KERNEL, /* the kernel of a local randomisation */
-  P_SURVEY, /* the other parameters of a local randomisation; never an argument */
+  P_SURVEY, /* the other parameters of a local randomisation; always options */
   P_LOSS,   /* the loss of a model */
-  P_SGD,    /* the other parameters of a model; never an argument */
+  P_SGD,    /* the other parameters of a model; always options */
   PARAMETERS
 };
 
 /*
-** The position of each argument in a call; 0 if the function has no such argument, because argument
-** 0 is always the tier.
+** The position of each argument in a call. Argument 0 is always the tier, so position 0 means that
+** the function has no such argument.
 */
 struct places {
-  int key, value; /* read from each row; for a model, y and the features */
+  int key, value; /* arguments that are read from each row; for a model, y and the features */
   int unit, name;
   int parameters[PARAMETERS];
 };
@@ -43,17 +42,17 @@ enum answer_form { FORM_NUMBER, FORM_ARRAY, FORM_OBJECT, FORM_SYMBOL };
 
 struct aggregate {
   const char *name; /* the SQL function */
-  const char *kind; /* the kind, for dp_release() and in the ledger */
+  const char *kind; /* the name of the kind in dp_release() and in the ledger */
   const struct family *family;
   enum answer_form form;
   int min_arguments, max_arguments;
   struct places places;
-  unsigned takes;      /* bits 1 << parameter; a parameter without a place is an option */
+  unsigned takes;      /* its parameters, as bits 1 << parameter; without a place: an option */
   double default_clip; /* 0: the caller must give a clip */
   int is_ou;
   int counts;          /* a row contributes 1 instead of its value */
-  int root;            /* of a spread: publish the standard deviation */
-  const char *grouped; /* the function that releases all groups at once; null: any dp_group_ */
+  int root;            /* for a spread: publish the standard deviation instead of the variance */
+  const char *grouped; /* the function to use with GROUP BY; null: any dp_group_ function */
 };
 
 extern const struct aggregate aggregates[];
@@ -65,20 +64,20 @@ extern const int aggregate_count;
 const struct aggregate *aggregate_find(const char *kind);
 
 /*
-** Returns the aggregate's mechanism of that name (null: its default one); null if it has no such
-** mechanism.
+** Returns the mechanism of that name, or the default mechanism of the aggregate if `name` is null.
+** Returns null if the aggregate has no such mechanism.
 */
 const struct mechanism *mechanism_find(const struct aggregate *aggregate, const char *name);
 
 /* Reports an unknown mechanism, and lists the known ones. Always returns 0. */
 int unknown_mechanism(const struct aggregate *aggregate, struct error *error);
 
-/* Reports an unknown kind in the same way. */
+/* Reports an unknown kind, and lists the known kinds. Always returns 0. */
 int unknown_kind(struct error *error);
 
 /*
-** Lists the columns that dp_release() expects from a query, as in "key, x, unit". Returns their
-** number.
+** Sets `names` to the columns that dp_release() expects from a query, for example "key, x, unit".
+** Returns the number of these columns.
 */
 int aggregate_columns(const struct aggregate *aggregate, int by_unit, const char **names);
 

@@ -1,8 +1,8 @@
 /*
 ** life.c: see life.h.
 **
-** The ledger keeps its first error (ledger.h). After an error every step does nothing, so the
-** caller checks for an error once, at the end.
+** The ledger keeps the first error (ledger.h). After an error, every later step does nothing. The
+** caller therefore checks for an error once, after the last step.
 */
 #include "release/life.h"
 
@@ -107,7 +107,7 @@ static int make_release(struct publication *publication, const struct request *r
   char **texts[] = {&release->name, &release->kind,  &release->mechanism, &release->quantiles,
                     &release->keys, &release->model, &release->state,     &release->sql};
   int made = 1;
-  for (int i = 0; i < 8; i++) { /* copy all of them, so that each text is owned or null */
+  for (int i = 0; i < 8; i++) { /* after a failure, the remaining texts become null */
     if (made) {
       made = own(ledger, texts[i]);
     } else {
@@ -138,8 +138,8 @@ static int publish_new(struct publication *publication, struct request *request)
 /* ---- the interface --------------------------------------------------------------------------- */
 
 /*
-** Loads the tiers and finds the requested one. With a name, also finds the release and returns 1 if
-** it exists.
+** Loads the tiers and finds the requested tier. If `name` is not null, also finds the release.
+** Returns 1 if the release exists.
 */
 static int load(struct publication *publication, const char *tier, const char *name) {
   struct ledger *ledger = publication->session->ledger;
@@ -152,8 +152,8 @@ static int load(struct publication *publication, const char *tier, const char *n
 }
 
 /*
-** A name stands for one query. An aggregate has no query text, and neither does a release that an
-** old ledger recorded; then there is nothing to compare.
+** Checks that the release was made by the same query text. An aggregate has no query text, and a
+** release from an old ledger may have none. Then the function returns 1.
 */
 static int same_query(struct publication *publication, const struct request *request) {
   const char *stored = publication->definition.release.sql;
@@ -179,9 +179,9 @@ static int same_question(struct publication *publication, const struct request *
 }
 
 /*
-** Applies the option t. Sets the weight so that the process with theta and rho costs the same at
-** the tier as it does at time t (Balle et al. 2019, Corollary 7). The tier's rate limits the cost
-** of a release there.
+** Applies the option t. Sets the weight so that the release costs as much at its tier as the
+** Ornstein-Uhlenbeck process with theta and rho costs at time t (Balle et al. 2019, Corollary 7).
+** Reports an error if this cost exceeds the rate of the tier.
 */
 static int settle_time(const struct publication *publication, struct request *request) {
   if (isnan(request->t)) return 1;
@@ -202,7 +202,7 @@ static int settle_time(const struct publication *publication, struct request *re
   return 1;
 }
 
-/* Answers from a release whose statement is still running on this connection: a replay. */
+/* Repeats the answer of a release that this connection has drawn but not stored yet. */
 static int answer_pending(struct publication *publication) {
   const struct publication *pending =
       session_pending(publication->session, publication->definition.release.id,
@@ -214,7 +214,7 @@ static int answer_pending(struct publication *publication) {
   return publication->answered || out_of_memory(publication->session->ledger);
 }
 
-/* Publishes an existing release or charges a new one. Call it inside a transaction. */
+/* Publishes an existing release or charges a new release. Call begin() inside a transaction. */
 static void begin(struct publication *publication, struct request *request) {
   int found = load(publication, request->tier, request->name);
   if (publication->position.at >= 0 &&
@@ -254,7 +254,7 @@ int publish_begin(struct publication *publication, struct session *session,
 
 /* ---- the end of a release -------------------------------------------------------------------- */
 
-/* Copies private keys, which the rows supplied, into the publication. */
+/* For a release with private keys, copies the keys of the rows into the publication. */
 static int take_private_keys(struct publication *publication, const struct ledger_grid *grid) {
   if (!publication->definition.release.max_groups) return 1;
   char **keys = sqlite3_malloc64(sizeof *keys * (sqlite3_uint64)(grid->cells + 1));
@@ -268,7 +268,9 @@ static int take_private_keys(struct publication *publication, const struct ledge
   return 1;
 }
 
-/* Draws from the exact totals. Call it inside a transaction. Stores nothing yet. */
+/*
+** Draws the result from the exact totals, but does not store it. Call draw() inside a transaction.
+*/
 static int draw(struct publication *publication, const struct totals *totals) {
   const struct definition *definition = &publication->definition;
   if (!take_private_keys(publication, &totals->grid)) return 0;
@@ -282,7 +284,10 @@ static int draw(struct publication *publication, const struct totals *totals) {
   return drawn;
 }
 
-/* Stores the result of draw(), ends the release and answers. Call it inside a transaction. */
+/*
+** Stores the result of draw(), marks the release as released and sets the answer. Call keep()
+** inside a transaction.
+*/
 static int keep(struct publication *publication) {
   return ledger_release_state(publication->session->ledger, publication->definition.release.id,
                               "charged", "released") &&
@@ -300,8 +305,8 @@ int publish_finish(struct publication *publication, const struct totals *totals)
 }
 
 /*
-** Runs all steps in a transaction and rolls it back. Errors therefore appear while the statement
-** can still report them.
+** Runs all steps in a transaction and rolls the transaction back. An error therefore appears while
+** the statement can still report it.
 */
 int publish_draw(struct publication *publication, const struct totals *totals) {
   struct ledger *ledger = publication->session->ledger;
@@ -326,8 +331,9 @@ int publish_plan(struct publication *publication, struct session *session,
 }
 
 /*
-** If this fails, no caller is left to receive the error. The release then stays as it is and never
-** gets a new value. The ledger keeps the error that led here.
+** Changes the state of a release in a transaction of its own. If the transaction fails, the release
+** keeps its old state and gets no value, and no caller hears of the failure. The session keeps the
+** error that was set before the call.
 */
 static void change_state(struct session *session, int64_t release_id, const char *from,
                          const char *to) {

@@ -1,7 +1,7 @@
 /*
 ** life.h: the steps that all releases share: charge, collect, draw, store.
 **
-**   publish_begin()   checks, charges and commits; or answers from the ledger alone
+**   publish_begin()   checks the request and commits its charge; or answers from the ledger alone
 **   (the caller collects rows)
 **   publish_finish()  draws, stores the point and the values, and commits before it returns
 **   publish_fail()    replaces publish_finish() when some rows did not arrive
@@ -17,56 +17,64 @@
 #include "release/publication.h"
 
 /*
-** Opens the ledger, checks that the ledger protects what the caller's rows describe (rows or
-** units), and answers or charges. The caller must call publish_clear() afterwards, even after an
-** error. Takes over the request's list of keys.
+** Answers the request if the ledger already has the release at this tier or can diffuse it there.
+** Otherwise charges the new release or the refinement. Takes over the request's list of keys. The
+** caller must call publish_clear() afterwards, even after an error. Returns 1, or 0 with the error
+** in the session.
 */
 int publish_begin(struct publication *publication, struct session *session,
                   struct request *request);
 
-/* Publishes the totals and sets the answer. */
+/*
+** Draws from the totals, stores the result and sets the answer. Returns 1, or 0 with the error in
+** the session; the release is then marked as failed.
+*/
 int publish_finish(struct publication *publication, const struct totals *totals);
 
 /*
-** Does the same in two steps. publish_draw() draws and answers, but stores nothing. Later
-** publish_keep() stores the result, or publish_revoke() marks the release as failed. In between,
-** the release is 'charged' in the ledger, and only memory holds the result.
+** Does the work of publish_finish() in two steps. publish_draw() draws and sets the answer, but
+** stores nothing. Later publish_keep() stores the result, or publish_revoke() marks the release as
+** failed. Between the two steps, the release is 'charged' in the ledger, and only memory holds the
+** result.
 */
 int publish_draw(struct publication *publication, const struct totals *totals);
 
-/* Stores the result inside the caller's transaction. The caller must roll this transaction back. */
+/*
+** Stores the result inside the caller's transaction, so that the caller can read the result from
+** the ledger. The caller must roll the transaction back.
+*/
 int publish_show(struct publication *publication);
 
 /*
-** Stores the result. Returns 1 when nothing is left to do: the result is stored, or another
-** connection has discarded the release.
+** Stores the result. Returns 1 if the result is stored, or if the release is no longer 'charged'
+** because another connection has discarded it. Returns 0 if the caller should try again later.
 */
 int publish_keep(struct publication *publication);
 
 /*
 ** Marks the release as failed. A failed release is never replayed or diffused, and its charge
-** stays. If a refinement fails, nothing has been drawn. The release is then 'released' again, and
+** stays. If a refinement fails, no value has left, so the release becomes 'released' again and its
 ** earlier publications stay valid.
 */
 void publish_fail(struct publication *publication);
 
 /*
-** Marks as failed the release that publish_draw() has drawn, even if it is a refinement. The
-** statement has seen the value, so the charge must not pay for a second one.
+** Marks as failed a release that publish_draw() has drawn. A refinement is marked as failed, too.
+** The statement has already seen the value, so its charge must not pay for a second value.
 */
 void publish_revoke(struct publication *publication);
 
 /*
 ** Plans a release inside the caller's transaction, which the caller must roll back. Makes the
-** charge, so that the caller can read it from the ledger. Finishes the release as if all totals
-** were 0, so that the next plan can diffuse or refine it. Returns 1, or 0 with the reason in the
-** ledger.
+** charge, so that the caller can read the charge from the ledger. Finishes the release as if all
+** totals were 0, so that the next plan in the transaction can diffuse or refine the release.
+** Returns 1, or 0 with the reason in the ledger.
 */
 int publish_plan(struct publication *publication, struct session *session, struct request *request);
 
 /*
-** dp_diffuse() and, with a kernel, dp_mix(): publishes a stored release at an outer tier. Reads no
-** data.
+** Publishes a stored release at an outer tier without reading data. Implements dp_diffuse(), and
+** dp_mix() if `channel` is not null. Returns 1, or 0 with the reason in the ledger.
 */
 int publish_diffuse(struct publication *publication, struct session *session, const char *name,
                     const char *tier, const struct markov_kernel *channel);

@@ -2,8 +2,8 @@
 ** model.c: see model.h.
 **
 ** The text of a model is a JSON object in one fixed form. The text defines the model: before the
-** extension uses a model, it reads the text back with its own number parser. A model is therefore
-** the same for everyone who opens the ledger.
+** extension uses a model, it reads the text back with its own number parser. Everyone who opens the
+** ledger therefore gets the same model.
 */
 #include "release/model.h"
 
@@ -29,7 +29,10 @@ static const char *const losses[LOSSES] = {
 
 /* ---- the text of a model --------------------------------------------------------------------- */
 
-/* The values that a number of a model may have. */
+/*
+** One number of a model: its name in the text, its member of struct descent, and the range of its
+** values.
+*/
 struct field {
   const char *name;
   size_t offset;
@@ -40,7 +43,8 @@ struct field {
 #define IN(member) offsetof(struct descent, member)
 
 /*
-** The fields in the order of the text. The variance comes last because it follows from the others.
+** The fields in the order of the text. The variance comes last because it is computed from the
+** other fields.
 */
 static const struct field fields[] = {
     {"n", IN(rows), 1, SGD_MAX_ROWS, 1, 0},
@@ -143,7 +147,7 @@ static int finish_loss(struct request *request, struct error *error) {
   return 1;
 }
 
-/* The schedules of learning rates, eta/(1 + decay (i - 1))^power. */
+/* The schedules of learning rates. The learning rate of step i is eta/(1 + decay (i - 1))^power. */
 static const struct schedule {
   const char *name;
   double power;
@@ -173,8 +177,8 @@ static int finish_schedule(struct request *request, struct error *error) {
 }
 
 /*
-** The caller chooses 'gaussian' or 'laplace'. With public rows or a random stop, the mechanism has
-** a name of its own.
+** Sets the request's mechanism. The caller chooses 'gaussian' or 'laplace'. If the model has public
+** rows or a random stop, this function replaces the name with that of the mechanism for this case.
 */
 static int finish_mechanism(struct request *request, struct error *error) {
   struct descent *descent = &request->descent;
@@ -251,8 +255,8 @@ int models_finish(struct request *request, struct error *error) {
 /* ---- values that depend on the tier ---------------------------------------------------------- */
 
 /*
-** Checks that reading a number back gives the number that was written. The parser may be off in the
-** last place (vector_text.c).
+** Checks that the parser reads the text of x back as x. The parser may be wrong in the last place
+** (vector_text.c).
 */
 static int is_stable(double x) {
   double read = NAN;
@@ -265,8 +269,8 @@ static int is_stable(double x) {
 }
 
 /*
-** Rounds x down to three digits, and to a number that is stable, so that a replay finds it in the
-** text of its model.
+** Rounds x down to three digits, and further down until is_stable() accepts the number. A replay
+** then reads the same number from the text of the model.
 */
 static double three_digits(double x) {
   double exponent = floor(log10(x)) - 2, rounded;
@@ -306,18 +310,21 @@ int models_paid(struct publication *publication, uint64_t clock, const double *c
 
 /* ---- the learning rate and the noise --------------------------------------------------------- */
 
-/* Returns a rate whose noise is about that of one step; the learning rate depends on it. */
+/*
+** Returns the rate at which Gaussian noise is about as large as the noise of one step.
+** default_eta() needs this rate before the noise is known.
+*/
 static double rate_of_step(const struct descent *descent, const struct price *price) {
   if (!(descent->random_stop > 0)) return price->rate * (1 + descent->public_rows);
   return gaussian_rate(price->epsilon, fmin(price->delta * descent->rows, 0.5));
 }
 
 /*
-** Returns the default learning rate. On a quadratic loss of any curvature, the error of the last
-** point is at most |w*|^2/(4 e eta steps) + eta G^2/4. Here w* is the solution, and G^2 bounds the
-** mean square of a gradient with its noise. This bound is least at eta = |w*|/(G sqrt(e steps)).
-** The function assumes that |w*| is half the radius, and never exceeds the largest rate that the
-** theorems allow.
+** Returns the default learning rate. Let w* be the solution, and let G^2 bound the mean square of a
+** gradient with its noise. On a quadratic loss of any curvature, the error of the last point is at
+** most |w*|^2/(4 e eta steps) + eta G^2/4. This bound is least at eta = |w*|/(G sqrt(e steps)). The
+** function assumes that |w*| is half the radius. The result never exceeds the largest learning rate
+** that the theorems allow.
 */
 static double default_eta(const struct descent *descent, const struct price *price) {
   double steps = descent->rows + descent->public_rows;
@@ -327,7 +334,8 @@ static double default_eta(const struct descent *descent, const struct price *pri
   double gradient = hypot(descent->lipschitz, noise * sqrt(descent->dim));
   double eta = descent->radius / 2 / gradient / sqrt(M_E * steps);
   eta = fmin(eta, descent_largest_eta(descent));
-  return eta >= LAYOUT_MIN_CLIP ? three_digits(eta) : eta; /* is_sound() refuses a smaller one */
+  /* is_sound() refuses an eta below LAYOUT_MIN_CLIP. */
+  return eta >= LAYOUT_MIN_CLIP ? three_digits(eta) : eta;
 }
 
 struct contribution model_contribution(const struct descent *descent) {
@@ -335,7 +343,10 @@ struct contribution model_contribution(const struct descent *descent) {
       .family = &family_sgd, .clip = descent_step(descent), .size = (int)descent->dim};
 }
 
-/* Sets the noise. Computes it from the model as its text states it. */
+/*
+** Sets the variance of the noise. Computes the variance from the numbers that the parser reads from
+** the text of the model, because verification reads the same text.
+*/
 static int settle_noise(struct ledger *ledger, struct descent *descent, const struct price *price) {
   char *text = model_text(descent);
   struct descent said;

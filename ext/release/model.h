@@ -12,9 +12,10 @@
 int models_finish(struct request *request, struct error *error);
 
 /*
-** Sets the values that depend on the tier, on the ledger, or on an existing release of that name
-** (`found`): the noise, and the learning rate if the caller gave none. Sets the request's model.
-** Returns 1, or 0 with the reason in the ledger. Does nothing for requests of other kinds.
+** Sets the noise of a model, its learning rate if the caller gave none, and the text of the
+** request's model. These values depend on the tier and the ledger. If a release of that name exists
+** (`found`), its model supplies the noise and the default learning rate. Returns 1, or 0 with the
+** reason in the ledger. Does nothing for a request of another kind.
 */
 int models_settle(struct publication *publication, struct request *request, int found);
 
@@ -22,20 +23,21 @@ int models_settle(struct publication *publication, struct request *request, int 
 int models_read(const char *text, struct descent *descent);
 
 /*
-** Checks that a publication's curve at this clock, if it has one, is at least the cost that its
-** mechanism computes. On an error, the reason is in the ledger.
+** Checks that the curve of a publication is at least the cost that its mechanism computes at this
+** clock. Returns 1 if `curve` is null or the model has no public rows. When out of memory, returns
+** 0 with the error in the ledger.
 */
 int models_paid(struct publication *publication, uint64_t clock, const double *curve);
 
 /*
-** Checks that a stored model may be diffused from tier `from` to its position, where its clock is
-** `clock`. Otherwise the reason is in the ledger.
+** Checks that a stored model may be diffused from tier `from` to the publication's tier, where the
+** clock is `clock`. Returns 1, or 0 with the reason in the ledger.
 */
 int models_diffusible(const struct publication *publication, int from, uint64_t clock);
 
 /*
-** The largest cost of one row at a tier, as a rate. For a random stop, also as an epsilon and a
-** delta.
+** The largest cost that one row of a model may have at a tier. `rate` is the limit for a model that
+** publishes the last point, and `epsilon` and `delta` are the limits for a random stop.
 */
 struct price {
   double rate, epsilon, delta;

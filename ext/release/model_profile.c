@@ -15,10 +15,6 @@
 
 SQLITE_EXTENSION_INIT3
 
-/*
-** Finds a finished model of that name. Returns 0 with the reason in the ledger. The caller clears
-** the release.
-*/
 int model_find(struct ledger *ledger, const char *name, struct ledger_release *release,
                struct descent *descent) {
   *release = (struct ledger_release){0};
@@ -37,7 +33,8 @@ int model_find(struct ledger *ledger, const char *name, struct ledger_release *r
 #define MOST_INDEXES 5000000 /* the most indexes that one text can hold */
 
 /*
-** Finds the tier at which a model was drawn, and copies it without its name. Returns 0 on failure.
+** Copies the tier at which a model was drawn, except for the name of the tier. Returns 0 on
+** failure.
 */
 static int tier_of_model(struct ledger *ledger, const struct ledger_release *release,
                          struct ledger_tier *tier) {
@@ -59,7 +56,10 @@ static void append_number(sqlite3_str *json, const char *key, double x) {
   json_append_number(json, x);
 }
 
-/* The theorems as printed take the noise of a gradient: sigma, or the scale of Laplace noise. */
+/*
+** Returns the parameters of the theorems as printed. Their noise is that of a gradient: the
+** standard deviation of Gaussian noise, or the scale of Laplace noise.
+*/
 static struct sgd theorem_of(const struct descent *descent, int granularity) {
   double variance = descent->laplace > 0 ? descent->variance / 2 : descent->variance;
   double noise = ldexp(sqrt(variance), granularity) / descent->eta;
@@ -81,7 +81,7 @@ struct listing {
   struct sgd theorem;
   struct layout shape;
   struct hiding hiding;
-  double *first, *second; /* one number for each row */
+  double *first, *second; /* results of `prepare`, one number for each row */
   sqlite3_str *json;
 };
 
@@ -101,7 +101,11 @@ static double printed_epsilon(const struct listing *listing) {
   return high;
 }
 
-/* The printed theorems assume equal steps. The one for Laplace noise also assumes one dimension. */
+/*
+** Appends the result of the printed theorem, or null where its conditions fail. The printed
+** theorems assume that all steps have the same length. The printed theorem for Laplace noise also
+** assumes one dimension.
+*/
 static void append_printed(struct listing *listing, double x) {
   if (listing->descent->decay > 0 || (listing->descent->laplace > 0 && listing->descent->dim > 1)) {
     sqlite3_str_appendall(listing->json, ",\"paper\":null");

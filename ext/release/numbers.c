@@ -23,7 +23,6 @@ static struct reading reading_of(const struct publication *publication, double d
                           .descent = &publication->definition.descent};
 }
 
-/* Reads a point. Returns 0 with the reason in the ledger. */
 int numbers_read(const struct publication *publication, double delta, const int64_t *values,
                  struct numbers *numbers) {
   struct reading reading = reading_of(publication, delta);
@@ -52,10 +51,6 @@ struct ledger_value numbers_value(const struct numbers *numbers, const struct es
                                estimate->high};
 }
 
-/*
-** Checks that the groups are public, that each has one number, and that the numbers can be added
-** up.
-*/
 int numbers_have_public_sums(const struct publication *publication) {
   const struct family *family = publication->definition.contribution.family;
   return family->has_keys && family->is_linear && publication->definition.release.keys;
@@ -69,7 +64,6 @@ int numbers_mixable(const struct publication *publication) {
                    publication->definition.release.name);
 }
 
-/* Returns the first group that has no row in the kernel, or null. */
 const char *numbers_missing_group(const struct publication *publication,
                                   const struct markov_kernel *channel) {
   for (int i = 0; i < publication->grid.cells; i++) {
@@ -78,10 +72,6 @@ const char *numbers_missing_group(const struct publication *publication,
   return 0;
 }
 
-/*
-** Applies the kernel to the groups: each new number is a sum of old ones, weighted with the
-** kernel's probabilities.
-*/
 int numbers_send(const struct publication *publication, const struct markov_kernel *channel,
                  struct numbers *numbers) {
   struct ledger *ledger = publication->session->ledger;
@@ -109,8 +99,8 @@ int numbers_send(const struct publication *publication, const struct markov_kern
 }
 
 /*
-** Returns the part of the position's delta_keys that the selection of private keys uses. Every
-** publication uses this part again.
+** Returns the part of the tier's delta_keys that the selection of private keys may use. Each
+** publication of the release uses this part anew.
 */
 static double selection_delta(const struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;

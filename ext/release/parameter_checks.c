@@ -29,7 +29,10 @@ static int finish_clip(struct request *request, int by_unit, struct error *error
     return error_set(error, "clip is missing (the bound on what one %s contributes)",
                      by_unit ? "unit" : "row");
   if (!(clip > 0)) return 1;
-  /* If the ledger protects rows and clip is a number of rows, clip is at most 1. */
+  /*
+  ** If the ledger protects rows, a unit is one row, so a clip that is a number of rows is at most
+  ** 1.
+  */
   if (!by_unit) request->clip = fmin(request->clip, 1);
   if (request->aggregate->family->statistic != STATISTIC_NUMBER &&
       !(request->clip >= LAYOUT_MIN_ROWS && request->clip <= LAYOUT_MAX_ROWS))

@@ -1,12 +1,13 @@
-/* parameter_checks.h: defaults of parameters, and checks across them. */
+/* parameter_checks.h: defaults of parameters, and checks that involve several parameters. */
 #ifndef DIFFUSE_RELEASE_PARAMETER_CHECKS_H
 #define DIFFUSE_RELEASE_PARAMETER_CHECKS_H
 
 #include "release/parameters.h"
 
 /*
-** Set defaults and check parameters against each other. request_finish() does so for all
-** parameters, request_finish_shape() for those that determine the layout of the sums.
+** request_finish() sets the defaults of all parameters and checks the parameters against each
+** other. request_finish_shape() does the same only for the parameters that determine the layout of
+** the sums. Both return 1, or 0 with the error set.
 */
 int request_finish(struct request *request, int by_unit, struct error *error);
 int request_finish_shape(struct request *request, int by_unit, struct error *error);

@@ -10,26 +10,26 @@ struct request {
   const struct aggregate *aggregate;
   char *tier;
   char *name;                  /* null: an unnamed release */
-  char *mechanism;             /* null: the default one of the kind */
-  double clip, weight, centre; /* weight defaults to 1; centre to 0 or the middle of [lo, hi] */
+  char *mechanism;             /* null: the default mechanism of the kind */
+  double clip, weight, centre; /* weight defaults to 1, and centre to 0 or the middle of [lo, hi] */
   double radius, theta, rho;   /* NaN if not given, like all numbers below */
-  double t;                    /* time of the process: sets the weight (life.c) */
+  double t;                    /* the time of the process, from which life.c computes the weight */
   double lo, hi;
   double size;                  /* dim or bins */
-  double max_groups, key_share; /* private keys */
+  double max_groups, key_share; /* parameters of the selection of private keys */
   double half_width;            /* dp_plan(): the requested 95% half-width */
   char *quantiles;              /* a number or a JSON array; null for kinds without quantiles */
-  char *keys;                   /* public keys as a sorted JSON array; null: none, or private */
-  struct descent descent;       /* models: the parameters from the options */
-  char *loss, *stop, *schedule; /* models: the options that are words */
+  char *keys;             /* public keys as a sorted JSON array; null: no keys or private keys */
+  struct descent descent; /* for a model: the parameters from the options */
+  char *loss, *stop, *schedule; /* for a model: the options that are words */
   double reports;               /* local randomisation: n */
   char *otherwise, *kernel;     /* the state of missing rows; the cells of the kernel */
-  char *model;                  /* the text of the model, once it is settled (model.h) */
+  char *model;                  /* the text of the model; models_settle() completes it */
   char **key_list;              /* the public keys as texts */
   int key_count;
   char *sql;    /* dp_release(): the text of its query; null otherwise */
   char *tables; /* the tables that the query reads, as JSON; null: unknown (ledger/policy.h) */
-  double steps; /* dp_release(): limit of work, per unit and per row (query/question.h) */
+  double steps; /* dp_release(): the limit of work per unit and per row (query/question.h) */
   int refine;
   int is_blind;    /* the statement guard cannot tell how the statement ends (statement_guard.h) */
   int rows;        /* dp_partial(): the ledger protects rows, not units */
@@ -38,21 +38,21 @@ struct request {
 
 #define DEFAULT_KEY_SHARE 0.1
 
-/* Whether the kind has this parameter. */
+/* Returns whether the kind of the request has this parameter. */
 int request_takes(const struct request *request, enum parameter parameter);
 
 void request_clear(struct request *request);
 
 /*
-** Returns the parameters as a release. The request still owns the texts. The id and the lattice are
-** not set.
+** Returns the parameters as a release without an id and without a lattice. The request still owns
+** the texts.
 */
 struct ledger_release request_release(const struct request *request);
 
-/* Returns the keys as a JSON array. The caller frees it. */
+/* Returns the keys as a JSON array. The caller frees the text. */
 char *keys_json(char *const *keys, int count);
 
-/* Returns the parameters as JSON for readers. The caller frees it. */
+/* Returns the parameters as JSON that people can read. The caller frees the text. */
 char *request_options(const struct request *request);
 
 #endif

@@ -1,15 +1,15 @@
 /*
 ** path.c: see path.h.
 **
-** The place of a tier on the path of an existing release decides what happens:
+** The place of a tier on the path of an existing release decides how the release gets there:
 **
 **     inner                                                              outer
 **       |  refine: one fresh draw    | a point:    |  diffuse: noise on     |
 **       |  per tier, reads data      | publish it  |  the outermost point   |
 **
-** A tier that was created between two points of a path has no point there and gets none. A second
-** point drawn outward from the same inner point would reveal more together with the first than
-** either point alone.
+** A tier that was created between two points of a path has no point and gets none. A new point
+** there would be a second draw from the same inner point. Together the two draws would reveal more
+** than either draw alone.
 */
 #include "release/path.h"
 
@@ -37,7 +37,7 @@ static double tier_rate(const struct publication *publication, int tier) {
 }
 
 /*
-** Returns the terms of the release at the tier where it is published, as its mechanism reads them.
+** Returns the terms of the release at the publication's tier, in the form that a mechanism reads.
 */
 static struct terms terms_of(const struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
@@ -53,7 +53,9 @@ static struct terms terms_of(const struct publication *publication) {
                    : share * publication->position.tiers[publication->position.at].delta_keys};
 }
 
-/* The cost points into the publication. */
+/*
+** Returns the cost of a point with this clock. The parameters of the cost lie in the publication.
+*/
 static struct cost point_cost(struct publication *publication, uint64_t clock) {
   const struct mechanism *mechanism = publication->definition.mechanism;
   struct terms terms = terms_of(publication);
@@ -63,7 +65,10 @@ static struct cost point_cost(struct publication *publication, uint64_t clock) {
   return cost;
 }
 
-/* Checks the clock again. Every clock is chosen to satisfy this condition. */
+/*
+** Checks that a point with this clock costs at most the rate of the tier. Every clock is chosen so
+** that this holds; charge() checks again before the ledger is charged.
+*/
 static int is_within_tier(const struct publication *publication, uint64_t clock) {
   const struct mechanism *mechanism = publication->definition.mechanism;
   struct terms terms = terms_of(publication);
@@ -98,7 +103,7 @@ static size_t dimension_of(const struct publication *publication) {
   return (size_t)publication->grid.cells * (size_t)publication->grid.components;
 }
 
-/* Allocates two points. Returns null with the error in the ledger. */
+/* Allocates room for two points. When out of memory, returns null with the error in the ledger. */
 static int64_t *two_points(const struct publication *publication) {
   size_t count = 2 * dimension_of(publication) + 1;
   int64_t *values = sqlite3_malloc64(sizeof *values * count);
@@ -113,7 +118,7 @@ static int store_point(struct publication *publication, int tier, uint64_t varia
                             &publication->grid, &point);
 }
 
-/* Keeps a drawn point for keep(). */
+/* Adds a drawn point to the publication; path_keep() stores the point later. */
 static int note_point(struct publication *publication, int tier, uint64_t variance,
                       const int64_t *values) {
   size_t dimension = dimension_of(publication);
@@ -129,7 +134,7 @@ static int note_point(struct publication *publication, int tier, uint64_t varian
   return 1;
 }
 
-/* Stores the publication of a stored point at its position, and the values of the point. */
+/* Stores the publication of a point at the publication's tier, and the values of the point. */
 static int store_values(struct publication *publication, uint64_t variance, const int64_t *values) {
   struct cost cost = point_cost(publication, variance);
   publication->position.clock = variance;
@@ -147,8 +152,8 @@ static int too_far(struct publication *publication, int tier) {
 }
 
 /*
-** Draws a point for every configured tier from the outermost point (tier `from`) to the position.
-** Computes all clocks first, so that the charge comes before the draws.
+** Draws a point for every tier outside tier `from`, which has the outermost point, up to the
+** publication's tier. Computes all clocks first, so that the charge comes before the draws.
 */
 static int walk_outward(struct publication *publication, const struct ledger_point *outermost,
                         int from) {
@@ -191,17 +196,17 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
 /* ---- walking inward -------------------------------------------------------------------------- */
 
 /*
-** One step of a refinement: the variance of the tier's point and the variance of the draw that
-** produces it.
+** One step of a refinement. `variance` is that of the new point. `fresh` is the variance of the
+** fresh draw from the data that release_refine() combines with the next outer point.
 */
 struct inward_step {
   uint64_t variance, fresh;
 };
 
 /*
-** Plans the steps from the innermost point (tier `from`, variance `outer`) to the position. Step i
-** ends at tier from - 1 - i. The plan depends on public parameters alone, so charging and drawing
-** use the same plan.
+** Plans the steps from the innermost point (tier `from`, variance `outer`) to the publication's
+** tier. Step i ends at tier from - 1 - i. The plan depends on public parameters alone, so the
+** charge and the draw use the same plan.
 */
 static int plan_inward(struct publication *publication, uint64_t outer, int from,
                        struct inward_step **steps) {
@@ -240,7 +245,7 @@ static int begin_refining(struct publication *publication, const struct ledger_p
   return going;
 }
 
-/* Draws a point for every tier from the innermost point to its position. */
+/* Draws a point for every tier inside tier `from`, down to the publication's tier. */
 static int walk_inward(struct publication *publication, const struct ledger_point *innermost,
                        int from, const int64_t *totals) {
   struct ledger *ledger = publication->session->ledger;
@@ -273,10 +278,6 @@ static int tier_index(const struct publication *publication, const char *name) {
 
 /* ---- an existing release --------------------------------------------------------------------- */
 
-/*
-** Publishes the existing release at its position from its path: uses the stored point of its tier,
-** diffuses or refines.
-*/
 int path_publish(struct publication *publication, const struct ledger_path *path, int may_refine) {
   struct ledger *ledger = publication->session->ledger;
   const char *tier = publication->position.tiers[publication->position.at].name;

@@ -1,23 +1,20 @@
 /*
 ** pending.h: the releases that a connection has drawn but not stored yet.
 **
-** When an aggregate ends, it cannot tell whether all its rows arrived. Its result is therefore
+** When an aggregate ends, it cannot tell whether all its rows arrived. The result is therefore
 ** stored when the surrounding statement has ended (functions/statement_guard.h). Until then the
-** session keeps the result here. Functions that read the ledger on the same connection see it as if
-** it were stored.
+** session keeps the result here. Functions that read the ledger on the same connection see the
+** result as if the ledger had stored it.
 */
 #ifndef DIFFUSE_RELEASE_PENDING_H
 #define DIFFUSE_RELEASE_PENDING_H
 
 #include "release/session.h"
 
-/*
-** Takes over the result of publish_draw(). Returns 0 when out of memory, and then takes over
-** nothing.
-*/
+/* Takes over the result of publish_draw(). When out of memory, takes over nothing and returns 0. */
 int pending_add(struct pending *pending, struct publication *publication);
 
-/* Stores the releases that a statement has drawn. Keeps those that it could not store. */
+/* Stores the releases that a statement has drawn. Keeps each release that could not be stored. */
 void pending_keep(struct pending *pending);
 
 /* Marks as failed all releases that a statement has drawn. */
@@ -27,8 +24,8 @@ void pending_revoke(struct pending *pending);
 void pending_clear(struct pending *pending);
 
 /*
-** Tries again to store the releases that could not be stored when their statement ended. Call it
-** before asking the ledger for a release.
+** Tries again to store the releases that could not be stored when their statement ended. Call
+** pending_settle() before you ask the ledger for a release.
 */
 void pending_settle(struct session *session);
 

@@ -8,22 +8,26 @@
 #include "release/publication.h"
 
 struct procedure {
-  /* Inserts and charges a new release. */
+  /* Inserts a new release into the ledger and charges it. */
   int (*charge)(struct publication *publication);
   /* Draws from the exact totals on the lattice. Stores nothing. */
   int (*draw)(struct publication *publication, const int64_t *totals);
   /* Stores and publishes the result of draw(). */
   int (*keep)(struct publication *publication);
   /*
-  ** Says, after the name of a release in an error, why only a kernel can publish it at an outer
-  ** tier. Null if the release has a path.
+  ** The part of an error that follows the name of a release. It says why only a kernel can publish
+  ** the release at an outer tier. Null if the release has a path.
   */
   const char *only_mixes;
-  /* dp_mix(): applies the kernel and publishes the result at the position. */
+  /*
+  ** Applies the kernel of dp_mix() and publishes the result at the publication's tier. Null: the
+  ** release has a path, and life.c applies the kernel.
+  */
   int (*mix)(struct publication *publication, const struct markov_kernel *kernel);
   /*
   ** Checks that the publication at a tier follows from the mechanism and the kernels. Returns null,
-  ** or the first discrepancy (sqlite3_free).
+  ** or the first discrepancy, which the caller frees with sqlite3_free(). The member is null if the
+  ** release has a path; verify.c checks the path.
   */
   char *(*verify)(struct publication *publication, const char *tier);
 };

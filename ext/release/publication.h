@@ -10,7 +10,7 @@
 /* The published answer: a number, or JSON. */
 struct answer {
   double number;
-  char *json; /* null if the answer is a number; sqlite3_free() */
+  char *json; /* null if the answer is a number; freed with sqlite3_free() */
 };
 
 struct markov_kernel;
@@ -23,30 +23,32 @@ struct drawn {
   int64_t *values;
 };
 
-/* The definition of a release (definition.h). It does not change after it is made or read. */
+/*
+** The definition of a release (definition.h). A definition does not change after it is made or read
+** from the ledger.
+*/
 struct definition {
   struct ledger_release release;
-  const struct aggregate *aggregate; /* of its kind */
+  const struct aggregate *aggregate; /* the aggregate of its kind */
   const struct mechanism *mechanism;
   struct contribution contribution; /* the parameters of a unit's contribution */
   struct layout layout;             /* the layout of a unit's vector */
-  struct descent descent;           /* of a model */
+  struct descent descent;           /* for a model: the parameters of its descent */
   int by_unit;                      /* the ledger protects units, not rows */
 };
 
-/* Where on the path of tiers the release is published, and how it gets there. */
+/* The tier at which the release is published, and how the release gets there. */
 struct position {
   struct ledger_tier *tiers;
-  int count, at;                      /* it is published at tiers[at] */
-  uint64_t clock;                     /* the variance of the noise there, in lattice steps */
-  const struct markov_kernel *kernel; /* applied to its groups there; null: no kernel */
-  int refining;                       /* moves inward from points that are already stored */
+  int count, at;  /* the publication's tier is tiers[at] */
+  uint64_t clock; /* the variance of the noise at this tier, in squared lattice steps */
+  const struct markov_kernel *kernel; /* applied to the groups at this tier; null: no kernel */
+  int refining; /* the release moves inward from points that are already stored */
 };
 
-/* The cost of the publication. */
 struct publication_cost {
   struct cost_room room;      /* the parameters of the cost's curve; owned */
-  double curve[RENYI_ORDERS]; /* for categories and reports */
+  double curve[RENYI_ORDERS]; /* the curve at the stored orders; for categories and reports */
 };
 
 struct publication {
@@ -55,14 +57,14 @@ struct publication {
   struct position position;
   struct publication_cost cost;
   struct ledger_grid grid; /* the grid of its coordinates; owned */
-  int answered;            /* the answer is set: no rows to collect */
+  int answered;            /* the answer is set, so the caller collects no rows */
   struct answer answer;
   struct drawn *drawn; /* the drawn points, the outermost first */
   int drawn_count;
   size_t chosen; /* the index of the drawn category */
 };
 
-/* The exact totals of the rows in fine steps, and their grid. */
+/* The exact totals of the rows, in fine steps (sums/layout.h), and the grid of the totals. */
 struct totals {
   struct ledger_grid grid; /* not owned */
   int128 *values;

@@ -71,7 +71,10 @@ int responses_finish(struct request *request, int by_unit, struct error *error) 
 
 /* ---- the definition of a release ------------------------------------------------------------- */
 
-/* The public parameters of a local randomisation, which the release stores as its model. */
+/*
+** The public parameters of a local randomisation. The ledger stores them as the model of the
+** release.
+*/
 struct survey {
   int64_t reports;
   char *otherwise, *kernel;
@@ -117,9 +120,10 @@ static int survey_read(struct survey *survey, const struct publication *publicat
 /* ---- estimates ------------------------------------------------------------------------------- */
 
 /*
-** Computes the weights (rows x columns) as (K K^T)^-1 K by Cholesky decomposition. The weighted sum
-** of reports from the distribution of row x is on average 1 for x and 0 for the other rows. Returns
-** 1, or 0 with the error set. The caller frees the weights with sqlite3_free().
+** Computes the weights W = (K K^T)^-1 K, a matrix of rows x columns, by Cholesky decomposition.
+** Draw a report y from row x of the kernel K: the mean of the weight W[x'][y] is 1 for x' = x and 0
+** for every other x'. Returns 1, or 0 with the error set. The caller frees the weights with
+** sqlite3_free().
 */
 static int estimator(const struct chain *chain, double **weights, struct error *error) {
   size_t rows = chain->rows, columns = chain->columns;
@@ -164,9 +168,11 @@ static int estimator(const struct chain *chain, double **weights, struct error *
                                 "each other: reports do not tell how many rows have which x");
 }
 
-/* How much one report can add to the estimate of a state, for any row that makes it. */
+/*
+** Bounds on what one report adds to the estimate of a state. The bounds hold for every row of data.
+*/
 struct spread {
-  double variance, range, deviation; /* the largest over all rows */
+  double variance, range, deviation; /* variance, deviation: the largest of any kernel row */
 };
 
 static struct spread spread_of(const struct chain *chain, const double *weight, size_t state) {
@@ -189,8 +195,8 @@ static struct spread spread_of(const struct chain *chain, const double *weight, 
 }
 
 /*
-** Returns the estimate for a state. Its standard deviation is the largest that any data gives. Its
-** 95% interval holds for any data, by Hoeffding's or Bernstein's inequality.
+** Returns the estimate for a state. The standard deviation of the estimate is the largest that any
+** data gives. The 95% interval holds for any data, by Hoeffding's or Bernstein's inequality.
 */
 static struct ledger_value value_of(const struct survey *survey, const struct chain *chain,
                                     const double *weights, const int64_t *reports, size_t state) {
@@ -212,7 +218,10 @@ static struct ledger_value value_of(const struct survey *survey, const struct ch
 
 /* ---- costs ----------------------------------------------------------------------------------- */
 
-/* Checks that no probability of the chain is 0. Otherwise no epsilon is large enough. */
+/*
+** Checks that each output of the chain has probability 0 in every row or in no row. Otherwise an
+** output could rule out a row, and no finite epsilon would cover the release.
+*/
 static int has_one_support(const struct chain *chain) {
   for (size_t i = 0; i < chain->rows * chain->columns; i++) {
     if ((chain->high[i] > 0) != (chain->high[i % chain->columns] > 0)) return 0;
@@ -233,14 +242,15 @@ static int local_costs(const struct publication *publication, const struct chain
   double *orders = *costs + count;
   for (int i = 0; i < count; i++) {
     double order = symbols_order_at(publication, i);
-    orders[i] = order > 1 ? order : 2; /* placeholder for exact Gaussian accounting */
+    /* A tier with exact Gaussian accounting has no order; 2 is a placeholder. */
+    orders[i] = order > 1 ? order : 2;
   }
   if (!chain_rdp(chain, INFINITY, orders, count, *costs)) return error_set_memory(error);
   for (int i = 0; i < count; i++) (*costs)[i] = published_up((*costs)[i]);
   return 1;
 }
 
-/* Returns a rate that bounds the cost at all finite orders. */
+/* Returns the least rate for which rate * order bounds the cost at every finite order. */
 static double rate_of(const struct publication *publication, const double *costs) {
   double rate = 0;
   for (int i = 0; i < symbols_order_count(publication); i++) {
@@ -253,7 +263,8 @@ static double rate_of(const struct publication *publication, const double *costs
 /* ---- reports --------------------------------------------------------------------------------- */
 
 /*
-** Adds `count` reports of a state, each drawn independently. Returns 1, or 0 without random bytes.
+** Draws `count` independent reports of a state and adds them to `reports`. Returns 0 if the system
+** gives no random bytes.
 */
 static int draw_reports(const struct markov_kernel *channel, const char *state, int64_t count,
                         int64_t *reports) {
@@ -271,7 +282,8 @@ static int draw_reports(const struct markov_kernel *channel, const char *state, 
 }
 
 /*
-** `wanted` of the `left` remaining rows make a report. Draws how many of the next `count` rows do.
+** Of the `left` remaining rows, `wanted` rows at random make a report. Draws the number of reports
+** from the next `count` rows into `chosen`. Returns 0 if the system gives no random bytes.
 */
 static int choose_rows(int64_t count, int64_t *wanted, int64_t *left, int64_t *chosen) {
   *chosen = 0;
@@ -285,7 +297,10 @@ static int choose_rows(int64_t count, int64_t *wanted, int64_t *left, int64_t *c
   return 1;
 }
 
-/* Draws the reports of n rows; counts has the number of rows of each state. Returns the same. */
+/*
+** Draws the n reports of a survey. `counts` has the number of rows in each state. Returns 0 if the
+** system gives no random bytes.
+*/
 static int draw_survey(const struct survey *survey, const int64_t *counts, int64_t *reports) {
   const struct markov_kernel *channel = &survey->channel;
   int64_t rows = 0, wanted = survey->reports;
@@ -305,8 +320,8 @@ static double stored_curve_at(const void *parameters, double alpha) {
 }
 
 /*
-** Stores and publishes the reports and their estimates. `kernel` is the kernel that made the
-** reports at an outer tier.
+** Stores and publishes the reports and the estimates. At an outer tier, `kernel` is the kernel that
+** made the reports from those of the next inner tier; otherwise it is null.
 */
 static int publish_reports(struct publication *publication, const struct survey *survey,
                            const struct chain *chain, char *const *symbols, int64_t *reports,
@@ -332,8 +347,8 @@ static int publish_reports(struct publication *publication, const struct survey 
 /* ---- a new release --------------------------------------------------------------------------- */
 
 /*
-** Computes the survey's kernel and its costs at the tier. Checks that its reports carry
-** information.
+** Computes the survey's kernel as a chain, and the costs of one report. Checks that the states can
+** be estimated from the reports.
 */
 static int weigh(const struct publication *publication, const struct survey *survey,
                  struct chain *chain, double **costs, struct error *error) {
@@ -366,7 +381,7 @@ static int responses_charge(struct publication *publication) {
                         "that keeps less, or ask at an inner tier)",
                         rate_of(publication, costs), most, tier->name);
   release->dimension = publication->definition.layout.coordinates;
-  release->shift = -publication->definition.layout.fine_exponent; /* totals count rows */
+  release->shift = -publication->definition.layout.fine_exponent; /* totals are numbers of rows */
   release->granularity = 0;
   release->sensitivity = 1;
   int charged =
@@ -420,18 +435,20 @@ static int responses_keep(struct publication *publication) {
 
 /* ---- the path -------------------------------------------------------------------------------- */
 
-/* The state of a walk outward, which ends at the last publication or at `until`. */
+/*
+** The state of a walk along the publications of a release, from the inner tiers to the outer tiers.
+*/
 struct walk {
   struct publication *publication;
   struct survey survey;
-  const char *until; /* stop at this tier; null: walk to the last one */
-  int stages, tier;  /* the number of publications seen; the tier of the last one */
+  const char *until; /* the tier at which the walk stops; null: the walk visits all tiers */
+  int stages, tier;  /* the number of publications so far; the tier of the last publication */
   struct chain chain;
-  struct markov_kernel channel; /* the last kernel; its outputs are those of the reports */
+  struct markov_kernel channel; /* the last kernel; its outputs are the categories of the reports */
   double *costs;
   int64_t *reports;   /* the reports of the last publication */
   int same;           /* the stored data is correct */
-  struct error error; /* in the stored data; verification reports it as a discrepancy */
+  struct error error; /* an error in the stored data; verification reports a discrepancy */
 };
 
 static void walk_end(struct walk *walk) {
@@ -443,7 +460,7 @@ static void walk_end(struct walk *walk) {
   error_clear(&walk->error);
 }
 
-/* Appends the next kernel to the chain. */
+/* Appends the next kernel to the chain and updates the costs. */
 static int walk_pass(struct walk *walk, const struct markov_kernel *channel, struct error *error) {
   struct markov_kernel *last = &walk->channel;
   char *const *states = walk->stages ? last->symbols : walk->survey.channel.states;
@@ -463,7 +480,10 @@ static int walk_pass(struct walk *walk, const struct markov_kernel *channel, str
   return going;
 }
 
-/* Compares the stored reports with the categories that they should have. */
+/*
+** The state of take_report(), which compares the stored reports with the outputs of the last
+** kernel.
+*/
 struct recount {
   struct walk *walk;
   int used;
@@ -486,7 +506,10 @@ static int close_to(double a, double b, double scale) {
   return fabs(a - b) <= 1e-9 * scale;
 }
 
-/* Compares the stored values with those that follow from the reports. */
+/*
+** The state of compare_value(), which compares the stored values with the estimates from the
+** reports.
+*/
 struct comparison {
   struct walk *walk;
   const double *weights;
@@ -508,7 +531,7 @@ static int compare_value(void *context, const struct ledger_value *stored) {
                       close_to(stored->high, value.high, scale);
 }
 
-/* Checks that the stage's reports, values and curve are correct. */
+/* Checks that the reports, values and curve of a publication are correct. */
 static void check_stage(struct walk *walk, const struct ledger_stage *stage) {
   struct ledger *ledger = walk->publication->session->ledger;
   int64_t id = walk->publication->definition.release.id;

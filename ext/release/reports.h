@@ -3,12 +3,12 @@
 ** counted (randomised response in the sense of Table 1 of Balle et al. 2019).
 **
 ** Exactly n reports are drawn, one for each row whose key is a state of the kernel. If there are
-** fewer than n rows, reports of a publicly named state replace the missing ones. If there are more,
-** n rows are chosen at random. Two neighbours differ in one row, and therefore in the distribution
-** of one report. The release costs as much as the worst pair of rows of the kernel. It publishes an
-** unbiased estimate of the number of rows in each state. A tier further out gets the reports
-** through another kernel, and pays for the product of all kernels (categories.h does the same for
-** one category).
+** fewer than n rows, reports of the public state `otherwise` replace the missing rows. If there are
+** more than n rows, n rows are chosen at random. Two neighbours differ in one row, and therefore in
+** the distribution of one report. The release costs as much as the worst pair of rows of the
+** kernel. It publishes an unbiased estimate of the number of rows in each state. A tier further out
+** gets the reports through another kernel, and pays for the product of all kernels. (categories.h
+** does the same for one category.)
 **
 ** The model of such a release is the text {"n":...,"otherwise":"...","kernel":[...]}.
 */
@@ -20,11 +20,17 @@
 
 #define RESPONSE_MAX_ROWS 100000000 /* the largest n; each report is drawn separately */
 
-/* Reads the kernel of a request from JSON. The keys are the kernel's states. */
+/*
+** Reads the kernel of a request from JSON, and sets the keys of the request to the kernel's states.
+** Returns 1, or 0 with the error set.
+*/
 int responses_kernel(struct request *request, struct json *json, const char *text,
                      struct error *error);
 
-/* Checks the parameters of a request against each other, and sets its model. */
+/*
+** Checks the parameters of a local randomisation against each other, and sets the model of the
+** request. Returns 1, or 0 with the error set.
+*/
 int responses_finish(struct request *request, int by_unit, struct error *error);
 
 extern const struct procedure report_procedure;

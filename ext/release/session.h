@@ -9,20 +9,23 @@
 
 /* The releases of one statement. */
 struct pending {
-  struct pending *next;                     /* the next one of the session */
+  struct pending *next;                     /* the next statement of the session */
   void (*release)(struct pending *pending); /* called when the session ends */
-  int ended; /* the statement has ended; storing the remaining releases failed then */
+  int ended; /* the statement has ended, and the remaining releases could not be stored */
   struct publication *publications;
   int count, room;
 };
 
 struct session {
-  struct error error; /* of the running function; the ledger reports its errors here, too */
+  struct error error; /* the error of the running SQL function; the ledger sets this error, too */
   struct ledger *ledger;
-  struct pending *pending; /* the releases that are drawn but not stored */
+  struct pending *pending; /* the statements whose releases are drawn but not stored */
 };
 
-/* Returns the publication of a release that has been drawn at that tier but not stored, or null. */
+/*
+** Returns the publication of this release at this tier if it is drawn but not stored. Otherwise
+** returns null.
+*/
 const struct publication *session_pending(const struct session *session, int64_t release_id,
                                           const char *tier);
 

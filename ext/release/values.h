@@ -1,15 +1,19 @@
-/* values.h: the stored values of a publication, and the answer that is made from them. */
+/* values.h: stores the values of a publication, and makes the answer from the stored values. */
 #ifndef DIFFUSE_RELEASE_VALUES_H
 #define DIFFUSE_RELEASE_VALUES_H
 
 #include "release/publication.h"
 
 /*
-** Stores the values of a point at its position, after applying the position's kernel if it has one.
+** Stores the publication and the values of a point, and sets the answer. If the position has a
+** kernel, applies the kernel to the values first. Returns 1, or 0 with the reason in the ledger.
 */
 int values_store(struct publication *publication, const struct cost *cost, const int64_t *values);
 
-/* Sets the answer from the values that are stored at a tier. */
+/*
+** Sets the answer from the values that are stored at a tier. Returns 1, or 0 with the reason in the
+** ledger.
+*/
 int values_read(struct publication *publication, const char *tier);
 
 #endif

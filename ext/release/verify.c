@@ -19,7 +19,7 @@ static int close_to(double a, double b, double scale) {
   return a == b || fabs(a - b) <= 1e-9 * scale;
 }
 
-/* Compares the stored values with those that the point gives now. */
+/* The state of compare_value(), which compares the stored values with the numbers of the point. */
 struct comparison {
   struct numbers numbers;
   int at, same;
@@ -44,7 +44,7 @@ static int compare_value(void *context, const struct ledger_value *stored) {
 
 /*
 ** Applies the kernel that is stored for the tier, if there is one. If the kernel is invalid or does
-** not fit the groups, no numbers are left.
+** not fit the groups, sets the count of the numbers to 0.
 */
 static int send_as_published(const struct publication *publication, const char *tier,
                              struct markov_kernel *channel, struct numbers *numbers) {
@@ -131,7 +131,10 @@ struct verification {
   char *found;
 };
 
-/* Describes the release, then checks the publication. Returns the first discrepancy, or null. */
+/*
+** Completes the release's definition and checks the publication. Returns the first discrepancy, or
+** null.
+*/
 static char *check_described(struct publication *publication,
                              const struct ledger_publication *published) {
   struct ledger *ledger = publication->session->ledger;

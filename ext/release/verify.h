@@ -5,12 +5,13 @@
 #include "release/session.h"
 
 /*
-** Checks that every publication shows the point of its path. Returns null, or the first discrepancy
-** (free it with sqlite3_free()). Call it inside a transaction. The ledger holds any error.
+** Checks that every publication shows the point of its path. Returns null, or the first
+** discrepancy, which the caller frees with sqlite3_free(). Call releases_verify() inside a
+** transaction. Any error is in the ledger.
 */
 char *releases_verify(struct session *session);
 
-/* Describes the mechanisms to the ledger. */
+/* Tells the ledger the properties of a mechanism. */
 describe_mechanism mechanism_describe;
 
 #endif
