@@ -1,10 +1,11 @@
 /*
 ** allowed_functions.c: see allowed_functions.h.
 **
-** The list is fixed. Its functions depend on their arguments only, as SQLite documents. It leaves
-** out functions that return another result at the next call, report about other statements or have
-** side effects. It also leaves out functions of an application: extensions that are loaded for
-** every connection may replace functions on this connection, too.
+** The list is fixed. According to SQLite's documentation, the result of each listed function
+** depends on its arguments alone. The list leaves out functions that return another result at the
+** next call, report about other statements or have side effects. Functions of an application are
+** not allowed, even under a listed name: an extension that is loaded for every connection may have
+** replaced a function of SQLite.
 */
 #include "query/allowed_functions.h"
 
@@ -12,10 +13,16 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* The possible effects of a function besides its result. */
+/*
+** SAFE: the function raises no error for any arguments. MAY_FAIL: it may. JSON: a JSON function,
+** which may raise an error, too.
+*/
 enum { MAY_FAIL, SAFE, JSON };
 
-/* Sorted by name. Before SQLite 3.38, JSON functions are reported as functions of an extension. */
+/*
+** The list is sorted by name. SQLite before 3.38 reports its JSON functions as functions of an
+** extension.
+*/
 static const struct {
   const char *name;
   int trait;

@@ -8,19 +8,20 @@
 
 #define MOST_FUNCTIONS 256
 
-/* The functions of the list that a connection has, by their place in the list. */
+/* For each function of the list, whether a connection may use it. */
 struct allowed_functions {
-  unsigned char
-      own[MOST_FUNCTIONS]; /* it is SQLite's own, and nothing has replaced it in this connection */
+  unsigned char own[MOST_FUNCTIONS]; /* 1: the connection has SQLite's own function */
 };
 
-/* Finds out which of the functions a connection has. Returns an SQLite code. */
+/* Finds out which functions of the list a connection may use. Returns an SQLite result code. */
 int allowed_functions_read(struct allowed_functions *functions, sqlite3 *db);
 
-/* Whether the list contains a name and the connection has the function. */
+/* Returns whether the list contains the name and the connection may use the function. */
 int function_is_allowed(const struct allowed_functions *functions, const char *name);
 
-/* The same, restricted to functions that raise no error for any arguments. */
+/*
+** Returns whether function_is_allowed() holds and the function raises no error for any arguments.
+*/
 int function_is_safe(const struct allowed_functions *functions, const char *name);
 
 #endif

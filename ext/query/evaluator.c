@@ -12,39 +12,39 @@ SQLITE_EXTENSION_INIT3
 
 #define MOST_TABLES    64
 #define MOST_OBJECTS   256 /* tables and views that a question may use, directly or through views */
-#define MOST_BYTES     (64 << 20) /* of the results of one unit */
-#define TICK           1000       /* steps between two checks of the limit */
-#define TICKS_PER_LOOK 64         /* ticks between two checks of the host */
+#define MOST_BYTES     (64 << 20) /* the most bytes of the results of one unit */
+#define TICK           1000       /* the number of steps between two checks of the limit */
+#define TICKS_PER_LOOK 64         /* the number of ticks between two checks of the host */
 #define MODULE         "dp_unit_rows"
 
 struct evaluator {
   sqlite3 *db, *host;
   sqlite3_vfs vfs;
   char vfs_name[40];
-  sqlite3_int64 moment; /* the time that the question sees: milliseconds, as SQLite counts them */
+  sqlite3_int64 moment; /* the time that the question sees: milliseconds of the Julian day */
   const struct ledger_policy *policy;
   struct allowed_functions functions;
   struct evaluator_table *tables;
   int table_count;
-  char *views[MOST_OBJECTS]; /* names of views of main that were created on this connection */
+  char *views[MOST_OBJECTS]; /* the views that the evaluator has created */
   int view_count;
-  int is_building; /* our own statements are running */
-  char *denied;    /* the first thing that the authorizer refused */
+  int is_building; /* the evaluator's own statements are running */
+  char *denied;    /* the first function or table that the authorizer refused */
   sqlite3_stmt *statement;
-  int columns;   /* number of columns of the statement */
+  int columns;   /* the number of columns of the statement */
   int is_broken; /* the statement read a column that does not exist: a bug */
   double ticks, most_ticks, most_bytes;
   int exceeded, interrupted;
   int (*is_interrupted)(void *);
   void *context;
   const char *sql;                       /* belongs to the caller */
-  const struct evaluator_stream *stream; /* set while all units are evaluated at once */
-  int stream_state;                      /* 1 a row, 0 the end, -1 failed */
-  int filters;                           /* tables that this run has begun to read */
+  const struct evaluator_stream *stream; /* not null while all units are evaluated at once */
+  int stream_state;                      /* 1: has a row; 0: has ended; -1: has failed */
+  int filters;                           /* the number of tables that this run has begun to read */
   sqlite3_value **results;
-  /* `kept` rows of results, with room for `room`, of `bytes` bytes in total. */
+  /* `results` holds `kept` rows of `bytes` bytes in total, and has room for `room` rows. */
   size_t kept, room, bytes;
-  size_t count; /* results that were counted */
+  size_t count; /* the number of results, kept or not */
   struct error error;
 };
 
@@ -116,7 +116,7 @@ static int read_moment(sqlite3_int64 *moment) {
   return 1;
 }
 
-/* Opens the connection. Its file system is never visible to other connections. */
+/* Opens the connection with its own file system, which no other connection can see. */
 static int open_connection(struct evaluator *evaluator) {
   int flags =
       SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_MEMORY;
@@ -148,13 +148,13 @@ static int open_connection(struct evaluator *evaluator) {
 struct table {
   sqlite3_vtab base;
   struct evaluator *evaluator;
-  int number; /* in evaluator->tables, which may move while it is built */
+  int number; /* the index in evaluator->tables, because this array may still move */
 };
 
 struct cursor {
   sqlite3_vtab_cursor base;
   size_t row;
-  int column; /* that is searched, or -1 */
+  int column; /* the column that is searched, or -1 */
   uint32_t hash;
 };
 
@@ -193,7 +193,10 @@ static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, s
   return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
 }
 
-/* Must differ from xConnect: otherwise SQLite would treat the module's name as a table. */
+/*
+** This function must differ from xConnect. If both were the same, SQLite would treat the name of
+** the module as a table.
+*/
 static int xCreate(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
                    char **error) {
   return xConnect(db, aux, argc, argv, vtab, error);
@@ -205,8 +208,9 @@ static int xDisconnect(sqlite3_vtab *vtab) {
 }
 
 /*
-** Looks up one column by equality. The costs do not depend on the rows (Q1). SQLite checks the
-** constraint again. The mask of columns also shows which columns the statement reads.
+** Chooses one column that the table looks up by equality. SQLite checks the equality again. The
+** costs do not depend on the rows (Q1). The function also notes which columns the statement reads,
+** because SQLite passes them as a mask.
 */
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   struct evaluator_table *table = table_of(vtab);
@@ -241,7 +245,7 @@ static int xClose(sqlite3_vtab_cursor *base) {
   return SQLITE_OK;
 }
 
-/* Whether this is the table whose rows the caller streams. */
+/* Returns whether the caller streams the rows of this table. */
 static int is_streamed(const struct table *table) {
   const struct evaluator *evaluator = table->evaluator;
   return evaluator->stream && evaluator->stream->table == table_of(&table->base);
@@ -349,8 +353,9 @@ static int deny(struct evaluator *evaluator, const char *what, const char *name)
 }
 
 /*
-** Allows reads of declared tables, views over them, json_each and json_tree. SQLite reports a CTE
-** whose rows are counted by its name, without a column and a schema.
+** Allows a question to read declared tables, views over declared tables, json_each and json_tree.
+** When a question counts the rows of a common table expression, SQLite reports the name of the
+** expression without a column and a schema.
 */
 static int authorize_read(struct evaluator *evaluator, const char *table, const char *column,
                           const char *schema) {
@@ -390,18 +395,21 @@ static int authorize(void *context, int action, const char *first, const char *s
 
 /* ---- setting up ------------------------------------------------------------------------------ */
 
-/* Returns one text that a statement gives, or null if there is none. The caller frees it. */
+/*
+** Returns the first column of the first row of a statement, or null if the statement gives no text.
+** The caller frees the text.
+*/
 static char *text_from(sqlite3 *db, const char *sql) {
   sqlite3_stmt *row = 0;
   char *text = 0;
   if (sqlite3_prepare_v2(db, sql, -1, &row, 0) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW &&
       sqlite3_column_type(row, 0) != SQLITE_NULL)
     text = sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
-  sqlite3_finalize(row); /* a statement that failed gives no text */
+  sqlite3_finalize(row); /* a statement that fails gives no text */
   return text;
 }
 
-/* Copies the encoding of texts from the host. It affects max() and casts of blobs. */
+/* Copies the host's encoding of texts, because the encoding affects max() and casts of blobs. */
 static int set_encoding(struct evaluator *evaluator, struct error *error) {
   char *wanted = text_from(evaluator->host, "PRAGMA main.encoding");
   char *sql = wanted ? sqlite3_mprintf("PRAGMA encoding = \"%w\"", wanted) : 0;
@@ -428,7 +436,10 @@ static void set_limits(sqlite3 *db) {
     sqlite3_limit(db, limits[i][0], limits[i][1]);
 }
 
-/* Whether the connection is empty. An extension that SQLite loads everywhere may have filled it. */
+/*
+** Returns whether the connection has no tables. An extension that SQLite loads for every connection
+** may have created some.
+*/
 static int is_empty(sqlite3 *db) {
   char *count = text_from(db, "SELECT (SELECT count(*) FROM main.sqlite_master) +"
                               " (SELECT count(*) FROM temp.sqlite_master)");
@@ -468,7 +479,10 @@ static int set_up(struct evaluator *evaluator, struct error *error) {
   sqlite3_drop_modules(db, (const char **)kept);
   if (sqlite3_create_module_v2(db, MODULE, &module, evaluator, 0) != SQLITE_OK)
     return out_of_memory(error);
-  /* Before SQLite 3.41, the first use of these asks the authorizer for more than a read. */
+  /*
+  ** SQLite before 3.41 asks the authorizer for more than a read when a connection first uses
+  ** json_each or json_tree. So use both here, before the authorizer is set.
+  */
   sqlite3_exec(db, "SELECT 1 FROM json_each('[]'); SELECT 1 FROM json_tree('[]')", 0, 0, 0);
 #ifndef SQLITE_CORE
   if (!sqlite3_api->set_authorizer || !sqlite3_api->progress_handler)
@@ -520,7 +534,10 @@ static int add_table(struct evaluator *evaluator, const struct ledger_declaratio
                    sqlite3_errmsg(evaluator->db));
 }
 
-/* Creates a view of main on this connection. Sets *is_there to whether main has the view. */
+/*
+** Copies a view from the host's schema main to this connection. Sets *is_there to whether main has
+** the view.
+*/
 static int add_view(struct evaluator *evaluator, const char *name, int *is_there,
                     struct error *error) {
   sqlite3_stmt *row = 0;
@@ -548,7 +565,9 @@ static int add_view(struct evaluator *evaluator, const char *name, int *is_there
   return added;
 }
 
-/* The name in SQLite's "no such table: [main.]name"; null for other errors. */
+/*
+** Returns the name in SQLite's message "no such table: [main.]name", or null for another message.
+*/
 static const char *missing_table(const char *message) {
   static const char start[] = "no such table: ";
   if (strncmp(message, start, sizeof start - 1) != 0) return 0;
@@ -557,8 +576,9 @@ static const char *missing_table(const char *message) {
 }
 
 /*
-** Adds a table or view that was missing when SQLite compiled the question. So this connection has
-** only tables that the question names, and SQLite has reported them before any optimisation.
+** Adds a table or view that was missing when SQLite compiled the question. This connection
+** therefore has only tables that the question names. SQLite reports a missing table before it
+** optimises, so even a table that the optimiser would drop is added.
 */
 static int add_missing(struct evaluator *evaluator, const char *name, struct error *error) {
   int is_view;
@@ -604,7 +624,7 @@ static int check_statement(struct evaluator *evaluator, const char *tail, int co
   if (sqlite3_bind_parameter_count(statement) > 0)
     return error_set(error, "sql cannot have parameters (write the values into its text)");
   int failed = sqlite3_prepare_v2(evaluator->db, tail, -1, &second, 0) != SQLITE_OK || second;
-  sqlite3_finalize(second); /* never stepped */
+  sqlite3_finalize(second); /* this statement never ran, so it has no error to report */
   if (failed) return error_set(error, "sql must be one statement, but more follows");
   evaluator->columns = sqlite3_column_count(statement);
   if (columns >= 0 && evaluator->columns != columns)
@@ -643,7 +663,7 @@ void evaluator_close(struct evaluator *evaluator) {
   if (!evaluator) return;
   forget_results(evaluator);
   free(evaluator->results);
-  sqlite3_finalize(evaluator->statement); /* its error has been handled */
+  sqlite3_finalize(evaluator->statement); /* conclude() has handled the error of the statement */
   sqlite3_close(evaluator->db);
   for (int i = 0; i < evaluator->table_count; i++) {
     struct evaluator_table *table = &evaluator->tables[i];
@@ -678,7 +698,10 @@ void evaluator_watch(struct evaluator *evaluator, int (*is_interrupted)(void *),
   evaluator->context = context;
 }
 
-/* SQLite calls it every TICK steps of a run. The count starts at the same number for every unit. */
+/*
+** SQLite calls this function after every TICK steps of a run. The count starts at the same number
+** for every unit.
+*/
 static int look_at_limits(void *context) {
   struct evaluator *evaluator = context;
   evaluator->ticks += 1;
@@ -688,7 +711,7 @@ static int look_at_limits(void *context) {
   return evaluator->exceeded || evaluator->interrupted;
 }
 
-/* Keeps copies of a row. Returns 0 when out of memory. */
+/* Keeps a copy of the current row. Returns 0 when out of memory. */
 static int keep_row(struct evaluator *evaluator) {
   size_t columns = (size_t)evaluator->columns;
   if (evaluator->kept == evaluator->room) {
@@ -720,7 +743,10 @@ static enum evaluation fail(struct evaluator *evaluator, const char *what) {
   return EVALUATION_FAILED;
 }
 
-/* Interprets the end of a run. An error that a unit's rows can cause affects that unit only. */
+/*
+** Interprets the result code with which a run ended. If a unit's rows can cause the error, the
+** error affects that unit only.
+*/
 static enum evaluation conclude(struct evaluator *evaluator, int rc) {
   if (evaluator->is_broken) return fail(evaluator, "a column is missing (a bug)");
   if (evaluator->interrupted) return fail(evaluator, "interrupted");
@@ -736,7 +762,7 @@ static enum evaluation conclude(struct evaluator *evaluator, int rc) {
   }
 }
 
-/* Every run counts its steps from zero (Q1). */
+/* Begins a run. Every run counts its steps from zero (Q1). */
 static void begin_run(struct evaluator *evaluator, double steps, double bytes) {
   forget_results(evaluator);
   sqlite3_stmt_status(evaluator->statement, SQLITE_STMTSTATUS_VM_STEP, 1);

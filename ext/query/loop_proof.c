@@ -13,7 +13,10 @@ static int is(const struct program_instruction *here, const char *name) {
   return strcmp(here->name, name) == 0;
 }
 
-/* The aggregate of this extension that an AggStep calls, as in "dp_sum(4)"; null for any other. */
+/*
+** Returns the aggregate of this extension that an AggStep calls, for example for "dp_sum(4)".
+** Returns null if the AggStep calls another aggregate.
+*/
 static const struct aggregate *aggregate_called(const struct program_instruction *here) {
   size_t length = here->p4 ? strcspn(here->p4, "(") : 0;
   for (int i = 0; i < aggregate_count && length; i++)
@@ -23,7 +26,7 @@ static const struct aggregate *aggregate_called(const struct program_instruction
   return 0;
 }
 
-/* Whether a program makes releases. */
+/* Returns whether a program calls an aggregate of this extension. */
 static int releases(const struct program *program) {
   for (int i = 0; i < program->count; i++) {
     const struct program_instruction *here = &program->list[i];
@@ -37,10 +40,13 @@ static int releases(const struct program *program) {
 /* ---- one loop -------------------------------------------------------------------------------- */
 
 struct loop {
-  int open, rewind, next; /* addresses */
+  int open, rewind, next; /* the addresses of OpenRead, Rewind and Next */
 };
 
-/* The only instruction with this name; -1 if there is none or more than one. */
+/*
+** Returns the address of the only instruction with this name, or -1 if no or several instructions
+** have the name.
+*/
 static int only(const struct program *program, const char *name) {
   int found = -1;
   for (int i = 0; i < program->count; i++) {
@@ -52,8 +58,9 @@ static int only(const struct program *program, const char *name) {
 }
 
 /*
-** Whether the program has only two jumps back: the Next of its loop, and the Goto at its end, which
-** returns to its start after the constants are set. Then only the loop runs more than once.
+** Returns whether the program has only two jumps back: the Next of the loop, and the last Goto,
+** which returns to the start after the constants are set. In such a program, only the loop runs
+** more than once.
 */
 static int goes_forward(const struct program *program, const struct loop *loop) {
   for (int i = 0; i < program->count; i++) {
@@ -61,7 +68,10 @@ static int goes_forward(const struct program *program, const struct loop *loop) 
     if (!here->operation->jumps || here->p2 > i) continue;
     int is_start = is(here, "Goto") && here->p2 == 1 && i == program->count - 1;
     int is_loop = i == loop->next && here->p2 > loop->rewind;
-    /* Before SQLite 3.36, a comparison with this flag stores its result in p2. */
+    /*
+    ** In SQLite before 3.36, a comparison with this flag stores its result in register p2 and does
+    ** not jump.
+    */
     int is_value = here->operation->writes == 2 && here->p5 & 0x20;
     if (!is_start && !is_loop && !is_value) return 0;
   }
@@ -81,7 +91,7 @@ static int is_loop(const struct program *program, const struct allowed_functions
       return 0;
     if ((is(here, "Column") || is(here, "Rowid")) && here->p1 != open->p1) return 0;
     if (is(here, "ResultRow") && i > loop->rewind && i < loop->next) return 0;
-    /* The host can replace any other collation. */
+    /* The host can replace every collation except BINARY. */
     if (here->operation->jumps && here->operation->writes == 2 && here->p4 && *here->p4 &&
         strncmp(here->p4, "BINARY-", 7) != 0)
       return 0;
@@ -93,7 +103,7 @@ static int is_loop(const struct program *program, const struct allowed_functions
 
 /* ---- the unit -------------------------------------------------------------------------------- */
 
-/* Whether a jump leads to an address. */
+/* Returns whether a jump leads to an address. */
 static int is_target(const struct program *program, int address) {
   for (int i = 0; i < program->count; i++)
     if (program->list[i].operation->jumps && program->list[i].p2 == address) return 1;
@@ -101,8 +111,9 @@ static int is_target(const struct program *program, int address) {
 }
 
 /*
-** The instruction that certainly gave a register its value at an address: the last one that writes
-** it, if no jump leads to a place in between. -1 if this is not certain.
+** Returns the instruction that certainly gave a register the value that it has at address `at`.
+** This is the last instruction before `at` that writes the register, if no jump leads to an address
+** in between. Follows copies. Returns -1 if no instruction is certain.
 */
 static int writer_of(const struct program *program, int place, int at) {
   for (int i = at; i > 0 && !is_target(program, i); i--) {
@@ -116,7 +127,8 @@ static int writer_of(const struct program *program, int place, int at) {
 }
 
 /*
-** Compiles a control, which reads only one column of a table. Returns the instruction that reads.
+** Compiles a control query that reads one column of a table. Returns the instruction that reads the
+** column, or -1.
 */
 static int control_of(sqlite3 *db, const struct table_facts *facts, const char *column,
                       struct program *program) {
@@ -130,7 +142,10 @@ static int control_of(sqlite3 *db, const struct table_facts *facts, const char *
   return read;
 }
 
-/* Whether every aggregate of the program gets the column that the control reads as its unit. */
+/*
+** Returns whether every aggregate of the program gets as its unit the column that the control query
+** reads.
+*/
 static int units_are(const struct program *program, const struct loop *loop,
                      const struct program_instruction *control) {
   for (int i = loop->rewind; i < loop->next; i++) {
@@ -149,7 +164,10 @@ static int units_are(const struct program *program, const struct loop *loop,
 
 /* ---- the proof ------------------------------------------------------------------------------- */
 
-/* The program of the only running statement that makes releases; empty if another one does, too. */
+/*
+** Returns the program of the running statement that makes releases. The program is empty if several
+** statements make releases, or if the statement writes.
+*/
 static struct program running_program(sqlite3 *db) {
   struct program found = {0, 0};
   int count = 0;
@@ -169,7 +187,7 @@ static struct program running_program(sqlite3 *db) {
   return found;
 }
 
-/* Finds the protected table with this root page. */
+/* Returns the declaration of the protected table with this root page, or null. */
 static const struct ledger_declaration *table_at(sqlite3 *db, const struct ledger_policy *policy,
                                                  int root, struct table_facts *facts) {
   for (int i = 0; i < policy->count; i++) {
@@ -177,7 +195,7 @@ static const struct ledger_declaration *table_at(sqlite3 *db, const struct ledge
     if (declaration->role != POLICY_PROTECTED) continue;
     struct error error = {0};
     int read = table_facts_read(facts, db, declaration->table, &error);
-    error_clear(&error); /* a table that cannot be read is not the one */
+    error_clear(&error); /* a table that cannot be read is not the table of the loop */
     if (read && facts->root == root) return declaration;
     table_facts_clear(facts);
   }
@@ -208,7 +226,10 @@ struct loop_proof loop_prove(sqlite3 *db, const struct ledger_policy *policy) {
       is_loop(&program, &functions, &loop)) {
     const struct ledger_declaration *declaration =
         table_at(db, policy, program.list[loop.open].p2, &facts);
-    /* A row that refers to a parent would first have to be mapped to its unit. */
+    /*
+    ** The proof covers only tables that have the unit in a column, not tables that refer to a
+    ** parent.
+    */
     if (declaration && declaration->unit_column && !declaration->parent)
       prove(&proof, db, &program, &loop, declaration, &facts);
   }

@@ -1,10 +1,11 @@
 /*
-** loop_proof.h: whether the statement around an aggregate keeps the rows of different units apart.
+** loop_proof.h: proves that the statement around an aggregate keeps the rows of different units
+** apart.
 **
-** The proof reads the program of the statement and parses no SQL. The program must be one loop over
-** one protected table. Every instruction in it computes from the row alone, cannot fail, and keeps
-** nothing for later rows. The unit that each aggregate gets is the unit column of that table and
-** row. An unknown instruction makes the proof fail.
+** The proof reads the program of the statement and parses no SQL. It succeeds if the program is one
+** loop over one protected table, every instruction of the loop computes from the current row alone,
+** no instruction can raise an error or keep a value for later rows, and each aggregate gets the
+** table's unit column as its unit. An unknown instruction makes the proof fail.
 */
 #ifndef DIFFUSE_QUERY_LOOP_PROOF_H
 #define DIFFUSE_QUERY_LOOP_PROOF_H
@@ -14,19 +15,23 @@
 #include "ledger/policy.h"
 
 enum proof {
-  PROOF_FAILED,     /* the rows of a unit may change the contribution of another */
-  PROOF_OTHER_UNIT, /* they cannot, but the aggregate gets another unit than the table's */
+  PROOF_FAILED,     /* the rows of one unit may change the contribution of another unit */
+  PROOF_OTHER_UNIT, /* the rows are kept apart, but an aggregate's unit is not the unit column */
   PROOF_HOLDS
 };
 
 struct loop_proof {
   enum proof result;
-  /* The table of the loop and its unit column, if the loop is over one table (sqlite3_free). */
+  /*
+  ** The table of the loop and its unit column, or null if the loop is not over one protected table.
+  ** loop_proof_clear() frees both.
+  */
   char *table, *column;
 };
 
 /*
-** Attempts the proof for the running statement of the connection.
+** Attempts the proof for the running statement of the connection. The caller must call
+** loop_proof_clear().
 */
 struct loop_proof loop_prove(sqlite3 *db, const struct ledger_policy *policy);
 void loop_proof_clear(struct loop_proof *proof);

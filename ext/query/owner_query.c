@@ -8,17 +8,17 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** If the host has SQLite 3.50, the statement must follow the rules for schemas: a query then cannot
-** hide functions that are not for untrusted SQL. Older versions ignore the bit.
+** From SQLite 3.50 on, this flag compiles a statement under the rules for schemas, so a query
+** cannot call functions that are not for untrusted SQL. Older versions ignore the flag.
 */
 #define PREPARE_FROM_DDL 0x20
 
 /* ---- collecting rows ------------------------------------------------------------------------- */
 
 /*
-** dp_collect([key,] [x,] [unit]): only the statement that the extension writes around the owner's
-** text can use it. The text must not contain the name. DIRECTONLY keeps the function out of views
-** that the text may use.
+** dp_collect([key,] [x,] [unit]) passes the rows of a query to the extension. Only the statement
+** that the extension writes around the owner's text can call this function: the owner's text must
+** not contain the name, and DIRECTONLY excludes views that the text may use.
 */
 #define COLLECT "dp_collect"
 
@@ -59,7 +59,10 @@ static int check_statement(const struct query *query, sqlite3_stmt *statement,
   return 1;
 }
 
-/* Compiles the owner's text alone, to check that it is one statement of the right form. */
+/*
+** Compiles the owner's text alone, to check that the text is one statement that only reads and
+** gives the right columns.
+*/
 static int check_text(struct query *query, sqlite3 *db, struct error *error) {
   sqlite3_stmt *statement = 0, *second = 0;
   const char *sql = query->sql, *tail = 0;
@@ -74,7 +77,7 @@ static int check_text(struct query *query, sqlite3 *db, struct error *error) {
   query->length = tail ? (int)(tail - sql) : 0;
   if (query->length > 0 && sql[query->length - 1] == ';') query->length--;
   sqlite3_finalize(second);
-  sqlite3_finalize(statement); /* never stepped, so there is no error to report */
+  sqlite3_finalize(statement); /* this statement never ran, so it has no error to report */
   return going;
 }
 
@@ -96,7 +99,7 @@ void query_clear(struct query *query) {
 /* ---- running it ------------------------------------------------------------------------------ */
 
 char *query_text(const struct query *query, const char *table) {
-  /* The line break ends a comment that may stand at the end of the owner's text. */
+  /* The line break ends a comment at the end of the owner's text, if there is one. */
   return sqlite3_mprintf("WITH %s %s(%s) AS (%.*s\n) SELECT " COLLECT "(%s) FROM %s", table,
                          query->rows, query->names, query->length, query->sql, query->names,
                          query->rows);
@@ -125,7 +128,7 @@ int query_check_collect(struct collector *collector, struct error *error) {
   } else if (rc != SQLITE_DONE) {
     going = error_set(error, "cannot call " COLLECT "(): %s", sqlite3_errmsg(collector->db));
   }
-  sqlite3_finalize(statement); /* its error has been reported */
+  sqlite3_finalize(statement); /* the error has been reported */
   return going;
 }
 
@@ -141,7 +144,7 @@ int query_register(struct collector *collector, void (*retain)(struct collector 
   int rc = SQLITE_OK;
   for (int arity = 1; arity <= 3 && rc == SQLITE_OK; arity++) {
     if (retain) retain(collector);
-    /* A failed registration calls `release` itself. */
+    /* If the registration fails, SQLite calls `release`. */
     rc = sqlite3_create_function_v2(collector->db, COLLECT, arity, SQLITE_UTF8 | SQLITE_DIRECTONLY,
                                     collector, 0, collect_step, collect_final, release);
   }

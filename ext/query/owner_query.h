@@ -1,17 +1,18 @@
 /*
-** owner_query.h: the owner's query in a dp_release(). An internal aggregate collects its rows.
+** owner_query.h: the owner's query in a dp_release(). The internal aggregate dp_collect() collects
+** the rows of the query.
 */
 #ifndef DIFFUSE_QUERY_OWNER_QUERY_H
 #define DIFFUSE_QUERY_OWNER_QUERY_H
 
 #include "query/row_reader.h"
 
-/* A checked text, and the columns that it must give. */
+/* The checked text of a query, and the columns that the query must give. */
 struct query {
   const char *sql;   /* belongs to the caller */
-  int length;        /* length of the statement in it */
-  int columns;       /* number of columns */
-  const char *names; /* their names, as in "key, x, unit" */
+  int length;        /* the length of the statement in the text */
+  int columns;       /* the number of columns */
+  const char *names; /* the names of the columns, for example "key, x, unit" */
   char *rows;        /* a name that does not occur in the text */
 };
 
@@ -29,36 +30,38 @@ struct collector {
 };
 
 /*
-** Checks that the text is one SELECT that only reads and gives these columns. The caller must call
-** query_clear() in either case.
+** Checks that the text is one SELECT that only reads and gives these columns. Returns 1, or 0 with
+** the error set. The caller must call query_clear() in both cases.
 */
 int query_open(struct query *query, sqlite3 *db, const char *sql, int columns, const char *names,
                struct error *error);
 void query_clear(struct query *query);
 
 /*
-** The query, written so that it passes its rows to dp_collect(), which the connection must have.
-** `table` is an SQL text "name AS (...)," to put before the query, or "". The caller frees the
-** result with sqlite3_free(). Returns null when out of memory.
+** Returns the text of a statement that passes the rows of the query to dp_collect(). The connection
+** must have dp_collect(). `table` is an SQL text "name AS (...)," that is put before the query, or
+** "". The caller frees the result with sqlite3_free(). Returns null when out of memory.
 */
 char *query_text(const struct query *query, const char *table);
 
 /*
-** Runs such a statement on the connection of the host. Returns its result code: SQLITE_DONE, or an
-** error. SQLITE_OK means that the statement ended without a call of dp_collect(), because an
-** authorizer of the host returned SQLITE_IGNORE for the function.
+** Runs a statement made by query_text() on the collector's connection. Returns SQLITE_DONE, or the
+** result code of the error. Returns SQLITE_OK if the statement ended without a call of
+** dp_collect(), because an authorizer of the host returned SQLITE_IGNORE for the function.
 */
 int query_run(struct collector *collector, sqlite3_stmt *statement, struct collection *collection);
 
-/* Sets the error that belongs to a result code. */
+/* Sets the error for a result code of query_run(). Always returns 0. */
 int query_error(const struct collector *collector, int rc, struct error *error);
 
-/* Whether the host lets a query call dp_collect(). */
+/* Checks that the host lets a query call dp_collect(). Returns 1, or 0 with the error set. */
 int query_check_collect(struct collector *collector, struct error *error);
 
 /*
-** Registers dp_collect() for a connection. Returns an SQLite code. When the connection closes,
-** SQLite calls `release` with the collector once for each registration. `release` may be null.
+** Registers dp_collect() for a connection. Returns an SQLite result code. The function is
+** registered once for each number of arguments. It calls `retain` before each registration, and
+** SQLite calls `release` for each registration when the connection closes. Both functions may be
+** null.
 */
 int query_register(struct collector *collector, void (*retain)(struct collector *collector),
                    void (*release)(void *collector));

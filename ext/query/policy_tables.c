@@ -24,7 +24,7 @@ static int out_of_memory(struct error *error) {
 
 /* ---- affinities and collations --------------------------------------------------------------- */
 
-/* SQLite's rules in their order ("Determination Of Column Affinity"). */
+/* Applies SQLite's rules in the order of the documentation ("Determination Of Column Affinity"). */
 static enum affinity affinity_of(const char *type, int is_strict) {
   static const struct {
     const char *part;
@@ -38,7 +38,7 @@ static enum affinity affinity_of(const char *type, int is_strict) {
   return AFFINITY_NUMERIC;
 }
 
-/* The number of a collation, or -1 if it is not one of SQLite's own. */
+/* Returns the number of a collation, or -1 if the collation is not one of SQLite's own. */
 static int collation_of(const char *name) {
   for (int i = 0; i < 3; i++)
     if (!name || sqlite3_stricmp(name, collation_names[i]) == 0) return i;
@@ -69,14 +69,14 @@ static int prepare_about(sqlite3 *db, sqlite3_stmt **row, int columns, const cha
   return going;
 }
 
-/* Finalizes such a statement. Reports its error, unless there is one already. */
+/* Finalizes a statement of prepare_about(). Reports its error, unless `going` is already 0. */
 static int finish(sqlite3 *db, sqlite3_stmt *row, int going, struct error *error) {
   int rc = sqlite3_finalize(row);
   if (rc == SQLITE_OK || !going) return going;
   return error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
 }
 
-/* Whether the extension or SQLite uses the table for its own records. */
+/* Returns whether SQLite or this extension uses the table for its own records. */
 static int is_reserved(const char *name) {
   return sqlite3_strnicmp(name, "sqlite_", 7) == 0 || sqlite3_stricmp(name, "dp_ledger_id") == 0;
 }
@@ -140,7 +140,7 @@ static int add_column(struct table_facts *facts, sqlite3 *db, sqlite3_stmt *row,
   return 1;
 }
 
-/* Whether a table is STRICT. SQLite knows such tables since 3.37. */
+/* Returns whether a table is STRICT. SQLite has STRICT tables since version 3.37. */
 static int is_strict_table(sqlite3 *db, const char *name) {
   sqlite3_stmt *row = 0;
   int strict = 0;
@@ -165,14 +165,17 @@ static int read_columns(struct table_facts *facts, sqlite3 *db, struct error *er
   return going;
 }
 
-/* The only column of an index, and its collation; -1 if the index has more or an expression. */
+/*
+** Returns the only column of an index and sets its collation. Returns -1 if the index has several
+** columns or an expression.
+*/
 static int single_column(const struct table_facts *facts, sqlite3 *db, const char *index,
                          int *collation, struct error *error) {
   sqlite3_stmt *row;
   int column = -1, count = 0;
   int going = prepare_about(db, &row, 6, "PRAGMA main.index_xinfo(\"%w\")", index, error);
   while (going && sqlite3_step(row) == SQLITE_ROW) {
-    if (!sqlite3_column_int(row, 5)) continue; /* not part of the key */
+    if (!sqlite3_column_int(row, 5)) continue; /* skip a column that is not part of the key */
     count++;
     column = sqlite3_column_int(row, 1);
     *collation = collation_of(text_of(row, 4));
@@ -181,7 +184,10 @@ static int single_column(const struct table_facts *facts, sqlite3 *db, const cha
   return count == 1 && column >= 0 && column < facts->count && *collation >= 0 ? column : -1;
 }
 
-/* Whether the schema has an entry for an index. The key of a WITHOUT ROWID table has none. */
+/*
+** Returns whether the schema has an entry for an index. The primary key of a WITHOUT ROWID table
+** has no entry.
+*/
 static int has_entry(sqlite3 *db, const char *index, struct error *error) {
   sqlite3_stmt *row;
   int found = 0;
@@ -192,7 +198,10 @@ static int has_entry(sqlite3 *db, const char *index, struct error *error) {
   return found;
 }
 
-/* Finds the column to which a link may refer: the primary key, or else the only UNIQUE column. */
+/*
+** Finds the column to which a link may refer. This is the primary key if it has one column, or else
+** the only UNIQUE column.
+*/
 static int read_indices(struct table_facts *facts, sqlite3 *db, struct error *error) {
   sqlite3_stmt *row;
   int candidates = 0, has_key_index = 0;
@@ -312,8 +321,9 @@ void route_clear(struct route *route) {
 }
 
 /*
-** CROSS JOIN keeps the order of the tables. The unary plus removes the affinity of the link. The
-** comparison then uses the affinity of the key, with which SQLite found the key to be unique.
+** CROSS JOIN keeps the order of the tables. The unary plus removes the affinity of the linking
+** column. The comparison then uses the affinity of the parent's key, which is also the affinity
+** under which SQLite keeps the key unique.
 */
 void route_append_from(sqlite3_str *sql, const struct route *route) {
   sqlite3_str_appendf(sql, " FROM main.\"%w\" AS t0 NOT INDEXED", route->tables[0].name);
@@ -334,6 +344,6 @@ void route_append_unit(sqlite3_str *sql, const struct route *route) {
   } else if (last->rowid) {
     sqlite3_str_appendf(sql, "t%d.%s", at, last->rowid);
   } else {
-    sqlite3_str_appendall(sql, "NULL"); /* WITHOUT ROWID: the reader numbers the rows */
+    sqlite3_str_appendall(sql, "NULL"); /* in a WITHOUT ROWID table, question.c numbers the rows */
   }
 }

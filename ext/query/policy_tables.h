@@ -1,6 +1,6 @@
 /*
-** policy_tables.h: the tables of a policy in the host's database, and the way from the rows of each
-** table to their units. They are read again for every question, because schemas change.
+** policy_tables.h: the tables of a policy in the host's database, and the route from the rows of
+** each table to their units. Every question reads the schema again, because schemas change.
 */
 #ifndef DIFFUSE_QUERY_POLICY_TABLES_H
 #define DIFFUSE_QUERY_POLICY_TABLES_H
@@ -9,7 +9,7 @@
 
 #include "ledger/policy.h"
 
-/* Affinities, named after the types that declare them. */
+/* The affinities of columns. Each has the name of a type that declares it. */
 enum affinity { AFFINITY_BLOB, AFFINITY_TEXT, AFFINITY_NUMERIC, AFFINITY_INTEGER, AFFINITY_REAL };
 
 /* The collations that a declared table may use. */
@@ -19,40 +19,42 @@ struct table_column {
   char *name;
   enum affinity affinity;
   enum collation collation;
-  int is_virtual; /* a generated column that SQLite computes when it is read */
+  int is_virtual; /* a generated column whose values SQLite computes whenever the column is read */
 };
 
 /* An ordinary table of main. */
 struct table_facts {
-  char *name; /* as the schema spells it */
-  int root;   /* root page */
+  char *name; /* the name as the schema spells it */
+  int root;   /* the root page */
   int without_rowid;
-  const char *rowid; /* a name of the rowid that no column hides, or null */
+  const char *rowid; /* a name of the rowid that no column has, or null */
   struct table_column *columns;
   int count;
-  int *key; /* the columns of the primary key, in its order */
+  int *key; /* the columns of the primary key, in the order of the key */
   int key_count;
   int rowid_alias;                 /* the column that is an alias of the rowid, or -1 */
   int unique;                      /* the column to which a link may refer, or -1 */
-  enum collation unique_collation; /* the collation of its index */
+  enum collation unique_collation; /* the collation of the unique index on that column */
 };
 
 /*
-** Reads the facts of a table. The caller must call table_facts_clear() in either case.
+** Reads the facts of a table. Returns 1, or 0 with the error set. The caller must call
+** table_facts_clear() in both cases.
 */
 int table_facts_read(struct table_facts *facts, sqlite3 *db, const char *table,
                      struct error *error);
 void table_facts_clear(struct table_facts *facts);
 
-/* The place of a column, or -1. */
+/* Returns the place of a column, or -1 if the table has no such column. */
 int table_column_find(const struct table_facts *facts, const char *column);
 
 const char *affinity_type(enum affinity affinity);
 const char *collation_name(enum collation collation);
 
 /*
-** The way from rows to their units: the table itself, then its parents. The unit is the column
-** `unit` of the last table. If `unit` is -1, each row of the last table is a unit.
+** The route from the rows of a table to their units: the table itself, then its parent, and so on.
+** The unit is the column `unit` of the last table. If `unit` is -1, each row of the last table is a
+** unit.
 */
 #define ROUTE_MOST 16
 struct route {
@@ -64,20 +66,21 @@ struct route {
 };
 
 /*
-** Finds the route of a protected table, and checks that the schema still agrees with its
-** declaration. The caller must call route_clear() in either case.
+** Finds the route of a protected table, and checks that the schema still agrees with the table's
+** declaration. Returns 1, or 0 with the error set. The caller must call route_clear() in both
+** cases.
 */
 int route_find(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
                const struct ledger_declaration *declaration, struct error *error);
 void route_clear(struct route *route);
 
 /*
-** Appends the FROM clause that joins the tables of a route, as t0, t1, .... The join gives every
-** row of t0 that has an owner once.
+** Appends the FROM clause that joins the tables of a route under the names t0, t1, and so on. The
+** join gives a row of t0 once if the row belongs to a unit, and not at all otherwise.
 */
 void route_append_from(sqlite3_str *sql, const struct route *route);
 
-/* Appends the expression for the unit in such a FROM clause. */
+/* Appends the expression for the unit of a row of route_append_from(). */
 void route_append_unit(sqlite3_str *sql, const struct route *route);
 
 #endif

@@ -7,9 +7,9 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** The list leaves out Concat, whose result can be too big. It also leaves out every instruction
-** that sorts, counts, remembers, or opens a cursor on something other than a table, and all
-** instructions unknown to it.
+** The list contains only instructions that are known to be harmless. It leaves out Concat, because
+** its result can be too big. It also leaves out every instruction that sorts, counts, remembers
+** values, or opens a cursor on something other than a table.
 */
 static const struct operation operations[] = {
     {"Init", 1, 0, 0, 0, 0},      {"Goto", 1, 0, 0, 0, 0},       {"Eq", 1, 2, 5, 0, 0},
@@ -65,7 +65,7 @@ void program_read(struct program *program, sqlite3 *db, const char *sql) {
   int rc = text ? sqlite3_prepare_v2(db, text, -1, &row, 0) : SQLITE_NOMEM;
   int whole = rc == SQLITE_OK && sqlite3_column_count(row) >= 7;
   while (whole && (rc = sqlite3_step(row)) == SQLITE_ROW) whole = add_instruction(program, row);
-  sqlite3_finalize(row); /* after an error nothing is proved */
+  sqlite3_finalize(row); /* after an error, the program is empty and proves nothing */
   sqlite3_free(text);
   if (!whole || rc != SQLITE_DONE) program_clear(program);
 }
@@ -84,30 +84,36 @@ static int is_in(int place, int first, int count) {
 
 int instruction_writes(const struct program_instruction *here, int place) {
   const char *name = here->name;
-  if (!here->operation) return 1; /* unknown: assume the worst */
+  if (!here->operation) return 1; /* an unknown instruction may write any register */
   if (strcmp(name, "Null") == 0)
     return is_in(place, here->p2, here->p3 > here->p2 ? here->p3 - here->p2 + 1 : 1);
   if (strcmp(name, "Copy") == 0) return is_in(place, here->p2, here->p3 + 1);
   if (strcmp(name, "Affinity") == 0) return is_in(place, here->p1, here->p2);
-  /* A comparison jumps to p2. Before SQLite 3.36, with this flag it stores its result there. */
+  /*
+  ** A comparison jumps to p2. In SQLite before 3.36, a comparison with this flag stores its result
+  ** in register p2 and does not jump.
+  */
   if (here->operation->jumps && here->operation->writes == 2 && !(here->p5 & STORES_P2)) return 0;
   int registers[4] = {-1, here->p1, here->p2, here->p3};
   return registers[here->operation->writes] == place;
 }
 
-/* The number of registers that an instruction reads from p1, p2 or p3 on. */
+/*
+** Returns the number of registers that an instruction reads, starting at register p1, p2 or p3. The
+** bit `which` is 1, 2 or 4 for p1, p2 or p3.
+*/
 static int reads_of(const struct program_instruction *here, int which) {
   const char *arity = here->p4 ? strchr(here->p4, '(') : 0;
   if (!(here->operation->reads & which)) return 0;
   if (strcmp(here->name, "ResultRow") == 0 || strcmp(here->name, "Affinity") == 0) return here->p2;
   if (strcmp(here->name, "Copy") == 0) return here->p3 + 1;
   if (strcmp(here->name, "AggStep") == 0) return here->p5;
-  /* It reads p3, p3 + 1 and the arguments after them. */
+  /* VFilter reads p3, p3 + 1 and the arguments after p3 + 1. */
   if (strcmp(here->name, "VFilter") == 0) return 3;
   return here->operation->is_function ? (arity ? (int)strtol(arity + 1, 0, 10) : 127) : 1;
 }
 
-/* Whether an instruction reads a register. */
+/* Returns whether an instruction reads a register. */
 static int instruction_reads(const struct program_instruction *here, int place) {
   int registers[3] = {here->p1, here->p2, here->p3};
   for (int i = 0; i < 3; i++)
@@ -115,7 +121,10 @@ static int instruction_reads(const struct program_instruction *here, int place) 
   return 0;
 }
 
-/* The first instruction of a loop that writes a register, or `last` + 1 if there is none. */
+/*
+** Returns the first instruction from `first` to `last` that writes a register, or `last` + 1 if
+** there is none.
+*/
 static int first_writer(const struct program *program, int place, int first, int last) {
   while (first <= last && !instruction_writes(&program->list[first], place)) first++;
   return first;

@@ -1,7 +1,4 @@
-/*
-** program.h: the program of a statement, as EXPLAIN shows it, and facts about it that can be
-** proved.
-*/
+/* program.h: the program of a statement, as EXPLAIN shows it, and proofs of its properties. */
 #ifndef DIFFUSE_QUERY_PROGRAM_H
 #define DIFFUSE_QUERY_PROGRAM_H
 
@@ -9,14 +6,17 @@
 
 #include "query/allowed_functions.h"
 
-/* The properties of an instruction that raises no error and computes from values and its row. */
+/*
+** The properties of an instruction that raises no error and computes from its registers and the
+** current row alone.
+*/
 struct operation {
   const char *name;
-  int jumps;       /* it may jump to p2 */
-  int writes;      /* the register that it writes: 1, 2, 3 for p1, p2, p3; 0 for none */
-  int reads;       /* the registers that it reads: bits 1, 2, 4 for p1, p2, p3 */
-  int is_function; /* it calls a function, which must be checked too */
-  int is_virtual;  /* it reads a virtual table, which may do anything */
+  int jumps;       /* the instruction may jump to p2 */
+  int writes;      /* the register that is written: 1, 2, 3 for p1, p2, p3; 0 for none */
+  int reads;       /* the registers that are read: bits 1, 2, 4 for p1, p2, p3 */
+  int is_function; /* the instruction calls a function; instruction_is_safe() checks the function */
+  int is_virtual;  /* the instruction reads a virtual table, whose module may do anything */
 };
 
 struct program_instruction {
@@ -32,24 +32,25 @@ struct program {
 };
 
 /*
-** Reads the program of a statement. The program is empty if it cannot be read. The caller must call
-** program_clear() in either case.
+** Reads the program of a statement. If the program cannot be read, it is empty. The caller must
+** call program_clear() in both cases.
 */
 void program_read(struct program *program, sqlite3 *db, const char *sql);
 void program_clear(struct program *program);
 
-/* Whether an instruction writes a register. */
+/* Returns whether an instruction writes a register. */
 int instruction_writes(const struct program_instruction *instruction, int place);
 
 /*
-** Whether no instruction of a loop reads a value that an earlier row left in a register: the loop
-** writes every register before it reads it. The accumulators of aggregates are exempt.
+** Returns whether a loop keeps no value from one row to the next. The instructions `first` to
+** `last` must write every register that they write before they read it. The accumulators of
+** aggregates are exempt.
 */
 int program_keeps_nothing(const struct program *program, int first, int last);
 
 /*
-** Whether an instruction is known to raise no error. `functions` are those of the connection.
-** Instructions on virtual tables are not safe.
+** Returns whether an instruction is known to raise no error. `functions` describes the functions of
+** the connection. An instruction on a virtual table is not safe.
 */
 int instruction_is_safe(const struct program_instruction *instruction,
                         const struct allowed_functions *functions);

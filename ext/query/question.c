@@ -1,9 +1,10 @@
 /*
 ** question.c: see question.h.
 **
-** The reader is the host's own connection, with our own statements, which call no functions. No
-** other connection sees every database (in memory, locked, encrypted) in the host's state. The
-** reader sorts each protected table of the question by unit and merges the streams unit by unit.
+** The question reads the tables on the host's own connection, because another connection cannot
+** read every database (in memory, locked, encrypted) in the same state. The statements that read
+** are written here and call no functions. They sort each protected table of the question by unit.
+** The question then merges the sorted streams unit by unit.
 */
 #include "query/question.h"
 
@@ -33,14 +34,14 @@ struct question {
   struct evaluator *evaluator;
   sqlite3_stmt *begun;   /* keeps the database in one state (U3) */
   sqlite3_stmt *probe;   /* shows whether the host is interrupted */
-  sqlite3_stmt *compare; /* compares units in the order of the reader */
-  sqlite3_stmt *carrier; /* makes the value that identifies the unit */
-  int by_row;            /* each row is a unit */
+  sqlite3_stmt *compare; /* compares two units in the order of the streams */
+  sqlite3_stmt *carrier; /* makes the value that identifies a unit */
+  int by_row;            /* the ledger protects rows */
   struct stream *streams;
   int count;
-  enum collation collation; /* of units */
+  enum collation collation; /* the collation of the units */
   sqlite3_value *unit;      /* the unit whose rows are gathered */
-  int64_t number;           /* number of units so far */
+  int64_t number;           /* the number of units so far */
 };
 
 static int out_of_memory(struct error *error) {
@@ -61,7 +62,7 @@ static int read_policy(struct question *question) {
   return read;
 }
 
-/* Compiles a statement of ours, which must give this many columns. */
+/* Compiles one of the question's own statements, which must give `columns` columns. */
 static int prepare(sqlite3 *db, const char *sql, int columns, sqlite3_stmt **statement,
                    struct error *error) {
   if (!sql) return out_of_memory(error);
@@ -71,7 +72,9 @@ static int prepare(sqlite3 *db, const char *sql, int columns, sqlite3_stmt **sta
   return error_set(error, "an authorizer of the host leaves out SELECT (let the extension read)");
 }
 
-/* Begins to read, so that the schema and the rows come from the same state. */
+/*
+** Begins a read on the host's connection, so that the schema and the rows come from the same state.
+*/
 static int begin(struct question *question, struct error *error) {
   sqlite3 *db = question->host->db;
   int going = prepare(db, "SELECT rootpage FROM main.sqlite_master", 1, &question->begun, error);
@@ -99,7 +102,7 @@ static void append_columns(sqlite3_str *sql, const struct evaluator_table *table
     if (table->used[i]) sqlite3_str_appendf(sql, ", t0.\"%w\"", facts->columns[i].name);
 }
 
-/* Appends the table's own order as the last terms of ORDER BY. */
+/* Appends the rowid or the primary key as the last terms of ORDER BY. */
 static void append_order(sqlite3_str *sql, const struct table_facts *facts) {
   if (facts->rowid) sqlite3_str_appendf(sql, ", t0.%s", facts->rowid);
   for (int i = 0; !facts->rowid && i < facts->key_count; i++)
@@ -146,8 +149,8 @@ static int prepare_stream(struct question *question, struct evaluator_table *tab
 }
 
 /*
-** Checks that units of several tables compare alike. The schema may have changed since dp_protect()
-** read it.
+** Checks that the unit columns of all tables have the same affinity and collation. dp_protect() has
+** checked the same, but the schema may have changed since.
 */
 static int check_units(struct question *question, struct error *error) {
   const struct table_column *first = 0;
@@ -255,7 +258,7 @@ void question_close(struct question *question) {
   if (!question) return;
   for (int i = 0; i < question->count; i++) sqlite3_finalize(question->streams[i].row);
   free(question->streams);
-  sqlite3_finalize(question->probe); /* their errors have been reported */
+  sqlite3_finalize(question->probe); /* the errors of these statements have been reported */
   sqlite3_finalize(question->compare);
   sqlite3_finalize(question->carrier);
   sqlite3_finalize(question->begun);
@@ -304,7 +307,7 @@ static int load_public(struct question *question, struct evaluator_table *table,
     going = add_row(table, stream.row, error);
     if (going) going = advance(question, &stream, error);
   }
-  sqlite3_finalize(stream.row); /* its error has been reported */
+  sqlite3_finalize(stream.row); /* the error has been reported */
   return going;
 }
 
@@ -318,8 +321,9 @@ static int load_publics(struct question *question, struct error *error) {
 }
 
 /*
-** Compares a unit with the unit of a stream's row, in the order of the reader. Sets *order to 1 if
-** the unit comes first, 0 if both are equal, -1 if it comes later. Two integers need no SQL.
+** Compares a unit with the unit of a stream's row, in the order of the streams. Sets *order to 1 if
+** `unit` comes first, 0 if both are equal, and -1 if `unit` comes later. Two integers are compared
+** without SQL.
 */
 static int compare(struct question *question, sqlite3_value *unit, const struct stream *stream,
                    int *order, struct error *error) {
@@ -338,12 +342,12 @@ static int compare(struct question *question, sqlite3_value *unit, const struct 
   } else {
     *order = sqlite3_column_int(question->compare, 0);
   }
-  sqlite3_reset(question->compare); /* its error has been reported */
+  sqlite3_reset(question->compare); /* the error has been reported */
   sqlite3_value_free(other);
   return going;
 }
 
-/* Makes the unit of a row the one whose rows are gathered. */
+/* Makes the unit of a stream's row the current unit. */
 static int choose_unit(struct question *question, const struct stream *stream,
                        struct error *error) {
   sqlite3_value_free(question->unit);
@@ -351,7 +355,10 @@ static int choose_unit(struct question *question, const struct stream *stream,
   return question->unit ? 1 : error_set(error, "out of memory (the charge stays)");
 }
 
-/* Finds the first unit of all streams. Sets *found to 0 at the end. */
+/*
+** Makes the first unit of all streams the current unit. Sets *found to 0 if no stream has a row
+** left.
+*/
 static int find_unit(struct question *question, int *found, struct error *error) {
   int going = 1;
   *found = 0;
@@ -366,7 +373,10 @@ static int find_unit(struct question *question, int *found, struct error *error)
   return going;
 }
 
-/* Gathers the rows of that unit, and counts them in *count. */
+/*
+** Moves the rows of the current unit from the streams to the evaluator's tables. Sets *count to
+** their number.
+*/
 static int gather(struct question *question, double *count, struct error *error) {
   int going = 1;
   *count = 0;
@@ -388,7 +398,10 @@ static int gather(struct question *question, double *count, struct error *error)
 
 /* ---- contributions --------------------------------------------------------------------------- */
 
-/* Binds a text so that texts that are equal in its collation have the same bytes. */
+/*
+** Binds the current unit, which is a text. Texts that are equal in the collation of the units are
+** bound as the same bytes.
+*/
 static int bind_text(struct question *question) {
   const unsigned char *text = sqlite3_value_text(question->unit);
   int size = sqlite3_value_bytes(question->unit);
@@ -398,7 +411,7 @@ static int bind_text(struct question *question) {
   if (question->collation == COLLATION_RTRIM) {
     while (size && folded[size - 1] == ' ') size--;
   } else {
-    int ended = 0; /* NOCASE compares up to a zero byte, and then the lengths */
+    int ended = 0; /* NOCASE compares the bytes before the first zero byte, and then the lengths */
     for (int i = 0; i < size; i++) {
       ended = ended || !folded[i];
       if (ended) folded[i] = 0;
@@ -408,13 +421,16 @@ static int bind_text(struct question *question) {
   return sqlite3_bind_text(question->carrier, 1, (const char *)folded, size, sqlite3_free);
 }
 
-/* Whether the value that identifies the unit differs from the unit's own value. */
+/* Returns whether the value that identifies the current unit differs from the unit's own value. */
 static int is_carried(const struct question *question) {
   return question->by_row || (question->collation != COLLATION_BINARY &&
                               sqlite3_value_type(question->unit) == SQLITE_TEXT);
 }
 
-/* Makes the value that identifies a unit; null when out of memory. The caller frees it. */
+/*
+** Makes the value that identifies the current unit. Returns null when out of memory. The caller
+** frees the value.
+*/
 static sqlite3_value *carry_unit(struct question *question) {
   sqlite3_value *value = 0;
   int rc = question->by_row ? sqlite3_bind_int64(question->carrier, 1, question->number)
@@ -433,7 +449,7 @@ static int deliver(struct question *question, struct rows *rows) {
   sqlite3_value *row[4], *carried = is_carried(question) ? carry_unit(question) : 0;
   int failed = is_carried(question) && !carried;
   row[columns] = carried ? carried : question->unit;
-  if (!columns) count = 1; /* without columns a unit only counts once */
+  if (!columns) count = 1; /* a question without columns counts a unit once */
   for (size_t i = 0; i < count && !failed; i++) {
     if (columns) memcpy(row, evaluator_row(question->evaluator, i), sizeof *row * (size_t)columns);
     failed = !rows_add(rows, row);
@@ -444,14 +460,14 @@ static int deliver(struct question *question, struct rows *rows) {
 
 /* ---- unit by unit ---------------------------------------------------------------------------- */
 
-#define MOST_BYTES (64 << 20) /* for the results of one unit, and again for each of its rows */
+#define MOST_BYTES (64 << 20) /* the limit for the results of a unit is this times (1 + its rows) */
 
 static int evaluation_failed(const struct question *question, struct error *error) {
   return error_set(error, "the query failed: %s (the charge stays)",
                    evaluator_error(question->evaluator));
 }
 
-/* Evaluates the question for the unit whose rows have been gathered. */
+/* Evaluates the question for the current unit. */
 static int evaluate(struct question *question, double steps, double count, struct rows *rows,
                     struct error *error) {
   const char *names;
@@ -471,7 +487,8 @@ static int host_is_interrupted(void *context) {
   int rc;
   while ((rc = sqlite3_step(question->probe)) == SQLITE_ROW) {
   }
-  sqlite3_reset(question->probe); /* its error is in rc; a refusal is not an interrupt */
+  /* the error is in rc; an authorizer's refusal is not an interrupt */
+  sqlite3_reset(question->probe);
   return (rc & 0xff) == SQLITE_INTERRUPT;
 }
 
@@ -497,7 +514,7 @@ static int run_by_unit(struct question *question, double steps, struct rows *row
 
 /* ---- all units at once ----------------------------------------------------------------------- */
 
-/* The context of the functions of a stream. */
+/* The context of next_row() and give_row(). */
 struct streaming {
   struct question *question;
   struct stream *stream;
@@ -531,7 +548,7 @@ static int give_row(void *context, sqlite3_value **values) {
   return given;
 }
 
-/* The largest number of rows of public tables that can join one row: the product of their sizes. */
+/* Returns a bound on the number of rows that a join of one row with all public tables gives. */
 static double rows_joined(const struct question *question) {
   double product = 1;
   for (int i = 0; i < evaluator_table_count(question->evaluator); i++) {
@@ -542,8 +559,9 @@ static double rows_joined(const struct question *question) {
 }
 
 /*
-** Whether the question can be evaluated for all units at once. The results must be the same, and no
-** unit may be able to reach its own limits. Sets *bytes to the limit for one result.
+** Returns whether the question can be evaluated for all units at once. The results must be the same
+** as for each unit separately, and no unit may be able to reach its limits. Sets *bytes to the
+** limit for one result.
 */
 static int can_stream(const struct question *question, double steps, double *bytes) {
   double joined = rows_joined(question);
@@ -553,7 +571,10 @@ static int can_stream(const struct question *question, double steps, double *byt
          evaluator_can_stream(question->evaluator, &length) && length * joined * 2 <= steps;
 }
 
-/* Sets *done to 0 if the units must be evaluated one by one after all. */
+/*
+** Evaluates the question for all units at once. Sets *done to 0 if the units must be evaluated one
+** by one after all.
+*/
 static int run_at_once(struct question *question, double bytes, struct rows *rows, int *done,
                        struct error *error) {
   struct stream stream = {.table = question->streams[0].table};
@@ -561,7 +582,7 @@ static int run_at_once(struct question *question, double bytes, struct rows *row
   struct evaluator_stream evaluated = {stream.table, next_row, give_row, &streaming};
   if (!prepare_stream(question, stream.table, 0, &stream.row, error)) return 0;
   enum evaluation end = evaluator_run_stream(question->evaluator, &evaluated, bytes);
-  sqlite3_finalize(stream.row); /* its error has been reported */
+  sqlite3_finalize(stream.row); /* the error has been reported */
   unit_rows_clear(&stream.table->rows);
   question->number = 0;
   *done = end != EVALUATION_DROPPED;

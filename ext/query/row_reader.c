@@ -19,7 +19,7 @@ static int other_identity(const struct secret *secret, sqlite3_value *value,
   } else if (type == SQLITE_NULL) {
     *identity = identity_null();
   } else {
-    /* Get the bytes before the size: SQLite may convert a text from UTF-16. */
+    /* SQLite may convert a text from UTF-16, so get the bytes before the size. */
     const void *bytes = type == SQLITE_TEXT ? sqlite3_value_text(value) : sqlite3_value_blob(value);
     size_t size = (size_t)sqlite3_value_bytes(value);
     if (type == SQLITE_TEXT && !bytes) return 0;
@@ -29,9 +29,9 @@ static int other_identity(const struct secret *secret, sqlite3_value *value,
 }
 
 /*
-** Finds the identity that a value stands for. Numbers and NULL are their own identity. Texts and
-** blobs are hashed with a secret. The units of a state are hashed without one, so that they have
-** the same identity in every database. Returns 1, or 0 when out of memory.
+** Finds the identity of a value. Numbers and NULL are their own identity. Texts and blobs are
+** hashed with a secret. Units in the state of a shard are hashed without a secret, so that a unit
+** has the same identity in every database. Returns 1, or 0 when out of memory.
 */
 static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_value *value,
                               struct identity *identity) {
@@ -42,7 +42,10 @@ static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_valu
   return other_identity(is_unit && rows->for_state ? 0 : rows->secret, value, identity);
 }
 
-/* The cell of a key: CELL_NONE if the key is not public, CELL_FAILED when out of memory. */
+/*
+** Returns the cell of a key. Returns CELL_NONE if the keys are public and this key is not one of
+** them, and CELL_FAILED when out of memory.
+*/
 static int cell_of(const struct rows *rows, sqlite3_value *key) {
   struct group_keys *cells = vector_sum_cells(rows->vectors);
   struct identity identity;
@@ -57,15 +60,18 @@ static int cell_of(const struct rows *rows, sqlite3_value *key) {
 
 /* ---- one row --------------------------------------------------------------------------------- */
 
-/* Whether a row counts: its value is not NULL, or the aggregate takes no value. */
+/*
+** Returns whether a row counts. A row counts if its value is not NULL or the aggregate takes no
+** value.
+*/
 static int counts(const struct rows *rows, sqlite3_value **row) {
   int value = rows->columns.value;
   return value < 0 || sqlite3_value_type(row[value]) != SQLITE_NULL;
 }
 
 /*
-** Releases of one sum, over rows and over units. These paths must be as short as those of SQLite's
-** own sum(). NULL adds nothing, because SQLite converts it to 0.
+** The next functions add a row to a release of one sum, over rows or over units. Their paths must
+** be as short as those of SQLite's own sum(). NULL adds nothing, because SQLite converts NULL to 0.
 */
 static int add_number(struct rows *rows, sqlite3_value **row) {
   scalar_sum_add_row(&rows->numbers, sqlite3_value_double(row[rows->columns.value]));
@@ -85,7 +91,7 @@ static int add_unit_row(struct rows *rows, sqlite3_value **row) {
   return scalar_sum_add_unit(&rows->numbers, unit, x);
 }
 
-/* For all other releases: finds the unit of a row that counts. Returns 0 when out of memory. */
+/* Finds the unit of a row, for releases that are not of one sum. Returns 0 when out of memory. */
 static inline int unit_of(const struct rows *rows, sqlite3_value **row, struct identity *unit) {
   *unit = (struct identity){0, 0};
   return rows->columns.unit < 0 || identity_of(rows, 1, row[rows->columns.unit], unit);
@@ -119,13 +125,13 @@ static int add_vector(struct rows *rows, sqlite3_value **row) {
   sqlite3_value *value = row[rows->columns.value];
   const unsigned char *floats = vector_text_floats(value, size);
   if (floats && vector_sum_add_floats(vectors, floats)) return 1;
-  vector_text_read(value, rows->buffer, size); /* a malformed text gives all zeros */
+  vector_text_read(value, rows->buffer, size); /* a malformed text gives a vector of zeros */
   return vector_sum_add_vector(vectors, unit, rows->buffer);
 }
 
 /*
-** Adds a row of a model. There is no gradient if y or features are NULL, or if features are
-** malformed.
+** Adds a row of a model. The row has no gradient if y or the features are NULL, or if the features
+** are malformed.
 */
 static int add_gradient(struct rows *rows, sqlite3_value **row) {
   sqlite3_value *y = row[rows->columns.key], *features = row[rows->columns.value];
@@ -231,8 +237,8 @@ int rows_records(struct rows *rows, take_record *take, void *context) {
 }
 
 /*
-** The context for moving sums from other rows into `rows`. `cells` maps the other rows' cells to
-** those of `rows`; it is null if both have the same cells.
+** The context for adding the sums of other rows to `rows`. `cells` maps a cell of the other rows to
+** a cell of `rows`. It is null if both have the same cells.
 */
 struct joining {
   struct rows *rows;

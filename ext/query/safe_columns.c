@@ -33,7 +33,7 @@ static int check_program(sqlite3 *db, const char *select, int is_generated, cons
   return going;
 }
 
-/* Whether the question reads column `column` of the table at place `at` of the route. */
+/* Returns whether the question reads column `column` of table `at` of the route. */
 static int is_read(const struct route *route, const unsigned char *used, int at, int column) {
   const struct table_facts *facts = &route->tables[at];
   int is_last = at == route->count - 1;
@@ -41,7 +41,10 @@ static int is_read(const struct route *route, const unsigned char *used, int at,
          (is_last ? column == route->unit : column == route->links[at]);
 }
 
-/* Checks the plain columns of a table, or its columns that are generated when they are read. */
+/*
+** Checks the plain columns of a table (`is_generated` is 0), or the columns that SQLite computes
+** when they are read (`is_generated` is 1).
+*/
 static int check_columns(sqlite3 *db, const struct route *route, const unsigned char *used, int at,
                          int is_generated, struct error *error) {
   const struct table_facts *facts = &route->tables[at];

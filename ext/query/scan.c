@@ -1,27 +1,28 @@
 /*
 ** scan.c: see scan.h.
 **
-** The scan divides the rows of a table by rowid into ranges. The host's connection and others take
-** ranges one after the other, each on its own thread. The query on a range is the owner's text
-** behind a common table expression, which has the name of the table and gives the table's rows in
-** that range.
+** The scan divides the rows of a table by rowid into ranges. The host's connection and further
+** connections take ranges one after the other, each on its own thread. To run the query on a range,
+** the scan puts a common table expression before the owner's text. The expression has the name of
+** the table and gives the rows of the range.
 **
 ** Requirements:
-**   S1  Every row of the query comes from exactly one range. The scan proves it from the program of
-**       the query and parses no SQL: the program must be one loop over one table, made of
-**       instructions that compute from the row alone. A control proves that the name means the
-**       table everywhere in the owner's text: its common table expression gives all rows, and it
-**       must compile to the program of the query itself.
+**   S1  Every row of the query comes from exactly one range. The scan proves this from the program
+**       of the query and parses no SQL. The program must be one loop over one table, and each
+**       instruction must compute from the row alone. A control query proves that the name means the
+**       table everywhere in the owner's text: the control has a common table expression that gives
+**       all rows, and it must compile to the program of the query itself.
 **   S2  All connections see one state of one file. The host has no transaction when the scan
-**       starts. Each connection reads PRAGMA data_version before the host begins to read, and again
-**       after that in its own transaction. Equal versions show that no commit came in between. The
-**       scan also checks that the file has not been moved. These connections cannot write.
-**   S3  A row gives the same result on every connection. The programs are equal. They use no
-**       functions, collations or settings of the host, except SQLite's own collation BINARY, which
-**       a host could replace.
-**   S4  If any of this cannot be proved, the query runs on the host's connection alone. The
-**       published values do not depend on it: sums are exact integers, in any order.
-**   S5  The host's interrupt and progress handler end the query on every connection.
+**       starts. Each further connection reads PRAGMA data_version before the host begins to read,
+**       and again afterwards in its own transaction. Equal versions show that nobody has committed
+**       in between. The scan also checks that the file has not been moved. The further connections
+**       cannot write.
+**   S3  A row gives the same result on every connection, because the programs are equal and use no
+**       function, collation or setting of the host. The one exception is SQLite's collation BINARY,
+**       which a host could replace.
+**   S4  If S1, S2 or S3 cannot be proved, the query runs on the host's connection alone. The
+**       published values are the same in both cases, because sums are exact integers in any order.
+**   S5  An interrupt or the progress handler of the host ends the query on every connection.
 */
 #include "query/scan.h"
 
@@ -35,19 +36,20 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define RANGES      256   /* at most; enough that no thread waits long for the last one */
-#define LEAST_RANGE 16384 /* rowids; a thread does not pay off for fewer */
-#define CACHE_LINES 128   /* bytes: keeps the data of different threads on different cache lines */
-#define WAIT        200   /* microseconds between checks of the other threads */
-#define ASKED       32    /* runs of the host's statement in each check (about 10 instructions) */
+#define RANGES      256 /* the most ranges; with so many, no thread waits long for the last range */
+#define LEAST_RANGE 16384 /* the least rowids in a range; a thread does not pay off for fewer */
+/* bytes; separates the data of different threads into different cache lines */
+#define CACHE_LINES 128
+#define WAIT        200 /* microseconds between two checks of the other threads */
+#define ASKED       32  /* runs of the host's statement (about 10 instructions) in each check */
 
-/* A connection that reads ranges: the host's, or one that the scan opens. */
+/* A connection that reads ranges: the host's connection, or a further connection. */
 struct reader {
   struct scan *scan;
   struct collector *host;
   sqlite3_stmt *statement;
-  struct collection *collection; /* its own or the host's */
-  int64_t version;               /* of the database, before the host began to read */
+  struct collection *collection; /* `own`, or the collection of scan_rows() for the host */
+  int64_t version;               /* the data_version before the host began to read */
   struct thread thread;
   int has_thread;
   struct collection own;
@@ -58,24 +60,24 @@ struct scan {
   struct collector *host;
   const struct publication *publication;
   const struct query *query;
-  char *table;         /* quoted */
+  char *table;         /* the quoted name of the table */
   char *text;          /* the query on a range */
   char *program;       /* the program of that query */
   sqlite3_stmt *begun; /* keeps the host's transaction open */
   int64_t first;       /* the first rowid of all ranges */
-  uint64_t width;      /* of a range, in rowids */
+  uint64_t width;      /* the width of a range, in rowids */
   unsigned ranges;
-  int count;              /* number of readers */
-  struct reader *readers; /* the first is the host's */
+  int count;              /* the number of readers */
+  struct reader *readers; /* the first reader is the host's connection */
   struct error error;     /* the first error that occurred */
-  atomic_uint next;       /* the next range to take */
+  atomic_uint next;       /* the next range that a thread takes */
   atomic_int stopped;     /* set after an error */
-  atomic_int running;     /* number of running threads besides the host's */
+  atomic_int running;     /* the number of running threads besides the host's thread */
 };
 
 /* ---- statements ------------------------------------------------------------------------------ */
 
-/* Compiles a statement and steps to its first row. Returns null if there is none. */
+/* Compiles a statement and steps to its first row. Returns null if there is no row. */
 static sqlite3_stmt *first_row(sqlite3 *db, const char *sql) {
   sqlite3_stmt *statement = 0;
   if (sql && sqlite3_prepare_v2(db, sql, -1, &statement, 0) == SQLITE_OK &&
@@ -88,7 +90,8 @@ static sqlite3_stmt *first_row(sqlite3 *db, const char *sql) {
 /* ---- programs (S1, S3) ----------------------------------------------------------------------- */
 
 /*
-** The role of an instruction in a loop over one table. The first six occur a fixed number of times.
+** The role of an instruction in a loop over one table. Instructions of the first six roles must
+** occur a fixed number of times (in_whole, in_range).
 */
 enum role {
   OPENS,
@@ -105,7 +108,10 @@ enum role {
 };
 static const int in_whole[COUNTED] = {1, 1, 0, 1, 0, 1}, in_range[COUNTED] = {1, 0, 1, 1, 2, 1};
 
-/* Instructions that compute from the row or surround the loop. All others may do anything. */
+/*
+** The known instructions: they compute from the row or surround the loop. Any other instruction may
+** do anything.
+*/
 static const struct instruction {
   const char *name;
   enum role role;
@@ -136,14 +142,14 @@ struct program {
   char *listing; /* null if the text does not compile */
   int times[COUNTED];
   int others;
-  int root; /* root page of the table that it opens; 0 if it is not in the main database */
+  int root; /* root page of the opened table; 0 if the table is not in the main database */
 };
 
 /*
-** Adds a row of EXPLAIN: address, name, p1, p2, p3, p4, p5. It leaves out numbers that may differ
-** between equal programs: the number of the only cursor, and how often a connection has read the
-** schema. (In a shared cache, connections may read changes before they are committed. The program
-** then has a TableLock, and the host reads alone.)
+** Adds a row of EXPLAIN: address, name, p1, p2, p3, p4, p5. The listing leaves out numbers that may
+** differ between equal programs: the number of the only cursor, and how often a connection has read
+** the schema. (In a shared cache, a connection may read changes that are not committed. The program
+** then contains TableLock, which has no role, so the host reads alone.)
 */
 static void add_instruction(struct program *program, sqlite3_str *listing, sqlite3_stmt *row) {
   const char *name = (const char *)sqlite3_column_text(row, 1);
@@ -151,7 +157,7 @@ static void add_instruction(struct program *program, sqlite3_str *listing, sqlit
   enum role role = role_of(name);
   if (role == OPENS) program->root = sqlite3_column_int(row, 4) ? 0 : sqlite3_column_int(row, 3);
   if (role < COUNTED) program->times[role]++;
-  /* The host can replace any other collation. */
+  /* The host can replace every collation except BINARY. */
   program->others += role == OTHER ||
                      (role == COMPARES && detail && *detail && strncmp(detail, "BINARY-", 7) != 0);
   int cursor = role <= NEXTS || role == READS ? 2 : -1;
@@ -184,7 +190,7 @@ static int is_loop(const struct program *program, const int times[COUNTED]) {
          memcmp(program->times, times, sizeof program->times) == 0;
 }
 
-/* The quoted name of the table that a program opens, or null. */
+/* Returns the quoted name of the table that a program opens, or null. */
 static char *table_of(sqlite3 *db, const struct program *program) {
   if (!program->root) return 0;
   char *sql = sqlite3_mprintf(
@@ -198,8 +204,8 @@ static char *table_of(sqlite3 *db, const struct program *program) {
 }
 
 /*
-** Returns the text of the query, changed so that the name of the table means only the given rows.
-** Null: out of memory.
+** Returns the text of the query behind a common table expression that limits the table to `rows` (a
+** WHERE clause, or "" for all rows). Returns null when out of memory.
 */
 static char *text_of(const struct scan *scan, const char *rows) {
   char *expression =
@@ -216,7 +222,7 @@ static int compiles_to(sqlite3 *db, const char *text, const char *listing) {
   return same;
 }
 
-/* Finds the table and makes the query on its ranges (S1). Returns 1, or 0 if this is impossible. */
+/* Finds the table and makes the query on a range (S1). Returns 1, or 0 if the proof fails. */
 static int divide(struct scan *scan, sqlite3 *db) {
   char *text = query_text(scan->query, ""), *control = 0;
   struct program whole = text ? compile(db, text) : (struct program){0};
@@ -241,7 +247,7 @@ static int has_moved(sqlite3 *db) {
   return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved;
 }
 
-/* Whether the host reads a file that other connections can read in the same way. */
+/* Returns whether the host reads a file that another connection can read in the same way. */
 static int is_shared(sqlite3 *db) {
   const char *path = sqlite3_db_filename(db, "main"), *key;
   for (int i = 0; path && (key = sqlite3_uri_key(path, i)) != 0; i++) {
@@ -250,7 +256,8 @@ static int is_shared(sqlite3 *db) {
   return path && *path && sqlite3_txn_state(db, "main") == SQLITE_TXN_NONE;
 }
 
-#define FP_DIGITS 1023 /* of a real as a text: an option of new versions */
+/* the number of digits of a real as a text: a setting of new SQLite versions */
+#define FP_DIGITS 1023
 
 /* Copies the settings of the host that affect the values of rows. */
 static void set_as(sqlite3 *db, sqlite3 *host) {
@@ -260,7 +267,7 @@ static void set_as(sqlite3 *db, sqlite3 *host) {
     sqlite3_db_config(db, FP_DIGITS, digits, (int *)0);
 }
 
-/* The collector of a connection that the scan opened. It may outlive the scan. */
+/* The collector of a further connection. The collector may outlive the scan. */
 struct own_collector {
   struct collector collector;
   int references;
@@ -283,8 +290,8 @@ static struct collector *new_collector(sqlite3 *db) {
 }
 
 /*
-** Opens the same file for reading. The connection must have its own mutex: without one, SQLite was
-** told not to use mutexes.
+** Opens the host's file for reading on a further connection. Fails if the connection has no mutex,
+** because SQLite then runs without mutexes.
 */
 static int connect(struct reader *reader, sqlite3 *host) {
   sqlite3 *db = 0;
@@ -301,7 +308,8 @@ static int connect(struct reader *reader, sqlite3 *host) {
 }
 
 /*
-** Closes a connection. Extensions that are loaded everywhere may have left statements open in it.
+** Closes a further connection. Uses sqlite3_close_v2(), because an extension that is loaded for
+** every connection may have left statements open.
 */
 static void disconnect(struct reader *reader) {
   if (!reader->host) return;
@@ -310,7 +318,9 @@ static void disconnect(struct reader *reader) {
   release_own(reader->host);
 }
 
-/* The version of the database, or -1. It changes when another connection commits. */
+/*
+** Returns the version of the database, or -1. The version changes when another connection commits.
+*/
 static int64_t version(sqlite3 *db) {
   sqlite3_stmt *row = first_row(db, "PRAGMA data_version");
   int64_t version = row ? sqlite3_column_int64(row, 0) : -1;
@@ -319,8 +329,8 @@ static int64_t version(sqlite3 *db) {
 }
 
 /*
-** Opens another connection before the host begins to read. The connection then holds no lock, so it
-** cannot block a writer for whom the host waits.
+** Opens a further connection before the host begins to read. The connection does not hold a lock
+** while the host waits for a writer, so it cannot block this writer.
 */
 static int open_reader(struct reader *reader, struct scan *scan, sqlite3 *host) {
   reader->scan = scan;
@@ -332,7 +342,8 @@ static int open_reader(struct reader *reader, struct scan *scan, sqlite3 *host) 
 }
 
 /*
-** Completes the connection after the host has begun. The scan reads from it only if this returns 1.
+** Completes a further connection after the host has begun to read. Returns 1 if the scan may use
+** the connection (S2, S3).
 */
 static int settle_reader(struct reader *reader) {
   const struct scan *scan = reader->scan;
@@ -343,8 +354,8 @@ static int settle_reader(struct reader *reader) {
 }
 
 /*
-** Finds the rowid at one end of the table. *row keeps the transaction open. Returns 0 if the table
-** is empty.
+** Finds the first or last rowid of the table. The statement *row keeps the transaction open.
+** Returns 0 if the table is empty.
 */
 static int end_of(const struct scan *scan, sqlite3 *db, const char *order, sqlite3_stmt **row,
                   int64_t *rowid) {
@@ -358,8 +369,9 @@ static int end_of(const struct scan *scan, sqlite3 *db, const char *order, sqlit
 }
 
 /*
-** Begins to read on the host's connection, and makes the ranges. They cover all rowids, and divide
-** the interval in which the table has rows.
+** Begins to read on the host's connection, and divides the interval from the first to the last
+** rowid into ranges. The first and the last range extend to all smaller and larger rowids. Returns
+** 0 if the table is too small for two ranges.
 */
 static int settle_host(struct scan *scan, struct reader *reader) {
   sqlite3 *db = reader->host->db;
@@ -390,7 +402,7 @@ static void scan_close(struct scan *scan) {
   free(scan->readers);
 }
 
-/* Prepares all readers. Returns 0 if the host must read alone (S4). */
+/* Prepares all readers. Returns 1, or 0 if the host must read alone (S4). */
 static int scan_open(struct scan *scan, int others, struct collection *collection) {
   struct collector *host = scan->host;
   if (others < 1 || !sqlite3_threadsafe() || !is_shared(host->db) || !divide(scan, host->db))
@@ -400,7 +412,7 @@ static int scan_open(struct scan *scan, int others, struct collection *collectio
   scan->readers[0] = (struct reader){.scan = scan, .host = host, .collection = collection};
   for (scan->count = 1; scan->count <= others; scan->count++) {
     if (!open_reader(&scan->readers[scan->count], scan, host->db)) {
-      scan->count++; /* so that scan_close() closes it, too */
+      scan->count++; /* scan_close() must also close the reader that failed */
       return 0;
     }
   }
@@ -411,7 +423,7 @@ static int scan_open(struct scan *scan, int others, struct collection *collectio
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Reports the first error and stops all threads. */
+/* Keeps the error if it is the first one, and stops all threads. */
 static void fail(struct scan *scan, struct error *error) {
   if (atomic_exchange(&scan->stopped, 1)) {
     error_clear(error);
@@ -430,10 +442,10 @@ static void read_range(struct reader *reader, int64_t from, int64_t to) {
     query_error(reader->host, rc, &error);
     fail(reader->scan, &error);
   }
-  sqlite3_reset(reader->statement); /* its error has been reported */
+  sqlite3_reset(reader->statement); /* the error has been reported */
 }
 
-/* Takes ranges until there are no more. */
+/* Takes and reads ranges until no range is left. */
 static void read_ranges(struct reader *reader) {
   struct scan *scan = reader->scan;
   unsigned range;
@@ -446,7 +458,10 @@ static void read_ranges(struct reader *reader) {
   }
 }
 
-/* The function of a thread. It allocates its sums itself, so that their memory is its own. */
+/*
+** The function of a thread. The thread allocates its own sums, so that threads do not share this
+** memory.
+*/
 static void read_beside(void *pointer) {
   struct reader *reader = pointer;
   struct scan *scan = reader->scan;
@@ -459,7 +474,7 @@ static void read_beside(void *pointer) {
   atomic_fetch_sub(&scan->running, 1);
 }
 
-/* Starts the threads. If one does not start, the others take its ranges. */
+/* Starts the threads. If a thread does not start, the other threads take its ranges. */
 static void start_threads(struct scan *scan) {
   for (int i = 1; i < scan->count; i++) {
     struct reader *reader = &scan->readers[i];
@@ -478,13 +493,13 @@ static void await_threads(struct scan *scan) {
     clock_sleep(WAIT);
     for (int i = 0; i < ASKED && !atomic_load(&scan->stopped); i++)
       read_range(&scan->readers[0], INT64_MAX, INT64_MIN);
-    /* Repeat the interrupt: SQLite ignores one that arrives between two statements. */
+    /* SQLite ignores an interrupt that arrives between two statements, so repeat the interrupt. */
     for (int i = 1; i < scan->count && atomic_load(&scan->stopped); i++)
       sqlite3_interrupt(scan->readers[i].host->db);
   }
 }
 
-/* Joins the threads and adds up their sums. */
+/* Waits for the end of the threads and adds up their sums. */
 static void join_threads(struct scan *scan) {
   struct rows *rows = &scan->readers[0].collection->rows;
   for (int i = 1; i < scan->count; i++)

@@ -7,9 +7,10 @@
 #include "query/owner_query.h"
 
 /*
-** Collects the rows of a query, which `statement` runs on the host's connection. If PRAGMA threads
-** is n and the query is a loop over one table of the main database (scan.c), n more connections
-** read on n more threads. The sums are the same. After an error the charge stays.
+** Collects the rows of a query. `statement` runs the query on the host's connection. If PRAGMA
+** threads is n and the query is a loop over one table of the main database (scan.c), n further
+** connections read on n further threads. The sums are the same in both cases. Returns 1, or 0 with
+** the error set; the charge then stays.
 */
 int scan_rows(struct collector *host, const struct publication *publication,
               const struct query *query, sqlite3_stmt *statement, struct collection *collection,

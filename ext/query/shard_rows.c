@@ -11,8 +11,8 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** The lattice is the same under both adjacencies (layout.h). The ledger of the merge decides which
-** one holds.
+** Starts the rows with a layout for adjacency by added or removed units. The lattice is the same
+** under both adjacencies (layout.h), and the ledger of the merge decides which adjacency holds.
 */
 static int start(struct rows *rows, struct publication *description, const struct request *request,
                  int by_unit, struct error *error) {
@@ -21,7 +21,7 @@ static int start(struct rows *rows, struct publication *description, const struc
   definition_layout(description, request->key_count, !request->rows, 0);
   description->grid.keys = request->key_list;
   description->definition.by_unit = by_unit;
-  struct error of_release = {0}; /* discarded, because its message mentions a charge */
+  struct error of_release = {0}; /* rows_open() mentions a charge, so its message is discarded */
   int opened = rows_open(rows, description, columns_in_order(description), &of_release);
   rows->for_state = !request->rows && !request->whole_units;
   error_clear(&of_release);
@@ -34,7 +34,8 @@ int shard_rows_start_shard(struct rows *rows, struct publication *description,
 }
 
 /*
-** dp_partial() has already bounded whole units, so the merge adds their sums like protected rows.
+** If units are whole, dp_partial() has already bounded them, so the merge adds up totals, as for
+** protected rows.
 */
 int shard_rows_start_merge(struct rows *rows, struct publication *description,
                            const struct request *request, struct error *error) {
@@ -51,7 +52,7 @@ static int is_private(const struct rows *rows) {
   return rows->question->keys == KEYS_PRIVATE;
 }
 
-/* The number of integers in an entry. */
+/* Returns the number of integers in an entry of a state. */
 static size_t numbers_of(const struct rows *rows) {
   const struct layout *shape = rows->vectors ? vector_sum_shape(rows->vectors) : 0;
   if (!shape) return 1;
@@ -80,7 +81,7 @@ static int write_record(void *context, struct identity unit, uint32_t cell, cons
   return !writing->writer->failed;
 }
 
-/* These functions return 1, or 0 when out of memory. */
+/* write_records(), write_total() and write_totals() return 1, or 0 when out of memory. */
 static int write_records(struct rows *rows, const char *parameters,
                          struct shard_state_writer *writer) {
   struct writing writing = {writer, numbers_of(rows)};
@@ -131,7 +132,8 @@ int shard_rows_write(struct rows *rows, const char *parameters, struct shard_sta
 #define KEY_BYTES 4000 /* the longest text of a key (row_reader.c) */
 
 /*
-** Adds the next private key and returns its cell, or CELL_NONE if its bytes are no text of a key.
+** Adds the next private key of a state and returns its cell. Returns CELL_NONE if the bytes are not
+** the text of a key, and CELL_FAILED when out of memory.
 */
 static int add_key(struct rows *rows, struct shard_state *state) {
   char text[KEY_BYTES + 1];
@@ -146,7 +148,8 @@ static int add_key(struct rows *rows, struct shard_state *state) {
 }
 
 /*
-** Adds all private keys and sets their cells. Returns null, or a text that says what is wrong.
+** Adds all private keys of a state and sets `cells` to their cells. Returns null, or an error
+** message.
 */
 static const char *add_keys(struct rows *rows, struct shard_state *state, int *cells) {
   for (uint32_t i = 0; i < state->keys; i++) {
@@ -157,7 +160,10 @@ static const char *add_keys(struct rows *rows, struct shard_state *state, int *c
   return 0;
 }
 
-/* Adds one entry; returns the same. `cells` holds the cells of private keys. */
+/*
+** Adds one entry of a state. `cells` holds the cells of private keys, or is null. Returns null, or
+** an error message.
+*/
 static const char *add_entry(struct rows *rows, struct shard_state *state, uint64_t entry,
                              const int *cells, int128 *numbers) {
   struct identity unit = {0, 0};

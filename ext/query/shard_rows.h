@@ -1,10 +1,10 @@
 /*
-** shard_rows.h: turns rows into the state of a shard, and states into the rows of a merge.
+** shard_rows.h: writes rows as the state of a shard, and adds states to the rows of a merge.
 **
-** A state holds the sum of every unit of the shard in every cell, before it is bounded. The merge
-** adds up these sums by unit and then bounds them, so the result does not depend on which shard has
-** a row. If rows are protected, or the caller asserts that units are whole, a state holds bounded
-** totals.
+** A state holds the sum of every unit of the shard in every cell, without a bound. The merge adds
+** up the sums of each unit over all shards and then bounds them. The result therefore does not
+** depend on the shard that holds a row. If the ledger protects rows, or the caller asserts that all
+** rows of a unit are in one shard, a state holds bounded totals instead.
 */
 #ifndef DIFFUSE_QUERY_SHARD_ROWS_H
 #define DIFFUSE_QUERY_SHARD_ROWS_H
@@ -13,8 +13,9 @@
 #include "sums/shard_state.h"
 
 /*
-** Start the rows of a finished request, for a shard or for a merge. They fill `description`, which
-** must outlive the rows, like the request.
+** Start the rows of a request after request_finish(), for a shard or for a merge. Both functions
+** fill `description`. The request and `description` must outlive the rows. They return 1, or 0 with
+** the error set.
 */
 int shard_rows_start_shard(struct rows *rows, struct publication *description,
                            const struct request *request, struct error *error);
@@ -22,13 +23,15 @@ int shard_rows_start_merge(struct rows *rows, struct publication *description,
                            const struct request *request, struct error *error);
 
 /*
-** Writes the sums of the rows. The caller owns writer->bytes.
+** Writes the sums of the rows as a state. The caller owns writer->bytes. Returns 1, or 0 with the
+** error set.
 */
 int shard_rows_write(struct rows *rows, const char *parameters, struct shard_state_writer *writer,
                      struct error *error);
 
 /*
-** Adds a state that has the same parameters as the rows.
+** Adds a state to the rows. The state must have the same parameters as the rows. Returns 1, or 0
+** with the error set.
 */
 int shard_rows_add(struct rows *rows, struct shard_state *state, struct error *error);
 

@@ -11,25 +11,25 @@ SQLITE_EXTENSION_INIT3
 /* The role of an instruction of SQLite's virtual machine. */
 enum role {
   OTHER,
-  TABLE,    /* opens p1 on a table or an index */
-  SORTED,   /* opens p1 on the row of a sorter */
-  STANDS,   /* positions p1 */
-  DEFERS,   /* positions p3 by p1 */
-  STEPS,    /* positions p1 and jumps to p2 */
-  COLUMN,   /* p3 = column p2 of p1 */
-  ROWID,    /* p2 = rowid of p1 */
+  TABLE,    /* opens cursor p1 on a table or an index */
+  SORTED,   /* opens cursor p1 on the row of a sorter */
+  STANDS,   /* positions cursor p1 */
+  DEFERS,   /* positions cursor p3 by means of cursor p1 */
+  STEPS,    /* positions cursor p1 and jumps to p2 */
+  COLUMN,   /* p3 = column p2 of cursor p1 */
+  ROWID,    /* p2 = rowid of cursor p1 */
   COPIES,   /* p2 ... p2 + p3 = p1 ... p1 + p3 */
   COPY,     /* p2 = p1 */
   TEXT,     /* p2 = a text of the statement */
   CONSTANT, /* p2 = a constant or a bound parameter */
   NULLS,    /* p2 ... p3 = NULL */
-  BINARY,   /* p3 = of p1 and p2 */
-  CALL,     /* p3 = p4 of p2, p2 + 1, ... */
+  BINARY,   /* p3 = result of an operator on p1 and p2 */
+  CALL,     /* p3 = function p4 of p2, p2 + 1, ... */
   ONCE,     /* the instructions up to p2 run only once */
-  COMPARES, /* p3 terms of GROUP BY, in p1, p1 + 1, ... and in p2, p2 + 1, ... */
-  YIELDS,   /* continues in a subquery that makes rows, or returns from it */
-  COLLECTS, /* adds a row to an aggregate p4 in p3: arguments in p2, p2 + 1, ... */
-  FINISHES  /* ends the aggregate p1 */
+  COMPARES, /* compares p3 terms of GROUP BY: p1, p1 + 1, ... with p2, p2 + 1, ... */
+  YIELDS,   /* enters a subquery that makes rows one by one, or returns from it */
+  COLLECTS, /* adds p2, p2 + 1, ... to the aggregate p4 in p3 */
+  FINISHES  /* finishes the aggregate in p1 */
 };
 
 static const struct {
@@ -58,8 +58,8 @@ static const struct {
 struct instruction {
   enum role role;
   int p1, p2, p3;
-  int calls;     /* CALL, COLLECTS: number of arguments */
-  int is_wanted; /* COLLECTS: it calls the function in question */
+  int calls;     /* CALL, COLLECTS: the number of arguments */
+  int is_wanted; /* COLLECTS: calls the function that sources_of() looks for */
 };
 
 struct program {
@@ -94,7 +94,7 @@ static int add_instruction(struct program *program, sqlite3_stmt *row, const cha
   return 1;
 }
 
-/* The program of a statement; empty if it cannot be read. */
+/* Returns the program of a statement, or an empty program if it cannot be read. */
 static struct program program_of(sqlite3 *db, const char *sql, const char *wanted) {
   struct program program = {0, 0, 0};
   sqlite3_stmt *row = 0;
@@ -102,7 +102,7 @@ static struct program program_of(sqlite3 *db, const char *sql, const char *wante
   int rc = text ? sqlite3_prepare_v2(db, text, -1, &row, 0) : SQLITE_NOMEM;
   while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW)
     rc = add_instruction(&program, row, wanted) ? SQLITE_OK : SQLITE_NOMEM;
-  sqlite3_finalize(row); /* after an error nothing is certain */
+  sqlite3_finalize(row); /* after an error, the program becomes empty */
   sqlite3_free(text);
   if (rc != SQLITE_DONE) program.count = 0;
   return program;
@@ -110,7 +110,10 @@ static struct program program_of(sqlite3 *db, const char *sql, const char *wante
 
 /* ---- one call of the aggregate --------------------------------------------------------------- */
 
-/* The call at `at`. The program reads its rows between `start` and `end`. */
+/*
+** A call of the aggregate at address `at`. The program reads the rows for the call between `start`
+** and `end`.
+*/
 struct call {
   const struct program *program;
   int at, start, end;
@@ -118,7 +121,8 @@ struct call {
 };
 
 /*
-** Where an aggregate without GROUP BY sets its accumulator to NULL; -1 if there is no such place.
+** Returns the address at which the program sets the aggregate's accumulator to NULL, or -1 if there
+** is none. An aggregate with GROUP BY has none before `at`.
 */
 static int start_of(const struct program *program, int at) {
   int accumulator = program->list[at].p3;
@@ -145,7 +149,10 @@ static int opens(const struct program *program, int cursor, enum role role) {
   return 0;
 }
 
-/* Whether the rows of the call come from this cursor, and not from a query around it. */
+/*
+** Returns whether this cursor moves while the call reads its rows. A cursor of a query around the
+** call does not move.
+*/
 static int moves(const struct call *call, int cursor) {
   for (int i = call->start; i < call->end; i++) {
     const struct instruction *here = &call->program->list[i];
@@ -165,7 +172,8 @@ static int is_deferred(const struct program *program, int table, int index) {
 }
 
 /*
-** Whether the innermost loop around the call runs over this cursor, or over an index of its table.
+** Returns whether the innermost loop around the call runs over this cursor, or over an index of the
+** cursor's table.
 */
 static int is_innermost(const struct call *call, int cursor) {
   const struct program *program = call->program;
@@ -199,8 +207,9 @@ static int writes(const struct instruction *here, int cell) {
 }
 
 /*
-** The last instruction before `at` that writes a cell of memory. If there is none, a text at the
-** end of the program, where SQLite puts constants that it sets once. Otherwise -1.
+** Returns the last instruction before `at` that writes a register. If there is none, returns the
+** instruction that sets the register to a text at the end of the program, where SQLite sets
+** constants once. Otherwise returns -1.
 */
 static int writer_of(const struct program *program, int cell, int at) {
   int from = at;
@@ -211,12 +220,12 @@ static int writer_of(const struct program *program, int cell, int at) {
   return from > at && program->list[from].role == TEXT ? from : -1;
 }
 
-/* Whether a column is a term of the GROUP BY, which means that the program compares it. */
+/* Returns whether a column is a term of the GROUP BY: the program then compares the column. */
 static int is_term(const struct call *call, const struct instruction *column) {
   const struct program *program = call->program;
   int i = call->at;
   while (i >= 0 && program->list[i].role != COMPARES) i--;
-  if (i < 0) return 1; /* nothing is certain */
+  if (i < 0) return 1; /* without a comparison, nothing is certain */
   const struct instruction *compares = &program->list[i];
   if (opens(program, column->p1, SORTED)) return column->p2 < compares->p3;
   for (int j = 0; j < program->count; j++) {
@@ -237,8 +246,9 @@ static int is_of_row(const struct call *call, const struct instruction *column) 
 }
 
 /*
-** Whether several instructions write a cell in a subquery that makes rows one by one, as in UNION
-** ALL. The last of them then does not determine the value of the cell.
+** Returns whether several instructions write a register and the program has a subquery that makes
+** rows one by one, as in UNION ALL. Then the last instruction does not determine the value of the
+** register.
 */
 static int is_ambiguous(const struct program *program, int cell) {
   int writers = 0, yields = 0;
@@ -253,7 +263,9 @@ enum { FROM_ROW = 1, FROM_TEXT = 2 };
 
 #define MOST_DEPTH 16
 
-/* The certain source of a cell of memory at the instruction `at`; 0 if none is certain. */
+/*
+** Returns the source of a register's value at the instruction `at`, or 0 if no source is certain.
+*/
 static int source_of(const struct call *call, int cell, int at, int depth) {
   int from = writer_of(call->program, cell, at), source = 0;
   if (from < 0 || depth > MOST_DEPTH) return 0;

@@ -10,7 +10,7 @@ SQLITE_EXTENSION_INIT3
 #define MOST_LOOPS 8
 
 struct loops {
-  int filters[MOST_LOOPS], nexts[MOST_LOOPS]; /* addresses, the outermost loop first */
+  int filters[MOST_LOOPS], nexts[MOST_LOOPS]; /* addresses; the outermost loop comes first */
   int opens, filter_count, next_count, results, result;
 };
 
@@ -18,9 +18,7 @@ static int is(const struct program_instruction *here, const char *name) {
   return strcmp(here->name, name) == 0;
 }
 
-/*
-** Collects the instructions of the loops. Returns 0 if an instruction is not known to be harmless.
-*/
+/* Collects the addresses of the loops. Returns 0 if an instruction is not known to be harmless. */
 static int collect(const struct program *program, const struct allowed_functions *functions,
                    struct loops *loops) {
   *loops = (struct loops){.results = 0};
@@ -45,7 +43,10 @@ static int collect(const struct program *program, const struct allowed_functions
   return 1;
 }
 
-/* Whether loop i is inside loop i - 1, and the only result is inside all loops. */
+/*
+** Returns whether loop i is inside loop i - 1 for each i, and the only ResultRow is inside all
+** loops.
+*/
 static int are_nested(const struct program *program, const struct loops *loops) {
   int count = loops->filter_count, first = MOST_LOOPS - loops->next_count;
   if (!count || loops->next_count != count || loops->opens != count || loops->results != 1)
@@ -59,11 +60,15 @@ static int are_nested(const struct program *program, const struct loops *loops) 
   return loops->result > loops->filters[count - 1] && loops->result < loops->nexts[MOST_LOOPS - 1];
 }
 
-/* Whether only the loops jump back, and the Goto that returns from the constants to the start. */
+/*
+** Returns whether the only jumps back are those of the loops and the last Goto, which returns to
+** the start after the constants are set.
+*/
 static int goes_forward(const struct program *program) {
   for (int i = 0; i < program->count; i++) {
     const struct program_instruction *here = &program->list[i];
-    int stores = here->operation->writes == 2 && here->p5 & 0x20; /* older: p2 is a register */
+    /* before SQLite 3.36, p2 is then a register */
+    int stores = here->operation->writes == 2 && here->p5 & 0x20;
     int is_start = is(here, "Goto") && here->p2 == 1 && i == program->count - 1;
     if (here->operation->jumps && here->p2 <= i && !is(here, "VNext") && !stores && !is_start)
       return 0;

@@ -1,6 +1,6 @@
 /*
-** stream_proof.h: whether one evaluation of a question over the rows of all units, one after the
-** other, gives the same results as a separate evaluation for each unit.
+** stream_proof.h: proves that one evaluation of a question over the rows of all units gives the
+** same results as a separate evaluation for each unit.
 */
 #ifndef DIFFUSE_QUERY_STREAM_PROOF_H
 #define DIFFUSE_QUERY_STREAM_PROOF_H
@@ -8,10 +8,11 @@
 #include "query/allowed_functions.h"
 
 /*
-** Whether the program of a question on its evaluator is a nest of loops over `tables` virtual
+** Returns 1 if the program of a question on its evaluator is a nest of loops over `tables` virtual
 ** tables, each used once. The loops must compute every result from their current rows, raise no
 ** error, and keep nothing from one row to the next. Sets *length to the number of instructions. The
-** proof does not determine which table is the outermost.
+** proof does not determine the table of the outermost loop; evaluator_run_stream() checks this
+** table.
 */
 int stream_prove(sqlite3 *db, const char *sql, const struct allowed_functions *functions,
                  int tables, int *length);

@@ -71,7 +71,8 @@ static int take_cell(struct unit_rows *rows, struct cell *cell, sqlite3_stmt *ro
   case SQLITE_FLOAT: cell->as.real = sqlite3_column_double(row, column); return 1;
   case SQLITE_NULL: return 1;
   case SQLITE_TEXT:
-    bytes = sqlite3_column_text(row, column); /* before the size: SQLite may convert it */
+    /* get the bytes before the size, because SQLite may convert a text */
+    bytes = sqlite3_column_text(row, column);
     if (!bytes) return 0;
     break;
   default: bytes = sqlite3_column_blob(row, column); break;
@@ -112,10 +113,11 @@ void unit_rows_result(const struct unit_rows *rows, sqlite3_context *context, si
 /* ---- finding rows ---------------------------------------------------------------------------- */
 
 /*
-** Values that any comparison of SQLite treats as equal have the same hash. A comparison may convert
-** a text to a number, or a number to a text of 15 digits. It may also ignore case and trailing
-** spaces. Numbers near a whole number, and texts that start like it, therefore have the hash of
-** that whole number. All other numbers, and texts that start like one, share one hash.
+** Two values have the same hash if any comparison of SQLite treats them as equal. A comparison may
+** convert a text to a number, or a number to a text of 15 digits. It may also ignore case and
+** trailing spaces. A number near a whole number, and a text that starts with such a number,
+** therefore have the hash of the whole number. All other numbers, and texts that start with another
+** number, share one hash.
 */
 #define OTHER_NUMBER 0x9e3779b9u
 
@@ -138,7 +140,7 @@ static int is_space(unsigned char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Reads the number with which a text starts. Returns 0 if there is none. */
+/* Reads the number with which a text starts. Returns 0 if the text does not start with a number. */
 static int number_at(const unsigned char *text, int size, double *number) {
   int i = 0, negative = 0, digits = 0, scale = 0;
   double x = 0;
@@ -165,7 +167,7 @@ static uint32_t hash_bytes(const unsigned char *bytes, int size, int fold) {
   uint32_t hash = 2166136261u;
   for (int i = 0; i < size; i++) {
     unsigned char c = bytes[i];
-    if (fold && !c) break; /* NOCASE compares nothing after a zero byte */
+    if (fold && !c) break; /* NOCASE ignores the bytes after a zero byte */
     if (fold && c >= 'A' && c <= 'Z') c = (unsigned char)(c + 32);
     hash = (hash ^ c) * 16777619u;
   }
@@ -225,7 +227,10 @@ static int index_room(struct row_index *index, size_t rows) {
   return 1;
 }
 
-/* Builds an index. It adds the last row first, so that every bucket has its rows in order. */
+/*
+** Builds the index on a column. Adds the last row first, so that every bucket lists its rows in
+** order. Returns 0 when out of memory.
+*/
 static int build(struct unit_rows *rows, int column) {
   struct row_index *index = &rows->indices[column];
   if (index->is_built) return 1;

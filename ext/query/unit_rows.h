@@ -1,6 +1,6 @@
 /*
-** unit_rows.h: rows of one table in memory, for the virtual tables of an evaluator. The rows are
-** those of one unit, or all rows of a public table.
+** unit_rows.h: rows of one table in memory, for the virtual tables of an evaluator. These are the
+** rows of one unit, or all rows of a public table.
 */
 #ifndef DIFFUSE_QUERY_UNIT_ROWS_H
 #define DIFFUSE_QUERY_UNIT_ROWS_H
@@ -9,10 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A value. The bytes of all rows hold its text (in UTF-8) or blob. */
+/*
+** A value. If it is a text (in UTF-8) or a blob, its bytes are in the buffer of struct unit_rows.
+*/
 struct cell {
   int type; /* SQLITE_INTEGER, ... */
-  int size; /* of texts and blobs, in bytes */
+  int size; /* the size of a text or blob in bytes */
   union {
     int64_t integer;
     double real;
@@ -29,15 +31,18 @@ struct row_index {
 
 struct unit_rows {
   int columns;
-  size_t count, room; /* rows */
+  size_t count, room; /* numbers of rows */
   struct cell *cells;
   int64_t *rowids;
   unsigned char *bytes;
   size_t used, bytes_room;
-  struct row_index *indices; /* one for each column; the last one is for rowids */
+  struct row_index *indices; /* one index for each column; the last index is for rowids */
 };
 
-/* Both return 0 when out of memory. */
+/*
+** unit_rows_open() returns 1, or 0 when out of memory. The caller must call unit_rows_close() in
+** both cases.
+*/
 int unit_rows_open(struct unit_rows *rows, int columns);
 void unit_rows_close(struct unit_rows *rows);
 
@@ -51,17 +56,18 @@ void unit_rows_clear(struct unit_rows *rows);
 int unit_rows_add(struct unit_rows *rows, int64_t rowid, sqlite3_stmt *row, int first,
                   const int *places);
 
-/* Sets a value as the result of xColumn. It is valid until rows are added or cleared. */
+/* Sets a value as the result of xColumn. The result is valid until rows are added or cleared. */
 void unit_rows_result(const struct unit_rows *rows, sqlite3_context *context, size_t row,
                       int column);
 
 #define NO_ROW UINT32_MAX
 
 /*
-** Finds rows whose value in a column may be equal to `value`, in their order. The column
-** rows->columns is the rowid. The result is a superset for any affinity and collation of the
-** comparison. unit_rows_find() finds the first row, and the next function each further one. *hash
-** belongs to the search. They return NO_ROW at the end, and set *failed when out of memory.
+** Find the rows whose value in a column may be equal to `value`, in the order of the rows. The
+** column rows->columns is the rowid. The rows found include all rows that are equal under any
+** affinity and collation. unit_rows_find() returns the first row and sets *hash. unit_rows_next()
+** returns each further row and takes this hash. Both return NO_ROW at the end. unit_rows_find()
+** sets *failed when out of memory.
 */
 uint32_t unit_rows_find(struct unit_rows *rows, int column, sqlite3_value *value, uint32_t *hash,
                         int *failed);
