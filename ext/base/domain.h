@@ -1,4 +1,4 @@
-/* domain.h: the domain of a numeric parameter: which numbers are allowed. */
+/* domain.h: checks that a numeric parameter is in its domain, the set of allowed numbers. */
 #ifndef DIFFUSE_BASE_DOMAIN_H
 #define DIFFUSE_BASE_DOMAIN_H
 
@@ -7,15 +7,16 @@
 #include "base/error.h"
 
 struct domain {
-  const char *parameter; /* its name in the reference, such as "epsilon" */
+  const char *parameter; /* the parameter's name in the documentation, such as "epsilon" */
   double low, high;
-  int low_open, high_open; /* an infinite end point is allowed if it is closed */
+  /* 1: the end point is not allowed; 0: the end point is allowed, even infinity */
+  int low_open, high_open;
 };
 
 /*
-** Sets *number to the value if it is a number in the domain. Otherwise the error names the
-** parameter, its type and the domain. Text is not accepted, because a numeric parameter that
-** arrives as text is a mistake of the caller.
+** Sets *number to the value if the value is a number in the domain. Otherwise the error names the
+** parameter, its domain and, if the type is wrong, the type of the value. Text is never accepted,
+** because a caller who passes a number as text has made a mistake.
 */
 int domain_check(sqlite3_value *value, const struct domain *domain, double *number,
                  struct error *error);

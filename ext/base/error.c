@@ -6,7 +6,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* The text of any error for whose own text there is no memory, so that no error is lost. */
+/*
+** If memory runs out while an error's text is made, this text stands in its place. So no error is
+** lost.
+*/
 static char no_memory[] = "out of memory";
 
 int error_set_list(struct error *error, const char *format, va_list arguments) {

@@ -30,7 +30,7 @@ int json_present(struct json *json) {
   if (!parser_open(json)) return 0;
   int rc = sqlite3_prepare_v2(json->db, "SELECT json_extract(value, '$') FROM json_each('[]')", -1,
                               &statement, 0);
-  sqlite3_finalize(statement); /* never stepped */
+  sqlite3_finalize(statement); /* the statement was never run, so this cannot fail */
   return rc == SQLITE_OK || error_set(json->error,
                                       "this SQLite was built without the JSON functions that "
                                       "the ledger needs (%s)",
@@ -38,8 +38,8 @@ int json_present(struct json *json) {
 }
 
 /*
-** Whether valid JSON contains an escaped zero byte. The backslash of the escape must not be escaped
-** itself.
+** Returns whether valid JSON contains an escaped zero byte. The backslash of the escape must not be
+** escaped itself.
 */
 static int has_zero_byte(const char *text) {
   for (; *text; text++) {
@@ -50,7 +50,10 @@ static int has_zero_byte(const char *text) {
   return 0;
 }
 
-/* Checks that the text is JSON of this type, because the error of json_each() is less helpful. */
+/*
+** Checks that the text is JSON of the wanted type. Without this check, json_each() would report an
+** error that helps the caller less.
+*/
 static int is_json(struct json *json, const char *text, const char *wanted) {
   sqlite3_stmt *row = 0;
   int rc =
@@ -58,15 +61,15 @@ static int is_json(struct json *json, const char *text, const char *wanted) {
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, text, -1, SQLITE_TRANSIENT);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 2, wanted, -1, SQLITE_TRANSIENT);
   int is = rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 0);
-  sqlite3_finalize(row); /* json_valid() fails only when out of memory */
+  sqlite3_finalize(row); /* an error here means that memory ran out */
   if (!is) return error_set(json->error, "malformed JSON %s", wanted);
-  /* SQLite's parser would cut the text at the zero byte, and so change a name. */
+  /* SQLite's parser would cut a name at the zero byte. */
   return !has_zero_byte(text) || error_set(json->error, "a zero byte in a JSON %s", wanted);
 }
 
 /*
-** Calls take() for one member, with a copy of the value. SQLite's own value is unprotected and may
-** only be bound or copied.
+** Calls take() for one member, with a copy of the value. SQLite's own value of the column is
+** unprotected: a caller may only bind or copy such a value.
 */
 static int hand_over(struct json *json, sqlite3_stmt *row, const char *key, json_take *take,
                      void *context) {
@@ -80,7 +83,10 @@ static int hand_over(struct json *json, sqlite3_stmt *row, const char *key, json
 /* Calls take() for each member of a JSON value of one type. */
 static int take_members(struct json *json, const char *text, const char *wanted, json_take *take,
                         void *context) {
-  /* One row per member, with the number of times that its key occurs. */
+  /*
+  ** The query returns one row for each member, with the number of times that the member's key
+  ** occurs.
+  */
   static const char sql[] = "SELECT key, type, value, count(*) OVER (PARTITION BY key)"
                             " FROM json_each(?1) ORDER BY id";
   sqlite3_stmt *row = 0;
@@ -104,7 +110,7 @@ static int take_members(struct json *json, const char *text, const char *wanted,
   if (json->end) json->end(json->context);
   if (going && rc != SQLITE_DONE)
     error_set(json->error, "cannot read JSON: %s", sqlite3_errmsg(json->db));
-  sqlite3_finalize(row); /* any error has just been recorded */
+  sqlite3_finalize(row); /* an error of the statement is already recorded */
   return going && !error_is_set(json->error);
 }
 

@@ -12,39 +12,45 @@
 #include "base/error.h"
 
 struct json {
-  sqlite3 *db; /* the private connection, opened by the first use */
+  sqlite3 *db; /* the private connection; the first call opens it */
   struct error *error;
-  int (*go_on)(void *context); /* 0, with an error: interrupted. Null: not checked */
-  void (*end)(void *context);  /* called after the last go_on() */
+  /*
+  ** Returns 0 and sets an error if the caller wants to interrupt the reading. The pointer may be
+  ** null.
+  */
+  int (*go_on)(void *context);
+  void (*end)(void *context); /* called after the last call of go_on(), unless null */
   void *context;
 };
 
 void json_close(struct json *json);
 
-/* Checks that this SQLite has the JSON functions that are needed. */
+/* Checks that this build of SQLite has the JSON functions that the ledger needs. */
 int json_present(struct json *json);
 
 /*
-** Call take() for each member of a JSON object, or for each element of a JSON array with the keys
-** '0', '1' and so on. They stop when take() returns 0, with an error of its own or without. type is
-** the one that json_each() gives. A duplicate member, a number that is not finite and a zero byte
-** are errors. Both functions clear the error first.
+** json_members() calls take() for each member of a JSON object. json_elements() calls take() for
+** each element of a JSON array, with the keys '0', '1' and so on. Both functions stop when take()
+** returns 0, whether or not take() has set an error. The argument `type` is the name that
+** json_each() gives to the type of the value. A duplicate member, a number that is not finite and a
+** zero byte are errors. Both functions clear the error when they start.
 */
 typedef int json_take(void *context, const char *key, const char *type, sqlite3_value *value);
 int json_members(struct json *json, const char *object, json_take *take, void *context);
 int json_elements(struct json *json, const char *array, json_take *take, void *context);
 
 /*
-** The same with values as texts. Members are converted as SQLite does it, elements as texts of keys
-** (sql_text.h).
+** json_text_members() and json_keys() do the same, but pass each value as a text.
+** json_text_members() converts a value to text as SQLite does. json_keys() converts a value with
+** key_text() (sql_text.h).
 */
 typedef int json_take_text(void *context, const char *key, const char *text);
 int json_text_members(struct json *json, const char *object, json_take_text *take, void *context);
 int json_keys(struct json *json, const char *array, json_take_text *take, void *context);
 
 /*
-** Appends a finite number with all its digits. Every version of SQLite reads and writes this form
-** in the same way, so texts that contain it can be compared.
+** Appends a finite number with 17 significant digits, which identify a double. The text does not
+** depend on the version of SQLite, so stored texts with such numbers can be compared.
 */
 void json_append_number(sqlite3_str *json, double x);
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Compilers turn this expression into a single load of four bytes. */
+/* Compilers turn this expression into one load instruction for four bytes. */
 static inline uint32_t little_endian(const unsigned char *bytes) {
   return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
          (uint32_t)bytes[3] << 24;

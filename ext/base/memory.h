@@ -1,9 +1,9 @@
 /*
-** memory.h: zeroed memory for tables that are read at random places.
+** memory.h: allocates zeroed memory for tables that the code reads in random order.
 **
 ** A table of a million units has more pages of 4 KiB than the processor's address cache (TLB) can
-** hold. Half of the time of a look-up would be spent on finding the page. Large tables are
-** therefore allocated in huge pages, if the operating system provides them.
+** hold. With such pages, the processor would spend half of each look-up on finding the page. Large
+** tables therefore use huge pages if the operating system provides huge pages.
 */
 #ifndef DIFFUSE_BASE_MEMORY_H
 #define DIFFUSE_BASE_MEMORY_H
@@ -13,31 +13,32 @@
 #define MEMORY_HUGE_PAGE ((size_t)1 << 21)
 
 /*
-** Sets the function that checks the memory limit. Units use the memory of the process, not that of
-** SQLite, but it counts towards the limit that the host has set for SQLite. `within` returns
-** whether this number of bytes, the total for units in this process, is within the limit. Without
-** this function there is no limit. Call it before any memory is taken.
+** Sets the function `within` that checks the memory limit. The tables of units do not use SQLite's
+** allocator, but their memory counts towards the limit that the host has set for SQLite. The
+** argument `taken` is the number of bytes that all such tables in this process use. `within`
+** returns whether this number is within the limit. If memory_limit() was never called, there is no
+** limit. Call memory_limit() before the first memory_take().
 */
 void memory_limit(int (*within)(size_t taken));
 
 /*
-** Counts `size` bytes as taken: returns 1, or 0 if that would exceed the limit. memory_give()
-** counts them as free again.
+** memory_take() counts `size` bytes as taken and returns 1. If the total would exceed the limit,
+** memory_take() counts nothing and returns 0. memory_give() counts `size` bytes as free again.
 */
 int memory_take(size_t size);
 void memory_give(size_t size);
 
 /*
-** Takes and returns `size` > 0 bytes of zeros; null when out of memory. memory_table_free() frees
-** them and accepts null.
+** memory_table() counts and allocates `size` > 0 bytes, all zero. It returns null if memory runs
+** out or the limit is reached. memory_table_free() frees such a table and accepts null.
 */
 void *memory_table(size_t size);
 void memory_table_free(void *table, size_t size);
 
 /*
-** Prefetches the cache line at an address for writing. Uses the instruction for writes explicitly,
-** because some processors drop the instruction that gcc chooses for generic x86 when the TLB
-** misses.
+** Prefetches the cache line at an address for writing. On x86-64 the function names the instruction
+** PREFETCHW. For generic x86, gcc would choose another instruction, which some processors ignore
+** after a TLB miss.
 */
 static inline void memory_prefetch(const void *address) {
 #if defined(__x86_64__) && defined(__GNUC__)

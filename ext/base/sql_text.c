@@ -8,7 +8,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* The length in bytes of the UTF-8 character at the start of a text; 0 if it is invalid. */
+/*
+** Returns the length in bytes of the UTF-8 character at the start of a text, or 0 if the character
+** is invalid.
+*/
 static int utf8_length(const unsigned char *text) {
   static const struct {
     unsigned char mask, lead;
@@ -26,7 +29,7 @@ static int utf8_length(const unsigned char *text) {
   return 0;
 }
 
-/* Whether a text is valid UTF-8 up to its terminating zero byte. */
+/* Returns whether a text is valid UTF-8 up to its terminating zero byte. */
 static int is_utf8(const char *text) {
   int size;
   for (; *text; text += size) {
@@ -55,14 +58,18 @@ const char *not_a(sqlite3_value *value, int wanted) {
 }
 
 /*
-** The longest text of a key in characters, and the number of bytes of a blob that give as many.
-** Keys are data and can have any length, so longer ones are cut. Cutting is idempotent: the text of
-** a key, used as a key, gives the same text.
+** KEY_LENGTH is the length in characters of the longest text of a key. BLOB_BYTES is the number of
+** bytes of a blob whose text does not exceed this length. Keys are data and can have any length, so
+** key_text() cuts longer keys. Cutting is idempotent: if the text of a key is used as a key,
+** key_text() does not change it.
 */
 #define KEY_LENGTH 1000
 #define BLOB_BYTES 498
 
-/* The text of a text key, fit for JSON: replaces each byte that is not valid UTF-8 by U+FFFD. */
+/*
+** Returns the text of a key that is an SQL text. The result is valid in JSON, because each byte
+** that is not valid UTF-8 is replaced by U+FFFD.
+*/
 static char *plain_key(const unsigned char *text) {
   sqlite3_str *key = sqlite3_str_new(0);
   for (int i = 0; *text && i < KEY_LENGTH; i++) {

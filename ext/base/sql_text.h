@@ -1,38 +1,43 @@
-/*
-** sql_text.h: turns SQL values into texts: arguments that must be texts, and keys.
-*/
+/* sql_text.h: turns SQL values into texts. The values are arguments that must be texts, or keys. */
 #ifndef DIFFUSE_BASE_SQL_TEXT_H
 #define DIFFUSE_BASE_SQL_TEXT_H
 
 #include <sqlite3ext.h>
 
 /*
-** The value if it is a text of valid UTF-8 without a zero byte (which would cut it short);
-** otherwise null. Checks the type first, because a conversion would change it.
+** Returns the text of a value if the value is an SQL text in valid UTF-8 without a zero byte. A C
+** string would end at the zero byte. Returns null for any other value. The function never converts
+** a value to text.
 */
 const char *plain_text(sqlite3_value *value);
 
 /*
-** The end of an error about a value of the wrong type: ", not NULL", ", not a text", and so on.
-** Returns "" if the type is right (SQLITE_TEXT, SQLITE_BLOB, or SQLITE_FLOAT for any number).
-** Errors never show a value, because every argument of every function may come from a row
-** (SECURITY.md).
+** Returns the end of an error about a value of the wrong type: ", not NULL", ", not a text", and so
+** on. Returns "" if the value has the wanted type. `wanted` is SQLITE_TEXT, SQLITE_BLOB, or
+** SQLITE_FLOAT for any number. Errors never show a value, because every argument of every function
+** may come from a row (SECURITY.md).
 */
 const char *not_a(sqlite3_value *value, int wanted);
 
 /*
-** Whether a text is the text of a key, so that key_text() would not change it. -1 when out of
-** memory.
+** Returns whether a text is the text of a key, which means that key_text() does not change it.
+** Returns -1 if memory runs out.
 */
 int key_is_plain(const char *text);
 
-/* The text that stands for a key, cut at 1000 characters (sqlite3_free); null: out of memory. */
+/*
+** Returns the text that stands for a key, cut at 1000 characters. The caller calls sqlite3_free().
+** Returns null if memory runs out.
+*/
 char *key_text(sqlite3_value *key);
 
-/* The first word of an SQL text in capitals, after white space and comments. */
+/*
+** Sets `word` to the first seven letters of the first word of an SQL text, in capitals. White space
+** and comments before the word are skipped.
+*/
 void first_word(const char *sql, char word[8]);
 
-/* Whether a name occurs in an SQL text, in upper or lower case. */
+/* Returns whether a name occurs in an SQL text. The comparison ignores case. */
 int has_word(const char *name, const char *sql);
 
 #endif

@@ -1,8 +1,9 @@
 /*
 ** vector_text.c: see vector_text.h.
 **
-** The parser of JSON numbers ignores the locale and allocates no memory. It ignores digits after
-** the 19th; the result is within a few units in the last place.
+** The parser of JSON numbers ignores the locale and allocates no memory. The parser uses the first
+** 19 significant digits of a number. The error of the result is at most a few units in the last
+** place.
 */
 #include "base/vector_text.h"
 
@@ -40,17 +41,17 @@ static int is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/* A number as digits * 10^exponent. */
+/* A decimal number with the value digits * 10^exponent. */
 struct decimal {
   uint64_t digits;
   int exponent;
 };
 
-#define MANY_DIGITS 100000 /* exponents saturate here, far beyond the range of doubles */
+#define MANY_DIGITS 100000 /* exponents stop growing here, far beyond the range of doubles */
 
 /*
-** Reads the digits of the integer part (scale 0) or of the fraction (scale -1). Null if there are
-** none.
+** Reads the digits of the integer part (scale 0) or of the fraction (scale -1). Returns the
+** position after the digits, or null if there are no digits.
 */
 static const char *read_digits(const char *text, struct decimal *decimal, int scale) {
   if (!is_digit(*text)) return 0;
@@ -74,7 +75,7 @@ static const char *read_exponent(const char *text, struct decimal *decimal) {
   return text;
 }
 
-/* digits * 10^exponent. Powers of ten up to 10^22 are exact as doubles. */
+/* Returns digits * 10^exponent. Powers of ten up to 10^22 are exact as doubles. */
 static double decimal_value(const struct decimal *decimal) {
   double x = (double)decimal->digits;
   int exponent = decimal->exponent;
@@ -88,7 +89,10 @@ static double decimal_value(const struct decimal *decimal) {
   return x / power;
 }
 
-/* Reads one JSON number. Null if there is none. */
+/*
+** Reads one JSON number. Returns the position after the number, or null if the text does not start
+** with a number that fits a double.
+*/
 static const char *read_number(const char *text, double *number) {
   struct decimal decimal = {0, 0};
   int negative = *text == '-';
@@ -103,8 +107,8 @@ static const char *read_number(const char *text, double *number) {
 }
 
 /*
-** Reads an array of at most `room` numbers with nothing after it. Returns how many, or 0 on
-** failure.
+** Reads a text that is an array of at most `room` numbers. Returns the count of numbers, or 0 if
+** the text is anything else.
 */
 static int read_array(const char *text, double *numbers, int room) {
   text = skip_blanks(text);

@@ -45,7 +45,7 @@ static int are_terms(struct ledger *ledger, const struct ledger_terms *terms) {
   return !error_is_set(ledger->error);
 }
 
-/* Whether an existing ledger has the terms of this dp_init(). */
+/* Returns whether an existing ledger has the terms of this dp_init(). */
 static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) {
   int same = ledger_begin_reading(ledger) && are_terms(ledger, terms);
   ledger_rollback(ledger);

@@ -6,7 +6,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* Whether two names mean the same file, or would if it existed, however the folder is spelled. */
+/*
+** Returns whether two names mean the same file, or would if it existed, however the folder is
+** spelled.
+*/
 static int same_place(const char *a, const char *b) {
   const char *name_a = path_name(a), *name_b = path_name(b);
   if (strcmp(a, b) == 0 || file_same(a, b)) return 1;

@@ -159,7 +159,7 @@ void connection_close(struct ledger *ledger);
 /* Checks L6, and that the file was not deleted or replaced while the connection was open. */
 int connection_check(struct ledger *ledger);
 
-/* Whether the open file says that it is a ledger. */
+/* Returns whether the open file says that it is a ledger. */
 int connection_is_ledger(struct ledger *ledger);
 
 /*
@@ -415,7 +415,7 @@ int marker_drop(struct ledger *ledger);
 */
 void marker_correct(struct ledger *ledger, const struct marker *marker, const char *path);
 
-/* Whether the host's main database lives in memory. */
+/* Returns whether the host's main database lives in memory. */
 int host_in_memory(const struct ledger *ledger);
 
 /*
@@ -430,8 +430,8 @@ int marker_check_attached(struct ledger *ledger);
 /* ---- files that cannot be a ledger (files.c) ---- */
 
 /*
-** Whether `path` is one of a database's files: the database itself, a journal, its WAL or its WAL
-** index.
+** Returns whether `path` is one of a database's files: the database itself, a journal, its WAL or
+** its WAL index.
 */
 int file_is_hosts(const char *path, const char *database);
 
@@ -532,7 +532,7 @@ int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, in
 double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget,
                       const struct curve *curve);
 
-/* Whether a budget is within the limits of its tier. */
+/* Returns whether a budget is within the limits of its tier. */
 int budget_within(const struct ledger_tier *tier, const struct budget *budget);
 
 #endif

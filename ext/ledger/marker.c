@@ -58,9 +58,9 @@ static sqlite3_stmt *prepare_in(struct ledger *ledger, const char *schema, const
 }
 
 /*
-** Whether the file has a table or view dp_ledger_id. Reads the schema table of the file, because
-** SQLite's copy of the schema may be older than a change by another connection. Reads it row by
-** row, so that an authorizer that hides it is noticed.
+** Returns whether the file has a table or view dp_ledger_id. Reads the schema table of the file,
+** because SQLite's copy of the schema may be older than a change by another connection. Reads it
+** row by row, so that an authorizer that hides it is noticed.
 */
 static int is_listed(struct ledger *ledger, const char *schema) {
   int found = 0, hidden = 0, rc = SQLITE_DONE;
@@ -81,7 +81,10 @@ static int is_listed(struct ledger *ledger, const char *schema) {
   return found && !error_is_set(ledger->error);
 }
 
-/* Whether dp_ledger_id is an ordinary or virtual table with this column. Calls no authorizer. */
+/*
+** Returns whether dp_ledger_id is an ordinary or virtual table with this column. Calls no
+** authorizer.
+*/
 static int has_column(struct ledger *ledger, const char *schema, const char *column) {
   return sqlite3_table_column_metadata(ledger->host, schema, "dp_ledger_id", column, 0, 0, 0, 0,
                                        0) == SQLITE_OK;
@@ -232,7 +235,7 @@ int marker_write(struct ledger *ledger, const char *id, const char *path) {
   return !error_is_set(ledger->error);
 }
 
-/* Whether an UPDATE of the marker changes only the marker and runs no trigger. */
+/* Returns whether an UPDATE of the marker changes only the marker and runs no trigger. */
 static int is_plain(sqlite3 *host) {
   sqlite3_stmt *others = 0;
   int plain =

@@ -126,7 +126,7 @@ static char next_character(const char **sql, char *quote) {
   return *at;
 }
 
-/* Whether two SQL texts are equal apart from comments and white space. */
+/* Returns whether two SQL texts are equal apart from comments and white space. */
 static int same_sql(const char *a, const char *b) {
   char quote_a = 0, quote_b = 0, c;
   do {
@@ -178,7 +178,7 @@ char *ledger_verify_schema(struct ledger *ledger) {
 
 /* ---- migration ------------------------------------------------------------------------------- */
 
-/* Whether the ledger file or the host's database is read-only. */
+/* Returns whether the ledger file or the host's database is read-only. */
 static int is_read_only(const struct ledger *ledger) {
   return ledger->read_only || sqlite3_db_readonly(ledger->db, "main") == 1; /* L7 */
 }

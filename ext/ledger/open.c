@@ -134,10 +134,10 @@ static enum carried look_into(struct ledger *ledger, const char *path, const cha
 }
 
 /*
-** Whether the ledger has moved together with its database and is now the file beside it. The
-** marker's path says where the ledger was, and the marker's id identifies it. Two files with that
-** id are copies of each other. The function refuses them, because a charge to one would miss what
-** the other has paid.
+** Returns whether the ledger has moved together with its database and is now the file beside it.
+** The marker's path says where the ledger was, and the marker's id identifies it. Two files with
+** that id are copies of each other. The function refuses them, because a charge to one would miss
+** what the other has paid.
 */
 static int has_moved(struct ledger *ledger, const struct marker *marker, const char *marked,
                      const char *beside) {

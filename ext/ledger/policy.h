@@ -23,7 +23,7 @@ struct ledger_policy {
   int count;
 };
 
-/* Whether the open ledger has no policy, so that the owner alone vouches for queries. */
+/* Returns whether the open ledger has no policy, so that the owner alone vouches for queries. */
 int ledger_is_unchecked(const struct ledger *ledger);
 
 /*

@@ -84,7 +84,7 @@ static int seal_books(struct ledger *ledger, char hash[HASH_SIZE]) {
 
 /* ---- the chain ------------------------------------------------------------------------------- */
 
-/* Whether the last seal of a subject has this digest. */
+/* Returns whether the last seal of a subject has this digest. */
 static int is_sealed(struct ledger *ledger, int64_t subject, const char *digest) {
   sqlite3_stmt *row = statement_bind(ledger, SEAL_FIND, "i", subject);
   if (!statement_row(ledger, row)) return 0;

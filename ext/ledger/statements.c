@@ -16,7 +16,7 @@ SQLITE_EXTENSION_INIT3
   " granularity || '/' || shift || '/' || sensitivity FROM dp_ledger l, dp_release r"              \
   " WHERE r.id = " release_id ")"
 
-/* Whether the options of a release and its column agree on a parameter, to 12 digits. */
+/* Returns whether the options of a release and its column agree on a parameter, to 12 digits. */
 #define SAYS(name, otherwise)                                                                      \
   "abs(ifnull(json_extract(options, '$." #name "'), " otherwise ") - ifnull(" #name ", " otherwise \
   ")) <= 1e-12 * abs(ifnull(" #name ", 0))"

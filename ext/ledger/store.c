@@ -9,7 +9,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* Whether diffuse can have stored these values. The rest of the code relies on it. */
+/* Returns whether diffuse can have stored these values. The rest of the code relies on it. */
 static int is_sound(const struct ledger_release *r) {
   int is_private = r->max_groups > 0 && r->dimension == 0 && r->key_share > 0 && r->key_share <= 1;
   return r->name && r->kind && r->mechanism && r->options && r->fingerprint && r->state &&
@@ -124,7 +124,7 @@ static int read_key(struct ledger *ledger, struct point_reading *reading, sqlite
   return key && cell < grid->cells && grid->keys[cell] && strcmp(grid->keys[cell], key) == 0;
 }
 
-/* Whether the last point has a value for each coordinate. */
+/* Returns whether the last point has a value for each coordinate. */
 static int is_complete(const struct point_reading *reading) {
   const struct ledger_grid *grid = &reading->path->grid;
   return reading->path->count > 0 && reading->rows == grid->cells * grid->components;

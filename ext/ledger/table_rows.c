@@ -86,7 +86,7 @@ const struct table_columns columns_rdp = {"dp_rdp", rdp_list, COUNT(rdp_list)};
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* Whether a column has a member that is stored in this table. */
+/* Returns whether a column has a member that is stored in this table. */
 static int is_kept(const struct column *column) {
   return column->role != ROLE_ADDED && column->kind != COLUMN_NOW && column->kind != COLUMN_LATER;
 }

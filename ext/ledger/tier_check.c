@@ -50,7 +50,10 @@ static double limit_needed(const struct ledger_tier *tier, const struct ledger_t
   return outer->accountant->most_at(outer, tier->filter_order);
 }
 
-/* Whether the limit allows one release, and everything that the outer tier (if any) may publish. */
+/*
+** Returns whether the limit allows one release, and everything that the outer tier (if any) may
+** publish.
+*/
 static int suffices(const struct ledger_tier *tier, const struct ledger_tier *outer) {
   return cost_of_one(tier) <= tier->rate_limit &&
          (!outer || limit_needed(tier, outer) <= tier->rate_limit);

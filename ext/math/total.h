@@ -19,7 +19,7 @@ struct total total_add(struct total total, double term);
 /* The least double that is not below the total. */
 double total_up(struct total total);
 
-/* Whether the total is at most `limit`. A NaN anywhere makes it false. */
+/* Returns whether the total is at most `limit`. A NaN anywhere makes it false. */
 int total_within(struct total total, double limit);
 
 /* A lower bound on limit - total, or 0 if that is negative. */

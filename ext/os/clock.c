@@ -9,7 +9,7 @@ int64_t clock_milliseconds(void) {
   return (int64_t)GetTickCount64();
 }
 
-/* Windows schedules in milliseconds. */
+/* Sleep() of Windows takes whole milliseconds, so this function rounds up. */
 void clock_sleep(unsigned microseconds) {
   Sleep((microseconds + 999) / 1000);
 }

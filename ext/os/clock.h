@@ -1,13 +1,13 @@
-/* clock.h: a clock that changes of the system time do not affect. */
+/* clock.h: a clock that does not jump when somebody changes the system time. */
 #ifndef DIFFUSE_OS_CLOCK_H
 #define DIFFUSE_OS_CLOCK_H
 
 #include <stdint.h>
 
-/* Milliseconds since an arbitrary moment. The number never decreases. */
+/* Returns the number of milliseconds since an arbitrary moment. The number never decreases. */
 int64_t clock_milliseconds(void);
 
-/* Waits for about this time. A signal may end the wait earlier. */
+/* Waits for about this number of microseconds. A signal may end the wait earlier. */
 void clock_sleep(unsigned microseconds);
 
 #endif

@@ -169,8 +169,8 @@ int file_same(const char *a, const char *b) {
 }
 
 /*
-** Gives a new file the owner, group and permissions of another, as far as this process is allowed
-** to.
+** Gives a new file the owner, group and permissions of another file, as far as the operating system
+** allows this process to.
 */
 static int adopt(int file, const struct stat *model) {
   struct stat own;
@@ -179,8 +179,8 @@ static int adopt(int file, const struct stat *model) {
   if (own.st_uid != model->st_uid && geteuid() == 0 && fchown(file, model->st_uid, (gid_t)-1) != 0)
     return 0;
   /*
-  ** If setting the group fails, the file keeps another group, which must not get the rights that
-  ** the group of the database has.
+  ** If setting the group fails, the new file keeps a group that is not the model's group. This
+  ** group must not get the rights that the model gives to its own group.
   */
   if (own.st_gid != model->st_gid && fchown(file, (uid_t)-1, model->st_gid) != 0)
     mode &= (mode_t)~OF_GROUP;
@@ -193,7 +193,7 @@ enum creation file_create(const char *path, const char *model_path) {
   int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file >= 0) {
     int done = !modelled || adopt(file, &model);
-    close(file); /* a file that was just created has no locks to lose */
+    close(file); /* the file is new, so no lock on it is lost */
     if (done) return FILE_CREATED;
     unlink(path);
     return FILE_REFUSED;

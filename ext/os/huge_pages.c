@@ -11,7 +11,7 @@
 void *huge_pages_allocate(size_t size) {
   void *pages = 0;
   if (posix_memalign(&pages, size, size)) return 0;
-  madvise(pages, size, MADV_HUGEPAGE); /* only advice: the result also works with ordinary pages */
+  madvise(pages, size, MADV_HUGEPAGE); /* the kernel may ignore this advice */
   memset(pages, 0, size);
   return pages;
 }

@@ -6,7 +6,7 @@
 
 /*
 ** Allocates `size` bytes of zeros, in huge pages if they are available and otherwise like calloc().
-** `size` is a power of two. Free the memory with free(). Null when out of memory.
+** `size` is a power of two. Free the memory with free(). Returns null if memory runs out.
 */
 void *huge_pages_allocate(size_t size);
 

@@ -6,7 +6,7 @@
 
 /* The previous locale of a thread. */
 struct number_locale {
-  char *name; /* null: nothing was changed */
+  char *name; /* null if locale_plain() changed nothing */
   int per_thread;
 };
 
@@ -24,7 +24,8 @@ struct number_locale {
 #endif
 
 /*
-** Set the locale "C" for numbers in this thread, and restore the previous one. Calls may be nested.
+** locale_plain() sets the locale "C" for numbers in this thread and returns the previous locale.
+** locale_restore() sets the previous locale again. Pairs of calls may be nested.
 */
 struct number_locale locale_plain(void);
 void locale_restore(struct number_locale before);

@@ -11,9 +11,9 @@
 #include "os/windows.h"
 
 /*
-** The lock is a file that is opened without sharing: Windows then lets nobody else open it. The
-** file is marked for deletion while it is open. It disappears when its only handle is closed, also
-** when the process is killed.
+** The process that holds the lock has opened the lock file without sharing, so Windows lets nobody
+** else open the file. The file is marked for deletion while it is open. Windows deletes the file
+** when its only handle is closed, even if the process was killed.
 */
 
 static int fail(struct lock_error *error, DWORD code) {
@@ -28,7 +28,7 @@ static int fail(struct lock_error *error, DWORD code) {
   return -1;
 }
 
-/* Whether access may be denied because a file of that name is being deleted. */
+/* Returns whether access may be denied because a file of that name is being deleted. */
 static int is_going(const wchar_t *name) {
   return GetFileAttributesW(name) != INVALID_FILE_ATTRIBUTES ||
          GetLastError() == ERROR_ACCESS_DENIED;
@@ -48,8 +48,8 @@ static HANDLE open_alone(const wchar_t *name, const char *model) {
 }
 
 /*
-** Whether a file can be a lock. A file with content, a folder or a link belongs to somebody and
-** must not be deleted.
+** Returns whether a file can be a lock file. A file with content, a folder or a link belongs to
+** somebody else, and diffuse must not delete it.
 */
 static int is_lock(HANDLE file) {
   BY_HANDLE_FILE_INFORMATION about;
@@ -108,8 +108,9 @@ void lock_file_forget(intptr_t lock) {
 #define OWNER       0600
 
 /*
-** The lock is flock() on the file. A process that gets the lock checks that the file still has its
-** name. A process that releases the lock deletes the file first.
+** A process holds the lock by calling flock() on the lock file. After flock() succeeds, the process
+** checks that the file still exists under its name. Before the process releases the lock, it
+** deletes the file.
 */
 
 static int fail(struct lock_error *error, int code, int forbidden) {
@@ -122,7 +123,10 @@ static int fail(struct lock_error *error, int code, int forbidden) {
   return -1;
 }
 
-/* Opens the file for reading if it cannot be written, because that is enough to lock it. */
+/*
+** Opens or creates the lock file. If this process may not write the file, the function opens the
+** file for reading, because flock() works on such a file too.
+*/
 static int open_lock(const char *name, const char *model) {
   struct stat status;
   mode_t mode = stat(model, &status) == 0 ? status.st_mode & PERMISSIONS : OWNER;
@@ -141,15 +145,18 @@ static int has_name(int file, const char *name) {
          opened.st_ino == named.st_ino;
 }
 
-/* Whether a file can be a lock. A file with content belongs to somebody and must not be deleted. */
+/*
+** Returns whether a file can be a lock file. A file with content belongs to somebody else, and
+** diffuse must not delete it.
+*/
 static int is_lock(int file) {
   struct stat status;
   return fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0;
 }
 
 /*
-** Returns 1 if the lock is held, 0 if another process has it or has just deleted the file, -1 on
-** error.
+** Returns 1 if this process now holds the lock, 0 if another process holds the lock or has just
+** deleted the file, and -1 on error.
 */
 static int try_lock(int file, const char *name) {
   if (!is_lock(file)) {
@@ -161,8 +168,8 @@ static int try_lock(int file, const char *name) {
 }
 
 /*
-** Gives the lock file the permissions of the model: whoever can open the model must be able to open
-** the lock. The lock file has no content to protect.
+** Gives the lock file the permissions of the model, because every process that can open the model
+** must be able to open the lock file. The lock file has no content to protect.
 */
 static void take_permissions(const char *model, int file) {
   struct stat theirs, ours;

@@ -1,8 +1,10 @@
 /*
-** lock_file.h: a lock that is a file of its own and belongs to one open file, not to the process.
+** lock_file.h: locks between processes. Each lock is a file of its own. An open file holds the
+** lock, not the process.
 **
-** The file exists only while the lock is held, and has no content. Only one process can hold the
-** lock of a name. If a killed process leaves its file behind, the next process uses and deletes it.
+** The lock file is empty and exists only while the lock is held. Only one process can hold the lock
+** of a given name. If a killed process leaves its lock file behind, the next process that takes the
+** lock uses this file and later deletes it.
 */
 #ifndef DIFFUSE_OS_LOCK_FILE_H
 #define DIFFUSE_OS_LOCK_FILE_H
@@ -20,13 +22,14 @@ enum lock_failure {
 
 struct lock_error {
   enum lock_failure failure;
-  int is_there;  /* LOCK_FORBIDDEN: the file exists, and may be new */
+  int is_there;  /* for LOCK_FORBIDDEN: the file exists, perhaps only just created */
   char text[96]; /* the message of the operating system */
 };
 
 /*
-** Tries once to take the lock. Returns 1 with *lock set, 0 if another process has it, -1 on error.
-** The file gets the permissions of the file `model`.
+** Tries once to take the lock. Returns 1 and sets *lock if this process now holds the lock, 0 if
+** another process holds the lock, and -1 on error. The file gets the permissions of the file
+** `model`.
 */
 int lock_file_take(const char *name, const char *model, intptr_t *lock, struct lock_error *error);
 

@@ -63,7 +63,7 @@ static void page_close(volatile unsigned char *page) {
 
 static _Atomic(uint64_t) forks;
 
-/* The C library drops the handler when it unloads this object, except on macOS. */
+/* Except on macOS, the C library removes the fork handler when it unloads this shared library. */
 #ifndef __APPLE__
 
 static void count_fork(void) {

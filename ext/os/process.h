@@ -1,6 +1,6 @@
 /*
-** process.h: recognises the process that opened a connection, so that no connection to the ledger
-** is used on both sides of a fork() (L6).
+** process.h: recognises the process that opened a connection. After a fork(), the parent and the
+** child must not both use one connection to the ledger (requirement L6).
 */
 #ifndef DIFFUSE_OS_PROCESS_H
 #define DIFFUSE_OS_PROCESS_H
@@ -15,14 +15,18 @@ struct process {
   long pid;
   uint64_t forks; /* the number of fork() calls between the first process and this one */
   volatile unsigned char
-      *memory; /* a page that the kernel clears in a child; null: not supported */
+      /* A page that the kernel clears in a child process. Null if the kernel cannot do that. */
+      *memory;
 };
 
-/* Remembers the calling process. process_forget() frees the memory, in the parent or in a child. */
+/*
+** process_remember() stores the identity of the calling process. process_forget() frees the page,
+** both in the parent and in a child.
+*/
 void process_remember(struct process *process);
 void process_forget(struct process *process);
 
-/* Whether the calling process is the remembered one. */
+/* Returns whether the calling process is the remembered one. */
 int process_is_same(const struct process *process);
 
 #endif

@@ -78,7 +78,7 @@ int thread_start(struct thread *thread, void (*run)(void *argument), void *argum
   thread->run = run;
   thread->argument = argument;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before); /* a thread inherits the mask */
+  pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread inherits this mask */
   int error = pthread_create(&thread->thread, 0, run_thread, thread);
   pthread_sigmask(SIG_SETMASK, &before, 0);
   return error == 0;

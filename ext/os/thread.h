@@ -1,4 +1,4 @@
-/* thread.h: threads and locks between them. */
+/* thread.h: threads, and locks between threads. */
 #ifndef DIFFUSE_OS_THREAD_H
 #define DIFFUSE_OS_THREAD_H
 
@@ -45,12 +45,16 @@ struct thread {
 void mutex_lock(struct mutex *mutex);
 void mutex_unlock(struct mutex *mutex);
 
-/* Calls a function once per `once`. Every thread returns only after that call has finished. */
+/*
+** Calls the function only the first time that this `once` is passed. A concurrent call with the
+** same `once` waits until the function has returned.
+*/
 void once_run(struct once *once, void (*function)(void));
 
 /*
-** Starts a thread. It receives no signals, because they are for the host's own threads. Returns 0
-** if the thread cannot be started. `thread` must not move until thread_join() has returned.
+** Starts a thread. The new thread receives no signals, because the host handles signals in its own
+** threads. Returns 0 if the thread cannot be started. `thread` must not move until thread_join()
+** has returned.
 */
 int thread_start(struct thread *thread, void (*run)(void *argument), void *argument);
 void thread_join(struct thread *thread);

@@ -7,12 +7,15 @@
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
-/* A path in UTF-16 (free it with free()). Null when out of memory or if the path is not UTF-8. */
+/*
+** Returns a path in UTF-16. The caller calls free(). Returns null if memory runs out or if the path
+** is not valid UTF-8.
+*/
 wchar_t *windows_path(const char *utf8);
 
 /*
-** The access list of a file, to be used for a new file (free it with free()). Null if it cannot be
-** read; a new file then gets the access list of its folder.
+** Returns the access list of a file, for use with a new file. The caller calls free(). Returns null
+** if the access list cannot be read. The new file then gets the access list of its folder.
 */
 SECURITY_DESCRIPTOR *windows_access(const wchar_t *path);
 

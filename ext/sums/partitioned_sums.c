@@ -312,7 +312,7 @@ static int in_second_half(const struct partitioned_sums *records, const record_w
   return (int)(place_of(records, row) >> (63 - depth) & 1);
 }
 
-/* Whether each half of a settled bucket would have at least a quarter of its records. */
+/* Returns whether each half of a settled bucket would have at least a quarter of its records. */
 static int is_divisible(const struct partitioned_sums *records, const struct store *store,
                         const struct bucket *bucket) {
   size_t second = 0;

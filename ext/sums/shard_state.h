@@ -70,7 +70,7 @@ struct shard_state {
 */
 const char *shard_state_open(struct shard_state *state, const void *bytes, size_t size);
 
-/* Whether the bytes have room for the stated number of keys. */
+/* Returns whether the bytes have room for the stated number of keys. */
 int shard_state_holds_keys(const struct shard_state *state);
 
 /*
@@ -79,7 +79,7 @@ int shard_state_holds_keys(const struct shard_state *state);
 */
 int shard_state_key(struct shard_state *state, const char **text, size_t *size);
 
-/* Whether the rest of the bytes is exactly the entries, with this many integers each. */
+/* Returns whether the rest of the bytes is exactly the entries, with this many integers each. */
 int shard_state_fits(const struct shard_state *state, size_t numbers);
 
 /*

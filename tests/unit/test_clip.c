@@ -68,7 +68,7 @@ static int128 at(const struct matrix *matrix, size_t cell, int component) {
   return matrix->values[cell * (size_t)matrix->components + (size_t)component];
 }
 
-/* Whether the norm of components [first, end) of all cells is at most reach. */
+/* Returns whether the norm of components [first, end) of all cells is at most reach. */
 static int norm_fits(const struct matrix *matrix, int first, int end, int64_t reach) {
   struct wide sum = {{0, 0, 0, 0, 0}};
   for (size_t i = 0; i < matrix->cells; i++) {

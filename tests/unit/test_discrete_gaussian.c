@@ -163,7 +163,7 @@ static void variance_is_right_for_large_ones(void) {
   for (int i = 0; i < LARGE; i++) variance_is_right(large[i]);
 }
 
-/* Whether `seen` of `total` events agree with a probability. */
+/* Returns whether `seen` of `total` events agree with a probability. */
 static int in_keeping(double seen, double total, double probability) {
   double deviation = sqrt(total * probability * (1 - probability));
   return fabs(seen - total * probability) < LIMIT * deviation;

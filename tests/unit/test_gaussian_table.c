@@ -174,8 +174,8 @@ static void attempts_are_bounded(void) {
 }
 
 /*
-** Whether this frequency agrees with an event of probability p, within 6.1 standard deviations
-** (1e-9).
+** Returns whether this frequency agrees with an event of probability p, within 6.1 standard
+** deviations (1e-9).
 */
 static int in_keeping(double seen, double total, double p) {
   return fabs(seen - total * p) <= 6.1 * sqrt(total * p * (1 - p));

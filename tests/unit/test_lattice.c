@@ -29,7 +29,9 @@ static int128 absolute(int128 x) {
   return x < 0 ? -x : x;
 }
 
-/* Whether `rounded` is the integer nearest to numerator/denominator, halves away from zero. */
+/*
+** Returns whether `rounded` is the integer nearest to numerator/denominator, halves away from zero.
+*/
 static int is_nearest(int128 rounded, int128 numerator, int128 denominator) {
   int128 twice = 2 * absolute(rounded * denominator - numerator);
   if (twice == denominator) return absolute(rounded) * denominator > absolute(numerator);

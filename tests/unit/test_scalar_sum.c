@@ -79,7 +79,8 @@ static int128 total_of(const struct bounds *bounds, const struct row *rows, int 
 }
 
 /*
-** Whether two rows belong to one unit. A long double can represent every int64_t and every double.
+** Returns whether two rows belong to one unit. A long double can represent every int64_t and every
+** double.
 */
 static int same_unit(const struct row *a, const struct row *b) {
   int a_number = a->kind == KIND_INTEGER || a->kind == KIND_REAL;

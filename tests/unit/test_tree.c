@@ -14,7 +14,7 @@
 
 enum { LEVELS = 6, LEAVES = 1 << LEVELS, NODES = 2 * LEAVES - 2 };
 
-/* Whether a leaf is below node `node`, with the numbering of tree.h. */
+/* Returns whether a leaf is below node `node`, with the numbering of tree.h. */
 static int is_below(int leaf, int node, int levels) {
   int level = 1;
   while (node >= (2 << level) - 2) level++;
