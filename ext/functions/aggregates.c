@@ -125,9 +125,10 @@ static int check_apart(const struct run *run, char **tables, struct error *error
   struct ledger_policy policy = {0, 0};
   *tables = 0;
   if (ledger_is_unchecked(ledger)) return 1;
-  int going = ledger_begin_reading(ledger) && ledger_policy_read(ledger, &policy);
+  int going = ledger_begin_reading(ledger) && ledger_policy_read(ledger, &policy) &&
+              ledger_policy_need(ledger, &policy);
   ledger_rollback(ledger);
-  if (going && policy.count) {
+  if (going) {
     struct loop_proof proof = loop_prove(run->host->collector.db, &policy);
     going = check_proof(run, &proof, tables, error);
     loop_proof_clear(&proof);

@@ -39,6 +39,9 @@ int ledger_by_unit(struct ledger *ledger);
 int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy);
 void ledger_policy_free(struct ledger_policy *policy);
 
+/* Whether a policy protects a table. If it does not, sets the error that says how to do so. */
+int ledger_policy_need(struct ledger *ledger, const struct ledger_policy *policy);
+
 /* The declaration of a table, or null. Names are compared as SQLite compares them. */
 const struct ledger_declaration *ledger_policy_find(const struct ledger_policy *policy,
                                                     const char *table);
@@ -52,7 +55,7 @@ int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration
 /*
 ** Decides whether rows may be read for a release that was charged in this transaction. `tables`
 ** lists the tables that the rows come from, as JSON ({"visit":"protected"}); the function notes it
-** on the release. Null means that the tables are unknown, which a ledger with declarations refuses.
+** on the release. Null means that the tables are unknown, which only an unchecked ledger admits.
 */
 int ledger_policy_admit(struct ledger *ledger, int64_t release_id, const char *tables);
 

@@ -57,7 +57,8 @@ static int reading_failed(const struct question *question, struct error *error) 
 
 static int read_policy(struct question *question) {
   struct ledger *ledger = question->ledger;
-  int read = ledger_begin_reading(ledger) && ledger_policy_read(ledger, &question->policy);
+  int read = ledger_begin_reading(ledger) && ledger_policy_read(ledger, &question->policy) &&
+             ledger_policy_need(ledger, &question->policy);
   ledger_rollback(ledger);
   return read;
 }
@@ -231,12 +232,8 @@ int question_open(struct question **out, struct collector *host, struct ledger *
   question->ledger = ledger;
   question->aggregate = aggregate;
   question->by_row = ledger_protects(ledger) == LEDGER_ROWS;
-  int going = read_policy(question);
-  if (going && !question->policy.count) {
-    question_close(question);
-    return 1;
-  }
   *out = question;
+  int going = read_policy(question);
   if (going && !aggregate->family->has_states)
     going = error_set(error,
                       "kind '%s' takes rows one after the other, not unit by unit (it needs a "

@@ -19,7 +19,7 @@
 struct question;
 
 /*
-** Compiles the query of a question and begins to read. If the ledger has no policy, sets *question
+** Compiles the query of a question and begins to read. If the ledger is unchecked, sets *question
 ** to null and returns 1: the owner vouches for the query. Otherwise returns 1, or 0 with the error
 ** set. The caller must call question_close(), even after an error.
 */

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from conftest import connect, ledger_of, one, refused
+from kinds_reference import KINDS, aggregate, by_query
+from kinds_tables import PARAMETERS
 
 
 @pytest.fixture
@@ -138,6 +140,59 @@ def test_an_unchecked_ledger_has_no_policy(path):
 def test_a_checked_ledger_stays_checked(clinic):
     assert "cannot be changed" in refused(clinic, """SELECT dp_init('{"unchecked":true}')""")
     assert "unchecked must be true or false" in refused(clinic, """SELECT dp_init('{"unchecked":1}')""")
+
+
+def every_release(by_unit, replace):
+    """A call of every function that makes a release, as SQL over the table t(unit, x, k, v) with its arguments."""
+    for kind in KINDS:
+        if kind == "count_distinct" and not by_unit:
+            continue
+        call, arguments = aggregate(kind, PARAMETERS[kind][0], by_unit, "clinic")
+        yield f"SELECT {call} FROM t", arguments
+        sql, arguments = by_query(kind, PARAMETERS[kind][0], by_unit, "clinic")
+        yield sql, arguments
+        yield sql.replace("SELECT dp_release(", "SELECT * FROM dp_answer("), arguments[:-1] + [
+            json.dumps({"name": "rows of " + kind, **PARAMETERS[kind][0]})]
+    unit = ", unit" if by_unit else ""
+    state = f"SELECT dp_partial('sum', x{unit}, '{{\"clip\":1,\"protects\":\"{'unit' if by_unit else 'row'}\"}}') AS state FROM t"
+    yield f"SELECT dp_merge('clinic', state) FROM ({state})", []
+    kernel = '[["a","a",0.7],["a","b",0.3],["b","b",0.7],["b","a",0.3]]'
+    yield f"SELECT dp_choice('clinic', k, '[\"a\",\"b\"]'{unit}) FROM t", []
+    if not replace:  # responses and models need a ledger of rows that are replaced
+        return
+    yield f"SELECT dp_response_count('clinic', k, '{kernel}', '{{\"n\":1,\"otherwise\":\"a\"}}') FROM t", []
+    yield "SELECT dp_sgd('clinic', x, v, 'logistic', '{\"dim\":3,\"n\":1,\"clip\":1,\"radius\":1}') FROM t", []
+
+
+@pytest.mark.parametrize("protects, adjacency", [("unit", "add-remove"), ("row", "add-remove"), ("row", "replace")])
+def test_without_a_protected_table_nothing_is_released_or_charged(path, protects, adjacency):
+    terms = {"protects": protects, "adjacency": adjacency}
+    asks = list(every_release(protects == "unit", adjacency == "replace"))
+    db = connect(path)
+    db.executescript("""
+        CREATE TABLE t(unit INT, x REAL, k TEXT, v TEXT);
+        CREATE TABLE ward(name TEXT);
+        INSERT INTO t VALUES (1, 0.5, 'a', '[1,2,3]');
+    """)
+    db.execute("SELECT dp_init(?)", (json.dumps(terms),))
+    db.execute("SELECT dp_tier('clinic', 1, 1e6, 1e-6)")
+    column = ", 'patient_id'" if protects == "unit" else ""
+    for declare in (None, "SELECT dp_public('ward')"):
+        if declare:
+            one(db, declare)
+        for sql, arguments in asks:
+            message = refused(db, sql, *arguments)
+            assert message.endswith(f": no table is protected yet: SELECT dp_protect('visit'{column})"), (sql, message)
+            assert message.startswith("dp_")
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0 == one(db, "SELECT count(*) FROM dp_release")
+    assert one(db, "SELECT dp_verify()") == "ok"
+    # The same calls are sound where the owner vouches for them.
+    free = connect(path.with_name("free.db"))
+    free.executescript("CREATE TABLE t(unit INT, x REAL, k TEXT, v TEXT); INSERT INTO t VALUES (1, 0.5, 'a', '[1,2,3]');")
+    free.execute("SELECT dp_init(?)", (json.dumps({**terms, "unchecked": True}),))
+    free.execute("SELECT dp_tier('clinic', 1, 1e6, 1e-6)")
+    for sql, arguments in asks:
+        free.execute(sql, arguments).fetchall()
 
 
 @pytest.mark.parametrize("ask", [
