@@ -1,22 +1,23 @@
 /*
-** aggregates.c: the aggregates as SQL functions. Each one makes a release inside the owner's
+** aggregates.c: the aggregates as SQL functions. Each aggregate makes a release inside the owner's
 ** SELECT.
 **
-** Requirements, most of them dictated by SQLite:
+** Requirements, most of which follow from the way SQLite works:
 **   A1  The first row starts the release: the aggregate checks the parameters and charges the
 **       ledger before it looks at the value of any row. Without a row there are no parameters, so
 **       an empty input is an error.
-**   A2  The aggregate takes its parameters from the first row. It compares them with those of the
-**       next rows up to the 1024th, and then of every 1024th row. A difference fails the statement,
-**       and the charge stays.
-**   A3  SQLite finishes the aggregates of an aborted statement as if they were complete. So xFinal
-**       draws, but stores nothing until the statement has ended well (statement_guard.h).
-**   A4  The call site also shows whether an evaluation is the first in its statement (it may not
-**       be, with GROUP BY or in a correlated subquery). A second evaluation of a named release is
-**       an error.
-**   A5  The aggregate refuses a parameter that is a column before it charges anything, provided
-**       that the program of the statement shows it (sources.h). The outcome does not depend on any
-**       row.
+**   A2 The aggregate takes its parameters from the first row. It compares these parameters with
+**       those of each of the next rows up to the 1024th, and then of every 1024th row. If the
+**       parameters differ, the statement fails and the charge stays.
+**   A3 SQLite finishes the aggregates of an aborted statement as if they were complete. xFinal
+**       therefore draws, but stores nothing until the statement has ended without an error
+**       (statement_guard.h).
+**   A4 One statement may evaluate an aggregate several times, with GROUP BY or in a correlated
+**       subquery. The call site counts the evaluations, and a second evaluation of a named release
+**       is an error.
+**   A5 If the program of the statement shows that a parameter is a column (sources.h), the
+**       aggregate refuses the parameter before it charges anything. The refusal does not depend on
+**       any row.
 */
 #include "release/kinds.h"
 
@@ -47,7 +48,7 @@ enum phase { NEW, COLLECTING, ANSWERED, DEAD };
 
 struct run {
   const struct aggregate *aggregate;
-  int unit; /* which argument is the unit; 0: the ledger protects rows */
+  int unit; /* the place of the unit among the arguments; 0: the ledger protects rows */
   struct host *host;
   struct site *site;
   struct publication publication;
@@ -55,10 +56,13 @@ struct run {
   struct fixed_arguments parameters; /* A2 */
 };
 
-/* SQLite aligns the memory of an aggregate too loosely for 128-bit integers: it holds a pointer. */
+/*
+** The memory that SQLite gives to an aggregate. SQLite does not align it for 128-bit integers, so
+** the sums are in a struct of their own.
+*/
 struct evaluation {
   enum phase phase;
-  unsigned unchecked; /* rows until the next check of the parameters */
+  unsigned unchecked; /* the number of rows until the next check of the parameters */
   struct run *run;    /* null before the first row and after the end */
 };
 
@@ -91,7 +95,9 @@ static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluat
 
 /* ---- the first row (A1) ---------------------------------------------------------------------- */
 
-/* The tables that the statement reads, as JSON for the ledger; null when out of memory. */
+/*
+** Returns the tables that the statement reads as JSON for the ledger, or null when out of memory.
+*/
 static char *tables_of(const struct loop_proof *proof) {
   sqlite3_str *json = sqlite3_str_new(0);
   sqlite3_str_appendall(json, "{");
@@ -100,7 +106,7 @@ static char *tables_of(const struct loop_proof *proof) {
   return sqlite3_str_finish(json);
 }
 
-/* Reports what the proof found about the statement. */
+/* Reports an error unless the proof holds. Otherwise sets *tables. */
 static int check_proof(const struct run *run, const struct loop_proof *proof, char **tables,
                        struct error *error) {
   int by_unit = ledger_protects(run->host->session.ledger) == LEDGER_UNITS;
@@ -117,8 +123,9 @@ static int check_proof(const struct run *run, const struct loop_proof *proof, ch
 }
 
 /*
-** In a ledger with a policy, the statement must keep units apart and pass the units of its table to
-** the aggregate. Sets *tables to the tables that it reads (ledger/policy.h); null without a policy.
+** If the ledger has a policy, checks that the statement keeps units apart and passes the unit
+** column of its table to the aggregate. Sets *tables to the tables that the statement reads
+** (ledger/policy.h), or to null if the ledger has no policy.
 */
 static int check_apart(const struct run *run, char **tables, struct error *error) {
   struct ledger *ledger = run->host->session.ledger;
@@ -137,7 +144,9 @@ static int check_apart(const struct run *run, char **tables, struct error *error
   return going;
 }
 
-/* Checks that the call protects what the ledger protects: units or rows. */
+/*
+** Checks that the call gives a unit if the ledger protects units, and no unit if it protects rows.
+*/
 static int check_unit(struct run *run, int argc, sqlite3_value **argv, struct error *error) {
   int place = run->aggregate->places.unit;
   int by_unit = ledger_protects(run->host->session.ledger) == LEDGER_UNITS;
@@ -151,13 +160,14 @@ static int check_unit(struct run *run, int argc, sqlite3_value **argv, struct er
   return 1;
 }
 
-/* The arguments that may differ from row to row, as a bit mask of their places. */
+/* Returns the places of the arguments that may differ from row to row, as a mask of bits. */
 static unsigned places_of_row(const struct aggregate *aggregate) {
   const struct places *places = &aggregate->places;
-  return (1u << places->key | 1u << places->value | 1u << places->unit) & ~1u; /* 0: none */
+  /* Place 0 means that there is no such argument. */
+  return (1u << places->key | 1u << places->value | 1u << places->unit) & ~1u;
 }
 
-/* The name of the parameter or column that an argument sets. */
+/* Returns the name of the parameter or column that an argument sets. */
 static const char *argument_name(const struct aggregate *aggregate, int place) {
   int parameter = 0;
   while (parameter < PARAMETERS && aggregate->places.parameters[parameter] != place) parameter++;
@@ -270,10 +280,9 @@ static int evaluation_begin(sqlite3_context *context, struct evaluation *evaluat
 /* ---- every row ------------------------------------------------------------------------------- */
 
 /*
-** Handles the rows that need more than adding: the first row and those whose parameters are
-** compared (A1, A2). A null evaluation means that SQLite was out of memory. Returns 0 when the
-** evaluation has failed. This and the next function are separate so that step() has few registers
-** to save.
+** Handles the first row, and each row whose parameters are compared (A1, A2). If `evaluation` is
+** null, SQLite is out of memory. Returns 0 when the evaluation has failed. checked_row() and the
+** next function are separate from step(), so that step() has few registers to save.
 */
 NOT_INLINE static int checked_row(sqlite3_context *context, struct evaluation *evaluation, int argc,
                                   sqlite3_value **argv) {
@@ -332,11 +341,11 @@ static void final(sqlite3_context *context) {
     fail_call(context, binding->aggregate->name, error);
     return;
   }
-  if (evaluation->phase == DEAD) return; /* the error was reported earlier */
+  if (evaluation->phase == DEAD) return; /* an earlier call has reported the error */
   struct run *run = evaluation->run;
   struct publication *publication = &run->publication;
   if (evaluation->phase == COLLECTING && site_is_reset(run->site)) {
-    publish_fail(publication); /* nothing has been drawn, and no caller receives a result */
+    publish_fail(publication); /* no value has been drawn, and no caller receives a result */
     evaluation_end(evaluation);
     return;
   }
@@ -365,7 +374,7 @@ int aggregates_register(sqlite3 *db, struct host *host) {
       struct binding *binding = sqlite3_malloc(sizeof *binding);
       if (!binding) return SQLITE_NOMEM;
       *binding = (struct binding){&aggregates[i], host_retain(host)};
-      /* A failed registration calls binding_free() itself. */
+      /* If the registration fails, SQLite calls binding_free(). */
       int rc = sqlite3_create_function_v2(db, aggregates[i].name, arity, PRIVATE_FUNCTION, binding,
                                           0, step, final, binding_free);
       if (rc != SQLITE_OK) return rc;

@@ -1,11 +1,11 @@
 /*
-** amplify.c: Theorem 1 of Balle et al. 2019 as an eponymous table-valued function of one row:
+** amplify.c: Theorem 1 of Balle et al. 2019 as a table-valued function that returns one row:
 **
 **     SELECT epsilon, delta FROM dp_amplify(condition, gamma, epsilon, delta);
 **
 ** condition is 'dobrushin', 'dobrushin-epsilon', 'doeblin' or 'ultra'. For 'dobrushin-epsilon',
-** gamma is the kernel's coefficient at the epsilon that the hidden column kernel_epsilon shows.
-** The function is innocuous: it reads only its arguments.
+** gamma is the kernel's coefficient at the epsilon that the function returns in the hidden column
+** kernel_epsilon. The function reads only its arguments and is therefore marked innocuous.
 */
 #include "functions/kernels.h"
 
@@ -20,7 +20,7 @@ SQLITE_EXTENSION_INIT3
 
 enum column { EPSILON, DELTA, CONDITION, GAMMA, EPSILON_IN, DELTA_IN, KERNEL_EPSILON };
 
-#define ARGUMENTS 4 /* the hidden columns from CONDITION on that are required */
+#define ARGUMENTS 4 /* the required arguments: the hidden columns CONDITION to DELTA_IN */
 
 static const struct condition {
   const char *name;
@@ -46,7 +46,7 @@ struct cursor {
   int done;
 };
 
-/* Sets the message of the table; returns SQLITE_ERROR for the caller to return. */
+/* Sets the error message of the table. Returns the SQLite code that the caller returns. */
 static int fail(sqlite3_vtab *table, char *message) {
   sqlite3_free(table->zErrMsg);
   table->zErrMsg = message;
@@ -178,7 +178,8 @@ static int amplify_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid) {
 }
 
 static const sqlite3_module amplify_module = {
-    .xConnect = amplify_connect, /* without xCreate the table is eponymous only */
+    /* A module without xCreate serves only as a table-valued function. */
+    .xConnect = amplify_connect,
     .xBestIndex = amplify_best_index,
     .xDisconnect = amplify_disconnect,
     .xOpen = amplify_open,

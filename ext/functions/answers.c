@@ -1,10 +1,12 @@
 /*
-** answers.c: dp_answer(tier, kind, sql, options), a release as rows.
+** answers.c: dp_answer(tier, kind, sql, options), which makes a release and returns its values as
+** rows.
 **
-**   W1  The release is complete when xFilter returns. LIMIT, ROLLBACK and whatever else the outer
-**       statement does later change neither the answer nor the charge.
-**   W2  The options name the release, so that a query plan that reads the rows twice draws once.
-**   W3  The table is DIRECTONLY: no view or trigger can spend a budget.
+**   W1 The release is complete when xFilter returns. A later LIMIT, ROLLBACK or error of the outer
+**       statement changes neither the answer nor the charge.
+**   W2 The options must name the release. If a query plan reads the rows twice, the second read
+**       then repeats the first draw.
+**   W3 The table is DIRECTONLY, so no view or trigger can spend a budget.
 */
 #include <string.h>
 
@@ -28,7 +30,7 @@ struct answer_table {
 };
 
 struct answer_row {
-  char *key; /* null for a release of one number or of an array */
+  char *key; /* null if the release is one number or an array */
   int component;
   double numbers[4];
 };
@@ -67,7 +69,7 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
     int argument = info->aConstraint[i].iColumn - ARGUMENTS;
     if (argument < 0 || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ) continue;
     if (!info->aConstraint[i].usable) return SQLITE_CONSTRAINT;
-    if (found & 1 << argument) continue; /* SQLite checks this constraint itself */
+    if (found & 1 << argument) continue; /* SQLite checks a second constraint on the argument */
     found |= 1 << argument;
     info->aConstraintUsage[i].argvIndex = argument + 1;
     info->aConstraintUsage[i].omit = 1;
@@ -217,6 +219,6 @@ static const sqlite3_module module = {.xConnect = xConnect,
                                       .xRowid = xRowid};
 
 int answers_register(sqlite3 *db, struct host *host) {
-  /* A failed registration releases the host itself. */
+  /* If the registration fails, SQLite releases the host. */
   return sqlite3_create_module_v2(db, ANSWER, &module, host_retain(host), host_release_pointer);
 }

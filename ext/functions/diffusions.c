@@ -1,10 +1,12 @@
 /*
 ** diffusions.c: Theorem 6 of Balle et al. 2019 for a diffusion that is given as a table. The
-** aggregate reads rows (s, kappa): kappa is the carre du champ of the log-ratio of two densities at
-** time s, which start in two answers, or a bound on it.
+** aggregate reads rows (s, kappa). The diffusion starts in two answers and has two densities at
+** time s; kappa is the carre du champ of the logarithm of their ratio, or a bound on the carre du
+** champ.
 **
-** The order of rows does not matter. Several rows may have the same time, for several points y or
-** pairs of answers: the largest kappa counts. Without a row the result is NULL.
+** The order of rows does not matter. Several rows may have the same time, for example for several
+** points y or several pairs of answers. The largest kappa of a time counts. Without a row, the
+** result is NULL.
 */
 #include "functions/kernels.h"
 
@@ -25,7 +27,7 @@ static const struct domain s_domain = {"s", 0.0, (double)INFINITY, 0, 1};
 static const struct domain kappa_domain = {"kappa", 0.0, (double)INFINITY, 0, 0};
 static const struct domain tail_domain = {"tail", 0.0, (double)INFINITY, 0, 0};
 
-/* Indexed by enum rate_rule; the first is the default. */
+/* The names of the values of enum rate_rule. The first name is the default. */
 static const char *const methods[] = {"steps", "convex", "log-convex"};
 #define METHODS ((int)(sizeof methods / sizeof *methods))
 
@@ -34,7 +36,7 @@ struct grid {
   size_t count, room;
   double tail;
   int method;
-  int failed; /* an error was reported */
+  int failed; /* an error has been reported */
 };
 
 static int fail(sqlite3_context *context, const char *format, ...) {
@@ -55,7 +57,7 @@ static int read_number(sqlite3_context *context, const struct domain *domain, sq
   return 0;
 }
 
-/* Reads the method; returns -1 after an error. */
+/* Reads the method. Returns -1 after an error. */
 static int read_method(sqlite3_context *context, sqlite3_value *value) {
   const char *asked = plain_text(value);
   for (int i = 0; asked && i < METHODS; i++) {
@@ -65,7 +67,7 @@ static int read_method(sqlite3_context *context, sqlite3_value *value) {
   return -1;
 }
 
-/* Reads tail and method, which must be the same in every row. */
+/* Reads the tail and the method, which must be the same in every row. Returns 0 after an error. */
 static int read_parameters(sqlite3_context *context, struct grid *grid, int count,
                            sqlite3_value **arguments) {
   double tail;
@@ -124,8 +126,8 @@ static void put_in_order(struct grid *grid) {
 }
 
 /*
-** Whether the middle one of three points lies below the curve that joins the outer two, as the
-** method requires.
+** Returns whether the second of three points lies below the curve that joins the first and the
+** third point, as the method requires.
 */
 static int is_below(const struct rate_point *point, int method) {
   double part = (point[1].s - point[0].s) / (point[2].s - point[0].s);
@@ -136,7 +138,7 @@ static int is_below(const struct rate_point *point, int method) {
 
 static void rate_final(sqlite3_context *context) {
   struct grid *grid = sqlite3_aggregate_context(context, 0);
-  if (!grid) return; /* without a row the result is NULL */
+  if (!grid) return; /* without a row, the result is NULL */
   put_in_order(grid);
   for (size_t i = 0; i + 2 < grid->count && grid->method != RATE_STEPS && !grid->failed; i++) {
     if (is_below(&grid->points[i], grid->method)) continue;

@@ -21,7 +21,7 @@ static int same_value(sqlite3_value *a, sqlite3_value *b) {
   if (type == SQLITE_INTEGER) return sqlite3_value_int64(a) == sqlite3_value_int64(b);
   if (type == SQLITE_FLOAT) return sqlite3_value_double(a) == sqlite3_value_double(b);
   if (type == SQLITE_NULL) return 1;
-  /* Compared as UTF-8, because SQLite may have converted one of them. */
+  /* Compare texts as UTF-8, because SQLite may have converted one text to another encoding. */
   int text = type == SQLITE_TEXT;
   const void *p = text ? sqlite3_value_text(a) : sqlite3_value_blob(a);
   const void *q = text ? sqlite3_value_text(b) : sqlite3_value_blob(b);

@@ -10,23 +10,23 @@
 #include "release/kinds.h"
 
 struct fixed_arguments {
-  sqlite3_value *values[MAX_ARGUMENTS]; /* copies from the first row; null where rows may differ */
-  unsigned checked;                     /* rows compared so far, up to 1024 */
+  sqlite3_value *values[MAX_ARGUMENTS]; /* copies from the first row; null for other arguments */
+  unsigned checked;                     /* the number of comparisons so far */
 };
 
 /*
-** Copies the arguments of the first row, except those whose bit is set in `of_row`. Returns 0 when
-** out of memory.
+** Copies the arguments of the first row, except the arguments whose bit is set in `of_row`. Returns
+** 0 when out of memory.
 */
 int fixed_arguments_keep(struct fixed_arguments *constants, int argc, sqlite3_value **argv,
                          unsigned of_row);
 
-/* Whether a later row has the same fixed arguments as the first row. */
+/* Returns whether a later row has the same fixed arguments as the first row. */
 int fixed_arguments_same(const struct fixed_arguments *constants, int argc, sqlite3_value **argv);
 
 /*
-** Call it after a comparison. Returns how many rows may pass unchecked before the next comparison
-** (0 within the first 1024 rows).
+** Returns how many rows may pass before the next comparison: 0 within the first 1024 rows, and 1023
+** afterwards. Call fixed_arguments_rest() after each comparison.
 */
 unsigned fixed_arguments_rest(struct fixed_arguments *constants);
 

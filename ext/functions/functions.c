@@ -11,7 +11,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* User data of a registered scalar: its descriptor, and a counted reference to the host. */
+/*
+** The user data of a registered scalar: the descriptor of the scalar, and a counted reference to
+** the host.
+*/
 struct binding {
   const struct scalar *scalar;
   struct host *host;
@@ -29,7 +32,7 @@ int scalars_register(sqlite3 *db, struct host *host, const struct scalar *table,
       struct binding *binding = sqlite3_malloc(sizeof *binding);
       if (!binding) return SQLITE_NOMEM;
       *binding = (struct binding){&table[i], host_retain(host)};
-      /* A failed registration calls binding_free() itself. */
+      /* If the registration fails, SQLite calls binding_free(). */
       int rc = sqlite3_create_function_v2(db, table[i].name, arity, table[i].flags, binding,
                                           table[i].call, 0, 0, binding_free);
       if (rc != SQLITE_OK) return rc;

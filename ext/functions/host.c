@@ -6,7 +6,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* The hosts of all connections of this process. A connection has no pointer to its host. */
+/*
+** The hosts of all connections of this process. The list finds the host of a connection, because a
+** connection has no pointer to its host.
+*/
 static struct mutex mutex = MUTEX_INITIALIZER;
 static struct host *hosts;
 

@@ -1,5 +1,6 @@
 /*
-** host.h: the state of the extension on one host connection, shared by its functions and tables.
+** host.h: the state of the extension on one connection of the host. All functions and tables of the
+** connection share this state.
 */
 #ifndef DIFFUSE_FUNCTIONS_HOST_H
 #define DIFFUSE_FUNCTIONS_HOST_H
@@ -10,24 +11,27 @@
 #include "release/session.h"
 
 struct host {
-  int references;             /* functions, tables and running statements */
-  int complete;               /* all functions and tables are registered */
-  struct host *next;          /* in the list of all hosts of this process */
-  struct collector collector; /* of the connection that loaded the extension */
+  int references;    /* the number of functions, tables and running statements that use the host */
+  int complete;      /* all functions and tables are registered */
+  struct host *next; /* the next host in the list of all hosts of this process */
+  struct collector collector; /* the connection that loaded the extension, and its dp_collect() */
   struct session session;     /* the first function that needs the ledger opens it */
 };
 
 /* Makes a host with one reference. Returns null when out of memory. */
 struct host *host_new(sqlite3 *db);
 
-/* Whether all functions and tables are registered on a connection. */
+/* Returns whether all functions and tables are registered on a connection. */
 int host_is_complete(sqlite3 *db);
 
-/* Count references. host_release() closes the ledger with the last one. Both accept null. */
+/*
+** Count references. When the last reference is released, host_release() closes the ledger. Both
+** functions accept null.
+*/
 struct host *host_retain(struct host *host);
 void host_release(struct host *host);
 
-/* host_release() with the signature of an xDestroy callback. */
+/* Calls host_release(). This function has the signature of an xDestroy callback. */
 void host_release_pointer(void *host);
 
 #endif

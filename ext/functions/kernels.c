@@ -2,18 +2,18 @@
 ** kernels.c: aggregates over finite Markov kernels that are given as rows: one kernel as (x, y, p),
 ** two kernels as (x, y, p, q), or a kernel with a coupling and a distribution as (part, x, y, p).
 **
-** 1. x and y are any SQL values except NULL. They are equal where SQLite's = says so without
-**    affinity or collation (1 = 1.0, 'a' <> 'A', a text never equals a number or a blob). At most
-**    1000 of each.
-** 2. A missing cell is 0. Cells that occur twice are added. p is a number that is not negative.
-**    Each row of a kernel, a coupling and a distribution add up to 1 within 1e-9. Without a row the
-**    result is NULL.
-** 3. The parameters that follow are the same in every row.
-** 4. In every case xFinal runs once and frees everything. The order of rows changes the result by
-**    rounding only.
+** 1. x and y are any SQL values except NULL. Two values are the same state if SQLite's operator =
+**    finds them equal without affinity and collation (1 = 1.0, 'a' <> 'A', a text never equals a
+**    number or a blob). A kernel has at most 1000 different x and 1000 different y.
+** 2. A missing cell is 0. If a cell occurs twice, its values are added up. p is a number that is
+**    not negative. Each row of a kernel adds up to 1 within 1e-9, and so do a coupling and a
+**    distribution. Without a row, the result is NULL.
+** 3. The parameters that follow these arguments are the same in every row.
+** 4. xFinal runs once, even after an error, and frees all memory. The order of rows changes the
+**    result by rounding only.
 **
-** A dictionary for x and one for y (open addressing) number the states. The cells are dense
-** matrices that double as they grow, to at most 8 MB each.
+** Two dictionaries (hash tables with open addressing) number the states, one for x and one for y.
+** The cells are dense matrices. A matrix doubles when it is full and takes at most 8 MB.
 */
 #include "functions/kernels.h"
 
@@ -52,7 +52,7 @@ enum form {
   PARTS  /* part, x, y, p */
 };
 
-/* The kernels that all rows describe, as dense and checked matrices. */
+/* The kernels of all rows together, as dense matrices that have been checked. */
 struct collected;
 struct given {
   struct kernel kernel;
@@ -66,9 +66,10 @@ struct aggregate {
   enum form form;
   int parameters;
   const struct domain *parameter[MAX_PARAMETERS];
-  double (*compute)(const struct given *given, const double *parameter); /* NaN becomes NULL */
-  char *(*write)(const struct given *given, const double *parameter);    /* or a text */
-  int most_states; /* 0 stands for MAX_STATES */
+  /* One of these two computes the result. NaN becomes NULL. */
+  double (*compute)(const struct given *given, const double *parameter);
+  char *(*write)(const struct given *given, const double *parameter);
+  int most_states; /* the largest number of states; 0 stands for MAX_STATES */
   int is_square;   /* each y must also be an x */
 };
 
@@ -122,8 +123,8 @@ static double renyi(const struct given *given, const double *parameter) {
 
 static char *power(const struct given *given, const double *parameter);
 
-#define MOST_PAIRED  40  /* states of two kernels, of which all groups of four are visited */
-#define MOST_POWERED 256 /* states of a kernel that is multiplied */
+#define MOST_PAIRED  40  /* the most states of two kernels, for a loop over all groups of four */
+#define MOST_POWERED 256 /* the most states of a kernel that is multiplied */
 
 static const struct aggregate aggregates[] = {
     {"dp_kernel_dobrushin", CELLS, 0, {0}, dobrushin, 0, 0, 0},
@@ -147,7 +148,7 @@ static const struct aggregate aggregates[] = {
     {"dp_kernel_renyi", PARTS, 1, {&alpha}, renyi, 0, 0, 0},
 };
 
-/* The number of arguments before the parameters. */
+/* Returns the number of arguments before the parameters. */
 static int first_parameter(const struct aggregate *aggregate) {
   return aggregate->form == CELLS ? 3 : 4;
 }
@@ -167,16 +168,16 @@ static void fail(sqlite3_context *context, const char *format, ...) {
 
 /* A state: an SQL value, encoded so that equal values have equal bytes. */
 struct shard_state {
-  int type; /* SQLITE_INTEGER (also for whole REALs), _FLOAT, _TEXT or _BLOB */
+  int type; /* SQLITE_INTEGER (also for a whole REAL), SQLITE_FLOAT, SQLITE_TEXT or SQLITE_BLOB */
   int size;
-  unsigned char bytes[]; /* a terminating 0 follows */
+  unsigned char bytes[]; /* the bytes end with a zero byte that `size` does not count */
 };
 
 #define SLOTS 2048 /* at least twice MAX_STATES, a power of two */
 
 struct dictionary {
   int count;
-  uint16_t slot[SLOTS]; /* 1 + number of the state; 0: a free slot */
+  uint16_t slot[SLOTS]; /* 1 + the number of the state; 0: the slot is free */
   struct shard_state *state[MAX_STATES];
 };
 
@@ -189,8 +190,8 @@ static uint64_t hash(int type, const unsigned char *bytes, int size) {
 }
 
 /*
-** The number of the state with these bytes, which may be new. Returns -1 when there are too many
-** states, -2 when out of memory.
+** Returns the number of the state with these bytes. Adds the state if it is new. Returns -1 if
+** there are too many states, and -2 when out of memory.
 */
 static int number_of(struct dictionary *dictionary, int type, const void *bytes, int size) {
   uint64_t place = hash(type, bytes, size) % SLOTS;
@@ -213,7 +214,7 @@ static int number_of(struct dictionary *dictionary, int type, const void *bytes,
   return dictionary->count - 1;
 }
 
-/* The same for an SQL value other than NULL. */
+/* Returns number_of() for an SQL value other than NULL. */
 static int state_number(struct dictionary *dictionary, sqlite3_value *value) {
   int type = sqlite3_value_type(value);
   if (type == SQLITE_INTEGER || type == SQLITE_FLOAT) {
@@ -249,10 +250,10 @@ struct matrix {
 /* The matrices to which rows may belong. */
 enum part { KERNEL, OTHER, COUPLING, NU, PART_COUNT };
 
-/* The state of one call of an aggregate; all zero at the start. */
+/* The progress of one call of an aggregate. All members are zero at the start. */
 struct collected {
   int started; /* the parameters have been read */
-  int failed;  /* an error was reported */
+  int failed;  /* an error has been reported */
   double parameter[MAX_PARAMETERS];
   struct dictionary x, y;
   struct matrix matrix[PART_COUNT];
@@ -286,7 +287,8 @@ static int make_room(struct matrix *matrix, size_t rows, size_t columns) {
 }
 
 /*
-** Closes the gaps between rows: the cells become rows x columns. Returns null when out of memory.
+** Removes the unused columns, so that the cells become a dense matrix of rows x columns. Returns
+** null when out of memory.
 */
 static const double *compact(struct matrix *matrix, size_t rows, size_t columns) {
   if (!make_room(matrix, rows, columns)) return 0;
@@ -297,7 +299,7 @@ static const double *compact(struct matrix *matrix, size_t rows, size_t columns)
   return matrix->cell;
 }
 
-/* Checks that each row of a kernel adds up to 1, and reports the first that does not. */
+/* Checks that each row of a kernel adds up to 1, and reports the first row with another sum. */
 static int check_rows(sqlite3_context *context, const struct kernel *kernel, const char *called) {
   for (size_t i = 0; i < kernel->rows; i++) {
     double sum = 0.0;
@@ -321,7 +323,7 @@ static int check_total(sqlite3_context *context, const double *probability, size
   return 0;
 }
 
-/* Checks that each y is also an x, and gives each y the number of that x. */
+/* Checks that each y is also an x. Returns 0 after an error. */
 static int check_square(sqlite3_context *context, const struct collected *collected) {
   for (int i = 0; i < collected->y.count; i++) {
     const struct shard_state *y = collected->y.state[i];
@@ -338,7 +340,7 @@ static int check_square(sqlite3_context *context, const struct collected *collec
   return 1;
 }
 
-/* Makes the matrices dense and checks them. Returns 0 after an error. */
+/* Makes the matrices dense and checks the kernels. Returns 0 after an error. */
 static int take_given(sqlite3_context *context, struct collected *collected, struct given *given) {
   const struct aggregate *aggregate = sqlite3_user_data(context);
   struct matrix *matrix = collected->matrix;
@@ -372,7 +374,7 @@ static int take_given(sqlite3_context *context, struct collected *collected, str
 
 /* ---- powers ---------------------------------------------------------------------------------- */
 
-/* Appends a state as JSON. A blob is written as in the keys of groups. */
+/* Appends a state as JSON. A blob has the form that blobs have in the keys of groups. */
 static void append_state(sqlite3_str *json, const struct shard_state *state) {
   sqlite3_int64 whole;
   double real;
@@ -393,13 +395,16 @@ static void append_state(sqlite3_str *json, const struct shard_state *state) {
   }
 }
 
-/* The cells of the power, in the JSON form that dp_mix() reads; null when out of memory. */
+/*
+** Returns the cells of a power of the kernel, in the JSON form that dp_mix() reads. Returns null
+** when out of memory.
+*/
 static char *power(const struct given *given, const double *parameter) {
   const struct collected *states = given->states;
   size_t rows = given->kernel.rows;
   struct kernel square = {sqlite3_malloc64(3 * sizeof(double) * rows * rows), rows, rows};
   double *cells = (double *)(uintptr_t)square.probability, *result = cells + rows * rows;
-  int *column = (int *)(result + rows * rows); /* for each x its number as a y, or -1 */
+  int *column = (int *)(result + rows * rows); /* for each x, the number of the equal y, or -1 */
   for (size_t j = 0; j < rows && cells; j++) {
     column[j] = -1;
     for (int y = 0; y < states->y.count; y++) {
@@ -435,7 +440,7 @@ static char *power(const struct given *given, const double *parameter) {
 
 /* ---- the aggregate --------------------------------------------------------------------------- */
 
-/* Reads parameter k in the first row and compares it in the others. */
+/* Reads parameter k. In later rows, checks that the parameter is the same as in the first row. */
 static int read_parameter(sqlite3_context *context, struct collected *collected, int k,
                           sqlite3_value *value) {
   const struct aggregate *aggregate = sqlite3_user_data(context);
@@ -491,7 +496,10 @@ static int add_to(sqlite3_context *context, struct matrix *matrix, int i, int j,
   return 1;
 }
 
-/* Adds p to the cell (x, y), and q for two kernels. Returns 0 after an error. */
+/*
+** Adds p to the cell (x, y). For two kernels, also adds q to the cell of the second kernel. Returns
+** 0 after an error.
+*/
 static int add_cell(sqlite3_context *context, struct collected *collected,
                     sqlite3_value **arguments, int is_pair) {
   double p, q = 0;
@@ -504,7 +512,7 @@ static int add_cell(sqlite3_context *context, struct collected *collected,
          (!is_pair || add_to(context, &collected->matrix[OTHER], i, j, q));
 }
 
-/* Adds a row (part, x, y, p). The y of a coupling is a second x. A distribution has no y. */
+/* Adds a row (part, x, y, p). In a coupling, y is an x, too. A distribution has no y. */
 static int add_part(sqlite3_context *context, struct collected *collected,
                     sqlite3_value **arguments) {
   const char *part = plain_text(arguments[0]);
@@ -566,7 +574,7 @@ static void give_result(sqlite3_context *context, const struct given *given) {
 static void kernel_final(sqlite3_context *context) {
   struct collected *collected = sqlite3_aggregate_context(context, 0);
   struct given given;
-  if (!collected) return; /* without a row the result is NULL */
+  if (!collected) return; /* without a row, the result is NULL */
   if (!collected->failed && collected->x.count > 0 && take_given(context, collected, &given))
     give_result(context, &given);
   dictionary_free(&collected->x);
@@ -577,7 +585,8 @@ static void kernel_final(sqlite3_context *context) {
 int kernels_register(sqlite3 *db) {
   for (size_t k = 0; k < sizeof aggregates / sizeof *aggregates; k++) {
     const struct aggregate *row = &aggregates[k];
-    void *data = (void *)(uintptr_t)row; /* constant: SQLite never writes through it */
+    /* The data is constant, and SQLite never writes through this pointer. */
+    void *data = (void *)(uintptr_t)row;
     int rc = sqlite3_create_function_v2(db, row->name, first_parameter(row) + row->parameters,
                                         SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, data,
                                         0, kernel_step, kernel_final, 0);

@@ -1,6 +1,7 @@
 /*
-** kernels.h: registration functions that papers.c calls: aggregates over tables of Markov kernels,
-** of iterations given step by step and of diffusions, and the amplification theorem as a table.
+** kernels.h: registration functions that papers.c calls. They register aggregates over tables of
+** Markov kernels, of the steps of an iteration and of diffusions, and the amplification theorem as
+** a table.
 */
 #ifndef DIFFUSE_FUNCTIONS_KERNELS_H
 #define DIFFUSE_FUNCTIONS_KERNELS_H

@@ -1,6 +1,4 @@
-/*
-** models.c: dp_predict() and dp_sgd_profile(), which use models that exist.
-*/
+/* models.c: dp_predict() and dp_sgd_profile(), which use stored models. */
 #include "base/vector_text.h"
 #include "functions/functions.h"
 #include "functions/host.h"
@@ -42,7 +40,7 @@ static int read_coefficients(struct ledger *ledger, const char *name, const char
 }
 
 /*
-** Gives the score of one row. The features must have the dimension on which the model was trained.
+** Sets the result to the prediction for one row. The features must have the dimension of the model.
 */
 static void predict(sqlite3_context *context, const struct descent *descent,
                     const struct coefficients *coefficients, sqlite3_value *value) {
@@ -62,10 +60,10 @@ static void predict(sqlite3_context *context, const struct descent *descent,
 
 /*
 ** dp_predict(name, tier, features) -> REAL
-** The prediction of a model that is published at the tier, for one row: w.x, or the probability of
-** y = 1 for the loss 'logistic'. features are written and clipped as for dp_sgd(). NULL gives NULL,
-** and malformed features are an error. The function reads only published coefficients, so it costs
-** nothing.
+** Returns the prediction of a model for one row: w.x, or the probability of y = 1 for the loss
+** 'logistic'. The model must be published at the tier. The features have the form that dp_sgd()
+** reads, and are clipped in the same way. If the features are NULL, the result is NULL. Malformed
+** features are an error. The function reads only published coefficients, so it costs nothing.
 */
 static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -88,17 +86,18 @@ static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /*
 ** dp_sgd_profile(name) -> TEXT, a JSON array of objects
-** The privacy of every private row of a model, in the order in which the rows were read, as proved
-** on the lattice (mechanism/hiding.h). The members depend on the noise:
+** Returns the privacy of every private row of a model, in the order in which the rows were read.
+** The bounds are proved on the lattice (mechanism/hiding.h). The members of an object depend on the
+** noise:
 ** - Gaussian noise: "rate" is the rate of the row's path (sgd.h); the ledger charges the largest
 **   rate of all rows. "epsilon" is the least epsilon that the path or contraction gives at the
 **   delta of the model's innermost tier. "paper" is Theorem 5 of Balle et al. 2019 as printed.
-** - Laplace noise: "pure" is the least epsilon of pure differential privacy. "epsilon" is as above.
-**   "paper" is the epsilon of Theorem 3 of Asoodeh et al. 2020 as printed.
-** - A random stop: "epsilon" is the epsilon that is charged, "delta" belongs to it for that row,
-**   and "paper" is Theorem 5 of Asoodeh et al. (the finite sum).
-** "paper" is null where the theorem does not apply: to unequal steps, and to Laplace noise in more
-** than one dimension. At most 5,000,000 rows.
+** - Laplace noise: "pure" is the least epsilon of pure differential privacy. "epsilon" is defined
+**   as for Gaussian noise. "paper" is the epsilon of Theorem 3 of Asoodeh et al. 2020 as printed.
+** - A random stop: "epsilon" is the charged epsilon, and "delta" is the least delta of that row at
+**   this epsilon. "paper" is Theorem 5 of Asoodeh et al. (the finite sum). "paper" is null where
+**   the theorem does not apply: for unequal steps, and for Laplace noise in more than one
+**   dimension. A model with more than 5,000,000 rows is an error.
 */
 static void dp_sgd_profile(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;

@@ -31,11 +31,14 @@ enum option_type {
 };
 
 struct option {
-  struct domain domain; /* its name and, for a number, the allowed range */
+  struct domain domain; /* the name of the option and, for a number, the allowed range */
   enum option_type type;
-  size_t offset; /* in struct request */
-  int forms;     /* the callers that accept it */
-  /* The parameter that it sets, if the kind takes it; PARAMETERS for options of all kinds. */
+  size_t offset; /* the member of struct request that the option sets */
+  int forms;     /* the forms (options.h) that accept the option */
+  /*
+  ** The parameter that the option sets. Kinds without this parameter refuse the option. PARAMETERS:
+  ** the option is for all kinds.
+  */
   enum parameter parameter;
   int is_argument; /* the parameter may be an argument of the call */
 };
@@ -104,8 +107,8 @@ struct parse {
 };
 
 /*
-** Whether an option applies to an aggregate in this form. If a parameter has a place among the
-** arguments, it is an option only in calls that have no such arguments.
+** Returns whether an aggregate accepts an option in this form. A parameter that has a place among
+** the arguments of the aggregate is an option only for callers without such arguments.
 */
 static int applies(const struct aggregate *aggregate, int form, const struct option *option) {
   if (!(option->forms & form)) return 0;
@@ -141,7 +144,7 @@ static int set_name(char **name, sqlite3_value *value, struct error *error) {
   return *name ? 1 : error_set_memory(error);
 }
 
-/* Sets a word. The caller checks its value once all options are known. */
+/* Sets an option that is a word. The caller checks the word when all options are known. */
 static int set_word(const char *key, char **word, sqlite3_value *value, struct error *error) {
   const char *text = plain_text(value);
   if (!text || !*text)
@@ -155,7 +158,7 @@ static int set_word(const char *key, char **word, sqlite3_value *value, struct e
 
 #define MOST_QUANTILES 1000
 
-/* Reads one number in [0, 1], or the text of a JSON array of such numbers, and keeps it as JSON. */
+/* Reads a number in [0, 1], or the text of a JSON array of such numbers. Keeps the JSON text. */
 static int set_quantiles(char **quantiles, sqlite3_value *value, struct error *error) {
   double numbers[MOST_QUANTILES] = {0};
   int type = sqlite3_value_type(value), count = 0;
@@ -181,7 +184,7 @@ static int set_quantiles(char **quantiles, sqlite3_value *value, struct error *e
   return *quantiles ? 1 : error_set_memory(error);
 }
 
-/* The word for the keys of this kind in error messages. */
+/* Returns the word that error messages use for the keys of this kind. */
 static const char *keys_called(const struct request *request) {
   return request_takes(request, P_CANDIDATES) ? "candidates" : "keys";
 }
@@ -212,7 +215,9 @@ static int by_text(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Whether a value is the text of a JSON array. Arguments have no JSON type to tell. */
+/*
+** Returns whether a value is the text of a JSON array. An SQL argument does not have a JSON type.
+*/
 static int is_array_text(sqlite3_value *value) {
   const char *text = plain_text(value);
   return text && text[strspn(text, " \t\r\n")] == '[';
@@ -262,8 +267,9 @@ static int set_mechanism(struct request *request, sqlite3_value *value, struct e
 }
 
 /*
-** Reads a number from a state, which holds the digits of its bits. Decimals are not exact enough:
-** versions of SQLite differ in how they write decimals, and old versions in how they read them.
+** Reads a number from the state of a shard. The state holds the bits of the number as decimal
+** digits of an integer. A decimal fraction would not be exact, because versions of SQLite write and
+** read decimal fractions differently.
 */
 static int set_bits(const struct option *option, sqlite3_value *value, double *member,
                     struct error *error) {
@@ -273,7 +279,7 @@ static int set_bits(const struct option *option, sqlite3_value *value, double *m
   for (int i = 0; i < count; i++)
     bits = bits << 4 | (uint64_t)(digits[i] <= '9' ? digits[i] - '0' : digits[i] - 'a' + 10);
   memcpy(member, &bits, sizeof bits);
-  *member += 0.0; /* dp_partial() never writes -0.0 into a state, so 0.0 will not match it */
+  *member += 0.0; /* a forged -0.0 becomes 0.0, so the parameters no longer match the state */
   if (count == 16 && !digits[16] && domain_holds(&option->domain, *member)) return 1;
   return error_set(error, "the state's %s is no number that it can be", option->domain.parameter);
 }
@@ -287,7 +293,7 @@ static int set_protects(int *rows, sqlite3_value *value, struct error *error) {
              : error_set(error, "protects must be 'unit' or 'row'%s", not_a(value, SQLITE_TEXT));
 }
 
-/* Sets the member of an option. `type` is the type of its JSON value. */
+/* Sets the member of an option. `type` is the JSON type of the value. */
 static int set_option(struct parse *parse, const struct option *option, const char *type,
                       sqlite3_value *value, struct error *error) {
   const char *key = option->domain.parameter;
@@ -329,7 +335,7 @@ static int set_option(struct parse *parse, const struct option *option, const ch
                ? set_keys(parse, (const char *)sqlite3_value_text(value), error)
                : error_set(error, "%s must be a JSON array%s", keys_called(parse->request),
                            not_a(value, SQLITE_TEXT));
-  default: return 1; /* read earlier */
+  default: return 1; /* an earlier step has read the option */
   }
 }
 
@@ -356,7 +362,7 @@ const char *request_parameter(enum parameter parameter) {
   return option ? option->domain.parameter : "a parameter";
 }
 
-/* A radius may be NULL if theta and rho are given. */
+/* Accepts NULL as a radius; finish_ou() then requires theta and rho. */
 int request_argument(struct request *request, struct json *json, enum parameter parameter,
                      sqlite3_value *value) {
   struct parse parse = {request, json, 0, json->error};
@@ -402,7 +408,9 @@ int request_start(struct request *request, const struct aggregate *aggregate, st
 
 /* ---- parameters of a shard ------------------------------------------------------------------- */
 
-/* Appends a number: its bits for a state, or decimals for people. */
+/*
+** Appends a number. The form OPTIONS_OF_STATE gets the bits of the number, and people get decimals.
+*/
 static void append_number(sqlite3_str *json, const char *name, double value, int form) {
   uint64_t bits;
   memcpy(&bits, &value, sizeof bits);
@@ -433,7 +441,7 @@ static void append_parameter(sqlite3_str *json, const struct request *request,
   case KEYS:
     if (request->keys) sqlite3_str_appendf(json, ",\"%s\":%s", name, request->keys);
     break;
-  default: break; /* not part of a state, or written earlier */
+  default: break; /* this option is not part of a state, or has been written earlier */
   }
 }
 

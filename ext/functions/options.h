@@ -1,6 +1,6 @@
 /*
-** options.h: reads arguments and JSON options into the parameters of a release. Functions report
-** errors through the JSON parser (base/json.h).
+** options.h: reads arguments and JSON options into the parameters of a release. All functions
+** return 1, or 0 with the error in the JSON parser (base/json.h).
 */
 #ifndef DIFFUSE_FUNCTIONS_OPTIONS_H
 #define DIFFUSE_FUNCTIONS_OPTIONS_H
@@ -16,23 +16,24 @@ enum {
   OPTIONS_OF_RELEASE = 2,
   OPTIONS_OF_PLAN = 4,
   OPTIONS_OF_ELEMENT = 8,
-  OPTIONS_OF_PARTIAL = 16, /* dp_partial(): options that shape the sums */
-  OPTIONS_OF_STATE = 32,   /* the same options, as a state carries them */
-  OPTIONS_OF_MERGE = 64    /* options that dp_merge() adds to those of the state */
+  OPTIONS_OF_PARTIAL = 16, /* dp_partial(): the options that shape the sums */
+  OPTIONS_OF_STATE = 32,   /* the same options, as dp_partial() writes them into a state */
+  OPTIONS_OF_MERGE = 64    /* the options of dp_merge(), which complete those of the state */
 };
 
 /*
-** Fills a request from the tier (null: none) and from the argument that holds a name or options
-** (null or NULL: neither). The caller clears the request in either case. It must set the
-** parameters, from arguments or options, before it calls request_finish().
+** Fills a request from the tier and from the argument that holds a name or options. `tier` is null
+** if there is no tier. `name_or_options` is null or NULL if there is neither a name nor options.
+** The caller must clear the request in both cases. Before request_finish(), the caller must set the
+** parameters that are arguments.
 */
 int request_start(struct request *request, const struct aggregate *aggregate, struct json *json,
                   sqlite3_value *tier, sqlite3_value *name_or_options, int form);
 
-/* Sets the options in a text of JSON. */
+/* Sets the options from the text of a JSON object. */
 int request_read(struct request *request, struct json *json, const char *text, int form);
 
-/* The name of a parameter that may be an argument. */
+/* Returns the name of a parameter that may be an argument. */
 const char *request_parameter(enum parameter parameter);
 
 /* Sets a parameter from an argument. */
@@ -40,9 +41,9 @@ int request_argument(struct request *request, struct json *json, enum parameter 
                      sqlite3_value *value);
 
 /*
-** Writes the parameters that shape the sums as JSON, after request_finish_shape(). The form is
-** OPTIONS_OF_STATE for a state, from which the parameters are read again to the last bit, or
-** OPTIONS_OF_PARTIAL for people. The caller frees the text.
+** Returns the parameters that shape the sums as JSON. Call request_finish_shape() first. The form
+** OPTIONS_OF_STATE keeps every bit of a number, so that a state can be read back. The form
+** OPTIONS_OF_PARTIAL is for people. The caller frees the text. Returns null when out of memory.
 */
 char *request_parameters(const struct request *request, int form);
 

@@ -1,13 +1,13 @@
 /*
-** papers.c: the results of Balle et al. 2019 and Asoodeh et al. 2020 as SQL scalars: pure
-** functions of public parameters. sql/papers.md states each theorem and its conditions.
+** papers.c: the results of Balle et al. 2019 and Asoodeh et al. 2020 as SQL scalars. The functions
+** are pure functions of public parameters. sql/papers.md states each theorem and its conditions.
 **
-** 1. One table row describes a function: its parameters in order, and the computation of each of
-**    its methods, the default first.
-** 2. A parameter outside its domain is an error that names it. Where a theorem does not apply, the
-**    result is NULL (NaN in math/).
-** 3. The method is the last argument, a name in quotes. Without it the default applies. It may take
-**    the place of an optional parameter.
+** 1. One row of the table describes a function: its parameters in order, and the computation of
+**    each method. The first method is the default.
+** 2. A parameter outside its domain is an error, and the message names the parameter. Where a
+**    theorem does not apply, the result is NULL (NaN in math/).
+** 3. The method is the last argument, a text. Without a method, the default applies. The method may
+**    take the place of an optional parameter.
 */
 #include "functions/functions.h"
 
@@ -32,7 +32,7 @@ struct parameter {
 };
 
 #define MAX_PARAMETERS 9
-#define EXACT          9007199254740992.0 /* 2^53: doubles hold every whole number up to it */
+#define EXACT          9007199254740992.0 /* 2^53: doubles represent all whole numbers up to it */
 
 #define AT_LEAST_0 0.0, (double)INFINITY, 0, 1
 #define ABOVE_0    0.0, (double)INFINITY, 1, 1
@@ -72,7 +72,9 @@ static const struct parameter width = {{"width", 0.0, (double)INFINITY, 0, 0}, 0
 
 /* ---- from a list of numbers to a function of math/ ------------------------------------------- */
 
-/* NAME(a[0], a[1], ...) as a function of the list a. */
+/*
+** Each macro defines of_NAME(a), which calls NAME(a[0], a[1], ...) with the numbers of the list a.
+*/
 #define OF_2(name)                                                                                 \
   static double of_##name(const double *a) {                                                       \
     return name(a[0], a[1]);                                                                       \
@@ -155,8 +157,8 @@ OF_SGD_DELTA(sgd_delta_laplace_iterated)
 OF_SGD_DELTA(sgd_delta_laplace_printed)
 
 /*
-** The list holds epsilon, n, lipschitz_loss, sigma, eta, beta, rho, diameter, i. Without i (NaN)
-** the function takes the worst row, 1.
+** The list holds epsilon, n, lipschitz_loss, sigma, eta, beta, rho, diameter, i. If i is missing
+** (NaN), the function takes the row with the least privacy, which is row 1.
 */
 static struct sgd random_stop_of(const double *a) {
   double index = isnan(a[8]) ? 1.0 : a[8];
@@ -183,9 +185,10 @@ struct method {
 };
 
 struct paper {
-  struct scalar scalar; /* first, so that function_of() finds the row */
+  /* The first member, so that a pointer to the scalar is a pointer to the row. */
+  struct scalar scalar;
   const struct parameter *parameter[MAX_PARAMETERS];
-  /* The default first. A function without a choice has one unnamed method. */
+  /* The first method is the default. A function without a choice has one method without a name. */
   struct method method[3];
 };
 
@@ -256,7 +259,7 @@ static const struct paper papers[] = {
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
-/* The function of the requested method, or null after an error. */
+/* Returns the function of the requested method, or null after an error. */
 static double (*method_of(sqlite3_context *context, const struct paper *paper,
                           sqlite3_value *value))(const double *) {
   const struct method *method = paper->method;
@@ -271,7 +274,7 @@ static double (*method_of(sqlite3_context *context, const struct paper *paper,
   return 0;
 }
 
-/* Reads argument `place` and checks its domain. */
+/* Reads an argument and checks the domain of the parameter. */
 static int read_parameter(sqlite3_context *context, const struct parameter *parameter,
                           sqlite3_value *value, double *number) {
   if (!argument_number(context, value, &parameter->domain, number)) return 0;
@@ -280,7 +283,10 @@ static int read_parameter(sqlite3_context *context, const struct parameter *para
   return 0;
 }
 
-/* The printed theorem composes with the constant L^2, which is a bound only if L is at most 1. */
+/*
+** Checks that the Lipschitz constant L is at most 1 for the method 'paper'. The printed theorem
+** composes with the constant L^2, which is a bound only in this case.
+*/
 static int check_printed(sqlite3_context *context, double (*evaluate)(const double *),
                          const double *number) {
   if (evaluate != of_printed_iteration_rdp || number[3] <= 1) return 1;
@@ -304,7 +310,7 @@ static void paper_call(sqlite3_context *context, int count, sqlite3_value **argu
   const struct paper *paper = (const struct paper *)function_of(context);
   double (*evaluate)(const double *) = paper->method[0].evaluate;
   double number[MAX_PARAMETERS] = {0.0};
-  number[MAX_PARAMETERS - 1] = NAN; /* an optional last parameter that is absent */
+  number[MAX_PARAMETERS - 1] = NAN; /* the value of an optional last parameter that is missing */
   for (int k = 0; k < count; k++) {
     int is_method = k >= paper->scalar.min_arguments && k == count - 1 && paper->method[0].name &&
                     plain_text(arguments[k]);

@@ -1,21 +1,22 @@
 /*
-** partials.c: one release from the rows of many databases. dp_partial() makes the exact state of
-** one shard and uses no ledger. dp_merge() adds up states and makes one release.
+** partials.c: one release from the rows of many databases. A shard is one of these databases.
+** dp_partial() writes the exact sums of one shard as a state, and uses no ledger. dp_merge() adds
+** up the states and makes one release.
 **
 ** Requirements:
 **   P1  dp_merge() publishes what the aggregate of that kind would publish if all rows were in one
 **       database: the same exact totals, lattice, sensitivity, charge and ledger rows.
-**   P2  A state contains every parameter that shapes its sums. States that differ in one do not
-**       merge. The call of dp_merge() gives the other parameters of the release (tier, name,
-**       quantiles, shrink).
-**   P3  dp_merge() checks all its states before it charges, so an invalid state costs nothing. The
-**       checks look at the parameters and bytes of a state, never at the data in it.
-**   P4  A state is raw data. Anyone able to call dp_partial() can also read the rows, so a state
-**       tells them nothing new. dp_partial() is DIRECTONLY so that no view or trigger can copy raw
-**       sums to a place that the owner did not choose.
-**   P5  A unit may have rows in several shards: dp_merge() adds up its totals before it bounds
-**       them. With "whole_units" the caller asserts that each unit is in one shard, and
-**       dp_partial() bounds the totals. Sums cannot show whether that is true.
+**   P2 A state contains every parameter that shapes its sums. dp_merge() refuses states that differ
+**       in such a parameter. The call of dp_merge() gives the other parameters of the release
+**       (tier, name, quantiles, shrink).
+**   P3 dp_merge() checks all its states before it charges, so an invalid state costs nothing. The
+**       checks look at the parameters and the format of a state, never at its data.
+**   P4 A state is raw data. Anyone who can call dp_partial() can also read the rows, so the state
+**       reveals nothing new to the caller. dp_partial() is DIRECTONLY, so that no view or trigger
+**       can copy raw sums to a place that the owner did not choose.
+**   P5 A unit may have rows in several shards, so dp_merge() adds up the totals of the unit before
+**       it bounds them. With "whole_units", the caller asserts that each unit has rows in one shard
+**       only, and dp_partial() bounds the totals. dp_merge() cannot check this assertion.
 */
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +63,8 @@ static int check_columns(const struct request *request, int given, struct error 
 }
 
 /*
-** Starts a shard. `columns` is the number of arguments between kind and options; it is negative if
-** there is no row.
+** Starts a shard. `columns` is the number of arguments between kind and options, or negative if the
+** shard has no row.
 */
 static int shard_open(struct shard *shard, struct host *host, sqlite3_value *kind, int columns,
                       sqlite3_value *options, struct error *error) {
@@ -106,10 +107,7 @@ static void shard_result(sqlite3_context *context, struct shard *shard) {
   fail_call(context, PARTIAL, &error);
 }
 
-/*
-** dp_partial(kind, options) -> BLOB
-** The state of a shard without rows.
-*/
+/* dp_partial(kind, options) -> BLOB Returns the state of a shard without rows. */
 static void partial_of_nothing(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   struct shard *shard = calloc(1, sizeof *shard);
@@ -130,10 +128,10 @@ static void partial_of_nothing(sqlite3_context *context, int argc, sqlite3_value
 
 /* ---- dp_partial ------------------------------------------------------------------------------ */
 
-/* SQLite's memory for an aggregate. */
+/* The memory that SQLite gives to dp_partial(). */
 struct collecting {
   struct shard *shard; /* null before the first row and after a failure */
-  unsigned unchecked;  /* rows until the next check of the parameters */
+  unsigned unchecked;  /* the number of rows until the next check of the parameters */
   int failed;
 };
 
@@ -144,7 +142,7 @@ static void partial_fail(sqlite3_context *context, struct collecting *collecting
   fail_call(context, PARTIAL, error);
 }
 
-/* Handles the first row, and the rows whose parameters are compared. */
+/* Handles the first row, and each row whose parameters are compared. Returns 0 after an error. */
 static int partial_check(sqlite3_context *context, struct collecting *collecting, int argc,
                          sqlite3_value **argv, struct error *error) {
   struct host *host = sqlite3_user_data(context);
@@ -168,12 +166,12 @@ static int partial_check(sqlite3_context *context, struct collecting *collecting
 
 /*
 ** dp_partial(kind, [key,] [x,] [unit,] options) -> BLOB, an aggregate; NULL without rows
-** The exact sums of a shard's rows, without noise, for dp_merge(). kind: a name in kinds.c. key, x
-** and unit: the columns of the kind, in the order of dp_release()'s columns. options: a JSON object
-** or NULL, with the parameters of the kind that shape the sums (clip, lo, hi, dim, bins, keys,
-** candidates, max_groups), protects ("unit" or "row": whether there is a unit) and whole_units
-** (P5). Needs no ledger and charges nothing. Parameters are checked as in other functions; data
-** never cause an error.
+** Returns the exact sums of a shard's rows, without noise, for dp_merge(). `kind` is a name in
+** kinds.c. `key`, `x` and `unit` are the columns of the kind, in the order of dp_release().
+** `options` is a JSON object or NULL. It has the parameters of the kind that shape the sums (clip,
+** lo, hi, dim, bins, keys, candidates, max_groups), protects ("unit" or "row"; only "unit" takes a
+** unit) and whole_units (P5). The function needs no ledger and charges nothing. Invalid parameters
+** are errors, but the data never cause an error.
 */
 static void partial_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct collecting *collecting = sqlite3_aggregate_context(context, sizeof *collecting);
@@ -215,15 +213,15 @@ struct merge {
   struct site *site;
   struct fixed_arguments constants;
   struct request request;
-  struct publication description; /* describes the states that are added up */
+  struct publication description; /* the definition of the states that are added up */
   struct publication publication; /* the release of their sum */
   struct rows rows;
-  char *parameters;                       /* of the first state; all others must have the same */
-  unsigned char (*serials)[STATE_SERIAL]; /* of the states added so far */
+  char *parameters; /* the parameters of the first state; all other states must have the same */
+  unsigned char (*serials)[STATE_SERIAL]; /* the serial numbers of the states added so far */
   size_t count, room;
 };
 
-/* SQLite's memory for an aggregate. */
+/* The memory that SQLite gives to dp_merge(). */
 struct merging {
   struct merge *merge; /* null before the first state and after the end */
   int failed;
@@ -243,7 +241,8 @@ static void merge_close(struct merge *merge) {
 }
 
 static void merge_fail(sqlite3_context *context, struct merging *merging, struct error *error) {
-  struct error taken = error_take(error); /* the error belongs to the host, which may close */
+  /* merge_close() may release the last reference to the host, which owns the error. */
+  struct error taken = error_take(error);
   if (merging->merge) site_fail(merging->merge->site);
   merge_close(merging->merge);
   *merging = (struct merging){0, 1};
@@ -379,10 +378,10 @@ static int add_state(sqlite3_context *context, struct merging *merging, int argc
 
 /*
 ** dp_merge(tier, state [, name]) -> the type of the kind's aggregate; an aggregate over states
-** Makes one release of the sum of all states (P1). name: a name, or a JSON object with name,
-** weight, refine, mechanism, and the parameters of the kind that shape no sums (q, key_share,
-** radius, centre, theta, rho). A NULL state comes from a shard without rows and adds nothing.
-** Charges after it has read the last state (P3).
+** Makes one release of the sum of all states (P1). `name` is a name, or a JSON object with name,
+** weight, refine, mechanism, and the parameters of the kind that do not shape the sums (q,
+** key_share, radius, centre, theta, rho). A NULL state comes from a shard without rows and adds
+** nothing. The function charges after it has read the last state (P3).
 */
 static void merge_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct merging *merging = sqlite3_aggregate_context(context, sizeof *merging);
@@ -429,7 +428,7 @@ static int merge_publish(sqlite3_context *context, struct merge *merge, struct e
 static void merge_final(sqlite3_context *context) {
   struct merging *merging = sqlite3_aggregate_context(context, 0);
   struct error *error = &((struct host *)sqlite3_user_data(context))->session.error;
-  if (merging && merging->failed) return; /* the error was reported earlier */
+  if (merging && merging->failed) return; /* an earlier call has reported the error */
   error_clear(error);
   if (!merging || !merging->merge) {
     error_set(error, "no state reached it (where all shards may be empty, add the state of "
@@ -438,7 +437,7 @@ static void merge_final(sqlite3_context *context) {
     return;
   }
   struct merge *merge = merging->merge;
-  if (site_is_reset(merge->site)) { /* some states are missing, and no caller receives a result */
+  if (site_is_reset(merge->site)) { /* xFinal lacks some states, and no caller receives a result */
     merge_close(merge);
     merging->merge = 0;
     return;
@@ -457,7 +456,7 @@ static const struct scalar functions[] = {
     {PARTIAL, 2, 2, PRIVATE_FUNCTION, partial_of_nothing},
 };
 
-/* Registers an aggregate. A failed registration releases the reference to the host itself. */
+/* Registers an aggregate. If the registration fails, SQLite releases the reference to the host. */
 static int aggregate_register(sqlite3 *db, struct host *host, const char *name, int arity,
                               void (*step)(sqlite3_context *, int, sqlite3_value **),
                               void (*final)(sqlite3_context *)) {

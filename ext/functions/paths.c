@@ -1,11 +1,11 @@
 /*
-** paths.c: aggregates over an iteration that is given step by step, as rows (i, sigma, lipschitz):
-** Theorem 4 of Balle et al. 2019 for any path.
+** paths.c: aggregates for Theorem 4 of Balle et al. 2019, for any path of an iteration. Each row
+** (i, sigma, lipschitz) gives one step of the iteration.
 **
-** 1. i numbers the steps 1, 2, ..., r, each once. The order of rows does not matter. At most
-**    1,000,000 steps. Without a row the result is NULL.
-** 2. alpha is the same in every row, and so is the distance of dp_iteration_best().
-** 3. In every case xFinal runs once and frees everything.
+** 1. i is the number of a step, and each of 1, 2, ..., r occurs once. The order of rows does not
+**    matter. An iteration has at most 1,000,000 steps. Without a row, the result is NULL.
+** 2. alpha must be the same in every row, and so must the distance of dp_iteration_best().
+** 3. xFinal runs once, even after an error, and frees all memory.
 */
 #include "functions/kernels.h"
 
@@ -24,7 +24,7 @@ SQLITE_EXTENSION_INIT3
 struct aggregate {
   const char *name;
   const char *last; /* the name of the last argument */
-  int is_given;     /* the caller gives the path: the last argument is the shift of the row */
+  int is_given;     /* 1: the caller gives the path, and the last argument is the shift of a step */
 };
 
 static const struct aggregate aggregates[] = {
@@ -33,8 +33,8 @@ static const struct aggregate aggregates[] = {
 };
 
 /*
-** The state of one call; all zero at the start. Step i is at steps[i - 1]. A sigma of 0 marks a
-** step that no row has given.
+** The progress of one call of an aggregate. All members are zero at the start. Step i is at steps[i
+** - 1]. A step with sigma 0 has no row yet.
 */
 struct collected {
   int started, failed;
@@ -56,7 +56,7 @@ static int fail(sqlite3_context *context, struct collected *collected, const cha
   return 0;
 }
 
-/* Reads argument k. */
+/* Reads a number in a domain. Returns 0 after an error. */
 static int number(sqlite3_context *context, struct collected *collected, sqlite3_value *value,
                   struct domain domain, double *x) {
   struct error error = {0};
@@ -131,7 +131,7 @@ static void step(sqlite3_context *context, int count, sqlite3_value **arguments)
 static void final(sqlite3_context *context) {
   const struct aggregate *aggregate = sqlite3_user_data(context);
   struct collected *collected = sqlite3_aggregate_context(context, 0);
-  /* The result is NULL, or an error was reported earlier. */
+  /* Without a row, the result is NULL. After an error, an earlier call has reported it. */
   if (!collected || !collected->started) return;
   long count = collected->count, missing = 0;
   while (missing < collected->last && collected->steps[missing].sigma > 0) missing++;
@@ -151,7 +151,8 @@ static void final(sqlite3_context *context) {
 
 int paths_register(sqlite3 *db) {
   for (size_t k = 0; k < sizeof aggregates / sizeof *aggregates; k++) {
-    void *data = (void *)(uintptr_t)&aggregates[k]; /* constant: SQLite never writes through it */
+    /* The data is constant, and SQLite never writes through this pointer. */
+    void *data = (void *)(uintptr_t)&aggregates[k];
     int rc = sqlite3_create_function_v2(db, aggregates[k].name, 5,
                                         SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, data,
                                         0, step, final, 0);

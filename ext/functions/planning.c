@@ -1,18 +1,18 @@
 /*
 ** planning.c: conversions between rates, epsilons, deltas and noise, for use before anything is
-** released. They are pure functions of public parameters: no ledger, no data, no charge. The
-** comment of each function is its entry in the reference.
+** released. The functions are pure functions of public parameters. They use no ledger and no data,
+** and charge nothing.
 **
-** Units. A rate is a zCDP rate: (sensitivity/sigma)^2/2 for Gaussian noise. Rates of releases on
-** the same data add up. epsilon is in nats and delta is a probability. sensitivity and sigma have
-** the unit of the data.
+** Units. A rate is a zCDP rate: (sensitivity/sigma)^2/2 for Gaussian noise. The rates of several
+** releases of the same data add up. epsilon is in nats and delta is a probability. sensitivity and
+** sigma have the unit of the data.
 **
-** Errors. An argument that is NULL, text or outside its domain fails the call with one sentence
-** that names the parameter and the domain.
+** Errors. If an argument is NULL, a text or outside its domain, the call fails. The message names
+** the parameter and the domain.
 **
 ** Rounding. Every result is rounded in the direction of privacy, by less than 1e-12 of the value.
-** One exception: if epsilon is tiny compared with sqrt(2 rate), its error is the one that a
-** relative change of 2e-15 in delta causes (gaussian.h).
+** There is one exception: if epsilon is tiny compared with sqrt(2 rate), the error of epsilon is as
+** large as the change that a relative change of 2e-15 in delta causes (gaussian.h).
 */
 #include "functions/functions.h"
 
@@ -27,48 +27,52 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** dp_rate(epsilon, delta): the largest rate at which Gaussian noise is (epsilon, delta)-DP, rounded
-** down. epsilon >= 0 and finite, 0 < delta < 1. Inverts the exact profile of dp_delta().
+** dp_rate(epsilon, delta): returns the largest rate at which Gaussian noise is (epsilon, delta)-DP,
+** rounded down. epsilon >= 0 and finite, 0 < delta < 1. The function inverts the exact profile of
+** dp_delta().
 */
 static double rate(double epsilon, double delta) {
   return published_down(gaussian_rate(epsilon, delta));
 }
 
 /*
-** dp_sigma(rate, sensitivity): the standard deviation of Gaussian noise that costs this rate,
-** rounded up: sensitivity/sqrt(2 rate). rate > 0, sensitivity > 0 in L2, both finite. (Bun and
-** Steinke 2016, Proposition 1.6.)
+** dp_sigma(rate, sensitivity): returns the standard deviation of Gaussian noise that costs this
+** rate, sensitivity/sqrt(2 rate), rounded up. rate > 0 and finite. sensitivity > 0 and finite, in
+** the L2 norm. (Bun and Steinke 2016, Proposition 1.6.)
 */
 static double sigma(double rate, double sensitivity) {
   double noise = sensitivity / (M_SQRT2 * sqrt(rate));
-  return published_up(fmax(noise, DBL_MIN)); /* an underflow to zero noise would give no privacy */
+  /* Noise that underflows to 0 would give no privacy. */
+  return published_up(fmax(noise, DBL_MIN));
 }
 
 /*
-** dp_epsilon(rate, delta): the least epsilon >= 0 at which Gaussian noise of this rate is (epsilon,
-** delta)-DP, rounded up. It is 0 if delta alone covers the distance between neighbours. rate >= 0
-** and finite, 0 < delta < 1. Inverts the exact profile of dp_delta().
+** dp_epsilon(rate, delta): returns the least epsilon >= 0 at which Gaussian noise of this rate is
+** (epsilon, delta)-DP, rounded up. The result is 0 if delta is at least the total variation
+** distance of neighbours. rate >= 0 and finite, 0 < delta < 1. The function inverts the exact
+** profile of dp_delta().
 */
 static double epsilon(double rate, double delta) {
   return published_up(gaussian_epsilon(rate, delta));
 }
 
 /*
-** dp_delta(rate, epsilon): the least delta at which Gaussian noise of this rate is (epsilon,
-** delta)-DP, rounded up, at most 1. A delta below the smallest normal double is returned as that
-** double. rate >= 0 and finite, epsilon >= 0 and finite. (Balle and Wang 2018, Theorem 8; Asoodeh,
-** Diaz and Calmon 2020, Lemma 2.)
+** dp_delta(rate, epsilon): returns the least delta at which Gaussian noise of this rate is
+** (epsilon, delta)-DP, rounded up to at most 1. If delta is below the smallest normal double, the
+** result is this double. rate >= 0 and finite, epsilon >= 0 and finite. (Balle and Wang 2018,
+** Theorem 8; Asoodeh, Diaz and Calmon 2020, Lemma 2.)
 */
 static double delta(double rate, double epsilon) {
   double exact = gaussian_delta(rate, epsilon);
-  if (rate > 0.0 && exact < DBL_MIN) return DBL_MIN; /* not 0, which would claim pure privacy */
+  if (rate > 0.0 && exact < DBL_MIN) return DBL_MIN; /* a result of 0 would claim pure privacy */
   return fmin(published_up(exact), 1.0);
 }
 
 /*
-** dp_zcdp_epsilon(rate, delta): the least epsilon >= 0 that zCDP of this rate implies at delta,
-** rounded up, for any mechanism. For exactly Gaussian noise, dp_epsilon() is smaller. rate >= 0 and
-** finite, 0 < delta < 1. (Canonne, Kamath and Steinke 2020, Proposition 12, over all real orders.)
+** dp_zcdp_epsilon(rate, delta): returns the least epsilon >= 0 that zCDP of this rate implies at
+** delta for any mechanism, rounded up. For exactly Gaussian noise, dp_epsilon() is smaller. rate >=
+** 0 and finite, 0 < delta < 1. (Canonne, Kamath and Steinke 2020, Proposition 12, over all real
+** orders.)
 */
 static double any_epsilon(double rate, double delta) {
   return published_up(zcdp_epsilon(rate, delta));
@@ -90,10 +94,10 @@ static const struct domain delta_domain = DELTA;
 static const struct domain releases_domain = {"releases", 1, 1e6, 0, 0};
 
 /*
-** dp_rate(epsilon, delta, releases): the rate of each of `releases` releases that together are
-** (epsilon, delta)-DP, rounded down. It includes the lattice slack of one coordinate for each
-** release. A tier with this budget and the accountant 'gdp' admits that many releases. releases: a
-** whole number from 1 to 1e6.
+** dp_rate(epsilon, delta, releases): returns the rate of each of `releases` releases that together
+** are (epsilon, delta)-DP, rounded down. The rate includes the lattice slack of one coordinate for
+** each release. A tier with this budget and the accountant 'gdp' admits exactly this number of
+** releases. `releases` is a whole number from 1 to 1e6.
 */
 static void rate_of_each(sqlite3_context *context, int count, sqlite3_value **arguments) {
   double epsilon, delta, releases;
@@ -121,7 +125,8 @@ static void plan(sqlite3_context *context, int count, sqlite3_value **arguments)
 static const struct scalar rate_of_many = {"dp_rate", 3, 3, PURE, rate_of_each};
 
 static const struct planning {
-  struct scalar scalar; /* first, so that function_of() finds the row */
+  /* The first member, so that a pointer to the scalar is a pointer to the row. */
+  struct scalar scalar;
   struct domain domains[2];
   double (*value)(double, double);
 } table[] = {
@@ -139,7 +144,10 @@ static void plan(sqlite3_context *context, int count, sqlite3_value **arguments)
     if (!argument_number(context, arguments[i], &row->domains[i], &x[i])) return;
   }
   double value = row->value(x[0], x[1]);
-  /* Out of memory, or rounding broke the bracket. A budget must never be NULL. */
+  /*
+  ** The value is NaN when out of memory, or if rounding broke the bracket of a root search. A
+  ** budget must never be NULL, so fail.
+  */
   if (isnan(value)) {
     function_error(context, "no value could be computed");
     return;

@@ -1,10 +1,10 @@
 /*
-** plans.c: dp_plan(), which tells the cost and precision of a release beforehand, and
-** dp_interval(), which tells the precision of a published value.
+** plans.c: dp_plan(), which computes the cost and precision of a release beforehand, and
+** dp_interval(), which computes the precision of a published value.
 **
-** To plan a release, dp_plan() runs the code that charges inside a transaction on the ledger, reads
-** the effects, and rolls the transaction back. So a plan cannot promise anything that the release
-** would not get.
+** To plan a release, dp_plan() begins a transaction on the ledger, runs the code that charges a
+** release, reads the effects, and rolls the transaction back. A plan and the release itself
+** therefore get the same charge and the same noise.
 */
 #include <limits.h>
 #include <math.h>
@@ -26,7 +26,7 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- precision wanted: from a half-width to a weight ----------------------------------------- */
 
-/* The half-width at 95% of the values of a release with this layout at this rate. */
+/* Returns the 95% half-width of the values of a release with this layout at this rate. */
 static double half_width_of(const struct layout *shape, const struct noise_law *noise,
                             double rate) {
   struct design design;
@@ -38,8 +38,8 @@ static double half_width_of(const struct layout *shape, const struct noise_law *
 }
 
 /*
-** Finds the least weight that gives the wanted half-width, by bisection. The half-width falls with
-** the rate, except for small steps where the lattice changes.
+** Finds the least weight that gives the wanted half-width, by bisection. The half-width falls as
+** the rate grows, except for small jumps where the lattice changes.
 */
 static int solve_weight(struct request *request, struct host *host, double tier_rate) {
   struct ledger *ledger = host->session.ledger;
@@ -67,8 +67,9 @@ static int solve_weight(struct request *request, struct host *host, double tier_
     }
   }
   request->weight = fmin(1, high / tier_rate);
+  /* The division may have rounded the weight down. */
   while (half_width_of(shape, noise, request->weight * tier_rate) > wanted)
-    request->weight = fmin(1, request->weight * (1 + 0x1p-52)); /* the quotient was rounded down */
+    request->weight = fmin(1, request->weight * (1 + 0x1p-52));
   return 1;
 }
 
@@ -93,7 +94,10 @@ static void append_number(sqlite3_str *json, const char *key, double x) {
   }
 }
 
-/* Appends what every tier pays after charge number `since`, and the budget that it has left. */
+/*
+** Appends for every tier the sum of its charges after charge number `since`, and the remaining
+** budget.
+*/
 static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since) {
   struct ledger_tier *tiers;
   int count;
@@ -132,9 +136,7 @@ static void append_precision(sqlite3_str *json, struct publication *publication)
     append_number(json, "threshold", numbers_threshold(publication));
 }
 
-/*
-** Plans one request inside the open transaction. Returns 0 with the reason in the ledger's error.
-*/
+/* Plans one request inside the open transaction. Returns 1, or 0 with the reason in the ledger. */
 static int plan(struct host *host, struct request *request, sqlite3_str *json) {
   struct publication publication = {0};
   int64_t since = ledger_last_charge(host->session.ledger);
@@ -156,7 +158,7 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
 
 /* ---- dp_plan --------------------------------------------------------------------------------- */
 
-/* Plans one release from arguments. */
+/* Plans one release from the arguments of dp_plan(). */
 static int plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_str *json,
                      struct error *error) {
   struct ledger *ledger = host->session.ledger;
@@ -180,14 +182,14 @@ static int plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_
   return planned;
 }
 
-/* The plans of an array, made one after the other inside one transaction. */
+/* The progress through an array of plans. One transaction makes the plans one after the other. */
 struct batch {
   struct host *host;
   sqlite3_str *json;
   int count;
 };
 
-/* The members of an element that decide how to read the others. */
+/* The tier and the kind of an element. The kind decides how to read the other members. */
 struct element {
   sqlite3_value *tier, *kind;
 };
@@ -219,7 +221,7 @@ static int plan_of_element(struct batch *batch, struct element *element, sqlite3
   return planned;
 }
 
-/* Plans one element. Its error names the position of the element. */
+/* Plans one element of the array. An error message names the position of the element. */
 static int take_element(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct batch *batch = context;
   struct session *session = &batch->host->session;
@@ -259,13 +261,13 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
 /*
 ** dp_plan(tier, kind, clip [, options]) -> TEXT, JSON
 ** dp_plan(array) -> TEXT, JSON
-** The precision and cost of a release, without making it: sigma and half_width (95%) of the
-** published value, rate, shrink, weight; and for every tier its payment, epsilon_after,
-** remaining_epsilon and releases_left. Arguments and options are those of dp_release(); a NULL clip
-** means the default. The option half_width asks for the least weight that gives this half-width
-** (Gaussian kinds). The array holds objects with tier, kind, clip and options. dp_plan() plans them
-** one after the other, and "tiers" is the cost of all of them together. If the release would be
-** refused, the plan fails with the same error.
+** Returns the precision and cost of a release without making the release. The members are sigma and
+** half_width (95%) of the published value, rate, shrink and weight. For every tier there are pays,
+** epsilon_after, remaining_epsilon and releases_left. The arguments and options are those of
+** dp_release(); a NULL clip means the default. The option half_width asks for the least weight that
+** gives this half-width (Gaussian kinds only). The array holds objects with tier, kind, clip and
+** options. dp_plan() plans these releases one after the other, and "tiers" is the cost of all of
+** them together. If the release would be refused, the plan fails with the same error.
 */
 static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
@@ -293,14 +295,19 @@ static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
 
 static const struct domain confidence_domain = {"confidence", 0, 1, 1, 1};
 
-/* The mechanism of a stored release. Gaussian noise if this version does not know the kind. */
+/*
+** Returns the mechanism of a stored release, or the Gaussian mechanism if this version does not
+** know the kind.
+*/
 static const struct mechanism *mechanism_of(const struct ledger_release *release) {
   const struct aggregate *aggregate = aggregate_find(release->kind);
   const struct mechanism *mechanism = aggregate ? mechanism_find(aggregate, release->mechanism) : 0;
   return mechanism ? mechanism : &gaussian_mechanism;
 }
 
-/* A published value: its place, and which value of the release it is. */
+/*
+** A published value, identified by the release, the tier, and the key and component of the value.
+*/
 struct wanted {
   const char *name, *tier, *key;
   int component;
@@ -339,9 +346,9 @@ static int interval(struct ledger *ledger, const struct wanted *wanted, double *
 
 /*
 ** dp_interval(name, tier, key, confidence) -> TEXT, a JSON array [low, high]
-** The central interval around a published value that covers its noise with this confidence, in
-** (0, 1). Rounding widens it. key is NULL for a release of one number, the index of a component
-** (from 0) for an array, and the text of a key for groups.
+** Returns the central interval around a published value that covers the noise of the value with
+** this confidence, in (0, 1). Rounding makes the interval wider. `key` is NULL for a release of one
+** number, the index of a component (from 0) for an array, and the text of a key for groups.
 */
 static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -350,7 +357,8 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
   const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
   int key_type = sqlite3_value_type(argv[2]);
   int64_t number = key_type == SQLITE_INTEGER ? sqlite3_value_int64(argv[2]) : 0;
-  int component = number >= 0 && number <= INT_MAX ? (int)number : -1; /* -1: no such component */
+  /* -1: the release has no such component */
+  int component = number >= 0 && number <= INT_MAX ? (int)number : -1;
   const char *key =
       key_type == SQLITE_NULL || key_type == SQLITE_INTEGER ? "" : plain_text(argv[2]);
   double confidence, value = 0, half_width = 0;

@@ -14,8 +14,8 @@ SQLITE_EXTENSION_INIT3
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 /*
-** If units have names, checks that all columns that name them in the tables of a ledger compare
-** alike. Otherwise two spellings of one person could count as two units.
+** Checks that the unit columns of all protected tables have the same type and collation. Otherwise
+** two spellings of one unit could count as two units.
 */
 static int check_alike(sqlite3 *db, const struct ledger_policy *policy, const struct route *route,
                        struct error *error) {
@@ -28,7 +28,7 @@ static int check_alike(sqlite3 *db, const struct ledger_policy *policy, const st
     if (other->role != POLICY_PROTECTED || other->parent || !other->unit_column ||
         sqlite3_stricmp(other->table, facts->name) == 0)
       continue;
-    struct error gone = {0}; /* a table that was dropped has no spellings */
+    struct error gone = {0}; /* a dropped table causes no error */
     int is_there = table_facts_read(&theirs, db, other->table, &gone);
     int place = is_there ? table_column_find(&theirs, other->unit_column) : -1;
     error_clear(&gone);
@@ -57,7 +57,10 @@ static int check_protection(const struct ledger *ledger, const struct ledger_dec
   return 1;
 }
 
-/* Checks a declaration inside a transaction, and spells its names as the schema does. */
+/*
+** Checks and records one declaration inside a transaction. The ledger gets the names as the schema
+** spells them.
+*/
 static int declare_one(struct host *host, struct ledger_declaration asked, struct error *error) {
   struct ledger_policy policy = {0, 0};
   struct route route = {.count = 0};
@@ -94,7 +97,7 @@ static int declare_one(struct host *host, struct ledger_declaration asked, struc
   return going;
 }
 
-/* Records all declarations or none. */
+/* Records all declarations, or none after an error. */
 static int declare(struct host *host, const struct ledger_declaration *asked, int count,
                    struct error *error) {
   struct ledger *ledger = host->session.ledger;
@@ -117,9 +120,10 @@ static int declare(struct host *host, const struct ledger_declaration *asked, in
 
 /*
 ** dp_protect(table [, column [, parent]]) -> TEXT, the table
-** Declares the unit of each row of main.table. With `column`, it is the unit that the column names.
-** With `parent` too, the column refers to the key of that protected table, and the unit is that of
-** the parent's row. In a ledger that protects rows, each row is a unit.
+** Declares the unit of each row of main.table. With `column` alone, the value of this column is the
+** unit. With `column` and `parent`, the column refers to the key of the protected table `parent`,
+** and the unit of a row is the unit of the parent's row. If the ledger protects rows, each row is a
+** unit, and the call has neither.
 */
 static void dp_protect(sqlite3_context *context, int argc, sqlite3_value **argv) {
   static const char *const parameters[] = {"table", "column", "parent"};
@@ -140,7 +144,7 @@ static void dp_protect(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /*
 ** dp_public(table [, table ...]) -> TEXT, the first table
-** Declares that these tables of main are public: anyone may know their contents.
+** Declares that these tables of main are public, so anyone may know their contents.
 */
 static void dp_public(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger_declaration asked[MOST_TABLES];

@@ -1,10 +1,11 @@
 /*
-** releases.c: dp_release(), which runs the owner's query itself, and dp_diffuse(), dp_mix(),
-** dp_discard() and dp_exposure(), which use releases that exist.
+** releases.c: dp_release(), which runs the owner's query, and dp_diffuse(), dp_mix(), dp_discard()
+** and dp_exposure(), which use existing releases.
 **
-** dp_release() knows all parameters before the first row and checks them. A replay does not run the
-** query, and empty input is valid input. An error or interrupt leaves the release 'failed'. An
-** internal aggregate collects the rows (owner_query.c), which is faster than stepping through them.
+** dp_release() checks all parameters before it reads the first row. A replay does not run the
+** query. A query without rows is valid. An error or interrupt leaves the release 'failed'. The
+** internal aggregate dp_collect() collects the rows (owner_query.c), because this is faster than
+** one sqlite3_step() for each row.
 */
 #include <math.h>
 #include <stddef.h>
@@ -29,9 +30,9 @@ SQLITE_EXTENSION_INIT3
 
 /* The source of the rows of a release: a question, or the owner's query. */
 struct rows_asked {
-  struct question *question; /* null: the ledger has no policy */
+  struct question *question; /* null if the ledger has no policy */
   struct query query;
-  sqlite3_stmt *statement; /* the query, which passes its rows to dp_collect() */
+  sqlite3_stmt *statement; /* the query; it passes its rows to dp_collect() */
 };
 
 static int collect_and_finish(struct host *host, struct publication *publication,
@@ -61,14 +62,20 @@ static int prepare(sqlite3 *db, const struct query *query, sqlite3_stmt **statem
          error_set(error, "cannot compile sql as a subquery: %s", sqlite3_errmsg(db));
 }
 
-/* The text of a query as the ledger stores it, without trailing white space and semicolons. */
+/*
+** Returns the text of a query as the ledger stores it: without white space and semicolons at the
+** end.
+*/
 static char *stored_text(const char *sql) {
   size_t length = strlen(sql);
   while (length && strchr(" \t\r\n\f;", sql[length - 1])) length--;
   return sqlite3_mprintf("%.*s", (int)length, sql);
 }
 
-/* Compiles the question or the query. A question also reports the tables that it reads. */
+/*
+** Compiles the question, or the query if the ledger has no policy. For a question, also sets the
+** tables of the request.
+*/
 static int open_rows(struct rows_asked *asked, struct request *request, struct host *host,
                      struct error *error) {
   const char *names;
@@ -87,7 +94,7 @@ static int open_rows(struct rows_asked *asked, struct request *request, struct h
 }
 
 static void close_rows(struct rows_asked *asked) {
-  sqlite3_finalize(asked->statement); /* query_run() has reported the error of the last step */
+  sqlite3_finalize(asked->statement); /* query_run() has returned the error of the last step */
   query_clear(&asked->query);
   question_close(asked->question);
 }
@@ -125,17 +132,18 @@ int release_ask(struct publication *publication, struct request *request, struct
 
 /*
 ** dp_release(tier, kind, sql [, options]) -> REAL or TEXT, as the aggregate of that kind returns
-** Releases an aggregate of the rows of one read-only SELECT. Its columns are key, x (or vector) and
-** unit, as far as the kind has them; unit only if the ledger protects units. kind: a name in
-** kinds.c. options: a name, or a JSON object with name, weight, refine and the parameters of the
-** kind. An error in the query occurs after the charge and leaves the release 'failed'.
+** Releases an aggregate of the rows of one read-only SELECT. The SELECT gives the columns key, x
+** (or a vector) and unit, in this order. It leaves out columns that the kind does not have, and the
+** unit if the ledger protects rows or has a policy. `kind` is a name in kinds.c. `options` is a
+** name, or a JSON object with name, weight, refine and the parameters of the kind. If the query
+** fails after the charge, the release becomes 'failed'.
 */
 static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
   struct publication publication = {0};
   struct request request = {0};
   struct release_arguments arguments = {argv[0], argv[1], argv[2], argc > 3 ? argv[3] : 0, 0};
-  if (host->collector.collecting) { /* an error here would belong to the running release */
+  if (host->collector.collecting) { /* the caller is itself inside the query of a dp_release() */
     function_error(context, "a release cannot read from another release");
   } else if (release_ask(&publication, &request, host, &arguments)) {
     result_answer(context, &publication.answer);
@@ -150,8 +158,9 @@ static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /*
 ** dp_diffuse(name, tier) -> REAL or TEXT, like the release
-** Publishes a release at an outer tier: adds noise to its outermost point, tier by tier (P_s of
-** Balle et al. 2019, section 5). Reads no data. Charges for what the tier's members now see.
+** Publishes a release at an outer tier. Adds noise to the outermost point of the release, tier by
+** tier (P_s of Balle et al. 2019, section 5). Reads no data. Charges the tiers for the new
+** publication.
 */
 static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -171,11 +180,12 @@ static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /*
 ** dp_mix(name, tier, kernel [, steps]) -> TEXT, a symbol
-** Publishes a release of a symbol at an outer tier: draws from the row of its last symbol in a
-** public Markov kernel, `steps` times in a row. kernel: a JSON array of cells [x, y, p]
-** (markov_kernel.h). Reads no data. Charges the exact worst case of all kernels since the first
-** symbol, applied to the charge of that symbol. A repeated call returns the stored symbol. A tier
-** gets only one symbol.
+** Publishes a release of a symbol at an outer tier. Draws the new symbol from the row of the last
+** symbol in a public Markov kernel, and repeats this `steps` times. `kernel` is a JSON array of
+** cells [x, y, p] (markov_kernel.h). Reads no data. Charges the exact worst case of all kernels
+** since the first symbol, applied to the charge of the first symbol. A repeated call returns the
+** stored symbol. A tier gets only one symbol. For a release of reports or of groups, publishes the
+** result of the kernel as JSON.
 */
 static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct session *session = &host_of(context)->session;
@@ -204,7 +214,7 @@ static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
 
 /*
 ** dp_discard(name) -> TEXT, the name
-** Frees the name of a release in any state. The rows and charges of the release stay.
+** Frees the name of a release in any state. The ledger keeps the rows and charges of the release.
 */
 static void dp_discard(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -228,7 +238,7 @@ static void dp_discard(sqlite3_context *context, int argc, sqlite3_value **argv)
   }
 }
 
-/* The tier with exactly this name, or -1. */
+/* Returns the tier with exactly this name, or -1. */
 static int exact_tier(const struct ledger_tier *tiers, int count, const char *name, size_t length) {
   int i = 0;
   while (i < count && (strlen(tiers[i].name) != length || memcmp(tiers[i].name, name, length) != 0))
@@ -237,8 +247,8 @@ static int exact_tier(const struct ledger_tier *tiers, int count, const char *na
 }
 
 /*
-** The same for an element of a list: the tier with exactly this name, or else with the name without
-** the blanks around it.
+** Finds the tier for an element of a list. If no tier has exactly this name, the function removes
+** the blanks around the name and tries again. Returns -1 with the reason in the ledger.
 */
 static int listed_tier(struct ledger *ledger, const struct ledger_tier *tiers, int count,
                        const char *name, size_t length) {
@@ -248,10 +258,14 @@ static int listed_tier(struct ledger *ledger, const struct ledger_tier *tiers, i
   while (length && strchr(blanks, *name)) name++, length--;
   while (length && strchr(blanks, name[length - 1])) length--;
   index = exact_tier(tiers, count, name, length);
-  return index >= 0 ? index : ledger_tier_find(ledger, tiers, count, ""); /* lists the tiers */
+  /* ledger_tier_find() fails here, and its error lists the tiers. */
+  return index >= 0 ? index : ledger_tier_find(ledger, tiers, count, "");
 }
 
-/* Finds the tiers of a list "clinic, public". Returns their number, or 0 after a failure. */
+/*
+** Finds the tiers of a list such as "clinic, public". Returns the number of tiers, or 0 after a
+** failure.
+*/
 static int find_tiers(struct ledger *ledger, const struct ledger_tier *tiers, int count,
                       const char *list, int *chosen) {
   int found = 0;
@@ -268,10 +282,11 @@ static int find_tiers(struct ledger *ledger, const struct ledger_tier *tiers, in
 
 /*
 ** dp_exposure(tiers) -> TEXT, JSON
-** The exposure of a person who saw exactly the publications at the listed tiers. tiers: a text,
-** separated by commas; blanks around a name count if the name of a tier has them. The result gives
-** the rate, summed over releases (for each, of the least noisy publication seen), and the epsilon
-** at each listed tier's delta. The member "epsilon" is the one at the smallest of these deltas.
+** Returns the exposure of the data to a person who saw exactly the publications at the listed
+** tiers. `tiers` is a text of names separated by commas. Blanks around a name are ignored unless a
+** tier's name has them. The result has the sum of rates over all releases, where each release
+** counts with the least noisy publication that the person saw. It also has the epsilon at the delta
+** of each listed tier. The member "epsilon" is the epsilon at the smallest of these deltas.
 */
 static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -285,7 +300,8 @@ static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv
     if (ledger_tiers(ledger, &tiers, &count)) {
       chosen = sqlite3_malloc64(sizeof *chosen * (sqlite3_uint64)(count + 1));
       int found = chosen ? find_tiers(ledger, tiers, count, list, chosen) : 0;
-      if (count == 0) ledger_tier_find(ledger, tiers, count, list); /* reports that none exist */
+      /* ledger_tier_find() fails here, and its error says that there are no tiers. */
+      if (count == 0) ledger_tier_find(ledger, tiers, count, list);
       if (found) json = ledger_exposure(ledger, tiers, chosen, found);
     }
     ledger_rollback(ledger);

@@ -1,5 +1,6 @@
 /*
-** releases.h: makes a release for dp_release() and for dp_answer(), which returns it as rows.
+** releases.h: makes a release for dp_release(), and for dp_answer(), which returns the values as
+** rows.
 */
 #ifndef DIFFUSE_FUNCTIONS_RELEASES_H
 #define DIFFUSE_FUNCTIONS_RELEASES_H
@@ -14,8 +15,8 @@ struct release_arguments {
 };
 
 /*
-** Makes the release or reads it back. Reports an error in the session. The caller clears the
-** publication and the request in either case.
+** Makes the release or reads a stored release back. Returns 1, or 0 with the error in the session.
+** The caller must clear the publication and the request in both cases.
 */
 int release_ask(struct publication *publication, struct request *request, struct host *host,
                 const struct release_arguments *arguments);

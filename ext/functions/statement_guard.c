@@ -12,50 +12,54 @@ SQLITE_EXTENSION_INIT3
 /* The progress of all statements that are executing. */
 struct moment {
   uint64_t statements; /* a hash of the statements */
-  uint64_t position;   /* a hash that changes when one of them returns to its caller */
-  int is_first;        /* one of them has not returned yet, or the host reset its counter */
-  int writes;          /* one of them writes */
+  uint64_t position;   /* a hash that changes when a statement returns to its caller */
+  int is_first;        /* a statement has not returned yet, or the host has reset its counter */
+  int writes;          /* a statement writes */
 };
 
-/* One run of a statement. After its end, the guard keeps releases that could not be stored yet. */
+/*
+** The guard of one run of a statement. After the end of the run, the guard keeps the releases that
+** could not be stored yet.
+*/
 struct guard {
-  struct pending pending; /* releases whose xFinal has run; the session holds a reference */
-  int references;         /* one for each call site, and one for the session */
+  struct pending pending; /* the releases whose xFinal has run; in the list of the session */
+  int references;         /* one reference for each call site, and one for the session */
   struct host *host;
-  uint64_t statements;    /* moment.statements at the first row */
-  int failed;             /* one of our functions failed */
+  uint64_t statements;    /* moment.statements when the guard was made */
+  int failed;             /* a function of this extension has failed */
   struct moment finished; /* the moment when the last release was drawn */
-  /* last_insert_rowid() is PLANTED; `rowid` keeps its earlier value. */
+  /* If `planted` is 1, last_insert_rowid() is PLANTED, and `rowid` keeps the earlier value. */
   int planted;
   sqlite3_int64 rowid;
 };
 
 struct site {
-  int references; /* the auxiliary data and every run of this call site hold one */
+  int references; /* one reference for the auxiliary data, and one for every evaluation */
   struct guard *guard;
   int evaluations;
-  int kept; /* SQLite has accepted the auxiliary data */
+  int kept; /* SQLite has accepted the site as auxiliary data */
 };
 
 /* ---- evidence that a statement continued ----------------------------------------------------- */
 
 /*
-** Whether a statement is inside sqlite3_step(). A statement that waits between two rows has data.
-** Blob handles are statements without a text, and always wait.
+** Returns whether a statement is inside sqlite3_step(). A statement that waits between two rows has
+** a row of data. A blob handle is a statement without a text, and always waits.
 */
 static int is_executing(sqlite3_stmt *statement) {
   return sqlite3_stmt_busy(statement) && sqlite3_data_count(statement) == 0 &&
          sqlite3_sql(statement);
 }
 
-/* FNV-1a over pointers and counts. */
+/* One step of the hash function FNV-1a, with a pointer or a count as the input. */
 static uint64_t mix(uint64_t hash, uint64_t word) {
   return (hash ^ word) * 0x100000001b3u;
 }
 
 /*
-** Our statement is the innermost one that executes. The others wait for it, so their counters stay
-** the same until ours has returned.
+** Returns the progress of all executing statements. The guarded statement is the innermost of them.
+** The other statements wait for it, so their counters do not change until the guarded statement
+** returns.
 */
 static struct moment moment_now(sqlite3 *db) {
   struct moment now = {1, 1, 0, 0};
@@ -71,16 +75,17 @@ static struct moment moment_now(sqlite3 *db) {
   return now;
 }
 
-/* A rowid that means "no row has been inserted since". */
+/* While last_insert_rowid() has this value, no row has been inserted since plant() was called. */
 #define PLANTED (-0x6469666675736500)
 
 /*
-** SQLite adds to the step count of a statement when sqlite3_step() returns. It also sets the error
-** code of the connection at that time. The error code therefore shows a returned row even if the
-** host resets the counter. (A reset before SQLite has counted any step cannot be seen.)
+** Returns whether the guarded statement has continued since its last release. When sqlite3_step()
+** returns, SQLite increases the step count of the statement and sets the error code of the
+** connection. The error code therefore shows a returned row even if the host has reset the step
+** count. (The guard cannot see a reset before SQLite has counted the first step.)
 **
-** A statement that writes may run to its end without returning. An INSERT sets last_insert_rowid().
-** CREATE TABLE ... AS reads the schema again, which sets the error code.
+** A statement that writes may run to its end without returning a row. In this case, an INSERT sets
+** last_insert_rowid(), and CREATE TABLE ... AS reads the schema again, which sets the error code.
 */
 static int has_advanced(const struct guard *guard) {
   const struct moment *finished = &guard->finished;
@@ -101,7 +106,10 @@ static void uproot(struct guard *guard) {
   guard->planted = 0;
 }
 
-/* Whether an executing statement may call last_insert_rowid(): plant() then leaves it unchanged. */
+/*
+** Returns whether an executing statement may call last_insert_rowid(). In this case plant() does
+** not change the rowid.
+*/
 static int asks_for_rowid(sqlite3 *db) {
   for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s)) {
     if (is_executing(s) && has_word("last_insert_rowid", sqlite3_sql(s))) return 1;
@@ -109,7 +117,10 @@ static int asks_for_rowid(sqlite3 *db) {
   return 0;
 }
 
-/* Plants the rowid, and sets the error code by asking for a column that does not exist. */
+/*
+** Prepares has_advanced(): sets last_insert_rowid() to PLANTED if the statement writes, and sets
+** the error code by asking for a column that does not exist.
+*/
 static void plant(struct guard *guard) {
   sqlite3 *db = guard->host->collector.db;
   uproot(guard);
@@ -129,7 +140,7 @@ static void guard_release(struct guard *guard) {
   sqlite3_free(guard);
 }
 
-/* The guard that contains a pending member, which is its first. */
+/* Returns the guard whose first member is `pending`. */
 static struct guard *guard_of_pending(struct pending *pending) {
   return (struct guard *)pending;
 }
@@ -138,7 +149,7 @@ static void pending_release(struct pending *pending) {
   guard_release(guard_of_pending(pending));
 }
 
-/* Removes guards from the list that have ended and have nothing left to store. */
+/* Removes from the list each guard that has ended and has no release left to store. */
 static void forget_ended(struct host *host) {
   struct pending **link = &host->session.pending;
   while (*link) {
@@ -153,7 +164,8 @@ static void forget_ended(struct host *host) {
 }
 
 /*
-** Decides about the releases of a statement that ends. Keeps an error that its function reported.
+** Stores or revokes the releases of a statement that ends. Does not change the error that a
+** function of the statement has reported.
 */
 static void guard_end(struct guard *guard) {
   struct pending *pending = &guard->pending;
@@ -161,7 +173,7 @@ static void guard_end(struct guard *guard) {
   if (pending->ended) return;
   pending->ended = 1;
   struct error error = error_take(&host->session.error);
-  /* If the statement continued after its last release, it continued after all of them. */
+  /* If the statement continued after its last release, it continued after all releases. */
   int failed = guard->failed || !has_advanced(guard);
   uproot(guard);
   if (failed) pending_revoke(pending);
@@ -170,7 +182,10 @@ static void guard_end(struct guard *guard) {
   error_restore(&host->session.error, error);
 }
 
-/* The guard of the statement that is executing. */
+/*
+** Returns the guard of the statement that is executing, with a new reference. Returns null when out
+** of memory.
+*/
 static struct guard *guard_of(struct host *host) {
   struct moment now = moment_now(host->collector.db);
   struct pending *at = host->session.pending;
@@ -195,13 +210,16 @@ void site_release(struct site *site) {
   if (!site || --site->references > 0) return;
   struct guard *guard = site->guard;
   struct host *host = guard->host;
-  if (guard->references == 2) guard_end(guard); /* SQLite has kept none of the call sites */
+  if (guard->references == 2) guard_end(guard); /* SQLite has kept no call site of the statement */
   guard_release(guard);
   host_release(host);
   sqlite3_free(site);
 }
 
-/* SQLite calls it when the statement ends, or when it had no memory to keep the site. */
+/*
+** SQLite calls this function when the statement ends, or at once if it has no memory to keep the
+** site.
+*/
 static void site_dies(void *pointer) {
   struct site *site = pointer;
   if (site->kept) guard_end(site->guard);
@@ -224,7 +242,8 @@ struct site *site_of(sqlite3_context *context, struct host *host) {
     sqlite3_set_auxdata(context, 0, site, site_dies);
     site->kept = sqlite3_get_auxdata(context, 0) == site;
     if (site->kept) return site;
-    site_release(site); /* SQLite did not keep it, and site_dies() released its reference */
+    /* SQLite did not keep the site, and site_dies() has released one reference. */
+    site_release(site);
     return 0;
   }
   site->references++;

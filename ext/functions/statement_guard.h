@@ -1,30 +1,33 @@
 /*
 ** statement_guard.h: tells the aggregates how the statement around them ended.
 **
-** SQLite finishes the aggregates of an aborted statement as if they were complete, and no interface
-** tells an aggregate that this happens. So xFinal draws and answers, but stores nothing. SQLite
-** deletes the auxiliary data of argument 0 when the statement ends, and the guard decides then:
+** SQLite finishes the aggregates of an aborted statement as if they were complete, and does not
+** tell the aggregate that the statement was aborted. xFinal therefore draws and answers, but stores
+** nothing. When the statement ends, SQLite deletes the auxiliary data of argument 0. The guard
+** decides at this time:
 **
 **   The statement continued after xFinal   The guard stores every release of the statement as
 **                                          'released'. If storing fails, it tries again at the
 **                                          next release on the connection.
-**   It did not, or one of our functions    Every release of the statement becomes 'failed', and the
-**   failed it                              guard stores no value.
+**   It did not continue, or a function     Every release of the statement becomes 'failed', and the
+**   of this extension failed               guard stores no value.
 **
-** Evidence that the statement continued (statement_guard.c, has_advanced()): it returned a row, or
-** it inserted one. The guard sees this despite other statements on the connection and despite a
-** host that resets the counters of a statement. Without evidence the release fails, as for:
+** There are two kinds of evidence that the statement continued (statement_guard.c, has_advanced()):
+** the statement returned a row, or inserted a row. The guard sees this evidence even if other
+** statements run on the connection or the host resets the counters of a statement. Without evidence
+** the release fails. This happens to:
 **
-**   - a statement that writes, but after xFinal inserts no row into a table with rowids, creates no
-**     table from a SELECT and returns no row. UPDATE and DELETE are refused before the charge.
-**   - a host that sets SQLITE_STMTSTATUS_VM_STEP back to 0 after the first row of a statement, and
-**     calls other functions of the connection before its next step.
+**   - a statement that writes, but that after xFinal neither inserts a row into a table with
+**     rowids, nor creates a table from a SELECT, nor returns a row. (UPDATE and DELETE are refused
+**     before the charge.)
+**   - a statement whose host sets SQLITE_STMTSTATUS_VM_STEP back to 0 after the first row, and
+**     calls other functions of the connection before the next step.
 **
 ** The guard cannot detect one case: the statement returns or inserts the last row that depends on a
-** release, does not evaluate our aggregates again, and then fails. The value was complete and has
-** been delivered, so its release stays 'released'.
+** release, evaluates no aggregate of this extension again, and then fails. The value was complete
+** when the statement delivered it, so the release stays 'released'.
 **
-** xFinal never asks for auxiliary data: SQLite has none at that time and crashes.
+** xFinal never asks for auxiliary data: SQLite has no auxiliary data at that time and would crash.
 */
 #ifndef DIFFUSE_FUNCTIONS_STATEMENT_GUARD_H
 #define DIFFUSE_FUNCTIONS_STATEMENT_GUARD_H
@@ -34,31 +37,36 @@
 /* A call site of an aggregate in a statement that is running. */
 struct site;
 
-/* The running call site, with a reference for the caller; null when out of memory. */
+/* Returns the running call site with a reference for the caller, or null when out of memory. */
 struct site *site_of(sqlite3_context *context, struct host *host);
 
 /* Releases a reference. Accepts null. */
 void site_release(struct site *site);
 
 /*
-** Whether this statement has evaluated the call site before. Call it once for each evaluation.
+** Returns whether this statement has evaluated the call site before. Call site_is_second() once for
+** each evaluation.
 */
 int site_is_second(struct site *site);
 
-/* Whether the guard cannot see how the running statement ends: UPDATE and DELETE. */
+/*
+** Returns 1 if the guard cannot see how the running statement ends, because the statement is an
+** UPDATE or DELETE.
+*/
 int site_is_blind(const struct site *site);
 
 /*
-** Whether the host is resetting the statement between two rows. xFinal then lacks some rows.
+** Returns whether the host is resetting the statement between two rows. In this case xFinal lacks
+** some rows.
 */
 int site_is_reset(const struct site *site);
 
-/* Records that one of our functions fails the statement. */
+/* Records that a function of this extension fails the statement. */
 void site_fail(struct site *site);
 
 /*
-** Keeps a publication that publish_draw() has answered until the statement ends. On failure, fails
-** the release and returns 0.
+** Keeps a publication, which publish_draw() has drawn, until the statement ends. When out of
+** memory, marks the release as failed and returns 0 with the error set.
 */
 int site_note(struct site *site, struct publication *publication, struct error *error);
 

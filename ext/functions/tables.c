@@ -1,10 +1,12 @@
 /*
 ** tables.c: the ledger's tables on the host connection, as read-only eponymous virtual tables.
 **
-**   T1  xFilter copies its rows and finishes its statement before it returns. Otherwise
-**       SELECT dp_diffuse(name, 'public') FROM dp_release would read the rows that it writes.
-**   T2  The tables are not DIRECTONLY: persistent views may read the ledger.
-**   T3  SQLite passes equality on any column to xFilter, unless a collation changes its meaning.
+**   T1 xFilter copies all rows and finishes its statement on the ledger before it returns.
+**       Otherwise SELECT dp_diffuse(name, 'public') FROM dp_release would read the rows that it
+**       writes.
+**   T2 The tables are not DIRECTONLY, so that stored views may read the ledger.
+**   T3 SQLite passes an equality on any column to xFilter, unless the equality uses another
+**       collation than BINARY.
 */
 #include <string.h>
 
@@ -27,10 +29,10 @@ struct cursor {
   sqlite3_vtab_cursor base;
   sqlite3_value **cells; /* rows * columns copies */
   int rows, columns, row;
-  int capacity; /* number of cells */
+  int capacity; /* the number of cells that have room */
 };
 
-/* User data of a module: its table, and a counted reference to the host. */
+/* The user data of a module: the table of the ledger, and a counted reference to the host. */
 struct module {
   struct host *host;
   const struct ledger_table *source;
@@ -65,7 +67,10 @@ static int xDisconnect(sqlite3_vtab *vtab) {
   return SQLITE_OK;
 }
 
-/* idxStr names the columns whose values xFilter gets (T3), one letter each ('a' is column 0). */
+/*
+** Sets idxStr to the columns whose values xFilter gets (T3). One letter stands for one column, and
+** 'a' is column 0.
+*/
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   (void)vtab;
   char columns[MAX_COLUMNS + 1];
@@ -76,7 +81,7 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
         sqlite3_stricmp(sqlite3_vtab_collation(info, i), "BINARY") != 0)
       continue;
     columns[count++] = (char)('a' + info->aConstraint[i].iColumn);
-    info->aConstraintUsage[i].argvIndex = count; /* SQLite checks again, with its collation */
+    info->aConstraintUsage[i].argvIndex = count; /* SQLite checks the equality again */
   }
   columns[count] = 0;
   info->idxStr = sqlite3_mprintf("%s", columns);
@@ -109,7 +114,7 @@ static int xClose(sqlite3_vtab_cursor *base) {
   return SQLITE_OK;
 }
 
-/* Copies one row. Returns 0 when out of memory, and then does not count the row. */
+/* Copies one row. When out of memory, returns 0 and does not count the row. */
 static int take_row(void *context, sqlite3_stmt *row, int columns) {
   struct cursor *cursor = context;
   int used = cursor->rows * columns;
@@ -195,7 +200,7 @@ int tables_register(sqlite3 *db, struct host *host) {
     struct module *module = sqlite3_malloc(sizeof *module);
     if (!module) return SQLITE_NOMEM;
     *module = (struct module){host_retain(host), &ledger_tables[i]};
-    /* A failed registration calls module_free() itself. */
+    /* If the registration fails, SQLite calls module_free(). */
     int rc = sqlite3_create_module_v2(db, ledger_tables[i].columns->table, &methods, module,
                                       module_free);
     if (rc != SQLITE_OK) return rc;

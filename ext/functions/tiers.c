@@ -1,6 +1,7 @@
 /*
-** tiers.c: functions that set up and maintain a ledger: dp_init(), dp_tier(), dp_drop_tier(),
-** dp_verify(), dp_certificate(); and functions that describe this build: dp_version(), dp_debug().
+** tiers.c: functions that set up and check a ledger (dp_init(), dp_tier(), dp_drop_tier(),
+** dp_verify(), dp_certificate()), and functions that describe this build (dp_version(),
+** dp_debug()).
 */
 #include <gsl/gsl_version.h>
 #include <math.h>
@@ -67,11 +68,12 @@ static int init_option(void *context, const char *key, const char *type, sqlite3
 
 /*
 ** dp_init([options]) -> TEXT, the path of the ledger
-** Creates the privacy ledger next to the main database, or finds the existing one. options: a JSON
-** object with path (of the ledger; relative to the database), unit (a label), protects ('unit', the
-** default, or 'row'), adjacency ('add-remove', the default, or 'replace') and unchecked (true: no
-** policy; the owner alone vouches for queries and units). The terms cannot be changed later. Inside
-** a transaction the call is an error, unless the database is read-only.
+** Creates the privacy ledger next to the main database, or finds the existing ledger. `options` is
+** a JSON object with these members: path (of the ledger, relative to the database), unit (a label),
+** protects ('unit', the default, or 'row'), adjacency ('add-remove', the default, or 'replace') and
+** unchecked (true: the ledger has no policy, and the owner alone vouches for queries and units).
+** These terms cannot be changed later. A call inside a transaction is an error, unless the database
+** is read-only.
 */
 static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->session.ledger;
@@ -100,7 +102,7 @@ static const struct domain delta_keys_domain = {"delta_keys", 0, 1, 0, 1};
 
 static int tier_accountant(sqlite3_context *context, sqlite3_value *value,
                            const struct accountant **accountant) {
-  if (sqlite3_value_type(value) == SQLITE_NULL) return 1; /* keeps the default */
+  if (sqlite3_value_type(value) == SQLITE_NULL) return 1; /* NULL keeps the default */
   const char *text = plain_text(value);
   const struct accountant *found = text ? accountant_find(text) : 0;
   if (found) {
@@ -114,7 +116,7 @@ static int tier_accountant(sqlite3_context *context, sqlite3_value *value,
   return 0;
 }
 
-/* Reads the delta of a budget. It is 0 if the accountant has none. */
+/* Reads the delta of a budget, which must be 0 if the accountant has no delta. */
 static int tier_delta(sqlite3_context *context, sqlite3_value *value, struct ledger_tier *tier) {
   char label[64];
   sqlite3_snprintf(sizeof label, label, "delta of accountant '%s'", tier->accountant->name);
@@ -125,12 +127,12 @@ static int tier_delta(sqlite3_context *context, sqlite3_value *value, struct led
 
 /*
 ** dp_tier(name, rate, epsilon, delta [, accountant [, delta_keys]]) -> TEXT, the name
-** Creates an audience. rate: the zCDP rate that one release costs, in [1e-12, 1e6]. No two tiers
-** share a rate; the larger the rate, the more inner the tier. epsilon, delta: the whole budget.
-** accountant: 'rdp' (the default), 'gdp', or 'pure', for which delta is 0 and epsilons add up.
-** delta_keys: the part of delta for private key selection (default 0). The new tier is charged at
-** once for the earlier releases that it sees, and refused if they exceed its budget. A call that
-** repeats an existing tier changes nothing.
+** Creates a tier, that is, an audience. `rate` is the zCDP rate that one release costs, in [1e-12,
+** 1e6]. No two tiers have the same rate; a tier with a larger rate is further inside. `epsilon` and
+** `delta` are the whole budget. `accountant` is 'rdp' (the default), 'gdp', or 'pure', for which
+** delta is 0 and epsilons add up. `delta_keys` is the part of delta for the selection of private
+** keys (default 0). The new tier is charged at once for the earlier releases that it sees. If they
+** exceed the budget, the tier is refused. A call that repeats an existing tier changes nothing.
 */
 static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->session.ledger;
@@ -160,9 +162,9 @@ static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
 
 /*
 ** dp_drop_tier(name) -> TEXT, the name
-** Removes a tier. The tier must never have been charged for a release, not even for one that failed
-** or was discarded. To correct a mistake, create a tier with another name: the old name cannot be
-** used again.
+** Removes a tier. The tier must never have been charged for a release, not even for a release that
+** failed or was discarded. The name of the removed tier cannot be used again, so create the
+** corrected tier under another name.
 */
 static void dp_drop_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->session.ledger;
@@ -178,7 +180,10 @@ static void dp_drop_tier(sqlite3_context *context, int argc, sqlite3_value **arg
 
 /* ---- dp_verify, dp_certificate, dp_version, dp_debug ----------------------------------------- */
 
-/* Returns a text that was computed inside a transaction for reading, or the ledger's error. */
+/*
+** Ends a transaction for reading. Sets the result to the text that was computed inside the
+** transaction, or to the ledger's error.
+*/
 static void give_text(sqlite3_context *context, struct ledger *ledger, char *text) {
   ledger_rollback(ledger);
   if (text && !error_is_set(ledger_error(ledger))) {
@@ -190,8 +195,8 @@ static void give_text(sqlite3_context *context, struct ledger *ledger, char *tex
 }
 
 /*
-** Returns 'ok' or the first discrepancy, in the books or between points and values. The caller has
-** begun a transaction.
+** Returns 'ok', or the first discrepancy in the books or between points and values. The caller must
+** have begun a transaction.
 */
 static char *verify(struct host *host) {
   char *found = ledger_verify(host->session.ledger, mechanism_describe);
@@ -208,8 +213,8 @@ static char *verify(struct host *host) {
 ** dp_verify() -> TEXT
 ** Recomputes the books from dp_charge: hash chain, totals and filters. Checks that every tier that
 ** sees a publication has paid for it, and that the values of the publication follow from its point.
-** Compares everything else with its seals, and the schema with that of the format. Returns 'ok' or
-** the first discrepancy.
+** Compares all other rows with their seals, and the schema with the schema of the format. Returns
+** 'ok' or the first discrepancy.
 */
 static void dp_verify(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -222,9 +227,10 @@ static void dp_verify(sqlite3_context *context, int argc, sqlite3_value **argv) 
 
 /*
 ** dp_certificate() -> TEXT, JSON
-** A report for an auditor: the terms of the ledger, tiers with their filters and totals, releases
-** with their lattice, sensitivity, publications and theorems, the number of charges, the hashes of
-** the last charge and of the last seal, and the result of dp_verify().
+** Returns a report for an auditor. The report has the terms of the ledger; the tiers with their
+** filters and totals; the releases with their lattice, sensitivity, publications and theorems; the
+** number of charges; the hashes of the last charge and of the last seal; and the result of
+** dp_verify().
 */
 static void dp_certificate(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -244,7 +250,7 @@ static void dp_version(sqlite3_context *context, int argc, sqlite3_value **argv)
   sqlite3_result_text(context, DIFFUSE_VERSION, -1, SQLITE_STATIC);
 }
 
-/* dp_debug() -> TEXT: information for a bug report. */
+/* dp_debug() -> TEXT, the versions and settings of this build for a bug report */
 static void dp_debug(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   (void)argv;
