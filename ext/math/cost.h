@@ -3,15 +3,17 @@
 #define DIFFUSE_MATH_COST_H
 
 /*
-** (alpha, alpha rate + curve(alpha))-RDP with failure probability delta. Gaussian noise has a rate
-** only. Laplace noise, randomized response and other pure mechanisms have a curve. Private key
-** selection and other approximate mechanisms have a delta.
+** A publication with this cost is (alpha, alpha rate + curve(alpha))-RDP for every order alpha,
+** except with failure probability delta. Gaussian noise costs a rate only. Laplace noise,
+** randomized response and other pure mechanisms cost a curve. Private key selection and other
+** approximate mechanisms cost a delta.
 */
 struct cost {
   double rate;  /* zCDP rate of the Gaussian part, >= 0 */
-  double delta; /* >= 0; every publication pays it again, out of delta_keys */
-  double (*curve)(const void *parameters, double alpha); /* RDP on top of the rate; null: none */
-  const void *parameters;                                /* of the curve */
+  double delta; /* >= 0; every publication pays this delta again, out of the tier's delta_keys */
+  /* RDP on top of the rate; null: no curve */
+  double (*curve)(const void *parameters, double alpha);
+  const void *parameters; /* passed to curve() */
 };
 
 #endif

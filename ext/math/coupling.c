@@ -1,13 +1,11 @@
-/*
-** coupling.c: Gaussian noise added step by step between Lipschitz maps (see coupling.h).
-*/
+/* coupling.c: see coupling.h. */
 #include "math/coupling.h"
 
 #include <math.h>
 
 #include "math/scaled.h"
 
-/* alpha ratio^2/2; 0 if ratio is 0, also at alpha = infinity. */
+/* Returns alpha ratio^2/2, or 0 if ratio is 0, even at alpha = infinity. */
 static double gaussian_divergence(double alpha, struct scaled ratio) {
   if (ratio.mantissa == 0.0) return 0.0;
   return scaled_value(scaled_times(scaled(0.5 * alpha), scaled_square(ratio)));
@@ -32,8 +30,8 @@ double lipschitz_gaussian_rdp(double alpha, double sensitivity, double sigma1, d
 }
 
 /*
-** With s = -2 ln L: (e^s - 1)/(e^((terms+1) s) - 1). For s > 0, numerator and denominator are
-** divided by e^(terms s).
+** With s = -2 ln L, the result is (e^s - 1)/(e^((terms+1) s) - 1). For s > 0 the function rewrites
+** this fraction with negative exponents only, so that nothing overflows.
 */
 struct scaled inverse_geometric(double lipschitz, double terms) {
   if (terms == 0.0) return scaled(1.0);
@@ -67,7 +65,7 @@ double printed_iteration_rdp(double alpha, double distance, double sigma, double
   return scaled_value(scaled_times(square, scaled(0.5 * alpha)));
 }
 
-/* alpha x/2; 0 if x is 0, also at alpha = infinity. */
+/* Returns alpha x/2, or 0 if x is 0, even at alpha = infinity. */
 static double half_times(double alpha, struct scaled x) {
   if (x.mantissa == 0.0) return 0.0;
   return scaled_value(scaled_times(scaled_times(scaled(alpha), scaled(0.5)), x));
@@ -87,7 +85,7 @@ double best_path_rdp(double alpha, const struct path_step *steps, long count, do
   struct scaled product = scaled(1.0), sum = scaled(0.0);
   for (long j = 0; j < count; j++) {
     product = scaled_times(product, scaled(steps[j].lipschitz));
-    if (product.mantissa == 0.0) return 0.0; /* a constant map hides everything */
+    if (product.mantissa == 0.0) return 0.0; /* after a constant map, the outputs are equal */
     sum = scaled_plus(sum, scaled_square(scaled_over(scaled(steps[j].sigma), product)));
   }
   return half_times(alpha, scaled_over(scaled_square(scaled(distance)), sum));

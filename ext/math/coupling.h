@@ -1,37 +1,41 @@
 /*
-** coupling.h: Gaussian noise added step by step between Lipschitz maps, by Renyi couplings
-** (Balle et al. 2019, Theorems 2 and 4, Examples 1 and 3).
+** coupling.h: privacy of Gaussian noise that is added step by step between Lipschitz maps. The
+** bounds use Renyi couplings (Balle et al. 2019, Theorems 2 and 4, Examples 1 and 3).
 **
-** alpha >= 1 is the Renyi order (1 is the Kullback-Leibler divergence; at infinity every result
-** is infinite unless it is 0). Distances and sensitivities are not negative; standard deviations
-** are not negative and not all 0. Relative error is at most 1e-12 wherever the result is a normal
-** double; arguments are not checked.
+** alpha >= 1 is the Renyi order. Order 1 gives the Kullback-Leibler divergence. At order infinity
+** every result is 0 or infinite. Distances and sensitivities are >= 0. Standard deviations are >=
+** 0, and at least one of them is positive. The relative error is at most 1e-12 wherever the result
+** is a normal double. The functions do not check their arguments.
 */
 #ifndef DIFFUSE_MATH_COUPLING_H
 #define DIFFUSE_MATH_COUPLING_H
 
 #include "math/scaled.h"
 
-/* Renyi divergence of two Gaussians: alpha sensitivity^2/(2 sigma^2). Exact. */
+/* The Renyi divergence of two Gaussians: alpha sensitivity^2/(2 sigma^2). This formula is exact. */
 double gaussian_rdp(double alpha, double sensitivity, double sigma);
 
-/* Example 1: the same for noise that is added twice, with variance sigma1^2 + sigma2^2. Exact. */
+/*
+** Example 1: the same divergence if noise is added twice. The noises add up to one noise of
+** variance sigma1^2 + sigma2^2, so the result is exact.
+*/
 double iterated_gaussian_rdp(double alpha, double sensitivity, double sigma1, double sigma2);
 
 /*
-** Example 3: noise sigma1, then a `lipschitz`-Lipschitz map of the whole space, then noise sigma2:
-** variance sigma1^2 + sigma2^2/lipschitz^2. At lipschitz = 0 the map is constant and the divergence
-** 0.
+** Example 3: noise sigma1, then a map of the whole space with Lipschitz constant `lipschitz`, then
+** noise sigma2. The bound is the divergence for one noise of variance sigma1^2 +
+** sigma2^2/lipschitz^2. If lipschitz = 0, the map is constant and the divergence is 0.
 */
 double lipschitz_gaussian_rdp(double alpha, double sensitivity, double sigma1, double sigma2,
                               double lipschitz);
 
 /*
-** Theorem 4: `steps` >= 1 times a `lipschitz`-Lipschitz map of a convex set into itself, Gaussian
-** noise sigma and a projection, from two points (or couplings) `distance` apart. path_iteration_rdp
-** is the least bound that equation (2) gives, on the path that moves by L^(2i) in step i. Linear
-** maps attain it, and it also holds for lipschitz > 1. printed_iteration_rdp is equation (3) as
-** printed.
+** Theorem 4: bounds for a process of `steps` >= 1 steps. Each step applies a map of a convex set
+** into itself with Lipschitz constant L = `lipschitz`, adds Gaussian noise sigma and projects onto
+** the set. The two processes start from points (or couplings) that are `distance` apart.
+** path_iteration_rdp() returns the least bound that equation (2) gives. The path with this bound
+** moves by an amount proportional to L^(2i) in step i. Linear maps attain this bound. The bound
+** also holds for L > 1. printed_iteration_rdp() returns equation (3) as printed.
 */
 double path_iteration_rdp(double alpha, double distance, double sigma, double lipschitz,
                           double steps);
@@ -39,13 +43,15 @@ double printed_iteration_rdp(double alpha, double distance, double sigma, double
                              double steps);
 
 /*
-** Theorem 4 with a path of its own, step by step: step j is a lipschitz-Lipschitz map and noise
-** sigma; `shift` is the distance of the coupling from its predecessor, W_infinity(mu_(i-1), mu_i).
-** With P_j the product of the first j constants, shift i of r is covered by the noise of step
-** j = r - i + 1, after j maps:
+** Theorem 4 for steps that differ. Step j applies a map with Lipschitz constant `lipschitz` and
+** adds noise sigma. `shift` is the distance between two neighbouring distributions of the path,
+** W_infinity(mu_(i-1), mu_i). Let P_j be the product of the Lipschitz constants of the first j
+** steps. The noise of step j = r - i + 1 covers shift i of r, which j maps have scaled by then.
+** given_path_rdp() returns
 **     alpha/2 sum_i (P_j shift_i/sigma_j)^2,
-** which for equal steps is equation (2). best_path_rdp is the least over all paths whose shifts add
-** up to `distance`, alpha distance^2/2/sum_j (sigma_j/P_j)^2. It ignores the member shift.
+** which is equation (2) if all steps are equal. best_path_rdp() returns the least such value over
+** all paths whose shifts add up to `distance`: alpha distance^2/2/sum_j (sigma_j/P_j)^2.
+** best_path_rdp() ignores the member `shift`.
 */
 struct path_step {
   double sigma, lipschitz, shift;
@@ -54,8 +60,8 @@ double given_path_rdp(double alpha, const struct path_step *steps, long count);
 double best_path_rdp(double alpha, const struct path_step *steps, long count, double distance);
 
 /*
-** 1/(1 + L^-2 + ... + L^(-2 terms)) for lipschitz L >= 0, terms >= 0: the factor in the bounds for
-** paths.
+** Returns 1/(1 + L^-2 + ... + L^(-2 terms)) with L = lipschitz >= 0, terms >= 0. This factor occurs
+** in the bounds for paths.
 */
 struct scaled inverse_geometric(double lipschitz, double terms);
 

@@ -1,9 +1,9 @@
 /*
-** diffusion.c: Brownian motion and the Ornstein-Uhlenbeck process (see diffusion.h).
+** diffusion.c: see diffusion.h.
 **
-** The formulas cancel as theta t -> 0 and overflow as theta t -> infinity. Two measures prevent
-** this: (1 - e^-u)/u is computed by one function that is continuous at 0, and products are formed
-** as scaled numbers.
+** A direct evaluation of the formulas would lose digits as theta t -> 0 and overflow as theta t ->
+** infinity. Two measures prevent this. One function computes (1 - e^-u)/u and is continuous at u =
+** 0. Products are computed as scaled numbers (scaled.h).
 */
 #include "math/diffusion.h"
 
@@ -11,20 +11,22 @@
 
 #include "math/scaled.h"
 
-/* (1 - e^(-2 theta t))/theta, which is 2t at theta = 0 and 1/theta at theta t = infinity. */
+/*
+** Returns (1 - e^(-2 theta t))/theta, which is 2t at theta = 0 and 1/theta at theta t = infinity.
+*/
 static double decayed_time(double theta, double t) {
   double u = 2.0 * (theta * t);
   if (u > 1.0) return -expm1(-u) / theta;
   return u > 0.0 ? 2.0 * t * (-expm1(-u) / u) : 2.0 * t;
 }
 
-/* The clock tau = rho^2 e^(2 theta t) decayed_time, without overflow. */
+/* Returns the clock tau = rho^2 e^(2 theta t) decayed_time(theta, t), without overflow. */
 static struct scaled scaled_clock(double theta, double rho, double t) {
   struct scaled variance = scaled_times(scaled_square(scaled(rho)), scaled(decayed_time(theta, t)));
   return scaled_times(variance, scaled_exp(2.0 * (theta * t)));
 }
 
-/* sensitivity^2/(2 clock); 0 if the sensitivity is 0, for every clock. */
+/* Returns sensitivity^2/(2 clock), or 0 if the sensitivity is 0, whatever the clock is. */
 static double clock_rate(double sensitivity, struct scaled clock) {
   if (sensitivity == 0.0) return 0.0;
   struct scaled rate = scaled_over(scaled_square(scaled(sensitivity)), clock);
@@ -32,7 +34,9 @@ static double clock_rate(double sensitivity, struct scaled clock) {
 }
 
 /*
-** The integral over a segment at whose ends kappa is a and b. A log-convex function is also convex.
+** Returns a bound on the integral of kappa over a segment between two times of the grid. kappa is a
+** at the start and b at the end. A log-convex function is also convex, so the trapezoid serves
+** where the formula for RATE_LOG_CONVEX has no value.
 */
 static double segment(double width, double a, double b, enum rate_rule rule) {
   if (rule == RATE_STEPS) return a > 0.0 ? width * a : 0.0;
@@ -51,7 +55,7 @@ double diffusion_rate(const struct rate_point *grid, size_t count, double tail,
   return rate;
 }
 
-/* (sensitivity root/clock)^2, 0 for sensitivity 0. */
+/* Returns (sensitivity root/clock)^2, or 0 if the sensitivity is 0. */
 static double clock_gamma(double sensitivity, struct scaled root, struct scaled clock) {
   if (sensitivity == 0.0) return 0.0;
   struct scaled ratio = scaled_over(scaled_times(scaled(sensitivity), root), clock);
@@ -62,7 +66,7 @@ double brownian_gamma(double sensitivity, double s) {
   return clock_gamma(sensitivity, scaled(1.0), scaled_times(scaled(2.0), scaled(s)));
 }
 
-/* The derivative of the clock is 2 rho^2 e^(2 theta s). */
+/* The derivative of the clock with respect to s is 2 rho^2 e^(2 theta s) = 2 root^2. */
 double ou_gamma(double sensitivity, double theta, double rho, double s) {
   struct scaled root = scaled_times(scaled(rho), scaled_exp(theta * s));
   return clock_gamma(sensitivity, root, scaled_clock(theta, rho, s));
@@ -80,7 +84,10 @@ double ou_clock(double theta, double rho, double t) {
   return scaled_value(scaled_clock(theta, rho, t));
 }
 
-/* With x = theta clock/rho^2: ln(1+x)/(2 theta), which is clock/(2 rho^2) while x is negligible. */
+/*
+** With x = theta clock/rho^2, the result is ln(1+x)/(2 theta). For a negligible x this is clock/(2
+** rho^2).
+*/
 double ou_time(double theta, double rho, double clock) {
   struct scaled base = scaled_over(scaled(clock), scaled_square(scaled(rho)));
   struct scaled x = scaled_times(base, scaled(theta));
@@ -116,7 +123,7 @@ double gaussian_mse(double theta, double rho, double t, double dimension) {
   return scaled_value(scaled_times(scaled(dimension), scaled_clock(theta, rho, t)));
 }
 
-/* radius^2/(radius^2 + dimension clock). */
+/* Returns radius^2/(radius^2 + dimension clock). */
 static struct scaled best_shrink(double radius, double dimension, struct scaled clock) {
   struct scaled square = scaled_square(scaled(radius));
   return scaled_over(square, scaled_plus(square, scaled_times(scaled(dimension), clock)));
@@ -129,14 +136,14 @@ double pgm_mse(double theta, double rho, double t, double radius, double dimensi
   return scaled_value(scaled_times(noise, best_shrink(radius, dimension, clock)));
 }
 
-/* x of Theorem 8: dimension sensitivity^2/(2 rate radius^2). */
+/* Returns the x of Theorem 8: dimension sensitivity^2/(2 rate radius^2). */
 static struct scaled theorem_8_x(double rate, double sensitivity, double radius, double dimension) {
   struct scaled ratio = scaled_square(scaled_over(scaled(sensitivity), scaled(radius)));
   ratio = scaled_over(scaled_times(ratio, scaled(dimension)), scaled(rate));
   return scaled_times(ratio, scaled(0.5));
 }
 
-/* ln(1+x), also for x beyond the largest double. */
+/* Returns ln(1+x), even for an x above the largest double. */
 static struct scaled scaled_log1p(struct scaled x) {
   if (x.exponent > 200) {
     return scaled(log(x.mantissa) + (double)x.exponent * 0x1.62e42fefa39efp-1);
@@ -149,13 +156,14 @@ double ou_best_theta(double rate, double sensitivity, double radius, double dime
 }
 
 /*
-** rho^2 = tau theta/(e^(2 theta) - 1) with tau = sensitivity^2/(2 rate), e^(2 theta) - 1 = x (x+2).
+** rho^2 = tau theta/(e^(2 theta) - 1) with tau = sensitivity^2/(2 rate) and e^(2 theta) - 1 = x
+** (x+2).
 */
 double ou_best_rho(double rate, double sensitivity, double radius, double dimension) {
   struct scaled x = theorem_8_x(rate, sensitivity, radius, dimension);
   struct scaled clock = scaled_over(scaled_square(scaled(sensitivity)), scaled(rate));
   clock = scaled_times(clock, scaled(0.5));
-  /* theta/x -> 1 as x -> 0, also where x is below the smallest double. */
+  /* theta/x is 1 for a small x, even for an x below the smallest double. */
   struct scaled ratio = scaled_over(scaled_log1p(x), x);
   return scaled_value(
       scaled_root(scaled_over(scaled_times(clock, ratio), scaled_plus(x, scaled(2.0)))));

@@ -8,9 +8,9 @@
 /* ---- Renyi divergence ------------------------------------------------------------------------ */
 
 /*
-** With d = p/q - 1, returns f(d)/(a - 1) for f(d) = (1+d)^a - 1 - a d, which is never negative. The
-** sum of f(d) weighted by q is the moment minus 1, because the weighted sum of d is 0. At a = 1 the
-** function returns the term of the Kullback-Leibler divergence.
+** With d = p/q - 1 and a = alpha, returns f(d)/(a - 1) for f(d) = (1+d)^a - 1 - a d, which is never
+** negative. The sum of q f(d) over all points is the moment sum of q (p/q)^a minus 1, because the
+** sum of q d is 0. At a = 1 the function returns the term of the Kullback-Leibler divergence.
 */
 static double moment_term(double alpha, double d) {
   if (alpha * fabs(d) > 0.25) {
@@ -27,9 +27,9 @@ static double moment_term(double alpha, double d) {
 }
 
 /*
-** Renyi divergence of order 1 <= alpha <= infinity of two distributions on `count` points. Infinite
-** if p has mass at a point where q has none. The relative error is at most 1e-12 unless the two
-** differ by no more than the rounding of their probabilities.
+** Returns the Renyi divergence of order 1 <= alpha <= infinity of two distributions p and q on
+** `count` points. Returns infinity if p is positive at a point where q is 0. The relative error is
+** at most 1e-12, unless p and q differ by no more than the rounding errors of their probabilities.
 */
 static double finite_rdp(const double *p, const double *q, size_t count, double alpha) {
   double most = 0, sum = 0;
@@ -39,7 +39,7 @@ static double finite_rdp(const double *p, const double *q, size_t count, double 
   }
   if (isinf(alpha)) return most;
   double excess = alpha - 1;
-  if (alpha * most > 600) { /* factor the largest exponential out */
+  if (alpha * most > 600) { /* divide by the largest exponential, so that nothing overflows */
     for (size_t i = 0; i < count; i++) {
       if (p[i] > 0) sum += p[i] * exp(excess * (log(p[i] / q[i]) - most));
     }
@@ -54,8 +54,8 @@ static double finite_rdp(const double *p, const double *q, size_t count, double 
 /* ---- two kernels ----------------------------------------------------------------------------- */
 
 /*
-** e^epsilon without overflow, and large enough that its product with the smallest probability still
-** counts.
+** Returns e^epsilon, or e^709 if epsilon is larger. e^709 does not overflow, and its product with
+** any normal double is at least 1.
 */
 static double order_of(double epsilon) {
   return exp(fmin(epsilon, 709));
@@ -74,7 +74,10 @@ double kernels_hockey_stick(const struct kernel *first, const struct kernel *sec
   return largest;
 }
 
-/* The largest sum_y [base(y) + delta (A(y) - order D(y))]_+ over states A and D. */
+/*
+** Returns the largest sum_y [base(y) + delta (A(y) - order D(y))]_+ over all states A and D. A(y)
+** is an entry of the first kernel and D(y) is an entry of the second kernel.
+*/
 static double worst_ends(const struct kernel *first, const struct kernel *second,
                          const double *base, double delta, double order) {
   size_t columns = first->columns;
@@ -112,7 +115,7 @@ double kernels_worst_delta(const struct kernel *first, const struct kernel *seco
 
 /* ---- the least epsilon ----------------------------------------------------------------------- */
 
-/* An (epsilon, delta)-DP mechanism followed by a kernel of two states. */
+/* An (epsilon, delta)-DP mechanism that is followed by a kernel with two states. */
 struct two_states {
   struct kernel kernel;
   double epsilon, delta, delta_out;
@@ -123,7 +126,10 @@ static int is_within(const struct two_states *pair, double epsilon_out) {
          pair->delta_out;
 }
 
-/* The least epsilon_out that is enough; `low` is too small. */
+/*
+** Returns the least epsilon_out for which is_within() is true. The caller knows that `low` is too
+** small.
+*/
 static double least_epsilon(const struct two_states *pair, double low) {
   if (!is_within(pair, INFINITY)) return INFINITY;
   double high = low > 0 ? 2 * low : 0x1p-1000;
@@ -139,8 +145,8 @@ static double least_epsilon(const struct two_states *pair, double low) {
 }
 
 /*
-** The worst case has two states (mixing.h). Most pairs of states can be skipped after one
-** evaluation.
+** In the worst case the inputs are two states (mixing.h), so the function tries all pairs of
+** states. One evaluation is enough for most pairs, because they do not raise the result.
 */
 double kernel_worst_epsilon(const struct kernel *kernel, double epsilon, double delta,
                             double delta_out) {
@@ -161,7 +167,7 @@ double kernel_worst_epsilon(const struct kernel *kernel, double epsilon, double 
 
 /* ---- a kernel after a coupling --------------------------------------------------------------- */
 
-/* out = weights K / total. */
+/* Sets out to weights K / total. */
 static void send(const struct kernel *kernel, const double *weights, double total, double *out) {
   for (size_t y = 0; y < kernel->columns; y++) out[y] = 0;
   for (size_t x = 0; x < kernel->rows; x++) {
@@ -205,7 +211,7 @@ double coupled_rdp(const struct kernel *kernel, const double *coupling, const do
 
 /* ---- powers ---------------------------------------------------------------------------------- */
 
-/* product = a b, with rows that are scaled to sum to 1. */
+/* Sets `product` to the matrix product a b and scales its rows to sum to 1. */
 static void multiply(const double *a, const double *b, size_t rows, double *product) {
   for (size_t x = 0; x < rows; x++) {
     double *row = product + x * rows, sum = 0;

@@ -1,9 +1,10 @@
 /*
-** finite.h: results of the two papers that go beyond a single kernel: two kernels (Asoodeh et al.
-** 2020, Lemma 3), a kernel after a coupling (Balle et al. 2019, Theorem 2), the least epsilon after
-** a kernel, and powers of a kernel.
+** finite.h: results about finite Markov kernels (mixing.h) that need more than the coefficients of
+** one kernel: the divergence between two kernels (Asoodeh et al. 2020, Lemma 3), a kernel after a
+** coupling (Balle et al. 2019, Theorem 2), the least epsilon after a kernel, and powers of a
+** kernel.
 **
-** Kernels have rows that sum to 1 (mixing.h). Arguments are not checked.
+** The rows of every kernel sum to 1. The functions do not check their arguments.
 */
 #ifndef DIFFUSE_MATH_FINITE_H
 #define DIFFUSE_MATH_FINITE_H
@@ -11,48 +12,55 @@
 #include "math/mixing.h"
 
 /*
-** The largest hockey-stick divergence of order e^epsilon between first(x) and second(x), over all
-** states x. It bounds how well an output shows which of the two kernels ran, if both get the same
-** input. Both kernels have the same numbers of rows and columns. 0 <= epsilon <= infinity.
+** Returns the largest hockey-stick divergence of order e^epsilon between first(x) and second(x),
+** over all states x. If both kernels get the same input, this divergence bounds how well an output
+** shows which of the two kernels ran. Both kernels have the same number of rows and the same number
+** of columns. 0 <= epsilon <= infinity.
 */
 double kernels_hockey_stick(const struct kernel *first, const struct kernel *second,
                             double epsilon);
 
 /*
-** The same for inputs that differ too: the least delta_out such that every (epsilon, delta)-DP pair
-** of inputs, the first sent through one kernel and the second through the other, has a hockey-stick
-** divergence of order e^epsilon_out of at most delta_out. Every such pair is delta A + (1-delta)(a
-** B + b C) and delta D + (1-delta)(b B + a C), a/b = e^epsilon, a + b = 1 (Kairouz, Oh and
-** Viswanath 2015), and the divergence is convex in A, B, C and D, so in the worst case each of them
-** is a single state. The function takes rows^4 columns steps, or rows^2 columns at delta = 0. NaN
-** when out of memory.
+** Returns the largest hockey-stick divergence of order e^epsilon_out if the two inputs differ too.
+** The first input goes through the first kernel, the second input goes through the second kernel,
+** and the pair of inputs is (epsilon, delta)-DP. Every such pair of inputs has the form delta A +
+** (1-delta)(a B + b C) and delta D + (1-delta)(b B + a C) with a/b = e^epsilon and a + b = 1
+** (Kairouz, Oh and Viswanath 2015). The divergence is convex in A, B, C and D, so in the worst case
+** each of these four distributions is a single state. The function takes rows^4 columns steps, or
+** rows^2 columns steps at delta = 0. Returns NaN if memory runs out.
 */
 double kernels_worst_delta(const struct kernel *first, const struct kernel *second, double epsilon,
                            double delta, double epsilon_out);
 
 /*
-** The least epsilon_out with kernel_worst_delta(kernel, epsilon, delta, epsilon_out) <= delta_out,
-** rounded up by about one unit in the last place. Infinity if there is none.
+** Returns the least epsilon_out with kernel_worst_delta(kernel, epsilon, delta, epsilon_out) <=
+** delta_out. The result is rounded up by about one unit in the last place. Returns infinity if no
+** finite epsilon_out is enough, and NaN if memory runs out.
 */
 double kernel_worst_epsilon(const struct kernel *kernel, double epsilon, double delta,
                             double delta_out);
 
 /*
-** Theorem 2: R(omega || nu) plus the largest R(pi_x K || K(x)) over the states x of omega. pi is a
-** coupling of omega (its row sums) and mu (its column sums), and pi_x is the distribution to which
-** it sends x. Sizes: kernel rows x columns, coupling rows x rows, nu rows. The result is an upper
-** bound on coupled_rdp(). NaN when out of memory.
+** Returns the bound of Theorem 2 on coupled_rdp(): R(omega || nu) plus the largest R(pi_x K ||
+** K(x)) over the states x of omega. K is the kernel and R is the Renyi divergence of order alpha.
+** pi is the coupling: its row sums are omega, its column sums are mu, and its row x divided by
+** omega(x) is pi_x. The kernel has rows x columns entries, the coupling has rows x rows entries,
+** and nu has `rows` entries. Returns NaN if memory runs out.
 */
 double coupling_bound(const struct kernel *kernel, const double *coupling, const double *nu,
                       double alpha);
 
-/* R(mu K || nu K), where mu is the column sums of the coupling. NaN when out of memory. */
+/*
+** Returns R(mu K || nu K), where mu is the vector of column sums of the coupling. Returns NaN if
+** memory runs out.
+*/
 double coupled_rdp(const struct kernel *kernel, const double *coupling, const double *nu,
                    double alpha);
 
 /*
-** Writes the kernel applied `steps` >= 1 times to `power` (rows x rows). kernel has as many columns
-** as rows. Scales the rows to sum to 1 after each product. Returns 1, or 0 when out of memory.
+** Stores in `power` (rows x rows entries) the kernel of `steps` >= 1 applications of `kernel`,
+** which has as many columns as rows. After each matrix product the function scales the rows to sum
+** to 1. Returns 1, or 0 if memory runs out.
 */
 int kernel_power(const struct kernel *kernel, double steps, double *power);
 

@@ -1,22 +1,27 @@
 /*
-** gaussian.c: the exact privacy profile of the Gaussian mechanism (see gaussian.h).
+** gaussian.c: see gaussian.h.
 **
-** With mu = sqrt(2 rate), A = (epsilon - rate)/mu and B = A + mu = (epsilon + rate)/mu,
+** Let phi be the density of the standard normal distribution, Q its upper tail and M = Q/phi the
+** Mills ratio. With mu = sqrt(2 rate), A = (epsilon - rate)/mu and B = A + mu = (epsilon +
+** rate)/mu,
 **
-**     delta = Q(A) - e^epsilon Q(B) = phi(A) (M(A) - M(B)),         M = Q/phi (Mills ratio),
+**     delta = Q(A) - e^epsilon Q(B) = phi(A) (M(A) - M(B)),
 **     1 - delta = phi(A) (M(-A) + M(B)),
 **
-** because e^epsilon phi(B) = phi(A). Computed directly, the first difference is NaN beyond epsilon
-** = 709 and loses all digits in the tails. The products lose none, under three conditions:
+** because e^epsilon phi(B) = phi(A). A direct computation of Q(A) - e^epsilon Q(B) gives NaN beyond
+** epsilon = 709 and loses all digits in the tails. The products of phi and M lose no digits under
+** three conditions:
 **
-** 1. phi(A) needs A^2/2 to an ABSOLUTE error of an ulp of 1, with A^2/2 up to 700. Without the
-**    square root it is (epsilon - rate)^2/(4 rate), which is computed in twice the precision.
-** 2. M(A) - M(B) is the integral over [A, B] of -M' = 1 - t M(t) for small mu; elsewhere the
-**    difference is taken where it does not cancel. M and M' come from one continued fraction.
-** 3. Each tail of the profile is kept as (exponent, factor): it has a logarithm when it underflows,
-**    and near delta = 1 it is 1 - delta that is computed.
+** 1. phi(A) is exp(-A^2/2) with a factor, so the ABSOLUTE error of A^2/2 must be about 1e-16,
+**    although A^2/2 can be 700. A^2/2 is (epsilon - rate)^2/(4 rate). half_square() computes this
+**    quotient in twice the precision.
+** 2. For small mu, M(A) - M(B) is computed as the integral of -M' = 1 - t M(t) over [A, B]. For
+**    large mu the difference does not cancel. M and M' come from one continued fraction.
+** 3. Each tail of the profile is stored as an exponent and a factor (struct tail), so its logarithm
+**    exists even if its value underflows. Where delta is close to 1, the tail is 1 - delta.
 **
-** gsl_sf_hazard() would give M too, but only to 1.2e-13 (measured, near t = 24).
+** The code does not use gsl_sf_hazard() for M, because its relative error reaches 1.2e-13 (measured
+** near t = 24).
 */
 #include "math/gaussian.h"
 
@@ -28,23 +33,27 @@
 #include "math/root.h"
 
 /*
-** From here on the Mills ratio is computed by a continued fraction, below it by an error function.
+** mills(t) uses a continued fraction for t >= FRACTION_FROM, and the error function for smaller t.
 */
 #define FRACTION_FROM 2.0
 
 /*
-** The longest interval on which Kronrod's rule of 21 points, exact to degree 31, integrates M' to
-** the last digit. M' is entire; on the ellipse around the interval with half axes of about 5 it is
-** at most of size exp(5.5^2/2), so the error is of the order of 40^-32 exp(16), 1e-44.
+** Intervals shorter than SHORT are integrated by Kronrod's rule of 21 points, which is exact up to
+** degree 31. The rule gives the integral of M' to the last digit for the following reason. M' is an
+** entire function. On the ellipse around the interval with half axes of about 5, the size of M' is
+** at most about exp(5.5^2/2). The error is therefore of the order of 40^-32 exp(16), which is
+** 1e-44.
 */
 #define SHORT 0.5
 
 /* ---- the Mills ratio ------------------------------------------------------------------------- */
 
 /*
-** Continued fraction of Laplace, M(t) = 1/(t + K), K = 1/(t + 2/(t + 3/(t + ...))), for t >= 2.
-** Its tail T_n = n/(t + T_(n+1)) starts close to the root of T^2 + t T = n. Each term shrinks an
-** error by T_n^2/n, about exp(-t/sqrt n), and all of them by exp(-2 t sqrt terms), below 1e-14.
+** Returns K of Laplace's continued fraction M(t) = 1/(t + K), K = 1/(t + 2/(t + 3/(t + ...))), for
+** t >= 2. The loop computes the tails T_n = n/(t + T_(n+1)) from the last term to the first. The
+** first guess for T_n is the root of T^2 + t T = n. Term n multiplies the error of the guess by
+** T_n^2/n, which is about exp(-t/sqrt n). All terms together multiply this error by about exp(-2 t
+** sqrt terms), which is below 1e-14.
 */
 static double fraction(double t) {
   int terms = 12 + (int)(240.0 / (t * t));
@@ -55,13 +64,16 @@ static double fraction(double t) {
   return tail;
 }
 
-/* M(t) = Q(t)/phi(t) for t > -1. */
+/* Returns M(t) = Q(t)/phi(t) for t > -1. */
 static double mills(double t) {
   if (t >= FRACTION_FROM) return 1.0 / (t + fraction(t));
   return sqrt(M_PI_2) * exp(0.5 * t * t) * erfc(t * M_SQRT1_2);
 }
 
-/* -M'(t) = 1 - t M(t) for t > -1, without the cancellation of this formula for large t. */
+/*
+** Returns -M'(t) = 1 - t M(t) for t > -1. For large t this difference would cancel, so the function
+** uses the continued fraction.
+*/
 static double mills_slope(double t) {
   if (t < FRACTION_FROM) return 1.0 - t * mills(t);
   double k = fraction(t);
@@ -74,8 +86,9 @@ static double slope_within(double u, void *interval) {
 }
 
 /*
-** M(a) - M(a + width) for width < SHORT. The rule allocates no memory, so it cannot fail. Its
-** status can be ignored: 21 points are enough, and the error that it reports is only rounding.
+** Returns M(a) - M(a + width) for width < SHORT. gsl_integration_qng() allocates no memory. The
+** function ignores its status: 21 points are enough, and the error estimate that GSL reports
+** consists of rounding only.
 */
 static double mills_integral(double a, double width) {
   double interval[] = {a, width}, integral, error;
@@ -86,8 +99,8 @@ static double mills_integral(double a, double width) {
 }
 
 /*
-** M(a) - M(b), b = a + width, for a > -1. Far out M(a) - M(b) = (width - (K(a) - K(b))) M(a) M(b),
-** in which the differences of K are a small correction.
+** Returns M(a) - M(b) for b = a + width and a > -1. For a >= FRACTION_FROM the function uses M(a) -
+** M(b) = (width - (K(a) - K(b))) M(a) M(b). In this formula K(a) - K(b) is a small correction.
 */
 static double mills_difference(double a, double b, double width) {
   if (width < SHORT) return mills_integral(a, width);
@@ -98,7 +111,7 @@ static double mills_difference(double a, double b, double width) {
 
 /* ---- the profile ----------------------------------------------------------------------------- */
 
-/* The number exp(-(high + low)) factor; low is the rounding error of high. */
+/* A number that is stored as exp(-(high + low)) factor, where low is the rounding error of high. */
 struct tail {
   double high, low;
   double factor;
@@ -113,8 +126,9 @@ static double tail_log(struct tail tail) {
 }
 
 /*
-** A^2/2 = d (d/4)/rate with d = epsilon - rate, each operation with its rounding error (Dekker,
-** Knuth; the remainder of a division and the error of a product are exact in an FMA).
+** Sets *high + *low to A^2/2 = d (d/4)/rate with d = epsilon - rate. The function computes the
+** rounding error of each operation (Dekker, Knuth). An FMA instruction gives the remainder of a
+** division and the error of a product exactly.
 */
 static void half_square(double rate, double epsilon, double *high, double *low) {
   double d = epsilon - rate;
@@ -126,15 +140,15 @@ static void half_square(double rate, double epsilon, double *high, double *low) 
   *low = *high < INFINITY ? fma(d, q, -*high) + d * q_low + d_low * q : 0.0;
 }
 
-/* One point of the profile: delta, or 1 - delta where that is more accurate. */
+/* One point of the profile. The tail is delta, or 1 - delta where 1 - delta is more accurate. */
 struct profile {
-  int complement; /* whether the tail is 1 - delta */
+  int complement; /* 1 if the tail is 1 - delta */
   struct tail tail;
 };
 
 /*
-** rate > 0, epsilon >= 0. If it stores 1 - delta, this is below 0.86; if it stores delta, this is
-** below 0.5.
+** Returns the point of the profile at `epsilon`. rate > 0, epsilon >= 0. If the tail is 1 - delta,
+** the tail is below 0.86. If the tail is delta, the tail is below 0.5.
 */
 static struct profile profile_at(double rate, double epsilon) {
   double mu = M_SQRT2 * sqrt(rate);
@@ -150,8 +164,8 @@ static struct profile profile_at(double rate, double epsilon) {
 }
 
 /*
-** ln(delta/(1 - delta)). It increases with the rate and decreases with epsilon, and is accurate in
-** both tails.
+** Returns ln(delta/(1 - delta)), which increases with the rate and decreases with epsilon. The
+** result is accurate for delta close to 0 and for delta close to 1.
 */
 static double log_odds(double rate, double epsilon) {
   struct profile profile = profile_at(rate, epsilon);
@@ -180,7 +194,7 @@ double gaussian_log_delta(double rate, double epsilon) {
 
 /* ---- its inverses ---------------------------------------------------------------------------- */
 
-/* The equation log_odds(rate, epsilon) = target, in which one of the two is unknown. */
+/* The equation log_odds(rate, epsilon) = target. Either rate or epsilon is unknown. */
 struct equation {
   double rate, epsilon;
   double target;
@@ -197,8 +211,8 @@ static double rate_residual(double rate, void *pointer) {
 }
 
 /*
-** The bracket: delta <= exp(-(epsilon - rate)^2/(4 rate))/2 for epsilon >= rate (Q(A) <=
-** exp(-A^2/2)/2), so epsilon is at most rate + 2 sqrt(rate ln(1/delta)).
+** The upper end of the bracket: for epsilon >= rate, delta <= exp(-(epsilon - rate)^2/(4 rate))/2,
+** because Q(A) <= exp(-A^2/2)/2. Therefore epsilon is at most rate + 2 sqrt(rate ln(1/delta)).
 */
 double gaussian_epsilon(double rate, double delta) {
   if (!in_domain(rate, 0.0) || !(delta > 0.0 && delta < 1.0)) return NAN;
@@ -211,10 +225,11 @@ double gaussian_epsilon(double rate, double delta) {
 }
 
 /*
-** The bracket: two bounds give rates that are certainly low enough, the bound above solved for the
-** rate, and delta <= mu/sqrt(2 pi). They are halved so that rounding cannot lift them above the
-** root. The upper end is found in a few steps, because both bounds are sharp up to a moderate
-** factor.
+** The lower end of the bracket: two bounds give rates that are below the root. The first is the
+** bound on delta in the comment of gaussian_epsilon(), solved for the rate. The second is delta <=
+** mu/sqrt(2 pi). The function takes half of the larger rate, so that rounding cannot lift this end
+** above the root. A few multiplications by 4 then find the upper end, because both bounds are sharp
+** up to a moderate factor.
 */
 double gaussian_rate(double epsilon, double delta) {
   if (!in_domain(0.0, epsilon) || epsilon == INFINITY || !(delta > 0.0 && delta < 1.0)) return NAN;
@@ -222,7 +237,7 @@ double gaussian_rate(double epsilon, double delta) {
   double l = -log(delta);
   double root = epsilon / (sqrt(epsilon + l) + sqrt(l));
   double low = 0.5 * fmax(root * root, M_PI * delta * delta);
-  if (low < DBL_MIN) return 0.0; /* not a normal double: 0 is the safe answer */
+  if (low < DBL_MIN) return 0.0; /* `low` is not a normal double; 0 is a valid lower bound */
   double high = 4.0 * low;
   while (high < INFINITY && rate_residual(high, &equation) < 0.0) {
     high *= 4.0;
@@ -248,7 +263,7 @@ double gaussian_rate_beside(double epsilon, double delta, double slack) {
 }
 
 /*
-** The slack that lowers the rate by one part in 2^43 only. The rate grows like delta^p, where p is
+** Returns the slack that lowers the rate by one part in 2^43. The rate grows like delta^p with a p
 ** between 0 and 2. A difference quotient gives p to a few digits.
 */
 static double free_slack(double epsilon, double delta, double rate) {
@@ -262,7 +277,8 @@ double gaussian_slack_beside(double epsilon, double delta, double rate) {
   double most = gaussian_rate(epsilon, delta);
   double low = free_slack(epsilon, delta, most), high = most / rate * GAUSSIAN_DRAW_SLACK;
   if (!(low > 0.0) || !(high < INFINITY)) return NAN;
-  for (int i = 0; i < 128 && low < high; i++) { /* the largest covered slack */
+  /* searches for the largest slack that covers the draws that fit */
+  for (int i = 0; i < 128 && low < high; i++) {
     double middle = sqrt(low) * sqrt(high);
     double draws = gaussian_rate_beside(epsilon, delta, middle) / rate;
     if (draws * GAUSSIAN_DRAW_SLACK >= middle) {

@@ -1,6 +1,4 @@
-/*
-** iteration.c: privacy of projected noisy stochastic gradient descent (see iteration.h).
-*/
+/* iteration.c: see iteration.h. */
 #include "math/iteration.h"
 
 #include <float.h>
@@ -19,8 +17,8 @@ double sgd_contraction(double eta, double beta, double rho) {
 }
 
 /*
-** 2 - eta (beta + rho) to full relative precision, because the rounding errors of the sum and the
-** product are added.
+** Returns 2 - eta (beta + rho) to full relative precision. The function computes the rounding
+** errors of the sum and of the product and corrects the result by them.
 */
 static double step_margin(double eta, double beta, double rho) {
   double sum = beta + rho;
@@ -30,8 +28,9 @@ static double step_margin(double eta, double beta, double rho) {
 }
 
 /*
-** 1 - 2 eta beta rho/(beta + rho) = (1 - eta rho)^2 + eta rho^2 (2/(beta + rho) - eta), two terms
-** that are not negative. An eta that is 2/(beta + rho) rounded to a double counts as equal to it.
+** The function uses 1 - 2 eta beta rho/(beta + rho) = (1 - eta rho)^2 + eta rho^2 (2/(beta + rho) -
+** eta), a sum of two terms >= 0. The tolerance of 8 DBL_EPSILON accepts an eta that is 2/(beta +
+** rho) rounded to a double.
 */
 double printed_contraction(double eta, double beta, double rho) {
   double margin = step_margin(eta, beta, rho);
@@ -42,7 +41,7 @@ double printed_contraction(double eta, double beta, double rho) {
   return sqrt(step * step + rest);
 }
 
-/* The best contraction, restricted to the domain of the theorems. */
+/* Returns sgd_contraction(), or NaN where the theorems do not apply. */
 static double tight_contraction(double eta, double beta, double rho) {
   double printed = printed_contraction(eta, beta, rho);
   return isnan(printed) ? printed : sgd_contraction(eta, beta, rho);
@@ -52,13 +51,16 @@ typedef double contraction(double eta, double beta, double rho);
 
 /* ---- Renyi: Theorem 5 of Balle et al. -------------------------------------------------------- */
 
-/* 2C^2/noise^2. */
+/* Returns 2C^2/noise^2, the rate of the record that the last step reads. */
 static struct scaled last_rate(const struct sgd *sgd) {
   struct scaled ratio = scaled_over(scaled(sgd->lipschitz_loss), scaled(sgd->noise));
   return scaled_times(scaled(2.0), scaled_square(ratio));
 }
 
-/* Zero only if the bound is exactly zero, not if a double underflows. */
+/*
+** Returns the rate of sgd_rate_printed() as a scaled number. A scaled number does not underflow, so
+** the result is 0 only if the rate is exactly 0.
+*/
 static struct scaled printed_rate(const struct sgd *sgd, double lipschitz) {
   double after = sgd->length - sgd->index;
   struct scaled rate = last_rate(sgd);
@@ -74,8 +76,8 @@ double sgd_rate_printed(const struct sgd *sgd) {
 }
 
 /*
-** The path starts from the distributions after gradient step i, which are at most 2 eta C apart.
-** The first kernel only adds noise; n - i steps with Lipschitz constant L follow.
+** The path starts from the two points after the gradient of step i, which are at most 2 eta C
+** apart. The first kernel is the noise of step i. n - i steps with Lipschitz constant L follow.
 */
 static double path_rate(const struct sgd *sgd, contraction *step) {
   double lipschitz = step(sgd->eta, sgd->beta, sgd->rho);
@@ -112,8 +114,8 @@ double gaussian_log_hockey_stick(double epsilon, double distance) {
   if (distance > 1e150) return epsilon / distance < 0.5 * distance ? 0.0 : -INFINITY;
   if (distance > 1e-30) return gaussian_log_delta(0.5 * distance * distance, epsilon);
   /*
-  ** For arguments this small the divergence is linear in (epsilon, distance), up to a relative
-  ** error of 1e-28.
+  ** For such a small distance, multiplying epsilon and distance by one factor multiplies the
+  ** divergence by this factor, up to a relative error of 1e-28.
   */
   int exponent;
   double near = ldexp(frexp(distance, &exponent), -100);
@@ -128,12 +130,18 @@ double gaussian_hockey_stick(double epsilon, double distance) {
   return exp(gaussian_log_hockey_stick(epsilon, distance));
 }
 
-/* The distance by which the differing record moves x, in units of the noise: 2C/noise. */
+/*
+** Returns 2C/noise, the largest distance by which the differing record can move x, measured in
+** units of the noise.
+*/
 static double first_distance(const struct sgd *sgd) {
   return 2.0 * (sgd->lipschitz_loss / sgd->noise);
 }
 
-/* The largest distance of two points of K after a later gradient step, in units of the noise. */
+/*
+** Returns the largest distance between two points of K after a later gradient step, measured in
+** units of the noise.
+*/
 static double later_distance(const struct sgd *sgd, double lipschitz) {
   if (lipschitz == 0.0) return 0.0;
   struct scaled moved = scaled_times(scaled(lipschitz), scaled(sgd->diameter));
@@ -142,15 +150,19 @@ static double later_distance(const struct sgd *sgd, double lipschitz) {
 }
 
 /*
-** Theorems 3 (Laplace) and 4 (Gaussian) and their refinements differ in the hockey-stick divergence
-** of the noise and in the contraction of a gradient step; 0^0 = 1 in both.
+** Theorems 3 (Laplace) and 4 (Gaussian) and their refinements share their formulas. They differ in
+** the hockey-stick divergence of the noise and in the contraction of a gradient step. In both
+** theorems 0^0 is 1.
 */
 struct chain {
   log_hockey_stick *stick;
   contraction *step;
 };
 
-/* first * later^(n-i). */
+/*
+** Returns first * later^(n-i), where `first` and `later` are the hockey-stick divergences of step i
+** and of a later step.
+*/
 static double product_bound(const struct sgd *sgd, double epsilon, struct chain chain) {
   double lipschitz = chain.step(sgd->eta, sgd->beta, sgd->rho);
   if (isnan(lipschitz)) return lipschitz;
@@ -160,14 +172,18 @@ static double product_bound(const struct sgd *sgd, double epsilon, struct chain 
   return exp(first + after * chain.stick(epsilon, later_distance(sgd, lipschitz)));
 }
 
-/* So many steps are refined one by one (a second of work at most); what follows them is bounded,
-** validly, by a power of the last coefficient. */
+/*
+** iterated_bound() computes a new coefficient for each of the first REFINED_STEPS steps, which
+** takes at most a second. For all later steps it uses one further coefficient, which is still a
+** valid bound.
+*/
 #define REFINED_STEPS 1000000
 
 /*
-** Repeats d <- d eta(d), where eta is the contraction coefficient at mixing_epsilon(epsilon, d).
-** This is valid because the right-hand side increases with d. The logarithms are added with
-** compensation (Kahan), so that coefficients close to 1 keep their digits over many steps.
+** Repeats d <- d g(d) for each step after step i, where g(d) is the contraction coefficient of the
+** step at mixing_epsilon(epsilon, d). The bound stays valid, because d g(d) increases with d. The
+** function adds logarithms with compensation (Kahan), so that many coefficients close to 1 lose no
+** digits.
 */
 static double iterated_bound(const struct sgd *sgd, double epsilon, struct chain chain) {
   double lipschitz = chain.step(sgd->eta, sgd->beta, sgd->rho);
@@ -222,7 +238,7 @@ double sgd_delta_laplace_best(const struct sgd *sgd, double epsilon) {
   return iterated_bound(sgd, epsilon, laplace_tight);
 }
 
-/* sum_{k=0}^{m} q^k = (1 - q^(m+1))/(1 - q) with ln q at hand. */
+/* Returns sum_{k=0}^{m} q^k = (1 - q^(m+1))/(1 - q), computed from ln q. */
 static double geometric_sum(double log_q, double m) {
   if (log_q == 0.0) return m + 1.0;
   return log_q > -INFINITY ? expm1((m + 1.0) * log_q) / expm1(log_q) : 1.0;

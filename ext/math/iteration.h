@@ -1,18 +1,21 @@
 /*
 ** iteration.h: privacy of projected noisy stochastic gradient descent (SGD).
 **
-** The algorithm (Balle et al. 2019, section 4; Asoodeh et al. 2020, section IV): from a starting
-** law that does not depend on the data, step i = 1..n reads record i once and sets
+** The algorithm (Balle et al. 2019, section 4; Asoodeh et al. 2020, section IV) draws a starting
+** point x from a distribution that does not depend on the data. Then step i = 1..n reads record i
+** and sets
 **     x <- projection onto K of (x - eta (gradient of loss(x, record i) + Z)),
-** K convex and closed; the loss is lipschitz_loss-Lipschitz, beta-smooth and rho-strongly convex on
-** K; Z is N(0, noise^2 I), or, in one dimension, Laplace of scale noise. Neighbouring data replace
-** the record that is read at `index`; only the last x is released.
+** The set K is convex and closed. On K the loss is lipschitz_loss-Lipschitz, beta-smooth and
+** rho-strongly convex. Z is N(0, noise^2 I) or, in one dimension, Laplace noise of scale `noise`.
+** Neighbouring data sets differ in the record that step `index` reads. The algorithm releases only
+** the last x.
 **
-** Every result is NaN if eta > 2/(beta + rho), where the theorems do not apply. The functions do
-** not check the other conditions: index and length are integers with 1 <= index <= length;
-** lipschitz_loss, beta, rho and diameter are >= 0; noise and eta are > 0; all are finite except
-** diameter. No loss has rho > beta, but the formulas are defined there and the functions compute
-** them. Relative error is at most 1e-11 wherever the result is a normal double.
+** If eta > 2/(beta + rho), the theorems do not apply and every bound is NaN. The functions do not
+** check the other conditions. index and length are integers with 1 <= index <= length.
+** lipschitz_loss, beta, rho and diameter are >= 0. noise and eta are > 0. All arguments are finite,
+** except that diameter may be infinite. No loss has rho > beta, but the formulas are defined for
+** such arguments and the functions compute these formulas. The relative error is at most 1e-11
+** wherever the result is a normal double.
 */
 #ifndef DIFFUSE_MATH_ITERATION_H
 #define DIFFUSE_MATH_ITERATION_H
@@ -21,69 +24,85 @@ struct sgd {
   double index;          /* i, the step that reads the differing record */
   double length;         /* n, the number of steps */
   double lipschitz_loss; /* C of Balle et al., L of Asoodeh et al. */
-  double noise;          /* sigma, or the scale v of Laplace noise; both before eta */
-  double eta;            /* step size */
-  double beta;           /* smoothness */
-  double rho;            /* strong convexity */
-  double diameter;       /* of K; infinite for an unbounded set */
+  /* sigma, or the scale v of Laplace noise, before the multiplication by eta */
+  double noise;
+  double eta;      /* step size */
+  double beta;     /* smoothness */
+  double rho;      /* strong convexity */
+  double diameter; /* diameter of K; infinite for an unbounded set */
 };
 
 /*
-** Lipschitz constant of one gradient step. sgd_contraction: max(|1 - eta rho|, |1 - eta beta|), the
-** best possible, for any eta. printed_contraction: Lemma 18 of Balle et al. and equation (14) of
-** Asoodeh et al., sqrt(1 - 2 eta beta rho/(beta + rho)), NaN for eta > 2/(beta + rho).
+** Two bounds on the Lipschitz constant of one gradient step. sgd_contraction() returns the best
+** possible constant max(|1 - eta rho|, |1 - eta beta|), for any eta. printed_contraction() returns
+** the constant sqrt(1 - 2 eta beta rho/(beta + rho)) of Balle et al., Lemma 18, and Asoodeh et al.,
+** equation (14). printed_contraction() returns NaN if eta > 2/(beta + rho).
 */
 double sgd_contraction(double eta, double beta, double rho);
 double printed_contraction(double eta, double beta, double rho);
 
 /*
-** Balle et al., Theorem 5: a rate such that the differing record is protected by (alpha, alpha
-** rate)-RDP for every alpha. sgd_rate_printed is the printed rate. sgd_rate_path uses the optimal
-** path, which includes the noise of step i itself: 2C^2/noise^2/sum_{j=0}^{n-i} L^(-2j).
-** sgd_rate_best is sgd_rate_path with the best contraction.
+** Balle et al., Theorem 5: the last x is (alpha, alpha rate)-RDP for the differing record, for
+** every alpha. sgd_rate_printed() returns the rate as printed. sgd_rate_path() returns the rate of
+** the optimal path, which also uses the noise of step i itself: 2C^2/noise^2/sum_{j=0}^{n-i}
+** L^(-2j) with L = printed_contraction(). sgd_rate_best() is sgd_rate_path() with L =
+** sgd_contraction().
 */
 double sgd_rate_printed(const struct sgd *sgd);
 double sgd_rate_path(const struct sgd *sgd);
 double sgd_rate_best(const struct sgd *sgd);
 
 /*
-** The delta at which the differing record is protected by (epsilon, delta)-DP, for Gaussian noise.
-** printed: Asoodeh et al., Theorem 4. iterated: Theorem 1(2) of Balle et al., applied again in each
-** step after i; never above printed. best: the smaller of two valid bounds, `iterated` with the
-** best contraction and the exact Gaussian profile at sgd_rate_best (Bok, Su and Altschuler 2024).
-** Proposition 1 is never below that profile, and Theorem 4 never below `iterated`.
+** These functions return a delta such that, with Gaussian noise, the last x is (epsilon, delta)-DP
+** for the differing record. sgd_delta_printed() is Theorem 4 of Asoodeh et al. sgd_delta_iterated()
+** applies Theorem 1(2) of Balle et al. again in each step after step i; its result is never above
+** that of sgd_delta_printed(). sgd_delta_best() returns the smaller of two valid bounds. The first
+** bound is that of sgd_delta_iterated(), but with sgd_contraction(). The second bound is the exact
+** Gaussian profile at the rate sgd_rate_best() (Bok, Su and Altschuler 2024). Proposition 1
+** (sgd_delta_rdp) is never below the second bound.
 */
 double sgd_delta_printed(const struct sgd *sgd, double epsilon);
 double sgd_delta_iterated(const struct sgd *sgd, double epsilon);
 double sgd_delta_best(const struct sgd *sgd, double epsilon);
 
 /*
-** Asoodeh et al., Proposition 1: sgd_rate_printed converted to delta, exp(-(epsilon - rate)^2 / (4
-** rate)) for epsilon > rate; 1 for smaller epsilon, where it does not bound delta.
+** Asoodeh et al., Proposition 1, with rate = sgd_rate_printed(): returns exp(-(epsilon - rate)^2 /
+** (4 rate)) for epsilon > rate. For a smaller epsilon this formula is no bound on delta, and the
+** function returns 1.
 */
 double sgd_delta_rdp(const struct sgd *sgd, double epsilon);
 
-/* Theorem 3, Laplace noise in one dimension, K an interval of length diameter. Methods as above. */
+/*
+** Asoodeh et al., Theorem 3, for Laplace noise in one dimension. K is an interval of length
+** `diameter`. The names mean the same as for sgd_delta_printed(), sgd_delta_iterated() and
+** sgd_delta_best(), except that sgd_delta_laplace_best() uses the first bound only.
+*/
 double sgd_delta_laplace_printed(const struct sgd *sgd, double epsilon);
 double sgd_delta_laplace_iterated(const struct sgd *sgd, double epsilon);
 double sgd_delta_laplace_best(const struct sgd *sgd, double epsilon);
 
 /*
-** Theorem 5, Gaussian noise, stopped after a uniformly random number of steps (which may be
-** revealed). sgd_delta_random_stop is the finite sum theta/n sum_{k=0}^{n-i} theta'^k of its proof,
-** which is never above theta. The printed closed form, equation (16), is theta/(n (1 - theta')) for
-** every index. It can exceed 1, and it is infinite if theta' is 1, as for an unbounded set.
+** Asoodeh et al., Theorem 5: with Gaussian noise, the algorithm stops after a uniformly random
+** number of steps. This number may be published. theta and theta' are the hockey-stick divergences
+** of step i and of a later step. sgd_delta_random_stop() returns the finite sum theta/n
+** sum_{k=0}^{n-i} theta'^k of the theorem's proof, which is never above theta.
+** sgd_delta_random_stop_printed() returns the closed form of equation (16), theta/(n (1 - theta')),
+** for every index. This closed form can exceed 1. It is infinite if theta' is 1, as for an
+** unbounded set K.
 */
 double sgd_delta_random_stop(const struct sgd *sgd, double epsilon);
 double sgd_delta_random_stop_printed(const struct sgd *sgd, double epsilon);
 
 /*
-** Hockey-stick divergence of order e^epsilon of two Gaussians whose centres are `distance` standard
-** deviations apart (Asoodeh et al., Lemma 2), for any distance in [0, infinity].
+** Returns the hockey-stick divergence of order e^epsilon of two Gaussians whose centres are
+** `distance` standard deviations apart (Asoodeh et al., Lemma 2). The distance is in [0, infinity].
 */
 double gaussian_hockey_stick(double epsilon, double distance);
 
-/* Its natural logarithm: -infinity for 0, and accurate where the divergence is close to 1. */
+/*
+** Returns the natural logarithm of gaussian_hockey_stick(). The result is -infinity for a
+** divergence of 0, and accurate even if the divergence is close to 1.
+*/
 double gaussian_log_hockey_stick(double epsilon, double distance);
 
 #endif

@@ -1,6 +1,4 @@
-/*
-** laplace.c: privacy of Laplace noise, once and twice (see laplace.h).
-*/
+/* laplace.c: see laplace.h. */
 #include "math/laplace.h"
 
 #include <math.h>
@@ -9,27 +7,28 @@
 #include "math/scaled.h"
 
 /*
-** 2 (e^x - 1 - x)/x^2, continuous at 0. (gsl_sf_exprel_2 subtracts directly down to |x| = 0.002 and
-** loses eleven digits there.)
+** Returns 2 (e^x - 1 - x)/x^2, which is 1 at x = 0. gsl_sf_exprel_2() would lose eleven digits,
+** because it evaluates this difference directly down to |x| = 0.002.
 */
 static double exponential_remainder(double x) {
   if (fabs(x) > 1.0) return 2.0 * (expm1(x) - x) / x / x;
   double sum = 0.0;
   for (int k = 20; k > 2; k--) {
-    sum = (1.0 + sum) * x / k; /* Horner: sum of x^j 2/(j+2)! for j >= 1 */
+    sum = (1.0 + sum) * x / k; /* Horner's rule for the sum of x^j 2/(j+2)! over j >= 1 */
   }
   return 1.0 + sum;
 }
 
 /*
-** r(z), the divergence at a distance of z scales. With g the paper's a/(2a-1) e^(z(a-1)) +
-** (a-1)/(2a-1) e^(-za), r = ln(g)/(a-1). The function uses one of two forms: one factors the larger
-** exponential out, the other writes g - 1 as a sum of positive terms.
+** Returns r(z), the divergence of order a = alpha at a distance of z scales. The paper's formula is
+** r = ln(g)/(a-1) with g = a/(2a-1) e^(z(a-1)) + (a-1)/(2a-1) e^(-za). For z(a-1) >= 1 the function
+** divides g by the larger exponential. Otherwise it computes g - 1 as a sum of positive terms.
 */
 static double divergence(double alpha, double z) {
   double excess = alpha - 1.0;
   if (isinf(alpha) || isinf(z)) return z;
-  if (excess == 0.0 && z > 1.0) return z + expm1(-z);             /* where z^2 could overflow */
+  /* the formula below could overflow in z^2 */
+  if (excess == 0.0 && z > 1.0) return z + expm1(-z);
   double share = alpha < 1e300 ? excess / (alpha + excess) : 0.5; /* (a-1)/(2a-1) */
   if (z * excess >= 1.0) {
     return z + log1p(share * expm1(-z * alpha - z * excess)) / excess;
@@ -48,7 +47,11 @@ static double rate_missing(double z, void *rate) {
   return divergence(1.0, z) - *(double *)rate;
 }
 
-double laplace_distance(double rate) { /* z^2/3 <= z + e^-z - 1 for z <= 1, and z - 1 <= it */
+/*
+** The bracket of the root: z + e^-z - 1 is at least z^2/3 for z <= 1, and at least z - 1 for every
+** z.
+*/
+double laplace_distance(double rate) {
   return root_between(rate_missing, &rate, 0.0,
                       rate < 0.25 ? sqrt(3.0 * rate) : (rate + 1.0) * (1.0 + 0x1p-50));
 }
@@ -56,10 +59,11 @@ double laplace_distance(double rate) { /* z^2/3 <= z + e^-z - 1 for z <= 1, and 
 /* ---- discrete -------------------------------------------------------------------------------- */
 
 /*
-** ln(sinh(ky)/(ky)) - ln(sinh(y)/y) for k = 1 + 2b, gap = k^2 - 1: where ky is small, the sum of
-** c_m y^2m (k^2m - 1), c_m = 4^m B_2m/(2m (2m)!) with Bernoulli's numbers; k^2m - 1 is gap times a
-** sum of powers, so that nothing cancels. Elsewhere the result is a sum of three terms of the order
-** of b, which cancel little.
+** Returns ln(sinh(ky)/(ky)) - ln(sinh(y)/y) for k = 1 + 2b. The caller passes gap = k^2 - 1. For ky
+** < 0.25 the function computes the series sum_m c_m y^2m (k^2m - 1), where c_m = 4^m B_2m/(2m
+** (2m)!) and B_2m is a Bernoulli number. The function writes k^2m - 1 as gap times a sum of powers,
+** so that nothing cancels. For larger ky the result is a sum of three terms of the order of b,
+** which lose few digits by cancellation.
 */
 static double sinh_gain(double b, double gap, double y) {
   static const double c[] = {1 / 6.0,      -1 / 180.0,          1 / 2835.0,     -1 / 37800.0,
@@ -78,9 +82,9 @@ static double sinh_gain(double b, double gap, double y) {
 ** With h = 1/t, p = e^-h, z = s h, b = a - 1, k = 2a - 1, the moment of the privacy loss is
 **     e^(b r) = 1 + tanh(h/2) ((e^(bz) - 1)(1 - e^(-az))/(1 - p) + e^(-z/2) (D(k) - D(1))),
 **     D(k) = sinh((s-1) k h/2)/sinh(k h/2):
-** outcomes y and s - y have opposite losses, and each such pair adds 4 e^(-z/2) sinh(b l/2) sinh(a
-** l/2), l the loss. All terms are positive. Beyond bz = 1 the largest exponential is factored out
-** of the plain sum.
+** The outcomes y and s - y have opposite privacy losses l and -l. Each such pair adds 4 e^(-z/2)
+** sinh(b l/2) sinh(a l/2) to the moment. All terms are positive. For bz >= 1 the function instead
+** divides the plain sum by its largest exponential.
 */
 double discrete_laplace_rdp(double alpha, double sensitivity, double scale) {
   double h = 1.0 / scale, z = sensitivity / scale, rest = (sensitivity - 1.0) / scale;
@@ -97,16 +101,20 @@ double discrete_laplace_rdp(double alpha, double sensitivity, double scale) {
   return log1p(tanh(h / 2.0) * (outer + inner)) / b;
 }
 
-/* r'(z) up to a factor that depends on alpha only. It increases from 0. Finite alpha. */
+/*
+** Returns the derivative r'(z) up to a factor that depends on alpha only. alpha must be finite. The
+** result is 0 at z = 0 and increases with z.
+*/
 static double slope(double alpha, double z) {
   double exponent = -z * alpha - z * (alpha - 1.0);
   return -expm1(exponent) / (1.0 + (alpha - 1.0) / alpha * exp(exponent));
 }
 
 /*
-** Minimises F(s) = r(s/near) + r((D-s)/far), near <= far, over the distance s = |w - v| that the
-** noise of scale `near` has to cover. F' increases through 0 in (0, D/2], so bisection down to
-** neighbouring doubles finds the minimum; F is flat there, hence as accurate as r.
+** Minimises F(s) = r(s/near) + r((D-s)/far), where D = sensitivity and near <= far. s = |w - v| is
+** the distance that the noise of scale `near` has to cover. F' increases and has its zero in (0,
+** D/2]. Bisection down to neighbouring doubles finds this zero. F is flat at its minimum, so the
+** result is as accurate as r.
 */
 double iterated_laplace_rdp(double alpha, double sensitivity, double scale1, double scale2) {
   double near = fmin(scale1, scale2), far = fmax(scale1, scale2);
@@ -127,9 +135,9 @@ double iterated_laplace_rdp(double alpha, double sensitivity, double scale1, dou
 }
 
 /*
-** With a the larger scale, b the smaller, u = |x| (1/b - 1/a): e^(-|x|/a)/(2(a+b)) (1 + (|x|/a)
-** (1 - e^-u)/u). The printed form for a != b subtracts two densities that agree to all digits as
-** a -> b; this one is continuous there.
+** Let a be the larger scale, b the smaller scale and u = |x| (1/b - 1/a). The density is
+** e^(-|x|/a)/(2(a+b)) (1 + (|x|/a) (1 - e^-u)/u). The printed formula for a != b subtracts two
+** densities that agree to all digits as a -> b. The formula here has no such cancellation.
 */
 double laplace2_density(double x, double scale1, double scale2) {
   double a = fmax(scale1, scale2), b = fmin(scale1, scale2);

@@ -1,7 +1,4 @@
-/*
-** mixing.c: privacy amplification by uniform mixing, and coefficients of finite kernels (see
-** mixing.h).
-*/
+/* mixing.c: see mixing.h. */
 #include "math/mixing.h"
 
 #include <math.h>
@@ -11,7 +8,7 @@
 
 /* ---- Theorem 1 ------------------------------------------------------------------------------- */
 
-/* ln(1 + e^t). */
+/* Returns ln(1 + e^t). */
 static double softplus(double t) {
   return t > 0.0 ? t + log1p(exp(-t)) : log1p(exp(t));
 }
@@ -29,25 +26,27 @@ struct amplified amplify_dobrushin(double gamma, double epsilon, double delta) {
   return (struct amplified){epsilon, gamma * delta};
 }
 
-/* Part 2; gamma is the coefficient at mixing_epsilon(epsilon, delta). */
+/* Part 2 of Theorem 1. gamma is the coefficient at mixing_epsilon(epsilon, delta). */
 struct amplified amplify_dobrushin_epsilon(double gamma, double epsilon, double delta) {
   return (struct amplified){epsilon, gamma * delta};
 }
 
-/* ln(1 + gamma (e^epsilon - 1)), the epsilon that results from parts 3 and 4. */
+/*
+** Returns ln(1 + gamma (e^epsilon - 1)), the epsilon that results from parts 3 and 4 of Theorem 1.
+*/
 static double mixed_epsilon(double gamma, double epsilon) {
   if (gamma == 0.0) return 0.0;
   return epsilon < 700.0 ? log1p(gamma * expm1(epsilon)) : softplus(epsilon + log(gamma));
 }
 
-/* e^(mixed_epsilon - epsilon). */
+/* Returns e^(mixed_epsilon(gamma, epsilon) - epsilon). */
 static double mixed_ratio(double gamma, double epsilon) {
   return exp(-epsilon) - gamma * expm1(-epsilon);
 }
 
 /*
-** gamma (1 - ratio (1 - delta)). Uses 1 - ratio = (1 - gamma)(1 - e^-epsilon) to avoid
-** cancellation.
+** The new delta is gamma (1 - ratio (1 - delta)) with ratio = mixed_ratio(gamma, epsilon). The
+** function uses 1 - ratio = (1 - gamma)(1 - e^-epsilon) to avoid cancellation.
 */
 struct amplified amplify_doeblin(double gamma, double epsilon, double delta) {
   double kept = (gamma - 1.0) * expm1(-epsilon) + mixed_ratio(gamma, epsilon) * delta;
@@ -61,15 +60,17 @@ struct amplified amplify_ultra(double gamma, double epsilon, double delta) {
 
 /* ---- coefficients of a kernel ---------------------------------------------------------------- */
 
-/* Sums run in this many lanes at once; each lane is a plain sum, so results do not depend on the
-** compiler. */
+/*
+** Sums are computed as this many partial sums (lanes), which the compiler can put into one vector
+** register. The order of additions is fixed, so the results do not depend on the compiler.
+*/
 #define LANES 8
 
 static double lanes_total(const double lane[LANES]) {
   return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
-/* sum_y |a(y) - b(y)|. */
+/* Returns sum_y |a(y) - b(y)|. */
 static double distance(const double *a, const double *b, size_t columns) {
   double lane[LANES] = {0.0};
   size_t y = 0;
@@ -106,7 +107,10 @@ static void column_range(const struct kernel *kernel, size_t column, double *low
   }
 }
 
-/* Summed as K(x0,y) - min_x K(x,y) over y, without the cancellation of 1 - sum_y min_x K(x,y). */
+/*
+** The function adds K(x0,y) - min_x K(x,y) over all y, where x0 is the first row. The formula 1 -
+** sum_y min_x K(x,y) would cancel.
+*/
 double kernel_doeblin(const struct kernel *kernel) {
   double sum = 0.0;
   for (size_t y = 0; y < kernel->columns; y++) {
@@ -129,8 +133,8 @@ double kernel_ultra(const struct kernel *kernel) {
 }
 
 /*
-** e^epsilon - 1 as a product of two factors, so that its product with a small probability does not
-** overflow.
+** e^epsilon - 1, stored as a product of two factors. Multiplied by a small probability one after
+** the other, the factors do not overflow.
 */
 struct excess {
   double first, second;
@@ -138,13 +142,17 @@ struct excess {
 
 static struct excess excess_of(double epsilon) {
   if (epsilon < 700.0) return (struct excess){expm1(epsilon), 1.0};
-  double half = exp(0.5 * fmin(epsilon, 1410.0)); /* times the least double: still infinite */
+  /*
+  ** A larger exponent would not change any result: e^1410 times the least positive double is
+  ** already far above 1.
+  */
+  double half = exp(0.5 * fmin(epsilon, 1410.0));
   return (struct excess){half, half};
 }
 
 /*
-** sum_y [weight a(y) - (weight + excess) b(y)]_+. Written as a difference of neighbours, it keeps
-** its digits for a small excess.
+** Returns sum_y [weight a(y) - (weight + excess) b(y)]_+. The code computes each term as weight
+** (a(y) - b(y)) - excess b(y), which loses no digits if excess is small.
 */
 static double positive_part(const double *a, const double *b, size_t columns, double weight,
                             struct excess excess) {
@@ -187,14 +195,15 @@ double kernel_worst_delta(const struct kernel *kernel, double epsilon, double de
 
 /* ---- randomized response --------------------------------------------------------------------- */
 
-/* sinh(x)/x. */
+/* Returns sinh(x)/x. */
 static double sinh_ratio(double x) {
   return x > 1e-4 ? sinh(x) / x : 1.0 + x * x / 6.0;
 }
 
 /*
-** The moment of order a, (e^(a e) + e^((1-a) e))/(1 + e^e), is 1 + 2 sinh(a e/2) sinh((a-1) e/2)/
-** cosh(e/2). Beyond (a-1) e = 1 its largest exponential is factored out.
+** With a = alpha and e = epsilon, the moment is (exp(a e) + exp((1-a) e))/(1 + exp(e)) = 1 + 2
+** sinh(a e/2) sinh((a-1) e/2)/cosh(e/2). For (a-1) e >= 1 the function divides the moment by its
+** largest exponential.
 */
 double response_rdp(double alpha, double epsilon) {
   double excess = alpha - 1.0;
@@ -219,23 +228,28 @@ static double rate_missing(double epsilon, void *rate) {
 }
 
 double
-response_epsilon(double rate) { /* e tanh(e/2) >= e^2/3 for e <= 2, and >= 2e/3 from there on */
+/*
+** The bracket of the root: with e = epsilon, e tanh(e/2) is at least e^2/3 for e <= 2, and at least
+** 2e/3 for e >= 2.
+*/
+response_epsilon(double rate) {
   return root_between(rate_missing, &rate, 0.0, fmax(sqrt(3.0 * rate), 2.0 * rate));
 }
 
 /* ---- a kernel after a mechanism -------------------------------------------------------------- */
 
 /*
-** The mixtures P and Q of the rows of two states, stored as Q, d = P/Q - 1 and ln(P/Q) for each
-** output.
+** One output of the mixtures P and Q of two rows: density = Q, difference = P/Q - 1, loss =
+** ln(P/Q).
 */
 struct mixture {
   double density, difference, loss;
 };
 
 /*
-** f(d) = (1+d)^a - 1 - a d, which is not negative: the moment of the likelihood ratio 1 + d minus
-** terms that sum to 0. For small d the function sums the binomial series from its second term on.
+** Returns f(d) = (1+d)^a - 1 - a d with a = alpha and d = P/Q - 1, which is >= 0. The sum of Q f(d)
+** is the moment minus 1, because the sum of Q d is 0. For small d the function adds the binomial
+** series from its quadratic term on.
 */
 static double moment_term(double alpha, const struct mixture *mixture) {
   double d = mixture->difference;
@@ -250,7 +264,8 @@ static double moment_term(double alpha, const struct mixture *mixture) {
 
 /*
 ** Computes the mixtures of rows i and j. If the rows are almost equal, their difference is as small
-** as the rounding of the probabilities, so `rest` is added to it.
+** as the rounding errors of the probabilities. The function therefore adds the corrections in
+** `rest` to this difference.
 */
 static void mix_rows(const struct kernel *kernel, const double *rest, size_t i, size_t j,
                      double epsilon, struct mixture *mixtures) {
@@ -258,7 +273,11 @@ static void mix_rows(const struct kernel *kernel, const double *rest, size_t i, 
   const double *a = kernel->probability + i * columns, *b = kernel->probability + j * columns;
   double weight = exp(-epsilon), kept = -expm1(-epsilon);
   for (size_t y = 0; y < columns;
-       y++) { /* both by 1 + e^-epsilon, which is divided out of the density */
+       /*
+       ** Both numbers are multiplied by 1 + e^-epsilon. The division below removes this factor from
+       ** the density.
+       */
+       y++) {
     double gap = a[y] - b[y], below = weight * a[y] + b[y];
     if (rest) gap += rest[i * columns + y] - rest[j * columns + y];
     double difference = below > 0.0 ? kept * gap / below : 0.0;
@@ -270,7 +289,7 @@ static double pair_rdp(const struct mixture *mixtures, size_t columns, double al
   double most = 0.0, sum = 0.0;
   for (size_t y = 0; y < columns; y++) most = fmax(most, mixtures[y].loss);
   if (isinf(alpha)) return most;
-  if (alpha * most > 600.0) { /* the largest exponential factored out */
+  if (alpha * most > 600.0) { /* divide by the largest exponential, so that nothing overflows */
     for (size_t y = 0; y < columns; y++)
       sum += mixtures[y].density * exp(alpha * (mixtures[y].loss - most));
     return (alpha * most + log(sum)) / (alpha - 1.0);

@@ -2,28 +2,31 @@
 ** mixing.h: privacy amplification by uniform mixing (Balle et al. 2019, Theorem 1) and the
 ** contraction coefficients of finite Markov kernels (Asoodeh et al. 2020, Theorem 2).
 **
-** The four conditions, each with its least gamma for a kernel K of n rows that sum to 1:
+** The papers define four conditions on a kernel K whose rows sum to 1. This list gives, for each
+** condition, the least gamma that satisfies it:
 **     Dobrushin            max over x, x' of the total variation of K(x) and K(x')
 **     (gamma, epsilon)-D.  max over x, x' of sum_y [K(x,y) - e^epsilon K(x',y)]_+
 **     Doeblin              1 - sum_y min_x K(x,y)
 **     ultra-mixing         max over x, x', y of 1 - K(x,y)/K(x',y)
-** For every kernel (gamma, epsilon)-Dobrushin <= Dobrushin <= Doeblin <= ultra-mixing.
+** For every kernel these four values of gamma increase in the order (gamma, epsilon)-Dobrushin <=
+** Dobrushin <= Doeblin <= ultra-mixing.
 */
 #ifndef DIFFUSE_MATH_MIXING_H
 #define DIFFUSE_MATH_MIXING_H
 
 #include <stddef.h>
 
-/* Privacy after the kernel. */
+/* The output of the kernel is (epsilon, delta)-DP. */
 struct amplified {
   double epsilon;
   double delta;
 };
 
 /*
-** Theorem 1: an (epsilon, delta)-DP mechanism followed by a kernel with the named property for
-** `gamma`. 0 <= gamma, delta <= 1, 0 <= epsilon <= infinity. Not checked. Relative error at most
-** 1e-12 wherever the result is a normal double.
+** Theorem 1: the privacy of an (epsilon, delta)-DP mechanism that is followed by a kernel. The name
+** of each function says which of the four conditions the kernel meets with this gamma. 0 <= gamma,
+** delta <= 1 and 0 <= epsilon <= infinity. The functions do not check their arguments. The relative
+** error is at most 1e-12 wherever the result is a normal double.
 */
 struct amplified amplify_dobrushin(double gamma, double epsilon, double delta);
 struct amplified amplify_dobrushin_epsilon(double gamma, double epsilon, double delta);
@@ -31,13 +34,13 @@ struct amplified amplify_doeblin(double gamma, double epsilon, double delta);
 struct amplified amplify_ultra(double gamma, double epsilon, double delta);
 
 /*
-** The epsilon~ at which part 2 needs the (gamma, epsilon~)-Dobrushin property: ln(1 + (e^epsilon -
-** 1)/delta). 0 for epsilon = 0. Infinite for delta = 0 < epsilon; delta then stays 0 for every
-** kernel.
+** Returns ln(1 + (e^epsilon - 1)/delta). Part 2 of Theorem 1 needs the (gamma, epsilon~)-Dobrushin
+** condition at this epsilon~. The result is 0 for epsilon = 0. The result is infinite for delta = 0
+** < epsilon; the amplified delta is then 0 for every kernel.
 */
 double mixing_epsilon(double epsilon, double delta);
 
-/* A kernel: `rows` x `columns` probabilities, row after row. */
+/* A kernel of `rows` x `columns` probabilities, stored row after row. */
 struct kernel {
   const double *probability;
   size_t rows;
@@ -47,54 +50,60 @@ struct kernel {
 double kernel_dobrushin(const struct kernel *kernel);
 double kernel_doeblin(const struct kernel *kernel);
 
-/* NaN if the supports of two rows differ, because no gamma then satisfies the definition. */
+/* Returns NaN if the supports of two rows differ, because then no gamma satisfies the condition. */
 double kernel_ultra(const struct kernel *kernel);
 
 /*
-** max over x, x' of sum_y [weight K(x,y) - (weight + e^epsilon - 1) K(x',y)]_+, weight >= 0, 0 <=
-** epsilon <= infinity. For weight 1 this is the contraction coefficient at e^epsilon. For weight =
-** delta it is the delta of Theorem 1(2); it avoids the division, so it is also right at epsilon =
-** 0.
+** Returns the maximum over x, x' of sum_y [weight K(x,y) - (weight + e^epsilon - 1) K(x',y)]_+, for
+** weight >= 0 and 0 <= epsilon <= infinity. For weight = 1 the result is the least gamma of the
+** (gamma, epsilon)-Dobrushin condition. For weight = delta the result is the delta of Theorem 1(2).
+** This formula does not divide by delta, so the result is also right at delta = 0.
 */
 double kernel_hockey_stick(const struct kernel *kernel, double weight, double epsilon);
 
 /*
-** The least delta' such that every (epsilon, delta)-DP mechanism is (epsilon_out, delta')-DP after
-** the kernel. Exact for every epsilon_out >= 0. Any (epsilon, delta)-DP pair of inputs is
-** (epsilon_out, d)-DP with d = delta + (1-delta) [e^epsilon - e^epsilon_out]_+/(1+e^epsilon),
-** attained by randomized response, and the worst pair after the kernel sits on two states only (the
-** hockey-stick divergence is convex), so it is Theorem 1(2) at (epsilon_out, d).
+** Returns the least delta' such that every (epsilon, delta)-DP mechanism is (epsilon_out,
+** delta')-DP after the kernel. The result is exact for every epsilon_out >= 0. Every (epsilon,
+** delta)-DP pair of inputs is (epsilon_out, d)-DP with d = delta + (1-delta) [e^epsilon -
+** e^epsilon_out]_+/(1+e^epsilon). Randomized response attains this d. The hockey-stick divergence
+** is convex, so in the worst case the inputs are distributions on two states. The result is
+** therefore Theorem 1(2) at (epsilon_out, d).
 */
 double kernel_worst_delta(const struct kernel *kernel, double epsilon, double delta,
                           double epsilon_out);
 
 /*
-** Renyi divergence, at each of `count` orders above 1 (infinity: pure differential privacy), of the
-** worst pair of outputs when the kernel follows an epsilon-DP mechanism: exact. Any such pair of
-** inputs is randomized response between two distributions (Kairouz, Oh and Viswanath 2015), the
-** moment is convex in these two, so the worst are two states x, x': the divergence of (e^epsilon
-** K(x) + K(x'))/(1 + e^epsilon) from its mirror image. 0 <= epsilon < 700. Relative error at most
-** 1e-12 for every result above 1e-280. rest: corrections to be added to the probabilities, smaller
-** than their rounding, or null. Returns 1, or 0 when out of memory.
+** Sets rdp[k] to the Renyi divergence of order orders[k] > 1 of the worst pair of outputs if the
+** kernel follows an epsilon-DP mechanism. Order infinity gives the epsilon of pure differential
+** privacy. The result is exact for the following reason. Every epsilon-DP pair of inputs is
+** randomized response between two distributions (Kairouz, Oh and Viswanath 2015). The moment is
+** convex in these two distributions, so in the worst case they are two states x and x'. The
+** function returns the divergence of (e^epsilon K(x) + K(x'))/(1 + e^epsilon) from (K(x) +
+** e^epsilon K(x'))/(1 + e^epsilon). 0 <= epsilon < 700. The relative error is at most 1e-12 for
+** every result above 1e-280. `rest` holds corrections that the function adds to the probabilities;
+** each correction is smaller than the rounding error of its probability. `rest` may be null.
+** Returns 1, or 0 if memory runs out.
 */
 int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon,
                const double *orders, int count, double *rdp);
 
 /*
-** RDP of a mechanism whose privacy loss lies in an interval of length epsilon that contains 0, such
-** as the exponential mechanism: min(alpha epsilon^2/8 (Cesar and Rogers 2021), response_rdp).
+** Returns the RDP at order alpha of a mechanism whose privacy loss lies in an interval of length
+** epsilon that contains 0. The exponential mechanism is an example. The result is the smaller of
+** alpha epsilon^2/8 (Cesar and Rogers 2021) and response_rdp().
 */
 double bounded_range_rdp(double alpha, double epsilon);
 
 /*
-** The epsilon at which response_rdp() costs a zCDP rate: epsilon tanh(epsilon/2) = rate. rate > 0.
+** Returns the epsilon at which randomized response has the zCDP rate `rate` > 0: the root of
+** epsilon tanh(epsilon/2) = rate.
 */
 double response_epsilon(double rate);
 
 /*
-** Renyi divergence of binary randomized response with parameter epsilon, the worst case of any
-** epsilon-DP mechanism. alpha >= 1, where 1 is the Kullback-Leibler divergence; infinity gives
-** epsilon.
+** Returns the Renyi divergence of order alpha >= 1 of binary randomized response with parameter
+** epsilon. This is the worst case of all epsilon-DP mechanisms. Order 1 gives the Kullback-Leibler
+** divergence, and order infinity gives epsilon.
 */
 double response_rdp(double alpha, double epsilon);
 

@@ -1,5 +1,6 @@
 /*
-** root.c: Brent's method (GSL), run until the bracket cannot shrink any more.
+** root.c: Brent's method (GSL). The iteration ends when the bracket is as short as the spacing of
+** doubles allows.
 */
 #include "math/root.h"
 
@@ -10,20 +11,28 @@
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_roots.h>
 
-/* Bisection alone would need about 64 halvings of the doubles between two bounds of equal order;
-** Brent's worst case is a small multiple of it and ten or twenty steps are usual. */
+/*
+** The largest number of steps. Brent's method usually takes ten to twenty steps. Bisection would
+** take about 64 steps if both ends have the same order of magnitude, and the worst case of Brent's
+** method is a small multiple of this number.
+*/
 #define STEPS 400
 
-/* The solver's state is on the stack, so that finding a root cannot fail for lack of memory. */
+/*
+** The solver's state is on the stack, so finding a root needs no memory from the heap. STATE is its
+** size in units of max_align_t.
+*/
 #define STATE 16
 
 double root_between(double (*function)(double, void *), void *parameters, double low, double high) {
   gsl_function equation = {function, parameters};
   max_align_t state[STATE];
   gsl_root_fsolver solver = {.type = gsl_root_fsolver_brent, .state = state};
-  if (solver.type->size > sizeof state) return NAN; /* cannot happen: it is eight doubles */
+  /* cannot happen, because the state of GSL's Brent solver is eight doubles */
+  if (solver.type->size > sizeof state) return NAN;
   double root = NAN;
-  int status = gsl_root_fsolver_set(&solver, &equation, low, high); /* no bracket: error */
+  /* fails if there is no bracket */
+  int status = gsl_root_fsolver_set(&solver, &equation, low, high);
   for (int step = 0; status == GSL_SUCCESS && step < STEPS; step++) {
     status = gsl_root_fsolver_iterate(&solver);
     if (status != GSL_SUCCESS) break;

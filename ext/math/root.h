@@ -1,12 +1,11 @@
-/*
-** root.h: the root of a monotone function of one variable, to the last digits of a double.
-*/
+/* root.h: finds the root of a function of one variable, to the last digits of a double. */
 #ifndef DIFFUSE_MATH_ROOT_H
 #define DIFFUSE_MATH_ROOT_H
 
 /*
-** A root of `function` in [low, high]. The function must be finite and of opposite signs (or zero)
-** at the two ends; otherwise the result is NaN. Allocates no memory.
+** Returns a root of `function` in [low, high]. At low and high the values of `function` must be
+** finite and must have opposite signs or be zero. Otherwise root_between() returns NaN.
+** root_between() allocates no memory.
 */
 double root_between(double (*function)(double, void *), void *parameters, double low, double high);
 

@@ -1,10 +1,11 @@
 /*
-** scaled.h: products and quotients of positive numbers that do not overflow or underflow on the
-** way.
+** scaled.h: products and quotients of non-negative numbers whose intermediate results do not
+** overflow or underflow.
 **
-** A scaled number is mantissa * 2^exponent with the mantissa in [1/2, 1), 0 or infinity. Every
+** A scaled number is mantissa * 2^exponent. The mantissa is in [1/2, 1), or 0, or infinity. Every
 ** operation rounds once, so the error of a formula depends on the number of its factors and not on
-** their size. scaled_value() rounds once more; only there can the result become 0 or infinity.
+** their size. scaled_value() converts a scaled number to a double. Only this conversion can
+** overflow to infinity or underflow to 0.
 */
 #ifndef DIFFUSE_MATH_SCALED_H
 #define DIFFUSE_MATH_SCALED_H
@@ -35,7 +36,7 @@ static inline struct scaled scaled_over(struct scaled a, struct scaled b) {
   return quotient;
 }
 
-/* a + b, both not negative. */
+/* Returns a + b for a, b >= 0. */
 static inline struct scaled scaled_plus(struct scaled a, struct scaled b) {
   if (a.mantissa == 0.0) return b;
   if (b.mantissa == 0.0) return a;
@@ -58,8 +59,8 @@ static inline struct scaled scaled_root(struct scaled a) {
 }
 
 /*
-** e^x for any x. Saturates at e^(+-100000): a product with a few doubles cannot come back into
-** their range.
+** Returns e^x for any x. Returns infinity for x > 100000 and 0 for x < -100000. Beyond these
+** limits, even the product of e^x and a few doubles is outside the range of doubles.
 */
 static inline struct scaled scaled_exp(double x) {
   const double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;

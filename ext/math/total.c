@@ -1,11 +1,15 @@
 /*
-** total.c: see total.h. Needs IEEE doubles, no contraction (-ffp-contract=off), nearest rounding.
+** total.c: see total.h. This code needs IEEE doubles that are rounded to nearest. It must be
+** compiled with -ffp-contract=off, so that the compiler does not replace a product and a sum by an
+** FMA.
 */
 #include "math/total.h"
 
 #include <math.h>
 
-/* Knuth's two-sum: *error is exactly a + b - result. */
+/*
+** Knuth's two-sum: returns a + b rounded to a double, and sets *error to the exact rounding error.
+*/
 static double two_sum(double a, double b, double *error) {
   double sum = a + b;
   double b_part = sum - a;
@@ -40,7 +44,7 @@ double total_left(struct total total, double limit) {
 }
 
 double total_missing(struct total paid, double cost) {
-  if (isinf(cost)) return isinf(paid.high) ? 0 : cost; /* differences would be NaN */
+  if (isinf(cost)) return isinf(paid.high) ? 0 : cost; /* the differences below would be NaN */
   double error_of_high, error_of_low, error_of_rest, error;
   double missing = two_sum(cost, -paid.high, &error_of_high);
   missing = two_sum(missing, -paid.low, &error_of_low);

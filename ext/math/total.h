@@ -1,10 +1,10 @@
 /*
-** total.h: running totals of non-negative terms that lose no term and are never below the exact
-** sum.
+** total.h: running totals of non-negative terms. A total is never below the exact sum, and even
+** tiny terms count.
 **
-** A total is an unevaluated sum high + low of two doubles (double-double, Dekker 1971); each
-** addition is exact except for the last rounding of `low`, which goes up. A total of 0.5 keeps a
-** million further terms of 1e-17.
+** A total is stored as two doubles whose sum high + low is its value (double-double, Dekker 1971).
+** Each addition is exact except for the last rounding of `low`, which goes up. For example, a total
+** of 0.5 grows by 1e-11 when a million terms of 1e-17 are added.
 */
 #ifndef DIFFUSE_MATH_TOTAL_H
 #define DIFFUSE_MATH_TOTAL_H
@@ -13,19 +13,19 @@ struct total {
   double high, low;
 };
 
-/* total + term, rounded up. term >= 0, finite. */
+/* Returns total + term, rounded up. The term is finite and >= 0. */
 struct total total_add(struct total total, double term);
 
-/* The least double that is not below the total. */
+/* Returns the least double that is not below the total. */
 double total_up(struct total total);
 
-/* Returns whether the total is at most `limit`. A NaN anywhere makes it false. */
+/* Returns whether the total is at most `limit`. Returns 0 if the total or `limit` is NaN. */
 int total_within(struct total total, double limit);
 
-/* A lower bound on limit - total, or 0 if that is negative. */
+/* Returns a lower bound on limit - total, or 0 if this difference is negative. */
 double total_left(struct total total, double limit);
 
-/* The least double x such that paid + x is at least `cost`; 0 if paid is that much already. */
+/* Returns the least double x >= 0 such that paid + x is at least `cost`. */
 double total_missing(struct total paid, double cost);
 
 #endif
