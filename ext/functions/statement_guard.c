@@ -164,6 +164,21 @@ static void forget_ended(struct host *host) {
 }
 
 /*
+** Whether the statement ends because the host interrupts it or memory is short. A statement that
+** runs meanwhile on the same connection then fails, too. Nothing is wrong if the host resets the
+** statement between two rows.
+*/
+static int is_stopped(const struct guard *guard) {
+  sqlite3 *db = guard->host->collector.db;
+  sqlite3_stmt *probe = 0;
+  if (moment_now(db).statements != guard->statements) return 0;
+  int rc = sqlite3_prepare_v2(db, "SELECT 1", -1, &probe, 0);
+  if (rc == SQLITE_OK) rc = sqlite3_step(probe);
+  sqlite3_finalize(probe); /* its error is in rc */
+  return (rc & 0xff) == SQLITE_INTERRUPT || (rc & 0xff) == SQLITE_NOMEM;
+}
+
+/*
 ** Stores or revokes the releases of a statement that ends. Does not change the error that a
 ** function of the statement has reported.
 */
@@ -174,7 +189,7 @@ static void guard_end(struct guard *guard) {
   pending->ended = 1;
   struct error error = error_take(&host->session.error);
   /* If the statement continued after its last release, it continued after all releases. */
-  int failed = guard->failed || !has_advanced(guard);
+  int failed = guard->failed || !has_advanced(guard) || is_stopped(guard);
   uproot(guard);
   if (failed) pending_revoke(pending);
   pending_keep(pending);

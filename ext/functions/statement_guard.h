@@ -23,9 +23,14 @@
 **   - a statement whose host sets SQLITE_STMTSTATUS_VM_STEP back to 0 after the first row, and
 **     calls other functions of the connection before the next step.
 **
-** The guard cannot detect one case: the statement returns or inserts the last row that depends on a
-** release, evaluates no aggregate of this extension again, and then fails. The value was complete
-** when the statement delivered it, so the release stays 'released'.
+** If the host interrupts the statement between two rows, or memory runs out there, the releases
+** fail, too: the guard runs a statement of its own, which then fails in the same way.
+**
+** The guard cannot detect one case: the statement returns or inserts a row that depends on a
+** release, and an expression then fails before SQLite calls an aggregate of this extension again.
+** SQLite has no interface that tells this from a good end. The value was complete when the
+** statement delivered it, so the release stays 'released'. This cannot happen in a ledger with a
+** policy, which admits only statements whose expressions cannot fail (query/loop_proof.h).
 **
 ** xFinal never asks for auxiliary data: SQLite has no auxiliary data at that time and would crash.
 */

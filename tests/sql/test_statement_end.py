@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from conftest import EXTENSION, PATIENCE, SUM, Raw, connect, create, ledger_of, one, refused, run
+from conftest import EXTENSION, PATIENCE, SUM, Raw, add_tiers, add_visits, connect, create, ledger_of, one, refused, run
 
 HOSTS = pathlib.Path(__file__).parent.parent.parent / "build" / "hosts" / "python" / "apsw"
 
@@ -85,6 +85,69 @@ def test_releases_of_other_statements_are_not_touched(db):
     refused(db, TORN)
     open_row.fetchall()
     assert dict(db.execute("SELECT name, state FROM dp_release")) == {"before": "released", "open": "released", "a": "failed"}
+
+
+@pytest.mark.parametrize("later", ["patient = 33", "rowid = 80"])
+def test_an_error_in_a_later_group_fails_the_rows_that_were_read(path, later):
+    """Also the groups whose rows the host has read, if an aggregate has been called for the group that fails."""
+    create(path).close()
+    raw = Raw(path)
+    statement = raw.prepare("SELECT dp_sum('clinic', CASE WHEN " + later + " THEN abs(-9223372036854775807 - 1) ELSE minutes END,"
+                            " 10, patient) FROM visits GROUP BY patient / 20")
+    assert raw.step(statement) == raw.ROW and raw.step(statement) not in (raw.ROW, raw.DONE)
+    raw.finalize(statement)
+    assert raw.close() == raw.OK
+    db = connect(path)
+    assert set(states(db)) == {"failed"} and len(states(db)) == 2 and stored(path)[0] == 0
+    db.close()
+
+
+@pytest.mark.parametrize("options, groups", [("{}", ""), ('{"unchecked":true}', ""), ('{"unchecked":true}', " GROUP BY patient / 20")])
+def test_an_interrupt_after_the_first_row_fails_the_release(path, options, groups):
+    db = connect(path)
+    add_visits(db)
+    one(db, "SELECT dp_init(?)", options)
+    add_tiers(db)
+    if options == "{}":
+        one(db, "SELECT dp_protect('visits', 'patient')")
+    cursor = db.execute("SELECT dp_sum('clinic', minutes, 10, patient) FROM visits" + groups)  # has its first row
+    db.interrupt()
+    with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+        cursor.fetchall()
+    assert set(states(db)) == {"failed"} and one(db, "SELECT count(*) FROM dp_value") == 0
+    # A host that resets the statement after its row has seen no error.
+    cursor = db.execute("SELECT dp_sum('clinic', minutes, 10, patient, 'kept') FROM visits" + groups.replace("20", "1000"))
+    db.interrupt()
+    cursor.close()
+    assert one(db, "SELECT state FROM dp_release WHERE name = 'kept'") == "released"
+    db.close()
+
+
+@pytest.mark.parametrize("end", ["interrupt", "error", "rollback"])
+def test_an_answer_is_complete_when_its_first_row_comes(path, end):
+    db = connect(path)
+    add_visits(db)
+    one(db, "SELECT dp_init()")
+    add_tiers(db)
+    one(db, "SELECT dp_protect('visits', 'patient')")
+    later = "abs(-9223372036854775807 - 1)" if end == "error" else "NULL"
+    if end == "rollback":
+        db.execute("BEGIN")
+    cursor = db.execute("SELECT key, value FROM dp_answer('clinic', 'group_count', 'SELECT minutes FROM visits', ?)"
+                        f" UNION ALL SELECT 'z', {later}", ('{"name":"a","clip":1,"keys":[0,1,2]}',))
+    if end == "interrupt":
+        db.interrupt()
+    if end == "rollback":
+        cursor.close()
+        db.execute("ROLLBACK")
+    else:
+        with pytest.raises(sqlite3.Error):
+            cursor.fetchall()
+    assert states(db) == ["released"] and one(db, "SELECT count(*) FROM dp_value") == 3
+    again = dict(db.execute("SELECT key, value FROM dp_answer('clinic', 'group_count', 'SELECT minutes FROM visits', ?)",
+                            ('{"name":"a","clip":1,"keys":[0,1,2]}',)))
+    assert again == dict(db.execute("SELECT key, value FROM dp_value")) and one(db, "SELECT count(*) FROM dp_charge") == 1
+    db.close()
 
 
 @pytest.mark.parametrize("column", ["abs(min(-9223372036854775808, count(*)))", "json('{' || count(*))", "fail(count(*))"])
