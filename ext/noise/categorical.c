@@ -5,13 +5,17 @@
 
 #define FARTHEST ((uint64_t)1 << 50)
 
-/* Trials for each category. At least one trial is accepted, except with probability exp(-32). */
+/*
+** The least number of trials for each category. With this number, all trials fail with probability
+** at most exp(-32).
+*/
 #define TRIALS 32
 
 /*
-** Rejection sampling: a uniform category is accepted with probability
-** exp(-exponent (highest - utility)). The number of trials until the first acceptance would reveal
-** how the data is spread, so the loop always makes the same number and keeps the first acceptance.
+** Rejection sampling: each trial draws a uniform category and accepts this category with
+** probability exp(-exponent (highest - utility)). The number of trials until the first acceptance
+** would reveal something about the utilities. The loop therefore always makes TRIALS * count trials
+** and keeps the first accepted category. Only if no trial was accepted does the loop continue.
 */
 int categorical_exponential(const int64_t *utility, size_t count, uint64_t exponent,
                             size_t *chosen) {

@@ -1,9 +1,9 @@
 /*
 ** cks_sampler.c: see cks_sampler.h.
 **
-** Algorithm 3 of the paper: propose y from a discrete Laplace distribution of scale t, about
-** sqrt(V), and accept it with probability exp(-(|y| - V/t)^2/(2V)). A draw uses about 4 words of 64
-** bits for V near 2^41.
+** Algorithm 3 of the paper proposes y from a discrete Laplace distribution of scale t, where t is
+** about sqrt(V). The algorithm accepts y with probability exp(-(|y| - V/t)^2/(2V)). For V near
+** 2^41, a draw uses about 4 random words of 64 bits.
 */
 #include "noise/cks_sampler.h"
 
@@ -17,10 +17,11 @@ struct cks_sampler cks_sampler_of(uint64_t variance) {
 /*
 ** Accepts y with probability exp(-(|y| - V/t)^2/(2V)) = exp(-n^2/(2 V t^2)), n = ||y| t - V|.
 **
-** n^2 would have 140 bits, and the exponent can exceed 1. Let m1 = floor(n/V) + 1 and
-** m2 = floor(n/t^2) + 1. The exponent is m1 m2 times (n/(V m1)) (n/(t^2 m2))/2, which is below 1,
-** so m1 m2 events of that exponent must all happen. n/V is about ||y|/t - 1|, so one event is
-** enough up to |y| = 2t. Three of four proposals are accepted.
+** bernoulli() takes exponents of at most 1 only, and n^2 would need 140 bits. Let m1 = floor(n/V) +
+** 1 and m2 = floor(n/t^2) + 1. The function divides the exponent n^2/(2 V t^2) into m1 m2 equal
+** parts (n/(V m1)) (n/(t^2 m2))/2, each below 1. The function accepts y if an event of probability
+** exp(-part) happens for each part. n/V is about ||y|/t - 1|, so there is one part for |y| < 2t.
+** About three of four proposals are accepted.
 */
 static inline int accept(struct csprng *random, const struct cks_sampler *law, uint64_t magnitude) {
   uint128 product = (uint128)magnitude * law->scale;
@@ -31,7 +32,7 @@ static inline int accept(struct csprng *random, const struct cks_sampler *law, u
   return events == 0;
 }
 
-/* 1.3 proposals on average. */
+/* The loop makes 1.3 proposals on average. */
 int64_t cks_sampler_draw(const struct cks_sampler *law, struct csprng *random) {
   struct proposal y;
   do {

@@ -1,9 +1,9 @@
 /*
-** cks_sampler.h: the discrete Gaussian of Canonne, Kamath and Steinke (2020), Algorithm 3, in
-** integers.
+** cks_sampler.h: draws discrete Gaussian noise by Algorithm 3 of Canonne, Kamath and Steinke
+** (2020), in integers only.
 **
-** It works for every variance. The extension uses it for small variances, and the unit tests
-** compare gaussian_table.h with it.
+** This sampler works for every variance below 2^62. The extension uses this sampler for small
+** variances. The unit tests compare gaussian_table.h with this sampler.
 */
 #ifndef DIFFUSE_NOISE_CKS_SAMPLER_H
 #define DIFFUSE_NOISE_CKS_SAMPLER_H
@@ -16,10 +16,10 @@ struct cks_sampler {
   uint64_t square;   /* t^2, at most 2^62 */
 };
 
-/* 1 <= variance < 2^62. */
+/* Prepares draws of N_Z(0, variance), 1 <= variance < 2^62. */
 struct cks_sampler cks_sampler_of(uint64_t variance);
 
-/* One draw of N_Z(0, variance). */
+/* Returns one draw of N_Z(0, variance). */
 int64_t cks_sampler_draw(const struct cks_sampler *law, struct csprng *random);
 
 #endif

@@ -1,4 +1,4 @@
-/* csprng.c: ChaCha20 with fast key erasure, under a key from the operating system. */
+/* csprng.c: ChaCha20 with fast key erasure and a key from the operating system (see csprng.h). */
 #include "noise/csprng.h"
 
 #include <sodium.h>
@@ -9,8 +9,8 @@
 _Static_assert(CSPRNG_KEY == crypto_stream_chacha20_ietf_KEYBYTES, "a key of the cipher");
 
 /*
-** sodium_init() selects the implementation for this processor, once for all threads. The extension
-** does not use libsodium's own random numbers.
+** The first call of sodium_init() selects the implementation of ChaCha20 for this processor, for
+** all threads. The extension does not use libsodium's own random numbers.
 */
 int csprng_start(struct csprng *random) {
   memset(random, 0, sizeof *random);

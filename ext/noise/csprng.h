@@ -1,10 +1,10 @@
 /*
 ** csprng.h: a cryptographically secure generator of random bits for the exact samplers.
 **
-** The generator is the ChaCha20 keystream (RFC 8439, libsodium's implementation) under a key of 256
-** bits from the operating system. Linux builds its own generator from the same cipher, so the
-** extension trusts no cipher that the system does not trust. A system call for each word would cost
-** more than the rest of a draw.
+** The generator is the ChaCha20 keystream (RFC 8439) in libsodium's implementation, with a key of
+** 256 bits from the operating system. Linux builds its own generator from the same cipher, so on
+** Linux the extension trusts no further cipher. The samplers do not ask the operating system for
+** each word, because a system call takes longer than the rest of a draw.
 **
 ** 1. Every call of a sampler draws a fresh key and keeps the state in its own stack frame. No state
 **    outlives the call, so a fork cannot duplicate it and a later read of memory cannot find it.
@@ -24,24 +24,28 @@
 
 struct csprng {
   struct {
-    unsigned char key[CSPRNG_KEY]; /* makes the next block */
-    uint64_t words[CSPRNG_WORDS];  /* random, from `next` on; zero before */
+    unsigned char key[CSPRNG_KEY]; /* csprng_refill() makes the next block from this key */
+    /* words before `next` are used and zero, later words are random */
+    uint64_t words[CSPRNG_WORDS];
   } block;
-  unsigned next;      /* first unused word */
-  unsigned left;      /* unused bits in the reservoir, 0..63 */
-  uint64_t reservoir; /* the unused bits of the last word of csprng_take() */
+  unsigned next;      /* index of the first unused word */
+  unsigned left;      /* number of unused bits in the reservoir, 0..63 */
+  uint64_t reservoir; /* unused bits of the last word that csprng_take() has taken */
 };
 
-/* Draws a key. Returns 1, or 0 when the system provides none: make no other call then. */
+/*
+** Draws a key. Returns 1, or 0 if the system provides no random bytes. After a 0 the caller must
+** make no other call with this generator.
+*/
 int csprng_start(struct csprng *random);
 
-/* Generates the next block. Only the functions below call it. */
+/* Generates the next block. Only csprng_word() calls this function. */
 void csprng_refill(struct csprng *random);
 
-/* Wipes everything. */
+/* Overwrites the whole state with zeros. */
 void csprng_end(struct csprng *random);
 
-/* 64 fresh random bits. */
+/* Returns 64 fresh random bits. */
 static inline uint64_t csprng_word(struct csprng *random) {
   if (random->next == CSPRNG_WORDS) csprng_refill(random);
   uint64_t word = random->block.words[random->next];
@@ -49,7 +53,10 @@ static inline uint64_t csprng_word(struct csprng *random) {
   return word;
 }
 
-/* `width` fresh random bits, 0 <= width <= 63. No bit is used twice and none is discarded. */
+/*
+** Returns `width` fresh random bits, 0 <= width <= 63. The function uses no bit twice and discards
+** no bit.
+*/
 static inline uint64_t csprng_take(struct csprng *random, unsigned width) {
   uint64_t value = random->reservoir;
   if (random->left >= width) {

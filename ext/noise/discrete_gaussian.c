@@ -1,5 +1,5 @@
 /*
-** discrete_gaussian.c: vectors of exact discrete Gaussian noise.
+** discrete_gaussian.c: draws vectors of exact discrete Gaussian noise (see discrete_gaussian.h).
 **
 ** 1. Both samplers, gaussian_table.h and cks_sampler.h, have exactly this distribution.
 ** 2. All bits of a call come from one key (csprng.h). If the system provides no key, the caller
@@ -16,10 +16,10 @@
 #include "noise/cks_sampler.h"
 #include "noise/gaussian_table.h"
 
-#define BATCH 32 /* draws per coordinate of a vector shorter than this */
+#define BATCH 32 /* a vector shorter than this number gets this many draws for each coordinate */
 
 struct sampler {
-  int has_table; /* which of the two samplers is set */
+  int has_table; /* 1: `table` is set; 0: `cks` is set */
   struct cks_sampler cks;
   struct gaussian_table table;
 };
@@ -39,8 +39,9 @@ static inline int64_t draw(const struct sampler *sampler, struct csprng *random)
 }
 
 /*
-** One of BATCH draws. The index is drawn first and does not depend on the draws, so the result has
-** the distribution of a single draw. All draws finish before one is used.
+** Returns one of BATCH draws. The function draws the index first, so the index does not depend on
+** the draws and the result has the distribution of a single draw. The function completes all draws
+** before it uses one draw.
 */
 static int64_t one_of_batch(const struct sampler *sampler, struct csprng *random) {
   int64_t batch[BATCH];

@@ -1,11 +1,12 @@
 /*
-** discrete_gaussian.h: exact discrete Gaussian noise from integers and random bits only.
+** discrete_gaussian.h: draws exact discrete Gaussian noise with integers and random bits only.
 **
-** N_Z(0, V) has P(y) proportional to exp(-y^2/(2V)) on the integers. There is no floating point and
-** no approximation: with ideal random bits the distribution is exactly this one for every V.
-** Variances from 2^8 up use a table and one random word (gaussian_table.h), smaller ones the
-** algorithm of Canonne, Kamath and Steinke (cks_sampler.h). csprng.h provides the bits, under a new
-** key for each call.
+** N_Z(0, V) is the distribution on the integers with P(y) proportional to exp(-y^2/(2V)). The code
+** uses no floating point and no approximation. With ideal random bits, the draws have exactly this
+** distribution for every V. For variances of at least 2^8 a draw uses a table and usually one
+** random word (gaussian_table.h). For smaller variances a draw uses the algorithm of Canonne,
+** Kamath and Steinke (cks_sampler.h). csprng.h provides the random bits, with a new key for each
+** call.
 */
 #ifndef DIFFUSE_NOISE_DISCRETE_GAUSSIAN_H
 #define DIFFUSE_NOISE_DISCRETE_GAUSSIAN_H
@@ -18,10 +19,11 @@
 
 /*
 ** Fills noise[0 .. count-1] with independent draws of N_Z(0, variance), 1 <= variance <
-** DISCRETE_GAUSSIAN_MAX_VARIANCE. Rejection sampling takes longer for large values. In a short
-** vector each coordinate is therefore picked at random from a batch of draws, so that the time
-** reveals little about it. Returns 1, or 0 if the system provided no random bytes or the variance
-** is out of range. After a failure the noise is all zeros; do not use it.
+** DISCRETE_GAUSSIAN_MAX_VARIANCE. The time of a draw depends on its value. For a short vector, the
+** function therefore makes a batch of draws for each coordinate and picks one of the batch at
+** random. So the time reveals little about the coordinate. Returns 1, or 0 if the system provided
+** no random bytes or the variance is out of range. After a failure the noise is all zeros, and the
+** caller must not use it.
 */
 int discrete_gaussian_draw(uint64_t variance, int64_t *noise, size_t count);
 

@@ -4,9 +4,13 @@
 #include "noise/entropy.h"
 #include "noise/exact_geometric.h"
 
-#define BATCH 32 /* draws for each one that is used, so that the time reveals little of its value */
+/*
+** For each value that is used, the code makes this many draws, so that the time reveals little
+** about the value.
+*/
+#define BATCH 32
 
-/* A step from one scale to another. Equal scales need no noise. */
+/* A step from scale `from` to scale `to`. For equal scales the noise is 0. */
 struct step {
   uint64_t from, to;
 };
@@ -16,15 +20,16 @@ static int64_t laplace_of(struct csprng *random, uint64_t scale) {
   return y.negative ? -(int64_t)y.magnitude : (int64_t)y.magnitude;
 }
 
-/* P(k) proportional to exp(-k/t), k >= 0. */
+/* Returns a k >= 0 with P(k) proportional to exp(-k/t). */
 static uint64_t geometric(struct csprng *random, uint64_t t) {
   uint64_t remainder = laplace_remainder(random, t);
   return remainder + t * laplace_quotient(random);
 }
 
 /*
-** P(k) proportional to exp(-k a/b), k >= 0: a geometric variable of scale b, divided by a. It
-** saturates at 64 bits, which happens with probability below 2^-100.
+** Returns a k >= 0 with P(k) proportional to exp(-k a/b). The function draws a geometric variable
+** of scale b and divides it by a. The result saturates at 2^64 - 1, which happens with probability
+** below 2^-100.
 */
 static uint64_t geometric_of(struct csprng *random, uint64_t a, uint64_t b) {
   uint128 remainder = laplace_remainder(random, b);
@@ -33,11 +38,12 @@ static uint64_t geometric_of(struct csprng *random, uint64_t a, uint64_t b) {
 }
 
 /*
-** An event of probability (p/r) ((1-r)/(1-p))^2. Let q = p/r = exp(-a/b), with a = to - from and b
-** = from * to. Three independent events must happen. The first has probability q. The other two are
-** that a geometric variable of ratio r does not exceed one of ratio q; each has probability
-** (1-r)/(1-p), the sum of the (1-r) r^k q^k. All three are drawn even if one has failed, so that
-** the time reveals nothing.
+** Returns 1 with probability (p/r) ((1-r)/(1-p))^2, otherwise 0. Let q = p/r = exp(-a/b), with a =
+** to - from and b = from * to. The function returns 1 if three independent events happen. The first
+** event has probability q. Each of the other two events has probability (1-r)/(1-p): a geometric
+** variable of ratio r does not exceed a geometric variable of ratio q. This probability is the sum
+** of (1-r) r^k q^k over k >= 0. The function draws all three events even if one has failed, so that
+** the time does not show which event failed.
 */
 static int stays(struct csprng *random, const struct step *step) {
   uint64_t a = step->to - step->from, b = step->from * step->to;
@@ -54,7 +60,10 @@ static int64_t step_of(struct csprng *random, const struct step *step) {
   return step->from && stays(random, step) ? 0 : noise;
 }
 
-/* One of BATCH draws. The index is drawn before them, and all finish before one is used. */
+/*
+** Returns one of BATCH draws. The function draws the index before the batch, and completes the
+** whole batch before it uses one draw.
+*/
 static int64_t one_of_batch(struct csprng *random, const struct step *step) {
   int64_t batch[BATCH];
   uint64_t chosen = below(random, BATCH);
@@ -64,7 +73,7 @@ static int64_t one_of_batch(struct csprng *random, const struct step *step) {
   return value;
 }
 
-/* A step from scale 0, which means no noise, is a draw of L_Z(to). */
+/* Fills the noise with steps. If step.from is 0, each step is a draw of L_Z(to). */
 static int fill(struct step step, int64_t *noise, size_t count) {
   struct csprng random;
   int in_range = step.to >= 1 && step.to < DISCRETE_LAPLACE_MAX_SCALE && step.from <= step.to;
@@ -83,6 +92,6 @@ int discrete_laplace_draw(uint64_t scale, int64_t *noise, size_t count) {
 }
 
 int discrete_laplace_step(uint64_t from, uint64_t to, int64_t *noise, size_t count) {
-  if (from < 1) to = 0; /* out of range: fill() rejects it */
+  if (from < 1) to = 0; /* fill() rejects this value, because it is out of range */
   return fill((struct step){from, to}, noise, count);
 }

@@ -1,8 +1,9 @@
 /*
 ** entropy.c: see entropy.h.
 **
-** Each operating system has its own read_some(), which writes up to MOST bytes to `bytes`. It
-** returns how many it wrote, 0 if a signal interrupted it first, or -1 if the system provides none.
+** For each operating system there is a function read_some(), which writes `count` <= MOST random
+** bytes to `bytes`, or fewer. read_some() returns the number of bytes that it wrote, 0 if a signal
+** interrupted the call first, or -1 if the system provides no random bytes.
 */
 #include "noise/entropy.h"
 
@@ -28,7 +29,10 @@ static long read_some(unsigned char *bytes, size_t count) {
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The kernel has had this call since 3.17, but old C libraries have no function for it. */
+/*
+** Linux has the system call getrandom() since version 3.17, but old C libraries have no function
+** that calls it.
+*/
 static ssize_t getrandom(void *bytes, size_t count, unsigned flags) {
   return syscall(SYS_getrandom, bytes, count, flags);
 }
@@ -37,10 +41,12 @@ static ssize_t getrandom(void *bytes, size_t count, unsigned flags) {
 #include <sys/random.h>
 #endif
 
-#define MOST 0x40000000 /* the kernel gives less than 2^25 at a time: a partial read like others */
+/* one call returns fewer than 2^25 bytes; entropy_fill() then calls again */
+#define MOST 0x40000000
 
 /*
-** With flags 0 the call waits until the kernel's generator has been seeded, and never after that.
+** With flags 0, getrandom() waits until the kernel's generator has been seeded once after boot.
+** Later calls do not wait.
 */
 static long read_some(unsigned char *bytes, size_t count) {
   ssize_t got = getrandom(bytes, count, 0);
@@ -55,7 +61,7 @@ static long read_some(unsigned char *bytes, size_t count) {
 #include <sys/random.h>
 #endif
 
-#define MOST 256 /* getentropy() refuses more; it gives all or nothing and is not interrupted */
+#define MOST 256 /* getentropy() refuses larger counts */
 
 static long read_some(unsigned char *bytes, size_t count) {
   return getentropy(bytes, count) == 0 ? (long)count : -1;

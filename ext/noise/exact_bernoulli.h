@@ -1,11 +1,12 @@
 /*
-** exact_bernoulli.h: random events whose probabilities are exact. All samplers are built from them.
+** exact_bernoulli.h: random events whose probabilities are exact. All samplers consist of these
+** events.
 **
 **   below()      a uniform integer below n
 **   happens()    an event of rational probability
 **   bernoulli()  an event of probability exp(-gamma), gamma <= 1 a product of rationals
 **
-** Each function realises its probability exactly: nothing is rounded or truncated.
+** Each probability is exact: the functions round and truncate nothing.
 */
 #ifndef DIFFUSE_NOISE_EXACT_BERNOULLI_H
 #define DIFFUSE_NOISE_EXACT_BERNOULLI_H
@@ -13,12 +14,15 @@
 #include "noise/csprng.h"
 #include "noise/lattice.h" /* uint128 */
 
-/* Number of binary digits of x: 0 for 0. */
+/* Returns the number of binary digits of x, which is 0 for x = 0. */
 static inline unsigned bit_length(uint64_t x) {
   return x ? 64 - (unsigned)__builtin_clzll(x) : 0;
 }
 
-/* The largest integer whose square is at most x, one binary digit at a time from the top. */
+/*
+** Returns the largest integer whose square is at most x. The loop finds one binary digit at a time,
+** the highest digit first.
+*/
 static inline uint64_t isqrt(uint64_t x) {
   uint64_t root = 0;
   for (uint64_t digit = (uint64_t)1 << 31; digit > 0; digit >>= 1) {
@@ -28,9 +32,9 @@ static inline uint64_t isqrt(uint64_t x) {
 }
 
 /*
-** Uniform on 0 .. n-1, 1 <= n < 2^63, by rejection: all values of `width` bits are equally likely,
-** so those below n are too. At least half of the values are below n, so the loop runs fewer than
-** two times on average.
+** Returns a uniform integer in 0 .. n-1, for 1 <= n < 2^63, by rejection. All values of `width`
+** bits are equally likely, so all values below n are equally likely. More than half of the values
+** are below n, so the loop runs fewer than two times on average.
 */
 static inline uint64_t below(struct csprng *random, uint64_t n) {
   unsigned width = bit_length(n - 1);
@@ -46,15 +50,16 @@ struct chance {
   uint64_t whole, rest, parts, base;
 };
 
-/* n/(base*parts), at most 1. */
+/* Returns the chance n/(base*parts), which must be at most 1. */
 static inline struct chance chance_of(uint128 n, uint64_t base, uint64_t parts) {
   return (struct chance){(uint64_t)(n / parts), (uint64_t)(n % parts), parts, base};
 }
 
 /*
-** An event of that probability. It compares a uniform integer below base*parts, which can have 140
-** bits, with whole*parts + rest. The quotient and the remainder by `parts` are drawn separately, so
-** that 64 bits are enough. The remainder matters only when the quotients are equal.
+** Returns 1 with the probability `chance`, otherwise 0. The event is that a uniform integer U below
+** base*parts is less than whole*parts + rest. U can need more than 64 bits, so the function draws
+** the quotient and the remainder of U divided by `parts` separately. The remainder matters only if
+** the quotient is equal to `whole`.
 */
 static inline int happens(struct csprng *random, const struct chance *chance) {
   uint64_t quotient = below(random, chance->base);
@@ -70,15 +75,17 @@ static inline int all_happen(struct csprng *random, const struct chance *chances
 }
 
 /*
-** An event of probability exp(-gamma), where gamma <= 1 is the product of the `count` chances
-** divided by `divisor`. The product of no chances is 1.
+** Returns 1 with probability exp(-gamma), otherwise 0. gamma <= 1 is the product of the `count`
+** chances divided by `divisor`. If count is 0, this product is 1.
 **
 ** Attempt k succeeds with probability gamma/k, so the first k attempts all succeed with probability
 ** gamma^k/k!. The first failure is at an odd k with probability 1 - gamma + gamma^2/2! - ..., which
 ** is exp(-gamma) (Canonne, Kamath and Steinke 2020, Algorithm 1). The loop makes exp(gamma) < 3
-** attempts on average and draws the cheapest event first.
+** attempts on average. An attempt first draws the event of probability 1/(divisor * k), because
+** this event costs the fewest random bits.
 **
-** k is 1, or larger if the caller has already made the attempts before k and all succeeded.
+** k is the number of the first attempt that the function makes. The caller passes a k above 1 if
+** all attempts before k have already succeeded.
 */
 static inline int bernoulli_from(struct csprng *random, uint64_t k, const struct chance *chances,
                                  int count, uint64_t divisor) {

@@ -1,5 +1,6 @@
 /*
-** exact_geometric.h: exact exponential distributions on the integers, built on exact_bernoulli.h.
+** exact_geometric.h: exact exponential distributions on the integers, made from the events of
+** exact_bernoulli.h.
 **
 **   laplace()  P(y) proportional to exp(-|y|/t)
 **   decays()   an event of probability exp(-n/base), for any exponent
@@ -16,7 +17,10 @@ struct proposal {
   int negative;
 };
 
-/* u on 0 .. t-1 with P(u) proportional to exp(-u/t), by rejection: 1.6 tries on average. */
+/*
+** Returns a u in 0 .. t-1 with P(u) proportional to exp(-u/t), by rejection. The loop makes at most
+** 1.6 tries on average.
+*/
 static inline uint64_t laplace_remainder(struct csprng *random, uint64_t t) {
   struct chance ratio = {0, 0, 1, t};
   do {
@@ -25,7 +29,10 @@ static inline uint64_t laplace_remainder(struct csprng *random, uint64_t t) {
   return ratio.whole;
 }
 
-/* v >= 0 with P(v) proportional to exp(-v): the successes before the first failure. */
+/*
+** Returns a v >= 0 with P(v) proportional to exp(-v). v is the number of successes before the first
+** failure.
+*/
 static inline uint64_t laplace_quotient(struct csprng *random) {
   uint64_t v = 0;
   while (bernoulli(random, NULL, 0, 1)) v++;
@@ -33,9 +40,9 @@ static inline uint64_t laplace_quotient(struct csprng *random) {
 }
 
 /*
-** P(y) proportional to exp(-|y|/t), with |y| = u + t*v and a random sign. Negative zero is
-** rejected, because zero would otherwise be twice as likely as it should be. |y| < 2^62 unless v
-** reaches 2^31, which has a probability below 2^-(10^9).
+** Returns a y with P(y) proportional to exp(-|y|/t). y is u + t*v with a random sign. The function
+** rejects a zero with negative sign, because zero would otherwise be twice as likely as it should
+** be. |y| is below 2^62 unless v reaches 2^31, which has a probability below 2^-(10^9).
 */
 static inline struct proposal laplace(struct csprng *random, uint64_t t) {
   struct proposal y;
@@ -47,15 +54,19 @@ static inline struct proposal laplace(struct csprng *random, uint64_t t) {
   return y;
 }
 
-/* n/(base*parts) with the smallest number of parts that makes the quotient less than 1. */
+/*
+** Returns the chance n/(base*parts), with the smallest number of parts for which this chance is
+** less than 1.
+*/
 static inline struct chance part_of(uint128 n, uint64_t base) {
   return n < base ? (struct chance){(uint64_t)n, 0, 1, base}
                   : chance_of(n, base, (uint64_t)(n / base) + 1);
 }
 
 /*
-** An event of probability exp(-n/base), n < 2^63 base. The exponent is divided into equal parts
-** below 1; an event of probability exp(-part) must happen for each of them.
+** Returns 1 with probability exp(-n/base), otherwise 0. n < 2^63 base. The function divides the
+** exponent into equal parts below 1. It returns 1 if an event of probability exp(-part) happens for
+** each part.
 */
 static inline int decays(struct csprng *random, uint128 n, uint64_t base) {
   struct chance part = part_of(n, base);

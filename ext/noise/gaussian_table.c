@@ -1,31 +1,37 @@
 /*
-** gaussian_table.c: the exact discrete Gaussian by rejection from strips, in integers.
+** gaussian_table.c: draws exact discrete Gaussian noise by rejection from strips, in integers.
 **
-** Cut the magnitudes |y| into strips of w integers, w about sqrt(V)/32: |y| = i w + u, 0 <= u < w.
-** A trial proposes strip i with probability proportional to e_i = exp(-i^2/2048), then u uniformly,
-** and accepts with probability exp(-gamma), where
+** The magnitudes |y| are cut into strips of w integers, where w is about sqrt(V)/32. Strip i holds
+** the magnitudes |y| = i w + u, 0 <= u < w. A trial first proposes strip i with probability
+** proportional to e_i = exp(-i^2/2048). Then the trial draws u uniformly, and accepts y with
+** probability exp(-gamma), where
 **
 **   gamma = y^2/(2V) - i^2/2048 = (1024 u (2 i w + u) + i^2 D)/(2048 V),    D = 1024 w^2 - V >= 0,
 **
 ** so that P(y) is proportional to exp(-y^2/(2V)) for every V. The e_i do not depend on V.
 **
-** 1. Strips have integer weights, 2^26 units in all. Strip i < 255 has floor(SCALE e_i) + 1 units;
-**    strip 255 has the rest and stands for all strips from 255 on. One unit of each strip is its
-**    edge. A trial that hits the edge of i < 255 continues with probability frac(SCALE e_i); a
-**    trial that hits another unit always continues. Together these give the weight SCALE e_i. The
-**    edge of 255 picks a strip i >= 255 with probability 2^-m and continues with probability
-**    2^m SCALE e_i < 1; the other units of 255 end the trial. Edges are hit 4 times in a million.
-**    The digits of the fraction are then computed to as many places as the comparison needs.
-** 2. Units lie in alias slots: 256 slots of 2^18 units, each shared by at most two strips. The
-**    first unit of slot i is the edge of strip i.
-** 3. exp(-gamma) is decided as in bernoulli(), which accepts unless a first attempt of probability
-**    gamma succeeds. The index i alone gives an integer b with gamma <= b/256. The attempt has two
-**    parts: eight random bits are below b, which has probability b/256; then, 3 times in 100, an
-**    event of probability 256 gamma/b follows, decided in exact rationals. A larger b than
-**    necessary costs time only.
-** 4. There is no floating point.
+** 1. Strips have integer weights, 2^26 units in all. A strip i < 255 has floor(SCALE e_i) + 1
+**    units. Strip 255 has all other units and stands for all strips from 255 on. One unit of each
+**    strip is its edge. If a trial hits the edge of a strip i < 255, the trial continues with
+**    probability frac(SCALE e_i). If a trial hits another unit of this strip, the trial always
+**    continues. Together the units have the weight SCALE e_i. If a trial hits the edge of strip
+**    255, the trial picks a strip i >= 255 with probability 2^-m and continues with probability
+**    2^m SCALE e_i < 1. All other units of strip 255 end the trial. Four trials in a million hit an
+**    edge. Only for these trials does the code compute digits of the fraction, as many as the
+**    comparison needs.
+** 2. The units are in 256 slots of 2^18 units (the alias method). At most two strips share a slot.
+**    The first unit of slot i is the edge of strip i.
+** 3. The code decides an event of probability exp(-gamma) as bernoulli() does: the event happens
+**    unless a first attempt of probability gamma succeeds. The index i alone gives an integer b
+**    with gamma <= b/256. The first attempt has two parts. The first part is that eight random bits
+**    are below b, which has probability b/256. In 3 of 100 trials this happens. The second part is
+**    an event of probability 256 gamma/b, which the code decides with exact rationals. If b is
+**    larger than necessary, the draw takes longer, but its distribution is the same.
+** 4. The code uses no floating point.
 **
-** The bits of a word, from the lowest: 8 slot, 18 unit, 1 sign, 8 first attempt, 29 place in strip.
+** A trial uses one random word. From the lowest bit, the word holds 8 bits for the slot, 18 bits
+** for the unit, 1 bit for the sign, 8 bits for the first attempt and 29 bits for the place in the
+** strip.
 */
 #include "noise/gaussian_table.h"
 
@@ -37,21 +43,24 @@
 #define STRIPS     256u
 #define LAST       (STRIPS - 1)
 #define UNIT_BITS  18
-#define UNITS      (1u << UNIT_BITS) /* of a slot */
+#define UNITS      (1u << UNIT_BITS) /* units of a slot */
 #define TOTAL      (STRIPS * UNITS)
 #define PLACE_BITS 29
 
-/* The sum of the e_i over i >= 0 is 32 sqrt(pi/2) + 1/2 + (less than 1e-300), below 40.7. */
+/*
+** SCALE is chosen so that the weights fit into TOTAL units. The sum of e_i over i >= 0 is 32
+** sqrt(pi/2) + 1/2 plus less than 1e-300, which is below 40.7.
+*/
 #define SCALE ((TOTAL - STRIPS) / 407 * 10)
 
 /* ---- exp(-i^2/2048) to any number of digits -------------------------------------------------- */
 
 /*
-** A fraction has `n` digits of 32 bits, the most significant first: it is an integer below 2^(32n)
-** divided by 2^(32n). An ulp is one unit of the last digit.
+** A fraction is an array of `n` digits of 32 bits, the most significant digit first. Its value is
+** an integer below 2^(32n), divided by 2^(32n). An ulp is one unit of the last digit.
 */
 
-/* x = the fraction of x * factor. Returns the whole part. */
+/* Sets x to the fractional part of x * factor and returns the whole part. */
 static uint32_t multiply(uint32_t *x, size_t n, uint32_t factor) {
   uint64_t carry = 0;
   for (size_t i = n; i-- > 0; carry >>= 32) {
@@ -61,7 +70,7 @@ static uint32_t multiply(uint32_t *x, size_t n, uint32_t factor) {
   return (uint32_t)carry;
 }
 
-/* x = x * y, rounded down. y may be x. */
+/* Sets x to x * y, rounded down. y may be the same array as x. */
 static void multiply_fraction(uint32_t *x, size_t n, const uint32_t *y) {
   uint32_t product[2 * n];
   memset(product, 0, sizeof product);
@@ -76,7 +85,7 @@ static void multiply_fraction(uint32_t *x, size_t n, const uint32_t *y) {
   memcpy(x, product, n * sizeof *x);
 }
 
-/* x = x / divisor, rounded down. Returns whether x is still positive. */
+/* Sets x to x / divisor, rounded down. Returns whether the new x is positive. */
 static int divide(uint32_t *x, size_t n, uint32_t divisor) {
   uint64_t rest = 0;
   uint32_t any = 0;
@@ -89,7 +98,10 @@ static int divide(uint32_t *x, size_t n, uint32_t divisor) {
   return any != 0;
 }
 
-/* x = x + ulps, x = x + y, x = x - y. All results must be inside [0, 1). */
+/*
+** add_ulps() adds `ulps` to x, add() adds y to x, and subtract() subtracts y from x. Every result
+** must be in [0, 1).
+*/
 static void add_ulps(uint32_t *x, size_t n, uint64_t ulps) {
   for (size_t i = n; i-- > 0;) {
     uint64_t low = (ulps & UINT32_MAX) + x[i];
@@ -115,12 +127,13 @@ static void subtract(uint32_t *x, size_t n, const uint32_t *y) {
 }
 
 /*
-** A lower bound on exp(-1/2048), by the series 1 - 1/2048 + (1/2048)^2/2 - ...; n >= 4. Its error
-** is less than 12n + 12 ulps. Each term is the previous one divided and rounded down, which is off
-** by less than 2 ulps. Each term is at most 2^-12 of the previous one, and the first is below
-** 2^-22, so at most 3n terms are not zero, and the omitted terms add up to less than 2 ulps. The
-** sum is therefore off by less than 6n + 2 ulps in either direction. Subtracting 6n + 6 makes it a
-** lower bound.
+** Sets x to a lower bound on exp(-1/2048), for n >= 4. The error is less than 12n + 12 ulps. The
+** function adds the series 1 - 1/2048 + (1/2048)^2/2 - ... The code computes each term by dividing
+** the previous term and rounding down, so the error of a term is less than 2 ulps. From
+** (1/2048)^2/2 on, each term is at most 2^-12 times the previous term, and this first term is below
+** 2^-22. Therefore at most 3n terms are not zero, and the omitted terms add up to less than 2 ulps.
+** The error of the sum is less than 6n + 2 ulps in either direction. Subtracting 6n + 6 ulps turns
+** the sum into a lower bound.
 */
 static void root(uint32_t *x, size_t n) {
   uint32_t term[n], margin[n];
@@ -129,17 +142,18 @@ static void root(uint32_t *x, size_t n) {
   memset(x, 0, n * sizeof *x);
   term[0] = UINT32_C(1) << 21;
   margin[n - 1] = (uint32_t)(6 * n + 6);
-  subtract(x, n, term); /* 1 - 1/2048: the whole 1 is what the subtraction borrows */
+  subtract(x, n, term); /* x is now 1 - 1/2048, because the subtraction has borrowed a 1 */
   for (uint32_t k = 2; divide(term, n, 2048 * k); k++) (k % 2 ? subtract : add)(x, n, term);
   subtract(x, n, margin);
 }
 
 /*
-** power() computes a lower bound on exp(-strip^2/2048), strip >= 1, n >= 4, as a power of the root.
-** power_error() is its largest error in ulps, 16 n strip^2: if lower bounds on a, b < 1 are off by
-** at most s and t ulps, a*b rounded down is off by at most s + t + 1 ulps. So the k-th power of a
-** number that is off by s is off by at most k (s + 1), in any order of multiplication, and
-** 12n + 12 + 1 <= 16n.
+** power() sets x to a lower bound on exp(-strip^2/2048), a power of exp(-1/2048), for strip >= 1
+** and n >= 4. power_error() returns the largest error of this bound in ulps, 16 n strip^2. The
+** proof: let the errors of two lower bounds on numbers below 1 be at most s and t ulps. Then the
+** error of their product, rounded down, is at most s + t + 1 ulps. The error of the k-th power of a
+** lower bound with error s is therefore at most k (s + 1) ulps, in any order of multiplication.
+** Here s is 12n + 12, and 12n + 12 + 1 <= 16n.
 */
 static uint64_t power_error(size_t n, uint64_t strip) {
   return 16 * n * strip * strip;
@@ -158,10 +172,16 @@ static void power(uint32_t *x, size_t n, uint64_t strip) {
 
 struct digit {
   uint32_t whole; /* floor(SCALE 2^doublings e_i) mod 2^32 */
-  uint32_t value; /* digit `place` of its fraction, of 32 bits; 0 is the first */
+  /*
+  ** Digit number `place` of the fractional part, a digit of 32 bits. The first digit has number 0.
+  */
+  uint32_t value;
 };
 
-/* Computes the digit from n digits of e_i. Returns whether n is enough: both bounds agree. */
+/*
+** Computes the digit from a lower and an upper bound on e_i with n digits. Returns 1 if n digits
+** are enough, which means that both bounds give the same digit.
+*/
 static int digit_from(size_t n, uint64_t strip, unsigned doublings, size_t place,
                       struct digit *digit) {
   uint32_t low[n], high[n];
@@ -178,8 +198,8 @@ static int digit_from(size_t n, uint64_t strip, unsigned doublings, size_t place
 }
 
 /*
-** e_i is irrational for i >= 1, so some number of digits is sufficient. Four more digits nearly
-** always are.
+** Returns the digit. e_i is irrational for i >= 1, so the loop ends. place + 4 digits of e_i are
+** nearly always enough.
 */
 static struct digit digit_of(uint64_t strip, unsigned doublings, size_t place) {
   struct digit digit;
@@ -189,8 +209,8 @@ static struct digit digit_of(uint64_t strip, unsigned doublings, size_t place) {
 }
 
 /*
-** An event of probability frac(SCALE 2^doublings e_i): a uniform real number, drawn digit by digit,
-** is below it.
+** Returns 1 with probability frac(SCALE 2^doublings e_i), otherwise 0. The function draws a uniform
+** real number digit by digit and returns whether this number is below frac(SCALE 2^doublings e_i).
 */
 static int fraction_happens(struct csprng *random, uint64_t strip, unsigned doublings) {
   if (strip == 0) return 0;
@@ -203,7 +223,10 @@ static int fraction_happens(struct csprng *random, uint64_t strip, unsigned doub
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Units 0 .. own-1 belong to the slot's own strip, all others to strip `other`. own >= 1. */
+/*
+** In slot i, units 0 .. own-1 belong to strip i, and all other units belong to strip `other`. own
+** >= 1.
+*/
 static struct slot { uint32_t own, other; } slots[STRIPS];
 
 static uint32_t weight(unsigned strip) {
@@ -211,10 +234,10 @@ static uint32_t weight(unsigned strip) {
 }
 
 /*
-** Weights decrease with i, so the strips that fill more than one slot come first. Each of them in
-** turn fills the slots of smaller strips, until it has less than one slot left and its own slot is
-** filled by the next. The weights add up to all slots, so the last slot is full when all units are
-** placed.
+** Weights decrease with i, so the strips that have more units than a slot (the givers) come first.
+** Each giver in turn fills the slots of strips with fewer units (the takers), until the giver has
+** less than one slot of units left. Then the next giver fills the rest of this giver's own slot.
+** The weights add up to the size of all slots, so the last slot is full when all units are placed.
 */
 static void make_slots(void) {
   uint32_t left[STRIPS];
@@ -254,10 +277,11 @@ struct gaussian_table gaussian_table_of(uint64_t variance) {
 }
 
 /*
-** Whether the trial continues, if the unit is the edge of *strip or any unit of the last strip. The
-** edge of the last strip picks the strip 255 + 256 G + 8 bits with P(G) = 2^-(G+1), so each strip
-** has probability 2^-(9+G). No number overflows unless G reaches 2^16, which has a probability
-** below 2^-65000.
+** Decides whether the trial continues. The caller calls this function if the unit is the edge of
+** *strip or any unit of the last strip. The edge of the last strip sets *strip to 255 + 256 G + B,
+** where B is a uniform integer of 8 bits and P(G) = 2^-(G+1). Each strip from 255 on therefore has
+** probability 2^-(9+G). No number overflows unless G reaches 2^16, which has a probability below
+** 2^-65000.
 */
 static int goes_on(struct csprng *random, uint32_t unit, uint64_t *strip) {
   if (*strip < LAST) return fraction_happens(random, *strip, 0);
@@ -269,8 +293,9 @@ static int goes_on(struct csprng *random, uint32_t unit, uint64_t *strip) {
 }
 
 /*
-** An integer b with gamma <= b/256 in the whole strip (gamma increases with u, and u < w), or any
-** number from 256 on.
+** Returns an integer b. If b < 256, then gamma <= b/256 in the whole strip. The function computes b
+** from u = w, because gamma increases with u and u < w. If b >= 256, then b says nothing about
+** gamma.
 */
 static inline uint64_t bound(const struct gaussian_table *law, uint64_t strip) {
   if (strip >= LAST) return 256;
@@ -278,9 +303,10 @@ static inline uint64_t bound(const struct gaussian_table *law, uint64_t strip) {
 }
 
 /*
-** An event of probability exp(-gamma), given that the eight bits of the first attempt are below b.
-** If b >= 256, they carry no information and gamma may exceed 1: gamma is then divided into equal
-** parts below 1, and an event for each part must happen.
+** Completes an event of probability exp(-gamma) if the eight bits of the first attempt are below b.
+** If b >= 256, these bits carry no information and gamma may exceed 1. The function then divides
+** gamma into equal parts below 1, and accepts if an event of probability exp(-part) happens for
+** each part.
 */
 static int accept(struct csprng *random, const struct gaussian_table *law, uint64_t strip,
                   uint64_t place, uint64_t b) {
@@ -296,15 +322,16 @@ static int accept(struct csprng *random, const struct gaussian_table *law, uint6
   return parts == 0;
 }
 
-/* For large V a trial yields a draw 98 times in 100. */
+/* For large V, 98 of 100 trials yield a draw. */
 int64_t gaussian_table_draw(const struct gaussian_table *law, struct csprng *random) {
   for (;;) {
     uint64_t word = csprng_word(random);
     uint32_t unit = word >> 8 & (UNITS - 1);
     int negative = word >> 26 & 1;
     uint64_t attempt = word >> 27 & 255;
-    uint64_t scaled = (word >> 35) * law->width; /* scaled / 2^29, rounded down, is below w, ... */
-    uint64_t place = scaled >> PLACE_BITS;       /* ... and uniform once the excess is rejected */
+    /* scaled / 2^29, rounded down, is below w. It is uniform once the excess is rejected. */
+    uint64_t scaled = (word >> 35) * law->width;
+    uint64_t place = scaled >> PLACE_BITS;
     struct slot slot = slots[word % STRIPS];
     uint64_t strip = unit < slot.own ? word % STRIPS : slot.other;
     if ((scaled & ((1u << PLACE_BITS) - 1)) < law->excess) continue;
@@ -312,7 +339,7 @@ int64_t gaussian_table_draw(const struct gaussian_table *law, struct csprng *ran
     uint64_t b = bound(law, strip);
     if (attempt < b && !accept(random, law, strip, place, b)) continue;
     int64_t magnitude = (int64_t)(strip * law->width + place);
-    if (negative && magnitude == 0) continue; /* count zero once */
+    if (negative && magnitude == 0) continue; /* +0 and -0 are one outcome */
     return negative ? -magnitude : magnitude;
   }
 }

@@ -1,13 +1,15 @@
 /*
-** lattice.c: exact integer arithmetic between the clipped contributions and the published number
-** (contracts in lattice.h).
+** lattice.c: see lattice.h.
 **
-** Nothing overflows. The functions split signed numbers into sign and magnitude before they round,
-** because halves are rounded away from zero. Comments name the widest intermediate values.
+** No function overflows. The functions split a signed number into sign and magnitude before they
+** round, because they round halves away from zero. Comments state the widest intermediate values.
 */
 #include "noise/lattice.h"
 
-/* |x| <= 2^63, and 2^63 only for negative numbers. */
+/*
+** Returns x with the given sign. x is at most 2^63 for a negative result, and below 2^63 for a
+** positive result.
+*/
 static int64_t with_sign(uint64_t x, int negative) {
   return negative ? (int64_t)-x : (int64_t)x;
 }
@@ -18,7 +20,7 @@ static int bit_length(uint128 x) {
   return length;
 }
 
-/* x * 2^shift, saturated at 2^128 - 1. shift >= 0. */
+/* Returns x * 2^shift, saturated at 2^128 - 1. shift >= 0. */
 static uint128 shift_left(uint128 x, int64_t shift) {
   if (x == 0) return 0;
   return bit_length(x) + shift <= 128 ? x << shift : ~(uint128)0;
@@ -29,8 +31,8 @@ static uint128 divide_up(uint128 a, uint128 b) {
 }
 
 /*
-** Rounds to nearest, halves up. The code compares a % b with b - a % b, because twice either might
-** overflow.
+** Returns a/b rounded to the nearest integer, with halves up. The code compares a % b with b - a %
+** b, because 2 (a % b) might overflow.
 */
 static uint128 divide_nearest(uint128 a, uint128 b) {
   uint128 rest = a % b;
@@ -54,10 +56,11 @@ int64_t lattice_round(int128 total, int shift) {
 }
 
 /*
-** Rounding to nearest turns a fine distance D into at most ceil(D/2^shift) steps. Across zero,
-** halves are rounded in opposite directions, and the distance can be floor(D/2^shift) + 1. That
-** number covers both cases and is attained for every D > 0 and shift > 0. The sum could exceed 64
-** bits only for shift 0; there D itself is the sensitivity.
+** If two totals of the same sign differ by D fine steps, the rounded totals differ by at most
+** ceil(D/2^shift) steps. If the totals have opposite signs, their halves are rounded in opposite
+** directions, and the difference can be floor(D/2^shift) + 1 steps. This number covers both cases,
+** and some totals attain it for every D > 0 and shift > 0. The sum steps + 1 could exceed 64 bits
+** only for shift 0. In that case D itself is the sensitivity.
 */
 uint64_t lattice_sensitivity(uint64_t distance, int shift) {
   uint64_t steps = shift < 64 ? distance >> shift : 0;
@@ -65,10 +68,11 @@ uint64_t lattice_sensitivity(uint64_t distance, int shift) {
 }
 
 /*
-** s^2/(2 rate) = s^2 / (mantissa * 2^(exponent + 1)). The power of two multiplies the side where
-** its exponent is positive. Saturation does not change the result: every divisor above s^2 gives 1,
-** and 2^128 - 1 divided by a number of 64 bits exceeds every variance, as the unsaturated value
-** does.
+** s^2/(2 rate) is s^2 / (mantissa * 2^(exponent + 1)). If exponent + 1 is positive, the code
+** multiplies the denominator by the power of two, otherwise the numerator. Saturation does not
+** change the result. A saturated denominator exceeds s^2, so the quotient is 1, as without
+** saturation. A saturated numerator divided by a mantissa of 64 bits exceeds every variance, as
+** without saturation.
 */
 uint64_t lattice_variance(uint64_t sensitivity, uint64_t mantissa, int exponent) {
   if (mantissa == 0) return 0;
@@ -79,15 +83,15 @@ uint64_t lattice_variance(uint64_t sensitivity, uint64_t mantissa, int exponent)
   return least < LATTICE_VARIANCE_END - 1 ? (uint64_t)least + 1 : 0;
 }
 
-/* The product is below 2^124. */
+/* The product outer * inner is below 2^124. */
 uint64_t lattice_refinement(uint64_t inner, uint64_t outer) {
   uint128 least = divide_up((uint128)outer * inner, outer - inner);
   return least < LATTICE_VARIANCE_END ? (uint64_t)least : 0;
 }
 
 /*
-** The weights add up to outer < 2^62, so the sum is at most 2^125 and the result lies between y and
-** z.
+** The two weights add up to outer < 2^62. Therefore |sum| is at most 2^125, and the result lies
+** between y and z.
 */
 int64_t lattice_refine(int64_t y, int64_t z, uint64_t inner, uint64_t outer) {
   int128 sum = (int128)inner * y + (int128)(outer - inner) * z;

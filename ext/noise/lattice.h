@@ -1,8 +1,10 @@
 /*
-** lattice.h: exact integer arithmetic between the clipped contributions and the published number.
+** lattice.h: exact integer arithmetic that turns clipped contributions into the integer that is
+** released.
 **
-** Contributions live on a fine lattice, releases on a coarser one, 2^shift fine steps to a step.
-** Every function is a total function of its integer arguments inside the stated ranges.
+** A contribution is an integer number of fine steps. A release is an integer number of steps, and
+** one step is 2^shift fine steps. Every function has a result for all integer arguments in the
+** stated ranges.
 */
 #ifndef DIFFUSE_NOISE_LATTICE_H
 #define DIFFUSE_NOISE_LATTICE_H
@@ -12,15 +14,19 @@
 __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 
-/* Rows and totals saturate at these limits; the variances of a path must stay below theirs. */
+/*
+** Rows, sums and totals saturate at these limits. Every variance along the path of a release must
+** be below LATTICE_VARIANCE_END.
+*/
 #define LATTICE_ROW_BITS     90                  /* a row saturates at +-2^90 fine steps */
 #define LATTICE_SUM          ((uint128)1 << 125) /* sums of rows saturate at +-2^125 fine steps */
 #define LATTICE_TOTAL        ((int64_t)1 << 62)  /* a released total saturates at +-2^62 */
 #define LATTICE_MIN_VARIANCE ((uint64_t)1 << 20)
-#define LATTICE_VARIANCE_END ((uint64_t)1 << 62) /* variances are below this */
-#define LATTICE_MIN_STEP     16                  /* least variance of one step outward */
+#define LATTICE_VARIANCE_END ((uint64_t)1 << 62) /* variances are below this number */
+/* least variance of the noise added by one step outward */
+#define LATTICE_MIN_STEP 16
 
-/* |x|, also for the least number. */
+/* Returns |x|, even for the least int128. */
 static inline uint128 lattice_magnitude(int128 x) {
   return x < 0 ? -(uint128)x : (uint128)x;
 }
@@ -29,8 +35,8 @@ static inline uint128 lattice_magnitude(int128 x) {
 int128 lattice_clamp(int128 x, int128 low, int128 high);
 
 /*
-** x + y, where x, y and the sum saturate at +-2^125. lattice_add() needs no saturation if x and y
-** are within +-2^124.
+** Both functions return x + y, where x, y and the sum saturate at +-2^125. lattice_add() is fast if
+** x and y are within +-2^124, because then nothing can saturate.
 */
 int128 lattice_add_large(int128 x, int128 y);
 static inline int128 lattice_add(int128 x, int128 y) {
@@ -40,36 +46,38 @@ static inline int128 lattice_add(int128 x, int128 y) {
 }
 
 /*
-** Rounds a fine total to the release lattice, to nearest with halves away from zero. The result
-** saturates at +-LATTICE_TOTAL. 0 <= shift <= 100; |total| < 2^126. For two totals that differ by
-** at most D, the results differ by at most lattice_sensitivity(D, shift).
+** Rounds a total of fine steps to the nearest number of steps, with halves away from zero. The
+** result saturates at +-LATTICE_TOTAL. 0 <= shift <= 100 and |total| < 2^126. If two totals differ
+** by at most D fine steps, their results differ by at most lattice_sensitivity(D, shift).
 */
 int64_t lattice_round(int128 total, int shift);
 
 /*
-** Integer sensitivity of the rounded total: floor(distance / 2^shift) + 1, saturated at 2^64 - 1.
-** shift >= 0.
+** Returns the integer sensitivity of the rounded total: floor(distance / 2^shift) + 1, saturated at
+** 2^64 - 1. `distance` is the sensitivity of the total in fine steps. shift >= 0.
 */
 uint64_t lattice_sensitivity(uint64_t distance, int shift);
 
 /*
-** Least admissible variance for sensitivity s (s < 2^32) at rate mantissa * 2^exponent: ceil(s^2 /
-** (2 rate)) + 1, so that neither s^2/(2V) nor s^2/(2(V - 1/12)) exceeds the rate. Any exponent.
-** Returns 0 if the result would not be below LATTICE_VARIANCE_END, or if the rate is zero.
+** Returns the least admissible variance V for sensitivity s < 2^32 at the rate mantissa *
+** 2^exponent: V = ceil(s^2 / (2 rate)) + 1. Then neither s^2/(2V) nor s^2/(2(V - 1/12)) exceeds the
+** rate. The exponent can be any int. Returns 0 if V would not be below LATTICE_VARIANCE_END, or if
+** the rate is zero.
 */
 uint64_t lattice_variance(uint64_t sensitivity, uint64_t mantissa, int exponent);
 
 /*
-** Variance of the fresh draw that refines a point of variance `outer` to one of variance `inner`:
-** ceil(outer * inner / (outer - inner)), so that 1/result + 1/outer <= 1/inner. 0 < inner < outer <
-** LATTICE_VARIANCE_END. Returns 0 if the result would not be below LATTICE_VARIANCE_END.
+** Returns the variance of the fresh release that refines a point of variance `outer` to a point of
+** variance `inner`: ceil(outer * inner / (outer - inner)). Then 1/result + 1/outer <= 1/inner. 0 <
+** inner < outer < LATTICE_VARIANCE_END. Returns 0 if the result would not be below
+** LATTICE_VARIANCE_END.
 */
 uint64_t lattice_refinement(uint64_t inner, uint64_t outer);
 
 /*
-** The refined point: (inner/outer) y + (1 - inner/outer) z, rounded to nearest, halves away from
-** zero, where y is the published outer point and z the fresh release.
-** 0 < inner < outer < LATTICE_VARIANCE_END.
+** Returns the refined point (inner/outer) y + (1 - inner/outer) z, rounded to the nearest integer
+** with halves away from zero. y is the published outer point and z is the fresh release. 0 < inner
+** < outer < LATTICE_VARIANCE_END.
 */
 int64_t lattice_refine(int64_t y, int64_t z, uint64_t inner, uint64_t outer);
 
