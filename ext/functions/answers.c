@@ -12,6 +12,7 @@
 
 #include "functions/functions.h"
 #include "functions/releases.h"
+#include "functions/tier_guard.h"
 #include "release/pending.h"
 
 SQLITE_EXTENSION_INIT3
@@ -170,7 +171,13 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
     if (!cursor->arguments[i]) return SQLITE_NOMEM;
   }
   if (host->collector.collecting) return fail(table, "a release cannot read from another release");
-  return answer(cursor, host, argv) ? SQLITE_OK : fail(table, error_text(&host->session.error));
+  error_clear(&host->session.error);
+  int answered = tier_guard_enter(host->guard, ANSWER, &host->session.error);
+  if (answered) {
+    answered = answer(cursor, host, argv);
+    tier_guard_leave(host->guard);
+  }
+  return answered ? SQLITE_OK : fail(table, error_text(&host->session.error));
 }
 
 static int xNext(sqlite3_vtab_cursor *base) {

@@ -7,7 +7,7 @@
 
 #include "base/sql_text.h"
 #include "functions/host.h"
-#include "base/sql_text.h"
+#include "functions/tier_guard.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -26,6 +26,19 @@ static void binding_free(void *pointer) {
   sqlite3_free(binding);
 }
 
+/* Calls a function that needs the ledger, if the guard of the connection admits it. */
+static void call_guarded(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  const struct binding *binding = sqlite3_user_data(context);
+  struct tier_guard *guard = binding->host->guard; /* dp_guard() sets it meanwhile */
+  struct error error = {0};
+  if (!tier_guard_enter(guard, binding->scalar->name, &error)) {
+    fail_call(context, binding->scalar->name, &error);
+    return;
+  }
+  binding->scalar->call(context, argc, argv);
+  tier_guard_leave(guard);
+}
+
 int scalars_register(sqlite3 *db, struct host *host, const struct scalar *table, int count) {
   for (int i = 0; i < count; i++) {
     for (int arity = table[i].min_arguments; arity <= table[i].max_arguments; arity++) {
@@ -34,7 +47,7 @@ int scalars_register(sqlite3 *db, struct host *host, const struct scalar *table,
       *binding = (struct binding){&table[i], host_retain(host)};
       /* If the registration fails, SQLite calls binding_free(). */
       int rc = sqlite3_create_function_v2(db, table[i].name, arity, table[i].flags, binding,
-                                          table[i].call, 0, 0, binding_free);
+                                          host ? call_guarded : table[i].call, 0, 0, binding_free);
       if (rc != SQLITE_OK) return rc;
     }
   }

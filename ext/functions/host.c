@@ -1,6 +1,7 @@
 /* host.c: see host.h. */
 #include "functions/host.h"
 
+#include "functions/tier_guard.h"
 #include "ledger/ledger.h"
 #include "os/thread.h"
 
@@ -63,6 +64,7 @@ void host_release(struct host *host) {
     host->session.pending = pending->next;
     pending->release(pending); /* the releases stay 'charged' */
   }
+  tier_guard_free(host->guard);
   ledger_free(host->session.ledger);
   error_clear(&host->session.error);
   sqlite3_free(host);

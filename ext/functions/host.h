@@ -10,12 +10,15 @@
 #include "query/owner_query.h"
 #include "release/session.h"
 
+struct tier_guard; /* functions/tier_guard.h */
+
 struct host {
   int references;    /* the number of functions, tables and running statements that use the host */
   int complete;      /* all functions and tables are registered */
   struct host *next; /* the next host in the list of all hosts of this process */
   struct collector collector; /* the connection that loaded the extension, and its dp_collect() */
   struct session session;     /* the first function that needs the ledger opens it */
+  struct tier_guard *guard;   /* of a connection for the members of one tier; null: the owner's */
 };
 
 /* Makes a host with one reference. Returns null when out of memory. */

@@ -12,6 +12,7 @@
 
 #include "functions/functions.h"
 #include "functions/host.h"
+#include "functions/tier_guard.h"
 #include "ledger/ledger.h"
 #include "release/pending.h"
 
@@ -146,10 +147,18 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
   struct ledger *ledger = table->host->session.ledger;
   int wanted[MAX_COLUMNS];
   for (int i = 0; i < argc; i++) wanted[i] = text[i] - 'a';
+  struct tier_guard *guard = table->host->guard;
+  struct error error = {0};
   forget_rows(cursor);
+  if (!tier_guard_enter(guard, 0, &error)) {
+    vtab_fail(table, error_text(&error));
+    error_clear(&error);
+    return SQLITE_ERROR;
+  }
   int read = ledger_ready(ledger) && pending_begin_reading(&table->host->session) &&
              ledger_table_read(ledger, table->source, wanted, argv, argc, take_row, cursor);
   ledger_rollback(ledger);
+  tier_guard_leave(guard);
   if (read) return SQLITE_OK;
   return vtab_fail(table, error_text(ledger_error(ledger)));
 }

@@ -4,6 +4,7 @@
 ** of the budgets.
 */
 #include "ledger/accountant.h"
+#include "ledger/audience.h"
 #include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
@@ -122,5 +123,8 @@ char *ledger_certificate(struct ledger *ledger, const char *verified,
   sqlite3_free(theorems);
   sqlite3_free(facts);
   if (rc != SQLITE_OK) ledger_fail_sqlite(ledger);
-  return result;
+  if (!result || !ledger->audience) return result;
+  char *cut = audience_certificate(ledger, result, ledger->audience);
+  sqlite3_free(result);
+  return cut;
 }

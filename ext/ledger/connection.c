@@ -44,8 +44,16 @@ void ledger_free(struct ledger *ledger) {
   process_forget(&ledger->process);
   json_close(&ledger->json);
   sqlite3_free(ledger->path);
+  sqlite3_free(ledger->audience);
   seal_forget(ledger);
   sqlite3_free(ledger);
+}
+
+int ledger_guest(struct ledger *ledger, const char *tier) {
+  sqlite3_free(ledger->audience);
+  ledger->audience = tier ? sqlite3_mprintf("%s", tier) : 0;
+  if (tier) ledger->correction_failed = 1;
+  return ledger->audience || !tier || ledger_fail(ledger, "out of memory");
 }
 
 int ledger_is_memory(const struct ledger *ledger) {

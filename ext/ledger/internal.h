@@ -118,6 +118,7 @@ struct ledger {
   const char *read_only;   /* why the host may only read, or null */
   int writes_refused;      /* 1: the open transaction must not write, because of read_only */
   int correction_failed;   /* 1: the marker's path could not be corrected */
+  char *audience;          /* the tier whose members use the host connection; null: the owner */
   struct touched touched;
   int rounding; /* the host's rounding mode while a transaction runs, or -1 */
   sqlite3_stmt *statements[STATEMENTS]; /* on db */

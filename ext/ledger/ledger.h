@@ -339,6 +339,15 @@ int ledger_publications(struct ledger *ledger,
 /* Reads a release by its id, also if it is discarded. */
 int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release *release);
 
+/* ---- the audience of one tier (connection.c) ------------------------------------------------- */
+
+/*
+** Hands the host connection to the members of a tier. The tables then show what these members may
+** know (audience.h), and the marker in the database is not corrected any more. A null tier takes it
+** back, where the connection could not be guarded.
+*/
+int ledger_guest(struct ledger *ledger, const char *tier);
+
 /* ---- reading tables for the host (tables.c) -------------------------------------------------- */
 
 /* A table that the host may see. */

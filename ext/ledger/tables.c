@@ -5,6 +5,7 @@
 ** that shows them to others, for example through a view, would void the privacy of every outer
 ** tier.
 */
+#include "ledger/audience.h"
 #include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
@@ -31,30 +32,52 @@ char *ledger_table_declaration(const struct ledger_table *table) {
   return columns_declaration(table->columns);
 }
 
-static char *select_text(const struct ledger_table *table, const int *wanted, int count) {
+/* " AND "name" IS ?" for each wanted column. */
+static char *conditions(const struct ledger_table *table, const int *wanted, int count) {
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_str_appendall(sql, " ");
+  for (int i = 0; i < count; i++)
+    sqlite3_str_appendf(sql, " AND \"%s\" IS ?",
+                        columns_shown(table->columns, wanted[i] + 1)->name);
+  return sqlite3_str_finish(sql);
+}
+
+static char *select_all(const struct ledger_table *table, const char *where) {
   const struct column *column;
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendall(sql, "SELECT ");
   for (int place = 1; (column = columns_shown(table->columns, place)); place++)
     sqlite3_str_appendf(sql, "%s\"%s\"", place > 1 ? ", " : "", column->name);
-  sqlite3_str_appendf(sql, " FROM %s WHERE %s", table->columns->table,
-                      table->shown ? table->shown : "1");
-  for (int i = 0; i < count; i++)
-    sqlite3_str_appendf(sql, " AND \"%s\" IS ?",
-                        columns_shown(table->columns, wanted[i] + 1)->name);
+  sqlite3_str_appendf(sql, " FROM %s WHERE %s%s", table->columns->table,
+                      table->shown ? table->shown : "1", where);
   if (table->order) sqlite3_str_appendf(sql, " ORDER BY %s", table->order);
   return sqlite3_str_finish(sql);
+}
+
+/* The text of the SELECT. For an audience, its first parameter is the tier. */
+static char *select_text(const struct ledger *ledger, const struct ledger_table *table,
+                         const int *wanted, int count) {
+  char *where = conditions(table, wanted, count);
+  char *sql = !where             ? 0
+              : ledger->audience ? audience_select(table, where)
+                                 : select_all(table, where);
+  sqlite3_free(where);
+  return sql;
 }
 
 /* In a transaction. */
 int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
                       sqlite3_value **values, int count, ledger_take_row *take, void *context) {
-  char *sql = select_text(table, wanted, count);
+  char *sql = select_text(ledger, table, wanted, count);
   if (!sql) return ledger_fail(ledger, "out of memory");
   sqlite3_stmt *row = 0;
   int rc = sqlite3_prepare_v2(ledger->db, sql, -1, &row, 0);
   sqlite3_free(sql);
-  for (int i = 0; i < count && rc == SQLITE_OK; i++) rc = sqlite3_bind_value(row, i + 1, values[i]);
+  int first = ledger->audience ? 2 : 1;
+  if (ledger->audience && rc == SQLITE_OK)
+    rc = sqlite3_bind_text(row, 1, ledger->audience, -1, SQLITE_TRANSIENT);
+  for (int i = 0; i < count && rc == SQLITE_OK; i++)
+    rc = sqlite3_bind_value(row, first + i, values[i]);
   if (rc == SQLITE_OK) {
     while (interrupt_check(ledger) && (rc = sqlite3_step(row)) == SQLITE_ROW) {
       if (!take(context, row, sqlite3_column_count(row))) {

@@ -1,0 +1,310 @@
+/* tier_guard.c: see tier_guard.h. */
+#include "functions/tier_guard.h"
+
+#include <string.h>
+
+#include "os/clock.h"
+#include "query/allowed_functions.h"
+
+SQLITE_EXTENSION_INIT3
+
+struct tier_guard {
+  sqlite3 *db;
+  char *tier, *grant;
+  char **tables; /* the public tables */
+  int table_count;
+  int pad;
+  int inside;      /* our own SQL is being compiled: see tier_guard_enter() */
+  unsigned asked;  /* how often SQLite has called the authorizer */
+  int is_replaced; /* another authorizer has taken its place */
+  int64_t entered; /* when the running question began; milliseconds; 0: none runs */
+  struct allowed_functions functions;
+};
+
+/* ---- what is allowed ------------------------------------------------------------------------- */
+
+/* Functions of this extension that compute from their arguments alone. */
+static const char *const planning[] = {"dp_brownian_gamma",
+                                       "dp_brownian_rate",
+                                       "dp_debug",
+                                       "dp_delta",
+                                       "dp_diffusion_rate",
+                                       "dp_epsilon",
+                                       "dp_gaussian_mse",
+                                       "dp_hockey_gaussian",
+                                       "dp_hockey_laplace",
+                                       "dp_iterated_gaussian",
+                                       "dp_iterated_laplace",
+                                       "dp_iteration",
+                                       "dp_iteration_best",
+                                       "dp_iteration_path",
+                                       "dp_kernel_coupling",
+                                       "dp_kernel_delta",
+                                       "dp_kernel_dobrushin",
+                                       "dp_kernel_dobrushin_epsilon",
+                                       "dp_kernel_doeblin",
+                                       "dp_kernel_epsilon",
+                                       "dp_kernel_pair",
+                                       "dp_kernel_power",
+                                       "dp_kernel_renyi",
+                                       "dp_kernel_ultra",
+                                       "dp_laplace2_epsilon",
+                                       "dp_laplace2_pdf",
+                                       "dp_lipschitz_gaussian",
+                                       "dp_ou_clock",
+                                       "dp_ou_gamma",
+                                       "dp_ou_mse",
+                                       "dp_ou_rate",
+                                       "dp_ou_rho",
+                                       "dp_ou_shrink",
+                                       "dp_ou_theta",
+                                       "dp_ou_time",
+                                       "dp_ou_variance",
+                                       "dp_pgm_mse",
+                                       "dp_rate",
+                                       "dp_rdp_gaussian",
+                                       "dp_rdp_laplace",
+                                       "dp_rdp_response",
+                                       "dp_sgd_delta",
+                                       "dp_sgd_delta_laplace",
+                                       "dp_sgd_delta_random_stop",
+                                       "dp_sgd_delta_rdp",
+                                       "dp_sgd_lipschitz",
+                                       "dp_sgd_rate",
+                                       "dp_sigma",
+                                       "dp_version",
+                                       "dp_zcdp_epsilon"};
+
+/* What the members of a tier may do with the functions and tables that need the ledger. */
+enum use { TO_ALL, TO_ASK, TO_OWNER };
+static const struct {
+  const char *name;
+  enum use use;
+} of_ledger[] = {{"dp_answer", TO_ASK},     {"dp_certificate", TO_ALL},   {"dp_diffuse", TO_OWNER},
+                 {"dp_discard", TO_OWNER},  {"dp_drop_tier", TO_OWNER},   {"dp_exposure", TO_OWNER},
+                 {"dp_grant", TO_OWNER},    {"dp_guard", TO_OWNER},       {"dp_init", TO_OWNER},
+                 {"dp_interval", TO_OWNER}, {"dp_mix", TO_OWNER},         {"dp_plan", TO_ASK},
+                 {"dp_predict", TO_OWNER},  {"dp_protect", TO_OWNER},     {"dp_public", TO_OWNER},
+                 {"dp_release", TO_ASK},    {"dp_sgd_profile", TO_OWNER}, {"dp_tier", TO_OWNER},
+                 {"dp_verify", TO_OWNER}};
+
+/* Tables without a file: those of this extension, and SQLite's two that read JSON. */
+static const char *const tables[] = {"dp_amplify", "dp_answer",  "dp_budget",      "dp_charge",
+                                     "dp_grant",   "dp_policy",  "dp_publication", "dp_rdp",
+                                     "dp_release", "dp_reserve", "dp_tier",        "dp_value",
+                                     "json_each",  "json_tree"};
+
+#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
+
+static int is_in(const char *const *list, int count, const char *name) {
+  for (int i = 0; i < count; i++)
+    if (sqlite3_stricmp(list[i], name) == 0) return 1;
+  return 0;
+}
+
+static int function_admitted(const struct tier_guard *guard, const char *name) {
+  if (is_in(planning, COUNT(planning), name)) return 1;
+  for (int i = 0; i < COUNT(of_ledger); i++) /* refuses when it runs, with a sentence */
+    if (sqlite3_stricmp(of_ledger[i].name, name) == 0) return 1;
+  /* Before 3.38 SQLite reports its JSON functions like those of an application. */
+  if (sqlite3_libversion_number() < 3038000 && sqlite3_strnicmp(name, "json", 4) == 0) return 0;
+  return function_is_allowed(&guard->functions, name);
+}
+
+/*
+** SQLite gives no schema where it asks about a table of which no column is used, and then the name
+** may also be that of a common table expression. Only names of the lists pass, because a table with
+** the name of an expression can be created at any time.
+*/
+static int read_admitted(const struct tier_guard *guard, const char *table, const char *column,
+                         const char *schema) {
+  if (schema ? strcmp(schema, "main") != 0 : *column != 0) return 0;
+  return is_in(tables, COUNT(tables), table) ||
+         is_in((const char *const *)guard->tables, guard->table_count, table);
+}
+
+static int authorize(void *context, int action, const char *first, const char *second,
+                     const char *schema, const char *inner) {
+  struct tier_guard *guard = context;
+  int admitted = 0;
+  (void)inner;
+  guard->asked++;
+  if (guard->inside) return SQLITE_OK;
+  if (action == SQLITE_SELECT || action == SQLITE_RECURSIVE) {
+    admitted = 1;
+  } else if (action == SQLITE_FUNCTION) {
+    admitted = second && function_admitted(guard, second);
+  } else if (action == SQLITE_READ) {
+    admitted = first && second && read_admitted(guard, first, second, schema);
+  }
+  return admitted ? SQLITE_OK : SQLITE_DENY;
+}
+
+/* ---- setting the guard ----------------------------------------------------------------------- */
+
+void tier_guard_free(struct tier_guard *guard) {
+  if (!guard) return;
+  for (int i = 0; i < guard->table_count; i++) sqlite3_free(guard->tables[i]);
+  sqlite3_free(guard->tables);
+  sqlite3_free(guard->tier);
+  sqlite3_free(guard->grant);
+  sqlite3_free(guard);
+}
+
+static struct tier_guard *make(sqlite3 *db, const struct tier_guard_terms *terms) {
+  struct tier_guard *guard = sqlite3_malloc(sizeof *guard);
+  if (!guard) return 0;
+  *guard = (struct tier_guard){.db = db, .pad = terms->pad};
+  guard->tier = sqlite3_mprintf("%s", terms->tier);
+  guard->grant = terms->grant ? sqlite3_mprintf("%s", terms->grant) : 0;
+  guard->tables =
+      sqlite3_malloc64(sizeof *guard->tables * (sqlite3_uint64)(terms->table_count + 1));
+  int made = guard->tier && guard->tables && (guard->grant || !terms->grant);
+  for (int i = 0; made && i < terms->table_count; i++) {
+    guard->tables[i] = sqlite3_mprintf("%s", terms->tables[i]);
+    made = guard->tables[i] != 0;
+    guard->table_count += made;
+  }
+  if (made) return guard;
+  tier_guard_free(guard);
+  return 0;
+}
+
+/*
+** A cursor that was opened earlier goes on delivering rows, and a transaction could not be ended
+** any more.
+*/
+static int check_idle(sqlite3 *db, struct error *error) {
+  int busy = 0;
+  for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s))
+    busy += sqlite3_stmt_busy(s) != 0;
+  if (busy > 1) /* one is the statement that calls the function */
+    return error_set(error, "another statement of this connection is still running (finish or "
+                            "reset it, and close blobs)");
+  return sqlite3_get_autocommit(db) ||
+         error_set(error, "this connection has an open transaction (commit it first: a guarded "
+                          "connection cannot)");
+}
+
+/* Checks the names of the tables of one database, main or temp. */
+static int check_names(const struct tier_guard *guard, const char *schema, const char *master,
+                       struct error *error) {
+  sqlite3_stmt *row = 0;
+  int is_main = strcmp(schema, "main") == 0;
+  char *sql =
+      sqlite3_mprintf("SELECT name FROM %s.%s WHERE type IN ('table', 'view')", schema, master);
+  if (!sql) return error_set_memory(error);
+  int rc = sqlite3_prepare_v2(guard->db, sql, -1, &row, 0);
+  sqlite3_free(sql);
+  while (rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW) {
+    const char *name = (const char *)sqlite3_column_text(row, 0);
+    if (name && (is_in(tables, COUNT(tables), name) ||
+                 (!is_main && is_in((const char *const *)guard->tables, guard->table_count, name))))
+      error_set(error,
+                "%s has a table or view with the name of a table that the guard allows (rename or "
+                "drop '%s')",
+                schema, name);
+  }
+  rc = rc == SQLITE_OK ? sqlite3_finalize(row) : rc;
+  if (rc != SQLITE_OK) error_set(error, "cannot read the schema: %s", sqlite3_errmsg(guard->db));
+  return !error_is_set(error);
+}
+
+/*
+** From 3.34 to 3.40, the first use of a table without a file asks the authorizer about an UPDATE of
+** sqlite_master. The statements are compiled, not run; dp_answer without arguments fails later.
+*/
+static void use_tables_once(sqlite3 *db) {
+  for (int i = 0; i < COUNT(tables); i++) {
+    sqlite3_stmt *use = 0;
+    char sql[64];
+    sqlite3_snprintf(sizeof sql, sql, "SELECT 1 FROM %s", tables[i]);
+    sqlite3_prepare_v2(db, sql, -1, &use, 0);
+    sqlite3_finalize(use);
+  }
+}
+
+static int has_authorizers(void) {
+#ifdef SQLITE_CORE
+  return 1;
+#else
+  return sqlite3_api->set_authorizer != 0; /* null with SQLITE_OMIT_AUTHORIZATION */
+#endif
+}
+
+struct tier_guard *tier_guard_set(sqlite3 *db, const struct tier_guard_terms *terms,
+                                  struct error *error) {
+  if (!has_authorizers()) {
+    error_set(error, "this SQLite was built without authorizers (SQLITE_OMIT_AUTHORIZATION)");
+    return 0;
+  }
+  if (!check_idle(db, error)) return 0;
+  struct tier_guard *guard = make(db, terms);
+  if (!guard) {
+    error_set_memory(error);
+    return 0;
+  }
+  int going = check_names(guard, "main", "sqlite_master", error) &&
+              check_names(guard, "temp", "sqlite_temp_master", error);
+  if (going && allowed_functions_read(&guard->functions, db) != SQLITE_OK)
+    going = error_set(error, "cannot list the functions: %s", sqlite3_errmsg(db));
+  if (going) use_tables_once(db);
+  if (going && sqlite3_set_authorizer(db, authorize, guard) != SQLITE_OK)
+    going = error_set(error, "cannot set an authorizer: %s", sqlite3_errmsg(db));
+  if (going) return guard;
+  tier_guard_free(guard);
+  return 0;
+}
+
+/* ---- running functions ----------------------------------------------------------------------- */
+
+static int may_use(const struct tier_guard *guard, const char *name, enum use *use,
+                   struct error *error) {
+  *use = name ? TO_OWNER : TO_ALL;
+  for (int i = 0; name && i < COUNT(of_ledger); i++)
+    if (strcmp(of_ledger[i].name, name) == 0) *use = of_ledger[i].use;
+  if (*use == TO_ALL || (*use == TO_ASK && guard->grant)) return 1;
+  return error_set(error,
+                   "this connection is guarded for tier '%s' and may not use it (allowed: SELECT "
+                   "from public tables and from the tables of this extension, planning%s)",
+                   guard->tier,
+                   guard->grant ? ", and dp_release, dp_answer and dp_plan at this tier" : "");
+}
+
+int tier_guard_enter(struct tier_guard *guard, const char *name, struct error *error) {
+  if (!guard) return 1;
+  unsigned before = guard->asked;
+  sqlite3_stmt *probe = 0;
+  guard->inside++;
+  int rc =
+      guard->is_replaced ? SQLITE_OK : sqlite3_prepare_v2(guard->db, "SELECT 1", -1, &probe, 0);
+  sqlite3_finalize(probe);
+  int may = rc == SQLITE_NOMEM ? error_set_memory(error) : 1;
+  if (may && guard->asked == before) {
+    guard->is_replaced = 1;
+    may = error_set(error, "another authorizer has taken the place of the guard (close the "
+                           "connection; an application that sets its own cannot use dp_guard)");
+  }
+  enum use use = TO_ALL;
+  if (may && may_use(guard, name, &use, error)) {
+    if (guard->pad && use == TO_ASK) guard->entered = clock_milliseconds();
+    return 1;
+  }
+  guard->inside--;
+  return 0;
+}
+
+/* Waits until a multiple of the padded time has passed since the question began. */
+static void wait(const struct tier_guard *guard) {
+  int64_t passed = clock_milliseconds() - guard->entered;
+  int64_t end = guard->entered + (passed / guard->pad + 1) * guard->pad, left;
+  while ((left = end - clock_milliseconds()) > 0)
+    clock_sleep((unsigned)(left < 100 ? left : 100) * 1000);
+}
+
+void tier_guard_leave(struct tier_guard *guard) {
+  if (!guard) return;
+  guard->inside--;
+  if (guard->entered) wait(guard);
+  guard->entered = 0;
+}

@@ -1,0 +1,242 @@
+/*
+** audience.c: see audience.h. sql/export.sql makes a file of the same facts.
+**
+** The tables leave out:
+**   - ids of releases, charges and hashes, because they count everything, also at inner tiers
+**   - the lattice (granularity, sensitivity, clock), which the first tier fixes, and its slack
+**   - the state and the time of a release, which belong to its first draw, perhaps an inner one
+**   - releases_left, which is the least over inner budgets
+** Times are days. The time of a release is that of the first publication that the audience sees.
+** Rows come in the order of names, because their order in the file is that of the first draws.
+** A release that has failed stays visible to an audience that has seen it: only an inner refinement
+** can fail after a publication.
+**
+** If a model was drawn at an inner tier, the noise of its steps, its default learning rate and its
+** stddev follow from the rate of that tier. They are NULL, and rates are rounded up to four digits.
+*/
+#include "ledger/audience.h"
+
+#include <string.h>
+
+#include "ledger/internal.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* clang-format off */
+#define DAY(time) "substr(" time ", 1, 10)"
+#define ROUGH(x)  "CAST(printf('%.3e', " x " * 1.001) AS REAL)"
+
+/*
+** tiers: those that the audience sees. seen: the releases that are published there. shown: the same
+** with the names that the audience may know. An unnamed release is called release-<id> in the
+** ledger, and gets another number here.
+*/
+#define AUDIENCE \
+  "WITH tiers AS (SELECT t.* FROM dp_tier t JOIN dp_tier own ON own.name = @tier" \
+  "   AND own.dropped_at IS NULL AND t.rate <= own.rate WHERE t.dropped_at IS NULL)," \
+  " seen AS (SELECT r.id, r.name, min(p.published_at) AS seen_at," \
+  "   r.model IS NOT NULL AND EXISTS (SELECT 1 FROM dp_publication q WHERE q.release_id = r.id" \
+  "     AND q.tier NOT IN (SELECT name FROM tiers)) AS inner_model" \
+  "   FROM dp_release r JOIN dp_publication p ON p.release_id = r.id" \
+  "   WHERE p.tier IN (SELECT name FROM tiers) AND r.state <> 'discarded' GROUP BY r.id)," \
+  " shown AS (SELECT id, " DAY("seen_at") " AS day, inner_model," \
+  "   CASE WHEN name = 'release-' || id THEN '(unnamed ' || row_number() OVER" \
+  "     (PARTITION BY name = 'release-' || id ORDER BY seen_at, id) || ')' ELSE name END AS name" \
+  "   FROM seen)," \
+  " inner_models(any_) AS (SELECT ifnull(max(inner_model), 0) FROM shown)"
+/* clang-format on */
+
+/* A column that an audience may read, as an SQL expression over the table's source. */
+struct readable {
+  const char *column, *expression;
+};
+
+struct audience_table {
+  const char *table, *from, *order;
+  struct readable columns[16];
+};
+
+static const struct audience_table audience_tables[] = {
+    {"dp_tier",
+     "tiers t",
+     "rate DESC",
+     {{"name", "t.name"},
+      {"rate", "t.rate"},
+      {"epsilon", "t.epsilon"},
+      {"delta", "t.delta"},
+      {"delta_keys", "t.delta_keys"},
+      {"accountant", "t.accountant"},
+      {"filter_order", "t.filter_order"},
+      {"rate_limit", "t.rate_limit"},
+      {"created_at", DAY("t.created_at")}}},
+    {"dp_policy",
+     "dp_policy p",
+     "table_name",
+     {{"table_name", "p.table_name"},
+      {"role", "p.role"},
+      {"unit_column", "p.unit_column"},
+      {"parent", "p.parent"},
+      {"created_at", DAY("p.created_at")}}},
+    {"dp_release",
+     "dp_release r JOIN shown s ON s.id = r.id",
+     "created_at, name",
+     {{"name", "s.name"},
+      {"kind", "r.kind"},
+      {"mechanism", "r.mechanism"},
+      {"clip", "r.clip"},
+      {"weight", "r.weight"},
+      {"dimension", "r.dimension"},
+      {"keys", "r.keys"},
+      {"options", "CASE WHEN NOT inner_model THEN r.options"
+                  " WHEN json_extract(r.options, '$.model.default_eta')"
+                  " THEN json_remove(r.options, '$.model.variance', '$.model.eta')"
+                  " ELSE json_remove(r.options, '$.model.variance') END"},
+      {"sql", "r.sql"},
+      {"tables", "r.tables"},
+      {"created_at", "s.day"}}},
+    {"dp_publication",
+     "dp_publication p JOIN shown s ON s.id = p.release_id JOIN tiers t ON t.name = p.tier",
+     "published_at, release, tier",
+     {{"release", "s.name"},
+      {"tier", "p.tier"},
+      {"rate", "iif(inner_model, " ROUGH("p.rate") ", p.rate)"},
+      {"shrink", "p.shrink"},
+      {"centre", "p.centre"},
+      {"kernel", "p.kernel"},
+      {"published_at", DAY("p.published_at")}}},
+    {"dp_value",
+     "dp_value v JOIN shown s ON s.id = v.release_id JOIN tiers t ON t.name = v.tier",
+     "release, tier, key, component",
+     {{"release", "s.name"},
+      {"tier", "v.tier"},
+      {"key", "v.key"},
+      {"component", "v.component"},
+      {"value", "v.value"},
+      {"stddev", "iif(inner_model, NULL, v.stddev)"},
+      {"low", "iif(inner_model, NULL, v.low)"},
+      {"high", "iif(inner_model, NULL, v.high)"}}},
+    {"dp_charge",
+     "dp_charge c JOIN shown s ON s.id = c.release_id JOIN tiers t ON t.name = c.tier",
+     "release, tier, rate",
+     {{"release", "s.name"},
+      {"tier", "c.tier"},
+      {"rate", "iif(inner_model, " ROUGH("c.rate") ", c.rate)"},
+      {"delta", "c.delta"}}},
+    {"dp_rdp",
+     "dp_rdp d JOIN tiers t ON t.name = d.tier, inner_models",
+     "tier, alpha",
+     {{"tier", "d.tier"},
+      {"alpha", "d.alpha"},
+      {"spent", "iif(any_, NULL, d.spent)"},
+      {"allowed", "d.allowed"}}},
+    {"dp_budget",
+     "dp_budget b JOIN tiers t ON t.name = b.tier, inner_models",
+     "tier",
+     {{"tier", "b.tier"},
+      {"epsilon", "b.epsilon"},
+      {"delta", "b.delta"},
+      {"spent_epsilon", "iif(any_, " ROUGH("b.spent_epsilon") ", b.spent_epsilon)"},
+      {"remaining_epsilon",
+       "iif(any_, max(0.0, b.epsilon - " ROUGH("b.spent_epsilon") "), b.remaining_epsilon)"},
+      {"spent_rate", "iif(any_, " ROUGH("b.spent_rate") ", b.spent_rate)"},
+      {"spent_delta", "b.spent_delta"},
+      {"releases", "b.releases"}}},
+};
+
+static const struct audience_table *find(const char *table) {
+  for (size_t i = 0; i < sizeof audience_tables / sizeof *audience_tables; i++)
+    if (strcmp(audience_tables[i].table, table) == 0) return &audience_tables[i];
+  return 0;
+}
+
+static const char *expression_of(const struct audience_table *table, const char *column) {
+  for (int i = 0; table && table->columns[i].column; i++)
+    if (strcmp(table->columns[i].column, column) == 0) return table->columns[i].expression;
+  return "NULL";
+}
+
+char *audience_select(const struct ledger_table *table, const char *where) {
+  const struct audience_table *source = find(table->columns->table);
+  const struct column *column;
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_str_appendall(sql, AUDIENCE " SELECT * FROM (SELECT ");
+  for (int place = 1; (column = columns_shown(table->columns, place)); place++)
+    sqlite3_str_appendf(sql, "%s%s AS \"%w\"", place > 1 ? ", " : "",
+                        expression_of(source, column->name), column->name);
+  /* A table that is not listed has no rows for an audience. */
+  sqlite3_str_appendf(sql, " FROM %s) WHERE %s%s", source ? source->from : "tiers t LIMIT 0",
+                      "@tier IS NOT NULL", where);
+  if (source) sqlite3_str_appendf(sql, " ORDER BY %s", source->order);
+  return sqlite3_str_finish(sql);
+}
+
+/* ---- the certificate ------------------------------------------------------------------------- */
+
+/* clang-format off */
+#define ROUGH_JSON(x) "json(printf('%.3e', (" x ") * 1.001))"
+#define MEMBER(name)  "'" name "', json_extract(t.value, '$." name "')"
+
+/*
+** The certificate is read back from its JSON text. json_each() gives a number as a double, and
+** '%!.17g' writes all its digits again.
+*/
+#define EXACT(x) \
+  "json(CASE typeof(" x ") WHEN 'null' THEN 'null' WHEN 'integer' THEN CAST(" x " AS TEXT)" \
+  " ELSE CASE WHEN " x " = 9e999 THEN '9e999' ELSE printf('%!.17g', " x ") END END)"
+#define NUMBER(value, name) "'" name "', " EXACT("json_extract(" value ", '$." name "')")
+#define SPENT(name) \
+  "'" name "', CASE WHEN any_ THEN " ROUGH_JSON("json_extract(t.value, '$." name "')") \
+  " ELSE " EXACT("json_extract(t.value, '$." name "')") " END"
+
+static const char cut_sql[] =
+  AUDIENCE ","
+  " audience AS (SELECT json_group_array(json_object(" MEMBER("name") "," NUMBER("t.value", "rate")
+  "," NUMBER("t.value", "epsilon") "," NUMBER("t.value", "delta")
+  "," NUMBER("t.value", "delta_keys")
+  "," MEMBER("accountant") "," NUMBER("t.value", "filter_order") "," NUMBER("t.value", "rate_limit")
+  "," SPENT("spent_rate") "," NUMBER("t.value", "spent_delta") "," SPENT("spent_epsilon")
+  "," MEMBER("releases") "," MEMBER("theorem") ")) AS list"
+  "   FROM inner_models, json_each(?2, '$.tiers') t"
+  "   WHERE json_extract(t.value, '$.name') IN (SELECT name FROM tiers)),"
+  " parts AS (SELECT r.value AS release, s.name, s.day, s.inner_model,"
+  "   (SELECT json_group_array(json_object('tier', json_extract(p.value, '$.tier'), 'rate',"
+  "     CASE WHEN s.inner_model THEN " ROUGH_JSON("json_extract(p.value, '$.rate')")
+  "     ELSE " EXACT("json_extract(p.value, '$.rate')") " END, " NUMBER("p.value", "delta")
+  "     ," NUMBER("p.value", "shrink") "," NUMBER("p.value", "centre") ","
+  "     'curve', json_extract(p.value, '$.curve'), 'kernel', json_extract(p.value, '$.kernel'),"
+  "     'published_at', json_extract(p.value, '$.published_at')))"
+  "     FROM json_each(r.value, '$.publications') p"
+  "     WHERE json_extract(p.value, '$.tier') IN (SELECT name FROM tiers)) AS publications"
+  "   FROM json_each(?2, '$.releases') r JOIN shown s ON s.id = json_extract(r.value, '$.id')),"
+  " list AS (SELECT json_group_array(json(part)) AS releases FROM (SELECT json_object('name', name,"
+  "   'kind', json_extract(release, '$.kind'), 'mechanism', json_extract(release, '$.mechanism'),"
+  "   'options', json(CASE WHEN NOT inner_model THEN json_extract(release, '$.options')"
+  "     WHEN json_extract(release, '$.options.model.default_eta')"
+  "     THEN json_remove(json_extract(release, '$.options'), '$.model.variance', '$.model.eta')"
+  "     ELSE json_remove(json_extract(release, '$.options'), '$.model.variance') END),"
+  "   'dimension', json_extract(release, '$.dimension'), " NUMBER("release", "weight") ","
+  "   'tables', json_extract(release, '$.tables'),"
+  "   'publications', json(publications), 'theorem', json_extract(release, '$.theorem'))"
+  "   AS part"
+  "   FROM parts ORDER BY day, name))"
+  " SELECT json_object('certificate', json_extract(?2, '$.certificate'), 'audience', @tier,"
+  "   'ledger', json_extract(?2, '$.ledger'), 'policy', json_extract(?2, '$.policy'),"
+  "   'tiers', json(audience.list), 'releases', json(list.releases),"
+  "   'verify', json_extract(?2, '$.verify')) FROM audience, list";
+/* clang-format on */
+
+char *audience_certificate(struct ledger *ledger, const char *certificate, const char *tier) {
+  sqlite3_stmt *row = 0;
+  char *result = 0;
+  int rc = sqlite3_prepare_v2(ledger->db, cut_sql, -1, &row, 0);
+  if (rc == SQLITE_OK)
+    rc = sqlite3_bind_text(row, sqlite3_bind_parameter_index(row, "@tier"), tier, -1,
+                           SQLITE_TRANSIENT);
+  if (rc == SQLITE_OK)
+    rc = sqlite3_bind_text(row, sqlite3_bind_parameter_index(row, "?2"), certificate, -1,
+                           SQLITE_TRANSIENT);
+  if (rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW) result = column_copy(ledger, row, 0);
+  rc = sqlite3_finalize(row);
+  if (rc != SQLITE_OK) ledger_fail_sqlite(ledger);
+  return result;
+}

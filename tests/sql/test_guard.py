@@ -1,0 +1,322 @@
+"""dp_guard(): what a connection shows that was handed to the members of one tier."""
+
+import contextlib
+import json
+import re
+import shutil
+import sqlite3
+import threading
+
+import pytest
+
+from conftest import connect, one, refused
+from guard_statements import AGGREGATES, OWNERS, READ, REFUSED, SCHEMA, TABLES
+
+pytestmark = pytest.mark.alarm(0)
+
+TIERS = [("clinic", 0.04, 8.0, 1e-6), ("region", 0.01, 5.0, 1e-6), ("public", 0.002, 3.0, 1e-6)]
+
+
+def create(path):
+    """A database with a policy, and what its owner has published at an inner and at the outer tier."""
+    db = connect(path)
+    db.executescript(SCHEMA)
+    for call in ("init()", "protect('visit', 'patient')", "public('ward')"):
+        db.execute("SELECT dp_" + call).fetchall()
+    for tier in TIERS:
+        db.execute("SELECT dp_tier(?, ?, ?, ?)", tier).fetchall()
+    release(db, "public", "total")
+    release(db, "clinic", "inner")
+    release(db, "region", None)
+    one(db, "SELECT dp_diffuse('release-3', 'public')")
+    return db
+
+
+def release(db, tier, name, kind="sum", **options):
+    options = {"clip": 100, **({"name": name} if name else {}), **options}
+    return one(db, "SELECT dp_release(?, ?, 'SELECT minutes FROM visit', ?)", tier, kind, json.dumps(options))
+
+
+def guarded(path, tier="public", options=None, **how):
+    db = connect(path, **how)
+    assert one(db, "SELECT dp_guard(?)" if options is None else "SELECT dp_guard(?, ?)",
+               *[tier, *([json.dumps(options)] if options is not None else [])]) == tier
+    return db
+
+
+ADDRESS = re.compile(r"vtab:[0-9A-Fa-fx]+")  # EXPLAIN shows where SQLite keeps a table in memory
+
+
+def outcome(db, statement):
+    """All rows, or the error: everything that the person who sent the statement sees."""
+    try:
+        rows = [tuple(map(repr, row)) for row in db.execute(statement)]
+        return [tuple(ADDRESS.sub("vtab", cell) for cell in row) for row in rows] if "EXPLAIN" in statement else rows
+    except sqlite3.Error as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def bytes_of(path):
+    return [open(file, "rb").read() for file in (path, f"{path}-ledger")]
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    path = tmp_path_factory.mktemp("guard") / "a.db"
+    create(path).close()
+    return path
+
+
+@pytest.fixture
+def copy(published, tmp_path):
+    return copy_of(published, tmp_path / "copy.db")
+
+
+def copy_of(path, to):
+    for end in ("", "-ledger"):
+        shutil.copy(f"{path}{end}", f"{to}{end}")
+    return to
+
+
+# ---- getting out -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tier", ["public", "clinic"])
+def test_every_way_out_is_refused_and_changes_nothing(copy, tier):
+    db = connect(copy)
+    db.execute("ATTACH ':memory:' AS other")
+    db.execute("CREATE TABLE other.thing(x)")
+    db.create_function("application", 0, lambda: "host")
+    assert one(db, "SELECT dp_guard(?)", tier) == tier
+    before = bytes_of(copy)
+    for statement in REFUSED:
+        assert isinstance(outcome(db, statement), str), statement
+    assert bytes_of(copy) == before
+    assert db.in_transaction is False
+
+
+def test_every_pragma_is_refused(copy):
+    names = [name for (name,) in sqlite3.connect(":memory:").execute("SELECT name FROM pragma_pragma_list")]
+    db = guarded(copy)
+    assert len(names) > 50
+    for name in names:
+        for statement in (f"PRAGMA {name}", f"PRAGMA {name} = 1", f"PRAGMA main.{name}", f"PRAGMA {name}(visit)",
+                          f"SELECT * FROM pragma_{name}", f"SELECT count(*) FROM pragma_{name}('visit')"):
+            assert isinstance(outcome(db, statement), str), statement
+
+
+def test_every_module_is_refused_but_ours_and_json(copy):
+    db = connect(copy)
+    modules = [name for (name,) in db.execute("SELECT name FROM pragma_module_list")]
+    one(db, "SELECT dp_guard('public')")
+    ours = {*TABLES, "dp_grant", "dp_reserve", "json_each", "json_tree", "dp_amplify"}
+    assert {"dbstat", "json_each", "dp_value", "dp_answer"} <= set(modules)
+    for name in modules:
+        assert isinstance(outcome(db, f"CREATE VIRTUAL TABLE temp.t USING {name}"), str), name
+        assert isinstance(outcome(db, f"SELECT * FROM {name}"), str) != (name in ours - {"dp_amplify"}), name
+
+
+def test_only_functions_of_sqlite_and_ours_are_allowed(copy):
+    db = connect(copy)
+    db.create_function("application", -1, lambda *_: "host")
+    db.create_function("upper", 1, lambda _: "host")
+    db.create_aggregate("total", 1, type("A", (), {"step": lambda *_: None, "finalize": lambda _: "host"}))
+    functions = db.execute("SELECT name, min(builtin), max(builtin) FROM pragma_function_list GROUP BY name").fetchall()
+    one(db, "SELECT dp_guard('public')")
+    planning = {name for name, *_ in functions if name.startswith("dp_")} - {
+        call.split("(")[0] for call in [*OWNERS, *AGGREGATES]}
+    allowed = set()
+    for name, *own in functions:
+        quoted = f'"{name}"'
+        errors = [outcome(db, f"SELECT {quoted}({','.join(['NULL'] * count)}) FROM ward") for count in range(8)]
+        if not all("not authorized" in error or "guarded" in error or "no such" in error or "wrong number" in error
+                   or "may not be used" in error or "unsafe use" in error for error in errors if isinstance(error, str)) or not all(
+                       isinstance(error, str) for error in errors):
+            allowed.add(name)
+            assert own == [1, 1] or name in planning, name
+    assert not allowed & {"application", "upper", "total", "load_extension", "changes", "total_changes", "last_insert_rowid",
+                          "random", "randomblob", "sqlite_log", "sqlite_offset", "fts3_tokenizer", "fts5", "match", "dp_collect"}
+    assert {"lower", "count", "sum", "json_extract", "row_number", "substr", "date", "dp_rate", "dp_kernel_delta"} <= allowed
+    assert refused(db, "SELECT name FROM ward WHERE name LIKE 'n%' AND upper(name) = 'NORTH'") == "not authorized to use function: upper"
+
+
+def test_errors_say_what_the_tier_may_do(copy):
+    db = guarded(copy)
+    for call in OWNERS:
+        error = refused(db, "SELECT " + call)
+        name = call.split("(")[0]
+        assert error == (f"{name}: this connection is guarded for tier 'public' and may not use it (allowed: SELECT from public "
+                         "tables and from the tables of this extension, planning)"), call
+        assert "clinic" not in error.replace(call, "")
+
+
+def test_a_table_that_appears_later_is_not_readable(copy):
+    db, owner = guarded(copy), connect(copy)
+    owner.executescript("CREATE TABLE later(x); INSERT INTO later VALUES (1); CREATE TABLE t(x); INSERT INTO t VALUES (2)")
+    assert "prohibited" in refused(db, "SELECT * FROM later")
+    assert "not authorized" in refused(db, "SELECT count(*) FROM later")
+    # The name of a common table expression may be that of a table tomorrow: its columns can be read, the bare name cannot.
+    assert one(db, "WITH t AS (SELECT 7 AS x) SELECT x FROM t") == 7
+    assert "not authorized" in refused(db, "WITH t AS (SELECT 7 AS x) SELECT count(*) FROM t")
+    assert one(db, "WITH t AS (SELECT 7 AS x) SELECT count(x) FROM t") == 1
+
+
+def test_what_a_public_table_shows_is_not_restricted(copy):
+    db = guarded(copy)
+    assert db.execute("SELECT * FROM ward").fetchall() == [("north", 12), ("south", 30)]
+    assert one(db, "SELECT count(*) FROM main.ward") == one(db, "SELECT count(*) FROM ward") == 2
+    assert one(db, "SELECT group_concat(value) FROM json_each('[1, 2]')") == "1,2"
+    assert one(db, "SELECT sum(beds) OVER (ORDER BY name) FROM ward LIMIT 1") == 12
+
+
+# ---- what is shown -----------------------------------------------------------------------------------
+
+
+def differences(one_db, other_db):
+    return [(statement, left, right) for statement in READ + REFUSED
+            for left, right in [(outcome(one_db, statement), outcome(other_db, statement))] if left != right]
+
+
+def test_nothing_that_is_shown_depends_on_one_person(published, tmp_path):
+    left, right = copy_of(published, tmp_path / "left.db"), copy_of(published, tmp_path / "right.db")
+    owner = connect(right)
+    owner.execute("DELETE FROM visit WHERE patient = 7")
+    owner.execute("INSERT INTO secret(x) VALUES ('more')")
+    owner.close()
+    assert bytes_of(left)[0] != bytes_of(right)[0]
+    for tier in ("public", "region", "clinic"):
+        with contextlib.closing(guarded(left, tier)) as a, contextlib.closing(guarded(right, tier)) as b:
+            assert mend(differences(a, b), left, right) == []
+
+
+def mend(found, left, right):
+    """Leaves out differences that are the names of the two files."""
+    return [f for f in found if str(f[1]).replace(str(left), "") != str(f[2]).replace(str(right), "")]
+
+
+def test_nothing_that_is_shown_depends_on_inner_activity(published, tmp_path):
+    left, right = copy_of(published, tmp_path / "left.db"), copy_of(published, tmp_path / "right.db")
+    owner = connect(right)
+    release(owner, "clinic", "more")
+    release(owner, "clinic", None, "count", clip=3)
+    release(owner, "clinic", "total", refine=True)  # of a release that the public has seen
+    one(owner, "SELECT dp_discard('inner')")
+    release(owner, "clinic", "inner")
+    owner.execute("SELECT dp_tier('board', 0.09, 20, 1e-6)").fetchall()
+    release(owner, "board", "of the board")
+    one(owner, "SELECT dp_diffuse('of the board', 'clinic')")
+    with pytest.raises(sqlite3.Error):
+        release(owner, "clinic", "too heavy", weight=1, kind="sum", clip=-1)
+    owner.close()
+    assert bytes_of(left)[1] != bytes_of(right)[1]
+    with contextlib.closing(guarded(left)) as a, contextlib.closing(guarded(right)) as b:
+        assert mend(differences(a, b), left, right) == []
+    with contextlib.closing(guarded(left, "clinic")) as a, contextlib.closing(guarded(right, "clinic")) as b:
+        assert mend(differences(a, b), left, right) != []  # and the comparison can fail
+
+
+def test_a_tier_sees_its_own_and_outer_publications(copy):
+    names = {tier: {row[0] for row in guarded(copy, tier).execute("SELECT release FROM dp_value")}
+             for tier in ("public", "region", "clinic")}
+    assert names == {"public": {"total", "(unnamed 1)"}, "region": {"total", "(unnamed 1)"},
+                     "clinic": {"total", "(unnamed 1)", "inner"}}
+    db = guarded(copy, "region")
+    assert [row[0] for row in db.execute("SELECT name FROM dp_tier")] == ["region", "public"]
+    assert {row[0] for row in db.execute("SELECT DISTINCT tier FROM dp_publication UNION SELECT tier FROM dp_budget"
+                                         " UNION SELECT tier FROM dp_rdp UNION SELECT tier FROM dp_charge")} == {"region", "public"}
+    owner = connect(copy)
+    assert (owner.execute("SELECT value, stddev, low, high FROM dp_value WHERE release = 'total' AND tier = 'public'").fetchall()
+            == db.execute("SELECT value, stddev, low, high FROM dp_value WHERE release = 'total'").fetchall())
+    assert (owner.execute("SELECT epsilon, spent_epsilon, remaining_epsilon, spent_rate, releases FROM dp_budget WHERE tier <> 'clinic'")
+            .fetchall() == db.execute("SELECT epsilon, spent_epsilon, remaining_epsilon, spent_rate, releases FROM dp_budget"
+                                      " ORDER BY tier DESC").fetchall())
+
+
+def test_ids_states_lattices_and_times_are_left_out(copy):
+    db = guarded(copy, "region")
+    for columns, table in (("id, state, granularity, sensitivity", "dp_release"), ("release_id, clock", "dp_publication"),
+                           ("release_id", "dp_value"), ("id, release_id, curve, slack, at, hash", "dp_charge"),
+                           ("releases_left", "dp_budget")):
+        rows = db.execute(f"SELECT {columns} FROM {table}").fetchall()
+        assert rows and all(cell is None for row in rows for cell in row), table
+    for column, table in (("created_at", "dp_tier"), ("created_at", "dp_policy"), ("created_at", "dp_release"),
+                          ("published_at", "dp_publication")):
+        assert all(len(day) == len("2026-01-31") for (day,) in db.execute(f"SELECT {column} FROM {table}"))
+
+
+def test_the_certificate_is_that_of_the_audience(copy):
+    full = json.loads(one(connect(copy), "SELECT dp_certificate()"))
+    cut = json.loads(one(guarded(copy, "region"), "SELECT dp_certificate()"))
+    assert cut["audience"] == "region" and cut["verify"] == "ok" and cut["ledger"] == full["ledger"]
+    assert [t["name"] for t in cut["tiers"]] == ["region", "public"]
+    for tier in cut["tiers"]:
+        whole = next(t for t in full["tiers"] if t["name"] == tier["name"])
+        assert tier == {key: whole[key] for key in tier}
+    assert {r["name"] for r in cut["releases"]} == {"total", "(unnamed 1)"}
+    for part in cut["releases"]:
+        assert {p["tier"] for p in part["publications"]} <= {"region", "public"}
+        assert not {"id", "state", "granularity", "sensitivity", "slack", "created_at"} & set(part)
+    assert not {"charges", "last_hash", "last_seal"} & set(cut)
+
+
+# ---- setting the guard -------------------------------------------------------------------------------
+
+
+def test_the_guard_needs_a_connection_that_is_idle(copy):
+    db = connect(copy)
+    cursor = db.execute("SELECT * FROM visit")
+    cursor.fetchone()
+    assert "another statement of this connection is still running" in refused(db, "SELECT dp_guard('public')")
+    assert cursor.fetchone() is not None
+    cursor.close()
+    db.execute("BEGIN")
+    assert "open transaction" in refused(db, "SELECT dp_guard('public')")
+    db.execute("COMMIT")
+    if hasattr(db, "blobopen"):
+        with db.blobopen("secret", "x", 1):
+            assert "still running" in refused(db, "SELECT dp_guard('public')")
+    assert one(db, "SELECT count(*) FROM visit") == 400  # not guarded yet
+    assert one(db, "SELECT dp_guard('public')") == "public"
+    assert "not authorized" in refused(db, "SELECT count(*) FROM visit")  # compiled before
+
+
+def test_arguments_of_the_guard(copy):
+    db = connect(copy)
+    assert "unknown tier" in refused(db, "SELECT dp_guard('nobody')")
+    assert "tier must be a text" in refused(db, "SELECT dp_guard(NULL)")
+    assert "no privacy ledger" in refused(connect(), "SELECT dp_guard('public')")
+    db.execute("CREATE TEMP TABLE ward(name)")
+    assert "temp has a table or view with the name" in refused(db, "SELECT dp_guard('public')")
+    db.execute("DROP TABLE temp.ward")
+    db.execute("CREATE TABLE json_each(x)")
+    assert "main has a table or view with the name" in refused(db, "SELECT dp_guard('public')")
+    db.execute("DROP TABLE json_each")
+    assert db.execute("SELECT count(*) FROM dp_tier").fetchall() == [(3,)]  # the owner's, after failures
+    assert one(db, "SELECT dp_guard('public')") == "public"
+
+
+def test_a_later_authorizer_is_noticed(copy):
+    db = guarded(copy)
+    assert one(db, "SELECT count(*) FROM dp_value") == 2
+    db.set_authorizer(lambda *_: sqlite3.SQLITE_OK)
+    for statement in ("SELECT * FROM dp_value", "SELECT dp_certificate()", "SELECT dp_verify()", "SELECT * FROM dp_tier"):
+        assert "another authorizer has taken the place of the guard" in refused(db, statement)
+    db.set_authorizer(None)
+    assert "another authorizer" in refused(db, "SELECT * FROM dp_value")
+
+
+def test_a_guarded_connection_in_another_thread(copy):
+    db, errors = guarded(copy), []
+    threads = [threading.Thread(target=lambda: errors.append(outcome(db, "SELECT * FROM visit"))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == ["DatabaseError: access to visit.id is prohibited"] * 4
+
+
+@pytest.mark.parametrize("how", ["mode=ro", "immutable=1"])
+def test_a_read_only_connection_can_be_guarded(copy, how):
+    db = guarded(f"file:{copy}?{how}", uri=True)
+    assert {row[0] for row in db.execute("SELECT release FROM dp_value")} == {"total", "(unnamed 1)"}
+    assert "not authorized" in refused(db, "SELECT count(*) FROM visit")
