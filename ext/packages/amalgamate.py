@@ -1,8 +1,8 @@
 """Writes the whole extension as one C file: amalgamate.py BUILD OUTPUT_FOLDER (diffuse.c and diffuse.h).
 
-All headers come first, each after those it includes, then the C files. Every function but the entry point becomes static, so that
-a program which compiles the file gets one symbol. Names that two C files declare for themselves, or that a header uses in another
-sense, get the name of their file in front. Macros of a C file end with it.
+All headers come first, in the order of their includes. The C files follow. Every function except the entry point becomes
+static, so a program that compiles the file gets one symbol. If two C files declare the same name, or a header uses the name
+for something else, the script puts the name of the file in front. The macros of a C file are undefined at its end.
 """
 import collections
 import pathlib
@@ -14,7 +14,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">].*\n', re.M)
 TOKEN = re.compile(r"""/\*.*?\*/ | //[^\n]* | "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' | \w+ | \s+ | -> | .""", re.S | re.X)
 WORD = re.compile(r"[A-Za-z_]\w*$")
 ENTRY = "sqlite3_diffuse_init"
-# Names of the C library and of Windows, which a file may use that does not include their headers.
+# Names that the C library or Windows declares. Our files also use these names for something else.
 LIBRARY = {"clock", "index", "link", "remove", "signal", "time", "BOOL", "BYTE", "WORD"}
 
 
@@ -27,12 +27,13 @@ def is_space(token):
 
 
 def without_directives(text):
-    """The text with directives (and their continued lines) blanked, of the same length."""
+    """Returns the text with blanks in place of directives and their continued lines. The length stays the same."""
     return re.sub(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.M)
 
 
 def declared_name(declaration):
-    """What `static ...` up to its initializer or body declares: the name before the first parenthesis, or the last word."""
+    """Returns the name that a declaration declares: the name before the first parenthesis, or the last word. The declaration is
+    the text from `static` up to the initializer or body."""
     declaration = re.sub(r"_Atomic\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)|__attribute__\(\(.*?\)\)|\[[^\]]*\]", " ", declaration)
     pointer = re.search(r"\(\s*\*\s*(?:const\s+)?(\w+)\s*\)\s*\(", declaration)
     function = re.search(r"(\w+)\s*\(", declaration)
@@ -40,7 +41,8 @@ def declared_name(declaration):
 
 
 class Scan:
-    """What a C file declares at file scope for itself. clang-format puts every such declaration at the start of a line."""
+    """The names that a C file declares for itself at file scope. clang-format puts every such declaration at the start of a line.
+    """
 
     def __init__(self, text):
         code = re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m.group()), without_directives(text), flags=re.S)
@@ -70,7 +72,7 @@ def is_member(tokens, i):
 
 
 def rename(text, names, tags, prefix, in_struct):
-    """The text with these names and tags prefixed: not members, nor their declarations."""
+    """Returns the text with a prefix before these names and tags. Members of structs and their declarations stay the same."""
     out, position, tokens = [], 0, tokens_of(text)
     for i, token in enumerate(tokens):
         start, position = position, position + len(token)
@@ -85,10 +87,11 @@ def rename(text, names, tags, prefix, in_struct):
 
 
 def static_text(text, functions):
-    """Prototypes and definitions of these functions, at the start of a line, made static."""
+    """Returns the text with `static` before the prototypes and definitions of these functions. They must be at the start of a
+    line."""
     pattern = re.compile(r"^(?![^\n(]*\bstatic\b|typedef\b|extern\b|#|return\b|else\b)((?:[A-Za-z_][\w ]*?[ *]+)+)(\w+)\(", re.M)
     text = pattern.sub(lambda m: "static " + m.group() if m.group(2) in functions else m.group(), text)
-    # Functions that are declared by the name of their type.
+    # Some functions are declared with a typedef of their type.
     typed = re.compile(r"^(?!static\b|typedef\b|extern\b)\w+ (\w+)(?:,\s+\w+)*;", re.M)
     return typed.sub(lambda m: "static " + m.group() if m.group(1) in functions else m.group(), text)
 
@@ -119,7 +122,7 @@ def ordered_headers(files):
 def write(build, output):
     version = (ROOT.parent / "VERSION").read_text().strip()
     sources = sorted(p for p in ROOT.rglob("*.c") if "packages" not in p.relative_to(ROOT).parts)
-    # <windows.h> takes many names, so what includes it comes last.
+    # <windows.h> declares many names, so the files that include it come last.
     system = {p for p in sources if re.search(r'["</]windows\.h[">]', p.read_text())}
     sources.sort(key=lambda p: (p in system, p))
     headers = [p for p in ordered_headers(sources) if p.name != "windows.h"]
@@ -131,7 +134,8 @@ def write(build, output):
     generated = {name: (pathlib.Path(build) / name).read_text() for name in ("version.h", "ledger_sql.h")}
 
     def expand(text):
-        """Without the includes of what stands above; generated headers take the place of theirs."""
+        """Removes the includes of files that are already in the amalgamation, and inserts generated headers where they are
+        included."""
         return INCLUDE.sub(lambda m: m.group() if m.group(1) == "<" and "sqlite3" not in m.group(2)
                            else generated.get(m.group(2), ""), text)
 

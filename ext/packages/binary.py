@@ -1,4 +1,4 @@
-"""What a shared library says of itself, read from its bytes: system, CPU, exported symbols, libraries it needs, its oldest system."""
+"""Reads the properties of a shared library from its bytes: system, CPU, exported symbols, required libraries, oldest system."""
 import collections
 import pathlib
 import re
@@ -35,7 +35,8 @@ def pe(path, data):
 
 
 def trie(data):
-    """The names in a tree of exports: each node has its own length, then children with the text of their edge."""
+    """Returns the names in a tree of exports. A node has the length of its own data, this data, and its children, each with the
+    text of its edge."""
     def number(at):
         value = shift = 0
         while True:
@@ -74,7 +75,7 @@ def mach(data):
             oldest = (minimum >> 16, minimum >> 8 & 255)
         elif command == 0x1D:  # LC_CODE_SIGNATURE
             signed = True
-        elif command in (0x22, 0x80000022):  # LC_DYLD_INFO: what others can look up
+        elif command in (0x22, 0x80000022):  # LC_DYLD_INFO: the exported symbols
             exports += trie(data[struct.unpack_from("<I", data, at + 40)[0]:])
         elif command == 0x80000033:  # LC_DYLD_EXPORTS_TRIE
             exports += trie(data[struct.unpack_from("<I", data, at + 8)[0]:])

@@ -1,7 +1,7 @@
 """Checks packages as an uploader would: check.py PACKAGES TOOLS.
 
-What the name and the metadata of a package say must be what its binary is: system, CPU, C library. One exported symbol, no
-libraries but the system's, no path of the machine that built it.
+The name and the metadata of a package must agree with its binary: system, CPU and C library. The binary must export one
+symbol, need no libraries except those of the system, and contain no path of the machine that built it.
 """
 import json
 import os
@@ -22,7 +22,7 @@ SYSTEM_LIBRARIES = {
     "macos": {"/usr/lib/libSystem.B.dylib"},
     "windows": re.compile(r"(KERNEL32|ADVAPI32|bcrypt|api-ms-win-crt-[\w-]+)\.dll$", re.I),
 }
-LINKERS_OWN = {"__mh_dylib_header", "___dso_handle"}  # zig's linker exports the header of the file itself
+LINKERS_OWN = {"__mh_dylib_header", "___dso_handle"}  # zig's linker exports these two symbols for the header of the file
 
 
 def check_binary(platform, path):

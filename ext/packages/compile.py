@@ -1,8 +1,8 @@
 """Compiles the amalgamation for other platforms with zig's C compiler: compile.py WORK [PLATFORM ...].
 
 WORK has amalgamation/ (amalgamate.py), include/ (SQLite's headers), and sources/gsl and sources/libsodium. For each platform
-WORK/PLATFORM gets the loadable file, libdiffuse.a (compiled with SQLITE_CORE) and libdiffuse-deps.a (the parts of GSL, and libsodium).
-Nothing in these files depends on where they were compiled, or when.
+WORK/PLATFORM gets the loadable file, libdiffuse.a (compiled with SQLITE_CORE) and libdiffuse-deps.a (the parts of GSL, and
+libsodium). The files do not depend on the folder or the time of the compilation.
 """
 import concurrent.futures
 import os
@@ -17,10 +17,10 @@ PLATFORMS = tomllib.loads((HERE / "platforms.toml").read_text())
 PUBLISHED = [name for name in PLATFORMS if "wheel" in PLATFORMS[name]]
 SUFFIX = {"linux": "so", "linux_musl": "so", "macos": "dylib", "windows": "dll"}
 
-# What the extension uses of GSL: Brent's root finder, the QNG integrator, one quantile, errors.
+# The files of GSL that the extension uses: Brent's root finder, the QNG integrator, one quantile, error messages.
 GSL = """cdf/gaussinv err/error err/stream err/strerror integration/qng roots/brent roots/convergence roots/fsolver sys/fdiv
          sys/infnan version""".split()
-# Of libsodium: ChaCha20, SHA-256, and what sodium_init() prepares.
+# The folders of libsodium that the extension uses: ChaCha20, SHA-256, and the algorithms that sodium_init() prepares.
 SODIUM = """crypto_core/ed25519/ref10 crypto_core/salsa crypto_generichash/blake2b crypto_hash/sha256 crypto_onetimeauth/poly1305
             crypto_pwhash/argon2 crypto_scalarmult/curve25519 crypto_stream/chacha20 crypto_stream/salsa20 crypto_verify randombytes
             sodium""".split()
@@ -73,7 +73,7 @@ class Compiler:
         self.zig("ar", "rcsD", output, *objects)
 
     def dependencies(self):
-        """(source, object, flags) of each file of GSL and libsodium."""
+        """Yields (source, object, flags) for each file of GSL and libsodium."""
         gsl, sodium = pathlib.Path("sources/gsl"), pathlib.Path("sources/libsodium/src/libsodium")
         for name in GSL:
             source = self.work / gsl / (name + ".c")
@@ -120,7 +120,7 @@ class Compiler:
 
 
 def prepare(work):
-    """Headers that the build systems of GSL and libsodium would make."""
+    """Writes the headers that the build systems of GSL and libsodium would make."""
     include = work / "include"
     (include / "gsl").mkdir(parents=True, exist_ok=True)
     (include / "sodium").mkdir(exist_ok=True)

@@ -1,8 +1,8 @@
-#!/bin/sh
-# Fetches from Debian without touching apt's own lists and settings: it works on copies of the lists.
+# !/bin/sh Fetches packages from Debian. The script works on copies of apt's lists and does not change apt's own lists and
+# settings.
 #
 #   debian.sh source FOLDER PACKAGE...       source packages, unpacked to FOLDER/PACKAGE
-#   debian.sh root ARCHITECTURE FOLDER PACKAGE...    packages of another architecture and what they depend on, unpacked to FOLDER
+#   debian.sh root ARCHITECTURE FOLDER PACKAGE... packages of another architecture and their dependencies, unpacked to FOLDER
 set -eu
 what=$1
 shift

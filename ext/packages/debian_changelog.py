@@ -1,5 +1,6 @@
-"""Prints debian/changelog: an entry for each version of CHANGELOG.md, at the time of the commit (the older ones before it). DEBFULLNAME and DEBEMAIL say who
-makes the package; without them it is the maintainer of debian/control.
+"""Prints debian/changelog with an entry for each version of CHANGELOG.md. The newest entry has the time of the commit, and older
+entries have earlier times. DEBFULLNAME and DEBEMAIL name the person who makes the package. Without them, the maintainer of
+debian/control is named.
 """
 import email.utils
 import os

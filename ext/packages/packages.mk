@@ -1,4 +1,4 @@
-# Packages for people who have no compiler (ext/packages/README.md). Included by the Makefile.
+# Builds packages for people who have no compiler (ext/packages/README.md). The Makefile includes this file.
 #
 #   make deps-packages packages        everything, to build/packages/
 #   make deps-test-packages test-packages    installs each package into an empty environment and makes a first release
@@ -14,7 +14,7 @@ EPOCH = SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}
 deps-packages: $(TOOLS)/python/.done $(TOOLS)/npm/.done $(WORK)/sources/.done
 	$(MAKE) deps PACKAGES='gcc make git python3 libsqlite3-dev libgsl-dev libsodium-dev dpkg-dev debhelper lintian'
 
-# zig is a C compiler for every platform of platforms.toml. twine and auditwheel check wheels, publint npm packages.
+# zig compiles C for every platform of platforms.toml. twine and auditwheel check wheels. publint checks npm packages.
 $(TOOLS)/python/.done:
 	$(PIP) --target $(@D) ziglang==$(ZIG_RELEASE) twine auditwheel
 	touch $@
@@ -23,7 +23,7 @@ $(TOOLS)/npm/.done:
 	npm install --silent --no-fund --no-audit --prefix $(@D) publint
 	touch $@
 
-# The sources of GSL and libsodium, as Debian has them. `deb-src` is switched on in a list of our own only.
+# Fetches Debian's source packages of GSL and libsodium. `deb-src` is switched on in a copy of apt's lists only.
 $(WORK)/sources/.done:
 	$(MAKE) deps PACKAGES=dpkg-dev
 	/bin/sh ext/packages/debian.sh source $(@D) gsl libsodium
@@ -44,7 +44,7 @@ packages: amalgamation
 	$(MAKE) debian-package
 	cd build/packages && sha256sum $$(ls | grep -v checksums.txt) >checksums.txt
 
-# Built from what is committed, with the system's own libraries.
+# Builds the Debian package from the last commit, with the system's own libraries.
 debian-package:
 	rm -rf $(WORK)/debian && mkdir -p $(WORK)/debian/diffuse build/packages
 	git archive HEAD | tar -x -C $(WORK)/debian/diffuse
@@ -54,7 +54,7 @@ debian-package:
 	  DEB_BUILD_OPTIONS="noautodbgsym" dpkg-buildpackage -b -us -uc
 	cp $(WORK)/debian/libsqlite3-mod-diffuse_*.deb build/packages/
 
-# What an uploader would check: metadata, names of platforms, symbols, the oldest C library.
+# Makes the checks that an uploader would make: metadata, names of platforms, symbols, the oldest C library.
 check-packages:
 	PYTHONPATH=$(TOOLS)/python $(PYTHON) -m twine check --strict build/packages/*.whl
 	$(PYTHON) ext/packages/check.py build/packages $(TOOLS)
@@ -75,7 +75,7 @@ install: all $(BUILD)/install/libdiffuse.a
 	$(FILL) ext/packages/diffuse.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/diffuse.pc
 	$(FILL) ext/packages/diffuse.7.in >$(DESTDIR)$(PREFIX)/share/man/man7/diffuse.7
 
-# From the amalgamation, so that a program which links it gets no other names.
+# The static library is compiled from the amalgamation, so that a program which links it gets few names.
 $(BUILD)/install/libdiffuse.a: $(BUILD)/amalgamation/diffuse.c
 	@mkdir -p $(@D)
 	$(CC) $(CODEGEN) $(CFLAGS) -DSQLITE_CORE -I$(<D) -c -o $(@D)/diffuse.o $<
@@ -83,12 +83,13 @@ $(BUILD)/install/libdiffuse.a: $(BUILD)/amalgamation/diffuse.c
 
 # ---- tests by hand ---------------------------------------------------------------------------------
 
-# A newer node than the system's may be, for node:sqlite; better-sqlite3 brings the source of SQLite for hosts on other platforms.
+# The tests of node:sqlite need a newer node than the system may have. better-sqlite3 brings the source of SQLite, from which the
+# tests build hosts for other platforms.
 FOR_TESTS = gcc sqlite3 libsqlite3-dev libgsl-dev libsodium-dev python3-venv python3-pytest qemu-user-static libc6-arm64-cross \
             libc6-s390x-cross musl wine64
 deps-test-packages: $(TOOLS)/node/.done $(TOOLS)/arm64/.done
 	$(MAKE) deps PACKAGES='$(FOR_TESTS)'
-# Programs and libraries of another CPU, which qemu runs.
+# Programs and libraries for another CPU. qemu runs the programs.
 $(TOOLS)/arm64/.done:
 	/bin/sh ext/packages/debian.sh root arm64 $(@D) python3 musl
 	touch $@

@@ -1,4 +1,4 @@
-"""Writes wheels, npm packages and archives from what compile.py has compiled: packages.py WORK OUTPUT.
+"""Writes wheels, npm packages and archives from the files that compile.py has made: packages.py WORK OUTPUT.
 
 The bytes of each file depend on the commit alone: names are sorted, and times are SOURCE_DATE_EPOCH.
 """
@@ -25,7 +25,7 @@ EPOCH = int(os.environ["SOURCE_DATE_EPOCH"])
 
 
 def write_tar(path, files):
-    """{name: bytes} as a .tar.gz. Programs and scripts are executable."""
+    """Writes {name: bytes} as a .tar.gz. Programs and scripts are executable."""
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name, data in sorted(files.items()):
@@ -38,7 +38,7 @@ def write_tar(path, files):
 
 
 def write_wheel(folder, platform, files):
-    """A wheel, by the binary distribution format of PyPA."""
+    """Writes a wheel in the binary distribution format of PyPA."""
     tag = PLATFORMS[platform]["wheel"]
     project = tomllib.loads((HERE / "python/pyproject.toml").read_text())["project"]
     info = f"sqlite_diffuse-{VERSION}.dist-info"
@@ -65,7 +65,7 @@ def write_wheel(folder, platform, files):
     files[record] = "\n".join([*rows, f"{record},,", ""]).encode()
     moment = max(time.gmtime(EPOCH)[:6], (1980, 1, 1, 0, 0, 0))
     with zipfile.ZipFile(folder / f"sqlite_diffuse-{VERSION}-py3-none-{tag}.whl", "w", zipfile.ZIP_DEFLATED) as wheel:
-        for name, data in sorted(files.items(), key=lambda item: (item[0].startswith(info), item[0])):  # metadata last
+        for name, data in sorted(files.items(), key=lambda item: (item[0].startswith(info), item[0])):  # the metadata comes last
             entry = zipfile.ZipInfo(name, moment)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3
@@ -129,7 +129,7 @@ def archives(output):
 
 
 def sources(output):
-    """What the licences ask for beside the binaries: the source of each part."""
+    """Writes the archives of source code that the licences require beside the binaries."""
     if subprocess.run(["git", "rev-parse"], cwd=ROOT, capture_output=True).returncode == 0:
         tar = subprocess.run(["git", "archive", "--format=tar", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
         with tarfile.open(fileobj=io.BytesIO(tar)) as committed:

@@ -9,14 +9,14 @@ __version__: str = "@VERSION@"
 
 
 def loadable_path() -> str:
-    """The path of the extension, for `load_extension`, `.load` and the like."""
+    """Returns the path of the extension, for `load_extension`, `.load` and similar calls."""
     return _path.join(_path.dirname(_path.abspath(__file__)), "@LOADABLE@")
 
 
 def load(connection: Any) -> None:
-    """Loads the extension into a connection of sqlite3, apsw or another module with its methods.
+    """Loads the extension into a connection of sqlite3, apsw or another module with the same methods.
 
-    Loading must be allowed before: `connection.enable_load_extension(True)`.
+    The caller must allow this first: `connection.enable_load_extension(True)`.
     """
     if hasattr(connection, "load_extension"):
         connection.load_extension(loadable_path())
