@@ -98,12 +98,16 @@ CREATE TABLE handover.tier(
   accountant    TEXT NOT NULL,
   spent_rate    REAL NOT NULL,     -- the rate that its members have seen
   spent_epsilon REAL NOT NULL,
-  releases      INTEGER NOT NULL
+  releases      INTEGER NOT NULL,
+  period        TEXT,              -- 'month': the budget is for each month, and so is what is spent; NULL:
+  period_start  TEXT,              -- for ever. First day of the period, and of the next one, in UTC
+  period_end    TEXT
 );
 INSERT INTO handover.tier
   SELECT t.name, t.rate, t.epsilon, t.delta, t.accountant,
          iif(inner_models, CAST(printf('%.3e', b.spent_rate * 1.001) AS REAL), b.spent_rate),
-         iif(inner_models, CAST(printf('%.3e', b.spent_epsilon * 1.001) AS REAL), b.spent_epsilon), b.releases
+         iif(inner_models, CAST(printf('%.3e', b.spent_epsilon * 1.001) AS REAL), b.spent_epsilon), b.releases,
+         t.period, b.period_start, b.period_end
   FROM (SELECT max(inner_model) AS inner_models FROM handover_release), handover_tier t JOIN dp_budget b ON b.tier = t.name ORDER BY t.rate DESC;
 
 -- The statement copies numbers as JSON texts ("->"), so that they keep all their digits.
@@ -120,7 +124,10 @@ INSERT INTO handover.certificate
       'spent_delta', t.value -> 'spent_delta',
       'spent_epsilon', iif(inner_models, json(printf('%.3e', (t.value ->> 'spent_epsilon') * 1.001)),
                            t.value -> 'spent_epsilon'),
-      'releases', t.value -> 'releases', 'theorem', t.value -> 'theorem'))
+      'releases', t.value -> 'releases', 'period', t.value -> 'period',
+      'period_start', t.value -> 'period_start', 'period_end', t.value -> 'period_end',
+      'per_period', t.value -> 'per_period', 'all_periods', t.value -> 'all_periods',
+      'theorem', t.value -> 'theorem'))
     FROM full, (SELECT max(inner_model) AS inner_models FROM handover_release), json_each(document, '$.tiers') t
     WHERE t.value ->> 'name' IN (SELECT name FROM handover_tier)),
   published(release_id, publications) AS (

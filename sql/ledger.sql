@@ -47,6 +47,8 @@ CREATE TABLE dp_tier(
   filter_order REAL,                 -- rdp: the one order at which the budget is enforced
   rate_limit   REAL NOT NULL,        -- the highest total rate (pure: epsilon) that the tier can spend
   slack_limit  REAL NOT NULL,        -- gdp: lattice slack (total variation) set aside
+  period       TEXT CHECK (period IN ('day', 'week', 'month', 'quarter', 'year')),
+                                     -- the budget is for each such period; NULL: for ever
   created_at   TEXT NOT NULL,
   dropped_at   TEXT                  -- NULL for a tier that is in use
 );
@@ -134,7 +136,7 @@ CREATE TABLE dp_path(
 
 -- The payments of the tiers. Append-only. hash is the SHA-256, in hexadecimal, of the lines
 --   previous hash ('' for the first row), id, release_id, release, tier, subject, rate of the tier,
---   rate, slack, delta, curve, at.
+--   rate, slack, delta, curve, at, period (no line where it is NULL).
 -- Each line ends with a newline. Reals are 16 hexadecimal digits of the IEEE 754 double, integers are
 -- decimal, and the curve is hexadecimal. The subject says what the charge is for: the ledger's id,
 -- protects and adjacency, and the release's fingerprint, granularity, shift and sensitivity, joined by
@@ -149,7 +151,9 @@ CREATE TABLE dp_charge(
                                      -- little-endian: the orders of dp_rdp, then the filter order
   delta      REAL NOT NULL,          -- of private key selection
   slack      REAL NOT NULL,          -- lattice slack, for the exact-Gaussian accountant
-  at         TEXT NOT NULL,
+  at         TEXT NOT NULL,          -- when the cost arose; a later tier copies it with the charge
+  period     TEXT,                   -- the first day of the period in which the charge counts, in UTC;
+                                     -- NULL: the tier has no periods
   hash       TEXT NOT NULL
 );
 CREATE INDEX dp_charge_release ON dp_charge(release_id, tier);
@@ -192,7 +196,9 @@ CREATE TRIGGER dp_seal_no_replace BEFORE INSERT ON dp_seal
 WHEN EXISTS (SELECT 1 FROM dp_seal WHERE id = new.id)
 BEGIN SELECT raise(ABORT, 'dp_seal is append-only'); END;
 
--- Running totals, updated in the same transaction as the charges. spent_rate is the total rounded up; the
+-- Running totals, updated in the same transaction as the charges. For a tier with periods these are the
+-- totals of one period. A reader of this file sees the last period with a charge; the table dp_budget of
+-- the extension shows the current one. spent_rate is the total rounded up; the
 -- exact total is spent_high + spent_low.
 CREATE TABLE dp_budget(
   tier              TEXT NOT NULL PRIMARY KEY REFERENCES dp_tier(name),
@@ -207,7 +213,9 @@ CREATE TABLE dp_budget(
   spent_high        REAL NOT NULL,
   spent_low         REAL NOT NULL,
   spent_slack       REAL NOT NULL,
-  spent_curve       REAL NOT NULL    -- RDP beyond the rate at the filter order
+  spent_curve       REAL NOT NULL,   -- RDP beyond the rate at the filter order
+  period_start      TEXT,            -- the latest period that the tier has reached, whose totals these are:
+  period_end        TEXT             -- its first day, and the first day of the next one. NULL: no periods
 );
 
 -- The orders of RDP: how much each may spend, and how much curves beyond the rate have spent there.

@@ -126,6 +126,43 @@ def run(code, *arguments, expect=0, **options):
     return output
 
 
+class Clock:
+    """The clock of SQLite in this process, which SQL cannot set: the current time of its default VFS."""
+
+    def __init__(self):
+        library = ctypes.CDLL("libsqlite3.so.0")
+        library.sqlite3_vfs_find.restype = ctypes.c_void_p
+        # struct sqlite3_vfs: 3 ints, then pointers; number 15 is xCurrentTimeInt64
+        base = library.sqlite3_vfs_find(None)
+        size = ctypes.sizeof(ctypes.c_void_p)
+        first = (3 * ctypes.sizeof(ctypes.c_int) + size - 1) // size * size
+        self.slot = ctypes.c_void_p.from_address(base + first + 15 * size)
+        self.real = self.slot.value
+
+        @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64))
+        def now(_, result):
+            result[0] = self.milliseconds
+            return 0
+
+        self.now = now
+
+    def set(self, text):
+        """text: '2026-01-31 23:59:59'"""
+        (self.milliseconds,) = sqlite3.connect(":memory:").execute(
+            "SELECT CAST(round(julianday(?) * 86400000.0) AS INTEGER)", (text,)).fetchone()
+        self.slot.value = ctypes.cast(self.now, ctypes.c_void_p).value
+
+    def stop(self):
+        self.slot.value = self.real
+
+
+@pytest.fixture
+def clock():
+    clock = Clock()
+    yield clock
+    clock.stop()
+
+
 def quick_folder():
     """A file system of memory where there is a roomy one that runs programs: every release waits for its ledger to be on disk.
     None for the system's folder of temporary files."""

@@ -176,7 +176,8 @@ static int plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_
   if (read && !isnan(clip) && clip != request.clip)
     read = error_set(error, "clip is given twice (argument 3 and the option differ)");
   int planned = read && request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
-                ledger_begin_copy(ledger) && plan(host, &request, json);
+                ledger_begin_copy(ledger) && ledger_enter_periods(ledger) &&
+                plan(host, &request, json);
   ledger_rollback(ledger);
   request_clear(&request);
   return planned;
@@ -244,7 +245,7 @@ static int take_element(void *context, const char *key, const char *type, sqlite
 static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
   struct ledger *ledger = host->session.ledger;
   struct batch batch = {host, json, 0};
-  if (ledger_begin_copy(ledger)) {
+  if (ledger_begin_copy(ledger) && ledger_enter_periods(ledger)) {
     int64_t since = ledger_last_charge(ledger);
     sqlite3_str_appendall(json, "{\"plans\":[");
     if (!error_is_set(ledger_error(ledger)) &&

@@ -296,7 +296,7 @@ static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv
   int count = 0, *chosen = 0;
   char *json = 0;
   if (!list) return;
-  if (ledger_ready(ledger) && ledger_begin_copy(ledger)) {
+  if (ledger_ready(ledger) && ledger_begin_copy(ledger) && ledger_enter_periods(ledger)) {
     if (ledger_tiers(ledger, &tiers, &count)) {
       chosen = sqlite3_malloc64(sizeof *chosen * (sqlite3_uint64)(count + 1));
       int found = chosen ? find_tiers(ledger, tiers, count, list, chosen) : 0;

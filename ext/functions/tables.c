@@ -156,6 +156,7 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *text, int 
     return SQLITE_ERROR;
   }
   int read = ledger_ready(ledger) && pending_begin_reading(&table->host->session) &&
+             (!table->source->by_period || ledger_read_periods(ledger)) &&
              ledger_table_read(ledger, table->source, wanted, argv, argc, take_row, cursor);
   ledger_rollback(ledger);
   tier_guard_leave(guard);

@@ -100,64 +100,109 @@ static const struct domain epsilon_domain = {"epsilon", 0, INFINITY, 1, 1};
 static const struct domain delta_domain = {"delta", 0, 1, 1, 1};
 static const struct domain delta_keys_domain = {"delta_keys", 0, 1, 0, 1};
 
-static int tier_accountant(sqlite3_context *context, sqlite3_value *value,
-                           const struct accountant **accountant) {
+/* The terms of a tier that arguments and options set. */
+struct tier_terms {
+  struct ledger_tier tier; /* owns its period */
+  int has_keys;            /* delta_keys is given */
+  struct error *error;
+};
+
+static int tier_accountant(struct tier_terms *terms, sqlite3_value *value) {
   if (sqlite3_value_type(value) == SQLITE_NULL) return 1; /* NULL keeps the default */
   const char *text = plain_text(value);
   const struct accountant *found = text ? accountant_find(text) : 0;
   if (found) {
-    *accountant = found;
+    terms->tier.accountant = found;
     return 1;
   }
   char *names = accountant_names();
-  function_error(context, "accountant must be %s%s", names ? names : "another",
-                 not_a(value, SQLITE_TEXT));
+  error_set(terms->error, "accountant must be %s%s", names ? names : "another",
+            not_a(value, SQLITE_TEXT));
   sqlite3_free(names);
   return 0;
 }
 
+static int tier_keys(struct tier_terms *terms, sqlite3_value *value) {
+  if (terms->has_keys) return error_set(terms->error, "delta_keys is given twice");
+  terms->has_keys = 1;
+  return domain_check(value, &delta_keys_domain, &terms->tier.delta_keys, terms->error);
+}
+
+static int tier_period(struct tier_terms *terms, sqlite3_value *value) {
+  const char *text = plain_text(value);
+  if (sqlite3_value_type(value) == SQLITE_NULL) return 1;
+  if (!text || !ledger_period_is_known(text))
+    return error_set(terms->error, "period must be 'day', 'week', 'month', 'quarter' or 'year'%s",
+                     not_a(value, SQLITE_TEXT));
+  terms->tier.period = sqlite3_mprintf("%s", text);
+  return terms->tier.period || error_set_memory(terms->error);
+}
+
+static int tier_option(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct tier_terms *terms = context;
+  if (strcmp(type, "true") == 0 || strcmp(type, "false") == 0)
+    return error_set(terms->error, "%s must not be a Boolean", key);
+  if (strcmp(key, "accountant") == 0) return tier_accountant(terms, value);
+  if (strcmp(key, "delta_keys") == 0) return tier_keys(terms, value);
+  if (strcmp(key, "period") == 0) return tier_period(terms, value);
+  return error_set(terms->error, "unknown option (known options: accountant, delta_keys, period)");
+}
+
+/* Reads argument 5: the name of an accountant, or options. */
+static int tier_accountant_or_options(struct tier_terms *terms, struct json *json,
+                                      sqlite3_value *value) {
+  const char *text = plain_text(value);
+  return text && text[strspn(text, " \t\r\n")] == '{' ? json_members(json, text, tier_option, terms)
+                                                      : tier_accountant(terms, value);
+}
+
 /* Reads the delta of a budget, which must be 0 if the accountant has no delta. */
-static int tier_delta(sqlite3_context *context, sqlite3_value *value, struct ledger_tier *tier) {
+static int tier_delta(struct tier_terms *terms, sqlite3_value *value) {
   char label[64];
-  sqlite3_snprintf(sizeof label, label, "delta of accountant '%s'", tier->accountant->name);
+  sqlite3_snprintf(sizeof label, label, "delta of accountant '%s'", terms->tier.accountant->name);
   struct domain no_delta = {label, 0, 0, 0, 0};
-  return argument_number(context, value, tier->accountant->has_delta ? &delta_domain : &no_delta,
-                         &tier->delta);
+  return domain_check(value, terms->tier.accountant->has_delta ? &delta_domain : &no_delta,
+                      &terms->tier.delta, terms->error);
+}
+
+static int tier_read(struct tier_terms *terms, struct json *json, int argc, sqlite3_value **argv) {
+  struct ledger_tier *tier = &terms->tier;
+  if (!domain_check(argv[1], &rate_domain, &tier->rate, terms->error) ||
+      !domain_check(argv[2], &epsilon_domain, &tier->epsilon, terms->error) ||
+      (argc > 4 && !tier_accountant_or_options(terms, json, argv[4])) ||
+      !tier_delta(terms, argv[3]) || (argc > 5 && !tier_keys(terms, argv[5])))
+    return 0;
+  if (strchr(tier->name, ','))
+    return error_set(terms->error, "name must not contain a comma (dp_exposure lists tiers)");
+  return tier->delta_keys == 0 || tier->delta_keys < tier->delta ||
+         error_set(terms->error, "delta_keys must be less than delta");
 }
 
 /*
-** dp_tier(name, rate, epsilon, delta [, accountant [, delta_keys]]) -> TEXT, the name
+** dp_tier(name, rate, epsilon, delta [, accountant or options [, delta_keys]]) -> TEXT, the name
 ** Creates a tier, that is, an audience. `rate` is the zCDP rate that one release costs, in [1e-12,
 ** 1e6]. No two tiers have the same rate; a tier with a larger rate is further inside. `epsilon` and
-** `delta` are the whole budget. `accountant` is 'rdp' (the default), 'gdp', or 'pure', for which
-** delta is 0 and epsilons add up. `delta_keys` is the part of delta for the selection of private
-** keys (default 0). The new tier is charged at once for the earlier releases that it sees. If they
-** exceed the budget, the tier is refused. A call that repeats an existing tier changes nothing.
+** `delta` are the whole budget. The options are a JSON object with `accountant`, `delta_keys` and
+** `period`. `accountant` is 'rdp' (the default), 'gdp', or 'pure', for which delta is 0 and
+** epsilons add up. `delta_keys` is the part of delta for the selection of private keys (default 0).
+** `period` is 'day', 'week', 'month', 'quarter' or 'year'; the budget is then for each such period.
+** The new tier is charged at once for the earlier releases that it sees. If they exceed the budget,
+** the tier is refused. A call that repeats an existing tier changes nothing.
 */
 static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->session.ledger;
-  struct ledger_tier tier = {.accountant = accountant_find(0)};
   const char *name = argument_text(context, argv[0], "name");
-  if (!name || !argument_number(context, argv[1], &rate_domain, &tier.rate) ||
-      !argument_number(context, argv[2], &epsilon_domain, &tier.epsilon) ||
-      (argc > 4 && !tier_accountant(context, argv[4], &tier.accountant)) ||
-      !tier_delta(context, argv[3], &tier) ||
-      (argc > 5 && !argument_number(context, argv[5], &delta_keys_domain, &tier.delta_keys)))
-    return;
-  if (strchr(name, ',')) {
-    function_error(context, "name must not contain a comma (dp_exposure lists tiers)");
-    return;
-  }
-  if (tier.delta_keys > 0 && !(tier.delta_keys < tier.delta)) {
-    function_error(context, "delta_keys must be less than delta");
-    return;
-  }
-  tier.name = (char *)name;
-  if (ledger_ready(ledger) && ledger_tier_create(ledger, &tier)) {
+  struct tier_terms terms = {.tier = {.name = (char *)name, .accountant = accountant_find(0)},
+                             .error = ledger_error(ledger)};
+  if (!name) return;
+  error_clear(terms.error);
+  if (tier_read(&terms, ledger_json(ledger), argc, argv) && ledger_ready(ledger) &&
+      ledger_tier_create(ledger, &terms.tier)) {
     sqlite3_result_value(context, argv[0]);
   } else {
     ledger_result(context, ledger);
   }
+  sqlite3_free(terms.tier.period);
 }
 
 /*
@@ -238,7 +283,8 @@ static void dp_certificate(sqlite3_context *context, int argc, sqlite3_value **a
   struct ledger *ledger = host_of(context)->session.ledger;
   char *verified = 0, *certificate = 0;
   if (ledger_ready(ledger) && ledger_begin_copy(ledger)) verified = verify(host_of(context));
-  if (verified) certificate = ledger_certificate(ledger, verified, mechanism_describe);
+  if (verified && (strcmp(verified, "ok") != 0 || ledger_enter_periods(ledger)))
+    certificate = ledger_certificate(ledger, verified, mechanism_describe);
   sqlite3_free(verified);
   give_text(context, ledger, certificate);
 }

@@ -64,6 +64,13 @@ struct accountant {
   */
   double (*allowed)(const struct ledger_tier *tier, double alpha);
 
+  /*
+  ** The least epsilon of `count` whole budgets, one after the other, at `count` times the tier's
+  ** delta, which must be below 1. Rounded up; NaN or too large if this proof gives nothing. Null
+  ** if epsilons just add up. count >= 1.
+  */
+  double (*composed)(const struct ledger_tier *tier, double count);
+
   /* Converts the rate of one release to its cost, as a `total`; and back. */
   double (*cost_of_rate)(double rate);
   double (*rate_of_cost)(double cost);

@@ -62,8 +62,12 @@ static const char certificate_sql[] =
   "   'slack_limit', " EXACT("slack_limit") ", 'spent_rate', " EXACT("spent_rate") ","
   "   'spent_slack', " EXACT("spent_slack") ", 'spent_delta', " EXACT("spent_delta") ","
   "   'spent_epsilon', " EXACT("spent_epsilon") ", 'releases', releases,"
+  "   'period', t.period, 'period_start', period_start, 'period_end', period_end,"
+  "   'per_period', json_extract(p.value, '$.per_period'),"
+  "   'all_periods', json_extract(p.value, '$.all_periods'),"
   "   'theorem', json_extract(?2, '$.' || accountant)))"
-  "   FROM (SELECT * FROM dp_tier ORDER BY rate DESC) t JOIN dp_budget b ON b.tier = t.name)),"
+  "   FROM (SELECT * FROM dp_tier ORDER BY rate DESC) t JOIN dp_budget b ON b.tier = t.name"
+  "   LEFT JOIN json_each(?4) p ON json_extract(p.value, '$.tier') = t.name)),"
   " 'releases', json((SELECT json_group_array(json_object("
   "   'id', id, 'name', name, 'kind', kind, 'mechanism', mechanism, 'state', state,"
   "   'options', json(options), 'dimension', dimension, 'granularity', granularity,"
@@ -93,6 +97,24 @@ static char *accountant_theorems(void) {
   return sqlite3_str_finish(json);
 }
 
+/* The periods of all tiers, as a JSON array. */
+static char *tier_periods(struct ledger *ledger) {
+  struct ledger_tier *tiers;
+  int count;
+  sqlite3_str *json = sqlite3_str_new(0);
+  sqlite3_str_appendall(json, "[");
+  ledger_tiers(ledger, &tiers, &count);
+  for (int i = 0; i < count; i++) {
+    sqlite3_str_appendall(json, i ? ",{\"tier\":" : "{\"tier\":");
+    json_append_string(json, tiers[i].name);
+    period_append(ledger, &tiers[i], json);
+    sqlite3_str_appendall(json, "}");
+  }
+  sqlite3_str_appendall(json, "]");
+  ledger_tiers_free(tiers, count);
+  return sqlite3_str_finish(json);
+}
+
 /* What the caller knows of mechanisms, as JSON. Some share a name, and then all that is here. */
 static char *mechanism_facts(describe_mechanism *describe) {
   struct ledger_mechanism mechanism;
@@ -112,16 +134,19 @@ char *ledger_certificate(struct ledger *ledger, const char *verified,
   sqlite3_stmt *row = 0;
   char *result = 0;
   if (error_is_set(ledger->error)) return 0;
-  char *theorems = accountant_theorems(), *facts = mechanism_facts(describe);
-  if (!theorems || !facts) ledger_fail(ledger, "out of memory");
+  char *theorems = accountant_theorems(), *facts = mechanism_facts(describe),
+       *periods = tier_periods(ledger);
+  if (!theorems || !facts || !periods) ledger_fail(ledger, "out of memory");
   int rc = sqlite3_prepare_v2(ledger->db, certificate_sql, -1, &row, 0);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 1, verified, -1, SQLITE_TRANSIENT);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 2, theorems, -1, SQLITE_TRANSIENT);
   if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 3, facts, -1, SQLITE_TRANSIENT);
+  if (rc == SQLITE_OK) rc = sqlite3_bind_text(row, 4, periods, -1, SQLITE_TRANSIENT);
   if (rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW) result = column_copy(ledger, row, 0);
   rc = sqlite3_finalize(row);
   sqlite3_free(theorems);
   sqlite3_free(facts);
+  sqlite3_free(periods);
   if (rc != SQLITE_OK) ledger_fail_sqlite(ledger);
   if (!result || !ledger->audience) return result;
   char *cut = audience_certificate(ledger, result, ledger->audience);

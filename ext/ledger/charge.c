@@ -18,6 +18,7 @@
 ** number is valid for both.
 */
 #include <math.h>
+#include <string.h>
 
 #include "ledger/accountant.h"
 #include "ledger/internal.h"
@@ -51,28 +52,32 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   sqlite3_stmt *row = statement_bind(ledger, CHARGE_LAST, "");
   if (!statement_row(ledger, row)) return 0;
   char *previous = column_copy(ledger, row, 1);
-  char *at = column_copy(ledger, row, 2);
+  char *now = charge->at ? 0 : column_copy(ledger, row, 2);
   charge->id = sqlite3_column_int64(row, 0);
   if (charge->id >= 0 && charge->id < LEDGER_MOST_ROWS) {
     charge->id++;
   } else {
     ledger_fail_damaged(ledger, "dp_charge");
   }
-  charge->at = at;
+  if (now) charge->at = now;
   sqlite3_reset(row);
-  row = statement_bind(ledger, CHARGE_SUBJECT, "i", charge->release_id);
-  char *subject = statement_row(ledger, row) ? column_copy(ledger, row, 0) : 0;
+  row = statement_bind(ledger, CHARGE_SUBJECT, "is", charge->release_id, charge->tier);
+  int found = statement_row(ledger, row);
+  char *subject = found ? column_copy(ledger, row, 0) : 0;
+  char *period = found ? column_copy(ledger, row, 1) : 0;
   charge->subject = subject;
+  charge->period = period;
   sqlite3_reset(row);
   if (!subject) ledger_fail_damaged(ledger, "dp_release");
   char hash[HASH_SIZE];
   columns_hash(previous, &columns_charge, charge, hash);
   charge->hash = hash;
   statement_insert(ledger, CHARGE_INSERT, charge);
-  charge->at = charge->subject = charge->hash = 0; /* these point into this function */
+  charge->at = charge->subject = charge->period = charge->hash = 0; /* texts of this function */
   sqlite3_free(previous);
   sqlite3_free(subject);
-  sqlite3_free(at);
+  sqlite3_free(period);
+  sqlite3_free(now);
   return !error_is_set(ledger->error);
 }
 
@@ -122,9 +127,8 @@ static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, str
   return 1;
 }
 
-struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier) {
+static struct payment paid_in(struct ledger *ledger, sqlite3_stmt *row) {
   struct payment paid = {{0, 0}, 0, 0, {0, {0}}};
-  sqlite3_stmt *row = statement_bind(ledger, CHARGE_PAID, "is", release_id, tier);
   while (statement_row(ledger, row)) {
     struct curve curve = curve_column(ledger, row, 3);
     paid.rate = total_add(paid.rate, sqlite3_column_double(row, 0));
@@ -133,6 +137,24 @@ struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *t
     curve_add(&paid.curve, &curve);
   }
   return paid;
+}
+
+struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier) {
+  return paid_in(ledger, statement_bind(ledger, CHARGE_PAID, "is", release_id, tier));
+}
+
+/* The same, of the charges up to the one with this id. */
+static struct payment paid_until(struct ledger *ledger, int64_t release_id, const char *tier,
+                                 int64_t id) {
+  return paid_in(ledger, statement_bind(ledger, CHARGE_PAID_UNTIL, "isi", release_id, tier, id));
+}
+
+/* Whether a payment for a release is its first one in the current period of the tier. */
+static int is_first(struct ledger *ledger, int64_t release_id, const char *tier) {
+  sqlite3_stmt *row = statement_bind(ledger, CHARGE_COUNTED, "is", release_id, tier);
+  int counted = statement_row(ledger, row);
+  sqlite3_reset(row);
+  return !counted;
 }
 
 static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
@@ -148,11 +170,13 @@ static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
                                    cost->delta,
                                    curve_missing(&curve, &paid.curve)};
   return budget_read(ledger, tier->name, &bill->budget) &&
-         (is_free(&bill->payment) || bill_admit(ledger, tier, bill, is_free(&paid)));
+         (is_free(&bill->payment) ||
+          bill_admit(ledger, tier, bill, is_first(ledger, release->id, tier->name)));
 }
 
+/* Appends a payment to the chain and to the budget. at: when the cost arose; null: now. */
 static int bill_pay(struct ledger *ledger, const struct ledger_tier *tier, int64_t release_id,
-                    const char *release, const struct bill *bill) {
+                    const char *release, const char *at, const struct bill *bill) {
   const struct payment *payment = &bill->payment;
   unsigned char bytes[CURVE_BYTES];
   if (is_free(payment)) return 1;
@@ -162,7 +186,8 @@ static int bill_pay(struct ledger *ledger, const struct ledger_tier *tier, int64
                           .tier_rate = tier->rate,
                           .rate = total_up(payment->rate),
                           .slack = payment->slack,
-                          .delta = payment->delta};
+                          .delta = payment->delta,
+                          .at = at};
   charge.curve = curve_bytes(&payment->curve, bytes);
   if (payment->curve.any) {
     struct curve total = orders_read(ledger, tier->name);
@@ -185,37 +210,57 @@ int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
   if (!is_cost(cost)) return ledger_fail(ledger, "a release cannot have rate %g", cost->rate);
   struct bill *bills = sqlite3_malloc64(sizeof *bills * (sqlite3_uint64)(at + 1));
   if (!bills) return ledger_fail(ledger, "out of memory");
-  int admitted = 1, changed = 0;
+  int changed = 0, admitted = periods_enter(ledger, tiers[at].rate, &changed);
   for (int k = 0; k <= at && admitted; k++) { /* L4: check all tiers before charging any */
     admitted = bill_make(ledger, &tiers[k], release, cost, &bills[k]);
     changed |= admitted && !is_free(&bills[k].payment);
   }
   for (int k = 0; k <= at && admitted; k++)
-    admitted = bill_pay(ledger, &tiers[k], release->id, release->name, &bills[k]);
+    admitted = bill_pay(ledger, &tiers[k], release->id, release->name, 0, &bills[k]);
   sqlite3_free(bills);
   return admitted && (!changed || budgets_left(ledger, tiers, count));
 }
 
 /* ---- what a new tier inherits ---------------------------------------------------------------- */
 
-/* One release that the nearest outer tier has paid for. */
+/* What the nearest outer tier has paid for one release in one period of the new tier. */
 struct inherited {
-  int64_t release_id;
-  char *release;
+  int64_t release_id, last; /* the id of the last charge */
+  char *release, *at, *period;
 };
 
-static int inherited_read(struct ledger *ledger, const char *outer, struct inherited **list,
-                          int *count) {
-  sqlite3_stmt *row = statement_bind(ledger, CHARGE_PAID_EACH, "s", outer);
+static int inherited_read(struct ledger *ledger, const char *tier, const char *outer,
+                          struct inherited **list, int *count) {
+  sqlite3_stmt *row = statement_bind(ledger, CHARGE_PAID_EACH, "ss", tier, outer);
   while (statement_row(ledger, row)) {
     struct inherited *grown =
         sqlite3_realloc64(*list, sizeof **list * (sqlite3_uint64)(*count + 1));
     if (!grown) return ledger_fail(ledger, "out of memory");
     *list = grown;
-    grown[(*count)++] =
-        (struct inherited){sqlite3_column_int64(row, 0), column_copy(ledger, row, 1)};
+    grown[(*count)++] = (struct inherited){
+        sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 2), column_copy(ledger, row, 1),
+        column_copy(ledger, row, 3), column_copy(ledger, row, 4)};
   }
   return !error_is_set(ledger->error);
+}
+
+/*
+** Charges the new tier for one release in one period: what the outer tier had paid by the end of
+** that period and the new tier has not paid.
+*/
+static int inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer,
+                   const struct inherited *inherited) {
+  struct bill bill;
+  struct payment cost = paid_until(ledger, inherited->release_id, outer, inherited->last),
+                 paid = paid_for(ledger, inherited->release_id, tier->name);
+  if (cost.curve.any) /* the tiers' filter orders differ; use an upper bound */
+    cost.curve.values[AT_FILTER] = renyi_curve_at(cost.curve.values, tier->filter_order);
+  bill.payment = (struct payment){{total_missing(paid.rate, total_up(cost.rate)), 0},
+                                  fmax(0, cost.slack - paid.slack),
+                                  fmax(0, cost.delta - paid.delta),
+                                  curve_missing(&cost.curve, &paid.curve)};
+  return budget_read(ledger, tier->name, &bill.budget) && bill_admit(ledger, tier, &bill, 1) &&
+         bill_pay(ledger, tier, inherited->release_id, inherited->release, inherited->at, &bill);
 }
 
 /*
@@ -237,20 +282,23 @@ static int may_inherit(struct ledger *ledger, const struct ledger_tier *tier, co
 
 int charge_inherited(struct ledger *ledger, const struct ledger_tier *tier, const char *outer) {
   struct inherited *list = 0;
+  const char *period = "";
   int count = 0;
   if (!may_inherit(ledger, tier, outer)) return 0;
-  inherited_read(ledger, outer, &list, &count);
-  struct bill bill = {0};
-  if (!error_is_set(ledger->error)) budget_read(ledger, tier->name, &bill.budget);
-  for (int i = 0; i < count && !error_is_set(ledger->error); i++) {
-    bill.payment = paid_for(ledger, list[i].release_id, outer);
-    struct curve *curve = &bill.payment.curve;
-    if (curve->any) /* the tiers' filter orders differ; use an upper bound */
-      curve->values[AT_FILTER] = renyi_curve_at(curve->values, tier->filter_order);
-    if (bill_admit(ledger, tier, &bill, 1))
-      bill_pay(ledger, tier, list[i].release_id, list[i].release, &bill);
+  inherited_read(ledger, tier->name, outer, &list, &count);
+  for (int i = 0; i < count && !error_is_set(ledger->error); i++) { /* period by period */
+    if (tier->period && !list[i].period) {
+      ledger_fail_damaged(ledger, "dp_charge.at");
+    } else if (tier->period && strcmp(list[i].period, period) != 0) {
+      period_enter(ledger, tier->name, period = list[i].period);
+    }
+    if (!error_is_set(ledger->error)) inherit(ledger, tier, outer, &list[i]);
   }
-  for (int i = 0; i < count; i++) sqlite3_free(list[i].release);
+  for (int i = 0; i < count; i++) {
+    sqlite3_free(list[i].release);
+    sqlite3_free(list[i].at);
+    sqlite3_free(list[i].period);
+  }
   sqlite3_free(list);
   return !error_is_set(ledger->error);
 }

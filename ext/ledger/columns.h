@@ -62,7 +62,8 @@ enum column_kind {
 **   HASHED   a line of the hash; a field of the fingerprint, '-' for NULL
 **   ADDED    a line of the hash, but a column of another table
 **   DIGEST   a field of the fingerprint that holds the hash of the text; '-' for NULL
-**   GIVEN    like DIGEST, but left out for NULL, so that older fingerprints stay valid
+**   GIVEN    like DIGEST in a fingerprint and like HASHED in a hash, but left out for NULL, so that
+**            older fingerprints and hashes stay valid
 */
 enum column_role { ROLE_PLAIN, ROLE_HASHED, ROLE_ADDED, ROLE_DIGEST, ROLE_GIVEN };
 
@@ -134,6 +135,7 @@ struct table_columns {
   X(filter_order, REAL, 7, PLAIN)                                                                  \
   X(rate_limit, REAL, 8, PLAIN)                                                                    \
   X(slack_limit, REAL, 0, PLAIN)                                                                   \
+  X(period, TEXT, 10, PLAIN)                                                                       \
   X(created_at, NOW, 9, PLAIN)                                                                     \
   X(dropped_at, LATER, 0, PLAIN)
 
@@ -183,6 +185,7 @@ struct table_columns {
   X(delta, REAL, 7, HASHED)                                                                        \
   X(curve, BLOB, 6, HASHED)                                                                        \
   X(at, BORROWED, 9, HASHED)                                                                       \
+  X(period, BORROWED, 11, GIVEN)                                                                   \
   X(hash, BORROWED, 10, PLAIN)
 
 /*
@@ -212,7 +215,9 @@ struct table_columns {
   X(spent_high, REAL, 0, PLAIN)                                                                    \
   X(spent_low, REAL, 0, PLAIN)                                                                     \
   X(spent_slack, REAL, 0, PLAIN)                                                                   \
-  X(spent_curve, REAL, 0, PLAIN)
+  X(spent_curve, REAL, 0, PLAIN)                                                                   \
+  X(period_start, LATER, 10, PLAIN)                                                                \
+  X(period_end, LATER, 11, PLAIN)
 
 #define ORDER_COLUMNS(X)                                                                           \
   X(tier, BORROWED, 0, PLAIN)                                                                      \

@@ -95,8 +95,9 @@ static void append_epsilon(sqlite3_str *json, double epsilon) {
   }
 }
 
-static void append_exposure(sqlite3_str *json, const struct ledger_tier *tiers, const int *chosen,
-                            int count, const struct exposure *exposure) {
+static void append_exposure(struct ledger *ledger, sqlite3_str *json,
+                            const struct ledger_tier *tiers, const int *chosen, int count,
+                            const struct exposure *exposure) {
   int worst = chosen[0];
   for (int i = 1; i < count; i++) {
     if (tiers[chosen[i]].delta < tiers[worst].delta) worst = chosen[i];
@@ -110,6 +111,7 @@ static void append_exposure(sqlite3_str *json, const struct ledger_tier *tiers, 
     json_append_string(json, tiers[chosen[i]].name);
     sqlite3_str_appendf(json, ",\"delta\":%!.17g", tiers[chosen[i]].delta);
     append_epsilon(json, exposure_epsilon(&tiers[chosen[i]], exposure));
+    period_append(ledger, &tiers[chosen[i]], json);
     sqlite3_str_appendall(json, "}");
   }
   sqlite3_str_appendall(json, "]");
@@ -125,7 +127,7 @@ char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, co
   sqlite3_str *json = sqlite3_str_new(0);
   collect_sights(ledger, tiers, chosen, count, &exposure);
   char *sights = sqlite3_str_finish(exposure.json);
-  append_exposure(json, tiers, chosen, count, &exposure);
+  append_exposure(ledger, json, tiers, chosen, count, &exposure);
   sqlite3_str_appendf(json, ",\"releases\":[%s]}", sights ? sights : "");
   sqlite3_free(sights);
   char *result = sqlite3_str_finish(json);

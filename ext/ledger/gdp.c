@@ -62,6 +62,16 @@ static double allowed(const struct ledger_tier *tier, double alpha) {
   return renyi_allowed(alpha, tier->epsilon, tier->delta - tier->delta_keys);
 }
 
+/*
+** The filters of all periods are one filter on the sum of the rates. A part 2^-20 of delta pays for
+** the lattice.
+*/
+static double composed(const struct ledger_tier *tier, double count) {
+  double delta = count * (tier->delta - tier->delta_keys), spare = delta * 0x1p-20;
+  double epsilon = published_up(gaussian_epsilon(count * tier->rate_limit, delta - spare));
+  return (1 + exp(epsilon)) * count * tier->slack_limit <= spare ? epsilon : NAN;
+}
+
 static double same(double rate) {
   return rate;
 }
@@ -88,6 +98,7 @@ const struct accountant accountant_gdp = {
     .refuse = refuse,
     .epsilon = epsilon,
     .allowed = allowed,
+    .composed = composed,
     .cost_of_rate = same,
     .rate_of_cost = same,
     .least_part = 1 - 0x1p-39, /* variances are integers of at least 2^40 */

@@ -42,12 +42,20 @@ enum statement {
   ORDER_WRITE,
   BUDGET_WRITE,
   BUDGET_LEFT,
+  PERIOD_OVER,
+  PERIOD_ENTER,
+  PERIOD_ORDERS,
+  PERIOD_COUNT,
+  PERIOD_CHECK,
+  PERIOD_ENTERED,
   ORDER_INSERT,
   CHARGE_LAST,
   CHARGE_SUBJECT,
+  CHARGE_COUNTED,
   CHARGE_INSERT,
   CHARGE_PAID,
   CHARGE_SINCE,
+  CHARGE_PAID_UNTIL,
   CHARGE_PAID_EACH,
   MODEL_PAID,
   CHARGE_LIST,
@@ -481,6 +489,30 @@ struct payment {
 
 /* The amount that a tier has paid for a release so far (charge.c). */
 struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier);
+
+/* ---- periods (period.c) ---- */
+
+/*
+** The largest number of periods of an outer tier that can overlap one period of an inner tier. A
+** null period never ends. 0: the inner period never ends, and the outer ones do.
+*/
+int period_overlaps(const char *inner, const char *outer);
+
+/* Starts the period of a tier that begins on this day, with totals of 0. */
+int period_enter(struct ledger *ledger, const char *tier, const char *start);
+
+/*
+** Starts the current period of every tier of at least this rate whose period is over. The caller
+** updates releases_left if *entered becomes 1.
+*/
+int periods_enter(struct ledger *ledger, double rate, int *entered);
+
+/*
+** Appends a tier's period, if it has one, to a JSON object: `period`; `per_period`, the budget that
+** one period may add; and `all_periods`, the guarantee for all periods until now: `epsilon` and
+** `delta` of that many whole budgets.
+*/
+void period_append(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_str *json);
 
 /* ---- checks of a new tier (tier_check.c) ---- */
 

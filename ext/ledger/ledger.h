@@ -145,6 +145,17 @@ int ledger_tier_find(struct ledger *ledger, const struct ledger_tier *tiers, int
 /* Creates a tier, in a transaction of its own. Does nothing if the same tier exists already. */
 int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *tier);
 
+/* Whether dp_tier.period can be this. */
+int ledger_period_is_known(const char *period);
+
+/*
+** Bring the budgets of all tiers to their current periods, in a transaction that the caller will
+** roll back. The first is for transactions that can write. The second is for those that only read:
+** if a period is over, it goes on with a copy.
+*/
+int ledger_enter_periods(struct ledger *ledger);
+int ledger_read_periods(struct ledger *ledger);
+
 /* Drops a tier that has no charges, permanently, in a transaction of its own. */
 int ledger_tier_drop(struct ledger *ledger, const char *name);
 
@@ -355,6 +366,7 @@ struct ledger_table {
   const struct table_columns *columns;
   const char *shown; /* SQL condition for the rows that the host may see; null: all */
   const char *order; /* SQL order of the rows; null: any order */
+  int by_period;     /* holds totals of periods: read it after ledger_read_periods() */
 };
 extern const struct ledger_table ledger_tables[];
 extern const int ledger_table_count;

@@ -48,6 +48,13 @@ static double allowed(const struct ledger_tier *tier, double alpha) {
   return renyi_allowed(alpha, tier->epsilon, noise_delta(tier));
 }
 
+/* The filters of all periods are one filter at the same order. */
+static double composed(const struct ledger_tier *tier, double count) {
+  double alpha = tier->filter_order, delta = count * noise_delta(tier);
+  return published_up(count * alpha * tier->rate_limit + log1p(-1 / alpha) -
+                      (log(delta) + log(alpha)) / (alpha - 1));
+}
+
 static double same(double rate) {
   return rate;
 }
@@ -72,6 +79,7 @@ const struct accountant accountant_rdp = {
     .refuse = refuse,
     .epsilon = epsilon,
     .allowed = allowed,
+    .composed = composed,
     .cost_of_rate = same,
     .rate_of_cost = same,
     .least_part = 1 - 0x1p-39, /* variances are integers of at least 2^40 */

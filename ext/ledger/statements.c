@@ -24,6 +24,40 @@ SQLITE_EXTENSION_INIT3
 
 #define NOW STATEMENT_NOW
 
+/*
+** The first day of the period of a kind ('month') that holds a time, and the first day of the next
+** period. All days are in UTC, and weeks begin on Monday (ISO 8601). NULL for the kind NULL.
+*/
+#define PERIOD_START(kind, time)                                                                   \
+  "(CASE " kind " WHEN 'day' THEN date(" time ") WHEN 'week' THEN"                                 \
+  " date(" time ", '-6 days', 'weekday 1') WHEN 'month' THEN date(" time ", 'start of month')"     \
+  " WHEN 'quarter' THEN date(" time ", 'start of month', '-' ||"                                   \
+  " ((strftime('%m', " time ") - 1) % 3) || ' months')"                                            \
+  " WHEN 'year' THEN date(" time ", 'start of year') END)"
+#define PERIOD_END(kind, start)                                                                    \
+  "date(" start ", CASE " kind " WHEN 'day' THEN '+1 day' WHEN 'week' THEN '+7 days'"              \
+  " WHEN 'month' THEN '+1 month' WHEN 'quarter' THEN '+3 months' WHEN 'year' THEN '+1 year' END)"
+
+/* The number of periods of a kind from one first day to another, both counted. */
+#define MONTHS(day) "(12 * strftime('%Y', " day ") + strftime('%m', " day "))"
+#define PERIODS(kind, first, last)                                                                 \
+  "CAST(1 + CASE " kind " WHEN 'day' THEN julianday(" last ") - julianday(" first ")"              \
+  " WHEN 'week' THEN (julianday(" last ") - julianday(" first ")) / 7"                             \
+  " ELSE (" MONTHS(last) " - " MONTHS(                                                             \
+      first) ")"                                                                                   \
+             " / CASE " kind                                                                       \
+             " WHEN 'month' THEN 1 WHEN 'quarter' THEN 3 ELSE 12 END END AS INTEGER)"
+
+/*
+** The time in a tier's periods at which a charge of another tier c counts (c: dp_charge, o: dp_tier
+** of the charge). It is the time of the charge, or the nearest day of the charge's own period, in
+** which the charge still counts after the clock went back.
+*/
+#define COUNTED_AT                                                                                 \
+  "min(max(c.at, ifnull(c.period, '')),"                                                           \
+  " ifnull(date(" PERIOD_END("o.period", "c.period") ", '-1 day'), '9999'))"
+#define TIER_PERIOD "(SELECT period FROM dp_tier WHERE name = ?1)"
+
 static const char *const statement_text[STATEMENTS] = {
     [BEGIN_WRITE] = "BEGIN IMMEDIATE",
     [BEGIN_READ] = "BEGIN",
@@ -53,14 +87,59 @@ static const char *const statement_text[STATEMENTS] = {
     [BUDGET_LEFT] = "UPDATE dp_budget SET releases_left = ?2 WHERE tier = ?1",
     [CHARGE_LAST] = "SELECT id, hash, " NOW " FROM (SELECT 0) LEFT JOIN"
                     " (SELECT id, hash FROM dp_charge ORDER BY id DESC LIMIT 1)",
-    [CHARGE_SUBJECT] = "SELECT " SUBJECT("?1"),
+    /* The period in which a charge of tier ?2 counts is the one that the tier has entered. */
+    [CHARGE_SUBJECT] =
+        "SELECT " SUBJECT("?1") ", (SELECT period_start FROM dp_budget WHERE tier = ?2)",
+    /* Whether a tier was charged for a release in the period that it has entered. */
+    [CHARGE_COUNTED] = "SELECT 1 FROM dp_charge c JOIN dp_budget b ON b.tier = c.tier"
+                       " WHERE release_id = ? AND c.tier = ? AND period IS period_start LIMIT 1",
+    /* Finds a tier with at least this rate whose period is over, and its current period. */
+    [PERIOD_OVER] =
+        "SELECT name, started FROM (SELECT name, rate, period_start,"
+        " " PERIOD_START("period",
+                         "'now'") " AS started FROM dp_tier JOIN dp_budget"
+                                  " ON tier = name WHERE dropped_at IS NULL)"
+                                  " WHERE rate >= ? AND started > ifnull(period_start, '') LIMIT 1",
+    [PERIOD_ENTER] =
+        "UPDATE dp_budget SET period_start = ?2,"
+        " period_end = " PERIOD_END(
+            TIER_PERIOD,
+            "?2") ","
+                  " spent_epsilon = 0.0, remaining_epsilon = epsilon, spent_rate = 0.0,"
+                  " spent_delta = 0.0, releases = 0, spent_high = 0.0, spent_low = 0.0,"
+                  " spent_slack = 0.0, spent_curve = 0.0 WHERE tier = ?1",
+    [PERIOD_ORDERS] = "UPDATE dp_order SET curve = 0.0 WHERE tier = ?",
+    /* The periods of a tier from its creation or first charge to the one that it has entered. */
+    [PERIOD_COUNT] = "SELECT max(1, " PERIODS(
+        "kind", "min(born, first)",
+        "period_start") ") FROM (SELECT"
+                        " t.period AS kind, " PERIOD_START(
+                            "t.period", "created_at") " AS born, period_start,"
+                                                      " ifnull((SELECT period FROM dp_charge WHERE "
+                                                      "tier = t.name ORDER BY id LIMIT 1), '9999')"
+                                                      " AS first FROM dp_tier t JOIN dp_budget ON "
+                                                      "tier = name WHERE name = ?)",
+    [PERIOD_ENTERED] = "SELECT period_start FROM dp_budget WHERE tier = ?",
+    /* Whether a text is the first day of a period of tier ?1 (NULL if the tier has no periods). */
+    [PERIOD_CHECK] = "SELECT ?2 IS " PERIOD_START(TIER_PERIOD, "?2"),
     [CHARGE_SINCE] =
         "SELECT c.rate, curve, filter_order FROM dp_charge c JOIN dp_tier ON name = tier"
         " WHERE id > ? AND tier = ?",
     [CHARGE_PAID] = "SELECT rate, slack, delta, curve FROM dp_charge"
                     " WHERE release_id = ? AND tier = ?",
-    [CHARGE_PAID_EACH] = "SELECT release_id, release FROM dp_charge WHERE tier = ?"
-                         " GROUP BY release_id ORDER BY release_id",
+    [CHARGE_PAID_UNTIL] = "SELECT rate, slack, delta, curve FROM dp_charge"
+                          " WHERE release_id = ? AND tier = ? AND id <= ?",
+    /*
+    ** The releases for which a tier was charged, once for each period of the new tier ?1 in which
+    ** the charges count there. The time and the id are those of the last such charge.
+    */
+    [CHARGE_PAID_EACH] =
+        "SELECT release_id, release, max(id), at, start FROM (SELECT release_id, release, id, at,"
+        " " PERIOD_START(
+            TIER_PERIOD,
+            COUNTED_AT) " AS start"
+                        " FROM dp_charge c JOIN dp_tier o ON o.name = c.tier WHERE c.tier = ?2)"
+                        " GROUP BY start, release_id ORDER BY start, release_id",
     /* Finds a model that a tier has paid for. */
     [MODEL_PAID] = "SELECT release FROM dp_charge c JOIN dp_release r ON r.id = release_id"
                    " WHERE tier = ? AND kind = 'sgd' AND (SELECT count(*) FROM dp_publication p"
@@ -187,8 +266,10 @@ static const struct {
     [TIER_LIST] = {&columns_tier, " FROM dp_tier WHERE dropped_at IS NULL ORDER BY rate DESC"},
     [BUDGET_INSERT] = {&columns_budget, 0},
     [BUDGET_READ] = {&columns_budget, " FROM dp_budget WHERE tier = ?"},
-    [BUDGET_CHECK] = {&columns_budget, ", (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE"
-                                       " c.tier = b.tier) FROM dp_budget b WHERE tier = ?"},
+    [BUDGET_CHECK] =
+        {&columns_budget,
+         ", (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE"
+         " c.tier = b.tier AND period IS period_start) FROM dp_budget b WHERE tier = ?"},
     [ORDER_INSERT] = {&columns_order, 0},
     [CHARGE_INSERT] = {&columns_charge, 0},
     [CHARGE_LIST] = {&columns_charge, ", " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id"},
@@ -223,17 +304,14 @@ static const struct {
 */
 enum { UNKNOWN = 0, OF_RELEASE, OF_TERMS, OF_BUDGET, OF_NEW_RELEASE, OF_CHAIN };
 static const char written[STATEMENTS] = {
-    [TIER_DROP] = OF_TERMS,       [BUDGET_DROP] = OF_TERMS,
-    [ORDERS_DROP] = OF_TERMS,     [TERMS_INSERT] = OF_TERMS,
-    [POLICY_INSERT] = OF_TERMS,   [POLICY_TIGHTEN] = OF_TERMS,
-    [POLICY_NOTE] = OF_RELEASE,   [TIER_INSERT] = OF_TERMS,
-    [ORDER_INSERT] = OF_TERMS,    [BUDGET_INSERT] = OF_TERMS,
-    [BUDGET_WRITE] = OF_BUDGET,   [BUDGET_LEFT] = OF_BUDGET,
-    [ORDER_WRITE] = OF_CHAIN,     [CHARGE_INSERT] = OF_CHAIN,
-    [SEAL_INSERT] = OF_CHAIN,     [RELEASE_INSERT] = OF_NEW_RELEASE,
-    [RELEASE_NAME] = OF_RELEASE,  [RELEASE_STATE] = OF_RELEASE,
-    [RELEASE_SLACK] = OF_RELEASE, [PATH_INSERT] = OF_RELEASE,
-    [VALUE_INSERT] = OF_RELEASE,  [PUBLICATION_INSERT] = OF_RELEASE,
+    [PERIOD_ENTER] = OF_BUDGET,  [PERIOD_ORDERS] = OF_CHAIN,   [TIER_DROP] = OF_TERMS,
+    [BUDGET_DROP] = OF_TERMS,    [ORDERS_DROP] = OF_TERMS,     [TERMS_INSERT] = OF_TERMS,
+    [POLICY_INSERT] = OF_TERMS,  [POLICY_TIGHTEN] = OF_TERMS,  [POLICY_NOTE] = OF_RELEASE,
+    [TIER_INSERT] = OF_TERMS,    [ORDER_INSERT] = OF_TERMS,    [BUDGET_INSERT] = OF_TERMS,
+    [BUDGET_WRITE] = OF_BUDGET,  [BUDGET_LEFT] = OF_BUDGET,    [ORDER_WRITE] = OF_CHAIN,
+    [CHARGE_INSERT] = OF_CHAIN,  [SEAL_INSERT] = OF_CHAIN,     [RELEASE_INSERT] = OF_NEW_RELEASE,
+    [RELEASE_NAME] = OF_RELEASE, [RELEASE_STATE] = OF_RELEASE, [RELEASE_SLACK] = OF_RELEASE,
+    [PATH_INSERT] = OF_RELEASE,  [VALUE_INSERT] = OF_RELEASE,  [PUBLICATION_INSERT] = OF_RELEASE,
 };
 
 /* Notes the subject that a writing statement is about to change. */

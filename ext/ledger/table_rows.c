@@ -232,6 +232,10 @@ void columns_clear(const struct table_columns *columns, void *row) {
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
+static int is_empty(const char *text) {
+  return !text || !*text;
+}
+
 void columns_hash(const char *previous, const struct table_columns *columns, const void *row,
                   char hash[HASH_SIZE]) {
   struct digest digest;
@@ -241,6 +245,7 @@ void columns_hash(const char *previous, const struct table_columns *columns, con
     const struct column *column = &columns->list[i];
     const void *member = member_of(row, column);
     if (column->role == ROLE_PLAIN) continue;
+    if (column->role == ROLE_GIVEN && is_empty(*(const char *const *)member)) continue;
     if (column->kind == COLUMN_REAL) {
       digest_bits(&digest, *(const double *)member);
     } else if (column->kind == COLUMN_BORROWED) {

@@ -17,14 +17,14 @@ SQLITE_EXTENSION_INIT3
 #define LIVE "release_id NOT IN (SELECT id FROM dp_release WHERE state IN ('failed', 'discarded'))"
 
 const struct ledger_table ledger_tables[] = {
-    {&columns_tier, "dropped_at IS NULL", "rate DESC"}, /* the innermost first */
-    {&columns_release, 0, "rowid"},
-    {&columns_publication, LIVE, "rowid"},
-    {&columns_value, LIVE, "rowid"},
-    {&columns_charge, 0, "rowid"},
-    {&columns_policy, 0, "rowid"},
-    {&columns_rdp, 0, 0},
-    {&columns_budget, 0, "rowid"},
+    {&columns_tier, "dropped_at IS NULL", "rate DESC", 0}, /* the innermost first */
+    {&columns_release, 0, "rowid", 0},
+    {&columns_publication, LIVE, "rowid", 0},
+    {&columns_value, LIVE, "rowid", 0},
+    {&columns_charge, 0, "rowid", 0},
+    {&columns_policy, 0, "rowid", 0},
+    {&columns_rdp, 0, 0, 1},
+    {&columns_budget, 0, "rowid", 1},
 };
 const int ledger_table_count = sizeof ledger_tables / sizeof *ledger_tables;
 

@@ -11,7 +11,7 @@
 SQLITE_EXTENSION_INIT3
 
 void ledger_tiers_free(struct ledger_tier *tiers, int count) {
-  for (int i = 0; i < count; i++) sqlite3_free(tiers[i].name);
+  for (int i = 0; i < count; i++) columns_clear(&columns_tier, &tiers[i]);
   sqlite3_free(tiers);
 }
 
@@ -72,7 +72,8 @@ static int store_tier(struct ledger *ledger, const struct ledger_tier *tier) {
 
 static int same_tier(const struct ledger_tier *a, const struct ledger_tier *b) {
   return a->rate == b->rate && a->epsilon == b->epsilon && a->delta == b->delta &&
-         a->delta_keys == b->delta_keys && a->accountant == b->accountant;
+         a->delta_keys == b->delta_keys && a->accountant == b->accountant &&
+         (a->period ? b->period && strcmp(a->period, b->period) == 0 : !b->period);
 }
 
 /*
@@ -115,11 +116,13 @@ static int refresh_left(struct ledger *ledger) {
 
 static int create_tier(struct ledger *ledger, struct ledger_tier tier) {
   struct ledger_tier *tiers;
-  int count;
+  int count, entered;
   if (ledger_tiers(ledger, &tiers, &count) && tier_is_new(ledger, &tier, tiers, count) &&
       tier_make(ledger, &tier, tiers, count) && store_tier(ledger, &tier)) {
     const struct ledger_tier *outer = tier_outside(&tier, tiers, count);
-    if (!outer || charge_inherited(ledger, &tier, outer->name)) refresh_left(ledger);
+    if ((!outer || charge_inherited(ledger, &tier, outer->name)) &&
+        periods_enter(ledger, tier.rate, &entered))
+      refresh_left(ledger);
   }
   ledger_tiers_free(tiers, count);
   return !error_is_set(ledger->error);

@@ -12,8 +12,13 @@
 ** amounts spent so far do not matter: a new tier is charged what its outer neighbour has paid, so
 ** with equal limits both have the same amount left. A new tier may lie outside a tier with a
 ** smaller budget; the inner tier's releases_left then limits that of the new one (dp_budget).
+**
+** Budgets of different periods are compared by the largest number of outer periods that can overlap
+** one inner period (period.c), in both directions: a tier whose charges begin again more often
+** would otherwise block the inner one every time.
 */
 #include <math.h>
+#include <string.h>
 
 #include "ledger/accountant.h"
 #include "ledger/internal.h"
@@ -45,9 +50,20 @@ static double cost_of_one(const struct ledger_tier *tier) {
   return tier->accountant->cost_of_rate(tier->rate) * tier->accountant->least_part;
 }
 
-/* The limit that a tier needs so that the outer tier can spend its whole budget. */
+/*
+** The limit that a tier needs so that the outer tier can spend its whole budget: in each of its
+** periods that overlap one period of the tier. A product is rounded to the last bits.
+*/
 static double limit_needed(const struct ledger_tier *tier, const struct ledger_tier *outer) {
-  return outer->accountant->most_at(outer, tier->filter_order);
+  int overlaps = period_overlaps(tier->period, outer->period);
+  double most = outer->accountant->most_at(outer, tier->filter_order);
+  return overlaps > 1 ? most * overlaps * (1 - 0x1p-40) : most;
+}
+
+/* The delta_keys that a tier needs for the outer tier. */
+static double keys_needed(const struct ledger_tier *tier, const struct ledger_tier *outer) {
+  int overlaps = period_overlaps(tier->period, outer->period);
+  return outer->delta_keys * (overlaps > 1 ? overlaps * (1 - 0x1p-40) : 1);
 }
 
 /*
@@ -152,22 +168,95 @@ static int shares_a_mechanism(struct ledger *ledger, const struct ledger_tier *t
 
 static int carries(struct ledger *ledger, const struct ledger_tier *tier,
                    const struct ledger_tier *outer) {
-  if (tier->accountant->has_delta && !(tier->delta_keys >= outer->delta_keys))
+  double keys = keys_needed(tier, outer);
+  if (tier->accountant->has_delta && !(tier->delta_keys >= keys))
     return ledger_fail(ledger,
                        "tier '%s' would block tier '%s' outside it, whose private keys it pays for "
                        "(delta_keys of at least %.15g)",
-                       tier->name, outer->name, outer->delta_keys);
+                       tier->name, outer->name,
+                       outer->delta_keys * period_overlaps(tier->period, outer->period));
   if (limit_needed(tier, outer) <= tier->rate_limit) return 1;
   char *advice = advice_on_epsilon(tier, outer, "");
   int is_advised = advice && *advice;
+  int overlaps = period_overlaps(tier->period, outer->period);
+  char *times = overlaps > 1 ? sqlite3_mprintf("%d times ", overlaps) : sqlite3_mprintf("");
   ledger_fail(
       ledger,
       "tier '%s' would block tier '%s' outside it: it pays for all that '%s' publishes, and "
-      "its budget, epsilon %g at delta %g, is smaller than that of '%s', epsilon %g at "
-      "delta %g (%s%s%s)",
-      tier->name, outer->name, outer->name, tier->epsilon, tier->delta, outer->name, outer->epsilon,
-      outer->delta, is_advised ? advice : "take the accountant '",
+      "its budget, epsilon %g at delta %g%s%s, is smaller than %sthat of '%s', epsilon %g at "
+      "delta %g%s%s (%s%s%s)",
+      tier->name, outer->name, outer->name, tier->epsilon, tier->delta,
+      tier->period ? " for each " : "", tier->period ? tier->period : "", times ? times : "",
+      outer->name, outer->epsilon, outer->delta, outer->period ? " for each " : "",
+      outer->period ? outer->period : "", is_advised ? advice : "take the accountant '",
       is_advised ? "" : accountants[0]->name, is_advised ? "" : "'");
+  sqlite3_free(times);
+  sqlite3_free(advice);
+  return 0;
+}
+
+/* ---- periods --------------------------------------------------------------------------------- */
+
+/* The nearest of the tiers inside a tier, or null. */
+static const struct ledger_tier *tier_inside(const struct ledger_tier *tier,
+                                             const struct ledger_tier *tiers, int count) {
+  const struct ledger_tier *inside = 0;
+  for (int i = 0; i < count && tiers[i].rate > tier->rate; i++) inside = &tiers[i];
+  return inside;
+}
+
+/* Refuses a tier whose budget never begins again inside one whose budget does. */
+static int sees_an_end(struct ledger *ledger, const struct ledger_tier *inner,
+                       const struct ledger_tier *outer) {
+  return period_overlaps(inner->period, outer->period) > 0 ||
+         ledger_fail(ledger,
+                     "tier '%s' has no period and would lie inside tier '%s', which has a new "
+                     "budget every %s, so what '%s' pays for has no end (give both the period "
+                     "'%s')",
+                     inner->name, outer->name, outer->period, inner->name, outer->period);
+}
+
+static int same_period(const struct ledger_tier *a, const struct ledger_tier *b) {
+  return a->period ? b->period && strcmp(a->period, b->period) == 0 : !b->period;
+}
+
+/* Whether an inner tier can pay for all that an outer tier with another period may publish. */
+static int affords(const struct ledger_tier *inner, const struct ledger_tier *outer) {
+  return limit_needed(inner, outer) <= inner->rate_limit &&
+         (!inner->accountant->has_delta || keys_needed(inner, outer) <= inner->delta_keys);
+}
+
+/* The largest epsilon of an outer tier that an inner tier affords, to four digits; 0: none. */
+static double epsilon_afforded(const struct ledger_tier *inner, struct ledger_tier outer) {
+  double low = 0, high = outer.epsilon;
+  for (int i = 0; i < 60; i++) {
+    outer.epsilon = (low + high) / 2;
+    if (filter_make(&outer) && affords(inner, &outer)) {
+      low = outer.epsilon;
+    } else {
+      high = outer.epsilon;
+    }
+  }
+  return four_digits(low, -1);
+}
+
+/*
+** Checks a new tier against the next tier inside it. With the same period, the inner tier may have
+** the smaller budget (above).
+*/
+static int fits_inside(struct ledger *ledger, const struct ledger_tier *tier,
+                       const struct ledger_tier *inner) {
+  if (!sees_an_end(ledger, inner, tier)) return 0;
+  if (same_period(inner, tier) || affords(inner, tier)) return 1;
+  double epsilon = epsilon_afforded(inner, *tier);
+  char *advice = epsilon > 0 ? sqlite3_mprintf("an epsilon of at most %.4g does; or ", epsilon)
+                             : sqlite3_mprintf("");
+  ledger_fail(
+      ledger,
+      "tier '%s' inside tier '%s' pays for all that '%s' publishes, and its budget for each "
+      "%s is smaller than %d budgets of '%s' (%sgive '%s' the same period)",
+      inner->name, tier->name, tier->name, inner->period,
+      period_overlaps(inner->period, tier->period), tier->name, advice ? advice : "", tier->name);
   sqlite3_free(advice);
   return 0;
 }
@@ -185,9 +274,12 @@ static int leaves_nothing(struct ledger *ledger, const struct ledger_tier *tier)
 int tier_make(struct ledger *ledger, struct ledger_tier *tier, const struct ledger_tier *tiers,
               int count) {
   const struct ledger_tier *outer = tier_outside(tier, tiers, count);
+  const struct ledger_tier *inner = tier_inside(tier, tiers, count);
   if (!filter_make(tier)) return leaves_nothing(ledger, tier);
+  if (outer && !sees_an_end(ledger, tier, outer)) return 0;
   for (int i = 0; i < count; i++) {
     if (tiers[i].rate < tier->rate && !shares_a_mechanism(ledger, tier, &tiers[i])) return 0;
   }
-  return admits_one(ledger, tier, outer) && (!outer || carries(ledger, tier, outer));
+  return admits_one(ledger, tier, outer) && (!outer || carries(ledger, tier, outer)) &&
+         (!inner || fits_inside(ledger, tier, inner));
 }

@@ -13,11 +13,12 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* The budget of one tier, recomputed from its charges. */
+/* The budget of one tier in one period, recomputed from its charges. */
 struct recount {
   const struct ledger_tier *tier;
   struct budget budget;
   struct curve curve;
+  char *period; /* the latest one with a charge; null: no periods, or no charge so far */
 };
 
 char *ledger_discrepancy(struct ledger *ledger, const char *format, ...) {
@@ -33,6 +34,39 @@ static struct recount *recount_of(struct recount *recounts, int count, const cha
   for (int i = 0; tier && i < count; i++) {
     if (strcmp(recounts[i].tier->name, tier) == 0) return &recounts[i];
   }
+  return 0;
+}
+
+/* Whether this can be the period of a charge of a tier. */
+static int is_period(struct ledger *ledger, const struct ledger_tier *tier, const char *start) {
+  sqlite3_stmt *row = statement_bind(ledger, PERIOD_CHECK, "ss", tier->name, start);
+  int is_one = statement_row(ledger, row) && sqlite3_column_int(row, 0);
+  sqlite3_reset(row);
+  return is_one;
+}
+
+/*
+** Ends the count of one period and starts that of the next. A tier never goes back to an earlier
+** period, and each period has a budget of its own.
+*/
+static char *recount_enter(struct ledger *ledger, struct recount *recount,
+                           const struct charge *charge) {
+  const char *start = *charge->period ? charge->period : 0, *last = recount->period;
+  if (last && start && strcmp(last, start) == 0) return 0;
+  if (!start && !recount->tier->period) return 0;
+  if (!start || !is_period(ledger, recount->tier, start) || (last && strcmp(start, last) < 0))
+    return ledger_discrepancy(ledger, "dp_charge: row %lld counts in the wrong period",
+                              (long long)charge->id);
+  if (!budget_within(recount->tier, &recount->budget))
+    return ledger_discrepancy(ledger,
+                              "dp_charge: tier '%s' has spent more than its budget in the period "
+                              "from %s",
+                              recount->tier->name, last);
+  sqlite3_free(recount->period);
+  recount->period = sqlite3_mprintf("%s", start);
+  if (!recount->period) ledger_fail(ledger, "out of memory");
+  recount->budget = (struct budget){0};
+  recount->curve = (struct curve){0};
   return 0;
 }
 
@@ -58,6 +92,8 @@ static char *check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expe
         (long long)charge.id);
   if (!(charge.rate >= 0 && charge.slack >= 0 && charge.delta >= 0))
     return ledger_discrepancy(ledger, "dp_charge: row %lld is negative", (long long)charge.id);
+  char *found = recount_enter(ledger, recount, &charge);
+  if (found || error_is_set(ledger->error)) return found;
   struct budget *budget = &recount->budget;
   struct curve curve = curve_of_bytes(ledger, charge.curve);
   budget->rate = total_add(budget->rate, charge.rate);
@@ -75,6 +111,25 @@ static char *check_chain(struct ledger *ledger, struct recount *recounts, int co
   sqlite3_stmt *row = statement_bind(ledger, CHARGE_LIST, "");
   for (int64_t expected = 1; !found && statement_row(ledger, row); expected++)
     found = check_charge(ledger, row, expected, hash, recounts, count);
+  sqlite3_reset(row);
+  return found;
+}
+
+/*
+** Ends the last count if the tier has entered a later period, without a charge. An inner tier can
+** do so when a publication there was paid already.
+*/
+static char *recount_end(struct ledger *ledger, struct recount *recount) {
+  sqlite3_stmt *row = statement_bind(ledger, PERIOD_ENTERED, "s", recount->tier->name);
+  const char *start = statement_row(ledger, row) ? (const char *)sqlite3_column_text(row, 0) : 0;
+  const struct charge none = {.period = start};
+  char *found = !start ? 0
+                : recount->period && strcmp(start, recount->period) < 0
+                    ? ledger_discrepancy(ledger,
+                                         "dp_budget: tier '%s' is in an earlier period "
+                                         "than its charges",
+                                         recount->tier->name)
+                    : recount_enter(ledger, recount, &none);
   sqlite3_reset(row);
   return found;
 }
@@ -311,7 +366,8 @@ static char *verify(struct ledger *ledger, const struct ledger_tier *tiers,
   char *found = check_present(ledger, tiers, count);
   if (!found) found = check_chain(ledger, recounts, count);
   for (int i = 0; i < count && !found; i++) {
-    found = check_filter(ledger, &recounts[i]);
+    found = recount_end(ledger, &recounts[i]);
+    if (!found) found = check_filter(ledger, &recounts[i]);
     if (!found) found = check_budget(ledger, &recounts[i], releases_left(ledger, tiers, i));
   }
   if (!found) found = check_publications(ledger, describe);
@@ -326,10 +382,10 @@ static char *verify_books(struct ledger *ledger, describe_mechanism *describe) {
     struct recount *recounts =
         sqlite3_malloc64(sizeof *recounts * (sqlite3_uint64)(count ? count : 1));
     if (recounts) {
-      for (int i = 0; i < count; i++)
-        recounts[i] = (struct recount){&tiers[i], {{0, 0}, 0, 0, 0, 0}, {0, {0}}};
+      for (int i = 0; i < count; i++) recounts[i] = (struct recount){.tier = &tiers[i]};
       result = verify(ledger, tiers, recounts, count, describe);
       if (!result && !error_is_set(ledger->error)) result = ledger_discrepancy(ledger, "ok");
+      for (int i = 0; i < count; i++) sqlite3_free(recounts[i].period);
       sqlite3_free(recounts);
     }
   }

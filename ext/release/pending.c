@@ -67,7 +67,7 @@ int pending_begin_reading(struct session *session) {
   int count = 0;
   for (const struct pending *pending = session->pending; pending; pending = pending->next)
     count += pending->count;
-  if (count && begin_with_pending(session)) return 1;
+  if (count && begin_with_pending(session) && ledger_enter_periods(session->ledger)) return 1;
   /* Another connection may have discarded one of the pending releases. */
   if (count && !ledger_resume(session->ledger)) return 0;
   return ledger_begin_reading(session->ledger);

@@ -81,8 +81,8 @@ def test_values_are_all_there_exactly(handed, path, tier):
     assert sorted(got) == sorted(want) and len(got) == {"clinic": 10, "region": 6, "public": 4}[tier]
     assert [t for (t,) in file.execute("SELECT name FROM tier ORDER BY rate DESC")] == seen
     budgets = {row[0]: row[1:] for row in ledger_of(path).execute(
-        "SELECT name, t.rate, t.epsilon, t.delta, accountant, spent_rate, spent_epsilon, releases"
-        " FROM dp_tier t JOIN dp_budget b ON b.tier = t.name")}
+        "SELECT name, t.rate, t.epsilon, t.delta, accountant, spent_rate, spent_epsilon, releases, period, period_start,"
+        " period_end FROM dp_tier t JOIN dp_budget b ON b.tier = t.name")}
     for name, *rest in file.execute("SELECT * FROM tier"):
         assert tuple(rest) == budgets[name]
     names = [n for (n,) in file.execute("SELECT release FROM value WHERE tier = 'public' ORDER BY published_at")]

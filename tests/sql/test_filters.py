@@ -5,6 +5,7 @@ The truth is computed from the clocks in the ledger alone: the draws of each rel
 conversions of truth.py, never from rates or limits that the ledger stores.
 """
 
+import datetime
 import json
 import random
 
@@ -12,6 +13,7 @@ import pytest
 from mpmath import mp, mpf
 
 from conftest import connect, INIT, ledger_of, one, refused, unchecked
+from periods_truth import bounds, DAY, period_of
 from truth import true_delta, true_gaussian_epsilon, true_zcdp_epsilon
 
 NAMES = ["in", "mid", "out"]
@@ -194,6 +196,103 @@ def test_no_adversary_gets_more_than_the_budget(path, seed):
             adversary.check()  # ends this where a budget that is used up is not refused
         number += 1
     assert adversary.truth.published
+    assert one(adversary.db, "SELECT dp_verify()") == "ok"
+
+
+class TruthByPeriod(Truth):
+    def rate(self, tier):
+        """The total rate of the draws that a tier sees."""
+        return mp.fsum(mpf(s) ** 2 / (2 * mpf(v)) for s, variances, _ in (self.draws(name, tier) for name in self.published)
+                       for v in variances)
+
+
+class AdversaryOfPeriods(Adversary):
+    """Sets the clock as well, forward and back, and asks for what it likes. A tier is in the latest period in which it
+    was charged, or in that of the clock if that is later."""
+
+    def __init__(self, path, seed, clock):
+        self.random, self.clock = random.Random(seed), clock
+        self.budgets, self.period = BUDGETS[seed % len(BUDGETS)], ["month", "week", "day"][seed % 3]
+        self.born = self.now = self.latest = datetime.date(2026, 1, 1) + DAY * self.random.randrange(400)
+        clock.set(f"{self.born} 12:00:00")
+        self.db = connect(path)
+        one(self.db, "SELECT dp_init(?)", unchecked())
+        rate = float("inf")
+        for name, (epsilon, delta, accountant) in zip(NAMES, self.budgets):
+            rate = min(0.23 * float(limit_of((epsilon, delta, accountant))), 0.3 * rate)
+            one(self.db, "SELECT dp_tier(?, ?, ?, ?, ?)", name, rate, epsilon, delta,
+                json.dumps({"period": self.period, "accountant": accountant}))
+        self.truth, self.kinds, self.refused = TruthByPeriod(path, self.db), {}, 0
+        self.reached = dict.fromkeys(NAMES, self.start(self.born))  # the tier's period
+        self.before = dict.fromkeys(NAMES, mpf(0))  # what earlier periods have revealed
+
+    def start(self, day):
+        return bounds(self.period, day)[0]
+
+    def look_at_the_clock(self):
+        """Moves the clock: often a little back, and on to another period from time to time."""
+        dice = self.dice()
+        if dice.random() < 0.3:
+            self.now = self.latest - DAY * dice.randrange(1, 90)
+        elif dice.random() < 0.15:
+            self.check()
+            self.now = self.latest = datetime.date.fromisoformat(bounds(self.period, self.latest)[1])
+        else:
+            self.now = self.latest
+        self.clock.set(f"{self.now} {dice.choice(['00:00:00', '23:59:59'])}")
+
+    def step(self, number):
+        rates = {name: self.truth.rate(name) for name in NAMES}
+        super().step(number)
+        for name, start in self.truth.ledger.execute("SELECT tier, period_start FROM dp_budget").fetchall():
+            assert start in (self.reached[name], self.start(self.now)) and start >= self.reached[name]
+            if start != self.reached[name]:
+                self.reached[name], self.before[name] = start, rates[name]
+
+    def added(self, name):
+        """What the current period has revealed."""
+        return self.truth.rate(name) - self.before[name] if self.start(self.now) <= self.reached[name] else mpf(0)
+
+    def check_refusal(self, message, name, tier, weight):
+        """Some tier at or inside this one would have gone over its limit in this period."""
+        rate, over = mpf(weight) * self.truth.rates[tier], []
+        for inside, budget in zip(NAMES, self.budgets):
+            if self.truth.rates[inside] < self.truth.rates[tier]:
+                continue
+            has = mpf(0)
+            if name in self.truth.published:
+                s, variances, _ = self.truth.draws(name, inside)
+                has = mp.fsum(mpf(s) ** 2 / (2 * mpf(v)) for v in variances)
+            over.append((self.added(inside) + max(mpf(0), rate - has) > limit_of(budget) * (1 - mpf("1e-10")), inside))
+        assert any(o and f"tier '{t}'" in message for o, t in over), message
+
+    def check(self):
+        exposed = {t["tier"]: t for t in json.loads(one(self.db, "SELECT dp_exposure('in,mid,out')"))["tiers"]}
+        for name, budget in zip(NAMES, self.budgets):
+            epsilon, delta, accountant = budget
+            start, spent = self.db.execute("SELECT period_start, spent_rate FROM dp_budget WHERE tier = ?", (name,)).fetchone()
+            assert start == max(self.reached[name], self.start(self.now))
+            assert self.added(name) <= limit_of(budget) * (1 + mpf("1e-12"))
+            assert abs(spent - self.added(name)) <= mpf("1e-6") * limit_of(budget)
+            first, last = map(datetime.date.fromisoformat, (self.start(self.born), start))
+            days = {period_of(self.period, first + DAY * i) for i in range((last - first).days + 1)}
+            all_periods = exposed[name]["all_periods"]
+            assert all_periods["periods"] == len(days) and exposed[name]["per_period"] == {"epsilon": epsilon, "delta": delta}
+            assert all_periods["delta"] == pytest.approx(min(1, len(days) * delta), rel=1e-12)
+            if len(days) * delta < 1:
+                truth = self.truth.epsilon(name, len(days) * mpf(delta), accountant)
+                assert truth <= mpf(all_periods["epsilon"]) * (1 + mpf("1e-12")), (name, truth)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_adversary_gets_more_than_the_budget_of_each_period(path, clock, seed):
+    adversary = AdversaryOfPeriods(path, seed, clock)
+    number = 0
+    while number < 45 or not adversary.refused or adversary.latest < adversary.born + DAY * 3:
+        adversary.look_at_the_clock()
+        adversary.step(number)
+        number += 1
+    adversary.check()
     assert one(adversary.db, "SELECT dp_verify()") == "ok"
 
 

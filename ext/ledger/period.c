@@ -1,0 +1,126 @@
+/*
+** period.c: budgets by period. A tier with a period ('month') has its whole budget in each calendar
+** month, in UTC.
+**
+** A charge counts in the period in which it is made. dp_budget and dp_order hold the totals of the
+** period that the tier has entered, and period_enter() sets them to 0 when a later one has begun.
+** So everything else reads a budget as if there were no periods. A tier never goes back to an
+** earlier period, whatever the clock says.
+**
+** A tier pays only for what it does not have yet from a release, over all periods. In each period
+** the sum of these payments stays within the tier's limit. Over k periods the payments are
+** therefore within k times the limit, which is one filter with a k times larger budget
+** (accountant.h: composed).
+*/
+#include <math.h>
+#include <string.h>
+
+#include "ledger/accountant.h"
+#include "ledger/internal.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define PERIOD_KINDS 5
+
+/*
+** Each kind, and the largest number of periods of each other kind (in the order of this table) that
+** share a day with one period of this kind.
+*/
+static const struct {
+  const char *name;
+  int overlaps[PERIOD_KINDS];
+} kinds[PERIOD_KINDS] = {
+    {"day", {1, 1, 1, 1, 1}},       {"week", {7, 1, 2, 2, 2}},     {"month", {31, 6, 1, 1, 1}},
+    {"quarter", {92, 14, 3, 1, 1}}, {"year", {366, 54, 12, 4, 1}},
+};
+
+static int kind_of(const char *period) {
+  int kind = 0;
+  while (kind < PERIOD_KINDS && strcmp(kinds[kind].name, period) != 0) kind++;
+  return kind;
+}
+
+int ledger_period_is_known(const char *period) {
+  return kind_of(period) < PERIOD_KINDS;
+}
+
+int period_overlaps(const char *inner, const char *outer) {
+  if (!outer) return 1;
+  return inner ? kinds[kind_of(inner)].overlaps[kind_of(outer)] : 0;
+}
+
+/* ---- entering a period ----------------------------------------------------------------------- */
+
+int period_enter(struct ledger *ledger, const char *tier, const char *start) {
+  return statement_run(ledger, PERIOD_ENTER, "ss", tier, start) &&
+         statement_run(ledger, PERIOD_ORDERS, "s", tier);
+}
+
+int periods_enter(struct ledger *ledger, double rate, int *entered) {
+  sqlite3_stmt *row;
+  while (statement_row(ledger, row = statement_bind(ledger, PERIOD_OVER, "d", rate))) {
+    char *tier = column_copy(ledger, row, 0), *start = column_copy(ledger, row, 1);
+    sqlite3_reset(row);
+    *entered |= period_enter(ledger, tier, start);
+    sqlite3_free(tier);
+    sqlite3_free(start);
+  }
+  return !error_is_set(ledger->error);
+}
+
+/* Whether the period of some tier is over. */
+static int is_over(struct ledger *ledger) {
+  sqlite3_stmt *row = statement_bind(ledger, PERIOD_OVER, "d", 0.0);
+  int over = statement_row(ledger, row);
+  sqlite3_reset(row);
+  return over;
+}
+
+int ledger_enter_periods(struct ledger *ledger) {
+  struct ledger_tier *tiers;
+  int count, entered = 0;
+  if (!is_over(ledger)) return !error_is_set(ledger->error);
+  if (seal_trust_books(ledger) && periods_enter(ledger, 0, &entered)) {
+    if (ledger_tiers(ledger, &tiers, &count)) budgets_left(ledger, tiers, count);
+    ledger_tiers_free(tiers, count);
+  }
+  return !error_is_set(ledger->error);
+}
+
+int ledger_read_periods(struct ledger *ledger) {
+  if (!is_over(ledger)) return !error_is_set(ledger->error);
+  ledger_rollback(ledger);
+  return ledger_begin_copy(ledger) && ledger_enter_periods(ledger);
+}
+
+/* ---- what periods add up to ------------------------------------------------------------------ */
+
+/* The number of periods until now, the current one included. 0 on failure. */
+static int64_t count_periods(struct ledger *ledger, const struct ledger_tier *tier) {
+  sqlite3_stmt *row = statement_bind(ledger, PERIOD_COUNT, "s", tier->name);
+  int64_t count = statement_row(ledger, row) ? sqlite3_column_int64(row, 0) : 0;
+  sqlite3_reset(row);
+  return count;
+}
+
+/*
+** Least epsilon of `count` whole budgets, at delta count * tier->delta. Budgets can always be added
+** up. The accountant may know better.
+*/
+static double epsilon_of(const struct ledger_tier *tier, double count) {
+  double sum = tier->epsilon * count;
+  double composed = tier->accountant->composed && tier->delta * count < 1
+                        ? tier->accountant->composed(tier, count)
+                        : sum;
+  return composed < sum ? composed : sum;
+}
+
+void period_append(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_str *json) {
+  if (!tier->period) return;
+  double count = (double)count_periods(ledger, tier);
+  sqlite3_str_appendf(json,
+                      ",\"period\":\"%s\",\"per_period\":{\"epsilon\":%!.17g,\"delta\":%!.17g},"
+                      "\"all_periods\":{\"periods\":%.0f,\"epsilon\":%!.17g,\"delta\":%!.17g}",
+                      tier->period, tier->epsilon, tier->delta, count, epsilon_of(tier, count),
+                      fmin(1, tier->delta * count * (1 + 0x1p-52)));
+}
