@@ -277,7 +277,7 @@ double gaussian_slack_beside(double epsilon, double delta, double rate) {
   double most = gaussian_rate(epsilon, delta);
   double low = free_slack(epsilon, delta, most), high = most / rate * GAUSSIAN_DRAW_SLACK;
   if (!(low > 0.0) || !(high < INFINITY)) return NAN;
-  /* searches for the largest slack that covers the draws that fit */
+  /* Searches for the largest slack that covers the draws that fit. */
   for (int i = 0; i < 128 && low < high; i++) {
     double middle = sqrt(low) * sqrt(high);
     double draws = gaussian_rate_beside(epsilon, delta, middle) / rate;

@@ -24,7 +24,7 @@ struct sgd {
   double index;          /* i, the step that reads the differing record */
   double length;         /* n, the number of steps */
   double lipschitz_loss; /* C of Balle et al., L of Asoodeh et al. */
-  /* sigma, or the scale v of Laplace noise, before the multiplication by eta */
+  /* The sigma of Gaussian noise, or the scale v of Laplace noise, before the multiplication by eta. */
   double noise;
   double eta;      /* step size */
   double beta;     /* smoothness */

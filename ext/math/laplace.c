@@ -27,7 +27,7 @@ static double exponential_remainder(double x) {
 static double divergence(double alpha, double z) {
   double excess = alpha - 1.0;
   if (isinf(alpha) || isinf(z)) return z;
-  /* the formula below could overflow in z^2 */
+  /* The formula below could overflow in z^2. */
   if (excess == 0.0 && z > 1.0) return z + expm1(-z);
   double share = alpha < 1e300 ? excess / (alpha + excess) : 0.5; /* (a-1)/(2a-1) */
   if (z * excess >= 1.0) {

@@ -98,10 +98,10 @@ static double rate_order(struct equation *equation) {
   double high =
       fmin((l + sqrt(l) * sqrt(l + epsilon)) / epsilon, fmin((1.0 - delta) / delta, DBL_MAX / 2.0));
   high *= 1.0 + 4.0 * DBL_EPSILON;
-  /* rounding has put the root above `high` */
+  /* Rounding has put the root above `high`. */
   if (rate_residual(high, equation) <= 0.0) return high;
   double low = high / 16.0;
-  /* the loop ends, because the limit of rate_residual() at 0 is -l < 0 */
+  /* The loop ends, because the limit of rate_residual() at 0 is -l < 0. */
   while (rate_residual(low, equation) > 0.0) {
     low /= 16.0;
   }
@@ -157,7 +157,7 @@ double renyi_curve_at(const double curve[RENYI_ORDERS], double alpha) {
   if (isnan(u)) return INFINITY;
   if (u < renyi_order(0) - 1.0) return curve[0]; /* r does not decrease with the order */
   for (int i = 0; i <= LAST_FINITE; i++) {
-    /* a chord could involve an infinite value of the next order */
+    /* A chord could involve an infinite value of the next order. */
     if (renyi_order(i) == alpha) return curve[i];
   }
   return chord(curve, interval_of(u), u);
@@ -193,7 +193,7 @@ static double least_between(double rate, const double *curve, double delta, int 
 double renyi_epsilon(double rate, const double curve[RENYI_ORDERS], double delta) {
   if (!(rate >= 0.0 && rate < INFINITY) || !is_probability(delta)) return NAN;
   int best = 0, empty = 1;
-  /* a pure mechanism has an epsilon at delta = 0 */
+  /* A pure mechanism has an epsilon at delta = 0. */
   double least = rate == 0.0 ? curve[RENYI_ORDERS - 1] : INFINITY;
   for (int i = 0; i <= LAST_FINITE; i++) {
     double epsilon = order_epsilon(rate, curve, delta, renyi_order(i) - 1.0);

@@ -28,10 +28,10 @@ double root_between(double (*function)(double, void *), void *parameters, double
   gsl_function equation = {function, parameters};
   max_align_t state[STATE];
   gsl_root_fsolver solver = {.type = gsl_root_fsolver_brent, .state = state};
-  /* cannot happen, because the state of GSL's Brent solver is eight doubles */
+  /* Cannot happen, because the state of GSL's Brent solver is eight doubles. */
   if (solver.type->size > sizeof state) return NAN;
   double root = NAN;
-  /* fails if there is no bracket */
+  /* Fails if there is no bracket. */
   int status = gsl_root_fsolver_set(&solver, &equation, low, high);
   for (int step = 0; status == GSL_SUCCESS && step < STEPS; step++) {
     status = gsl_root_fsolver_iterate(&solver);

@@ -25,7 +25,7 @@
 struct csprng {
   struct {
     unsigned char key[CSPRNG_KEY]; /* csprng_refill() makes the next block from this key */
-    /* words before `next` are used and zero, later words are random */
+    /* Words before `next` are used and zero, later words are random. */
     uint64_t words[CSPRNG_WORDS];
   } block;
   unsigned next;      /* index of the first unused word */

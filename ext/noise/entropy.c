@@ -41,7 +41,7 @@ static ssize_t getrandom(void *bytes, size_t count, unsigned flags) {
 #include <sys/random.h>
 #endif
 
-/* one call returns fewer than 2^25 bytes; entropy_fill() then calls again */
+/* One call returns fewer than 2^25 bytes; entropy_fill() then calls again. */
 #define MOST 0x40000000
 
 /*

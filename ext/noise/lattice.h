@@ -23,7 +23,7 @@ __extension__ typedef unsigned __int128 uint128;
 #define LATTICE_TOTAL        ((int64_t)1 << 62)  /* a released total saturates at +-2^62 */
 #define LATTICE_MIN_VARIANCE ((uint64_t)1 << 20)
 #define LATTICE_VARIANCE_END ((uint64_t)1 << 62) /* variances are below this number */
-/* least variance of the noise added by one step outward */
+/* Least variance of the noise added by one step outward. */
 #define LATTICE_MIN_STEP 16
 
 /* Returns |x|, even for the least int128. */

@@ -24,8 +24,8 @@ static uint128 largest(const struct part *part) {
 }
 
 /*
-** Sum of squares of the values divided by 2^shift. Each quotient must be below 2^53, so that the
-** sum is below 2^128.
+** Divides each value by 2^shift and returns the sum of the squares of the quotients. Each quotient
+** must be below 2^53, so that the sum is below 2^128.
 */
 static uint128 squares(const struct part *part, int shift) {
   uint128 sum = 0;
@@ -39,7 +39,10 @@ static uint128 squares(const struct part *part, int shift) {
   return sum;
 }
 
-/* The least shift that brings a magnitude below 2^53. For any 128 bits it is at most 75. */
+/*
+** Returns the least shift that brings a magnitude below 2^53. For any number of 128 bits the shift
+** is at most 75.
+*/
 static int shift_of(uint128 size) {
   int shift = 0;
   for (size >>= 53; size > 0; size >>= 1) shift++;
@@ -47,9 +50,9 @@ static int shift_of(uint128 size) {
 }
 
 /*
-** Whether the norm is at most reach, exactly. reach < 2^62. The code does not branch on signs,
-** because the processor cannot predict the signs of data, and mispredicted branches would cost more
-** than everything else.
+** Returns whether the norm is at most `reach` < 2^62. The comparison is exact. The code does not
+** branch on the sign of a value. The processor cannot predict the signs of data, and mispredicted
+** branches would take longer than the rest of the loop.
 */
 static int fits(const struct part *part, int64_t reach) {
   uint128 limit = (uint128)reach * (uint128)reach, sum = 0;
@@ -58,14 +61,14 @@ static int fits(const struct part *part, int64_t reach) {
       int128 value = part->values[cell * (size_t)part->components + (size_t)j];
       int64_t narrow = (int64_t)value;
       if (narrow != value) return 0;
-      sum += (uint128)((int128)narrow * narrow); /* the sum grows by at most 2^126 each time */
+      sum += (uint128)((int128)narrow * narrow); /* each term is at most 2^126 */
       if (sum > limit) return 0;
     }
   }
   return 1;
 }
 
-/* Multiplies by a factor in (0, 1), truncating towards zero. */
+/* Multiplies every value by a factor in [0, 1) and truncates the product towards zero. */
 static void scale(const struct part *part, double factor) {
   for (size_t cell = 0; cell < part->cells; cell++) {
     for (int j = part->first; j < part->end; j++) {
@@ -76,8 +79,8 @@ static void scale(const struct part *part, double factor) {
 }
 
 /*
-** The norm. The result is too small by less than 2^-41 of the norm, and does not depend on the
-** order of the values.
+** Returns the norm of a part. The result is at most 2^-41 of the norm too small, and does not
+** depend on the order of the values.
 */
 static double norm(const struct part *part) {
   int shift = shift_of(largest(part));
@@ -85,8 +88,9 @@ static double norm(const struct part *part) {
 }
 
 /*
-** `lead` is a part of `whole`. Scales `whole` down until the norm of `lead` is at most `reach`. Two
-** rounds are enough. The factor 0 ends the loop whatever floating point does.
+** Scales `whole` down until the norm of its part `lead` is at most `reach`. Two rounds are normally
+** enough. After MOST_ROUNDS rounds the factor is 0, so the loop ends whatever the rounding errors
+** are.
 */
 static void shrink(const struct part *whole, const struct part *lead, int64_t reach) {
   double margin = 1;

@@ -1,9 +1,10 @@
 /*
-** clip.h: makes one unit's vector fit its blocks, in exact integers.
+** clip.h: scales one unit's vector down until it fits the bounds of its layout (layout.h), in exact
+** integers.
 **
-** The factor is computed in floating point. Privacy depends only on the exact check of the squared
-** norm, after truncation towards zero. The result depends on the integers of the vector, not on
-** their order.
+** The code computes the scale factor in floating point and truncates the scaled values towards
+** zero. Privacy depends only on the exact check of the squared norm that follows. The result
+** depends on the integers of the vector, not on their order.
 */
 #ifndef DIFFUSE_SUMS_CLIP_H
 #define DIFFUSE_SUMS_CLIP_H
@@ -14,9 +15,10 @@
 #include "sums/layout.h"
 
 /*
-** Clips `cells` rows of `components` integers each, |.| < 2^126, in place. Afterwards every integer
-** is at most `each`, every block of the shape has a norm of at most its reach, and the leading part
-** of each block has a norm of at most lead_reach. cells * components < 2^22.
+** Clips a matrix of `cells` rows of `components` integers in place. The absolute value of every
+** integer is below 2^126, and cells * components < 2^22. Afterwards the absolute value of every
+** integer is at most shape->each (if this is not 0). The norm of every block of the shape is at
+** most its `reach`, and the norm of the leading part of every block is at most its `lead_reach`.
 */
 void clip_vector(const struct layout *shape, int128 *values, size_t cells, int components);
 

@@ -1,9 +1,10 @@
 /*
-** family.h: a family of kinds: how a row is added to its cell, how a unit's vector is bounded, and
-** how a point is turned into estimates.
+** family.h: families of kinds. A kind is what one aggregate function computes, such as dp_avg. A
+** family says how a row is added to its cell, how a unit's vector is bounded, and how estimates are
+** made from a noisy point.
 **
-** A family is one constant struct of public facts and functions. Kinds of one family (dp_avg and
-** dp_ou_avg) differ in their arguments and their noise only. The families are in
+** A family is one constant struct of public facts and functions. Kinds of one family, such as
+** dp_avg and dp_ou_avg, differ only in their arguments and their noise. The families are in
 ** mechanism/families.c. Other code reads the facts of a family or calls its functions, and never
 ** asks which family it is.
 */
@@ -15,8 +16,8 @@
 #include "sums/identity.h"
 
 /*
-** The statistic that a kind computes from the rows; it decides which mechanisms can release the
-** kind. The values are bits, so that sets of them can be stored.
+** The statistic that a kind computes from the rows. The statistic decides which mechanisms can
+** release the kind. Each value is one bit, so that an integer can hold a set of statistics.
 */
 enum statistic {
   STATISTIC_NUMBER = 1,   /* one sum (sums/scalar_sum.h) */
@@ -31,19 +32,22 @@ struct reading;
 struct estimate;
 
 /*
-** Adds a row to a vector of sums: its unit, its cell (0 without keys) and x. Returns 1, or 0 when
-** out of memory.
+** Adds a row to a vector of sums. The row belongs to `unit` and to `cell` (0 without keys) and has
+** the value x. Returns 1, or 0 if memory runs out.
 */
 typedef int add_to_cell(struct vector_sum *vectors, struct identity unit, int cell, double x);
 
 /*
-** Computes the estimates of a point. Returns how many, or -1 when out of memory
-** (mechanism/estimate.h).
+** Computes estimates from the values of a point (mechanism/estimate.h). Returns the number of
+** estimates, or -1 if memory runs out.
 */
 typedef int estimate_values(struct reading *reading, const int64_t *values,
                             struct estimate *estimates);
 
-/* The standard deviation of the noise, from public parameters only (estimate_total_stddev()). */
+/*
+** Returns the standard deviation of the noise, computed from public parameters only
+** (estimate_total_stddev()).
+*/
 typedef double total_stddev(const struct reading *reading);
 
 struct family {
@@ -55,29 +59,38 @@ struct family {
   */
   int has_keys;
   int has_bins;
-  int is_tree; /* the bins are leaves of a tree, whose inner nodes are coordinates too */
+  int is_tree; /* the bins are leaves of a tree; its inner nodes are coordinates too */
 
   /* The components of a cell. */
   int components;
-  int has_vector;        /* and one more for each number of the vector */
+  int has_vector;        /* a cell has one more component for each number of the row's vector */
   int counts;            /* component 0 counts rows */
-  int counts_if_private; /* private keys: one more, the first, that counts units */
+  int counts_if_private; /* with private keys, a further component counts units and comes first */
   double count_factor;   /* the factor of the component that counts */
-  int count_in_clips;    /* the factor is relative to clip, which bounds a norm, not rows */
-  int is_ratio;          /* sums are divided by the count, and clipped together with it */
-  int each;              /* each cell of a unit has its own bound, whatever the other cells are */
-  double row_norm;       /* the largest norm of a row's components if clip is 1 */
-  double spread;         /* largest distance of two vectors, in units of their norm (layout.h) */
-  int rounds_off_curve;  /* rounding may move a row off the curve that `spread` assumes */
+  /* count_factor is multiplied by clip, because clip bounds a norm, not a number of rows */
+  int count_in_clips;
+  /* The estimate divides sums by the count; sums and count are clipped together. */
+  int is_ratio;
+  /* Each cell of a unit is bounded on its own, whatever the unit's other cells hold. */
+  int each;
+  double row_norm; /* the largest norm of a row's components if clip is 1 */
+  /* Largest distance between two clipped vectors, divided by the largest norm (layout.h). */
+  double spread;
+  int rounds_off_curve; /* rounding may move a row away from the curve that `spread` assumes */
 
   add_to_cell *add; /* null: rows are vectors, or vector_sum.h is not used */
 
   /* The publication. */
-  int is_linear;       /* it is linear in the sums, so its noise does not depend on the data */
+  /* The published value is linear in the sums, so its noise does not depend on the data. */
+  int is_linear;
   int shrinks_average; /* the Ornstein-Uhlenbeck mechanism shrinks the average, not the sums */
   int has_states;      /* rows can be added up in parts (dp_partial) */
-  const char *columns; /* of a query for dp_release(); null: key, x and unit, what there is */
-  estimate_values *estimate; /* null: no point of a lattice is published */
+  /*
+  ** The columns that dp_release() expects of a query. Null stands for those of key, x and unit that
+  ** the kind has.
+  */
+  const char *columns;
+  estimate_values *estimate; /* null: the kind publishes no point of a lattice */
   total_stddev *stddev;
 };
 

@@ -1,10 +1,10 @@
 /*
 ** group_keys.c: see group_keys.h.
 **
-** One table maps identities to cells. It contains the identities of row values and those of names.
-** A name is the text that a key is shown as; the integer 5, the real 5.0 and the text '5' share the
-** name '5' and therefore one cell. The two kinds of identities never mix: the cell of a value
-** depends on the value alone, whatever other keys there are.
+** Tables map identities to cells. They contain identities of row values and identities of names. A
+** name is the published text of a key. The integer 5, the real 5.0 and the text '5' share the name
+** '5' and therefore one cell. An identity of a value never equals an identity of a name, so the
+** cell of a value depends on the value alone, whatever other keys there are.
 */
 #include "sums/group_keys.h"
 
@@ -24,8 +24,8 @@ struct group_keys {
 };
 
 /*
-** Enters the cell of a key. unit_table.h adds up the numbers of a key, and no key is entered twice,
-** so its number is the cell. Returns 0 when out of memory.
+** Stores the cell of a key. A unit table adds up all numbers of one key. No key is stored twice, so
+** its total is the number of the cell. Returns 1, or 0 if memory runs out.
 */
 static int enter(struct group_keys *cells, struct identity key, int cell) {
   struct unit_table *table = key.kind == IDENTITY_INTEGER ? &cells->integers : &cells->others;

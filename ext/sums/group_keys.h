@@ -1,9 +1,9 @@
 /*
 ** group_keys.h: the keys of a grouped release, and the cell of each key.
 **
-** Keys are compared by the text that is published, so keys with the same text are one group. All
-** public keys are known from the start, and rows with other keys have no cell. Private keys are
-** collected from the rows.
+** The code compares keys by the text that is published, so keys with the same text are one group.
+** Public keys are parameters of the release, and rows with other keys have no cell. Private keys
+** are collected from the rows.
 */
 #ifndef DIFFUSE_SUMS_GROUP_KEYS_H
 #define DIFFUSE_SUMS_GROUP_KEYS_H
@@ -13,23 +13,28 @@
 struct group_keys;
 
 #define CELL_NONE   (-1)
-#define CELL_NEW    (-2) /* not seen yet: call group_keys_name() */
+#define CELL_NEW    (-2) /* group_keys_name() has not seen this key yet */
 #define CELL_FAILED (-3) /* out of memory */
 
 /*
-** Starts with these public keys, which must all be different; keys[i] gets cell i. Without keys,
-** starts to collect private keys. Returns null when out of memory.
+** Makes a table of keys. keys[0 .. count-1] are the public keys, which must all be different, and
+** keys[i] gets cell i. If `collecting` is true, the table also gives cells to new keys (private
+** keys). Returns null if memory runs out.
 */
 struct group_keys *group_keys_open(const struct secret *secret, char *const *keys, int count,
                                    int collecting);
 void group_keys_close(struct group_keys *cells);
 
-/* The cell of a key by its identity, or CELL_NEW if group_keys_name() has not seen it. */
+/*
+** Returns the cell of the key with this identity, or CELL_NEW if group_keys_name() has not stored
+** this identity.
+*/
 int group_keys_find(const struct group_keys *cells, struct identity key);
 
 /*
-** Returns the cell of a key by its text, and remembers the identity if there is a cell. Returns
-** CELL_NONE for a key that is not public, CELL_FAILED when out of memory.
+** Returns the cell of the key with this text. If there is a cell, stores its number under the
+** identity `key` too. Returns CELL_NONE for a key that is neither public nor collected, and
+** CELL_FAILED if memory runs out.
 */
 int group_keys_name(struct group_keys *cells, struct identity key, const char *text);
 
@@ -37,15 +42,15 @@ int group_keys_count(const struct group_keys *cells);
 const char *group_keys_text(const struct group_keys *cells, int cell);
 
 /*
-** Marks a cell that some unit has kept. A private key that no unit has kept gets no coordinate,
-** because each additional noisy count would be another chance to publish a key that only one unit
-** has.
+** Marks a cell whose key at least one unit has kept after clipping. A private key that no unit has
+** kept gets no coordinate. Each additional noisy count would be another chance to publish a key
+** that only one unit has.
 */
 void group_keys_keep(struct group_keys *cells, int cell);
 void group_keys_forget(struct group_keys *cells); /* clears all marks */
 int group_keys_is_kept(const struct group_keys *cells, int cell);
 
-/* 64 bits that depend only on the text and the secret, not on the order of rows. */
+/* Returns 64 bits that depend only on the key's text and the secret, not on the order of rows. */
 uint64_t group_keys_hash(const struct group_keys *cells, int cell);
 
 #endif

@@ -7,9 +7,9 @@
 
 #include "noise/entropy.h"
 
-#define HASHED                                                                                     \
-  ((uint64_t)1 << 63)            /* set in the kind of a hashed identity, next to 62 bits of hash */
-#define TEXT ((uint64_t)1 << 62) /* a text and a blob of the same bytes differ */
+/* HASHED is set in the kind of a hashed row value, beside 62 bits of the hash. */
+#define HASHED ((uint64_t)1 << 63)
+#define TEXT   ((uint64_t)1 << 62) /* distinguishes a text from a blob with the same bytes */
 
 int secret_draw(struct secret *secret) {
   return entropy_fill(secret->bytes, sizeof secret->bytes);
@@ -26,8 +26,8 @@ struct identity identity_real(double value) {
 /* ---- long texts, and states ------------------------------------------------------------------ */
 
 /*
-** 128 bits of SHA-256 of the secret key, if any, and the bytes. The result is the same on machines
-** of every byte order.
+** Returns 128 bits of the SHA-256 of the secret's key (unless `secret` is null) followed by the
+** bytes. The result does not depend on the byte order of the machine.
 */
 static struct identity long_hash(const struct secret *secret, const void *bytes, size_t size) {
   crypto_hash_sha256_state state;
@@ -61,7 +61,8 @@ static struct identity long_hash(const struct secret *secret, const void *bytes,
 ** probability exactly 2^-126, for any texts that were chosen without knowledge of the secret.
 */
 struct multilinear {
-  uint128 sum[3]; /* 64 bits each, and the carries; at most 100 terms, so nothing overflows */
+  /* Each sum has 64 bits and the carries. There are at most 100 terms, so nothing overflows. */
+  uint128 sum[3];
 };
 
 static inline void multilinear_add(struct multilinear *hash, const struct secret *secret, int at,
@@ -79,7 +80,10 @@ static inline uint64_t word_of(const unsigned char *bytes) {
   return word;
 }
 
-/* Up to 7 bytes as a word. Different bytes of the same size give different words. */
+/*
+** Returns a word made from up to 7 bytes. Two different texts of the same size give different
+** words.
+*/
 static inline uint64_t short_word(const unsigned char *bytes, size_t size) {
   uint32_t first, last;
   if (size >= 4) {
@@ -91,8 +95,9 @@ static inline uint64_t short_word(const unsigned char *bytes, size_t size) {
 }
 
 /*
-** The first word is the size. The last word ends with the text and may overlap the word before it.
-** Texts of different sizes differ in the first word, texts of one size in a later word.
+** The first word of the hash is the size of the text. The last word holds the last 8 bytes of the
+** text and may overlap the word before it. Texts of different sizes differ in the first word.
+** Different texts of one size differ in a later word.
 */
 static struct identity short_hash(const struct secret *secret, const unsigned char *bytes,
                                   size_t size) {
@@ -111,7 +116,10 @@ static struct identity short_hash(const struct secret *secret, const unsigned ch
 
 /* ---- identities ------------------------------------------------------------------------------ */
 
-/* 126 bits of hash, and two bits for the kind of value. Values of rows are marked HASHED. */
+/*
+** Returns an identity made from 126 bits of a hash and two bits for the kind of value. HASHED is
+** set for values of rows, and not for names.
+*/
 static struct identity hashed(const struct secret *secret, const void *bytes, size_t size,
                               uint64_t what) {
   struct identity hash = size > IDENTITY_SHORT || !secret ? long_hash(secret, bytes, size)

@@ -1,20 +1,20 @@
 /*
 ** identity.h: privacy units and group keys as identities of 128 bits.
 **
-** Equal numbers have one identity (1 and 1.0, 0.0 and -0.0), and so have all NULLs. Texts and blobs
-** are compared byte for byte, whatever the collation of a column is. The identity of a text or blob
-** is 126 bits of a hash under a secret. Each release has a new secret, which the people who choose
-** the texts do not know:
+** Equal numbers share one identity (1 and 1.0, 0.0 and -0.0). All NULLs share one identity too.
+** Texts and blobs are compared byte for byte, whatever the collation of a column is. The identity
+** of a text or blob contains 126 bits of a hash with a secret. Each release draws a new secret,
+** which is unknown to anybody who chooses texts. The hash depends on the length of the text:
 **
-**   up to 240 bytes: two given texts get the same identity with probability 2^-126, which is
-**     proved in identity.c. Among n texts, whoever chose them, the probability that any two do is
-**     at most n^2/2^127: 1e-20 for a billion;
+**   up to 240 bytes: two given texts get the same identity with probability 2^-126 (the proof is in
+**     identity.c). Among n texts, whoever chose them, the probability that any two texts get the
+**     same identity is at most n^2/2^127. For a billion texts this is below 1e-20;
 **   longer: SHA-256 of the secret and the text. The probabilities are the same if SHA-256 behaves
 **     like a random function;
-**   in states (shard_state.h), which machines without a common secret must understand: SHA-256
-**     without a secret. The probabilities are the same if nobody chooses the texts. A person who
-**     can choose the names of units can find two that collide in about 2^63 trials. They would
-**     count as one unit.
+**   in states (shard_state.h): SHA-256 without a secret, because machines that share no secret must
+**     compute the same identities. The probabilities are the same if nobody chooses the texts on
+**     purpose. A person who can choose the names of units can find two names with one identity in
+**     about 2^63 trials. These two units would then count as one unit.
 **
 ** The secret also prevents anybody from choosing texts that collide in a hash table.
 */
@@ -28,14 +28,15 @@
 #include "noise/lattice.h"
 
 struct identity {
-  uint64_t kind, low; /* kind 0: no identity, an empty slot */
+  uint64_t kind, low; /* kind 0 marks an empty slot of a table */
 };
 
 /*
-** The number of words of 64 bits: 3 for identity_mix(); 4 that precede a long text; and for a short
-** text 3 for each of its words, 3 for its size, and 3 for the constant of its hash.
+** SECRET_WORDS is the number of words of 64 bits in a secret. The first 3 words are for
+** identity_mix(). The next 4 words are hashed before a long text. The other words are for the hash
+** of a short text: 3 for each word of the text, 3 for the size of the text, and 3 for the constant.
 */
-#define IDENTITY_SHORT 240 /* bytes of a text that is hashed by sums of products */
+#define IDENTITY_SHORT 240 /* longest text, in bytes, that is hashed by sums of products */
 #define SECRET_KEY     3
 #define SECRET_HASH    7
 #define SECRET_WORDS   (SECRET_HASH + 3 * (IDENTITY_SHORT / 8 + 2))
@@ -43,10 +44,10 @@ struct secret {
   unsigned char bytes[8 * SECRET_WORDS];
 };
 
-/* Draws a secret. Returns 1, or 0 when the system gave no random bytes. */
+/* Draws a secret. Returns 1, or 0 if the system provides no random bytes. */
 int secret_draw(struct secret *secret);
 
-/* Kinds of an identity that is not hashed. */
+/* The kinds of identities that are not hashes. */
 enum { IDENTITY_NOBODY, IDENTITY_INTEGER, IDENTITY_REAL, IDENTITY_NULL };
 
 static inline struct identity identity_null(void) {
@@ -59,8 +60,8 @@ static inline struct identity identity_integer(int64_t value) {
 
 struct identity identity_real(double value);
 /*
-** The identity of a text or a blob. Without a secret (null) it is the same in every database, as
-** states need it.
+** Returns the identity of a text or a blob. If `secret` is null, the identity is the same in every
+** database, which shard states need.
 */
 struct identity identity_bytes(const struct secret *secret, const void *bytes, size_t size,
                                int is_text);
@@ -69,8 +70,8 @@ struct identity identity_bytes(const struct secret *secret, const void *bytes, s
 int identity_is_somebody(struct identity identity);
 
 /*
-** The identity of a name. It never equals the identity of a row's value, whatever the bytes of the
-** name.
+** Returns the identity of a name. The result never equals the identity of a row's value, whatever
+** the bytes of the name are.
 */
 struct identity identity_name(const struct secret *secret, const char *name);
 
@@ -85,8 +86,9 @@ static inline uint64_t secret_word(const struct secret *secret, int at) {
 }
 
 /*
-** 64 well-mixed bits of an identity and a number, under the secret: a place in a table. The
-** function folds a product of two words of 64 bits; the golden ratio spreads low bits upward.
+** Returns a place in a hash table: 64 bits that depend on an identity, a number and the secret. The
+** function multiplies two words of 64 bits and folds the product. The second multiplication, by a
+** constant from the golden ratio, spreads the low bits upward.
 */
 static inline uint64_t identity_mix(const struct secret *secret, struct identity identity,
                                     uint64_t number) {

@@ -5,7 +5,7 @@
 
 #define RADIUS_BITS 53
 
-#define COUNT_SPREAD 1.4142135623730952 /* the spread of counts (layout.h) */
+#define COUNT_SPREAD 1.4142135623730952 /* sqrt(2), the spread of counts (layout.h) */
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
@@ -31,11 +31,11 @@ static int cells_of(const struct contribution *question) {
 }
 
 /*
-** The number of coordinates that one unit can touch, or two units together if neighbours replace a
-** unit.
+** Returns the largest number of coordinates that one unit can change. If neighbours replace a unit,
+** returns the number that two units together can change.
 */
 static int touched_of(const struct layout *shape, int by_unit, int replace) {
-  int64_t one = shape->components; /* of one cell */
+  int64_t one = shape->components; /* the components of one cell */
   if (shape->levels) {
     one = by_unit ? shape->coordinates : shape->levels;
   } else if (by_unit) {
@@ -48,13 +48,15 @@ static int touched_of(const struct layout *shape, int by_unit, int replace) {
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 static void add_block(struct layout *shape, int first, int end, double norm, double spread) {
-  int64_t reach = (int64_t)ceil(norm * shape->scale); /* exact where norm is the clip */
+  /* The product is an integer if norm is the clip. */
+  int64_t reach = (int64_t)ceil(norm * shape->scale);
   shape->blocks[shape->block_count++] = (struct block){first, end, end, reach, reach, spread};
 }
 
 static void make_blocks(struct layout *shape, const struct contribution *question) {
   const struct family *family = question->family;
-  if (family->counts_if_private && is_private(question)) { /* counts that select keys, and sums */
+  /* Block 0 is the count that selects keys, block 1 holds the sums. */
+  if (family->counts_if_private && is_private(question)) {
     add_block(shape, 0, 1, shape->count_factor, COUNT_SPREAD);
     add_block(shape, 1, shape->components, question->clip, family->spread);
   } else {
@@ -63,16 +65,20 @@ static void make_blocks(struct layout *shape, const struct contribution *questio
     add_block(shape, 0, shape->components, norm, family->spread);
   }
   struct block *block = &shape->blocks[0];
-  if (family->is_ratio) { /* one factor scales the count and the sums */
+  if (family->is_ratio) { /* clip_vector() scales the count and the sums by one factor */
     double rows = family->count_in_clips ? 1 : question->clip;
     block->lead_end = 1;
     block->lead_reach = (int64_t)(rows * (double)shape->count_steps);
-    block->reach += 2; /* the norm is irrational; a row at the end of its range must fit */
+    /* The norm may be irrational, and a row at the end of its range must fit after rounding. */
+    block->reach += 2;
   }
-  if (shape->levels) block->lead_reach = block->reach += 2; /* irrational, too */
+  if (shape->levels) block->lead_reach = block->reach += 2; /* sqrt(levels) may be irrational too */
 }
 
-/* sqrt of a sum of squares of integers below 2^54, rounded up. The margins cover rounding. */
+/*
+** Returns the distance of two neighbours (layout.h), rounded up. This is the square root of a sum
+** of squares of integers below 2^54. The margins cover the rounding errors.
+*/
 static uint64_t distance_of(const struct layout *shape, int replace) {
   double sum = 0;
   int exact = shape->block_count == 1 && (!replace || shape->coordinates == 1);
@@ -80,9 +86,10 @@ static uint64_t distance_of(const struct layout *shape, int replace) {
     const struct block *block = &shape->blocks[i];
     double reach = (double)block->reach;
     if (exact) return (uint64_t)block->reach * (replace && block->spread == 2 ? 2 : 1);
-    if (replace) { /* truncation moves a vector by less than `out` steps, perhaps out of its cone */
+    /* Truncation moves a vector by less than `out` steps, perhaps outside its cone. */
+    if (replace) {
       double out = 2 * sqrt(shape->touched);
-      if (shape->family->rounds_off_curve) /* rounding does so for each row that counts */
+      if (shape->family->rounds_off_curve) /* rounding moves each row by up to one more step */
         out += (double)block->lead_reach / (double)shape->count_steps + 1;
       reach = block->spread * (reach + out) + 2 * out;
     }

@@ -1,15 +1,17 @@
 /*
-** layout.h: the layout of one privacy unit's vector, and the bounds on it.
+** layout.h: the layout of one privacy unit's vector, and the bounds that the vector must meet.
 **
-** A release is a vector of coordinates. Rows fall into cells (group keys, bins of a histogram,
-** leaves of a tree; or a single cell) and add to each component of their cell: a count, sums. A
-** unit thus has a sparse matrix of exact integers, cells times components. Before units are added
-** up, each matrix is scaled to fit a ball; the sensitivity of the sum is the radius. The layout
-** depends only on the public parameters.
+** A release is a vector of coordinates. Each row belongs to one cell: a group key, a bin of a
+** histogram, a leaf of a tree, or the only cell. Each cell has components: a count, sums, or both.
+** A row adds a number to each component of its cell. The rows of a unit thus make a sparse matrix
+** of exact integers, with cells times components entries. Before the matrices of all units are
+** added up, each matrix is scaled down to fit a ball. The radius of the ball bounds the sensitivity
+** of the sum. The layout depends only on the public parameters.
 **
-** Fine steps: component j of a row is round(value * factor_j * scale) steps, scale a power of two
-** such that the radius of the whole is an integer of 53 bits. factor is 1, except for a count that
-** is released together with sums: there it divides the noise between the count and the sums.
+** Component j of a row is the integer round(value * factor_j * scale), a number of fine steps.
+** `scale` is a power of two for which the radius of the ball is an integer of 53 bits. factor_j is
+** 1, except for a count that is released together with sums. There factor_j decides how the noise
+** is divided between the count and the sums.
 */
 #ifndef DIFFUSE_SUMS_LAYOUT_H
 #define DIFFUSE_SUMS_LAYOUT_H
@@ -18,93 +20,102 @@
 
 #include "sums/family.h"
 
-/* The public parameters of a release that shape its vector. */
+/* The public parameters of a release that determine the layout of its vector. */
 struct contribution {
   const struct family *family;
-  int nonnegative;  /* single numbers only: contributions lie in [0, clip] */
-  double clip;      /* norm of a unit's vector, in the unit of x; or rows that a unit counts for */
-  double low, high; /* range of x: means, spreads, bins, trees */
+  int nonnegative; /* for a single sum only: contributions are in [0, clip] */
+  /*
+  ** The largest norm of a unit's vector, in the unit of x. For some families, the largest number of
+  ** rows of a unit that count.
+  */
+  double clip;
+  double low, high; /* range of x, for means, spreads, bins and trees */
   int size;         /* dimension of vectors, number of bins or leaves */
-  int keys;         /* number of public keys; KEYS_PRIVATE; 0 without keys */
+  int keys;         /* number of public keys, or KEYS_PRIVATE, or 0 without keys */
   int max_groups;   /* number of private keys that a unit may have */
 };
 #define KEYS_PRIVATE (-1)
 
 /*
-** Bounds on parameters. Outside them the lattice would exceed the range of doubles, or memory would
-** not be sufficient.
+** Bounds on parameters. Outside these bounds the lattice would exceed the range of doubles, or the
+** release would need too much memory.
 */
-#define LAYOUT_MAX_RANGE  1e100 /* of x: its square must be finite too */
-#define LAYOUT_MIN_ROWS   0.01  /* least clip, as a number of rows, if there are several sums */
+#define LAYOUT_MAX_RANGE  1e100 /* largest |low| and |high|: their squares must be finite */
+#define LAYOUT_MIN_ROWS   0.01  /* least clip that is a number of rows, if there are several sums */
 #define LAYOUT_MAX_ROWS   1e9
 #define LAYOUT_MIN_CLIP   1e-150
 #define LAYOUT_MAX_CLIP   1e150
 #define LAYOUT_MAX_SIZE   4096  /* dimension of a vector */
-#define LAYOUT_MAX_BINS   65536 /* of a histogram, leaves of a tree */
-#define LAYOUT_MAX_GROUPS 1024  /* private keys of a unit */
+#define LAYOUT_MAX_BINS   65536 /* bins of a histogram, or leaves of a tree */
+#define LAYOUT_MAX_GROUPS 1024  /* largest number of private keys of a unit */
 #define LAYOUT_MAX_KEYS   (1 << 20)
 
 /*
-** A run of components that are clipped together. If the norm of the leading components exceeds
-** lead_reach, the whole block is scaled down until it does not. The norm of the whole block is then
-** at most reach, exactly.
+** Consecutive components that are clipped together. If the norm of the leading components exceeds
+** lead_reach, clip_vector() scales the whole block down until this norm is at most lead_reach. Then
+** clip_vector() scales the block down until the norm of the whole block is at most reach.
 */
 struct block {
-  int first, lead_end, end; /* [first, lead_end) leads [first, end) */
+  /* The block is [first, end); its leading components are [first, lead_end). */
+  int first, lead_end, end;
   int64_t lead_reach, reach;
-  double spread; /* two vectors inside are at most spread * reach apart (for 'replace') */
+  double spread; /* two clipped vectors are at most spread * reach apart (for 'replace') */
 };
 
 struct layout {
   const struct family *family;
-  int cells;           /* 0: private keys, which are unknown until rows are read */
-  int components;      /* of each cell */
-  int coordinates;     /* of the release; 0: private keys */
+  int cells;           /* 0 with private keys, which are unknown until rows are read */
+  int components;      /* number of components of each cell */
+  int coordinates;     /* number of coordinates of the release; 0 with private keys */
   int counts;          /* component 0 counts rows */
   int touched;         /* the largest number of coordinates in which two neighbours differ */
-  int max_groups;      /* cells that a unit may have; 0: any number */
-  int64_t each;        /* the most steps that a unit counts in a cell; 0: no limit */
-  int levels;          /* of the tree; 0: none */
-  double count_factor; /* of component 0, where it counts */
+  int max_groups;      /* largest number of cells that a unit may have; 0: no limit */
+  int64_t each;        /* largest number of steps that a unit adds to a cell; 0: no limit */
+  int levels;          /* number of levels of the tree; 0: no tree */
+  double count_factor; /* factor of component 0, if component 0 counts */
   double scale;
   int fine_exponent;   /* scale = 2^-fine_exponent */
-  int64_t count_steps; /* what one row adds to component 0, where it counts */
-  uint64_t distance;   /* of two neighbours, in fine steps: the sensitivity before rounding */
+  int64_t count_steps; /* number of steps that one row adds to component 0, if component 0 counts */
+  uint64_t distance;   /* largest distance of the sums of two neighbours, in fine steps */
   int block_count;
   struct block blocks[2];
 };
 
 /*
-** Fills a shape. by_unit: units are protected, not rows. replace: neighbours replace a unit instead
-** of adding or removing one.
+** Fills a layout. If by_unit is true, the release protects units, otherwise rows. If replace is
+** true, neighbouring data sets replace one unit, otherwise they add or remove one unit.
 **
-** distance: adding or removing a unit moves the sum by its vector, of norm R at most. Replacing it
-** moves the sum by the difference of two such vectors, at most `spread` times R:
+** The function sets shape->distance as follows. Adding or removing a unit moves the sum by the
+** unit's vector, whose norm is at most a radius R. Replacing a unit moves the sum by the difference
+** of two such vectors, whose norm is at most `spread` times R. `spread` depends on the family:
 **   sums     2
 **   counts   sqrt(2): no component is negative, so the two have no obtuse angle
 **   means    4/sqrt(5): (1/2, u) lies in a cone of half angle arctan 2; products of such cones too
 **   spreads  the two are n (1, u, 2u^2 - 1) and mixtures of such with n <= clip: at the ends of
 **            the curve, at u = 1 and v = (sqrt(1/2) - 1)/2, they are 2.26818 clip apart,
 **            1.30953 times R = sqrt(3) clip
-** Truncation may move a clipped vector out of its cone, by less than a step for each coordinate; so
-** may the rounding of a row of a spread (that of a mean does not: |u| <= 1 is round(|u| scale) <=
-** scale).
+** Truncation may move a clipped vector out of its cone, by less than one step for each coordinate.
+** The rounding of a row can do the same for spreads. For means it cannot, because |u| <= 1 implies
+** round(|u| scale) <= scale. The distance includes a margin for both effects.
 */
 void layout_make(struct layout *shape, const struct contribution *question, int by_unit,
                  int replace);
 
 /*
-** Changes the reach and distance of a model to those of a smaller clip, on the same lattice, for
-** neighbours that replace a row.
+** Sets the reach and the distance of a model's layout to the values for a smaller clip. The lattice
+** stays the same. Neighbouring data sets replace one row.
 */
 void layout_narrow(struct layout *shape, double clip);
 
-/* Maps x in [low, high] to u in [-1, 1]. Values outside count as the nearer end, NaN as 0. */
+/*
+** Maps x in [low, high] to u in [-1, 1]. A value outside the range is treated as the nearer end.
+** The result for NaN is 0.
+*/
 double layout_centred(double x, double low, double high);
 
 /*
-** The bin of x among `bins` equal bins of [low, high]. Values outside fall into the first or last
-** bin.
+** Returns the index of the bin of x if [low, high] is divided into `bins` equal bins. A value below
+** the range belongs to the first bin, and a value above the range belongs to the last bin.
 */
 int layout_bin(double x, double low, double high, int bins);
 

@@ -1,9 +1,9 @@
 /*
 ** partitioned_sums.c: see partitioned_sums.h.
 **
-** There are two stores of buckets: a narrow one with values of 64 bits, and a wide one, which is
-** opened when a value does not fit 64 bits. In the end all records of a unit are in one of the
-** stores.
+** There are two stores of buckets. The narrow store has values of 64 bits. The wide store has
+** values of 128 bits, and is opened when a value does not fit 64 bits. In the end all records of a
+** unit are in one of the two stores.
 */
 #include "sums/partitioned_sums.h"
 
@@ -13,32 +13,36 @@
 #include "base/memory.h"
 #include "sums/unit_table.h"
 
-#define MOST         ((int64_t)1 << 61) /* bound on a narrow value between two additions */
-#define LEAST_WORDS  4                  /* of a row, at least */
-#define FIRST_ROOM   67                 /* rows of the first bucket; not a power of two (resize) */
-#define BUCKET_WORDS ((size_t)1 << 17)  /* smaller buckets are doubled, not split; ... */
-#define BUCKET_ROOM  128                /* ... the same limit in rows */
-#define LINE         64                 /* bytes of a cache line */
-#define MOST_DEPTH   31
-#define MOST_ROOM    ((size_t)1 << 31)
+#define MOST        ((int64_t)1 << 61) /* bound on a narrow value between two additions */
+#define LEAST_WORDS 4                  /* least number of words of a row */
+/* Rows of the first bucket; no power of two, see resize(). */
+#define FIRST_ROOM 67
+/* Buckets with fewer words than this are doubled, not split. */
+#define BUCKET_WORDS ((size_t)1 << 17)
+/* Buckets with fewer rows than this are doubled, not split. */
+#define BUCKET_ROOM 128
+#define LINE        64 /* bytes of a cache line */
+#define MOST_DEPTH  31
+#define MOST_ROOM   ((size_t)1 << 31)
 
 struct bucket {
-  record_word *rows, *next, *end; /* there is always room for one more */
-  size_t settled;                 /* the rows at the start that are records of different pairs */
-  int depth;                      /* leading bits that its units' places share */
+  record_word *rows, *next, *end; /* between two calls there is room for at least one more row */
+  size_t settled; /* number of rows at the start that are records of different pairs */
+  int depth;      /* number of leading bits that the places of its units share */
 };
 
 struct store {
   int is_wide;
-  size_t words;        /* of a row */
-  int depth;           /* of the directory: the number of bits of a place that choose a bucket */
-  uint32_t *directory; /* 2^depth bucket numbers; neighbours may be equal. Null: not open */
+  size_t words; /* number of words of a row */
+  int depth;    /* number of bits of a place that choose a bucket */
+  /* 2^depth numbers of buckets; neighbours may be equal; null: the store is not open */
+  uint32_t *directory;
   struct bucket *buckets;
-  size_t count, room;       /* of buckets */
+  size_t count, room;       /* used and allocated elements of `buckets` */
   uint32_t *index;          /* a hash table of one bucket's records, used during a lookup */
   uint32_t *links;          /* from a record to the next record of its unit */
   const record_word **list; /* the records of one unit */
-  size_t most;              /* rows of the largest bucket: the size of these three arrays */
+  size_t most;              /* number of rows for which the three arrays above have room */
 };
 
 struct partitioned_sums {
@@ -103,7 +107,7 @@ static uint64_t place_of(const struct partitioned_sums *records, const record_wo
   return identity_mix(records->secret, record_unit(row), 0);
 }
 
-/* Copies a row. Most rows need no more than the first four assignments. */
+/* Copies a row. For most rows the first four assignments are enough. */
 static void copy_row(const struct store *store, record_word *to, const record_word *from) {
   to[0] = from[0];
   to[1] = from[1];
@@ -130,7 +134,10 @@ static size_t room_of(const struct store *store, const struct bucket *bucket) {
   return (size_t)(bucket->end - bucket->rows) / store->words;
 }
 
-/* Makes the arrays large enough for a bucket of this room. Returns 0 when out of memory. */
+/*
+** Makes `index`, `links` and `list` large enough for a bucket of `room` rows. Returns 1, or 0 if
+** memory runs out.
+*/
 static int reserve(struct store *store, size_t room) {
   if (room <= store->most) return 1;
   if (room > MOST_ROOM) return 0;
@@ -146,9 +153,9 @@ static int reserve(struct store *store, size_t room) {
 }
 
 /*
-** Sets the room of a bucket, in rows. All buckets fill at about the same pace. If their sizes were
-** powers of two, their ends would be at addresses that compete for the same cache lines. Returns 0
-** when out of memory.
+** Allocates room for `room` rows in a bucket. `room` should not be a power of two: all buckets fill
+** at about the same pace, and the ends of buckets whose sizes are powers of two would compete for
+** the same cache lines. Returns 1, or 0 if memory runs out.
 */
 static int resize(struct store *store, struct bucket *bucket, size_t room) {
   size_t used = (size_t)(bucket->next - bucket->rows), words = room * store->words;
@@ -247,7 +254,7 @@ static void carry(struct partitioned_sums *records, record_word *row) {
     add_row(records, &records->wide, record_unit(row), record_cell(records, row), records->values);
 }
 
-/* Adds the values of one row to those of another. */
+/* Adds the values of the row `from` to the values of the row `to`. */
 static void add_values(struct partitioned_sums *records, const struct store *store, record_word *to,
                        const record_word *from) {
   size_t first = first_value(records), end = first + (size_t)records->components;
@@ -269,8 +276,7 @@ static void add_values(struct partitioned_sums *records, const struct store *sto
 }
 
 /*
-** Empties the index for this many rows. It has 2^k slots, 1.5 to 3 times as many as rows. Returns
-** 2^k - 1.
+** Empties the index and gives it 2^k slots, at least 1.5 times the number of rows. Returns 2^k - 1.
 */
 static uint64_t clear_index(const struct store *store, size_t rows) {
   size_t slots = 2;
@@ -280,8 +286,8 @@ static uint64_t clear_index(const struct store *store, size_t rows) {
 }
 
 /*
-** Merges the rows of a bucket into one record for each pair. The index stores the number of a
-** record plus 1.
+** Merges the rows of a bucket into one record for each pair. A slot of the index holds the number
+** of a record plus 1, or 0 if the slot is empty.
 */
 static void settle(struct partitioned_sums *records, struct store *store, struct bucket *bucket) {
   size_t rows = rows_of(store, bucket), known = bucket->settled, kept = 0;
@@ -385,7 +391,8 @@ static void add_row(struct partitioned_sums *records, struct store *store, struc
     return;
   }
   bucket->next += store->words;
-  for (size_t at = LINE; at < sizeof *row * store->words + LINE; at += LINE) /* for the next row */
+  /* Prefetch for the next row. */
+  for (size_t at = LINE; at < sizeof *row * store->words + LINE; at += LINE)
     memory_prefetch((const void *)((uintptr_t)bucket->next + at));
   if (bucket->next == bucket->end) records->failed |= !make_room(records, store, place);
 }
@@ -410,7 +417,10 @@ static void settle_all(struct partitioned_sums *records, struct store *store) {
     settle(records, store, &store->buckets[i]);
 }
 
-/* Lists the units that have wide records in a table. Returns 0 when out of memory. */
+/*
+** Enters all units that have records in the wide store into the table `units`. Returns 1, or 0 if
+** memory runs out.
+*/
 static int list_wide(const struct partitioned_sums *records, struct unit_table *units) {
   const struct store *store = &records->wide;
   for (size_t i = 0; i < store->count; i++) {
@@ -422,7 +432,7 @@ static int list_wide(const struct partitioned_sums *records, struct unit_table *
   return unit_table_flush(units, 0, 0);
 }
 
-/* Moves all narrow records of these units to the wide store. */
+/* Moves all records of these units from the narrow store to the wide store. */
 static void carry_units(struct partitioned_sums *records, const struct unit_table *units) {
   struct store *store = &records->narrow;
   for (size_t i = 0; i < store->count; i++) {
@@ -443,8 +453,8 @@ static void carry_units(struct partitioned_sums *records, const struct unit_tabl
 }
 
 /*
-** Merges the rows of every pair into one record, and moves all records of a unit into one store.
-** Returns 0 when out of memory.
+** Merges the rows of every pair into one record, and moves all records of each unit into one store.
+** Returns 1, or 0 if memory ran out.
 */
 static int gather(struct partitioned_sums *records) {
   settle_all(records, &records->narrow);
@@ -480,8 +490,8 @@ int partitioned_sums_each(struct partitioned_sums *records, take_record *take, v
 }
 
 /*
-** Hands over the records of a settled bucket, unit by unit. The index has the first record of each
-** unit, and `links` chains the others.
+** Calls `take` for each unit of a settled bucket, with all its records. The index leads to one
+** record of each unit, and `links` leads from there to the unit's other records.
 */
 static int take_units(const struct partitioned_sums *records, const struct bucket *bucket,
                       take_unit *take, void *context) {

@@ -1,23 +1,25 @@
 /*
 ** partitioned_sums.h: exact sums for each pair of unit and cell, for millions of pairs.
 **
-** Rows are appended to buckets; the upper bits of a unit's place (its mix with the secret) choose
+** The code appends each row to a bucket. The upper bits of the unit's place, identity_mix(), choose
 ** the bucket. When a bucket is full, its rows are merged into one record for each pair of unit and
-** cell. If it is still more than three quarters full, it is split in two by the next bit of the
-** places. A bucket that is small, or mostly filled by a few units, is doubled instead. As a result
-**   -  memory is read and written in order but for a bucket at a time, which fits a cache;
-**   -  it is in proportion to the number of pairs, not of rows, and grows bucket by bucket;
-**   -  all that a unit has is in one bucket.
-** (A hash table of millions of pairs would be read and written at random, with room for its largest
-** possible size.)
+** cell. If the bucket is still more than three quarters full, the next bit of the places splits the
+** bucket in two. If the bucket is small, or if a few units have most of its records, the bucket is
+** doubled instead. As a result
+**   - memory is read and written in order, except inside one bucket, which fits a cache;
+**   - the memory is proportional to the number of pairs, not of rows, and grows bucket by bucket;
+**   - all records of a unit are in one bucket.
+** A hash table of millions of pairs would read and write memory in random order, and would need
+** room for its largest possible size.
 **
-** A row is its unit, its cell where there are cells, and its values, in 64 bits each:
+** A row consists of its unit, its cell (if there are cells) and its values. Each field has 64 bits:
 **
 **     | kind | low | cell | value | value | ...
 **
-** What does not fit them goes where values have 128 bits, and takes the rest of its unit with it in
-** the end. Sums are exact, and saturate at +-2^125 (lattice_add), which rows do not reach: their
-** values are at most 2^LATTICE_ROW_BITS.
+** A sum that does not fit 64 bits moves to a second store, whose values have 128 bits. In the end
+** all records of such a unit are in the second store. Sums are exact and saturate at +-2^125
+** (lattice_add). Sums of rows do not reach this limit, because a value of a row is at most
+** 2^LATTICE_ROW_BITS.
 */
 #ifndef DIFFUSE_SUMS_PARTITIONED_SUMS_H
 #define DIFFUSE_SUMS_PARTITIONED_SUMS_H
@@ -31,24 +33,26 @@
 struct partitioned_sums;
 
 /*
-** Starts without records. Each record will have `components` values. Returns null when out of
-** memory.
+** Makes an empty set of sums. Each record will have `components` values. Returns null if memory
+** runs out.
 */
 struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int components,
                                                int with_cells);
 void partitioned_sums_close(struct partitioned_sums *records);
 
 /*
-** Adds a row; cell is 0 if there are no cells. Returns 1, or 0 when out of memory in this or an
+** Adds a row. The cell is 0 if there are no cells. Returns 1, or 0 if memory ran out in this or an
 ** earlier call.
 */
 int partitioned_sums_add(struct partitioned_sums *records, struct identity unit, uint32_t cell,
                          const int128 *values);
 
-/* Whether nothing has been added. */
+/* Returns whether no row has been added. */
 int partitioned_sums_are_none(const struct partitioned_sums *records);
 
-/* A record. It stays valid until another call. */
+/*
+** A record is an array of words. Each record stays valid until the next call that changes the sums.
+*/
 typedef uint64_t record_word;
 struct identity record_unit(const record_word *record);
 uint32_t record_cell(const struct partitioned_sums *records, const record_word *record);
@@ -56,8 +60,9 @@ void record_values(const struct partitioned_sums *records, const record_word *re
                    int128 *values);
 
 /*
-** Hand over every record, or every unit with its `count` records, in an arbitrary order, and stop
-** when `take` returns 0. Return 1, or 0 if `take` returned 0 or memory ran out in this or an
+** partitioned_sums_each() calls `take` for every record. partitioned_sums_each_unit() calls `take`
+** for every unit with its `count` records. The order is arbitrary. Both functions stop when `take`
+** returns 0. Both functions return 1, or 0 if `take` returned 0 or memory ran out in this or an
 ** earlier call.
 */
 typedef int take_record(void *context, struct identity unit, uint32_t cell, const int128 *values);

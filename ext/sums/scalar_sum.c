@@ -36,7 +36,7 @@ const struct secret *scalar_sum_secret(const struct scalar_sum *accumulator) {
 
 /* ---- contributions --------------------------------------------------------------------------- */
 
-/* Moves the total of a unit, or a part of it, to the sums that have 128 bits. */
+/* Adds a total of a unit, or a part of this total, to the sums with 128 bits. */
 static int carry(void *context, struct identity unit, int64_t total) {
   struct units *units = context;
   int128 steps = total;
@@ -65,7 +65,7 @@ void scalar_sum_add_total(struct scalar_sum *accumulator, int128 total) {
 
 /* ---- totals ---------------------------------------------------------------------------------- */
 
-/* The receiver of every unit's total. */
+/* The caller's function that receives every unit's total, with its context. */
 struct taker {
   take_record *take;
   void *context;
@@ -78,8 +78,8 @@ static int take_narrow(void *context, struct identity unit, int64_t total) {
 }
 
 /*
-** Hands over the totals of a table. If some totals have been carried, moves all others there too,
-** so that every unit is in one place.
+** Calls the receiver for every total of a table. If units->carried is not empty, the function
+** instead moves all totals of the table to units->carried, so that each unit has only one total.
 */
 static int take_table(struct units *units, struct unit_table *table, struct taker *taker) {
   if (partitioned_sums_are_none(units->carried)) return unit_table_each(table, take_narrow, taker);

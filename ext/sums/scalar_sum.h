@@ -1,10 +1,10 @@
 /*
-** scalar_sum.h: from rows to one exact total. The contributions of privacy units are bounded and
-** added up.
+** scalar_sum.h: turns rows into one exact total. The code bounds the contribution of each privacy
+** unit and adds up the bounded contributions.
 **
-** Floating point ends here. A row's value becomes an integer number of fine lattice steps (times a
-** power of two, rounded to nearest). All later steps are exact integer additions, so the total does
-** not depend on the order of rows. Requirements:
+** The code multiplies a row's value by a power of two and rounds the product to the nearest
+** integer, a number of fine lattice steps. All later operations are exact integer additions without
+** floating point, so the total does not depend on the order of rows. Requirements:
 **   U1  The total of one unit is clamped to [low, high] however many rows it has.
 **   U2  Without units each row is clamped on its own.
 **   U3  No value of a row is an error: infinities and huge values saturate.
@@ -22,57 +22,72 @@
 
 /* The bounds of a contribution, in fine steps. */
 struct bounds {
-  double scale;                  /* fine steps per unit of the value: a power of two */
-  double low, high;              /* range of one unit's total: integers, |.| <= 2^53 */
-  int64_t low_steps, high_steps; /* the same as integers */
+  double scale; /* number of fine steps in a value of 1; a power of two */
+  /* Range of one unit's total; integers of at most 2^53 in absolute value. */
+  double low, high;
+  int64_t low_steps, high_steps; /* low and high as integers */
 };
 
-/* Totals by unit. A table keeps the totals that fit 64 bits; a store keeps the larger ones. */
+/*
+** Totals by unit. The tables `integers` and `others` hold totals that fit 64 bits. `carried` holds
+** larger totals.
+*/
 struct units {
   struct secret secret;
   struct unit_table integers, others;
   struct partitioned_sums *carried;
 };
 
-/* An accumulator. It keeps totals by unit if units are protected, and one total if rows are. */
+/*
+** An accumulator. It holds one total for each unit if units are protected, and one total of all
+** rows if rows are protected.
+*/
 struct scalar_sum {
   struct bounds bounds;
-  int128 total; /* of rows without a unit */
+  int128 total; /* total of the rows that have no unit */
   struct units *units;
 };
 
-/* A value in fine steps, rounded to nearest and saturated at +-2^LATTICE_ROW_BITS (U3). */
+/*
+** Returns a value as a number of fine steps, rounded to nearest and saturated at
+** +-2^LATTICE_ROW_BITS (U3). NaN becomes 0.
+*/
 static inline int128 fine_steps(double value, double scale) {
   double x = value * scale;
   if (fabs(x) < 0x1p62) return llrint(x);
   int128 limit = (int128)1 << LATTICE_ROW_BITS;
   if (x >= 0x1p90) return limit;
   if (x <= -0x1p90) return -limit;
-  return x == x ? (int128)x : 0; /* doubles of this size are integers already */
+  return x == x ? (int128)x : 0; /* a double of this size is an integer */
 }
 
-/* Starts an accumulator. Returns 1, or 0 when memory or entropy ran out. */
+/*
+** Opens an empty accumulator. Returns 1, or 0 if memory runs out or the system provides no random
+** bytes.
+*/
 int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds, int by_unit);
 void scalar_sum_close(struct scalar_sum *accumulator);
 
 /*
-** Adds a row without a unit (U2). The function is inline so that the loop over rows is as short as
-** that of SQLite's own sum().
+** Adds a row without a unit (U2). The function is inline, so that a row costs no more time than a
+** row of SQLite's own sum().
 */
 static inline void scalar_sum_add_row(struct scalar_sum *accumulator, double value) {
   const struct bounds *bounds = &accumulator->bounds;
   double steps = value * bounds->scale;
-  steps = steps > bounds->low ? steps : bounds->low; /* two instructions, no branches */
+  /* Each line compiles to one instruction without a branch. */
+  steps = steps > bounds->low ? steps : bounds->low;
   steps = steps < bounds->high ? steps : bounds->high;
   accumulator->total += llrint(steps);
 }
 
-/* Empties the batch of a table. Returns 1, or 0 when memory ran out. */
+/* Adds the rows that wait in the batch of a table. Returns 1, or 0 if memory ran out. */
 int units_flush(struct units *units, struct unit_table *table);
 
 /*
-** Adds a row of a unit (U1). Returns 1, or 0 when memory ran out for this row or for one that
-** waited.
+** Both functions add a row of a unit (U1). Both return 1, or 0 if memory ran out for this row or
+** for a row that waited in a batch. scalar_sum_add_unit() is the fast function and calls
+** scalar_sum_add_large() for large values.
 */
 int scalar_sum_add_large(struct scalar_sum *accumulator, struct identity unit, double value);
 static inline int scalar_sum_add_unit(struct scalar_sum *accumulator, struct identity unit,
@@ -85,24 +100,29 @@ static inline int scalar_sum_add_unit(struct scalar_sum *accumulator, struct ide
 }
 
 /*
-** Add sums from elsewhere. scalar_sum_add_steps() adds the rows of one unit (U1) and returns 1, or
-** 0 when out of memory. scalar_sum_add_total() adds contributions that are already bounded, of
-** units that have no rows here. Both saturate at +-2^125.
+** These functions add sums that another accumulator has computed. scalar_sum_add_steps() adds a sum
+** of rows of one unit (U1) and returns 1, or 0 if memory runs out. scalar_sum_add_total() adds the
+** sum of contributions that are already bounded; their units must have no rows in this accumulator.
+** Both functions saturate at +-2^125.
 */
 int scalar_sum_add_steps(struct scalar_sum *accumulator, struct identity unit, int128 steps);
 void scalar_sum_add_total(struct scalar_sum *accumulator, int128 total);
 
 /*
-** Hands over the total of every unit, before it is bounded, as cell 0 (see partitioned_sums_each).
+** Calls `take` with the total of every unit, before the total is bounded. The cell is 0. The return
+** value is that of partitioned_sums_each().
 */
 int scalar_sum_records(struct scalar_sum *accumulator, take_record *take, void *context);
 
 /*
-** The secret under which the units of an accumulator are hashed. The accumulator must be by unit.
+** Returns the secret for the identities of units. The accumulator must have been opened with
+** by_unit.
 */
 const struct secret *scalar_sum_secret(const struct scalar_sum *accumulator);
 
-/* Sets *total to the exact total of all contributions. Returns 1, or 0 when memory ran out. */
+/*
+** Sets *total to the exact total of all bounded contributions. Returns 1, or 0 if memory ran out.
+*/
 int scalar_sum_total(struct scalar_sum *accumulator, int128 *total);
 
 #endif

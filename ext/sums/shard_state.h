@@ -1,8 +1,10 @@
 /*
-** shard_state.h: the exact sums of one shard as bytes, for another machine to add up.
+** shard_state.h: writes the exact sums of one shard (a part of the data) as bytes, and reads such
+** bytes. Another machine can add up the sums of several shards.
 **
-** A state is raw data: nothing in it is noisy. It is the same on machines of every byte order
-** (integers are little-endian, signed ones in two's complement):
+** A state contains exact sums without noise, so it must be protected like the rows. The format does
+** not depend on the byte order of the machine: integers are little-endian, and signed integers are
+** in two's complement.
 **
 **     bytes  content
 **     8      "dp-state"
@@ -39,22 +41,25 @@ enum { STATE_TOTALS = 1, STATE_RECORDS = 2 };
 struct shard_state_writer {
   unsigned char *bytes; /* to be freed with free() */
   size_t size, room;
-  int failed; /* memory or random bytes ran out; stays set */
+  int failed; /* memory ran out or the system gave no random bytes; stays set */
 };
 
-/* Starts a state with these numbers of keys and entries. Write the keys next, then the entries. */
+/*
+** Starts a state with the given numbers of keys and entries. The caller then writes the keys, and
+** after the keys the entries.
+*/
 void shard_state_start(struct shard_state_writer *writer, const char *parameters, uint32_t entry,
                        uint32_t keys, uint64_t entries);
 void shard_state_put_key(struct shard_state_writer *writer, const char *text);
 void shard_state_put_unit(struct shard_state_writer *writer, struct identity unit, uint32_t cell);
 void shard_state_put_number(struct shard_state_writer *writer, int128 number);
 
-/* Ends it. Returns 1, or 0 if any step of writing failed. */
+/* Ends the state. Returns 1, or 0 if any function of this writer failed. */
 int shard_state_end(struct shard_state_writer *writer);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* A state, in the bytes it was read from. */
+/* A state that is being read. The pointers lead into the caller's bytes. */
 struct shard_state {
   const unsigned char *serial;
   const char *parameters; /* does not end with a zero byte */
@@ -65,8 +70,9 @@ struct shard_state {
 };
 
 /*
-** Opens a state. Returns null, or the end of a sentence "the state ..." that describes the problem.
-** The numbers of keys and entries are as written; the caller must check them.
+** Opens a state. Returns null if the state is readable. Otherwise returns the end of a sentence
+** that starts with "the state" and describes the problem. The function does not check the numbers
+** of keys and entries, so the caller must do so.
 */
 const char *shard_state_open(struct shard_state *state, const void *bytes, size_t size);
 
@@ -74,18 +80,22 @@ const char *shard_state_open(struct shard_state *state, const void *bytes, size_
 int shard_state_holds_keys(const struct shard_state *state);
 
 /*
-** Reads the next key, which does not end with a zero byte. Returns 1, or 0 if the bytes do not
-** contain one.
+** Reads the next key, which does not end with a zero byte. Returns 1, or 0 if the bytes end before
+** the key does.
 */
 int shard_state_key(struct shard_state *state, const char **text, size_t *size);
 
-/* Returns whether the rest of the bytes is exactly the entries, with this many integers each. */
+/*
+** Returns whether the rest of the bytes has exactly the size of the stated number of entries, if
+** each entry has `numbers` integers.
+*/
 int shard_state_fits(const struct shard_state *state, size_t numbers);
 
 /*
-** Read the next unit and cell, and the next integers. shard_state_fits() must have returned true.
-** shard_state_numbers() returns whether each integer is a sum that dp_partial() can have written:
-** at most LATTICE_SUM.
+** shard_state_unit() reads the next unit and cell. shard_state_numbers() reads the next `count`
+** integers. Before these calls shard_state_fits() must have returned true. shard_state_numbers()
+** returns whether dp_partial() can have written each integer: its absolute value is at most
+** LATTICE_SUM.
 */
 struct identity shard_state_unit(struct shard_state *state, uint32_t *cell);
 int shard_state_numbers(struct shard_state *state, int128 *numbers, size_t count);

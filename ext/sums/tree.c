@@ -6,9 +6,9 @@
 #include <string.h>
 
 /*
-** The upward pass: best[] becomes the best estimate of each node from the nodes at and below it.
-** The variance of this estimate depends on the level alone: v = 1 for leaves; above, 1/v = 1 + 1/(2
-** v of the children).
+** The upward pass replaces best[] by the best estimate of each node from the nodes at and below
+** this node. The variance v of this estimate depends only on the level. For leaves v is 1. For a
+** node with children of variance w, 1/v = 1 + 1/(2 w).
 */
 static void pass_upward(double *best, int levels) {
   double variance = 1;
@@ -23,8 +23,8 @@ static void pass_upward(double *best, int levels) {
 }
 
 /*
-** The downward pass: the difference between a parent and the sum of its children is shared equally
-** between the two.
+** The downward pass divides the difference between a parent and the sum of its two children equally
+** between the children.
 */
 static void pass_downward(double *best, int levels) {
   for (int level = 2; level <= levels; level++) {
@@ -52,8 +52,8 @@ int tree_leaves(const double *nodes, int levels, double *leaves) {
 
 /*
 ** Let A be the matrix from leaves to nodes. The consistent leaves are (A'A)^-1 A' y, and the
-** variance of c'x is c' (A'A)^-1 c. If the nodes are c at the leaves and 0 above them, then A' y =
-** c, so the consistent leaves of these nodes are (A'A)^-1 c.
+** variance of c'x is c' (A'A)^-1 c. If y is c at the leaves and 0 at all other nodes, then A' y =
+** c. The consistent leaves of this y are therefore (A'A)^-1 c.
 */
 double tree_rank_stddev(int levels, double q, double place) {
   int count = 1 << levels;
@@ -87,7 +87,7 @@ int tree_running(const double *leaves, int count, double *totals) {
   for (int i = 0; i < count; i++) {
     sum += leaves[i];
     struct pool last = {sum, 1};
-    while (used && pools[used - 1].mean > last.mean) { /* merge with the pool above */
+    while (used && pools[used - 1].mean > last.mean) { /* merge with the previous pool */
       const struct pool *before = &pools[--used];
       int length = before->length + last.length;
       last.mean = (before->mean * before->length + last.mean * last.length) / length;
@@ -104,7 +104,8 @@ int tree_running(const double *leaves, int count, double *totals) {
 }
 
 double tree_place(const double *totals, int count, double rank) {
-  int low = 0, high = count; /* totals[low] < rank <= totals[high], or one of them is an end */
+  /* The loop keeps totals[low] < rank <= totals[high], unless low is 0 or high is count. */
+  int low = 0, high = count;
   while (high - low > 1) {
     int middle = low + (high - low) / 2;
     if (totals[middle] < rank) {

@@ -3,8 +3,9 @@
 
 #include <string.h>
 
-#define ZERO        ((uint64_t)1 << 63) /* the mark of 0 */
-#define FIRST_LINES ((uint64_t)1 << 8)  /* a quarter of them has room for more than a batch */
+#define ZERO ((uint64_t)1 << 63) /* the mark of 0 */
+/* A quarter of these lines has room for more than a batch. */
+#define FIRST_LINES ((uint64_t)1 << 8)
 #define LINE_BYTES  (sizeof(uint64_t) * TABLE_WORDS)
 #define CHUNK_LINES (MEMORY_HUGE_PAGE / LINE_BYTES)
 #define MOST_DEPTH  31
@@ -38,7 +39,7 @@ void unit_table_clear(struct unit_table *table) {
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-/* Words of a slot. */
+/* Returns the number of words of a slot. */
 static inline size_t words_of(int of_integers) {
   return of_integers ? 2 : 4;
 }
@@ -48,9 +49,10 @@ static inline unsigned is_of(const uint64_t *slot, struct identity key, int of_i
 }
 
 /*
-** The slot of a key in a line: the key's own slot, or else the first empty one. Null if other keys
-** fill the line. The function compares all slots, so that no branch depends on where the key is.
-** (An empty slot looks like that of the integer 0, and the integer 0 may use it.)
+** Returns the slot for a key in a line: the slot that holds the key, or else the first empty slot.
+** Returns null if other keys fill the line. The function compares all slots, so that no branch
+** depends on the position of the key. The words of an empty slot equal those of the integer 0. This
+** does no harm, because the integer 0 may use an empty slot.
 */
 static inline uint64_t *find_in_line(uint64_t *line, struct identity key, int of_integers) {
   size_t words = words_of(of_integers);
@@ -63,7 +65,10 @@ static inline uint64_t *find_in_line(uint64_t *line, struct identity key, int of
   return 0;
 }
 
-/* The line after one that is full, in the chunk of a key. */
+/*
+** Returns the line that follows `line` in the chunk of a key. After the last line comes the first
+** line.
+*/
 static uint64_t *next_line(const struct unit_table *table, const uint64_t *line,
                            struct identity key) {
   uint64_t *chunk = table->chunks[unit_table_chunk(table, unit_table_place(table, key))];
@@ -77,7 +82,7 @@ static inline uint64_t *find_as(const struct unit_table *table, struct identity 
   return slot;
 }
 
-/* Made for both widths, as what follows. */
+/* Calls find_as() with a constant, so that the compiler makes one copy for each width of slots. */
 static uint64_t *find(const struct unit_table *table, struct identity key) {
   return table->of_integers ? find_as(table, key, 1) : find_as(table, key, 0);
 }
@@ -99,7 +104,7 @@ static struct identity key_of(const struct unit_table *table, const uint64_t *sl
 
 /* ---- growth ---------------------------------------------------------------------------------- */
 
-/* Moves the slots of a chunk to where they belong after growth, in the order of their lines. */
+/* Enters all keys of an old chunk into the grown table, in the order of their lines. */
 static void move(struct unit_table *table, const uint64_t *chunk, uint64_t lines) {
   size_t words = words_of(table->of_integers);
   for (const uint64_t *slot = chunk; slot < chunk + lines * TABLE_WORDS; slot += words) {
@@ -109,7 +114,7 @@ static void move(struct unit_table *table, const uint64_t *chunk, uint64_t lines
   }
 }
 
-/* Moves the only chunk into one of twice the size. */
+/* Moves the keys of the only chunk into a new chunk of twice the size. */
 static int grow_chunk(struct unit_table *table) {
   uint64_t lines = table->mask + 1;
   uint64_t *before = table->chunks[0], *fresh = memory_table(2 * lines * LINE_BYTES);
@@ -132,7 +137,8 @@ static int grow_directory(struct unit_table *table, size_t chunks) {
 }
 
 /*
-** Splits every chunk in two, from the last to the first. Each chunk leaves its memory to the next.
+** Splits every chunk in two, from the last chunk to the first. The memory of each split chunk is
+** used for the next split.
 */
 static int split(struct unit_table *table) {
   size_t chunks = (size_t)1 << table->depth, spare = 0;
@@ -158,8 +164,8 @@ static int split(struct unit_table *table) {
 }
 
 /*
-** Makes room for a batch, so that no chunk is more than three quarters full. Returns 0 when out of
-** memory.
+** Grows the table until no chunk is more than three quarters full, so that there is room for a
+** batch. Returns 1, or 0 if memory runs out.
 */
 static int grow(struct unit_table *table) {
   while (table->full) {

@@ -1,19 +1,22 @@
 /*
 ** unit_table.h: a hash table from identities to 64-bit totals of rows, for millions of identities.
 **
-** A line is a cache line of 8 words. It has four slots if all keys are integers, otherwise two:
+** A line is a cache line of 8 words. A line has four slots (left) if all keys are integers,
+** otherwise two slots (right):
 **
 **     | low | mark |        | low | mark | kind | - |
 **
-** mark is the number + 2^63; 0 marks an empty slot.
+** The mark of a used slot is its number + 2^63. The mark of an empty slot is 0.
 **
-** Lines are in chunks of 2 MiB, one huge page each. The upper bits of a key's place (its mix with
-** the secret) choose the chunk, the lower bits the line. If the line is full, the key goes to the
-** next line of the chunk. When a chunk is three quarters full, every chunk is split in two. The
-** memory of a split chunk is used for the next, so a table never needs more than its final size.
+** Lines are stored in chunks of 2 MiB, and each chunk is one huge page. The upper bits of a key's
+** place, unit_table_place(), choose the chunk, and the lower bits choose the line. If the line is
+** full, the key goes to the next line of the chunk. When a chunk is more than three quarters full,
+** every chunk is split in two. The memory of a split chunk is used again for the next split, so a
+** table never needs more than its final size.
 **
-** A large table does not fit into a cache. Rows therefore wait in a batch while their lines are
-** prefetched. A row that finds its line full waits again, for the next line.
+** A large table does not fit into a cache. Rows therefore wait in a batch while the processor
+** prefetches their lines. If a row finds its line full, the row waits again while the next line is
+** prefetched.
 */
 #ifndef DIFFUSE_SUMS_UNIT_TABLE_H
 #define DIFFUSE_SUMS_UNIT_TABLE_H
@@ -25,32 +28,32 @@
 #include "base/memory.h"
 
 #define TABLE_BATCH 64
-#define TABLE_WORDS 8                  /* of a line */
-#define TABLE_MOST  ((int64_t)1 << 61) /* limit of a term, and of a total between calls */
+#define TABLE_WORDS 8                  /* words of a line */
+#define TABLE_MOST  ((int64_t)1 << 61) /* limit of an amount, and of a stored number */
 
-/* A row, or neighbouring rows of one key, on the way to the table. */
+/* A row, or the sum of consecutive rows of one key, that waits in the batch. */
 struct addend {
   struct identity key;
   int64_t amount;
-  uint64_t *line; /* where the key is looked for */
+  uint64_t *line; /* the line in which the key is searched next */
 };
 
 struct unit_table {
   const struct secret *secret;
-  uint64_t **chunks; /* 2^depth */
-  uint32_t *used;    /* slots of each */
-  uint64_t mask;     /* lines of a chunk - 1 */
+  uint64_t **chunks; /* 2^depth pointers */
+  uint32_t *used;    /* number of used slots of each chunk */
+  uint64_t mask;     /* number of lines of a chunk, minus 1 */
   int depth;
-  int of_integers; /* whether all keys are integers */
+  int of_integers; /* 1 if all keys are integers */
   int full;        /* a chunk has to be split before the next batch */
-  int failed;      /* rows were lost; stays set */
+  int failed;      /* 1 if rows were lost; stays set */
   int waiting;
   struct addend batch[TABLE_BATCH];
 };
 
 /*
-** Starts an empty table. Returns 1, or 0 when out of memory; in that case there is nothing to
-** close.
+** Opens an empty table. Returns 1, or 0 if memory runs out. After a 0 the caller need not close the
+** table.
 */
 int unit_table_open(struct unit_table *table, const struct secret *secret, int of_integers);
 void unit_table_close(struct unit_table *table);
@@ -58,20 +61,20 @@ void unit_table_close(struct unit_table *table);
 /* Removes all keys and keeps the memory. The batch must be empty. */
 void unit_table_clear(struct unit_table *table);
 
-/* Takes a number. Returns 1, or 0 if it cannot. */
+/* A caller's function that receives the number of a key. Returns 1, or 0 after a failure. */
 typedef int take_number(void *context, struct identity key, int64_t number);
 
 /*
-** Empties the batch. A number that leaves +-TABLE_MOST is handed over and starts again at 0. If
-** `take` is null, this is a failure. Returns 1, or 0 if memory ran out or `take` returned 0, in
-** this or an earlier call.
+** Adds all rows of the batch to the table. If a number leaves +-TABLE_MOST, the function passes the
+** number to `take` and sets the stored number to 0. If `take` is null, such a number is a failure.
+** Returns 1, or 0 if memory ran out or `take` failed in this or an earlier call.
 */
 int unit_table_flush(struct unit_table *table, take_number *take, void *context);
 
 /*
-** Read the numbers that have been flushed. unit_table_get() sets *number to the number of a key and
-** returns whether the key exists. unit_table_each() hands over every number; it returns 1, or 0 if
-** `take` returned 0.
+** These functions read the stored numbers. Rows that still wait in the batch are not included.
+** unit_table_get() sets *number to the number of a key and returns whether the key exists.
+** unit_table_each() calls `take` for every key. It returns 1, or 0 as soon as `take` returns 0.
 */
 int unit_table_get(const struct unit_table *table, struct identity key, int64_t *number);
 int unit_table_each(const struct unit_table *table, take_number *take, void *context);
@@ -84,7 +87,7 @@ static inline uint64_t unit_table_chunk(const struct unit_table *table, uint64_t
   return place >> 32 >> (32 - table->depth);
 }
 
-/* The first line for a key. */
+/* Returns the first line in which a key may be. */
 static inline uint64_t *unit_table_line(const struct unit_table *table, struct identity key) {
   uint64_t place = unit_table_place(table, key);
   return &table->chunks[unit_table_chunk(table, place)][(place & table->mask) * TABLE_WORDS];

@@ -15,9 +15,13 @@
 #include "sums/tree.h"
 #include "sums/scalar_sum.h"
 
-#define SHORTS 512 /* short rows whose sum is kept in 64 bits; each has up to 2^53 steps */
+/*
+** The number of short rows whose sum is kept in 64 bits. A component of a short row has at most
+** 2^53 steps.
+*/
+#define SHORTS 512
 
-/* A record, while the matrix of its unit is put together. */
+/* A record of the unit whose matrix is being made. `order` is the key for sorting. */
 struct item {
   uint64_t order;
   const record_word *record;
@@ -26,9 +30,9 @@ struct item {
 /* Room for the matrix of one unit. */
 struct scratch {
   struct item *items;
-  uint32_t *cells; /* cells of the matrix; coordinates once a tree has been expanded to its nodes */
+  uint32_t *cells; /* cells of the matrix; for a tree, climb() changes them to coordinates */
   int128 *values;
-  size_t room; /* in records */
+  size_t room; /* number of records for which the arrays have room */
 };
 
 struct vector_sum {
@@ -88,10 +92,11 @@ static int totals_reserve(struct vector_sum *vectors, size_t coordinates) {
 }
 
 /*
-** Adds the nodes above the `count` leaves of one unit, whose cells and counts are in the scratch.
-** Afterwards the scratch contains coordinates and counts, leaves first. Returns the number of
-** coordinates. Leaves are sorted by cell, so leaves with the same parent are neighbours. The sums
-** of rows are far from the limit at which sums saturate; the sums in a state need not be.
+** Computes the counts of the inner nodes above the `count` leaves of one unit. The cells and counts
+** of the leaves are in the scratch, sorted by cell, so leaves with the same parent are neighbours.
+** Afterwards the scratch contains the coordinates and counts of leaves and inner nodes, leaves
+** first. Returns the number of these coordinates. The additions saturate. Sums of rows are far from
+** the limit, but sums that were read from a state can reach it.
 */
 static size_t climb(struct vector_sum *vectors, size_t count) {
   struct scratch *scratch = &vectors->scratch;
@@ -114,7 +119,7 @@ static size_t climb(struct vector_sum *vectors, size_t count) {
   return count;
 }
 
-/* Clips the matrix in the scratch, of `count` cells, and adds it to the totals (V1). */
+/* Clips the matrix of `count` cells in the scratch and adds the matrix to the totals (V1). */
 static void add_matrix(struct vector_sum *vectors, size_t count) {
   struct scratch *scratch = &vectors->scratch;
   size_t components = (size_t)vectors->components;
@@ -127,7 +132,10 @@ static void add_matrix(struct vector_sum *vectors, size_t count) {
   }
 }
 
-/* Chooses the private keys that a unit keeps (V3): those whose records come first. */
+/*
+** Chooses the private keys that a unit keeps (V3). The function moves the records of these keys to
+** the front of the items and returns their number.
+*/
 static size_t keep_first(struct vector_sum *vectors, struct identity unit, size_t count) {
   size_t most = (size_t)vectors->shape->max_groups;
   struct item *items = vectors->scratch.items;
@@ -161,7 +169,10 @@ static int add_unit(void *context, const record_word *const *list, size_t count)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Takes the row. Returns 0 when out of memory. */
+/*
+** Adds vectors->row to the records of the unit or, if rows are protected, to the totals. Returns 1,
+** or 0 if memory runs out.
+*/
 static int take_row(struct vector_sum *vectors, struct identity unit, int cell) {
   if (vectors->by_unit)
     return partitioned_sums_add(vectors->records, unit, (uint32_t)cell, vectors->row);
@@ -171,7 +182,10 @@ static int take_row(struct vector_sum *vectors, struct identity unit, int cell) 
   return 1;
 }
 
-/* Where the components of the next row go, after its count. Null when out of memory. */
+/*
+** Starts the next row: writes its count, if the layout has a count, and returns the address of its
+** other components. Returns null if memory runs out.
+*/
 static inline int128 *begin_row(struct vector_sum *vectors, int cell) {
   const struct layout *shape = vectors->shape;
   int128 *row = vectors->row;
@@ -221,9 +235,10 @@ int vector_sum_add_bin(struct vector_sum *vectors, struct identity unit, int cel
 }
 
 /*
-** Scales a row's vector to a norm of at most reach: each component is divided by the divisor and
-** multiplied by the factor. The divisor is the largest component, so nothing overflows, and the
-** factor is never so small that it loses digits. The margin covers rounding.
+** How to scale a row's vector to a norm of at most `reach`: divide each component by the divisor
+** and multiply the quotient by the factor. The divisor is the largest component, so nothing
+** overflows, and the factor is never so small that digits are lost. The margin covers the rounding
+** errors.
 */
 struct row_scale {
   double divisor, factor;
@@ -247,7 +262,8 @@ int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, cons
     *row++ = shape->count_steps;
     scale = row_scale(v, dimension, vectors->question.clip);
   }
-  if (scale.divisor == 1 && scale.factor == 1) { /* true of most rows; avoids the divisions */
+  /* Most rows need no scaling, and this branch saves the divisions. */
+  if (scale.divisor == 1 && scale.factor == 1) {
     for (int i = 0; i < dimension; i++) row[i] = fine_steps(v[i], shape->scale);
   } else {
     for (int i = 0; i < dimension; i++)
@@ -257,11 +273,11 @@ int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, cons
 }
 
 /*
-** The largest squared norm, in steps, at which a vector is added as it is. vector_sum_add_vector()
-** would not change such a vector either. For sums the bound is the square of the clip's reach,
-** exactly. For means, row_scale() must also leave the vector unchanged. The error of row_scale()
-** and of rounding up to 4096 components to steps is below 2^-39, and a margin of 2^-38 covers it.
-** The count next to such a vector then fits as well.
+** Returns the largest squared norm, in steps, of a vector that vector_sum_add_vector() and
+** clip_vector() would not change. For sums without a count the limit is the square of the block's
+** reach, exactly. For means, row_scale() must also leave the vector unchanged. The relative error
+** of row_scale() and of rounding up to 4096 components to steps is below 2^-39, and the margin of
+** 2^-38 covers this error. The count beside such a vector then fits too.
 */
 static uint128 short_limit(const struct contribution *question, const struct layout *shape) {
   int64_t reach = shape->blocks[0].reach;
@@ -279,9 +295,9 @@ static void flush_shorts(struct vector_sum *vectors) {
 }
 
 /*
-** One pass over the bytes, without a branch that depends on them. Each component must be at most
-** 2^53 steps (NaN is not), so that sums of squares fit 128 bits. If a component is larger, the
-** result of llrint() is unspecified, and the function uses nothing of the row.
+** The loop passes over the bytes once, without a branch that depends on the numbers. Each component
+** must be at most 2^53 steps, so that the sum of squares fits 128 bits. If a component is larger or
+** NaN, the result of llrint() is unspecified, and the function does not use the row.
 */
 int vector_sum_add_floats(struct vector_sum *vectors, const unsigned char *floats) {
   if (vectors->by_unit) return 0;
@@ -320,7 +336,7 @@ int vector_sum_add_totals(struct vector_sum *vectors, int cell, const int128 *va
   size_t count = (size_t)(is_private ? vectors->components : vectors->shape->coordinates);
   if (!totals_reserve(vectors, first + count)) return 0;
   if (is_private) group_keys_keep(vectors->cells, cell);
-  flush_shorts(vectors); /* before the totals may saturate */
+  flush_shorts(vectors); /* short rows must be in the totals before the totals can saturate */
   int128 *totals = &vectors->totals[first];
   for (size_t i = 0; i < count; i++) totals[i] = lattice_add(totals[i], values[i]);
   return 1;
@@ -391,7 +407,7 @@ const struct layout *vector_sum_shape(const struct vector_sum *vectors) {
 
 /* ---- totals ---------------------------------------------------------------------------------- */
 
-/* A private key and its place, for sorting. */
+/* A private key and its cell, for sorting. */
 struct named {
   const char *text;
   int cell;
@@ -402,8 +418,8 @@ static int by_text(const void *a, const void *b) {
 }
 
 /*
-** Sorts the private keys that units have kept by their texts, with their totals. Returns how many
-** there are, or -1.
+** Sorts the private keys that units have kept by their texts, and copies the totals in this order.
+** Returns the number of these keys, or -1 if memory runs out.
 */
 static int sort_cells(const struct vector_sum *vectors, int128 *totals, const char **keys) {
   size_t components = (size_t)vectors->components;
