@@ -24,7 +24,7 @@ struct sgd {
   double index;          /* i, the step that reads the differing record */
   double length;         /* n, the number of steps */
   double lipschitz_loss; /* C of Balle et al., L of Asoodeh et al. */
-  /* The sigma of Gaussian noise, or the scale v of Laplace noise, before the multiplication by eta. */
+  /* Sigma of Gaussian noise, or scale v of Laplace noise. A step multiplies the noise by eta. */
   double noise;
   double eta;      /* step size */
   double beta;     /* smoothness */

@@ -329,7 +329,7 @@ int64_t gaussian_table_draw(const struct gaussian_table *law, struct csprng *ran
     uint32_t unit = word >> 8 & (UNITS - 1);
     int negative = word >> 26 & 1;
     uint64_t attempt = word >> 27 & 255;
-    /* The quotient scaled / 2^29, rounded down, is below w. It is uniform once the excess is rejected. */
+    /* `place` is scaled / 2^29, rounded down. It is below w, and uniform unless rejected below. */
     uint64_t scaled = (word >> 35) * law->width;
     uint64_t place = scaled >> PLACE_BITS;
     struct slot slot = slots[word % STRIPS];
