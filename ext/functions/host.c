@@ -4,6 +4,7 @@
 #include "functions/tier_guard.h"
 #include "ledger/ledger.h"
 #include "os/thread.h"
+#include "release/kinds.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -42,7 +43,7 @@ struct host *host_new(sqlite3 *db) {
   struct host *host = sqlite3_malloc(sizeof *host);
   if (!host) return 0;
   *host = (struct host){.references = 1, .collector = {db, 0}};
-  host->session.ledger = ledger_new(db, &host->session.error);
+  host->session.ledger = ledger_new(db, kind_is_not_negative, &host->session.error);
   if (!host->session.ledger) {
     sqlite3_free(host);
     return 0;

@@ -114,7 +114,10 @@ static const struct audience_table audience_tables[] = {
       {"value", "v.value"},
       {"stddev", "iif(inner_model, NULL, v.stddev)"},
       {"low", "iif(inner_model, NULL, v.low)"},
-      {"high", "iif(inner_model, NULL, v.high)"}}},
+      {"high", "iif(inner_model, NULL, v.high)"},
+      {"display", "(SELECT display(r.kind, r.lo, v.key, v.stddev, v.value,"
+                  " iif(inner_model, NULL, v.low), iif(inner_model, NULL, v.high))"
+                  " FROM dp_release r WHERE r.id = v.release_id)"}}},
     {"dp_charge",
      "dp_charge c JOIN shown s ON s.id = c.release_id JOIN tiers t ON t.name = c.tier",
      "release, tier, rate",
@@ -157,12 +160,12 @@ static const char *expression_of(const struct audience_table *table, const char 
 
 char *audience_select(const struct ledger_table *table, const char *where) {
   const struct audience_table *source = find(table->columns->table);
-  const struct column *column;
+  const char *column;
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendall(sql, AUDIENCE " SELECT * FROM (SELECT ");
-  for (int place = 1; (column = columns_shown(table->columns, place)); place++)
-    sqlite3_str_appendf(sql, "%s%s AS \"%w\"", place > 1 ? ", " : "",
-                        expression_of(source, column->name), column->name);
+  for (int place = 1; (column = ledger_table_column(table, place)); place++)
+    sqlite3_str_appendf(sql, "%s%s AS \"%w\"", place > 1 ? ", " : "", expression_of(source, column),
+                        column);
   /* A table that is not listed has no rows for an audience. */
   sqlite3_str_appendf(sql, " FROM %s) WHERE %s%s", source ? source->from : "tiers t LIMIT 0",
                       "@tier IS NOT NULL", where);

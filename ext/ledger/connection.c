@@ -26,11 +26,12 @@ static void stop_asking(void *ledger) {
   interrupt_end(ledger);
 }
 
-struct ledger *ledger_new(sqlite3 *host, struct error *error) {
+struct ledger *ledger_new(sqlite3 *host, kind_is_positive *is_positive, struct error *error) {
   struct ledger *ledger = sqlite3_malloc(sizeof *ledger);
   if (!ledger) return 0;
   memset(ledger, 0, sizeof *ledger);
   ledger->host = host;
+  ledger->is_positive = is_positive;
   ledger->error = error;
   ledger->json = (struct json){0, error, go_on, stop_asking, ledger};
   ledger->lock = LOCK_FILE_NONE;
@@ -181,7 +182,7 @@ int connection_open(struct ledger *ledger) {
     return 0;
   }
   sqlite3_busy_handler(ledger->db, wait_for_others, ledger);
-  return is_foreign(ledger) || lock_take(ledger, 0);
+  return display_register(ledger, ledger->db) && (is_foreign(ledger) || lock_take(ledger, 0));
 }
 
 int connection_start(struct ledger *ledger) {

@@ -45,7 +45,8 @@ int ledger_begin_copy(struct ledger *ledger) {
   if (!ledger_begin_reading(ledger)) return 0;
   if (sqlite3_open_v2(MEMORY_PATH, &copy, flags, 0) != SQLITE_OK)
     ledger_fail(ledger, "out of memory");
-  int copied = !error_is_set(ledger->error) && copy_pages(ledger, copy);
+  int copied =
+      !error_is_set(ledger->error) && display_register(ledger, copy) && copy_pages(ledger, copy);
   ledger_rollback(ledger);
   if (!copied) {
     sqlite3_close(copy);

@@ -118,6 +118,7 @@ struct ledger {
   sqlite3 *db;         /* the private connection, or null */
   struct error *error; /* where errors go; the caller owns it */
   struct json json;
+  kind_is_positive *is_positive;
   char *path;              /* of the ledger file, or MEMORY_PATH */
   char *id;                /* dp_ledger.id of the open ledger */
   struct process process;  /* the process that opened db (L6) */
@@ -361,6 +362,14 @@ void columns_hash(const char *previous, const struct table_columns *columns, con
 
 /* The fields of a row, joined by slashes (sqlite3_free; null: out of memory). */
 char *columns_fingerprint(const struct table_columns *columns, const void *row);
+
+/* ---- the column display of dp_value (display.c) ---- */
+
+/*
+** Registers the SQL function display(kind, lo, key, stddev, value, low, high) on a private
+** connection. stddev is NULL for a symbol, which is the key.
+*/
+int display_register(struct ledger *ledger, sqlite3 *db);
 
 /* ---- the format of the file (connection.c, migrate.c) ---- */
 

@@ -82,7 +82,13 @@ struct ledger_path {
 
 /* ---- the handle (connection.c, open.c, create.c, transaction.c) ------------------------------ */
 
-struct ledger *ledger_new(sqlite3 *host, struct error *error);
+/*
+** Returns whether the numbers of a release cannot be negative: counts, and what is computed from x
+** in [lo, hi] with lo >= 0. lo is NaN without a range. The ledger itself knows no kinds.
+*/
+typedef int kind_is_positive(const char *kind, double lo);
+
+struct ledger *ledger_new(sqlite3 *host, kind_is_positive *is_positive, struct error *error);
 void ledger_free(struct ledger *ledger);
 
 /*
@@ -364,9 +370,10 @@ int ledger_guest(struct ledger *ledger, const char *tier);
 /* A table that the host may see. */
 struct ledger_table {
   const struct table_columns *columns;
-  const char *shown; /* SQL condition for the rows that the host may see; null: all */
-  const char *order; /* SQL order of the rows; null: any order */
-  int by_period;     /* holds totals of periods: read it after ledger_read_periods() */
+  const char *shown;   /* SQL condition for the rows that the host may see; null: all */
+  const char *order;   /* SQL order of the rows; null: any order */
+  int by_period;       /* holds totals of periods: read it after ledger_read_periods() */
+  const char *display; /* SQL expression of one more column, "display TEXT"; null: none */
 };
 extern const struct ledger_table ledger_tables[];
 extern const int ledger_table_count;
@@ -375,6 +382,9 @@ extern const int ledger_table_count;
 ** Its columns for CREATE TABLE, as in "name TEXT, rate REAL" (sqlite3_free; null: out of memory).
 */
 char *ledger_table_declaration(const struct ledger_table *table);
+
+/* The name of its column at a place, from 1; null beyond the last one. */
+const char *ledger_table_column(const struct ledger_table *table, int place);
 
 /*
 ** Calls take() for each row of a table in which every column wanted[i] IS values[i]. Finishes the

@@ -16,38 +16,60 @@ SQLITE_EXTENSION_INIT3
 */
 #define LIVE "release_id NOT IN (SELECT id FROM dp_release WHERE state IN ('failed', 'discarded'))"
 
+#define DISPLAY                                                                                    \
+  "(SELECT display(r.kind, r.lo, key, stddev, value, low, high) FROM dp_release r"                 \
+  " WHERE r.id = release_id)"
+
 const struct ledger_table ledger_tables[] = {
-    {&columns_tier, "dropped_at IS NULL", "rate DESC", 0}, /* the innermost first */
-    {&columns_release, 0, "rowid", 0},
-    {&columns_publication, LIVE, "rowid", 0},
-    {&columns_value, LIVE, "rowid", 0},
-    {&columns_charge, 0, "rowid", 0},
-    {&columns_policy, 0, "rowid", 0},
-    {&columns_rdp, 0, 0, 1},
-    {&columns_budget, 0, "rowid", 1},
+    {&columns_tier, "dropped_at IS NULL", "rate DESC", 0, 0}, /* the innermost first */
+    {&columns_release, 0, "rowid", 0, 0},
+    {&columns_publication, LIVE, "rowid", 0, 0},
+    {&columns_value, LIVE, "rowid", 0, DISPLAY},
+    {&columns_charge, 0, "rowid", 0, 0},
+    {&columns_policy, 0, "rowid", 0, 0},
+    {&columns_rdp, 0, 0, 1, 0},
+    {&columns_budget, 0, "rowid", 1, 0},
 };
 const int ledger_table_count = sizeof ledger_tables / sizeof *ledger_tables;
 
 char *ledger_table_declaration(const struct ledger_table *table) {
-  return columns_declaration(table->columns);
+  char *columns = columns_declaration(table->columns);
+  char *text =
+      columns ? sqlite3_mprintf("%s%s", columns, table->display ? ", display TEXT" : "") : 0;
+  sqlite3_free(columns);
+  return text;
 }
 
-/* " AND "name" IS ?" for each wanted column. */
-static char *conditions(const struct ledger_table *table, const int *wanted, int count) {
+const char *ledger_table_column(const struct ledger_table *table, int place) {
+  const struct column *column = columns_shown(table->columns, place);
+  if (column) return column->name;
+  int is_next = place == 1 || columns_shown(table->columns, place - 1);
+  return is_next && table->display ? "display" : 0;
+}
+
+/*
+** " AND <column> IS ?" for each wanted column. The owner's SELECT computes the column display; an
+** audience's has it.
+*/
+static char *conditions(const struct ledger *ledger, const struct ledger_table *table,
+                        const int *wanted, int count) {
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendall(sql, " ");
-  for (int i = 0; i < count; i++)
-    sqlite3_str_appendf(sql, " AND \"%s\" IS ?",
-                        columns_shown(table->columns, wanted[i] + 1)->name);
+  for (int i = 0; i < count; i++) {
+    int stored = ledger->audience || columns_shown(table->columns, wanted[i] + 1);
+    sqlite3_str_appendf(sql, " AND %s IS ?",
+                        stored ? ledger_table_column(table, wanted[i] + 1) : table->display);
+  }
   return sqlite3_str_finish(sql);
 }
 
 static char *select_all(const struct ledger_table *table, const char *where) {
-  const struct column *column;
+  const char *column;
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendall(sql, "SELECT ");
-  for (int place = 1; (column = columns_shown(table->columns, place)); place++)
-    sqlite3_str_appendf(sql, "%s\"%s\"", place > 1 ? ", " : "", column->name);
+  for (int place = 1; (column = ledger_table_column(table, place)); place++)
+    sqlite3_str_appendf(sql, "%s%s", place > 1 ? ", " : "",
+                        columns_shown(table->columns, place) ? column : table->display);
   sqlite3_str_appendf(sql, " FROM %s WHERE %s%s", table->columns->table,
                       table->shown ? table->shown : "1", where);
   if (table->order) sqlite3_str_appendf(sql, " ORDER BY %s", table->order);
@@ -57,7 +79,7 @@ static char *select_all(const struct ledger_table *table, const char *where) {
 /* The text of the SELECT. For an audience, its first parameter is the tier. */
 static char *select_text(const struct ledger *ledger, const struct ledger_table *table,
                          const int *wanted, int count) {
-  char *where = conditions(table, wanted, count);
+  char *where = conditions(ledger, table, wanted, count);
   char *sql = !where             ? 0
               : ledger->audience ? audience_select(table, where)
                                  : select_all(table, where);

@@ -144,6 +144,12 @@ const struct aggregate *aggregate_find(const char *kind) {
   return 0;
 }
 
+int kind_is_not_negative(const char *kind, double lo) {
+  const struct aggregate *aggregate = aggregate_find(kind);
+  int is_count = aggregate && aggregate->counts && !aggregate->family->is_tree;
+  return is_count || (aggregate && lo >= 0);
+}
+
 /* ---- mechanisms ------------------------------------------------------------------------------ */
 
 const struct mechanism *mechanism_find(const struct aggregate *aggregate, const char *name) {

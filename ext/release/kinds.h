@@ -60,6 +60,12 @@ extern const int aggregate_count;
 
 #define MAX_ARGUMENTS 7
 
+/*
+** Returns whether the numbers of a kind cannot be negative: counts, and what is computed from x in
+** [lo, hi] with lo >= 0. lo is NaN for kinds without a range.
+*/
+int kind_is_not_negative(const char *kind, double lo);
+
 /* Returns the aggregate of a kind, or null. */
 const struct aggregate *aggregate_find(const char *kind);
 

@@ -1,0 +1,130 @@
+/* figure.c: see figure.h. */
+#include "base/figure.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "os/locale.h"
+
+#include <sqlite3ext.h>
+SQLITE_EXTENSION_INIT3
+
+#define DIGITS    40   /* that are read of a double: more than it needs to show a tie */
+#define LARGE     15   /* powers of ten from this exponent on ... */
+#define SMALL     (-9) /* ... and with decimal places beyond this one */
+#define PRECISION 15   /* significant digits of a double */
+
+/* ---- decimal digits -------------------------------------------------------------------------- */
+
+/* A number as digits: d.ddd... * 10^exponent. */
+struct decimal {
+  int negative, exponent;
+  char digits[DIGITS + 1];
+};
+
+static struct decimal decimal_of(double x) {
+  struct decimal decimal = {x < 0, 0, {0}};
+  char text[DIGITS + 16];
+  struct number_locale before = locale_plain();
+  snprintf(text, sizeof text, "%.*e", DIGITS - 1, fabs(x));
+  locale_restore(before);
+  decimal.digits[0] = text[0];
+  memcpy(decimal.digits + 1, text + 2, DIGITS - 1);
+  const char *exponent = text + 2 + DIGITS - 1 + 1; /* after "e" */
+  for (const char *at = exponent + 1; *at; at++)
+    decimal.exponent = decimal.exponent * 10 + (*at - '0');
+  if (*exponent == '-') decimal.exponent = -decimal.exponent;
+  return decimal;
+}
+
+/* The exponent of the first digit of a positive number. */
+static int exponent_of(double x) {
+  return decimal_of(x).exponent;
+}
+
+enum direction { NEAREST, DOWN, UP }; /* DOWN and UP: towards minus and plus infinity */
+
+/* x / 10^place as an integer of at most 17 digits. NEAREST rounds a tie to the even integer. */
+static int64_t rounded(double x, int place, enum direction direction) {
+  struct decimal decimal = decimal_of(x);
+  int count = x == 0 ? 0 : decimal.exponent - place + 1; /* digits before the place */
+  int64_t whole = 0;
+  for (int i = 0; i < count; i++) whole = whole * 10 + (decimal.digits[i] - '0');
+  const char *rest = count >= 0 ? decimal.digits + count : "0";
+  int exact = x == 0 || (count >= 0 && strspn(rest, "0") == strlen(rest));
+  int half = rest[0] == '5' && strspn(rest + 1, "0") == strlen(rest + 1);
+  int away = direction == NEAREST ? rest[0] > '5' || (rest[0] == '5' && (!half || whole % 2))
+             : exact              ? 0
+                                  : (direction == UP) != decimal.negative;
+  whole += away;
+  return decimal.negative ? -whole : whole;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* Appends n * 10^place, with commas between thousands and with -place decimals. */
+static void append_number(sqlite3_str *text, int64_t n, int place) {
+  char digits[64];
+  int decimals = place < 0 ? -place : 0, count = 0;
+  uint64_t rest = n < 0 ? -(uint64_t)n : (uint64_t)n;
+  while (place > 0 && n && count < place) digits[count++] = '0';
+  while (rest || count <= decimals) {
+    digits[count++] = (char)('0' + rest % 10);
+    rest /= 10;
+  }
+  if (n < 0) sqlite3_str_appendchar(text, 1, '-');
+  while (count-- > 0) {
+    sqlite3_str_appendchar(text, 1, digits[count]);
+    if (count == decimals && count) sqlite3_str_appendchar(text, 1, '.');
+    if (count > decimals && (count - decimals) % 3 == 0) sqlite3_str_appendchar(text, 1, ',');
+  }
+}
+
+/* The place of the last digit of a half-width that is shown. */
+static int place_of(double half) {
+  int first = exponent_of(half);
+  return rounded(half, first - 1, UP) < 30 ? first - 1 : first;
+}
+
+char *figure_with_interval(double value, double low, double high, int not_negative) {
+  /* Intervals are stored rounded outward. This rounding must not show as a digit. */
+  double below = (value - low) * (1 - 1e-6), above = (high - value) * (1 - 1e-6);
+  double half = fmax(below / 2 + above / 2, 0), most = fmax(fabs(value), half);
+  int first = most > 0 ? exponent_of(most) : 0;
+  int place = half > 0 ? place_of(half) : first - PRECISION + 1;
+  if (place < first - PRECISION + 1) place = first - PRECISION + 1;
+  int scale = first >= LARGE || place < SMALL ? first : 0;
+  int64_t shown = rounded(value, place, NEAREST);
+  int64_t minus = rounded(below, place, UP), plus = rounded(above, place, UP);
+  if (not_negative && shown < 0) shown = 0;
+  sqlite3_str *text = sqlite3_str_new(0);
+  if (scale) sqlite3_str_appendall(text, "(");
+  append_number(text, shown, place - scale);
+  if (minus == plus) {
+    sqlite3_str_appendall(text, " ± ");
+    append_number(text, plus, place - scale);
+  } else {
+    int64_t from = rounded(value - below, place, DOWN), to = rounded(value + above, place, UP);
+    if (not_negative && from < 0) from = 0;
+    if (not_negative && to < 0) to = 0;
+    sqlite3_str_appendall(text, " (");
+    append_number(text, from, place - scale);
+    sqlite3_str_appendall(text, " to ");
+    append_number(text, to, place - scale);
+    sqlite3_str_appendall(text, ")");
+  }
+  if (scale) sqlite3_str_appendf(text, ") × 10^%d", scale);
+  return sqlite3_str_finish(text);
+}
+
+char *figure_alone(double value) {
+  int first = value != 0 ? exponent_of(fabs(value)) : 0;
+  int place = value != 0 ? first - 3 : 0;
+  int scale = first >= LARGE || place < SMALL ? first : 0;
+  sqlite3_str *text = sqlite3_str_new(0);
+  append_number(text, rounded(value, place, NEAREST), place - scale);
+  if (scale) sqlite3_str_appendf(text, " × 10^%d", scale);
+  return sqlite3_str_finish(text);
+}

@@ -1,0 +1,45 @@
+/*
+** display.c: owns the SQL function of the private connection that writes a published value as a
+** person reads it, for the column dp_value.display.
+*/
+#include <math.h>
+
+#include "base/figure.h"
+#include "ledger/internal.h"
+
+SQLITE_EXTENSION_INIT3
+
+enum { KIND, LO, KEY, STDDEV, VALUE, LOW, HIGH, ARGUMENTS };
+
+static int is_finite(sqlite3_value *value) {
+  return sqlite3_value_type(value) == SQLITE_FLOAT && isfinite(sqlite3_value_double(value));
+}
+
+static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  const struct ledger *ledger = sqlite3_user_data(context);
+  const char *kind = (const char *)sqlite3_value_text(argv[KIND]);
+  double lo = sqlite3_value_type(argv[LO]) == SQLITE_NULL ? NAN : sqlite3_value_double(argv[LO]);
+  double value = sqlite3_value_double(argv[VALUE]);
+  if (sqlite3_value_type(argv[STDDEV]) == SQLITE_NULL) {
+    sqlite3_result_value(context, argv[KEY]);
+    return;
+  }
+  if (!kind || !is_finite(argv[VALUE])) return; /* NULL */
+  char *text =
+      is_finite(argv[LOW]) && is_finite(argv[HIGH])
+          ? figure_with_interval(value, sqlite3_value_double(argv[LOW]),
+                                 sqlite3_value_double(argv[HIGH]), ledger->is_positive(kind, lo))
+          : figure_alone(value);
+  if (text) {
+    sqlite3_result_text(context, text, -1, sqlite3_free);
+  } else {
+    sqlite3_result_error_nomem(context);
+  }
+}
+
+int display_register(struct ledger *ledger, sqlite3 *db) {
+  return sqlite3_create_function_v2(db, "display", ARGUMENTS, SQLITE_UTF8, ledger, display, 0, 0,
+                                    0) == SQLITE_OK ||
+         ledger_fail(ledger, "out of memory");
+}

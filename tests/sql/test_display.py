@@ -1,0 +1,179 @@
+"""dp_value.display against an implementation of the same rules with exact decimals."""
+
+import contextlib
+import ctypes
+import decimal
+import fractions
+import math
+import random
+import re
+import subprocess
+
+import pytest
+
+from conftest import connect, create, INIT, ledger_of, one
+
+pytestmark = pytest.mark.alarm(0)
+
+
+# ---- the rules, in exact decimals --------------------------------------------------------------------
+
+
+def first_digit(x):
+    """The exponent of the first digit of a rational number above 0."""
+    return decimal.Decimal(float(x)).adjusted()
+
+
+def rounded(x, place, how):
+    """A double to a multiple of 10^place, as that multiple."""
+    step = fractions.Fraction(10) ** place
+    quotient = fractions.Fraction(x) / step
+    return {"nearest": round, "up": math.ceil, "down": math.floor}[how](quotient)
+
+
+def written(n, place):
+    """n * 10^place with commas and decimals."""
+    return f"{decimal.Decimal(n).scaleb(place):,.{max(0, -place)}f}" if n else f"{0:.{max(0, -place)}f}"
+
+
+def display(value, low, high, not_negative):
+    below, above = (value - low) * (1 - 1e-6), (high - value) * (1 - 1e-6)
+    half = below / 2 + above / 2
+    first = first_digit(max(abs(value), half)) if value or half else 0
+    place = first - 14
+    if half:
+        lead = first_digit(half)
+        place = max(place, lead - 1 if rounded(half, lead - 1, "up") < 30 else lead)
+    scale = first if first >= 15 or place < -9 else 0
+    shown, minus, plus = rounded(value, place, "nearest"), rounded(below, place, "up"), rounded(above, place, "up")
+    if not_negative:
+        shown = max(shown, 0)
+    if minus == plus:
+        text = f"{written(shown, place - scale)} ± {written(plus, place - scale)}"
+    else:
+        ends = rounded(value - below, place, "down"), rounded(value + above, place, "up")
+        if not_negative:
+            ends = tuple(max(end, 0) for end in ends)
+        text = f"{written(shown, place - scale)} ({written(ends[0], place - scale)} to {written(ends[1], place - scale)})"
+    return f"({text}) × 10^{scale}" if scale else text
+
+
+@pytest.mark.parametrize("value,low,high,positive,text", [
+    (1803.7, 1796.0, 1811.4, True, "1,804 ± 8"), (4.3612, 4.3412, 4.3812, False, "4.361 ± 0.020"),
+    (4.3612, 4.3262, 4.3962, False, "4.36 ± 0.04"), (-3, -11, 5, True, "0 ± 8"), (-3, -11, 5, False, "-3 ± 8"),
+    (-30, -38, -22, True, "0 ± 8"), (12345678, 12340678, 12350678, True, "12,346,000 ± 5,000"),
+    (0.5, -4, 6, False, "0 (-4 to 6)"), (29.4, 27.3, 33.9, False, "29 (27 to 34)"), (2, -4, 12, True, "2 (0 to 12)"),
+    (3e20, 2.9e20, 3.1e20, False, "(3.00 ± 0.10) × 10^20"), (1.5e-12, 1.1e-12, 1.9e-12, False, "(1.5 ± 0.4) × 10^-12"),
+    (3, -192, 198, False, "0 ± 200"), (99.96, 99.0, 100.92, False, "100.0 ± 1.0"), (0.25, -0.25, 0.75, False, "0.2 ± 0.5"),
+    (0.35, 0.05, 0.65, False, "0.3 ± 0.3")])
+def test_examples_of_the_rules(value, low, high, positive, text):
+    """The reference above, by hand."""
+    assert display(value, low, high, positive) == text
+
+
+# ---- the extension -----------------------------------------------------------------------------------
+
+
+def shown_by_ledger(path, kind, rows, lo=None):
+    """dp_value.display of rows (value, low, high) in the place of the values of a release of this kind."""
+    with contextlib.closing(ledger_of(path)) as ledger:
+        ledger.execute("UPDATE dp_release SET kind = ?, lo = ?", (kind, lo))
+        ledger.execute("BEGIN")
+        ledger.execute("DELETE FROM dp_value")
+        ledger.executemany("INSERT INTO dp_value SELECT id, name, 'clinic', '', ?, ?, 1.0, ?, ? FROM dp_release",
+                           [(i, *row) for i, row in enumerate(rows)])
+        ledger.execute("COMMIT")
+    with contextlib.closing(connect(path)) as db:
+        return [text for (text,) in db.execute("SELECT display FROM dp_value ORDER BY component")]
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    path = tmp_path_factory.mktemp("display") / "a.db"
+    db = create(path)
+    one(db, "SELECT dp_release('clinic', 'count', 'SELECT 1, patient FROM visits', 'a')")
+    db.close()
+    return path
+
+
+def random_rows(seed, count):
+    """Values and intervals of all sizes, on ties and next to them, symmetric and not."""
+    draw = random.Random(seed)
+    rows = []
+    for _ in range(count):
+        half = draw.choice([1, 2, 3, 5, 9.5, 9.999999, 10, 0.25, 0.3, draw.uniform(0.1, 10)]) * 10.0 ** draw.choice(
+            [0, 0, 1, 2, 3, -1, -3, draw.randint(-60, 60)])
+        value = draw.choice([half, 1, 10, 1e3, 1e6]) * draw.choice([0, 0.5, 1.5, 2.5, draw.uniform(-10, 10), 12345.5])
+        skew = draw.choice([1, 1, 1, 1 + 1e-9, draw.uniform(0.01, 3)])
+        rows.append((value, min(value, value - half), max(value, value + half * skew)))
+    return [row for row in rows if row[2] > row[1]]
+
+
+@pytest.mark.parametrize("kind,lo,positive", [
+    ("count", None, True), ("group_count", None, True), ("histogram", -5.0, True), ("response_count", None, True),
+    ("sum", None, False), ("avg", -1.0, False), ("avg", 0.0, True), ("median", -2.0, False), ("ou_count", None, True)])
+def test_display_follows_the_rules(book, kind, lo, positive):
+    rows = random_rows(kind, 1500)
+    for row, got in zip(rows, shown_by_ledger(book, kind, rows, lo), strict=True):
+        assert got == display(*row, positive), (row, got)
+        if positive:
+            assert "-" not in got.split("10^")[0]
+
+
+def test_extremes_are_shown_too(book):
+    rows = [(1.7e308, 1.6e308, 1.79e308), (-1e-300, -2e-300, 0.0), (5e-324, -1e-323, 2e-323), (0.0, -1.0, 1.0), (-0.0, -1.0, 1.0),
+            (1e15, 1e15 - 1, 1e15 + 1), (123456789012345.0, 123456789012344.0, 123456789012346.0), (1e5, 1e5 - 1e-9, 1e5 + 1e-9)]
+    got = shown_by_ledger(book, "sum", rows)
+    assert got == [display(*row, False) for row in rows]
+    assert got[3] == got[4] == "0.0 ± 1.0"
+    assert shown_by_ledger(book, "sum", [(1.0, -9e999, 9e999)]) == ["1.000"]  # an interval that says nothing
+
+
+NUMBER = r"-?[\d,]+(?:\.\d+)?"
+
+
+def test_display_of_releases(path):
+    """The real thing, for kinds of all forms."""
+    db = create(path)
+    rows = "SELECT minutes, patient FROM visits"
+    one(db, "SELECT dp_release('clinic', 'count', ?, 'n')", rows)
+    one(db, "SELECT dp_release('clinic', 'avg', ?, ?)", rows, '{"name":"m","lo":0,"hi":10}')
+    one(db, "SELECT dp_release('clinic', 'median', ?, ?)", rows, '{"name":"q","lo":0,"hi":10}')
+    one(db, "SELECT dp_release('clinic', 'group_count', 'SELECT minutes, patient FROM visits', ?)",
+        '{"name":"g","keys":[0,1,2,3,4,5,6],"clip":2}')
+    one(db, "SELECT dp_diffuse('g', 'public')")
+    found = db.execute("SELECT release, value, low, high, display FROM dp_value").fetchall()
+    assert len(found) == 3 + 14
+    for release, value, low, high, text in found:
+        assert re.fullmatch(rf"{NUMBER} (± {NUMBER}|\({NUMBER} to {NUMBER}\))", text), text
+        assert text == display(value, low, high, True)
+    assert db.execute("SELECT count(*) FROM dp_value WHERE display = (SELECT display FROM dp_value WHERE release = 'n')"
+                      " AND release = 'n'").fetchone() == (1,)
+    one(db, "SELECT dp_discard('n')")
+    assert not db.execute("SELECT display FROM dp_value WHERE release = 'n'").fetchall()
+
+
+def test_a_category_is_shown_as_itself(tmp_path):
+    db = connect(tmp_path / "a.db")
+    one(db, INIT)
+    one(db, "SELECT dp_tier('in', 1.0, 1e3, 0, 'pure')")
+    db.execute("CREATE TABLE t(w, p)")
+    db.executemany("INSERT INTO t VALUES (?, ?)", [("north ± 1", i) for i in range(500)])
+    symbol = one(db, """SELECT dp_release('in', 'choice', 'SELECT w, p FROM t',
+                        '{"name":"c","candidates":["north ± 1","south"],"mechanism":"exponential"}')""")
+    assert db.execute("SELECT display FROM dp_value").fetchall() == [(symbol,)]
+
+
+def test_the_hosts_locale_changes_nothing(book):
+    """A decimal comma of the C library does not reach the text."""
+    available = subprocess.run(["locale", "-a"], capture_output=True, text=True).stdout.split()
+    comma = next((name for name in available if name.startswith(("de_", "fr_", "cs_"))), None)
+    rows = random_rows("locale", 50)
+    before = shown_by_ledger(book, "sum", rows)
+    library = ctypes.CDLL(None)
+    if not comma or not library.setlocale(1, comma.encode()):
+        pytest.skip("no locale with a decimal comma")
+    try:
+        assert shown_by_ledger(book, "sum", rows) == before
+    finally:
+        library.setlocale(1, b"C")
