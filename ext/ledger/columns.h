@@ -172,7 +172,7 @@ struct table_columns {
   X(component, NUMBER, 0, PLAIN)                                                                   \
   X(value, WIDE, 0, PLAIN)
 
-/* subject and tier_rate say what the charge is for. The column hash is not part of the hash. */
+/* Subject and tier_rate say what the charge is for. The column hash is not part of the hash. */
 #define CHARGE_COLUMNS(X)                                                                          \
   X(id, ID, 1, HASHED)                                                                             \
   X(release_id, WIDE, 2, HASHED)                                                                   \

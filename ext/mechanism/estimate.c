@@ -85,7 +85,8 @@ static struct estimate shown_sum(struct reading *reading, const int64_t *values,
 
 int estimate_sums(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   int first =
-      reading->shape->components > 1 && reading->shape->counts; /* skips the private count */
+      /* The estimates leave out the count that selects private keys. */
+      reading->shape->components > 1 && reading->shape->counts;
   int used = 0, per_cell = reading->shape->components - first;
   reading->shrink = estimate_shrink(&reading->view, estimate_variance(&reading->view));
   for (int cell = 0; cell < reading->cells; cell++) {
@@ -125,9 +126,9 @@ static struct mean mean_of(const struct reading *reading, const int64_t *values,
 }
 
 /*
-** Averages of x in [low, high], one for each cell. With OU, the average itself shrinks towards the
-** centre. It is one number, and its noise variance follows from its cell's noisy count. An average
-** of few rows is therefore close to the centre.
+** Computes the average of x in [low, high] for each cell. With OU, the average itself shrinks
+** towards the centre, not the sums. The noise variance of an average follows from the noisy count
+** of its cell. An average of few rows is therefore close to the centre.
 */
 int estimate_means(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   const struct contribution *question = reading->question;
@@ -158,10 +159,11 @@ int estimate_vector_means(struct reading *reading, const int64_t *values,
 /* ---- spreads --------------------------------------------------------------------------------- */
 
 /*
-** The variance of u in [-1, 1], computed from n = rows, a = sum of u, b = sum of 2 u^2 - 1:
+** Computes the variance of u in [-1, 1] from n = number of rows, a = sum of u and b = sum of 2 u^2
+** - 1:
 **     w(n, a, b) = (b/n + 1)/2 - (a/n)^2.
-** To first order, var(w) = var(n) (dw/dn)^2 + var(a) (dw/da)^2 + var(b) (dw/db)^2. All three have
-** the same variance because their factors are 1.
+** To first order, var(w) = var(n) (dw/dn)^2 + var(a) (dw/da)^2 + var(b) (dw/db)^2. The noise in n,
+** a and b has the same variance, because their factors are 1.
 */
 int estimate_spreads(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   double half = reading->question->high / 2 - reading->question->low / 2;
@@ -171,7 +173,8 @@ int estimate_spreads(struct reading *reading, const int64_t *values, struct esti
   double variance = clamp((b + 1) / 2 - a * a, 0, 1);
   double slope = hypot(hypot(2 * a * a - b / 2, 2 * a), 0.5) / n;
   double noise = slope * noise_of(&reading->view);
-  if (reading->root) { /* takes roots of the interval's ends: the root is not linear near 0 */
+  /* Take the roots of the ends of the interval, because the root is not linear near 0. */
+  if (reading->root) {
     double z = gsl_cdf_ugaussian_Qinv((1 - CONFIDENCE) / 2);
     double low = half * sqrt(fmax(variance - z * noise, 0));
     double high = half * sqrt(variance + z * noise);
@@ -217,14 +220,17 @@ static double bound_at(const struct ranks *ranks, double rank) {
   return value_at(ranks, tree_place(ranks->totals, ranks->count, rank));
 }
 
-/* Computes the quantiles. If there are no rows, answers as if rows were spread evenly. */
+/*
+** Computes the quantiles and returns their number, or -1 after a failure. If the noisy number of
+** rows is 0, the function answers as if the rows were spread evenly over the range.
+*/
 static int quantiles_of(const struct ranks *ranks, struct estimate *estimates) {
   const struct reading *reading = ranks->reading;
   double z = gsl_cdf_ugaussian_Qinv((1 - CONFIDENCE) / 2), all = ranks->totals[ranks->count];
   for (int i = 0; i < reading->quantile_count; i++) {
     double q = reading->quantiles[i], rank = rank_of(q, all);
     double place = all > 0 ? tree_place(ranks->totals, ranks->count, rank) : q * ranks->count;
-    /* At the ends of the range one side would have no rows, and the computed noise would be 0. */
+    /* At an end of the range, no leaf would lie on one side, and the computed noise would be 0. */
     double inside = clamp(place, 0.5, ranks->count - 0.5);
     double share = clamp(q, 0.5 / ranks->count, 1 - 0.5 / ranks->count);
     double error = tree_rank_stddev(reading->shape->levels, share, inside);
@@ -260,15 +266,15 @@ int estimate_quantiles(struct reading *reading, const int64_t *values, struct es
 /* ---- models ---------------------------------------------------------------------------------- */
 
 /*
-** Returns an upper bound on the noise in a coefficient, as the root mean square over all
-** coefficients. It covers the noise of all steps and of the way outward. Two points of the ball are
-** at most one diameter apart, which limits the bound.
+** Returns an upper bound on the standard deviation of the noise in a coefficient (root mean square
+** over all coefficients). The bound covers the noise of all steps of the descent and of the steps
+** outward. Two points of the ball are at most one diameter apart, which limits the bound.
 */
 static double model_noise(const struct reading *reading) {
   const struct descent *descent = reading->descent;
   int shift = reading->view.shift;
   double first = (double)descent_clock(descent, reading->shape, shift);
-  double later = (double)reading->view.clock - first; /* from walking outward */
+  double later = (double)reading->view.clock - first; /* added by steps outward (dp_diffuse) */
   double variance = descent_noise(descent, reading->shape, shift) + later;
   double widest = 2 * descent->radius / sqrt(descent->dim);
   return fmin(ldexp(sqrt(variance), reading->view.granularity), widest);

@@ -4,8 +4,8 @@
 **
 ** Each family has its own estimator (sums/family.h). Every estimator returns values with the
 ** standard deviation of their noise and a 95% interval. Averages, spreads and quantiles are not
-** linear in the point; for them, these figures are first-order approximations at the estimate
-** itself.
+** linear in the point. Their standard deviations and intervals are first-order approximations at
+** the estimate.
 */
 #ifndef DIFFUSE_MECHANISM_ESTIMATE_H
 #define DIFFUSE_MECHANISM_ESTIMATE_H
@@ -14,7 +14,10 @@
 
 #include "mechanism/sgd.h"
 
-/* How a point is shown: value = centre + shrink (x - centre), x = lattice value * 2^granularity. */
+/*
+** How a coordinate of a point becomes a value: value = centre + shrink (x - centre), where x =
+** lattice value * 2^granularity.
+*/
 struct view {
   const struct noise_law *noise;
   int granularity, shift;
@@ -22,14 +25,15 @@ struct view {
   int is_ou;                 /* 0: shrink is 1 */
   double centre;             /* does not depend on the data */
   double radius, theta, rho; /* NaN if not given */
-  int dimension;             /* of the vector that shrinks */
+  int dimension;             /* dimension of the vector that shrinks */
 };
 
 /*
-** The OU shrink of a vector whose coordinates have noise of variance `tau`. By default, it is that
-** of Theorem 8 of Balle et al. 2019; the public `radius` bounds the norm of the true answer minus
-** the centre. If theta is given, it is that of the homogeneous process dX = -theta (X - centre) dt
-** + sqrt(2) rho dW.
+** Returns the factor by which the OU mechanism shrinks a vector whose coordinates have noise of
+** variance `tau`. By default, the factor is the one in Theorem 8 of Balle et al. 2019. In this
+** theorem the public `radius` bounds the norm of the true answer minus the centre. If theta is
+** given, the factor is that of the process dX = -theta (X - centre) dt + sqrt(2) rho dW. Without
+** OU, the factor is 1.
 */
 double estimate_shrink(const struct view *view, double tau);
 
@@ -40,10 +44,10 @@ double estimate_variance(const struct view *view);
 double estimate_stddev(const struct view *view);
 
 /*
-** Returns the noise that can be predicted before there is data, as a standard deviation, rounded
-** up. For a sum, count or bin, it is the noise of the published number. For an average, or the
-** variance of a spread, it is an upper bound on the noise times the number of rows. For a median,
-** it is the noise of the rank.
+** Returns a standard deviation of noise that does not depend on the data, rounded up. For a sum,
+** count or bin, this is the standard deviation of the published number. For an average, or the
+** variance of a spread, this is an upper bound on the standard deviation times the number of rows.
+** For a median, this is the standard deviation of the rank.
 */
 struct reading;
 double estimate_total_stddev(const struct reading *reading);
@@ -63,17 +67,19 @@ struct reading {
   int root;                /* for a spread: show the standard deviation, not the variance */
   const double *quantiles; /* for trees: the requested quantiles, in [0, 1] */
   int quantile_count;
-  double selection_delta;        /* private keys: probability that a unit reveals its own key */
-  const struct descent *descent; /* of a model */
-  double shrink;                 /* of the coordinates; set by estimate_point(); 1 for averages */
+  /* For private keys: largest probability that a unit reveals a key that no other unit has. */
+  double selection_delta;
+  const struct descent *descent; /* the model's parameters, for a model */
+  /* Shrink factor of the coordinates; 1 for averages; set by estimate_point(). */
+  double shrink;
 };
 
 /* The largest number of estimates that estimate_point() can return. */
 int estimate_room(const struct reading *reading);
 
 /*
-** Reads a point. Fills estimates and returns their number, or -1 when out of memory. Shows a
-** private key only if its noisy count reaches estimate_threshold().
+** Computes the estimates of a point and returns their number, or -1 if memory runs out. The
+** function drops a private key whose noisy count is below estimate_threshold().
 */
 int estimate_point(struct reading *reading, const int64_t *values, struct estimate *estimates);
 
@@ -82,7 +88,8 @@ estimate_values estimate_sums, estimate_bins, estimate_means, estimate_vector_me
     estimate_spreads, estimate_quantiles, estimate_coefficients;
 
 /*
-** The families' versions of estimate_total_stddev(): for a sum, a mean, ..., the rank of a median.
+** The versions of estimate_total_stddev() for each family: for a sum, a mean, ..., the rank of a
+** median.
 */
 total_stddev estimate_sum_stddev, estimate_mean_stddev, estimate_vector_mean_stddev,
     estimate_spread_stddev, estimate_rank_stddev, estimate_coefficient_stddev;

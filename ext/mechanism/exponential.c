@@ -11,8 +11,9 @@
 
 /*
 ** The utility is the number of units that have the category. Adding or removing a unit moves all
-** utilities in one direction by at most 1, so the loss lies in an interval of length `step`.
-** Replacing a unit can raise some utilities and lower others; the length is then 2 step.
+** utilities in one direction by at most 1, so the privacy loss is in an interval of length `step`
+** (struct tilt). Replacing a unit can raise some utilities and lower others by 1, so the length of
+** the interval is 2 step.
 */
 static struct tilt exponential_tilt(double rate, int replace) {
   int range = replace ? 2 : 1;

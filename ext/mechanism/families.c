@@ -5,19 +5,19 @@
 #include "sums/vector_sum.h"
 
 /*
-** The factor of counts beside sums: in a mean, and for the units of a private key (half the reach
-** of the sums).
+** The factor of a count that stands beside sums. The count is the number of rows of a mean, or the
+** number of units of a private key.
 */
 #define HALF 0.5
 
-/* Norms of a row, and spreads of a unit's vector (layout.h), rounded up. */
+/* Norms of a row's components, and spreads of a unit's vector (layout.h), all rounded up. */
 #define SLANT        1.1180339887498949 /* sqrt(1/4 + 1) */
 #define ROOT_3       1.7320508075688773
 #define COUNT_SPREAD 1.4142135623730952
 #define MEAN_SPREAD  1.7888543819998320
 #define CURVE_SPREAD 1.3095310000000000
 
-/* The common facts of all counts, and those of all sums. */
+/* Facts that all counts share, facts that all sums share, and so on. */
 #define COUNTING                                                                                   \
   .components = 1, .counts = 1, .count_factor = 1, .row_norm = 1, .spread = COUNT_SPREAD
 #define SUMMING .row_norm = 1, .spread = 2

@@ -17,7 +17,10 @@ static double gaussian_width(double rate) {
   return 1 / sqrt(2 * rate);
 }
 
-/* A positive double is exactly an integer of 53 bits times a power of two. */
+/*
+** A positive double is exactly an integer of 53 bits times a power of two, so the function passes
+** the rate to lattice_variance() without rounding.
+*/
 static uint64_t gaussian_clock(uint64_t sensitivity, double rate) {
   int exponent;
   double fraction = frexp(rate, &exponent);

@@ -10,14 +10,14 @@
 #include "math/renyi.h"
 
 /*
-** The walk takes the first SINGLE steps one by one. After that, it takes blocks of 1/32 of the
-** steps so far.
+** A walk takes the first SINGLE steps one by one. After these steps, the walk takes blocks of
+** steps. The size of a block is 1/SHARE of the number of steps so far.
 */
 #define SINGLE 256
 #define SHARE  32
 
 /*
-** Bounds are raised by this margin. It covers the rounding errors of math/ and of sums of
+** The code raises bounds by this margin, which covers the rounding errors of math/ and of sums of
 ** logarithms.
 */
 #define MARGIN 0x1p-30
@@ -30,7 +30,7 @@ void hiding_make(struct hiding *hiding, const struct descent *descent, const str
 
 /* ---- one step -------------------------------------------------------------------------------- */
 
-/* The noise of one step, or noise that stands for that of several steps. */
+/* The noise of one step, or the combined noise of several steps. */
 struct noise {
   int laplace;
   double clock; /* variance, or 2 t^2 */
@@ -54,15 +54,16 @@ static double log_laplace(double epsilon, double distance, double scale) {
 }
 
 /*
-** Returns ln of exp(-(epsilon - r)^2/(4r)), which bounds the delta of any mechanism of this zCDP
-** rate.
+** With r = rate, returns the logarithm of exp(-(epsilon - r)^2/(4r)). This number is an upper bound
+** on the delta of any mechanism of zCDP rate r.
 */
 static double log_chernoff(double epsilon, double rate) {
   return epsilon > rate ? -(epsilon - rate) * ((epsilon - rate) / (4 * rate)) : 0;
 }
 
 static double log_gaussian(const struct noise *noise, double epsilon, double distance) {
-  double shrunk = noise->clock * (1 - 1 / (12 * noise->least)); /* V - 1/12 for each variance */
+  double shrunk =
+      noise->clock * (1 - 1 / (12 * noise->least)); /* V - 1/12 replaces each variance V */
   double log_stick = gaussian_log_hockey_stick(epsilon, distance / sqrt(shrunk));
   double slack = noise->slack * (1 + exp(fmin(epsilon, 700)));
   double raised =
@@ -90,15 +91,19 @@ static double moved_by(const struct hiding *hiding, const struct hop *hop) {
 
 /* ---- the steps after a row ------------------------------------------------------------------- */
 
-/* A walk over the steps after a row. It tracks the row's remaining divergence at one epsilon. */
+/*
+** A walk over the steps after a row. The walk computes the remaining divergence d of the row at one
+** epsilon.
+*/
 struct walk {
   const struct hiding *hiding;
   double index, epsilon;
-  double after, left; /* the number of steps taken, and of steps left */
+  double after, left; /* the numbers of steps taken and of steps left */
   double log_delta;
-  double block, log_factor;  /* the last block's size; the bound on a step's factor */
-  double distance, variance; /* the path so far: T_0 and its clock */
-  struct hop hop;            /* the current step; it never changes if all steps are equal */
+  /* Size of the last block; log of the bound on each factor of d in this block. */
+  double block, log_factor;
+  double distance, variance; /* T_0 and the clock of the path so far */
+  struct hop hop;            /* the current step; constant if all steps are equal */
 };
 
 static double log_path(const struct walk *walk) {
@@ -120,7 +125,10 @@ static void extend_path(struct walk *walk) {
 static struct walk walk_from(const struct hiding *hiding, double index, double epsilon) {
   struct walk walk = {
       .hiding = hiding, .index = index, .epsilon = epsilon, .left = hiding->course.steps - index};
-  /* The last step moves a row furthest against its noise (sgd.h), so it bounds all other steps. */
+  /*
+  ** The ratio of sensitivity to noise is largest in the last step (sgd.h), so the walk uses the
+  ** last step for the row's own step.
+  */
   course_hop(&hiding->course, hiding->course.steps, &walk.hop);
   walk.distance = (double)walk.hop.sensitivity;
   walk.variance = (double)walk.hop.clock;
@@ -129,16 +137,17 @@ static struct walk walk_from(const struct hiding *hiding, double index, double e
   return walk;
 }
 
-/* Paths cover equal steps with Gaussian noise only. */
+/* The walk uses the path bound only for equal steps with Gaussian noise. */
 static int has_path(const struct walk *walk) {
   const struct descent *descent = walk->hiding->descent;
   return !(descent->laplace > 0) && !(descent->decay > 0) && walk->after < SINGLE;
 }
 
 /*
-** Takes the next block of steps. Later steps move points at least as far against their noise
-** (sgd.h), so the last step of a block bounds all of them. d falls during the block, so the factor
-** at its first d bounds all of them, too.
+** Takes the next block of steps. In later steps the ratio of moves to noise is at least as large
+** (sgd.h), so the factor of the last step of a block is an upper bound for the whole block. d falls
+** during the block, and a smaller d has a smaller factor. The function therefore uses the factor at
+** the first d of the block for all its steps.
 */
 static void walk_on(struct walk *walk, double most) {
   const struct hiding *hiding = walk->hiding;
@@ -149,7 +158,8 @@ static void walk_on(struct walk *walk, double most) {
     course_hop(&hiding->course, walk->index + walk->after + walk->block, &walk->hop);
   struct noise noise = noise_of(hiding, &walk->hop);
   double delta = walk->log_delta > -INFINITY ? fmax(exp(walk->log_delta), DBL_MIN) : 0;
-  double epsilon = mixing_epsilon(walk->epsilon, delta); /* a larger d has a larger factor */
+  /* Raising d to DBL_MIN is safe, because a larger d has a larger factor. */
+  double epsilon = mixing_epsilon(walk->epsilon, delta);
   walk->log_factor = log_stick(&noise, epsilon, moved_by(hiding, &walk->hop));
   walk->log_delta += walk->block * walk->log_factor;
   walk->after += walk->block;
@@ -160,8 +170,9 @@ static void walk_on(struct walk *walk, double most) {
 }
 
 /*
-** Checks that no number of steps can lead to log_wanted. The best case is the bound at the end of
-** the path, times the best factor that any step has while d is above the wanted value.
+** Returns whether no number of steps can bring ln d down to log_wanted. The function computes a
+** lower limit of what the walk can reach: the path bound at the end of the path, times the least
+** factor that each step can have while d is above the wanted value.
 */
 static int is_hopeless(const struct walk *walk, double log_wanted) {
   struct walk ahead = *walk;
@@ -178,14 +189,14 @@ static int is_hopeless(const struct walk *walk, double log_wanted) {
   return walk->left == 0 ? best > log_wanted : best + walk->left * factor > log_wanted;
 }
 
-/* Returns ln d after all steps, or after the first steps that bring it to log_wanted or below. */
+/* Returns ln d after all steps. The walk stops earlier when ln d is at most log_wanted. */
 static double log_delta_after(const struct hiding *hiding, double index, double epsilon,
                               double log_wanted) {
   struct walk walk = walk_from(hiding, index, epsilon);
   if (log_wanted > -INFINITY && is_hopeless(&walk, log_wanted - MARGIN)) return walk.log_delta;
   while (walk.left > 0 && walk.log_delta > log_wanted - MARGIN) {
     walk_on(&walk, INFINITY);
-    if (walk.log_factor == 0 && !has_path(&walk)) break; /* later steps do not lower it either */
+    if (walk.log_factor == 0 && !has_path(&walk)) break; /* later steps do not lower d either */
   }
   return fmin(walk.log_delta + MARGIN, 0);
 }
@@ -196,7 +207,10 @@ static int suffices(const struct hiding *hiding, double index, double epsilon, d
   return log_delta_after(hiding, index, epsilon, log_wanted) <= log_wanted;
 }
 
-/* Returns the least epsilon in [0, high] that suffices, or high if no much smaller one does. */
+/*
+** Returns the least epsilon in [0, high] that suffices. Returns high if high * (1 - 2^-16) does not
+** suffice.
+*/
 static double least_epsilon(const struct hiding *hiding, double index, double high,
                             double log_wanted) {
   double low = 0, least = high * 0x1p-40;
@@ -231,7 +245,7 @@ void hiding_path_epsilons(const struct hiding *hiding, double delta, const doubl
   course_hop(&hiding->course, hiding->course.steps, &hop);
   struct noise noise = noise_of(hiding, &hop);
   for (int i = 0; i < (int)hiding->descent->rows; i++) {
-    double rate = rates[i] * (1 + 1 / (6 * noise.least)); /* V - 1/12 for each variance */
+    double rate = rates[i] * (1 + 1 / (6 * noise.least)); /* V - 1/12 replaces each variance V */
     double most = rate + 2 * sqrt(rate * -log(delta));
     double slack = noise.slack * (hiding->course.steps - i) * (1 + exp(fmin(most, 700)));
     double exact = slack < delta ? gaussian_epsilon(rate, delta - slack) : INFINITY;
@@ -251,7 +265,8 @@ static double powers(double factor, double count) {
 double hiding_stop_delta(const struct hiding *hiding, double epsilon) {
   struct walk walk = walk_from(hiding, 1, epsilon);
   double sum = exp(walk.log_delta);
-  while (walk.left > 0 && walk.log_delta > -INFINITY) { /* the d_k of a block are falling powers */
+  /* The d_k of a block form a geometric sequence. */
+  while (walk.left > 0 && walk.log_delta > -INFINITY) {
     double before = walk.log_delta;
     walk_on(&walk, INFINITY);
     double first = walk.block == 1 ? walk.log_delta : before + walk.log_factor;
@@ -264,7 +279,8 @@ void hiding_stop_deltas(const struct hiding *hiding, double epsilon, double *del
   int rows = (int)hiding->descent->rows;
   struct walk walk = walk_from(hiding, 1, epsilon);
   double sum = exp(walk.log_delta);
-  for (int row = rows; row >= 1; row--) { /* row i: the first row's value after rows - i steps */
+  /* Row i has the value that the first row has after rows - i steps. */
+  for (int row = rows; row >= 1; row--) {
     deltas[row - 1] = fmin(sum / rows, 1) * (1 + MARGIN);
     if (row > 1) walk_on(&walk, 1);
     sum += exp(walk.log_delta);
@@ -279,7 +295,8 @@ void hiding_stop_variance(struct descent *descent, const struct layout *shape,
   hiding_make(&hiding, descent, shape, design->shift);
   int found = hiding_stop_delta(&hiding, epsilon) <= delta;
   while (found &&
-         high - low > 1) { /* delta falls with the variance: low is too small, high suffices */
+         /* Delta falls with the variance; `low` is too small and `high` suffices. */
+         high - low > 1) {
     descent->variance = floor((low + high) / 2);
     hiding_make(&hiding, descent, shape, design->shift);
     if (hiding_stop_delta(&hiding, epsilon) <= delta) {
@@ -300,13 +317,13 @@ static double pure_epsilon(const struct hiding *hiding, double index) {
 }
 
 /*
-** The nodes, as shares of the last node: 0, then 16 for each octave up to 1/64, then equal steps.
-** The shares and their number do not depend on any value that another machine might compute
-** slightly differently.
+** Each node is a share of the last node. The first share is 0. Up to the share 1/64 there are 16
+** nodes for each octave, and from there on the nodes are equally spaced. The number of nodes is a
+** constant, so it is the same on every machine.
 */
 #define OCTAVES       40
 #define TO_THE_OCTAVE 16
-#define EQUAL_STEPS   1008 /* each is 1/1024 */
+#define EQUAL_STEPS   1008 /* number of equal steps; each step is 1/1024 */
 
 static double node_share(int node) {
   int geometric = (OCTAVES - 6) * TO_THE_OCTAVE;
@@ -315,7 +332,10 @@ static double node_share(int node) {
   return (double)(16 + node - geometric) / 1024;
 }
 
-/* Returns an epsilon beyond which the row's own step alone leaves a delta below 1e-300. */
+/*
+** Returns an epsilon. For any larger epsilon, the noise of the row's own step alone gives a delta
+** below 1e-299.
+*/
 static double end_of_profile(const struct profile *profile) {
   if (profile->pure < INFINITY) return profile->pure;
   return profile->rate + 2 * sqrt(profile->rate * 690);
@@ -341,7 +361,7 @@ void hiding_profile(const struct hiding *hiding, struct profile *profile) {
   }
 }
 
-/* Returns e^factor int e^(a x) dx from `from` to `to`, for a > 0. */
+/* Returns e^factor times the integral of e^(a x) over x from `from` to `to`, for a > 0. */
 static double exponential_integral(double factor, double a, double from, double to) {
   return exp(factor + a * to) * -expm1(-a * (to - from)) / a;
 }
@@ -352,9 +372,9 @@ static double log_mean(double a, double b) {
 }
 
 /*
-** Bounds the integral between two nodes. For alpha >= 2, g^(alpha-2) rises while the chord of delta
-** falls, so the mean of their product is at most the product of their means (Chebyshev). For alpha
-** < 2, and for g^(-alpha-1), the bound uses delta at the left node.
+** Returns an upper bound on the integral between two nodes. For alpha >= 2, g^(alpha-2) rises while
+** the chord of delta falls, so the mean of their product is at most the product of their means
+** (Chebyshev). For alpha < 2, and for g^(-alpha-1), the bound uses delta at the left node.
 */
 static double integral_between(const struct profile *profile, int i, double alpha) {
   double from = profile->epsilon[i], to = profile->epsilon[i + 1];
@@ -366,8 +386,9 @@ static double integral_between(const struct profile *profile, int i, double alph
 }
 
 /*
-** Bounds the integral beyond the last node: the delta of the row's own step, times the factors at
-** the last node. The factors fall with epsilon (Gaussian noise).
+** Returns an upper bound on the integral beyond the last node, for Gaussian noise. The bound uses
+** the delta of the row's own step, times the factors of the later steps at the last node, because
+** these factors fall as epsilon grows.
 */
 static double integral_beyond(const struct profile *profile, double alpha) {
   double rate = profile->rate, from = profile->epsilon[profile->count - 1];
@@ -375,7 +396,8 @@ static double integral_beyond(const struct profile *profile, double alpha) {
   double x = (from - rate * (2 * alpha - 1)) / (2 * sqrt(rate));
   double log_tail = x > 0 ? -x * x : 0; /* erfc(x) <= e^-x^2 */
   return 4 * sqrt(M_PI * rate) *
-         exp(alpha * (alpha - 1) * rate + log_tail + profile->log_factor); /* both directions */
+         /* The factor 4 includes both directions. */
+         exp(alpha * (alpha - 1) * rate + log_tail + profile->log_factor);
 }
 
 double profile_rdp(const struct profile *profile, double alpha) {

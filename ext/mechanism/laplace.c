@@ -27,8 +27,8 @@ static double laplace_width(double rate) {
 }
 
 /*
-** Returns an upper bound on the rate of the discrete distribution (laplace.h). Its margin exceeds
-** the rounding errors of doubles.
+** Returns an upper bound on the rate of the discrete Laplace distribution (math/laplace.h). The
+** margin of 2^-40 covers the rounding errors.
 */
 static double rate_at(uint64_t sensitivity, double scale) {
   return laplace_rdp(1, (double)sensitivity, scale) * (1 + 0.5 / scale) * (1 + 0x1p-40);
@@ -62,7 +62,10 @@ static int laplace_step(uint64_t inner, uint64_t outer, int64_t *noise, size_t c
   return discrete_laplace_step(laplace_scale(inner), laplace_scale(outer), noise, count);
 }
 
-/* The distribution of every point is exact, and the cost is computed for this distribution. */
+/*
+** Laplace noise needs no slack: every point has exactly the discrete Laplace distribution whose
+** cost laplace_rdp_at() computes.
+*/
 static double no_draw_slack(uint64_t clock, int dimension) {
   (void)clock, (void)dimension;
   return 0;

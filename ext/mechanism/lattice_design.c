@@ -9,7 +9,8 @@
 
 struct bounds design_bounds(const struct layout *shape) {
   const struct block *block = &shape->blocks[0];
-  int64_t low = block->spread < 2 ? 0 : -block->reach; /* contributions cannot be negative */
+  /* A spread below 2 means that contributions cannot be negative. */
+  int64_t low = block->spread < 2 ? 0 : -block->reach;
   return (struct bounds){shape->scale, (double)low, (double)block->reach, low, block->reach};
 }
 
@@ -38,7 +39,8 @@ void design_make(struct design *design, const struct layout *shape, double rate,
   double distance = ldexp((double)distance_in(shape, noise), shape->fine_exponent);
   int exponent;
   frexp(distance * noise->width(rate), &exponent); /* in [2^(exponent-1), 2^exponent) */
-  design->granularity = exponent - 21;             /* so the noise is 2^20 to 2^21 steps wide */
+  /* The width of the noise is 2^20 to 2^21 steps. */
+  design->granularity = exponent - 21;
   design->shift = design->granularity - shape->fine_exponent;
   design->sensitivity = design_sensitivity(shape, design->shift, noise);
 }
@@ -58,9 +60,7 @@ uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t
 
 /* ---- points ---------------------------------------------------------------------------------- */
 
-/*
-** Adds the totals to the noise in values, if the noise was drawn. Returns `drawn`. |total| <= 2^62.
-*/
+/* Adds the totals to the noise in `values` if `drawn` is true. Returns `drawn`. |total| <= 2^62. */
 static int add(const int64_t *restrict totals, size_t dimension, int drawn,
                int64_t *restrict values) {
   for (size_t i = 0; i < dimension && drawn; i++) values[i] += totals[i];

@@ -1,10 +1,10 @@
 /*
 ** lattice_design.h: designs the lattice of a release and draws its points.
 **
-** Public parameters alone determine the lattice: the clipping norm, the requested rate and the
-** adjacency. A path is a sequence of points on one clock (noise_law.h). A step outward adds noise
-** to the last point and does not read the data. A step inward averages the innermost point with one
-** fresh draw. This file does not depend on SQL, tables or budgets.
+** Only public parameters determine the lattice: the clipping norm, the requested rate and the
+** adjacency. A path is a sequence of points of one release with increasing clocks (noise_law.h). A
+** step outward adds noise to the outermost point and does not read the data. A step inward averages
+** the innermost point with one fresh draw. This code does not depend on SQL, tables or budgets.
 */
 #ifndef DIFFUSE_RELEASE_H
 #define DIFFUSE_RELEASE_H
@@ -18,34 +18,35 @@
 
 /* The lattice of one release. */
 struct design {
-  int granularity;      /* the release lattice is 2^granularity Z */
-  int shift;            /* contributions are summed on a lattice 2^shift times finer */
-  uint64_t sensitivity; /* of the rounded totals, in release steps; the charge uses it */
+  int granularity; /* the release lattice is 2^granularity Z */
+  int shift;       /* contributions are summed on a lattice 2^shift times finer */
+  /* Sensitivity of the rounded totals, in release steps; the ledger charges for it. */
+  uint64_t sensitivity;
 };
 
 /*
-** Bounds on rates. Outside them, or above the noise's own limit (`most`), doubles cannot hold a
-** lattice.
+** Bounds on rates. Outside these bounds, or above the noise law's own limit `most`, doubles cannot
+** represent the lattice.
 */
 #define DESIGN_MIN_RATE 1e-12
 #define DESIGN_MAX_RATE 1e6
 
 /*
-** Fills a design for vectors of this layout that are released at `rate`, which lies inside the
-** bounds above.
+** Fills a design for vectors of this layout that are released at `rate`. The rate must be inside
+** the bounds above.
 **
 ** The totals of neighbours differ by at most `distance` on the fine lattice, in at most `touched`
 ** coordinates. Rounding to the release lattice adds at most one step to each coordinate
-** (lattice.h), so it adds at most sqrt(touched) steps to the distance.
+** (noise/lattice.h), so rounding adds at most sqrt(touched) steps to the distance.
 */
 void design_make(struct design *design, const struct layout *shape, double rate,
                  const struct noise_law *noise);
 
 /*
-** Returns the integer sensitivity on a lattice that is 2^shift times coarser than the fine one. For
-** Gaussian noise, it is in the Euclidean norm. For Laplace noise, it is in the sum norm: at most
-** sqrt(touched) times the Euclidean distance before rounding, plus one step for each touched
-** coordinate after rounding.
+** Returns the integer sensitivity on a lattice that is 2^shift times coarser than the fine lattice.
+** For Gaussian noise, the sensitivity is in the Euclidean norm. For Laplace noise, the sensitivity
+** is in the sum norm. Before rounding, the sum norm is at most sqrt(touched) times the Euclidean
+** norm. Rounding adds at most one step for each touched coordinate.
 */
 uint64_t design_sensitivity(const struct layout *shape, int shift, const struct noise_law *noise);
 
@@ -59,31 +60,32 @@ struct bounds design_bounds(const struct layout *shape);
 uint64_t design_variance(uint64_t sensitivity, double rate);
 
 /*
-** Gaussian noise: returns the variance of the next point inward from `outer` for a tier of rate
-** `rate`. Sets *fresh to the variance of the draw that produces this point. If the two variances
-** are so close that the draw would leave the lattice, returns the outer variance with *fresh = 0.
-** The point is then a little noisier than the tier would allow. Returns 0 if the variance would be
-** too small for the lattice.
+** For Gaussian noise: returns the variance of the next point inward from a point of variance
+** `outer`, for a tier of rate `rate`. Sets *fresh to the variance of the draw that produces this
+** point. If the two variances are so close that the variance of the draw would be too large, the
+** function returns `outer` and sets *fresh to 0. The new point is then the same point, which is a
+** little noisier than the tier would allow. Returns 0 if the variance would be too small for the
+** lattice.
 */
 uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t *fresh);
 
 /*
-** Sets values = totals + noise of the clock. This function and the next two return 1, or 0 when the
-** system gave no random bytes. Their arrays must not overlap.
+** Sets values to totals plus noise of clock `clock`. This function and the next two functions
+** return 1, or 0 if the system provides no random bytes. The arrays must not overlap.
 */
 int release_draw(const struct noise_law *noise, const int64_t *restrict totals, size_t dimension,
                  uint64_t clock, int64_t *restrict values);
 
 /*
-** Sets to = from + noise that widens the noise from one clock to another. This is the semigroup
-** P_s; it reads the point alone.
+** Sets `to` to `from` plus noise that raises the clock from `inner` to `outer`. This is the
+** semigroup P_s of Balle et al. 2019. The function reads the point `from` and no data.
 */
 int release_diffuse(const struct noise_law *noise, const int64_t *restrict from, size_t dimension,
                     uint64_t inner, uint64_t outer, int64_t *restrict to);
 
 /*
-** Gaussian noise: refines `from` (variance outer) to variance inner with one draw of variance
-** fresh, and stores the result in `to`.
+** For Gaussian noise: refines the point `from` of variance `outer` to variance `inner` with one
+** draw of variance `fresh`, and stores the new point in `to`.
 */
 int release_refine(const int64_t *restrict from, const int64_t *restrict totals, size_t dimension,
                    uint64_t inner, uint64_t outer, uint64_t fresh, int64_t *restrict to);

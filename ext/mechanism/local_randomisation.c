@@ -1,6 +1,7 @@
 /*
 ** local_randomisation.c: a public kernel randomises every row before the row is counted. The kernel
-** is a parameter of the release. The cost is that of its worst pair of rows (release/reports.h).
+** is a parameter of the release. The cost is the cost of the kernel's worst pair of rows
+** (release/reports.h).
 */
 #include "mechanism/mechanism.h"
 

@@ -154,7 +154,7 @@ int channel_check_small(const struct markov_kernel *channel, struct error *error
                    CHANNEL_MAX_SYMBOLS);
 }
 
-/* Computes the weights, and the cells as JSON. Returns 0 when out of memory. */
+/* Computes the weights and the JSON text of the cells. Returns 1, or 0 if memory runs out. */
 static int fill_channel(struct markov_kernel *channel, const struct cell_list *list) {
   channel->weights = calloc((size_t)channel->state_count * (size_t)channel->symbol_count,
                             sizeof *channel->weights);
@@ -201,7 +201,7 @@ static int read_cells(struct markov_kernel *channel, struct json *json, const ch
   return read;
 }
 
-/* Reads the members of a kernel that is written as an object. */
+/* The members of a kernel that is written as a JSON object. */
 struct members {
   char *cells;
   double steps;
@@ -275,8 +275,8 @@ const uint64_t *markov_kernel_row(const struct markov_kernel *channel, const cha
 }
 
 /*
-** Returns w/W for a state's row, rounded, and the remainder of that rounding. The remainder is a
-** double except for its own rounding: W is below 2^53, and fma() rounds once.
+** Sets `probability` to w/W for each entry of a row, rounded, and sets `rest` to the rounding
+** error. The rounding error itself is rounded once, because W is below 2^53 and fma() rounds once.
 */
 static void fill_row(const uint64_t *row, size_t columns, double *probability, double *rest) {
   double sum = 0;
@@ -301,7 +301,7 @@ void chain_clear(struct chain *chain) {
   *chain = (struct chain){0};
 }
 
-/* Adds p = a + b, which is not negative, to high + low. Moves the rounding error of high to low. */
+/* Adds a + b >= 0 to *high + *low. The function adds the rounding error of *high to *low. */
 static void add_exactly(double *high, double *low, double a, double b) {
   double sum = *high + a, part = sum - *high;
   *low += ((*high - (sum - part)) + (a - part)) + b;
@@ -309,8 +309,8 @@ static void add_exactly(double *high, double *low, double a, double b) {
 }
 
 /*
-** Adds the matrix product a b to `product`, in pairs of doubles. Afterwards each low is less than
-** the rounding of its high.
+** Adds the matrix product a b to `product`, in pairs of doubles. Afterwards each low is smaller
+** than the rounding error of its high.
 */
 static void multiply(const struct chain *a, const struct chain *b, struct chain *product) {
   for (size_t x = 0; x < a->rows; x++) {
@@ -332,7 +332,8 @@ static void multiply(const struct chain *a, const struct chain *b, struct chain 
 }
 
 /*
-** Sets chain = chain times other. Returns 0 when out of memory, and then does not change the chain.
+** Multiplies the chain by another chain. Returns 1, or 0 if memory runs out. After a 0 the chain is
+** unchanged.
 */
 static int append_chain(struct chain *chain, const struct chain *other) {
   struct chain product;
@@ -355,8 +356,8 @@ static int first_step(struct chain *chain, const struct markov_kernel *channel, 
 }
 
 /*
-** Sets the chain to all steps of the kernel from each of these states. Returns 0 when out of
-** memory. The caller must call chain_clear() in both cases.
+** Sets the chain to all steps of the kernel from each of these states. Returns 1, or 0 if memory
+** runs out. The caller must call chain_clear() in both cases.
 */
 static int all_steps(struct chain *chain, const struct markov_kernel *channel, char *const *states,
                      size_t count) {

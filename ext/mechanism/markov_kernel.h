@@ -2,14 +2,15 @@
 ** markov_kernel.h: a public Markov kernel between categories, in its JSON form and in the exact
 ** form that draws and costs use.
 **
-** The JSON form is an array of cells [x, y, p], or {"x": x, "y": y, "p": p}, which
-** json_group_array() can make from a table. Missing cells are 0. x is an input category (a state),
-** y an output category (a symbol in the code). Draws and charges use the probabilities w/W: w is p
-** in steps of 2^-52, rounded to nearest, and W is the sum of a row, so both are exact integers. p
-** is at most 2^-52 from w/W if the row of p sums to 1.
+** The JSON form is an array of cells [x, y, p], or {"x": x, "y": y, "p": p}. SQLite's
+** json_group_array() can make such an array from a table. x is an input category (the code says
+** state), and y is an output category (the code says symbol). p is the probability of y for the
+** input x. The probability of a missing cell is 0. Draws and charges use the probability w/W
+** instead of p. w is the integer nearest to p 2^52, and W is the sum of the w of a row. If the p of
+** a row sum to 1, p differs from w/W by at most 2^-52.
 **
-** A kernel may stand for several steps of a transition matrix, written as {"steps": 3, "cells":
-** [...]}. Then every output category is also a state.
+** A kernel may also consist of several steps of a transition matrix, written as {"steps": 3,
+** "cells": [...]}. In this form every output category must also be a state.
 */
 #ifndef DIFFUSE_MECHANISM_MARKOV_KERNEL_H
 #define DIFFUSE_MECHANISM_MARKOV_KERNEL_H
@@ -19,38 +20,42 @@
 
 #include "base/json.h"
 
-#define CHANNEL_MAX_STATES  64 /* input categories; the cost searches all pairs */
+/* Largest number of states; the cost function tries all pairs of states. */
+#define CHANNEL_MAX_STATES  64
 #define CHANNEL_MAX_SYMBOLS 1024
-#define CHANNEL_MAX_CELLS   (1 << 22) /* of groups: states times outputs */
+#define CHANNEL_MAX_CELLS   (1 << 22) /* largest product of the numbers of states and symbols */
 
 struct markov_kernel {
   char **states, **symbols; /* x and y as sorted, distinct texts */
   int state_count, symbol_count;
   uint64_t *weights; /* one for each state and output category */
-  int64_t steps;     /* how many times the kernel is applied */
+  int64_t steps;     /* number of times that the kernel is applied */
   char *json;        /* the cells and steps in one fixed form */
 };
 
-#define CHANNEL_MAX_STEPS 1000000 /* each step is drawn */
+#define CHANNEL_MAX_STEPS 1000000 /* limited because each step takes a draw */
 
 /* Reads a kernel. The caller must call markov_kernel_clear() afterwards, even after an error. */
 int markov_kernel_read(struct markov_kernel *channel, struct json *json, const char *text,
                        struct error *error);
 void markov_kernel_clear(struct markov_kernel *channel);
 
-/* Applies the kernel `steps` times in a row. */
+/* Sets the number of steps of a kernel that has one step so far. Returns 1, or 0 with an error. */
 int channel_repeat(struct markov_kernel *channel, double steps, struct error *error);
 
-/* Checks that a kernel is small enough to be applied to a category, or to be raised to a power. */
+/*
+** Checks that a kernel is small enough to follow a draw of a category, or to be applied several
+** times.
+*/
 int channel_check_small(const struct markov_kernel *channel, struct error *error);
 
 /* Returns the weights of a state's row, or null if there is no such state. */
 const uint64_t *markov_kernel_row(const struct markov_kernel *channel, const char *state);
 
 /*
-** The product of several kernels: a kernel from the states of the first to the outputs of the last.
-** Its probabilities are high + low, where low is less than the rounding of high. An empty chain is
-** all zero.
+** The product of several kernels: a kernel from the states of the first kernel to the symbols of
+** the last kernel. Each probability is high + low, where low is smaller than the rounding error of
+** high. A chain without kernels has only zeros as members.
 */
 struct chain {
   size_t rows, columns;
@@ -58,17 +63,18 @@ struct chain {
 };
 
 /*
-** Appends a kernel to the chain, whose columns are the `count` states, or starts the chain with it.
-** The kernel must have a row for each of the states. Returns 1, or 0 when out of memory.
+** Appends a kernel to a chain whose columns are the `count` states. If the chain is empty, the
+** kernel becomes the chain, with these states as rows. The kernel must have a row for each of these
+** states. Returns 1, or 0 if memory runs out.
 */
 int chain_pass(struct chain *chain, const struct markov_kernel *channel, char *const *states,
                int count);
 void chain_clear(struct chain *chain);
 
 /*
-** Computes Renyi divergences at these orders. An epsilon-DP mechanism draws one of the chain's
-** first states, and the chain follows; the result is for the worst outputs (kernel_rdp). Returns 1,
-** or 0 when out of memory.
+** Sets rdp[i] to the Renyi divergence of order orders[i] of the chain's worst pair of outputs
+** (kernel_rdp), if an epsilon-DP mechanism draws the chain's first state. Returns 1, or 0 if memory
+** runs out.
 */
 int chain_rdp(const struct chain *chain, double epsilon, const double *orders, int order_count,
               double *rdp);

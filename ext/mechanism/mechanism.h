@@ -1,9 +1,10 @@
 /*
-** mechanism.h: a mechanism is one constant struct of facts and functions, in a file of its own.
+** mechanism.h: the mechanisms. Each mechanism is one constant struct of facts and functions.
 **
-** A mechanism releases statistics (sums/family.h). There are three sorts. A mechanism with a noise
-** law adds noise to sums on a lattice. A mechanism with a category law draws one of the public
-** categories. A mechanism with neither randomises every row through a kernel (markov_kernel.h).
+** A mechanism releases statistics (sums/family.h). There are three sorts of mechanisms. A mechanism
+** with a noise law adds noise to sums on a lattice. A mechanism with a category law draws one of
+** the public categories. A mechanism with neither law randomises every row by a kernel
+** (markov_kernel.h).
 */
 #ifndef DIFFUSE_MECHANISM_MECHANISM_H
 #define DIFFUSE_MECHANISM_MECHANISM_H
@@ -13,7 +14,7 @@
 #include "sums/family.h"
 
 /*
-** A draw from public categories. Category i has a probability in proportion to exp(step
+** A draw of one of the public categories. The probability of category i is proportional to exp(step
 ** utility[i]), where step = exponent / 2^CATEGORICAL_SHIFT (noise/categorical.h).
 */
 struct tilt {
@@ -22,47 +23,56 @@ struct tilt {
 };
 
 struct category_law {
-  /* Returns the draw that a rate pays for. replace: neighbours replace a unit. */
+  /*
+  ** Returns the draw whose cost is at most `rate`. If `replace` is true, neighbours replace a unit.
+  */
   struct tilt (*tilt)(double rate, int replace);
   /* Returns the Renyi divergence of order alpha for an epsilon. */
   double (*rdp)(double alpha, double epsilon);
-  /* Computes the utilities of categories from the number of units that have each. */
+  /* Computes the utility of each category from the number of units that have the category. */
   void (*utility)(int64_t *utility, const int64_t *counts, size_t count);
 };
 
-/* A release that adds noise on a lattice: the facts that its mechanism needs. */
+/* The facts that a mechanism with a noise law needs about a release. */
 struct terms {
   const struct layout *shape;
   const struct descent *descent; /* of a model */
-  int shift;                     /* the lattice of the sensitivity */
+  /* The sensitivity is on a lattice 2^shift times coarser than the fine lattice. */
+  int shift;
   uint64_t sensitivity;
-  double rate;  /* the largest cost at its tier */
-  double delta; /* the part of the tier's delta_keys that it uses */
+  double rate;  /* the largest rate that the tier pays for this release */
+  double delta; /* the part of the tier's delta_keys that this release uses */
 };
 
-/* The parameters of a cost's curve. They must stay in place as long as the cost is in use. */
+/*
+** The parameters of a cost's curve. This struct must not move or end as long as the cost is in use.
+*/
 struct cost_room {
   const struct noise_law *noise;
   uint64_t sensitivity, clock;
-  double most;             /* the cost is at most alpha times this */
-  double epsilon;          /* of a random stop */
-  struct profile *profile; /* the profile that public rows give; owned */
+  double most;             /* the cost at order alpha is at most alpha times this number */
+  double epsilon;          /* epsilon of a random stop */
+  struct profile *profile; /* profile of a model with public rows; cost_room_clear() frees it */
 };
 void cost_room_clear(struct cost_room *room);
 
 struct design;
 
 struct mechanism {
-  const char *name;    /* in the ledger */
+  const char *name;    /* the name that the ledger stores */
   const char *theorem; /* the theorem that proves its cost */
-  unsigned statistics; /* the statistics that it can release: bits of enum statistic */
+  unsigned statistics; /* the statistics that this mechanism can release: bits of enum statistic */
   int shrinks;         /* published values shrink to a centre (Ornstein-Uhlenbeck) */
-  int hides;           /* public rows or a random stop may make it cheaper than its noise */
+  /* Public rows or a random stop may lower the cost below the cost of the noise. */
+  int hides;
   const struct category_law *category;
 
   /* For mechanisms with a noise law: */
   const struct noise_law *noise;
-  /* Designs the lattice of a new release. Returns the clock of its point; 0: there is none. */
+  /*
+  ** Designs the lattice of a new release. Returns the clock of its first point, or 0 if no clock is
+  ** admissible.
+  */
   uint64_t (*design)(const struct mechanism *mechanism, const struct terms *terms,
                      struct design *design);
   /* Returns the least sensitivity that the mechanism may charge for on its lattice. */
@@ -91,7 +101,10 @@ int sums_cost(const struct mechanism *mechanism, const struct terms *terms, uint
 /* Returns the Renyi divergence of the noise that `room` describes. */
 double noise_curve(const void *room, double alpha);
 
-/* The largest zCDP rate of a release. Below it, the epsilons of category draws are below 600. */
+/*
+** The largest zCDP rate of a release. At rates up to CATEGORY_MAX_RATE, the epsilon of a category
+** draw is below 600.
+*/
 #define CATEGORY_MAX_RATE 500
 double mechanism_most_rate(const struct mechanism *mechanism);
 

@@ -1,6 +1,6 @@
 /*
-** model.c: the mechanisms of models. They are noisy descents (sgd.h). Their last rows may be
-** public, or their stop may be random.
+** model.c: the mechanisms that release models. A model is trained by a noisy descent (sgd.h). The
+** last rows of a descent may be public, or the descent may stop after a random number of rows.
 */
 #include <math.h>
 #include <stdlib.h>
@@ -26,15 +26,15 @@ static uint64_t model_sensitivity(const struct mechanism *mechanism, const struc
   return descent_sensitivity(terms->descent, terms->shape, terms->shift);
 }
 
-/* A model with a random stop has no rate of its own. */
+/* A model with a random stop pays a curve and no rate. */
 static double model_rate(const struct mechanism *mechanism, const struct terms *terms,
                          uint64_t clock) {
   return terms->descent->random_stop > 0 ? 0 : sums_rate(mechanism, terms, clock);
 }
 
 /*
-** The clock of a point also counts the noise of earlier steps. The draw adds the noise of the last
-** step only.
+** The clock of a point includes the noise of earlier steps. The draw of the point adds only the
+** noise of the last step.
 */
 static uint64_t model_draw_clock(const struct terms *terms, uint64_t clock) {
   (void)clock;
@@ -61,8 +61,8 @@ static double stop_curve(const void *room, double alpha) {
 }
 
 /*
-** Public rows hide private ones. At each order, the cost is that of the noise, or the one that
-** contraction proves if it is less (hiding.h). The proof covers RDP only.
+** Public rows after the private rows lower the cost. At each order, the cost is the smaller of the
+** cost of the noise and the contraction bound (hiding.h). The proof covers RDP only.
 */
 static double hidden_curve(const void *room, double alpha) {
   return fmin(noise_curve(room, alpha),
@@ -99,7 +99,10 @@ static int model_cost(const struct mechanism *mechanism, const struct terms *ter
 
 /* ---- the mechanisms -------------------------------------------------------------------------- */
 
-/* Mechanisms with one draw of noise for each row. The theorem is that of the noise. */
+/*
+** Mechanisms in which every row is private and pays for one draw of noise. The theorem is that of
+** the noise.
+*/
 const struct mechanism sgd_gaussian = {
     .name = "gaussian",
     .theorem = "discrete Gaussian: sensitivity^2 / (2 variance) (Canonne, Kamath and Steinke 2020, "

@@ -1,6 +1,6 @@
 /*
-** noise_law.h: a noise distribution on the lattice: its width, its cost, how to draw it and how to
-** widen it.
+** noise_law.h: noise distributions on the lattice. A noise law has functions for the width and the
+** cost of the noise, for draws, and for steps to a larger clock.
 **
 ** The clock of a path's point is the variance of its noise in lattice steps. gaussian.c and
 ** laplace.c define the two noise laws. Several mechanisms can share one noise law.
@@ -13,17 +13,17 @@
 
 /* draw() and step() return 1, or 0 when the system gave no random bytes. */
 struct noise_law {
-  const char *name; /* in messages */
-  double most;      /* the largest rate for which doubles can hold a lattice */
+  const char *name; /* the name in messages */
+  double most;      /* the largest rate for which doubles can represent the lattice */
   /*
-  ** in_sum_norm: sensitivities are in the sum norm, not the Euclidean norm. refines: refinements
-  ** exist (lattice_design.h). solves_width: dp_plan() solves its half-width for the weight.
-  ** has_rate: the ledger charges a rate, not a curve.
+  ** in_sum_norm: sensitivities are in the sum norm, not in the Euclidean norm. refines: a point can
+  ** be refined inward (lattice_design.h). solves_width: dp_plan() can compute the weight that gives
+  ** a wanted half-width. has_rate: the ledger charges a rate, not a curve.
   */
   int in_sum_norm, refines, solves_width, has_rate;
   /*
-  ** Returns the width (a scale or a standard deviation) of continuous noise that costs `rate` at
-  ** distance 1.
+  ** Returns the width (scale or standard deviation) of continuous noise that costs `rate` if the
+  ** sensitivity is 1.
   */
   double (*width)(double rate);
   /*
@@ -33,35 +33,44 @@ struct noise_law {
   uint64_t (*clock)(uint64_t sensitivity, double rate);
   /* Returns the cost of a release of this sensitivity at a clock, as a zCDP rate, rounded up. */
   double (*rate)(uint64_t sensitivity, uint64_t clock);
-  /* Returns that cost as a Renyi divergence of order alpha; an infinite order is pure DP. */
+  /*
+  ** Returns the cost of a release of this sensitivity at a clock as a Renyi divergence of order
+  ** alpha. Order infinity gives the epsilon of pure DP.
+  */
   double (*rdp)(uint64_t sensitivity, uint64_t clock, double alpha);
   /*
-  ** Returns the clock of the next point outward from `inner` for a tier of rate `rate`; 0: beyond
-  ** the path.
+  ** Returns the clock of the next point outward from a point of clock `inner`, for a tier of rate
+  ** `rate`. Returns 0 if this clock would be too large.
   */
   uint64_t (*outward)(uint64_t sensitivity, double rate, uint64_t inner);
   /*
-  ** draw() draws independent noise of a clock. step() draws the noise that widens one clock to
-  ** another.
+  ** draw() draws independent noise of clock `clock`. step() draws the noise that raises the clock
+  ** of a point from `inner` to `outer`.
   */
   int (*draw)(uint64_t clock, int64_t *noise, size_t count);
   int (*step)(uint64_t inner, uint64_t outer, int64_t *noise, size_t count);
-  /* Return the lattice slack (math/gaussian.h) of a draw and of a step outward, rounded up. */
+  /*
+  ** These functions return the lattice slack (math/gaussian.h) of a draw and of a step outward,
+  ** rounded up.
+  */
   double (*draw_slack)(uint64_t clock, int dimension);
   double (*step_slack)(uint64_t inner, uint64_t outer, int dimension);
   /*
-  ** Returns the half-width of the central interval that holds the noise with this confidence, in
-  ** (0, 1).
+  ** Returns the half-width of the central interval that contains the noise with probability
+  ** `confidence`, which is in (0, 1).
   */
   double (*half_width)(double stddev, double confidence);
 };
 
-/* N_Z(0, clock). The Ornstein-Uhlenbeck mechanism uses it too, and shrinks the published values. */
+/*
+** N_Z(0, clock). The Ornstein-Uhlenbeck mechanism uses this noise law too, and also shrinks the
+** published values.
+*/
 extern const struct noise_law gaussian_noise;
 
 /*
-** Discrete Laplace noise of scale t. Its variance is 1/(cosh(1/t) - 1). The nearest integer to the
-** variance is the clock, 2 t^2.
+** Discrete Laplace noise of scale t. Its variance is 1/(cosh(1/t) - 1), and its clock 2 t^2 is the
+** integer nearest to the variance.
 */
 extern const struct noise_law laplace_noise;
 

@@ -29,7 +29,10 @@ double noise_curve(const void *room, double alpha) {
   return fmin(of->noise->rdp(of->sensitivity, of->clock, alpha), alpha * of->most);
 }
 
-/* The clock is chosen so that the rate is within the tier's rate, except for rounding. */
+/*
+** The clock was chosen so that the rate of the noise is at most the tier's rate. fmin() removes
+** what rounding may add.
+*/
 int sums_cost(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock,
               struct cost_room *room, struct cost *cost) {
   const struct noise_law *noise = mechanism->noise;

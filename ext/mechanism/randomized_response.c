@@ -1,6 +1,6 @@
 /*
-** randomized_response.c: randomized response (Warner 1965). It draws the most common category, or
-** one of the others, each with the same probability.
+** randomized_response.c: randomized response (Warner 1965). The mechanism draws the most common
+** category with the largest probability. All other categories have one common, smaller probability.
 */
 #include <math.h>
 
@@ -9,7 +9,9 @@
 #include "mechanism/mechanism.h"
 #include "noise/categorical.h"
 
-/* Utilities are 0 and 1, so the loss lies within +-step for any data. */
+/*
+** Utilities are 0 or 1, so the absolute value of the privacy loss is at most `step` for any data.
+*/
 static struct tilt response_tilt(double rate, int replace) {
   (void)replace;
   uint64_t exponent = (uint64_t)ldexp(published_down(response_epsilon(rate)), CATEGORICAL_SHIFT);

@@ -12,8 +12,8 @@
 #include "sums/clip.h"
 
 /*
-** The number of draws in one request to the sampler. It is large enough to hide the time of a
-** single draw.
+** The number of draws in one call of the sampler. With so many draws, the total time hides the time
+** of a single draw.
 */
 #define NOISE_BLOCK 512
 
@@ -39,8 +39,8 @@ double descent_largest_eta(const struct descent *descent) {
 }
 
 /*
-** Returns the contraction, rounded up a little. Any larger value is valid, and callers take powers
-** of it.
+** Returns the contraction of a step, rounded up slightly, but at most 1. Any larger value would
+** also be a valid bound. Callers compute powers of the result, so it must not be too small.
 */
 static double contraction_at(const struct descent *descent, double eta) {
   double best = sgd_contraction(eta, descent->beta, descent->l2);
@@ -60,8 +60,8 @@ static void course_shape(const struct course *course, double eta, struct layout 
 }
 
 /*
-** Returns the learning rate of step i. Division and square roots give the same result on every
-** machine.
+** Returns the learning rate of step i. The function uses only division and square roots, which give
+** the same result on every machine.
 */
 static double eta_of(const struct descent *descent, double i) {
   double age = 1 + descent->decay * (i - 1);
@@ -124,13 +124,16 @@ static double contractions(const struct descent *descent, double count) {
   return logarithm < 0 ? expm1(count * logarithm) / expm1(logarithm) : count;
 }
 
-/* The margin for rounding in sums and powers. Results always err in the direction of privacy. */
+/*
+** Factors that cover the rounding errors of sums and powers. Each result is rounded in the
+** direction of privacy.
+*/
 #define UP   (1 + 0x1p-40)
 #define DOWN (1 - 0x1p-40)
 
 /* ---- the path, for equal steps --------------------------------------------------------------- */
 
-/* Returns T_0 with this many steps after a row. */
+/* Returns T_0 of a row that is followed by `after` steps. */
 static uint64_t distance_after(const struct descent *descent, const struct layout *shape, int shift,
                                double after) {
   uint64_t step = design_sensitivity(shape, shift, &gaussian_noise);
@@ -147,8 +150,8 @@ static uint64_t clock_after(const struct descent *descent, double after) {
 }
 
 /*
-** Returns T_0^2/(2 clock) after `after` steps, as it is charged for a release of that sensitivity
-** and clock.
+** Returns T_0^2/(2 clock) of a row that is followed by `after` steps, computed as the charge of a
+** release of this sensitivity and clock.
 */
 static double rate_after(const struct descent *descent, const struct layout *shape, int shift,
                          double after) {
@@ -167,7 +170,7 @@ static void equal_rates(const struct descent *descent, const struct layout *shap
   }
 }
 
-#define MOST_STEPS 1000000 /* the most steps that are examined; more are refused */
+#define MOST_STEPS 1000000 /* the check refuses a descent if it would need more steps than this */
 
 static int equal_diffusible(const struct descent *descent, const struct layout *shape, int shift,
                             uint64_t clock) {
@@ -177,7 +180,8 @@ static int equal_diffusible(const struct descent *descent, const struct layout *
   for (int row = 0; row < (int)before; row++)
     least = fmin(least, rate_after(descent, shape, shift, row));
   for (int row = 0; row < (int)descent->rows && least > limit; row++) {
-    uint64_t distance = distance_after(descent, shape, shift, before + row); /* steps after it */
+    /* Of a row that is followed by before + row steps. */
+    uint64_t distance = distance_after(descent, shape, shift, before + row);
     if (row >= MOST_STEPS ||
         lattice_rate(distance, clock_after(descent, before + row) + added) > limit)
       return 0;
@@ -186,7 +190,10 @@ static int equal_diffusible(const struct descent *descent, const struct layout *
   return 1;
 }
 
-/* Rates per step up to which the lattice of design_make() keeps a sensitivity below 2^32. */
+/*
+** Returns the rate for design_make(): the rate of the noise of one step, but at most
+** DESIGN_MAX_RATE, so that the sensitivity stays below 2^32.
+*/
 static double rate_of_step(const struct descent *descent, double rate) {
   double after = descent->public_rows;
   double sum = squared_contractions(descent, after + 1);
@@ -208,16 +215,17 @@ static void equal_design(const struct descent *descent, const struct layout *sha
 /* ---- the path, for falling learning rates ---------------------------------------------------- */
 
 /*
-** A walk backward from the end of a descent to a step. It tracks how much of a distance at the step
-** reaches the end, and the path in between.
+** A walk backward from the end of a descent to a step. The struct holds the part of a distance at
+** this step that reaches the end, and the path from this step to the end.
 */
 struct way {
-  double carried;  /* the product of the contractions of later steps */
-  double rounding; /* the sum over later steps of e times the part that reaches the end */
-  double clock;    /* the sum of carried^2 variance, from this step on */
+  double carried; /* the product of the contractions of later steps */
+  /* The sum, over later steps, of the rounding e times the part of it that reaches the end. */
+  double rounding;
+  double clock;    /* the sum of carried^2 variance over this step and all later steps */
   double distance; /* T_0 of a row that this step reads */
-  double own;      /* s^2/variance of the step alone */
-  double margin;   /* relative error of the sums; 0 for one step */
+  double own;      /* s^2/variance of this step */
+  double margin;   /* bound on the relative error of the sums; 0 for one step */
 };
 
 #define NO_WAY ((struct way){1, 0, 0, 0, 0, 0})
@@ -225,7 +233,7 @@ struct way {
 /* The relative error of sums of up to 10^7 positive numbers. */
 #define MARGIN 0x1p-28
 
-/* Goes back by one step, to step i. */
+/* Extends the walk backward by one step, to step i. */
 static void way_back(const struct course *course, double i, struct way *way) {
   struct hop hop;
   course_hop(course, i, &hop);
@@ -238,13 +246,16 @@ static void way_back(const struct course *course, double i, struct way *way) {
   way->carried *= hop.contraction;
 }
 
-/* Returns T_0^2/clock with additional noise of clock `added`. */
+/* Returns T_0^2/clock, where noise of clock `added` has been added to the last point. */
 static double way_on_top(const struct way *way, double added) {
   double distance = way->distance * (1 + way->margin);
   return distance * (distance / (way->clock * (1 - way->margin) + added));
 }
 
-/* Returns that ratio without additional noise, or the ratio of the row's own step if it is less. */
+/*
+** Returns the smaller of two ratios: T_0^2/clock without additional noise, and s^2/variance of the
+** row's own step.
+*/
 static double way_ratio(const struct way *way) {
   return fmin(way_on_top(way, 0), way->own);
 }
@@ -264,7 +275,10 @@ static double worst_ratio(const struct course *course, double *clock) {
   return worst;
 }
 
-/* The number of ends at which falling_rates() examines a path. They divide all steps evenly. */
+/*
+** The number of steps at which falling_rates() lets a path end. These steps are spaced evenly over
+** the descent.
+*/
 #define ENDS 16
 
 static void falling_rates(const struct course *course, double *rates) {
@@ -292,7 +306,10 @@ static int falling_diffusible(const struct course *course, double added, double 
   return 1;
 }
 
-/* Designs the lattice for the last step, at most 2^9 times finer than the lattice for the first. */
+/*
+** Designs the lattice for the last step. This lattice is at most 2^9 times finer than the lattice
+** for the first step.
+*/
 static void falling_lattice(const struct descent *descent, const struct layout *shape, double rate,
                             struct design *design) {
   const struct noise_law *noise = descent_noise_law(descent);
@@ -314,7 +331,7 @@ static void falling_design(struct descent *descent, const struct layout *shape, 
   falling_lattice(descent, shape, rate, design);
   *variance = noise->clock(design->sensitivity, rate);
   if (descent->laplace > 0 || descent->public_rows == 0 || *variance == 0) return;
-  for (int i = 0; i < 8; i++) { /* costs are proportional to 1/variance, except for rounding */
+  for (int i = 0; i < 8; i++) { /* the cost is proportional to 1/variance, except for rounding */
     struct course course;
     double clock;
     descent->variance = (double)*variance;
@@ -333,7 +350,7 @@ static void falling_design(struct descent *descent, const struct layout *shape, 
 
 /* ---- the path -------------------------------------------------------------------------------- */
 
-/* Checks whether the charge follows a path of unequal steps. */
+/* Returns whether the charge is computed from a path of unequal steps. */
 static int is_falling_path(const struct descent *descent) {
   return descent->decay > 0 && descent->public_rows > 0 && !(descent->laplace > 0);
 }
@@ -370,7 +387,7 @@ void descent_rates(const struct descent *descent, const struct layout *shape, in
 }
 
 static int laplace_diffusible(const struct course *course) {
-  struct hop hop = course->last; /* its contraction is the weakest */
+  struct hop hop = course->last; /* all steps have this contraction */
   double root = sqrt(course->descent->dim), reach = (double)hop.sensitivity / root;
   return course->steps == 1 || (hop.contraction * reach + 1.25 * root) * UP <= reach;
 }
@@ -428,10 +445,10 @@ double descent_slope(const struct descent *descent, double margin, double y) {
 
 /* ---- random stop ----------------------------------------------------------------------------- */
 
-/* Returns a uniform number from 1 .. rows, exactly, or 0 without random bytes. */
+/* Returns an exactly uniform number in 1 .. rows, or 0 if the system provides no random bytes. */
 static double random_stop(double rows) {
   uint32_t count = (uint32_t)rows, bits, limit = UINT32_MAX - UINT32_MAX % count;
-  do { /* rejects the incomplete last round: at most two tries on average */
+  do { /* the loop rejects `bits` in the incomplete last range; it runs at most twice on average */
     if (!entropy_fill(&bits, sizeof bits)) return 0;
   } while (bits >= limit);
   uint32_t stop = bits % count + 1;
@@ -448,7 +465,7 @@ static double largest(const double *v, int count) {
   return most;
 }
 
-/* Divides by the largest component first, so that no square overflows or underflows. */
+/* The function divides by the largest component first, so that no square overflows. */
 void descent_clip(const struct descent *descent, double *features) {
   int dim = (int)descent->dim;
   double most = largest(features, dim), sum = 0;
@@ -473,16 +490,16 @@ struct training {
   const struct descent *descent;
   const struct design *design;
   struct course course;
-  struct hop hop;      /* the last step that was taken */
-  struct layout shape; /* of that step */
+  struct hop hop;      /* parameters of the last step that was taken */
+  struct layout shape; /* layout of the last step that was taken */
   int dim;
   double taken, wanted; /* numbers of steps */
-  int failed;           /* set when random bytes are missing; stays set */
+  int failed;           /* 1 if the system provided no random bytes; stays set */
   double *w;            /* coefficients before the last step */
   int128 *totals;       /* M of the last step, in fine steps */
   int128 *gradient;
   int64_t *point; /* U of the last step */
-  int64_t *noise; /* `left` draws are unused, from `next` on */
+  int64_t *noise; /* draws of noise; `left` of them, from index `next` on, are unused */
   size_t block, next, left;
 };
 
@@ -496,7 +513,8 @@ struct training *training_open(const struct descent *descent, const struct layou
   course_make(&training->course, descent, shape, design->shift);
   training->dim = (int)dim;
   training->wanted = descent->rows + descent->public_rows;
-  int is_equal = !(descent->decay > 0); /* then noise of several steps can be drawn at once */
+  /* For equal steps, one call can draw the noise of several steps. */
+  int is_equal = !(descent->decay > 0);
   training->block = dim * (is_equal && dim < NOISE_BLOCK ? NOISE_BLOCK / dim : 1);
   training->w = calloc(dim, sizeof *training->w);
   training->totals = calloc(dim, sizeof *training->totals);
@@ -511,7 +529,7 @@ struct training *training_open(const struct descent *descent, const struct layou
   return 0;
 }
 
-/* Wipes and frees the training (G3). */
+/* Wipes and frees an array of the training (G3). */
 static void discard(void *numbers, size_t bytes) {
   if (numbers) entropy_wipe(numbers, bytes);
   free(numbers);
@@ -528,7 +546,7 @@ void training_close(struct training *training) {
   free(training);
 }
 
-/* Returns the noise for one step, or null. */
+/* Returns the noise for one step, or null if the system provided no random bytes. */
 static const int64_t *next_noise(struct training *training) {
   size_t dim = (size_t)training->dim;
   uint64_t variance = (uint64_t)training->descent->variance;
@@ -544,7 +562,7 @@ static const int64_t *next_noise(struct training *training) {
   return noise;
 }
 
-/* Computes the coefficients for the next step from M of the last step. */
+/* Adds noise to M of the last step and computes the coefficients for the next step. */
 static void leave_step(struct training *training) {
   const struct design *design = training->design;
   const int64_t *noise = next_noise(training);
@@ -555,7 +573,10 @@ static void leave_step(struct training *training) {
                training->w);
 }
 
-/* Sets eta times the gradient, in fine steps. Its norm is at most eta * lipschitz, exactly. */
+/*
+** Sets training->gradient to eta times the gradient, in fine steps. clip_vector() makes sure that
+** the norm is at most eta * lipschitz.
+*/
 static void take_gradient(struct training *training, double y, double *features) {
   const struct descent *descent = training->descent;
   const struct layout *shape = &training->shape;

@@ -9,28 +9,31 @@
 **     U_i = M_i + noise                      exact sampler: N_Z(0, variance) or discrete Laplace
 **     w_i = U_i, projected onto the ball     floating point: it reads U_i alone
 **
-** g_i is the gradient of the loss of row i, and w_0 = 0. This file adds no noise to the last M. The
-** release draws from the last M and stores the result, U, as its point. The published coefficients
-** are the projection of U.
+** g_i is the gradient of the loss of row i, eta is the learning rate, l2 is the regularisation, and
+** w_0 = 0. The code here adds no noise to the last M. The release adds the noise to the last M and
+** stores the sum, the last U, as its point. The published coefficients are the projection of this
+** U.
 **
-** Sensitivity. Given w_{i-1}, replacing row i changes eta g_i alone. clip.h clips eta g_i to a ball
+** Sensitivity. Given w_{i-1}, replacing row i changes only eta g_i. clip.h clips eta g_i to a ball
 ** of radius eta * lipschitz in exact integers. M_i therefore moves by at most twice that radius,
 ** whatever floating point did before (sums/layout.h; lattice_design.h for the sum norm of Laplace
 ** noise). Every later step is a function of U_i, of rows that both data sets share, and of its own
-** noise. A row therefore pays for one draw, its own. It pays nothing for the regularisation, which
-** both data sets share.
+** noise. A row therefore pays only for the draw of its own step. A row pays nothing for the
+** regularisation, because this term is the same in both data sets.
 **
 ** Learning rates may fall from step to step: eta_i = eta/(1 + decay (i - 1))^power. The clip and
 ** the noise of a step fall with them. Let s_i be the integer sensitivity of step i, and s and V the
 ** sensitivity and the variance of the last step. Then V_i = ceil(V s_i^2/s^2) + 1, or t_i = ceil(t
-** s_i/s) for Laplace noise of scale t. No row therefore moves its step further against its noise
-** than the last row does. For Laplace noise, a finer lattice does not make two shifted copies
-** easier to distinguish, either.
+** s_i/s) for Laplace noise of scale t. So the ratio of sensitivity to noise is largest for the last
+** row. This also holds for Laplace noise, where the lattice of an earlier step is finer relative to
+** its noise: a finer lattice does not make shifted noise easier to distinguish.
 **
 ** Requirements:
-**   G1  The descent takes exactly rows + public_rows steps, or as many as the random stop says,
-**       however many rows arrive. Missing rows have no gradient. Surplus rows are not read.
-**   G2  A row whose gradient cannot be computed has none. It still takes its step and its noise.
+**   G1  The descent takes exactly rows + public_rows steps, or the number of steps that the random
+**       stop has drawn. The number of rows that arrive does not matter. A missing row has no
+**       gradient, and surplus rows are not read.
+**   G2  If the gradient of a row cannot be computed, the row has no gradient. The descent still
+**       takes a step with noise for this row.
 **   G3  Intermediate coefficients and unused noise are wiped.
 */
 #ifndef DIFFUSE_MECHANISM_SGD_H
@@ -51,29 +54,30 @@ struct descent {
   double rows, public_rows; /* whole numbers */
   double dim;
   double clip;             /* bounds the norm of the features */
-  double radius;           /* of the ball that holds the coefficients */
+  double radius;           /* radius of the ball that contains the coefficients */
   double l2;               /* strong convexity: l2/2 |w|^2 is added to the loss of each row */
   double eta, default_eta; /* learning rate; default_eta is 1 if it was derived */
   double bound;            /* bounds |y| */
-  double threshold;        /* of the Huber loss */
-  double lipschitz, beta;  /* of the loss without and with regularisation; derived */
+  double threshold;        /* threshold of the Huber loss */
+  double lipschitz, beta;  /* lipschitz: of the loss; beta: of the loss with regularisation */
   double random_stop;      /* 1: stop after a random number of rows */
-  double decay, power;     /* of the learning rate; 0: all steps are equal */
+  double decay, power;     /* how the learning rate falls; decay 0: all steps are equal */
   double laplace;          /* 1: Laplace noise */
-  double variance;         /* clock of the last step's noise, in lattice steps: below 2^53 */
+  double variance;         /* clock of the noise of the last step, in lattice steps; below 2^53 */
 };
 
-/* Returns the noise law of its steps. */
+/* Returns the noise law of the steps of a descent. */
 static inline const struct noise_law *descent_noise_law(const struct descent *descent) {
   return descent->laplace > 0 ? &laplace_noise : &gaussian_noise;
 }
 
-/* Returns the mechanism of its release. */
+/* Returns the mechanism that releases the model of a descent. */
 const struct mechanism *descent_mechanism(const struct descent *descent);
 
 /*
-** Returns the largest epsilon for which all epsilon-DP mechanisms have this zCDP rate: it solves
-** epsilon tanh(epsilon/2) = rate (response_rdp). A random stop uses this epsilon.
+** Returns the largest epsilon for which every epsilon-DP mechanism has at most this zCDP rate. This
+** is the solution of epsilon tanh(epsilon/2) = rate (response_rdp). A random stop uses this
+** epsilon.
 */
 double pure_epsilon_of_rate(double rate);
 
@@ -83,12 +87,12 @@ double pure_epsilon_of_rate(double rate);
 #define SGD_MAX_RADIUS   0x1p40 /* in lattice steps */
 #define SGD_VARIANCE_END 0x1p53
 #define SGD_MAX_DECAY    1e6
-#define SGD_MAX_STEPS    1e7 /* with falling learning rates: each step is examined */
+#define SGD_MAX_STEPS    1e7 /* with falling learning rates, because the code examines each step */
 
 /*
-** Derives lipschitz and beta. The gradient of a loss without regularisation has a norm of at most
-** lipschitz for every w in the ball, every |x| <= clip and |y| <= bound. Its Hessian lies between 0
-** and beta - l2.
+** Sets lipschitz and beta. Without regularisation, the gradient of the loss has a norm of at most
+** lipschitz for every w in the ball, every |x| <= clip and every |y| <= bound. The eigenvalues of
+** the Hessian are then between 0 and beta - l2.
 **     logistic  log(1 + e^(-t w.x)), t = 1 for y > 1/2, else -1: lipschitz clip, Hessian to
 **               clip^2/4
 **     squared   (w.x - y)^2/2: lipschitz clip (radius clip + bound), Hessian to clip^2
@@ -102,8 +106,8 @@ void descent_derive(struct descent *descent);
 double descent_largest_eta(const struct descent *descent);
 
 /*
-** Returns the largest distance by which a row moves the coefficients: eta * lipschitz. It is the
-** clip of a release of a model.
+** Returns the largest distance by which a row moves the coefficients: eta * lipschitz. This number
+** is the clip of a model's release.
 */
 static inline double descent_step(const struct descent *descent) {
   return descent->eta * descent->lipschitz;
@@ -114,16 +118,18 @@ static inline double descent_step(const struct descent *descent) {
 */
 double descent_contraction(const struct descent *descent);
 
-/* Step i on the lattice of its release. */
+/* The parameters of step i, on the lattice of the release. */
 struct hop {
   double eta, contraction;
   uint64_t sensitivity, clock;
 };
 
-/* The steps of a model, on a lattice that is 2^shift times coarser than that of the shape. */
+/*
+** The steps of a descent, on a lattice that is 2^shift times coarser than the lattice of the shape.
+*/
 struct course {
   const struct descent *descent;
-  struct layout shape; /* of the first step */
+  struct layout shape; /* layout of the first step */
   int shift, granularity;
   double steps;
   struct hop last;
@@ -131,98 +137,109 @@ struct course {
 void course_make(struct course *course, const struct descent *descent, const struct layout *shape,
                  int shift);
 
-/* Computes step i, from 1 to steps. */
+/* Computes the parameters of step i, 1 <= i <= steps. */
 void course_hop(const struct course *course, double i, struct hop *hop);
 
 /*
-** Designs the lattice for a rate, as design_make() does. Fills a design and sets *variance to the
-** variance of each step's noise, or to 0 if there is no such lattice.
+** Designs the lattice for a rate, as design_make() does. Fills the design and sets *variance to the
+** variance of the noise of each step (the last step, with falling learning rates). Sets *variance
+** to 0 if no lattice is possible.
 **
 ** Without public rows, a row is charged for its one draw. Public rows come last, and their steps
-** hide private rows further (Balle et al. 2019, Theorem 5, along the best path). Each step brings
-** two points closer by the factor L, the contraction, or at least no further apart. The noise of
-** each step covers a part of the remaining distance. Let a_j be the distance that the noise of step
-** j after the private row covers. The distance that remains after the last step is
+** hide private rows further (Balle et al. 2019, Theorem 5, along the best path). Each step
+** multiplies the distance of two points by at most the contraction L <= 1. The noise of each step
+** covers a part of the remaining distance. Let a_j be the distance that the noise of step j after
+** the private row covers. The distance that remains after the last step is
 **     T = L^m s + e (1 + L + ... + L^(m-1)) - sum_j L^(m-j) a_j.
-** Here e = 5/2 sqrt(dim) lattice steps bounds what rounding can add in one step. It has three
-** parts. A part of an integer vector is rounded towards zero, which leaves up to sqrt(dim) too
-** much. Two points that are rounded to the lattice move apart by up to sqrt(dim). The error of
-** floating point is less than sqrt(dim)/4 as long as the radius of the ball is at most
-** SGD_MAX_RADIUS lattice steps.
+** Here e = 5/2 sqrt(dim) lattice steps bounds what rounding can add in one step. This bound has
+** three parts. First, a_j is the norm of a part of an integer vector that is rounded towards zero,
+** which leaves up to sqrt(dim) of the distance. Second, rounding two points to the lattice can move
+** them apart by up to sqrt(dim). Third, the error of floating point is less than sqrt(dim)/4 as
+** long as the radius of the ball is at most SGD_MAX_RADIUS lattice steps.
 **
 ** The shifts are integers, so each costs alpha a_j^2/(2 variance) exactly (shift reduction: Feldman
-** et al. 2018; discrete Gaussian: Canonne, Kamath and Steinke 2020, Theorem 4). The best a_j leave
-** no distance. They are in proportion to L^(m-j) and cost T_0^2/(2 clock). T_0, the sensitivity, is
-** T with all a_j = 0, and clock = variance sum_j L^(2j), j = 0 .. m. The cost is the same as if the
-** last point alone had noise of that variance. Noise that dp_diffuse() adds to the last point adds
-** to this clock.
+** et al. 2018; discrete Gaussian: Canonne, Kamath and Steinke 2020, Theorem 4). The best a_j make T
+** zero and are proportional to L^(m-j). They cost T_0^2/(2 clock). The sensitivity T_0 is the value
+** of T if all a_j are 0. The clock is variance sum_j L^(2j) over j = 0 .. m. The cost is the same
+** as if only the last point had noise, with this clock as variance. The noise that dp_diffuse()
+** adds to the last point adds to this clock.
 **
-** With falling learning rates, L and the variance are those of each step. The last private row need
-** not be the worst, so the sensitivity is that of the worst row at the clock of the last row.
-** Laplace noise has no such path: the sensitivity and the clock are those of the last step.
+** With falling learning rates, each step has its own L and variance. Then the last private row need
+** not have the largest cost. The sensitivity is therefore chosen so that, at the clock of the last
+** row, the cost is that of the worst row. For Laplace noise there is no such path, and the
+** sensitivity and the clock are those of the last step.
 */
 void descent_design(const struct descent *descent, const struct layout *shape, double rate,
                     struct design *design, uint64_t *variance);
 
 /*
-** Checks that additional noise on the last point, which makes its clock `clock`, hides every
-** private row as well as the last one: T_0^2/(2 clock). The noise of its own step and the
-** additional noise hide the last row. The steps in between also hide an earlier row, but each of
-** them rounds. For each number of steps after a row, one of two bounds must therefore be within the
-** bound of the last row. The first bound uses all steps and the additional noise. The second uses
-** only the first few steps, because everything after them is post-processing. These are Renyi
-** bounds, not Gaussian profiles.
+** Checks that dp_diffuse() may raise the clock of the last point to `clock`. The last private row
+** then costs T_0^2/(2 clock). The function checks that no earlier row costs more. The steps after
+** an earlier row also hide this row, but each step rounds, which adds to the distance. For each
+** number of steps after a row, the function computes two bounds on the cost. The first bound uses
+** all steps and the additional noise. The second bound uses only the first few steps, because
+** everything after these steps is post-processing. The smaller bound must be at most the cost of
+** the last row. Both are Renyi bounds, not Gaussian profiles.
 **
-** Laplace noise: checks that no row needs noise from before the last step. In the norm of e (see
-** above), a row moves its step by at most s/sqrt(dim), where s is the sensitivity. If L s/sqrt(dim)
-** + 5/4 sqrt(dim) is at most s/sqrt(dim), an earlier row never moves the last step further than a
-** row that is replaced in the last step. The widened noise of the last step alone then hides the
-** earlier row as well as the last one.
+** For Laplace noise, the function checks that the noise of the last step alone is enough for every
+** row. In the Euclidean norm, a row moves its step by at most s/sqrt(dim), where s is the
+** sensitivity. If L s/sqrt(dim) + 5/4 sqrt(dim) is at most s/sqrt(dim), an earlier row never moves
+** the last step further than a row that is replaced in the last step. The widened noise of the last
+** step alone then hides the earlier row as well as the last row.
 */
 int descent_diffusible(const struct descent *descent, const struct layout *shape, int shift,
                        uint64_t clock);
 
-/* Returns T_0, rounded up, on a lattice that is 2^shift times coarser than the fine one. */
+/*
+** Returns the sensitivity T_0, rounded up, on a lattice that is 2^shift times coarser than the fine
+** lattice.
+*/
 uint64_t descent_sensitivity(const struct descent *descent, const struct layout *shape, int shift);
 
 /*
-** Sets rates[i - 1] to a rate that protects private row i, i = 1 .. rows. The steps after those
-** that hide a row best are post-processing. The rate is therefore the least T_0^2/(2 clock) over up
-** to rows - i + public_rows steps after the row. The rate of the last row is at most the charged
-** rate. With falling learning rates, the function examines only some of these numbers of steps. For
-** Gaussian noise.
+** For Gaussian noise: sets rates[i - 1] to a zCDP rate of private row i, for i = 1 .. rows. For any
+** k, the bound T_0^2/(2 clock) after the first k steps that follow the row is valid, because all
+** later steps are post-processing. The rate is the least of these bounds over k = 0 .. rows - i +
+** public_rows. With falling learning rates, the function tries only some values of k. The rate of
+** the last row is at most the charged rate.
 */
 void descent_rates(const struct descent *descent, const struct layout *shape, int shift,
                    double *rates);
 
-/* Returns the clock of the drawn point, rounded down; without public rows it is `variance`. */
+/*
+** Returns the clock of the first point of the release, rounded down. Without public rows the clock
+** is `variance`.
+*/
 uint64_t descent_clock(const struct descent *descent, const struct layout *shape, int shift);
 
 /*
 ** Returns an upper bound on the variance that the noise of all steps adds to a coefficient, in
-** lattice steps. It bounds the mean over coefficients of the squared distance from the same descent
-** without noise. A step and a projection bring two points no further apart, so the bound is
-** variance * sum over steps of contraction^(2j).
+** lattice steps. More precisely, the function bounds the mean over all coefficients of the squared
+** difference from the same descent without noise. A step multiplies the distance of two points by
+** at most `contraction`, and a projection does not increase it. With equal steps the bound is
+** therefore variance * sum over steps j of contraction^(2j).
 */
 double descent_noise(const struct descent *descent, const struct layout *shape, int shift);
 
-/* Returns the derivative of the loss in w.x at this margin. */
+/* Returns the derivative of the loss with respect to w.x at w.x = margin. */
 double descent_slope(const struct descent *descent, double margin, double y);
 
 /* Scales features to a norm of at most clip. Features within the clip stay as they are. */
 void descent_clip(const struct descent *descent, double *features);
 
 /*
-** Projects a point of the lattice 2^granularity Z onto the ball. The result w is the coefficients.
+** Projects a point of the lattice 2^granularity Z onto the ball and stores the resulting
+** coefficients in w.
 */
 void ball_project(double radius, const int64_t *point, int dim, int granularity, double *w);
 
 struct training;
 
 /*
-** Starts with w = 0 and chooses the stop. The shape is that of a release whose clip is
-** descent_step(), on the lattice of `design`. The training keeps pointers to all three arguments.
-** Returns null without memory or random bytes.
+** Starts a descent with w = 0 and draws the random stop, if there is one. `shape` is the layout of
+** a release whose clip is descent_step(). `design` is the lattice of this release. The training
+** keeps pointers to `descent` and `design`. Returns null if memory runs out or the system provides
+** no random bytes.
 */
 struct training *training_open(const struct descent *descent, const struct layout *shape,
                                const struct design *design);
@@ -236,7 +253,8 @@ void training_add(struct training *training, double y, double *features);
 
 /*
 ** Takes the remaining steps (G1). Returns the last M in fine steps, one number for each
-** coefficient; the training owns them. Returns null if the system gave no random bytes.
+** coefficient. The array belongs to the training. Returns null if the system provided no random
+** bytes.
 */
 int128 *training_totals(struct training *training);
 
