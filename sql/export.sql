@@ -6,10 +6,10 @@
 -- (or replace @tier and @file in the first statement below). The file must not exist. It gets three
 -- tables, which need no extension:
 --
---   value        the tier's published numbers, and those of the tiers outside it, which its members see
---                anyway: tiers are nested by rate. Discarded releases are left out
+--   value the published numbers of the tier and of the tiers outside it, without discarded releases. (The members of a tier may
+--                see all tiers outside it.)
 --   tier         the terms of these tiers, and what they have spent
---   certificate  one JSON document: dp_certificate() cut down to these tiers
+--   certificate one JSON document, the part of dp_certificate() about these tiers
 --
 -- The file leaves out more than the inner tiers and their publications. An inner publication, and every
 -- decision that depends on one, costs the inner rate. An outer audience must therefore not learn how many
@@ -17,15 +17,13 @@
 --   the ids of releases, which count all releases (unnamed releases get new numbers);
 --   state and created_at, which belong to the first draw, perhaps an inner one;
 --   the lattice and its slack: the first tier fixes the lattice, and refinements add slack;
---   the number and hashes of charges, and releases_left, the least over inner budgets.
--- Times are days in UTC, and rows are in the order of names, because the milliseconds between two
--- releases would reveal how many rows one unit has.
--- If a model was drawn at an inner tier, the noise of its steps, its default learning rate and its stddev
--- follow from the inner tier's rate. The file leaves out all three, with low and high. The model's rate
--- and the amounts that the tiers have spent are rounded up to four digits.
--- The file still reveals the lattice through the low digits of values, stddev and rate. The lattice shows
--- whether a release was first made at this tier or at an inner one.
--- Run it while nobody is releasing: each statement reads the ledger by itself.
+--   the number and hashes of charges, and releases_left, which depends on inner budgets. Times are days in UTC, and rows are in
+-- the order of names, because the milliseconds between two releases would reveal how many rows one unit has. If a model was drawn
+-- at an inner tier, the noise of its steps, its default learning rate and its stddev follow from the inner tier's rate. The file
+-- leaves out these three, and also low and high. The model's rate and the amounts that the tiers have spent are rounded up to
+-- four digits. The file still reveals the lattice through the low digits of values, stddev and rate. The lattice shows whether a
+-- release was first made at this tier or at an inner tier. Run this script while nobody makes releases, because each statement
+-- reads the ledger separately.
 .bail on
 
 CREATE TEMP TABLE handover_request(
@@ -45,7 +43,7 @@ CREATE TEMP TABLE handover_empty(
 );
 INSERT INTO handover_empty SELECT count(*) FROM handover.sqlite_schema;
 
--- The tiers that the audience sees: its own and those outside it.
+-- The tiers that the audience sees: its own tier and the tiers outside it.
 CREATE TEMP TABLE handover_tier AS
   SELECT t.* FROM dp_tier t, handover_request q WHERE t.rate <= q.rate;
 
