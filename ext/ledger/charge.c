@@ -45,6 +45,14 @@ double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *t
   return rate;
 }
 
+int ledger_first_rate(struct ledger *ledger, int64_t release_id, double *rate) {
+  sqlite3_stmt *row = statement_bind(ledger, CHARGE_FIRST, "i", release_id);
+  if (!statement_row(ledger, row)) return 0;
+  *rate = sqlite3_column_double(row, 0);
+  sqlite3_reset(row);
+  return 1;
+}
+
 /* ---- the hash chain -------------------------------------------------------------------------- */
 
 /* Appends one charge to dp_charge. */

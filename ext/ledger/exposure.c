@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ledger/accountant.h"
 #include "ledger/internal.h"
 #include "math/renyi.h"
 
@@ -21,13 +22,14 @@ struct sight {
 /* The sum of all sights. */
 struct exposure {
   struct total rate;
+  double slack; /* what the innermost tiers that see the releases have paid for them */
   double delta;
   struct curve curve;
   sqlite3_str *json; /* the list of sights */
 };
 
-static void exposure_add(struct exposure *exposure, const struct ledger_tier *tiers,
-                         struct sight *sight) {
+static void exposure_add(struct ledger *ledger, struct exposure *exposure,
+                         const struct ledger_tier *tiers, struct sight *sight) {
   if (sight->release) {
     sqlite3_str_appendf(exposure->json,
                         "%s{\"release\":", sqlite3_str_length(exposure->json) ? "," : "");
@@ -36,6 +38,8 @@ static void exposure_add(struct exposure *exposure, const struct ledger_tier *ti
     json_append_string(exposure->json, tiers[sight->tier].name);
     sqlite3_str_appendf(exposure->json, ",\"rate\":%!.17g}", sight->rate);
     exposure->rate = total_add(exposure->rate, sight->rate);
+    double slack = paid_for(ledger, sight->release_id, tiers[sight->tier].name).slack;
+    if (slack > 0) exposure->slack = nextafter(exposure->slack + slack, INFINITY);
     if (sight->delta > 0) exposure->delta = nextafter(exposure->delta + sight->delta, INFINITY);
     curve_add(&exposure->curve, &sight->curve);
   }
@@ -62,7 +66,7 @@ static void collect_sights(struct ledger *ledger, const struct ledger_tier *tier
     int64_t release_id = sqlite3_column_int64(row, 0);
     if (tier < 0) continue;
     if (release_id != sight.release_id) {
-      exposure_add(exposure, tiers, &sight);
+      exposure_add(ledger, exposure, tiers, &sight);
       sight = (struct sight){release_id, tier, column_copy(ledger, row, 1), 0, 0, {0, {0}}};
     }
     if (tier <= sight.tier) {
@@ -72,7 +76,7 @@ static void collect_sights(struct ledger *ledger, const struct ledger_tier *tier
     }
     sight.delta += sqlite3_column_double(row, 5);
   }
-  exposure_add(exposure, tiers, &sight);
+  exposure_add(ledger, exposure, tiers, &sight);
 }
 
 static double exposure_epsilon(const struct ledger_tier *tier, const struct exposure *exposure) {
@@ -80,6 +84,7 @@ static double exposure_epsilon(const struct ledger_tier *tier, const struct expo
   struct ledger_tier seen = *tier;
   /* The delta that was spent on key selection is not available for noise. */
   seen.delta_keys = fmax(tier->delta_keys, exposure->delta);
+  if (tier->accountant->reserve_slack) seen.slack_limit = fmax(tier->slack_limit, exposure->slack);
   return budget_epsilon(&seen, &budget, &exposure->curve);
 }
 
@@ -102,8 +107,9 @@ static void append_exposure(struct ledger *ledger, sqlite3_str *json,
   for (int i = 1; i < count; i++) {
     if (tiers[chosen[i]].delta < tiers[worst].delta) worst = chosen[i];
   }
-  sqlite3_str_appendf(json, "{\"rate\":%!.17g,\"delta\":%!.17g,\"delta_keys\":%!.17g",
-                      total_up(exposure->rate), tiers[worst].delta, exposure->delta);
+  sqlite3_str_appendf(
+      json, "{\"rate\":%!.17g,\"slack\":%!.17g,\"delta\":%!.17g,\"delta_keys\":%!.17g",
+      total_up(exposure->rate), exposure->slack, tiers[worst].delta, exposure->delta);
   append_epsilon(json, exposure_epsilon(&tiers[worst], exposure));
   sqlite3_str_appendall(json, ",\"tiers\":[");
   for (int i = 0; i < count; i++) {
@@ -123,7 +129,7 @@ static void append_exposure(struct ledger *ledger, sqlite3_str *json,
 
 char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
                       int count) {
-  struct exposure exposure = {{0, 0}, 0, {0, {0}}, sqlite3_str_new(0)};
+  struct exposure exposure = {{0, 0}, 0, 0, {0, {0}}, sqlite3_str_new(0)};
   sqlite3_str *json = sqlite3_str_new(0);
   collect_sights(ledger, tiers, chosen, count, &exposure);
   char *sights = sqlite3_str_finish(exposure.json);

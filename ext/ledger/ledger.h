@@ -182,6 +182,11 @@ int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
 int64_t ledger_last_charge(struct ledger *ledger);
 double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier);
 
+/*
+** Finds the rate of the first charge for a release: that of its first point. Returns 1 if found.
+*/
+int ledger_first_rate(struct ledger *ledger, int64_t release_id, double *rate);
+
 /* The budget of a tier as dp_budget shows it. */
 struct ledger_standing {
   double spent_epsilon, remaining_epsilon;

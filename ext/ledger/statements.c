@@ -127,6 +127,7 @@ static const char *const statement_text[STATEMENTS] = {
         " WHERE id > ? AND tier = ?",
     [CHARGE_PAID] = "SELECT rate, slack, delta, curve FROM dp_charge"
                     " WHERE release_id = ? AND tier = ?",
+    [CHARGE_FIRST] = "SELECT rate FROM dp_charge WHERE release_id = ? ORDER BY id LIMIT 1",
     [CHARGE_PAID_UNTIL] = "SELECT rate, slack, delta, curve FROM dp_charge"
                           " WHERE release_id = ? AND tier = ? AND id <= ?",
     /*

@@ -2,6 +2,7 @@
 ** gaussian.c: discrete Gaussian noise, and the two mechanisms that only add it to sums: 'gaussian',
 ** and 'ou', which also shrinks the published values.
 */
+#include <float.h>
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 
@@ -9,6 +10,7 @@
 #include "math/rounding.h"
 #include "mechanism/mechanism.h"
 #include "noise/discrete_gaussian.h"
+#include "noise/gaussian_bridge.h"
 #include "noise/lattice.h"
 
 /* ---- the noise ------------------------------------------------------------------------------- */
@@ -38,6 +40,12 @@ static int gaussian_step(uint64_t inner, uint64_t outer, int64_t *noise, size_t 
   return discrete_gaussian_draw(outer - inner, noise, count);
 }
 
+static int gaussian_between(const struct gap *gap, const int64_t *inner, const int64_t *outer,
+                            int64_t *values, size_t count) {
+  struct gaussian_bridge bridge = {gap->clock - gap->inner, gap->outer - gap->clock};
+  return gaussian_bridge_draw(&bridge, inner, outer, values, count);
+}
+
 static double gaussian_draw_slack(uint64_t clock, int dimension) {
   return gaussian_lattice_slack(clock) * dimension * (1 + 0x1p-40);
 }
@@ -46,6 +54,17 @@ static double gaussian_step_slack(uint64_t inner, uint64_t outer, int dimension)
   double step = (double)(outer - inner);
   double v = (double)inner * step / (double)outer;
   return step > 0 ? 2.1 * dimension * exp(-2 * M_PI * M_PI * v) : 0;
+}
+
+/*
+** A path drawn outward has the sum of two discrete Gaussians between the neighbours. This path has
+** one discrete Gaussian. The two joint laws differ by a factor of at most exp(+-4.1 exp(-2 pi^2
+** v)) in each coordinate, v = ab/(a + b).
+*/
+static double gaussian_between_slack(const struct gap *gap, int dimension) {
+  double a = (double)(gap->clock - gap->inner), b = (double)(gap->outer - gap->clock);
+  double slack = 4.1 * dimension * exp(-2 * M_PI * M_PI * (a / (a + b) * b)) * (1 + 0x1p-20);
+  return fmax(slack, DBL_MIN); /* exp() may return 0 */
 }
 
 static double gaussian_rdp(uint64_t sensitivity, uint64_t clock, double alpha) {
@@ -68,8 +87,11 @@ const struct noise_law gaussian_noise = {.name = "Gaussian",
                                          .outward = gaussian_outward,
                                          .draw = discrete_gaussian_draw,
                                          .step = gaussian_step,
+                                         .between = gaussian_between,
+                                         .least_between = LATTICE_MIN_STEP,
                                          .draw_slack = gaussian_draw_slack,
                                          .step_slack = gaussian_step_slack,
+                                         .between_slack = gaussian_between_slack,
                                          .half_width = gaussian_half_width};
 
 /* ---- the mechanisms -------------------------------------------------------------------------- */

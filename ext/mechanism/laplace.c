@@ -5,6 +5,7 @@
 #include "math/rounding.h"
 #include "mechanism/mechanism.h"
 #include "noise/discrete_laplace.h"
+#include "noise/laplace_bridge.h"
 
 /* ---- the noise ------------------------------------------------------------------------------- */
 
@@ -62,6 +63,13 @@ static int laplace_step(uint64_t inner, uint64_t outer, int64_t *noise, size_t c
   return discrete_laplace_step(laplace_scale(inner), laplace_scale(outer), noise, count);
 }
 
+static int laplace_between(const struct gap *gap, const int64_t *inner, const int64_t *outer,
+                           int64_t *values, size_t count) {
+  struct laplace_bridge bridge = {laplace_scale(gap->inner), laplace_scale(gap->clock),
+                                  laplace_scale(gap->outer)};
+  return laplace_bridge_draw(&bridge, inner, outer, values, count);
+}
+
 /*
 ** Laplace noise needs no slack: every point has exactly the discrete Laplace distribution whose
 ** cost laplace_rdp_at() computes.
@@ -73,6 +81,11 @@ static double no_draw_slack(uint64_t clock, int dimension) {
 
 static double no_step_slack(uint64_t inner, uint64_t outer, int dimension) {
   (void)inner, (void)outer, (void)dimension;
+  return 0;
+}
+
+static double no_between_slack(const struct gap *gap, int dimension) {
+  (void)gap, (void)dimension;
   return 0;
 }
 
@@ -94,8 +107,11 @@ const struct noise_law laplace_noise = {.name = "Laplace",
                                         .outward = laplace_outward,
                                         .draw = laplace_draw,
                                         .step = laplace_step,
+                                        .between = laplace_between,
+                                        .least_between = 1,
                                         .draw_slack = no_draw_slack,
                                         .step_slack = no_step_slack,
+                                        .between_slack = no_between_slack,
                                         .half_width = laplace_half_width};
 
 /* ---- the mechanism --------------------------------------------------------------------------- */

@@ -11,7 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* draw() and step() return 1, or 0 when the system gave no random bytes. */
+/* The clocks of a new point and of its neighbours on the path. */
+struct gap {
+  uint64_t inner, clock, outer;
+};
+
+/* draw(), step() and between() return 1, or 0 when the system gave no random bytes. */
 struct noise_law {
   const char *name; /* the name in messages */
   double most;      /* the largest rate for which doubles can represent the lattice */
@@ -50,11 +55,22 @@ struct noise_law {
   int (*draw)(uint64_t clock, int64_t *noise, size_t count);
   int (*step)(uint64_t inner, uint64_t outer, int64_t *noise, size_t count);
   /*
-  ** These functions return the lattice slack (math/gaussian.h) of a draw and of a step outward,
-  ** rounded up.
+  ** between() draws the points of a clock between the points `inner` and `outer`, which were drawn
+  ** outward. The drawn points have their conditional distribution (noise/gaussian_bridge.h,
+  ** noise/laplace_bridge.h). They must not overlap the others. least_between: how far the clock
+  ** must be inside the outer clock; outward() gives a clock that is far enough outside the inner
+  ** one.
+  */
+  int (*between)(const struct gap *gap, const int64_t *inner, const int64_t *outer, int64_t *values,
+                 size_t count);
+  uint64_t least_between;
+  /*
+  ** These functions return the lattice slack (math/gaussian.h) of a draw, of a step outward and of
+  ** a point between two others, rounded up.
   */
   double (*draw_slack)(uint64_t clock, int dimension);
   double (*step_slack)(uint64_t inner, uint64_t outer, int dimension);
+  double (*between_slack)(const struct gap *gap, int dimension);
   /*
   ** Returns the half-width of the central interval that contains the noise with probability
   ** `confidence`, which is in (0, 1).

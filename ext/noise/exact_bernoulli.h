@@ -2,7 +2,7 @@
 ** exact_bernoulli.h: random events whose probabilities are exact. All samplers consist of these
 ** events.
 **
-**   below()      a uniform integer below n
+**   below()      a uniform integer below n; below_wide() for n of up to 126 bits
 **   happens()    an event of rational probability
 **   bernoulli()  an event of probability exp(-gamma), gamma <= 1 a product of rationals
 **
@@ -41,6 +41,19 @@ static inline uint64_t below(struct csprng *random, uint64_t n) {
   uint64_t value;
   do {
     value = csprng_take(random, width);
+  } while (value >= n);
+  return value;
+}
+
+/* The same for 1 <= n < 2^126. */
+static inline uint128 below_wide(struct csprng *random, uint128 n) {
+  uint64_t high = (uint64_t)((n - 1) >> 63);
+  if (high == 0) return below(random, (uint64_t)n);
+  unsigned width = bit_length(high);
+  uint128 value;
+  do {
+    value = (uint128)csprng_take(random, width) << 63;
+    value |= csprng_take(random, 63);
   } while (value >= n);
   return value;
 }

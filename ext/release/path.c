@@ -7,9 +7,15 @@
 **       |  refine: one fresh draw    | a point:    |  diffuse: noise on     |
 **       |  per tier, reads data      | publish it  |  the outermost point   |
 **
-** A tier that was created between two points of a path has no point and gets none. A new point
-** there would be a second draw from the same inner point. Together the two draws would reveal more
-** than either draw alone.
+** A tier that was created later, between two points of the path, gets a point from the conditional
+** distribution given its two neighbours. The draw does not read the data. Independent noise on the
+** inner neighbour would be a second draw from the same point, and the two draws together would
+** reveal more than either draw alone.
+**
+** The neighbours must have been drawn outward. If the inner one was refined, it is an average that
+** was rounded to the lattice, so the joint distribution is not that of discrete Gaussian steps. The
+** logarithm of the ratio can be as large as ln(5/3), whatever the variances. No bound on the cost
+** of a point in between is proved, and the tier is refused.
 */
 #include "release/path.h"
 
@@ -98,6 +104,13 @@ static int charge(struct publication *publication, uint64_t variance) {
 }
 
 /* ---- points ---------------------------------------------------------------------------------- */
+
+static int tier_index(const struct publication *publication, const char *name) {
+  int i = 0;
+  while (i < publication->position.count && strcmp(publication->position.tiers[i].name, name) != 0)
+    i++;
+  return i;
+}
 
 static size_t dimension_of(const struct publication *publication) {
   return (size_t)publication->grid.cells * (size_t)publication->grid.components;
@@ -193,6 +206,87 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
   return going;
 }
 
+/* ---- a point between two others -------------------------------------------------------------- */
+
+/* Whether points may be added to the release by a refinement. */
+static int is_refinable(const struct publication *publication) {
+  const struct definition *definition = &publication->definition;
+  return definition->layout.family->statistic != STATISTIC_MODEL &&
+         !definition->release.max_groups && definition->mechanism->noise->refines;
+}
+
+/*
+** Whether a point was drawn outward, or is the first one. Refined points cost more than the first
+** one. Their clocks differ by more than one part in 2^31 (lattice_refinement()).
+*/
+static int is_drawn_outward(struct publication *publication, const struct ledger_point *point) {
+  const struct ledger_release *release = &publication->definition.release;
+  const struct noise_law *noise = publication->definition.mechanism->noise;
+  double first, rate = noise->rate(release->sensitivity, point->clock);
+  if (!is_refinable(publication)) return 1;
+  return ledger_first_rate(publication->session->ledger, release->id, &first) &&
+         rate <= first * (1 + 0x1p-40);
+}
+
+/*
+** Computes the clock of the publication's tier between two points. Checks that the points admit a
+** new one between them.
+*/
+static int plan_between(struct publication *publication, const struct ledger_point *inner,
+                        const struct ledger_point *outer, struct gap *gap) {
+  struct ledger *ledger = publication->session->ledger;
+  const struct ledger_release *release = &publication->definition.release;
+  const struct noise_law *noise = publication->definition.mechanism->noise;
+  const char *tier = publication->position.tiers[publication->position.at].name;
+  double rate = tier_rate(publication, publication->position.at);
+  *gap = (struct gap){inner->clock, noise->outward(release->sensitivity, rate, inner->clock),
+                      outer->clock};
+  if (!is_drawn_outward(publication, inner)) {
+    if (error_is_set(ledger_error(ledger))) return 0;
+    return error_set(
+        ledger_error(ledger),
+        "tier '%s' was created after release '%s' was refined, outside a refined point "
+        "of its path (make a release of its own)",
+        tier, release->name);
+  }
+  if (!gap->clock || gap->clock > gap->outer || gap->outer - gap->clock < noise->least_between)
+    return error_set(ledger_error(ledger),
+                     "tier '%s' has a rate %g too near that of a tier beside it for a point of "
+                     "release '%s' (make a release of its own)",
+                     tier, publication->position.tiers[publication->position.at].rate,
+                     release->name);
+  return 1;
+}
+
+/*
+** Draws the point of the publication's tier between two neighbours. The tiers that see the new
+** point but not the inner neighbour pay the slack of the draw: ledger_charge() charges the slack of
+** the release to each tier that pays for a larger rate.
+*/
+static int fill_between(struct publication *publication, const struct ledger_point *inner,
+                        const struct ledger_point *outer) {
+  struct ledger *ledger = publication->session->ledger;
+  struct ledger_release *release = &publication->definition.release;
+  const struct noise_law *noise = publication->definition.mechanism->noise;
+  int at = publication->position.at;
+  struct gap gap;
+  if (!plan_between(publication, inner, outer, &gap) ||
+      !models_diffusible(publication, tier_index(publication, inner->tier), gap.clock))
+    return 0;
+  double slack = noise->between_slack(&gap, publication->definition.layout.touched);
+  if (slack > 0) release->slack = nextafter(release->slack + slack, INFINITY);
+  int64_t *values = two_points(publication);
+  int going = values && ledger_release_slack(ledger, release->id, release->slack) &&
+              charge(publication, gap.clock);
+  if (going &&
+      !noise->between(&gap, inner->values, outer->values, values, dimension_of(publication)))
+    going = error_set(ledger_error(ledger), "the system gave no random bytes");
+  going = going && store_point(publication, at, gap.clock, values) &&
+          store_values(publication, gap.clock, values);
+  sqlite3_free(values);
+  return going;
+}
+
 /* ---- walking inward -------------------------------------------------------------------------- */
 
 /*
@@ -269,13 +363,6 @@ static int walk_inward(struct publication *publication, const struct ledger_poin
   return going;
 }
 
-static int tier_index(const struct publication *publication, const char *name) {
-  int i = 0;
-  while (i < publication->position.count && strcmp(publication->position.tiers[i].name, name) != 0)
-    i++;
-  return i;
-}
-
 /* ---- an existing release --------------------------------------------------------------------- */
 
 int path_publish(struct publication *publication, const struct ledger_path *path, int may_refine) {
@@ -286,18 +373,17 @@ int path_publish(struct publication *publication, const struct ledger_path *path
   const struct ledger_point *outermost = &path->points[path->count - 1];
   int first = tier_index(publication, innermost->tier);
   int last = tier_index(publication, outermost->tier);
+  int inside = 0; /* the number of points inside the tier */
   for (int i = 0; i < path->count; i++) {
     const struct ledger_point *here = &path->points[i];
     if (strcmp(here->tier, tier) == 0)
       return charge(publication, here->clock) &&
              store_values(publication, here->clock, here->values);
+    inside += tier_index(publication, here->tier) < publication->position.at;
   }
   if (publication->position.at > last) return walk_outward(publication, outermost, last);
   if (publication->position.at > first)
-    return error_set(ledger_error(ledger),
-                     "tier '%s' was created after release '%s', between two points of its path "
-                     "(make a release of its own)",
-                     tier, name);
+    return fill_between(publication, &path->points[inside - 1], &path->points[inside]);
   if (publication->definition.layout.family->statistic == STATISTIC_MODEL)
     return error_set(ledger_error(ledger),
                      "release '%s' is a model and cannot be refined (make a release of its own at "

@@ -11,9 +11,9 @@ extern const struct procedure path_procedure;
 
 /*
 ** Publishes an existing release at the publication's tier. Uses the stored point of the tier if
-** there is one. Otherwise diffuses the outermost point, or begins to refine the innermost point if
-** `may_refine` is 1. The publication must already have the grid of the path. Returns 1, or 0 with
-** the reason in the ledger.
+** there is one. Otherwise diffuses the outermost point, draws a point between two others, or begins
+** to refine the innermost point if `may_refine` is 1. The publication must already have the grid of
+** the path. Returns 1, or 0 with the reason in the ledger.
 */
 int path_publish(struct publication *publication, const struct ledger_path *path, int may_refine);
 

@@ -388,8 +388,8 @@ def test_exact_gaussian_tiers_refuse_it():
 
 
 def test_tiers_created_later():
-    """A new tier between two points has no point. A new tier outside gets one by diffusion. A new tier inside the
-    path pays for the points that it sees."""
+    """A new tier between two points gets a point from its conditional law. A new tier outside gets one by diffusion. A new
+    tier inside the path pays for the points that it sees."""
     db = ledger(tiers={})
     for name, rate in (("a", 1.0), ("c", 0.1)):
         one(db, "SELECT dp_tier(?, ?, 1e4, 1e-6)", name, rate)
@@ -399,7 +399,10 @@ def test_tiers_created_later():
         one(db, "SELECT dp_tier(?, ?, 1e4, 1e-6)", name, rate)
     spent = {tier: one(db, "SELECT spent FROM dp_rdp WHERE tier = ? AND alpha = 2", tier) for tier in ("a", "c", "between", "inner")}
     assert spent["between"] == spent["c"] and spent["inner"] == spent["a"]
-    assert "was created after release 'r', between two points" in error_of(db, "SELECT dp_diffuse('r', 'between')")
+    diffuse(db, "between")
+    clock = one(db, "SELECT clock FROM dp_publication WHERE tier = 'between'")
+    check_curve(column(db, "SELECT spent FROM dp_rdp WHERE tier = 'between' ORDER BY alpha"),
+                one(db, "SELECT sensitivity FROM dp_release"), scale_of(clock))
     assert "cannot be refined" in error_of(db, "SELECT dp_diffuse('r', 'inner')")
     diffuse(db, "outer")
     assert one(db, "SELECT dp_verify()") == "ok"

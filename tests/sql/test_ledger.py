@@ -775,6 +775,7 @@ class Books:
         self.points = {}    # release: tiers that have a point
         self.published = {}  # release: tiers
         self.weights = {}
+        self.first = {}     # release: the rate of its first point
 
     def inside(self, tier):
         return [t for t, rate in self.rates.items() if rate >= self.rates[tier]]
@@ -838,12 +839,15 @@ class Books:
         options = json.dumps({"name": name, "weight": weight, "clip": 1})
         one(self.db, "SELECT dp_release(?, 'sum', 'VALUES (1, 1)', ?)", tier, options)
         self.weights[name], self.points[name], self.published[name] = weight, {tier}, {tier}
+        self.first[name] = self.rates[tier]
 
     def publish(self, name, tier, refine):
-        """At a point, outside the last, inside the first with refine; never between two points."""
+        """At a point, outside the last, inside the first with refine; between two points where the inner one was not
+        refined."""
         rates, rate = [self.rates[t] for t in self.points[name]], self.rates[tier]
         outward, inward = rate < min(rates), rate > max(rates)
-        allowed = tier in self.points[name] or outward or (inward and refine)
+        between = not outward and not inward and min(r for r in rates if r >= rate) <= self.first[name]
+        allowed = tier in self.points[name] or outward or between or (inward and refine)
         if refine:
             options = json.dumps({"name": name, "weight": self.weights[name], "clip": 1, "refine": True})
             self.try_sql(allowed, "SELECT dp_release(?, 'sum', 'VALUES (1, 1)', ?)", tier, options)
@@ -854,7 +858,7 @@ class Books:
             walked = {t for t, r in self.rates.items() if (outward and rate <= r < min(rates)) or
                       (inward and max(rates) < r <= rate)}
             assert all(low <= self.rates[t] <= high for t in walked)
-            self.points[name] |= walked
+            self.points[name] |= walked | {tier}
             self.published[name].add(tier)
 
 

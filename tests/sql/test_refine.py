@@ -195,21 +195,6 @@ def test_an_inner_tier_needs_the_option():
     assert one(db, "SELECT state FROM dp_release") == "released"
 
 
-def test_a_tier_between_two_points_is_refused():
-    db = ledger()
-    release(db, "a")
-    diffuse(db, "c")
-    one(db, "SELECT dp_tier('late', 0.5, 1e15, 1e-6)")  # between a and b
-    before = charges(db)
-    for sql in ("SELECT dp_diffuse('r', 'late')", "SELECT dp_sum('late', x, 2.0, unit, '{\"name\":\"r\",\"refine\":true}') FROM t"):
-        assert error_of(db, sql) == (sql[7:sql.index("(")] + ": tier 'late' was created after release 'r', between two points "
-                                     "of its path (make a release of its own)")
-    assert charges(db) == before
-    diffuse(db, "b")  # the others are as they were
-    diffuse(db, "d")
-    assert one(db, "SELECT dp_verify()") == "ok"
-
-
 def test_a_tier_created_before_the_walk_gets_its_point(tmp_path):
     """Outside the outermost point, or inside the innermost, a new tier is a tier like others."""
     path = str(tmp_path / "data.db")

@@ -1,0 +1,166 @@
+/*
+** gaussian_bridge.c: see gaussian_bridge.h.
+**
+** Let s = a + b and let m = z - x. The centre m a/s is a nearest integer k plus a fraction f = r/s
+** with |f| <= 1/2. The code draws the distance y from k and mirrors it if f is negative, so f >= 0
+** below. The algorithm is Algorithm 3 of Canonne, Kamath and Steinke (2020) with a centre. It
+** proposes y from a discrete Laplace distribution of scale t, where t is above V^(1/2) and
+** V = ab/s. It accepts y with a probability in proportion to exp(|y|/t - (y - f)^2/(2V)):
+**
+**     y >= 0:  exp(-(|y| - f - V/t)^2/(2V))
+**     y < 0:   exp(-(|y| + f - V/t)^2/(2V)) exp(-2f/t)
+**
+** Both agree at y = 0. The proposal counts zero once, as positive.
+*/
+#include "noise/gaussian_bridge.h"
+
+#include "noise/entropy.h"
+#include "noise/exact_geometric.h"
+
+#define BATCH 32 /* draws per coordinate of a vector shorter than this (discrete_gaussian.c) */
+
+/*
+** The constants of a bridge. area = ab < 2^122. square = t^2 s = area + excess. Because t is at
+** most V^(1/2) + 1, excess is below 2^94.
+*/
+struct law {
+  uint64_t inward, sum, scale;
+  uint128 area, square, excess;
+};
+
+static struct law law_of(const struct gaussian_bridge *bridge) {
+  struct law law = {.inward = bridge->inward, .sum = bridge->inward + bridge->outward};
+  law.area = (uint128)bridge->inward * bridge->outward;
+  law.scale = isqrt((uint64_t)(law.area / law.sum)) + 1;
+  law.square = (uint128)law.scale * law.scale * law.sum;
+  law.excess = law.square - law.area;
+  return law;
+}
+
+/* The number whole + rest/base. rest < base. */
+struct number {
+  uint64_t whole;
+  uint128 rest, base;
+};
+
+/* |whole + rest/base|. */
+static struct number magnitude_of(int64_t whole, int128 rest, uint128 base) {
+  int128 quotient = rest / (int128)base, remainder = rest % (int128)base;
+  if (remainder < 0) {
+    quotient--;
+    remainder += (int128)base;
+  }
+  int64_t sum = whole + (int64_t)quotient;
+  if (sum >= 0) return (struct number){(uint64_t)sum, (uint128)remainder, base};
+  if (remainder == 0) return (struct number){(uint64_t)-sum, 0, base};
+  return (struct number){(uint64_t)(-sum - 1), base - (uint128)remainder, base};
+}
+
+/* An event of probability number / (whole + 1). */
+static int happens_of(struct csprng *random, const struct number *number) {
+  uint64_t part = below(random, number->whole + 1);
+  if (part != number->whole) return 1;
+  return below_wide(random, number->base) < number->rest;
+}
+
+/*
+** An event of probability exp(-first second/2). The exponent is divided into (first.whole + 1)
+** (second.whole + 1) equal parts below 1/2. For each of them an event of probability exp(-part)
+** must happen (bernoulli_from() in exact_bernoulli.h has the same loop for other numbers).
+*/
+static int accepts(struct csprng *random, const struct number *first, const struct number *second) {
+  uint128 events = (uint128)(first->whole + 1) * (second->whole + 1);
+  for (; events > 0; events--) {
+    uint64_t k = 1;
+    while (below(random, 2 * k) == 0 && happens_of(random, first) && happens_of(random, second))
+      k++;
+    if (!(k & 1)) return 0;
+  }
+  return 1;
+}
+
+/* An event of probability exp(-2f/t) = exp(-(2r/s)/t). */
+static int crosses(struct csprng *random, const struct law *law, uint64_t r) {
+  struct chance fraction = {2 * r, 0, 1, law->sum};
+  return bernoulli(random, &fraction, 1, law->scale);
+}
+
+/*
+** One draw around f = r/s, 0 <= r <= s/2. The proposal is y = u + t v with a random sign. With
+** N = | |y| t s -+ r t - ab |, the exponent is N^2/(2 ab t^2 s), half the product of N/ab and
+** N/(t^2 s). Let T = u t s -+ r t, |T| < 2^124. Then N = |(v - 1) ab + v excess + T|
+** = |(v - 1) t^2 s + excess + T|. No value exceeds 2^126 unless v reaches 2^31, which has a
+** probability below 2^-(10^9).
+*/
+static int64_t draw_around(struct csprng *random, const struct law *law, uint64_t r) {
+  for (;;) {
+    uint64_t u = laplace_remainder(random, law->scale), v = laplace_quotient(random);
+    int away = (int)csprng_take(random, 1);
+    if (away && u == 0 && v == 0) continue;
+    if (away && !crosses(random, law, r)) continue;
+    int128 shift = (int128)r * law->scale;
+    int128 rest = (int128)u * (int128)((uint128)law->scale * law->sum) + (away ? shift : -shift);
+    int128 excess = (int128)law->excess;
+    struct number first = magnitude_of((int64_t)v - 1, (int128)v * excess + rest, law->area);
+    struct number second = magnitude_of((int64_t)v - 1, excess + rest, law->square);
+    if (!accepts(random, &first, &second)) continue;
+    int64_t y = (int64_t)(u + law->scale * v);
+    return away ? -y : y;
+  }
+}
+
+/* The nearest integer k to m a/s, and the rest m a - k s in (-s/2, s/2]. |m a| < 2^126. */
+struct centre {
+  int128 nearest;
+  int64_t rest;
+};
+
+static struct centre centre_of(const struct law *law, int64_t inner, int64_t outer) {
+  int128 product = ((int128)outer - inner) * law->inward, sum = law->sum;
+  int128 nearest = product / sum, rest = product % sum;
+  if (rest < 0) {
+    nearest--;
+    rest += sum;
+  }
+  if (2 * rest > sum) {
+    nearest++;
+    rest -= sum;
+  }
+  return (struct centre){nearest, (int64_t)rest};
+}
+
+static int64_t draw(struct csprng *random, const struct law *law, const struct centre *centre) {
+  int64_t rest = centre->rest;
+  return rest < 0 ? -draw_around(random, law, (uint64_t)-rest)
+                  : draw_around(random, law, (uint64_t)rest);
+}
+
+/* One of BATCH draws. The index is drawn before them, and all finish before one is used. */
+static int64_t one_of_batch(struct csprng *random, const struct law *law,
+                            const struct centre *centre) {
+  int64_t batch[BATCH];
+  uint64_t chosen = below(random, BATCH);
+  for (int i = 0; i < BATCH; i++) batch[i] = draw(random, law, centre);
+  int64_t value = batch[chosen];
+  entropy_wipe(batch, sizeof batch);
+  return value;
+}
+
+int gaussian_bridge_draw(const struct gaussian_bridge *bridge, const int64_t *inner,
+                         const int64_t *outer, int64_t *between, size_t count) {
+  struct csprng random;
+  const uint64_t end = (uint64_t)1 << 62, a = bridge->inward, b = bridge->outward;
+  if (count == 0) return 1;
+  if (a < 1 || b < 1 || a >= end || b >= end - a || !csprng_start(&random)) {
+    entropy_wipe(between, count * sizeof *between);
+    return 0;
+  }
+  struct law law = law_of(bridge);
+  for (size_t i = 0; i < count; i++) {
+    struct centre centre = centre_of(&law, inner[i], outer[i]);
+    int64_t y = count < BATCH ? one_of_batch(&random, &law, &centre) : draw(&random, &law, &centre);
+    between[i] = (int64_t)(inner[i] + centre.nearest + y);
+  }
+  csprng_end(&random);
+  return 1;
+}

@@ -1,0 +1,197 @@
+/*
+** laplace_bridge.c: see laplace_bridge.h.
+**
+** Let p1 < p2 < p3 be the ratios exp(-1/t) of the three scales, and let m = z - x. A step from
+** ratio p to ratio r is 0 with probability A, and otherwise a discrete Laplace variable of ratio r.
+** Let B r^|k| be the probability of k in the second case. Then
+**
+**     A/B = (p/r) (1 - r^2) / ((1 - p/r) (1 - p r)).
+**
+** Let A1, B1 belong to the first step and A2, B2 to the second. Up to the factor B1 B2 p3^|m|, the
+** probability of d is the sum of four parts. With rho = p2/p3:
+**
+**     NEITHER  A1/B1 A2/B2  at d = 0, if m = 0           no step changes the value
+**     LATER    A1/B1        at d = 0                     the second step alone changes it
+**     EARLIER  A2/B2 rho^|m|  at d = m                   the first step alone changes it
+**     BOTH     p2^|d| p3^(|m - d| - |m|)  at every d
+**
+** The part BOTH is rho^|d| times p3^e, where e = |m - d| - |m| + |d| >= 0. Its proposal is a
+** two-sided geometric variable of ratio rho, which is kept with probability p3^e. The sum of
+** rho^|d| over all d is (1 + rho)/(1 - rho). The proposal fails for half of its zeros, and so with
+** probability (1 - rho)/2. This accounts for a factor of (1 + rho)/2 of the part.
+**
+** All four totals, times (1 - p1/p2) (1 - p1 p2) (1 - p2/p3) (1 - p2 p3), are products of factors
+** 1 - exp(-x) with a rational x <= 2, and of factors that are powers of exp(-x). The first kind is
+** x times the probability (1 - exp(-x))/x. The code chooses a part by the products of the x alone,
+** in integers, and keeps it with the probability of the other factors.
+*/
+#include "noise/laplace_bridge.h"
+
+#include "noise/discrete_laplace.h"
+#include "noise/entropy.h"
+#include "noise/exact_geometric.h"
+
+#define BATCH 32 /* draws per coordinate of a vector shorter than this (discrete_gaussian.c) */
+
+/* n/d <= 2, d < 2^62. */
+struct ratio {
+  uint64_t n, d;
+};
+
+/*
+** The constants of a bridge: 1/t1 - 1/t2 and 1/t1 + 1/t2 of the first step, the same of the second,
+** 2/t2 and 2/t3. The weights of LATER, EARLIER and BOTH are integers, and their sum is below 2^126.
+** The weight of NEITHER is 2 t3 (t1 t2)^2.
+*/
+struct law {
+  struct ratio less[2], more[2], twice[2];
+  uint128 later, earlier, all;
+  uint64_t double_outer; /* 2 t3 */
+  uint128 square;        /* (t1 t2)^2 */
+};
+
+static struct law law_of(const struct laplace_bridge *bridge) {
+  uint64_t t1 = bridge->inner, t2 = bridge->middle, t3 = bridge->outer;
+  uint128 first = (uint128)(t2 * t2 - t1 * t1), second = (uint128)(t3 * t3 - t2 * t2);
+  struct law law = {.less = {{t2 - t1, t1 * t2}, {t3 - t2, t2 * t3}},
+                    .more = {{t2 + t1, t1 * t2}, {t3 + t2, t2 * t3}},
+                    .twice = {{2, t2}, {2, t3}},
+                    .later = (uint128)t1 * t1 * second,
+                    .earlier = first * (t2 * t3),
+                    .double_outer = 2 * t3,
+                    .square = (uint128)(t1 * t1) * (t2 * t2)};
+  law.all = law.later + law.earlier + first * ((t2 + t3) * t3);
+  return law;
+}
+
+/* ---- the factors ----------------------------------------------------------------------------- */
+
+/*
+** An event of probability (1 - exp(-x))/x, x = n/d. Attempt k succeeds with probability x/(k + 1),
+** so the first k attempts all succeed with probability x^k/(k + 1)!. The first failure is at an odd
+** k with probability 1 - x/2! + x^2/3! - ..., which is (1 - exp(-x))/x.
+*/
+static int survives(struct csprng *random, struct ratio x) {
+  uint64_t k = 1;
+  while (below(random, k + 1) < 2 && below(random, 2 * x.d) < x.n) k++;
+  return k & 1;
+}
+
+/* An event of probability exp(-count x). */
+static int fades(struct csprng *random, struct ratio x, uint64_t count) {
+  return decays(random, (uint128)count * x.n, x.d);
+}
+
+/* ---- the parts ------------------------------------------------------------------------------- */
+
+enum part { NEITHER, LATER, EARLIER, BOTH };
+
+static enum part one_of_three(struct csprng *random, const struct law *law) {
+  uint128 place = below_wide(random, law->all);
+  if (place < law->later) return LATER;
+  return place < law->later + law->earlier ? EARLIER : BOTH;
+}
+
+/*
+** NEITHER has the weight W = 2 t3 (t1 t2)^2, which may have 156 bits. If the weight G of the other
+** parts is below W, the loop proposes NEITHER and the others equally often, and keeps the others
+** with probability G/W. Otherwise it keeps NEITHER with probability W/G.
+*/
+static enum part one_of_four(struct csprng *random, const struct law *law) {
+  uint128 whole = law->all / law->square, rest = law->all % law->square;
+  if (whole >= law->double_outer) { /* W <= G < 2^126 */
+    uint128 neither = law->square * law->double_outer;
+    for (;;) {
+      if (csprng_take(random, 1)) return one_of_three(random, law);
+      if (below_wide(random, law->all) < neither) return NEITHER;
+    }
+  }
+  for (;;) {
+    if (csprng_take(random, 1)) return NEITHER;
+    uint64_t place = below(random, law->double_outer);
+    if (place < whole || (place == whole && below_wide(random, law->square) < rest))
+      return one_of_three(random, law);
+  }
+}
+
+/* Whether the part is kept. For BOTH, the proposal of d decides, too. distance = |m|. */
+static int is_kept(struct csprng *random, const struct law *law, enum part part,
+                   uint64_t distance) {
+  switch (part) {
+  case NEITHER:
+    return fades(random, law->less[0], 1) && survives(random, law->twice[0]) &&
+           fades(random, law->less[1], 1) && survives(random, law->twice[1]);
+  case LATER:
+    return fades(random, law->less[0], 1) && survives(random, law->twice[0]) &&
+           survives(random, law->less[1]) && survives(random, law->more[1]);
+  case EARLIER:
+    return fades(random, law->less[1], distance + 1) && survives(random, law->twice[1]) &&
+           survives(random, law->less[0]) && survives(random, law->more[0]);
+  default:
+    return survives(random, law->less[0]) && survives(random, law->more[0]) &&
+           survives(random, law->more[1]);
+  }
+}
+
+/* P(k) proportional to exp(-k x), k >= 0. Saturates at 2^62, with probability below 2^-(10^9). */
+static uint64_t geometric(struct csprng *random, struct ratio x) {
+  uint128 remainder = laplace_remainder(random, x.d);
+  uint128 k = (remainder + (uint128)x.d * laplace_quotient(random)) / x.n;
+  return k >> 62 ? (uint64_t)1 << 62 : (uint64_t)k;
+}
+
+/*
+** Proposes d of the part BOTH, in the direction of m. Returns whether it is kept. Going back by
+** |d| or past m by |d| - |m| costs that distance twice.
+*/
+static int step_both(struct csprng *random, const struct law *law, uint64_t distance, int64_t *d) {
+  uint64_t magnitude = geometric(random, law->less[1]);
+  int back = (int)csprng_take(random, 1);
+  if (back && magnitude == 0) return 0;
+  uint64_t detour = back ? magnitude : magnitude > distance ? magnitude - distance : 0;
+  *d = back ? -(int64_t)magnitude : (int64_t)magnitude;
+  return fades(random, law->twice[1], detour); /* p3^(2 detour) */
+}
+
+/* One draw of d for m = distance >= 0. */
+static int64_t draw(struct csprng *random, const struct law *law, uint64_t distance) {
+  for (;;) {
+    enum part part = distance ? one_of_three(random, law) : one_of_four(random, law);
+    int64_t d = part == EARLIER ? (int64_t)distance : 0;
+    if (is_kept(random, law, part, distance) &&
+        (part != BOTH || step_both(random, law, distance, &d)))
+      return d;
+  }
+}
+
+/* One of BATCH draws. The index is drawn before them, and all finish before one is used. */
+static int64_t one_of_batch(struct csprng *random, const struct law *law, uint64_t distance) {
+  int64_t batch[BATCH];
+  uint64_t chosen = below(random, BATCH);
+  for (int i = 0; i < BATCH; i++) batch[i] = draw(random, law, distance);
+  int64_t value = batch[chosen];
+  entropy_wipe(batch, sizeof batch);
+  return value;
+}
+
+int laplace_bridge_draw(const struct laplace_bridge *bridge, const int64_t *inner,
+                        const int64_t *outer, int64_t *between, size_t count) {
+  struct csprng random;
+  int in_range = 1 <= bridge->inner && bridge->inner < bridge->middle &&
+                 bridge->middle < bridge->outer && bridge->outer < DISCRETE_LAPLACE_MAX_SCALE;
+  if (count == 0) return 1;
+  if (!in_range || !csprng_start(&random)) {
+    entropy_wipe(between, count * sizeof *between);
+    return 0;
+  }
+  struct law law = law_of(bridge);
+  for (size_t i = 0; i < count; i++) {
+    int128 m = (int128)outer[i] - inner[i];
+    uint64_t distance = (uint64_t)lattice_magnitude(m);
+    int64_t d =
+        count < BATCH ? one_of_batch(&random, &law, distance) : draw(&random, &law, distance);
+    between[i] = m < 0 ? inner[i] - d : inner[i] + d;
+  }
+  csprng_end(&random);
+  return 1;
+}

@@ -1,0 +1,319 @@
+"""Values for tiers that were created later, between two points of a release: who pays, what they are, what is refused.
+
+The laws of the draws are enumerated in tests/unit/test_bridges.c. Here the joint law of the points that the SQL functions make
+is compared with that of one path, over all orders of asking, at seven standard errors (noise_helpers.py).
+"""
+
+import itertools
+import json
+import math
+import sqlite3
+
+import numpy
+import pytest
+
+from conftest import start
+from noise_helpers import (charges, check_covariance, check_mean, check_path, column, connect, error_of, fill, one, open_ledger, quick_path,
+                           record)
+
+pytestmark = pytest.mark.alarm(2e-8)
+
+CLIP = 2.0
+ROWS = [(9.0, 1), (2.5, 2), (-1.0, 3)]
+TRUTH = 2 + 2 - 1
+RATES = {"a": 1.0, "b": 0.5, "c": 0.2, "d": 0.1, "e": 0.02}
+
+
+@pytest.fixture
+def path():
+    with quick_path() as path:
+        yield path
+
+
+def ledger(*tiers, path=":memory:"):
+    db = open_ledger({tier: RATES[tier] for tier in tiers}, path=path)
+    fill(db, ROWS)
+    return db
+
+
+def add(db, tier, more="1e15, 1e-6"):
+    one(db, f"SELECT dp_tier(?, ?, {more})", tier, RATES[tier])
+
+
+def release(db, tier, name="r", **options):
+    return one(db, "SELECT dp_sum(?, x, ?, unit, ?) FROM t", tier, CLIP, json.dumps({"name": name, **options}))
+
+
+def diffuse(db, tier, name="r"):
+    return one(db, "SELECT dp_diffuse(?, ?)", name, tier)
+
+
+def paid(db, what="rate"):
+    """What each tier has paid for release r."""
+    return dict(db.execute(f"SELECT tier, sum({what}) FROM dp_charge WHERE release = 'r' GROUP BY tier"))
+
+
+def books(path, sql):
+    with sqlite3.connect(f"file:{path}-ledger?mode=ro", uri=True) as ledger:
+        return ledger.execute(sql).fetchall()
+
+
+# ---- who pays ------------------------------------------------------------------------------------------------------
+
+
+def test_who_sees_the_point_pays_its_rate_and_its_slack(path):
+    """a is published, b is a point on the way to e and not published. A point for c, between b and e, is seen by b and c, which
+    pay its rate and its slack, and by a, which knows all of it already."""
+    db = ledger("a", "b", "e", path=path)
+    release(db, "a")
+    diffuse(db, "e")
+    (slack,), = books(path, "SELECT slack FROM dp_release")
+    add(db, "c")
+    inherited = paid(db)
+    assert inherited["c"] == inherited["b"] == inherited["e"]
+    before = paid(db, "slack")
+    value = diffuse(db, "c")
+    now, rate = paid(db), record(db, "SELECT rate FROM dp_publication WHERE tier = 'c'")["rate"]
+    assert now["a"] == inherited["a"] and now["e"] == inherited["e"]
+    assert math.isclose(now["b"], rate, rel_tol=1e-12) and math.isclose(now["c"], rate, rel_tol=1e-12)
+    (after,), = books(path, "SELECT slack FROM dp_release")
+    assert after > slack
+    slacks = paid(db, "slack")
+    assert slacks["a"] == before["a"] and slacks["e"] == before["e"] and slacks["b"] == slacks["c"] == after
+    assert [tier for tier, in books(path, "SELECT tier FROM dp_path ORDER BY clock")] == ["a", "b", "c", "e"]
+    assert diffuse(db, "c") == value == one(db, "SELECT dp_sum('c', x, ?, unit, 'r') FROM t", CLIP)
+    assert paid(db) == now and one(db, "SELECT dp_verify()") == "ok"
+    exposure = json.loads(one(db, "SELECT dp_exposure('c,e')"))
+    assert math.isclose(exposure["rate"], rate, rel_tol=1e-12) and exposure["slack"] >= after
+    assert json.loads(one(db, "SELECT dp_exposure('e')"))["slack"] >= slacks["e"]
+
+
+def test_with_data_and_refine_no_row_is_read():
+    """The query would fail on its first row."""
+    db = ledger("a", "e")
+    release(db, "a")
+    diffuse(db, "e")
+    add(db, "c")
+    value = one(db, "SELECT dp_release('c', 'sum', 'SELECT abs(-9223372036854775808), 1', ?)", json.dumps(
+        {"name": "r", "clip": CLIP, "refine": True}))
+    assert value == diffuse(db, "c") and one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_the_slack_of_a_narrow_gap_is_charged(path):
+    """A gap of some hundred steps: the slack is far below what a double can add to that of the draw, so the total is rounded
+    up. At a tier with exact Gaussian accounting it counts against the part of delta that is set aside."""
+    db = open_ledger({"a": 0.1}, path=path)
+    one(db, "SELECT dp_tier('z', ?, 8, 1e-6, 'gdp')", 0.1 * (1 - 1e-10))
+    fill(db, ROWS)
+    release(db, "a")
+    diffuse(db, "z")
+    (slack,), = books(path, "SELECT slack FROM dp_release")
+    one(db, "SELECT dp_tier('g', ?, 10, 1e-6, 'gdp')", 0.1 * (1 - 5e-11))
+    diffuse(db, "g")
+    clocks = dict(db.execute("SELECT tier, clock FROM dp_publication"))
+    assert clocks["g"] - clocks["a"] >= 16 <= clocks["z"] - clocks["g"] <= 1000
+    (after,), = books(path, "SELECT slack FROM dp_release")
+    assert slack < after < slack * (1 + 1e-12)
+    assert paid(db, "slack")["g"] >= after
+    (spent, limit), = books(path, "SELECT spent_slack, slack_limit FROM dp_budget JOIN dp_tier ON name = tier WHERE tier = 'g'")
+    assert after <= spent <= limit
+    exposure = json.loads(one(db, "SELECT dp_exposure('g')"))
+    assert exposure["slack"] >= after and exposure["epsilon"] <= 10
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.parametrize("edit,found", [
+    ("UPDATE dp_release SET slack = slack / 2", "dp_seal"), ("UPDATE dp_budget SET spent_slack = 0 WHERE tier = 'c'", "dp_budget"),
+    ("UPDATE dp_path SET clock = clock + 1 WHERE tier = 'c'", "dp_publication"),
+    ("UPDATE dp_path SET value = value + 4194304 WHERE tier = 'c'", "dp_value"),
+    ("DELETE FROM dp_path WHERE tier = 'c'", "dp_publication")])
+def test_edits_of_the_point_and_of_its_slack_are_noticed(path, edit, found):
+    db = ledger("a", "e", path=path)
+    release(db, "a")
+    diffuse(db, "e")
+    add(db, "c")
+    diffuse(db, "c")
+    db.close()
+    with sqlite3.connect(path + "-ledger") as edited:
+        edited.execute(edit)
+    edited.close()
+    assert one(connect(path), "SELECT dp_verify()").startswith(found)
+
+
+# ---- what the points are -------------------------------------------------------------------------------------------
+
+DIM = 1024
+
+
+def noise_of_orders(kind, radius, orders):
+    """Rows of noise at the five tiers, from vectors that were asked for in each of the orders; each tier is created when it is
+    asked for. Also the variances at the tiers."""
+    noise, tiers = [], sorted(RATES, key=RATES.get, reverse=True)
+    for order in orders:
+        db = open_ledger({"a": RATES["a"]})
+        db.execute("CREATE TABLE t(x, unit)")
+        one(db, f"SELECT dp_release('a', '{kind}', 'SELECT x, unit FROM t', ?)",
+            json.dumps({"name": "r", "dim": DIM, "clip": 1, **radius}))
+        for tier in order:
+            add(db, tier)
+            one(db, "SELECT dp_diffuse('r', ?)", tier)
+        published = {tier: (clock, shrink) for tier, clock, shrink in db.execute("SELECT tier, clock, shrink FROM dp_publication")}
+        step = 2.0 ** one(db, "SELECT granularity FROM dp_release")
+        noise.append(numpy.array([numpy.array(column(db, "SELECT value FROM dp_value WHERE tier = ? ORDER BY component", tier))
+                                  / published[tier][1] for tier in tiers]).T)
+        assert one(db, "SELECT dp_verify()") == "ok"
+        db.close()
+    return noise, [math.sqrt(published[tier][0]) * step for tier in tiers]
+
+
+@pytest.mark.parametrize("kind,radius", [("vec_sum", {}), ("ou_vec_sum", {"radius": 100})])
+def test_all_orders_of_five_tiers_have_the_joint_law_of_one_path(kind, radius):
+    """The covariance of two points is the variance of the inner one. Each of the 24 orders by itself (an error of 25% is
+    missed with probability below 1e-6), and all of them together (7%)."""
+    orders = list(itertools.permutations("bcde"))
+    noise, stddev = noise_of_orders(kind, radius, orders if kind == "vec_sum" else orders[::9])
+    for order, one_order in zip(orders if kind == "vec_sum" else orders[::9], noise):
+        check_path(one_order, stddev, "".join(order))
+    check_path(numpy.concatenate(noise), stddev, "all orders")
+
+
+def test_laplace_points_have_the_joint_law_of_one_path():
+    """600 paths of a Laplace sum: a, then d, then c and b in between. The variance of a discrete Laplace variable's square is
+    five times its squared variance."""
+    db = ledger("a")
+    for i in range(600):
+        release(db, "a", name=f"r{i:04}", mechanism="laplace")
+    for tier in ("d", "b", "c"):
+        add(db, tier)
+        for i in range(600):
+            diffuse(db, tier, f"r{i:04}")
+    noise, clocks = {}, {}
+    step = 2.0 ** one(db, "SELECT DISTINCT granularity FROM dp_release")
+    for tier in "abcd":
+        noise[tier] = numpy.array(column(db, "SELECT value FROM dp_value WHERE tier = ? ORDER BY release", tier)) - TRUTH
+        clocks[tier] = one(db, "SELECT DISTINCT clock FROM dp_publication WHERE tier = ?", tier) * step**2
+        check_mean(noise[tier], 0, math.sqrt(clocks[tier]), tier)
+        check_mean(noise[tier]**2, clocks[tier], math.sqrt(5) * clocks[tier], tier)
+    for inner, outer in itertools.combinations("abcd", 2):
+        step_law = noise[outer] - noise[inner]
+        check_covariance(noise[inner], step_law, 0, inner + outer)
+        check_mean(step_law**2, clocks[outer] - clocks[inner], math.sqrt(30) * (clocks[outer] - clocks[inner]), inner + outer)
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.parametrize("form", ["keys", "private", "mixed", "tree", "t"])
+def test_other_forms_of_releases(form):
+    """Public and private keys, a kernel at the new tier, a tree of counts, and OU at a time: what the tier sees is what its
+    point makes of it, which dp_verify() recomputes."""
+    db = connect()
+    one(db, """SELECT dp_init('{"unchecked":true}')""")
+    for tier in ("a", "e"):
+        one(db, "SELECT dp_tier(?, ?, 1e6, 1e-3, 'rdp', 5e-4)", tier, RATES[tier])
+    db.execute("CREATE TABLE t(k, x, unit)")
+    db.executemany("INSERT INTO t VALUES (?, ?, ?)", [("pq"[i % 2], i % 7, i) for i in range(4000)])
+    make = {"keys": """dp_group_count('a', k, 1, unit, '{"name":"r","keys":["p","q"]}')""",
+            "private": "dp_group_count('a', k, 1, unit, 'r')",
+            "mixed": """dp_group_count('a', k, 1, unit, '{"name":"r","keys":["p","q"]}')""",
+            "tree": "dp_median('a', x, 0, 7, unit, 'r')",
+            "t": """dp_ou_count('a', x, NULL, 1, unit, '{"name":"r","theta":0.001,"rho":1,"t":40}')"""}[form]
+    one(db, f"SELECT {make} FROM t")
+    diffuse(db, "e")
+    one(db, "SELECT dp_tier('c', ?, 1e6, 1e-3, 'rdp', 5e-4)", RATES["c"])
+    before = len(charges(db))
+    if form == "mixed":
+        assert set(json.loads(one(db, """SELECT dp_mix('r', 'c', '[["p","all",1],["q","all",1]]')"""))) == {"all"}
+    else:
+        diffuse(db, "c")
+    # A selection of keys costs a and c a delta; the rate of the point costs c alone.
+    assert len(charges(db)) == before + (2 if form == "private" else 1)
+    assert all((delta > 0) == (form == "private") for delta in column(db, "SELECT delta FROM dp_charge ORDER BY id")[before:])
+    value = {"keys": 2000, "private": 2000, "mixed": 4000, "tree": 3.5, "t": None}[form]
+    got = column(db, "SELECT value FROM dp_value WHERE tier = 'c'")
+    assert got and (value is None or all(abs(x - value) < 200 for x in got))
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_a_model_gets_a_point_between_two_others():
+    db = connect()
+    one(db, """SELECT dp_init('{"unchecked":true,"protects":"row","adjacency":"replace"}')""")
+    for tier in ("a", "e"):
+        one(db, "SELECT dp_tier(?, ?, 1e6, 1e-6)", tier, RATES[tier])
+    db.execute("CREATE TABLE t(y, v)")
+    db.executemany("INSERT INTO t VALUES (?, ?)", [(i % 2, json.dumps([i % 3, 1])) for i in range(200)])
+    one(db, """SELECT dp_sgd('a', y, v, 'logistic', '{"name":"r","n":200,"dim":2,"clip":3,"radius":1}') FROM t""")
+    diffuse(db, "e")
+    one(db, "SELECT dp_tier('c', ?, 1e6, 1e-6)", RATES["c"])
+    assert len(json.loads(diffuse(db, "c"))) == 2
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+# ---- what is refused -----------------------------------------------------------------------------------------------
+
+
+def test_a_tier_outside_a_refined_point_is_refused():
+    """d first, then b by refinement: c between them gets nothing. Outside d, the first point, everything was drawn outward."""
+    db = ledger("b", "d")
+    release(db, "d")
+    release(db, "b", refine=True)
+    add(db, "c")
+    before = charges(db)
+    for sql in ("SELECT dp_diffuse('r', 'c')", "SELECT dp_sum('c', x, 2.0, unit, '{\"name\":\"r\",\"refine\":true}') FROM t"):
+        assert error_of(db, sql) == (sql[7:sql.index("(")] + ": tier 'c' was created after release 'r' was refined, outside a refined "
+                                     "point of its path (make a release of its own)")
+    assert charges(db) == before
+    one(db, "SELECT dp_tier('far', 0.001, 1e15, 1e-6)")
+    diffuse(db, "far")
+    add(db, "e")
+    diffuse(db, "e")
+    add(db, "a")
+    release(db, "a", refine=True)
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_tiers_without_room_between_them_are_refused(mechanism):
+    """Less than 16 lattice steps of variance, or no scale, between the points: public parameters decide it."""
+    db = open_ledger({"a": 1.0, "z": 1.0 - 1e-13})
+    fill(db, ROWS)
+    release(db, "a", mechanism=mechanism)
+    diffuse(db, "z")
+    one(db, "SELECT dp_tier('late', ?, 1e15, 1e-6)", 1.0 - 5e-14)
+    before = charges(db)
+    assert error_of(db, "SELECT dp_diffuse('r', 'late')") == (
+        "dp_diffuse: tier 'late' has a rate 1 too near that of a tier beside it for a point of release 'r' (make a release of "
+        "its own)")
+    assert charges(db) == before and one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_a_budget_that_is_spent_refuses_and_stores_nothing():
+    db = ledger("a")
+    release(db, "a")
+    add(db, "e", more="dp_zcdp_epsilon(0.02001, 1e-6), 1e-6")
+    diffuse(db, "e")
+    add(db, "c", more="dp_zcdp_epsilon(0.21, 1e-6), 1e-6")
+    release(db, "c", name="other", weight=0.5)
+    before, points = charges(db), column(db, "SELECT tier FROM dp_publication")
+    assert "would exceed its budget" in error_of(db, "SELECT dp_diffuse('r', 'c')")
+    assert charges(db) == before and column(db, "SELECT tier FROM dp_publication") == points
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+# ---- several processes ---------------------------------------------------------------------------------------------
+
+
+def test_processes_that_race_for_the_same_points_publish_one_value(path):
+    """Two processes ask for two late tiers, in either order."""
+    db = ledger("a", "e", path=path)
+    for i in range(15):
+        release(db, "a", name=f"r{i}")
+        diffuse(db, "e", f"r{i}")
+    add(db, "c"), add(db, "d")
+    racers = [start("""
+        db = connect(sys.argv[1])
+        for i in range(15): print(*(repr(one(db, f"SELECT dp_diffuse('r{i}', '{tier}')")) for tier in sys.argv[2:]))
+        """, path, *order) for order in (["c", "d"], ["d", "c"])]
+    outputs = [racer.communicate(timeout=600) for racer in racers]
+    assert all(racer.returncode == 0 for racer in racers), outputs
+    first, second = [[line.split() for line in output.splitlines()] for output, _ in outputs]
+    assert [tuple(pair) for pair in first] == [(c, d) for d, c in second] and len(first) == 15
+    assert one(db, "SELECT dp_verify()") == "ok"
