@@ -157,7 +157,8 @@ ARROWS = {
     "ledger": {"math"},
     "release": {"ledger", "mechanism", "sums", "noise", "math"},
     "query": {"release", "ledger", "mechanism", "sums", "noise", "math"},
-    "functions": {"query", "release", "ledger", "mechanism", "sums", "noise", "math"},
+    "report": {"ledger"},
+    "functions": {"report", "query", "release", "ledger", "mechanism", "sums", "noise", "math"},
 }
 
 

@@ -77,6 +77,7 @@ int answers_register(sqlite3 *db, struct host *host);
 int aggregates_register(sqlite3 *db, struct host *host);
 int partials_register(sqlite3 *db, struct host *host);
 int models_register(sqlite3 *db, struct host *host);
+int reporting_register(sqlite3 *db, struct host *host);
 int tables_register(sqlite3 *db, struct host *host);
 
 #endif

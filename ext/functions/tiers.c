@@ -240,21 +240,6 @@ static void give_text(sqlite3_context *context, struct ledger *ledger, char *tex
 }
 
 /*
-** Returns 'ok', or the first discrepancy in the books or between points and values. The caller must
-** have begun a transaction.
-*/
-static char *verify(struct host *host) {
-  char *found = ledger_verify(host->session.ledger, mechanism_describe);
-  if (!found || strcmp(found, "ok") != 0) return found;
-  char *discrepancy = releases_verify(&host->session);
-  if (!discrepancy && !error_is_set(ledger_error(host->session.ledger)))
-    discrepancy = ledger_verify_seals(host->session.ledger);
-  if (!discrepancy) return found;
-  sqlite3_free(found);
-  return discrepancy;
-}
-
-/*
 ** dp_verify() -> TEXT
 ** Recomputes the books from dp_charge: hash chain, totals and filters. Checks that every tier that
 ** sees a publication has paid for it, and that the values of the publication follow from its point.
@@ -266,7 +251,8 @@ static void dp_verify(sqlite3_context *context, int argc, sqlite3_value **argv) 
   (void)argv;
   struct ledger *ledger = host_of(context)->session.ledger;
   char *found = 0;
-  if (ledger_ready(ledger) && ledger_begin_copy(ledger)) found = verify(host_of(context));
+  if (ledger_ready(ledger) && ledger_begin_copy(ledger))
+    found = session_verify(&host_of(context)->session);
   give_text(context, ledger, found);
 }
 
@@ -282,7 +268,8 @@ static void dp_certificate(sqlite3_context *context, int argc, sqlite3_value **a
   (void)argv;
   struct ledger *ledger = host_of(context)->session.ledger;
   char *verified = 0, *certificate = 0;
-  if (ledger_ready(ledger) && ledger_begin_copy(ledger)) verified = verify(host_of(context));
+  if (ledger_ready(ledger) && ledger_begin_copy(ledger))
+    verified = session_verify(&host_of(context)->session);
   if (verified && (strcmp(verified, "ok") != 0 || ledger_enter_periods(ledger)))
     certificate = ledger_certificate(ledger, verified, mechanism_describe);
   sqlite3_free(verified);

@@ -1,5 +1,6 @@
 /*
-** audience.c: see audience.h. sql/export.sql makes a file of the same facts.
+** audience.c: see audience.h. The single place that says what the members of a tier may know:
+** guarded connections, dp_export() and dp_report() all read through it.
 **
 ** The tables leave out:
 **   - ids of releases, charges and hashes, because they count everything, also at inner tiers
@@ -7,6 +8,7 @@
 **   - the state and the time of a release, which belong to its first draw, perhaps an inner one
 **   - releases_left, which is the least over inner budgets
 ** Times are days. The time of a release is that of the first publication that the audience sees.
+** The certificate contains discarded releases too, because their charges stay.
 ** Rows come in the order of names, because their order in the file is that of the first draws.
 ** A release that has failed stays visible to an audience that has seen it: only an inner refinement
 ** can fail after a publication.
@@ -34,12 +36,13 @@ SQLITE_EXTENSION_INIT3
 #define AUDIENCE \
   "WITH tiers AS (SELECT t.* FROM dp_tier t JOIN dp_tier own ON own.name = @tier" \
   "   AND own.dropped_at IS NULL AND t.rate <= own.rate WHERE t.dropped_at IS NULL)," \
-  " seen AS (SELECT r.id, r.name, min(p.published_at) AS seen_at," \
+  " seen AS (SELECT r.id, r.name, r.state = 'discarded' AS discarded," \
+  "   min(p.published_at) AS seen_at," \
   "   r.model IS NOT NULL AND EXISTS (SELECT 1 FROM dp_publication q WHERE q.release_id = r.id" \
   "     AND q.tier NOT IN (SELECT name FROM tiers)) AS inner_model" \
   "   FROM dp_release r JOIN dp_publication p ON p.release_id = r.id" \
-  "   WHERE p.tier IN (SELECT name FROM tiers) AND r.state <> 'discarded' GROUP BY r.id)," \
-  " shown AS (SELECT id, " DAY("seen_at") " AS day, inner_model," \
+  "   WHERE p.tier IN (SELECT name FROM tiers) GROUP BY r.id)," \
+  " shown AS (SELECT id, " DAY("seen_at") " AS day, seen_at, discarded, inner_model," \
   "   CASE WHEN name = 'release-' || id THEN '(unnamed ' || row_number() OVER" \
   "     (PARTITION BY name = 'release-' || id ORDER BY seen_at, id) || ')' ELSE name END AS name" \
   "   FROM seen)," \
@@ -68,7 +71,8 @@ static const struct audience_table audience_tables[] = {
       {"accountant", "t.accountant"},
       {"filter_order", "t.filter_order"},
       {"rate_limit", "t.rate_limit"},
-      {"created_at", DAY("t.created_at")}}},
+      {"created_at", DAY("t.created_at")},
+      {"period", "t.period"}}},
     {"dp_policy",
      "dp_policy p",
      "table_name",
@@ -78,7 +82,7 @@ static const struct audience_table audience_tables[] = {
       {"parent", "p.parent"},
       {"created_at", DAY("p.created_at")}}},
     {"dp_release",
-     "dp_release r JOIN shown s ON s.id = r.id",
+     "dp_release r JOIN shown s ON s.id = r.id AND NOT s.discarded",
      "created_at, name",
      {{"name", "s.name"},
       {"kind", "r.kind"},
@@ -95,7 +99,8 @@ static const struct audience_table audience_tables[] = {
       {"tables", "r.tables"},
       {"created_at", "s.day"}}},
     {"dp_publication",
-     "dp_publication p JOIN shown s ON s.id = p.release_id JOIN tiers t ON t.name = p.tier",
+     "dp_publication p JOIN shown s ON s.id = p.release_id AND NOT s.discarded JOIN tiers t ON "
+     "t.name = p.tier",
      "published_at, release, tier",
      {{"release", "s.name"},
       {"tier", "p.tier"},
@@ -105,7 +110,8 @@ static const struct audience_table audience_tables[] = {
       {"kernel", "p.kernel"},
       {"published_at", DAY("p.published_at")}}},
     {"dp_value",
-     "dp_value v JOIN shown s ON s.id = v.release_id JOIN tiers t ON t.name = v.tier",
+     "dp_value v JOIN shown s ON s.id = v.release_id AND NOT s.discarded JOIN tiers t ON t.name = "
+     "v.tier",
      "release, tier, key, component",
      {{"release", "s.name"},
       {"tier", "v.tier"},
@@ -119,12 +125,14 @@ static const struct audience_table audience_tables[] = {
                   " iif(inner_model, NULL, v.low), iif(inner_model, NULL, v.high))"
                   " FROM dp_release r WHERE r.id = v.release_id)"}}},
     {"dp_charge",
-     "dp_charge c JOIN shown s ON s.id = c.release_id JOIN tiers t ON t.name = c.tier",
+     "dp_charge c JOIN shown s ON s.id = c.release_id AND NOT s.discarded JOIN tiers t ON t.name = "
+     "c.tier",
      "release, tier, rate",
      {{"release", "s.name"},
       {"tier", "c.tier"},
       {"rate", "iif(inner_model, " ROUGH("c.rate") ", c.rate)"},
-      {"delta", "c.delta"}}},
+      {"delta", "c.delta"},
+      {"period", "c.period"}}},
     {"dp_rdp",
      "dp_rdp d JOIN tiers t ON t.name = d.tier, inner_models",
      "tier, alpha",
@@ -143,7 +151,9 @@ static const struct audience_table audience_tables[] = {
        "iif(any_, max(0.0, b.epsilon - " ROUGH("b.spent_epsilon") "), b.remaining_epsilon)"},
       {"spent_rate", "iif(any_, " ROUGH("b.spent_rate") ", b.spent_rate)"},
       {"spent_delta", "b.spent_delta"},
-      {"releases", "b.releases"}}},
+      {"releases", "b.releases"},
+      {"period_start", "b.period_start"},
+      {"period_end", "b.period_end"}}},
 };
 
 static const struct audience_table *find(const char *table) {
@@ -198,10 +208,12 @@ static const char cut_sql[] =
   "," NUMBER("t.value", "delta_keys")
   "," MEMBER("accountant") "," NUMBER("t.value", "filter_order") "," NUMBER("t.value", "rate_limit")
   "," SPENT("spent_rate") "," NUMBER("t.value", "spent_delta") "," SPENT("spent_epsilon")
-  "," MEMBER("releases") "," MEMBER("theorem") ")) AS list"
+  "," MEMBER("releases") "," MEMBER("period") "," MEMBER("period_start") "," MEMBER("period_end")
+  "," MEMBER("per_period") "," MEMBER("all_periods") "," MEMBER("theorem") ")) AS list"
   "   FROM inner_models, json_each(?2, '$.tiers') t"
   "   WHERE json_extract(t.value, '$.name') IN (SELECT name FROM tiers)),"
-  " parts AS (SELECT r.value AS release, s.name, s.day, s.inner_model,"
+  " parts AS (SELECT r.value AS release, s.name, s.day, s.seen_at, s.discarded,"
+  "   s.inner_model,"
   "   (SELECT json_group_array(json_object('tier', json_extract(p.value, '$.tier'), 'rate',"
   "     CASE WHEN s.inner_model THEN " ROUGH_JSON("json_extract(p.value, '$.rate')")
   "     ELSE " EXACT("json_extract(p.value, '$.rate')") " END, " NUMBER("p.value", "delta")
@@ -213,6 +225,7 @@ static const char cut_sql[] =
   "   FROM json_each(?2, '$.releases') r JOIN shown s ON s.id = json_extract(r.value, '$.id')),"
   " list AS (SELECT json_group_array(json(part)) AS releases FROM (SELECT json_object('name', name,"
   "   'kind', json_extract(release, '$.kind'), 'mechanism', json_extract(release, '$.mechanism'),"
+  "   'discarded', json(iif(discarded, 'true', 'false')),"
   "   'options', json(CASE WHEN NOT inner_model THEN json_extract(release, '$.options')"
   "     WHEN json_extract(release, '$.options.model.default_eta')"
   "     THEN json_remove(json_extract(release, '$.options'), '$.model.variance', '$.model.eta')"
@@ -221,7 +234,7 @@ static const char cut_sql[] =
   "   'tables', json_extract(release, '$.tables'),"
   "   'publications', json(publications), 'theorem', json_extract(release, '$.theorem'))"
   "   AS part"
-  "   FROM parts ORDER BY day, name))"
+  "   FROM parts ORDER BY day, name, discarded DESC, seen_at))"
   " SELECT json_object('certificate', json_extract(?2, '$.certificate'), 'audience', @tier,"
   "   'ledger', json_extract(?2, '$.ledger'), 'policy', json_extract(?2, '$.policy'),"
   "   'tiers', json(audience.list), 'releases', json(list.releases),"

@@ -50,10 +50,13 @@ void ledger_free(struct ledger *ledger) {
   sqlite3_free(ledger);
 }
 
+const char *ledger_audience(const struct ledger *ledger) {
+  return ledger->audience;
+}
+
 int ledger_guest(struct ledger *ledger, const char *tier) {
   sqlite3_free(ledger->audience);
   ledger->audience = tier ? sqlite3_mprintf("%s", tier) : 0;
-  if (tier) ledger->correction_failed = 1;
   return ledger->audience || !tier || ledger_fail(ledger, "out of memory");
 }
 
@@ -63,6 +66,14 @@ int ledger_is_memory(const struct ledger *ledger) {
 
 const char *ledger_path(const struct ledger *ledger) {
   return ledger->path;
+}
+
+const char *ledger_read_only(const struct ledger *ledger) {
+  return ledger->read_only;
+}
+
+const char *ledger_database(const struct ledger *ledger) {
+  return host_in_memory(ledger) ? 0 : sqlite3_db_filename(ledger->host, "main");
 }
 
 /* ---- pragmas --------------------------------------------------------------------------------- */

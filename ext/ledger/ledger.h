@@ -108,6 +108,12 @@ int ledger_protects(const struct ledger *ledger);
 int ledger_adjacency(const struct ledger *ledger);
 const char *ledger_path(const struct ledger *ledger); /* ":memory:" for an in-memory ledger */
 
+/* Why the host's connection can only read (L7), or null. */
+const char *ledger_read_only(const struct ledger *ledger);
+
+/* The file of the host's main database, or null if it lives in memory. */
+const char *ledger_database(const struct ledger *ledger);
+
 /* The struct error that was given to ledger_new(). */
 struct error *ledger_error(const struct ledger *ledger);
 
@@ -361,14 +367,31 @@ int ledger_publications(struct ledger *ledger,
 /* Reads a release by its id, also if it is discarded. */
 int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release *release);
 
+/* ---- spending (spending.c) ------------------------------------------------------------------- */
+
+/*
+** Calls take() for each day on which a tier was charged, in the order of periods and days, until it
+** returns 0. `share` is the part of the tier's budget that was spent by the end of the day, in
+** terms of the accountant's limit; in a tier with periods, the part of the budget of the period.
+*/
+struct ledger_spending {
+  const char *tier, *period, *day; /* period: its first day, or null */
+  double share;
+};
+int ledger_spending_read(struct ledger *ledger, const char *tier,
+                         int (*take)(void *context, const struct ledger_spending *spending),
+                         void *context);
+
 /* ---- the audience of one tier (connection.c) ------------------------------------------------- */
 
 /*
-** Hands the host connection to the members of a tier. The tables then show what these members may
-** know (audience.h), and the marker in the database is not corrected any more. A null tier takes it
-** back, where the connection could not be guarded.
+** Hands the host connection to the members of a tier. The tables and the certificate then show what
+** these members may know (audience.h), and the marker in the database is not corrected. A null tier
+** takes it back: where the connection could not be guarded, and at the end of a report.
+** ledger_audience() returns the tier, or null for the owner.
 */
 int ledger_guest(struct ledger *ledger, const char *tier);
+const char *ledger_audience(const struct ledger *ledger);
 
 /* ---- reading tables for the host (tables.c) -------------------------------------------------- */
 

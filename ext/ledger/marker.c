@@ -250,8 +250,8 @@ static int is_plain(sqlite3 *host) {
 
 void marker_correct(struct ledger *ledger, const struct marker *marker, const char *path) {
   sqlite3 *host = ledger->host;
-  if (ledger->correction_failed || ledger->read_only || !sqlite3_get_autocommit(host) ||
-      sqlite3_txn_state(host, 0) == SQLITE_TXN_WRITE)
+  if (ledger->correction_failed || ledger->audience || ledger->read_only ||
+      !sqlite3_get_autocommit(host) || sqlite3_txn_state(host, 0) == SQLITE_TXN_WRITE)
     return;
   char *update = sqlite3_mprintf("UPDATE main.dp_ledger_id SET path = %Q WHERE id = %Q AND"
                                  " path = %Q",

@@ -125,6 +125,9 @@ static const char *const statement_text[STATEMENTS] = {
     [CHARGE_SINCE] =
         "SELECT c.rate, curve, filter_order FROM dp_charge c JOIN dp_tier ON name = tier"
         " WHERE id > ? AND tier = ?",
+    [CHARGE_DAYS] = "SELECT c.period, substr(at, 1, 10), c.rate, curve, filter_order, rate_limit"
+                    " FROM dp_charge c JOIN dp_tier ON name = tier WHERE tier = ?"
+                    " ORDER BY 1, 2, c.id",
     [CHARGE_PAID] = "SELECT rate, slack, delta, curve FROM dp_charge"
                     " WHERE release_id = ? AND tier = ?",
     [CHARGE_FIRST] = "SELECT rate FROM dp_charge WHERE release_id = ? ORDER BY id LIMIT 1",

@@ -167,10 +167,24 @@ static int verify_publication(void *context, const struct ledger_publication *pu
   return !verification->found && !error_is_set(ledger_error(ledger));
 }
 
-char *releases_verify(struct session *session) {
+/*
+** Checks that every publication shows the point of its path. Returns null or the first discrepancy.
+*/
+static char *releases_verify(struct session *session) {
   struct verification verification = {session, 0};
   ledger_publications(session->ledger, verify_publication, &verification);
   return verification.found;
+}
+
+char *session_verify(struct session *session) {
+  char *found = ledger_verify(session->ledger, mechanism_describe);
+  if (!found || strcmp(found, "ok") != 0) return found;
+  char *discrepancy = releases_verify(session);
+  if (!discrepancy && !error_is_set(ledger_error(session->ledger)))
+    discrepancy = ledger_verify_seals(session->ledger);
+  if (!discrepancy) return found;
+  sqlite3_free(found);
+  return discrepancy;
 }
 
 /* ---- descriptions for the ledger ------------------------------------------------------------- */

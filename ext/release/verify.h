@@ -5,11 +5,11 @@
 #include "release/session.h"
 
 /*
-** Checks that every publication shows the point of its path. Returns null, or the first
-** discrepancy, which the caller frees with sqlite3_free(). Call releases_verify() inside a
-** transaction. Any error is in the ledger.
+** Everything that dp_verify() checks: the books, every publication against the point of its path,
+** and the seals. Returns 'ok' or the first discrepancy (sqlite3_free), or null with the error in
+** the ledger. Call it inside a transaction.
 */
-char *releases_verify(struct session *session);
+char *session_verify(struct session *session);
 
 /* Tells the ledger the properties of a mechanism. */
 describe_mechanism mechanism_describe;

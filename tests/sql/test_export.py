@@ -1,4 +1,4 @@
-"""sql/export.sql, run by the sqlite3 shell: the audience's file holds all that it may see and nothing else."""
+"""dp_export and sql/export.sql, run by the sqlite3 shell: the audience's file holds all that it may see and nothing else."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from conftest import connect, create, EXTENSION, ledger_of, one, refused, strict_json, unchecked
+from conftest import connect, create, EXTENSION, INIT, ledger_of, one, refused, run, strict_json, unchecked
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "sql" / "export.sql"
 SHELL = os.environ.get("SQLITE3", "sqlite3")
@@ -196,9 +196,9 @@ def test_the_certificate_is_that_of_the_ledger_cut_down(handed, book, tier):
     got = strict_json(text)
     full = json.loads(one(book, "SELECT dp_certificate()"))
     seen = NESTED[tier] + ["web"]
-    assert set(got) == {"certificate", "audience", "ledger", "tiers", "releases", "verify"}
+    assert set(got) == {"certificate", "audience", "ledger", "policy", "tiers", "releases", "verify"}
     assert (got["audience"], got["verify"], got["certificate"]) == (tier, "ok", 1)
-    assert got["ledger"] == full["ledger"]
+    assert got["ledger"] == full["ledger"] and got["policy"] == full["policy"]
     terms = {t["name"]: t for t in full["tiers"]}
     assert [t["name"] for t in got["tiers"]] == seen
     for t in got["tiers"]:
@@ -211,13 +211,13 @@ def test_the_certificate_is_that_of_the_ledger_cut_down(handed, book, tier):
     assert len(by_figures) == len(visible)
     for r in got["releases"]:
         want = by_figures[figures(r, seen)]
-        assert {k: r[k] for k in ("kind", "mechanism", "options", "dimension", "weight", "theorem")} == {
-            k: want[k] for k in ("kind", "mechanism", "options", "dimension", "weight", "theorem")}
+        assert {k: r[k] for k in ("kind", "mechanism", "options", "dimension", "weight", "tables", "theorem")} == {
+            k: want[k] for k in ("kind", "mechanism", "options", "dimension", "weight", "tables", "theorem")}
         assert r["discarded"] == (want["state"] == "discarded")
         assert r["name"] == want["name"] or (r["name"].startswith("(unnamed ")
                                              and want["name"] == f"release-{want['id']}")
-        assert set(r) == {"name", "kind", "mechanism", "discarded", "options", "dimension", "weight", "publications",
-                          "theorem"}
+        assert set(r) == {"name", "kind", "mechanism", "discarded", "options", "dimension", "weight", "tables",
+                          "publications", "theorem"}
         publications = [p for p in want["publications"] if p["tier"] in seen]
         assert r["publications"] == [{k: v for k, v in p.items() if k != "variance"} for p in publications]
 
@@ -228,14 +228,15 @@ def test_an_existing_file_is_refused_and_left_alone(book, path, tmp_path):
     for file in (other, path, f"{path}-ledger"):
         before = pathlib.Path(file).read_bytes()
         done = hand_over(path, "public", file)
-        assert done.returncode != 0 and "@file is a new file" in done.stderr
+        assert done.returncode != 0 and "dp_export: file exists already" in done.stderr
         assert pathlib.Path(file).read_bytes() == before
 
 
 @pytest.mark.parametrize("tier,file,word", [
-    ("village", "x.db", "@tier is a tier of this ledger"), ("public,region", "x.db", "@tier is a tier of this ledger"),
-    (None, "x.db", "NOT NULL constraint failed: handover_request.tier"),
-    ("public", None, "NOT NULL constraint failed: handover_request.file")])
+    ("village", "x.db", "dp_export: unknown tier (known tiers: clinic, region, public, web)"),
+    ("public,region", "x.db", "dp_export: unknown tier"),
+    (None, "x.db", "dp_export: tier must be a text that is not empty, not NULL"),
+    ("public", None, "dp_export: file must be a text that is not empty, not NULL")])
 def test_a_wrong_request_makes_no_file(book, path, tmp_path, tier, file, word):
     done = hand_over(path, tier, file and tmp_path / file)
     assert done.returncode != 0 and word in done.stderr
@@ -247,7 +248,7 @@ def test_books_that_do_not_verify_are_not_handed_over(book, path, tmp_path):
     ledger.execute("UPDATE dp_value SET value = value + 1e9 WHERE tier = 'public'")
     ledger.close()
     done = hand_over(path, "public", tmp_path / "x.db")
-    assert done.returncode != 0 and "dp_verify() is ok" in done.stderr
+    assert done.returncode != 0 and "dp_export: the ledger does not verify: dp_value" in done.stderr
     assert not (tmp_path / "x.db").exists()
 
 
@@ -315,3 +316,87 @@ def test_a_model_does_not_tell_the_rate_of_its_inner_tier(tmp_path, more):
     assert len(set(inside)) == 3
     for dump in dumps[1:]:
         assert dump.split(",") == dumps[0].split(",")
+
+
+# ---- dp_export by itself ----------------------------------------------------------------------------
+
+
+def test_the_function_writes_what_the_script_writes(book, path, tmp_path):
+    assert hand_over(path, "region", tmp_path / "script").returncode == 0
+    assert one(book, "SELECT dp_export('region', ?)", str(tmp_path / "call")) == (
+        f"6 values of 6 releases for 'region' in {tmp_path / 'call'}")
+    assert (tmp_path / "call").read_bytes() == (tmp_path / "script").read_bytes()
+    assert os.listdir(tmp_path).count("call-journal") == 0
+
+
+def test_the_file_has_the_permissions_of_the_database(book, path, tmp_path):
+    os.chmod(path, 0o640)
+    one(book, "SELECT dp_export('region', ?)", str(tmp_path / "a"))
+    assert os.stat(tmp_path / "a").st_mode & 0o777 == 0o640
+    memory = connect()
+    one(memory, INIT)
+    one(memory, "SELECT dp_tier('public', 0.001, 1.0, 1e-6)")
+    one(memory, "SELECT dp_export('public', ?)", str(tmp_path / "b"))
+    assert os.stat(tmp_path / "b").st_mode & 0o777 == 0o600
+    assert sqlite3.connect(tmp_path / "b").execute("SELECT name FROM tier").fetchall() == [("public",)]
+
+
+@pytest.mark.parametrize("name", [":memory:", "file:a.db?mode=memory", "a 'quoted' name.db", "ü.db"])
+def test_a_strange_name_is_a_file(book, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    one(book, "SELECT dp_export('public', ?)", name)
+    assert sqlite3.connect(tmp_path / name).execute("SELECT count(*) FROM value").fetchone() == (4,)
+
+
+@pytest.mark.parametrize("make", [lambda f: f.touch(), lambda f: f.write_text("mine"), lambda f: f.mkdir(),
+                                  lambda f: f.symlink_to("nowhere"), lambda f: f.symlink_to("clinic.db")], ids=range(5))
+def test_nothing_that_exists_is_touched(book, tmp_path, make):
+    file = tmp_path / "there"
+    make(file)
+    before = os.lstat(file)
+    assert "dp_export: file exists already" in refused(book, "SELECT dp_export('public', ?)", str(file))
+    after = os.lstat(file)
+    assert (before.st_mode, before.st_size, before.st_mtime_ns) == (after.st_mode, after.st_size, after.st_mtime_ns)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_folder_that_is_missing_or_closed_is_named(book, tmp_path):
+    assert "cannot create file" in refused(book, "SELECT dp_export('public', ?)", str(tmp_path / "no" / "x"))
+
+
+def test_a_failure_leaves_no_file(path, tmp_path):
+    """The file system is full, as far as this process is concerned."""
+    create(path).close()
+    out = run("""
+        import resource
+        db = connect(sys.argv[1])
+        one(db, SUM, "a")
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10000, 10000))
+        print(refused(db, "SELECT dp_export('clinic', ?)", sys.argv[2]))
+    """, path, tmp_path / "x")
+    assert "dp_export: cannot write file" in out
+    assert not [name for name in os.listdir(tmp_path) if name.startswith("x")]
+
+
+@pytest.mark.parametrize("spoil", ["PRAGMA query_only = ON", "SELECT dp_guard('public')"])
+def test_a_connection_that_may_not_write_writes_no_file(book, path, tmp_path, spoil):
+    db = connect(path)
+    db.execute(spoil).fetchall()
+    assert re.search("cannot write its database|guarded for tier", refused(db, "SELECT dp_export('public', ?)", str(tmp_path / "x")))
+    db = connect(f"file:{path}?mode=ro", uri=True)
+    assert "cannot write its database" in refused(db, "SELECT dp_export('public', ?)", str(tmp_path / "x"))
+    assert not (tmp_path / "x").exists()
+
+
+def test_an_inner_refinement_that_fails_takes_nothing_away(book, path, tmp_path):
+    """Its query fails after the charge. The file for outer tiers does not tell."""
+    one(book, "SELECT dp_export('public', ?)", str(tmp_path / "before"))
+    charges = one(book, "SELECT count(*) FROM dp_charge")
+    book.execute("DROP TABLE visits")
+    book.execute("CREATE VIEW visits AS SELECT abs(-9223372036854775807 - 1) AS minutes, 1 AS patient")
+    assert "integer overflow" in refused(book, "SELECT dp_release('region', 'count', ?, ?)", ROWS,
+                                         json.dumps({"name": 'it\'s for "all"', "refine": True}))
+    assert one(book, "SELECT count(*) FROM dp_charge") > charges
+    one(book, "SELECT dp_export('public', ?)", str(tmp_path / "after"))
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()

@@ -1,0 +1,118 @@
+/*
+** reporting.c: dp_export() and dp_report(), which hand over what the members of one tier may see.
+*/
+#include <string.h>
+
+#include "functions/functions.h"
+#include "functions/host.h"
+#include "release/pending.h"
+#include "release/verify.h"
+#include "report/export.h"
+#include "report/facts.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* In a transaction: the tier exists, and the connection may have its facts. */
+static int tier_is_known(struct ledger *ledger, const char *tier) {
+  struct ledger_tier *tiers;
+  int count;
+  int known =
+      ledger_tiers(ledger, &tiers, &count) && ledger_tier_find(ledger, tiers, count, tier) >= 0;
+  ledger_tiers_free(tiers, count);
+  return known;
+}
+
+/*
+** In a transaction: the facts that the ledger's audience may know. Books with a discrepancy are not
+** shown to anybody.
+*/
+static sqlite3 *collect(struct session *session) {
+  struct ledger *ledger = session->ledger;
+  char *verified = session_verify(session), *certificate = 0;
+  sqlite3 *facts = 0;
+  if (verified && strcmp(verified, "ok") != 0)
+    error_set(&session->error, "the ledger does not verify: %s (restore it from a backup)",
+              verified);
+  if (verified) certificate = ledger_certificate(ledger, verified, mechanism_describe);
+  if (certificate) facts = facts_open(ledger, certificate, &session->error);
+  sqlite3_free(verified);
+  sqlite3_free(certificate);
+  return facts;
+}
+
+/* The facts for a tier, or for the owner if it is null. Null with an error on failure. */
+static sqlite3 *facts_for(struct host *host, const char *tier) {
+  struct session *session = &host->session;
+  struct ledger *ledger = session->ledger;
+  sqlite3 *facts = 0;
+  if (!ledger_ready(ledger)) return 0;
+  int is_guest = ledger_audience(ledger) != 0;
+  if (is_guest && tier && strcmp(tier, ledger_audience(ledger)) != 0) {
+    error_set(&session->error, "this connection is guarded for tier '%s' (report that tier)",
+              ledger_audience(ledger));
+    return 0;
+  }
+  if (ledger_begin_copy(ledger) && (!tier || tier_is_known(ledger, tier)) &&
+      (is_guest || !tier || ledger_guest(ledger, tier)))
+    facts = collect(session);
+  if (!is_guest) ledger_guest(ledger, 0);
+  ledger_rollback(ledger);
+  return facts;
+}
+
+/* ---- dp_export ------------------------------------------------------------------------------- */
+
+/* "6 values of 6 releases for 'region' in region.db" */
+static void result_exported(sqlite3_context *context, sqlite3 *facts, const char *tier,
+                            const char *file, struct error *error) {
+  sqlite3_stmt *row =
+      facts_prepare(facts, "SELECT count(*), count(DISTINCT release) FROM dp_value", error);
+  char *text =
+      facts_row(row, error)
+          ? sqlite3_mprintf("%lld values of %lld releases for '%s' in %s",
+                            sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1), tier, file)
+          : 0;
+  sqlite3_finalize(row);
+  if (text) {
+    sqlite3_result_text(context, text, -1, sqlite3_free);
+  } else {
+    sqlite3_result_error_nomem(context); /* the file is there and whole */
+  }
+}
+
+/*
+** dp_export(tier, file) -> TEXT, a sentence that says how much was written
+** Writes everything that the members of a tier may see to a new SQLite file, which needs no
+** extension: the tables value, tier and certificate (report/export.c). file: a path, relative to
+** the working directory. The file must not exist; it gets the owner and the permissions of the
+** database. Charges nothing. Fails on connections that cannot write, on guarded ones, and if
+** dp_verify() finds a discrepancy, and then leaves no file.
+*/
+static void dp_export(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  struct host *host = host_of(context);
+  struct error *error = &host->session.error;
+  const char *tier = argument_text(context, argv[0], "tier");
+  const char *file = tier ? argument_text(context, argv[1], "file") : 0;
+  if (!file) return;
+  pending_settle(&host->session);
+  sqlite3 *facts = facts_for(host, tier);
+  if (facts && ledger_read_only(host->session.ledger))
+    error_set(error, "this connection cannot write its database (%s), so it writes no other file",
+              ledger_read_only(host->session.ledger));
+  if (facts && !error_is_set(error) &&
+      export_write(facts, file, ledger_database(host->session.ledger), error)) {
+    result_exported(context, facts, tier, file, error);
+  } else {
+    fail_call(context, function_of(context)->name, error);
+  }
+  facts_close(facts);
+}
+
+static const struct scalar functions[] = {
+    {"dp_export", 2, 2, PRIVATE_FUNCTION, dp_export},
+};
+
+int reporting_register(sqlite3 *db, struct host *host) {
+  return scalars_register(db, host, functions, sizeof functions / sizeof *functions);
+}

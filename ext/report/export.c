@@ -1,0 +1,87 @@
+/* export.c: see export.h. sql/reporting.md explains the file to its readers. */
+#include "report/export.h"
+
+#include "os/file.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* The names in the facts are unique: no discarded release has values or publications there. */
+static const char tables_sql[] =
+    "BEGIN;"
+    "CREATE TABLE handover.value(\n"
+    "  release      TEXT NOT NULL,\n"
+    "  tier         TEXT NOT NULL,\n"
+    "  key          TEXT NOT NULL,      -- '' for a release of one number\n"
+    "  component    INTEGER NOT NULL,\n"
+    "  value        REAL NOT NULL,\n"
+    "  stddev       REAL,               -- of the noise in value; NULL for a symbol, which is the"
+    " key\n"
+    "  low          REAL,               -- 95% interval of the noise around value\n"
+    "  high         REAL,\n"
+    "  published_at TEXT NOT NULL       -- a day in UTC\n"
+    ");"
+    "INSERT INTO handover.value"
+    " SELECT v.release, v.tier, v.key, v.component, v.value, v.stddev, v.low, v.high,"
+    " p.published_at FROM dp_value v JOIN dp_publication p USING (release, tier)"
+    " ORDER BY p.published_at, v.release, v.tier, v.key, v.component;"
+    "CREATE TABLE handover.tier(\n"
+    "  name          TEXT NOT NULL PRIMARY KEY,\n"
+    "  rate          REAL NOT NULL,     -- zCDP rate of one release at most\n"
+    "  epsilon       REAL NOT NULL,     -- the whole budget\n"
+    "  delta         REAL NOT NULL,\n"
+    "  accountant    TEXT NOT NULL,\n"
+    "  spent_rate    REAL NOT NULL,     -- the rate that its members have seen\n"
+    "  spent_epsilon REAL NOT NULL,\n"
+    "  releases      INTEGER NOT NULL,\n"
+    "  period        TEXT,              -- the budget and what is spent are for each such period\n"
+    "  period_start  TEXT,              -- its first day, and the first day of the next one\n"
+    "  period_end    TEXT\n"
+    ");"
+    "INSERT INTO handover.tier"
+    " SELECT t.name, t.rate, t.epsilon, t.delta, t.accountant, b.spent_rate, b.spent_epsilon,"
+    " b.releases, t.period, b.period_start, b.period_end FROM dp_tier t JOIN dp_budget b"
+    " ON b.tier = t.name ORDER BY t.rate DESC;"
+    "CREATE TABLE handover.certificate(document TEXT NOT NULL);"
+    "INSERT INTO handover.certificate SELECT document FROM main.certificate;"
+    "COMMIT;"
+    "DETACH handover";
+
+/*
+** The name as SQLite opens it. An SQLite that reads names as URIs must not do so here, and
+** ":memory:" is a file like any other.
+*/
+static char *plain_path(const char *file) {
+  return path_is_absolute(file) ? sqlite3_mprintf("%s", file) : sqlite3_mprintf("./%s", file);
+}
+
+static int write_tables(sqlite3 *facts, const char *path, struct error *error) {
+  char *attach = sqlite3_mprintf("ATTACH %Q AS handover", path);
+  int rc = attach ? sqlite3_exec(facts, attach, 0, 0, 0) : SQLITE_NOMEM;
+  sqlite3_free(attach);
+  if (rc == SQLITE_OK) rc = sqlite3_exec(facts, tables_sql, 0, 0, 0);
+  return rc == SQLITE_OK ||
+         (rc == SQLITE_NOMEM ? error_set_memory(error)
+                             : error_set(error, "cannot write file: %s", sqlite3_errmsg(facts)));
+}
+
+int export_write(sqlite3 *facts, const char *file, const char *model, struct error *error) {
+  char *path = plain_path(file);
+  if (!path) return error_set_memory(error);
+  /* file_create() may change the permissions of a file that exists. */
+  enum creation creation = file_exists(path) ? FILE_EXISTS : file_create(path, model);
+  int written = 0;
+  if (creation == FILE_CREATED) {
+    written = write_tables(facts, path, error);
+    if (!written) {
+      sqlite3_exec(facts, "ROLLBACK", 0, 0, 0);
+      sqlite3_exec(facts, "DETACH handover", 0, 0, 0);
+      file_delete(path);
+    }
+  } else if (creation == FILE_EXISTS || creation == FILE_DANGLES) {
+    error_set(error, "file exists already (choose the name of a new file)");
+  } else {
+    error_set(error, "cannot create file (is its folder there, and may it be written?)");
+  }
+  sqlite3_free(path);
+  return written;
+}
