@@ -1,4 +1,5 @@
-"""Shared helpers: connections with the extension, a ready ledger, and snippets in processes of their own."""
+"""Helpers that all tests share: connections with the extension, a ready ledger, and snippets that run in processes of their own.
+"""
 
 import ctypes
 import gc
@@ -16,7 +17,7 @@ import pytest
 
 EXTENSION = str((pathlib.Path(os.environ.get("BUILD", "build")) / "diffuse").resolve())
 
-PATIENCE = 600  # seconds, after which a process hangs: far more than a machine needs that has other things to do
+PATIENCE = 600  # seconds; a process that runs longer than this has hung, even on a busy machine
 
 # Three audiences with room for hundreds of releases: (name, rate, epsilon, delta), the innermost first.
 TIERS = [("clinic", 0.004, 8.0, 1e-6), ("region", 0.001, 5.0, 1e-6), ("public", 0.0002, 3.0, 1e-6)]
@@ -30,19 +31,19 @@ def load(connection):
 
 
 def connect(path=":memory:", **options):
-    """A connection that has the extension and leaves transactions to the test."""
+    """Returns a connection with the extension. The test begins and ends transactions itself."""
     options.setdefault("isolation_level", None)
     options.setdefault("check_same_thread", False)
     return load(sqlite3.connect(str(path), **options))
 
 
 def one(connection, sql, *parameters):
-    """The first column of the first row."""
+    """Returns the first column of the first row."""
     return connection.execute(sql, parameters).fetchall()[0][0]
 
 
 def refused(connection, sql, *parameters):
-    """The message of the error that the statement must end in."""
+    """Runs a statement that must fail, and returns the error message."""
     with pytest.raises(sqlite3.Error) as caught:
         connection.execute(sql, parameters).fetchall()
     return str(caught.value)
@@ -54,24 +55,24 @@ def add_tiers(connection, tiers=TIERS):
 
 
 def add_visits(connection, rows=100):
-    """visits(patient, minutes): `rows` rows of rows/2 patients."""
+    """Creates visits(patient, minutes) with `rows` rows of rows/2 patients."""
     connection.execute("CREATE TABLE visits(patient INTEGER, minutes REAL)")
     connection.execute(
         "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?)"
         " INSERT INTO visits SELECT i / 2, i % 7 FROM n", (rows,))
 
 
-# Tests of the policy name what they protect; all others name the unit of each row themselves.
+# Tests of the policy declare the protected tables. In all other tests, the queries give the unit of each row.
 INIT = """SELECT dp_init('{"unchecked":true}')"""
 
 
 def unchecked(options="{}"):
-    """Options of dp_init() for a ledger without a policy."""
+    """Returns options of dp_init() for a ledger without a policy."""
     return json.dumps({"unchecked": True, **json.loads(options)})
 
 
 def create(path, options="{}", tiers=TIERS):
-    """A database with visits, an unchecked ledger and tiers."""
+    """Makes a database with visits, an unchecked ledger and tiers."""
     connection = connect(path)
     add_visits(connection)
     connection.execute("SELECT dp_init(?)", (unchecked(options),)).fetchall()
@@ -80,7 +81,7 @@ def create(path, options="{}", tiers=TIERS):
 
 
 def strict_json(text):
-    """Parses JSON that has no name twice in an object, and neither NaN nor Infinity."""
+    """Parses JSON. Fails if an object has a name twice, or if the text contains NaN or Infinity."""
     def no_twins(pairs):
         assert len(pairs) == len(dict(pairs)), pairs
         return dict(pairs)
@@ -96,7 +97,7 @@ KINDS = ("count, count_distinct, sum, avg, var, stddev, quantile, median, histog
 
 
 def ledger_of(path):
-    """The ledger file by itself, on a plain connection that does not know the extension."""
+    """Opens the ledger file on a plain connection without the extension."""
     return sqlite3.connect(str(path) + "-ledger", isolation_level=None)
 
 
@@ -110,7 +111,7 @@ from conftest import *
 
 
 def start(code, *arguments, **options):
-    """Starts a Python snippet, which sees everything of this file, in a process of its own."""
+    """Starts a Python snippet in a process of its own. The snippet can use all names of this file."""
     prelude = PRELUDE.format(here=str(pathlib.Path(__file__).parent))
     environment = dict(os.environ, BUILD=str(pathlib.Path(EXTENSION).parent), PYTHONDONTWRITEBYTECODE="1")
     return subprocess.Popen([sys.executable, "-c", prelude + textwrap.dedent(code), *map(str, arguments)],
@@ -119,7 +120,7 @@ def start(code, *arguments, **options):
 
 
 def run(code, *arguments, expect=0, **options):
-    """Runs a snippet to its end and returns what it printed; `expect` is its exit code (-9: killed)."""
+    """Runs a snippet to its end and returns its output. `expect` is the expected exit code (-9: killed)."""
     process = start(code, *arguments, **options)
     output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == expect, f"exit {process.returncode}\n{output}\n{errors}"
@@ -127,7 +128,8 @@ def run(code, *arguments, expect=0, **options):
 
 
 class Clock:
-    """The clock of SQLite in this process, which SQL cannot set: the current time of its default VFS."""
+    """Sets the clock of SQLite in this process. SQL cannot set this clock, so the class replaces the current time of the default
+    VFS."""
 
     def __init__(self):
         library = ctypes.CDLL("libsqlite3.so.0")
@@ -164,8 +166,8 @@ def clock():
 
 
 def quick_folder():
-    """A file system of memory where there is a roomy one that runs programs: every release waits for its ledger to be on disk.
-    None for the system's folder of temporary files."""
+    """Returns a folder in a file system in memory, or None for the system's temporary folder. Every release waits until the
+    ledger is on disk, so a file system in memory is faster. It must have room and allow programs to run."""
     memory = "/dev/shm"
     if not os.access(memory, os.W_OK):
         return None
@@ -174,7 +176,8 @@ def quick_folder():
 
 
 class Folders:
-    """Folders in a file system of memory, where there is one, that end with the tests: pytest keeps its own of three runs."""
+    """Temporary folders, in memory if possible. They are deleted after the tests, whereas pytest would keep its folders of three
+    runs."""
 
     def __init__(self, base):
         self.base = base
@@ -203,15 +206,16 @@ def path(tmp_path):
 
 @pytest.fixture
 def db(path):
-    """A database with visits, a ledger that protects units, and the tiers clinic, region, public."""
+    """Returns a connection to a database with visits, a ledger that protects units, and the tiers clinic, region and public."""
     connection = create(path)
     yield connection
     connection.close()
 
 
 def all_differ(values):
-    """Whether each number has noise of its own. That of one number is at least 7e5 steps of the lattice wide, and two meet
-    with probability 4e-7: one of twelve may be equal to another, three of sixty-four (false alarms of 4e-10 at most)."""
+    """Returns whether each number has its own noise. The noise of a number has a standard deviation of at least 7e5 lattice
+    steps, so two numbers are equal with probability 4e-7. Of 12 numbers, one may equal another; of 64 numbers, three may. The
+    probability of a false alarm is at most 4e-10."""
     return len(set(values)) >= len(values) - (1 if len(values) <= 12 else 3)
 
 
@@ -220,20 +224,21 @@ CRASHED = []  # workers of pytest-xdist that have died
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node, error):
-    """A worker that dies in a test is a failure of that test. One that dies between tests, or after them, counts too."""
+    """If a worker dies during a test, pytest-xdist fails this test. This hook also notices a worker that dies between tests or
+    after them."""
     if error:
         CRASHED.append(node.gateway.id)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
-    gc.collect()  # what is left open is closed while somebody looks
+    gc.collect()  # close objects that are still open now, so that their errors are seen
     if CRASHED and session.exitstatus == 0:
         session.exitstatus = 1
 
 
 class Raw:
-    """SQLite's C interface, for what Python's module does on its own: reset, step again, sqlite3_close."""
+    """SQLite's C interface, for calls that Python's module does not offer: reset, step again, sqlite3_close."""
 
     OK, ROW, DONE = 0, 100, 101
 
@@ -252,7 +257,7 @@ class Raw:
             raise sqlite3.OperationalError(error.value.decode())
 
     def one(self, sql):
-        """The first column of the first row as a text; an error as an exception."""
+        """Returns the first column of the first row as a text. Raises an exception after an error."""
         statement = self.prepare(sql)
         code = self.step(statement)
         text = self.c.sqlite3_column_text(statement, 0) if code == self.ROW else None
@@ -281,5 +286,5 @@ class Raw:
         return self.c.sqlite3_finalize(statement)
 
     def close(self):
-        """sqlite3_close(), which, unlike the sqlite3_close_v2() of Python, refuses while anything is open."""
+        """Calls sqlite3_close(). It fails while anything is open; Python calls sqlite3_close_v2(), which does not."""
         return self.c.sqlite3_close(self.db)

@@ -1,8 +1,8 @@
-"""Runs clang-tidy (.clang-tidy) and cppcheck on ext/ and looks for includes without use: lint.py BUILD. Fails on findings
-that are not known.
+"""Runs clang-tidy (.clang-tidy) and cppcheck on ext/ and looks for unused includes: lint.py BUILD. Fails on findings that are not
+listed below.
 
-Known are findings that are wrong, or right and meant, each with the reason. A file and a check make an entry,
-not a line: it must be looked at again when another one of the kind appears, hence the number of them.
+The list has findings that are wrong, or that are right but intended, each with the reason. An entry is a file and a check, not
+a line. The entry also has the number of findings, so that somebody looks at the entry again when another finding appears.
 """
 
 import collections
@@ -67,7 +67,7 @@ CPPCHECK = re.compile(r"(ext/[^:]+):(\d+):\d+: \w+: (.*) \[(\w+)\]$")
 
 
 def findings(command, pattern):
-    """Each finding once: (file, check) and the line as printed."""
+    """Yields each finding once: (file, check), and the line as the tool printed it."""
     done = subprocess.run(command, capture_output=True, text=True)
     lines = {match.groups(): line for line in (done.stdout + done.stderr).splitlines() if (match := pattern.match(line))}
     return [((file, check), line) for (file, _, _, check), line in lines.items()]
@@ -82,12 +82,13 @@ KEYWORDS = set("char const double enum extern float inline int long short signed
 
 
 def code_of(text):
-    """C without includes, comments and literals."""
+    """Returns C text without includes, comments and literals."""
     return NOT_CODE.sub(" ", INCLUDE.sub("", text))
 
 
 def names_declared(text):
-    """What C text declares: macros, types, enumerators, functions and variables, but neither members nor parameters."""
+    """Returns the names that C text declares: macros, types, enumerators, functions and variables, but not members and
+    parameters."""
     code = code_of(text).replace("\\\n", " ")
     names = set(re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", code, re.M))
     names -= set(re.findall(r"^#ifndef (\w+)\n#define \1$", code, re.M))  # include guards
@@ -107,8 +108,8 @@ def names_declared(text):
 
 @functools.lru_cache(None)
 def names_of_system_header(name):
-    """None where the system does not have the header. What the compiler, <stddef.h> and <stdint.h> define are names of these
-    alone: other headers happen to bring them."""
+    """Returns the names that a system header declares, or None if the system does not have the header. Names of the compiler,
+    <stddef.h> and <stdint.h> count only for these headers, although other headers may include them."""
     done = subprocess.run(["cc", *FLAGS, "-E", "-dD", "-P", "-xc", "-"], input=f"#include <{name}>\n" if name else "",
                           capture_output=True, text=True)
     if done.returncode:
@@ -118,8 +119,9 @@ def names_of_system_header(name):
 
 
 def unused_includes(build, folders=("ext", "tests", "bench")):
-    """Includes of headers of which the file names nothing, and without which it compiles as well: it may need a header for the
-    members of a struct that it does not name. The header of a C file itself and included C files count as used."""
+    """Returns the unused includes. An include is unused if the file uses no name of the header and compiles without the include.
+    (A file may need a header for the members of a struct that the file does not name.) The header of a C file itself and
+    included C files always count as used."""
     found = []
     search = [pathlib.Path("ext"), pathlib.Path(build), pathlib.Path("tests/unit")]
     for path in sorted(p for folder in folders for p in pathlib.Path(folder).rglob("*.[ch]")):
@@ -146,7 +148,8 @@ def unused_includes(build, folders=("ext", "tests", "bench")):
     return found
 
 
-# What each room of ext/ may include, besides itself (ext/README.md draws it). Everything may include base and os.
+# The folders that each folder of ext/ may include besides itself (ext/README.md has a picture). Every folder may include base and
+# os.
 ARROWS = {
     "os": set(),
     "base": {"os"},

@@ -1,11 +1,12 @@
 """Helpers of the attacks: the calls to attack, a table of people, and the integers of a release.
 
-Every file here contains one attack. Its tests show that the attack succeeds against a naive system of a few lines in
-the same file, and that it fails against diffuse, through SQL. To add an aggregate to all attacks, add a row to CALLS.
+Every file in this folder contains one attack. The tests of a file show that the attack succeeds against a naive system, which
+has a few lines in the same file, and that the attack fails against diffuse, through SQL. To add an aggregate to all attacks,
+add a row to CALLS.
 
-A test that can fail by chance states the probability with @alarm(probability), for all of its parameters together;
-test_alarms.py adds them up. Distances are compared with their bound plus twelve standard deviations of the noise. The
-noise exceeds this with probability 4e-33, which is not counted.
+A test that can fail by chance states this probability with @alarm(probability), for all of its parameters together.
+test_alarms.py adds up these probabilities. Distances are compared with their bound plus twelve standard deviations of the
+noise. The noise exceeds this with probability 4e-33, which is not counted.
 """
 
 import json
@@ -17,8 +18,8 @@ import pytest
 
 from conftest import connect, ledger_of, one, unchecked
 
-UNLIMITED = (1e15, 1e-6)  # epsilon and delta if the attack is not on the budget
-EXACT = {"exact": 1e6}  # the noise is 1/1414 of the largest change by one unit, so the answer shows
+UNLIMITED = (1e15, 1e-6)  # epsilon and delta for attacks that do not concern the budget
+EXACT = {"exact": 1e6}  # the noise is 1/1414 of the largest change by one unit, so an answer is almost exact
 TWELVE = 12.0
 KEYS = ["north", "south", "east"]
 DIM = 3
@@ -27,24 +28,25 @@ alarm = pytest.mark.alarm
 
 
 class Call(NamedTuple):
-    """An aggregate, its columns in the query of dp_release(), and its public parameters as SQL literals."""
+    """The call of an aggregate: its columns in the query of dp_release(), and its public parameters as SQL literals."""
 
     kind: str
-    arguments: str  # of the aggregate, between the tier and the unit
-    columns: str  # of the query, before the unit
+    arguments: str  # the arguments of the aggregate between the tier and the unit
+    columns: str  # the columns of the query before the unit
     parameters: dict
-    keys: bool = False  # takes public keys
+    keys: bool = False  # the aggregate takes public keys
     linear: bool = True  # published values are centre + shrink (lattice point - centre)
 
     def aggregate(self, tier, name=None, source="people", unit="unit", **changes):
-        """The aggregate in the owner's SELECT. `changes` are parameters, or options that are not parameters."""
+        """Returns the SQL of the aggregate in the owner's SELECT. `changes` are parameters, or options that are not parameters.
+        """
         parameters = {**self.parameters, **{k: v for k, v in changes.items() if k in self.parameters}}
         options = self.options(name, {k: v for k, v in changes.items() if k not in self.parameters})
         arguments = [text(tier), self.arguments.format(**parameters), unit, text(options) if options != "{}" else ""]
         return f"SELECT dp_{self.kind}({', '.join(filter(None, arguments))}) FROM {source}"
 
     def release(self, tier, name=None, source="people", unit="unit", **changes):
-        """The SQL that makes the same release by dp_release()."""
+        """Returns the SQL that makes the same release by dp_release()."""
         columns = ", ".join(filter(None, [self.columns, unit]))
         options = self.options(name, {**self.parameters, **changes})
         return f"SELECT dp_release({text(tier)}, '{self.kind}', {text(f'SELECT {columns} FROM {source}')}, {text(options)})"
@@ -98,7 +100,7 @@ EACH_FORM = pytest.mark.parametrize("form", FORMS, ids=["aggregate", "dp_release
 
 
 def person(unit, x, key="north"):
-    """A row of people. The vector holds the same number as x."""
+    """Returns a row of people. The vector contains the same number as x."""
     return (unit, key, x, json.dumps([x, 0.25, -0.5]) if isinstance(x, (int, float)) and math.isfinite(x) else x)
 
 
@@ -115,7 +117,8 @@ def fill(db, rows, table="people"):
 
 
 def system(path=":memory:", tiers=EXACT, options="{}", rows=PEOPLE):
-    """A database of people with a ledger and tiers: {name: rate}, of unlimited budget, or {name: (rate, epsilon, delta)}."""
+    """Makes a database of people with a ledger and tiers. `tiers` is {name: rate} for unlimited budgets, or {name: (rate,
+    epsilon, delta)}."""
     db = connect(path)
     fill(db, rows)
     one(db, "SELECT dp_init(?)", unchecked(options))
@@ -126,7 +129,7 @@ def system(path=":memory:", tiers=EXACT, options="{}", rows=PEOPLE):
 
 
 def room_for(db, count, rate=0.1, name="audience"):
-    """A tier whose budget admits this many releases."""
+    """Creates a tier whose budget admits exactly `count` releases."""
     one(db, "SELECT dp_tier(?, ?, dp_zcdp_epsilon(? * ?, 1e-6), 1e-6)", name, rate, count, rate)
 
 
@@ -142,7 +145,7 @@ def verified(db):
 
 
 class Lattice(NamedTuple):
-    """Releases of one call: a row of integers each, in steps of the lattice."""
+    """The releases of one call. Each release is a row of integers, in lattice steps."""
 
     integers: numpy.ndarray
     sensitivity: int
@@ -150,13 +153,13 @@ class Lattice(NamedTuple):
 
 
 def path_for(call, tmp_path):
-    """The path for the database of `call`, so that lattice() can read the integers: from its publications, or else
-    from dp_path in the file."""
+    """Returns the path for the database of `call`. lattice() reads the integers from publications, or from dp_path in the ledger
+    file; the latter needs a file."""
     return ":memory:" if call.linear else tmp_path / "people.db"
 
 
 def lattice(db, path, tier):
-    """The integers of all releases in the ledger at this tier; they must share one design."""
+    """Returns the integers of all releases at this tier. The releases must have the same lattice."""
     designs = db.execute("SELECT DISTINCT granularity, sensitivity, clock, shrink, p.centre FROM dp_release r"
                          " JOIN dp_publication p ON p.release_id = r.id WHERE tier = ?", (tier,)).fetchall()
     assert len(designs) == 1, designs
@@ -178,7 +181,7 @@ def lattice(db, path, tier):
 
 
 def check_distance(found, a, b, bound, what=""):
-    """Checks that the integers of releases a and b are at most `bound` sensitivities apart. The noise between them is
+    """Checks that the integers of releases a and b are at most `bound` sensitivities apart. The difference of their noise is
     longer than sqrt(2) stddev (sqrt(dimension) + 12) with probability 5e-32 at most."""
     difference = found.integers[a] - found.integers[b]
     noise = math.sqrt(2) * found.stddev * (math.sqrt(len(difference)) + TWELVE)

@@ -1,4 +1,4 @@
-"""Odd values that a row may hold, for the attacks by odd values and by errors."""
+"""Odd values that a row may contain, for test_odd_values.py and test_data_errors.py."""
 
 import math
 import struct
@@ -18,6 +18,6 @@ COLUMNS = ("unit", "key", "x", "v")
 
 
 def odd_row(column, value):
-    """A row of people that is a unit of its own and has an odd value in one column."""
+    """Returns a row of people with its own unit and an odd value in one column."""
     row = {"unit": "odd", "key": "north", "x": 0.5, "v": "[0.5,0.25,-0.5]", column: value}
     return tuple(row[name] for name in COLUMNS)

@@ -1,5 +1,5 @@
-"""Attack: replay and averaging. An attacker who gets fresh noise again and again without paying averages the noise
-away."""
+"""Attack: replay and averaging. If an attacker gets fresh noise many times without paying, the attacker averages the noise away.
+"""
 
 import numpy
 
@@ -11,21 +11,22 @@ ROOM = 5
 
 @alarm(1e-30)
 def test_the_mean_of_naive_answers_is_the_answer():
-    """The mean of ten thousand answers with noise of stddev 4 gives a count to within 0.5 (12 standard errors)."""
+    """The mean of ten thousand answers with noise of stddev 4 differs from the count by less than 0.5 (12 standard errors)."""
     rng = numpy.random.default_rng()
     assert round(numpy.mean([60 + rng.normal(0, 4) for _ in range(10000)])) == 60
 
 
 @EACH_CALL
 def test_a_name_is_one_answer_however_often_it_is_asked(call):
-    """By both forms, at both tiers, with options written in other ways, and by dp_diffuse(): one answer, paid for once."""
+    """A named release gives one answer and one charge. The test asks by both forms, at both tiers, with options written in other
+    ways, and by dp_diffuse()."""
     db = system(tiers={"inner": 1.0, "outer": 0.1})
     inner = {one(db, form(call, "inner", "a", **more)) for _ in range(50) for form in FORMS
              for more in ({}, {"weight": "1.0"}, {"weight": "1e0"})}
     outer = {one(db, form(call, "outer", "a")) for _ in range(50) for form in FORMS}
     diffused = {one(db, "SELECT dp_diffuse('a', 'outer')") for _ in range(50)}
     assert len(inner) == 1 and len(outer | diffused) == 1
-    # the inner tier has paid once; the outer publication cost it nothing more
+    # the inner tier has paid once, and the outer publication has cost the inner tier nothing more
     assert db.execute("SELECT tier, count(*) FROM dp_charge GROUP BY tier ORDER BY tier").fetchall() == [
         ("inner", 1), ("outer", 1)] and verified(db)
 
@@ -33,8 +34,8 @@ def test_a_name_is_one_answer_however_often_it_is_asked(call):
 @EACH_CALL
 @EACH_FORM
 def test_every_answer_with_noise_of_its_own_is_paid_for(call, form):
-    """Releases without a name, under another name and after dp_discard(): the budget admits five of them and no more.
-    Five times the rate pays for the mean of five answers."""
+    """Releases without a name, under another name and after dp_discard() all have fresh noise and cost a charge. The budget
+    admits five of them and no more. Five times the rate is the cost of the mean of five answers."""
     db = system(tiers={})
     room_for(db, ROOM)
     for name in (None, None, "a", "A"):
@@ -50,7 +51,7 @@ def test_every_answer_with_noise_of_its_own_is_paid_for(call, form):
 
 
 def test_failed_answers_are_paid_for_too():
-    """A release that its statement drops has been drawn, so it is charged and its name stays taken."""
+    """If a statement fails after the draw, the release is charged."""
     db = system(tiers={})
     room_for(db, ROOM)
     thrown_away = "SELECT json('{' || dp_count('audience', x, 1, unit)) FROM people"
@@ -61,8 +62,8 @@ def test_failed_answers_are_paid_for_too():
 
 
 def test_the_best_mean_within_a_budget_is_as_noisy_as_the_budget_allows():
-    """n answers of variance V cost n s^2/(2V), so the budget bounds the information in all of them, whatever their
-    weights."""
+    """n answers of variance V cost n s^2/(2V). The budget therefore bounds the information in all answers, for any weights of the
+    mean."""
     db = system(tiers={})
     room_for(db, ROOM)
     weights = numpy.random.default_rng(3).uniform(0.01, 0.9, 200)
@@ -73,5 +74,5 @@ def test_the_best_mean_within_a_budget_is_as_noisy_as_the_budget_allows():
             assert "would exceed its budget" in str(error)
     stddev = numpy.array([s for (s,) in db.execute("SELECT stddev FROM dp_value")])
     assert len(stddev) > ROOM
-    best = 1 / (1 / stddev**2).sum()  # variance of the best mean of all answers
+    best = 1 / (1 / stddev**2).sum()  # the variance of the best mean of all answers
     assert best >= 1 / (2 * one(db, "SELECT rate_limit FROM dp_tier"))

@@ -1,5 +1,5 @@
-"""Attack: errors raised by data. If a value can make the aggregate fail, the error is an exact answer about one
-person, free of charge. In diffuse only parameters cause errors, before any row is read."""
+"""Attack: errors raised by data. If a value can make the aggregate fail, the error is an exact answer about one person and costs
+nothing. In diffuse only parameters cause errors, before any row is read."""
 
 from attack import EACH_CALL, EACH_FORM, PEOPLE, Call, charges, fill, one, person, system, verified
 from conftest import connect, refused
@@ -34,7 +34,7 @@ LONG = ["x" * 10**6, b"\xff" * 10**6, "[" * 10**5, "[" + "1," * 10**5 + "1]", "9
 @EACH_CALL
 @EACH_FORM
 def test_no_row_raises_an_error(call, form):
-    """A table whose rows are odd in every column, and rows of a megabyte: one answer and one charge each."""
+    """A table with odd values in every column and rows of a megabyte gives one answer and one charge for each call."""
     db = system(tiers={"inner": 1.0})
     rows = [odd_row(column, value) for column in COLUMNS for value in ODD]
     for i, table in enumerate([rows, [(value,) * 4 for value in ODD], [(value,) * 4 for value in LONG], [(None,) * 4]]):
@@ -47,7 +47,8 @@ def test_no_row_raises_an_error(call, form):
 @EACH_CALL
 @EACH_FORM
 def test_errors_in_parameters_do_not_know_the_data(call, form):
-    """The errors are word for word the same with her, without her and with any data, and they cost nothing."""
+    """Errors in parameters have the same text with one person's rows, without these rows and with any other data. They cost
+    nothing."""
     db = system(tiers={"inner": 1.0})
     wrong = [dict(weight="0"), dict(weight="2"), dict(weight="1e-300"), dict(nonsense="1"), dict(refine="7")]
     null = "NULL" if form is Call.aggregate else "null"
@@ -64,8 +65,8 @@ def test_errors_in_parameters_do_not_know_the_data(call, form):
 @EACH_CALL
 @EACH_FORM
 def test_an_error_of_the_owners_expression_is_paid_for(call, form):
-    """NOT DEFENDED: an expression that fails only for her row reveals that she is in the table. It costs a charge and
-    gives no number."""
+    """NOT DEFENDED: an expression that fails only for one person's row reveals that this person is in the table. The failed
+    release costs a charge and gives no number."""
     db = system(tiers={"inner": 1.0})
     source = "(SELECT iif(unit = 7, abs(-9223372036854775807 - 1), unit) AS unit, key, x, v FROM people)"
     message = refused(db, form(call, "inner", "a", source))

@@ -1,7 +1,7 @@
 """Attack: the precision of a floating-point addition (Casacuberta et al. 2022, Haney et al. 2022).
 
-A sum of doubles is rounded to the spacing of doubles near the larger of them. Added to an answer of 1, noise loses
-its bits below 2^-53; added to an answer of 0, small noise keeps all of them.
+A sum of two doubles is rounded to the spacing of doubles near the result. Noise that is added to an answer of 1 loses its bits
+below 2^-53. Small noise that is added to an answer of 0 keeps all its bits.
 """
 
 import math
@@ -17,21 +17,21 @@ SAMPLES = 2000
 
 
 def fine(value):
-    """Whether the value has bits below 2^-53."""
+    """Returns whether the value has bits below 2^-53."""
     return math.ldexp(value, 53) % 1 != 0
 
 
 @alarm(1e-28)
 def test_naive_sums_show_a_small_answer():
-    """Gaussian noise of stddev 1: a quarter of the values of answer 0, and none of answer 1, have bits below 2^-53. (Fewer
-    than 300 of 2000: 1e-28.)"""
+    """With Gaussian noise of stddev 1, a quarter of the values for answer 0 have bits below 2^-53, and no value for answer 1 has
+    any. (Fewer than 300 of 2000 values have such bits with probability 1e-28.)"""
     rng = random.Random()
     assert sum(fine(0 + rng.gauss(0, 1)) for _ in range(SAMPLES)) > 300
     assert not any(fine(1 + rng.gauss(0, 1)) for _ in range(SAMPLES))
 
 
 def trailing_zeros(values):
-    """How many integers end in 0, 1, ... 5 and more zero bits."""
+    """Counts the integers that end in 0, 1, ..., 4, and in 5 or more zero bits."""
     values = values.astype(numpy.int64)
     exactly = [((values & 2**n - 1 == 0) & (values >> n & 1 == 1)).sum() for n in range(5)]
     return numpy.array(exactly + [(values & 31 == 0).sum()])
@@ -39,9 +39,10 @@ def trailing_zeros(values):
 
 @alarm(4e-9)
 def test_the_precision_of_a_value_does_not_depend_on_the_answer():
-    """Answers 0, 1 and 400 with noise of stddev 1: as many trailing zero bits (chi-squared against a geometric law);
-    and alike among values near zero, where the attack looks. Four times at 1e-10, for 1e-9 each: the multinomial's tail may
-    be ten times that. Naive values near zero, of which half are fine for one answer and none for the other, give over 200."""
+    """Answers 0, 1 and 400 with noise of stddev 1 have equally many trailing zero bits (a chi-squared test against a geometric
+    distribution). The same holds for values near zero, where the attack looks. The test has four comparisons at level 1e-10;
+    each counts as 1e-9, because the tail of the multinomial may be ten times as large. For naive values near zero, the
+    statistic is over 200: half of the values are fine for one answer, and none for the other."""
     db = system(tiers={"inner": 0.5})
     near, law = [], numpy.array([2.0 ** -(n + 1) for n in range(5)] + [2.0**-5])
     for answer in (0, 1, 400):
@@ -57,7 +58,7 @@ def test_the_precision_of_a_value_does_not_depend_on_the_answer():
 
 
 def test_values_are_one_conversion_of_an_integer(tmp_path):
-    """The published double depends on the integer in the ledger only."""
+    """The published double depends only on the integer in the ledger."""
     path = tmp_path / "people.db"
     db = system(path, {"inner": 0.5, "outer": 0.01})
     for i in range(10):

@@ -1,9 +1,10 @@
-"""Attack: tiers with fresh noise instead of diffused noise. An attacker who sees two tiers of such a system averages
-them and learns more than the inner tier alone shows, although only the inner tier was paid for.
+"""Attack: tiers with fresh noise instead of diffused noise. An attacker who sees two tiers of such a system averages their values
+and learns more than the inner tier alone shows, although only the inner tier was charged.
 
-In diffuse every value that a coalition sees is made from the innermost value. With S the sample covariance of the
-noise at p tiers in n coordinates, the variance of the best linear combination is 1/(1' S^-1 1), and n times that over
-the true one is chi-squared with n - p + 1 degrees of freedom, exactly. It must be the variance of the innermost tier.
+In diffuse every value that a coalition sees is made from the innermost value. Let S be the sample covariance of the noise at p
+tiers in n coordinates. The variance of the best linear combination is estimated by 1/(1' S^-1 1). n times this estimate over
+the true variance is exactly chi-squared with n - p + 1 degrees of freedom. The true variance must be that of the innermost
+tier.
 """
 
 import numpy
@@ -18,14 +19,14 @@ LEVEL = 1e-9  # on each side
 
 
 def best_variance(noise):
-    """Of the unbiased combination of the rows of `noise` that is best for the sample, times n over n - p + 1."""
+    """Returns an estimate of the least variance that an unbiased combination of the rows of `noise` can have."""
     n, p = noise.shape[1], noise.shape[0]
     ones = numpy.ones(p)
     return 1 / (ones @ numpy.linalg.solve(noise @ noise.T / n, ones)) * n / (n - p + 1)
 
 
 def significance(noise, variance):
-    """Two-sided p-value of the hypothesis that no combination is better than this."""
+    """Returns the two-sided p-value of the hypothesis that the best combination has this variance."""
     degrees = noise.shape[1] - noise.shape[0] + 1
     law = stats.chi2(degrees)
     x = best_variance(noise) / variance * degrees
@@ -34,8 +35,8 @@ def significance(noise, variance):
 
 @alarm(1e-13)
 def test_a_coalition_averages_naive_tiers():
-    """Fresh noise at three tiers of almost the same rate gives 0.37 of the inner variance, and more than 0.55 with
-    probability 6e-14."""
+    """The mean of three tiers with fresh noise and almost the same rate has 0.37 of the inner variance. The estimate exceeds 0.55
+    with probability 6e-14."""
     rng = numpy.random.default_rng()
     noise = numpy.stack([rng.normal(0, 1 / numpy.sqrt(2 * rate), COORDINATES) for rate in TIERS.values()])
     assert best_variance(noise) < 0.55 * 0.5
@@ -43,8 +44,8 @@ def test_a_coalition_averages_naive_tiers():
 
 
 def noise_of(call, tmp_path, order):
-    """The integers of releases without rows, which are pure noise, as one row for each tier; and the innermost
-    variance."""
+    """Returns the integers of releases without rows, which are pure noise, with one row for each tier. Also returns the variance
+    of the innermost tier."""
     path = path_for(call, tmp_path)
     db = system(path, TIERS)
     dimension = None
@@ -63,7 +64,8 @@ def noise_of(call, tmp_path, order):
 @pytest.mark.parametrize("order", [("inner", "outer", "middle"), ("middle", "inner", "outer")], ids=" ".join)
 @alarm(2 * 20 * 2 * 1e-9)
 def test_a_coalition_knows_what_its_innermost_tier_knows(call, order, tmp_path):
-    """In two orders of asking: diffused outward; refined inward, then diffused. An alarm is a variance below 0.65 of the
-    innermost (or above 1.4): fresh noise at all tiers, 0.37, is 11 standard errors below that, at any two, 0.53, four."""
+    """The test makes the tiers in two orders: diffused outward, or refined inward and then diffused. It fails if the variance is
+    below 0.65 or above 1.4 times the innermost variance. Fresh noise at all tiers would give 0.37, which is 11 standard errors
+    below 0.65. Fresh noise at two tiers would give 0.53, which is four standard errors below."""
     noise, variance = noise_of(call, tmp_path, order)
     assert significance(noise, variance) > LEVEL

@@ -1,8 +1,8 @@
 """Attack: generators that can be predicted, set, or copied by fork(). An attacker who knows the noise knows the
 answer.
 
-To compare noise that must differ, the tests compare four releases at once. One release is an integer with a stddev of
-a million steps and more: four pairs are equal by chance with probability (3e-7)^4 < 1e-26.
+To compare noise that must differ, the tests compare four releases at once. A release is an integer with a stddev of at least a
+million steps, so four pairs of releases are equal by chance with probability (3e-7)^4 < 1e-26.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ FOUR = "[one(db, \"SELECT dp_count('inner', x, 1, unit) FROM people\") for _ in 
 
 
 def guess(value, seeds):
-    """Answers that are integers under some seed."""
+    """Returns the integer answers that some seed explains."""
     candidates = (value - random.Random(seed).gauss(0, 100) for seed in seeds)
     return {round(answer) for answer in candidates if abs(answer - round(answer)) < 1e-9}
 
@@ -52,7 +52,7 @@ def path(tmp_path):
 
 
 def test_children_of_a_fork_have_noise_of_their_own(path):
-    """The parent draws noise before and after the fork; three children open the ledger again."""
+    """The parent draws noise before and after the fork, and three children open the ledger again. All noise differs."""
     output = run(f"""
         db = connect(sys.argv[1])
         before = {FOUR}
@@ -72,7 +72,8 @@ def test_children_of_a_fork_have_noise_of_their_own(path):
 
 @pytest.mark.parametrize("ledger", ["file", "memory"])
 def test_a_connection_that_was_forked_gives_nothing(path, ledger):
-    """This matters most for a ledger in memory, of which the child has a copy with a budget of its own."""
+    """A child process cannot release on the parent's connection. This matters most for a ledger in memory, because the child has
+    a copy of the ledger with its own budget."""
     output = run("""
         db = connect(sys.argv[1])
         if sys.argv[1] == ":memory:":
@@ -99,7 +100,7 @@ def test_a_connection_that_was_forked_gives_nothing(path, ledger):
 
 # ---- generators that somebody else can set -------------------------------------------------------------------------
 
-PRNG_SAVE, PRNG_RESTORE = 5, 6  # of sqlite3_test_control()
+PRNG_SAVE, PRNG_RESTORE = 5, 6  # codes of sqlite3_test_control()
 
 
 def four_times(raw, sql):
@@ -113,7 +114,7 @@ def four_times(raw, sql):
 
 
 def test_sqlites_generator_can_be_set_and_is_not_the_source(path):
-    """sqlite3_test_control() resets random(): the naive answer repeats, the answer of diffuse does not."""
+    """sqlite3_test_control() resets random(). The naive answer then repeats, and the answer of diffuse does not."""
     raw = Raw(path)
     control = ctypes.CDLL("libsqlite3.so.0").sqlite3_test_control
     answers = {}
@@ -129,7 +130,7 @@ def test_sqlites_generator_can_be_set_and_is_not_the_source(path):
 
 
 def test_seeds_of_the_environment_and_of_libc_change_nothing(path):
-    """Two processes with the same seeds of rand(), random(), drand48(), GSL and Python draw different noise."""
+    """Two processes draw different noise although rand(), random(), drand48(), GSL and Python have the same seeds."""
     outputs = [run(f"""
         import ctypes, random
         for name in ("GSL_RNG_SEED", "GSL_RNG_TYPE", "PYTHONHASHSEED"): os.environ[name] = "mt19937" if "TYPE" in name else "1"

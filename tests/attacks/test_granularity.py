@@ -1,5 +1,5 @@
-"""Attack: a granularity that depends on data. If a lattice is fitted to the largest value or to the sum, every
-published number shows whether a large value was there, however much noise there is."""
+"""Attack: a granularity that depends on data. If a lattice is fitted to the largest value or to the sum, every published number
+shows whether a large value was in the table, for any amount of noise."""
 
 import math
 import random
@@ -15,8 +15,8 @@ def naive(values, rng):
 
 @alarm(1e-30)
 def test_a_naive_lattice_shows_the_largest_value():
-    """A value of 1000, clipped to 1: all values are whole multiples of 2^-10; without her fewer than one in a
-    thousand are. (More than half of 100 by chance: 1e-100.)"""
+    """If one person has a value of 1000, which is clipped to 1, all published values are whole multiples of 2^-10. Without this
+    person, fewer than one value in a thousand is. (More than half of 100 values are by chance with probability 1e-100.)"""
     rng = random.Random()
     with_her = [math.ldexp(naive([0.5, 0.25, 1000.0], rng), 10) % 1 == 0 for _ in range(100)]
     without = [math.ldexp(naive([0.5, 0.25], rng), 10) % 1 == 0 for _ in range(100)]
@@ -32,8 +32,9 @@ PUBLIC = ("SELECT DISTINCT kind, mechanism, clip, dimension, granularity, sensit
 @EACH_CALL
 @alarm(20 * 4e-12)
 def test_the_lattice_is_the_same_for_all_tables(call, tmp_path):
-    """Apart from the values, all publications are equal, also for an empty table. The integers of small and of large
-    answers use the whole lattice: 40 of them are not all even (2^-40, twice for each of 20 calls)."""
+    """Apart from the values, all publications are equal, even for an empty table. The integers of small and of large answers use
+    the whole lattice, so 40 integers are not all even. (They are with probability 2^-40, and the test asks twice for each of
+    20 calls.)"""
     path = path_for(call, tmp_path)
     db = system(path, {"inner": 1.0})
     for rows in TABLES:
@@ -51,7 +52,8 @@ def test_the_lattice_is_the_same_for_all_tables(call, tmp_path):
 
 @EACH_CALL
 def test_the_noise_that_is_stated_is_the_same_for_all_tables(call):
-    """stddev in dp_value, for values that are lattice points: of averages and the like it is an estimate."""
+    """stddev in dp_value is the same for all tables if the values are lattice points. (For averages and similar kinds, stddev is
+    an estimate.)"""
     db = system(tiers={"inner": 1.0})
     for rows in TABLES:
         fill(db, rows)

@@ -1,5 +1,5 @@
-"""Attack: one unit with ten thousand rows. If rows are clipped one by one, a unit with many rows changes the answer
-by many clips, but the noise is made for one."""
+"""Attack: one unit with ten thousand rows. If a system clips rows one by one, a unit with many rows changes the answer by many
+clips, but the noise covers one clip."""
 
 import pytest
 
@@ -57,8 +57,8 @@ def test_one_unit_moves_the_integers_by_one_sensitivity(call, form, tables, tmp_
 
 
 def test_a_ledger_of_rows_says_that_it_protects_rows():
-    """In such a ledger a heavy unit changes the answer by all of its rows, and the ledger says that it protects
-    rows."""
+    """In a ledger that protects rows, a unit with many rows changes the answer by all of its rows. The ledger says that it
+    protects rows."""
     db = system(tiers=EXACT, options='{"protects":"row"}', rows=HEAVY["large values"])
     assert abs(one(db, "SELECT dp_sum('exact', x, 1, NULL) FROM people") - ROWS) <= 12 / 1414
     assert one(db, "SELECT dp_certificate() ->> '$.ledger.protects'") == "row"
@@ -66,8 +66,8 @@ def test_a_ledger_of_rows_says_that_it_protects_rows():
 
 @alarm(4e-11)
 def test_a_unit_in_ten_thousand_groups_keeps_a_few():
-    """Private keys: a unit that is in every group adds as much as a unit in max_groups groups."""
+    """With private keys, a unit that is in every group adds no more than a unit in max_groups groups."""
     db = system(rows=HEAVY["all keys"], tiers={})
     one(db, "SELECT dp_tier('exact', 1e6, 1e15, 1e-6, 'rdp', 1e-10)")
     answer = one(db, "SELECT dp_group_count('exact', key, 1, unit, '{\"max_groups\":4}') FROM people")
-    assert answer == "{}"  # each of its four keys is held by one unit: 1e-11
+    assert answer == "{}"  # each of the four keys has one unit, so a key is shown with probability 1e-11

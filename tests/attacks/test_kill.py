@@ -17,7 +17,7 @@ NAIVE = """
 
 
 def test_a_naive_budget_forgets_what_was_seen(tmp_path):
-    """A budget for one answer gives two, and a third."""
+    """A naive budget for one answer gives three answers, because each kill undoes the charge."""
     file = tmp_path / "budget.json"
     file.write_text('{"left": 1}')
     answers = [run(NAIVE, file, "kill", expect=-signal.SIGKILL) for _ in range(2)] + [run(NAIVE, file, "go on")]

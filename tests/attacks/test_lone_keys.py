@@ -1,5 +1,5 @@
-"""Attack: a group key that only one unit holds. However much noise the numbers of a GROUP BY have, a row for a
-village shows that somebody lives there."""
+"""Attack: a group key that only one unit has. If a GROUP BY returns a row for a village, somebody lives there, and noise in the
+number does not hide this."""
 
 import json
 import random
@@ -13,7 +13,7 @@ LONE = [person("she", 1, "far village")]
 
 
 def naive(rows, rng):
-    """A noisy count for each key that occurs."""
+    """Returns a noisy count for each key that occurs."""
     counts = {}
     for _, key, _, _ in rows:
         counts[key] = counts.get(key, 0) + 1
@@ -41,8 +41,8 @@ PUBLIC = KEYS + ["far village", "nowhere"]
 @pytest.mark.parametrize("call", ["dp_count('inner', iif(p.key = k.key, 1, NULL), 1, p.unit)",
                                   "dp_sum('inner', iif(p.key = k.key, x, NULL), 1, p.unit)"])
 def test_groups_of_a_public_list_all_answer(call):
-    """One release for each key of a list that is public, held by somebody or not: as many rows and charges with her as
-    without, and her count is one of noise."""
+    """A release for each key of a public list gives the same number of rows and charges with and without the only person who has
+    one of the keys. The count of this key is mostly noise."""
     db = system(tiers={"inner": 1.0})
     db.execute("CREATE TABLE keys(key)")
     db.executemany("INSERT INTO keys VALUES (?)", [(key,) for key in PUBLIC])
@@ -56,7 +56,7 @@ def test_groups_of_a_public_list_all_answer(call):
 
 @pytest.mark.parametrize("kind", ["count", "sum"])
 def test_groups_of_a_public_list_by_dp_release(kind):
-    """A filter that leaves no rows is valid."""
+    """dp_release() accepts a filter that leaves no rows, so every key of a public list gets an answer."""
     db = system(tiers={"inner": 1.0}, rows=PEOPLE + LONE)
     for key in PUBLIC:
         assert isinstance(one(db, "SELECT dp_release('inner', ?, ?, '{\"clip\":1}')", kind,
@@ -82,8 +82,8 @@ def test_public_keys_are_all_published_and_no_others(kind, arguments):
 @pytest.mark.parametrize("kind,arguments", GROUPS[:3])
 @alarm(3 * 20 * 1e-12)
 def test_private_keys_that_one_unit_holds_are_not_published(kind, arguments):
-    """Twenty releases of each of three kinds, each of which may show a lone key with probability 1e-12 (key_share times
-    delta_keys); a key of 500 units is there (70 standard deviations above the threshold)."""
+    """The test makes twenty releases of each of three kinds. A release may show a key of a single unit with probability 1e-12
+    (key_share times delta_keys). A key of 500 units is shown, because its count is 70 standard deviations above the threshold."""
     db = system(tiers={}, rows=LONE + [person(i, 1, "town") for i in range(500)])
     one(db, "SELECT dp_tier('inner', 1.0, 1e15, 1e-6, 'rdp', 1e-10)")
     for _ in range(20):
@@ -96,9 +96,9 @@ def test_private_keys_that_one_unit_holds_are_not_published(kind, arguments):
 @pytest.mark.parametrize("max_groups", [1, 3])
 @alarm(2 * 210 * 1e-12)
 def test_a_unit_with_many_keys_of_its_own_has_but_max_groups_chances(max_groups, tmp_path):
-    """Twenty thousand keys that one person alone holds. Ten releases of delta 1e-3 each: four that show any of them have
-    probability 210e-12; were each key a chance of its own, every release would show some. The ledger has no coordinate for
-    keys that nobody kept, at any tier."""
+    """One person alone has twenty thousand keys. The test makes ten releases with delta 1e-3 each. Four or more of them show one
+    of these keys with probability 210e-12. If every key were a separate chance, every release would show some key. The ledger
+    has no coordinate for a key that no unit kept, at any tier."""
     path = tmp_path / "people.db"
     db = system(path, tiers={}, rows=[("her", f"her {i}", 1, None) for i in range(20000)])
     one(db, "SELECT dp_tier('inner', 0.001, 1e15, 0.5, 'rdp', 0.1)")

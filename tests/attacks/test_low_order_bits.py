@@ -1,7 +1,7 @@
 """Attack: the low-order bits of the noise (Mironov 2012; Jin et al. 2022).
 
-A floating-point sampler reaches only some of the doubles, and the added answer determines which. An attacker who
-knows the sampler computes which of two answers can have produced the published number.
+A floating-point sampler reaches only some of the doubles, and the added answer determines which doubles. An attacker who knows
+the sampler computes which of two answers can have produced the published number.
 """
 
 import math
@@ -21,7 +21,7 @@ def naive(answer, rng):
 
 
 def could_be(value, answer):
-    """Whether some output of random() makes `value` of `answer`."""
+    """Returns whether the naive system can publish `value` for `answer`, for some output of random()."""
     near = round(math.exp(-abs(value - answer)) * 2**53)
     return any(answer + sign * math.log(k * 2.0**-53) == value
                for k in range(max(1, near - 3), min(2**53, near + 3) + 1) for sign in (-1, 1))
@@ -29,7 +29,8 @@ def could_be(value, answer):
 
 @alarm(1e-21)
 def test_naive_values_tell_which_neighbour_they_come_from():
-    """500 values of the answer 0 or 1: six in ten are impossible for the other answer. (Fewer than 200 of them: 1e-21.)"""
+    """Of 500 values for the answers 0 and 1, six in ten are impossible for the other answer. (Fewer than 200 are with probability
+    1e-21.)"""
     rng = random.Random()
     certain = 0
     for _ in range(500):
@@ -44,7 +45,8 @@ def test_naive_values_tell_which_neighbour_they_come_from():
 
 
 def test_every_value_could_come_from_either_neighbour():
-    """Answers 60 and 59: both need noise of a whole number of lattice steps, and every whole number is possible."""
+    """Every value is possible for the answers 60 and 59: both need noise of a whole number of lattice steps, and every whole
+    number is possible."""
     db = system(tiers={"inner": 0.5})
     for rows in (PEOPLE, PEOPLE[2:]):
         fill(db, rows)
@@ -67,9 +69,10 @@ def low_bits(values):
 @EACH_CALL
 @alarm(60 * 1e-9)
 def test_low_order_bits_say_nothing(call, tmp_path):
-    """The four lowest bits of the integers, for two neighbours: uniform for each (chi-squared, 2 times for each of 20 calls
-    at most) and alike. At 1e-10: the multinomial's tail may be ten times that. 400 integers each: a bit that is always 0
-    gives 400, one that is 0 four times in five 144, and the limit is 79."""
+    """The four lowest bits of the integers are uniform for each of two neighbours, and have the same distribution for both. The
+    chi-squared test is made at most twice for each of 20 calls, at level 1e-10; the tail of the multinomial may be ten times
+    as large. With 400 integers for each neighbour, the limit is 79. A bit that is always 0 would give 400, and a bit that is 0
+    four times in five would give 144."""
     path = path_for(call, tmp_path)
     db = system(path, {"inner": 0.5})
     for table, rows in (("with_her", PEOPLE), ("without", PEOPLE[2:])):
@@ -88,15 +91,16 @@ def test_low_order_bits_say_nothing(call, tmp_path):
 
 @alarm(1e-30)
 def test_that_comparison_finds_naive_noise():
-    """The bits of 800 naive values on a grid of 2^-53, for the answer 1: chi-squared is 670 with a deviation of 50, and below
-    79 with probability 1e-30."""
+    """The same comparison of 800 naive values for the answer 1, on a grid of 2^-53, gives a chi-squared of 670 with a standard
+    deviation of 50. It is below 79 with probability 1e-30."""
     rng = random.Random()
     count = low_bits(numpy.array([math.ldexp(naive(1, rng), 53) % 2**40 for _ in range(800)]))
     assert stats.chisquare(count).pvalue < 1e-10
 
 
 def test_odd_answers_are_on_the_lattice_too():
-    """0.1 is not on the lattice. It is rounded before the noise is added, so that its bits do not show."""
+    """The answer 0.1 is not on the lattice. diffuse rounds the answer before it adds the noise, so the bits of the answer do not
+    show."""
     db = system(tiers={"inner": 0.5}, rows=[person(1, 0.1), person(2, 1e-300), person(3, 1 / 3)])
     for _ in range(20):
         one(db, "SELECT dp_sum('inner', x, 1, unit) FROM people")

@@ -1,5 +1,5 @@
-"""Attack: NaN, infinities, text, blobs, -2^63 and other odd values. If a naive system adds such a value to its sum,
-the answer shows it, whatever the noise. In diffuse every value counts as a number within the bounds."""
+"""Attack: NaN, infinities, text, blobs, -2^63 and other odd values. If a naive system adds such a value to its sum, the answer
+reveals the value despite the noise. In diffuse every value counts as a number within the bounds."""
 
 import json
 import math
@@ -23,7 +23,7 @@ def test_a_nan_shows_through_naive_noise():
 
 
 def test_the_least_integer_is_larger_than_no_clip_to_naive_sql():
-    """abs(-2^63) is an error in SQL and negative in C: a clip by abs(x) <= clip lets it through."""
+    """abs(-2^63) is an error in SQL and negative in C, so the condition abs(x) <= clip accepts -2^63."""
     with pytest.raises(Exception, match="integer overflow"):
         one(connect(), "SELECT sum(CASE WHEN abs(x) <= 1 THEN x ELSE 1 END) FROM (SELECT -9223372036854775807 - 1 AS x)")
     with numpy.errstate(all="ignore"):
@@ -31,7 +31,7 @@ def test_the_least_integer_is_larger_than_no_clip_to_naive_sql():
 
 
 def finite(answer):
-    """Whether all that was published are finite numbers."""
+    """Returns whether all published values are finite numbers."""
     values = json.loads(answer) if isinstance(answer, str) else [answer]
     values = values.values() if isinstance(values, dict) else values
     return all(isinstance(value, (int, float)) and math.isfinite(value) for value in values)
@@ -40,7 +40,7 @@ def finite(answer):
 @EACH_CALL
 @pytest.mark.parametrize("column", COLUMNS)
 def test_an_odd_row_moves_the_integers_by_no_more_than_the_sensitivity(call, column, tmp_path):
-    """Tries both forms. The odd row may belong to an existing unit and move it from one end of the range to the
+    """The test tries both forms. The odd row may belong to an existing unit and move this unit from one end of the range to the
     other."""
     path = path_for(call, tmp_path)
     db = system(path, EXACT)
@@ -55,7 +55,7 @@ def test_an_odd_row_moves_the_integers_by_no_more_than_the_sensitivity(call, col
 
 @EACH_CALL
 def test_values_that_a_query_makes_are_values_too(call, tmp_path):
-    """NaN from a function of the owner, texts that are not UTF-8, zeroblobs."""
+    """A query may make NaN by a function of the owner, texts that are not UTF-8, and zeroblobs. They count like stored values."""
     path = path_for(call, tmp_path)
     db = system(path, EXACT)
     db.create_function("nan", 0, lambda: NAN)

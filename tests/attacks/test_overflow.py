@@ -12,12 +12,12 @@ HUGE = 1.7976931348623157e308
 
 
 def wrapping(values, clip=2**62):
-    """A sum of 64-bit integers."""
+    """Returns a sum of 64-bit integers that wraps around."""
     return int(numpy.sum(numpy.clip(numpy.array(values), -clip, clip)))
 
 
 def floating(values):
-    """A clipped total of doubles."""
+    """Returns a clipped total of doubles."""
     return float(numpy.clip(numpy.sum(numpy.array(values)), -1, 1))
 
 
@@ -31,7 +31,7 @@ def test_a_naive_total_of_doubles_is_no_number():
         assert floating([HUGE, HUGE]) == 1 and math.isnan(floating([math.inf, HUGE, -math.inf]))
 
 
-# Rows of one unit that push a total out of its range in one direction, or in both.
+# Rows of one unit that move a total out of its range in one direction, or in both directions.
 RUNS = {
     "up": [HUGE] * 1000, "down": [-HUGE] * 1000, "both": [HUGE, HUGE, -HUGE, -HUGE, -HUGE] * 100,
     "infinite": [math.inf] * 10, "infinities": [math.inf, -math.inf] * 10 + [-math.inf], "integers": [-(2**63)] * 1000,
@@ -56,7 +56,7 @@ def test_no_unit_moves_the_integers_by_more_than_the_sensitivity(call, form, tmp
 @pytest.mark.parametrize("clip", [1e-150, 1e-9, 1.5, 1e9, 1e150])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_totals_at_the_ends_of_the_range_are_exact(clip, sign):
-    """2000 units with the largest value in one direction: the total is 2000 clips and does not wrap around."""
+    """The total of 2000 units with the largest value in one direction is 2000 clips and does not wrap around."""
     db = system(rows=[person(i, sign * (math.inf if i % 2 else HUGE)) for i in range(2000)])
     value = one(db, "SELECT dp_sum('exact', x, ?, unit) FROM people", clip)
     assert abs(value / clip - sign * 2000) <= 12 / 1414 + 2000 * 2.0**-50
@@ -65,6 +65,6 @@ def test_totals_at_the_ends_of_the_range_are_exact(clip, sign):
 
 
 def test_a_saturated_unit_forgets_nothing_of_the_others():
-    """A unit whose total is at the end of its range can come back inside, because its other rows count."""
+    """A unit whose total has reached the end of its range can come back inside the range, because its later rows still count."""
     db = system(rows=[person("a", HUGE), person("a", -HUGE), person("a", 0.5), person("b", 0.25)])
     assert abs(one(db, "SELECT dp_sum('exact', x, 1, unit) FROM people") - 0.75) <= 12 / 1414

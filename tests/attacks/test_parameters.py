@@ -26,25 +26,25 @@ class Naive:
 def test_a_naive_budget_lets_them_in():
     budget = Naive(1.0)
     assert budget.answer(math.nan) is not None
-    assert all(budget.answer(100.0) is not None for _ in range(100))  # NaN from then on
+    assert all(budget.answer(100.0) is not None for _ in range(100))  # the total is NaN from now on
     budget = Naive(1.0)
     budget.answer(-100.0)
-    assert budget.answer(100.0) is not None  # paid by a negative rate
-    assert Naive(10.0).answer(8.0, clip=5e-324) == 1000 * 5e-324  # the noise is less than half of a step: none
+    assert budget.answer(100.0) is not None  # a negative rate has paid for this answer
+    assert Naive(10.0).answer(8.0, clip=5e-324) == 1000 * 5e-324  # the noise is below half a step, so the answer has no noise
 
 
 # SQL literals. Python's NaN is bound as NULL.
 SMALL = ["0", "0.0", "-0.0", "-1", "-5e-324", "5e-324", "1e-310", "2.2250738585072014e-308"]
 NUMBERS = ["NULL", "9e999", "-9e999", "9e999 - 9e999", "'nan'", "'1'", "x'31'", *SMALL]
 TINY = {"5e-324", "1e-310", "2.2250738585072014e-308"}
-ORDINARY = {"lo": SMALL, "hi": SMALL, "q": TINY | {"0", "0.0", "-0.0"}}  # parameters for which these are ordinary numbers
+ORDINARY = {"lo": SMALL, "hi": SMALL, "q": TINY | {"0", "0.0", "-0.0"}}  # valid values
 JSON = {"NULL": "null", "'nan'": '"nan"', "'1'": '"1"', "x'31'": "[1]", "9e999 - 9e999": "NaN"}
 ALSO = {"dim": ["1.5", "1e9", "9223372036854775807"], "bins": ["1.5", "1e9", "9223372036854775807"],
         "q": ["1.5", "'[NaN]'", "'[2]'"], "lo": ["2"], "hi": ["-2", "-2.5"], "clip": ["1e-151", "1e151"]}
 
 
 def spied(db):
-    """How many rows were read since the start."""
+    """Counts the rows that were read since the start."""
     rows = []
     db.create_function("spy", 1, lambda unit: rows.append(unit) or unit)
     return rows
@@ -53,7 +53,7 @@ def spied(db):
 @EACH_CALL
 @EACH_FORM
 def test_no_call_takes_them(call, form):
-    """Each parameter in turn: diffuse refuses it, charges nothing and reads nothing except the first row of an
+    """For each parameter in turn, diffuse refuses each bad value, charges nothing and reads nothing except the first row of an
     aggregate."""
     db = system(tiers={"inner": 1.0})
     rows = spied(db)
@@ -97,7 +97,7 @@ def test_no_ornstein_uhlenbeck_process_takes_them(kind, options):
         if not (options.startswith('"theta":{},') and bad in ("0", "-0.0")):  # Brownian motion
             refused(db, release.format(options.format(bad)))
     for theta, rho in (("5e-324", "1"), ("1", "5e-324"), ("1e300", "1e-300"), ("1e-310", "1e-310")):
-        # subnormal numbers are numbers: refused, or a shrink in (0, 1] and a finite value
+        # a subnormal number is either refused, or gives a shrink in (0, 1] and a finite value
         try:
             assert math.isfinite(one(db, release.format(f'"theta":{theta},"rho":{rho}')))
         except Exception as error:
@@ -110,8 +110,8 @@ TIER = ["1.0", "8.0", "1e-6", "'rdp'", "0"]
 
 
 def test_no_tier_takes_them():
-    """In each of its numbers; a tier that is let in with a subnormal epsilon or delta keeps to it (with
-    delta 1e-6 there is a tiny rate of no epsilon at all)."""
+    """dp_tier() refuses each bad number. A tier that is created with a subnormal epsilon or delta respects this budget. (With
+    delta 1e-6, there is a tiny rate that needs no epsilon at all.)"""
     db = system(tiers={})
     for place, good in ((0, set()), (1, TINY), (2, TINY), (4, TINY | {"0", "0.0", "-0.0"})):  # delta_keys may be zero
         for i, bad in enumerate(NUMBERS):
@@ -145,7 +145,8 @@ PURE = ["dp_rate({}, 1e-6)", "dp_rate(1, {})", "dp_sigma({}, 1)", "dp_sigma(1, {
 
 @pytest.mark.parametrize("call", PURE)
 def test_no_plan_is_made_of_them(call):
-    """An error, or where zero and tiny numbers have a meaning a number that is one; never a NaN, which SQL shows as NULL."""
+    """A planning function gives an error, or a number where zero and tiny numbers have a meaning. It never gives a NaN, which SQL
+    shows as NULL."""
     db = system(tiers={"inner": 1.0})
     one(db, "SELECT dp_count('inner', x, 1, unit, 'a') FROM people")
     for bad in NUMBERS:
@@ -160,7 +161,7 @@ def test_no_plan_is_made_of_them(call):
 
 
 def test_terms_of_all_that_was_let_in_are_numbers():
-    """Books after a good release beside all the bad ones."""
+    """After a good release and all the refused releases, all numbers in the ledger are finite."""
     db = system(tiers={"inner": (1.0, *UNLIMITED), "outer": 0.1})
     for weight in ("NaN", "-1", "0", "0.5", "5e-324", "1"):
         try:

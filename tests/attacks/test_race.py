@@ -1,5 +1,5 @@
-"""Attack: two connections that race for the last of a budget. Between the check of the remaining budget and the
-charge, another connection can check too."""
+"""Attack: two connections that race for the last of a budget. Between one connection's check of the remaining budget and its
+charge, another connection can make the same check."""
 
 import random
 import subprocess
@@ -34,7 +34,8 @@ def test_two_naive_readers_both_get_the_last_of_a_budget():
 @EACH_CALL
 @EACH_FORM
 def test_whoever_comes_while_the_last_release_reads_is_refused(call, form, tmp_path):
-    """At the first row of the last release that fits, another connection asks for it, by name and without."""
+    """At the first row of the last release that fits the budget, another connection asks for a release, by the same name and
+    without a name."""
     path = tmp_path / "people.db"
     db = system(path, {})
     room_for(db, 1)
@@ -57,7 +58,7 @@ def test_whoever_comes_while_the_last_release_reads_is_refused(call, form, tmp_p
 @pytest.mark.parametrize("sql", ["SELECT dp_sum('audience', x, 1, unit) FROM people",
                                  "SELECT dp_release('audience', 'sum', 'SELECT x, unit FROM people', '{\"clip\":1}')"])
 def test_processes_that_take_all_they_get_never_get_more(tmp_path, sql):
-    """Two processes ask until they are refused: together they get the sixty releases that fit."""
+    """Two processes ask until they are refused. Together they get exactly the sixty releases that fit the budget."""
     path = tmp_path / "people.db"
     db = system(path, {})
     room_for(db, 60)

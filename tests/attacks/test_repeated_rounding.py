@@ -1,8 +1,8 @@
-"""Attack: repeated rounding (Casacuberta et al. 2022). A running total is rounded after every addition, in steps that
-depend on its size. One unit that lifts it over a power of two doubles the steps for all rows that follow, and the
-rounding errors of all of them add up.
+"""Attack: repeated rounding (Casacuberta et al. 2022). A running total is rounded after every addition, in steps that depend on
+its size. If one unit lifts the total over a power of two, the steps double for all later rows, and the rounding errors of
+these rows add up.
 
-Shown in single precision, where 16384 pairs of rows do it; in doubles it takes 2^27.
+The test uses single precision, where 16384 pairs of rows are enough. In doubles the attack needs 2^27 pairs.
 """
 
 import numpy
@@ -13,13 +13,13 @@ from attack import EACH_CALL, EXACT, check_distance, fill, lattice, one, path_fo
 pytestmark = pytest.mark.xdist_group("repeated_rounding")
 
 BASE, PAIRS = 8192, 16384
-UP, DOWN = 2.0**-11 * (1 + 2.0**-8), -(2.0**-11) * (1 - 2.0**-8)  # a little above and below half a step at BASE
+UP, DOWN = 2.0**-11 * (1 + 2.0**-8), -(2.0**-11) * (1 - 2.0**-8)  # a little more and a little less than half a step at BASE
 PAIRED = [UP, DOWN] * PAIRS
 WITH, WITHOUT = [1.0] * BASE + PAIRED, [1.0] * (BASE - 1) + PAIRED
 
 
 def naive(values):
-    """A running total in single precision, every row clipped to [-1, 1]."""
+    """Returns a running total in single precision. Every row is clipped to [-1, 1]."""
     total = numpy.float32(0)
     for x in numpy.clip(numpy.array(values, dtype=numpy.float32), -1, 1):
         total += x
@@ -32,7 +32,7 @@ def test_one_unit_moves_a_naive_total_by_many_clips():
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
-    """One file: with her, without her."""
+    """Makes one file with two tables, with and without one unit."""
     path = tmp_path_factory.mktemp("rounding") / "people.db"
     db = system(path, EXACT)
     for table, values in (("with_her", WITH), ("without", WITHOUT)):

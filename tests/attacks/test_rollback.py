@@ -26,7 +26,7 @@ class Naive:
         return 1000 + random.gauss(0, 10)
 
 
-# Transactions around a statement: the SQL before it and after it.
+# Transactions around a statement: the SQL before and after the statement.
 UNDONE = {
     "rollback": (["BEGIN"], ["ROLLBACK"]),
     "immediate": (["BEGIN IMMEDIATE", "CREATE TABLE mine(x)"], ["ROLLBACK"]),
@@ -37,7 +37,7 @@ EACH_UNDOING = pytest.mark.parametrize("how", UNDONE)
 
 
 def undone(db, how, sql):
-    """The value of a statement whose transaction is rolled back."""
+    """Runs a statement in a transaction, rolls the transaction back, and returns the value of the statement."""
     before, after = UNDONE[how]
     for statement in before:
         db.execute(statement)
@@ -91,7 +91,7 @@ def test_a_constraint_that_fails_afterwards_refunds_nothing(conflict):
 
 
 def test_diffusions_tiers_and_refinements_are_not_taken_back():
-    """All writes to the ledger are permanent."""
+    """A ROLLBACK of the host does not undo diffusions, tiers and refinements, because all writes to the ledger are permanent."""
     db = system(tiers={"outer": 0.1})
     one(db, "SELECT dp_count('outer', x, 1, unit, 'a') FROM people")
     books = "SELECT count(*), (SELECT count(*) FROM dp_tier), (SELECT count(*) FROM dp_publication) FROM dp_charge"

@@ -1,5 +1,5 @@
-"""Attack: the order of rows (Casacuberta et al. 2022). A sum of doubles depends on the order, but the noise is made
-for a sum that does not. The same rows in two orders are the same table."""
+"""Attack: the order of rows (Casacuberta et al. 2022). A sum of doubles depends on the order of rows, but the noise assumes a sum
+that does not. The same rows in two orders are the same table, so their answers must have the same distribution."""
 
 import random
 
@@ -7,7 +7,7 @@ from attack import EACH_CALL, EACH_FORM, EXACT, KEYS, check_distance, fill, latt
 
 UNITS = 300
 
-# Each unit has 1e16, 1 and -1e16: the total is 1, or 0 where the 1 was added to 1e16.
+# Each unit has 1e16, 1 and -1e16. The total is 1, or 0 if the 1 was added to 1e16.
 ROWS = [person(unit, x, KEYS[unit % 3]) for unit in range(UNITS) for x in (1e16, 1, -1e16)]
 
 
@@ -20,7 +20,7 @@ def kept():
 
 
 def naive(rows, clip=1.0):
-    """The sum of clipped totals of units, in doubles."""
+    """Returns the sum of the clipped totals of units, in doubles."""
     totals = {}
     for unit, _, x, _ in rows:
         totals[unit] = totals.get(unit, 0.0) + x
@@ -34,7 +34,7 @@ def test_a_naive_sum_moves_by_every_unit_at_once():
 @EACH_CALL
 @EACH_FORM
 def test_the_integers_are_the_same_in_every_order(call, form, tmp_path):
-    """The naive sum changes by 300 sensitivities, the sum of diffuse only by the noise."""
+    """The naive sum changes by 300 sensitivities, and the sum of diffuse changes only by the noise."""
     path = path_for(call, tmp_path)
     db = system(path, EXACT)
     orders = [absorbed(), kept(), sorted(ROWS, key=lambda row: row[2])]

@@ -1,10 +1,8 @@
-"""Attack: the time of a release against the size of its noise (Jin et al. 2022). A sampler that counts up to a value
-takes longer for large noise. An attacker who measures the time learns the noise, and with the published value the
-answer.
+"""Attack: the time of a release reveals the size of its noise (Jin et al. 2022). A sampler that counts up to a value takes longer
+for large noise. An attacker who measures the time learns the noise, and computes the answer from the published value.
 
-Under the null hypothesis the noise is independent of the times, whatever the machine does meanwhile, and the rank
-correlation has stddev 1/sqrt(n). A busy machine therefore cannot make the second test fail, and in the first test n
-is larger than necessary.
+Under the null hypothesis, the noise is independent of the times, even on a busy machine, and the rank correlation has stddev
+1/sqrt(n). A busy machine therefore cannot make the second test fail, and in the first test n is larger than necessary.
 """
 
 import random
@@ -19,11 +17,11 @@ from attack import alarm, system
 pytestmark = pytest.mark.plain
 
 RELEASES = 10000
-BOUND = 0.08  # 8 of 1/sqrt(RELEASES)
+BOUND = 0.08  # 8 times the stddev 1/sqrt(RELEASES)
 
 
 def timed(call, times):
-    """(time, result) of so many calls."""
+    """Returns (time, result) for each of `times` calls."""
     clock = time.perf_counter_ns
     rows = []
     for _ in range(times):
@@ -39,7 +37,8 @@ def correlation(rows, answer=0):
 
 @alarm(1e-30)
 def test_the_time_of_a_naive_sampler_is_the_size_of_its_noise():
-    """A geometric law by counting trials: rank correlation above 0.5 (0.99 on a quiet machine)."""
+    """The time of a sampler that counts trials has a rank correlation above 0.5 with its geometric noise (0.99 on a quiet
+    machine)."""
     rng = random.Random()
 
     def geometric():
@@ -55,8 +54,8 @@ def test_the_time_of_a_naive_sampler_is_the_size_of_its_noise():
 @pytest.mark.parametrize("sql,answer", [("SELECT dp_sum('inner', x, 1, unit) FROM people", 1),
                                         ("SELECT dp_release('inner', 'count', 'SELECT x, unit FROM people')", 1)])
 def test_the_time_of_a_release_says_next_to_nothing(sql, answer):
-    """The noise is one of 32 draws that are made together. This leaves a correlation of 0.01 with its own draw (a
-    hundredth of a percent of the variance). A correlation above 0.08, six standard errors more, is an alarm."""
+    """The noise is one of 32 draws that are made together. This leaves a correlation of 0.01 between the time and the noise (a
+    hundredth of a percent of the variance). The test fails at a correlation above 0.08, which is six standard errors more."""
     db = system(tiers={"inner": 1.0}, rows=[(1, "", 1, "")])
     execute = db.cursor().execute
     rows = timed(lambda: execute(sql).fetchall()[0][0], RELEASES)
@@ -75,4 +74,4 @@ def test_the_time_of_a_diffusion_says_next_to_nothing():
     rows = timed(lambda: execute("SELECT dp_diffuse(?, 'outer')", (next(left),)).fetchall()[0][0], len(names))
     inner = numpy.array([value for (value,) in execute("SELECT value FROM dp_value WHERE tier = 'inner' ORDER BY release_id")])
     rows[1] -= inner
-    assert abs(correlation(rows)) < 0.12  # 7.6 of 1/sqrt(4000): 3e-14, and 0.02 of a draw's own is six away
+    assert abs(correlation(rows)) < 0.12  # 7.6/sqrt(4000): 3e-14 by chance

@@ -1,5 +1,5 @@
-"""Attack: a million tiny charges. A double that holds a large total does not change when a small number is added, so
-a naive budget never notices tiny charges, however many they are.
+"""Attack: a million tiny charges. A double that holds a large total does not change when a small number is added, so a naive
+budget does not notice any number of tiny charges.
 
 A tier of rate 10^6, the largest, is almost spent by one release. A release of weight 10^-18 then pays 10^-12, the
 smallest rate. A double of that size does not change even if 58 of these rates are added at once.
@@ -28,19 +28,19 @@ def paid(db):
 
 
 def rounded_up(total):
-    """The least double that is no smaller."""
+    """Returns the least double that is at least `total`."""
     double = float(total)
     return double if Fraction(double) >= total else nextafter(double, float("inf"))
 
 
 def many(db, count, weight, rows="groups"):
-    """So many unnamed releases in one statement."""
+    """Makes `count` unnamed releases in one statement."""
     sql = f"SELECT dp_count('inner', x, 1, unit, '{{\"weight\":{weight}}}') FROM {rows} WHERE key < ? GROUP BY key"
     assert len(db.execute(sql, (count,)).fetchall()) == count
 
 
 def test_thousands_of_tiny_charges_add_up_exactly():
-    """After the large one, tiny ones of four sizes: the total is the exact sum, rounded up once."""
+    """After a large charge and tiny charges of four sizes, the total is the exact sum, rounded up once."""
     db = system(tiers={"inner": LARGE})
     fill(db, [person(1, 1, i) for i in range(1500)], "groups")
     one(db, "SELECT dp_count('inner', x, 1, unit) FROM people")
@@ -59,7 +59,7 @@ def test_tiny_charges_exhaust_a_budget():
     one(db, "SELECT dp_tier('inner', ?, dp_zcdp_epsilon(?, 1e-6), 1e-6)", LARGE, LARGE)
     limit = Fraction(one(db, "SELECT rate_limit FROM dp_tier"))
     one(db, "SELECT dp_count('inner', x, 1, unit) FROM people")
-    left = limit - sum(paid(db)) - Fraction(2500 * TINY)  # leaves room for 2500 and a few
+    left = limit - sum(paid(db)) - Fraction(2500 * TINY)  # leaves room for a little more than 2500 tiny releases
     one(db, f"SELECT dp_count('inner', x, 1, unit, '{{\"weight\":{float(left / 10**6)!r}}}') FROM people")
     tiny = "SELECT dp_count('inner', x, 1, unit, '{\"weight\":1e-18}') FROM people"
     one(db, tiny)

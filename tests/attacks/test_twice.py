@@ -1,5 +1,5 @@
-"""Attack: drivers that run a SELECT twice (PHP's sqlite3 does), tools that run it in a savepoint first (DB Browser).
-The second run must not be a second draw for one charge, and must not lose a charge."""
+"""Attack: some drivers run a SELECT twice (PHP's sqlite3), and some tools run it in a savepoint first (DB Browser). The second
+run must not make a second draw for one charge, and must not lose a charge."""
 
 import ctypes
 import random
@@ -9,7 +9,8 @@ from conftest import Raw, connect
 
 
 def twice(raw, sql):
-    """A statement that is stepped, reset and stepped again, and one that is prepared and never run. Values as texts."""
+    """Steps a statement, resets it and steps it again, and prepares another statement that never runs. Returns the values as
+    texts."""
     raw.c.sqlite3_column_text.restype = ctypes.c_char_p
     raw.finalize(raw.prepare(sql))
     statement = raw.prepare(sql)
@@ -23,7 +24,7 @@ def twice(raw, sql):
 
 
 def test_a_naive_answer_is_drawn_twice():
-    """One charge for the statement, a draw for each run of it."""
+    """A naive system charges once for the statement and draws for each run of the statement."""
     db, books = connect(), []
     db.create_function("naive_noise", 0, lambda: random.gauss(0, 10))
     sql = "SELECT count(*) + naive_noise() FROM (VALUES (1), (2))"

@@ -1,8 +1,8 @@
-"""Attack: two noisier versions of one private value, each made from that value independently. An attacker who sees
-both averages them, or sees that they agree, and learns more than was paid for.
+"""Attack: two noisier versions of one private value, each made independently from that value. An attacker who sees both versions
+averages them, or sees that they agree, and learns more than was charged.
 
-In diffuse every point and every symbol is made from the last one of its path, so everything outside a tier could be
-computed from the tier's own value. A tier inside the last one gets no value any more.
+In diffuse every point and every symbol is made from the last one of its path. Everything outside a tier can therefore be
+computed from the tier's own value and fresh randomness. A tier inside the last point of a path gets no new value from it.
 """
 
 import json
@@ -15,14 +15,15 @@ from attack import alarm, charges, fill, one, person, system, verified
 from conftest import refused
 
 TIERS = {"inner": 1.0, "middle": 0.5, "outer": 0.25, "last": 0.1}
-FLIP = 0.2  # of the kernel of the outer tiers: by itself ln(4)-DP, whatever is inside
+FLIP = 0.2  # the flip probability of the outer tiers' kernel, which by itself is ln(4)-DP
 KERNEL = json.dumps([[x, y, 1 - FLIP if x == y else FLIP] for x in ("no", "yes") for y in ("no", "yes")])
 CLAIM = math.log((1 - FLIP) / FLIP)
 LEVEL = 1e-9
 
 
 def significance(seen, other, epsilon):
-    """p-value of the hypothesis that an event is at most e^epsilon times as likely in the world where it was seen."""
+    """Returns the p-value of the hypothesis that an event is at most e^epsilon times as likely in the world where it was seen as
+    in the other world."""
     share = math.exp(epsilon) / (1 + math.exp(epsilon))
     return stats.binom.sf(seen - 1, seen + other, share)
 
@@ -31,7 +32,8 @@ def significance(seen, other, epsilon):
 
 
 def naive_children(rng, symbol, count, independent):
-    """Two outer symbols of each inner one, which is the truth nearly always: both from it, or the second from the first."""
+    """Returns two outer symbols for each inner symbol, which is nearly always the truth. Both are drawn from the inner symbol
+    (`independent`), or the second is drawn from the first."""
     inner = numpy.full(count, symbol) ^ (rng.random(count) < 0.001)
     first = inner ^ (rng.random(count) < FLIP)
     return first, (inner if independent else first) ^ (rng.random(count) < FLIP)
@@ -44,14 +46,14 @@ def both(rng, symbol, independent):
 
 @alarm(1e-15)
 def test_two_naive_children_reveal_more_than_either():
-    """Both children say yes: this is 16 times as likely if it is the truth, but only a factor of 4 was paid for."""
+    """Both children say yes 16 times as often if yes is the truth, but the charge covers only a factor of 4."""
     rng = numpy.random.default_rng()
     assert significance(both(rng, 1, True), both(rng, 0, True), CLAIM) < LEVEL
 
 
 @alarm(1e-9)
 def test_a_child_and_its_own_child_do_not():
-    """The same event, where the second is made from the first."""
+    """If the second symbol is drawn from the first, the same event stays within the charged factor."""
     rng = numpy.random.default_rng()
     assert significance(both(rng, 1, False), both(rng, 0, False), CLAIM) > LEVEL
 
@@ -63,8 +65,8 @@ def symbols():
 
 
 def test_no_second_child_of_a_symbol():
-    """Asked for at a tier inside the last symbol, at its own tier by another kernel, at a new tier in between, by other
-    functions, and after the data has changed."""
+    """diffuse refuses a second symbol at a tier inside the last symbol, at the same tier by another kernel, at a new tier in
+    between, by other functions, and after the data has changed."""
     db = symbols()
     shown = one(db, "SELECT dp_mix('r', 'outer', ?)", KERNEL)
     one(db, "SELECT dp_tier('new', 0.3, 1e3, 1e-6)")
@@ -81,7 +83,7 @@ def test_no_second_child_of_a_symbol():
 
 
 def test_the_next_symbol_is_a_child_of_the_last():
-    """By kernels that do not toss coins: the outer symbol follows from the middle one alone."""
+    """With deterministic kernels, the outer symbol follows from the middle symbol alone."""
     for _ in range(20):
         db = symbols()
         middle = one(db, "SELECT dp_mix('r', 'middle', ?)", KERNEL.replace("0.8", "0.5").replace("0.2", "0.5"))
@@ -93,19 +95,19 @@ def test_the_next_symbol_is_a_child_of_the_last():
 
 # ---- Laplace -------------------------------------------------------------------------------------------------------
 
-# The step of Laplace noise is nothing at all with a large probability. Of two steps from one point, results that agree
-# are therefore the point itself, without the noise that was to be added.
+# The additional Laplace noise of a step is 0 with a large probability. If two steps from one point give the same result, this
+# result is therefore the inner point itself, without additional noise.
 
 
 def naive_step(rng, values, inner, outer):
-    """In the continuum: stays with probability (inner/outer)^2."""
+    """Adds the noise of a step in continuous form: the value stays with probability (inner/outer)^2."""
     stay = rng.random(len(values)) < (inner / outer) ** 2
     return numpy.where(stay, values, values + rng.laplace(0, outer, len(values)))
 
 
 @alarm(1e-15)
 def test_two_naive_steps_that_agree_are_the_inner_point():
-    """Noise of scale 1 under two outer values of scales 2 and 2.2."""
+    """If two outer values of scales 2 and 2.2 agree, the remaining noise has scale 1."""
     rng = numpy.random.default_rng()
     inner = rng.laplace(0, 1, 100000)
     first, second = naive_step(rng, inner, 1, 2), naive_step(rng, inner, 1, 2.2)
@@ -117,7 +119,7 @@ def test_two_naive_steps_that_agree_are_the_inner_point():
 
 @alarm(3e-9)
 def test_steps_that_agree_say_nothing():
-    """300 releases: where two outer tiers agree, the noise is that of the inner one of them."""
+    """If two outer tiers agree (in 300 releases), the noise is that of the inner one of these tiers."""
     db = system(tiers={"secret": 2.0, "middle": 0.5, "outer": 0.4}, rows=[person(i, 1.0) for i in range(20)])
     for i in range(300):
         one(db, "SELECT dp_sum('secret', x, 1.5, unit, ?) FROM people", json.dumps({"name": f"r{i}", "mechanism": "laplace"}))
@@ -128,7 +130,7 @@ def test_steps_that_agree_say_nothing():
     scale = {tier: one(db, "SELECT DISTINCT stddev FROM dp_value WHERE tier = ?", tier) / math.sqrt(2) for tier in values}
     agree = values["middle"] == values["outer"]
     sizes = abs(values["middle"][agree] - 20) / scale["middle"]
-    law = stats.gamma(len(sizes))  # of their sum: were they those of the secret, it would be 0.4 times as large
+    law = stats.gamma(len(sizes))  # of the sum; with the noise of the secret point, the sum would be 0.4 times as large
     assert len(sizes) > 100
     assert min(law.cdf(sum(sizes)), law.sf(sum(sizes))) > LEVEL
     assert scale["secret"] < 0.45 * scale["middle"]

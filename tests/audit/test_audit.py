@@ -1,18 +1,20 @@
 """Empirical audit: measures how much of the charged epsilon an attacker can use, and checks that it is not more.
 
-For each aggregate the audit makes thousands of releases of two neighbouring tables that are as far apart as the
-clipping allows. From the first part of them the attacker learns the direction in which the tables differ and the
-middle; with the rest the attacker makes a threshold test on the likelihood ratio, which for Gaussian noise is the
-projection on that direction. Clopper-Pearson bounds on its error rates give a lower bound on mu, the distance in
-standard deviations (Nasr et al. 2023 audit the same way), and by the exact profile of the Gaussian mechanism on
-epsilon. It must lie below what was charged, and above half of it, or the audit could not see anything. The attacker
-here sees the lattice point itself, which is more than any tier sees.
+For each aggregate the audit makes thousands of releases of two neighbouring tables that are as far apart as the clipping
+allows. From the first part of the releases, the attacker learns the direction in which the tables differ, and the middle
+between them. On the other releases, the attacker makes a threshold test on the likelihood ratio, which for Gaussian noise is
+the projection on that direction. Clopper-Pearson bounds on the error rates of this test give a lower bound on mu, the distance
+in standard deviations (Nasr et al. 2023 audit the same way). The exact profile of the Gaussian mechanism converts it to a
+lower bound on epsilon. This bound must be below the charged epsilon. It must also be above half of the charged epsilon,
+because otherwise the audit would be too weak to find a defect. The attacker here sees the lattice point itself, which is more
+than any tier sees.
 
-The audit detects a build whose noise is a fifth too small: the last test makes one.
+The audit detects a build whose noise is too small by a fifth; the last test makes such a build.
 
-False alarms: each bound on an error rate fails with probability 1e-9, and mu is bounded by two that must fail together, or
-one by far: 1e-17 where all that was charged is used. Power: less than half of epsilon takes 20 standard errors; the build
-with the wrong noise, of which there are more releases, is missed with probability 3e-13.
+False alarms: each bound on an error rate fails with probability 1e-9. The bound on mu is wrong only if two such bounds fail
+together, or one fails by far. This has probability 1e-17 even if the attacker uses all of the charged epsilon. Power: a bound
+below half of epsilon would be an error of 20 standard errors. The test with the wrong noise makes more releases and misses the
+defect with probability 3e-13.
 """
 
 import os
@@ -31,12 +33,12 @@ from conftest import quick_folder, unchecked
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-RATE = 2.0  # mu = 2: errors of one in six, which a few thousand releases tell apart
+RATE = 2.0  # mu = 2: the attacker errs once in six, which a few thousand releases show precisely
 LEARN, TEST = 500, 4000
 CONFIDENCE = 1e-9
 DELTA = 1e-6
 
-# Statistics do not change under sanitizers, and are slow there.
+# Sanitizers do not change the statistics and are slow, so this file does not run under them.
 pytestmark = [pytest.mark.plain, pytest.mark.alarm(1e-15)]
 
 # kind: the call, and the additional rows of the neighbour. Table t(unit, key, x, v) has 40 units with one row each: x
@@ -63,7 +65,7 @@ WORST = {
 
 
 class System:
-    """A database with two tiers of unlimited budget."""
+    """A database with two tiers that have unlimited budgets."""
 
     def __init__(self, extension, options="{}"):
         self.directory = tempfile.TemporaryDirectory(dir=quick_folder())
@@ -83,7 +85,7 @@ class System:
         self.db.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", more)
 
     def points(self, tier, releases):
-        """The lattice points of the last releases at a tier, one a row."""
+        """Returns the lattice points of the last releases at a tier, one in each row."""
         ledger = sqlite3.connect(self.path + "-ledger")
         rows = ledger.execute("SELECT value FROM dp_path WHERE tier = ? AND component >= 0"
                               " ORDER BY release_id, key, component", (tier,)).fetchall()
@@ -96,7 +98,7 @@ class System:
 
 
 def epsilon_of(mu):
-    """Least epsilon at which N(0, 1) and N(mu, 1) are (epsilon, DELTA)-close, by its exact profile."""
+    """Returns the least epsilon at which N(0, 1) and N(mu, 1) are (epsilon, DELTA)-close, by the exact profile."""
     def excess(epsilon):
         a, b = log_ndtr(mu / 2 - epsilon / mu), epsilon + log_ndtr(-mu / 2 - epsilon / mu)
         return numpy.log(DELTA) - (a + numpy.log1p(-numpy.exp(b - a)))
@@ -104,7 +106,7 @@ def epsilon_of(mu):
 
 
 def mu_bound(without, with_her):
-    """A lower confidence bound on mu by the attacker's threshold test."""
+    """Returns a lower confidence bound on mu from the attacker's threshold test."""
     direction = with_her[:LEARN].mean(0) - without[:LEARN].mean(0)
     middle = (with_her[:LEARN].mean(0) + without[:LEARN].mean(0)) / 2
     test = len(without) - LEARN
@@ -116,7 +118,7 @@ def mu_bound(without, with_her):
 
 
 def points_of(system, call, more, diffuse=False, count=LEARN + TEST):
-    """Points of both tiers for the two tables, each as {tier: array}."""
+    """Returns the points of both tiers for each of the two tables as {tier: array}."""
     for extra in ([], more):
         system.fill(extra)
         for _ in range(count):
@@ -130,14 +132,14 @@ def points_of(system, call, more, diffuse=False, count=LEARN + TEST):
 
 
 def charged(system, tier):
-    """mu of one release, by the rate that was charged for it."""
+    """Returns the mu of one release that follows from its charged rate."""
     (rate,) = system.db.execute("SELECT max(rate) FROM dp_publication WHERE tier = ?", (tier,)).fetchone()
     (paid,) = system.db.execute("SELECT min(rate) FROM dp_charge WHERE tier = ?", (tier,)).fetchone()
     assert paid >= rate * (1 - 1e-12) or tier == "outer"
     return (2 * rate) ** 0.5
 
 
-FEW = ("group_sum, private keys",)  # make test; make test-slow runs the others
+FEW = ("group_sum, private keys",)  # `make test` audits these kinds; `make test-slow` audits the others
 
 
 @pytest.mark.parametrize("kind", [kind if kind in FEW else pytest.param(kind, marks=pytest.mark.slow) for kind in WORST])
@@ -152,8 +154,7 @@ def test_no_more_than_charged_and_more_than_half(kind):
 
 
 def test_tiers_and_coalitions():
-    """The outer tier shows no more than its own charge; both tiers together show no more than the inner one, whatever
-    the weights."""
+    """The outer tier shows no more than its own charge. Both tiers together show no more than the inner tier, for any weights."""
     system = System(BUILD / "diffuse")
     points = points_of(system, *WORST["group_sum"], diffuse=True)
     inner, outer = charged(system, "inner"), charged(system, "outer")
@@ -169,7 +170,7 @@ def test_tiers_and_coalitions():
 
 @pytest.mark.slow
 def test_replacement():
-    """The distance doubles, and so does the charged sensitivity."""
+    """Under "replace", the distance between neighbours doubles, and so does the charged sensitivity."""
     system = System(BUILD / "diffuse", '{"adjacency":"replace"}')
     call, count = "dp_sum('inner', x, 2, unit)", LEARN + TEST
     for x in (-1e9, 1e9):
@@ -183,7 +184,7 @@ def test_replacement():
 
 
 def test_noise_a_fifth_too_small_is_caught(tmp_path):
-    """The same audit on a build in which every draw has 16/25 of its variance."""
+    """Makes the same audit on a build in which every draw has 16/25 of its variance."""
     source = (ROOT / "ext/mechanism/lattice_design.c").read_text()
     wrong = source.replace("draw(clock, values,", "draw(clock / 25 * 16, values,")
     assert wrong != source

@@ -1,4 +1,4 @@
-"""story.py DB-API-MODULE EXTENSION DATABASE SCRIPT HOST [THREADS]: the script, in as many threads at once."""
+"""story.py DB-API-MODULE EXTENSION DATABASE SCRIPT HOST [THREADS]: runs the script, in THREADS threads at the same time."""
 
 import importlib
 import sys

@@ -1,7 +1,7 @@
-"""story.sql from every host that is here: each runs it alone; then they pass one database along.
+"""Runs story.sql from every installed host. Each host runs the story alone, and then the hosts continue one database in turn.
 
-`make deps-hosts` puts into build/hosts what it can of them, several releases of each driver, so that the
-story runs on many versions of SQLite, from the oldest that is allowed to the newest that there is.
+`make deps-hosts` installs as many hosts as it can into build/hosts, with several releases of each driver. The story therefore
+runs on many versions of SQLite, from the oldest supported version to the newest.
 """
 
 import math
@@ -17,12 +17,12 @@ import pytest
 
 from conftest import EXTENSION, PATIENCE, connect, ledger_of, one, refused
 
-pytestmark = pytest.mark.plain  # the hosts bring runtimes of their own, which a sanitizer cannot enter
+pytestmark = pytest.mark.plain  # the hosts have their own runtimes, which do not work with a sanitizer
 
 HERE = pathlib.Path(__file__).parent
 HOSTS = HERE.parent.parent / "build" / "hosts"
 NODE_MODULES = HERE.parent.parent / "build" / "node" / "node_modules"
-CHARGES = {"create": 1, "go on": 10, "threads": 7}  # what each part of the story leaves in the ledger
+CHARGES = {"create": 1, "go on": 10, "threads": 7}  # the number of charges that each part of the story makes
 
 
 # ---- the story -------------------------------------------------------------------------------------
@@ -47,17 +47,17 @@ STORY = read_story()
 
 
 def same(expected, got, known):
-    """Whether a printed value is the expected one; $name is whatever it was the first time."""
+    """Returns whether a printed value is the expected value. $name stands for the value that was printed at its first use."""
     try:
         number = float(got)
         expected = known.setdefault(expected, number) if expected[0] == "$" else float(expected)
-        return math.isclose(expected, number, rel_tol=1e-13)  # what a text of 15 digits keeps
+        return math.isclose(expected, number, rel_tol=1e-13)  # the precision of a text of 15 digits
     except ValueError:
         return expected == got
 
 
 def check(transcript, part, known):
-    """A driver's transcript of a part, statement by statement; errors are wrapped as the host likes."""
+    """Checks a driver's transcript of a part, statement by statement. A host may add its own text around an error."""
     *lines, last = transcript
     assert last == "closed", transcript
     blocks = "\n".join(lines).removeprefix(">").split("\n>")
@@ -78,7 +78,7 @@ def check(transcript, part, known):
 
 
 class Host:
-    """A program that runs a script of one statement per line and prints what story.sql says."""
+    """A program that runs a script with one statement per line and prints the results in the form of story.sql."""
 
     def __init__(self, name, *command, missing=None, threads=False, coarse=False, **environment):
         self.name, self.command, self.missing = name, command, missing
@@ -96,7 +96,7 @@ class Host:
 
 
 class Shell(Host):
-    """The sqlite3 shell reads the statements themselves, with dot-commands around them."""
+    """The sqlite3 shell. It reads the statements directly, with dot-commands around them."""
 
     def output(self, database, script, *settings):
         lines = [f".load {EXTENSION}", ".parameter init", f""".parameter set :host "'{self.name}'" """]
@@ -128,7 +128,7 @@ def find_hosts():
     for package, module in [("apsw", "apsw"), ("pysqlite3-binary", "pysqlite3.dbapi2")]:
         found = by_version(HOSTS.glob(f"python/{package}/*/*.dist-info"))
         for path in found:
-            # The SQLite of pysqlite3 0.5.0 was built without usleep(): it waits for a lock by the second.
+            # The SQLite of pysqlite3 0.5.0 was built without usleep(): it waits for a lock in steps of a second.
             yield Host(path.stem, python, driver, module, threads=True,
                        coarse=path.stem == "pysqlite3_binary-0.5.0", PYTHONPATH=str(path.parent))
         if not found:
@@ -178,14 +178,14 @@ def database(tmp_path):
 
 
 def script_of(database, part):
-    """A file beside the database with the statements of a part, one a line, for a driver."""
+    """Writes the statements of a part, one in each line, to a file beside the database for a driver."""
     script = database.with_name("script.sql")
     script.write_text("\n".join(statement for statement, _ in part) + "\n")
     return script
 
 
 def play(host, database, *parts, known, arguments=()):
-    """Lets a host run parts of the story on the database, checks what it prints and what it leaves."""
+    """Lets a host run parts of the story on the database. Checks the output and the ledger afterwards."""
     if host.missing:
         pytest.skip(host.missing)
     part = [pair for name in parts for pair in STORY[name]]
@@ -204,7 +204,7 @@ def charges(database):
 
 
 def sound(database):
-    """The books are consistent for a fresh connection, and nothing is left half done."""
+    """Checks on a new connection that the ledger is consistent and no release is unfinished."""
     db = connect(database)
     assert one(db, "SELECT dp_verify()") == "ok"
     assert one(db, "SELECT count(*) FROM dp_release WHERE state <> 'released'") == 0
@@ -244,7 +244,7 @@ WAITING = [host for host in AVAILABLE if not host.coarse]
 
 
 def ends(hosts):
-    """The first and the last of each driver: its oldest and its newest."""
+    """Returns the first and the last host of each driver, which are its oldest and newest versions."""
     drivers = {}
     for host in hosts:
         drivers.setdefault(re.sub(r"-(v?\d.*|latest)$", "", host.name), []).append(host)
@@ -253,7 +253,7 @@ def ends(hosts):
 
 @pytest.mark.parametrize("host", ends(host for host in WAITING if host.threads), ids=str)
 def test_threads(host, database):
-    """Connections of one process, each in a thread of its own, release at once; no charge is lost."""
+    """Connections of one process, each in its own thread, make releases at the same time. No charge is lost."""
     threads, known = 8, {}
     play(host, database, "create", known=known)
     transcript = host.output(database, script_of(database, STORY["threads"]), threads)
@@ -266,7 +266,7 @@ def test_threads(host, database):
 
 
 def test_all_hosts_at_once(database):
-    """Every language, with its own SQLite old or new, releases from one database at the same time."""
+    """Hosts of all languages, with old and new versions of SQLite, make releases from one database at the same time."""
     known = {}
     play(WAITING[0], database, "create", known=known)
     script = script_of(database, STORY["threads"])
@@ -294,7 +294,7 @@ def test_hardened_connection(settings, database, monkeypatch):
 
 
 def test_stored_view_of_a_table_needs_a_trusted_schema(database):
-    """PRAGMA trusted_schema = OFF is for files from strangers: what they stored cannot read the ledger."""
+    """With PRAGMA trusted_schema = OFF, which is meant for files from strangers, a stored view cannot read the ledger."""
     play(Shell("shell", "sqlite3"), database, "create", known={})
     db = connect(database)
     db.execute("CREATE VIEW published AS SELECT release, value FROM dp_value")

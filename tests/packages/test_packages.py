@@ -1,7 +1,7 @@
-"""Each package of build/packages in an empty environment, where it makes the first release of its README.
+"""Installs each package of build/packages into an empty environment and makes the first release of its README.
 
-Run by `make test-packages` (after `make deps-packages packages deps-test-packages`), not by `make test`. What is not for this machine's
-CPU or C library runs under qemu or wine, in a small host of our own.
+Run by `make test-packages` (after `make deps-packages packages deps-test-packages`), not by `make test`. Packages for another
+CPU or C library run under qemu or wine, in the small host tests/packages/host.c.
 """
 import concurrent.futures
 import os
@@ -51,7 +51,7 @@ def unpack(archive, folder):
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory):
-    """An empty environment with the wheel and apsw. Debian's Python can load extensions."""
+    """Makes an empty environment with the wheel and apsw. Debian's Python can load extensions."""
     folder = tmp_path_factory.mktemp("python")
     run("/usr/bin/python3", "-m", "venv", folder)
     tag = "manylinux_2_17" if LIBC == "linux" else "musllinux_1_2"
@@ -79,7 +79,7 @@ print(sqlite_diffuse.__version__, *db.execute("SELECT dp_version()").fetchone(),
 
 
 def test_type_hints(python, tmp_path):
-    """The wheel has py.typed, and a checker sees that load() returns nothing and loadable_path() a string."""
+    """The wheel has py.typed, and a type checker sees that load() returns nothing and loadable_path() returns a string."""
     with zipfile.ZipFile(next(PACKAGES.glob(f"*_{platform.machine()}*.whl"))) as wheel:
         assert "sqlite_diffuse/py.typed" in wheel.namelist()
     code = """import sqlite_diffuse, typing
@@ -104,7 +104,8 @@ def test_wheel_on_another_cpu(tmp_path):
 
 @pytest.fixture(scope="module")
 def node_project(tmp_path_factory):
-    """A project with the main package and that of this platform. Its other optional packages are not published yet."""
+    """Makes a project with the main package and the package of this platform. The other optional packages are not published yet.
+    """
     folder = tmp_path_factory.mktemp("node")
     (folder / "package.json").write_text('{"private": true}')
     run("npm", "install", "--silent", "--no-fund", "--no-audit", "--omit=optional", PACKAGES / f"sqlite-diffuse-{VERSION}.tgz",
@@ -113,7 +114,7 @@ def node_project(tmp_path_factory):
 
 
 def test_readme_of_the_npm_package(node_project):
-    """better-sqlite3 first; then Node's own module, on a newer node, reads what it has published."""
+    """better-sqlite3 makes a release. Then Node's own module, on a newer version of Node, reads the publication."""
     better, own = blocks(ROOT / "ext/packages/npm/README.md", "js")
     (node_project / "better.mjs").write_text(better)
     said = run("node", "better.mjs", cwd=node_project)
@@ -153,7 +154,7 @@ def test_shell(tmp_path):
 
 
 def test_amalgamation(tmp_path):
-    """Compiled into a program, and as an extension, as its first lines say."""
+    """The amalgamation compiles into a program and as an extension, with the commands in its first lines."""
     folder = unpack(f"diffuse-amalgamation-{VERSION}.tar.gz", tmp_path) / f"diffuse-amalgamation-{VERSION}"
     program = tmp_path / "program"
     run("cc", "-O1", "-DSQLITE_CORE", "-ffp-contract=off", f"-I{folder}", "-o", program, HERE / "program.c", folder / "diffuse.c",
@@ -174,7 +175,7 @@ def test_static_library(tmp_path):
 
 
 def test_debian_package(tmp_path):
-    """Unpacked, not installed: this machine stays as it is."""
+    """The test unpacks the package and does not install it, so this machine does not change."""
     (package,) = PACKAGES.glob("libsqlite3-mod-diffuse_*.deb")
     run("dpkg-deb", "-x", package, tmp_path)
     (extension,) = tmp_path.glob("usr/lib/*/sqlite3/diffuse.so")
@@ -185,7 +186,7 @@ def test_debian_package(tmp_path):
 
 # ---- other platforms -------------------------------------------------------------------------------
 
-# How a program of the platform runs here.
+# The command that runs a program of the platform on this machine.
 RUNNERS = {
     "linux-x86_64": [],
     "linux_musl-x86_64": [],
@@ -246,13 +247,14 @@ STORY = [
 
 
 def digest(host, database):
-    """Whether the ledger finds itself in order, and what it says."""
+    """Returns the result of dp_verify(), the published values, the budgets and the exposure."""
     return host.sql(database, "SELECT dp_verify();", "SELECT release, tier, key, value, low, high FROM dp_value ORDER BY 1, 2, 3;",
                     "SELECT * FROM dp_budget ORDER BY tier;", "SELECT dp_exposure('clinic,public');")
 
 
 def test_story_and_files_that_move(host, native, tmp_path):
-    """A ledger made on the platform verifies on this machine with the same values and can be continued there; and the other way round."""
+    """A ledger that was made on the platform passes dp_verify() on this machine, has the same values and can be continued here.
+    The same holds in the other direction."""
     for maker, reader, name in ((host, native, "there"), (native, host, "here")):
         database = tmp_path / f"{name}.db"
         maker.sql(database, *STORY)
@@ -266,7 +268,7 @@ def test_story_and_files_that_move(host, native, tmp_path):
 
 
 def test_two_processes_share_a_ledger(host, tmp_path):
-    """The lock of the platform: each of two processes charges ten releases, and none is lost."""
+    """The lock of the platform works: each of two processes charges ten releases, and no charge is lost."""
     database = tmp_path / "shared.db"
     host.sql(database, *STORY[:4])
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -277,7 +279,8 @@ def test_two_processes_share_a_ledger(host, tmp_path):
 
 
 def test_shards_of_several_machines(host, native, tmp_path):
-    """Units that several shards hold are one unit wherever the states were made and merged. Taken for two, they would add 3,000."""
+    """A unit with rows in several shards is one unit, even if the states were made and merged on different platforms. If such
+    units counted twice, they would add 3,000."""
     states = []
     for maker, first in ((host, 1), (native, 301)):  # patients 301 to 500 are in both
         states += maker.sql(tmp_path / f"shard{first}.db", "CREATE TABLE visits(name TEXT, minutes REAL);",
@@ -297,7 +300,8 @@ def test_shards_of_several_machines(host, native, tmp_path):
 
 
 def test_same_bytes_in_another_folder(tmp_path):
-    """Compiled anew in another folder, the library is the same file; wrapped anew at the same time, so are all packages."""
+    """If the library is compiled again in another folder, the file is the same. If the packages are made again with the same
+    SOURCE_DATE_EPOCH, all files are the same."""
     for name in ("sources/gsl", "sources/libsodium", "amalgamation"):
         shutil.copytree(WORK / name, tmp_path / name)
     run(sys.executable, ROOT / "ext/packages/compile.py", tmp_path, NATIVE, environment={"ZIG": str(TOOLS / "python/ziglang/zig"), "JOBS": "2"})
@@ -307,6 +311,6 @@ def test_same_bytes_in_another_folder(tmp_path):
         epoch = str(tar.getmembers()[0].mtime)
     again = tmp_path / "again"
     run(sys.executable, ROOT / "ext/packages/packages.py", WORK, again, environment={"SOURCE_DATE_EPOCH": epoch})
-    sources = f"diffuse-{VERSION}-source.tar.gz"  # what is committed now, perhaps later than the packages
+    sources = f"diffuse-{VERSION}-source.tar.gz"  # this archive has the current commit, which may be newer than the packages
     different = [path.name for path in again.iterdir() if path.name != sources and path.read_bytes() != (PACKAGES / path.name).read_bytes()]
     assert different == []
