@@ -33,6 +33,7 @@
 #include "query/loop_proof.h"
 #include "query/row_reader.h"
 #include "query/sources.h"
+#include "query/unit_map.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -53,6 +54,7 @@ struct run {
   struct site *site;
   struct publication publication;
   struct rows rows;
+  struct unit_map map;               /* in a ledger with a policy */
   struct fixed_arguments parameters; /* A2 */
 };
 
@@ -76,6 +78,7 @@ static void evaluation_end(struct evaluation *evaluation) {
   *evaluation = (struct evaluation){DEAD, 0, 0};
   if (!run) return;
   rows_close(&run->rows);
+  unit_map_close(&run->map);
   publish_clear(&run->publication);
   site_release(run->site);
   host_release(run->host);
@@ -101,25 +104,36 @@ static void evaluation_fail(sqlite3_context *context, struct evaluation *evaluat
 static char *tables_of(const struct loop_proof *proof) {
   sqlite3_str *json = sqlite3_str_new(0);
   sqlite3_str_appendall(json, "{");
-  json_append_string(json, proof->table);
+  json_append_string(json, proof->route.tables[0].name);
   sqlite3_str_appendall(json, ":\"protected\"}");
   return sqlite3_str_finish(json);
 }
 
-/* Reports an error unless the proof holds. Otherwise sets *tables. */
-static int check_proof(const struct run *run, const struct loop_proof *proof, char **tables,
+/* Names the column that the aggregate must get, and the text that it gets instead. */
+static int other_unit(const struct run *run, const struct loop_proof *proof, struct error *error) {
+  const char *table = proof->route.tables[0].name, *instead = proof->instead;
+  return error_set(error, "argument %d must be %s.%s, %s of table %s%s%s%s",
+                   run->aggregate->places.unit + 1, table, loop_proof_column(proof),
+                   proof->route.count > 1 ? "which leads to the unit" : "the unit", table,
+                   instead ? ", not '" : "", instead ? instead : "", instead ? "'" : "");
+}
+
+/*
+** Reports an error unless the proof holds. Otherwise sets *tables and starts the map from rows to
+** units.
+*/
+static int check_proof(struct run *run, const struct loop_proof *proof, char **tables,
                        struct error *error) {
   int by_unit = ledger_protects(run->host->session.ledger) == LEDGER_UNITS;
-  if (proof->result == PROOF_OTHER_UNIT)
-    return error_set(error, "argument %d must be %s.%s, the unit of table %s",
-                     run->aggregate->places.unit + 1, proof->table, proof->column, proof->table);
-  if (proof->result != PROOF_HOLDS || !by_unit || !run->aggregate->family->has_states)
+  if (proof->result == PROOF_OTHER_UNIT) return other_unit(run, proof, error);
+  if (proof->result != PROOF_HOLDS || !run->aggregate->family->has_states)
     return error_set(error,
                      "cannot show that the rows of one %s stay apart from those of another in this "
                      "SELECT (ask dp_release(tier, '%s', 'SELECT ...', options))",
                      by_unit ? "unit" : "row", run->aggregate->kind);
   *tables = tables_of(proof);
-  return *tables || error_set_memory(error);
+  if (!*tables) return error_set_memory(error);
+  return unit_map_open(&run->map, run->host->collector.db, &proof->route, error);
 }
 
 /*
@@ -127,7 +141,7 @@ static int check_proof(const struct run *run, const struct loop_proof *proof, ch
 ** column of its table to the aggregate. Sets *tables to the tables that the statement reads
 ** (ledger/policy.h), or to null if the ledger has no policy.
 */
-static int check_apart(const struct run *run, char **tables, struct error *error) {
+static int check_apart(struct run *run, char **tables, struct error *error) {
   struct ledger *ledger = run->host->session.ledger;
   struct ledger_policy policy = {0, 0};
   *tables = 0;
@@ -136,7 +150,8 @@ static int check_apart(const struct run *run, char **tables, struct error *error
               ledger_policy_need(ledger, &policy);
   ledger_rollback(ledger);
   if (going) {
-    struct loop_proof proof = loop_prove(run->host->collector.db, &policy);
+    struct loop_proof proof;
+    loop_prove(&proof, run->host->collector.db, &policy);
     going = check_proof(run, &proof, tables, error);
     loop_proof_clear(&proof);
   }
@@ -243,7 +258,7 @@ static int begin_request(struct evaluation *evaluation, struct request *request,
   struct columns columns = {place_or_none(places->key), place_or_none(places->value),
                             place_or_none(run->unit)};
   if (!rows_open(&run->rows, &run->publication, columns, error)) return 0;
-  if (request->tables) rows_skip_unowned(&run->rows);
+  if (request->tables) unit_map_use(&run->map, &run->rows);
   return 1;
 }
 
@@ -307,11 +322,10 @@ NOT_INLINE static int checked_row(sqlite3_context *context, struct evaluation *e
   return 1;
 }
 
-NOT_INLINE static void fail_without_memory(sqlite3_context *context,
-                                           struct evaluation *evaluation) {
+NOT_INLINE static void fail_at_row(sqlite3_context *context, struct evaluation *evaluation) {
   struct error *error = &evaluation->run->host->session.error;
   error_clear(error);
-  error_set(error, "out of memory (the charge stays)");
+  unit_map_error(&evaluation->run->map, error);
   evaluation_fail(context, evaluation);
 }
 
@@ -323,7 +337,7 @@ static void step(sqlite3_context *context, int argc, sqlite3_value **argv) {
     return;
   }
   if (evaluation->phase == COLLECTING && !rows_add(&evaluation->run->rows, argv))
-    fail_without_memory(context, evaluation);
+    fail_at_row(context, evaluation);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -35,14 +35,27 @@ struct rows_asked {
   sqlite3_stmt *statement; /* the query; it passes its rows to dp_collect() */
 };
 
+static int open_in_order(void *context, struct rows *rows, struct error *error) {
+  const struct publication *publication = context;
+  return rows_open(rows, publication, columns_in_order(publication), error);
+}
+
+static int collect(struct host *host, struct publication *publication,
+                   const struct rows_asked *asked, double steps, struct collection *collection,
+                   struct error *error) {
+  struct rows_opener opener = {open_in_order, publication};
+  if (asked->question)
+    return question_run(asked->question, steps, &opener, &collection->rows, error);
+  return open_in_order(publication, &collection->rows, error) &&
+         scan_rows(&host->collector, publication, &asked->query, asked->statement, collection,
+                   error);
+}
+
 static int collect_and_finish(struct host *host, struct publication *publication,
                               const struct rows_asked *asked, double steps, struct error *error) {
   struct collection collection = {.columns = asked->query.columns};
   int finished = 0;
-  if (rows_open(&collection.rows, publication, columns_in_order(publication), error) &&
-      (asked->question ? question_run(asked->question, steps, publication, &collection.rows, error)
-                       : scan_rows(&host->collector, publication, &asked->query, asked->statement,
-                                   &collection, error))) {
+  if (collect(host, publication, asked, steps, &collection, error)) {
     finished = rows_publish(&collection.rows, publication, publish_finish, error);
   } else {
     publish_fail(publication);
@@ -119,6 +132,9 @@ int release_ask(struct publication *publication, struct request *request, struct
              request_finish(request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
              ((request->sql = stored_text(sql)) || error_set_memory(error)) &&
              open_rows(&asked, request, host, error) &&
+             (!asked.question || !(request->descent.public_rows > 0) ||
+              error_set(error, "public_rows is for unchecked ledgers: here all rows come from a "
+                               "protected table")) &&
              (asked.question || isnan(request->steps) ||
               error_set(error, "steps is for ledgers with a policy (leave it out: here the query "
                                "runs once, not for each unit)")) &&

@@ -1,10 +1,11 @@
 /* loop_proof.c: see loop_proof.h. */
 #include "query/loop_proof.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "query/policy_tables.h"
 #include "query/program.h"
+#include "query/safe_columns.h"
 #include "release/kinds.h"
 
 SQLITE_EXTENSION_INIT3
@@ -119,6 +120,7 @@ static int writer_of(const struct program *program, int place, int at) {
   for (int i = at; i > 0 && !is_target(program, i); i--) {
     const struct program_instruction *before = &program->list[i - 1];
     if (!instruction_writes(before, place)) continue;
+    if (is(before, "RealAffinity")) continue; /* the control has it, too */
     if (is(before, "SCopy")) return writer_of(program, before->p1, i - 1);
     if (is(before, "Copy")) return writer_of(program, before->p1 + place - before->p2, i - 1);
     return i - 1;
@@ -187,59 +189,82 @@ static struct program running_program(sqlite3 *db) {
   return found;
 }
 
-/* Returns the declaration of the protected table with this root page, or null. */
-static const struct ledger_declaration *table_at(sqlite3 *db, const struct ledger_policy *policy,
-                                                 int root, struct table_facts *facts) {
-  for (int i = 0; i < policy->count; i++) {
+/* Finds the route of the protected table with this root page. Returns whether there is one. */
+static int find_route(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
+                      int root) {
+  int found = 0;
+  for (int i = 0; i < policy->count && !found; i++) {
     const struct ledger_declaration *declaration = &policy->list[i];
-    if (declaration->role != POLICY_PROTECTED) continue;
     struct error error = {0};
-    int read = table_facts_read(facts, db, declaration->table, &error);
-    error_clear(&error); /* a table that cannot be read is not the table of the loop */
-    if (read && facts->root == root) return declaration;
-    table_facts_clear(facts);
+    if (declaration->role != POLICY_PROTECTED) continue;
+    found = route_find(route, db, policy, declaration, &error) && route->tables[0].root == root;
+    error_clear(&error); /* a table that cannot be read is not the one */
+    if (!found) route_clear(route);
+  }
+  return found;
+}
+
+/* The text that an aggregate gets as its unit, or null if it does not get a text. */
+static char *text_instead(const struct program *program) {
+  for (int i = 0; i < program->count; i++) {
+    const struct program_instruction *here = &program->list[i];
+    const struct aggregate *aggregate = is(here, "AggStep") ? aggregate_called(here) : 0;
+    int unit = aggregate ? here->p2 + aggregate->places.unit : 0;
+    for (int j = 0; j < program->count && aggregate; j++) {
+      const struct program_instruction *text = &program->list[j];
+      if (is(text, "String8") && text->p2 == unit) return sqlite3_mprintf("%s", text->p4);
+    }
   }
   return 0;
 }
 
-static void prove(struct loop_proof *proof, sqlite3 *db, const struct program *program,
-                  const struct loop *loop, const struct ledger_declaration *declaration,
-                  const struct table_facts *facts) {
+/* Compares the units of the aggregates with the column of the loop's table that names them. */
+static void check_units(struct loop_proof *proof, sqlite3 *db, const struct program *program,
+                        const struct loop *loop) {
   struct program control;
-  int column = table_column_find(facts, declaration->unit_column);
-  if (column < 0 || facts->columns[column].collation != COLLATION_BINARY) return;
-  proof->table = sqlite3_mprintf("%s", facts->name);
-  proof->column = sqlite3_mprintf("%s", facts->columns[column].name);
-  int read = control_of(db, facts, declaration->unit_column, &control);
-  if (read >= 0 && proof->table && proof->column)
+  int read = control_of(db, &proof->route.tables[0], loop_proof_column(proof), &control);
+  if (read >= 0)
     proof->result = units_are(program, loop, &control.list[read]) ? PROOF_HOLDS : PROOF_OTHER_UNIT;
+  if (proof->result == PROOF_OTHER_UNIT) proof->instead = text_instead(program);
   program_clear(&control);
 }
 
-struct loop_proof loop_prove(sqlite3 *db, const struct ledger_policy *policy) {
-  struct loop_proof proof = {PROOF_FAILED, 0, 0};
+/* Whether the host's connection can read what leads from the rows to their units. */
+static int can_follow(sqlite3 *db, const struct route *route) {
+  struct error error = {0};
+  unsigned char *used = calloc((size_t)route->tables[0].count + 1, 1);
+  int can = used && safe_columns_check(db, route, used, &error);
+  error_clear(&error); /* a route that cannot be followed proves nothing */
+  free(used);
+  return can;
+}
+
+void loop_prove(struct loop_proof *proof, sqlite3 *db, const struct ledger_policy *policy) {
   struct allowed_functions functions;
   struct program program = running_program(db);
-  struct table_facts facts = {.unique = -1};
   struct loop loop;
+  *proof = (struct loop_proof){.result = PROOF_FAILED};
   if (program.count && allowed_functions_read(&functions, db) == SQLITE_OK &&
-      is_loop(&program, &functions, &loop)) {
-    const struct ledger_declaration *declaration =
-        table_at(db, policy, program.list[loop.open].p2, &facts);
-    /*
-    ** The proof covers only tables that have the unit in a column, not tables that refer to a
-    ** parent.
-    */
-    if (declaration && declaration->unit_column && !declaration->parent)
-      prove(&proof, db, &program, &loop, declaration, &facts);
+      is_loop(&program, &functions, &loop) &&
+      find_route(&proof->route, db, policy, program.list[loop.open].p2) &&
+      can_follow(db, &proof->route)) {
+    if (loop_proof_column(proof)) {
+      check_units(proof, db, &program, &loop);
+    } else {
+      proof->result = PROOF_HOLDS;
+    }
   }
-  table_facts_clear(&facts);
   program_clear(&program);
-  return proof;
 }
 
 void loop_proof_clear(struct loop_proof *proof) {
-  sqlite3_free(proof->table);
-  sqlite3_free(proof->column);
-  *proof = (struct loop_proof){PROOF_FAILED, 0, 0};
+  route_clear(&proof->route);
+  sqlite3_free(proof->instead);
+  proof->instead = 0;
+}
+
+const char *loop_proof_column(const struct loop_proof *proof) {
+  const struct route *route = &proof->route;
+  int column = route->count > 1 ? route->links[0] : route->unit;
+  return column >= 0 ? route->tables[0].columns[column].name : 0;
 }

@@ -5,14 +5,15 @@
 ** The proof reads the program of the statement and parses no SQL. It succeeds if the program is one
 ** loop over one protected table, every instruction of the loop computes from the current row alone,
 ** no instruction can raise an error or keep a value for later rows, and each aggregate gets the
-** table's unit column as its unit. An unknown instruction makes the proof fail.
+** table's unit column, or its link to a parent, as its unit. If each row is a unit, aggregates get
+** no unit. An unknown instruction makes the proof fail.
 */
 #ifndef DIFFUSE_QUERY_LOOP_PROOF_H
 #define DIFFUSE_QUERY_LOOP_PROOF_H
 
 #include <sqlite3ext.h>
 
-#include "ledger/policy.h"
+#include "query/policy_tables.h"
 
 enum proof {
   PROOF_FAILED,     /* the rows of one unit may change the contribution of another unit */
@@ -23,17 +24,20 @@ enum proof {
 struct loop_proof {
   enum proof result;
   /*
-  ** The table of the loop and its unit column, or null if the loop is not over one protected table.
-  ** loop_proof_clear() frees both.
+  ** The way from the rows of the loop to their units. Without tables if the loop is not over one
+  ** protected table.
   */
-  char *table, *column;
+  struct route route;
+  char *instead; /* PROOF_OTHER_UNIT: the text that the aggregate gets as its unit, or null */
 };
 
 /*
 ** Attempts the proof for the running statement of the connection. The caller must call
-** loop_proof_clear().
+** loop_proof_clear(). loop_proof_column() returns the column of the loop's table that names the
+** unit, or null if each row is a unit.
 */
-struct loop_proof loop_prove(sqlite3 *db, const struct ledger_policy *policy);
+void loop_prove(struct loop_proof *proof, sqlite3 *db, const struct ledger_policy *policy);
 void loop_proof_clear(struct loop_proof *proof);
+const char *loop_proof_column(const struct loop_proof *proof);
 
 #endif

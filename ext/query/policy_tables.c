@@ -325,15 +325,25 @@ void route_clear(struct route *route) {
 ** column. The comparison then uses the affinity of the parent's key, which is also the affinity
 ** under which SQLite keeps the key unique.
 */
+static void append_join(sqlite3_str *sql, const struct route *route, int i) {
+  const struct table_facts *parent = &route->tables[i], *child = &route->tables[i - 1];
+  sqlite3_str_appendf(sql, " CROSS JOIN main.\"%w\" AS t%d ON t%d.\"%w\" COLLATE %s = +t%d.\"%w\"",
+                      parent->name, i, i, parent->columns[parent->unique].name,
+                      collation_names[parent->unique_collation], i - 1,
+                      child->columns[route->links[i - 1]].name);
+}
+
 void route_append_from(sqlite3_str *sql, const struct route *route) {
   sqlite3_str_appendf(sql, " FROM main.\"%w\" AS t0 NOT INDEXED", route->tables[0].name);
-  for (int i = 1; i < route->count; i++) {
-    const struct table_facts *parent = &route->tables[i], *child = &route->tables[i - 1];
-    sqlite3_str_appendf(
-        sql, " CROSS JOIN main.\"%w\" AS t%d ON t%d.\"%w\" COLLATE %s = +t%d.\"%w\"", parent->name,
-        i, i, parent->columns[parent->unique].name, collation_names[parent->unique_collation],
-        i - 1, child->columns[route->links[i - 1]].name);
-  }
+  for (int i = 1; i < route->count; i++) append_join(sql, route, i);
+}
+
+void route_append_lookup(sqlite3_str *sql, const struct route *route) {
+  const struct table_facts *parent = &route->tables[1];
+  sqlite3_str_appendf(sql, " FROM main.\"%w\" AS t1", parent->name);
+  for (int i = 2; i < route->count; i++) append_join(sql, route, i);
+  sqlite3_str_appendf(sql, " WHERE t1.\"%w\" COLLATE %s = ?1", parent->columns[parent->unique].name,
+                      collation_names[parent->unique_collation]);
 }
 
 void route_append_unit(sqlite3_str *sql, const struct route *route) {

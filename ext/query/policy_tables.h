@@ -80,6 +80,12 @@ void route_clear(struct route *route);
 */
 void route_append_from(sqlite3_str *sql, const struct route *route);
 
+/*
+** Appends the FROM and WHERE clauses that find the parent's row for the link ?1, with the same
+** comparisons. The route must have a parent.
+*/
+void route_append_lookup(sqlite3_str *sql, const struct route *route);
+
 /* Appends the expression for the unit of a row of route_append_from(). */
 void route_append_unit(sqlite3_str *sql, const struct route *route);
 

@@ -9,7 +9,6 @@
 #include "query/question.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/json.h"
 #include "ledger/policy.h"
@@ -29,14 +28,15 @@ struct stream {
 struct question {
   struct collector *host;
   struct ledger *ledger;
-  const struct aggregate *aggregate;
   struct ledger_policy policy;
   struct evaluator *evaluator;
-  sqlite3_stmt *begun;   /* keeps the database in one state (U3) */
-  sqlite3_stmt *probe;   /* shows whether the host is interrupted */
-  sqlite3_stmt *compare; /* compares two units in the order of the streams */
-  sqlite3_stmt *carrier; /* makes the value that identifies a unit */
-  int by_row;            /* the ledger protects rows */
+  sqlite3_stmt *begun;    /* keeps the database in one state (U3) */
+  sqlite3_stmt *probe;    /* shows whether the host is interrupted */
+  sqlite3_stmt *compare;  /* compares two units in the order of the streams */
+  int columns;            /* of the question; 0 if they do not matter */
+  int takes_one;          /* each row of the table gives exactly one row */
+  sqlite3_value *nothing; /* NULL */
+  int by_row;             /* the ledger protects rows */
   struct stream *streams;
   int count;
   enum collation collation; /* the collation of the units */
@@ -206,6 +206,15 @@ static int prepare_streams(struct question *question, struct error *error) {
   return going;
 }
 
+static int make_nothing(struct question *question, struct error *error) {
+  sqlite3_stmt *row = 0;
+  if (!prepare(evaluator_connection(question->evaluator), "SELECT NULL", 1, &row, error)) return 0;
+  if (sqlite3_step(row) == SQLITE_ROW)
+    question->nothing = sqlite3_value_dup(sqlite3_column_value(row, 0));
+  sqlite3_finalize(row); /* without a row there is no value */
+  return question->nothing || out_of_memory(error);
+}
+
 static int prepare_helpers(struct question *question, struct error *error) {
   static const char probe[] =
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"
@@ -216,9 +225,7 @@ static int prepare_helpers(struct question *question, struct error *error) {
   int going = prepare(question->host->db, sql, 1, &question->compare, error);
   sqlite3_free(sql);
   if (going) going = prepare(question->host->db, probe, 1, &question->probe, error);
-  if (going)
-    going = prepare(evaluator_connection(question->evaluator), "SELECT ?1", 1, &question->carrier,
-                    error);
+  if (going) going = make_nothing(question, error);
   return going;
 }
 
@@ -230,21 +237,16 @@ int question_open(struct question **out, struct collector *host, struct ledger *
   if (!question) return out_of_memory(error);
   question->host = host;
   question->ledger = ledger;
-  question->aggregate = aggregate;
   question->by_row = ledger_protects(ledger) == LEDGER_ROWS;
   *out = question;
   int going = read_policy(question);
-  if (going && !aggregate->family->has_states)
-    going = error_set(error,
-                      "kind '%s' takes rows one after the other, not unit by unit (it needs a "
-                      "ledger that is unchecked)",
-                      aggregate->kind);
   const char *names;
-  int columns = aggregate_columns(aggregate, 0, &names);
+  question->columns = aggregate_columns(aggregate, 0, &names);
+  question->takes_one = !aggregate->family->has_states;
   if (going) going = begin(question, error);
   if (going)
     going = evaluator_open(&question->evaluator, host->db, &question->policy, sql,
-                           columns ? columns : -1, names, error);
+                           question->columns ? question->columns : -1, names, error);
   if (going) going = find_streams(question, error);
   if (going) going = prepare_streams(question, error);
   if (going) going = prepare_helpers(question, error);
@@ -257,7 +259,7 @@ void question_close(struct question *question) {
   free(question->streams);
   sqlite3_finalize(question->probe); /* the errors of these statements have been reported */
   sqlite3_finalize(question->compare);
-  sqlite3_finalize(question->carrier);
+  sqlite3_value_free(question->nothing);
   sqlite3_finalize(question->begun);
   sqlite3_value_free(question->unit);
   evaluator_close(question->evaluator);
@@ -395,64 +397,34 @@ static int gather(struct question *question, double *count, struct error *error)
 
 /* ---- contributions --------------------------------------------------------------------------- */
 
-/*
-** Binds the current unit, which is a text. Texts that are equal in the collation of the units are
-** bound as the same bytes.
-*/
-static int bind_text(struct question *question) {
-  const unsigned char *text = sqlite3_value_text(question->unit);
-  int size = sqlite3_value_bytes(question->unit);
-  unsigned char *folded = text ? sqlite3_malloc(size + 1) : 0;
-  if (!folded) return SQLITE_NOMEM;
-  memcpy(folded, text, (size_t)size);
-  if (question->collation == COLLATION_RTRIM) {
-    while (size && folded[size - 1] == ' ') size--;
-  } else {
-    int ended = 0; /* NOCASE compares the bytes before the first zero byte, and then the lengths */
-    for (int i = 0; i < size; i++) {
-      ended = ended || !folded[i];
-      if (ended) folded[i] = 0;
-      if (folded[i] >= 'A' && folded[i] <= 'Z') folded[i] = (unsigned char)(folded[i] + 32);
-    }
-  }
-  return sqlite3_bind_text(question->carrier, 1, (const char *)folded, size, sqlite3_free);
-}
-
-/* Returns whether the value that identifies the current unit differs from the unit's own value. */
-static int is_carried(const struct question *question) {
-  return question->by_row || (question->collation != COLLATION_BINARY &&
-                              sqlite3_value_type(question->unit) == SQLITE_TEXT);
+/* Names the current unit to the rows. Returns 0 when out of memory. */
+static int give_unit(struct question *question, struct rows *rows) {
+  if (!question->by_row) return rows_give_unit(rows, question->unit, question->collation);
+  rows_give_number(rows, question->number);
+  return 1;
 }
 
 /*
-** Makes the value that identifies the current unit. Returns null when out of memory. The caller
-** frees the value.
+** Models and responses take exactly one row from each row of the table: the first result, or NULL
+** if there is no result.
 */
-static sqlite3_value *carry_unit(struct question *question) {
-  sqlite3_value *value = 0;
-  int rc = question->by_row ? sqlite3_bind_int64(question->carrier, 1, question->number)
-                            : bind_text(question);
-  if (rc == SQLITE_OK && sqlite3_step(question->carrier) == SQLITE_ROW)
-    value = sqlite3_value_dup(sqlite3_column_value(question->carrier, 0));
-  sqlite3_reset(question->carrier);
-  return value;
+static int deliver_one(struct question *question, struct rows *rows) {
+  sqlite3_value *nothing[3] = {question->nothing, question->nothing, question->nothing};
+  int count = evaluator_count(question->evaluator) > 0;
+  return give_unit(question, rows) &&
+         rows_add(rows, count ? evaluator_row(question->evaluator, 0) : nothing);
 }
 
+/* Adds the results of the current unit. Returns 0 when out of memory. */
 static int deliver(struct question *question, struct rows *rows) {
-  const char *names;
-  int columns = aggregate_columns(question->aggregate, 0, &names);
   size_t count = evaluator_count(question->evaluator);
+  if (question->takes_one) return deliver_one(question, rows);
   if (!count) return 1;
-  sqlite3_value *row[4], *carried = is_carried(question) ? carry_unit(question) : 0;
-  int failed = is_carried(question) && !carried;
-  row[columns] = carried ? carried : question->unit;
-  if (!columns) count = 1; /* a question without columns counts a unit once */
-  for (size_t i = 0; i < count && !failed; i++) {
-    if (columns) memcpy(row, evaluator_row(question->evaluator, i), sizeof *row * (size_t)columns);
-    failed = !rows_add(rows, row);
-  }
-  sqlite3_value_free(carried);
-  return !failed;
+  if (!question->columns) count = 1; /* a question without columns counts a unit once */
+  int added = give_unit(question, rows);
+  for (size_t i = 0; i < count && added; i++)
+    added = rows_add(rows, question->columns ? evaluator_row(question->evaluator, i) : 0);
+  return added;
 }
 
 /* ---- unit by unit ---------------------------------------------------------------------------- */
@@ -464,19 +436,13 @@ static int evaluation_failed(const struct question *question, struct error *erro
                    evaluator_error(question->evaluator));
 }
 
-/* Evaluates the question for the current unit. */
+/* Evaluates the question for the current unit. After an error, the unit contributes nothing. */
 static int evaluate(struct question *question, double steps, double count, struct rows *rows,
                     struct error *error) {
-  const char *names;
-  int columns = aggregate_columns(question->aggregate, 0, &names);
   struct evaluator_limits limits = {steps * (1 + count), MOST_BYTES * (1 + count)};
-  switch (evaluator_run(question->evaluator, &limits, columns > 0)) {
-  case EVALUATION_FAILED: return evaluation_failed(question, error);
-  case EVALUATION_DONE:
-    if (!deliver(question, rows)) return error_set(error, "out of memory (the charge stays)");
-    return 1;
-  default: return 1;
-  }
+  if (evaluator_run(question->evaluator, &limits, question->columns > 0) == EVALUATION_FAILED)
+    return evaluation_failed(question, error);
+  return deliver(question, rows) || error_set(error, "out of memory (the charge stays)");
 }
 
 static int host_is_interrupted(void *context) {
@@ -531,18 +497,9 @@ static int next_row(void *context) {
   return question->by_row || choose_unit(question, stream, streaming->error) ? 1 : -1;
 }
 
-static int give_row(void *context, sqlite3_value **values) {
+static int give_row(void *context, sqlite3_value **row) {
   struct streaming *streaming = context;
-  struct question *question = streaming->question;
-  const char *names;
-  int columns = aggregate_columns(question->aggregate, 0, &names);
-  sqlite3_value *row[4], *carried = is_carried(question) ? carry_unit(question) : 0;
-  int given = !is_carried(question) || carried;
-  if (columns) memcpy(row, values, sizeof *row * (size_t)columns);
-  row[columns] = carried ? carried : question->unit;
-  given = given && rows_add(streaming->rows, row);
-  sqlite3_value_free(carried);
-  return given;
+  return give_unit(streaming->question, streaming->rows) && rows_add(streaming->rows, row);
 }
 
 /* Returns a bound on the number of rows that a join of one row with all public tables gives. */
@@ -564,8 +521,15 @@ static int can_stream(const struct question *question, double steps, double *byt
   double joined = rows_joined(question);
   int length;
   *bytes = MOST_BYTES / joined;
-  return question->count == 1 && *bytes > 1000 &&
+  return question->count == 1 && !question->takes_one && *bytes > 1000 &&
          evaluator_can_stream(question->evaluator, &length) && length * joined * 2 <= steps;
+}
+
+/* Opens the rows, whose units give_unit() names. */
+static int open_rows(const struct rows_opener *opener, struct rows *rows, struct error *error) {
+  int opened = opener->open(opener->context, rows, error);
+  rows->columns.unit = -1;
+  return opened;
 }
 
 /*
@@ -586,17 +550,17 @@ static int run_at_once(struct question *question, double bytes, struct rows *row
   return end != EVALUATION_FAILED || evaluation_failed(question, error);
 }
 
-int question_run(struct question *question, double steps, const struct publication *publication,
+int question_run(struct question *question, double steps, const struct rows_opener *opener,
                  struct rows *rows, struct error *error) {
   double bytes;
   int done = 0;
-  if (!load_publics(question, error)) return 0;
+  if (!open_rows(opener, rows, error) || !load_publics(question, error)) return 0;
   evaluator_watch(question->evaluator, host_is_interrupted, question);
   if (can_stream(question, steps, &bytes)) {
     if (!run_at_once(question, bytes, rows, &done, error)) return 0;
     if (done) return 1;
     rows_close(rows);
-    if (!rows_open(rows, publication, columns_in_order(publication), error)) return 0;
+    if (!open_rows(opener, rows, error)) return 0;
   }
   return run_by_unit(question, steps, rows, error);
 }

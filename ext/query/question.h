@@ -35,12 +35,18 @@ char *question_tables(const struct question *question);
 
 #define DEFAULT_STEPS 1000000
 
+/* Opens the rows of a question. It is called again if an evaluation has to start anew. */
+struct rows_opener {
+  int (*open)(void *context, struct rows *rows, struct error *error);
+  void *context;
+};
+
 /*
-** Evaluates the query for each unit and adds the results to `rows`, each with its unit. The
-** evaluation for a unit with r rows may take steps * (1 + r) steps of SQLite's virtual machine.
-** Returns 1, or 0 with the error set.
+** Opens the rows, evaluates the query for each unit and adds the results to them. The evaluation
+** for a unit with r rows may take steps * (1 + r) steps of SQLite's virtual machine. Returns 1, or
+** 0 with the error set. The caller closes the rows in either case.
 */
-int question_run(struct question *question, double steps, const struct publication *publication,
+int question_run(struct question *question, double steps, const struct rows_opener *opener,
                  struct rows *rows, struct error *error);
 
 #endif

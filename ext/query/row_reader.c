@@ -2,6 +2,7 @@
 #include "query/row_reader.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/sql_text.h"
 #include "base/vector_text.h"
@@ -58,6 +59,40 @@ static int cell_of(const struct rows *rows, sqlite3_value *key) {
   return cell;
 }
 
+/*
+** Changes a text so that texts that are equal under a collation have the same bytes. Returns its
+** size. NOCASE compares up to a zero byte, and then the sizes.
+*/
+static size_t fold(unsigned char *text, size_t size, enum collation collation) {
+  int ended = 0;
+  if (collation == COLLATION_RTRIM)
+    while (size && text[size - 1] == ' ') size--;
+  for (size_t i = 0; collation == COLLATION_NOCASE && i < size; i++) {
+    ended = ended || !text[i];
+    if (ended) text[i] = 0;
+    if (text[i] >= 'A' && text[i] <= 'Z') text[i] = (unsigned char)(text[i] + 32);
+  }
+  return size;
+}
+
+int rows_give_unit(struct rows *rows, sqlite3_value *unit, enum collation collation) {
+  if (collation == COLLATION_BINARY || sqlite3_value_type(unit) != SQLITE_TEXT)
+    return identity_of(rows, 1, unit, &rows->given);
+  const unsigned char *text = sqlite3_value_text(unit);
+  size_t size = (size_t)sqlite3_value_bytes(unit);
+  unsigned char *folded = text ? malloc(size + 1) : 0;
+  if (!folded) return 0;
+  memcpy(folded, text, size);
+  size = fold(folded, size, collation);
+  rows->given = identity_bytes(rows->for_state ? 0 : rows->secret, folded, size, 1);
+  free(folded);
+  return 1;
+}
+
+void rows_give_number(struct rows *rows, int64_t number) {
+  rows->given = identity_integer(number);
+}
+
 /* ---- one row --------------------------------------------------------------------------------- */
 
 /*
@@ -67,6 +102,12 @@ static int cell_of(const struct rows *rows, sqlite3_value *key) {
 static int counts(const struct rows *rows, sqlite3_value **row) {
   int value = rows->columns.value;
   return value < 0 || sqlite3_value_type(row[value]) != SQLITE_NULL;
+}
+
+/* Finds the unit of a row. Returns 0 when out of memory. */
+static inline int unit_of(const struct rows *rows, sqlite3_value **row, struct identity *unit) {
+  *unit = rows->given;
+  return rows->columns.unit < 0 || identity_of(rows, 1, row[rows->columns.unit], unit);
 }
 
 /*
@@ -87,14 +128,8 @@ static int add_unit_row(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
   double x =
       rows->aggregate->counts ? counts(rows, row) : sqlite3_value_double(row[rows->columns.value]);
-  if (!identity_of(rows, 1, row[rows->columns.unit], &unit)) return 0;
+  if (!unit_of(rows, row, &unit)) return 0;
   return scalar_sum_add_unit(&rows->numbers, unit, x);
-}
-
-/* Finds the unit of a row, for releases that are not of one sum. Returns 0 when out of memory. */
-static inline int unit_of(const struct rows *rows, sqlite3_value **row, struct identity *unit) {
-  *unit = (struct identity){0, 0};
-  return rows->columns.unit < 0 || identity_of(rows, 1, row[rows->columns.unit], unit);
 }
 
 static int add_value(struct rows *rows, sqlite3_value **row) {
@@ -191,16 +226,6 @@ int rows_open(struct rows *rows, const struct publication *publication, struct c
     if (is_open) rows->secret = vector_sum_secret(rows->vectors);
   }
   return is_open || error_set(error, "out of memory or random bytes (the charge stays)");
-}
-
-static int add_owned(struct rows *rows, sqlite3_value **row) {
-  if (sqlite3_value_type(row[rows->columns.unit]) == SQLITE_NULL) return 1;
-  return rows->add_owned(rows, row);
-}
-
-void rows_skip_unowned(struct rows *rows) {
-  rows->add_owned = rows->add;
-  rows->add = add_owned;
 }
 
 void rows_close(struct rows *rows) {

@@ -6,6 +6,7 @@
 
 #include "release/life.h"
 #include "mechanism/sgd.h"
+#include "query/policy_tables.h"
 #include "sums/vector_sum.h"
 
 /*
@@ -21,7 +22,9 @@ typedef int add_sql_row(struct rows *rows, sqlite3_value **row);
 
 struct rows {
   add_sql_row *add;
-  add_sql_row *add_owned; /* the function that rows_skip_unowned() wraps */
+  add_sql_row *add_known; /* adds a row whose unit is known (unit_map.h) */
+  struct unit_map *map;   /* finds the unit of each row, or null */
+  struct identity given;  /* the unit of the next rows, if columns.unit is -1 */
   struct columns columns;
   const struct aggregate *aggregate;
   const struct contribution *question;
@@ -52,8 +55,13 @@ int rows_open(struct rows *rows, const struct publication *publication, struct c
               struct error *error);
 void rows_close(struct rows *rows);
 
-/* Makes rows_add() skip rows whose unit is NULL, because such rows belong to no unit. */
-void rows_skip_unowned(struct rows *rows);
+/*
+** Name the unit of the rows that rows_add() adds next, so that the rows need no column for it: by
+** the value of a unit column, where texts that are equal under the collation name one unit, or by a
+** number. rows_give_unit() returns 1, or 0 when out of memory.
+*/
+int rows_give_unit(struct rows *rows, sqlite3_value *unit, enum collation collation);
+void rows_give_number(struct rows *rows, int64_t number);
 
 /* Adds one row. Returns 1, or 0 when out of memory. */
 static inline int rows_add(struct rows *rows, sqlite3_value **row) {

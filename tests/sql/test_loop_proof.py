@@ -1,5 +1,9 @@
 """Aggregates inside a SELECT in a ledger with a policy: proved to keep units apart, or refused."""
 
+import json
+import random
+import sqlite3
+
 import pytest
 
 from conftest import connect, one, refused
@@ -75,7 +79,6 @@ def test_several_aggregates_and_a_parameter(clinic):
     "dp_sum('t', minutes, 100, patient) FROM (SELECT 1 AS minutes, 1 AS patient)",
     "dp_sum('t', minutes, 100, patient) FROM (SELECT * FROM visit UNION ALL SELECT * FROM visit)",
     "dp_sum('t', minutes, 100, patient) FROM visit WHERE mine(minutes)",
-    "dp_sum('t', result, 100, visit) FROM exam",  # a link names the row: it would have to be mapped
     "dp_sum('t', minutes, 100, patient) FROM visit WHERE id = 2",
 ])
 def test_what_is_not_proved_is_refused_before_any_charge(clinic, sql):
@@ -90,6 +93,164 @@ def test_the_unit_is_that_of_the_table(clinic, unit):
     message = refused(clinic, f"SELECT dp_sum('t', minutes, 100, {unit}) FROM visit")
     assert message.startswith("dp_sum: argument 4 must be visit.patient, the unit of table visit"), message
     assert one(clinic, "SELECT count(*) FROM dp_charge") == 0
+
+
+def test_the_error_shows_the_text_that_is_no_unit(clinic):
+    message = refused(clinic, "SELECT dp_sum('t', minutes, 100, 'los 2024-01') FROM visit")
+    assert message == "dp_sum: argument 4 must be visit.patient, the unit of table visit, not 'los 2024-01'"
+    message = refused(clinic, "SELECT dp_sum('t', result, 100, result) FROM exam")
+    assert message == "dp_sum: argument 4 must be exam.visit, which leads to the unit of table exam"
+
+
+def linked(path=":memory:", key="id INTEGER PRIMARY KEY", spelled="INT"):
+    """Patients with visits, their exams, and parts of these. Some links lead nowhere, and some visits belong to nobody."""
+    db = connect(path) if path != ":memory:" else connect()
+    db.executescript(f"""
+        CREATE TABLE visit({key}, patient INT, minutes INT);
+        CREATE TABLE exam(code TEXT COLLATE NOCASE UNIQUE, visit {spelled}, result INT);
+        CREATE TABLE part(exam TEXT, weight INT);
+    """)
+    pick = random.Random(7)
+    for visit in range(60):
+        db.execute("INSERT INTO visit VALUES (?, ?, ?)", (visit, pick.choice([None, 1, 2, 3, 4, 5, 6]), visit))
+    for exam in range(200):
+        db.execute("INSERT INTO exam VALUES (?, ?, ?)", (f"Exam{exam}", pick.choice([None, pick.randrange(80)]), pick.randrange(9)))
+        for _ in range(pick.randrange(4)):
+            db.execute("INSERT INTO part VALUES (?, ?)", (f"{pick.choice(['exam', 'EXAM', 'eXam'])}{exam}", pick.randrange(5)))
+    db.execute("INSERT INTO part VALUES ('exam999', 4), (NULL, 4)")
+    db.execute("SELECT dp_init()")
+    one(db, "SELECT dp_protect('visit', 'patient')")
+    one(db, "SELECT dp_protect('exam', 'visit', 'visit')")
+    one(db, "SELECT dp_protect('part', 'exam', 'exam')")
+    one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
+    return db
+
+
+@pytest.mark.parametrize("key, spelled", [("id INTEGER PRIMARY KEY", "INT"), ("id INT UNIQUE", "REAL"), ("id TEXT PRIMARY KEY", "TEXT")])
+@pytest.mark.parametrize("table, x, link", [("exam", "result", "visit"), ("part", "weight", "exam")])
+@pytest.mark.parametrize("clip", [1000, 20])
+def test_links_lead_to_the_root_unit(table, x, link, clip, key, spelled):
+    db = linked(key=key, spelled=spelled)
+    units = dict(db.execute(f"""
+        SELECT visit.patient, sum(x) FROM (SELECT {x} AS x, {'visit' if table == 'exam' else 'NULL'} AS visit, {link} AS link FROM {table}) t
+        JOIN exam ON {'exam.rowid = (SELECT min(rowid) FROM exam)' if table == 'exam' else 'exam.code = t.link'}
+        JOIN visit ON visit.id = {'t.visit' if table == 'exam' else 'exam.visit'} WHERE visit.patient NOT NULL GROUP BY 1"""))
+    assert len(units) == 6
+    want = sum(min(total, clip) for total in units.values())
+    assert max(units.values()) > 20
+    assert abs(one(db, f"SELECT dp_sum('t', {x}, {clip}, {link}) FROM {table}") - want) < 9 * clip / 1000
+    assert abs(one(db, f"SELECT dp_count_distinct('t', {link}) FROM {table}") - 6) < 0.1
+    groups = json.loads(one(db, f"SELECT dp_group_count('t', {x}, 1000, {link}, '{{\"keys\":[0,1,2,3,4,5,6,7,8]}}') FROM {table}"))
+    assert abs(sum(groups.values()) - sum(1 for _ in owned(db, table))) < 20
+    assert set(row[0] for row in db.execute("SELECT tables FROM dp_release")) == {f'{{"{table}":"protected"}}'}
+    assert abs(one(db, "SELECT dp_release('t', 'sum', ?, ?)", f"SELECT {x} FROM {table}", f'{{"clip":{clip}}}') - want) < 9 * clip / 1000
+
+
+def owned(db, table):
+    exams = {code.lower(): visit for code, visit in db.execute("SELECT code, visit FROM exam")}
+    visits = {str(visit) for visit, patient in db.execute("SELECT id, patient FROM visit") if patient is not None}
+    for (link,) in db.execute(f"SELECT {'visit' if table == 'exam' else 'exam'} FROM {table}"):
+        visit = link if table == "exam" else exams.get(str(link).lower())
+        if visit is not None and str(visit).replace(".0", "") in visits:
+            yield link
+
+
+def test_links_are_followed_in_the_transaction_of_the_statement(path):
+    db = linked(path)
+    everything = one(db, "SELECT sum(result) FROM exam JOIN visit ON visit = id")
+    db.execute("BEGIN")
+    db.execute("UPDATE visit SET patient = 1")
+    assert abs(one(db, "SELECT dp_sum('t', result, 20, visit) FROM exam") - 20) < 0.5
+    db.execute("ROLLBACK")
+    assert abs(one(db, "SELECT dp_sum('t', result, 20, visit) FROM exam") - 120) < 0.5 and everything > 120
+    # Another connection that moves all visits to one patient while the statement runs is not seen.
+    other = connect(path)
+    one(db, "PRAGMA journal_mode = WAL")
+    db.execute("BEGIN")
+    one(db, "SELECT count(*) FROM visit")
+    other.execute("UPDATE visit SET patient = 1")
+    assert abs(one(db, "SELECT dp_sum('t', result, 20, visit) FROM exam") - 120) < 0.5
+    db.execute("COMMIT")
+    assert abs(one(db, "SELECT dp_sum('t', result, 20, visit) FROM exam") - 20) < 0.5
+    other.close()
+    db.close()
+
+
+def test_a_hidden_parent_is_not_followed():
+    db = linked()
+    db.set_authorizer(lambda action, first, second, *more: sqlite3.SQLITE_IGNORE
+                      if (action, first, second) == (sqlite3.SQLITE_READ, "visit", "patient") else sqlite3.SQLITE_OK)
+    assert "cannot show that" in refused(db, "SELECT dp_sum('t', result, 20, visit) FROM exam")
+    db.set_authorizer(None)
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0
+
+
+@pytest.mark.parametrize("collation, names", [("NOCASE", ["Bob", "bob", "BOB"]), ("RTRIM", ["bob", "bob ", "bob  "]),
+                                              ("BINARY", ["bob", "bob", "bob"])])
+def test_spellings_of_one_unit_are_one_unit(collation, names):
+    db = connect()
+    db.executescript(f"""
+        CREATE TABLE visit(id INTEGER PRIMARY KEY, patient TEXT COLLATE {collation}, n INT);
+        CREATE TABLE exam(visit INT, n INT);
+    """)
+    db.executemany("INSERT INTO visit(patient, n) VALUES (?, 6)", [(name,) for name in names] + [("ann",), (None,)])
+    db.execute("INSERT INTO exam SELECT id, n FROM visit")
+    db.execute("SELECT dp_init()")
+    one(db, "SELECT dp_protect('visit', 'patient')")
+    one(db, "SELECT dp_protect('exam', 'visit', 'visit')")
+    one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
+    for table, unit in (("visit", "patient"), ("exam", "visit")):
+        assert abs(one(db, f"SELECT dp_sum('t', n, 10, {unit}) FROM {table}") - 16) < 0.1
+        assert abs(one(db, f"SELECT dp_count_distinct('t', {unit}) FROM {table}") - 2) < 0.1
+        assert abs(json.loads(one(db, f"SELECT dp_histogram('t', n, 0, 10, 1, {unit}) FROM {table}"))[0] - 2) < 0.1
+        assert abs(one(db, "SELECT dp_release('t', 'sum', ?, '{\"clip\":10}')", f"SELECT n FROM {table}") - 16) < 0.1
+
+
+def test_a_unit_of_real_numbers():
+    db = connect()
+    db.execute("CREATE TABLE visit(patient REAL, n INT)")
+    db.executemany("INSERT INTO visit VALUES (?, 6)", [(1,), (1.0,), (2.5,), (None,)])
+    db.execute("SELECT dp_init()")
+    one(db, "SELECT dp_protect('visit', 'patient')")
+    one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
+    assert abs(one(db, "SELECT dp_sum('t', n, 10, patient) FROM visit") - 16) < 0.1
+
+
+def rows_ledger(adjacency="add-remove"):
+    db = connect()
+    db.executescript("CREATE TABLE visit(n INT, ward TEXT, v TEXT); CREATE TABLE loose(n INT)")
+    db.executemany("INSERT INTO visit VALUES (?, ?, ?)", [(i, "ab"[i % 2], f"[{i},1]") for i in range(20)])
+    db.execute("INSERT INTO loose VALUES (1)")
+    db.execute("SELECT dp_init(?)", (json.dumps({"protects": "row", "adjacency": adjacency}),))
+    one(db, "SELECT dp_protect('visit')")
+    one(db, "SELECT dp_tier('t', 1e6, 1e12, 1e-6)")
+    return db
+
+
+@pytest.mark.parametrize("call, value", [
+    ("dp_sum('t', n, 10)", 45 + 10 * 10), ("dp_sum('t', n, 100, NULL, 'named')", 190), ("dp_count('t', n)", 20),
+    ("dp_avg('t', n, 0, 100)", 9.5), ("dp_group_sum('t', ward, n, 100, NULL, '{\"keys\":[\"a\",\"b\"]}')", {"a": 90, "b": 100}),
+    ("dp_vec_sum('t', v, 2, 100)", [190, 20]), ("dp_sum('t', n, 100), count(*)", None), ("dp_sum('t', n, 10, n)", None),
+])
+def test_rows_as_units(call, value):
+    db = rows_ledger()
+    if value is None:
+        refused(db, f"SELECT {call} FROM visit")
+        assert one(db, "SELECT count(*) FROM dp_charge") == 0
+        return
+    got = one(db, f"SELECT {call} FROM visit")
+    pairs = [(got, value)] if not isinstance(got, str) else (
+        [(json.loads(got)[k], value[k]) for k in (value if isinstance(value, dict) else range(len(value)))])
+    assert all(abs(a - b) < 1 for a, b in pairs), got
+    assert one(db, "SELECT tables FROM dp_release") == '{"visit":"protected"}'
+
+
+@pytest.mark.parametrize("rest", ["FROM visit a JOIN visit b", "FROM (SELECT * FROM visit LIMIT 3)", "FROM loose",
+                                  "FROM (SELECT sum(n) AS n FROM visit)"])
+def test_rows_as_units_are_proved_apart(rest):
+    db = rows_ledger()
+    assert "the rows of one row stay apart" in refused(db, f"SELECT dp_sum('t', {'a.' * ('JOIN' in rest)}n, 10) {rest}")
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0
 
 
 def test_one_wrong_aggregate_refuses_the_statement(clinic):

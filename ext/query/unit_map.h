@@ -1,0 +1,36 @@
+/*
+** unit_map.h: finds the unit of each row of a protected table from the column that names it.
+*/
+#ifndef DIFFUSE_QUERY_UNIT_MAP_H
+#define DIFFUSE_QUERY_UNIT_MAP_H
+
+#include "query/policy_tables.h"
+#include "query/row_reader.h"
+
+struct unit_map {
+  sqlite3 *db;
+  sqlite3_stmt *lookup; /* the unit of the row to which link ?1 refers; null: there is no link */
+  enum collation collation;
+  int by_row;     /* each row is a unit, and has no column for it */
+  int64_t number; /* the number of rows so far, if each row is a unit */
+  int place;      /* of the unit or the link in a row */
+  int rc;         /* SQLITE_OK, or the code with which a lookup failed */
+};
+
+/*
+** Starts a map for the rows of the first table of a route. The lookups run on `db` and see the
+** state of the statement around them. The caller must call unit_map_close(), even after an error.
+*/
+int unit_map_open(struct unit_map *map, sqlite3 *db, const struct route *route,
+                  struct error *error);
+void unit_map_close(struct unit_map *map);
+
+/*
+** Makes rows_add() find the unit of each row with the map, and leave out rows that belong to no
+** unit. The unit column of `rows` holds the unit or the link. If rows_add() fails,
+** unit_map_error() sets the error.
+*/
+void unit_map_use(struct unit_map *map, struct rows *rows);
+int unit_map_error(const struct unit_map *map, struct error *error);
+
+#endif
