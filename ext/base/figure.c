@@ -46,7 +46,7 @@ static int exponent_of(double x) {
 
 enum direction { NEAREST, DOWN, UP }; /* DOWN and UP: towards minus and plus infinity */
 
-/* x / 10^place as an integer of at most 17 digits. NEAREST rounds a tie to the even integer. */
+/* X / 10^place as an integer of at most 17 digits. NEAREST rounds a tie to the even integer. */
 static int64_t rounded(double x, int place, enum direction direction) {
   struct decimal decimal = decimal_of(x);
   int count = x == 0 ? 0 : decimal.exponent - place + 1; /* digits before the place */

@@ -1,20 +1,21 @@
 /*
-** audience.c: see audience.h. The single place that says what the members of a tier may know:
-** guarded connections, dp_export() and dp_report() all read through it.
+** audience.c: see audience.h. Only this file decides what the members of a tier may know. Guarded
+** connections, dp_export() and dp_report() all read through this file.
 **
 ** The tables leave out:
 **   - ids of releases, charges and hashes, because they count everything, also at inner tiers
 **   - the lattice (granularity, sensitivity, clock), which the first tier fixes, and its slack
 **   - the state and the time of a release, which belong to its first draw, perhaps an inner one
 **   - releases_left, which is the least over inner budgets
-** Times are days. The time of a release is that of the first publication that the audience sees.
-** The certificate contains discarded releases too, because their charges stay.
-** Rows come in the order of names, because their order in the file is that of the first draws.
-** A release that has failed stays visible to an audience that has seen it: only an inner refinement
-** can fail after a publication.
+** Times are rounded down to days. The time of a release is the day of the first publication that
+** the audience sees. Rows are in the order of names, because the order in the file would show the
+** order of the first draws. A failed release stays visible to an audience that has seen a
+** publication of it, because only a refinement at an inner tier can fail after a publication. The
+** certificate also contains discarded releases, because their charges stay.
 **
 ** If a model was drawn at an inner tier, the noise of its steps, its default learning rate and its
-** stddev follow from the rate of that tier. They are NULL, and rates are rounded up to four digits.
+** stddev would show the rate of the inner tier. These columns are therefore NULL, and rates are
+** rounded up to four digits.
 */
 #include "ledger/audience.h"
 
@@ -29,9 +30,10 @@ SQLITE_EXTENSION_INIT3
 #define ROUGH(x)  "CAST(printf('%.3e', " x " * 1.001) AS REAL)"
 
 /*
-** tiers: those that the audience sees. seen: the releases that are published there. shown: the same
-** with the names that the audience may know. An unnamed release is called release-<id> in the
-** ledger, and gets another number here.
+** tiers: the tiers that the audience sees. seen: the releases that are published at these tiers.
+** shown: the same releases, with names that the audience may know. In the ledger an unnamed release
+** has the name release-<id>. This id would show how many releases there are, so the audience sees
+** another number.
 */
 #define AUDIENCE \
   "WITH tiers AS (SELECT t.* FROM dp_tier t JOIN dp_tier own ON own.name = @tier" \
@@ -190,8 +192,8 @@ char *audience_select(const struct ledger_table *table, const char *where) {
 #define MEMBER(name)  "'" name "', json_extract(t.value, '$." name "')"
 
 /*
-** The certificate is read back from its JSON text. json_each() gives a number as a double, and
-** '%!.17g' writes all its digits again.
+** SQLite reads the certificate from its JSON text. json_each() returns a number as a double, and
+** '%!.17g' writes all 17 digits of the double again.
 */
 #define EXACT(x) \
   "json(CASE typeof(" x ") WHEN 'null' THEN 'null' WHEN 'integer' THEN CAST(" x " AS TEXT)" \

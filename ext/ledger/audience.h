@@ -1,10 +1,11 @@
 /*
-** audience.h: what the members of one tier may know about the ledger: their own publications, those
-** of the tiers outside it, and what follows from them.
+** audience.h: restricts the tables and the certificate to what the members of one tier (the
+** audience) may know. They may know the publications at their own tier and at the tiers outside
+** their tier, and everything that follows from these publications.
 **
-** An inner publication, and every decision that depends on one, costs the inner rate. An audience
-** must therefore not learn how many inner releases there are, or when they were made. A column that
-** is not listed in audience.c is NULL for every audience.
+** Knowing an inner publication, or a decision that depends on an inner publication, costs the rate
+** of the inner tier. An audience must therefore not learn how many inner releases there are, or
+** when they were made. A column that is not listed in audience.c is NULL for every audience.
 */
 #ifndef DIFFUSE_LEDGER_AUDIENCE_H
 #define DIFFUSE_LEDGER_AUDIENCE_H
@@ -12,15 +13,16 @@
 #include "ledger/ledger.h"
 
 /*
-** The text of a SELECT of the columns of a table that the host sees, restricted to what the members
-** of the tier @tier may know (sqlite3_free; null: out of memory). `where` is a condition on the
-** columns, with the texts that bind to it, or "".
+** Returns the text of a SELECT that reads the host's columns of a table, restricted to the rows and
+** columns that the members of the tier @tier may know. `where` is "" or a further condition on
+** these columns. The caller calls sqlite3_free(). Returns null if memory runs out.
 */
 char *audience_select(const struct ledger_table *table, const char *where);
 
 /*
-** Cuts a certificate (certificate.c) down to the audience of a tier, inside a transaction. Returns
-** JSON (sqlite3_free), or null on error.
+** Returns a copy of a certificate (certificate.c) that contains only what the audience of a tier
+** may know. The caller calls sqlite3_free(). Returns null on error. Call this function inside a
+** transaction.
 */
 char *audience_certificate(struct ledger *ledger, const char *certificate, const char *tier);
 

@@ -51,7 +51,10 @@ double budget_epsilon(const struct ledger_tier *tier, const struct budget *budge
                       const struct curve *curve) {
   double epsilon = tier->accountant->epsilon(tier, total_up(budget->rate),
                                              curve && curve->any ? curve->values : 0);
-  /* Within its limit a tier has spent at most its epsilon. Rounding up may give a little more. */
+  /*
+  ** A tier within its limit has spent at most its epsilon, but the rounding up may give slightly
+  ** more.
+  */
   int is_margin = isfinite(epsilon) && epsilon > tier->epsilon && budget_within(tier, budget);
   return is_margin ? tier->epsilon : epsilon;
 }
@@ -74,7 +77,7 @@ int budget_write(struct ledger *ledger, const struct ledger_tier *tier,
                        total_up(budget->rate), budget_epsilon(tier, budget, &curve), budget->curve);
 }
 
-/* How many more releases of this rate one tier can afford. */
+/* Returns the number of further releases of this rate that one tier can afford. */
 static double bearable(const struct ledger_tier *tier, const struct budget *budget, double rate) {
   const struct accountant *accountant = tier->accountant;
   double left = total_left(accountant->total(tier, budget), tier->rate_limit);

@@ -1,7 +1,7 @@
 /*
 ** certificate.c: the ledger as one JSON document for an auditor, with the theorem behind each
-** figure. The certificate holds published facts only, with one exception: the confidential totals
-** of the budgets.
+** figure. The certificate contains published facts and the totals of the budgets. The totals are
+** confidential.
 */
 #include "ledger/accountant.h"
 #include "ledger/audience.h"
@@ -10,21 +10,24 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** A REAL with all its digits, or null. SQLite's own JSON functions keep fewer digits. JSON has no
-** infinity, so the filter order of pure budgets is written as 9e999.
+** SQL that writes a REAL with 17 digits, or null. SQLite's own JSON functions write fewer digits.
+** JSON has no infinity, so an infinite filter order is written as 9e999.
 */
 #define EXACT(x)                                                                                   \
   "json(CASE WHEN " x " IS NULL THEN 'null' WHEN " x " = 9e999 THEN '9e999'"                       \
   " ELSE printf('%!.17g', " x ") END)"
 
 /*
-** The date of a time. The time of day would show how long a release took, which depends on the rows
-** of single units.
+** SQL that reduces a time to its date. The time of day would show how long a release took, which
+** depends on the rows of single units.
 */
 #define DAY(time) "substr(" time ", 1, 10)"
 
 /* clang-format off */
-/* What the caller says of the mechanism of a release (?3, by name); null for an unknown one. */
+/*
+** SQL that looks up a fact about the mechanism of a release in ?3, a JSON object by names of
+** mechanisms. The result is NULL for an unknown mechanism.
+*/
 #define OF_MECHANISM(what) \
   "(SELECT json_extract(m.value, '$." what "') FROM json_each(?3) m WHERE m.key = mechanism)"
 #define TIERS_THEOREM \
@@ -86,7 +89,7 @@ static const char certificate_sql[] =
   " 'last_seal', (SELECT hash FROM dp_seal ORDER BY id DESC LIMIT 1), 'verify', ?1)";
 /* clang-format on */
 
-/* The theorem behind each accountant, as JSON. */
+/* Returns the theorem of each accountant, as JSON. */
 static char *accountant_theorems(void) {
   sqlite3_str *json = sqlite3_str_new(0);
   for (int i = 0; accountants[i]; i++) {
@@ -97,7 +100,7 @@ static char *accountant_theorems(void) {
   return sqlite3_str_finish(json);
 }
 
-/* The periods of all tiers, as a JSON array. */
+/* Returns the periods of all tiers, as a JSON array. */
 static char *tier_periods(struct ledger *ledger) {
   struct ledger_tier *tiers;
   int count;
@@ -115,7 +118,10 @@ static char *tier_periods(struct ledger *ledger) {
   return sqlite3_str_finish(json);
 }
 
-/* What the caller knows of mechanisms, as JSON. Some share a name, and then all that is here. */
+/*
+** Returns the caller's facts about mechanisms, as JSON. Mechanisms with the same name have the same
+** facts here.
+*/
 static char *mechanism_facts(describe_mechanism *describe) {
   struct ledger_mechanism mechanism;
   sqlite3_str *json = sqlite3_str_new(0);

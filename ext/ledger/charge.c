@@ -1,21 +1,22 @@
 /*
-** charge.c: owns dp_charge and its hash chain, and decides how much each tier pays for a release.
+** charge.c: writes dp_charge and its hash chain, and decides how much each tier pays for a release.
 **
-** Exposure. Members of a tier also see everything that is published at outer tiers. Tier k is
-** therefore exposed to the least noisy publication of a release at k or outside k, and its releases
-** add up:
+** Exposure. Members of a tier also see everything that is published at outer tiers. For each
+** release, tier k is therefore exposed to the least noisy publication at tier k or outside tier k.
+** The exposures to all releases add up:
 **
 **     spent_k = sum over releases of the rate of the innermost publication at k or outer.
 **
 ** A publication at tier j with rate R is therefore charged to tier j and to every tier inside it.
-** Each pays the part of R that it has not yet paid for that release. A tier that is created later
-** sees everything that its nearest outer neighbour has published, so it pays the same at once,
-** release by release.
+** Each of these tiers pays the part of R that it has not yet paid for this release. A new tier sees
+** everything that is published at its nearest outer tier and outside it. When the ledger creates
+** the new tier, it therefore charges the new tier, release by release, for everything that this
+** outer tier has paid.
 **
 ** The accountant fixes the limit of a tier when the tier is created (accountant.h). For Gaussian
-** noise of variance V the rate charged is that of the continuous Gaussian of variance V - 1/12. It
-** is above the rate of the discrete Gaussian, s^2/(2V), by less than one part in 10^7, so one
-** number is valid for both.
+** noise of variance V the rate charged is that of the continuous Gaussian of variance V - 1/12.
+** This rate exceeds the rate of the discrete Gaussian, s^2/(2V), by less than one part in 10^7, so
+** one rate is valid for both.
 */
 #include <math.h>
 #include <string.h>
@@ -81,7 +82,8 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   columns_hash(previous, &columns_charge, charge, hash);
   charge->hash = hash;
   statement_insert(ledger, CHARGE_INSERT, charge);
-  charge->at = charge->subject = charge->period = charge->hash = 0; /* texts of this function */
+  /* These texts belong to this function. */
+  charge->at = charge->subject = charge->period = charge->hash = 0;
   sqlite3_free(previous);
   sqlite3_free(subject);
   sqlite3_free(period);
@@ -101,7 +103,7 @@ static int is_free(const struct payment *payment) {
   return payment->rate.high == 0 && payment->delta == 0 && !payment->curve.any;
 }
 
-/* The budget after a payment. */
+/* Returns the budget after a payment. `first` is 1 if this is the first payment for its release. */
 static struct budget budget_after(const struct budget *budget, const struct payment *payment,
                                   int first) {
   struct budget after = *budget;
@@ -114,7 +116,7 @@ static struct budget budget_after(const struct budget *budget, const struct paym
   return after;
 }
 
-/* Adds a bill's payment to its budget, or refuses. */
+/* Adds a bill's payment to its budget. Sets an error and returns 0 if the payment does not fit. */
 static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, struct bill *bill,
                       int first) {
   const struct accountant *accountant = tier->accountant;
@@ -151,13 +153,16 @@ struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *t
   return paid_in(ledger, statement_bind(ledger, CHARGE_PAID, "is", release_id, tier));
 }
 
-/* The same, of the charges up to the one with this id. */
+/* Returns what a tier had paid for a release with the charges up to this id. */
 static struct payment paid_until(struct ledger *ledger, int64_t release_id, const char *tier,
                                  int64_t id) {
   return paid_in(ledger, statement_bind(ledger, CHARGE_PAID_UNTIL, "isi", release_id, tier, id));
 }
 
-/* Whether a payment for a release is its first one in the current period of the tier. */
+/*
+** Returns whether a payment for a release is the first payment for this release in the current
+** period of the tier.
+*/
 static int is_first(struct ledger *ledger, int64_t release_id, const char *tier) {
   sqlite3_stmt *row = statement_bind(ledger, CHARGE_COUNTED, "is", release_id, tier);
   int counted = statement_row(ledger, row);
@@ -182,7 +187,10 @@ static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
           bill_admit(ledger, tier, bill, is_first(ledger, release->id, tier->name)));
 }
 
-/* Appends a payment to the chain and to the budget. at: when the cost arose; null: now. */
+/*
+** Appends a payment to the chain and to the budget. `at` is the time at which the cost arose; null
+** means now.
+*/
 static int bill_pay(struct ledger *ledger, const struct ledger_tier *tier, int64_t release_id,
                     const char *release, const char *at, const struct bill *bill) {
   const struct payment *payment = &bill->payment;
@@ -231,9 +239,9 @@ int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
 
 /* ---- what a new tier inherits ---------------------------------------------------------------- */
 
-/* What the nearest outer tier has paid for one release in one period of the new tier. */
+/* The payments of the nearest outer tier for one release in one period of the new tier. */
 struct inherited {
-  int64_t release_id, last; /* the id of the last charge */
+  int64_t release_id, last; /* `last` is the id of the last of these charges */
   char *release, *at, *period;
 };
 
@@ -253,15 +261,15 @@ static int inherited_read(struct ledger *ledger, const char *tier, const char *o
 }
 
 /*
-** Charges the new tier for one release in one period: what the outer tier had paid by the end of
-** that period and the new tier has not paid.
+** Charges the new tier for one release in one period. The cost is what the outer tier had paid by
+** the end of this period, minus what the new tier has paid already.
 */
 static int inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer,
                    const struct inherited *inherited) {
   struct bill bill;
   struct payment cost = paid_until(ledger, inherited->release_id, outer, inherited->last),
                  paid = paid_for(ledger, inherited->release_id, tier->name);
-  if (cost.curve.any) /* the tiers' filter orders differ; use an upper bound */
+  if (cost.curve.any) /* the two tiers have different filter orders, so use an upper bound */
     cost.curve.values[AT_FILTER] = renyi_curve_at(cost.curve.values, tier->filter_order);
   bill.payment = (struct payment){{total_missing(paid.rate, total_up(cost.rate)), 0},
                                   fmax(0, cost.slack - paid.slack),
@@ -272,8 +280,9 @@ static int inherit(struct ledger *ledger, const struct ledger_tier *tier, const 
 }
 
 /*
-** Noise on top of a model is charged as a rate, but its cost is proved for RDP only
-** (mechanism/sgd.h).
+** A model to which dp_diffuse() added noise is charged as a rate, but its cost is proved for RDP
+** only (mechanism/sgd.h). The function refuses a new tier that would inherit such a model if its
+** accountant does not cover such models.
 */
 static int may_inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer) {
   if (tier->accountant->covers_diffused_models) return 1;
@@ -294,7 +303,8 @@ int charge_inherited(struct ledger *ledger, const struct ledger_tier *tier, cons
   int count = 0;
   if (!may_inherit(ledger, tier, outer)) return 0;
   inherited_read(ledger, tier->name, outer, &list, &count);
-  for (int i = 0; i < count && !error_is_set(ledger->error); i++) { /* period by period */
+  /* The list is sorted by period. */
+  for (int i = 0; i < count && !error_is_set(ledger->error); i++) {
     if (tier->period && !list[i].period) {
       ledger_fail_damaged(ledger, "dp_charge.at");
     } else if (tier->period && strcmp(list[i].period, period) != 0) {

@@ -5,12 +5,13 @@
 **
 **     X(name, kind, shown, role)
 **
-** The compiler makes four things from these lists: the structs that hold a row, the statements that
-** insert and read rows, the tables that the host sees, and the lines that are hashed. Hashes and
-** fingerprints take the columns in the order of their list. Seals do not depend on these lists:
-** they cover every column in the order of sql/ledger.sql.
+** Four things follow from these lists: the structs that hold a row, the statements that insert and
+** read rows, the tables that the host sees, and the lines that are hashed. Hashes and fingerprints
+** use the order of columns in the list. Seals do not depend on these lists, because they cover
+** every column in the order of sql/ledger.sql.
 **
-** To add a column: write it in sql/ledger.sql and here. A test compares the two.
+** To add a column, write the column in sql/ledger.sql and in the list here. A test compares the two
+** files.
 */
 #ifndef DIFFUSE_LEDGER_COLUMNS_H
 #define DIFFUSE_LEDGER_COLUMNS_H
@@ -20,14 +21,14 @@
 
 struct accountant;
 
-/* The value of a blob; does not own the bytes. A null pointer stands for NULL. */
+/* The value of a blob. The bytes belong to somebody else. A null pointer stands for NULL. */
 struct bytes {
   const void *at;
   int size;
 };
 
 /*
-** How a column is kept in the struct of its row:
+** The type of a column's member in the struct of its row, and special values:
 **   ID          int64_t; 0: NULL, so that SQLite assigns an id
 **   WIDE        int64_t
 **   UNSIGNED    uint64_t
@@ -71,8 +72,8 @@ struct column {
   const char *name;
   enum column_kind kind;
   enum column_role role;
-  int shown;     /* its position among the columns that the host sees, from 1; 0: hidden */
-  size_t member; /* its offset in the struct of the row */
+  int shown;     /* position among the columns that the host sees, from 1 on; 0: hidden */
+  size_t member; /* offset in the struct of the row */
 };
 
 struct table_columns {
@@ -82,8 +83,9 @@ struct table_columns {
 };
 
 /*
-** A release. The last argument is SQL: it compares the column with the options that people read.
-** dimension is 0 if keys are private; size and max_groups are 0 if they were not given.
+** A release. The last argument is an SQL condition that compares the column with the column
+** `options`, which people read. dimension is 0 if keys are private. size and max_groups are 0 if
+** the caller did not give them.
 */
 #define RELEASE_COLUMNS(X)                                                                         \
   X(id, ID, 1, PLAIN, "1")                                                                         \
@@ -172,7 +174,10 @@ struct table_columns {
   X(component, NUMBER, 0, PLAIN)                                                                   \
   X(value, WIDE, 0, PLAIN)
 
-/* Subject and tier_rate say what the charge is for. The column hash is not part of the hash. */
+/*
+** `subject` and `tier_rate` are not stored in dp_charge, but the hash covers them. The hash does
+** not cover the column `hash`.
+*/
 #define CHARGE_COLUMNS(X)                                                                          \
   X(id, ID, 1, HASHED)                                                                             \
   X(release_id, WIDE, 2, HASHED)                                                                   \
@@ -189,8 +194,8 @@ struct table_columns {
   X(hash, BORROWED, 10, PLAIN)
 
 /*
-** release_id: a release, SEAL_TERMS or SEAL_ORDERS. charge: the hash of the charge with id
-** charge_id.
+** release_id is the id of a release, SEAL_TERMS or SEAL_ORDERS. charge is the hash of the charge
+** with the id charge_id.
 */
 #define SEAL_COLUMNS(X)                                                                            \
   X(id, ID, 0, HASHED)                                                                             \

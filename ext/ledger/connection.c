@@ -1,10 +1,11 @@
 /*
 ** connection.c: owns the private connection: the handle, the file behind it and its terms.
 **
-** The ledger is a file of its own for two reasons. If it were written on the host's connection, a
-** ROLLBACK of the host could erase a charge after the value was seen. A second connection to the
-** host's own file would deadlock in rollback-journal mode. The journal mode is TRUNCATE: in WAL
-** mode a ledger loses charges when a process forks, or when somebody copies the main file alone.
+** The ledger is a file of its own for two reasons. If diffuse wrote charges on the host's
+** connection, a ROLLBACK of the host could erase a charge after the host has seen the value. If
+** diffuse opened a second connection to the host's own file, the two connections would deadlock in
+** rollback-journal mode. The journal mode of the ledger is TRUNCATE. In WAL mode a ledger would
+** lose charges when a process forks, or when somebody copies the main file without the WAL.
 */
 #include <string.h>
 
@@ -131,8 +132,8 @@ int connection_is_inherited(const struct ledger *ledger) {
 }
 
 /*
-** Whether the file belongs to another application and must not be touched. Reads the file directly,
-** without SQLite's locks and journals.
+** Returns whether the file belongs to another application, in which case diffuse must not change
+** it. The function reads the file directly, without SQLite's locks and journals.
 */
 static int is_foreign(struct ledger *ledger) {
   sqlite3_file *file = 0;
@@ -140,7 +141,7 @@ static int is_foreign(struct ledger *ledger) {
   if (ledger_is_memory(ledger) ||
       sqlite3_file_control(ledger->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
       !file->pMethods || file->pMethods->xRead(file, id, sizeof id, 68) != SQLITE_OK)
-    return 0; /* an empty file too: another process may be writing a ledger */
+    return 0; /* an empty file is not foreign, because another process may be creating a ledger */
   return ((unsigned)id[0] << 24 | (unsigned)id[1] << 16 | (unsigned)id[2] << 8 | id[3]) !=
          APPLICATION_ID;
 }
@@ -166,7 +167,10 @@ void connection_close(struct ledger *ledger) {
   ledger->id = 0;
 }
 
-/* A busy handler. SQLite's own handler waits whole seconds if SQLite was built without usleep(). */
+/*
+** The busy handler. SQLite's own busy handler would wait for whole seconds if SQLite was built
+** without usleep().
+*/
 static int wait_for_others(void *context, int calls) {
   struct ledger *ledger = context;
   if (calls == 0) wait_start(ledger);
@@ -174,8 +178,8 @@ static int wait_for_others(void *context, int calls) {
 }
 
 /*
-** The platform's own VFS, whatever the host's default VFS is. Connections that lock in different
-** ways do not see each other's locks.
+** The function opens a file with the platform's own VFS, whatever the host's default VFS is. If two
+** connections used VFSs that lock in different ways, they would not see each other's locks.
 */
 int connection_open(struct ledger *ledger) {
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
@@ -198,7 +202,7 @@ int connection_open(struct ledger *ledger) {
 
 int connection_start(struct ledger *ledger) {
   if (!connection_open(ledger)) return 0;
-  /* Prepare ROLLBACK now, because memory may have run out when it is needed. */
+  /* Prepare ROLLBACK now, because there may be no memory left when the ledger needs it. */
   return pragma(ledger, "PRAGMA synchronous = FULL") && statement_bind(ledger, ROLLBACK, "");
 }
 
@@ -218,7 +222,10 @@ int connection_check(struct ledger *ledger) {
 
 /* ---- terms ----------------------------------------------------------------------------------- */
 
-/* Indexed by LEDGER_UNITS, LEDGER_ROWS and LEDGER_ADD_REMOVE, LEDGER_REPLACE. */
+/*
+** The names for LEDGER_UNITS and LEDGER_ROWS, and for LEDGER_ADD_REMOVE and LEDGER_REPLACE. These
+** constants are the indices.
+*/
 static const char *const protects_name[] = {"unit", "unit", "row"};
 static const char *const adjacency_name[] = {"add-remove", "add-remove", "replace"};
 
@@ -231,7 +238,7 @@ const char *adjacency_text(int adjacency) {
 }
 
 /*
-** The index of the name, 1 or 2, that a column holds. Any other value means that the ledger is
+** Returns the index, 1 or 2, of the name in a column. Any other text means that the ledger is
 ** damaged.
 */
 static int column_choice(struct ledger *ledger, sqlite3_stmt *row, int column,
@@ -249,8 +256,8 @@ struct terms {
 };
 
 /*
-** Reads the row of dp_ledger. Returns 0 if there is none or on failure. Free the id with
-** sqlite3_free.
+** Reads the row of dp_ledger. Returns 0 if there is no row, or on failure. The caller frees the id
+** with sqlite3_free().
 */
 static int terms_read(struct ledger *ledger, struct terms *terms) {
   *terms = (struct terms){0};

@@ -1,6 +1,6 @@
 /*
-** copy.c: a copy of the ledger in memory for long computations. Other connections can write the
-** ledger meanwhile. Changes to the copy are dropped with it.
+** copy.c: makes a copy of the ledger in memory for long computations. While the copy is in use,
+** other connections can write the ledger. Changes to the copy are lost when the copy is closed.
 */
 #include <string.h>
 
@@ -8,8 +8,8 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define PAGES 1000  /* to copy between two checks for an interrupt ... */
-#define STEPS 10000 /* ... and instructions to run */
+#define PAGES 1000  /* pages to copy between two checks for an interrupt */
+#define STEPS 10000 /* instructions of SQLite between two checks for an interrupt */
 
 static int copy_pages(struct ledger *ledger, sqlite3 *copy) {
   sqlite3_backup *backup = sqlite3_backup_init(copy, "main", ledger->db, "main");
@@ -27,8 +27,8 @@ static int is_interrupted(void *ledger) {
 
 /*
 ** An interrupt ends a statement on the copy between two rows. If the host's SQLite has progress
-** handlers, an interrupt also ends it within a row. The handler is set on the copy's own
-** connection, never on the host's.
+** handlers, an interrupt also ends a statement between two instructions. The handler is set on the
+** connection of the copy, never on the host's connection.
 */
 static void watch_copy(struct ledger *ledger) {
 #ifndef SQLITE_CORE

@@ -1,6 +1,4 @@
-/*
-** create.c: creates a ledger and leaves the marker, or finds the ledger that exists (dp_init()).
-*/
+/* create.c: creates a ledger and writes the marker, or finds an existing ledger (dp_init()). */
 #include <string.h>
 
 #include "ledger/internal.h"
@@ -17,7 +15,10 @@ static int write_schema(struct ledger *ledger, const struct ledger_terms *terms)
          connection_read_terms(ledger);
 }
 
-/* Whether the stored terms are these. In a transaction, so that the lock is held (lock.c). */
+/*
+** Returns whether the stored terms agree with these terms. The caller has begun a transaction, so
+** it holds the lock (lock.c).
+*/
 static int are_terms(struct ledger *ledger, const struct ledger_terms *terms) {
   if ((terms->protects && terms->protects != ledger->protects) ||
       (terms->adjacency && terms->adjacency != ledger->adjacency))
@@ -53,7 +54,8 @@ static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) 
 }
 
 /*
-** For a database that has a marker, or cannot get one: the ledger must exist and have these terms.
+** Opens the ledger of a database that has a marker or cannot get a marker. The ledger must exist
+** and have these terms.
 */
 static int find_again(struct ledger *ledger, const struct ledger_terms *terms) {
   if (!ledger_ready(ledger)) return 0;
@@ -79,8 +81,8 @@ static void remove_empty(struct ledger *ledger) {
 }
 
 /*
-** Creates an empty file for the new ledger. Its permissions are no wider than those of the
-** database.
+** Creates an empty file for the new ledger. The file has no permissions that the database does not
+** have.
 */
 static enum creation create_file(struct ledger *ledger) {
   if (ledger_is_memory(ledger)) return FILE_EXISTS;
@@ -99,7 +101,10 @@ static enum creation create_file(struct ledger *ledger) {
   return creation;
 }
 
-/* Creates a ledger: writes the marker, then commits the ledger. A failure undoes both. */
+/*
+** Creates a ledger: writes the marker and then commits the ledger. After a failure neither the
+** marker nor the ledger exists.
+*/
 static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms, const char *name) {
   enum creation creation = create_file(ledger);
   int begun = !error_is_set(ledger->error) && connection_start(ledger) &&
@@ -114,8 +119,8 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
     marker_drop(ledger);
   }
   /*
-  ** A file that existed before, or that another process has locked, may be another process's
-  ** ledger.
+  ** A file that existed before, or that another process has locked, may be the ledger of another
+  ** process. The code does not delete such a file.
   */
   int busy =
       !begun && ledger->db &&
@@ -129,14 +134,14 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
 static int create_named(struct ledger *ledger, const struct ledger_terms *terms, const char *name) {
   char *path = ledger_resolve(ledger, name);
   if (!path) return ledger_fail(ledger, "out of memory");
-  if (!ledger_use_path(ledger, path)) /* there is no ledger, or it could not be read */
+  if (!ledger_use_path(ledger, path)) /* there is no ledger at this path, or an error is set */
     return !error_is_set(ledger->error) && create_fresh(ledger, terms, name);
   return terms_match(ledger, terms) && marker_write(ledger, ledger->id, name);
 }
 
 /*
-** Checks the option path: it must be absolute if the database has no directory, and a database in a
-** file needs a ledger in a file.
+** Checks the option `path`. The path must be absolute if the database has no directory. If the
+** database is in a file, the ledger must be in a file too.
 */
 static int check_path(struct ledger *ledger, const char *path) {
   if (host_in_memory(ledger) && !path_is_absolute(path) && strcmp(path, MEMORY_PATH) != 0)

@@ -1,6 +1,7 @@
 /*
-** curve.c: RDP curves as the ledger stores them: a blob of 115 little-endian doubles, for the 114
-** stored orders and then the filter order.
+** curve.c: reads, writes and adds RDP curves. The ledger stores a curve as a blob of 115
+** little-endian doubles: the values at the 114 stored orders, followed by the value at the filter
+** order.
 */
 #include <math.h>
 #include <string.h>
@@ -24,7 +25,7 @@ struct curve curve_missing(const struct curve *cost, const struct curve *paid) {
   struct curve missing = {0, {0}};
   for (int i = 0; cost->any && i < CURVE_SIZE; i++) {
     double before = paid->any ? paid->values[i] : 0;
-    /* Where the paid curve is infinite already, nothing is left to pay. */
+    /* If the paid curve is infinite at an order, nothing is left to pay at this order. */
     missing.values[i] =
         cost->values[i] > before ? total_missing((struct total){before, 0}, cost->values[i]) : 0;
     missing.any |= missing.values[i] > 0;
@@ -37,7 +38,10 @@ void curve_add(struct curve *sum, const struct curve *term) {
   for (int i = 0; i < CURVE_SIZE; i++) {
     double before = sum->any ? sum->values[i] : 0;
     sum->values[i] = before + term->values[i];
-    /* The sum is exact if one term is 0. Otherwise add one unit in the last place. */
+    /*
+    ** The sum is exact if one term is 0. Otherwise the function raises the sum by one unit in the
+    ** last place.
+    */
     if (before > 0 && term->values[i] > 0) sum->values[i] = nextafter(sum->values[i], INFINITY);
   }
   sum->any = 1;

@@ -10,12 +10,16 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* The innermost publication of one release among those of the chosen tiers. */
+/* The innermost publication of one release at the chosen tiers. */
 struct sight {
   int64_t release_id;
-  int tier; /* index; 0 is the innermost tier */
+  int tier; /* index of the tier; 0 is the innermost tier */
   char *release;
-  double rate, delta; /* delta: the sum over all publications seen, since each selects keys anew */
+  /*
+  ** Delta is the sum over all publications of the release, because each publication selects keys
+  ** anew.
+  */
+  double rate, delta;
   struct curve curve;
 };
 
@@ -48,7 +52,7 @@ static void exposure_add(struct ledger *ledger, struct exposure *exposure,
   sight->release_id = 0;
 }
 
-/* The index of a chosen tier by its name, or -1. */
+/* Returns the index of the chosen tier with this name, or -1. */
 static int chosen_index(const struct ledger_tier *tiers, const int *chosen, int count,
                         const char *name) {
   for (int i = 0; name && i < count; i++) {
@@ -60,7 +64,7 @@ static int chosen_index(const struct ledger_tier *tiers, const int *chosen, int 
 static void collect_sights(struct ledger *ledger, const struct ledger_tier *tiers,
                            const int *chosen, int count, struct exposure *exposure) {
   struct sight sight = {0};
-  sqlite3_stmt *row = statement_bind(ledger, PUBLICATION_LIST, ""); /* by release */
+  sqlite3_stmt *row = statement_bind(ledger, PUBLICATION_LIST, ""); /* ordered by release */
   while (statement_row(ledger, row)) {
     int tier = chosen_index(tiers, chosen, count, (const char *)sqlite3_column_text(row, 2));
     int64_t release_id = sqlite3_column_int64(row, 0);
@@ -82,15 +86,15 @@ static void collect_sights(struct ledger *ledger, const struct ledger_tier *tier
 static double exposure_epsilon(const struct ledger_tier *tier, const struct exposure *exposure) {
   struct budget budget = {.rate = exposure->rate, .curve = exposure->curve.any ? INFINITY : 0};
   struct ledger_tier seen = *tier;
-  /* The delta that was spent on key selection is not available for noise. */
+  /* The part of delta that was spent on key selection is not available for noise. */
   seen.delta_keys = fmax(tier->delta_keys, exposure->delta);
   if (tier->accountant->reserve_slack) seen.slack_limit = fmax(tier->slack_limit, exposure->slack);
   return budget_epsilon(&seen, &budget, &exposure->curve);
 }
 
 /*
-** Appends a number, or null for infinity. Epsilon is infinite for a curve under exact Gaussian
-** accounting, and if key selection has used up the whole delta.
+** Appends an epsilon, or null if it is infinite. Under exact Gaussian accounting, the epsilon of a
+** curve is infinite. The epsilon is also infinite if key selection has used the whole delta.
 */
 static void append_epsilon(sqlite3_str *json, double epsilon) {
   if (isfinite(epsilon)) {

@@ -7,8 +7,8 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** Returns whether two names mean the same file, or would if it existed, however the folder is
-** spelled.
+** Returns whether two names mean the same file. If the file does not exist, the function compares
+** its folder and its name.
 */
 static int same_place(const char *a, const char *b) {
   const char *name_a = path_name(a), *name_b = path_name(b);
@@ -16,7 +16,7 @@ static int same_place(const char *a, const char *b) {
   if (name_a == a || name_b == b || !path_names_match(name_a, name_b)) return 0;
   char *folder_a = sqlite3_mprintf("%.*s", (int)(name_a - a), a);
   char *folder_b = sqlite3_mprintf("%.*s", (int)(name_b - b), b);
-  /* Out of memory: assume the same. */
+  /* If memory runs out, assume the same file. */
   int same = !folder_a || !folder_b || file_same(folder_a, folder_b);
   sqlite3_free(folder_a);
   sqlite3_free(folder_b);

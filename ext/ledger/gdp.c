@@ -2,8 +2,8 @@
 ** gdp.c: the accountant 'gdp', a Gaussian filter (Smith and Thakurta 2022; Koskela, Tobaben and
 ** Honkela 2022) on the total rate. It covers Gaussian and Ornstein-Uhlenbeck releases.
 **
-** The noise is a discrete Gaussian, at total variation distance `slack` from a rounded continuous
-** Gaussian. This difference costs (1 + e^epsilon) slack of delta, which the accountant sets aside.
+** The noise is a discrete Gaussian. Its total variation distance from a rounded continuous Gaussian
+** is at most `slack`. The accountant sets aside (1 + e^epsilon) slack of delta for this difference.
 */
 #include <math.h>
 
@@ -33,7 +33,10 @@ static int set_limit(struct ledger_tier *tier) {
   return tier->rate_limit > 0;
 }
 
-/* Curves do not count: this accountant does not cover releases that have one. */
+/*
+** This accountant does not cover releases that cost a curve, so the total of a budget with a curve
+** is infinite.
+*/
 static struct total total(const struct ledger_tier *tier, const struct budget *budget) {
   (void)tier;
   return budget->curve > 0 ? (struct total){INFINITY, 0} : budget->rate;
@@ -63,8 +66,8 @@ static double allowed(const struct ledger_tier *tier, double alpha) {
 }
 
 /*
-** The filters of all periods are one filter on the sum of the rates. A part 2^-20 of delta pays for
-** the lattice.
+** The filters of all periods together are one filter on the sum of the rates. The function sets
+** aside the part 2^-20 of delta for the lattice slack of all periods.
 */
 static double composed(const struct ledger_tier *tier, double count) {
   double delta = count * (tier->delta - tier->delta_keys), spare = delta * 0x1p-20;

@@ -1,6 +1,6 @@
 /*
-** hash.c: SHA-256 of lines and rows. A buffer gathers the bytes first, because there are many rows
-** with short columns.
+** hash.c: SHA-256 of lines and rows. The code first collects the bytes in a buffer, because most
+** columns are short and there are many of them.
 */
 #include "ledger/hash.h"
 

@@ -1,6 +1,4 @@
-/*
-** hash.h: the SHA-256 hash, in hexadecimal, of lines that the caller adds one by one.
-*/
+/* hash.h: computes the SHA-256 hash, in hexadecimal, of lines that the caller adds one by one. */
 #ifndef DIFFUSE_LEDGER_HASH_H
 #define DIFFUSE_LEDGER_HASH_H
 
@@ -23,19 +21,21 @@ void digest_finish(struct digest *digest, char hash[HASH_SIZE]);
 
 void digest_add(struct digest *digest, const char *bytes, size_t size);
 
-/* Adds a letter (0: none), an integer in decimal, and one more character. */
+/*
+** Adds the letter `type` (unless `type` is 0), the integer x in decimal, and the character `end`.
+*/
 void digest_typed(struct digest *digest, char type, int64_t x, char end);
 
 /*
-** Each adds one line: an integer in decimal, the bits of a double, a text, a blob in hexadecimal
-** (null: empty).
+** Each of these functions adds one line. The line holds an integer in decimal, the bits of a double
+** in hexadecimal, a text, or a blob in hexadecimal. A null pointer adds an empty line.
 */
 void digest_integer(struct digest *digest, int64_t x);
 void digest_bits(struct digest *digest, double x);
 void digest_text(struct digest *digest, const char *text);
 void digest_hexadecimal(struct digest *digest, struct bytes bytes);
 
-/* The hash of a text. */
+/* Computes the hash of `size` bytes of text. */
 void text_hash(const char *text, size_t size, char hash[HASH_SIZE]);
 
 #endif

@@ -1,6 +1,4 @@
-/*
-** internal.h: the handle as ledger/ sees it, and the functions that run its SQL.
-*/
+/* internal.h: the struct ledger and the functions that the files of ledger/ share. */
 #ifndef DIFFUSE_LEDGER_INTERNAL_H
 #define DIFFUSE_LEDGER_INTERNAL_H
 
@@ -13,10 +11,11 @@
 
 #define MEMORY_PATH ":memory:"
 
-#define LEDGER_FORMAT 4 /* of sql/ledger.sql, which explains how to change it */
+#define LEDGER_FORMAT 4 /* the format of sql/ledger.sql, which explains how to change the format */
 
 /*
-** Every statement on the ledger. Each is prepared once per connection; statements.c holds the text.
+** Every statement on the ledger. Each statement is prepared once per connection. statements.c
+** contains the texts.
 */
 enum statement {
   BEGIN_WRITE,
@@ -107,12 +106,12 @@ enum statement {
   STATEMENTS
 };
 
-/* The changes of the open transaction, which it must seal (seal.c). */
+/* What the open transaction has changed. The commit seals these changes (seal.c). */
 struct touched {
   int64_t *subjects; /* ids of releases, SEAL_TERMS, SEAL_ORDERS */
   int count, room;
-  int books;   /* dp_budget */
-  int trusted; /* the transaction has compared terms and budgets with their seals */
+  int books;   /* 1: the transaction has changed dp_budget */
+  int trusted; /* 1: the transaction has compared terms and budgets with their seals */
 };
 
 struct ledger {
@@ -121,18 +120,18 @@ struct ledger {
   struct error *error; /* where errors go; the caller owns it */
   struct json json;
   kind_is_positive *is_positive;
-  char *path;              /* of the ledger file, or MEMORY_PATH */
+  char *path;              /* path of the ledger file, or MEMORY_PATH */
   char *id;                /* dp_ledger.id of the open ledger */
   struct process process;  /* the process that opened db (L6) */
   int protects, adjacency; /* terms of the open ledger */
   int unchecked;           /* 1: the open ledger has no policy */
-  const char *read_only;   /* why the host may only read, or null */
+  const char *read_only;   /* the reason why the host may only read, or null */
   int writes_refused;      /* 1: the open transaction must not write, because of read_only */
   int correction_failed;   /* 1: the marker's path could not be corrected */
   char *audience;          /* the tier whose members use the host connection; null: the owner */
   struct touched touched;
   int rounding; /* the host's rounding mode while a transaction runs, or -1 */
-  sqlite3_stmt *statements[STATEMENTS]; /* on db */
+  sqlite3_stmt *statements[STATEMENTS]; /* statements on db */
 
   /* Members that belong to a transaction: */
   intptr_t lock;       /* the lock that is held, or LOCK_FILE_NONE */
@@ -140,10 +139,10 @@ struct ledger {
   int heeds_host;      /* 1: an interrupt of the host ends the transaction */
   int is_patient;      /* 1: wait longer for locks, because a charge would be lost */
   sqlite3_stmt *probe; /* on the host's connection, or null */
-  int64_t looked;      /* when the probe ran last; milliseconds */
-  int64_t deadline;    /* when waiting ends; milliseconds */
-  sqlite3 *file;       /* the connection to the file while db is a copy, or null ... */
-  sqlite3_stmt *file_statements[STATEMENTS]; /* ... and its statements */
+  int64_t looked;      /* time of the last run of the probe; milliseconds */
+  int64_t deadline;    /* time at which waiting ends; milliseconds */
+  sqlite3 *file;       /* the connection to the file while db is a copy, or null */
+  sqlite3_stmt *file_statements[STATEMENTS]; /* the statements on `file` */
 };
 
 /* ---- the connection (connection.c) ---- */
@@ -151,20 +150,22 @@ struct ledger {
 int ledger_is_memory(const struct ledger *ledger);
 
 /*
-** Whether this process got the connection by fork(). It then belongs to the parent (L6): closing it
-** or rolling back could undo a transaction that a thread of the parent has open in the same file.
+** Returns whether this process inherited the connection by fork(). An inherited connection belongs
+** to the parent process (L6). If the child closed the connection or rolled back, it could undo a
+** transaction that a thread of the parent has open in the same file.
 */
 int connection_is_inherited(const struct ledger *ledger);
 
 /* Opens the file and takes its lock, which every read of the file needs. */
 int connection_open(struct ledger *ledger);
 
-/* The same, and makes the connection ready for transactions. */
+/* Does what connection_open() does, and makes the connection ready for transactions. */
 int connection_start(struct ledger *ledger);
 
 /*
-** Forgets an inherited connection without closing it. Closes any other connection under the lock,
-** because closing a file drops the locks that other copies of SQLite in this process have on it.
+** Forgets an inherited connection without closing it. Closes any other connection while holding the
+** lock. Closing a file drops the locks that other copies of SQLite in this process have on the
+** file, so no other transaction may be running.
 */
 void connection_close(struct ledger *ledger);
 
@@ -175,9 +176,9 @@ int connection_check(struct ledger *ledger);
 int connection_is_ledger(struct ledger *ledger);
 
 /*
-** Sets journal mode TRUNCATE, or fails. If somebody has turned the file into a WAL database,
-** changing it back writes to it, which a host that may only read must not do (L7). Any other change
-** of mode does not write to the file.
+** Sets the journal mode TRUNCATE, or fails. If somebody has turned the file into a WAL database,
+** setting the mode writes to the file. A host that may only read must not do this (L7). Any other
+** change of the mode does not write to the file.
 */
 int connection_set_journal(struct ledger *ledger);
 
@@ -185,68 +186,76 @@ int connection_set_journal(struct ledger *ledger);
 int connection_read_terms(struct ledger *ledger);
 
 /*
-** Checks that the file was not overwritten since it was opened, with another ledger or another
-** journal mode. While a ledger is being created there is nothing to compare yet.
+** Checks that nobody has overwritten the open file with another ledger or set another journal mode.
+** While a ledger is being created, there is nothing to compare, and the function succeeds.
 */
 int connection_check_terms(struct ledger *ledger);
 
-/* The names of LEDGER_UNITS and LEDGER_ROWS, and of LEDGER_ADD_REMOVE and LEDGER_REPLACE. */
+/*
+** protects_text() returns the name of LEDGER_UNITS or LEDGER_ROWS. adjacency_text() returns the
+** name of LEDGER_ADD_REMOVE or LEDGER_REPLACE.
+*/
 const char *protects_text(int protects);
 const char *adjacency_text(int adjacency);
 
 /* ---- where the ledger is (open.c) ---- */
 
 /*
-** The path of `name` in the database's directory. An absolute name stays as it is; so does any name
-** if the database has no directory.
+** Returns the path of `name` in the database's directory. If `name` is absolute, or if the database
+** has no directory, returns a copy of `name`. The caller calls sqlite3_free().
 */
 char *ledger_resolve(const struct ledger *ledger, const char *name);
 
 /*
-** The path that a marker stores. It is relative to the database, so that both files can move
-** together.
+** Returns the default path of a ledger, as a marker stores it. The path is relative to the
+** database, so that both files can move together. The caller calls sqlite3_free().
 */
 char *ledger_default_name(const struct ledger *ledger);
 
 /*
-** Makes `path` the open ledger, and takes ownership of the string. An in-memory ledger cannot be
-** opened again, only kept. The function refuses the files of the host's database, because closing
+** Opens the ledger at `path`, unless it is open already. The function takes ownership of the
+** string. An in-memory ledger cannot be opened again, so for MEMORY_PATH the function succeeds only
+** if this ledger is open. The function refuses the files of the host's database, because closing
 ** such a file would drop the host's own locks.
 */
 int ledger_use_path(struct ledger *ledger, char *path);
 
 /* ---- transactions (transaction.c) ---- */
 
-/* Rolls back if a transaction is open. Keeps the lock. */
+/* Rolls back the transaction, if one is open. The function does not release the lock. */
 void transaction_end(struct ledger *ledger);
 
 /* ---- waiting and interrupts (interrupt.c) ---- */
 
 /*
-** Sets the error if the host is interrupted. Returns 0 after any failure. Cheap enough for a loop.
+** Sets the error if the host is interrupted. Returns 0 if an error is set. The function is fast
+** enough to be called in a loop.
 */
 int interrupt_check(struct ledger *ledger);
 
-/* Sets how the following transactions wait: see the members heeds_host and is_patient. */
+/* Sets the members heeds_host and is_patient, which decide how the following transactions wait. */
 void interrupt_heed(struct ledger *ledger, int heeds_host, int is_patient);
 
-/* Ends the checks at the end of a transaction; leaves no statement on the host's connection. */
+/*
+** Ends the checks for interrupts at the end of a transaction. Finalizes the probe, so that no
+** statement is left on the host's connection.
+*/
 void interrupt_end(struct ledger *ledger);
 
 /* Starts the time limit for waiting. */
 void wait_start(struct ledger *ledger);
 
 /*
-** Waits a moment. Returns 0 if the time limit is over or the host is interrupted. calls counts from
-** 0.
+** Waits for a few milliseconds. Returns 0 if the time limit is over or the host is interrupted.
+** `calls` is the number of earlier calls for the same wait.
 */
 int wait_moment(struct ledger *ledger, int calls);
 
 /* ---- the lock of the file (lock.c) ---- */
 
 /*
-** Waits for the lock. Returns 1 if it is held, also if it was before or if there is nothing to
-** lock.
+** Waits for the lock. Returns 1 if this handle now holds the lock, already held it, or needs no
+** lock. `writes` says whether the transaction will write.
 */
 int lock_take(struct ledger *ledger, int writes);
 void lock_drop(struct ledger *ledger);
@@ -267,32 +276,41 @@ int ledger_fail(struct ledger *ledger, const char *format, ...);
 */
 sqlite3_stmt *statement_bind(struct ledger *ledger, enum statement which, const char *types, ...);
 
-/* Steps: 1 for a row, 0 at the end or on failure. Resets the statement unless there is a row. */
+/*
+** Steps a statement. Returns 1 if there is a row. Otherwise resets the statement and returns 0;
+** this may be the end or a failure.
+*/
 int statement_row(struct ledger *ledger, sqlite3_stmt *statement);
 
 /* Binds and runs a statement that gives no rows. */
 int statement_run(struct ledger *ledger, enum statement which, const char *types, ...);
 
-/* Inserts a row, given as the struct of the statement's table. */
+/* Inserts a row. `row` points to the struct of the statement's table. */
 int statement_insert(struct ledger *ledger, enum statement which, const void *row);
 
-/* SQL for the current time, which stays the same during a statement. */
+/* An SQL expression for the current time. Its value does not change during a statement. */
 #define STATEMENT_NOW "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
 /* Reports that the ledger is damaged, with the name of the table. Returns 0. */
 int ledger_fail_damaged(struct ledger *ledger, const char *table);
 
-/* Reports an SQLite error of the private connection; the only function that does. Returns 0. */
+/*
+** Sets the error to the last SQLite error of the private connection. Only this function does so.
+** Returns 0.
+*/
 int ledger_fail_sqlite(struct ledger *ledger);
 
 void statements_finalize(struct ledger *ledger);
 
-/* A copy of a column's text (sqlite3_free), or null for NULL. Sets the error when out of memory. */
+/*
+** Returns a copy of a column's text, or null for NULL. The caller calls sqlite3_free(). Sets the
+** error if memory runs out.
+*/
 char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column);
 
 /*
-** A column's value, valid until the next step: a text ('' for NULL); the bytes of a blob (none for
-** NULL).
+** column_text() returns a column's text, or "" for NULL. column_bytes() returns the bytes of a
+** blob, or a null pointer for NULL. Both results are valid until the next step.
 */
 const char *column_text(sqlite3_stmt *statement, int column);
 struct bytes column_bytes(sqlite3_stmt *statement, int column);
@@ -332,15 +350,17 @@ extern const struct table_columns columns_release, columns_tier, columns_policy,
     columns_order, columns_rdp;
 
 /*
-** The text of a SELECT of the columns of a row, followed by `rest`; the text of the INSERT of a
-** row. Free with sqlite3_free; null: out of memory.
+** columns_select() returns the text of a SELECT of the columns of a row, followed by `rest`.
+** columns_insert() returns the text of an INSERT of a row. The caller calls sqlite3_free(). Both
+** return null if memory runs out.
 */
 char *columns_select(const struct table_columns *columns, const char *rest);
 char *columns_insert(const struct table_columns *columns);
 
 /*
-** The columns that the host sees, as "name TYPE, name TYPE" (sqlite3_free; null: out of memory);
-** the column at a position.
+** columns_declaration() returns the columns that the host sees, as in "name TYPE, name TYPE". The
+** caller calls sqlite3_free(). The function returns null if memory runs out. columns_shown()
+** returns the column that the host sees at a position (from 1 on), or null.
 */
 char *columns_declaration(const struct table_columns *columns);
 const struct column *columns_shown(const struct table_columns *columns, int place);
@@ -356,13 +376,16 @@ int columns_read(struct ledger *ledger, sqlite3_stmt *statement,
 void columns_clear(const struct table_columns *columns, void *row);
 
 /*
-** The hash of a row, given the hash of the row before it. `previous` may be the same buffer as the
-** result.
+** Computes the hash of a row from the row and the hash of the previous row. `previous` and `hash`
+** may be the same buffer.
 */
 void columns_hash(const char *previous, const struct table_columns *columns, const void *row,
                   char hash[HASH_SIZE]);
 
-/* The fields of a row, joined by slashes (sqlite3_free; null: out of memory). */
+/*
+** Returns the fields of a row's fingerprint, joined by slashes. The caller calls sqlite3_free().
+** Returns null if memory runs out.
+*/
 char *columns_fingerprint(const struct table_columns *columns, const void *row);
 
 /* ---- the column display of dp_value (display.c) ---- */
@@ -375,7 +398,7 @@ int display_register(struct ledger *ledger, sqlite3 *db);
 
 /* ---- the format of the file (connection.c, migrate.c) ---- */
 
-/* The format number of the open file. */
+/* Returns the format number of the open file. */
 int ledger_format(struct ledger *ledger);
 
 /* Converts an older file to LEDGER_FORMAT, in a transaction of its own. */
@@ -384,7 +407,10 @@ int ledger_migrate(struct ledger *ledger);
 /* Creates the tables of sql/ledger.sql. Call it inside a transaction. */
 int ledger_make_schema(struct ledger *ledger);
 
-/* Null if the schema is that of sql/ledger.sql; otherwise a text that says where it differs. */
+/*
+** Compares the schema of the open file with sql/ledger.sql. Returns null if they are equal.
+** Otherwise returns a text that names the first difference (sqlite3_free).
+*/
 char *ledger_verify_schema(struct ledger *ledger);
 
 /* ---- seals (seal.c) ---- */
@@ -396,42 +422,48 @@ char *ledger_verify_schema(struct ledger *ledger);
 #define SEAL_ORDERS (-1) /* dp_order.allowed */
 
 /*
-** Notes that the open transaction changes a subject and must seal it. Statements that write call
-** it.
+** Records that the open transaction changes a subject, so that the commit seals this subject. Every
+** statement that writes calls this function.
 */
 void seal_touch(struct ledger *ledger, int64_t subject);
-int seal_touched(struct ledger *ledger); /* appends the seals; call it before the commit */
-void seal_forget(struct ledger *ledger); /* forgets the notes when the transaction has ended */
+int seal_touched(struct ledger *ledger); /* appends the seals; called before the commit */
+void seal_forget(struct ledger *ledger); /* forgets these records after the transaction */
 
 /*
-** For migrations: the first fails if any subject differs from its last seal; the second seals
-** everything.
+** For migrations. seal_trust_all() fails if any subject differs from its last seal. seal_all()
+** records all subjects as changed, so that the commit seals everything.
 */
 int seal_trust_all(struct ledger *ledger);
 int seal_all(struct ledger *ledger);
 
-/* Fails if dp_tier, dp_ledger or dp_budget differ from their last seals. */
+/* Fails if dp_tier, dp_ledger, dp_policy or dp_budget differs from its last seal. */
 int seal_trust_books(struct ledger *ledger);
 
 /* ---- the marker in the host's database (marker.c) ---- */
 
 struct marker {
-  char *id, *path; /* both null: no marker */
+  char *id, *path; /* both are null if there is no marker */
 };
 
 void marker_clear(struct marker *marker);
 
-/* Reads the marker of one attached database. Returns 0 on failure, otherwise 1, found or not. */
+/*
+** Reads the marker of one attached database. Returns 1 whether or not there is a marker, and 0
+** after a failure.
+*/
 int marker_read(struct ledger *ledger, const char *schema, struct marker *marker);
 
-/* Writes the marker. Succeeds also if another process has just written the same one. */
+/*
+** marker_write() writes the marker. It also succeeds if another process has just written the same
+** marker. marker_drop() drops the marker's table.
+*/
 int marker_write(struct ledger *ledger, const char *id, const char *path);
 int marker_drop(struct ledger *ledger);
 
 /*
-** Corrects the path of a marker if the database can be written now and no transaction is open. The
-** path is only a hint, because the id identifies the ledger. A correction that fails or is rolled
-** back therefore does no harm.
+** Stores a new path in the marker, if the database can be written now and no transaction is open.
+** The path is only a hint, because the id identifies the ledger. It therefore does no harm if the
+** correction fails or is rolled back.
 */
 void marker_correct(struct ledger *ledger, const struct marker *marker, const char *path);
 
@@ -439,12 +471,13 @@ void marker_correct(struct ledger *ledger, const struct marker *marker, const ch
 int host_in_memory(const struct ledger *ledger);
 
 /*
-** Sets ledger->read_only, for good, if the host's connection cannot write its database. Returns 0
-** on failure, also if it cannot find out.
+** Sets ledger->read_only if the host's connection cannot write its database. The member stays set
+** as long as the handle exists. Returns 0 if the function cannot find out, or after another
+** failure.
 */
 int host_check(struct ledger *ledger);
 
-/* L3: fails if an attached database belongs to another ledger than the open one. */
+/* Fails if an attached database belongs to a ledger that is not the open ledger (L3). */
 int marker_check_attached(struct ledger *ledger);
 
 /* ---- files that cannot be a ledger (files.c) ---- */
@@ -460,34 +493,37 @@ int file_is_hosts(const char *path, const char *database);
 struct budget {
   struct total rate;
   double slack, delta;
-  double curve; /* the RDP on top of the rate, at the filter order */
+  double curve; /* the RDP beyond the rate, at the filter order */
   int64_t releases;
 };
 
-/* The RDP that comes on top of a rate: at the stored orders and at the filter order of one tier. */
+/* The RDP beyond a rate, at the stored orders and at the filter order of one tier. */
 #define CURVE_SIZE (RENYI_ORDERS + 1)
 #define AT_FILTER  RENYI_ORDERS
 struct curve {
-  int any; /* 0: the curve is zero everywhere; do not read values */
+  int any; /* 0: the curve is zero at every order, and `values` is not set */
   double values[CURVE_SIZE];
 };
 
-/* The curve of a cost, rounded up. If the filter order is NaN, its entry is 0. */
+/*
+** Returns the curve of a cost, rounded up. If the filter order is NaN, the entry at the filter
+** order is 0.
+*/
 struct curve curve_of(const struct cost *cost, double filter_order);
 
-/* The part of a curve that has not been paid yet, order by order. */
+/* Returns, order by order, the part of a curve that has not been paid yet. */
 struct curve curve_missing(const struct curve *cost, const struct curve *paid);
 
 /* Adds one curve to another, rounded up. */
 void curve_add(struct curve *sum, const struct curve *term);
 
-/* Reads a curve from a column; NULL is no curve. Sets the error if the blob is damaged. */
+/* Reads a curve from a column. NULL stands for no curve. Sets the error if the blob is damaged. */
 struct curve curve_column(struct ledger *ledger, sqlite3_stmt *row, int column);
 
 /* Reads a curve from the bytes of a blob. */
 struct curve curve_of_bytes(struct ledger *ledger, struct bytes stored);
 
-/* The bytes to store for a curve; a null pointer for no curve. */
+/* Returns the bytes that the ledger stores for a curve, or a null pointer if there is no curve. */
 #define CURVE_BYTES (CURVE_SIZE * 8)
 struct bytes curve_bytes(const struct curve *curve, unsigned char bytes[CURVE_BYTES]);
 
@@ -498,42 +534,44 @@ struct payment {
   struct curve curve;
 };
 
-/* The amount that a tier has paid for a release so far (charge.c). */
+/* Returns the amount that a tier has paid for a release so far (charge.c). */
 struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier);
 
 /* ---- periods (period.c) ---- */
 
 /*
-** The largest number of periods of an outer tier that can overlap one period of an inner tier. A
-** null period never ends. 0: the inner period never ends, and the outer ones do.
+** Returns the largest number of periods of an outer tier that can overlap one period of an inner
+** tier. A null period never ends. If the inner period never ends and the outer periods do, returns
+** 0.
 */
 int period_overlaps(const char *inner, const char *outer);
 
-/* Starts the period of a tier that begins on this day, with totals of 0. */
+/* Starts the period of a tier that begins on the day `start`. The totals of the tier become 0. */
 int period_enter(struct ledger *ledger, const char *tier, const char *start);
 
 /*
-** Starts the current period of every tier of at least this rate whose period is over. The caller
-** updates releases_left if *entered becomes 1.
+** Starts the current period of every tier whose rate is at least `rate` and whose period is over.
+** Sets *entered to 1 if there was such a tier. The caller must then update releases_left.
 */
 int periods_enter(struct ledger *ledger, double rate, int *entered);
 
 /*
-** Appends a tier's period, if it has one, to a JSON object: `period`; `per_period`, the budget that
-** one period may add; and `all_periods`, the guarantee for all periods until now: `epsilon` and
-** `delta` of that many whole budgets.
+** If a tier has a period, appends three members to a JSON object. `period` is the kind of period.
+** `per_period` is the budget of one period. `all_periods` is the guarantee for all periods until
+** now: the epsilon and delta of that many whole budgets.
 */
 void period_append(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_str *json);
 
 /* ---- checks of a new tier (tier_check.c) ---- */
 
-/* The nearest of the tiers outside a tier, or null. */
+/* Returns the nearest of the tiers outside a tier, or null. */
 const struct ledger_tier *tier_outside(const struct ledger_tier *tier,
                                        const struct ledger_tier *tiers, int count);
 
 /*
-** Computes the limits of a new tier. Refuses a tier that could not afford one release at its own
-** rate, or whose budget would run out before the tiers outside it have spent theirs.
+** Computes the limits of a new tier. The function refuses a tier that could not afford one release
+** at its own rate. It also refuses a tier whose budget could run out before the tiers outside it
+** have spent their budgets.
 */
 int tier_make(struct ledger *ledger, struct ledger_tier *tier, const struct ledger_tier *tiers,
               int count);
@@ -545,8 +583,9 @@ int tier_make(struct ledger *ledger, struct ledger_tier *tier, const struct ledg
 int charge_inherited(struct ledger *ledger, const struct ledger_tier *tier, const char *outer);
 
 /*
-** Read and write the running totals of a tier, and the sum of its curves at the stored orders
-** (zeros if there are none). budget_write() also stores the columns that follow from the totals.
+** budget_read() and budget_write() read and write the running totals of a tier. orders_read() and
+** orders_write() read and write the sum of its curves at the stored orders. budget_write() also
+** stores the columns that follow from the totals.
 */
 int budget_read(struct ledger *ledger, const char *tier, struct budget *budget);
 struct curve orders_read(struct ledger *ledger, const char *tier);
@@ -555,7 +594,8 @@ int budget_write(struct ledger *ledger, const struct ledger_tier *tier,
                  const struct budget *budget);
 
 /*
-** Reports that a payment does not fit: the rate that it needs and the rate that is left. Returns 0.
+** Sets the error for a payment that does not fit. The error gives the rate that the payment needs
+** and the rate that is left. Returns 0.
 */
 int budget_refuse_rate(struct ledger *ledger, const struct ledger_tier *tier, double needed,
                        double left);
@@ -564,14 +604,14 @@ int budget_refuse_rate(struct ledger *ledger, const struct ledger_tier *tier, do
 int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int count);
 
 /*
-** How many more releases of weight 1 at tiers[at] the tiers can afford that would pay for them. -1
-** on failure.
+** Returns the number of further releases of weight 1 at tiers[at] that all paying tiers can afford.
+** Returns -1 on failure.
 */
 int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at);
 
 /*
-** The epsilon spent so far, at the tier's delta for noise, rounded up. `curve` is the sum of the
-** tier's curves (null: none).
+** Returns the epsilon that a tier has spent so far, at the tier's delta for noise, rounded up.
+** `curve` is the sum of the tier's curves (null: no curves).
 */
 double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget,
                       const struct curve *curve);

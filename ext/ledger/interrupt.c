@@ -1,18 +1,19 @@
 /*
-** interrupt.c: stops long work on the ledger when the host is interrupted, and limits waiting.
+** interrupt.c: stops long work on the ledger when the host is interrupted, and limits the time of
+** waiting.
 **
 ** To find out whether the host is interrupted, the ledger runs a short statement on the host's
 ** connection: the probe. An interrupt or the host's progress handler ends the probe with an error.
-** sqlite3_is_interrupted() would not do: it exists only since SQLite 3.41 and does not cover
-** progress handlers.
+** sqlite3_is_interrupted() is not enough, because it exists only since SQLite 3.41 and does not
+** cover progress handlers.
 */
 #include "ledger/internal.h"
 #include "os/clock.h"
 
 SQLITE_EXTENSION_INIT3
 
-#define PATIENCE      10000  /* longest wait for another transaction, in milliseconds ... */
-#define LONG_PATIENCE 120000 /* ... and longest wait of a release after its charge */
+#define PATIENCE      10000  /* longest wait for another transaction, in milliseconds */
+#define LONG_PATIENCE 120000 /* longest wait of a release after its charge, in milliseconds */
 #define LOOK          20     /* milliseconds between two probes */
 
 /*
@@ -28,7 +29,8 @@ static int host_is_interrupted(struct ledger *ledger) {
   if (!ledger->probe) rc = sqlite3_prepare_v2(ledger->host, probe_sql, -1, &ledger->probe, 0);
   while (ledger->probe && (rc = sqlite3_step(ledger->probe)) == SQLITE_ROW) {
   }
-  sqlite3_reset(ledger->probe); /* rc holds its error; a refusal by the host is not an interrupt */
+  /* Rc is the error of the probe; a refusal by the host is not an interrupt. */
+  sqlite3_reset(ledger->probe);
   return (rc & 0xff) == SQLITE_INTERRUPT;
 }
 

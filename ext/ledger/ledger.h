@@ -1,10 +1,10 @@
 /*
 ** ledger.h: the durable record of all releases and of their costs.
 **
-** ledger/ owns the ledger file, its schema (sql/ledger.sql), every SQL statement about it, and the
-** marker in the host's database. It decides how much each tier pays (charge.c) and refuses a
-** release that would exceed a budget (accountant.h). It does not draw noise, read the owner's rows
-** or define SQL functions.
+** The room ledger/ owns the ledger file, its schema (sql/ledger.sql), every SQL statement on this
+** file, and the marker in the host's database. The ledger decides how much each tier pays
+** (charge.c), and refuses a release that would exceed a budget (accountant.h). The ledger does not
+** draw noise, read the owner's rows or define SQL functions.
 **
 ** Requirements, which the tests cite:
 **   L1  Only ledger_create() creates a ledger.
@@ -18,9 +18,9 @@
 **   L7  For a host connection that cannot write its database, the ledger is only read.
 **
 ** The ledger reports errors to the struct error given to ledger_new(). After an error every later
-** call does nothing and fails, so the caller can check once at the end. ledger_ready() and
-** ledger_create() clear the error first. Functions that return int return 1 for success and 0 for
-** failure, unless their comment says otherwise.
+** call does nothing and fails, so the caller can check for errors once at the end. ledger_ready()
+** and ledger_create() clear the error first. Functions that return int return 1 for success and 0
+** for failure, unless their comment says otherwise.
 */
 #ifndef DIFFUSE_LEDGER_H
 #define DIFFUSE_LEDGER_H
@@ -35,7 +35,7 @@
 
 struct ledger;
 enum { LEDGER_ANY = 0, LEDGER_UNITS, LEDGER_ROWS }; /* protects */
-enum { LEDGER_ADD_REMOVE = 1, LEDGER_REPLACE };     /* adjacency; 0 is any */
+enum { LEDGER_ADD_REMOVE = 1, LEDGER_REPLACE };     /* adjacency; 0: not given */
 
 /* The arguments of dp_init(). Null and 0 mean "not given". The caller owns the strings. */
 struct ledger_terms {
@@ -47,7 +47,8 @@ struct ledger_terms {
 };
 
 /*
-** A tier and a release as stored: one member per column (columns.h). The structs own their texts.
+** A tier and a release as the ledger stores them, with one member for each column (columns.h). The
+** structs own their texts.
 */
 struct ledger_tier {
   TIER_COLUMNS(COLUMN_MEMBER)
@@ -65,11 +66,11 @@ struct ledger_point {
 };
 
 /*
-** The meaning of the coordinates of a point: `components` numbers for each of `cells` keys, in the
-** order of the keys.
+** The meaning of the coordinates of a point. A point has `components` numbers for each of `cells`
+** keys, in the order of the keys.
 */
 struct ledger_grid {
-  char **keys; /* null: one cell, whose key is '' */
+  char **keys; /* null: there is one cell, whose key is '' */
   int cells, components;
 };
 
@@ -92,8 +93,8 @@ struct ledger *ledger_new(sqlite3 *host, kind_is_positive *is_positive, struct e
 void ledger_free(struct ledger *ledger);
 
 /*
-** Opens the ledger of the host's main database. If it is open already, checks that it still is the
-** right one (L3, L6).
+** Opens the ledger of the host's main database. If a ledger is open already, checks that it is
+** still the right ledger (L3, L6).
 */
 int ledger_ready(struct ledger *ledger);
 
@@ -101,44 +102,51 @@ int ledger_ready(struct ledger *ledger);
 int ledger_create(struct ledger *ledger, const struct ledger_terms *terms);
 
 /*
-** The terms of the open ledger: whether it protects units or rows (LEDGER_UNITS, LEDGER_ROWS), and
-** its adjacency.
+** These functions return terms of the open ledger. ledger_protects() returns LEDGER_UNITS or
+** LEDGER_ROWS. ledger_adjacency() returns LEDGER_ADD_REMOVE or LEDGER_REPLACE.
 */
 int ledger_protects(const struct ledger *ledger);
 int ledger_adjacency(const struct ledger *ledger);
 const char *ledger_path(const struct ledger *ledger); /* ":memory:" for an in-memory ledger */
 
-/* Why the host's connection can only read (L7), or null. */
+/* Returns the reason why the host's connection can only read (L7), or null if it can write. */
 const char *ledger_read_only(const struct ledger *ledger);
 
-/* The file of the host's main database, or null if it lives in memory. */
+/* Returns the file name of the host's main database, or null if this database is in memory. */
 const char *ledger_database(const struct ledger *ledger);
 
-/* The struct error that was given to ledger_new(). */
+/* Returns the struct error that was given to ledger_new(). */
 struct error *ledger_error(const struct ledger *ledger);
 
-/* A JSON parser that stops when the host is interrupted and reports to the same struct error. */
+/*
+** Returns a JSON parser that stops when the host is interrupted, and that reports errors to the
+** same struct error.
+*/
 struct json *ledger_json(struct ledger *ledger);
 
 /*
-** Clears the error and goes on with the open connection, without reading the host's database. For
-** the end of a release, which may run while SQLite finalizes a statement.
+** Clears the error and checks the open connection, without reading the host's database. Call this
+** function at the end of a release, which may run while SQLite finalizes a statement.
 */
 int ledger_resume(struct ledger *ledger);
 
-/* The same for the draw of a release: waits longer for locks, until the host is interrupted. */
+/*
+** Does the same before the draw of a release. Later transactions wait longer for locks, but an
+** interrupt of the host ends the wait.
+*/
 int ledger_resume_patiently(struct ledger *ledger);
 
 /*
-** Transactions on the private connection. After a failure only ledger_rollback() has an effect.
-** ledger_commit() rolls back and returns 0 if any call before it failed.
+** These functions begin and end transactions on the private connection. After a failure only
+** ledger_rollback() has an effect. If an earlier call in the transaction has failed,
+** ledger_commit() rolls back and returns 0.
 **
 ** Use ledger_begin() to charge, create or discard. If the host may only read (L7), the transaction
 ** can read, and its first statement that writes fails with the reason.
 */
 int ledger_begin(struct ledger *ledger);
-int ledger_begin_reading(struct ledger *ledger); /* one snapshot; end it with a rollback */
-int ledger_begin_trial(struct ledger *ledger);   /* for plans: writes; end it with a rollback */
+int ledger_begin_reading(struct ledger *ledger); /* reads one snapshot; the caller rolls back */
+int ledger_begin_trial(struct ledger *ledger);   /* for plans, which write; the caller rolls back */
 int ledger_begin_ending(struct ledger *ledger);  /* to end a charged release */
 int ledger_begin_copy(struct ledger *ledger);    /* for long work, on a copy */
 int ledger_commit(struct ledger *ledger);
@@ -146,24 +154,31 @@ void ledger_rollback(struct ledger *ledger);
 
 /* ---- tiers and charges (tier.c, charge.c, budget.c) ------------------------------------------ */
 
-/* Reads the tiers, the innermost first. Free the array with ledger_tiers_free(). */
+/*
+** Reads the tiers, the innermost tier first. The caller calls ledger_tiers_free(), even after a
+** failure.
+*/
 int ledger_tiers(struct ledger *ledger, struct ledger_tier **tiers, int *count);
 void ledger_tiers_free(struct ledger_tier *tiers, int count);
 
-/* The index of a tier, or -1 with an error that lists the known tiers. */
+/*
+** Returns the index of the tier with this name. Otherwise sets an error that lists the known tiers
+** and returns -1.
+*/
 int ledger_tier_find(struct ledger *ledger, const struct ledger_tier *tiers, int count,
                      const char *name);
 
 /* Creates a tier, in a transaction of its own. Does nothing if the same tier exists already. */
 int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *tier);
 
-/* Whether dp_tier.period can be this. */
+/* Returns whether dp_tier.period can have this value. */
 int ledger_period_is_known(const char *period);
 
 /*
-** Bring the budgets of all tiers to their current periods, in a transaction that the caller will
-** roll back. The first is for transactions that can write. The second is for those that only read:
-** if a period is over, it goes on with a copy.
+** Both functions move the budgets of all tiers to their current periods, in a transaction that the
+** caller will roll back. ledger_enter_periods() needs a transaction that can write.
+** ledger_read_periods() is for a transaction that only reads: if a period is over, the function
+** continues on a copy of the ledger in memory.
 */
 int ledger_enter_periods(struct ledger *ledger);
 int ledger_read_periods(struct ledger *ledger);
@@ -172,28 +187,29 @@ int ledger_read_periods(struct ledger *ledger);
 int ledger_tier_drop(struct ledger *ledger, const char *name);
 
 /*
-** Charges the publication of a release at tiers[at]. Tiers 0 to `at` each pay the part of the cost
-** that they have not yet paid for this release. The function checks all of them first. If one
-** refuses, it charges nothing, and the error names the tier, the amount needed and the amount left.
-** Call it inside a transaction.
+** Charges the publication of a release at tiers[at]. Each of the tiers 0 to `at` pays the part of
+** the cost that it has not yet paid for this release. The function checks all these tiers before it
+** charges any tier. If one tier refuses, the function charges nothing, and the error names the
+** tier, the amount needed and the amount left. Call this function inside a transaction.
 */
 int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at, const struct cost *cost);
 
 /*
-** ledger_last_charge(): the id of the last charge, 0 for none. ledger_charged_since(): the rate
-** that a tier was charged after it. A curve counts as the rate that costs the same at the tier's
-** filter order.
+** ledger_last_charge() returns the id of the last charge, or 0 if there are no charges.
+** ledger_charged_since() returns the sum of the rates that a tier was charged after the charge with
+** the id `charge`. A curve counts as the rate that has the same cost at the tier's filter order.
 */
 int64_t ledger_last_charge(struct ledger *ledger);
 double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier);
 
 /*
-** Finds the rate of the first charge for a release: that of its first point. Returns 1 if found.
+** Finds the rate of the first charge for a release: the rate of its first point. Returns 1 if there
+** is such a charge, and 0 otherwise or on failure.
 */
 int ledger_first_rate(struct ledger *ledger, int64_t release_id, double *rate);
 
-/* The budget of a tier as dp_budget shows it. */
+/* The budget of a tier, with the values of dp_budget. */
 struct ledger_standing {
   double spent_epsilon, remaining_epsilon;
   int64_t releases_left;
@@ -201,72 +217,82 @@ struct ledger_standing {
 int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_standing *standing);
 
 /*
-** The exposure of a person who saw exactly the publications at the chosen tiers, as JSON
-** (sqlite3_free).
+** Returns, as JSON, the exposure of a person who saw exactly the publications at the chosen tiers.
+** The caller calls sqlite3_free().
 */
 char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
                       int chosen_count);
 
 /*
-** What the ledger has to know of a mechanism to check its publications and to name its theorem. The
-** ledger itself knows no mechanism: its caller describes them.
+** Facts about a mechanism that the ledger needs to check publications and to name a theorem. The
+** ledger itself knows no mechanisms, so the caller describes them.
 */
 struct ledger_mechanism {
   const char *name, *theorem;
-  int shrinks;  /* what is shown shrinks to a centre */
+  int shrinks;  /* published values shrink towards a centre */
   int has_rate; /* a publication costs the rate of its clock; otherwise it costs a curve */
-  /* The curve of a publication at its clock; null where it does not follow from the clock. */
+  /*
+  ** Returns the curve of a publication at its clock. Null if the clock does not determine the
+  ** curve.
+  */
   double (*rdp)(uint64_t sensitivity, uint64_t clock, double alpha);
-  int hides; /* the curve may be below that; with a delta, it may be any */
+  /* The curve may be below rdp(); if the publication has a delta, the curve may be any curve. */
+  int hides;
 };
 
-/* Describes the mechanism with this number, from 0 on. Returns 0 where there is none. */
+/* Describes the mechanism with this number, from 0 on. Returns 0 if there is no such mechanism. */
 typedef int describe_mechanism(int number, struct ledger_mechanism *mechanism);
 
 /*
-** Recomputes everything from dp_charge, inside a transaction. Returns 'ok' or the first discrepancy
-** (sqlite3_free), or null on error.
+** Recomputes all totals from dp_charge and compares them with the ledger. Returns 'ok' or the first
+** discrepancy (sqlite3_free), or null on error. Call this function inside a transaction.
 */
 char *ledger_verify(struct ledger *ledger, describe_mechanism *describe);
 
 /*
-** The last part of dp_verify(): checks states and names, compares everything with its seal, and
-** compares the schema with that of the format. Returns the first discrepancy, or null if there is
-** none or on error.
+** The last part of dp_verify(). Checks states and names, compares all sealed rows with their seals,
+** and compares the schema with sql/ledger.sql. Returns the first discrepancy (sqlite3_free).
+** Returns null if there is no discrepancy, or on error.
 */
 char *ledger_verify_seals(struct ledger *ledger);
 
 /*
-** Formats a discrepancy (sqlite3_free). Out of memory, it sets the error and returns null, because
-** null alone would mean that nothing was found.
+** Formats a discrepancy (sqlite3_free). If memory runs out, the function sets the error and returns
+** null. Without the error, null would mean that there is no discrepancy.
 */
 char *ledger_discrepancy(struct ledger *ledger, const char *format, ...);
 
 /*
-** The certificate for an auditor, as JSON (sqlite3_free). `verified` is the result of
-** ledger_verify(). Null on error.
+** Returns the certificate for an auditor, as JSON (sqlite3_free), or null on error. `verified` is
+** the result of ledger_verify().
 */
 char *ledger_certificate(struct ledger *ledger, const char *verified, describe_mechanism *describe);
 
 /* ---- releases, points and values (store.c), inside a transaction ----------------------------- */
 
 /*
-** Finds the release with this name that is not discarded. Returns 1 if found, 0 if not found or on
-** failure.
+** Finds the release that has this name and is not discarded. Returns 1 if there is such a release,
+** and 0 otherwise or on failure.
 */
 int ledger_release_find(struct ledger *ledger, const char *name, struct ledger_release *release);
 void ledger_release_clear(struct ledger_release *release);
 
 /*
-** The exact parameters of a release as one text (sqlite3_free). A later request for the same name
-** must have the same fingerprint.
+** Returns the fingerprint of a release: its exact parameters as one text (sqlite3_free). A later
+** request for the same name must have the same fingerprint.
 */
 char *ledger_fingerprint(const struct ledger_release *release);
 
-/* Stores a new release in state 'charged'. Sets its id, and its name if that is null. */
+/*
+** Stores a new release in state 'charged'. Sets the id of the release. If its name is null, sets
+** the name too.
+*/
 int ledger_release_insert(struct ledger *ledger, struct ledger_release *release);
 
-/* Fails if the rows of a release differ from its seal. Call it before the rows are used. */
+/*
+** Fails if the rows of a release differ from its last seal. Call this function before you use the
+** rows.
+*/
 int ledger_trust_release(struct ledger *ledger, int64_t id);
 
 /* Moves a release from one state to another. Fails unless exactly one row changes. */
@@ -286,8 +312,9 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
                        const struct ledger_grid *grid, const struct ledger_point *point);
 
 /*
-** Insert and find a publication. kernel: the Markov kernel that made it from the next inner point,
-** or null. Finding returns 1 and the clock if found, 0 if not found or on failure.
+** ledger_publication_insert() stores a publication. `kernel` is the Markov kernel that made the
+** publication from the next inner point, or null. ledger_publication_find() sets *clock and returns
+** 1 if the publication exists. Otherwise, or on failure, it returns 0.
 */
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
                               const char *tier, uint64_t clock, const struct cost *cost,
@@ -303,9 +330,9 @@ int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *rel
                          const char *tier, const char *symbol);
 
 /*
-** Calls take() for each symbol of a release, the innermost first, until it returns 0. symbol is the
-** one on the path, shown the published one; null if there is none. curve is at the stored orders
-** (renyi.h).
+** Calls take() for each symbol of a release, from the innermost tier outward, until take() returns
+** 0. The member `symbol` is the symbol on the path, and `shown` is the published symbol. Each of
+** the two may be null. `curve` holds values at the stored orders (renyi.h).
 */
 struct ledger_symbol {
   const char *tier, *symbol, *shown, *kernel;
@@ -315,14 +342,14 @@ int ledger_symbols(struct ledger *ledger, int64_t release_id,
                    int (*take)(void *context, const struct ledger_symbol *symbol), void *context);
 
 /*
-** The first calls take() for each publication of a release, the innermost first, with the kernel
-** that made it (null: it was drawn from the data). The second is for a publication that counts
-** symbols: it calls take() for each count, in the order of the symbols. Both stop when take()
-** returns 0.
+** ledger_stages() calls take() for each publication of a release, from the innermost tier outward.
+** The member `kernel` is the kernel that made the publication, or null if it was drawn from the
+** data. ledger_reports() is for a publication that counts symbols, and calls take() for each count,
+** in the order of the symbols. Both functions stop when take() returns 0.
 */
 struct ledger_stage {
   const char *tier, *kernel;
-  const double *curve; /* at the stored orders */
+  const double *curve; /* values at the stored orders */
 };
 int ledger_stages(struct ledger *ledger, int64_t release_id,
                   int (*take)(void *context, const struct ledger_stage *stage), void *context);
@@ -339,32 +366,34 @@ int ledger_value_insert(struct ledger *ledger, const struct ledger_release *rele
                         const char *tier, const struct ledger_value *value);
 
 /*
-** Calls take() for each value of a publication, in the order of keys and components, until it
+** Calls take() for each value of a publication, in the order of keys and components, until take()
 ** returns 0.
 */
 int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
                   int (*take)(void *context, const struct ledger_value *value), void *context);
 
-/* Finds one value and the standard deviation of its noise. Returns 1 if found. */
+/*
+** Finds one value and the standard deviation of its noise. Returns 1 if the value exists, and 0
+** otherwise or on failure.
+*/
 int ledger_value_find(struct ledger *ledger, int64_t release_id, const char *tier, const char *key,
                       int component, double *value, double *stddev);
 
 /*
-** Calls take() for every publication, release by release, with the columns that the publication
-** itself stores.
+** Calls take() for every publication, release by release. The struct has columns of dp_publication.
 */
 struct ledger_publication {
   int64_t release_id;
   const char *tier;
   uint64_t clock;
   double shrink, centre, delta;
-  const double *curve; /* at the stored orders (renyi.h); null: none */
+  const double *curve; /* values at the stored orders (renyi.h); null: no curve */
 };
 int ledger_publications(struct ledger *ledger,
                         int (*take)(void *context, const struct ledger_publication *publication),
                         void *context);
 
-/* Reads a release by its id, also if it is discarded. */
+/* Reads a release by its id, even if the release is discarded. */
 int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release *release);
 
 /* ---- spending (spending.c) ------------------------------------------------------------------- */
@@ -385,10 +414,11 @@ int ledger_spending_read(struct ledger *ledger, const char *tier,
 /* ---- the audience of one tier (connection.c) ------------------------------------------------- */
 
 /*
-** Hands the host connection to the members of a tier. The tables and the certificate then show what
-** these members may know (audience.h), and the marker in the database is not corrected. A null tier
-** takes it back: where the connection could not be guarded, and at the end of a report.
-** ledger_audience() returns the tier, or null for the owner.
+** ledger_guest() hands the host connection to the members of a tier. The tables and the certificate
+** then show only what these members may know (audience.h), and the ledger no longer corrects the
+** marker in the database. If `tier` is null, the connection belongs to the owner again. The caller
+** passes null at the end of a report, or if it could not restrict the connection. ledger_audience()
+** returns the tier, or null for the owner.
 */
 int ledger_guest(struct ledger *ledger, const char *tier);
 const char *ledger_audience(const struct ledger *ledger);
@@ -398,16 +428,18 @@ const char *ledger_audience(const struct ledger *ledger);
 /* A table that the host may see. */
 struct ledger_table {
   const struct table_columns *columns;
-  const char *shown;   /* SQL condition for the rows that the host may see; null: all */
-  const char *order;   /* SQL order of the rows; null: any order */
-  int by_period;       /* holds totals of periods: read it after ledger_read_periods() */
+  const char *shown; /* SQL condition for the rows that the host may see; null: all */
+  const char *order; /* SQL order of the rows; null: any order */
+  /* 1: the table holds totals of periods; read it after ledger_read_periods(). */
+  int by_period;
   const char *display; /* SQL expression of one more column, "display TEXT"; null: none */
 };
 extern const struct ledger_table ledger_tables[];
 extern const int ledger_table_count;
 
 /*
-** Its columns for CREATE TABLE, as in "name TEXT, rate REAL" (sqlite3_free; null: out of memory).
+** Returns a table's columns for CREATE TABLE, as in "name TEXT, rate REAL" (sqlite3_free). Returns
+** null if memory runs out.
 */
 char *ledger_table_declaration(const struct ledger_table *table);
 
@@ -415,8 +447,8 @@ char *ledger_table_declaration(const struct ledger_table *table);
 const char *ledger_table_column(const struct ledger_table *table, int place);
 
 /*
-** Calls take() for each row of a table in which every column wanted[i] IS values[i]. Finishes the
-** statement before it returns. Call it inside a transaction.
+** Calls take() for each row of a table in which, for every i, the column wanted[i] IS values[i].
+** The function finalizes its statement before it returns. Call this function inside a transaction.
 */
 typedef int ledger_take_row(void *context, sqlite3_stmt *row, int columns);
 int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,

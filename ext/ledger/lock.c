@@ -1,27 +1,32 @@
 /*
-** lock.c: the ledger's own lock, beside the locks of SQLite.
+** lock.c: takes the ledger's own lock, in addition to the locks of SQLite.
 **
 ** On POSIX systems SQLite's locks belong to the process. Two copies of SQLite in one process do not
-** see each other's locks, and when one copy closes the file, the other copy loses its locks. Other
-** VFSs lock in other ways. Every transaction on a ledger therefore also holds a lock on
-** <ledger>-lock, and this lock belongs to the open file, not to the process (os/lock_file.h).
-** SQLite never opens that file. Readers take the same lock as writers. Otherwise a reader that does
-** not see the locks of a running transaction would roll back the journal of that transaction.
+** see each other's locks, and when one copy closes the file, the other copy loses its locks.
+** Different VFSs lock in different ways. Every transaction on a ledger therefore also holds a lock
+** on the file <ledger>-lock. This lock belongs to the open file, not to the process
+** (os/lock_file.h). SQLite never opens the file <ledger>-lock. Readers take the same lock as
+** writers. Without this lock, a reader that does not see the locks of a running transaction would
+** roll back the journal of this transaction.
 */
 #include "ledger/internal.h"
 #include "os/lock_file.h"
 
 SQLITE_EXTENSION_INIT3
 
-/* The lock file is beside the file that SQLite has opened, after it resolved symbolic links. */
+/*
+** Returns the name of the lock file. The lock file is beside the file that SQLite has opened, after
+** SQLite resolved symbolic links.
+*/
 static char *name_of(const struct ledger *ledger) {
   const char *path = ledger->db ? sqlite3_db_filename(ledger->db, "main") : 0;
   return sqlite3_mprintf("%s-lock", path && *path ? path : ledger->path);
 }
 
 /*
-** A process that may not create the lock file cannot create the ledger's journal either. It can
-** read, and SQLite refuses its writes.
+** Returns whether the transaction needs the lock although taking the lock failed. A process that
+** may not create the lock file cannot create the ledger's journal either. Such a process can read
+** without the lock, and SQLite refuses its writes.
 */
 static int is_needed(struct ledger *ledger, int writes, const struct lock_error *error) {
   if (error->failure != LOCK_FORBIDDEN) return 1;
@@ -29,14 +34,17 @@ static int is_needed(struct ledger *ledger, int writes, const struct lock_error 
 }
 
 /*
-** Tries once. Returns 1 if the lock is held or not needed, 0 if another connection has it, -1 on
-** error.
+** Tries once to take the lock. Returns 1 if this handle now holds the lock or does not need the
+** lock, 0 if another connection holds the lock, and -1 on error.
 */
 static int attempt(struct ledger *ledger, const char *name, int writes, struct lock_error *error) {
   int taken = lock_file_take(name, ledger->path, &ledger->lock, error);
   if (taken >= 0) return taken;
   if (!is_needed(ledger, writes, error)) return 1;
-  /* A file that exists but cannot be opened has just been created: its creator holds the lock. */
+  /*
+  ** If the file exists but cannot be opened, another process has just created it and holds the
+  ** lock.
+  */
   return error->failure == LOCK_FORBIDDEN && error->is_there ? 0 : -1;
 }
 
@@ -66,7 +74,10 @@ int lock_take(struct ledger *ledger, int writes) {
   return taken > 0;
 }
 
-/* After a fork() the lock belongs to the parent process. */
+/*
+** Releases the lock. After a fork() the lock belongs to the parent process, so the child only
+** closes the file.
+*/
 void lock_drop(struct ledger *ledger) {
   if (ledger->lock == LOCK_FILE_NONE) return;
   if (process_is_same(&ledger->process)) {

@@ -1,12 +1,13 @@
 /*
-** marker.c: owns dp_ledger_id, the marker: a table of one row in the database that a ledger belongs
-** to. The marker prevents a copied or restored database from silently starting a fresh budget (L3).
-** This file also finds out whether the host may write (L7).
+** marker.c: reads and writes the marker, dp_ledger_id. The marker is a table with one row in the
+** database that a ledger belongs to. The marker prevents a copied or restored database from
+** silently starting a fresh budget (L3). This file also finds out whether the host may write (L7).
 **
-** The ledger runs no other SQL on the host's connection, apart from the probe of interrupt.c. The
-** database may come from anybody, so a table dp_ledger_id can hold anything. A statement on it can
-** also fail for reasons that lie with the host. The error for such a failure never calls the marker
-** damaged and never advises the user to drop it.
+** Apart from the code here and the probe of interrupt.c, the ledger runs no SQL on the host's
+** connection. The database may come from anybody, so a table dp_ledger_id can contain anything. A
+** statement on the marker can also fail because of the host, for example because of its authorizer.
+** The error for such a failure never calls the marker damaged and never advises the user to drop
+** the marker.
 */
 #include <string.h>
 
@@ -42,8 +43,8 @@ static int fail_foreign(struct ledger *ledger, const char *schema, const char *w
 }
 
 /*
-** Prepares a statement on one attached database, whose name replaces %w. Null with an error on
-** failure.
+** Prepares a statement on one attached database. The name of the database replaces %w in `format`.
+** On failure, sets the error and returns null.
 */
 static sqlite3_stmt *prepare_in(struct ledger *ledger, const char *schema, const char *format) {
   sqlite3_stmt *statement = 0;
@@ -58,9 +59,9 @@ static sqlite3_stmt *prepare_in(struct ledger *ledger, const char *schema, const
 }
 
 /*
-** Returns whether the file has a table or view dp_ledger_id. Reads the schema table of the file,
-** because SQLite's copy of the schema may be older than a change by another connection. Reads it
-** row by row, so that an authorizer that hides it is noticed.
+** Returns whether the file has a table or view dp_ledger_id. The function reads the schema table in
+** the file, because SQLite's copy of the schema may be older than a change by another connection.
+** The function reads this table row by row, so that it notices an authorizer that hides the table.
 */
 static int is_listed(struct ledger *ledger, const char *schema) {
   int found = 0, hidden = 0, rc = SQLITE_DONE;
@@ -82,8 +83,8 @@ static int is_listed(struct ledger *ledger, const char *schema) {
 }
 
 /*
-** Returns whether dp_ledger_id is an ordinary or virtual table with this column. Calls no
-** authorizer.
+** Returns whether dp_ledger_id is an ordinary or virtual table with this column. The check does not
+** depend on the host's authorizer.
 */
 static int has_column(struct ledger *ledger, const char *schema, const char *column) {
   return sqlite3_table_column_metadata(ledger->host, schema, "dp_ledger_id", column, 0, 0, 0, 0,
@@ -91,8 +92,8 @@ static int has_column(struct ledger *ledger, const char *schema, const char *col
 }
 
 /*
-** Finds out why reading the marker failed: it is missing, it is another kind of object, or the host
-** prevents it.
+** Finds out why the marker could not be read. Possible reasons are that there is no marker, that
+** dp_ledger_id is another kind of object, and that the host prevents the reading.
 */
 static int explain_unreadable(struct ledger *ledger, const char *schema, int rc, const char *why) {
   if ((rc & 0xff) != SQLITE_ERROR) return fail_read(ledger, schema, why);
@@ -102,7 +103,10 @@ static int explain_unreadable(struct ledger *ledger, const char *schema, int rc,
   return fail_foreign(ledger, schema, "it is not a table with the columns id and path");
 }
 
-/* A text of 1 to `most` bytes, or null with an error that says why. */
+/*
+** Returns the text in a column if it has 1 to `most` bytes. Otherwise sets an error with the reason
+** and returns null.
+*/
 static char *marker_text(struct ledger *ledger, const char *schema, sqlite3_stmt *row, int column,
                          int most) {
   int type = sqlite3_column_type(row, column);
@@ -127,8 +131,8 @@ static char *marker_text(struct ledger *ledger, const char *schema, sqlite3_stmt
 }
 
 /*
-** Reads the marker from its statement, which must give exactly one row. Returns SQLite's result
-** code.
+** Reads the marker from a prepared statement, which must return exactly one row. Returns SQLite's
+** result code.
 */
 static int take_marker(struct ledger *ledger, const char *schema, sqlite3_stmt *statement,
                        struct marker *marker) {
@@ -183,7 +187,7 @@ static int host_run(struct ledger *ledger, const char *sql, const char *what) {
   return sqlite3_exec(ledger->host, sql, 0, 0, 0) == SQLITE_OK || fail_host(ledger, what);
 }
 
-/* In the open transaction: writes the marker, unless another process has just written it. */
+/* Writes the marker inside the open transaction, unless another process has just written it. */
 static void write_new(struct ledger *ledger, const char *id, const char *insert, const char *what) {
   struct marker marker;
   if (!marker_read(ledger, "main", &marker)) return;
@@ -197,7 +201,10 @@ static void write_new(struct ledger *ledger, const char *id, const char *insert,
   marker_clear(&marker);
 }
 
-/* An authorizer that answers SQLITE_IGNORE makes statements do nothing, without an error. */
+/*
+** Sets the error for an authorizer that answers SQLITE_IGNORE. Such an authorizer makes a statement
+** do nothing, without an error.
+*/
 static int fail_ignored(struct ledger *ledger, const char *what) {
   return ledger_fail(ledger, "cannot %s: an authorizer of the host ignores it", what);
 }
@@ -228,7 +235,10 @@ int marker_write(struct ledger *ledger, const char *id, const char *path) {
     if (!error_is_set(ledger->error) && !sqlite3_get_autocommit(ledger->host))
       fail_ignored(ledger, what);
   }
-  /* A BEGIN that fails for lack of memory can leave a transaction open. Report the first error. */
+  /*
+  ** A BEGIN that fails for lack of memory can leave a transaction open. The error of this rollback
+  ** is not reported, because the first error matters.
+  */
   if (error_is_set(ledger->error) && !sqlite3_get_autocommit(ledger->host)) sqlite3_step(rollback);
   sqlite3_finalize(rollback);
   sqlite3_free(insert);
@@ -325,13 +335,13 @@ int marker_check_attached(struct ledger *ledger) {
 /* ---- what the host can write ----------------------------------------------------------------- */
 
 /*
-** Reads PRAGMA query_only, which sqlite3_db_readonly() does not cover. If the host refuses the
-** pragma, it counts as on.
+** Returns whether PRAGMA query_only is on, which sqlite3_db_readonly() does not show. If the host
+** refuses the pragma, the function returns 1.
 */
 static int is_query_only(struct ledger *ledger) {
   sqlite3_stmt *pragma = 0;
   int rc = sqlite3_prepare_v2(ledger->host, "PRAGMA query_only", -1, &pragma, 0);
-  /* No statement: an authorizer of the host ignored the pragma. */
+  /* If there is no statement, an authorizer of the host ignored the pragma. */
   if (rc == SQLITE_OK) rc = pragma ? sqlite3_step(pragma) : SQLITE_AUTH;
   int on = rc != SQLITE_ROW || sqlite3_column_int(pragma, 0) != 0;
   if (rc != SQLITE_ROW && rc != SQLITE_DONE && (rc & 0xff) != SQLITE_AUTH)

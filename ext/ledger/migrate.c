@@ -5,8 +5,8 @@
 ** columns, so a migrated file has exactly the schema of a new one. A new column that may be NULL,
 ** or whose DEFAULT is right for old rows, needs no code here. Any other change needs a step.
 **
-** The migration is one transaction under the write lock. If the process is killed, the old file
-** stays.
+** The migration is one transaction with the write lock. If the process is killed, the old file
+** stays valid.
 */
 #include <string.h>
 
@@ -16,8 +16,9 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** SQL that runs on the tables of format n before the copy to format n + 1. It is needed where
-** copying by name is not enough, as for a column that is renamed or computed from others.
+** steps[n] is SQL that runs on the tables of format n before the copy to format n + 1. A step is
+** needed if copying by name is not enough, for example if a column is renamed or computed from
+** other columns.
 */
 static const char *const steps[LEDGER_FORMAT] = {
     [3] = "", /* no step: format 3 did not store queries, so dp_release.sql is NULL */
@@ -25,11 +26,15 @@ static const char *const steps[LEDGER_FORMAT] = {
 
 #define OLDEST_FORMAT 3
 
-/* The ledger's own tables. Other objects that the owner put into the file stay as they are. */
+/*
+** An SQL condition for the ledger's own tables. Objects that the owner has put into the file stay
+** as they are.
+*/
 #define OURS "substr(name, 1, 3) = 'dp_'"
 
 /*
-** Drops the old triggers, views and indices. SQLite drops indices without a text with their tables.
+** Drops the old triggers, views and indices. An index without an SQL text belongs to its table, and
+** SQLite drops both together.
 */
 #define DROP_OTHERS                                                                                \
   "SELECT group_concat('DROP ' || type || ' \"' || name || '\"', ';') FROM"                        \
@@ -40,7 +45,7 @@ static const char *const steps[LEDGER_FORMAT] = {
   "SELECT group_concat('ALTER TABLE \"' || name || '\" RENAME TO \"old_' || name || '\"', ';')"    \
   " FROM sqlite_master WHERE type = 'table' AND " OURS
 
-/* The columns that a table has in both formats, in order. */
+/* SQL for the columns that a table has in both formats, in order. */
 #define COMMON                                                                                     \
   "(SELECT group_concat('\"' || name || '\"') FROM (SELECT new.name FROM"                          \
   " pragma_table_info(t.name) new JOIN pragma_table_info('old_' || t.name) old"                    \
@@ -82,15 +87,17 @@ int ledger_make_schema(struct ledger *ledger) {
 }
 
 /*
-** Call this inside a transaction. It seals everything again, because rows may have new columns and
-** older ledgers have no seals. First it compares all rows with their old seals: a new seal would
-** hide an edit of the file. A ledger that differs from its seals is not migrated.
+** Migrates the file. Call this function inside a transaction. The function first compares all rows
+** with their old seals, because a new seal would hide an edit of the file. The function does not
+** migrate a ledger that differs from its seals. At the end, the function seals everything again,
+** because rows may have new columns and ledgers of format 3 have no seals.
 */
 static int migrate(struct ledger *ledger, int format) {
   int from = format;
   if (from == 3 &&
       sqlite3_table_column_metadata(ledger->db, "main", "dp_seal", 0, 0, 0, 0, 0, 0) == SQLITE_OK)
-    return ledger_fail_damaged(ledger, "user_version"); /* it has seals, so its format was 4 */
+    /* The file has seals, so its format was 4. */
+    return ledger_fail_damaged(ledger, "user_version");
   if (from > 3 && !seal_trust_all(ledger)) return 0;
   for (; format < LEDGER_FORMAT; format++) run(ledger, steps[format]);
   /* The pragma keeps the owner's views of the ledger's tables as they are. */
@@ -105,7 +112,10 @@ static int migrate(struct ledger *ledger, int format) {
   "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"                      \
   " AND substr(name, 1, 7) <> 'sqlite_' ORDER BY type, name"
 
-/* The next character of an SQL text that is neither white space nor in a comment; 0 at the end. */
+/*
+** Returns the next character of an SQL text that is neither white space nor part of a comment, or 0
+** at the end.
+*/
 static char next_character(const char **sql, char *quote) {
   const char *at = *sql;
   while (!*quote && *at) {
@@ -143,7 +153,7 @@ static int same_object(sqlite3_stmt *a, sqlite3_stmt *b) {
   return same_sql(column_text(a, 3), column_text(b, 3));
 }
 
-/* Steps through both lists of objects side by side. */
+/* Steps through both lists of objects and compares them. Returns the first discrepancy or null. */
 static char *compare_objects(struct ledger *ledger, sqlite3_stmt *wanted, sqlite3_stmt *found) {
   for (;;) {
     int more = sqlite3_step(wanted) == SQLITE_ROW, is_there = sqlite3_step(found) == SQLITE_ROW;
@@ -195,7 +205,7 @@ int ledger_migrate(struct ledger *ledger) {
                        "(open the database once where it and its ledger can be written)",
                        ledger->path, format, LEDGER_FORMAT);
   if (!ledger_begin(ledger)) return 0;
-  format = ledger_format(ledger); /* another process may have migrated it meanwhile */
+  format = ledger_format(ledger); /* another process may have migrated the file meanwhile */
   if (format != LEDGER_FORMAT) migrate(ledger, format);
   return ledger_commit(ledger);
 }

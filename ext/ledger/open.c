@@ -1,6 +1,6 @@
 /*
-** open.c: finds the ledger of a database, where its marker says or beside the database, and opens
-** it.
+** open.c: finds and opens the ledger of a database. The ledger is at the path in the marker, or
+** beside the database.
 */
 #include <string.h>
 
@@ -57,8 +57,8 @@ static int open_existing(struct ledger *ledger) {
 }
 
 /*
-** Waits for the lock of an empty file, because another process may be about to commit a ledger to
-** it.
+** Waits for the lock of an empty file, because another process may be creating a ledger in this
+** file.
 */
 static int wait_for_creator(struct ledger *ledger) {
   if (!file_exists(ledger->path)) return 0;
@@ -104,10 +104,13 @@ static int fail_missing(struct ledger *ledger, const char *beside) {
                      ledger->path, beside);
 }
 
-/* The result of looking for a marker's ledger in a file. */
+/* The result of look_into(). */
 enum carried { NO_FILE, NO_LEDGER, OTHER_ID, SAME_ID, NOT_TOLD };
 
-/* Looks for the ledger with this id in a file of any format, on a connection of its own. */
+/*
+** Returns whether a file of any format is the ledger with this id. The function opens a connection
+** of its own.
+*/
 static enum carried look_into(struct ledger *ledger, const char *path, const char *id) {
   if (!file_exists(path)) return NO_FILE;
   if (!file_has_content(path)) return NO_LEDGER;
@@ -135,9 +138,9 @@ static enum carried look_into(struct ledger *ledger, const char *path, const cha
 
 /*
 ** Returns whether the ledger has moved together with its database and is now the file beside it.
-** The marker's path says where the ledger was, and the marker's id identifies it. Two files with
-** that id are copies of each other. The function refuses them, because a charge to one would miss
-** what the other has paid.
+** The marker's path says where the ledger was, and the marker's id identifies it. If two files have
+** this id, they are copies of each other. The function then sets an error, because each copy would
+** miss the charges to the other copy.
 */
 static int has_moved(struct ledger *ledger, const struct marker *marker, const char *marked,
                      const char *beside) {
@@ -177,7 +180,7 @@ static int open_marked(struct ledger *ledger, const struct marker *marker) {
   return !error_is_set(ledger->error);
 }
 
-/* Without a marker, the ledger is the one beside the database. */
+/* Opens the ledger beside a database that has no marker. */
 static int open_unmarked(struct ledger *ledger) {
   char *name = ledger_default_name(ledger);
   char *path = name ? ledger_resolve(ledger, name) : 0;
@@ -188,8 +191,9 @@ static int open_unmarked(struct ledger *ledger) {
 int ledger_ready(struct ledger *ledger) {
   error_clear(ledger->error);
   interrupt_heed(ledger, 1, 0);
-  if (connection_is_inherited(ledger)) return connection_check(ledger); /* do not read the marker */
-  ledger_rollback(ledger); /* a transaction that was left when memory ran out */
+  /* Without reading the marker. */
+  if (connection_is_inherited(ledger)) return connection_check(ledger);
+  ledger_rollback(ledger); /* ends a transaction that was left open when memory ran out */
   struct marker marker;
   if (!host_check(ledger) || !marker_read(ledger, "main", &marker)) return 0;
   int found = marker.id ? open_marked(ledger, &marker) : open_unmarked(ledger);

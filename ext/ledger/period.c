@@ -1,15 +1,15 @@
 /*
-** period.c: budgets by period. A tier with a period ('month') has its whole budget in each calendar
-** month, in UTC.
+** period.c: budgets by period. For example, a tier with the period 'month' has its whole budget in
+** each calendar month, in UTC.
 **
 ** A charge counts in the period in which it is made. dp_budget and dp_order hold the totals of the
-** period that the tier has entered, and period_enter() sets them to 0 when a later one has begun.
-** So everything else reads a budget as if there were no periods. A tier never goes back to an
-** earlier period, whatever the clock says.
+** period that the tier has entered. When a later period has begun, period_enter() sets these totals
+** to 0. All other code can therefore read a budget as if there were no periods. A tier never goes
+** back to an earlier period, whatever the clock says.
 **
-** A tier pays only for what it does not have yet from a release, over all periods. In each period
-** the sum of these payments stays within the tier's limit. Over k periods the payments are
-** therefore within k times the limit, which is one filter with a k times larger budget
+** A tier pays for each part of a release's cost only once, over all periods. In each period the sum
+** of the payments stays within the tier's limit. Over k periods the sum of the payments is
+** therefore at most k times the limit. This is the same as one filter with k times the budget
 ** (accountant.h: composed).
 */
 #include <math.h>
@@ -23,8 +23,8 @@ SQLITE_EXTENSION_INIT3
 #define PERIOD_KINDS 5
 
 /*
-** Each kind, and the largest number of periods of each other kind (in the order of this table) that
-** share a day with one period of this kind.
+** The kinds of periods. overlaps[j] is the largest number of periods of kind j that share a day
+** with one period of this kind.
 */
 static const struct {
   const char *name;
@@ -68,7 +68,7 @@ int periods_enter(struct ledger *ledger, double rate, int *entered) {
   return !error_is_set(ledger->error);
 }
 
-/* Whether the period of some tier is over. */
+/* Returns whether the period of some tier is over. */
 static int is_over(struct ledger *ledger) {
   sqlite3_stmt *row = statement_bind(ledger, PERIOD_OVER, "d", 0.0);
   int over = statement_row(ledger, row);
@@ -95,7 +95,7 @@ int ledger_read_periods(struct ledger *ledger) {
 
 /* ---- what periods add up to ------------------------------------------------------------------ */
 
-/* The number of periods until now, the current one included. 0 on failure. */
+/* Returns the number of periods until now, including the current period. Returns 0 on failure. */
 static int64_t count_periods(struct ledger *ledger, const struct ledger_tier *tier) {
   sqlite3_stmt *row = statement_bind(ledger, PERIOD_COUNT, "s", tier->name);
   int64_t count = statement_row(ledger, row) ? sqlite3_column_int64(row, 0) : 0;
@@ -104,8 +104,8 @@ static int64_t count_periods(struct ledger *ledger, const struct ledger_tier *ti
 }
 
 /*
-** Least epsilon of `count` whole budgets, at delta count * tier->delta. Budgets can always be added
-** up. The accountant may know better.
+** Returns the least proven epsilon of `count` whole budgets, at delta count * tier->delta. The sum
+** of the epsilons is always valid. The accountant may have a smaller bound.
 */
 static double epsilon_of(const struct ledger_tier *tier, double count) {
   double sum = tier->epsilon * count;

@@ -1,8 +1,8 @@
 /*
 ** policy.c: owns the rows of dp_policy.
 **
-** The ledger seals them with its terms and tiers (SEAL_TERMS), so it notices an edit of the file
-** before a question relies on them.
+** The ledger seals these rows together with its terms and tiers (SEAL_TERMS). The ledger therefore
+** notices an edit of the file before a question relies on the rows.
 */
 #include "ledger/policy.h"
 
@@ -79,7 +79,7 @@ static int same_name(const char *a, const char *b) {
   return a && b ? sqlite3_stricmp(a, b) == 0 : a == b;
 }
 
-/* A declaration in words, for an error. */
+/* Returns a declaration in words, for an error. */
 static char *in_words(const struct ledger_declaration *declaration) {
   if (declaration->role == POLICY_PUBLIC) return sqlite3_mprintf("public");
   if (!declaration->unit_column) return sqlite3_mprintf("protected row by row");

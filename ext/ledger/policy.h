@@ -1,7 +1,7 @@
 /*
-** policy.h: the declarations of dp_protect() and dp_public() as the ledger keeps them: which tables
-** hold protected rows, and which unit owns each row. query/policy_tables.h compares them with the
-** tables of the database.
+** policy.h: the declarations of dp_protect() and dp_public() that the ledger stores. They say which
+** tables hold protected rows, and which unit each row belongs to. query/policy_tables.h compares
+** the declarations with the tables of the database.
 */
 #ifndef DIFFUSE_LEDGER_POLICY_H
 #define DIFFUSE_LEDGER_POLICY_H
@@ -19,7 +19,7 @@ struct ledger_declaration {
 };
 
 struct ledger_policy {
-  struct ledger_declaration *list; /* in the order in which they were made */
+  struct ledger_declaration *list; /* in the order of the calls that made them */
   int count;
 };
 
@@ -27,35 +27,43 @@ struct ledger_policy {
 int ledger_is_unchecked(const struct ledger *ledger);
 
 /*
-** Whether sums are made unit by unit: because the ledger protects units, or because a question can
-** give several rows for one protected row. Call it inside a transaction.
+** Returns whether contributions are bounded unit by unit. This is so if the ledger protects units,
+** or if the ledger has a policy, because a question can return several rows for one protected row.
+** Call this function inside a transaction.
 */
 int ledger_by_unit(struct ledger *ledger);
 
 /*
-** Reads the declarations. Fails if they differ from their last seal. Call it inside a transaction,
-** and ledger_policy_free() also after a failure.
+** Reads the declarations. Fails if they differ from their last seal. Call this function inside a
+** transaction. Call ledger_policy_free() afterwards, even after a failure.
 */
 int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy);
 void ledger_policy_free(struct ledger_policy *policy);
 
-/* Whether a policy protects a table. If it does not, sets the error that says how to do so. */
+/*
+** Returns whether a policy protects at least one table. Otherwise sets an error that says how to
+** protect a table.
+*/
 int ledger_policy_need(struct ledger *ledger, const struct ledger_policy *policy);
 
-/* The declaration of a table, or null. Names are compared as SQLite compares them. */
+/*
+** Returns the declaration of a table, or null if the table is not declared. Names are compared
+** without regard to case, as in SQLite.
+*/
 const struct ledger_declaration *ledger_policy_find(const struct ledger_policy *policy,
                                                     const char *table);
 
 /*
-** Adds a declaration, or turns a public table into a protected one. Does nothing if the same
-** declaration exists; refuses any other change. Call it inside a transaction.
+** Adds a declaration, or turns a public table into a protected table. Does nothing if the same
+** declaration exists, and refuses any other change. Call this function inside a transaction.
 */
 int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration *declaration);
 
 /*
-** Decides whether rows may be read for a release that was charged in this transaction. `tables`
-** lists the tables that the rows come from, as JSON ({"visit":"protected"}); the function notes it
-** on the release. Null means that the tables are unknown, which only an unchecked ledger admits.
+** Decides whether rows may be read for a release that was charged in this transaction. `tables` is
+** a JSON object that lists the tables of the rows, such as {"visit":"protected"}. The function
+** stores `tables` in the row of the release. If `tables` is null, the tables are unknown, and the
+** function refuses unless the ledger is unchecked.
 */
 int ledger_policy_admit(struct ledger *ledger, int64_t release_id, const char *tables);
 

@@ -1,7 +1,7 @@
 /*
-** pure.c: the accountant 'pure', which adds up the epsilons of pure differential privacy. It covers
-** releases whose RDP curve is finite at the order infinity. The value of the curve there is the
-** epsilon.
+** pure.c: the accountant 'pure', which adds up the epsilons of pure differential privacy. This
+** accountant covers releases whose RDP curve is finite at order infinity. The value of the curve at
+** order infinity is the epsilon.
 */
 #include <math.h>
 
@@ -18,7 +18,10 @@ static int set_limit(struct ledger_tier *tier) {
   return 1;
 }
 
-/* No rate is finite at the order infinity. */
+/*
+** The RDP of a positive rate is infinite at order infinity, so the total of a budget with a rate is
+** infinite.
+*/
 static struct total total(const struct ledger_tier *tier, const struct budget *budget) {
   (void)tier;
   return (struct total){budget->rate.high > 0 ? INFINITY : budget->curve, 0};
@@ -69,7 +72,7 @@ const struct accountant accountant_pure = {
     .refuse = refuse,
     .epsilon = epsilon,
     .allowed = allowed,
-    .cost_of_rate = laplace_distance, /* Laplace noise of that rate */
+    .cost_of_rate = laplace_distance, /* the epsilon of Laplace noise with this rate */
     .rate_of_cost = rate_of_epsilon,
     .least_part = 1 - 0x1p-19, /* scales are integers of at least 2^19 */
     .most_at = most_at,

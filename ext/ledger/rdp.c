@@ -1,8 +1,8 @@
 /*
 ** rdp.c: the accountant 'rdp', a Renyi filter at one order (Feldman and Zrnic 2021). The order is
-** the best one for a budget that is spent on rates alone. It covers every release.
+** the best order for a budget that is spent on rates only. This accountant covers every release.
 **
-** A curve counts as the rate that costs the same at the filter order.
+** A curve counts as the rate that has the same cost at the filter order.
 */
 #include <math.h>
 
@@ -48,7 +48,7 @@ static double allowed(const struct ledger_tier *tier, double alpha) {
   return renyi_allowed(alpha, tier->epsilon, noise_delta(tier));
 }
 
-/* The filters of all periods are one filter at the same order. */
+/* The filters of all periods together are one filter at the same order. */
 static double composed(const struct ledger_tier *tier, double count) {
   double alpha = tier->filter_order, delta = count * noise_delta(tier);
   return published_up(count * alpha * tier->rate_limit + log1p(-1 / alpha) -

@@ -1,11 +1,13 @@
 /*
-** seal.c: owns dp_seal, the hash chain for everything that the chain of charges does not cover.
+** seal.c: writes and checks dp_seal, the hash chain for everything that the chain of charges does
+** not cover.
 **
-** A seal holds two digests, made at the end of a transaction. One covers all rows of the subject
-** that the transaction changed: a release, the terms and tiers, or the orders. The other covers the
-** budgets. statements.c lists which subject each statement changes, and ledger_commit() seals the
-** changed ones. Before a release is published, its rows are compared with its last seal.
-** dp_verify() compares everything. sql/ledger.sql defines the digests.
+** A seal holds two digests, made at the end of a transaction. The first digest covers all rows of a
+** subject that the transaction has changed. A subject is a release, the terms and tiers, or the
+** orders. The second digest covers the budgets. statements.c lists which subject each statement
+** changes, and ledger_commit() seals the changed subjects. Before a release is published, the
+** ledger compares its rows with its last seal. dp_verify() compares all subjects with their seals.
+** sql/ledger.sql defines the digests.
 */
 #include <string.h>
 
@@ -126,7 +128,10 @@ static int append(struct ledger *ledger, int64_t subject) {
 
 void seal_touch(struct ledger *ledger, int64_t subject) {
   struct touched *touched = &ledger->touched;
-  /* Looks at the last few only, because a subject may occur twice. */
+  /*
+  ** The loop looks for the subject only in the last few entries, because a subject may be in the
+  ** list twice.
+  */
   for (int i = touched->count; i > 0 && i > touched->count - 4; i--) {
     if (touched->subjects[i - 1] == subject) return;
   }
@@ -190,8 +195,8 @@ static int seal_check_books(struct ledger *ledger) {
 /* ---- verification ---------------------------------------------------------------------------- */
 
 /*
-** Checks the chain itself: no seal is missing, every hash follows from the one before, and charges
-** are sealed in their order.
+** Checks the chain of seals. No seal may be missing, every hash must follow from the previous hash,
+** and seals must name charges in increasing order.
 */
 static char *check_chain(struct ledger *ledger) {
   char hash[HASH_SIZE] = "", *found = 0;
@@ -241,7 +246,7 @@ static char *check_subjects(struct ledger *ledger) {
   return found;
 }
 
-/* The discrepancy that a query finds: the table and the defect. */
+/* Runs a query that finds discrepancies. Returns the first discrepancy, with its table, or null. */
 static char *check_query(struct ledger *ledger, enum statement which) {
   sqlite3_stmt *row = statement_bind(ledger, which, "");
   char *found = 0;

@@ -1,5 +1,6 @@
 /*
-** statements.c: owns the text of every statement on the ledger. Binds and steps the statements.
+** statements.c: contains the text of every statement on the ledger, and binds and steps the
+** statements.
 */
 #include <stdarg.h>
 
@@ -8,15 +9,15 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** The subject of a charge, as it is hashed: the ledger's terms, and the columns that determine the
-** sensitivity.
+** SQL for the subject of a charge, which the hash of the charge covers. The subject consists of the
+** ledger's terms and the columns of the release that determine the sensitivity.
 */
 #define SUBJECT(release_id)                                                                        \
   "(SELECT l.id || '/' || protects || '/' || adjacency || '/' || fingerprint || '/' ||"            \
   " granularity || '/' || shift || '/' || sensitivity FROM dp_ledger l, dp_release r"              \
   " WHERE r.id = " release_id ")"
 
-/* Returns whether the options of a release and its column agree on a parameter, to 12 digits. */
+/* An SQL condition: the options of a release and its column agree on a parameter, to 12 digits. */
 #define SAYS(name, otherwise)                                                                      \
   "abs(ifnull(json_extract(options, '$." #name "'), " otherwise ") - ifnull(" #name ", " otherwise \
   ")) <= 1e-12 * abs(ifnull(" #name ", 0))"
@@ -25,8 +26,9 @@ SQLITE_EXTENSION_INIT3
 #define NOW STATEMENT_NOW
 
 /*
-** The first day of the period of a kind ('month') that holds a time, and the first day of the next
-** period. All days are in UTC, and weeks begin on Monday (ISO 8601). NULL for the kind NULL.
+** PERIOD_START is SQL for the first day of the period that contains a time. PERIOD_END is SQL for
+** the first day of the next period. `kind` is the kind of period, such as 'month'. All days are in
+** UTC, and weeks begin on Monday (ISO 8601). Both results are NULL if the kind is NULL.
 */
 #define PERIOD_START(kind, time)                                                                   \
   "(CASE " kind " WHEN 'day' THEN date(" time ") WHEN 'week' THEN"                                 \
@@ -38,7 +40,10 @@ SQLITE_EXTENSION_INIT3
   "date(" start ", CASE " kind " WHEN 'day' THEN '+1 day' WHEN 'week' THEN '+7 days'"              \
   " WHEN 'month' THEN '+1 month' WHEN 'quarter' THEN '+3 months' WHEN 'year' THEN '+1 year' END)"
 
-/* The number of periods of a kind from one first day to another, both counted. */
+/*
+** SQL for the number of periods of a kind from the period that begins on day `first` to the period
+** that begins on day `last`, both included.
+*/
 #define MONTHS(day) "(12 * strftime('%Y', " day ") + strftime('%m', " day "))"
 #define PERIODS(kind, first, last)                                                                 \
   "CAST(1 + CASE " kind " WHEN 'day' THEN julianday(" last ") - julianday(" first ")"              \
@@ -49,9 +54,10 @@ SQLITE_EXTENSION_INIT3
              " WHEN 'month' THEN 1 WHEN 'quarter' THEN 3 ELSE 12 END END AS INTEGER)"
 
 /*
-** The time in a tier's periods at which a charge of another tier c counts (c: dp_charge, o: dp_tier
-** of the charge). It is the time of the charge, or the nearest day of the charge's own period, in
-** which the charge still counts after the clock went back.
+** SQL for the time at which an inherited charge counts (c: the row of dp_charge, o: the row of
+** dp_tier for the charged tier). Normally this is the time of the charge. After the clock went
+** back, the time of a charge can be outside the period in which the charge counts. The result is
+** then the nearest day of this period.
 */
 #define COUNTED_AT                                                                                 \
   "min(max(c.at, ifnull(c.period, '')),"                                                           \
@@ -87,13 +93,16 @@ static const char *const statement_text[STATEMENTS] = {
     [BUDGET_LEFT] = "UPDATE dp_budget SET releases_left = ?2 WHERE tier = ?1",
     [CHARGE_LAST] = "SELECT id, hash, " NOW " FROM (SELECT 0) LEFT JOIN"
                     " (SELECT id, hash FROM dp_charge ORDER BY id DESC LIMIT 1)",
-    /* The period in which a charge of tier ?2 counts is the one that the tier has entered. */
+    /* A charge of tier ?2 counts in the period that the tier has entered. */
     [CHARGE_SUBJECT] =
         "SELECT " SUBJECT("?1") ", (SELECT period_start FROM dp_budget WHERE tier = ?2)",
-    /* Whether a tier was charged for a release in the period that it has entered. */
+    /* Returns a row if a tier was charged for a release in the period that the tier has entered. */
     [CHARGE_COUNTED] = "SELECT 1 FROM dp_charge c JOIN dp_budget b ON b.tier = c.tier"
                        " WHERE release_id = ? AND c.tier = ? AND period IS period_start LIMIT 1",
-    /* Finds a tier with at least this rate whose period is over, and its current period. */
+    /*
+    ** Finds a tier with at least this rate whose period is over. Returns its name and its current
+    ** period.
+    */
     [PERIOD_OVER] =
         "SELECT name, started FROM (SELECT name, rate, period_start,"
         " " PERIOD_START("period",
@@ -109,7 +118,10 @@ static const char *const statement_text[STATEMENTS] = {
                   " spent_delta = 0.0, releases = 0, spent_high = 0.0, spent_low = 0.0,"
                   " spent_slack = 0.0, spent_curve = 0.0 WHERE tier = ?1",
     [PERIOD_ORDERS] = "UPDATE dp_order SET curve = 0.0 WHERE tier = ?",
-    /* The periods of a tier from its creation or first charge to the one that it has entered. */
+    /*
+    ** Counts the periods of a tier from its creation or first charge to the period that it has
+    ** entered.
+    */
     [PERIOD_COUNT] = "SELECT max(1, " PERIODS(
         "kind", "min(born, first)",
         "period_start") ") FROM (SELECT"
@@ -120,7 +132,10 @@ static const char *const statement_text[STATEMENTS] = {
                                                       " AS first FROM dp_tier t JOIN dp_budget ON "
                                                       "tier = name WHERE name = ?)",
     [PERIOD_ENTERED] = "SELECT period_start FROM dp_budget WHERE tier = ?",
-    /* Whether a text is the first day of a period of tier ?1 (NULL if the tier has no periods). */
+    /*
+    ** Returns whether ?2 is the first day of a period of tier ?1. ?2 must be NULL if the tier has
+    ** no periods.
+    */
     [PERIOD_CHECK] = "SELECT ?2 IS " PERIOD_START(TIER_PERIOD, "?2"),
     [CHARGE_SINCE] =
         "SELECT c.rate, curve, filter_order FROM dp_charge c JOIN dp_tier ON name = tier"
@@ -134,8 +149,9 @@ static const char *const statement_text[STATEMENTS] = {
     [CHARGE_PAID_UNTIL] = "SELECT rate, slack, delta, curve FROM dp_charge"
                           " WHERE release_id = ? AND tier = ? AND id <= ?",
     /*
-    ** The releases for which a tier was charged, once for each period of the new tier ?1 in which
-    ** the charges count there. The time and the id are those of the last such charge.
+    ** Lists the releases for which tier ?2 was charged, once for each period of the new tier ?1 in
+    ** which such charges count. The time and the id are those of the last charge of the release in
+    ** this period.
     */
     [CHARGE_PAID_EACH] =
         "SELECT release_id, release, max(id), at, start FROM (SELECT release_id, release, id, at,"
@@ -144,7 +160,7 @@ static const char *const statement_text[STATEMENTS] = {
             COUNTED_AT) " AS start"
                         " FROM dp_charge c JOIN dp_tier o ON o.name = c.tier WHERE c.tier = ?2)"
                         " GROUP BY start, release_id ORDER BY start, release_id",
-    /* Finds a model that a tier has paid for. */
+    /* Finds a model with several publications that a tier has paid for. */
     [MODEL_PAID] = "SELECT release FROM dp_charge c JOIN dp_release r ON r.id = release_id"
                    " WHERE tier = ? AND kind = 'sgd' AND (SELECT count(*) FROM dp_publication p"
                    " WHERE p.release_id = c.release_id) > 1 LIMIT 1",
@@ -152,8 +168,8 @@ static const char *const statement_text[STATEMENTS] = {
     [RELEASE_STATE] = "UPDATE dp_release SET state = ?3 WHERE id = ?1 AND state = ?2",
     [RELEASE_SLACK] = "UPDATE dp_release SET slack = ?2 WHERE id = ?1",
     /*
-    ** Ordered by rate, not by clock: tiers that are too close for a draw between them share a
-    ** point.
+    ** The order is by rate, not by clock, because two tiers with almost equal rates can have points
+    ** with the same clock.
     */
     [PATH_READ] =
         "SELECT tier, clock, key, component, value FROM dp_path JOIN dp_tier ON name = tier"
@@ -189,8 +205,8 @@ static const char *const statement_text[STATEMENTS] = {
                      "'released' AND id NOT IN"
                      " (SELECT release_id FROM dp_publication) LIMIT 1",
     /*
-    ** Each publication, with the payment of each tier at or inside it for the release. ?1 has the
-    ** names of mechanisms, each between spaces.
+    ** Lists each publication together with each tier that must have paid for it, and with the
+    ** payments of this tier for the release. ?1 holds names of mechanisms, each between spaces.
     */
     [PUBLICATION_CHECK] =
         "SELECT p.release, p.tier, t.name, p.rate, p.clock, r.sensitivity, r.weight * own.rate,"
@@ -226,7 +242,10 @@ static const char *const statement_text[STATEMENTS] = {
         " SELECT 'dp_value', release_id, release FROM dp_value UNION ALL"
         " SELECT 'dp_path', release_id, release FROM dp_path) p"
         " LEFT JOIN dp_release r ON r.id = release_id WHERE p.release IS NOT r.name LIMIT 1",
-    /* Checks the column types of the two chains. Seals cover the types in the other tables. */
+    /*
+    ** Checks the types of the columns in the two hash chains. Seals cover the types in all other
+    ** tables.
+    */
     [TYPE_CHECK] =
         "SELECT 'dp_charge', id, 'has a column of another type' FROM dp_charge WHERE"
         " typeof(release) || typeof(tier) || typeof(at) || typeof(hash) || typeof(rate) ||"
@@ -252,15 +271,15 @@ static const char *const statement_text[STATEMENTS] = {
         "SELECT s.id, s.hash, ifnull(c.id, 0), c.hash, s.books, " NOW " FROM (SELECT 0) LEFT JOIN"
         " (SELECT id, hash, books FROM dp_seal ORDER BY id DESC LIMIT 1) s LEFT JOIN"
         " (SELECT id, hash FROM dp_charge ORDER BY id DESC LIMIT 1) c",
-    /* The last seal of each release, NULL for a release without a seal. */
+    /* Lists the last seal of each release, and NULL for a release without a seal. */
     [SEAL_LATEST] = "SELECT r.id, (SELECT digest FROM dp_seal WHERE release_id = r.id ORDER BY id "
                     "DESC LIMIT 1),"
                     " name FROM dp_release r ORDER BY r.id",
 };
 
 /*
-** Statements that insert or read whole rows: the columns of the table, and the rest of the SELECT
-** after them (null: an INSERT).
+** Statements that insert or read whole rows. `columns` are the columns of the table. `rest` is the
+** part of a SELECT after the columns; null means an INSERT.
 */
 static const struct {
   const struct table_columns *columns;
@@ -281,8 +300,8 @@ static const struct {
     [RELEASE_FIND] = {&columns_release, " FROM dp_release WHERE name = ? AND state <> 'discarded'"},
     [RELEASE_GET] = {&columns_release, " FROM dp_release WHERE id = ?"},
     /*
-    ** Whether the options, which people read, agree with the columns, and whether this name was
-    ** charged.
+    ** After the columns come two checks: the options, which people read, agree with the columns;
+    ** and all charges have the name of the release.
     */
     [RELEASE_CHECK] =
         {&columns_release,
@@ -301,10 +320,11 @@ static const struct {
 };
 
 /*
-** The subject that each writing statement changes, for the seals: the release whose id is its first
-** parameter (OF_RELEASE), the terms and tiers, or the budgets. OF_CHAIN needs no seal: these rows
-** are in a hash chain, or dp_verify() recomputes them to the last bit. The id of a new release is
-** not known yet (OF_NEW_RELEASE).
+** For each statement that writes, the subject that the statement changes and the commit must seal.
+** OF_RELEASE means the release whose id is the first parameter. OF_TERMS means the terms and tiers.
+** OF_BUDGET means the budgets. OF_NEW_RELEASE means a release whose id is not known yet. OF_CHAIN
+** means rows that need no seal, because they are in a hash chain or because dp_verify() recomputes
+** them to the last bit.
 */
 enum { UNKNOWN = 0, OF_RELEASE, OF_TERMS, OF_BUDGET, OF_NEW_RELEASE, OF_CHAIN };
 static const char written[STATEMENTS] = {
@@ -318,7 +338,7 @@ static const char written[STATEMENTS] = {
     [PATH_INSERT] = OF_RELEASE,  [VALUE_INSERT] = OF_RELEASE,  [PUBLICATION_INSERT] = OF_RELEASE,
 };
 
-/* Notes the subject that a writing statement is about to change. */
+/* Records the subject that a statement is about to change. */
 static int note_write(struct ledger *ledger, enum statement which, int64_t first) {
   if (written[which] == UNKNOWN)
     return ledger_fail(ledger, "statement %d writes what no seal covers (a bug)", (int)which);
@@ -386,7 +406,10 @@ static int changes_rows(const struct ledger *ledger, enum statement which) {
   return which > ROLLBACK && !sqlite3_stmt_readonly(ledger->statements[which]);
 }
 
-/* Prepares or resets a statement and clears its bindings. Null if it may not run now. */
+/*
+** Prepares or resets a statement and clears its bindings. Sets an error and returns null if the
+** statement must not run now.
+*/
 static sqlite3_stmt *ready(struct ledger *ledger, enum statement which) {
   if (error_is_set(ledger->error)) return 0;
   if (!ledger->statements[which] && !prepare(ledger, which)) return 0;
@@ -395,20 +418,27 @@ static sqlite3_stmt *ready(struct ledger *ledger, enum statement which) {
       fail_read_only(ledger);
       return 0;
     }
-    /* After an error SQLite may have ended the transaction, and a write would then be permanent. */
+    /*
+    ** After an error SQLite may have ended the transaction. A write would then be permanent at
+    ** once.
+    */
     if (sqlite3_get_autocommit(ledger->db)) {
       ledger_fail(ledger, "the transaction on the privacy ledger was lost (try again)");
       return 0;
     }
   }
   sqlite3_stmt *statement = ledger->statements[which];
-  sqlite3_reset(statement); /* returns the error of the last step, which was handled then */
+  /* Returns the error of the last step, which the code has handled already. */
+  sqlite3_reset(statement);
   if (sqlite3_clear_bindings(statement) == SQLITE_OK) return statement;
   ledger_fail_sqlite(ledger);
   return 0;
 }
 
-/* The statement, if binding succeeded and its change has been noted; otherwise null. */
+/*
+** Returns the statement if the bindings succeeded and its change has been recorded. Otherwise
+** returns null.
+*/
 static sqlite3_stmt *bound(struct ledger *ledger, enum statement which, int rc, int64_t first) {
   if (rc != SQLITE_OK) {
     ledger_fail_sqlite(ledger);
@@ -453,7 +483,7 @@ int statement_row(struct ledger *ledger, sqlite3_stmt *statement) {
   int rc = sqlite3_step(statement);
   if (rc == SQLITE_ROW) return 1;
   if (rc != SQLITE_DONE) ledger_fail_sqlite(ledger);
-  sqlite3_reset(statement); /* any error has just been recorded */
+  sqlite3_reset(statement); /* an error is already recorded */
   return 0;
 }
 

@@ -1,6 +1,4 @@
-/*
-** store.c: owns the rows of releases, paths, publications and values.
-*/
+/* store.c: reads and writes the rows of releases, paths, publications and values. */
 #include <math.h>
 #include <sodium.h>
 #include <string.h>
@@ -50,7 +48,8 @@ char *ledger_fingerprint(const struct ledger_release *release) {
 int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
   struct ledger_release row = *r;
   unsigned char random[16];
-  char state[] = "charged", name[2 * sizeof random + 1]; /* a random name until the id is known */
+  /* The row has a random name until its id is known. */
+  char state[] = "charged", name[2 * sizeof random + 1];
   sqlite3_randomness(sizeof random, random);
   row.id = 0;
   row.state = state;
@@ -65,7 +64,7 @@ int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
 }
 
 int ledger_release_state(struct ledger *ledger, int64_t id, const char *from, const char *to) {
-  if (!ledger_trust_release(ledger, id)) return 0; /* a new seal would hide an edit */
+  if (!ledger_trust_release(ledger, id)) return 0; /* a new seal would hide an edit of the file */
   if (!statement_run(ledger, RELEASE_STATE, "iss", id, from, to)) return 0;
   return sqlite3_changes(ledger->db) == 1 ||
          ledger_fail(ledger, "the release is no longer '%s' (it was discarded meanwhile)", from);
@@ -93,21 +92,24 @@ void ledger_path_free(struct ledger_path *path) {
 ** full array grows. Returns 0 when out of memory.
 */
 static int make_room(struct ledger *ledger, void **array, int used, size_t size) {
-  if (used & (used - 1)) return 1; /* not a power of two, so there is room */
+  if (used & (used - 1)) return 1; /* `used` is no power of two, so there is room */
   void *grown = sqlite3_realloc64(*array, size * (sqlite3_uint64)(used ? 2 * used : 1));
   if (!grown) return ledger_fail(ledger, "out of memory");
   *array = grown;
   return 1;
 }
 
-/* A bound on a total plus its noise. Totals saturate at 2^62; noise is at most a few times 2^31. */
+/*
+** A bound on a total plus its noise. A total is at most 2^62. The standard deviation of the noise
+** is below 2^31.
+*/
 #define FARTHEST (((int64_t)1 << 62) + ((int64_t)1 << 40))
 
 /* The state of ledger_path_read() while it reads a point. */
 struct point_reading {
   struct ledger_path *path;
   int keyed;      /* 1: the release has keys */
-  int is_private; /* 1: each point begins with a row of component -1 */
+  int is_private; /* 1: keys are private, and each point begins with a row of component -1 */
   int rows;       /* rows of the point read so far */
 };
 
@@ -167,7 +169,7 @@ int ledger_path_read(struct ledger *ledger, const struct ledger_release *release
   struct point_reading reading = {path, keyed, release->dimension == 0, 0};
   sqlite3_stmt *row = statement_bind(ledger, PATH_READ, "i", release->id);
   while (sound && statement_row(ledger, row)) sound = read_row(ledger, &reading, row);
-  if (row) sqlite3_reset(row); /* any error has been recorded */
+  if (row) sqlite3_reset(row); /* an error is already recorded */
   sound =
       sound && is_complete(&reading) && (!release->dimension || reading.rows == release->dimension);
   for (int i = 0; i < path->count; i++)

@@ -1,6 +1,6 @@
 /*
-** table_rows.c: owns the table descriptions that are made from the lists of columns.h. It writes
-** the texts of statements, binds and reads rows, and hashes rows.
+** table_rows.c: makes the descriptions of tables from the lists of columns.h. With these
+** descriptions the code makes the texts of statements, binds and reads rows, and hashes rows.
 */
 #include <math.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct rdp_row {
   RDP_COLUMNS(COLUMN_MEMBER)
 };
 
-/* The descriptor of a column. ROW is the struct of the row; define it before using a list. */
+/* The descriptor of a column. ROW names the struct of the row. Define ROW before you use a list. */
 #define OFFSET_MEMBER(name)     offsetof(struct ROW, name)
 #define OFFSET_ID(name)         OFFSET_MEMBER(name)
 #define OFFSET_WIDE(name)       OFFSET_MEMBER(name)
@@ -120,7 +120,7 @@ char *columns_insert(const struct table_columns *columns) {
   return sql;
 }
 
-/* The type in the declaration of a table, by kind. */
+/* The SQL type of a column in the declaration of a table, for each kind of column. */
 static const char *const type_name[] = {
     [COLUMN_ID] = "INTEGER",      [COLUMN_WIDE] = "INTEGER",  [COLUMN_UNSIGNED] = "INTEGER",
     [COLUMN_NUMBER] = "INTEGER",  [COLUMN_COUNT] = "INTEGER", [COLUMN_REAL] = "REAL",
@@ -192,7 +192,8 @@ int columns_bind(sqlite3_stmt *statement, const struct table_columns *columns, c
 
 static const struct accountant *read_accountant(sqlite3_stmt *row, int at) {
   const struct accountant *found = accountant_find((const char *)sqlite3_column_text(row, at));
-  return found ? found : accountants[0]; /* an edit of the file; dp_verify() reports it */
+  /* Somebody has edited the file; dp_verify() reports this. */
+  return found ? found : accountants[0];
 }
 
 int columns_read(struct ledger *ledger, sqlite3_stmt *statement,
@@ -287,6 +288,6 @@ char *columns_fingerprint(const struct table_columns *columns, const void *row) 
       append_field(text, &columns->list[i], member_of(row, &columns->list[i]));
   }
   char *fields = sqlite3_str_finish(text);
-  if (fields) memmove(fields, fields + 1, strlen(fields)); /* the first slash */
+  if (fields) memmove(fields, fields + 1, strlen(fields)); /* removes the first slash */
   return fields;
 }

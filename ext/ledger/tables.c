@@ -1,9 +1,9 @@
 /*
 ** tables.c: owns the list of ledger tables that the host may read, and reads them.
 **
-** dp_path is not in the list, because its unpublished points are for the owner only. An application
-** that shows them to others, for example through a view, would void the privacy of every outer
-** tier.
+** dp_path is not in the list, because its unpublished points are for the owner only. If an
+** application showed these points to others, for example through a view, the outer tiers would lose
+** their privacy.
 */
 #include "ledger/audience.h"
 #include "ledger/internal.h"
@@ -11,8 +11,8 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** Hides the values of failed and discarded releases, so that one name has one value. The file keeps
-** them.
+** Hides the values of failed and discarded releases, so that each name has one value. The file
+** still contains the hidden values.
 */
 #define LIVE "release_id NOT IN (SELECT id FROM dp_release WHERE state IN ('failed', 'discarded'))"
 
@@ -21,7 +21,7 @@ SQLITE_EXTENSION_INIT3
   " WHERE r.id = release_id)"
 
 const struct ledger_table ledger_tables[] = {
-    {&columns_tier, "dropped_at IS NULL", "rate DESC", 0, 0}, /* the innermost first */
+    {&columns_tier, "dropped_at IS NULL", "rate DESC", 0, 0}, /* the innermost tier first */
     {&columns_release, 0, "rowid", 0, 0},
     {&columns_publication, LIVE, "rowid", 0, 0},
     {&columns_value, LIVE, "rowid", 0, DISPLAY},
@@ -76,7 +76,9 @@ static char *select_all(const struct ledger_table *table, const char *where) {
   return sqlite3_str_finish(sql);
 }
 
-/* The text of the SELECT. For an audience, its first parameter is the tier. */
+/*
+** Returns the text of the SELECT. For an audience, the first parameter of the SELECT is the tier.
+*/
 static char *select_text(const struct ledger *ledger, const struct ledger_table *table,
                          const int *wanted, int count) {
   char *where = conditions(ledger, table, wanted, count);
@@ -87,7 +89,6 @@ static char *select_text(const struct ledger *ledger, const struct ledger_table 
   return sql;
 }
 
-/* In a transaction. */
 int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
                       sqlite3_value **values, int count, ledger_take_row *take, void *context) {
   char *sql = select_text(ledger, table, wanted, count);
@@ -109,6 +110,6 @@ int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, c
     }
   }
   if (rc != SQLITE_DONE && rc != SQLITE_ROW) ledger_fail_sqlite(ledger);
-  sqlite3_finalize(row); /* any error has just been recorded */
+  sqlite3_finalize(row); /* an error is already recorded */
   return !error_is_set(ledger->error);
 }

@@ -1,6 +1,4 @@
-/*
-** tier.c: owns dp_tier. Reads, creates and drops tiers.
-*/
+/* tier.c: reads, creates and drops tiers (dp_tier). */
 #include <math.h>
 #include <string.h>
 
@@ -77,8 +75,8 @@ static int same_tier(const struct ledger_tier *a, const struct ledger_tier *b) {
 }
 
 /*
-** Returns 1 if the tier is new. Returns 0 without an error if it exists already, and 0 with an
-** error if it conflicts with another tier.
+** Returns 1 if the tier is new. Returns 0 if the same tier exists already. Sets an error and
+** returns 0 if the tier conflicts with another tier.
 */
 static int tier_is_new(struct ledger *ledger, const struct ledger_tier *tier,
                        const struct ledger_tier *tiers, int count) {

@@ -2,20 +2,23 @@
 ** tier_check.c: decides which tiers may be created.
 **
 ** A tier pays for everything that is published at it and at every tier outside it (charge.c). If
-** its budget were smaller than that of the tier outside it, it would one day block releases that
-** the outer tier could still afford. dp_tier() refuses such a tier. It also refuses a tier that
-** cannot afford a single release at its own rate. The errors say which numbers would be enough.
+** the budget of an inner tier were smaller than that of the tier outside it, the inner tier could
+** block releases that the outer tier can still afford. dp_tier() refuses such an inner tier.
+** dp_tier() also refuses a tier that cannot afford a single release at its own rate. The errors say
+** which numbers would be enough.
 **
-** To check the size of a budget, it is enough to compare with the nearest outer tier, because that
-** tier pays for everything that the tiers outside it publish. To check mechanisms, all outer tiers
-** count: a tier whose accountant covers every mechanism may lie between two tiers that do not. The
-** amounts spent so far do not matter: a new tier is charged what its outer neighbour has paid, so
-** with equal limits both have the same amount left. A new tier may lie outside a tier with a
-** smaller budget; the inner tier's releases_left then limits that of the new one (dp_budget).
+** To check the size of a budget, the code compares it with the budget of the nearest outer tier
+** only. This is enough, because the nearest outer tier pays for everything that is published
+** outside it. To check mechanisms, the code compares with all outer tiers, because a tier whose
+** accountant covers every mechanism may lie between two tiers whose accountants do not. The amounts
+** spent so far do not matter: a new tier is charged what its nearest outer tier has paid, so with
+** equal limits both tiers have the same amount left. A new tier may lie outside a tier with a
+** smaller budget. The releases_left of the inner tier then limits the releases_left of the new tier
+** (dp_budget).
 **
-** Budgets of different periods are compared by the largest number of outer periods that can overlap
-** one inner period (period.c), in both directions: a tier whose charges begin again more often
-** would otherwise block the inner one every time.
+** If the periods of two tiers differ, several budgets of the outer tier can fall into one period of
+** the inner tier. The inner budget must be enough for all of them (period_overlaps). The code
+** checks this for the tiers outside and inside a new tier.
 */
 #include <math.h>
 #include <string.h>
@@ -26,8 +29,8 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** Rounds a number to four digits for an error, up (1) or down (-1), so that the number in the error
-** is really enough.
+** Rounds a number to four digits for an error. The direction is 1 (up) or -1 (down), so that the
+** rounded number still satisfies the condition in the error.
 */
 static double four_digits(double x, int direction) {
   if (!(x > 0) || !isfinite(x)) return x;
@@ -45,14 +48,15 @@ static int filter_make(struct ledger_tier *tier) {
          accountant->set_limit(tier);
 }
 
-/* The lowest possible cost of one release at the tier's rate, in units of rate_limit. */
+/* Returns the lowest possible cost of one release at the tier's rate, in the unit of rate_limit. */
 static double cost_of_one(const struct ledger_tier *tier) {
   return tier->accountant->cost_of_rate(tier->rate) * tier->accountant->least_part;
 }
 
 /*
-** The limit that a tier needs so that the outer tier can spend its whole budget: in each of its
-** periods that overlap one period of the tier. A product is rounded to the last bits.
+** Returns the limit that a tier needs. The outer tier can spend its whole budget in each of its
+** periods that overlap one period of the tier, and the tier pays for all of this. The factor 1 -
+** 2^-40 covers the rounding of the product.
 */
 static double limit_needed(const struct ledger_tier *tier, const struct ledger_tier *outer) {
   int overlaps = period_overlaps(tier->period, outer->period);
@@ -60,7 +64,7 @@ static double limit_needed(const struct ledger_tier *tier, const struct ledger_t
   return overlaps > 1 ? most * overlaps * (1 - 0x1p-40) : most;
 }
 
-/* The delta_keys that a tier needs for the outer tier. */
+/* Returns the delta_keys that a tier needs to pay for the key selections of the outer tier. */
 static double keys_needed(const struct ledger_tier *tier, const struct ledger_tier *outer) {
   int overlaps = period_overlaps(tier->period, outer->period);
   return outer->delta_keys * (overlaps > 1 ? overlaps * (1 - 0x1p-40) : 1);
@@ -75,7 +79,7 @@ static int suffices(const struct ledger_tier *tier, const struct ledger_tier *ou
          (!outer || limit_needed(tier, outer) <= tier->rate_limit);
 }
 
-/* The smallest epsilon that is enough for this tier, or NaN. */
+/* Returns the smallest epsilon that is enough for this tier, or NaN if no epsilon is enough. */
 static double epsilon_for(struct ledger_tier tier, const struct ledger_tier *outer) {
   double low = tier.epsilon, high = tier.epsilon;
   do {
@@ -94,7 +98,10 @@ static double epsilon_for(struct ledger_tier tier, const struct ledger_tier *out
   return high;
 }
 
-/* The advice "an epsilon of at least ... does", if there is such an epsilon (sqlite3_free). */
+/*
+** Returns the advice "an epsilon of at least ... does", or "" if there is no such epsilon. The
+** caller calls sqlite3_free().
+*/
 static char *advice_on_epsilon(const struct ledger_tier *tier, const struct ledger_tier *outer,
                                const char *before) {
   double epsilon = epsilon_for(*tier, outer);
@@ -106,8 +113,8 @@ static char *advice_on_epsilon(const struct ledger_tier *tier, const struct ledg
 /* ---- refusals -------------------------------------------------------------------------------- */
 
 /*
-** An accountant that covers fewer mechanisms and for which the tier's budget is enough, or null.
-** Covering fewer mechanisms needs a smaller budget.
+** Returns an accountant that covers fewer mechanisms and for which the tier's budget is enough, or
+** null. An accountant that covers fewer mechanisms may need a smaller budget.
 */
 static const struct accountant *narrower(const struct ledger_tier *tier,
                                          const struct ledger_tier *outer) {
@@ -197,7 +204,7 @@ static int carries(struct ledger *ledger, const struct ledger_tier *tier,
 
 /* ---- periods --------------------------------------------------------------------------------- */
 
-/* The nearest of the tiers inside a tier, or null. */
+/* Returns the nearest of the tiers inside a tier, or null. */
 static const struct ledger_tier *tier_inside(const struct ledger_tier *tier,
                                              const struct ledger_tier *tiers, int count) {
   const struct ledger_tier *inside = 0;
@@ -205,7 +212,10 @@ static const struct ledger_tier *tier_inside(const struct ledger_tier *tier,
   return inside;
 }
 
-/* Refuses a tier whose budget never begins again inside one whose budget does. */
+/*
+** Refuses a tier without a period inside a tier with a period, because the outer tier would get new
+** budgets without end.
+*/
 static int sees_an_end(struct ledger *ledger, const struct ledger_tier *inner,
                        const struct ledger_tier *outer) {
   return period_overlaps(inner->period, outer->period) > 0 ||
@@ -220,13 +230,19 @@ static int same_period(const struct ledger_tier *a, const struct ledger_tier *b)
   return a->period ? b->period && strcmp(a->period, b->period) == 0 : !b->period;
 }
 
-/* Whether an inner tier can pay for all that an outer tier with another period may publish. */
+/*
+** Returns whether an inner tier can pay for everything that an outer tier with another period may
+** publish.
+*/
 static int affords(const struct ledger_tier *inner, const struct ledger_tier *outer) {
   return limit_needed(inner, outer) <= inner->rate_limit &&
          (!inner->accountant->has_delta || keys_needed(inner, outer) <= inner->delta_keys);
 }
 
-/* The largest epsilon of an outer tier that an inner tier affords, to four digits; 0: none. */
+/*
+** Returns the largest epsilon of an outer tier that the inner tier can afford, to four digits, or 0
+** if there is none.
+*/
 static double epsilon_afforded(const struct ledger_tier *inner, struct ledger_tier outer) {
   double low = 0, high = outer.epsilon;
   for (int i = 0; i < 60; i++) {

@@ -1,6 +1,6 @@
 /*
-** transaction.c: begins and ends transactions on the private connection, with the lock and the
-** rounding mode that they need.
+** transaction.c: begins and ends transactions on the private connection. A transaction holds the
+** lock and sets the rounding mode.
 */
 #include <fenv.h>
 
@@ -9,8 +9,8 @@
 SQLITE_EXTENSION_INIT3
 
 /*
-** Sets round-to-nearest for the transaction, whatever rounding mode the host uses. Totals are
-** rounded up by the error bound of round-to-nearest, and dp_verify() compares them to the last bit.
+** Sets the rounding mode to nearest for the transaction, whatever mode the host uses. The code that
+** rounds totals up relies on this mode, and dp_verify() compares totals to the last bit.
 */
 static void round_to_nearest(struct ledger *ledger) {
   if (ledger->rounding >= 0) return;
@@ -23,12 +23,15 @@ static void round_as_before(struct ledger *ledger) {
   ledger->rounding = -1;
 }
 
-/* A BEGIN that fails for lack of memory can leave a transaction open. */
+/*
+** Begins a transaction. On failure the function rolls back, because a BEGIN that fails for lack of
+** memory can leave a transaction open.
+*/
 static int begin_with(struct ledger *ledger, enum statement which, int refuse_writes) {
   seal_forget(ledger);
   round_to_nearest(ledger);
   ledger->writes_refused = refuse_writes;
-  /* SQLite's page cache would hide that the file was overwritten. */
+  /* Empty SQLite's page cache, which would hide that the file was overwritten. */
   if (!error_is_set(ledger->error) && ledger->db && !ledger_is_memory(ledger))
     sqlite3_db_release_memory(ledger->db);
   if (lock_take(ledger, which == BEGIN_WRITE) && statement_run(ledger, which, "") &&
@@ -65,7 +68,8 @@ int ledger_commit(struct ledger *ledger) {
 void transaction_end(struct ledger *ledger) {
   if (!ledger->db || connection_is_inherited(ledger) || sqlite3_get_autocommit(ledger->db)) return;
   for (int i = 0; i < STATEMENTS; i++) sqlite3_reset(ledger->statements[i]);
-  sqlite3_step(ledger->statements[ROLLBACK]); /* the first error is recorded already */
+  /* An error of the rollback does not matter, because the first error is recorded. */
+  sqlite3_step(ledger->statements[ROLLBACK]);
   sqlite3_reset(ledger->statements[ROLLBACK]);
 }
 

@@ -1,5 +1,5 @@
 /*
-** verify.c: recomputes all totals from dp_charge and compares them with the stored ones.
+** verify.c: recomputes all totals from dp_charge and compares the results with the stored totals.
 */
 #include <math.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@ struct recount {
   const struct ledger_tier *tier;
   struct budget budget;
   struct curve curve;
-  char *period; /* the latest one with a charge; null: no periods, or no charge so far */
+  char *period; /* latest period with a charge; null: no periods, or no charge so far */
 };
 
 char *ledger_discrepancy(struct ledger *ledger, const char *format, ...) {
@@ -37,7 +37,7 @@ static struct recount *recount_of(struct recount *recounts, int count, const cha
   return 0;
 }
 
-/* Whether this can be the period of a charge of a tier. */
+/* Returns whether `start` can be the period of a charge of the tier. */
 static int is_period(struct ledger *ledger, const struct ledger_tier *tier, const char *start) {
   sqlite3_stmt *row = statement_bind(ledger, PERIOD_CHECK, "ss", tier->name, start);
   int is_one = statement_row(ledger, row) && sqlite3_column_int(row, 0);
@@ -46,8 +46,9 @@ static int is_period(struct ledger *ledger, const struct ledger_tier *tier, cons
 }
 
 /*
-** Ends the count of one period and starts that of the next. A tier never goes back to an earlier
-** period, and each period has a budget of its own.
+** If a charge begins a new period, ends the count of the old period and starts the count of the new
+** period. A tier never goes back to an earlier period, and each period has a budget of its own.
+** Returns a discrepancy or null.
 */
 static char *recount_enter(struct ledger *ledger, struct recount *recount,
                            const struct charge *charge) {
@@ -116,8 +117,9 @@ static char *check_chain(struct ledger *ledger, struct recount *recounts, int co
 }
 
 /*
-** Ends the last count if the tier has entered a later period, without a charge. An inner tier can
-** do so when a publication there was paid already.
+** Ends the last count if the tier has entered a later period without a charge in this period. This
+** happens to an inner tier if it had already paid for the publication that began the period.
+** Returns a discrepancy or null.
 */
 static char *recount_end(struct ledger *ledger, struct recount *recount) {
   sqlite3_stmt *row = statement_bind(ledger, PERIOD_ENTERED, "s", recount->tier->name);
@@ -178,7 +180,8 @@ static char *check_budget(struct ledger *ledger, const struct recount *recount, 
 }
 
 /*
-** Checks that the limits of a tier follow from its epsilon and delta, and so does dp_order.allowed.
+** Checks that the limits of a tier and its rows of dp_order.allowed follow from its epsilon and
+** delta.
 */
 static char *check_filter(struct ledger *ledger, const struct recount *recount) {
   const struct ledger_tier *tier = recount->tier;
@@ -211,8 +214,9 @@ static char *check_filter(struct ledger *ledger, const struct recount *recount) 
 }
 
 /*
-** Checks that the rate and the delta of a publication follow from its clock and its release, and
-** that every tier that sees it has paid them. Returns a discrepancy or null.
+** Checks that the rate and the delta of a publication follow from its clock and its release. Checks
+** that a tier that sees the publication has paid this rate and this delta. Returns a discrepancy or
+** null.
 */
 static char *check_publication(struct ledger *ledger, sqlite3_stmt *row) {
   double rate = sqlite3_column_double(row, 3), paid = sqlite3_column_double(row, 7);
@@ -246,7 +250,10 @@ static double curve_at(const void *parameters, double alpha) {
   return point->mechanism->rdp(point->sensitivity, point->clock, alpha);
 }
 
-/* Whether a curve is that of the noise at a clock, or below it where it may be. */
+/*
+** Returns whether a curve is the curve of the noise at a clock. If the mechanism hides rows, the
+** curve may also be below the curve of the noise.
+*/
 static int is_of_noise(const struct curve *curve, const struct noise_point *point) {
   struct cost cost = {0, 0, curve_at, point};
   struct curve expected = curve_of(&cost, NAN);
@@ -257,7 +264,10 @@ static int is_of_noise(const struct curve *curve, const struct noise_point *poin
   return 1;
 }
 
-/* The first mechanism of this name; those that share one are alike here. 0: unknown. */
+/*
+** Finds the first mechanism with this name. Mechanisms with the same name have the same facts here.
+** Returns 0 if no mechanism has this name.
+*/
 static int find_mechanism(describe_mechanism *describe, const char *name,
                           struct ledger_mechanism *mechanism) {
   for (int i = 0; describe(i, mechanism); i++) {
@@ -266,18 +276,19 @@ static int find_mechanism(describe_mechanism *describe, const char *name,
   return 0;
 }
 
-/* Whether a publication's curve is one that its noise can have. */
+/* Returns whether the noise of a publication can have this curve. */
 static int is_possible(const struct curve *curve, describe_mechanism *describe, const char *name,
                        double delta, uint64_t sensitivity, uint64_t clock) {
   struct ledger_mechanism mechanism;
   if (!curve->any) return 0;
   if (!find_mechanism(describe, name, &mechanism) || mechanism.has_rate || !mechanism.rdp) return 1;
-  if (mechanism.hides && delta > 0) return 1; /* a random stop: its curve is its own */
+  /* A random stop, whose curve does not follow from the noise. */
+  if (mechanism.hides && delta > 0) return 1;
   struct noise_point point = {&mechanism, sensitivity, clock};
   return is_of_noise(curve, &point);
 }
 
-/* check_publication() for a publication whose cost is a curve. */
+/* Does what check_publication() does, for a publication whose cost is a curve. */
 static char *check_curve(struct ledger *ledger, sqlite3_stmt *row, describe_mechanism *describe) {
   struct curve curve = curve_column(ledger, row, 4);
   uint64_t clock = (uint64_t)sqlite3_column_int64(row, 6);
@@ -315,8 +326,8 @@ static char *check_release(struct ledger *ledger, sqlite3_stmt *row) {
 }
 
 /*
-** The names of the mechanisms that cost a rate, or of those that cost a curve, each between spaces.
-** To be freed, or null.
+** Returns the names of the mechanisms that cost a rate (with_rate = 1) or a curve (with_rate = 0),
+** each between spaces. The caller calls sqlite3_free(). Returns null if memory runs out.
 */
 static char *mechanism_names(describe_mechanism *describe, int with_rate) {
   struct ledger_mechanism mechanism;
@@ -345,8 +356,9 @@ static char *check_payments(struct ledger *ledger, describe_mechanism *describe)
 }
 
 /*
-** Checks that every publication has its point, its value and its release, and that every tier that
-** sees it has paid for it.
+** Checks four things: every value has its publication, every point has its release, every release
+** still has the parameters with which it was charged, and every tier that sees a publication has
+** paid for it.
 */
 static char *check_publications(struct ledger *ledger, describe_mechanism *describe) {
   char *found = 0;
@@ -394,7 +406,7 @@ static char *verify_books(struct ledger *ledger, describe_mechanism *describe) {
 }
 
 char *ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
-  struct number_locale before = locale_plain(); /* options are JSON */
+  struct number_locale before = locale_plain(); /* SQLite's JSON functions read the options */
   char *found = verify_books(ledger, describe);
   locale_restore(before);
   return found;
