@@ -1,4 +1,4 @@
-"""Releases whose noise is the same every time, by the program `fixed`, and their ledgers compared row by row."""
+"""Makes releases with the program `fixed`, whose noise is the same every time, and compares their ledgers row by row."""
 
 import itertools
 import json
@@ -35,7 +35,7 @@ def options_of(parameters, **more):
 
 
 def books(path):
-    """Every row of the ledger, but for times, what hashes them, and the text of a query, which states do not have."""
+    """Returns every row of the ledger, without times, hashes that depend on times, and texts of queries (states have none)."""
     found = {}
     with sqlite3.connect(path + "-ledger") as ledger:
         tables = [r[0] for r in ledger.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'dp%' ORDER BY 1")]
@@ -48,7 +48,7 @@ def books(path):
 
 
 def compare(first, second):
-    """Two databases have the same ledgers, but for the columns that books() leaves out."""
+    """Checks that two databases have the same ledgers, except for the columns that books() leaves out."""
     a, b = books(first), books(second)
     assert a.keys() == b.keys() and all(len(a[t]) for t in ("dp_release", "dp_path", "dp_value", "dp_publication", "dp_charge"))
     for table in a:

@@ -1,4 +1,4 @@
-"""The worst case of Markov kernels by linear programs, and kernels at random."""
+"""Computes the worst case of Markov kernels by linear programs, and makes random kernels."""
 
 import itertools
 import math
@@ -17,8 +17,9 @@ def random_kernel(rng, n, m, sparse=False):
 
 
 def worst_pair(first, second, epsilon, delta, out):
-    """The largest hockey-stick divergence at e^out of mu K and nu K' over (epsilon, delta)-DP pairs mu, nu: for each set of
-    outputs a linear program in (mu, nu, s, s'), with s >= mu - e^epsilon nu, sum s <= delta, and the same for (nu, mu)."""
+    """Returns the largest hockey-stick divergence at e^out of mu K and nu K' over all (epsilon, delta)-DP pairs mu, nu. Each set
+    of outputs gives a linear program in (mu, nu, s, s') with s >= mu - e^epsilon nu and sum s <= delta, and the same for (nu,
+    mu)."""
     n, m = first.shape
     e, one, zero = math.exp(epsilon), np.eye(n), np.zeros((n, n))
     rows = [np.hstack([one, -e * one, -one, zero]), np.hstack([-e * one, one, zero, -one])]

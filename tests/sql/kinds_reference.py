@@ -1,9 +1,10 @@
-"""Every kind of release by its definition: what a call looks like, and what it is about to answer.
+"""Reference implementation of every kind of release: the SQL of a call, and the range of its answer.
 
-Nothing here is taken from the extension. A release is a vector of coordinates: each unit's rows make a sparse vector,
-which is scaled into a ball; the vectors are added; noise of one standard deviation goes on every coordinate; and the
-answer is read from the noisy vector. `answer()` gives, for each published number, the interval that holds it when no
-coordinate is off by more than MARGIN standard deviations: TAIL is the probability that one is.
+No code of the extension is used here. A release is a vector of coordinates. The rows of each unit make a sparse vector, which
+is scaled into a ball. These vectors are added up. Noise of the same standard deviation is added to every coordinate, and the
+answer is computed from the noisy vector. For each published number, `answer()` returns the interval that contains the number
+if the noise of no coordinate exceeds MARGIN standard deviations. TAIL is the probability that the noise of one coordinate
+does.
 """
 
 import itertools
@@ -14,7 +15,7 @@ import struct
 from collections import namedtuple
 
 MARGIN = 8.0
-TAIL = 1.3e-15  # of a Gaussian beyond eight standard deviations, both sides
+TAIL = 1.3e-15  # the probability that a Gaussian lies beyond eight standard deviations on either side
 
 Kind = namedtuple("Kind", "columns bounds form")  # columns before the unit; arguments after them; 'number', 'array', 'object'
 
@@ -51,13 +52,13 @@ Row = namedtuple("Row", "k x v unit")
 
 
 def argument(parameters, bound):
-    """As SQL has it: lists as JSON."""
+    """Returns a bound as an SQL value; a list becomes JSON."""
     value = parameters.get(bound, 1)
     return json.dumps(value) if isinstance(value, list) else value
 
 
 def aggregate(kind, parameters, by_unit, tier="exact"):
-    """The call in an owner's SELECT, as SQL with ? for the parameters, and these."""
+    """Returns the aggregate's call as SQL with ? for the parameters, and the parameters."""
     bounds = KINDS[kind].bounds.split()
     options = {k: v for k, v in parameters.items() if k not in bounds}
     arguments = [tier] + [argument(parameters, b) for b in bounds]
@@ -71,13 +72,13 @@ def aggregate(kind, parameters, by_unit, tier="exact"):
 
 
 def by_query(kind, parameters, by_unit, tier="exact", source="t"):
-    """The same by dp_release()."""
+    """Returns the call of dp_release() for the same release."""
     columns = KINDS[kind].columns.split() + ["unit"] * by_unit
     return "SELECT dp_release(?, ?, ?, ?)", [tier, kind, f"SELECT {', '.join(columns)} FROM {source}", json.dumps(parameters)]
 
 
 def numbers(kind, parameters, result):
-    """An answer as a list of (key, component, value)."""
+    """Returns an answer as a list of (key, component, value)."""
     form = KINDS[kind].form
     if form == "array" and isinstance(parameters.get("q"), float):
         form = "number"
@@ -98,12 +99,12 @@ _plain = sqlite3.connect(":memory:")
 
 
 def number(x):
-    """SQLite's numeric conversion."""
+    """Converts a value to a number by SQLite's rules."""
     return float(x) if isinstance(x, (int, float)) else _plain.execute("SELECT CAST(? AS REAL)", (x,)).fetchone()[0]
 
 
 def identity(unit):
-    """1 and 1.0 are one unit; '1', x'31' are others; NULLs together are one."""
+    """Returns the identity of a unit. 1 and 1.0 are the same unit; '1' and x'31' are other units; all NULLs are one unit."""
     return ("number", unit) if isinstance(unit, (int, float)) else (type(unit), unit)
 
 
@@ -120,7 +121,7 @@ def key_text(key):
 
 
 def vector(v, dim):
-    """A JSON array of dim numbers, or that many float32 or float64; anything else is zeros."""
+    """Reads a JSON array of dim numbers, or a blob of dim float32 or float64. Any other value gives zeros."""
     zeros = [0.0] * dim
     if isinstance(v, bytes):
         form = {4 * dim: "f", 8 * dim: "d"}.get(len(v))
@@ -175,7 +176,7 @@ def into_ball(vector, radius):
 
 
 def added(pairs):
-    """Sums by coordinate; values beyond any clip saturate, so that infinities cancel."""
+    """Adds up values by coordinate. Values beyond any clip saturate, so that opposite infinities cancel."""
     columns = {}
     for c, value in pairs:
         columns.setdefault(c, []).append(value)
@@ -183,7 +184,7 @@ def added(pairs):
 
 
 def contribution(kind, p, rows):
-    """Coordinates of one unit: {(cell, component): value}."""
+    """Returns the coordinates of one unit: {(cell, component): value}."""
     clip = p.get("clip", 1)
     far = 2.0**37 * clip  # rows saturate
 
@@ -244,7 +245,7 @@ def effective(kind, parameters, by_unit):
 
 
 def totals(kind, parameters, rows, by_unit):
-    """The exact vector of a table."""
+    """Returns the exact vector of a table."""
     p = effective(kind, parameters, by_unit)
     columns = KINDS[kind].columns.split()
     keys = {key_text(json.dumps(k, separators=(",", ":"), ensure_ascii=False) if isinstance(k, list) else k)
@@ -260,7 +261,7 @@ def totals(kind, parameters, rows, by_unit):
 
 
 def reach(kind, parameters, by_unit, adjacency):
-    """The distance of two neighbours' vectors, at most."""
+    """Returns an upper bound on the distance of two neighbours' vectors."""
     p = effective(kind, parameters, by_unit)
     clip = p["clip"]
     twice = 2 if adjacency == "replace" else 1
@@ -290,12 +291,12 @@ def around(x, width):
 
 
 def ou(p, sigma, d):
-    """Theorem 8: the shrink at noise sigma on each of d numbers."""
+    """Returns the shrink of Theorem 8 for noise sigma on each of d numbers."""
     return p["radius"] ** 2 / (p["radius"] ** 2 + d * sigma**2)
 
 
 def mean_interval(p, n, s, width, sigma):
-    """Of an average of [lo, hi] from half the noisy count and the noisy centred sum."""
+    """Returns the interval of an average in [lo, hi] that is computed from half the noisy count and the noisy centred sum."""
     half, middle = (p["hi"] - p["lo"]) / 2, (p["hi"] + p["lo"]) / 2
 
     def read(n, s, sigma):
@@ -312,7 +313,8 @@ def mean_interval(p, n, s, width, sigma):
 
 
 def about(sigma):
-    """The noise, of which reach() gives an upper bound: the lattice rounds up, replacements are nearer to each other."""
+    """Returns a range for the true noise. reach() gives an upper bound on the noise, because the lattice rounds up and replaced
+    units may be closer to each other."""
     return sigma / 2, sigma * (1 + 4e-6)
 
 
@@ -329,7 +331,8 @@ def spread_interval(kind, p, vector, width):
 
 
 def quantile_interval(p, vector, q, width):
-    """Running totals of the leaves are off by at most sqrt(levels) times the noise of a node, and so is all of them."""
+    """Returns the interval of a quantile. A running total of leaves has an error of at most sqrt(levels) times the noise of a
+    node, and so has the total of all leaves."""
     bins, off = p["bins"], 2 * math.sqrt(levels(p)) * width
     leaves = [vector.get((levels(p), i), 0) for i in range(bins)]
     running = [0.0, *itertools.accumulate(leaves)]
@@ -350,7 +353,7 @@ def quantile_interval(p, vector, q, width):
 
 
 def answer(kind, parameters, rows, by_unit, adjacency, rate):
-    """{(key, component): (low, high)} of a release with public keys; of private ones see test_groups.py."""
+    """Returns {(key, component): (low, high)} for a release with public keys. test_groups.py covers private keys."""
     p = effective(kind, parameters, by_unit)
     vector = totals(kind, parameters, rows, by_unit)
     sigma = reach(kind, parameters, by_unit, adjacency) / math.sqrt(2 * rate)

@@ -1,7 +1,7 @@
-"""Calls of every kind and random tables for them, with odd values and heavy units.
+"""Calls of every kind, and random tables for them with odd values and heavy units.
 
-Every unit of a table is there COPIES times, under as many names, so that what one unit contributes is seen COPIES times
-as large beside the same noise.
+A table contains every unit COPIES times under different names. The contribution of one unit is therefore COPIES times as
+large, and the noise is the same.
 """
 
 import json
@@ -57,14 +57,14 @@ def random_v(rng):
 
 
 def random_unit(rng):
-    """A function from the number of a copy to the name of a unit, one of every type."""
+    """Returns a function that maps the number of a copy to the name of a unit. The names have all SQL types."""
     n = rng.randrange(1000)
     return rng.choice([lambda i: 1000 * i + n, lambda i: i + n / 1000 + 1e-4, lambda i: f"{n}:{i}", lambda i: b"%d:%d" % (n, i),
                        lambda i: None if i == 0 else -1 - 1000 * i - n])
 
 
 def random_table(rng, most=14):
-    """Units with one row, some, many; every one COPIES times."""
+    """Returns a table of units with one, some or many rows. Every unit occurs COPIES times."""
     rows = []
     for _ in range(rng.randrange(1, most)):
         unit, count = random_unit(rng), rng.choice([1, 1, 2, 3, 8, 30])

@@ -1,5 +1,5 @@
-"""Truth for mechanisms that are not Gaussian: laws and divergences by definition, in high precision (mpmath) or exactly.
-Nothing here calls the code under test. Where a formula cancels it is given more digits."""
+"""Reference values for mechanisms that are not Gaussian: distributions and divergences by definition, in high precision (mpmath)
+or exactly. Nothing here calls the code under test. If a formula loses digits by cancellation, the code uses more digits."""
 
 import struct
 
@@ -10,7 +10,7 @@ MARGIN = 2.0**-41  # PUBLISHED_MARGIN of math/rounding.h
 
 
 def curve_of(blob):
-    """The stored orders of a curve, and the entry of the filter order."""
+    """Returns the values of a curve at the stored orders, and the value at the filter order."""
     values = struct.unpack("<115d", blob)
     return values[:114], values[114]
 
@@ -28,13 +28,14 @@ def divergence(p, q, alpha):
 
 
 def laplace_probability(y, scale):
-    """Discrete Laplace: P(y) proportional to exp(-|y|/scale) on the integers."""
+    """Returns the probability of y under the discrete Laplace distribution, P(y) proportional to exp(-|y|/scale)."""
     p = mp.exp(-1 / mp.mpf(scale))
     return (1 - p) / (1 + p) * p ** abs(y)
 
 
 def laplace_sum(alpha, sensitivity, scale):
-    """Divergence of the discrete law from itself moved by an integer: the sum over all outcomes, tails in closed form."""
+    """Returns the divergence between the discrete Laplace distribution and its shift by an integer, as a sum over all outcomes.
+    The tails are in closed form."""
     a, s, h = mp.mpf(alpha), int(sensitivity), 1 / mp.mpf(scale)
     if alpha == float("inf"):
         return s * h
@@ -45,7 +46,7 @@ def laplace_sum(alpha, sensitivity, scale):
 
 
 def laplace_curve(alpha, sensitivity, scale):
-    """The same with the inner sum, a geometric one, in closed form."""
+    """Returns laplace_sum() with its inner geometric sum in closed form."""
     a, s, h = mp.mpf(alpha), int(sensitivity), 1 / mp.mpf(scale)
     if alpha == float("inf"):
         return s * h
@@ -65,18 +66,19 @@ def continuous_laplace(alpha, z):
 
 
 def response_curve(alpha, epsilon):
-    """Binary randomized response: (e^epsilon, 1)/(1 + e^epsilon) from (1, e^epsilon)/(1 + e^epsilon)."""
+    """Returns the divergence of (e^epsilon, 1)/(1 + e^epsilon) from (1, e^epsilon)/(1 + e^epsilon), the worst pair of binary
+    randomized response."""
     e = mp.exp(mp.mpf(epsilon))
     return divergence([e / (1 + e), 1 / (1 + e)], [1 / (1 + e), e / (1 + e)], alpha)
 
 
 def mixed_pair(epsilon, first, second):
-    """What the worst epsilon-DP pair on two states becomes behind their rows of a kernel."""
+    """Returns the output distributions of the worst epsilon-DP pair on two states after a kernel with these two rows."""
     e = mp.exp(mp.mpf(epsilon))
     return ([(e * a + b) / (1 + e) for a, b in zip(first, second)], [(a + e * b) / (1 + e) for a, b in zip(first, second)])
 
 
 def kernel_curve(alpha, epsilon, rows):
-    """The worst pair of states behind a kernel, whose rows may be off by their sum."""
+    """Returns the largest divergence over all pairs of states after a kernel. The rows may not sum exactly to 1."""
     rows = [[mp.mpf(x) / mp.fsum(row) for x in row] for row in rows]
     return max([divergence(*mixed_pair(epsilon, a, b), alpha) for a in rows for b in rows if a is not b] or [mp.mpf(0)])

@@ -1,9 +1,9 @@
 """Helpers of the tests of noise, neighbours, refinement and errors. Databases are in memory, and so are their
 ledgers, unless a test asks for a file.
 
-Statistical tests compare a statistic with its expectation in units of its standard error and allow SEVEN of them:
-a false alarm has probability 2.6e-12 for each comparison of means, and at most 5e-10 of variances (chi-squared tails,
-which are the heavier the fewer there are: from 400 up). Shares are compared exactly, at 1e-10 on each side.
+Statistical tests compare a statistic with its expectation and allow a difference of SEVEN standard errors. A false alarm has
+probability 2.6e-12 for each comparison of means. For variances it has probability at most 5e-10, because chi-squared tails are
+heavier; each test has at least 400 values. Shares are compared with exact binomial tails, at 1e-10 on each side.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from conftest import quick_folder, unchecked
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 SEVEN = 7.0
-UNLIMITED = (1e15, 1e-6)  # epsilon and delta of tiers if the test is not about their budget
+UNLIMITED = (1e15, 1e-6)  # epsilon and delta of tiers in tests that do not concern the budget
 
 
 def connect(path=":memory:"):
@@ -44,7 +44,7 @@ def quick_path():
 
 
 def open_ledger(tiers, options="{}", path=":memory:"):
-    """A connection with a ledger and {name: rate} tiers of unlimited budget."""
+    """Returns a connection with a ledger and tiers {name: rate} of unlimited budget."""
     db = connect(path)
     one(db, "SELECT dp_init(?)", unchecked(options))
     for name, rate in tiers.items():
@@ -95,32 +95,33 @@ def charges(db):
 
 
 def check_mean(x, mean, stddev, what=""):
-    """Mean of independent x with this standard deviation."""
+    """Checks the mean of independent x with this standard deviation."""
     z = (numpy.mean(x) - mean) / (stddev / math.sqrt(len(x)))
     assert abs(z) <= SEVEN, f"{what}: the mean is {z:.1f} standard errors off"
 
 
 def check_variance(x, stddev, what=""):
-    """Second moment of independent Gaussian x of mean 0."""
+    """Checks the second moment of independent Gaussian x with mean 0."""
     z = (numpy.mean(numpy.square(x)) / stddev**2 - 1) / math.sqrt(2 / len(x))
     assert abs(z) <= SEVEN, f"{what}: the variance is {z:.1f} standard errors off"
 
 
 def check_covariance(x, y, covariance, what=""):
-    """Mixed moment of independent pairs of Gaussian x and y of mean 0."""
+    """Checks the mixed moment of independent pairs of Gaussian x and y with mean 0."""
     error = math.sqrt((numpy.mean(numpy.square(x)) * numpy.mean(numpy.square(y)) + covariance**2) / len(x))
     z = (numpy.mean(numpy.multiply(x, y)) - covariance) / error
     assert abs(z) <= SEVEN, f"{what}: the covariance is {z:.1f} standard errors off"
 
 
 def check_share(hits, of, probability, what=""):
-    """A number of hits among independent trials."""
+    """Checks the number of hits among independent trials."""
     tail = min(stats.binom.cdf(hits, of, probability), stats.binom.sf(hits - 1, of, probability))
     assert tail >= 1e-10, f"{what}: {hits} of {of}, where {probability} of them are expected"
 
 
 def check_path(noise, stddev, what=""):
-    """Rows of noise at tiers from the inner to the outer one follow one Brownian motion on their clocks."""
+    """Checks that the noise at the tiers, from the inner to the outer tier, is a Brownian motion at the times given by the
+    clocks."""
     tiers = range(len(stddev))
     for i in tiers:
         check_mean(noise[:, i], 0, stddev[i], f"{what} tier {i}")
@@ -135,7 +136,7 @@ def check_path(noise, stddev, what=""):
 
 
 def unnoticed(path, changes):
-    """The changes to the ledger of a database, each made to the good one by itself, that dp_verify() calls 'ok'."""
+    """Makes each change to the correct ledger separately, and returns the changes for which dp_verify() still returns 'ok'."""
     shutil.copy(path + "-ledger", path + "-good")
     missed = []
     for change in changes:
@@ -149,12 +150,12 @@ def unnoticed(path, changes):
             if one(db, "SELECT dp_verify()") == "ok":
                 missed.append(change)
         except sqlite3.Error:
-            pass  # found, too
+            pass  # an error also counts as noticed
         db.close()
     return missed
 
 
 def said_of(literal):
-    """The words of an error about a value that should be a number: its type, never the value."""
+    """Returns the end of an error about a value that should be a number. It names the type of the value, never the value."""
     return (", not NULL" if literal == "NULL" else ", not a text" if literal[0] in "'\"" else ", not a blob" if "blob" in literal
             else ", not a Boolean" if literal in ("true", "false") else "")

@@ -1,5 +1,5 @@
-"""Truth for the papers' functions: textbook formulas in high precision, nothing of the code under
-test. Where a formula cancels it is simply given more digits."""
+"""Reference values for the papers' functions: textbook formulas in high precision, without the code under test. If a formula
+loses digits by cancellation, the code uses more digits."""
 
 import os
 import pathlib
@@ -22,13 +22,14 @@ _db = connect()
 
 
 def call(name, *arguments):
-    """SELECT name(arguments)."""
+    """Returns the result of SELECT name(arguments)."""
     marks = ", ".join("?" * len(arguments))
     return _db.execute(f"SELECT {name}({marks})", arguments).fetchone()[0]
 
 
 def relative_error(got, want):
-    """Of a double against the truth; truth outside the normal doubles only has to be approached."""
+    """Returns the relative error of a double. A true value beyond the normal doubles only requires infinity, or a number that is
+    nearly 0."""
     want = mp.mpf(want)
     if want > mp.mpf(2) ** 1024:
         return mp.mpf(0) if got == INFINITY else mp.mpf(1)
@@ -61,7 +62,7 @@ def rdp_laplace(alpha, z):
 
 
 def golden(function, low, high, steps=260):
-    """Minimum of a unimodal function, by golden section."""
+    """Returns the minimum of a unimodal function, by golden-section search."""
     ratio = (mp.sqrt(5) - 1) / 2
     low, high = mp.mpf(low), mp.mpf(high)
     left, right = high - ratio * (high - low), low + ratio * (high - low)

@@ -1,5 +1,5 @@
-"""Questions, random hospitals, and what a question means: a loop over units that evaluates the query on a database of
-SQLite's own that holds one unit's rows and the public tables."""
+"""Questions, random hospitals, and the reference meaning of a question. The reference loops over the units and evaluates the
+query in a plain SQLite database with the rows of one unit and the public tables."""
 
 import random
 import sqlite3
@@ -27,7 +27,7 @@ PUBLIC = ["ward", "holiday", "price"]
 
 
 def hospital(db, seed):
-    """Fills the tables with what is typical and with what is odd."""
+    """Fills the tables with typical and with odd values."""
     pick = random.Random(seed)
     wards = ["north", "south", "east", "West", "attic"]
     for ward in wards[:4]:
@@ -78,7 +78,8 @@ def insert(target, table, rows):
 
 
 def contributions(db, sql, tables, schema=SCHEMA):
-    """{unit: the rows that the query gives for it}, an error gives none. `tables`: the protected ones that it names."""
+    """Returns {unit: the rows that the query gives for this unit}. After an error, a unit has no rows. `tables` are the protected
+    tables that the query names."""
     found = {}
     public = {table: db.execute(f"SELECT rowid, * FROM {table}").fetchall() for table in PUBLIC}
     for unit in units(db, tables):
@@ -100,7 +101,7 @@ def contributions(db, sql, tables, schema=SCHEMA):
 
 
 def number(x):
-    """As SQLite's numeric conversion has it, for the values that the questions give."""
+    """Converts a value of the questions to a number by SQLite's rules."""
     if x is None or isinstance(x, bytes):
         return 0
     if isinstance(x, str):
@@ -120,7 +121,7 @@ def clipped_sum(found, clip):
     return sum(max(-clip, min(clip, sum(number(row[0]) for row in rows))) for rows in found.values())
 
 
-# Questions of one column, each with the protected tables that it names.
+# Questions with one column. Each comes with the protected tables that its query names.
 V, D, E = "visit", "drug", "exam"
 QUESTIONS = [
     # one loop

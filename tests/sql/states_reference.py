@@ -7,7 +7,8 @@ import struct
 
 
 class Decoded:
-    """parameters, serial, keys; and what the state holds: `units` [(kind, low, cell, numbers)] or `totals` [numbers]."""
+    """The parameters, the serial and the keys of a state, and its sums: `units` [(kind, low, cell, numbers)] or `totals`
+    [numbers]."""
 
     def __init__(self, state):
         assert state[:8] == b"dp-state" and state[-32:] == hashlib.sha256(state[:-32]).digest()
@@ -30,7 +31,7 @@ class Decoded:
             self.totals = [integers(r) for r in records]
 
     def by_name(self):
-        """What it says, whatever the order: {(unit and key or cell) or key: numbers}."""
+        """Returns the sums without their order: {(unit and key or cell) or key: numbers}."""
         if hasattr(self, "units"):
             return {(kind, low, self.keys[cell] if self.keys else cell): n for kind, low, cell, n in self.units}
         return {self.keys[i] if self.keys else "": n for i, n in enumerate(self.totals)}
@@ -41,7 +42,7 @@ def integers(data):
 
 
 def added(states):
-    """The states added up, by name."""
+    """Returns the sum of several states, by name."""
     total = {}
     for state in states:
         for name, numbers in Decoded(state).by_name().items():

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.alarm(1e-11)
 
 # A tier whose noise is so small (clip/1414) that an answer shows which rows were counted.
 EXACT = [("exact", 1e6, 1e8, 1e-6)]
-NEAR = 0.01  # of the clip: 14 standard deviations
+NEAR = 0.01  # 1% of the clip, which is 14 standard deviations
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def charges(connection):
 
 
 def truth(connection, condition=lambda patient, minutes: True, clip=10, group=lambda patient: 0):
-    """Sum of minutes with each patient's total clipped to [-clip, clip], for each group: by Python."""
+    """Computes in Python, for each group, the sum of minutes with each patient's total clipped to [-clip, clip]."""
     totals = {}
     for patient, minutes in connection.execute("SELECT patient, minutes FROM visits"):
         if condition(patient, minutes):
@@ -282,7 +282,7 @@ def test_aggregate_and_dp_release_replay_each_other(db):
 
 # ---- data never raises ----------------------------------------------------------------------------
 
-# A value, and what SQLite's own conversion makes of it, clipped to [-1, 1].
+# A value, and the number to which SQLite converts it, clipped to [-1, 1].
 ODD = [(None, 0), ("abc", 0), ("", 0), ("1e999", 1), ("-1e999", -1), ("0.5xyz", 0.5), ("NaN", 0), (b"\x00\xff", 0),
        (b"0.25", 0.25), (b"", 0), (math.inf, 1), (-math.inf, -1), (-(2**63), -1), (2**63 - 1, 1), (1e308, 1),
        (-1e308, -1), (5e-324, 0), ("9" * 400, 1), ("-" + "9" * 400, -1), (0.75, 0.75)]
@@ -305,7 +305,8 @@ def test_odd_values_count_row_by_row_where_rows_are_protected(rows):
 
 
 def test_odd_units_are_units(exact):
-    """Each of these is one unit; 1 and 1.0 are the same one, text and blob are not, NULLs are together one."""
+    """Each of these values is one unit. 1 and 1.0 are the same unit, a text and a blob are different units, and all NULLs are one
+    unit."""
     units = [None, None, 1, 1.0, "1", b"1", "", b"", math.inf, -math.inf, -(2**63), 1.5, 1.5, 0, -0.0, "a\0b", "a\0c"]
     exact.execute("CREATE TABLE odd(u)")
     exact.executemany("INSERT INTO odd VALUES (?)", [(u,) for u in units])
@@ -378,7 +379,7 @@ def test_dp_release_refuses_what_is_not_one_select(db, sql):
 
 
 def test_dp_release_with_an_unclosed_comment_never_charges_for_nothing(db):
-    """SQLite accepts a /* comment that ends with the text: either it works or it is refused for free."""
+    """SQLite accepts a /* comment that is not closed. dp_release() either runs such a query or refuses it without a charge."""
     try:
         assert isinstance(one(db, RELEASE, "SELECT minutes, patient FROM visits /* all"), float)
         assert charges(db) == 1
@@ -417,7 +418,8 @@ def released(db, sql, name="a", **options):
 
 
 def test_dp_release_refuses_a_name_for_another_query(db):
-    """The text of the query belongs to the name. The error shows the stored one; nothing is charged or changed."""
+    """A release keeps the text of its query. For another text, the error shows the stored text, and nothing is charged or
+    changed."""
     text = "SELECT minutes, patient FROM visits WHERE minutes < 5"
     value = released(db, text)
     charged = db.execute("SELECT * FROM dp_charge").fetchall()
@@ -437,7 +439,7 @@ def test_dp_release_refuses_a_name_for_another_query(db):
 
 
 def test_an_aggregate_has_no_text_to_compare(db):
-    """It replays what dp_release() made, and dp_release() replays what it made."""
+    """An aggregate replays a release of dp_release(), and dp_release() replays a release of an aggregate."""
     text = "SELECT minutes, patient FROM visits"
     assert released(db, text) == one(db, SUM, "a") == released(db, text)
     value = one(db, SUM, "b")
@@ -463,7 +465,7 @@ def test_the_internal_aggregate_of_dp_release_is_of_no_use_to_others(db):
 
 
 def test_dp_release_reads_a_table_that_has_the_name_of_its_own_cte(db):
-    """Nothing about the wrapper that dp_release() builds may clash with the owner's names."""
+    """The names in the statement that dp_release() builds never clash with the owner's names."""
     db.execute('CREATE TABLE "dp rows"(x, unit)')
     db.execute('INSERT INTO "dp rows" VALUES (1, 1)')
     assert isinstance(one(db, RELEASE, 'SELECT x, unit FROM "dp rows"'), float)
@@ -475,7 +477,7 @@ def test_dp_release_names_the_known_kinds(db):
 
 
 def test_sql_cannot_reach_the_internal_aggregate(db):
-    """Inside the query of dp_release() it would add rows of its own, or crash on a missing unit."""
+    """If the query of dp_release() could call the internal aggregate, it could add rows, or crash with a missing unit."""
     sql = "SELECT DP_Collect(1), 2"
     message = refused(db, "SELECT dp_release('clinic', 'sum', ?, '{\"clip\":1}')", sql)
     assert message == "dp_release: sql cannot use dp_collect, which is dp_release()'s own"

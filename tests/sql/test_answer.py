@@ -1,4 +1,4 @@
-"""dp_answer(): a release as rows."""
+"""dp_answer() returns a release as rows."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_a_release_is_drawn_once(clinic):
 def test_it_is_complete_when_its_rows_come(clinic):
     cursor = clinic.execute("SELECT key FROM dp_answer('t', 'group_avg', 'SELECT ward, minutes FROM visit', ?)", (OPTIONS,))
     cursor.fetchone()
-    cursor.close()  # a statement that is given up after its first row
+    cursor.close()  # the host stops the statement after its first row
     assert one(clinic, "SELECT state FROM dp_release") == "released"
     assert "overflow" in refused(clinic, "SELECT abs(-9223372036854775807 - 1 + (value > 1e9)) FROM dp_answer('t', 'sum',"
                                          " 'SELECT minutes FROM visit', '{\"name\":\"x\",\"clip\":9}')")

@@ -1,4 +1,4 @@
-"""An authorizer of the host that answers SQLITE_IGNORE changes nothing silently: it is noticed, or has no effect."""
+"""If an authorizer of the host answers SQLITE_IGNORE, the extension notices this, or the answer has no effect."""
 
 import pathlib
 import sqlite3
@@ -17,7 +17,8 @@ FORMS = {"dp_release": COUNT, "aggregate": "SELECT dp_count('exact', 1, 1, patie
 
 
 def ignoring(db, action, word=None):
-    """Ignores an action, or where it concerns `word`, in statements that are compiled from now on."""
+    """Sets an authorizer that ignores an action in statements that are compiled from now on. With `word`, it ignores the action
+    only where it concerns this word."""
     def authorize(code, first, second, *_):
         hit = code == action and (word is None or word in (first, second))
         return sqlite3.SQLITE_IGNORE if hit else sqlite3.SQLITE_OK
@@ -25,7 +26,7 @@ def ignoring(db, action, word=None):
     db.set_authorizer(authorize)
 
 
-# What only the extension asks for: the owner's own statement has been compiled when the authorizer comes.
+# Actions that only the extension uses, because the owner's statement is compiled before the authorizer is set.
 HIDDEN = {"dp_collect": (sqlite3.SQLITE_FUNCTION, "dp_collect"), "database_list": (sqlite3.SQLITE_PRAGMA, "database_list"),
           "id": (sqlite3.SQLITE_READ, "id"), "path": (sqlite3.SQLITE_READ, "path"),
           "the marker": (sqlite3.SQLITE_READ, "dp_ledger_id"), "query_only": (sqlite3.SQLITE_PRAGMA, "query_only"),
@@ -74,7 +75,7 @@ def test_the_check_of_attached_ledgers_stays_on(path, tmp_path, form, hidden):
 
 
 def test_an_authorizer_that_changes_its_mind_fails_the_release(path):
-    """It lets dp_collect() pass when the extension asks first, and ignores it in the query itself."""
+    """The authorizer allows dp_collect() when the extension checks it, and ignores dp_collect() in the query itself."""
     db, asked = create(path, tiers=EXACT), []
 
     def authorize(code, first, second, *_):

@@ -1,5 +1,5 @@
-"""The benchmarks at small sizes, so that they cannot rot: the generator's bytes, every statement that is measured,
-both reports. What they measure is not looked at."""
+"""Runs the benchmarks at small sizes, so that they keep working. The tests check the bytes of the generator, every measured
+statement and both reports, but not the measured times."""
 
 import hashlib
 import importlib
@@ -19,7 +19,8 @@ pytestmark = pytest.mark.plain
 
 @pytest.fixture
 def bench(monkeypatch, tmp_path):
-    """Modules of bench/ by name; tables go to a folder of the test, jobs run in this process and only once."""
+    """Returns the modules of bench/ by name. Tables are written to a folder of the test, and each job runs once, in this process.
+    """
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
     monkeypatch.setenv("BENCH_DIR", str(tmp_path))
     modules = {name: importlib.import_module(name) for name in ("children", "generate", "measure", "suite")}
@@ -71,7 +72,7 @@ def test_the_tables_are_as_described(bench, tmp_path):
                       ).fetchone()[0] < 40
     db = sqlite3.connect(bench["generate"].table(tmp_path, "basket", ROWS))
     largest = [n for (n,) in db.execute("SELECT count(*) AS n FROM basket GROUP BY unit ORDER BY n DESC LIMIT 2")]
-    assert largest[0] > ROWS / 12 and 1.7 < largest[0] / largest[1] < 2.3  # by Zipf's law: twice the next
+    assert largest[0] > ROWS / 12 and 1.7 < largest[0] / largest[1] < 2.3  # by Zipf's law, the largest is twice the next
 
 
 def test_every_aggregate_is_measured(bench):
@@ -89,14 +90,15 @@ def test_every_statement_runs_and_is_reported(bench, tmp_path):
     report = (tmp_path / "results.md").read_text()
     assert all(f"`dp_{kind}`" in report for kind in bench["suite"].AGGREGATES)
     assert "not installed" in report
-    # The same question by every route: without noise to speak of, the same answer.
+    # Every system gets the same question. With almost no noise, all give the same answer.
     plain, ours = (float(results["formulations"][name][0]["answer"]) for name in ("per unit", "dp_sum"))
     assert abs(plain - ours) < 1000 * 22.4 * 7  # the noise: clip / sqrt(2 * 0.001); seven of its deviations
     assert float(results["formulations"]["per unit, text"][0]["answer"]) == pytest.approx(plain)
 
 
 def test_a_process_for_each_measurement(bench, monkeypatch, tmp_path):
-    """What cannot run inside this process: peak memory, and fsync counted by a library that is loaded first."""
+    """These measurements need a process of their own: peak memory, and the number of fsync calls, which a preloaded library
+    counts."""
     library = pathlib.Path(EXTENSION).parent / "bench/sync.so"
     monkeypatch.setattr(bench["measure"], "TABLES", library.parent)
     monkeypatch.setattr(bench["measure"], "run", bench["started"])
@@ -126,7 +128,7 @@ def test_a_history_is_sealed_as_the_ledger_seals(bench, tmp_path):
     for number in range(1, 11):
         assert db.execute("SELECT dp_diffuse(?, 'out')", (f"release-{number}",)).fetchone()[0] is not None
     assert db.execute(history.STATEMENTS["release"]).fetchone()[0] is not None
-    # What dp_verify() finds is what the history leaves out: the hashes of its charges, from the fourth on.
+    # The history has no correct hashes of its charges from the fourth on, and dp_verify() finds this.
     assert db.execute("SELECT dp_verify()").fetchone()[0].startswith("dp_charge: row 4 does not match its hash")
 
 

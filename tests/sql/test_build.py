@@ -1,4 +1,5 @@
-"""What is built: one exported symbol, libc and libm only, a static library, a version floor."""
+"""Checks the built files: one exported symbol, no libraries except libc and libm, a static library, the oldest supported SQLite.
+"""
 
 import ast
 import collections
@@ -26,7 +27,7 @@ def run(*command, **options):
 
 
 def plain_environment():
-    """Compilers and shells need no sanitizer preloaded."""
+    """Returns the environment without a preloaded sanitizer, for compilers and shells."""
     return {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
 
 
@@ -105,7 +106,8 @@ def test_one_version_number():
 
 
 def test_no_test_module_imports_another_one():
-    """What tests share is in modules of helpers: a module of tests may be renamed, split or run alone."""
+    """No module of tests imports another module of tests, so that each module can be renamed, split or run alone. Shared code is
+    in helper modules."""
     tests = {path.stem: path for path in HERE.parent.rglob("test_*.py")}
     assert len(tests) > 50
     imports = [(name, other) for name, path in tests.items() for node in ast.walk(ast.parse(path.read_text()))
@@ -129,7 +131,7 @@ def test_every_import_is_used():
 
 @pytest.mark.plain
 def test_every_include_is_used(tmp_path, monkeypatch):
-    """And the check finds an include without use: of the system, of ext/, and in a header."""
+    """Every include is used. The check itself finds an unused include of the system, of ext/, and in a header."""
     monkeypatch.chdir(HERE.parents[1])
     assert lint.unused_includes(BUILD) == []
     (tmp_path / "some.h").write_text("#include <math.h>\n#include <stddef.h>\nsize_t some(void); /* sqrt() */\n")
@@ -143,7 +145,8 @@ def test_every_include_is_used(tmp_path, monkeypatch):
 
 @pytest.mark.plain
 def test_includes_go_one_way(tmp_path, monkeypatch):
-    """From each room of ext/ to those below it, and in no circle; the check finds both faults."""
+    """Each folder of ext/ includes only the folders below it, and no files include each other. The check itself finds both
+    faults."""
     monkeypatch.chdir(HERE.parents[1])
     assert lint.wrong_arrows() == []
     for name, text in (("math/a.h", '#include "noise/b.h"'), ("noise/b.h", '#include "noise/c.h"'), ("noise/c.c", '#include "noise/b.h"')):
@@ -155,7 +158,8 @@ def test_includes_go_one_way(tmp_path, monkeypatch):
 
 @pytest.mark.plain
 def test_the_ledger_names_no_mechanism():
-    """Mechanisms are in their own table, and the ledger asks its caller about them. An error may tell the owner what to write."""
+    """The ledger does not name a mechanism. Mechanisms are in their own table, and the ledger asks its caller about them. (An
+    error may name a mechanism, to tell the owner what to write.)"""
     root = HERE.parents[1] / "ext"
     names = {name for path in (root / "mechanism").glob("*.c") for name in re.findall(r'\.name = "([a-z_]+)"', path.read_text())}
     assert {"gaussian", "ou", "laplace", "exponential", "response", "local", "iteration", "laplace_iteration"} <= names
@@ -165,7 +169,8 @@ def test_the_ledger_names_no_mechanism():
 
 
 def test_comments_name_files_that_exist():
-    """In comments of C and in documents: name.c and name.h of ours, and paths in ext/ and tests/."""
+    """Comments in C and documents name only existing files: name.c and name.h of this repository, and paths in ext/ and tests/.
+    """
     root = HERE.parents[1]
     ours = {path.name for folder in ("ext", "tests", "bench") for path in (root / folder).rglob("*.[ch]")}
     system = {"diffuse.h", "sqlite3.h", "sqlite3ext.h", "version.h", "ledger_sql.h"}
@@ -191,7 +196,7 @@ def test_lines_of_at_most_100_columns():
 
 
 def test_no_symbol_is_external_for_one_file():
-    """What one object defines, another one of the extension or a unit test uses, or it is static."""
+    """Every external symbol is used in another object of the extension or in a unit test. All other symbols are static."""
     sources = [path.relative_to(HERE.parents[1] / "ext") for path in (HERE.parents[1] / "ext").rglob("*.c")]
     objects = [path for source in sources if (path := BUILD / "obj" / source.with_suffix(".o")).exists()]
     if not objects:
@@ -214,7 +219,7 @@ SYSTEM_HEADERS = """dirent errno fcntl poll process pthread sched signal strings
 
 
 def test_operating_system_stays_in_one_room():
-    """Only ext/os and the source of random bytes know on which system they run."""
+    """Only ext/os and the source of random bytes have code for specific operating systems."""
     root = HERE.parents[1] / "ext"
     may = [root / "os", root / "noise" / "entropy.c"]
     named = re.compile(r'#include <(?:%s)[./]' % "|".join(SYSTEM_HEADERS))
@@ -229,7 +234,8 @@ def test_operating_system_stays_in_one_room():
 
 @pytest.mark.plain
 def test_amalgamation_is_one_file_with_one_symbol(tmp_path):
-    """One C file, without the rest of the source: it compiles without warnings, exports its entry point alone, and makes a release."""
+    """The amalgamation is one C file. Without the rest of the source, it compiles without warnings, exports only its entry point,
+    and makes a release."""
     root = HERE.parents[1]
     run(sys.executable, str(root / "ext/packages/amalgamate.py"), str(BUILD), str(tmp_path))
     assert not re.search(r'#include "(?!sqlite3)', (tmp_path / "diffuse.c").read_text())
@@ -247,7 +253,8 @@ def test_amalgamation_is_one_file_with_one_symbol(tmp_path):
 
 @pytest.mark.plain
 def test_install_puts_files_in_their_places(tmp_path):
-    """PREFIX and DESTDIR; a program finds the static library, whose only symbols are ours, by pkg-config's file."""
+    """`make install` respects PREFIX and DESTDIR. A program finds the static library with pkg-config, and the library exports
+    only symbols of this extension."""
     root = HERE.parents[1]
     environment = {key: value for key, value in plain_environment().items() if not key.startswith("MAKE")}
     run("make", "-s", "install", f"BUILD={BUILD}", "PREFIX=/opt/d", f"DESTDIR={tmp_path}", cwd=root, env=environment)

@@ -1,4 +1,5 @@
-"""dp_certificate(): every figure is the ledger's, bit for bit, and can be recomputed from variance and sensitivity."""
+"""Every figure of dp_certificate() equals the figure in the ledger bit for bit, and follows from the variance and the
+sensitivity."""
 
 import json
 import re
@@ -17,7 +18,7 @@ TIERS = [("clinic", 0.0123456789, 7.0 / 3, 1e-6), ("region", 1 / 300, 1.7, 3e-7,
 
 @pytest.fixture
 def book(path):
-    """A history of every kind, with names and options that need care in JSON."""
+    """Makes a ledger with releases of every kind, with names and options that need escapes in JSON."""
     db = connect(path)
     db.execute("CREATE TABLE visits(patient, minutes)")
     db.executemany("INSERT INTO visits VALUES (?, ?)", [(i // 2, i % 7) for i in range(60)])
@@ -56,7 +57,7 @@ def rows(path, sql, *arguments):
 
 
 def same(got, want):
-    """Equal, and of the same type: a double is the same double."""
+    """Returns whether two values are equal and have the same type. Doubles must have the same bits."""
     assert type(got) is type(want) and got == want, (got, want)
 
 

@@ -1,7 +1,8 @@
-"""Kernels on groups (dp_mix of dp_group_count and dp_group_sum) and OU by time (the option t): what is published is the
-stored point, sent on by exact arithmetic of this file; what it costs is what the point costs.
+"""Kernels on groups (dp_mix of dp_group_count and dp_group_sum) and OU by time (the option t): the published values are compared
+with the stored point, transformed by exact arithmetic in this file. The cost must be the cost of the point.
 
-Statistical tests: one variance at SEVEN standard errors, a false alarm of at most 5e-10 (noise_helpers).
+Statistical tests: one variance is compared at SEVEN standard errors, with a false-alarm probability of at most 5e-10
+(noise_helpers).
 """
 
 import fractions
@@ -64,7 +65,7 @@ def points(path, tier):
 
 
 def weights(kernel):
-    """The kernel as it is drawn: steps of 2^-52, divided by the sum of a row."""
+    """Returns the kernel with the probabilities that are drawn: multiples of 2^-52, divided by the sum of the row."""
     steps = {(x, y): math.floor(fractions.Fraction(p) * 2**52 + fractions.Fraction(1, 2)) for x, y, p in kernel}
     sums = {key: sum(w for (x, _), w in steps.items() if x == key) for key in KEYS}
     return {(x, y): fractions.Fraction(w, sums[x]) for (x, y), w in steps.items()}
@@ -96,7 +97,7 @@ def test_what_is_published_is_the_point_sent_on(path, kind, kernel):
         assert row["value"] - row["low"] == pytest.approx(z * noise, rel=1e-9)
     if kernel is COARSE and kind == "group_count":  # whole lattice steps: the sums are exact
         assert all(answer[y] == float(sum(v for x, v in values.items() if x[0] == y)) for y in symbols)
-    # What it costs is what the point costs: the same as dp_diffuse of another release of the same shape.
+    # The cost is that of the point: the same as for dp_diffuse of another release with the same layout.
     release(db, kind, "other")
     one(db, "SELECT dp_diffuse('other', 'out')")
     costs = [column(db, "SELECT rate FROM dp_publication WHERE tier = 'out' AND release = ?", name) for name in ("r", "other")]
@@ -106,7 +107,7 @@ def test_what_is_published_is_the_point_sent_on(path, kind, kernel):
 
 
 def test_further_out_the_path_goes_on_from_the_point(path):
-    """Behind a coarse tier there is the whole point again: what is published further out is diffused from it."""
+    """A tier outside a tier with coarse groups is diffused from the whole point again."""
     db = ledger(path)
     release(db, "group_count")
     mix(db, "mid", COARSE)
@@ -120,7 +121,7 @@ def test_further_out_the_path_goes_on_from_the_point(path):
 
 
 def test_the_noise_of_sums_of_cells():
-    """The error of a coarse cell has the stated variance, and shares that of the cells inside."""
+    """The error of a coarse cell has the stated variance, and is correlated with the errors of its cells at the inner tier."""
     db = ledger(tiers={"in": 0.5, "out": 0.1})
     inner, outer = [], []
     for i in range(400):
@@ -195,7 +196,7 @@ def test_what_is_refused():
 
 
 def test_many_groups():
-    """Thousands of places in a few regions: no search over pairs of states."""
+    """Thousands of places become a few regions in a short time, so the code does not search over pairs of states."""
     db = ledger()
     keys = [f"place {i:04d}" for i in range(2000)]
     one(db, "SELECT dp_group_count('in', k, 1, unit, ?) FROM t", json.dumps({"name": "places", "keys": keys}))
@@ -213,7 +214,7 @@ OU = {"ou_count": ("SELECT dp_ou_count('in', x, NULL, 1, unit, ?) FROM t", 1, 1)
 @pytest.mark.parametrize("kind", OU)
 @pytest.mark.parametrize("theta, rho, t", [(0.3, 2.0, 3.0), (0.01, 9.0, 40.0)])
 def test_a_release_at_a_time(kind, theta, rho, t):
-    """Shrink, noise and rate are those of the process at this time, as the paper has them (Corollary 7)."""
+    """The shrink, noise and rate are those of the process at this time (Balle et al. 2019, Corollary 7)."""
     db = ledger()
     sql, sensitivity, dimension = OU[kind]
     options = {"name": "r", "theta": theta, "rho": rho, "t": t, **({"keys": KEYS} if dimension > 1 else {})}

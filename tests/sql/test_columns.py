@@ -19,7 +19,7 @@ BY_HAND = {"dp_ledger"}  # one row, which dp_init() writes
 
 
 def lists():
-    """Each list: its columns as (name, kind, shown, role), in order."""
+    """Returns each list: its columns in order, as (name, kind, shown, role)."""
     lines = (ROOT / "ext/ledger/columns.h").read_text()
     text = lines.replace("\\\n", " ")
     found = {f"dp_{name.lower()}": re.findall(r"X\((\w+),\s*([A-Z]+),\s*(\d+),\s*([A-Z]+)", body)

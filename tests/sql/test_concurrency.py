@@ -1,4 +1,4 @@
-"""Several processes, threads and connections at once: budgets hold, nobody waits for the host's locks."""
+"""Several processes, threads and connections work at the same time. Budgets hold, and nobody waits for the host's locks."""
 
 import sqlite3
 import subprocess
@@ -22,7 +22,7 @@ def finish(processes):
 
 
 def in_threads(work, arguments):
-    """Runs work(argument) in a thread each, and raises what any of them raised."""
+    """Runs work(argument) in one thread for each argument, and raises an exception that a thread has raised."""
     results, errors = [], []
 
     def call(argument):
@@ -41,7 +41,7 @@ def in_threads(work, arguments):
 
 
 def other_process(path, *statements):
-    """Another process that has run these statements on a plain connection and holds what they hold."""
+    """Starts another process that runs these statements on a plain connection and keeps the locks that they take."""
     process = start("""
         db = sqlite3.connect(sys.argv[1], isolation_level=None)
         for sql in sys.argv[2:]: db.execute(sql).fetchall()
@@ -66,8 +66,8 @@ ROUNDS, FIT, RACERS = 25, 2, 3
 @pytest.mark.parametrize("sql", [SUM, "SELECT dp_release('clinic', 'sum', 'SELECT minutes, patient FROM visits', ?)"],
                          ids=["aggregate", "dp_release"])
 def test_processes_that_race_for_the_last_of_a_budget_never_get_more(tmp_path, sql):
-    """In every round three processes ask at the same moment for one of the two releases that fit. The process that
-    starts first changes from round to round, so each of them wins and loses, however busy the machine is."""
+    """In every round, three processes ask at the same moment for one of the two releases that fit. The process that starts first
+    changes from round to round, so each process wins and loses, even on a busy machine."""
     paths = [str(tmp_path / f"{i}.db") for i in range(ROUNDS)]
     for path in paths:
         db = create(path, tiers=[])

@@ -1,4 +1,4 @@
-"""After kill -9, interrupts, errors, fork() and lost files the charges remain, and there is never a second value."""
+"""After kill -9, interrupts, errors, fork() and lost files, the charges remain, and no second value is drawn for one charge."""
 
 import ctypes
 import os
@@ -286,7 +286,7 @@ def test_a_child_after_fork_is_refused_and_the_parent_goes_on(path):
 
 @pytest.mark.parametrize("first", ["SELECT dp_verify()", INIT])
 def test_a_child_that_ends_as_programs_do_takes_nothing_from_the_parent(path, first):
-    """It closes its copy of the connection, without a look at the ledger and with one."""
+    """The child closes its copy of the connection, without and with a previous read of the ledger."""
     create(path).close()
     output = run("""
         db = connect(sys.argv[1])
@@ -306,10 +306,11 @@ def test_a_child_that_ends_as_programs_do_takes_nothing_from_the_parent(path, fi
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("fork", ["fork", "_Fork"])  # the latter goes past the handlers of pthread_atfork()
+@pytest.mark.parametrize("fork", ["fork", "_Fork"])  # _Fork() does not call the handlers of pthread_atfork()
 @pytest.mark.parametrize("memory", [False, True], ids=["file", "memory"])
 def test_a_child_that_has_the_number_of_its_parent_is_refused(path, monkeypatch, fork, memory):
-    """As in a PID namespace of its own. Both would draw, for one charge, what the release is outside its tier."""
+    """The child has the same process id as its parent, as in a PID namespace of its own. Without the refusal, both would draw the
+    outer publication of a release for one charge."""
     if not hasattr(ctypes.CDLL(None), fork):
         pytest.skip(f"this C library has no {fork}()")
     shim = path.with_name("number.so")
@@ -410,7 +411,7 @@ def test_a_ledger_that_is_lost_while_a_release_reads_gives_no_value(db, path, fo
 
 
 def test_a_full_disk_gives_no_value_and_keeps_the_charge(path):
-    """A limit on file size stands in for a full disk: the charge fits, the value does not."""
+    """A limit on the file size simulates a full disk: the charge fits, and the value does not."""
     create(path).close()
     output = run("""
         import resource

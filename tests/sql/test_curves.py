@@ -1,6 +1,6 @@
-"""Curves and rates in one ledger: Laplace releases are charged through ledger.h by curves.c, and dp_rdp, dp_budget
-and dp_exposure are compared with mpmath: the Renyi divergence of two Laplace distributions by quadrature, conversions
-by minimisation over real orders.
+"""Curves and rates in one ledger. The program curves.c charges Laplace releases through ledger.h. The tests compare dp_rdp,
+dp_budget and dp_exposure with mpmath: the Renyi divergence of two Laplace distributions by quadrature, and conversions by
+minimisation over real orders.
 """
 
 import json
@@ -67,7 +67,7 @@ def closed_rdp(alpha, ratio):
 
 
 def epsilon(rate, ratios, delta):
-    """Least conversion over real orders, by golden sections around the best of a fine grid."""
+    """Returns the least epsilon over all real orders, by golden-section search around the best order of a fine grid."""
     def at(t):
         a = 1 + mpmath.exp(t)
         r = a * mpmath.mpf(rate) + sum(closed_rdp(a, z) for z in ratios)
@@ -100,7 +100,8 @@ def test_the_curve_of_a_laplace_release_is_on_the_books(books):
 @pytest.mark.parametrize("rates,ratios", [([], [0.5]), ([0.02], [0.5]), ([0.02, 0.03], [0.1, 0.2, 0.3]),
                                           ([1e-3], [1e-3] * 4), ([], [0.01] * 5), ([0.08], [1.2])])
 def test_epsilon_of_a_mix_is_the_least_that_can_be_claimed(books, rates, ratios):
-    """Within the chord of the stored orders (under 1e-4) of the truth, and never below it."""
+    """The epsilon is never below the true value, and above it by at most the error of interpolation between the stored orders
+    (less than 1e-4)."""
     db, charge = books
     answers = charge(*[("middle", "gaussian", rate, 0, 0) for rate in rates],
                      *[("middle", "laplace", ratio, 1, 0) for ratio in ratios])

@@ -25,14 +25,14 @@ def first_digit(x):
 
 
 def rounded(x, place, how):
-    """A double to a multiple of 10^place, as that multiple."""
+    """Rounds a double to a multiple of 10^place, and returns the factor."""
     step = fractions.Fraction(10) ** place
     quotient = fractions.Fraction(x) / step
     return {"nearest": round, "up": math.ceil, "down": math.floor}[how](quotient)
 
 
 def written(n, place):
-    """n * 10^place with commas and decimals."""
+    """Returns n * 10^place as a text with commas and decimals."""
     return f"{decimal.Decimal(n).scaleb(place):,.{max(0, -place)}f}" if n else f"{0:.{max(0, -place)}f}"
 
 
@@ -67,7 +67,7 @@ def display(value, low, high, not_negative):
     (3, -192, 198, False, "0 ± 200"), (99.96, 99.0, 100.92, False, "100.0 ± 1.0"), (0.25, -0.25, 0.75, False, "0.2 ± 0.5"),
     (0.35, 0.05, 0.65, False, "0.3 ± 0.3")])
 def test_examples_of_the_rules(value, low, high, positive, text):
-    """The reference above, by hand."""
+    """Compares the reference above with examples that were computed by hand."""
     assert display(value, low, high, positive) == text
 
 
@@ -126,14 +126,14 @@ def test_extremes_are_shown_too(book):
     got = shown_by_ledger(book, "sum", rows)
     assert got == [display(*row, False) for row in rows]
     assert got[3] == got[4] == "0.0 ± 1.0"
-    assert shown_by_ledger(book, "sum", [(1.0, -9e999, 9e999)]) == ["1.000"]  # an interval that says nothing
+    assert shown_by_ledger(book, "sum", [(1.0, -9e999, 9e999)]) == ["1.000"]  # an interval without information
 
 
 NUMBER = r"-?[\d,]+(?:\.\d+)?"
 
 
 def test_display_of_releases(path):
-    """The real thing, for kinds of all forms."""
+    """Tests dp_value.display for real releases of all forms."""
     db = create(path)
     rows = "SELECT minutes, patient FROM visits"
     one(db, "SELECT dp_release('clinic', 'count', ?, 'n')", rows)
@@ -165,7 +165,7 @@ def test_a_category_is_shown_as_itself(tmp_path):
 
 
 def test_the_hosts_locale_changes_nothing(book):
-    """A decimal comma of the C library does not reach the text."""
+    """The text has a decimal point even if the C library uses a decimal comma."""
     available = subprocess.run(["locale", "-a"], capture_output=True, text=True).stdout.split()
     comma = next((name for name in available if name.startswith(("de_", "fr_", "cs_"))), None)
     rows = random_rows("locale", 50)

@@ -1,9 +1,9 @@
-"""Runs the commands of README.md and sql/*.md, and compares what they print with what is written.
+"""Runs the commands of README.md and sql/*.md, and compares the output with the documents.
 
-In a block of ```sql, a line that starts with "-- " under a statement is an expected row (columns joined
-by "|"), "-- noisy" or "-- noisy: ..." any single row of finite numbers, "-- error: ..." the message the statement fails with. Numbers agree
-to 1e-9. A document's blocks share one database that holds the table star. README.md's
-commands are run twice, since a reader may.
+In a block of ```sql, a line that starts with "-- " under a statement is an expected row (columns joined by "|"), "-- noisy" or
+"-- noisy: ..." any single row of finite numbers, "-- error: ..." the message the statement fails with. Numbers agree to 1e-9.
+A document's blocks share one database that holds the table star. README.md's commands are run twice, because a reader may do
+so.
 """
 
 import json
@@ -38,7 +38,7 @@ def blocks(document, language):
 
 
 def statements(block):
-    """(statement, expected lines) of a block; shell commands are left to the shell."""
+    """Returns (statement, expected lines) for each statement of a block. Dot-commands are left to the shell."""
     found, text = [], ""
     for line in block.splitlines():
         if not text.strip() and line.startswith("-- "):
@@ -66,7 +66,7 @@ def agrees(got, want):
 
 
 def is_noisy(value):
-    """A finite number, or JSON of such."""
+    """Returns whether a value is a finite number, or JSON of finite numbers."""
     if isinstance(value, str):
         value = json.loads(value)
     numbers = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
@@ -105,7 +105,7 @@ def test_sql_of_document(document, tmp_path):
 
 
 def test_shell_of_reference(tmp_path):
-    """Its ```sh block, after its SQL: a line that starts with "# " is what the command above it prints."""
+    """Runs the ```sh block of the reference after its SQL. A line that starts with "# " is the output of the command above it."""
     shutil.copy(BUILD / "star.db", tmp_path / "star.db")
     db = connect(tmp_path / "star.db")
     for block in blocks("sql/reference.md", "sql"):
@@ -128,13 +128,13 @@ def place_build(folder):
     shutil.copy(BUILD / "diffuse.so", folder / "build")
 
 
-# README's examples draw from 10,000 visits of 15 to 44 minutes. Their noise stays within 4 times the printed 95%
-# interval, 7.8 standard deviations, but for one run in 10^14.
+# README's examples draw from 10,000 visits of 15 to 44 minutes. Their noise exceeds 4 times the printed 95% interval (7.8
+# standard deviations) in one run of 10^14.
 FAR = 4
 
 
 def printed_twice(command, folder, **options):
-    """The figure and the half-width that an example prints, which are the same when it runs again."""
+    """Returns the number and the half-width that an example prints. Both are the same when the example runs again."""
     place_build(folder)
     outputs = set()
     for _ in range(2):
@@ -165,7 +165,7 @@ def test_node_of_readme(tmp_path):
 
 
 def boxes(lines):
-    """The tables that .mode box drew: (header, rows), rows of texts."""
+    """Returns the tables that .mode box has drawn, as (header, rows) with texts."""
     found = []
     for line in lines:
         if line.startswith("┌"):
@@ -188,7 +188,7 @@ def steps(output):
 
 
 def run_demo(folder):
-    """make demo, but on a copy."""
+    """Runs the demo in a copy of its files."""
     shutil.copy(BUILD / "star.db", folder / "demo.db")
     place_build(folder)
     shell = os.environ.get("SQLITE3", "sqlite3")
@@ -200,20 +200,20 @@ def run_demo(folder):
 
 TIERS = ["school", "district", "public"]
 EXACT = {"small: students": 1796, "small: average": 590.4, "reg": 579.8, "reg+A": 582.5, "small": 590.4}
-HALF = {  # of the 95% interval: what the rates of the tiers make of a count and of an average
+HALF = {  # half-widths of the 95% interval of a count and of an average at the rates of the tiers
     ("small: students", "school"): 6.3, ("small: students", "district"): 14.8, ("small: students", "public"): 40.6,
     ("small: average", "school"): 1.05, ("small: average", "district"): 2.5, ("small: average", "public"): 6.8,
 }
 
 
 def is_near(value, exact, half):
-    """Within 4 intervals, and what was rounded to one decimal."""
+    """Returns whether a value is within 4 half-widths of the exact value, allowing for one decimal of rounding."""
     return abs(float(value) - exact) < FAR * half + 0.1
 
 
 def test_every_step_of_the_demo(tmp_path):
-    """Every step prints its tables, with the rows and the precision that its words promise. Each of 20 noisy figures is
-    further from the truth than 4 intervals once in 10^14."""
+    """Every step of the demo prints its tables with the rows and the precision that its text promises. Each of the 20 noisy
+    figures differs from the truth by more than 4 half-widths once in 10^14 runs."""
     one, two, three, four, five, six, seven = run_demo(tmp_path)
     assert one == [(["children", "average"], [["215", "586.5349"], ["214", "586.4206"]]), (["her_score"], [["611.0"]])]
 

@@ -51,7 +51,8 @@ def sigma_of(rate):
 @crosscheck
 @pytest.mark.parametrize("rate", RATES)
 def test_epsilon_is_that_of_dp_accounting(db, rate):
-    """It finds its root to an absolute 1e-12, on a difference of logarithms that loses the digits of mu."""
+    """Our epsilon agrees with dp-accounting, which finds its root to an absolute 1e-12 and loses digits in a difference of
+    logarithms."""
     for delta in DELTAS:
         ours, theirs = one(db, "SELECT dp_epsilon(?, ?)", rate, delta), get_epsilon_gaussian(sigma_of(rate), delta)
         assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-11), (rate, delta)
@@ -78,7 +79,8 @@ def test_rate_is_that_of_dp_accounting(db, epsilon):
 @crosscheck
 @pytest.mark.parametrize("rate", RATES)
 def test_zcdp_epsilon_is_the_least_over_orders_of_dp_accounting(db, rate):
-    """Its orders are a grid: a coarse one is above our minimum, a fine one around our order meets it."""
+    """dp-accounting minimises over a grid of orders. Its result for a coarse grid is above our minimum, and its result for a fine
+    grid around our order equals our minimum."""
     for delta in DELTAS[1:]:
         ours = one(db, "SELECT dp_zcdp_epsilon(?, ?)", rate, delta)
         stock = RdpAccountant()._orders
@@ -117,7 +119,7 @@ def test_zcdp_epsilon_on_the_grid(db):
 
 
 def test_rate_on_the_grid(db):
-    """What may be spent: never above the truth by 1e-12, never below it by 1e-9."""
+    """dp_rate() is never above the true value by more than 1e-12, and never below it by more than 1e-9."""
     draw = random.Random(7)
     with mp.workdps(70):
         for _, delta in points(100):

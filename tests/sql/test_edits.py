@@ -1,8 +1,9 @@
 """dp_verify() notices every edit of the ledger file that can be noticed. The tests edit every column of every table.
 
 Each edit is made to a copy of a ledger that holds every mechanism (tests/ledgers/make.py), with the triggers put back
-afterwards. Noticed is a verdict that is not 'ok', or an error. What cannot be noticed has no place in this list: two files
-that differ in their free pages or in the order of rows on disk hold the same ledger, and so does an older copy of both files.
+afterwards. An edit is noticed if dp_verify() does not return 'ok' or raises an error. Some edits cannot be noticed and are not
+tested: two files that differ in their free pages or in the order of rows on disk contain the same ledger, and an older copy of
+both files is a correct ledger.
 """
 
 import hashlib
@@ -50,7 +51,7 @@ def verdict(path):
 
 
 def others(value, column, rng):
-    """Values near to one and far from it, and of other types."""
+    """Returns values that are close to a value or far from it, and values of other types."""
     if value is None:
         return [0, 0.5, "x", b"x"]
     if isinstance(value, bytes):
@@ -65,14 +66,14 @@ def others(value, column, rng):
 
 
 def affine(ledger, table, column, value):
-    """What a column makes of a value."""
+    """Returns the value that a column stores for a value, by the affinity of the column."""
     (kind,) = [row[2] for row in ledger.execute(f"PRAGMA table_info({table})") if row[1] == column]
     kept = ledger.execute(f"SELECT CAST(? AS {kind})", (value,)).fetchone()[0] if kind and isinstance(value, (int, float)) else value
     return type(kept), kept
 
 
 def edits_of_values(ledger, table, rng):
-    """(what it is, statements with parameters) for every column of some rows; rows are told by their rowid."""
+    """Yields (description, statements with parameters) for edits of every column of some rows. The rowid identifies a row."""
     names = [row[1] for row in ledger.execute(f"PRAGMA table_info({table})")]
     ids = [row[0] for row in ledger.execute(f"SELECT rowid FROM {table} ORDER BY rowid")]
     chosen = sorted({ids[-1], rng.choice(ids)})
@@ -103,7 +104,8 @@ def edits_of_values(ledger, table, rng):
 
 
 def apply(path, statements):
-    """Edits the ledger without its triggers and puts them back. 0 where the file itself refuses the edit, or nothing has changed."""
+    """Edits the ledger without its triggers, and restores the triggers. Returns 0 if the file refuses the edit or nothing has
+    changed."""
     ledger = ledger_of(path)
     try:
         ledger.execute("PRAGMA ignore_check_constraints = ON")
@@ -249,7 +251,8 @@ def test_seals_are_what_the_schema_says(ledgers, name):
 @pytest.mark.parametrize("sql", ["SELECT dp_diffuse('a', 'web')", "SELECT dp_diffuse('a', 'region')",
                                  SUM.replace("?", "'a'"), "SELECT dp_discard('a')"])
 def test_an_edited_release_is_refused_and_costs_nothing(db, path, edit, sql):
-    """Point 'region' was made on the way to 'public' and is not published: with its clock raised it cost nothing."""
+    """The point at 'region' was made on the way to 'public' and is not published. With a higher clock, a publication of this
+    point would have cost nothing."""
     one(db, "SELECT dp_tier('web', 0.00001, 1.0, 1e-6)")
     one(db, SUM, "a")
     one(db, "SELECT dp_diffuse('a', 'public')")

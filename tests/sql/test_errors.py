@@ -49,7 +49,7 @@ def rows():
 
 @pytest.fixture(autouse=True)
 def nothing_is_charged(request):
-    """No test may charge anything in these ledgers, or leave a release or a tier there."""
+    """Checks after each test that the test has charged nothing in these ledgers, and has left no release and no tier."""
     dbs = [request.getfixturevalue(name) for name in {"units", "rows"} & set(request.fixturenames)]
 
     def books():
@@ -61,7 +61,7 @@ def nothing_is_charged(request):
 
 
 def check(db, sql, message, *arguments):
-    """The message is exactly this, and well formed."""
+    """Checks that the statement fails with exactly this message, and that the message is well formed."""
     got = error_of(db, sql, *arguments)
     function = re.search(r"dp_\w+", sql).group()
     assert got == f"{function}: {message}"
@@ -377,7 +377,7 @@ def test_an_exhausted_budget_says_what_is_left(accountant):
 
 
 def test_a_budget_too_small_for_what_is_published():
-    """A new tier pays for what it sees at once, or is not created."""
+    """A new tier pays at once for the releases that it sees, or is not created."""
     db = make()
     one(db, "SELECT dp_sum('region', x, 1, unit) FROM t")
     before = charges(db)
@@ -414,7 +414,8 @@ def test_dp_release_reads_nothing(spied, tier, kind, options):
                                   "dp_sum('clinic', spy(x), 1)", "dp_sum('clinic', spy(x), 1, unit, '{')",
                                   "dp_ou_sum('clinic', spy(x), 1, 0, unit)"])
 def test_aggregates_stop_at_the_first_row(spied, call):
-    """SQLite hands over the first row together with the parameters; there is no second one."""
+    """An aggregate that fails at its first row reads no second row. (SQLite passes the first row together with the parameters.)
+    """
     db, seen = spied
     error_of(db, f"SELECT {call} FROM t")
     assert len(seen) <= 1 and charges(db) == []
@@ -450,7 +451,7 @@ def test_a_text_is_not_a_number(units, call, literal):
 
 @pytest.mark.parametrize("call", [call.format("'10'") for call in NUMBERS] + IN_OPTIONS)
 def test_a_text_is_told_from_a_number(units, call):
-    """The domain alone would help nobody whose number is a text."""
+    """The error says that the value is a text. The domain alone would not help an owner whose number is a text."""
     assert error_of(units, "SELECT " + call).endswith(", not a text")
 
 
@@ -465,8 +466,8 @@ BLOB = {"clinic": "x'636c696e6963'", "sum": "x'73756d'", "r": "x'72'", "blobby":
     "dp_tier({blobby}, 3, 1, 1e-6)", "dp_diffuse({r}, 'public')", "dp_diffuse('r', x'7075626c6963')",
     "dp_discard({r})", "dp_exposure({clinic})", "dp_init({options})"])
 def test_a_blob_is_not_a_text(call):
-    """Python's bytes as a name: refused before anything is charged. (With two rows the aggregates charge, and then find
-    that 'a parameter changed': sqlite3_value_type() after sqlite3_value_text() is undefined.)"""
+    """A name that is a blob (Python's bytes) is refused before anything is charged. (Earlier, aggregates over two rows charged
+    first and then reported that 'a parameter changed', because sqlite3_value_type() after sqlite3_value_text() is undefined.)"""
     db = make()
     one(db, "SELECT dp_sum('region', x, 2.0, unit, 'r') FROM t")
     before = charges(db)
@@ -482,7 +483,7 @@ def test_a_blob_is_not_a_text(call):
     ("SELECT dp_diffuse(?, 'public')", "r\0x"), ("SELECT dp_diffuse('r', ?)", "public\0x"), ("SELECT dp_discard(?)", "r\0x"),
     ("SELECT dp_release('clinic', 'sum', ?, '{\"clip\":1}')", SQL + "\0 WHERE x < 3")])
 def test_a_text_with_a_zero_byte_is_refused(sql, text):
-    """Cut off at the zero byte, 'r\\0x' would be 'r': another release."""
+    """If the text 'r\\0x' were cut at its zero byte, it would name another release, 'r'."""
     db = make()
     one(db, "SELECT dp_sum('region', x, 2.0, unit, 'r') FROM t")
     before = charges(db)
@@ -493,7 +494,8 @@ def test_a_text_with_a_zero_byte_is_refused(sql, text):
 
 @pytest.mark.parametrize("arguments", ["1e-310, unit", "1e-170, unit", "NULL, unit, '{\"theta\":1e300,\"rho\":1e-300}'"])
 def test_a_shrink_to_nothing_is_refused(arguments):
-    """A shrink that underflows to 0 (estimate.h says it is in (0, 1]) charges a release that only shows its centre."""
+    """The shrink must be in (0, 1] (estimate.h). If it underflowed to 0, a release would be charged and would show only its
+    centre."""
     db = make()
     with pytest.raises(sqlite3.OperationalError):
         db.execute(f"SELECT dp_ou_sum('clinic', x, 1, {arguments}) FROM t").fetchall()
@@ -502,7 +504,8 @@ def test_a_shrink_to_nothing_is_refused(arguments):
 
 @pytest.mark.parametrize("options", [' {"weight":0.5}', '\n{"weight":0.5}\n', '\t{"name":"q"}'])
 def test_white_space_before_options(options):
-    """Options, or an error; never a release of that name at full price."""
+    """A text that starts with white space and a brace is read as options or refused. It is never taken as the name of a release
+    at the full rate."""
     db = make()
     try:
         db.execute(SUM.format("?"), (options,)).fetchall()
