@@ -136,7 +136,7 @@ CREATE TABLE dp_path(
 
 -- The payments of the tiers. Append-only. hash is the SHA-256, in hexadecimal, of the lines
 --   previous hash ('' for the first row), id, release_id, release, tier, subject, rate of the tier,
---   rate, slack, delta, curve, at, period (no line where it is NULL).
+--   rate, slack, delta, curve, at, period, grant_name (no line for one that is NULL).
 -- Each line ends with a newline. Reals are 16 hexadecimal digits of the IEEE 754 double, integers are
 -- decimal, and the curve is hexadecimal. The subject says what the charge is for: the ledger's id,
 -- protects and adjacency, and the release's fingerprint, granularity, shift and sensitivity, joined by
@@ -154,6 +154,7 @@ CREATE TABLE dp_charge(
   at         TEXT NOT NULL,          -- when the cost arose; a later tier copies it with the charge
   period     TEXT,                   -- the first day of the period in which the charge counts, in UTC;
                                      -- NULL: the tier has no periods
+  grant_name TEXT,                   -- the grant that pays; NULL: the owner
   hash       TEXT NOT NULL
 );
 CREATE INDEX dp_charge_release ON dp_charge(release_id, tier);
@@ -165,7 +166,7 @@ CREATE INDEX dp_charge_release ON dp_charge(release_id, tier);
 -- of a real; t, the length in bytes, a colon and the bytes of a text; b for a blob likewise.
 --   release_id > 0: its row of dp_release, and its rows of dp_publication by tier, of dp_value and of
 --                   dp_path by tier, key and component
---   release_id 0:   dp_ledger, dp_tier by name, and dp_policy by table_name
+--   release_id 0:   dp_ledger, dp_tier by name, dp_policy by table_name, and dp_grant by name
 --   release_id -1:  tier, alpha and allowed of dp_order, by tier and alpha
 -- hash is the SHA-256 of the lines: previous hash ('' for the first row), id, release_id, digest, books,
 -- charge_id, hash of that charge ('' for none), at.
@@ -173,7 +174,7 @@ CREATE TABLE dp_seal(
   id         INTEGER PRIMARY KEY,
   release_id INTEGER NOT NULL,
   digest     TEXT NOT NULL,
-  books      TEXT NOT NULL,          -- the digest of dp_budget, by tier
+  books      TEXT NOT NULL,          -- the digest of dp_budget, by tier, and of dp_reserve, by grant and tier
   charge_id  INTEGER NOT NULL,       -- the last charge at that time; 0: none
   at         TEXT NOT NULL,
   hash       TEXT NOT NULL
@@ -216,6 +217,35 @@ CREATE TABLE dp_budget(
   spent_curve       REAL NOT NULL,   -- RDP beyond the rate at the filter order
   period_start      TEXT,            -- the latest period that the tier has reached, whose totals these are:
   period_end        TEXT             -- its first day, and the first day of the next one. NULL: no periods
+);
+
+-- One row per grant: a part of a tier's budget that the owner has set aside for questions of others.
+-- Rows never change.
+CREATE TABLE dp_grant(
+  name       TEXT NOT NULL PRIMARY KEY,  -- its releases are called '<name>/...'
+  tier       TEXT NOT NULL REFERENCES dp_tier(name),
+  share      REAL NOT NULL,          -- of what was left of the tier's budget
+  diffuse    TEXT,                   -- tiers at which each answer is also published: a JSON array
+  pad_ms     INTEGER,                -- answers return after a multiple of so many milliseconds
+  created_at TEXT NOT NULL
+);
+
+-- What a grant holds at each tier that pays for its answers. A charge with its grant_name counts here and
+-- in dp_budget.
+CREATE TABLE dp_reserve(
+  grant_name     TEXT NOT NULL REFERENCES dp_grant(name),
+  tier           TEXT NOT NULL REFERENCES dp_tier(name),
+  reserved       REAL NOT NULL,      -- total rate (pure: epsilon), as in dp_tier.rate_limit
+  spent          REAL NOT NULL,      -- of that, rounded up
+  reserved_delta REAL NOT NULL,      -- for private key selection
+  spent_delta    REAL NOT NULL,
+  charges        INTEGER NOT NULL,
+  reserved_slack REAL NOT NULL,      -- gdp: lattice slack
+  spent_slack    REAL NOT NULL,
+  spent_high     REAL NOT NULL,      -- the exact rate is spent_high + spent_low
+  spent_low      REAL NOT NULL,
+  spent_curve    REAL NOT NULL,      -- RDP beyond the rate at the filter order
+  PRIMARY KEY (grant_name, tier)
 );
 
 -- The orders of RDP: how much each may spend, and how much curves beyond the rate have spent there.

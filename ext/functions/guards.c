@@ -1,63 +1,235 @@
 /*
-** guards.c: dp_guard(), which hands a connection to the members of one tier.
+** guards.c: dp_guard(), which hands a connection to the members of one tier, and dp_grant(), which
+** sets aside a part of a budget for their questions.
 */
+#include <string.h>
+
+#include "base/sql_text.h"
 #include "functions/functions.h"
 #include "functions/host.h"
 #include "functions/tier_guard.h"
+#include "ledger/grant.h"
 #include "ledger/policy.h"
 
 SQLITE_EXTENSION_INIT3
 
+/* A list of names that owns its texts. */
+struct names {
+  char **list;
+  int count;
+};
+
+static void names_clear(struct names *names) {
+  for (int i = 0; i < names->count; i++) sqlite3_free(names->list[i]);
+  sqlite3_free(names->list);
+  *names = (struct names){0, 0};
+}
+
+static int names_add(struct names *names, const char *name, struct error *error) {
+  char **grown = sqlite3_realloc64(names->list, sizeof *grown * (sqlite3_uint64)(names->count + 1));
+  if (!grown) return error_set_memory(error);
+  names->list = grown;
+  grown[names->count] = sqlite3_mprintf("%s", name);
+  return grown[names->count++] ? 1 : error_set_memory(error);
+}
+
+/* A name in a JSON array of texts. */
+static int take_name(void *context, const char *key, const char *type, sqlite3_value *value) {
+  (void)key;
+  const char *name = strcmp(type, "text") == 0 ? plain_text(value) : 0;
+  struct error error = {0};
+  int added = name && *name && names_add(context, name, &error);
+  error_clear(&error);
+  return added;
+}
+
 /* ---- dp_guard -------------------------------------------------------------------------------- */
 
-/* Reads what the guard needs from the ledger, and sets it. */
-static int set_guard(struct host *host, const char *tier, struct error *error) {
-  struct ledger *ledger = host->session.ledger;
-  struct ledger_policy policy = {0, 0};
-  struct ledger_tier *tiers = 0;
-  const char **names = 0;
-  int count = 0, named = 0;
+struct guard_options {
+  char *ask;
+  struct error *error;
+};
+
+static int guard_option(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct guard_options *options = context;
+  (void)type;
+  if (strcmp(key, "ask") != 0) return error_set(options->error, "unknown option (known: ask)");
+  const char *text = plain_text(value);
+  if (!text || !*text)
+    return error_set(options->error, "ask must be the name of a grant%s",
+                     not_a(value, SQLITE_TEXT));
+  options->ask = sqlite3_mprintf("%s", text);
+  return options->ask ? 1 : error_set_memory(options->error);
+}
+
+/* What the guard needs from the ledger. */
+struct facts {
+  struct ledger_policy policy;
+  struct ledger_tier *tiers;
+  int tier_count;
+  struct ledger_grant grant;
+};
+
+static int read_facts(struct facts *facts, struct ledger *ledger, const char *tier,
+                      const char *ask) {
   if (!ledger_ready(ledger) || !ledger_begin_reading(ledger)) return 0;
-  int going = ledger_tiers(ledger, &tiers, &count) &&
-              ledger_tier_find(ledger, tiers, count, tier) >= 0 &&
-              ledger_policy_read(ledger, &policy);
+  int going = ledger_tiers(ledger, &facts->tiers, &facts->tier_count) &&
+              ledger_tier_find(ledger, facts->tiers, facts->tier_count, tier) >= 0 &&
+              ledger_policy_read(ledger, &facts->policy) &&
+              (!ask || ledger_grant_find(ledger, ask, &facts->grant));
+  if (going && ask && strcmp(facts->grant.tier, tier) != 0)
+    going = error_set(ledger_error(ledger), "grant '%s' is of tier '%s', not '%s'", ask,
+                      facts->grant.tier, tier);
+  if (going && ask && !facts->policy.count)
+    going = error_set(ledger_error(ledger),
+                      "questions of others need a ledger with a policy (dp_protect)");
+  ledger_rollback(ledger);
+  return going;
+}
+
+static int set_guard(struct host *host, const char *tier, const char *ask, struct error *error) {
+  struct ledger *ledger = host->session.ledger;
+  struct facts facts = {.tier_count = 0};
+  struct names outward = {0, 0};
+  const char **names = 0;
+  int named = 0;
+  int going = read_facts(&facts, ledger, tier, ask);
   if (going) {
-    names = sqlite3_malloc64(sizeof *names * (sqlite3_uint64)(policy.count + 1));
+    names = sqlite3_malloc64(sizeof *names * (sqlite3_uint64)(facts.policy.count + 1));
     if (!names) going = error_set_memory(error);
   }
-  for (int i = 0; going && i < policy.count; i++)
-    if (policy.list[i].role == POLICY_PUBLIC) names[named++] = policy.list[i].table;
-  ledger_rollback(ledger);
-  struct tier_guard_terms terms = {.tier = tier, .tables = names, .table_count = named};
-  if (going && ledger_guest(ledger, tier))
+  for (int i = 0; going && i < facts.policy.count; i++)
+    if (facts.policy.list[i].role == POLICY_PUBLIC) names[named++] = facts.policy.list[i].table;
+  if (going && facts.grant.diffuse &&
+      !json_elements(ledger_json(ledger), facts.grant.diffuse, take_name, &outward))
+    going = error_set(error, "cannot read the tiers of the grant");
+  struct tier_guard_terms terms = {.tier = tier,
+                                   .grant = ask,
+                                   .outward = (const char *const *)outward.list,
+                                   .outward_count = outward.count,
+                                   .pad = facts.grant.pad_ms,
+                                   .tables = names,
+                                   .table_count = named};
+  if (going && ledger_guest(ledger, tier) && ledger_use_grant(ledger, ask))
     host->guard = tier_guard_set(host->collector.db, &terms, error);
-  if (!host->guard) ledger_guest(ledger, 0);
-  ledger_policy_free(&policy);
-  ledger_tiers_free(tiers, count);
+  if (!host->guard) {
+    ledger_guest(ledger, 0);
+    ledger_use_grant(ledger, 0);
+  }
+  ledger_policy_free(&facts.policy);
+  ledger_tiers_free(facts.tiers, facts.tier_count);
+  ledger_grant_clear(&facts.grant);
+  names_clear(&outward);
   sqlite3_free(names);
   return host->guard != 0;
 }
 
 /*
-** dp_guard(tier) -> TEXT, the tier
+** dp_guard(tier [, options]) -> TEXT, the tier
 ** Hands this connection to the members of a tier until it is closed. They may read public tables,
-** and of the tables of this extension what members of the tier may know. Fails, and then guards
-** nothing, inside a transaction and while another statement is running.
+** and of the tables of this extension what members of the tier may know. options: a JSON object
+** with ask, the name of a grant of this tier: they may then also release at this tier, and the
+** grant pays, even if the database is read-only. The function fails, and guards nothing, inside a
+** transaction and while another statement is running.
 */
 static void dp_guard(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
-  const char *tier = argument_text(context, argv[0], "tier");
-  (void)argc;
-  if (!tier) return;
-  if (set_guard(host, tier, &host->session.error)) {
+  struct error *error = &host->session.error;
+  struct guard_options options = {0, error};
+  const char *tier = argument_text(context, argv[0], "tier"), *json = 0;
+  if (!tier || (argc > 1 && sqlite3_value_type(argv[1]) != SQLITE_NULL &&
+                !(json = argument_text(context, argv[1], "options"))))
+    return;
+  int going =
+      !json || json_members(ledger_json(host->session.ledger), json, guard_option, &options);
+  if (going && set_guard(host, tier, options.ask, error)) {
     sqlite3_result_value(context, argv[0]);
   } else {
-    fail_call(context, function_of(context)->name, &host->session.error);
+    fail_call(context, function_of(context)->name, error);
   }
+  sqlite3_free(options.ask);
+}
+
+/* ---- dp_grant -------------------------------------------------------------------------------- */
+
+struct grant_options {
+  struct json *json;
+  struct names outward;
+  double pad;
+  struct error *error;
+};
+
+static const struct domain share_domain = {"share", 0, 1, 1, 0};
+static const struct domain pad_domain = {"pad_ms", 1, GRANT_MOST_PAD, 0, 0};
+
+static int grant_option(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct grant_options *options = context;
+  struct error *error = options->error;
+  if (strcmp(key, "pad_ms") == 0) {
+    if (!domain_check(value, &pad_domain, &options->pad, error)) return 0;
+    return options->pad == (int)options->pad || error_set(error, "pad_ms must be a whole number");
+  }
+  if (strcmp(key, "diffuse") != 0)
+    return error_set(error, "unknown option (known options: diffuse, pad_ms)");
+  return (strcmp(type, "array") == 0 &&
+          json_elements(options->json, (const char *)sqlite3_value_text(value), take_name,
+                        &options->outward) &&
+          options->outward.count > 0) ||
+         error_set(error, "diffuse must be a JSON array of tiers, such as [\"public\"]");
+}
+
+/* The tiers as JSON; null if there are none. */
+static int outward_text(const struct names *outward, char **text, struct error *error) {
+  *text = 0;
+  if (!outward->count) return 1;
+  sqlite3_str *json = sqlite3_str_new(0);
+  for (int i = 0; i < outward->count; i++) {
+    sqlite3_str_appendall(json, i ? "," : "[");
+    json_append_string(json, outward->list[i]);
+  }
+  sqlite3_str_appendall(json, "]");
+  *text = sqlite3_str_finish(json);
+  return *text ? 1 : error_set_memory(error);
+}
+
+/*
+** dp_grant(name, tier, share [, options]) -> TEXT, the name
+** Sets aside a share, in (0, 1], of what is left of the tier's budget, there and at every tier
+** inside it, for connections that dp_guard() has given this grant. name: any text without a slash.
+** options: a JSON object with diffuse, an array of outer tiers at which every answer is also
+** published, and pad_ms: answers return after a multiple of so many milliseconds. The same call
+** again changes nothing; a grant cannot be changed.
+*/
+static void dp_grant(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  struct ledger *ledger = host_of(context)->session.ledger;
+  struct error *error = ledger_error(ledger);
+  struct grant_options options = {ledger_json(ledger), {0, 0}, 0, error};
+  struct ledger_grant grant = {.share = 0};
+  const char *name = argument_text(context, argv[0], "name");
+  const char *tier = name ? argument_text(context, argv[1], "tier") : 0, *json = 0;
+  if (!tier || !argument_number(context, argv[2], &share_domain, &grant.share) ||
+      (argc > 3 && sqlite3_value_type(argv[3]) != SQLITE_NULL &&
+       !(json = argument_text(context, argv[3], "options"))))
+    return;
+  int going = !json || json_members(options.json, json, grant_option, &options);
+  going = going && outward_text(&options.outward, &grant.diffuse, error);
+  grant.name = (char *)name;
+  grant.tier = (char *)tier;
+  grant.pad_ms = (int)options.pad;
+  if (going && ledger_ready(ledger) &&
+      ledger_grant_create(ledger, &grant, (const char *const *)options.outward.list,
+                          options.outward.count)) {
+    sqlite3_result_value(context, argv[0]);
+  } else {
+    fail_call(context, function_of(context)->name, error);
+  }
+  sqlite3_free(grant.diffuse);
+  names_clear(&options.outward);
 }
 
 static const struct scalar functions[] = {
-    {"dp_guard", 1, 1, PRIVATE_FUNCTION, dp_guard},
+    {"dp_guard", 1, 2, PRIVATE_FUNCTION, dp_guard},
+    {"dp_grant", 3, 4, PRIVATE_FUNCTION, dp_grant},
 };
 
 int guards_register(sqlite3 *db, struct host *host) {

@@ -12,8 +12,8 @@
 
 #include "functions/functions.h"
 #include "functions/options.h"
+#include "functions/releases.h"
 #include "release/parameter_checks.h"
-#include "functions/statement_guard.h"
 #include "math/rounding.h"
 #include "mechanism/estimate.h"
 #include "base/sql_text.h"
@@ -102,16 +102,21 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
   struct ledger_tier *tiers;
   int count;
   int loaded = ledger_tiers(ledger, &tiers, &count);
+  const char *audience = ledger_audience(ledger);
+  int first = 0;
+  while (audience && first < count && strcmp(tiers[first].name, audience) != 0) first++;
   sqlite3_str_appendall(json, ",\"tiers\":[");
-  for (int i = 0; i < count && loaded; i++) {
+  for (int i = first; i < count && loaded; i++) {
     struct ledger_standing standing = {NAN, NAN, 0};
     ledger_standing(ledger, tiers[i].name, &standing);
-    sqlite3_str_appendall(json, i ? ",{\"tier\":" : "{\"tier\":");
+    sqlite3_str_appendall(json, i > first ? ",{\"tier\":" : "{\"tier\":");
     json_append_string(json, tiers[i].name);
     append_number(json, "pays", ledger_charged_since(ledger, since, tiers[i].name));
     append_number(json, "epsilon_after", standing.spent_epsilon);
     append_number(json, "remaining_epsilon", standing.remaining_epsilon);
-    sqlite3_str_appendf(json, ",\"releases_left\":%lld}", (long long)standing.releases_left);
+    if (!audience) /* it is the least over inner budgets */
+      sqlite3_str_appendf(json, ",\"releases_left\":%lld", (long long)standing.releases_left);
+    sqlite3_str_appendall(json, "}");
   }
   sqlite3_str_appendall(json, "]");
   ledger_tiers_free(tiers, count);
@@ -176,8 +181,8 @@ static int plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_
   if (read && !isnan(clip) && clip != request.clip)
     read = error_set(error, "clip is given twice (argument 3 and the option differ)");
   int planned = read && request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
-                ledger_begin_copy(ledger) && ledger_enter_periods(ledger) &&
-                plan(host, &request, json);
+                release_guarded(host, &request, 0, error) && ledger_begin_copy(ledger) &&
+                ledger_enter_periods(ledger) && plan(host, &request, json);
   ledger_rollback(ledger);
   request_clear(&request);
   return planned;
@@ -215,7 +220,8 @@ static int plan_of_element(struct batch *batch, struct element *element, sqlite3
   if (!element->tier) return error_set(error, "tier is missing");
   int read = request_start(&request, aggregate, ledger_json(ledger), element->tier, value,
                            OPTIONS_OF_PLAN | OPTIONS_OF_ELEMENT) &&
-             request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS, error);
+             request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
+             release_guarded(batch->host, &request, 0, error);
   if (batch->count) sqlite3_str_appendall(batch->json, ",");
   int planned = read && plan(batch->host, &request, batch->json);
   request_clear(&request);

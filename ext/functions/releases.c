@@ -16,6 +16,7 @@
 #include "functions/host.h"
 #include "functions/options.h"
 #include "functions/releases.h"
+#include "functions/tier_guard.h"
 #include "release/life.h"
 #include "release/parameter_checks.h"
 #include "release/pending.h"
@@ -97,6 +98,8 @@ static int open_rows(struct rows_asked *asked, struct request *request, struct h
   if (!question_open(&asked->question, &host->collector, host->session.ledger, request->aggregate,
                      request->sql, error))
     return 0;
+  if (host->guard && !asked->question) /* never compile the caller's SQL on this connection */
+    return error_set(error, "questions of others need a ledger with a policy");
   if (asked->question) {
     request->tables = question_tables(asked->question);
     return request->tables || error_set_memory(error);
@@ -110,6 +113,40 @@ static void close_rows(struct rows_asked *asked) {
   sqlite3_finalize(asked->statement); /* query_run() has returned the error of the last step */
   query_clear(&asked->query);
   question_close(asked->question);
+}
+
+int release_guarded(const struct host *host, struct request *request, int needs_name,
+                    struct error *error) {
+  if (!host->guard) return 1;
+  const char *tier = tier_guard_tier(host->guard), *grant = tier_guard_grant(host->guard);
+  if (strcmp(request->tier, tier) != 0)
+    return error_set(error, "tier must be '%s' (this connection asks under grant '%s')", tier,
+                     grant);
+  if (request->refine)
+    return error_set(error, "refine is the owner's (this connection asks under grant '%s')", grant);
+  if (!isnan(request->steps) && request->steps > DEFAULT_STEPS)
+    return error_set(error, "steps must be at most %d on this connection", DEFAULT_STEPS);
+  request->outward = tier_guard_outward(host->guard);
+  if (!request->name)
+    return !needs_name ||
+           error_set(error, "the options must name the release (as in '{\"name\":\"stay by "
+                            "ward\"}'), because this connection asks under a grant");
+  char *name = sqlite3_mprintf("%s/%s", grant, request->name);
+  if (!name) return error_set_memory(error);
+  sqlite3_free(request->name);
+  request->name = name;
+  return 1;
+}
+
+/* Publishes an answer to the outer tiers that its grant names, which has paid for that already. */
+static int publish_outward(const struct request *request, struct session *session) {
+  for (int i = 0; request->outward && request->outward[i]; i++) {
+    struct publication publication;
+    int done = publish_prepaid(&publication, session, request->name, request->outward[i]);
+    publish_clear(&publication);
+    if (!done) return 0;
+  }
+  return 1;
 }
 
 int release_ask(struct publication *publication, struct request *request, struct host *host,
@@ -130,6 +167,7 @@ int release_ask(struct publication *publication, struct request *request, struct
               error_set(error, "the options must name the release (as in '{\"name\":\"stay by "
                                "ward\"}'), because SQLite may ask for the rows more than once")) &&
              request_finish(request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
+             release_guarded(host, request, 1, error) &&
              ((request->sql = stored_text(sql)) || error_set_memory(error)) &&
              open_rows(&asked, request, host, error) &&
              (!asked.question || !(request->descent.public_rows > 0) ||
@@ -143,7 +181,7 @@ int release_ask(struct publication *publication, struct request *request, struct
     done = collect_and_finish(host, publication, &asked,
                               isnan(request->steps) ? DEFAULT_STEPS : request->steps, error);
   close_rows(&asked);
-  return done;
+  return done && publish_outward(request, &host->session);
 }
 
 /*

@@ -21,4 +21,11 @@ struct release_arguments {
 int release_ask(struct publication *publication, struct request *request, struct host *host,
                 const struct release_arguments *arguments);
 
+/*
+** Checks a request on a guarded connection, and puts its name into the namespace of its grant. Does
+** nothing on other connections.
+*/
+int release_guarded(const struct host *host, struct request *request, int needs_name,
+                    struct error *error);
+
 #endif

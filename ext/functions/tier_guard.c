@@ -12,6 +12,7 @@ struct tier_guard {
   sqlite3 *db;
   char *tier, *grant;
   char **tables; /* the public tables */
+  char **outward;
   int table_count;
   int pad;
   int inside;      /* our own SQL is being compiled: see tier_guard_enter() */
@@ -145,11 +146,25 @@ static int authorize(void *context, int action, const char *first, const char *s
 
 void tier_guard_free(struct tier_guard *guard) {
   if (!guard) return;
-  for (int i = 0; i < guard->table_count; i++) sqlite3_free(guard->tables[i]);
+  for (int i = 0; guard->tables && guard->tables[i]; i++) sqlite3_free(guard->tables[i]);
+  for (int i = 0; guard->outward && guard->outward[i]; i++) sqlite3_free(guard->outward[i]);
   sqlite3_free(guard->tables);
+  sqlite3_free(guard->outward);
   sqlite3_free(guard->tier);
   sqlite3_free(guard->grant);
   sqlite3_free(guard);
+}
+
+/* A copy of a list of texts, which a null pointer ends; null when out of memory. */
+static char **copy(const char *const *list, int count) {
+  char **copies = sqlite3_malloc64(sizeof *copies * (sqlite3_uint64)(count + 1));
+  int made = copies != 0;
+  if (made) memset(copies, 0, sizeof *copies * (size_t)(count + 1));
+  for (int i = 0; made && i < count; i++) made = (copies[i] = sqlite3_mprintf("%s", list[i])) != 0;
+  if (made) return copies;
+  for (int i = 0; copies && i < count; i++) sqlite3_free(copies[i]);
+  sqlite3_free(copies);
+  return 0;
 }
 
 static struct tier_guard *make(sqlite3 *db, const struct tier_guard_terms *terms) {
@@ -158,15 +173,11 @@ static struct tier_guard *make(sqlite3 *db, const struct tier_guard_terms *terms
   *guard = (struct tier_guard){.db = db, .pad = terms->pad};
   guard->tier = sqlite3_mprintf("%s", terms->tier);
   guard->grant = terms->grant ? sqlite3_mprintf("%s", terms->grant) : 0;
-  guard->tables =
-      sqlite3_malloc64(sizeof *guard->tables * (sqlite3_uint64)(terms->table_count + 1));
-  int made = guard->tier && guard->tables && (guard->grant || !terms->grant);
-  for (int i = 0; made && i < terms->table_count; i++) {
-    guard->tables[i] = sqlite3_mprintf("%s", terms->tables[i]);
-    made = guard->tables[i] != 0;
-    guard->table_count += made;
-  }
-  if (made) return guard;
+  guard->tables = copy(terms->tables, terms->table_count);
+  guard->outward = copy(terms->outward, terms->outward_count);
+  guard->table_count = terms->table_count;
+  if (guard->tier && guard->tables && guard->outward && (guard->grant || !terms->grant))
+    return guard;
   tier_guard_free(guard);
   return 0;
 }
@@ -255,6 +266,18 @@ struct tier_guard *tier_guard_set(sqlite3 *db, const struct tier_guard_terms *te
   if (going) return guard;
   tier_guard_free(guard);
   return 0;
+}
+
+const char *tier_guard_tier(const struct tier_guard *guard) {
+  return guard->tier;
+}
+
+const char *tier_guard_grant(const struct tier_guard *guard) {
+  return guard->grant;
+}
+
+const char *const *tier_guard_outward(const struct tier_guard *guard) {
+  return (const char *const *)guard->outward;
 }
 
 /* ---- running functions ----------------------------------------------------------------------- */

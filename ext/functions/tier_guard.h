@@ -27,7 +27,9 @@ struct tier_guard;
 /* The terms of a guard. The texts belong to the caller. */
 struct tier_guard_terms {
   const char *tier;
-  const char *grant;         /* null: its members ask nothing */
+  const char *grant;          /* null: its members ask nothing */
+  const char *const *outward; /* the tiers at which answers are also published */
+  int outward_count;
   int pad;                   /* milliseconds after which answers return, or a multiple of them */
   const char *const *tables; /* the public tables */
   int table_count;
@@ -40,6 +42,12 @@ struct tier_guard_terms {
 struct tier_guard *tier_guard_set(sqlite3 *db, const struct tier_guard_terms *terms,
                                   struct error *error);
 void tier_guard_free(struct tier_guard *guard);
+
+const char *tier_guard_tier(const struct tier_guard *guard);
+const char *tier_guard_grant(const struct tier_guard *guard); /* null: none */
+
+/* The tiers at which answers are also published; a null pointer ends the list. */
+const char *const *tier_guard_outward(const struct tier_guard *guard);
 
 /*
 ** Call it when a function of this extension (or dp_answer) starts to run, with its name, or when a

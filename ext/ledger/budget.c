@@ -41,6 +41,17 @@ int orders_write(struct ledger *ledger, const char *tier, const struct curve *cu
   return !error_is_set(ledger->error);
 }
 
+struct budget budget_after(const struct budget *budget, const struct payment *payment, int first) {
+  struct budget after = *budget;
+  after.rate = total_add(after.rate, total_up(payment->rate));
+  if (payment->slack > 0) after.slack = nextafter(after.slack + payment->slack, INFINITY);
+  if (payment->delta > 0) after.delta = nextafter(after.delta + payment->delta, INFINITY);
+  if (payment->curve.any && payment->curve.values[AT_FILTER] > 0)
+    after.curve = nextafter(after.curve + payment->curve.values[AT_FILTER], INFINITY);
+  if (after.releases < LEDGER_MOST_ROWS) after.releases += first;
+  return after;
+}
+
 int budget_within(const struct ledger_tier *tier, const struct budget *budget) {
   return total_within(tier->accountant->total(tier, budget), tier->rate_limit) &&
          budget->delta <= tier->delta_keys &&
@@ -89,8 +100,10 @@ int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, in
   double left = 0x1p52;
   for (int k = 0; k <= at; k++) {
     struct budget budget;
-    if (!budget_read(ledger, tiers[k].name, &budget)) return -1;
-    left = fmin(left, bearable(&tiers[k], &budget, tiers[at].rate));
+    struct ledger_tier room;
+    if (!budget_read(ledger, tiers[k].name, &budget) || !reserves_room(ledger, &tiers[k], &room))
+      return -1;
+    left = fmin(left, bearable(&room, &budget, tiers[at].rate));
   }
   return (int64_t)fmax(left, 0);
 }

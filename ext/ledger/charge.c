@@ -103,28 +103,21 @@ static int is_free(const struct payment *payment) {
   return payment->rate.high == 0 && payment->delta == 0 && !payment->curve.any;
 }
 
-/* Returns the budget after a payment. `first` is 1 if this is the first payment for its release. */
-static struct budget budget_after(const struct budget *budget, const struct payment *payment,
-                                  int first) {
-  struct budget after = *budget;
-  after.rate = total_add(after.rate, total_up(payment->rate));
-  if (payment->slack > 0) after.slack = nextafter(after.slack + payment->slack, INFINITY);
-  if (payment->delta > 0) after.delta = nextafter(after.delta + payment->delta, INFINITY);
-  if (payment->curve.any && payment->curve.values[AT_FILTER] > 0)
-    after.curve = nextafter(after.curve + payment->curve.values[AT_FILTER], INFINITY);
-  if (after.releases < LEDGER_MOST_ROWS) after.releases += first;
-  return after;
-}
-
-/* Adds a bill's payment to its budget. Sets an error and returns 0 if the payment does not fit. */
-static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, struct bill *bill,
-                      int first) {
+/*
+** Adds a bill's payment to its budget, for the owner. Sets an error and returns 0 if the payment
+** does not fit.
+*/
+static int owner_admits(struct ledger *ledger, const struct ledger_tier *tier, struct bill *bill,
+                        int first) {
   const struct accountant *accountant = tier->accountant;
   const struct payment *payment = &bill->payment;
   if ((payment->curve.any && !accountant->covers_curves) ||
       (payment->rate.high > 0 && !accountant->covers_rates))
     return ledger_fail(ledger, "tier '%s' %s", tier->name, accountant->refusal);
   struct budget after = budget_after(&bill->budget, payment, first);
+  struct ledger_tier room;
+  if (!reserves_room(ledger, tier, &room)) return 0;
+  tier = &room;
   if (!(after.delta <= tier->delta_keys))
     return ledger_fail(ledger,
                        "tier '%s' would exceed its delta_keys of %g: this needs delta %g, and "
@@ -135,6 +128,15 @@ static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, str
     return accountant->refuse(ledger, tier, &bill->budget, &after, payment);
   bill->budget = after;
   return 1;
+}
+
+/* The same for whoever pays. Whether a grant can pay depends on the grant alone (grant.c). */
+static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, struct bill *bill,
+                      int first) {
+  if (!ledger->grant) return owner_admits(ledger, tier, bill, first);
+  if (!reserve_pay(ledger, tier, &bill->payment)) return 0;
+  bill->budget = budget_after(&bill->budget, &bill->payment, first);
+  return budget_within(tier, &bill->budget) || ledger_fail_damaged(ledger, "dp_reserve");
 }
 
 static struct payment paid_in(struct ledger *ledger, sqlite3_stmt *row) {
@@ -203,7 +205,8 @@ static int bill_pay(struct ledger *ledger, const struct ledger_tier *tier, int64
                           .rate = total_up(payment->rate),
                           .slack = payment->slack,
                           .delta = payment->delta,
-                          .at = at};
+                          .at = at,
+                          .grant_name = ledger->grant};
   charge.curve = curve_bytes(&payment->curve, bytes);
   if (payment->curve.any) {
     struct curve total = orders_read(ledger, tier->name);

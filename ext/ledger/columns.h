@@ -191,6 +191,7 @@ struct table_columns {
   X(curve, BLOB, 6, HASHED)                                                                        \
   X(at, BORROWED, 9, HASHED)                                                                       \
   X(period, BORROWED, 11, GIVEN)                                                                   \
+  X(grant_name, BORROWED, 12, GIVEN)                                                               \
   X(hash, BORROWED, 10, PLAIN)
 
 /*
@@ -223,6 +224,28 @@ struct table_columns {
   X(spent_curve, REAL, 0, PLAIN)                                                                   \
   X(period_start, LATER, 10, PLAIN)                                                                \
   X(period_end, LATER, 11, PLAIN)
+
+#define GRANT_COLUMNS(X)                                                                           \
+  X(name, TEXT, 1, PLAIN)                                                                          \
+  X(tier, TEXT, 2, PLAIN)                                                                          \
+  X(share, REAL, 3, PLAIN)                                                                         \
+  X(diffuse, TEXT, 4, PLAIN)                                                                       \
+  X(pad_ms, COUNT, 5, PLAIN)                                                                       \
+  X(created_at, NOW, 6, PLAIN)
+
+#define RESERVE_COLUMNS(X)                                                                         \
+  X(grant_name, BORROWED, 1, PLAIN)                                                                \
+  X(tier, BORROWED, 2, PLAIN)                                                                      \
+  X(reserved, REAL, 3, PLAIN)                                                                      \
+  X(spent, REAL, 4, PLAIN)                                                                         \
+  X(reserved_delta, REAL, 5, PLAIN)                                                                \
+  X(spent_delta, REAL, 6, PLAIN)                                                                   \
+  X(charges, WIDE, 7, PLAIN)                                                                       \
+  X(reserved_slack, REAL, 0, PLAIN)                                                                \
+  X(spent_slack, REAL, 0, PLAIN)                                                                   \
+  X(spent_high, REAL, 0, PLAIN)                                                                    \
+  X(spent_low, REAL, 0, PLAIN)                                                                     \
+  X(spent_curve, REAL, 0, PLAIN)
 
 #define ORDER_COLUMNS(X)                                                                           \
   X(tier, BORROWED, 0, PLAIN)                                                                      \

@@ -47,6 +47,7 @@ void ledger_free(struct ledger *ledger) {
   json_close(&ledger->json);
   sqlite3_free(ledger->path);
   sqlite3_free(ledger->audience);
+  sqlite3_free(ledger->grant);
   seal_forget(ledger);
   sqlite3_free(ledger);
 }
@@ -59,6 +60,12 @@ int ledger_guest(struct ledger *ledger, const char *tier) {
   sqlite3_free(ledger->audience);
   ledger->audience = tier ? sqlite3_mprintf("%s", tier) : 0;
   return ledger->audience || !tier || ledger_fail(ledger, "out of memory");
+}
+
+int ledger_use_grant(struct ledger *ledger, const char *grant) {
+  sqlite3_free(ledger->grant);
+  ledger->grant = grant ? sqlite3_mprintf("%s", grant) : 0;
+  return ledger->grant || !grant || ledger_fail(ledger, "out of memory");
 }
 
 int ledger_is_memory(const struct ledger *ledger) {

@@ -56,6 +56,19 @@ enum statement {
   CHARGE_SINCE,
   CHARGE_DAYS,
   CHARGE_PAID_UNTIL,
+  GRANT_READ,
+  GRANT_INSERT,
+  GRANT_TAKEN,
+  GRANT_CHECK,
+  RESERVE_LIST,
+  RESERVE_READ,
+  RESERVE_MISSING,
+  RESERVE_INSERT,
+  RESERVE_WRITE,
+  RESERVE_CHARGES,
+  TIER_RESERVED,
+  SEAL_OF_GRANTS,
+  SEAL_OF_RESERVES,
   CHARGE_PAID_EACH,
   CHARGE_FIRST,
   MODEL_PAID,
@@ -129,6 +142,7 @@ struct ledger {
   int writes_refused;      /* 1: the open transaction must not write, because of read_only */
   int correction_failed;   /* 1: the marker's path could not be corrected */
   char *audience;          /* the tier whose members use the host connection; null: the owner */
+  char *grant;             /* the grant that pays for its charges; null: the owner pays */
   struct touched touched;
   int rounding; /* the host's rounding mode while a transaction runs, or -1 */
   sqlite3_stmt *statements[STATEMENTS]; /* statements on db */
@@ -341,13 +355,17 @@ struct budget_row {
   BUDGET_COLUMNS(COLUMN_MEMBER)
 };
 
+struct reserve_row {
+  RESERVE_COLUMNS(COLUMN_MEMBER)
+};
+
 struct order_row {
   ORDER_COLUMNS(COLUMN_MEMBER)
 };
 
 extern const struct table_columns columns_release, columns_tier, columns_policy,
     columns_publication, columns_value, columns_path, columns_charge, columns_seal, columns_budget,
-    columns_order, columns_rdp;
+    columns_order, columns_grant, columns_reserve, columns_rdp;
 
 /*
 ** columns_select() returns the text of a SELECT of the columns of a row, followed by `rest`.
@@ -618,5 +636,32 @@ double budget_epsilon(const struct ledger_tier *tier, const struct budget *budge
 
 /* Returns whether a budget is within the limits of its tier. */
 int budget_within(const struct ledger_tier *tier, const struct budget *budget);
+
+/* Returns the budget after a payment. first: 1 if it is the first for its release. */
+struct budget budget_after(const struct budget *budget, const struct payment *payment, int first);
+
+/* ---- what grants hold (grant.c) ---- */
+
+/* The totals that grants hold at a tier, rounded up. */
+struct held {
+  double total, delta, slack;
+};
+
+/* Sets *room to the tier with the limits that grants leave to the owner. */
+int reserves_room(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room);
+
+/* Pays from what the grant of the connection holds at a tier, or refuses. */
+int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
+                const struct payment *payment);
+
+/* Reserves at a new tier what grants hold at the nearest tier outside it, or refuses the tier. */
+int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
+                     const struct ledger_tier *outer);
+
+/* Returns whether a name is one of a release under a grant. */
+int grant_owns_name(struct ledger *ledger, const char *name);
+
+/* Returns the first discrepancy between grants, charges and budgets, or null. */
+char *grants_verify(struct ledger *ledger, const struct ledger_tier *tiers, int count);
 
 #endif

@@ -423,6 +423,12 @@ int ledger_spending_read(struct ledger *ledger, const char *tier,
 int ledger_guest(struct ledger *ledger, const char *tier);
 const char *ledger_audience(const struct ledger *ledger);
 
+/*
+** From now on a grant (grant.h) pays for the charges of the connection, even if the host cannot
+** write its database. Null: the owner pays.
+*/
+int ledger_use_grant(struct ledger *ledger, const char *grant);
+
 /* ---- reading tables for the host (tables.c) -------------------------------------------------- */
 
 /* A table that the host may see. */

@@ -54,7 +54,8 @@ static int seal_digest(struct ledger *ledger, int64_t subject, char hash[HASH_SI
     enum statement rows;
   } terms[] = {{"dp_ledger", SEAL_OF_LEDGER},
                {"dp_tier", SEAL_OF_TIERS},
-               {"dp_policy", SEAL_OF_POLICY}},
+               {"dp_policy", SEAL_OF_POLICY},
+               {"dp_grant", SEAL_OF_GRANTS}},
     orders[] = {{"dp_order", SEAL_OF_ORDERS}},
     release[] = {{"dp_release", SEAL_OF_RELEASE},
                  {"dp_publication", SEAL_OF_PUBLICATIONS},
@@ -63,7 +64,7 @@ static int seal_digest(struct ledger *ledger, int64_t subject, char hash[HASH_SI
   struct digest digest;
   digest_begin(&digest);
   if (subject == SEAL_TERMS) {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
       add_rows(ledger, &digest, terms[i].table, statement_bind(ledger, terms[i].rows, ""));
   } else if (subject == SEAL_ORDERS) {
     add_rows(ledger, &digest, orders->table, statement_bind(ledger, orders->rows, ""));
@@ -80,6 +81,7 @@ static int seal_books(struct ledger *ledger, char hash[HASH_SIZE]) {
   struct digest digest;
   digest_begin(&digest);
   add_rows(ledger, &digest, "dp_budget", statement_bind(ledger, SEAL_OF_BUDGETS, ""));
+  add_rows(ledger, &digest, "dp_reserve", statement_bind(ledger, SEAL_OF_RESERVES, ""));
   digest_finish(&digest, hash);
   return !error_is_set(ledger->error);
 }
@@ -226,11 +228,12 @@ static char *check_chain(struct ledger *ledger) {
 static char *check_subjects(struct ledger *ledger) {
   char *found = 0;
   if (!seal_check(ledger, SEAL_TERMS))
-    return ledger_discrepancy(ledger, "dp_seal: dp_ledger, dp_tier or dp_policy was changed");
+    return ledger_discrepancy(ledger,
+                              "dp_seal: dp_ledger, dp_tier, dp_policy or dp_grant was changed");
   if (!seal_check(ledger, SEAL_ORDERS))
     return ledger_discrepancy(ledger, "dp_seal: dp_order was changed");
   if (!seal_check_books(ledger))
-    return ledger_discrepancy(ledger, "dp_seal: dp_budget was changed");
+    return ledger_discrepancy(ledger, "dp_seal: dp_budget or dp_reserve was changed");
   sqlite3_stmt *row = statement_bind(ledger, SEAL_LATEST, "");
   while (!found && statement_row(ledger, row)) {
     char digest[HASH_SIZE];
@@ -286,8 +289,8 @@ int ledger_trust_release(struct ledger *ledger, int64_t id) {
 int seal_trust_books(struct ledger *ledger) {
   if (error_is_set(ledger->error) || ledger->touched.trusted) return !error_is_set(ledger->error);
   if (!seal_check(ledger, SEAL_TERMS))
-    return ledger_fail_damaged(ledger, "dp_tier, dp_policy or dp_ledger");
-  if (!seal_check_books(ledger)) return ledger_fail_damaged(ledger, "dp_budget");
+    return ledger_fail_damaged(ledger, "dp_tier, dp_policy, dp_grant or dp_ledger");
+  if (!seal_check_books(ledger)) return ledger_fail_damaged(ledger, "dp_budget or dp_reserve");
   ledger->touched.trusted = 1;
   return 1;
 }

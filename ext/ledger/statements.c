@@ -81,6 +81,26 @@ static const char *const statement_text[STATEMENTS] = {
     [TIER_USED] = "SELECT release FROM dp_charge WHERE tier = ?1 UNION ALL"
                   " SELECT release FROM dp_publication WHERE tier = ?1 UNION ALL"
                   " SELECT release FROM dp_path WHERE tier = ?1 LIMIT 1",
+    [TIER_RESERVED] = "SELECT grant_name FROM dp_reserve WHERE tier = ? LIMIT 1",
+    [GRANT_TAKEN] = "SELECT 1 FROM dp_release WHERE substr(name, 1, length(?1) + 1) = ?1 || '/'"
+                    " LIMIT 1",
+    [RESERVE_WRITE] = "UPDATE dp_reserve SET spent = ?3, spent_high = ?4, spent_low = ?5,"
+                      " spent_slack = ?6, spent_delta = ?7, spent_curve = ?8, charges = ?9"
+                      " WHERE grant_name = ?1 AND tier = ?2",
+    [RESERVE_CHARGES] = "SELECT rate, slack, delta, curve FROM dp_charge"
+                        " WHERE grant_name = ? AND tier = ? ORDER BY id",
+    /* Grants, amounts and charges that do not belong together. */
+    [GRANT_CHECK] =
+        "SELECT 'dp_charge', release FROM dp_charge c WHERE grant_name IS NOT NULL AND"
+        " (substr(release, 1, length(grant_name) + 1) <> grant_name || '/' OR NOT EXISTS"
+        " (SELECT 1 FROM dp_reserve r WHERE r.grant_name = c.grant_name AND r.tier = c.tier))"
+        " UNION ALL SELECT 'dp_reserve', grant_name FROM dp_reserve WHERE grant_name NOT IN"
+        " (SELECT name FROM dp_grant) OR tier NOT IN"
+        " (SELECT name FROM dp_tier WHERE dropped_at IS NULL)"
+        " UNION ALL SELECT 'dp_grant', name FROM dp_grant g WHERE NOT EXISTS"
+        " (SELECT 1 FROM dp_reserve r WHERE r.grant_name = g.name AND r.tier = g.tier) LIMIT 1",
+    [SEAL_OF_GRANTS] = "SELECT * FROM dp_grant ORDER BY name",
+    [SEAL_OF_RESERVES] = "SELECT * FROM dp_reserve ORDER BY grant_name, tier",
     [TIER_DROP] = "UPDATE dp_tier SET dropped_at = " NOW " WHERE name = ?",
     [BUDGET_DROP] = "DELETE FROM dp_budget WHERE tier = ?",
     [ORDERS_DROP] = "DELETE FROM dp_order WHERE tier = ?",
@@ -250,7 +270,8 @@ static const char *const statement_text[STATEMENTS] = {
         "SELECT 'dp_charge', id, 'has a column of another type' FROM dp_charge WHERE"
         " typeof(release) || typeof(tier) || typeof(at) || typeof(hash) || typeof(rate) ||"
         " typeof(delta) || typeof(slack) || typeof(release_id) <> 'texttexttexttextrealrealreal"
-        "integer' OR typeof(curve) NOT IN ('null', 'blob') UNION ALL"
+        "integer' OR typeof(curve) NOT IN ('null', 'blob') OR typeof(grant_name) NOT IN ('null',"
+        " 'text') UNION ALL"
         " SELECT 'dp_seal', id, 'has a column of another type' FROM dp_seal WHERE"
         " typeof(digest) || typeof(books) || typeof(at) || typeof(hash) || typeof(release_id) ||"
         " typeof(charge_id) <> 'texttexttexttextintegerinteger' UNION ALL"
@@ -294,6 +315,14 @@ static const struct {
          ", (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE"
          " c.tier = b.tier AND period IS period_start) FROM dp_budget b WHERE tier = ?"},
     [ORDER_INSERT] = {&columns_order, 0},
+    [GRANT_INSERT] = {&columns_grant, 0},
+    [GRANT_READ] = {&columns_grant, " FROM dp_grant WHERE name = ?"},
+    [RESERVE_INSERT] = {&columns_reserve, 0},
+    [RESERVE_LIST] = {&columns_reserve, " FROM dp_reserve WHERE tier = ? ORDER BY grant_name"},
+    [RESERVE_READ] = {&columns_reserve, " FROM dp_reserve WHERE grant_name = ? AND tier = ?"},
+    [RESERVE_MISSING] = {&columns_reserve,
+                         " FROM dp_reserve r WHERE NOT EXISTS (SELECT 1 FROM dp_reserve n WHERE"
+                         " n.grant_name = r.grant_name AND n.tier = ?1) AND tier = ?2 LIMIT 1"},
     [CHARGE_INSERT] = {&columns_charge, 0},
     [CHARGE_LIST] = {&columns_charge, ", " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id"},
     [RELEASE_INSERT] = {&columns_release, 0},
@@ -333,6 +362,7 @@ static const char written[STATEMENTS] = {
     [POLICY_INSERT] = OF_TERMS,  [POLICY_TIGHTEN] = OF_TERMS,  [POLICY_NOTE] = OF_RELEASE,
     [TIER_INSERT] = OF_TERMS,    [ORDER_INSERT] = OF_TERMS,    [BUDGET_INSERT] = OF_TERMS,
     [BUDGET_WRITE] = OF_BUDGET,  [BUDGET_LEFT] = OF_BUDGET,    [ORDER_WRITE] = OF_CHAIN,
+    [GRANT_INSERT] = OF_TERMS,   [RESERVE_INSERT] = OF_BUDGET, [RESERVE_WRITE] = OF_BUDGET,
     [CHARGE_INSERT] = OF_CHAIN,  [SEAL_INSERT] = OF_CHAIN,     [RELEASE_INSERT] = OF_NEW_RELEASE,
     [RELEASE_NAME] = OF_RELEASE, [RELEASE_STATE] = OF_RELEASE, [RELEASE_SLACK] = OF_RELEASE,
     [PATH_INSERT] = OF_RELEASE,  [VALUE_INSERT] = OF_RELEASE,  [PUBLICATION_INSERT] = OF_RELEASE,

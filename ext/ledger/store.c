@@ -53,6 +53,9 @@ int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
   sqlite3_randomness(sizeof random, random);
   row.id = 0;
   row.state = state;
+  if (row.name && grant_owns_name(ledger, row.name) != (ledger->grant != 0))
+    return ledger_fail(ledger, "names that begin with the name of a grant and '/' belong to that "
+                               "grant (dp_grant lists them; choose another name)");
   if (!row.name) row.name = sodium_bin2hex(name, sizeof name, random, sizeof random);
   if (!statement_insert(ledger, RELEASE_INSERT, &row)) return 0;
   r->id = sqlite3_last_insert_rowid(ledger->db);

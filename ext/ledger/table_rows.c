@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ledger/accountant.h"
+#include "ledger/grant.h"
 #include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
@@ -66,6 +67,12 @@ static const struct column budget_list[] = {BUDGET_COLUMNS(DESCRIBE)};
 #define ROW order_row
 static const struct column order_list[] = {ORDER_COLUMNS(DESCRIBE)};
 #undef ROW
+#define ROW ledger_grant
+static const struct column grant_list[] = {GRANT_COLUMNS(DESCRIBE)};
+#undef ROW
+#define ROW reserve_row
+static const struct column reserve_list[] = {RESERVE_COLUMNS(DESCRIBE)};
+#undef ROW
 #define ROW rdp_row
 static const struct column rdp_list[] = {RDP_COLUMNS(DESCRIBE)};
 #undef ROW
@@ -82,6 +89,8 @@ const struct table_columns columns_charge = {"dp_charge", charge_list, COUNT(cha
 const struct table_columns columns_seal = {"dp_seal", seal_list, COUNT(seal_list)};
 const struct table_columns columns_budget = {"dp_budget", budget_list, COUNT(budget_list)};
 const struct table_columns columns_order = {"dp_order", order_list, COUNT(order_list)};
+const struct table_columns columns_grant = {"dp_grant", grant_list, COUNT(grant_list)};
+const struct table_columns columns_reserve = {"dp_reserve", reserve_list, COUNT(reserve_list)};
 const struct table_columns columns_rdp = {"dp_rdp", rdp_list, COUNT(rdp_list)};
 
 /* ---- texts ----------------------------------------------------------------------------------- */

@@ -29,6 +29,8 @@ const struct ledger_table ledger_tables[] = {
     {&columns_policy, 0, "rowid", 0, 0},
     {&columns_rdp, 0, 0, 1, 0},
     {&columns_budget, 0, "rowid", 1, 0},
+    {&columns_grant, 0, "rowid", 0, 0},
+    {&columns_reserve, 0, "rowid", 0, 0},
 };
 const int ledger_table_count = sizeof ledger_tables / sizeof *ledger_tables;
 

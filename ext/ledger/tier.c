@@ -118,7 +118,8 @@ static int create_tier(struct ledger *ledger, struct ledger_tier tier) {
   if (ledger_tiers(ledger, &tiers, &count) && tier_is_new(ledger, &tier, tiers, count) &&
       tier_make(ledger, &tier, tiers, count) && store_tier(ledger, &tier)) {
     const struct ledger_tier *outer = tier_outside(&tier, tiers, count);
-    if ((!outer || charge_inherited(ledger, &tier, outer->name)) &&
+    if ((!outer || (charge_inherited(ledger, &tier, outer->name) &&
+                    reserves_inherit(ledger, &tier, outer))) &&
         periods_enter(ledger, tier.rate, &entered))
       refresh_left(ledger);
   }
@@ -131,7 +132,12 @@ static int create_tier(struct ledger *ledger, struct ledger_tier tier) {
 ** a failed release.
 */
 static int tier_is_unused(struct ledger *ledger, const char *name) {
-  sqlite3_stmt *row = statement_bind(ledger, TIER_USED, "s", name);
+  sqlite3_stmt *row = statement_bind(ledger, TIER_RESERVED, "s", name);
+  if (statement_row(ledger, row))
+    ledger_fail(ledger, "grant '%s' reserves a part of the budget of tier '%s', which stays",
+                (const char *)sqlite3_column_text(row, 0), name);
+  sqlite3_reset(row);
+  row = statement_bind(ledger, TIER_USED, "s", name);
   if (!statement_row(ledger, row)) return !error_is_set(ledger->error);
   ledger_fail(ledger,
               "tier '%s' has been charged for release '%s', and stays (only a tier that was never "

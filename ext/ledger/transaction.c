@@ -42,7 +42,8 @@ static int begin_with(struct ledger *ledger, enum statement which, int refuse_wr
 }
 
 int ledger_begin(struct ledger *ledger) {
-  if (ledger->read_only) return begin_with(ledger, BEGIN_READ, 1);
+  /* A guarded connection with a grant may spend the grant (L7). */
+  if (ledger->read_only && !ledger->grant) return begin_with(ledger, BEGIN_READ, 1);
   return begin_with(ledger, BEGIN_WRITE, 0);
 }
 

@@ -382,6 +382,7 @@ static char *verify(struct ledger *ledger, const struct ledger_tier *tiers,
     if (!found) found = check_filter(ledger, &recounts[i]);
     if (!found) found = check_budget(ledger, &recounts[i], releases_left(ledger, tiers, i));
   }
+  if (!found) found = grants_verify(ledger, tiers, count);
   if (!found) found = check_publications(ledger, describe);
   return found;
 }

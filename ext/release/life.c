@@ -135,6 +135,26 @@ static int publish_new(struct publication *publication, struct request *request)
   return procedure_of(publication->definition.mechanism)->charge(publication);
 }
 
+/*
+** Charges for the outer tiers at which the answer will also be published, so that whether it fits
+** is decided before any row is read.
+*/
+static int prepay(struct publication *publication, const struct request *request) {
+  struct ledger *ledger = publication->session->ledger;
+  const struct position *position = &publication->position;
+  for (int i = 0; request->outward && request->outward[i]; i++) {
+    int tier = ledger_tier_find(ledger, position->tiers, position->count, request->outward[i]);
+    if (tier < 0) return 0;
+    if (procedure_of(publication->definition.mechanism)->only_mixes)
+      return error_set(ledger_error(ledger),
+                       "every answer is also published at tier '%s', which kind '%s' allows only "
+                       "through a kernel (take another kind)",
+                       request->outward[i], publication->definition.release.kind);
+    if (!path_prepay(publication, tier)) return 0;
+  }
+  return 1;
+}
+
 /* ---- the interface --------------------------------------------------------------------------- */
 
 /*
@@ -230,7 +250,7 @@ static void begin(struct publication *publication, struct request *request) {
               "or INSERT the value first, or use dp_release)");
   } else if (publication->position.at >= 0 &&
              !error_is_set(ledger_error(publication->session->ledger))) {
-    publish_new(publication, request);
+    if (publish_new(publication, request)) prepay(publication, request);
   }
 }
 
@@ -396,10 +416,11 @@ static int publish_mixed(struct publication *publication, const struct markov_ke
          publish_existing(publication, keys, 0);
 }
 
-int publish_diffuse(struct publication *publication, struct session *session, const char *name,
-                    const char *tier, const struct markov_kernel *channel) {
+static int diffuse(struct publication *publication, struct session *session, const char *name,
+                   const char *tier, const struct markov_kernel *channel, int prepaid) {
   struct ledger *ledger = session->ledger;
   publication_open(publication, session);
+  publication->position.prepaid = prepaid;
   if (ledger_ready(ledger) && ledger_begin(ledger)) {
     if (!load(publication, tier, name)) {
       error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
@@ -411,4 +432,14 @@ int publish_diffuse(struct publication *publication, struct session *session, co
     ledger_commit(ledger);
   }
   return publication->answered && !error_is_set(ledger_error(ledger));
+}
+
+int publish_diffuse(struct publication *publication, struct session *session, const char *name,
+                    const char *tier, const struct markov_kernel *channel) {
+  return diffuse(publication, session, name, tier, channel, 0);
+}
+
+int publish_prepaid(struct publication *publication, struct session *session, const char *name,
+                    const char *tier) {
+  return diffuse(publication, session, name, tier, 0, 1);
 }

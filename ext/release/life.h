@@ -79,4 +79,8 @@ int publish_plan(struct publication *publication, struct session *session, struc
 int publish_diffuse(struct publication *publication, struct session *session, const char *name,
                     const char *tier, const struct markov_kernel *channel);
 
+/* Does the same for a tier in request->outward, which was paid when the release was made. */
+int publish_prepaid(struct publication *publication, struct session *session, const char *name,
+                    const char *tier);
+
 #endif

@@ -31,6 +31,8 @@ struct request {
   char *tables; /* the tables that the query reads, as JSON; null: unknown (ledger/policy.h) */
   double steps; /* dp_release(): the limit of work per unit and per row (query/question.h) */
   int refine;
+  /* The outer tiers at which the answer will also be published; a null pointer ends the list. */
+  const char *const *outward; /* not owned; null: none */
   int is_blind;    /* the statement guard cannot tell how the statement ends (statement_guard.h) */
   int rows;        /* dp_partial(): the ledger protects rows, not units */
   int whole_units; /* dp_partial(): all rows of a unit are in one shard */

@@ -99,6 +99,7 @@ static int charge(struct publication *publication, uint64_t variance) {
                      "tier '%s' has no delta_keys for selecting keys privately (list public "
                      "\"keys\", or create a tier with delta_keys)",
                      tier);
+  if (publication->position.prepaid) cost.delta = 0; /* path_prepay() has paid it */
   return ledger_charge(ledger, &publication->definition.release, publication->position.tiers,
                        publication->position.count, publication->position.at, &cost);
 }
@@ -422,6 +423,27 @@ static int path_charge(struct publication *publication) {
   release->sensitivity = design.sensitivity;
   release->slack = definition->mechanism->noise->draw_slack(clock, definition->layout.touched);
   return ledger_release_insert(publication->session->ledger, release) && charge(publication, clock);
+}
+
+int path_prepay(struct publication *publication, int tier) {
+  const struct noise_law *noise = publication->definition.mechanism->noise;
+  struct ledger_release *release = &publication->definition.release;
+  struct position position = publication->position;
+  double slack = release->slack;
+  uint64_t clock = position.clock;
+  int going = 1;
+  for (int i = position.at + 1; i <= tier && going; i++) { /* as walk_outward() will do it */
+    uint64_t next = noise->outward(release->sensitivity, tier_rate(publication, i), clock);
+    going = next ? 1 : too_far(publication, i);
+    if (going)
+      release->slack += noise->step_slack(clock, next, publication->definition.layout.touched);
+    clock = next;
+  }
+  publication->position.at = tier;
+  going = going && charge(publication, clock);
+  publication->position = position;
+  release->slack = slack;
+  return going;
 }
 
 /* ---- the draw -------------------------------------------------------------------------------- */

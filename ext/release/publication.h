@@ -43,6 +43,7 @@ struct position {
   int count, at;  /* the publication's tier is tiers[at] */
   uint64_t clock; /* the variance of the noise at this tier, in squared lattice steps */
   const struct markov_kernel *kernel; /* applied to the groups at this tier; null: no kernel */
+  int prepaid;                        /* its cost was charged when the release was made */
   int refining; /* the release moves inward from points that are already stored */
 };
 

@@ -69,7 +69,7 @@ OWNERS = ["dp_init()", "dp_init('{}')", "dp_tier('new', 0.5, 1, 1e-6)", "dp_drop
           "dp_diffuse('inner', 'public')", "dp_diffuse('inner', 'clinic')", "dp_diffuse('nothing', 'public')",
           "dp_mix('total', 'public', '[[\"a\",\"a\",1]]')", "dp_exposure('public')", "dp_exposure('clinic')", "dp_verify()",
           "dp_interval('total', 'public', NULL, 0.9)", "dp_interval('inner', 'clinic', NULL, 0.9)",
-          "dp_predict('inner', 'public', '[1]')", "dp_sgd_profile('inner')", "dp_guard('clinic')", "dp_guard('public')",
+          "dp_predict('inner', 'public', '[1]')", "dp_sgd_profile('inner')", "dp_grant('visitors', 'public', 0.1)", "dp_grant('visitors', 'clinic', 0.1)", "dp_guard('clinic')", "dp_guard('public')",
           "dp_release('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\"}')",
           "dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\"}')",
           "dp_plan('clinic', 'count', 1)", "dp_plan('public', 'count', 1)", "dp_plan('[{\"tier\":\"public\",\"kind\":\"count\"}]')"]
@@ -87,7 +87,7 @@ REFUSED = ([form.format(table) for form in FROM for table in RAW] + NAMED + WRIT
               "SELECT * FROM dp_answer('clinic', 'count', 'SELECT 1 FROM visit', '{\"name\":\"x\"}')",
               "SELECT * FROM dp_answer", "SELECT CAST(dp_discard('total') AS TEXT)", "SELECT iif(1, dp_verify(), 1)"])
 
-TABLES = "dp_tier dp_policy dp_release dp_publication dp_value dp_charge dp_rdp dp_budget".split()
+TABLES = "dp_tier dp_policy dp_release dp_publication dp_value dp_charge dp_rdp dp_budget dp_grant dp_reserve".split()
 
 # Whatever the connection shows, told as much as it can tell.
 READ = (["SELECT * FROM " + table for table in TABLES]

@@ -2,59 +2,16 @@
 
 import contextlib
 import json
-import re
-import shutil
 import sqlite3
 import threading
 
 import pytest
 
 from conftest import connect, one, refused
-from guard_statements import AGGREGATES, OWNERS, READ, REFUSED, SCHEMA, TABLES
+from guard_helpers import copy_of, create, guarded, mend, outcome, release
+from guard_statements import AGGREGATES, OWNERS, READ, REFUSED, TABLES
 
 pytestmark = pytest.mark.alarm(0)
-
-TIERS = [("clinic", 0.04, 8.0, 1e-6), ("region", 0.01, 5.0, 1e-6), ("public", 0.002, 3.0, 1e-6)]
-
-
-def create(path):
-    """A database with a policy, and what its owner has published at an inner and at the outer tier."""
-    db = connect(path)
-    db.executescript(SCHEMA)
-    for call in ("init()", "protect('visit', 'patient')", "public('ward')"):
-        db.execute("SELECT dp_" + call).fetchall()
-    for tier in TIERS:
-        db.execute("SELECT dp_tier(?, ?, ?, ?)", tier).fetchall()
-    release(db, "public", "total")
-    release(db, "clinic", "inner")
-    release(db, "region", None)
-    one(db, "SELECT dp_diffuse('release-3', 'public')")
-    return db
-
-
-def release(db, tier, name, kind="sum", **options):
-    options = {"clip": 100, **({"name": name} if name else {}), **options}
-    return one(db, "SELECT dp_release(?, ?, 'SELECT minutes FROM visit', ?)", tier, kind, json.dumps(options))
-
-
-def guarded(path, tier="public", options=None, **how):
-    db = connect(path, **how)
-    assert one(db, "SELECT dp_guard(?)" if options is None else "SELECT dp_guard(?, ?)",
-               *[tier, *([json.dumps(options)] if options is not None else [])]) == tier
-    return db
-
-
-ADDRESS = re.compile(r"vtab:[0-9A-Fa-fx]+")  # EXPLAIN shows where SQLite keeps a table in memory
-
-
-def outcome(db, statement):
-    """All rows, or the error: everything that the person who sent the statement sees."""
-    try:
-        rows = [tuple(map(repr, row)) for row in db.execute(statement)]
-        return [tuple(ADDRESS.sub("vtab", cell) for cell in row) for row in rows] if "EXPLAIN" in statement else rows
-    except sqlite3.Error as error:
-        return f"{type(error).__name__}: {error}"
-
 
 def bytes_of(path):
     return [open(file, "rb").read() for file in (path, f"{path}-ledger")]
@@ -70,12 +27,6 @@ def published(tmp_path_factory):
 @pytest.fixture
 def copy(published, tmp_path):
     return copy_of(published, tmp_path / "copy.db")
-
-
-def copy_of(path, to):
-    for end in ("", "-ledger"):
-        shutil.copy(f"{path}{end}", f"{to}{end}")
-    return to
 
 
 # ---- getting out -------------------------------------------------------------------------------------
@@ -109,7 +60,7 @@ def test_every_module_is_refused_but_ours_and_json(copy):
     db = connect(copy)
     modules = [name for (name,) in db.execute("SELECT name FROM pragma_module_list")]
     one(db, "SELECT dp_guard('public')")
-    ours = {*TABLES, "dp_grant", "dp_reserve", "json_each", "json_tree", "dp_amplify"}
+    ours = {*TABLES, "json_each", "json_tree", "dp_amplify"}
     assert {"dbstat", "json_each", "dp_value", "dp_answer"} <= set(modules)
     for name in modules:
         assert isinstance(outcome(db, f"CREATE VIRTUAL TABLE temp.t USING {name}"), str), name
@@ -187,11 +138,6 @@ def test_nothing_that_is_shown_depends_on_one_person(published, tmp_path):
     for tier in ("public", "region", "clinic"):
         with contextlib.closing(guarded(left, tier)) as a, contextlib.closing(guarded(right, tier)) as b:
             assert mend(differences(a, b), left, right) == []
-
-
-def mend(found, left, right):
-    """Leaves out differences that are the names of the two files."""
-    return [f for f in found if str(f[1]).replace(str(left), "") != str(f[2]).replace(str(right), "")]
 
 
 def test_nothing_that_is_shown_depends_on_inner_activity(published, tmp_path):

@@ -683,7 +683,7 @@ def test_dp_verify_is_ok_for_an_honest_history(history):
     "UPDATE dp_charge SET id = 70 WHERE id = 6",
     "DELETE FROM dp_charge WHERE id = 6", "DELETE FROM dp_charge WHERE id = 1", "DELETE FROM dp_charge WHERE id = 3",
     "DELETE FROM dp_charge", "INSERT INTO dp_charge SELECT 7, release_id, release, tier, rate, curve, delta, slack, at,"
-    " period, hash FROM dp_charge WHERE id = 6"])
+    " period, grant_name, hash FROM dp_charge WHERE id = 6"])
 def test_dp_verify_finds_a_changed_charge(history, change):
     tamper(history, change)
     found = verdict(history)
@@ -1274,7 +1274,7 @@ def test_the_rounding_mode_of_the_host_changes_nothing(db, path, mode):
 
 
 @pytest.mark.parametrize("edit", [
-    "INSERT INTO dp_charge SELECT 9223372036854775807, release_id, release, tier, rate, curve, delta, slack, at, period, hash"
+    "INSERT INTO dp_charge SELECT 9223372036854775807, release_id, release, tier, rate, curve, delta, slack, at, period, grant_name, hash"
     " FROM dp_charge WHERE id = 1",
     "UPDATE dp_budget SET releases = 9223372036854775807", "UPDATE dp_budget SET releases_left = -9223372036854775808",
     "INSERT INTO dp_seal SELECT 9223372036854775807, release_id, digest, books, charge_id, at, hash FROM dp_seal WHERE id = 1"])

@@ -1,0 +1,404 @@
+/*
+** grant.c: owns dp_grant and dp_reserve: the parts of budgets that are set aside for questions of
+** others.
+**
+** A grant at tier T reserves amounts at T, at every tier inside T, and at outer tiers if its
+** answers are published there. An amount is a limit on what the accountant calls `total`
+** (accountant.h), and on the deltas of private keys and of lattice slack. Each charge has one
+** payer: the owner, or a grant (dp_charge.grant_name).
+**
+** Why every filter stays valid. Write, for one tier, S for the total of all charges of the budget,
+** G(g) for the total of those that grant g paid, and R(g) for its amount. This file keeps
+**
+**     (1)  G(g) <= R(g)  for each grant g,
+**     (2)  S + sum over g of (R(g) - G(g)) <= limit.
+**
+** By (1) the sum in (2) is not negative, so S <= limit: exactly the condition of a tier without
+** grants, for which the accountant's theorem holds for adaptively chosen charges. It does not
+** matter who chooses them. (1) and (2) hold after every step:
+**   - a new grant: R(g) is chosen such that (2) holds, and G(g) = 0.
+**   - a charge c of the owner is admitted only if S + c still satisfies (2): reserves_room() lowers
+**     the limit by the sum, rounded up.
+**   - a charge c of grant g is admitted if and only if G(g) + c <= R(g), at every tier that pays. S
+**     and G(g) grow by the same c, so (2) stays as it is. In floating point S can grow by a
+**     rounding more than G(g); RESERVE_MARGIN of the limit covers the roundings of MOST_CHARGES
+**     charges.
+**   - a period of the tier ends: S becomes 0, and G(g) stays. A grant does not begin again.
+** The same holds for the sums of deltas and of slack.
+**
+** Why a refusal tells nothing of inner tiers. Whether a charge of a grant is admitted depends on
+** the R(g) and G(g) alone. At T, R(g) is the share of what was left at T, and T sees everything
+** that T has paid for. Inside T, R(g) follows from the amount at T and from the terms of the
+** tiers, never from what an inner tier had spent: a grant that does not fit there is not created.
+**
+** Names. The releases that a grant pays for are called '<grant>/<name>'. No other release may have
+** such a name, so a question under a grant never finds a release that others made.
+*/
+#include "ledger/grant.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ledger/accountant.h"
+#include "ledger/internal.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* ---- reserves -------------------------------------------------------------------------------- */
+
+#define RESERVE_MARGIN 0x1p-30
+#define MOST_CHARGES   (1 << 20) /* of one grant */
+
+static struct budget spent_of(const struct reserve_row *row) {
+  return (struct budget){.rate = {row->spent_high, row->spent_low},
+                         .slack = row->spent_slack,
+                         .delta = row->spent_delta,
+                         .curve = row->spent_curve,
+                         .releases = row->charges};
+}
+
+/* The tier with the amounts of a grant as its limits. */
+static struct ledger_tier limited(const struct ledger_tier *tier, const struct reserve_row *row) {
+  struct ledger_tier limited = *tier;
+  limited.rate_limit = row->reserved;
+  limited.delta_keys = row->reserved_delta;
+  limited.slack_limit = row->reserved_slack;
+  return limited;
+}
+
+/* reserved - spent, not below it. */
+static double left_up(double reserved, struct total spent) {
+  double left = (reserved - spent.high) - spent.low;
+  return left > 0 ? nextafter(left, INFINITY) : 0;
+}
+
+/* Adds what a grant holds to *held. */
+static void hold(struct held *held, const struct ledger_tier *tier, const struct reserve_row *row) {
+  struct budget spent = spent_of(row);
+  struct held add = {left_up(row->reserved, tier->accountant->total(tier, &spent)) +
+                         tier->rate_limit * RESERVE_MARGIN,
+                     left_up(row->reserved_delta, (struct total){spent.delta, 0}) +
+                         tier->delta_keys * RESERVE_MARGIN,
+                     left_up(row->reserved_slack, (struct total){spent.slack, 0}) +
+                         tier->slack_limit * RESERVE_MARGIN};
+  held->total = nextafter(held->total + nextafter(add.total, INFINITY), INFINITY);
+  held->delta = nextafter(held->delta + nextafter(add.delta, INFINITY), INFINITY);
+  held->slack = nextafter(held->slack + nextafter(add.slack, INFINITY), INFINITY);
+}
+
+static double below(double limit, double held) {
+  double left = limit - held;
+  return left > 0 ? nextafter(left, 0) : 0;
+}
+
+int reserves_room(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room) {
+  struct held held = {0, 0, 0};
+  int any = 0;
+  *room = *tier;
+  sqlite3_stmt *row = statement_bind(ledger, RESERVE_LIST, "s", tier->name);
+  while (statement_row(ledger, row)) {
+    struct reserve_row stored;
+    columns_read(ledger, row, &columns_reserve, &stored);
+    hold(&held, tier, &stored);
+    any = 1;
+  }
+  if (any) {
+    room->rate_limit = below(tier->rate_limit, held.total);
+    room->delta_keys = below(tier->delta_keys, held.delta);
+    room->slack_limit = below(tier->slack_limit, held.slack);
+  }
+  return !error_is_set(ledger->error);
+}
+
+static int fail_used_up(struct ledger *ledger) {
+  return ledger_fail(ledger,
+                     "grant '%s' has too little left for this (nothing was charged or read; "
+                     "dp_plan tells what a question costs, and dp_reserve what is left)",
+                     ledger->grant);
+}
+
+int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
+                const struct payment *payment) {
+  sqlite3_stmt *row = statement_bind(ledger, RESERVE_READ, "ss", ledger->grant, tier->name);
+  struct reserve_row stored;
+  if (!statement_row(ledger, row)) return fail_used_up(ledger); /* a tier that it does not reach */
+  columns_read(ledger, row, &columns_reserve, &stored);
+  sqlite3_reset(row);
+  struct ledger_tier own = limited(tier, &stored);
+  struct budget spent = spent_of(&stored);
+  spent = budget_after(&spent, payment, 1);
+  if ((payment->curve.any && !tier->accountant->covers_curves) ||
+      (payment->rate.high > 0 && !tier->accountant->covers_rates))
+    return ledger_fail(ledger,
+                       "grant '%s' does not cover noise of this kind (take another \"mechanism\"; "
+                       "nothing was charged or read)",
+                       ledger->grant);
+  if (!budget_within(&own, &spent) || spent.releases > MOST_CHARGES) return fail_used_up(ledger);
+  struct total total = tier->accountant->total(tier, &spent);
+  return statement_run(ledger, RESERVE_WRITE, "ssddddddi", ledger->grant, tier->name,
+                       total_up(total), spent.rate.high, spent.rate.low, spent.slack, spent.delta,
+                       spent.curve, spent.releases);
+}
+
+/* ---- amounts --------------------------------------------------------------------------------- */
+
+/* What a grant may take of a tier at most. */
+static int available(struct ledger *ledger, const struct ledger_tier *tier, struct held *left) {
+  struct ledger_tier room;
+  struct budget budget;
+  if (!reserves_room(ledger, tier, &room) || !budget_read(ledger, tier->name, &budget)) return 0;
+  double margin = 2 * RESERVE_MARGIN;
+  *left = (struct held){below(total_left(tier->accountant->total(tier, &budget), room.rate_limit),
+                              tier->rate_limit * margin),
+                        below(below(room.delta_keys, budget.delta), tier->delta_keys * margin),
+                        below(below(room.slack_limit, budget.slack), tier->slack_limit * margin)};
+  return 1;
+}
+
+/*
+** The amounts that a tier inside `outer` needs for everything that fits `amount` there. Slack is
+** divided like the total, because the limits of two tiers do not follow from each other.
+*/
+static struct held carried(const struct held *amount, const struct ledger_tier *outer,
+                           const struct ledger_tier *inner) {
+  double part = amount->total / outer->rate_limit * (1 + 0x1p-50);
+  return (struct held){part * outer->accountant->most_at(outer, inner->filter_order),
+                       inner->accountant->has_delta ? amount->delta : 0,
+                       inner->accountant->reserve_slack ? part * inner->slack_limit : 0};
+}
+
+static struct held share_of(const struct held *left, double share) {
+  return (struct held){left->total * share, left->delta * share, left->slack * share};
+}
+
+static int reserve(struct ledger *ledger, const char *grant, const struct ledger_tier *tier,
+                   const struct held *amount) {
+  struct reserve_row row = {.grant_name = grant,
+                            .tier = tier->name,
+                            .reserved = amount->total,
+                            .reserved_delta = amount->delta,
+                            .reserved_slack = amount->slack};
+  return statement_insert(ledger, RESERVE_INSERT, &row);
+}
+
+/* Refuses a grant for which a tier inside its own has too little left. */
+static int check_carries(struct ledger *ledger, const struct ledger_tier *tier,
+                         const struct held *needed) {
+  struct held left;
+  if (!available(ledger, tier, &left)) return 0;
+  if (needed->total <= left.total && needed->delta <= left.delta && needed->slack <= left.slack)
+    return 1;
+  return ledger_fail(ledger,
+                     "tier '%s' inside it pays for every answer, and has only %.4g of the %.4g "
+                     "left that this share needs there (take a smaller share)",
+                     tier->name, left.total, needed->total);
+}
+
+static int reserve_all(struct ledger *ledger, const struct ledger_grant *grant,
+                       const struct ledger_tier *tiers, int at, int outermost) {
+  struct held left, amount;
+  if (!available(ledger, &tiers[at], &left)) return 0;
+  amount = share_of(&left, grant->share);
+  if (!(amount.total > 0))
+    return ledger_fail(ledger, "nothing is left of the budget of tier '%s'", tiers[at].name);
+  for (int k = 0; k <= outermost && !error_is_set(ledger->error); k++) {
+    struct held own = amount;
+    if (k < at) {
+      own = carried(&amount, &tiers[at], &tiers[k]);
+      check_carries(ledger, &tiers[k], &own);
+    } else if (k > at && available(ledger, &tiers[k], &left)) {
+      own = share_of(&left, grant->share);
+    }
+    if (!error_is_set(ledger->error)) reserve(ledger, grant->name, &tiers[k], &own);
+  }
+  return !error_is_set(ledger->error);
+}
+
+/*
+** A new tier inside tiers of grants. It has just paid as the owner for what its outer neighbour has
+** paid, and takes over the part of each grant that is left there.
+*/
+int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
+                     const struct ledger_tier *outer) {
+  struct ledger_tier room;
+  struct budget budget;
+  int any = 0;
+  for (;;) { /* one at a time, because the list is read by the statement that inserts */
+    sqlite3_stmt *row = statement_bind(ledger, RESERVE_MISSING, "ss", tier->name, outer->name);
+    struct reserve_row stored;
+    if (!statement_row(ledger, row)) break;
+    columns_read(ledger, row, &columns_reserve, &stored);
+    char *grant = sqlite3_mprintf("%s", stored.grant_name);
+    struct budget spent = spent_of(&stored);
+    struct held left = {left_up(stored.reserved, outer->accountant->total(outer, &spent)),
+                        left_up(stored.reserved_delta, (struct total){spent.delta, 0}),
+                        left_up(stored.reserved_slack, (struct total){spent.slack, 0})};
+    sqlite3_reset(row);
+    struct held own = carried(&left, outer, tier);
+    if (!grant) ledger_fail(ledger, "out of memory");
+    if (!error_is_set(ledger->error)) reserve(ledger, grant, tier, &own);
+    sqlite3_free(grant);
+    any = 1;
+  }
+  if (!any || error_is_set(ledger->error)) return !error_is_set(ledger->error);
+  return reserves_room(ledger, tier, &room) && budget_read(ledger, tier->name, &budget) &&
+         (budget_within(&room, &budget) ||
+          ledger_fail(ledger,
+                      "tier '%s' would lack what the grants of tier '%s' reserve (a larger epsilon "
+                      "does)",
+                      tier->name, outer->name));
+}
+
+/* ---- grants ---------------------------------------------------------------------------------- */
+
+void ledger_grant_clear(struct ledger_grant *grant) {
+  columns_clear(&columns_grant, grant);
+  memset(grant, 0, sizeof *grant);
+}
+
+/* Returns 1 if found; 0 if not, or on failure. */
+static int grant_read(struct ledger *ledger, const char *name, struct ledger_grant *grant) {
+  memset(grant, 0, sizeof *grant);
+  sqlite3_stmt *row = statement_bind(ledger, GRANT_READ, "s", name);
+  if (!statement_row(ledger, row)) return 0;
+  columns_read(ledger, row, &columns_grant, grant);
+  sqlite3_reset(row);
+  return !error_is_set(ledger->error);
+}
+
+int ledger_grant_find(struct ledger *ledger, const char *name, struct ledger_grant *grant) {
+  if (!seal_trust_books(ledger)) return 0;
+  return grant_read(ledger, name, grant) ||
+         ledger_fail(ledger, "unknown grant (dp_grant lists them)");
+}
+
+static int same_text(const char *a, const char *b) {
+  return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* Returns 1 if the grant is new; 0 if it exists, with an error if it is another one. */
+static int is_new(struct ledger *ledger, const struct ledger_grant *grant) {
+  struct ledger_grant stored;
+  int found = grant_read(ledger, grant->name, &stored);
+  if (found && (!same_text(stored.tier, grant->tier) || stored.share != grant->share ||
+                !same_text(stored.diffuse, grant->diffuse) || stored.pad_ms != grant->pad_ms))
+    ledger_fail(ledger,
+                "grant '%s' exists with other parameters (grants are immutable: choose another "
+                "name)",
+                grant->name);
+  ledger_grant_clear(&stored);
+  return !found && !error_is_set(ledger->error);
+}
+
+static int check_name(struct ledger *ledger, const char *name) {
+  if (strchr(name, '/'))
+    return ledger_fail(ledger, "name must not contain a slash (releases of a grant are called "
+                               "'<grant>/<name>')");
+  sqlite3_stmt *row = statement_bind(ledger, GRANT_TAKEN, "s", name);
+  int taken = statement_row(ledger, row);
+  sqlite3_reset(row);
+  return !taken || ledger_fail(ledger,
+                               "a release has a name that begins with '%s/', as those of this "
+                               "grant would (choose another name)",
+                               name);
+}
+
+/* The outermost tier to which answers are published, at least `at`; -1 with an error. */
+static int outermost_of(struct ledger *ledger, const struct ledger_tier *tiers, int count, int at,
+                        const char *const *outward, int outward_count) {
+  int outermost = at;
+  for (int i = 0; i < outward_count; i++) {
+    int to = ledger_tier_find(ledger, tiers, count, outward[i]);
+    if (to < 0) return -1;
+    if (to <= at)
+      return ledger_fail(ledger, "diffuse must list tiers outside '%s'", tiers[at].name) - 1;
+    if (to > outermost) outermost = to;
+  }
+  return outermost;
+}
+
+int ledger_grant_create(struct ledger *ledger, const struct ledger_grant *grant,
+                        const char *const *outward, int outward_count) {
+  struct ledger_tier *tiers = 0;
+  int count = 0, entered = 0;
+  if (!ledger_begin(ledger)) return 0;
+  if (seal_trust_books(ledger) && ledger_tiers(ledger, &tiers, &count)) {
+    int at = ledger_tier_find(ledger, tiers, count, grant->tier);
+    int outermost = at < 0 ? -1 : outermost_of(ledger, tiers, count, at, outward, outward_count);
+    if (outermost >= 0 && is_new(ledger, grant) && check_name(ledger, grant->name) &&
+        periods_enter(ledger, tiers[outermost].rate, &entered) &&
+        statement_insert(ledger, GRANT_INSERT, grant) &&
+        reserve_all(ledger, grant, tiers, at, outermost))
+      budgets_left(ledger, tiers, count);
+  }
+  ledger_tiers_free(tiers, count);
+  return ledger_commit(ledger);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+int grant_owns_name(struct ledger *ledger, const char *name) {
+  const char *slash = name ? strchr(name, '/') : 0;
+  struct ledger_grant grant;
+  if (!slash) return 0;
+  char *prefix = sqlite3_mprintf("%.*s", (int)(slash - name), name);
+  if (!prefix) return !ledger_fail(ledger, "out of memory");
+  int found = grant_read(ledger, prefix, &grant);
+  ledger_grant_clear(&grant);
+  sqlite3_free(prefix);
+  return found;
+}
+
+/* ---- verification ---------------------------------------------------------------------------- */
+
+/* Recomputes what one grant has spent at one tier. */
+static char *check_reserve(struct ledger *ledger, const struct ledger_tier *tier,
+                           const struct reserve_row *row) {
+  struct budget spent = {0};
+  sqlite3_stmt *charge = statement_bind(ledger, RESERVE_CHARGES, "ss", row->grant_name, tier->name);
+  while (statement_row(ledger, charge)) {
+    struct payment payment = {.rate = {sqlite3_column_double(charge, 0), 0},
+                              .slack = sqlite3_column_double(charge, 1),
+                              .delta = sqlite3_column_double(charge, 2),
+                              .curve = curve_column(ledger, charge, 3)};
+    spent = budget_after(&spent, &payment, 1);
+  }
+  struct ledger_tier own = limited(tier, row);
+  int same = row->spent_high == spent.rate.high && row->spent_low == spent.rate.low &&
+             row->spent_slack == spent.slack && row->spent_delta == spent.delta &&
+             row->spent_curve == spent.curve && row->charges == spent.releases &&
+             row->spent == total_up(tier->accountant->total(tier, &spent));
+  if (!same)
+    return ledger_discrepancy(ledger, "dp_reserve: grant '%s' does not match its charges at '%s'",
+                              row->grant_name, tier->name);
+  if (!budget_within(&own, &spent))
+    return ledger_discrepancy(ledger, "dp_reserve: grant '%s' has spent more than it has at '%s'",
+                              row->grant_name, tier->name);
+  return 0;
+}
+
+char *grants_verify(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
+  char *found = 0;
+  for (int i = 0; i < count && !found; i++) {
+    struct ledger_tier room;
+    struct budget budget;
+    sqlite3_stmt *row = statement_bind(ledger, RESERVE_LIST, "s", tiers[i].name);
+    while (!found && statement_row(ledger, row)) {
+      struct reserve_row stored;
+      columns_read(ledger, row, &columns_reserve, &stored);
+      found = check_reserve(ledger, &tiers[i], &stored);
+    }
+    if (row) sqlite3_reset(row);
+    if (!found && reserves_room(ledger, &tiers[i], &room) &&
+        budget_read(ledger, tiers[i].name, &budget) && !budget_within(&room, &budget) &&
+        room.rate_limit != tiers[i].rate_limit)
+      found = ledger_discrepancy(ledger, "dp_reserve: the grants at tier '%s' exceed its budget",
+                                 tiers[i].name);
+  }
+  sqlite3_stmt *row = found ? 0 : statement_bind(ledger, GRANT_CHECK, "");
+  if (statement_row(ledger, row))
+    found = ledger_discrepancy(ledger, "%s: '%s' does not fit the grants", column_text(row, 0),
+                               column_text(row, 1));
+  if (row) sqlite3_reset(row);
+  return found;
+}

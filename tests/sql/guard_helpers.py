@@ -1,0 +1,61 @@
+"""Databases with a policy and publications, and connections to them that are guarded."""
+
+import json
+import re
+import shutil
+import sqlite3
+
+from conftest import connect, one
+from guard_statements import SCHEMA
+
+TIERS = [("clinic", 0.04, 8.0, 1e-6), ("region", 0.01, 5.0, 1e-6), ("public", 0.002, 3.0, 1e-6)]
+
+
+def create(path):
+    """A database with a policy, and what its owner has published at an inner and at the outer tier."""
+    db = connect(path)
+    db.executescript(SCHEMA)
+    for call in ("init()", "protect('visit', 'patient')", "public('ward')"):
+        db.execute("SELECT dp_" + call).fetchall()
+    for tier in TIERS:
+        db.execute("SELECT dp_tier(?, ?, ?, ?)", tier).fetchall()
+    release(db, "public", "total")
+    release(db, "clinic", "inner")
+    release(db, "region", None)
+    one(db, "SELECT dp_diffuse('release-3', 'public')")
+    return db
+
+
+def release(db, tier, name, kind="sum", **options):
+    options = {"clip": 100, **({"name": name} if name else {}), **options}
+    return one(db, "SELECT dp_release(?, ?, 'SELECT minutes FROM visit', ?)", tier, kind, json.dumps(options))
+
+
+def guarded(path, tier="public", options=None, **how):
+    db = connect(path, **how)
+    assert one(db, "SELECT dp_guard(?)" if options is None else "SELECT dp_guard(?, ?)",
+               *[tier, *([json.dumps(options)] if options is not None else [])]) == tier
+    return db
+
+
+ADDRESS = re.compile(r"vtab:[0-9A-Fa-fx]+")  # EXPLAIN shows where SQLite keeps a table in memory
+
+
+def outcome(db, statement):
+    """All rows, or the error: everything that the person who sent the statement sees."""
+    try:
+        rows = [tuple(map(repr, row)) for row in db.execute(statement)]
+        return [tuple(ADDRESS.sub("vtab", cell) for cell in row) for row in rows] if "EXPLAIN" in statement else rows
+    except sqlite3.Error as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def copy_of(path, to):
+    for end in ("", "-ledger"):
+        shutil.copy(f"{path}{end}", f"{to}{end}")
+    return to
+
+
+def mend(found, left, right):
+    """Leaves out differences that are the names of the two files."""
+    return [f for f in found if str(f[1]).replace(str(left), "") != str(f[2]).replace(str(right), "")]

@@ -1,0 +1,474 @@
+"""dp_grant(): parts of budgets for questions of others, and dp_guard() with the option "ask"."""
+
+import contextlib
+import json
+import random
+import re
+import signal
+import sqlite3
+import struct
+import time
+from fractions import Fraction
+
+import pytest
+
+from conftest import connect, ledger_of, one, refused, start
+from guard_statements import READ, REFUSED
+from guard_helpers import copy_of, create, guarded, mend, outcome, release
+
+pytestmark = pytest.mark.alarm(0)
+
+ASK = {"ask": "visitors"}
+
+
+def grant(db, name="visitors", tier="public", share=0.5, **options):
+    return one(db, "SELECT dp_grant(?, ?, ?, ?)", name, tier, share, json.dumps(options) if options else None)
+
+
+def ask(db, name, tier="public", kind="count", query="SELECT 1 FROM visit", **options):
+    options = {"clip": 1, "name": name, **options}
+    return one(db, "SELECT dp_release(?, ?, ?, ?)", tier, kind, query, json.dumps(options))
+
+
+def capacity(db, most=1000, first=0, **options):
+    """How many questions the grant of a guarded connection pays for."""
+    for i in range(first, first + most):
+        try:
+            ask(db, f"question {i}", **options)
+        except sqlite3.Error as error:
+            assert str(error).startswith("dp_release: grant 'visitors' has too little left for this"), error
+            return i - first
+    return most
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    path = tmp_path_factory.mktemp("grants") / "a.db"
+    create(path).close()
+    return path
+
+
+@pytest.fixture
+def copy(published, tmp_path):
+    return copy_of(published, tmp_path / "copy.db")
+
+
+# ---- the amounts --------------------------------------------------------------------------------------
+
+
+def test_a_grant_reserves_its_share_at_the_tier_and_inside(copy):
+    db = connect(copy)
+    limit, spent = db.execute("SELECT rate_limit, spent_rate FROM dp_tier JOIN dp_budget ON tier = name WHERE name = 'region'").fetchall()[0]
+    assert grant(db, tier="region", share=0.25) == "visitors"
+    assert db.execute("SELECT name, tier, share, diffuse, pad_ms FROM dp_grant").fetchall() == [("visitors", "region", 0.25, None, None)]
+    reserves = dict(db.execute("SELECT tier, reserved FROM dp_reserve"))
+    assert set(reserves) == {"clinic", "region"}
+    assert all(reserved == pytest.approx((limit - spent) / 4, rel=1e-8) for reserved in reserves.values())
+    before = db.execute("SELECT * FROM dp_reserve").fetchall(), db.execute("SELECT count(*) FROM dp_grant").fetchall()
+    grant(db, tier="region", share=0.25)  # the same again
+    assert before == (db.execute("SELECT * FROM dp_reserve").fetchall(), db.execute("SELECT count(*) FROM dp_grant").fetchall())
+    assert "exists with other parameters" in refused(db, "SELECT dp_grant('visitors', 'region', 0.3)")
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_a_grant_pays_for_as_many_questions_as_it_holds(copy):
+    db = connect(copy)
+    grant(db)
+    (reserved,), rate = db.execute("SELECT reserved FROM dp_reserve WHERE tier = 'public'").fetchall()[0], 0.002
+    with contextlib.closing(guarded(copy, options=ASK)) as visitor:
+        assert capacity(visitor) == int(reserved / rate * (1 + 1e-9)) > 5
+        assert one(visitor, "SELECT dp_reserve.spent <= reserved FROM dp_reserve") == 1
+    with contextlib.closing(guarded(copy, options=ASK)) as again:  # reconnecting does not renew it
+        assert capacity(again, first=500) == 0
+        assert isinstance(ask(again, "question 0"), float)         # a replay is free
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_the_owner_has_what_grants_leave(copy):
+    db, left = connect(copy), "SELECT releases_left FROM dp_budget WHERE tier = 'public'"
+    before = one(db, left)
+    grant(db, share=0.75)
+    assert abs(one(db, left) - before / 4) <= 1
+    made = 0
+    with pytest.raises(sqlite3.Error, match="would exceed its budget"):
+        for made in range(1000):
+            release(db, "public", f"mine {made}")
+    assert abs(made - before / 4) <= 1 and one(db, left) == 0
+    assert one(db, "SELECT dp_verify()") == "ok"
+    with contextlib.closing(guarded(copy, options=ASK)) as visitor:
+        assert abs(capacity(visitor) - before * 3 / 4) <= 1
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_what_inner_tiers_spend_never_refuses_a_grant(published, tmp_path):
+    counts = []
+    for spender in (None, "clinic", "region"):
+        path = copy_of(published, tmp_path / f"{spender}.db")
+        db = connect(path)
+        grant(db, share=0.6)
+        with contextlib.suppress(sqlite3.Error):
+            for i in range(1000 if spender else 0):
+                release(db, spender, f"inner {i}")
+        with contextlib.closing(guarded(path, options=ASK)) as visitor:
+            counts.append(capacity(visitor))
+        assert one(db, "SELECT dp_verify()") == "ok"
+    assert len(set(counts)) == 1 and counts[0] > 5
+
+
+def test_a_grant_that_an_inner_tier_cannot_carry_is_refused(copy):
+    db = connect(copy)
+    with contextlib.suppress(sqlite3.Error):
+        for i in range(1000):
+            release(db, "clinic", f"inner {i}")
+    error = refused(db, "SELECT dp_grant('visitors', 'public', 1)")
+    assert re.match(r"dp_grant: tier '\w+' inside it pays for every answer, and has only .* \(take a smaller share\)", error)
+    assert db.execute("SELECT count(*) FROM dp_grant").fetchall() == db.execute("SELECT count(*) FROM dp_reserve").fetchall() == [(0,)]
+
+
+def sums(path):
+    """For each tier: its limit, S, and (R, G) of each grant, added up exactly from the charges; rate-based accountants."""
+    ledger, found = ledger_of(path), {}
+    for tier, limit, accountant in ledger.execute("SELECT name, rate_limit, accountant FROM dp_tier"):
+        cost = {"pure": epsilon_of}.get(accountant, rate_of(ledger, tier))
+        rows = ledger.execute("SELECT grant_name, rate, curve FROM dp_charge WHERE tier = ?", (tier,)).fetchall()
+        paid = {}
+        for name, rate, curve in rows:
+            paid[name] = paid.get(name, 0) + cost(rate, curve)
+        found[tier] = (Fraction(limit), sum(paid.values()), [(Fraction(reserved), paid.get(name, 0)) for name, reserved in ledger.execute(
+            "SELECT grant_name, reserved FROM dp_reserve WHERE tier = ?", (tier,))])
+    return found
+
+
+def at_filter(curve):
+    """The RDP of a stored curve at the tier's own order."""
+    return Fraction(struct.unpack("<115d", curve)[-1]) if curve else 0
+
+
+def epsilon_of(rate, curve):
+    assert rate == 0
+    return at_filter(curve)
+
+
+def rate_of(ledger, tier):
+    order = ledger.execute("SELECT filter_order FROM dp_tier WHERE name = ?", (tier,)).fetchall()[0][0]
+    return lambda rate, curve: Fraction(rate) + (at_filter(curve) / Fraction(order) if curve else 0)
+
+
+# Tiers from the innermost out, with budgets of a few releases, and a mechanism that all of them cover.
+LADDERS = {
+    "rdp": ([("a", 0.05, 4.0, 1e-6), ("b", 0.02, 2.5, 1e-6), ("c", 0.01, 1.2, 1e-6)], {}),
+    "gdp": ([("a", 0.05, 4.0, 1e-6, "gdp"), ("b", 0.02, 2.5, 1e-6, "gdp"), ("c", 0.01, 1.2, 1e-6, "gdp")], {}),
+    "rdp in gdp in rdp": ([("a", 0.05, 4.0, 1e-6), ("b", 0.02, 3.0, 1e-6, "gdp"), ("c", 0.01, 1.2, 1e-6)], {}),
+    "pure": ([("a", 0.5, 9.0, 0, "pure"), ("b", 0.2, 5.0, 0, "pure"), ("c", 0.1, 3.0, 0, "pure")], {"mechanism": "laplace"}),
+    "rdp around pure": ([("a", 0.5, 25.0, 1e-6), ("b", 0.2, 5.0, 0, "pure"), ("c", 0.1, 3.0, 0, "pure")], {"mechanism": "laplace"}),
+    "laplace at rdp": ([("a", 0.05, 4.0, 1e-6), ("b", 0.02, 2.5, 1e-6), ("c", 0.01, 1.2, 1e-6)], {"mechanism": "laplace"}),
+}
+
+
+@pytest.fixture(scope="module", params=LADDERS)
+def ladder(request, tmp_path_factory):
+    tiers, options = LADDERS[request.param]
+    path = tmp_path_factory.mktemp("ladder") / "a.db"
+    with contextlib.closing(connect(path)) as db:
+        db.executescript("CREATE TABLE visit(patient INT); INSERT INTO visit VALUES (1), (2), (3)")
+        db.execute("SELECT dp_init()").fetchall()
+        db.execute("SELECT dp_protect('visit', 'patient')").fetchall()
+        for tier in reversed(tiers):
+            db.execute(f"SELECT dp_tier({', '.join('?' * len(tier))})", tier).fetchall()
+    return path, options
+
+
+def test_no_sequence_of_questions_exceeds_a_filter(ladder, tmp_path):
+    """Random sequences of owner, two grants and new grants, until nothing fits any more; sums by Fraction."""
+    path, options = ladder
+    for seed in range(6):
+        chance, here = random.Random(seed), copy_of(path, tmp_path / f"{seed}.db")
+        owner = connect(here)
+        names, visitors, refusals = [("visitors", "c", 0.4), ("inner", chance.choice("ab"), 0.3), ("last", "b", 0.5)], {}, 0
+        for step in range(60):
+            who = chance.random()
+            if who < 0.15 and names:
+                name, tier, share = names.pop(0)
+                with contextlib.suppress(sqlite3.Error):
+                    grant(owner, name, tier, share)
+                    visitors[name] = guarded(here, tier, {"ask": name}), tier
+            try:
+                if who < 0.6 or not visitors:
+                    ask(owner, f"{step}", chance.choice("abc"), weight=chance.choice([1, 1, 0.3]), **options)
+                else:
+                    visitor, tier = visitors[chance.choice(sorted(visitors))]
+                    ask(visitor, f"{step}", tier, weight=chance.choice([1, 1, 0.2]), **options)
+            except sqlite3.Error as error:
+                assert "too little left" in str(error) or "would exceed" in str(error), error
+                refusals += 1
+            for limit, total, grants in sums(here).values():
+                assert all(paid <= reserved for reserved, paid in grants)
+                assert total + sum(reserved - paid for reserved, paid in grants) <= limit
+            if refusals > 8:
+                break
+        assert one(owner, "SELECT dp_verify()") == "ok"
+        for visitor, _ in visitors.values():
+            visitor.close()
+        owner.close()
+
+
+def test_a_new_inner_tier_reserves_what_grants_hold(copy):
+    db = connect(copy)
+    grant(db, share=0.5)
+    with contextlib.closing(guarded(copy, options=ASK)) as visitor:
+        ask(visitor, "before")
+    one(db, "SELECT dp_tier('board', 0.09, 20.0, 1e-6)")
+    reserves = dict(db.execute("SELECT tier, reserved - spent FROM dp_reserve"))
+    assert reserves["board"] == pytest.approx(reserves["clinic"], rel=1e-9)
+    with contextlib.closing(guarded(copy, options=ASK)) as visitor:
+        assert capacity(visitor) > 5
+    assert one(db, "SELECT dp_verify()") == "ok"
+    assert "grant 'visitors' reserves" in refused(db, "SELECT dp_drop_tier('board')")
+    for limit, total, grants in sums(copy).values():
+        assert total + sum(reserved - paid for reserved, paid in grants) <= limit
+
+
+# ---- two processes, and crashes ------------------------------------------------------------------------
+
+
+def test_two_processes_share_one_grant(copy):
+    db = connect(copy)
+    grant(db, share=0.5)
+    (reserved,) = db.execute("SELECT reserved FROM dp_reserve WHERE tier = 'public'").fetchall()[0]
+    code = """
+        db = connect(sys.argv[1])
+        one(db, "SELECT dp_guard('public', ?)", '{"ask":"visitors"}')
+        made = 0
+        try:
+            for i in range(1000):
+                one(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', ?)", '{"name":"%s %d"}' % (sys.argv[2], i))
+                made += 1
+        except sqlite3.Error as error:
+            assert "too little left" in str(error), error
+        print(made)
+    """
+    processes = [start(code, copy, name) for name in ("left", "right")]
+    made = [int(process.communicate(timeout=120)[0]) for process in processes]
+    assert sum(made) == int(reserved / 0.002 * (1 + 1e-9))
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_killed_process_leaves_whole_grants_and_payments(copy, seed):
+    code = """
+        db, chance = connect(sys.argv[1]), __import__("random").Random(int(sys.argv[2]))
+        print("ready", flush=True)
+        for i in range(1000):
+            one(db, "SELECT dp_grant(?, 'public', 0.05)", f"grant {i}")
+            visitor = connect(sys.argv[1])
+            one(visitor, "SELECT dp_guard('public', ?)", '{"ask":"grant %d"}' % i)
+            for j in range(2):
+                try:
+                    one(visitor, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', ?)", '{"name":"%d"}' % j)
+                except sqlite3.Error:
+                    pass
+            visitor.close()
+    """
+    process = start(code, copy, seed)
+    process.stdout.readline()
+    time.sleep(random.Random(seed).uniform(0.002, 0.06))
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    db = connect(copy)
+    assert one(db, "SELECT dp_verify()") == "ok"
+    tiers = db.execute("SELECT g.name, count(r.tier) FROM dp_grant g LEFT JOIN dp_reserve r ON grant_name = name GROUP BY 1").fetchall()
+    assert all(count == 3 for _, count in tiers)
+    for limit, total, grants in sums(copy).values():
+        assert total + sum(reserved - paid for reserved, paid in grants) <= limit
+
+
+# ---- asking --------------------------------------------------------------------------------------------
+
+
+def test_questions_under_a_grant(copy):
+    db = connect(copy)
+    grant(db)
+    visitor = guarded(copy, options=ASK)
+    rows = visitor.execute("SELECT key, release, tier FROM dp_answer('public', 'group_count', 'SELECT ward FROM visit',"
+                           " '{\"name\":\"by ward\",\"keys\":[\"north\",\"south\"],\"clip\":1}')").fetchall()
+    assert rows == [("north", "visitors/by ward", "public"), ("south", "visitors/by ward", "public")]
+    assert one(visitor, "SELECT count(*) FROM dp_value WHERE release = 'visitors/by ward'") == 2
+    assert "the options must name the release" in refused(visitor, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit')")
+    for tier in ("clinic", "region", "nobody"):
+        assert refused(visitor, f"SELECT dp_release('{tier}', 'count', 'SELECT 1 FROM visit', 'x')") == (
+            "dp_release: tier must be 'public' (this connection asks under grant 'visitors')")
+        assert "tier must be 'public'" in refused(visitor, f"SELECT dp_plan('{tier}', 'count', 1)")
+        assert "tier must be 'public'" in refused(visitor, f"SELECT dp_plan('[{{\"tier\":\"{tier}\",\"kind\":\"count\"}}]')")
+    for options in ('{"name":"total","refine":true,"clip":100}', '{"name":"by ward","refine":true,"clip":1}'):
+        assert "refine is the owner's" in refused(visitor, "SELECT dp_release('public', 'sum', 'SELECT minutes FROM visit', ?)", options)
+    assert "steps must be at most" in refused(visitor, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"s\",\"steps\":1e9}')")
+    assert "neither protected nor public" in refused(visitor, "SELECT dp_release('public', 'count', 'SELECT 1 FROM secret', 'x')")
+    assert "dp_diffuse: this connection is guarded" in refused(visitor, "SELECT dp_diffuse('visitors/by ward', 'public')")
+    assert "planning, and dp_release, dp_answer and dp_plan at this tier" in refused(visitor, "SELECT dp_discard('visitors/by ward')")
+    assert "access to visit.minutes is prohibited" in refused(visitor, "SELECT minutes FROM visit")
+
+
+def test_a_plan_shows_nothing_of_inner_tiers(copy):
+    grant(connect(copy))
+    visitor = guarded(copy, options=ASK)
+    plan = json.loads(one(visitor, "SELECT dp_plan('public', 'count', 1)"))
+    assert [tier["tier"] for tier in plan["tiers"]] == ["public"] and "releases_left" not in plan["tiers"][0]
+    assert "clinic" not in json.dumps(plan)
+
+
+def test_names_belong_to_the_grant(copy):
+    db = connect(copy)
+    grant(db)
+    visitor = guarded(copy, options=ASK)
+    assert "dp_grant lists them" in refused(db, "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visit', 'visitors/x')")
+    for name in ("inner", "total"):  # names of the owner, seen and unseen
+        assert isinstance(ask(visitor, name), float)
+    assert one(db, "SELECT count(*) FROM dp_release WHERE name IN ('inner', 'visitors/inner')") == 2
+    assert "exists with other parameters" in refused(visitor, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"inner\",\"clip\":2}')")
+    release(db, "clinic", "group/a")
+    assert "begins with 'group/'" in refused(db, "SELECT dp_grant('group', 'public', 0.1)")
+    assert "must not contain a slash" in refused(db, "SELECT dp_grant('a/b', 'public', 0.1)")
+    assert isinstance(one(db, "SELECT dp_diffuse('visitors/inner', 'public')"), float)  # the owner may
+    grant(db, "others", share=0.5)
+    other = guarded(copy, options={"ask": "others"})
+    assert ask(other, "inner") != ask(visitor, "inner")
+
+
+def test_answers_are_also_published_where_the_grant_says(copy):
+    db = connect(copy)
+    grant(db, tier="clinic", share=0.2, diffuse=["public"])
+    assert {tier for (tier,) in db.execute("SELECT tier FROM dp_reserve")} == {"clinic", "region", "public"}
+    visitor = guarded(copy, "clinic", ASK)
+    ask(visitor, "a", "clinic")
+    ask(visitor, "a", "clinic")
+    assert visitor.execute("SELECT tier FROM dp_publication WHERE release = 'visitors/a' ORDER BY rate DESC").fetchall() == [
+        ("clinic",), ("public",)]
+    assert one(db, "SELECT count(*) FROM dp_charge WHERE release = 'visitors/a'") == 3  # each tier once, before the draw
+    assert one(db, "SELECT count(*) FROM dp_charge WHERE release = 'visitors/a' AND tier = 'public'") == 1
+    assert "release = 'x'" not in refused(visitor, "SELECT dp_release('clinic', 'choice', 'SELECT ward FROM visit',"
+                                          " '{\"name\":\"c\",\"candidates\":[\"north\"]}')")
+    plan = json.loads(one(visitor, "SELECT dp_plan('clinic', 'count', 1)"))
+    assert all(tier["pays"] > 0 for tier in plan["tiers"]) and len(plan["tiers"]) == 3
+    assert capacity(visitor, tier="clinic") > 0
+    assert one(db, "SELECT dp_verify()") == "ok"
+    assert "must list tiers outside 'region'" in refused(db, "SELECT dp_grant('x', 'region', 0.1, '{\"diffuse\":[\"clinic\"]}')")
+
+
+def test_answers_return_after_a_padded_time(copy):
+    grant(connect(copy), pad_ms=150)
+    visitor = guarded(copy, options=ASK)
+    for statement in ("SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"a\",\"clip\":1}')",
+                      "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"a\",\"clip\":1}')",
+                      "SELECT dp_release('clinic', 'count', 'SELECT 1 FROM visit', 'b')", "SELECT dp_plan('public', 'count', 1)",
+                      "SELECT value FROM dp_answer('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"c\",\"clip\":1}')"):
+        begun = time.monotonic()
+        outcome(visitor, statement)
+        passed = time.monotonic() - begun
+        assert passed >= 0.149
+    begun = time.monotonic()
+    visitor.execute("SELECT * FROM dp_value").fetchall()
+    assert time.monotonic() - begun < 0.14
+
+
+@pytest.mark.parametrize("how", ["mode=ro", "immutable=1", "query_only"])
+def test_a_grant_is_spent_on_a_read_only_connection(copy, how):
+    grant(connect(copy))
+    db = connect(copy) if how == "query_only" else connect(f"file:{copy}?{how}", uri=True)
+    if how == "query_only":
+        db.execute("PRAGMA query_only = 1")
+    assert "cannot write its database" in refused(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', 'x')")
+    before = open(copy, "rb").read()
+    assert one(db, "SELECT dp_guard('public', ?)", json.dumps(ASK)) == "public"
+    assert isinstance(ask(db, "x"), float)
+    assert "guarded" in refused(db, "SELECT dp_discard('visitors/x')")
+    assert open(copy, "rb").read() == before
+    assert one(connect(copy), "SELECT dp_verify()") == "ok"
+
+
+def test_arguments_of_grants(copy):
+    db = connect(copy)
+    for call, error in {"'g', 'public', 0": "share must be a number in (0, 1]", "'g', 'public', 1.5": "share must be",
+                        "'g', 'nobody', 0.5": "unknown tier", "NULL, 'public', 0.5": "name must be a text",
+                        "'g', 'public', 0.5, '{\"pad_ms\":0.5}'": "pad_ms must be", "'g', 'public', 0.5, '{\"pad\":5}'": "unknown option",
+                        "'g', 'public', 0.5, '{\"diffuse\":[]}'": "diffuse must be a JSON array",
+                        "'g', 'public', 0.5, '{\"diffuse\":[1]}'": "diffuse must be a JSON array",
+                        "'g', 'public', 0.5, '{\"diffuse\":\"public\"}'": "diffuse must be a JSON array",
+                        "'g', 'clinic', 0.5, '{\"diffuse\":[\"nobody\"]}'": "unknown tier"}.items():
+        assert error in refused(db, f"SELECT dp_grant({call})"), call
+    grant(db)
+    for options, error in {'{"ask":"nobody"}': "unknown grant", '{"ask":1}': "ask must be the name of a grant",
+                           '{"as":"visitors"}': "unknown option"}.items():
+        assert error in refused(db, "SELECT dp_guard('public', ?)", options), options
+    assert "grant 'visitors' is of tier 'public', not 'clinic'" in refused(db, "SELECT dp_guard('clinic', '{\"ask\":\"visitors\"}')")
+    assert one(db, "SELECT count(*) FROM visit") == 400  # none of them guarded anything
+
+
+def test_an_edited_grant_is_noticed(copy):
+    db = connect(copy)
+    grant(db)
+    with contextlib.closing(guarded(copy, options=ASK)) as visitor:
+        ask(visitor, "a")
+    for edit in ("UPDATE dp_reserve SET reserved = reserved * 2", "UPDATE dp_reserve SET spent_high = 0 WHERE tier = 'public'",
+                 "UPDATE dp_grant SET share = 0.9", "DELETE FROM dp_reserve WHERE tier = 'clinic'",
+                 "UPDATE dp_grant SET tier = 'clinic'", "INSERT INTO dp_grant VALUES ('g', 'public', 1, NULL, NULL, '')"):
+        backup = open(f"{copy}-ledger", "rb").read()
+        with contextlib.closing(ledger_of(copy)) as ledger:
+            ledger.execute(edit)
+        assert one(connect(copy), "SELECT dp_verify()") != "ok", edit
+        assert "damaged" in refused(connect(copy), "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', 'mine')"), edit
+        with open(f"{copy}-ledger", "wb") as ledger:
+            ledger.write(backup)
+    assert one(connect(copy), "SELECT dp_verify()") == "ok"
+
+
+# ---- nothing but the answers is shown --------------------------------------------------------------------
+
+
+NUMBER = re.compile(r"-?\d+\.\d+(e[-+]\d+)?|[-\d,.() ]+ ± [\d,.]+")
+QUESTIONS = [
+    "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{\"name\":\"a\"}')",
+    "SELECT dp_release('public', 'sum', 'SELECT minutes FROM visit', '{\"name\":\"b\",\"clip\":100}')",
+    "SELECT dp_release('public', 'avg', 'SELECT minutes FROM visit WHERE patient = 7', '{\"name\":\"c\",\"lo\":0,\"hi\":9}')",
+    "SELECT dp_release('public', 'sum', 'SELECT abs(-9223372036854775807 - (patient = 7)) FROM visit', '{\"name\":\"d\",\"clip\":9}')",
+    "SELECT dp_release('public', 'sum', 'SELECT json(patient) FROM visit', '{\"name\":\"e\",\"clip\":9}')",
+    "SELECT dp_release('public', 'sum', 'SELECT x FROM secret', '{\"name\":\"f\",\"clip\":9}')",
+    "SELECT dp_release('public', 'sum', 'SELECT nothing FROM visit', '{\"name\":\"g\",\"clip\":9}')",
+    "SELECT dp_release('public', 'sum', 'SELECT minutes FROM visit', '{\"name\":\"inner\",\"clip\":3}')",
+    "SELECT dp_release('public', 'sum', 'SELECT minutes FROM visit', '{\"name\":\"total\",\"clip\":3}')",
+    "SELECT dp_release('public', 'sum', 'SELECT count(*) FROM dp_value', '{\"name\":\"h\",\"clip\":3}')",
+    "SELECT key, value FROM dp_answer('public', 'group_count', 'SELECT ward FROM visit', '{\"name\":\"i\",\"keys\":[\"north\",\"west\"]}')",
+    "SELECT dp_plan('public', 'count', 1)", "SELECT dp_plan('public', 'count', 1, '{\"name\":\"inner\"}')",
+    "SELECT dp_plan('[{\"tier\":\"public\",\"kind\":\"count\"},{\"tier\":\"public\",\"kind\":\"count\"}]')",
+    "SELECT dp_plan('public', 'count', 1, '{\"half_width\":0.1}')", "SELECT dp_plan('clinic', 'count', 1)",
+] + [f"SELECT dp_release('public', 'count', 'SELECT 1 FROM visit', '{{\"name\":\"q{i}\"}}')" for i in range(60)]
+
+
+def asked(path):
+    """What a person sees who asks everything; numbers with noise become x."""
+    seen = []
+    with contextlib.closing(guarded(path, options=ASK)) as db:
+        for statement in QUESTIONS + READ + [s for s in REFUSED if "dp_release" not in s and "dp_plan" not in s and "dp_answer" not in s]:
+            got = outcome(db, statement)
+            noisy = statement.startswith("SELECT dp_release") or "dp_answer" in statement or "dp_value" in statement
+            seen.append((statement, NUMBER.sub("x", str(got)) if noisy else got))
+    return seen
+
+
+def test_what_a_grant_shows_does_not_depend_on_one_person_or_inner_tiers(published, tmp_path):
+    left, person, inner = (copy_of(published, tmp_path / f"{name}.db") for name in ("left", "person", "inner"))
+    for path in (left, person, inner):
+        grant(connect(path), share=0.5)
+    owner = connect(person)
+    owner.execute("DELETE FROM visit WHERE patient = 7")
+    owner = connect(inner)
+    with contextlib.suppress(sqlite3.Error):
+        for i in range(1000):
+            release(owner, "clinic", f"more {i}")
+    one(owner, "SELECT dp_discard('inner')")
+    owner.execute("SELECT dp_tier('board', 0.09, 20, 1e-6)").fetchall()
+    grant(owner, "staff", "board", 0.1)
+    expected = asked(left)
+    assert sum("too little left" in str(got) for _, got in expected) > 3  # it runs out, at the same question
+    for path in (person, inner):
+        found = [(s, a, b) for (s, a), (_, b) in zip(expected, asked(path)) if a != b]
+        assert mend(found, left, path) == []
