@@ -1,8 +1,10 @@
 /*
-** sampler.c: nanoseconds a draw of noise, one round of each side: bench/sampler.py takes medians.
+** sampler.c: measures the nanoseconds that a draw of noise takes. The program runs one round of
+** each sampler. bench/sampler.py takes medians of several rounds.
 **
-** Ours are exact discrete Gaussians from the system's generator. GSL's is a rounded normal law from
-** a generator that anybody can predict: what noise costs where nothing is promised of it.
+** The samplers of diffuse draw exact discrete Gaussians with random bits from the system. GSL's
+** sampler draws rounded normal numbers from a generator that anybody can predict. GSL's time shows
+** the cost of noise without any privacy guarantee.
 */
 #include <gsl/gsl_randist.h>
 #include <stdio.h>
@@ -12,7 +14,7 @@
 #include "noise/cks_sampler.h"
 #include "noise/discrete_gaussian.h"
 
-#define VARIANCE ((uint64_t)1 << 41) /* where releases start */
+#define VARIANCE ((uint64_t)1 << 41) /* the order of magnitude of a release's first variance */
 #define DRAWS    1000000
 
 static int64_t draws[DRAWS];
@@ -30,7 +32,7 @@ static int draw_plain(void) {
   return 1;
 }
 
-/* One number from each call: a key of the system and 32 draws. */
+/* Draws one number in each call. Each call takes a key from the system and makes 32 draws. */
 static int draw_single(void) {
   for (int i = 0; i < DRAWS / 32; i++) {
     if (!discrete_gaussian_draw(VARIANCE, &draws[i], 1)) return 0;
@@ -47,7 +49,7 @@ static int draw_ziggurat(void) {
   return 1;
 }
 
-/* Processor time: other programs may be running. */
+/* Returns the processor time, because other programs may be running. */
 static double seconds(void) {
   struct timespec now;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -62,7 +64,7 @@ int main(void) {
                {"plain form", draw_plain},
                {"single, each of its 32", draw_single},
                {"GSL ziggurat, inexact", draw_ziggurat}};
-  if (!draw_sampler()) return 1; /* the table is made, the memory is there */
+  if (!draw_sampler()) return 1; /* the first call makes the table and allocates the memory */
   for (int i = 0; i < 4; i++) {
     double start = seconds();
     if (!sides[i].draw()) return 1;

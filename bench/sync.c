@@ -1,5 +1,6 @@
 /*
-** sync.c: counts fsync() and fdatasync() and the time in them, for bench/children.py (LD_PRELOAD).
+** sync.c: counts the calls of fsync() and fdatasync() and measures their time. bench/children.py
+** loads this library by LD_PRELOAD.
 */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,33 +1,39 @@
 /*
-** injector.c: fails the n-th allocation, or the n-th call of the file system, of every statement of
-** a story, for n = 1, 2, ... until the statement runs without meeting it.
+** injector.c: makes calls fail. For every statement of a story and for n = 1, 2, ..., the program
+** runs the statement and lets its n-th allocation or its n-th call of the file system fail. The
+** program goes on to the next statement when the statement makes fewer than n calls.
 **
 **   injector DIRECTORY MODE STEP [STATEMENT]
 **
-** MODE: what the n-th call does, and whether only that one or all from there on
-**   memory-once memory-on   malloc(), calloc(), realloc() of SQLite, GSL and the extension return
-**                           nothing
-**   own-once    own-on      the same, but only for what the extension (or GSL for it) asks: so few
-**                           calls that each can be failed in a short time
-**   random-once random-on   getrandom() gives nothing
-**   io-once     io-on       xRead, xWrite, xSync, xLock, ... give SQLITE_IOERR; a write is torn
-**   full-once   full-on     writes are torn and give SQLITE_FULL
-**   kill                    the process is killed at that call of the file system
-**   power                   and of what was written but not synced, a random part is lost
-**   clock                   nothing fails, but time goes backwards at every look
-**   changed SQL             the books are changed by a statement, and then dp_verify() must never
-**                           say 'ok'
-** STEP: n grows by 1 + n/STEP; 0: by 1, so that nothing is left out. STATEMENT: the number of one.
+** MODE says what the n-th call does. "once" lets only the n-th call fail. "on" lets the n-th call
+** and all later calls fail.
+**   memory-once memory-on   malloc(), calloc() and realloc() of SQLite, GSL and the extension
+**                           return null
+**   own-once    own-on      the same, but only for memory that the extension asks for, itself or
+**                           through GSL; there are few such calls, so a test can let each fail
+**   random-once random-on   getrandom() returns no bytes
+**   io-once     io-on       xRead, xWrite, xSync, xLock and so on return SQLITE_IOERR; a write
+**                           writes only a part of its data
+**   full-once   full-on     a write writes only a part of its data and returns SQLITE_FULL
+**   kill                    the process is killed at the n-th call of the file system
+**   power                   the process is killed, and a random part of the data that was written
+**                           but not synced is lost
+**   clock                   no call fails, but the clock goes back at every look
+**   changed SQL             the statement SQL changes the ledger, and dp_verify() must never return
+**                           'ok'
+** STEP: n grows by 1 + n/STEP. If STEP is 0, n grows by 1, so no call is left out.
+** STATEMENT: the number of the only statement to run.
 **
-** After every run, on the connection that failed and on a new one:
-**   I1  a statement that succeeds gives the true answer (the noise is tiny) and has all its
-**       charges; one that fails has all of them or none, and says why
-**   I2  no value without a charge, dp_verify() is 'ok'
-**   I3  the ledger is usable: the statement can be run again, after dp_discard() where its name is
-**       taken
-**   I4  an answer that was given is given again
-**   I5  no allocation and no file is left over, the connection closes
-** Prints, for every statement, how many failures were survived, and at the end all of them.
+** The program checks these invariants after every run, on the connection of the run or on a new
+** connection:
+**   I1  A statement that succeeds gives the true answer (the noise is tiny) and has all its
+**       charges. A statement that fails has all its charges or none, and its error is a sentence.
+**   I2  No value is without a charge, and dp_verify() returns 'ok'.
+**   I3  The ledger is usable: the statement can run again, if necessary after dp_discard().
+**   I4  If the statement gave an answer, it gives the same answer again.
+**   I5  No memory and no open file is left, and the connection closes.
+** For every statement, the program prints the number of failures that it survived. At the end it
+** prints the sum of these numbers.
 */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,10 +57,13 @@ enum mode { MEMORY, OWN, RANDOM, IO, FULL, KILL, POWER, CLOCK };
 
 static enum mode mode;
 static int from_then_on;
-static long countdown; /* calls until one fails; 0: none will */
-static int met;        /* that call has come */
+static long countdown; /* number of calls until a call fails; 0: no call fails */
+static int met;        /* 1: a call has failed */
 
-/* The extension may be at work in several threads. */
+/*
+** Returns whether the current call must fail. The function locks a mutex, because several threads
+** of the extension may call it.
+*/
 static int strikes(void) {
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&mutex);
@@ -78,8 +87,10 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *memory, size_t size);
 void __wrap_free(void *memory);
 
-static _Thread_local int in_sqlite; /* SQLite asks for memory ... */
-/* ... because the extension has called one of the functions below */
+static _Thread_local int in_sqlite; /* 1: SQLite is allocating memory */
+/*
+** 1: the extension has called one of SQLite's functions below, so the memory is for the extension
+*/
 static _Thread_local int for_us;
 
 static int memory_strikes(void) {
@@ -109,7 +120,7 @@ void __wrap_free(void *memory) {
   __real_free(memory);
 }
 
-/* SQLite's own allocator, which says when it is at work. */
+/* SQLite's own allocator. The functions below set in_sqlite while they call it. */
 static sqlite3_mem_methods allocator;
 
 static void *noting_malloc(int size) {
@@ -134,7 +145,10 @@ static void note_sqlite(void) {
   sqlite3_config(SQLITE_CONFIG_MALLOC, &noting);
 }
 
-/* A function of SQLite that allocates for the extension: SQLite's calls of it do not come here. */
+/*
+** Wraps a function of SQLite that allocates memory for the extension. Only calls from the extension
+** reach this wrapper, not calls inside SQLite.
+*/
 #define FOR_US(result, name, parameters, arguments)                                                \
   result __real_##name parameters;                                                                 \
   result __wrap_##name parameters;                                                                 \
@@ -201,10 +215,10 @@ ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags) {
 
 /* ---- what a loss of power takes with it ------------------------------------------------------ */
 
-/* One write or truncation since the last sync of its file, and how to undo it. */
+/* One write or truncation since the last sync of its file, with the data that undoes it. */
 struct change {
   char name[200];
-  sqlite3_int64 offset, size_before; /* of the file */
+  sqlite3_int64 offset, size_before; /* size_before: size of the file before the change */
   int size;
   char *before;
 };
@@ -222,7 +236,8 @@ static void note_change(const char *name, sqlite3_int64 offset, sqlite3_int64 si
   snprintf(change->name, sizeof change->name, "%s", name);
   change->offset = offset;
   change->size_before = status.st_size;
-  if (size < 0) size = status.st_size > offset ? status.st_size - offset : 0; /* a truncation */
+  /* A negative size means a truncation. */
+  if (size < 0) size = status.st_size > offset ? status.st_size - offset : 0;
   change->before = __real_malloc((size_t)size + 1);
   ssize_t got = pread(file, change->before, (size_t)size, offset);
   change->size = got > 0 ? (int)got : 0;
@@ -259,14 +274,17 @@ static void lose_power(void) {
 struct file {
   sqlite3_file base;
   char *name;
-  sqlite3_file *real; /* behind this struct */
+  sqlite3_file *real; /* the real file is stored directly after this struct */
 };
 
 static sqlite3_vfs *system_vfs, shim;
 static atomic_long open_files;
-static double backwards; /* days that the clock has gone back */
+static double backwards; /* number of days that the clock has gone back */
 
-/* Whether a call fails now; a call on files that kills does not return. */
+/*
+** Returns whether a call of the file system must fail now. If the mode kills the process, the
+** function does not return.
+*/
 static int io_strikes(int is_write) {
   if (mode < IO || mode == CLOCK || (mode == FULL && !is_write) || !strikes()) return 0;
   if (mode == POWER) lose_power();
@@ -305,7 +323,7 @@ static int shim_truncate(sqlite3_file *base, sqlite3_int64 size) {
   return file->real->pMethods->xTruncate(file->real, size);
 }
 
-/* Nothing is synced in truth: no power is lost here. */
+/* The function does not really sync the file, because the machine does not lose power. */
 static int shim_sync(sqlite3_file *base, int flags) {
   (void)flags;
   if (io_strikes(0)) return SQLITE_IOERR_FSYNC;
@@ -350,7 +368,7 @@ static int shim_sector(sqlite3_file *base) {
 
 static int shim_traits(sqlite3_file *base) {
   (void)base;
-  return 0; /* the most careful file system */
+  return 0; /* 0 makes SQLite assume the fewest guarantees of the file system */
 }
 
 static const sqlite3_io_methods methods = {
@@ -401,8 +419,11 @@ static int shim_time(sqlite3_vfs *vfs, sqlite3_int64 *now) {
   return rc;
 }
 
-/* The default file system, once more after each sqlite3_initialize(). */
-/* The shim has the name of the system's own VFS, because the ledger asks for that one by name. */
+/* Makes the shim the default VFS. This is necessary after each sqlite3_initialize(). */
+/*
+** The shim has the name of the system's own VFS, because the ledger opens files with this VFS by
+** name.
+*/
 static void register_shim(void) {
   sqlite3_vfs_unregister(&shim);
   system_vfs = sqlite3_vfs_find("unix");
@@ -417,7 +438,7 @@ static void register_shim(void) {
 
 /* ---- the story ------------------------------------------------------------------------------- */
 
-#define BASE 15 /* charges before */
+#define BASE 15 /* number of charges before the statement */
 
 static const char set_up[] =
     "CREATE TABLE t(u, k, x, v); INSERT INTO t(rowid, u, k, x, v) VALUES (1, 1, 'p', 1, '[1,2]'),"
@@ -440,15 +461,15 @@ static const char set_up_ledger[] =
 
 struct chapter {
   const char *sql;
-  double answer; /* NAN: any; a failure where `never` */
-  int charges;   /* after a success */
-  int never;     /* it must fail: with what `never` charges */
-  int fresh;     /* without a ledger before */
+  double answer; /* expected answer; NAN: any answer */
+  int charges;   /* expected number of charges after a success */
+  int never;     /* 1: the statement must fail */
+  int fresh;     /* 1: there is no ledger before the statement */
 };
 
 #define ANY NAN
 static const struct chapter story[] = {
-    {0, ANY, BASE, 0, 0}, /* loading the extension */
+    {0, ANY, BASE, 0, 0}, /* this chapter loads the extension */
     {"SELECT dp_init('{\"unchecked\":true}')", ANY, 0, 0, 1},
     {"SELECT dp_init('{\"unchecked\":true,\"path\":\"other.ledger\","
      "\"unit\":\"u\",\"adjacency\":\"replace\"}')",
@@ -531,8 +552,9 @@ static const struct chapter story[] = {
      " '{\"clip\":100,\"name\":\"new\"}')",
      ANY, BASE + 1, 1, 0}, /* its query fails */
     {"SELECT dp_release('a', 'sum', 'SELECT x FROM t', '{\"clip\":100}')", ANY, BASE, 1, 0},
-    {"SELECT dp_sum('a', x, 3) FROM t", ANY, BASE, 1, 0},            /* the ledger protects units */
-    {"SELECT dp_sum('b', x, 100, u, 'old') FROM t", 10, BASE, 0, 0}, /* a replay */
+    {"SELECT dp_sum('a', x, 3) FROM t", ANY, BASE, 1, 0}, /* the ledger protects units */
+    /* Replays an existing release. */
+    {"SELECT dp_sum('b', x, 100, u, 'old') FROM t", 10, BASE, 0, 0},
     {"SELECT dp_sum('b', x, 99, u, 'old') FROM t", ANY, BASE, 1, 0},
     {"SELECT dp_sum('a', x, 100, u, '{\"name\":\"old\",\"refine\":true}') FROM t", 10, BASE + 1, 0,
      0},
@@ -547,7 +569,7 @@ static const struct chapter story[] = {
      "('p', 'q')",
      1, BASE + 2, 0, 0},
     {"SELECT dp_mix('symbol', 'b', '[[\"p\",\"p\",0.75],[\"p\",\"q\",0.25],[\"r\",\"p\",1]]')", ANY,
-     BASE, 1, 0}, /* no row for q */
+     BASE, 1, 0}, /* the kernel has no row for q */
     {"SELECT dp_mix('symbol', 'a', '[[\"p\",\"p\",1],[\"q\",\"q\",1]]')", ANY, BASE, 1, 0},
     {"SELECT dp_discard('old')", ANY, BASE, 0, 0},
     {"SELECT dp_interval('keys', 'b', 'p', 0.9) ->> 0", 3, BASE, 0, 0},
@@ -584,7 +606,8 @@ static const struct chapter story[] = {
 
 /* ---- one run --------------------------------------------------------------------------------- */
 
-static char database[2][200], ledger[2][200], other[200], journal[200]; /* [1]: as they were */
+/* [0] is in use; [1] is the copy from before the statement. */
+static char database[2][200], ledger[2][200], other[200], journal[200];
 static const struct chapter *chapter;
 static long moment;
 
@@ -647,21 +670,28 @@ static void start_over(void) {
   }
 }
 
-/* I2, and how many charges there are. A ledger that was not there may be there or not. */
+/*
+** Checks I2 and returns the number of charges. If there was no ledger before the statement, there
+** may still be no ledger.
+*/
 static int charges_of_sound(sqlite3 *db) {
   char text[400];
   int rc = get(db, "SELECT dp_verify()", text);
   if (chapter->fresh && rc != SQLITE_OK) {
-    /* The end of a statement that does more than create a ledger can fail after all that it did. */
+    /*
+    ** A statement that does more than create a ledger can fail at its end, after it has created the
+    ** ledger.
+    */
     int several = strstr(chapter->sql, "dp_tier") != 0;
     int may = mode == KILL || mode == POWER || mode == IO || from_then_on || several;
     if (may &&
-        strstr(sqlite3_errmsg(db), "is not a privacy ledger")) /* it has just been rolled back */
+        /* Opening the file has just rolled back the creation of the ledger. */
+        strstr(sqlite3_errmsg(db), "is not a privacy ledger"))
       get(db, "SELECT dp_verify()", text);
     const char *message = sqlite3_errmsg(db);
     /*
-    ** A marker without its ledger is what an end between the two, a disk that stays full, or a
-    ** failure after the marker's commit (its unlock) can leave.
+    ** Three events can leave a marker without a ledger: the process ends between the two commits,
+    ** the disk stays full, or unlocking fails after the commit of the marker.
     */
     int missing = strstr(message, "is missing (bring the right one along") != 0;
     check(strstr(message, "no privacy ledger") || (missing && may), "dp_verify()", message);
@@ -685,9 +715,12 @@ static void check_answer(const char *answer) {
   }
 }
 
-/* I1 of a failure: a sentence, and all charges or none. */
+/*
+** Checks I1 after a failure. The message must be a sentence, and the statement must have all of its
+** charges or none.
+*/
 static void check_refusal(int charges, int before, const char *message) {
-  int speechless = mode <= OWN && from_then_on; /* SQLite cannot keep a text either */
+  int speechless = mode <= OWN && from_then_on; /* SQLite has no memory for the text of the error */
   check(message[0] && strcmp(message, "not an error") != 0 &&
             strcmp(message, "unknown error") != 0 &&
             (speechless || strcmp(message, "SQL logic error") != 0),
@@ -695,7 +728,10 @@ static void check_refusal(int charges, int before, const char *message) {
   check(charges == before || charges == chapter->charges, "all charges or none", message);
 }
 
-/* I3, I4: the statement again, without failures. `given`: what it answered before, or null. */
+/*
+** Checks I3 and I4: runs the statement again, without failures. `given` is the answer of the first
+** run, or null if this run failed.
+*/
 static void check_usable(sqlite3 *db, const char *given) {
   char again[400], after[400];
   if (!chapter->sql) return;
@@ -717,9 +753,11 @@ static void check_usable(sqlite3 *db, const char *given) {
             "dp_discard", sqlite3_errmsg(db));
       rc = get(db, chapter->sql, again);
     } else if (chapter->fresh && strstr(message, "is not a privacy ledger")) {
-      rc = get(db, chapter->sql, again); /* opening it has just rolled it back to nothing */
+      /* Opening the file has just rolled back the creation of the ledger. */
+      rc = get(db, chapter->sql, again);
     } else if (strstr(chapter->sql, "dp_discard")) {
-      check(strstr(message, "unknown release") != 0, "again", message); /* done already */
+      /* The first run has discarded the release already. */
+      check(strstr(message, "unknown release") != 0, "again", message);
       return;
     }
   }
@@ -741,7 +779,7 @@ static void check_nothing_left(long before) {
   check(outstanding == before, "memory left over", "");
 }
 
-/* A failure in this process. */
+/* Runs one statement with a failure in this process. Returns 1 if a call failed. */
 static int run_here(void) {
   char answer[400] = "", message[400] = "";
   start_over();
@@ -762,20 +800,22 @@ static int run_here(void) {
     int charges = charges_of_sound(db);
     if (rc == SQLITE_OK) check(charges == chapter->charges, "charges", answer);
     if (rc != SQLITE_OK) check_refusal(charges, base, message);
-    if (moment & 1) check_usable(db, rc == SQLITE_OK ? answer : 0); /* here, or ... */
+    /* On the connection that failed, or. */
+    if (moment & 1) check_usable(db, rc == SQLITE_OK ? answer : 0);
   }
   check(sqlite3_close(db) == SQLITE_OK, "close", sqlite3_errmsg(db));
   db = open_host(1);
   charges_of_sound(db);
   if (!(moment & 1) || !chapter->sql)
-    check_usable(db, rc == SQLITE_OK ? answer : 0); /* ... there */
+    check_usable(db, rc == SQLITE_OK ? answer : 0); /* on a new connection */
   check(sqlite3_close(db) == SQLITE_OK, "close", "");
   check_nothing_left(before);
   return met;
 }
 
 /*
-** A process that ends at its n-th call of the file system; what it answered comes through a pipe.
+** Runs one statement in a child process that is killed at its n-th call of the file system. A pipe
+** carries the answer of the child. Returns 1 if the child was killed.
 */
 static int run_there(void) {
   char answer[400] = "";
@@ -846,7 +886,7 @@ static int mode_of(const char *name) {
 }
 
 /*
-** Changes the books by a statement; then dp_verify() must not say 'ok', whichever of its
+** Changes the ledger by a statement. Then dp_verify() must not return 'ok', whichever of its
 ** allocations fails.
 */
 static int verify_changed(const char *sql) {

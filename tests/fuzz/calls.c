@@ -1,16 +1,17 @@
 /*
-** calls.c: the SQL surface. The bytes choose a sequence of statements from templates and what
-** stands in their places, on one in-memory database.
+** calls.c: a fuzz target for the SQL functions. The input chooses a sequence of statements from
+** templates, and the values of the placeholders in these templates. All statements run on one
+** in-memory database.
 **
-** After each statement: every publication has a charge, an answer of a new release has one of its
-** own, a refused statement leaves no publication. At the end the books verify and the connection
-** closes.
+** After each statement, the target checks that every publication has a charge, that an answer of a
+** new release has a charge of its own, and that a refused statement has left no publication. At the
+** end, dp_verify() must return 'ok' and the connection must close.
 */
 #include "fuzz.h"
 
 /*
-** %t tier, %n name or options, %g options of a model, %o loss, %x value, %c bound, %r rate, %k
-** kind, %q query, %u unit, %l list of tiers
+** The placeholders: %t tier, %n name or options, %g options of a model, %o loss, %x value, %c
+** bound, %r rate, %k kind, %q query, %u unit, %l list of tiers.
 */
 static const char *const templates[] = {
     "SELECT dp_init('{\"unchecked\":true}')",

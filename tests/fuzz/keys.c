@@ -1,10 +1,11 @@
 /*
-** keys.c: keys of groups. The input is a list of rows, each a byte for the type and the unit, a
-** byte for the length, and the bytes of the key; its first byte chooses public keys (those of the
-** first rows) or private ones.
+** keys.c: a fuzz target for the keys of groups. The first byte of the input chooses public keys
+** (the keys of the first rows) or private keys. The rest of the input is a list of rows. Each row
+** has one byte for the type and the unit, one byte for the length of the key, and the bytes of the
+** key.
 **
-** The answer is valid JSON whose keys are those of dp_value; it does not depend on what text the
-** keys hold, and diffusing it keeps them.
+** The answer must be valid JSON whose keys are the keys in dp_value, whatever the texts of the keys
+** are. dp_diffuse() must keep these keys.
 */
 #include "fuzz.h"
 
@@ -40,7 +41,7 @@ static void fill(sqlite3 *db, const uint8_t *data, size_t size) {
   sqlite3_finalize(insert);
 }
 
-/* Of an answer that exists: it is an object of as many keys as dp_value has rows. */
+/* Checks that an answer is a JSON object with as many keys as dp_value has rows. */
 static void check_answer(sqlite3 *db, const char *answer, const char *tier) {
   char *sql = sqlite3_mprintf("SELECT json_valid(%Q) AND json_type(%Q) = 'object'", answer, answer);
   expect(ask_number(db, sql) == 1, "valid JSON", answer);
@@ -82,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (outer) check_answer(db, outer, "b");
     if (!outer) {
       expect(strstr(sqlite3_errmsg(db), "would exceed") != 0, "dp_diffuse", sqlite3_errmsg(db));
-      runs = 0; /* a fresh one next time */
+      runs = 0; /* the next input gets a fresh database */
     }
     sqlite3_free(outer);
     char *again = ask(db, "SELECT dp_diffuse((SELECT n FROM name), 'a')");

@@ -1,9 +1,11 @@
 /*
-** ledgers.c: ledger files that somebody or something has damaged. The input is a list of changes to
-** a sound ledger: four bytes for an offset (modulo the file's size), one for how many bytes follow,
-** the bytes. A first byte of 255 cuts the file at the first offset.
+** ledgers.c: a fuzz target for damaged ledger files. The input is a list of changes to an intact
+** ledger. A change has four bytes for an offset (modulo the size of the file), one byte for the
+** number of new bytes, and the new bytes. If the first byte of the input is 255, the file is cut at
+** the first offset.
 **
-** No crash, no hang; a new release that answers has a charge in the file, read without its indexes.
+** The extension must not crash or hang. If a new release returns an answer, the file must contain
+** its charge. The target reads the charges without the indexes of the file.
 */
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,7 +27,7 @@ static sqlite3 *host(void) {
       sqlite3_mprintf("CREATE TABLE t(u, k, x); INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 3);"
                       "SELECT dp_init('{\"unchecked\":true,\"path\":\"%s\"}')",
                       path);
-  sqlite3_exec(db, sql, 0, 0, 0); /* a damaged ledger may be refused here */
+  sqlite3_exec(db, sql, 0, 0, 0); /* this statement may fail, because the ledger is damaged */
   sqlite3_free(sql);
   return db;
 }
@@ -60,7 +62,7 @@ static void make_sound(void) {
   atexit(clean_up);
 }
 
-/* How many charges the file has of a release; -1 where it cannot be read. */
+/* Returns the number of charges in the file for a release, or -1 if the file cannot be read. */
 static int charges_of(const char *release) {
   sqlite3 *db;
   char *sql =
@@ -75,7 +77,7 @@ static int charges_of(const char *release) {
 }
 
 static int impatient(void *calls) {
-  return ++*(int *)calls > 100000; /* a damaged tree can be a circle */
+  return ++*(int *)calls > 100000; /* the pages of a damaged B-tree can form a circle */
 }
 
 static const char *const statements[] = {

@@ -1,9 +1,9 @@
 /*
-** options.c: the JSON options of releases, plans and dp_init. The first byte chooses the function
-** and the kind, the rest is the text.
+** options.c: a fuzz target for the JSON options of releases, plans and dp_init(). The first byte of
+** the input chooses the function and the kind. The rest of the input is the text of the options.
 **
-** A plan never changes the books. A release either fails and leaves them as they were, or has a
-** charge.
+** A plan must never change the ledger. A release must either fail and leave the ledger unchanged,
+** or have a charge.
 */
 #include "fuzz.h"
 
@@ -32,19 +32,21 @@ static int run(sqlite3_stmt *statement) {
 
 static void create(const uint8_t *text, size_t size) {
   sqlite3 *db = fuzz_open();
-  if (memmem(text, size, "path", 4)) size = 0; /* no files */
+  if (memmem(text, size, "path", 4)) size = 0; /* the target must not create files */
   if (run(prepare(db, "SELECT dp_init(?)", text, size))) expect_sound(db);
   expect(sqlite3_close(db) == SQLITE_OK, "close", "");
 }
 
-/* A public kernel, in a ledger of its own where a symbol waits for it. */
+/*
+** Passes the text to dp_mix() as a public kernel. The ledger is new and contains a release of a
+** symbol.
+*/
 static void mix(const uint8_t *text, size_t size) {
   sqlite3 *db = fuzz_open();
-  must(db,
-       "CREATE TABLE t(u, k); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'b');"
-       "SELECT dp_init('{\"unchecked\":true}');"
-       "SELECT dp_tier('inner', 1, 30, 1e-6), dp_tier('outer', 0.1, 30, 1e-6);"
-       "SELECT dp_choice('inner', k, '[\"a\",\"b\"]', u, 'c') FROM t");
+  must(db, "CREATE TABLE t(u, k); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'b');"
+           "SELECT dp_init('{\"unchecked\":true}');"
+           "SELECT dp_tier('inner', 1, 30, 1e-6), dp_tier('outer', 0.1, 30, 1e-6);"
+           "SELECT dp_choice('inner', k, '[\"a\",\"b\"]', u, 'c') FROM t");
   int mixed = run(prepare(db, "SELECT dp_mix('c', 'outer', ?)", text, size));
   expect(ask_number(db, "SELECT count(*) FROM dp_publication") == 1 + mixed,
          "published where mixed", "");
@@ -52,7 +54,10 @@ static void mix(const uint8_t *text, size_t size) {
   expect(sqlite3_close(db) == SQLITE_OK, "close", "");
 }
 
-/* A model in the plan alone: n could be a thousand million. */
+/*
+** Passes the options of a model to dp_plan() only, because training with n = 1e9 would take too
+** long.
+*/
 static void plan_model(const uint8_t *text, size_t size) {
   sqlite3 *db = fuzz_open();
   must(db, "SELECT dp_init('{\"unchecked\":true,\"protects\":\"row\",\"adjacency\":\"replace\"}');"

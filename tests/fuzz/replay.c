@@ -1,4 +1,7 @@
-/* Runs a target on files, once each: TARGET FILE ... Stands in for libFuzzer's main(). */
+/*
+** replay.c: a main() that replaces libFuzzer's main(). TARGET FILE ... runs the target once on each
+** file.
+*/
 #include "fuzz.h"
 
 int main(int argc, char **argv) {
@@ -8,7 +11,9 @@ int main(int argc, char **argv) {
     static uint8_t bytes[1 << 20];
     size_t size = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
-    /* A copy of exactly its size, so that a sanitizer sees a read beyond the end. */
+    /*
+    ** The copy has exactly the size of the file, so that a sanitizer detects a read beyond the end.
+    */
     uint8_t *copy = malloc(size ? size : 1);
     expect(copy != 0, "memory", argv[i]);
     memcpy(copy, bytes, size);

@@ -1,10 +1,11 @@
 /*
-** states.c: states that somebody else wrote. The first byte chooses what the rest is: a whole
-** state; or all of one but for the SHA-256 at its end, which is put right here, because no mutation
-** would get past it; and whether it is merged alone, twice under two serial numbers, or after an
-** honest state; and with which options.
+** states.c: a fuzz target for states of shards that an attacker wrote. The first byte of the input
+** makes three choices. First, the rest of the input is either a whole state or a state without the
+** SHA-256 at its end. In the second case the target adds the right SHA-256, because no mutation
+** would find the right hash. Second, dp_merge() gets this state alone, twice with two serial
+** numbers, or after an intact state. Third, the byte chooses the options.
 **
-** dp_merge() says what is wrong and charges nothing, or releases finite numbers.
+** dp_merge() must either report an error and charge nothing, or release finite numbers.
 */
 #include <sodium.h>
 
@@ -19,7 +20,10 @@ static size_t sign(unsigned char *state, size_t size) {
   return size + crypto_hash_sha256_BYTES;
 }
 
-/* The state again under another serial number: with itself it would be "there twice". */
+/*
+** Inserts a state with the given serial number. dp_merge() refuses two states with the same serial
+** number.
+*/
 static void insert(sqlite3 *db, unsigned char *state, size_t size, int number) {
   sqlite3_stmt *insert;
   if (number && size >= 48 + crypto_hash_sha256_BYTES) {
@@ -61,7 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                         : "SELECT dp_merge('a', state) FROM s");
   if (answer) {
     expect(ask_number(db, "SELECT count(*) FROM dp_charge") > charges, "a charge", answer);
-    char *valid = sqlite3_mprintf("SELECT json_valid(%Q)", answer); /* which infinities are not */
+    /* Infinities would not be valid JSON. */
+    char *valid = sqlite3_mprintf("SELECT json_valid(%Q)", answer);
     expect(ask_number(db, valid) == 1, "finite numbers", answer);
     sqlite3_free(valid);
   } else {
@@ -69,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     expect(strncmp(message, "dp_merge: ", 10) == 0, "a sentence", message);
     int full = strstr(message, "would exceed") != 0;
     expect(ask_number(db, "SELECT count(*) FROM dp_charge") == charges, "no charge", "");
-    if (full) runs = 0; /* a fresh ledger next time */
+    if (full) runs = 0; /* the next input gets a fresh ledger */
   }
   sqlite3_free(answer);
   if (runs % 8 == 0) expect_sound(db);

@@ -1,9 +1,10 @@
 /*
-** vectors.c: JSON arrays and blobs as vectors. The first byte chooses the type and the dimension,
-** the rest is the value.
+** vectors.c: a fuzz target for vectors in JSON arrays and blobs. The first byte of the input
+** chooses the type and the dimension. The rest of the input is the value.
 **
-** The parser (base/vector_text.h) gives finite numbers, all zero where the value is malformed, and
-** for JSON what strtod() gives; dp_vec_sum answers whatever the value is.
+** The parser (base/vector_text.h) must return finite numbers. If the value is malformed, all
+** numbers must be zero. For JSON, the numbers must agree with strtod(). dp_vec_sum() must return an
+** answer for every value.
 */
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /*
-** check.h: the smallest harness that can fail. Each test is a void function registered in main()
-** with RUN(); it prints one TAP line ("ok - name" or "not ok - name"), and every failed check a
-** line with its place and values. The exit status is the number of failed tests (at most 99).
+** check.h: the test harness. Each test is a void function that main() calls with RUN(). RUN()
+** prints one TAP line, "ok - name" or "not ok - name". Every failed check prints a line with its
+** place and values. The exit status is the number of failed tests, at most 99.
 */
 #ifndef CHECK_H
 #define CHECK_H
@@ -9,8 +9,8 @@
 #include <math.h>
 #include <stdio.h>
 
-static int check_failures; /* failed checks inside the running test */
-static int check_failed;   /* failed tests */
+static int check_failures; /* number of failed checks in the running test */
+static int check_failed;   /* number of failed tests */
 
 #define CHECK(condition, ...)                                                                      \
   do {                                                                                             \
@@ -22,7 +22,7 @@ static int check_failed;   /* failed tests */
     }                                                                                              \
   } while (0)
 
-/* Relative closeness, exact where the wanted value is 0 or infinite. */
+/* Checks the relative error of `got`. If `want` is 0 or infinite, `got` must be equal to `want`. */
 #define CHECK_CLOSE(got, want, tolerance)                                                          \
   do {                                                                                             \
     double check_g = (got), check_w = (want);                                                      \

@@ -1,12 +1,15 @@
-/* chi_square.h: counts against probabilities. */
+/* chi_square.h: a chi-square test that compares counts with probabilities. */
 #ifndef TEST_CHI_SQUARE_H
 #define TEST_CHI_SQUARE_H
 
 #include <gsl/gsl_cdf.h>
 
-#define LEAST_CELL 100 /* expected count of a cell; neighbours are pooled until they have it */
+/*
+** Least expected count of a cell; neighbouring values are pooled until a cell expects this count.
+*/
+#define LEAST_CELL 100
 
-/* p-value of counts of this total against probabilities, which add up to 1. */
+/* Returns the p-value of `counts`, which add up to `total`. The probabilities add up to 1. */
 static double p_value(const long *counts, const long double *probability, int cells, double total) {
   double sum = 0, seen = 0, expected = 0, rest = total;
   int pooled = 0;
@@ -15,7 +18,7 @@ static double p_value(const long *counts, const long double *probability, int ce
     expected += (double)probability[i] * total;
     if (i + 1 < cells && (expected < LEAST_CELL || rest - expected < LEAST_CELL)) continue;
     if (expected > 0) sum += (seen - expected) * (seen - expected) / expected;
-    if (!(expected > 0) && seen > 0) return 0; /* what cannot be */
+    if (!(expected > 0) && seen > 0) return 0; /* the counts contain a value of probability 0 */
     rest -= expected;
     seen = expected = 0;
     pooled++;

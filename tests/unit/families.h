@@ -1,10 +1,10 @@
-/* families.h: the families that are sums, numbered, for the tables and loops of tests. */
+/* families.h: numbers for the families that are sums, for tables and loops in tests. */
 #ifndef TEST_FAMILIES_H
 #define TEST_FAMILIES_H
 
 #include "mechanism/families.h"
 
-/* Those with keys come last. */
+/* The families with keys come last. */
 enum number { SUM, MEAN, SPREAD, VECTOR, VECTOR_MEAN, BINS, TREE, KEY_COUNT, KEY_SUM, KEY_MEAN };
 
 static const struct family *const families[] = {

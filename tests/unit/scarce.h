@@ -1,7 +1,7 @@
 /*
-** scarce.h: memory that runs out. Included before the file under test, which is compiled into the
-** test: its calls of malloc(), calloc(), realloc() and memory_table() succeed `scarce_left` times
-** more, then fail.
+** scarce.h: lets memory run out. A test includes this file before it includes the .c file under
+** test. In that file, `scarce_left` further calls of malloc(), calloc(), realloc() and
+** memory_table() succeed. All later calls fail.
 */
 #ifndef TEST_SCARCE_H
 #define TEST_SCARCE_H

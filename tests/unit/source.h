@@ -1,10 +1,10 @@
 /*
-** source.h: random bits that the test controls. The functions of csprng.h defined here take the
-** place of csprng.c at link time.
+** source.h: random bits that the test controls. The functions of csprng.h that this file defines
+** replace csprng.c at link time.
 **
-** The bits are those of SplitMix64 from a chosen seed; they can be told to fail. What a test draws
-** from a seed is always the same: a test of a law that passes once passes for ever, and raises no
-** false alarm.
+** SplitMix64 generates the bits from a chosen seed. A test can also make the generator fail. The
+** draws of a test depend only on its seed, so a statistical test that passes once always passes and
+** raises no false alarm.
 */
 #ifndef TEST_SOURCE_H
 #define TEST_SOURCE_H
@@ -15,10 +15,10 @@
 #include "splitmix.h"
 
 static struct {
-  uint64_t state; /* of SplitMix64 */
-  int fails;      /* there are no bits */
-  int open;       /* started and not ended */
-  long blocks;    /* asked for so far */
+  uint64_t state; /* state of SplitMix64 */
+  int fails;      /* 1: csprng_start() fails */
+  int open;       /* number of generators that are started and not ended */
+  long blocks;    /* number of blocks so far */
 } source;
 
 static void source_start(uint64_t seed, int fails) {

@@ -1,4 +1,4 @@
-/* splitmix.h: SplitMix64, whose sequences differ for every seed. */
+/* splitmix.h: SplitMix64, a generator that gives a different sequence for every seed. */
 #ifndef TEST_SPLITMIX_H
 #define TEST_SPLITMIX_H
 

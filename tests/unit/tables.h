@@ -1,8 +1,9 @@
 /*
 ** tables.h: tables of rows for vector_sum.h, and their exact totals.
 **
-** The two functions of entropy.h defined here take the place of entropy.c at link time, so that two
-** runs can have one secret: the same private keys are kept, and what differs is what the rows do.
+** The two functions of entropy.h that this file defines replace entropy.c at link time. Two runs
+** can therefore have the same secret. They then keep the same private keys, and their results
+** differ only because of the rows.
 */
 #ifndef TEST_TABLES_H
 #define TEST_TABLES_H
@@ -25,8 +26,9 @@ static inline int below(int bound) {
   return (int)(random_bits() % (unsigned)bound);
 }
 
-static uint64_t entropy_seed; /* of the next secret; drawing one does not change it */
-static int entropy_fails;     /* 1: the system has no random bytes */
+/* Seed of the next secret; drawing a secret does not change the seed. */
+static uint64_t entropy_seed;
+static int entropy_fails; /* 1: the system has no random bytes */
 
 int entropy_fill(void *bytes, size_t count) {
   unsigned char *next = bytes;
@@ -47,7 +49,7 @@ enum who { WHO_NULL, WHO_INTEGER, WHO_REAL, WHO_TEXT, WHO_BLOB };
 
 struct row {
   enum who who;
-  double unit; /* the number; or that of the text or blob "unit-%g" */
+  double unit; /* the number of the unit; a text or blob is "unit-%g" with this number */
   int key;
   double x;
   const double *v;
@@ -81,7 +83,7 @@ static inline void shuffle(struct row *rows, int count) {
   }
 }
 
-/* Keys are numbers, shown with four digits, so that their order is that of their texts. */
+/* Keys are numbers whose texts have four digits, so that texts and numbers have the same order. */
 #define KEY_END  10000
 #define KEY_SIZE 8
 
@@ -91,7 +93,7 @@ static inline void key_name(char *name, int key) {
 
 /* ---- totals ---------------------------------------------------------------------------------- */
 
-/* One release. Public keys are those from 0 to question.keys - 1. */
+/* One release. The public keys are 0 to question.keys - 1. */
 struct release {
   struct contribution question;
   struct layout shape;
@@ -120,7 +122,7 @@ static inline struct vector_sum *vectors_start(const struct release *release) {
   return vectors;
 }
 
-/* What the SQL functions do with a row. 0: out of memory. */
+/* Adds a row as the SQL functions do. Returns 1, or 0 if memory runs out. */
 static inline int vectors_add(const struct release *release, struct vector_sum *vectors,
                               const struct row *row) {
   const struct secret *secret = vector_sum_secret(vectors);
@@ -138,13 +140,19 @@ static inline int vectors_add(const struct release *release, struct vector_sum *
   return release->question.family->add(vectors, unit, 0, row->x);
 }
 
-/* How many numbers totals_of() gives: of private keys those from 0 to `keys` - 1. */
+/*
+** Returns how many numbers totals_of() returns. With private keys these are the totals of the keys
+** 0 to `keys` - 1.
+*/
 static inline size_t totals_count(const struct release *release, int keys) {
   const struct layout *shape = &release->shape;
   return shape->cells ? (size_t)shape->coordinates : (size_t)keys * (size_t)shape->components;
 }
 
-/* Totals of an open release, private keys at their places, 0 for those that are absent; or null. */
+/*
+** Returns the totals of an open release, or null. With private keys, the total of each key is at
+** the key's own place, and the total of an absent key is 0.
+*/
 static inline int128 *totals_now(const struct release *release, struct vector_sum *vectors,
                                  int keys) {
   int cells = 0;
@@ -161,7 +169,7 @@ static inline int128 *totals_now(const struct release *release, struct vector_su
   return placed;
 }
 
-/* The total of a release of one number, which scalar_sum.h sums. */
+/* Returns the total of a release of one number, computed by scalar_sum.h. */
 static inline int128 *total_of(const struct release *release, const struct row *rows, int count) {
   struct bounds bounds = design_bounds(&release->shape);
   struct scalar_sum accumulator;
@@ -182,7 +190,7 @@ static inline int128 *total_of(const struct release *release, const struct row *
   return 0;
 }
 
-/* Totals of a table (free()). */
+/* Returns the totals of a table. The caller calls free(). */
 static inline int128 *totals_of(const struct release *release, const struct row *rows, int count,
                                 int keys) {
   if (release->question.family == &family_sum) return total_of(release, rows, count);

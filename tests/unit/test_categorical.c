@@ -1,7 +1,8 @@
 /*
-** test_categorical.c: categorical.h against exact probabilities, over random bits that the test
-** controls. The seeds are fixed, so there are no false alarms. A test of a distribution fails below
-** a p-value of 1e-6. It does so when a step of the exponent is off by 12%, as the control shows.
+** test_categorical.c: compares the draws of categorical.h with exact probabilities. The test
+** controls the random bits. The seeds are fixed, so there are no false alarms. A test of a
+** distribution fails below a p-value of 1e-6. The control shows that such a test fails if the step
+** of the exponent is off by 12%.
 */
 #include "check.h"
 #include "chi_square.h"
@@ -29,7 +30,7 @@ static void count_draws(const int64_t *utility, size_t count, uint64_t exponent,
   }
 }
 
-/* P(i) proportional to exp(step (utility - highest)). */
+/* Sets exact[i] to P(i), which is proportional to exp(step (utility[i] - highest utility)). */
 static void exact_law(const int64_t *utility, size_t count, long double step, long double *exact) {
   int64_t highest = utility[0];
   long double sum = 0;
@@ -77,7 +78,7 @@ static void a_wrong_step_is_seen(void) {
   CHECK(p_of_case(7, 1.12) < ALARM, "12%% more");
 }
 
-/* The smallest step, over large gaps: exp(-2^40/2^40) is 1/e. */
+/* The smallest step with a large gap between the utilities: exp(-2^40/2^40) is 1/e. */
 static void the_smallest_step_over_a_large_gap(void) {
   static const int64_t gap = (int64_t)1 << CATEGORICAL_SHIFT;
   const int64_t utility[3] = {5 - gap, 5, 5 - 2 * gap};
@@ -90,8 +91,9 @@ static void the_smallest_step_over_a_large_gap(void) {
 }
 
 /*
-** Step 0 makes all choices equally likely, however far apart the utilities are. The smallest step
-** over the largest gap, and the largest step over any gap, choose the highest utility.
+** With step 0, all choices are equally likely, however far apart the utilities are. With the
+** smallest step and the largest gap, and with the largest step and any gap, the draw always chooses
+** the highest utility.
 */
 static void extremes(void) {
   const int64_t apart[3] = {INT64_MIN, INT64_MAX, 0};
@@ -111,7 +113,8 @@ static void extremes(void) {
 }
 
 /*
-** All other utilities are far below one of many. The draw finds it, although it is seldom proposed.
+** One utility of many is far above all others. The draw finds this utility, although a trial seldom
+** proposes it.
 */
 static void a_lonely_winner_is_found(void) {
   static int64_t utility[4096];

@@ -1,7 +1,8 @@
 /*
-** test_clip.c: clip.h against integers of 320 bits, which hold the sum of squares of any vector.
+** test_clip.c: compares clip.h with arithmetic on integers of 320 bits, which can hold the sum of
+** squares of any vector.
 **
-** Requirements: every block, and its leading part, has a norm of at most its reach, exactly. A
+** Requirements: the norm of every block, and of its leading part, is at most its reach, exactly. A
 ** vector that fits is not changed. No component grows or changes its sign. The direction stays the
 ** same up to truncation. The order of the values does not matter.
 */
@@ -17,7 +18,7 @@
 /* ---- sums of squares ------------------------------------------------------------------------- */
 
 struct wide {
-  uint64_t words[5]; /* least significant first */
+  uint64_t words[5]; /* the least significant word first */
 };
 
 static void add_at(struct wide *sum, int place, uint128 value) {
@@ -98,8 +99,8 @@ static int block_fits(const struct block *block, const struct matrix *matrix) {
 /* ---- what a clipped matrix must be ----------------------------------------------------------- */
 
 /*
-** The computed factor may be too small by 2^-40, and truncating by it happens at most twice. The
-** same holds for the leading part, and again for the whole block.
+** The computed factor may be too small by 2^-40, and clip.c multiplies and truncates at most twice.
+** This holds for the leading part and again for the whole block.
 */
 static void check_block(const struct block *block, const struct matrix *before,
                         const struct matrix *after, const char *what) {
@@ -164,7 +165,10 @@ static struct layout two_blocks(int first, int components, int64_t reach, int64_
 
 #define MOST (((int128)1 << 126) - 1)
 
-/* A number of at most `bits` bits. Sometimes it is the largest one. */
+/*
+** Returns a random number of at most `bits` bits. Sometimes the function returns the largest such
+** number.
+*/
 static int128 random_value(int bits) {
   uint128 wide = (uint128)random_bits() << 64 | random_bits();
   int128 size = (int128)(wide >> (128 - bits));
@@ -203,7 +207,7 @@ static void random_matrices(void) {
   }
 }
 
-/* Vectors whose norm is near the reach, where the exact check decides. */
+/* The norm of each vector is near the reach, so that the exact check decides. */
 static void near_the_reach(void) {
   for (int run = 0; run < 6000; run++) {
     int components = 1 + (int)(random_bits() % 4);
@@ -241,7 +245,7 @@ static void one_step_decides(void) {
     int128 values[2] = {cases[i].a, cases[i].b};
     clip_vector(&shape, values, 1, 2);
     CHECK((values[0] == cases[i].a && values[1] == cases[i].b) == cases[i].fits, "case %d", i);
-    struct matrix matrix = matrix_of(2, 1); /* the same in two cells */
+    struct matrix matrix = matrix_of(2, 1); /* the same vector, spread over two cells */
     matrix.values[0] = cases[i].a;
     matrix.values[1] = cases[i].b;
     struct layout column = one_block(1, cases[i].reach);
@@ -249,7 +253,7 @@ static void one_step_decides(void) {
   }
 }
 
-/* Any 128 bits: clipping ends, and the result fits. */
+/* For any values of 128 bits, clipping ends and the result fits. */
 static void every_number_is_clipped(void) {
   const int128 least = (int128)((uint128)1 << 127);
   const int128 numbers[] = {least, least + 1, -(least + 1), (int128)1 << 126, 0, 1, -1};
@@ -294,7 +298,7 @@ static void largest_values(void) {
   }
 }
 
-/* The sizes that clip.h allows: a million coordinates, and 2^22 - 1 coordinates. */
+/* Large sizes that clip.h allows: a million coordinates, and 2^22 - 1 coordinates. */
 static void many_coordinates(void) {
   const size_t million = (size_t)1 << 20;
   const int64_t reach = ((int64_t)1 << 53) - 1;
@@ -302,8 +306,9 @@ static void many_coordinates(void) {
   for (int kind = 0; kind < 5; kind++) {
     struct matrix matrix = matrix_of(million, 1);
     for (size_t i = 0; i < million; i++) {
-      int128 x = (int128)1 << 43; /* all equal, with a norm of 2^53: one step above the reach */
-      if (kind == 1) x = ((int128)1 << 43) - 1; /* below it */
+      /* All values are equal, and the norm of 2^53 is one step above the reach. */
+      int128 x = (int128)1 << 43;
+      if (kind == 1) x = ((int128)1 << 43) - 1; /* the norm is below the reach */
       if (kind == 2) x = random_value(126);
       if (kind == 3) x = i ? 1 : MOST;
       if (kind == 4) x = i % 2 ? MOST : -MOST;

@@ -1,9 +1,10 @@
 /*
-** test_csprng.c: ChaCha20 with fast key erasure, as csprng.h promises it. The two functions of
-** entropy.h defined here replace entropy.c at link time. They provide a chosen key, or none, and
-** record what was wiped.
+** test_csprng.c: tests csprng.h, ChaCha20 with fast key erasure. The two functions of entropy.h
+** defined here replace entropy.c at link time. They provide a chosen key, or none, and record what
+** was wiped.
 **
-** The reference is RFC 8439, appendix A.1: keystream blocks of known keys under a nonce of zeros.
+** The reference is RFC 8439, appendix A.1, which lists keystream blocks of known keys with a nonce
+** of zeros.
 */
 #include <string.h>
 
@@ -12,7 +13,7 @@
 #include "noise/entropy.h"
 
 static unsigned char system_key[CSPRNG_KEY]; /* the key that the system provides */
-static int system_fails;                     /* or it provides none */
+static int system_fails;                     /* 1: the system provides no random bytes */
 static int requests;
 static const unsigned char *wiped_key; /* the last 32 bytes that were wiped */
 
@@ -28,7 +29,7 @@ void entropy_wipe(void *bytes, size_t count) {
   if (count == CSPRNG_KEY) wiped_key = bytes;
 }
 
-/* A.1, vectors 1 and 2: the first two blocks of the key 0. */
+/* RFC 8439, A.1, vectors 1 and 2: the first two blocks of the key 0. */
 static const unsigned char zero_key[128] = {
     0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90, 0x40, 0x5d, 0x6a, 0xe5, 0x53, 0x86, 0xbd, 0x28,
     0xbd, 0xd2, 0x19, 0xb8, 0xa0, 0x8d, 0xed, 0x1a, 0xa8, 0x36, 0xef, 0xcc, 0x8b, 0x77, 0x0d, 0xc7,
@@ -40,7 +41,7 @@ static const unsigned char zero_key[128] = {
     0x31, 0xed, 0x1f, 0x28, 0x51, 0x0a, 0xfb, 0x45, 0xac, 0xe1, 0x0a, 0x1f, 0x4b, 0x79, 0x4d, 0x6f,
 };
 
-/* A.1, vector 3: the second block of the key 0, ..., 0, 1. */
+/* RFC 8439, A.1, vector 3: the second block of the key 0, ..., 0, 1. */
 static const unsigned char one_key[64] = {
     0x3a, 0xeb, 0x52, 0x24, 0xec, 0xf8, 0x49, 0x92, 0x9b, 0x9d, 0x82, 0x8d, 0xb1, 0xce, 0xd4, 0xdd,
     0x83, 0x20, 0x25, 0xe8, 0x01, 0x8b, 0x81, 0x60, 0xb8, 0x22, 0x84, 0xf3, 0xc9, 0x49, 0xaa, 0x5a,
@@ -57,7 +58,7 @@ static void start(struct csprng *bits, unsigned char last_byte) {
   CHECK(requests == 1, "%d requests", requests);
 }
 
-/* Takes words, and stores them as the bytes that they were made of. */
+/* Takes words from the generator and stores their bytes in the order of the keystream. */
 static void take_bytes(struct csprng *bits, unsigned char *bytes, size_t words) {
   for (size_t i = 0; i < words; i++) {
     uint64_t word = csprng_word(bits);

@@ -1,4 +1,7 @@
-/* test_diffusion.c: diffusion.h against identities of the process that its code does not use. */
+/*
+** test_diffusion.c: compares diffusion.h with identities of the processes that diffusion.c does not
+** use.
+*/
 #include "check.h"
 
 #include <float.h>

@@ -1,11 +1,11 @@
 /*
-** test_discrete_gaussian.c: the distribution of discrete_gaussian_draw(), over the system's random
-** bytes.
+** test_discrete_gaussian.c: tests the distribution of discrete_gaussian_draw(), with the system's
+** random bytes.
 **
 ** False alarms. A chi-square test fails below a p-value of 1e-10. Its cells expect 200 draws or
 ** more (30 in the two outermost cells of the normal distribution), which keeps the true rate below
-** 2e-10. A test of a proportion or a variance fails beyond 6.5 standard deviations: 8e-11. All 53
-** tests together raise a false alarm with probability 9e-9.
+** 2e-10. A test of a proportion or a variance fails beyond 6.5 standard deviations, which has
+** probability 8e-11. All 53 tests together raise a false alarm with probability 9e-9.
 **
 ** Power, at a million draws. Each test misses the following errors with probability below 1e-6:
 **   all probabilities, V up to 1000  a variance that is off by 5% (see the control)
@@ -41,8 +41,8 @@ static long double real_sqrt(uint64_t variance) {
 /* ---- chi-square ------------------------------------------------------------------------------ */
 
 /*
-** Sum of (seen - expected)^2/expected over the cells. The expected counts add up to the total
-** number seen.
+** The sum of (seen - expected)^2/expected over the cells. The expected counts add up to the total
+** number of draws.
 */
 struct chi_square {
   double sum;
@@ -58,7 +58,7 @@ static double p_value(const struct chi_square *test) {
   return gsl_cdf_chisq_Q(test->sum, test->cells - 1);
 }
 
-/* p-value of counts[0 .. cells-1] against equal probabilities. */
+/* Returns the p-value of counts[0 .. cells-1] if all cells have the same probability. */
 static double p_value_uniform(const long *counts, int cells, double total) {
   struct chi_square test = {0, 0};
   for (int i = 0; i < cells; i++) add_cell(&test, (double)counts[i], total / cells);
@@ -67,10 +67,11 @@ static double p_value_uniform(const long *counts, int cells, double total) {
 
 /* ---- the exact law, small variances ---------------------------------------------------------- */
 
-#define REACH      700 /* 22 standard deviations at V = 1000 */
-#define LEAST_CELL 200 /* smallest expected count of a cell; values are pooled until they have it */
+#define REACH 700 /* 22 standard deviations at V = 1000 */
+/* Least expected count of a cell; values are pooled until a cell expects this count. */
+#define LEAST_CELL 200
 
-/* exact[y + REACH] = P(y) under N_Z(0, variance), by a theta series of positive terms. */
+/* Sets exact[y + REACH] to P(y) of N_Z(0, variance), by a theta series of positive terms. */
 static void exact_law(double variance, long double *exact) {
   long double sum = 0;
   for (int y = -REACH; y <= REACH; y++) {
@@ -80,7 +81,7 @@ static void exact_law(double variance, long double *exact) {
   for (int i = 0; i <= 2 * REACH; i++) exact[i] /= sum;
 }
 
-/* p-value of the first `count` draws against N_Z(0, variance). */
+/* Returns the p-value of the first `count` draws if their distribution is N_Z(0, variance). */
 static double p_value_exact(double variance, int count) {
   static long double exact[2 * REACH + 1];
   long counts[2 * REACH + 1] = {0};
@@ -123,8 +124,8 @@ static void a_wrong_variance_is_seen(void) {
 }
 
 /*
-** 100000 draws one by one, which take the batch path. The test detects a variance that is off by
-** 15%.
+** Makes 100000 draws one by one, so that each draw comes from a batch. The test detects a variance
+** that is off by 15%.
 */
 static void single_numbers_follow_the_law(void) {
   enum { SINGLES = 100000 };
@@ -183,7 +184,10 @@ static void signs_are_even(void) {
   }
 }
 
-/* P(y even). For small variances it is not 1/2 and is computed from the exact probabilities. */
+/*
+** The test compares the frequency of even draws with P(y is even). For small variances this
+** probability is not 1/2, and the test computes it from the exact probabilities.
+*/
 static void parity_is_right(void) {
   static long double exact[2 * REACH + 1];
   const uint64_t variances[] = {1, 2, 3, 1000, (uint64_t)1 << 41, 847288609443};
@@ -205,8 +209,8 @@ static void parity_is_right(void) {
 
 /*
 ** Compares the draws with the normal distribution, in cells of a quarter of sigma up to 4 sigma and
-** two tails. At V >= 2^40 the probability of a cell differs from the normal's by less than 1e-6 of
-** it.
+** two tails. At V >= 2^40 the relative difference between the probability of a cell and its normal
+** probability is less than 1e-6.
 */
 static void shape_is_normal_for_large_variances(void) {
   enum { CELLS = 34 };
@@ -228,7 +232,8 @@ static void shape_is_normal_for_large_variances(void) {
 }
 
 /*
-** y mod 64 is uniform to within exp(-2 pi^2 V/64^2), so the attack on low-order bits finds nothing.
+** The distribution of y mod 64 differs from the uniform distribution by at most exp(-2 pi^2
+** V/64^2). The attack on low-order bits therefore finds nothing.
 */
 static void low_order_bits_are_uniform(void) {
   for (int i = 0; i < LARGE; i++) {
@@ -243,7 +248,10 @@ static void low_order_bits_are_uniform(void) {
   }
 }
 
-/* The eighth of the normal distribution that a draw falls into: 0..7, equally likely. */
+/*
+** Returns the octile, 0 to 7, of the normal distribution that contains a draw. All octiles are
+** equally likely.
+*/
 static int octile(int64_t value, uint64_t variance) {
   static double edges[OCTILE - 1];
   if (edges[0] == 0) {
@@ -256,8 +264,8 @@ static int octile(int64_t value, uint64_t variance) {
 }
 
 /*
-** p-value of the hypothesis that draws i and i + lag fall into all pairs of octiles equally often.
-** The pairs share no draw.
+** Returns the p-value of the hypothesis that all pairs of octiles are equally likely for draws i
+** and i + lag. The pairs share no draw.
 */
 static double p_value_pairs(uint64_t variance, int lag, int count) {
   long pairs[OCTILE * OCTILE] = {0};
@@ -280,7 +288,9 @@ static void consecutive_draws_are_independent(void) {
   }
 }
 
-/* The two coordinates of short vectors, 40000 pairs. The test detects a correlation of 10%. */
+/*
+** The test uses the two coordinates of 40000 short vectors. The test detects a correlation of 10%.
+*/
 static void coordinates_of_short_vectors_are_independent(void) {
   enum { NUMBERS = 80000 };
   const uint64_t variance = (uint64_t)1 << 41;
@@ -291,7 +301,10 @@ static void coordinates_of_short_vectors_are_independent(void) {
   CHECK(p > ALARM, "p %g", p);
 }
 
-/* The size of a draw reveals nothing about its low-order bits: 8 octiles against 8 residues. */
+/*
+** The size of a draw reveals nothing about its low-order bits. The test counts pairs of 8 octiles
+** and 8 residues.
+*/
 static void low_order_bits_are_independent_of_size(void) {
   for (int i = 0; i < LARGE; i++) {
     draw(large[i]);

@@ -1,5 +1,5 @@
 /*
-** test_discrete_gaussian_source.c: the sampler over a source of random bytes that the test
+** test_discrete_gaussian_source.c: tests the sampler with a source of random bytes that the test
 ** controls. The two functions of entropy.h defined here replace entropy.c at link time.
 **
 ** The source is SplitMix64 from a chosen seed, and the test can make it fail. The source remembers
@@ -16,11 +16,11 @@
 #define VARIANCE ((uint64_t)1 << 41)
 
 static struct {
-  uint64_t state;      /* of SplitMix64 */
-  int fails;           /* the source provides nothing */
-  long requests;       /* requests so far */
+  uint64_t state;      /* state of SplitMix64 */
+  int fails;           /* 1: the source provides no bytes */
+  long requests;       /* number of requests so far */
   unsigned char *held; /* the last buffer that was filled, if it has not been wiped since */
-  size_t held_count;   /* its length */
+  size_t held_count;   /* length of this buffer */
 } source;
 
 static void source_start(uint64_t seed, int fails) {

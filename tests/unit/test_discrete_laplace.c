@@ -1,8 +1,8 @@
 /*
-** test_discrete_laplace.c: the distributions of discrete_laplace_draw() and
-** discrete_laplace_step(), over random bits that the test controls. The seeds are fixed, so there
-** are no false alarms. The sampler picks each draw that it uses from a batch. These tests examine
-** the distributions of the draws, and the picking separately.
+** test_discrete_laplace.c: tests the distributions of discrete_laplace_draw() and
+** discrete_laplace_step(). The test controls the random bits. The seeds are fixed, so there are no
+** false alarms. The sampler picks each draw that it uses from a batch. Some tests examine the
+** distributions of the draws, other tests examine the choice from the batch.
 **
 ** Power, at 50000 draws. Tests fail below a p-value of 1e-6 or beyond 5 standard deviations. They
 ** detect a scale that is off by 6% (see the control), a probability of staying that is off by 2%,
@@ -10,7 +10,7 @@
 */
 #include "check.h"
 #include "chi_square.h"
-#include "noise/discrete_laplace.c" /* tests the draws before one is picked */
+#include "noise/discrete_laplace.c" /* gives the tests access to the draws of a batch */
 #include "source.h"
 
 #define DRAWS 50000
@@ -32,7 +32,7 @@ static void draw_steps(uint64_t from, uint64_t to, int64_t *noise) {
 
 /* ---- small scales: every probability --------------------------------------------------------- */
 
-/* exact[y + REACH] = P(y) under L_Z(scale). The outermost cells include the tails. */
+/* Sets exact[y + REACH] to P(y) of L_Z(scale). The outermost cells include the tails. */
 static void exact_law(long double scale, long double *exact) {
   long double p = expl(-1 / scale);
   for (int y = -REACH; y <= REACH; y++)
@@ -88,7 +88,7 @@ static long double stay_chance(uint64_t from, uint64_t to) {
   return p / r * (1 - r) / (1 - p) * (1 - r) / (1 - p);
 }
 
-/* The step alone: 0 with the probability of staying, otherwise a draw of L_Z(to). */
+/* The noise of a step is 0 with the probability of staying, and otherwise a draw of L_Z(to). */
 static void law_of_a_step(void) {
   static long double exact[CELLS];
   for (int i = 0; i < PAIRS; i++) {
@@ -190,8 +190,8 @@ static void large_steps_are_right(void) {
 }
 
 /*
-** Scales so close that nearly every step is 0: a step is not 0 with probability about 2 (to -
-** from)/to.
+** The two scales are so close that nearly every step is 0. A step is not 0 with probability about 2
+** (to - from)/to.
 */
 static void the_closest_scales(void) {
   uint64_t last = DISCRETE_LAPLACE_MAX_SCALE - 1;

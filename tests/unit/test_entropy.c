@@ -1,8 +1,8 @@
 /*
-** test_entropy.c: the system's generator, as entropy.h promises it. The tests check how the code
-** handles the generator (short reads, signals, ends of the buffer, forks), not its quality. The one
-** statistical test raises a false alarm with probability 1e-10 and detects any byte value that is
-** 30% too frequent.
+** test_entropy.c: tests entropy.h. The tests check how the code handles the system's generator
+** (short reads, signals, ends of the buffer, forks). They do not check the quality of the
+** generator. The one statistical test raises a false alarm with probability 1e-10 and detects any
+** byte value that is 30% too frequent.
 */
 #include <gsl/gsl_cdf.h>
 #include <signal.h>
@@ -15,7 +15,10 @@
 #include "check.h"
 #include "noise/entropy.h"
 
-/* Linux gives less than 2^25 bytes to one request, so one byte more needs a second request. */
+/*
+** Linux returns fewer than 2^25 bytes for one request, so this number of bytes needs a second
+** request.
+*/
 #define BEYOND_ONE_REQUEST (((size_t)1 << 25) + 1)
 
 static int all_equal(const unsigned char *bytes, size_t count, unsigned char value) {
@@ -26,8 +29,8 @@ static int all_equal(const unsigned char *bytes, size_t count, unsigned char val
 }
 
 /*
-** A correct fill leaves the first byte unchanged in all 16 fills with probability 2^-128, and so
-** the last byte.
+** With a correct fill, the first byte stays unchanged in all 16 fills with probability 2^-128. The
+** same holds for the last byte.
 */
 static void fill_writes_exactly_what_was_asked(void) {
   const size_t counts[] = {0, 1, 2, 7, 255, 256, 257, 512, 1000, 4096};
@@ -47,7 +50,7 @@ static void fill_writes_exactly_what_was_asked(void) {
   }
 }
 
-/* 2^20 bytes in 256 cells: a false alarm has probability 1e-10. */
+/* A chi-square test of 2^20 bytes in 256 cells. A false alarm has probability 1e-10. */
 static void fill_is_uniform_over_bytes(void) {
   static unsigned char bytes[1 << 20];
   long cells[256] = {0};
@@ -68,9 +71,9 @@ static void on_alarm(int number) {
 }
 
 /*
-** A request that the kernel must split, with a signal every half millisecond, so that it may be cut
-** short anywhere. The test would detect an untouched stretch of 32 zero bytes. One occurs by chance
-** with probability 2^-231.
+** The kernel must split this request. A signal arrives every half millisecond, so the kernel may
+** cut the request short anywhere. The test detects 32 consecutive zero bytes, which a correct fill
+** leaves with probability 2^-231.
 */
 static void fill_continues_after_short_reads_and_signals(void) {
   unsigned char *bytes = calloc(1, BEYOND_ONE_REQUEST);
@@ -99,7 +102,8 @@ static void fill_continues_after_short_reads_and_signals(void) {
 static void fork_shares_nothing(void) {
   unsigned char parent[32], child[32];
   int ends[2];
-  CHECK(entropy_fill(parent, sizeof parent) == 1, "no bytes"); /* would fill a cache */
+  /* Would fill a cache, if the code had one. */
+  CHECK(entropy_fill(parent, sizeof parent) == 1, "no bytes");
   if (pipe(ends) != 0) {
     CHECK(0, "no pipe");
     return;

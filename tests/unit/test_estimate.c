@@ -1,6 +1,6 @@
 /*
-** test_estimate.c: estimate.h against closed forms in long double, against the tables from which
-** points without noise were made, and against simulated noise.
+** test_estimate.c: compares estimate.h with closed forms in long double, with the tables from which
+** points without noise were made, and with simulated noise.
 **
 ** A simulation has 20000 points. The standard error of a standard deviation is 0.5%, and the tests
 ** allow 3%.
@@ -13,7 +13,7 @@
 
 #include "mechanism/estimate.h"
 
-/* Published numbers are rounded up, by less than 1e-12 of their size. */
+/* Checks that a published number is rounded up, by less than 1e-12 of its size. */
 static void check_up(double got, long double want, const char *what) {
   CHECK((long double)got >= want && (long double)got <= want * (1 + 1e-12L),
         "%s: got %.17g, want %.19Lg", what, got, want);
@@ -32,7 +32,7 @@ static struct view ou_view(uint64_t clock, int granularity, double radius, doubl
   return (struct view){&gaussian_noise, granularity, 0, clock, 1, 0, radius, theta, rho, dimension};
 }
 
-/* The estimate that a release of one sum shows for a point. */
+/* Returns the estimate that a release of one sum publishes for a point. */
 static struct estimate shown(const struct view *view, int64_t point) {
   struct contribution question = {.family = &family_sum, .clip = 1};
   struct layout shape;
@@ -88,7 +88,10 @@ static void no_shrink(void) {
   CHECK(estimate_shrink(&view, estimate_variance(&view)) == 1, "not OU");
 }
 
-/* A Gaussian value is the lattice point itself, exact to the last bit if it fits a double. */
+/*
+** A Gaussian value is the lattice point itself. The value is exact to the last bit if the point
+** fits a double.
+*/
 static void values(void) {
   const int64_t points[] = {0, 1, -1, 123456789, -((int64_t)1 << 52) + 1, (int64_t)1 << 62};
   for (int p = 0; p < 6; p++) {
@@ -131,7 +134,7 @@ static void standard_deviations(void) {
   }
 }
 
-/* P(|Z| <= width), in long double. */
+/* Returns P(|Z| <= half_width) for normal noise Z, in long double. */
 static long double coverage(double half_width, double stddev) {
   return erfl((long double)half_width / ((long double)stddev * sqrtl(2)));
 }
@@ -157,7 +160,7 @@ static void half_widths(void) {
 
 enum { MOST = 2100 };
 
-/* A release at a rate, a point of it, and the estimates read from the point. */
+/* A release at a rate, a point of this release, and the estimates of the point. */
 struct read {
   struct contribution question;
   struct layout shape;
@@ -239,8 +242,8 @@ static void check_noise(struct read *read, int number, double truth, const char 
 /* ---- averages -------------------------------------------------------------------------------- */
 
 /*
-** n rows spread over [from, to], in one cell: its count, the sum of u, and the sum of 2 u^2 - 1.
-** Returns the mean of the rows.
+** Sets one cell to the count, the sum of u and the sum of 2 u^2 - 1 of n rows that are spread over
+** [from, to]. Returns the mean and the variance of the rows.
 */
 struct table {
   double mean, variance;
@@ -281,7 +284,9 @@ static void averages(void) {
   }
 }
 
-/* One average for each cell. The noise of each follows from the count of its cell. */
+/*
+** There is one average for each cell. The noise of an average follows from the count of its cell.
+*/
 static void averages_of_groups(void) {
   static struct read read;
   struct contribution question = {
@@ -318,7 +323,7 @@ static void averages_of_vectors(void) {
   check_noise(&read, 2, means[2], "average of vectors");
 }
 
-/* Sparse data: counts below 1 are taken as 1, and published averages stay in their range. */
+/* With few rows, a count below 1 is replaced by 1, and published averages stay in their range. */
 static void averages_stay_in_range(void) {
   static struct read read;
   struct contribution question = {.family = &family_mean, .clip = 1, .low = -10, .high = 30};
@@ -415,7 +420,10 @@ static void put_leaves(struct read *read, const int *leaves) {
   }
 }
 
-/* Where the counts, added up from the left, reach the rank of q. Ranks run from 1/2 to n - 1/2. */
+/*
+** Returns the place where the running total of the counts reaches the rank of q. Ranks are from 1/2
+** to n - 1/2.
+*/
 static double quantile_of(const struct contribution *question, const int *leaves, double q) {
   double all = 0, sum = 0, width = (question->high - question->low) / question->size;
   for (int i = 0; i < question->size; i++) all += leaves[i];
@@ -447,7 +455,10 @@ static void quantiles(void) {
     CHECK(read.count == 7, "%d numbers", read.count);
     for (int i = 0; i < 7; i++) {
       double want = quantile_of(&question, leaves, wanted[i]);
-      /* A rank that is off by a step may lie beyond leaves that are empty. */
+      /*
+      ** If the noise moves a rank by one step, the new rank may lie on the other side of empty
+      ** leaves.
+      */
       double slack = kind == 3 ? 0.001 : 0.0001;
       CHECK(fabs(read.estimates[i].value - want) <= slack, "kind %d q %g: %.9g, not %.9g", kind,
             wanted[i], read.estimates[i].value, want);
@@ -459,7 +470,8 @@ static void quantiles(void) {
 }
 
 /*
-** Without rows, the quantiles are those of evenly spread rows, and the interval is the whole range.
+** If there are no rows, the quantiles are those of evenly spread rows, and each interval is the
+** whole range.
 */
 static void quantiles_of_nothing(void) {
   static struct read read;
@@ -529,7 +541,7 @@ static void noise_that_is_known_beforehand(void) {
   struct contribution mean = {.family = &family_mean, .clip = 1, .low = 0, .high = 60};
   read_start(&read, &mean, 0.1, 1);
   set(&read, 0, 500 * 0.5);
-  set(&read, 1, 500); /* at the end of the range */
+  set(&read, 1, 500); /* the average is at the end of its range */
   read_point(&read);
   CHECK_CLOSE(estimate_total_stddev(&read.reading), 500 * read.estimates[0].stddev, 1e-9);
   struct contribution spread = {.family = &family_spread, .clip = 1, .low = 0, .high = 60};
@@ -540,7 +552,7 @@ static void noise_that_is_known_beforehand(void) {
   struct contribution tree = {.family = &family_tree, .clip = 1, .low = 0, .high = 64, .size = 64};
   static const double median[] = {0.5};
   int leaves[64];
-  for (int i = 0; i < 64; i++) leaves[i] = 1000; /* a leaf is 1 wide, and so are 1000 ranks */
+  for (int i = 0; i < 64; i++) leaves[i] = 1000; /* each leaf has width 1 and holds 1000 ranks */
   read_start(&read, &tree, 0.5, 64);
   read.reading.quantiles = median;
   read.reading.quantile_count = 1;
@@ -551,7 +563,7 @@ static void noise_that_is_known_beforehand(void) {
 
 /* ---- private keys ---------------------------------------------------------------------------- */
 
-/* t with P(one of m standard normals exceeds t) = delta. */
+/* Returns the t for which P(at least one of m standard normals exceeds t) = delta. */
 static long double level_of(long double delta, int m) {
   long double low = -10, high = 40;
   for (int i = 0; i < 200; i++) {

@@ -1,6 +1,7 @@
 /*
-** test_gaussian.c: the exact Gaussian profile against identities and reference points of 60 digits,
-** its inverses, and its domain. tests/sql/test_planning.py compares a wide grid with mpmath.
+** test_gaussian.c: compares the exact Gaussian profile with identities and with reference points of
+** 60 digits, and tests its inverses and its domain. tests/sql/test_planning.py compares a wide grid
+** with mpmath.
 */
 #include "check.h"
 
@@ -23,7 +24,7 @@ static void reference_points(void) {
   CHECK_CLOSE(gaussian_delta(0.5 * 0.1 * 0.1, 3.0), 7.30480610175467594e-200, 1e-12);
 }
 
-/* theta_1(mu) = erf(mu/(2 sqrt 2)). This check uses no other formula of the code. */
+/* theta_1(mu) = erf(mu/(2 sqrt 2)). gaussian.c does not use this formula. */
 static void total_variation_at_epsilon_zero(void) {
   for (size_t i = 0; i < COUNT(rates); i++) {
     CHECK_CLOSE(gaussian_delta(rates[i], 0.0), erf(0.5 * sqrt(rates[i])), 2e-14);
@@ -31,8 +32,8 @@ static void total_variation_at_epsilon_zero(void) {
 }
 
 /*
-** Exchanging the two distributions maps the profile at -epsilon to itself. At epsilon = rate A is
-** 0, so delta = 1/2 - M(mu)/sqrt(2 pi). The test computes M from erfc where erfc is accurate.
+** At epsilon = rate, A is 0 and delta = 1/2 - M(mu)/sqrt(2 pi). The test computes M from erfc, for
+** arguments at which erfc is accurate.
 */
 static void profile_at_its_median(void) {
   for (double mu = 0.1; mu < 5.0; mu += 0.1) {
@@ -113,7 +114,7 @@ static void inverses_return(void) {
         continue;
       }
       CHECK_CLOSE(gaussian_rate(epsilon, deltas[j]), rates[i], 1e-13);
-      /* epsilon is known only up to rounding. The condition number is 2 epsilon A/mu. */
+      /* The test knows epsilon only up to rounding. The condition number is 2 epsilon A/mu. */
       double mu = sqrt(2.0 * rates[i]), a = (epsilon - rates[i]) / mu;
       double rounding = DBL_EPSILON * (10.0 + epsilon / mu * (2.0 + fabs(a)));
       CHECK_CLOSE(gaussian_delta(rates[i], epsilon), deltas[j], 10.0 * rounding);

@@ -1,11 +1,11 @@
 /*
-** test_gaussian_table.c: the parts of the discrete Gaussian from strips, over words that the test
+** test_gaussian_table.c: tests the parts of gaussian_table.c, with random words that the test
 ** chooses. The functions of csprng.h defined here replace csprng.c at link time. The test includes
 ** gaussian_table.c to call its parts.
 **
-** Words come from a script, then from a generator with a fixed seed, so nothing here can raise a
-** false alarm. Tests of distributions compute p-values for this one seed and fail below 1e-9.
-** test_discrete_gaussian.c makes such tests over the system's bits.
+** The first words of a test come from a script, and all later words from a generator with a fixed
+** seed. The tests therefore raise no false alarm. Tests of distributions fail below a p-value of
+** 1e-9. test_discrete_gaussian.c makes such tests with the system's random bits.
 **
 ** The argument `numbers` prints the numbers that tests/test_gaussian_table.py compares with
 ** high-precision arithmetic.
@@ -55,7 +55,7 @@ static uint64_t word_of(uint64_t slot, uint64_t unit, int negative, uint64_t att
   return slot | unit << 8 | (uint64_t)negative << 26 | attempt << 27 | place << 35;
 }
 
-/* Makes one draw from these words. *words is the number of words that it took. */
+/* Makes one draw from these words. Sets *taken to the number of words that the draw took. */
 static int64_t draw_from(uint64_t variance, const uint64_t *words, int count, long *taken) {
   struct csprng bits;
   struct gaussian_table law = gaussian_table_of(variance);
@@ -71,7 +71,8 @@ static int64_t draw_from(uint64_t variance, const uint64_t *words, int count, lo
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /*
-** The number of differences between the slots and the weights floor(SCALE e_i) + 1, in long double.
+** Returns the number of differences between the slots and the weights floor(SCALE e_i) + 1, which
+** the function computes in long double.
 */
 static int wrong_weights(const struct slot *table) {
   uint32_t units[STRIPS] = {0};
@@ -96,7 +97,10 @@ static void slots_hold_the_weights(void) {
   CHECK(wrong_weights(slots) == 0, "%d", wrong_weights(slots));
 }
 
-/* Controls: one of 2^26 units goes to another strip; a weight has a relative error of 2^-20. */
+/*
+** Two controls: one of 2^26 units belongs to another strip, and one weight has a relative error of
+** 2^-20. The test must detect both.
+*/
 static void a_wrong_table_is_seen(void) {
   struct slot wrong[STRIPS];
   for (unsigned i = 0; i < STRIPS; i++) {
@@ -143,14 +147,17 @@ static const uint64_t variances[] = {
 };
 enum { VARIANCES = sizeof variances / sizeof variances[0] };
 
-/* 2048 V gamma at the end of a strip, where it is largest, in integers. */
+/*
+** Returns 2048 V gamma at the end of a strip, where gamma is largest. The result is an exact
+** integer.
+*/
 static uint128 largest(uint64_t variance, uint64_t strip) {
   struct gaussian_table law = gaussian_table_of(variance);
   uint128 y = (uint128)(strip + 1) * law.width - 1;
   return 1024 * y * y - (uint128)(strip * strip) * variance;
 }
 
-/* Counts the strips in which b, reduced by this much, is not a bound. */
+/* Counts the strips in which b - too_small is not an upper bound. */
 static int wrong_bounds(uint64_t too_small) {
   int wrong = 0;
   for (int i = 0; i < VARIANCES; i++) {
@@ -181,7 +188,10 @@ static int in_keeping(double seen, double total, double p) {
   return fabs(seen - total * p) <= 6.1 * sqrt(total * p * (1 - p));
 }
 
-/* Places in the first, a middle and the last strips, and far beyond; gamma from 0 to 6. */
+/*
+** The places are in the first, a middle and the last strips, and far beyond the last strip. gamma
+** is from 0 to 6.
+*/
 static void acceptance_is_exp_of_minus_gamma(void) {
   enum { TRIES = 100000 };
   struct csprng bits;
@@ -211,7 +221,7 @@ static void acceptance_is_exp_of_minus_gamma(void) {
 #define SQUARE   ((uint64_t)1 << 20) /* w = 32, D = 0, no excess */
 #define PLACE(u) ((uint64_t)(u) << (PLACE_BITS - 5))
 
-/* The word that follows the words under test. It gives 96 and needs no further words. */
+/* The word after the words under test. This word makes the draw 96 and needs no further words. */
 #define NEXT (word_of(3, 9, 0, 255, 0))
 
 static void expect(const char *what, const uint64_t *words, int count, int64_t value, long taken) {
@@ -233,8 +243,8 @@ static void most_trials_take_one_word(void) {
 }
 
 /*
-** w = 3 does not divide 2^29. x w = 0 and 1 are rejected, and the first remaining place of strip 3
-** follows.
+** w = 3 does not divide 2^29. The sampler rejects the products 0 and 1 and accepts the next
+** product, the first place of strip 3.
 */
 static void excess_is_refused(void) {
   long taken;
@@ -264,8 +274,9 @@ static void the_last_strip_stands_for_all_beyond(void) {
   CHECK(slots[LAST].own > 1, "no units to refuse");
   expect("another unit", (uint64_t[]){rest, NEXT}, 2, 96, 2);
   /*
-  ** 9 bits choose the group and the strip in it; the digits follow. gamma is 0: bernoulli() takes
-  ** 30 bits and more, and the first attempt fails whatever they are.
+  ** 9 bits choose the group and the strip in this group. The digits of the fraction follow. gamma
+  ** is 0, so the first attempt of bernoulli() fails, whatever the 30 or more bits are that it
+  ** takes.
   */
   long taken;
   int64_t y = draw_from(SQUARE, (uint64_t[]){edge, 0, 0}, 3, &taken);
@@ -275,7 +286,7 @@ static void the_last_strip_stands_for_all_beyond(void) {
   y = draw_from(SQUARE, (uint64_t[]){edge, 1 | 7 << 2, 0, 0, 0, 0, 0, 0, 0}, 9, &taken);
   CHECK(y == (255 + 256 + 7) * 32, "second group: %lld", (long long)y);
   expect("refused", (uint64_t[]){edge, all ^ 1, NEXT}, 3, 96, 3);
-  /* the probability is 2^9 SCALE e_i, also in digits: one bit for the group, eight for the strip */
+  /* The probability is 2^9 SCALE e_i; one bit chooses the group and eight bits choose the strip. */
   uint64_t first = digit_of(LAST, 9, 0).value;
   y = draw_from(SQUARE, (uint64_t[]){edge, (first - 1) << 9, 0}, 3, &taken);
   CHECK(first > 1000 && y == 255 * 32, "below: %lld", (long long)y);
@@ -322,14 +333,17 @@ static void fill(int64_t *draws, uint64_t variance) {
   for (int i = 0; i < DRAWS; i++) draws[i] = gaussian_table_draw(&law, &bits);
 }
 
-/* Lower end of a cell. Cells have a fixed width in sigmas, and cell 1025 is the last. */
+/*
+** Returns the lower end of a cell. All cells have the same width in sigmas, and cell 1025 is the
+** last cell.
+*/
 static int64_t cell_start(uint64_t variance, int cell) {
   return (int64_t)ceill((long double)(cell - 512) / 128 * sqrtl((long double)variance));
 }
 
 /*
-** The normal probability below a cell. For lattice points it needs a shift of half a point, and its
-** error is then 1/(24 V).
+** Returns the normal probability below a cell. The edge is moved by half a lattice point, and the
+** error is then about 1/(24 V).
 */
 static double below_cell(uint64_t variance, int cell) {
   if (cell <= 0 || cell > 1024) return cell > 0;
@@ -338,8 +352,8 @@ static double below_cell(uint64_t variance, int cell) {
 }
 
 /*
-** p-value against the normal. Cells are 1/128 sigma wide, a quarter of a strip. The test detects a
-** central cell that is off by 9%.
+** Returns the p-value of the draws if their distribution is normal. A cell has a width of 1/128
+** sigma, which is a quarter of a strip. The test detects a central cell that is off by 9%.
 */
 static double p_value_normal(uint64_t variance, const int64_t *draws) {
   static long counts[1025];
@@ -369,8 +383,8 @@ static void large_variances_have_the_shape(void) {
 }
 
 /*
-** p-value against exact probabilities of 257 values, the outermost pooled. For a control, `off`
-** multiplies the variance.
+** Returns the p-value of the draws against exact probabilities of 257 values, where the outermost
+** values are pooled. For a control, the caller passes a factor `off` for the variance.
 */
 static double p_value_exact(uint64_t variance, const int64_t *draws, double off) {
   enum { REACH = 1000 };
@@ -409,8 +423,8 @@ static void small_variances_have_the_law(void) {
 }
 
 /*
-** p-value of the hypothesis that two samples have one distribution, in cells of a sixteenth of
-** sigma up to 4 sigma.
+** Returns the p-value of the hypothesis that two samples have the same distribution. Cells have a
+** width of sigma/16 and reach up to 4 sigma.
 */
 static double p_value_same(uint64_t variance, const int64_t *one, const int64_t *two) {
   long counts[2][128] = {{0}};
@@ -444,7 +458,7 @@ static void strips_and_plain_have_one_law(void) {
 
 /* ---- vectors --------------------------------------------------------------------------------- */
 
-/* The number of blocks of words that a call of the sampler takes. */
+/* Returns the number of blocks of words that a call of the sampler takes. */
 static double blocks_of(uint64_t variance, size_t count) {
   CHECK(discrete_gaussian_draw(variance, noise, count) == 1, "count %zu", count);
   return (double)blocks;
@@ -482,7 +496,7 @@ static int print_numbers(void) {
       for (unsigned place = 0; place < 12; place++) print_digit(strip, doublings, place);
     }
   }
-  print_digit(10495, 49, 0); /* four digits more are not enough */
+  print_digit(10495, 49, 0); /* here four more digits are not enough */
   return 0;
 }
 

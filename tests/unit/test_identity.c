@@ -14,12 +14,12 @@ static struct secret secret;
 
 /* ---- 192 bits, the long way ------------------------------------------------------------------ */
 
-#define LIMBS 24 /* bytes, the least first */
+#define LIMBS 24 /* number of bytes; the least significant byte comes first */
 struct wide {
   unsigned char limb[LIMBS];
 };
 
-/* a += b. */
+/* Adds b to a. */
 static void wide_add(struct wide *a, const struct wide *b) {
   unsigned carry = 0;
   for (int i = 0; i < LIMBS; i++) {
@@ -29,7 +29,7 @@ static void wide_add(struct wide *a, const struct wide *b) {
   }
 }
 
-/* a += key * word, by doubling. */
+/* Adds key * word to a, by doubling. */
 static void wide_add_product(struct wide *a, struct wide key, uint64_t word) {
   for (; word; word >>= 1) {
     if (word & 1) wide_add(a, &key);
@@ -56,7 +56,10 @@ static uint64_t word_at(const unsigned char *bytes, size_t size) {
   return word;
 }
 
-/* A text of less than 8 bytes as a word: its two ends of four bytes, or three of its bytes. */
+/*
+** Returns the word of a text of fewer than 8 bytes: its first and last four bytes, or three of its
+** bytes.
+*/
 static uint64_t short_word_of(const unsigned char *bytes, size_t size) {
   if (size >= 4) return word_at(bytes, 4) << 32 | word_at(bytes + size - 4, 4);
   if (size == 0) return 0;
@@ -84,7 +87,8 @@ static void short_texts_are_sums_of_products(void) {
   unsigned char bytes[IDENTITY_SHORT];
   for (int round = 0; round < 40; round++) {
     CHECK(secret_draw(&secret) == 1, "no random bytes");
-    if (round % 4 == 0) memset(secret.bytes, 0xff, sizeof secret.bytes); /* all carries occur */
+    /* So that all carries occur. */
+    if (round % 4 == 0) memset(secret.bytes, 0xff, sizeof secret.bytes);
     for (size_t size = 0; size <= sizeof bytes; size++) {
       randombytes_buf(bytes, sizeof bytes);
       if (round % 3 == 0) memset(bytes, 0xff, sizeof bytes);
@@ -114,8 +118,8 @@ static void every_byte_counts(void) {
 }
 
 /*
-** All pairs of texts with words of 12 bits. If the hash ignored half of its state, texts would
-** collide in its low half or in its high half.
+** The test compares all pairs of 4096 texts. If the hash ignored half of its state, texts would
+** collide in the low half or in the high half of the identity.
 */
 static void both_halves_tell_texts_apart(void) {
   enum { TEXTS = 4096 };

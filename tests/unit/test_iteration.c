@@ -1,5 +1,5 @@
 /*
-** test_iteration.c: iteration.h and coupling.h against 60-digit arithmetic, exact Gaussian
+** test_iteration.c: compares iteration.h and coupling.h with 60-digit arithmetic, exact Gaussian
 ** distributions and limits.
 */
 #include "check.h"
@@ -22,11 +22,11 @@ static void deltas_from_60_digits(void) {
   CHECK_CLOSE(sgd_delta_laplace_iterated(&three, 0.1), 0.0176642556137243617, 1e-13);
 }
 
-/* x -> L x + noise on the whole line, where the exact distribution is Gaussian. */
+/* The steps are x -> L x + noise on the whole line, so the exact distribution is Gaussian. */
 static void rates_are_those_of_linear_maps(void) {
   for (double curvature = 0.0; curvature <= 1.0; curvature += 0.125) {
     struct sgd sgd = {5, 17, 1.5, 0.8, 0.6, curvature, curvature, INFINITY};
-    double difference = 2.0 * 1.5, variance = 0.64; /* over eta */
+    double difference = 2.0 * 1.5, variance = 0.64; /* both divided by eta */
     for (int step = 0; step < 12; step++) {
       difference *= 1.0 - 0.6 * curvature;
       variance = (1.0 - 0.6 * curvature) * (1.0 - 0.6 * curvature) * variance + 0.64;
@@ -68,7 +68,7 @@ static void products_do_not_overflow(void) {
   CHECK_CLOSE(printed_iteration_rdp(2.0, 1e300, 1.0, 1e-200, 2.0), 0.5, 1e-12);
 }
 
-/* n - i in the millions: the refinement ends, and the bound stays valid and in order. */
+/* For millions of later steps, the code stops refining, and the bounds stay valid and in order. */
 static void very_many_steps(void) {
   struct sgd sgd = {1, 3e6, 1, 1, 0.5, 0.5, 0.0, 5};
   double iterated = sgd_delta_iterated(&sgd, 1e-6), printed = sgd_delta_printed(&sgd, 1e-6);

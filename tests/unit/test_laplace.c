@@ -1,4 +1,7 @@
-/* test_laplace.c: laplace.h against 60-digit arithmetic and against its own symmetries. */
+/*
+** test_laplace.c: compares laplace.h with 60-digit arithmetic, and checks symmetries of its
+** functions.
+*/
 #include "check.h"
 
 #include "math/laplace.h"

@@ -1,7 +1,7 @@
 /*
-** test_lattice.c: lattice.h against its own definitions, in 128-bit integers that do not overflow.
-** The tests use no second implementation. They check that each result satisfies the inequalities
-** that define it, over whole windows and for random and extreme arguments.
+** test_lattice.c: checks that each result of lattice.h satisfies the inequalities that define it.
+** The tests use 128-bit integers that do not overflow, and no second implementation. The arguments
+** are all numbers of small windows, random numbers and extreme numbers.
 */
 #include <inttypes.h>
 #include <limits.h>
@@ -10,16 +10,16 @@
 #include "noise/lattice.h"
 #include "splitmix.h"
 
-#define ROUNDS 200000 /* random arguments per test */
+#define ROUNDS 200000 /* number of random arguments of a test */
 
-/* SplitMix64 from a fixed seed: the same arguments in every run. */
+/* SplitMix64 with a fixed seed, so the arguments are the same in every run. */
 static uint64_t random_state;
 
 static uint64_t random_word(void) {
   return splitmix(&random_state);
 }
 
-/* 1 .. most, most < 2^63. All lengths in binary are about equally likely. */
+/* Returns a random number from 1 to `most` < 2^63. All binary lengths are about equally likely. */
 static uint64_t random_to(uint64_t most) {
   uint64_t x = (random_word() >> 1) >> (random_word() % 63);
   return 1 + x % most;
@@ -61,7 +61,7 @@ static void rounding_is_to_nearest_halves_away(void) {
   }
 }
 
-/* Around halves and whole steps at every shift, near +-2^62 steps. */
+/* The totals are around halves and whole steps at every shift, and near +-2^62 steps. */
 static void rounding_of_wide_totals(void) {
   for (int shift = 1; shift <= 63; shift++) {
     int128 half = (int128)1 << (shift - 1);
@@ -92,7 +92,10 @@ static void rounding_saturates(void) {
 
 /* ---- sensitivity ----------------------------------------------------------------------------- */
 
-/* The largest distance of rounded totals, over all pairs in a window whose fine distance is D. */
+/*
+** Returns the largest distance of rounded totals, over all pairs of totals in a window that are
+** `distance` fine steps apart.
+*/
 static int64_t widest_pair(int distance, int shift) {
   int window = 3 << shift;
   int64_t widest = 0;
@@ -143,20 +146,20 @@ static int bits_of(uint128 x) {
   return bits;
 }
 
-/* left * 2^exponent >= right, for any exponent; left > 0. */
+/* Returns whether left * 2^exponent >= right. left > 0, and the exponent is arbitrary. */
 static int scaled_at_least(uint128 left, int64_t exponent, uint128 right) {
   if (right == 0) return 1;
   if (exponent >= 0) return bits_of(left) + exponent > 128 || left << exponent >= right;
   return bits_of(right) - exponent <= 128 && left >= right << -exponent;
 }
 
-/* 2 rate V >= s^2 */
+/* Returns whether 2 rate V >= s^2. */
 static int rate_kept(uint64_t s, uint64_t mantissa, int exponent, uint64_t variance) {
   if (variance == 0) return s == 0;
   return scaled_at_least((uint128)mantissa * variance, (int64_t)exponent + 1, (uint128)s * s);
 }
 
-/* 2 rate (V - 1/12) >= s^2, for a mantissa below 2^62 */
+/* Returns whether 2 rate (V - 1/12) >= s^2, for a mantissa below 2^62. */
 static int exact_gaussian_rate_kept(uint64_t s, uint64_t mantissa, int exponent,
                                     uint64_t variance) {
   uint128 left = (uint128)mantissa * ((uint128)12 * variance - 1);
@@ -184,7 +187,8 @@ static void variance_is_the_least_that_keeps_the_rate(void) {
   int refused = 0;
   for (int i = 0; i < ROUNDS; i++) {
     uint64_t s = random_to(UINT32_MAX), mantissa = random_to((uint64_t)1 << 62);
-    int balance = 2 * bits_of(s) - bits_of(mantissa); /* about where the rate is 1 */
+    /* Near the exponent at which V is of the order of 1. */
+    int balance = 2 * bits_of(s) - bits_of(mantissa);
     int exponent = balance - (int)(random_word() % 80) + 8;
     check_variance(s, mantissa, exponent);
     refused += lattice_variance(s, mantissa, exponent) == 0;

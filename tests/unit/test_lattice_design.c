@@ -23,7 +23,10 @@ static double log_uniform(double low, double high) {
 
 /* ---- design ---------------------------------------------------------------------------------- */
 
-/* Compares 2 rate V with s^2 without rounding: -1, 0 or 1. The rate is below 2^21: shift > 0. */
+/*
+** Compares 2 rate V with s^2 without rounding, and returns -1, 0 or 1. The rate is below 2^21, so
+** shift > 0.
+*/
 static int compare_cost(double rate, uint64_t variance, uint64_t sensitivity) {
   int exponent;
   uint64_t mantissa = (uint64_t)ldexp(frexp(rate, &exponent), 53);
@@ -93,7 +96,10 @@ static void designs_over_the_whole_domain(void) {
   }
 }
 
-/* The noise that is added is the noise that was requested: at ordinary rates within 1% of sigma. */
+/*
+** At ordinary rates, the standard deviation of the noise is within 1% of the requested standard
+** deviation.
+*/
 static void noise_is_not_wasted(void) {
   for (int i = 0; i < 20000; i++) {
     double clip = log_uniform(1e-6, 1e9), rate = log_uniform(1e-8, 1e6);
@@ -128,8 +134,9 @@ static int64_t released(struct scalar_sum *accumulator, const struct design *des
 }
 
 /*
-** Random tables and neighbours that add or replace one unit. The rounded totals never differ by
-** more than the sensitivity, and some pairs differ by the sensitivity or one step less.
+** Compares random tables with neighbours that have one more unit or one replaced unit. The rounded
+** totals never differ by more than the sensitivity, and some pairs differ by the sensitivity or one
+** step less.
 */
 static void check_neighbours(double clip, double rate, int counts, int replace) {
   struct design design;
@@ -142,7 +149,7 @@ static void check_neighbours(double clip, double rate, int counts, int replace) 
     failed |= !scalar_sum_open(&without, &bounds, 1);
     failed |= !scalar_sum_open(&with, &bounds, 1);
     for (int i = 0; i < units; i++) {
-      uint64_t kept = random_state; /* the same rows for both */
+      uint64_t kept = random_state; /* both tables get the same rows */
       failed |= !add_unit(&without, i, clip, counts);
       random_state = kept;
       failed |= !add_unit(&with, i, clip, counts);
@@ -171,7 +178,7 @@ static void neighbours_stay_within_the_sensitivity(void) {
   }
 }
 
-/* Saturation of the total does not increase a distance either. */
+/* Saturation of the total does not increase the distance of two totals. */
 static void neighbours_at_the_end_of_the_lattice(void) {
   struct design design;
   scalar_design(&design, 1, 0, 0, 0.5);
@@ -195,7 +202,7 @@ static void outward_steps(void) {
     scalar_design(&design, 1, 0, 0, rate);
     uint64_t inner = design_variance(design.sensitivity, rate), before = inner;
     for (int step = 0; step < 4; step++) {
-      /* Tiers whose rates are far apart, close together, and as close as doubles can be. */
+      /* The rates of the two tiers are far apart, close together, or as close as doubles can be. */
       double next = i % 3 == 0   ? rate * uniform()
                     : i % 3 == 1 ? rate * (1 - 1e-12 * uniform())
                                  : nextafter(rate, 0);
@@ -223,7 +230,8 @@ static void outward_to_the_end(void) {
   uint64_t s = design.sensitivity, inner = design_variance(s, 1), last = inner;
   CHECK(gaussian_noise.outward(s, 1e-6, inner) != 0, "a millionth of the rate");
   CHECK(gaussian_noise.outward(s, 1e-12, inner) == 0, "beyond the lattice");
-  for (double rate = 1; rate > 1e-9; rate *= 0.99) { /* monotone, until it stays refused */
+  /* The variance grows, until all further rates are refused. */
+  for (double rate = 1; rate > 1e-9; rate *= 0.99) {
     uint64_t outer = gaussian_noise.outward(s, rate, inner);
     CHECK(last == 0 ? outer == 0 : outer == 0 || outer >= last, "rate %g", rate);
     last = outer;
@@ -260,10 +268,10 @@ static void inward_steps(void) {
       CHECK(inner == design_variance(s, rate) && inner < outer && inner >= LATTICE_MIN_VARIANCE,
             "rate %g after %g: %llu", rate, first, (unsigned long long)inner);
       CHECK(fresh >= inner && fresh < LATTICE_VARIANCE_END, "W = %llu", (unsigned long long)fresh);
-      /* 1/W + 1/Vt <= 1/Vs, and not with W - 1. */
+      /* 1/W + 1/Vt <= 1/Vs holds, and does not hold for W - 1. */
       CHECK(((uint128)outer + fresh) * inner <= (uint128)fresh * outer, "the point costs more");
       CHECK(((uint128)outer + fresh - 1) * inner > (uint128)(fresh - 1) * outer, "W is too large");
-      /* The draw costs at most the difference of the two points. */
+      /* The draw costs at most the difference between the rates of the two points. */
       double pays = lattice_rate(s, fresh),
              difference = lattice_rate(s, inner) - lattice_rate(s, outer);
       CHECK(pays <= difference + 1e-12 * lattice_rate(s, inner), "pays %g of %g", pays, difference);
@@ -316,7 +324,10 @@ static void add_moments(struct moments *moments, int64_t points[POINTS][DIMENSIO
 */
 #define SIGMAS 7
 
-/* The distribution of Brownian motion at clocks V0 < V1 < V2: Cov(Xi, Xj) = V_min(i,j). */
+/*
+** The points must have the covariances of Brownian motion at clocks V0 < V1 < V2: Cov(Xi, Xj) =
+** V_min(i,j).
+*/
 static void check_moments(const struct moments *moments, const uint64_t *clocks) {
   for (int i = 0; i < POINTS; i++) {
     double v = (double)clocks[i], mean = moments->mean[i] / DRAWS;
@@ -329,7 +340,7 @@ static void check_moments(const struct moments *moments, const uint64_t *clocks)
             "covariance of points %d and %d is %g of what it should be", i, j, got / inner);
     }
   }
-  /* The step from one point to the next is independent of the inner one. */
+  /* The step from one point to the next is independent of the inner point. */
   for (int i = 1; i < POINTS; i++) {
     double inner = (double)clocks[i - 1], step = (double)(clocks[i] - clocks[i - 1]);
     double got = (moments->second[i][i - 1] - moments->second[i - 1][i - 1]) / DRAWS;
@@ -341,7 +352,7 @@ static void check_moments(const struct moments *moments, const uint64_t *clocks)
     CHECK(fabs(variance / step - 1) <= SIGMAS * sqrt(2 / DRAWS), "variance of step %d is %g of it",
           i, variance / step);
   }
-  /* It is also independent of earlier points: the path is Markov. */
+  /* The step is also independent of earlier points, because the path is a Markov chain. */
   double first = (double)clocks[0], last = (double)(clocks[2] - clocks[1]);
   double got = (moments->second[2][0] - moments->second[1][0]) / DRAWS;
   CHECK(fabs(got) <= SIGMAS * sqrt(first * last / DRAWS),
@@ -405,7 +416,7 @@ static void refine_without_a_draw(void) {
   for (int i = 0; i < 3; i++) CHECK(to[i] == from[i], "coordinate %d", i);
 }
 
-/* The largest totals with the largest noise: no intermediate result overflows. */
+/* With the largest totals and the largest noise, no intermediate result overflows. */
 static void the_largest_numbers(void) {
   int64_t totals[DIMENSION], points[2][DIMENSION];
   uint64_t variance = LATTICE_VARIANCE_END - 1;

@@ -1,7 +1,7 @@
 /*
-** test_layout.c: layout.h. The tests compute sizes and reaches from the meaning of each family,
-** find the distance of neighbours by a search over the geometry of the cones, and use values at the
-** ends of every range.
+** test_layout.c: tests layout.h. The tests compute sizes and reaches from the definition of each
+** family. They find the distance of neighbours by a search over the geometry of the cones. They use
+** values at the ends of every range.
 */
 #include "families.h"
 #include "check.h"
@@ -18,8 +18,8 @@
   {family, 0, 1, -1, 1, size, keys, groups}, by_unit, replace
 
 /*
-** The number of coordinates in which neighbours can differ: those of one unit, or of two, but no
-** more than there are.
+** Checks the number of coordinates in which neighbours can differ. These are the coordinates of one
+** unit, or of two units, and at most all coordinates.
 */
 static void sizes(void) {
   static const struct {
@@ -89,10 +89,10 @@ static void sizes(void) {
 */
 struct ideal {
   long double count; /* the amount that a row adds to component 0; 0 if the family does not count */
-  long double norm[2];        /* of the blocks */
-  long double spread[2];      /* of two units, times the norm */
+  long double norm[2];        /* norms of the blocks */
+  long double spread[2];      /* largest distance of two units, divided by the norm */
   int irrational;             /* reaches are two steps larger */
-  int clip_is_rows, is_whole; /* the count leads; the reach equals the clip exactly */
+  int clip_is_rows, is_whole; /* 1: the count leads; 1: the reach equals the clip exactly */
 };
 
 static struct ideal ideal_of(const struct contribution *question) {
@@ -129,11 +129,14 @@ static void check_shape(const struct contribution *question, int by_unit, int re
   for (int i = 0; i < shape.block_count; i++) {
     const struct block *block = &shape.blocks[i];
     long double want = ideal.norm[i] * (long double)shape.scale, got = (long double)block->reach;
-    /* The norm, rounded up: at most one step larger, and two more if it is irrational. */
+    /*
+    ** The reach is the norm, rounded up by at most one step, plus two steps if the norm is
+    ** irrational.
+    */
     CHECK(got >= want * (1 - 0x1p-63L), "family %d clip %a: %Lf of %Lf", family, clip, got, want);
     CHECK(got <= want + 1 + 2 * ideal.irrational + want * 0x1p-52L, "family %d clip %a: %Lf of %Lf",
           family, clip, got, want);
-    /* Private sums have counts next to them. With these the radius has its 53 bits. */
+    /* Sums of private keys have counts beside them, and the radius of both together has 53 bits. */
     if (ideal.is_whole && shape.block_count == 1)
       CHECK(got == want, "family %d clip %a: %Lf is not the clip", family, clip, got);
     squares += want * want;
@@ -173,7 +176,8 @@ static void check_shape(const struct contribution *question, int by_unit, int re
         distance);
 }
 
-static int is_of_rows(enum number family) { /* the bound is a number of rows */
+/* Returns whether the clip of a family is a number of rows. */
+static int is_of_rows(enum number family) {
   return family != SUM && family != VECTOR && family != VECTOR_MEAN && family != KEY_SUM;
 }
 
@@ -201,15 +205,15 @@ static void reaches(void) {
 
 /* ---- cones ----------------------------------------------------------------------------------- */
 
-/* Distance of n (1, a, b) and m (1, c, d). */
+/* Returns the distance of n (1, a, b) and m (1, c, d). */
 static double apart(const double x[6]) {
   double n = x[4], m = x[5];
   return hypot(hypot(n - m, n * x[0] - m * x[2]), n * x[1] - m * x[3]);
 }
 
 /*
-** Units of many rows: (1, mean of u, mean of 2u^2 - 1) fills the region above the parabola, times n
-** <= 1.
+** Moves x into the region of possible units. A unit of many rows is n <= 1 times (1, mean of u,
+** mean of 2u^2 - 1), and the means fill the region above the parabola.
 */
 static void into_region(double x[6]) {
   for (int i = 0; i < 4; i += 2) {
@@ -219,7 +223,9 @@ static void into_region(double x[6]) {
   for (int i = 4; i < 6; i++) x[i] = fmin(fmax(x[i], 0), 1);
 }
 
-/* The largest distance of two units of spreads, from many starts that are refined at random. */
+/*
+** Searches for the largest distance of two units of spreads. The search refines many random starts.
+*/
 static void diameter_of_spreads(void) {
   double worst = 0;
   for (int start = 0; start < 40; start++) {
@@ -260,7 +266,10 @@ static void cone_of_means(void) {
   CHECK(shape.blocks[0].spread >= sqrt(2 + 2 * 0.6), "spread %.17g", shape.blocks[0].spread);
 }
 
-/* Two means of vectors of any dimension: (|v|/2, v) and (|w|/2, w), and products of such pairs. */
+/*
+** The two units are means of vectors of any dimension, (|v|/2, v) and (|w|/2, w), or products of
+** such pairs.
+*/
 static void cones_of_vectors_and_products(void) {
   double worst = -1;
   for (int run = 0; run < 200000; run++) {
@@ -381,7 +390,8 @@ static void bins_of_values(void) {
     int bin = layout_bin(cases[i].x, cases[i].low, cases[i].high, cases[i].bins);
     CHECK(bin == cases[i].bin, "case %d: %d", i, bin);
   }
-  for (int run = 0; run < 200000; run++) { /* in the bin that long double gives, or at its edge */
+  /* X is in the bin that long double arithmetic gives, or at an edge of this bin. */
+  for (int run = 0; run < 200000; run++) {
     double low = ldexp(2 * uniform() - 1, (int)(random_bits() % 60) - 30);
     double high = low + ldexp(uniform(), (int)(random_bits() % 60) - 30);
     if (!(low < high)) continue;

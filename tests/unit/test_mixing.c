@@ -1,9 +1,15 @@
-/* test_mixing.c: mixing.h against closed forms of small kernels and 60-digit arithmetic. */
+/*
+** test_mixing.c: compares mixing.h with closed forms for small kernels and with 60-digit
+** arithmetic.
+*/
 #include "check.h"
 
 #include "math/mixing.h"
 
-/* gamma identity + (1 - gamma) uniform on four states: every coefficient is known. */
+/*
+** The kernel is gamma identity + (1 - gamma) uniform on four states. All its coefficients are
+** known.
+*/
 #define GAMMA  0.25
 #define STATES 4
 
@@ -26,7 +32,7 @@ static void coefficients_of_a_lazy_kernel(void) {
   CHECK_CLOSE(kernel_hockey_stick(&kernel, 1.0, 2.0), 0.0, 0.0);
 }
 
-/* 27 columns: whole lanes and a remainder. */
+/* 27 columns are three whole groups of lanes and a remainder. */
 static void lanes_and_remainder(void) {
   double cell[2 * 27] = {0.0};
   for (size_t y = 0; y < 27; y++) {

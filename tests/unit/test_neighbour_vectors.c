@@ -1,5 +1,6 @@
 /*
-** test_neighbour_vectors.c: no pair of neighbours differs by more than the release charges for.
+** test_neighbour_vectors.c: checks that no pair of neighbours differs by more than the distance
+** that the release charges for.
 **
 ** The tests use tables and their neighbours for every family, with and without units, under both
 ** adjacencies, with public and with private keys. The exact totals are never further apart than
@@ -7,8 +8,8 @@
 ** have the same secret (tables.h), so they keep the same private keys. The test matches keys by
 ** their texts; absent keys count as 0.
 **
-** Worst cases for each family show how much of the charged distance occurs. All of it does, except
-** for
+** For each family, worst cases show which fraction of the charged distance occurs. The fraction is
+** 1, except for
 **   private sums of rows  0.943 replaced: one row cannot have its count and its sum in different
 **   cells.
 ** A sensitivity that is twice too large would be as wrong as one that is too small.
@@ -25,7 +26,7 @@ static const char *const names[] = {"sum",  "mean", "spread",    "vector",  "vec
 /* ---- distances ------------------------------------------------------------------------------- */
 
 struct apart {
-  long double fine, lattice; /* relative to what is charged */
+  long double fine, lattice; /* largest distances, relative to the charged distance */
 };
 
 static const double rates[] = {1e-12, 1e-6, 0.013, 0.5, 1e3, 1e6};
@@ -73,16 +74,17 @@ static struct apart apart_of(const struct release *release, const int128 *a, con
 
 enum { MOST_ROWS = 1000, BASE_ROWS = 60, MOST_DIMENSION = 40 };
 
-/* A table without a certain unit, and two versions of that unit. */
+/* A table without one unit, and two versions of this unit. */
 struct pair {
-  struct row rows[BASE_ROWS + MOST_ROWS]; /* the base, then room for a unit */
+  /* The rows of the base table, followed by room for the rows of the unit. */
+  struct row rows[BASE_ROWS + MOST_ROWS];
   struct row units[2][MOST_ROWS];
   int base, counts[2];
 };
 
 /*
-** The totals with one version of the unit, or without it (version -1). The rows are in random
-** order.
+** Returns the totals with one version of the unit, or without the unit (version -1). The rows are
+** in random order.
 */
 static int128 *totals_with(const struct release *release, struct pair *pair, int version,
                            int keys) {
@@ -125,8 +127,9 @@ enum { STRANGE = sizeof strange / sizeof *strange };
 
 /* The properties that a unit's rows share. */
 struct manner {
-  int values; /* 0 odd values, 1 ordinary, 2 one value, 3 an end of the range or far outside */
-  int keys;   /* 0 one, 1 any, 2 mostly one, 3 in turn */
+  /* 0: odd values; 1: ordinary values; 2: one value; 3: an end of the range or far outside. */
+  int values;
+  int keys; /* 0: one key; 1: any key; 2: mostly one key; 3: keys in turn */
   double value;
   int key, key_end;
 };
@@ -168,7 +171,7 @@ static struct row random_row(const struct release *release, const struct manner 
   default: row.key = i % manner->key_end;
   }
   row.v = pool[manner->values == 2 ? manner->key % 200 : below(200)];
-  /* x chooses the bin or the leaf. */
+  /* The number x chooses the bin or the leaf. */
   enum number family = number_of(release->question.family);
   if ((family == BINS || family == TREE) && manner->values != 0)
     row.x = release->question.low +
@@ -201,7 +204,8 @@ static void random_pair(const struct release *release, struct pair *pair, int ke
 
 /* ---- every family, at random ----------------------------------------------------------------- */
 
-static int is_of_rows(enum number family) { /* the bound is a number of rows */
+/* Returns whether the clip of a family is a number of rows. */
+static int is_of_rows(enum number family) {
   return family != SUM && family != VECTOR && family != VECTOR_MEAN && family != KEY_SUM;
 }
 
@@ -210,7 +214,8 @@ static struct contribution random_question(enum number family, int by_unit, int 
   struct contribution question = {
       .family = families[family], .clip = clips[below(7)], .low = -2, .high = 2};
   if (!is_of_rows(family)) question.clip *= below(3) ? 1 : below(2) ? 1e30 : 1e-3;
-  if (!by_unit && is_of_rows(family)) question.clip = fmin(question.clip, 1); /* parameters.c */
+  /* As release/parameter_checks.c requires. */
+  if (!by_unit && is_of_rows(family)) question.clip = fmin(question.clip, 1);
   if (below(4) == 0) question.low = -1e150, question.high = 1e150;
   if (below(4) == 0) question.low = 1e-9, question.high = 2e-9;
   question.nonnegative = below(2);
@@ -283,21 +288,21 @@ static void repeat(struct row *rows, int *count, int times, int key, double x, c
 }
 
 /*
-** Two versions of a unit, each with the largest vector and as far apart as possible. x is in [-1,
-** 1].
+** Makes two versions of a unit. Each has the largest vector, and they are as far apart as possible.
+** x is in [-1, 1].
 */
 static void worst_pair(const struct release *release, struct pair *pair) {
   enum number family = number_of(release->question.family);
   int rows = release->by_unit ? 700 : 1, is_private = release->question.keys == KEYS_PRIVATE;
   double far = is_of_rows(family) ? 1 : 1e300, other = -far;
-  int elsewhere = family == KEY_COUNT; /* another key */
-  if (family == SPREAD) other = -0.15; /* found by search */
+  int elsewhere = family == KEY_COUNT; /* 1: the second version has another key */
+  if (family == SPREAD) other = -0.15; /* found by diameter_of_spreads() of test_layout.c */
   if (family == SUM && release->question.nonnegative) other = 0;
   pair->base = pair->counts[0] = pair->counts[1] = 0;
   repeat(pair->units[0], &pair->counts[0], rows, 0, far, plus);
   repeat(pair->units[1], &pair->counts[1], rows, elsewhere, other, minus);
   if (family != KEY_SUM || !is_private || !release->by_unit) return;
-  /* Counts in different cells, sums in one. */
+  /* The counts are in different cells, the sums are in one cell. */
   pair->counts[0] = pair->counts[1] = 0;
   repeat(pair->units[0], &pair->counts[0], 999, 1, 0, plus);
   repeat(pair->units[1], &pair->counts[1], 999, 2, 0, plus);
@@ -305,7 +310,7 @@ static void worst_pair(const struct release *release, struct pair *pair) {
   repeat(pair->units[1], &pair->counts[1], 1, 0, -far, plus);
 }
 
-/* The fractions of the charged distance that can occur (see the head of the file). */
+/* Returns the fraction of the charged distance that can occur (see the head of this file). */
 static long double expected(const struct release *release, int replace) {
   enum number family = number_of(release->question.family);
   int is_private = release->question.keys == KEYS_PRIVATE;
@@ -318,7 +323,7 @@ static void check_worst(struct contribution question, int by_unit, int replace) 
   struct release release = release_of(&question, by_unit, replace);
   worst_pair(&release, &pair);
   struct apart worst = {0, 0};
-  for (int run = 0; run < 5; run++) { /* the private keys that are kept vary by chance */
+  for (int run = 0; run < 5; run++) { /* five runs, because the choice of private keys is random */
     entropy_seed = random_bits();
     struct apart apart = compare(&release, &pair, replace, 4, "the worst");
     worst.fine = fmaxl(worst.fine, apart.fine);
@@ -351,7 +356,7 @@ static void worst_cases_come_near(void) {
   }
 }
 
-/* The same over a thousand cells or components, where truncation has the largest effect. */
+/* The worst cases with a thousand cells or components, where truncation has the largest effect. */
 static void worst_cases_over_many_cells(void) {
   static struct pair pair;
   static double wide[2][LAYOUT_MAX_SIZE];
@@ -361,7 +366,7 @@ static void worst_cases_over_many_cells(void) {
   }
   static const struct {
     enum number family;
-    int size, keys, halves; /* halves: the versions have different cells */
+    int size, keys, halves; /* halves = 1: the two versions have different cells */
   } cases[] = {
       {VECTOR, LAYOUT_MAX_SIZE, 0, 0}, {VECTOR_MEAN, LAYOUT_MAX_SIZE, 0, 0},
       {BINS, MOST_ROWS, 0, 1},         {TREE, 512, 0, 1},

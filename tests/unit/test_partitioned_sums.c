@@ -1,7 +1,7 @@
 /*
-** test_partitioned_sums.c: partitioned_sums.h against plain arrays, in which the test knows the sum
-** of each unit in each cell. The tests run from the first bucket to many, with units of one record
-** and units that have most of the records, and with values that fit 64 bits and values that do not.
+** test_partitioned_sums.c: compares partitioned_sums.h with arrays that hold the sum of each unit
+** in each cell. The tests use few and many buckets, units with one record and units with most of
+** the records, and values that fit 64 bits and values that do not.
 */
 #include "check.h"
 #include "random.h"
@@ -12,13 +12,13 @@
 
 static struct secret secret;
 
-/* A table. Units are numbers from 0 on and become identities of all kinds. */
+/* A table. Units are numbers from 0 on. The test turns them into identities of all kinds. */
 struct table {
   uint32_t units, cells; /* cells is 0 without cells */
   int components;
-  int128 *want;          /* by unit, cell and component */
-  unsigned char *have;   /* whether a pair has rows */
-  unsigned char *listed; /* how often a pair was handed over */
+  int128 *want;          /* the sums, ordered by unit, cell and component */
+  unsigned char *have;   /* 1: the pair has rows */
+  unsigned char *listed; /* number of times that a pair was handed over */
   int wrong, units_listed, stop_after;
 };
 
@@ -92,7 +92,7 @@ static int take_whole(void *context, const record_word *const *list, size_t coun
   return 1;
 }
 
-/* Checks every record and every unit twice, because handing over consumes nothing. */
+/* Checks every record and every unit twice, because handing over must not change the sums. */
 static void check(struct table *table, struct partitioned_sums *records, const char *what) {
   size_t pairs = table->units * cells_of(table);
   int units = 0;
@@ -140,7 +140,7 @@ static void random_tables(void) {
     uint32_t unit = 0, cell = 0;
     for (int i = 0; i < shapes[s].rows; i++) {
       int128 values[64];
-      if (random_bits() % 4) { /* otherwise the unit of the row before */
+      if (random_bits() % 4) { /* otherwise the row has the unit of the previous row */
         /* Half of the rows belong to the first unit, so few buckets can be divided. */
         unit = s % 2 && random_bits() % 2 ? 0 : (uint32_t)(random_bits() % table.units);
         cell = table.cells ? (uint32_t)(random_bits() % table.cells) : 0;
@@ -160,7 +160,7 @@ static void random_tables(void) {
   }
 }
 
-/* Sums that exceed 64 bits by many small steps, and come back. */
+/* The sums exceed 64 bits in many small steps, and then return to small numbers. */
 static void sums_that_grow(void) {
   struct table table = start(3, 2, 2);
   struct partitioned_sums *records = partitioned_sums_open(&secret, 2, 1);
@@ -181,7 +181,8 @@ static int keep(void *context, struct identity unit, uint32_t cell, const int128
 }
 
 /*
-** A state may contain any sum up to 2^125, where sums saturate. Small sums are added up separately.
+** A state may contain any sum up to 2^125, the limit at which sums saturate. The test adds small
+** sums to such sums.
 */
 static void huge_sums_saturate(void) {
   int128 end = (int128)1 << 125, huge[2] = {end, -end}, small[2] = {5, 7}, got[2] = {0, 0};
@@ -217,8 +218,8 @@ static void taking_stops(void) {
 }
 
 /*
-** Memory: a bucket of many units is split, so no bucket is larger than necessary, and buckets are
-** about half full. A bucket of few units grows as large as they require.
+** A bucket of many units is split, so no bucket is larger than necessary, and buckets are about
+** half full. A bucket of few units grows as large as its units require.
 */
 static void buckets_are_split(void) {
   for (int heavy = 0; heavy < 2; heavy++) {
@@ -250,7 +251,8 @@ static void memory_runs_out(void) {
     scarce_left = allowed;
     struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 1);
     int failed = !records, was = failed;
-    for (uint32_t i = 0; i < 100000 && !failed; i++) { /* two heavy units; some wide rows */
+    /* Two units have most rows; some rows need 128 bits. */
+    for (uint32_t i = 0; i < 100000 && !failed; i++) {
       int128 value = i % 1000 ? (int128)i : (int128)1 << 70;
       failed = !partitioned_sums_add(records, unit_of(i % 3 ? i % 2 : i), i, &value);
     }

@@ -1,6 +1,6 @@
 /*
-** test_renyi.c: the orders, the limit of an order, and the two optima over all real orders, each
-** compared with a plain minimisation that shares no code with renyi.c.
+** test_renyi.c: tests the orders, the limit at an order and the two optima over all real orders.
+** Each optimum is compared with a simple minimisation that shares no code with renyi.c.
 */
 #include "check.h"
 
@@ -16,12 +16,15 @@ static const double deltas[] = {1e-300, 1e-100, 1e-12, 1e-6, 1e-2, 0.3, 0.5, 0.7
 static const double epsilons[] = {1e-9, 1e-3, 0.1, 1.0, 10.0, 800.0, 1e5};
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* The conversion as stated in renyi.h. */
+/* Returns the epsilon of the conversion in renyi.h. */
 static double converted(double alpha, double spent, double delta) {
   return spent + log1p(-1.0 / alpha) - (log(delta) + log(alpha)) / (alpha - 1.0);
 }
 
-/* Its minimum for spent = alpha rate, by golden section in ln(alpha - 1). There is one minimum. */
+/*
+** Returns the minimum of converted() for spent = alpha rate, by golden section in ln(alpha - 1).
+** There is only one minimum.
+*/
 static double least_converted(double rate, double delta) {
   double low = -60.0, high = 720.0, golden = 0.5 * (sqrt(5.0) - 1.0);
   for (int i = 0; i < 200; i++) {
@@ -96,7 +99,7 @@ static void rate_and_epsilon_are_inverse(void) {
   }
 }
 
-/* The filter: the returned order allows the rate, and no stored order allows a larger one. */
+/* The order that zcdp_rate() returns allows the rate, and no stored order allows a larger rate. */
 static void rate_is_the_best_order(void) {
   for (size_t i = 0; i < COUNT(epsilons); i++) {
     for (size_t j = 0; j < COUNT(deltas); j++) {

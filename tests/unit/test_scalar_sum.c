@@ -1,6 +1,7 @@
 /*
-** test_scalar_sum.c: scalar_sum.h against a reference without hashing, which compares the unit of
-** every row with that of every other row, in long double and 128-bit arithmetic.
+** test_scalar_sum.c: compares scalar_sum.h with a reference without hashing. The reference compares
+** the unit of every row with the unit of every other row, and uses long double and 128-bit
+** arithmetic.
 */
 #include "check.h"
 #include "random.h"
@@ -94,7 +95,7 @@ static int same_unit(const struct row *a, const struct row *b) {
   return a->kind == KIND_NULL || (a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0);
 }
 
-/* A value in steps: to nearest, halves to even, saturated at 2^90. */
+/* Returns a value in steps, rounded to nearest with halves to even, and saturated at +-2^90. */
 static int128 steps_of(double value, double scale) {
   long double x = nearbyintl((long double)value * (long double)scale);
   if (x >= 0x1p90L) return (int128)1 << 90;
@@ -129,7 +130,7 @@ static int same(const struct bounds *bounds, const struct row *rows, int count, 
   return total_of(bounds, rows, count, by_unit) == reference(bounds, rows, count, by_unit);
 }
 
-/* Clips of few bits and of 53 bits, and the smallest and the largest clip. */
+/* The clips have few bits or 53 bits. The smallest and the largest clip are among them. */
 static const double clips[] = {1, 240, 0.1, M_PI, 1e-150, 1e150, 0x1.fffffffffffffp10};
 #define CLIPS ((int)(sizeof clips / sizeof *clips))
 
@@ -154,7 +155,8 @@ static void every_order_of_six_rows(void) {
                        of_integer(2, 1e17), of_null(0.1),      of_bytes(KIND_TEXT, "1", INFINITY)};
   int128 want = reference(&bounds, rows, 6, 1);
   int wrong = 0, orders = 0, index[6] = {0, 0, 0, 0, 0, 0};
-  for (int code = 0; code < 46656; code++) { /* all maps; 720 are permutations */
+  /* All maps of six numbers; 720 of them are permutations. */
+  for (int code = 0; code < 46656; code++) {
     int seen = 0;
     for (int i = 0, c = code; i < 6; i++, c /= 6) seen |= 1 << (index[i] = c % 6);
     if (seen != 63) continue;
@@ -212,7 +214,8 @@ static void text_keys_of_every_length(void) {
   static char text[600];
   struct row rows[1200];
   memset(text, 'x', sizeof text);
-  for (int i = 0; i < 600; i++) { /* prefixes and blobs are other units */
+  /* Prefixes of a text, and blobs with the same bytes, are other units. */
+  for (int i = 0; i < 600; i++) {
     rows[i] = (struct row){.kind = KIND_TEXT, .bytes = text, .size = (size_t)i, .value = 1};
     rows[600 + i] = rows[i];
     rows[600 + i].kind = KIND_BLOB;
@@ -245,7 +248,7 @@ static void values_that_are_extreme(void) {
   }
 }
 
-/* Values half a step apart, where rounding matters, and values next to the bounds. */
+/* The values are half a step apart, so that rounding matters, or next to the bounds. */
 static void rows_next_to_a_bound(void) {
   struct bounds bounds = scalar_bounds(M_PI, 0);
   double step = 1 / bounds.scale;
@@ -263,7 +266,7 @@ static void rows_next_to_a_bound(void) {
 static void ten_thousand_rows_of_one_unit(void) {
   struct bounds bounds = scalar_bounds(1, 0);
   struct row *rows = malloc(20000 * sizeof *rows);
-  /* Saturated rows that cancel. The remaining total is exact in every order. */
+  /* The saturated rows cancel. The remaining total is exact in every order of the rows. */
   for (int i = 0; i < 10000; i++) rows[i] = of_integer(1, i % 2 ? DBL_MAX : -INFINITY);
   rows[10000] = of_real(1.0, 0.375);
   for (int run = 0; run < 3; run++) {
@@ -350,7 +353,10 @@ static void the_total_is_not_consumed(void) {
   scalar_sum_close(&accumulator);
 }
 
-/* Units whose totals temporarily do not fit 64 bits, next to a unit whose total does. */
+/*
+** The totals of some units exceed 64 bits for a while. The total of another unit always fits 64
+** bits.
+*/
 static void large_totals_are_not_consumed(void) {
   struct bounds bounds = scalar_bounds(1, 0);
   struct scalar_sum accumulator;

@@ -1,7 +1,8 @@
 /*
-** test_sgd.c: sgd.h. The tests compare every iterate with a descent in long double arithmetic whose
-** gradients are differences of the loss. They find the sensitivity of a step by brute force, and
-** check the constants of the losses and the bound for public rows against its own recursion.
+** test_sgd.c: tests sgd.h. The tests compare every iterate with a descent in long double
+** arithmetic, whose gradients are computed as differences of the loss. They find the sensitivity of
+** a step by brute force, and check the constants of the losses and the bound for public rows
+** against its own recursion.
 **
 ** This file has its own sampler, which replaces discrete_gaussian.c and discrete_laplace.c. The
 ** noise of every step is therefore known, and a test can choose the coefficients before a step.
@@ -44,7 +45,7 @@ int discrete_laplace_draw(uint64_t scale, int64_t *noise, size_t count) {
 
 int discrete_laplace_step(uint64_t from, uint64_t to, int64_t *noise, size_t count) {
   (void)from, (void)to, (void)noise, (void)count;
-  return 0; /* no test widens a release */
+  return 0; /* no test makes a step outward */
 }
 
 static void write_script(size_t length, double sigma) {
@@ -138,7 +139,8 @@ static long double slope(const struct descent *descent, long double margin, doub
 }
 
 struct reference {
-  long double w[MOST_DIM], next[MOST_DIM]; /* w before a step; M after it, without noise */
+  /* w: before a step; next: M after the step, without noise. */
+  long double w[MOST_DIM], next[MOST_DIM];
 };
 
 static void reference_step(struct reference *reference, const struct descent *descent,
@@ -166,8 +168,8 @@ static void reference_leave(struct reference *reference, const struct descent *d
 }
 
 /*
-** G1: the iterate after each number of rows. Missing rows and rows without a gradient give the same
-** result.
+** Requirement G1: checks the iterate after each number of rows. Missing rows and rows without a
+** gradient give the same result.
 */
 static void iterates(void) {
   for (int model = 0; model < 300; model++) {
@@ -218,7 +220,7 @@ static struct row wild_row(const struct descent *descent) {
   return row;
 }
 
-/* M of the last step from any point of the ball. */
+/* Computes M of the last step, if the descent is at any point of the ball before this step. */
 static void last_step(const struct descent *descent, const struct layout *shape,
                       const struct design *design, const int64_t *point, const struct row *row,
                       int128 *totals) {
@@ -229,7 +231,7 @@ static void last_step(const struct descent *descent, const struct layout *shape,
   script_at = 0;
   memcpy(script, point, sizeof *script * script_length);
   struct training *training = training_open(&two, shape, design);
-  training_add(training, 0, 0); /* from 0 to 0: the point is the noise */
+  training_add(training, 0, 0); /* this step moves from 0 to 0, so the point is the noise */
   add(training, row);
   memcpy(totals, training_totals(training), sizeof *totals * script_length);
   training_close(training);
@@ -243,7 +245,7 @@ static void random_point(const struct descent *descent, int granularity, int64_t
   for (int j = 0; j < dim; j++) point[j] = (int64_t)llrint(v[j] * reach);
 }
 
-/* |a - b|^2 in lattice steps, exactly. */
+/* Returns |a - b|^2 in lattice steps, exactly. */
 static uint128 squared_distance(const int128 *a, const int128 *b, int dim, int shift) {
   uint128 sum = 0;
   for (int j = 0; j < dim; j++) {
@@ -280,9 +282,9 @@ static void sensitivity(void) {
 }
 
 /*
-** A step stays within the ball that the sensitivity describes, to the last integer. The rows are as
-** steep and as long as possible; about every other time rounding alone would take their step out of
-** the ball. From w = 0 the step is the whole point.
+** A step stays within the ball of the sensitivity, to the last integer. The gradients and features
+** of the rows are as large as possible. For about half of the rows, rounding alone would move the
+** step out of the ball. The descent starts at w = 0, so the point is the step.
 */
 static void steps_are_within_the_ball(void) {
   int at_the_rim = 0;
@@ -340,8 +342,8 @@ static void constants(void) {
 /* ---- public rows ----------------------------------------------------------------------------- */
 
 /*
-** A step leaves two points no further apart than L times their distance plus 5/4 sqrt(dim). The
-** other 1 belongs to the split.
+** After a step, two points are at most L times their distance plus 5/4 sqrt(dim) apart. The other
+** 5/4 sqrt(dim) of e (sgd.h) covers the split of the distance.
 */
 static void lattice_contraction(void) {
   for (int pair = 0; pair < 20000; pair++) {
@@ -369,8 +371,8 @@ static void lattice_contraction(void) {
 }
 
 /*
-** The recursion itself: the shifts a_j = c L^(m-j) use up the distance by the last step, and their
-** cost is the charge. No other shifts that use it up cost less.
+** The test computes the recursion for T. The shifts a_j = c L^(m-j) make T zero after the last
+** step, and their cost is the charge. No other shifts that make T zero cost less.
 */
 static void public_rows(void) {
   for (int model = 0; model < 2000; model++) {
@@ -407,8 +409,8 @@ static void public_rows(void) {
         left = (left - taken) * contraction + error;
       }
       /*
-      ** If the errors dominate, the distance may be used up earlier. Then the cost is lower than
-      ** the charge.
+      ** If the rounding errors dominate, T may be zero before the last step. Then the cost is lower
+      ** than the charge.
       */
       if (trial == 0) CHECK(cost <= charged * (1 + 1e-9), "costs %g, charged %g", cost, charged);
       if (trial == 0 && error * after < 1e-4 * step * pow(contraction, after))
@@ -446,10 +448,10 @@ static void extreme_rates(void) {
 }
 
 /*
-** Additional noise hides earlier rows too, unless it is so large that the roundings before it
-** matter. Such noise is refused. The test checks admitted noise row by row, with shifts in
-** proportion to L^(steps left) and to the noise of their step, over all steps or over the first
-** few.
+** Additional noise hides earlier rows too, unless the noise is so large that the rounding in
+** earlier steps matters. The code refuses such noise. The test checks admitted noise row by row.
+** The shifts are proportional to L^(steps left) and to the noise of their step, over all steps or
+** over the first few steps.
 */
 static void noise_on_top(void) {
   int admitted = 0, refused = 0;
@@ -501,9 +503,10 @@ static void noise_on_top(void) {
 /* ---- random stop ----------------------------------------------------------------------------- */
 
 /*
-** Rows that all move the point by one step of eta C, without noise, so that M shows how many rows
-** were used. Each of 8 numbers of rows is equally likely. The test trains 80,000 models, so a count
-** has a standard deviation of 93.5; it allows six of them (2e-9 each).
+** Every row moves the point by one step of eta C, and there is no noise, so M shows how many rows
+** were used. The 8 possible numbers of rows are equally likely. The test trains 80,000 models, so
+** each count has a standard deviation of 93.5. The test allows six standard deviations, which has
+** probability 2e-9 for each count.
 */
 static void random_stop(void) {
   struct descent descent = {.loss = LOSS_HUBER,
@@ -537,7 +540,7 @@ static void random_stop(void) {
           taken);
 }
 
-/* theta of Asoodeh et al., Lemma 2, with the slack of the lattice. */
+/* Returns theta of Asoodeh et al., Lemma 2, plus the slack of the lattice. */
 static long double stick(long double epsilon, long double apart, long double slack) {
   return (erfcl((epsilon / apart - apart / 2) / sqrtl(2)) -
           expl(epsilon) * erfcl((epsilon / apart + apart / 2) / sqrtl(2))) /
@@ -546,9 +549,9 @@ static long double stick(long double epsilon, long double apart, long double sla
 }
 
 /*
-** Theorem 5 of Asoodeh et al. with its terms contracted anew in each step, and with the path to
-** each step, in long double arithmetic. The result is never above the theorem as printed, and the
-** code finds the least variance for it.
+** The reference computes Theorem 5 of Asoodeh et al. in long double arithmetic. It computes a new
+** contraction coefficient in each step and uses the path bound at each step. The result is never
+** above the theorem as printed, and the code finds the least variance for it.
 */
 static void stop_delta(void) {
   for (int model = 0; model < 60; model++) {
@@ -582,7 +585,8 @@ static void stop_delta(void) {
     double got = hiding_stop_delta(&hiding, epsilon);
     CHECK(got <= (double)(printed / rows) * (1 + 1e-6), "above Theorem 5");
     CHECK(got >= (double)(sum / rows) * (1 - 1e-6), "below the sum");
-    if (rows <= 256) CHECK_CLOSE(got, (double)(sum / rows), 1e-6); /* no blocks */
+    /* With so few rows the code takes every step separately. */
+    if (rows <= 256) CHECK_CLOSE(got, (double)(sum / rows), 1e-6);
     CHECK(got <= delta, "delta %g above %g", got, delta);
     double *deltas = malloc(sizeof *deltas * (size_t)rows);
     hiding_stop_deltas(&hiding, epsilon, deltas);
@@ -599,7 +603,7 @@ static void stop_delta(void) {
 
 /* ---- Laplace noise and falling learning rates ------------------------------------------------ */
 
-/* |a - b| in lattice steps, in the L1 norm. */
+/* Returns |a - b| in lattice steps, in the L1 norm. */
 static uint64_t sum_distance(const int128 *a, const int128 *b, int dim, int shift) {
   uint64_t sum = 0;
   for (int j = 0; j < dim; j++)
@@ -731,7 +735,8 @@ static void noise(void) {
   lattice_of(&descent, 1, &shape, &design);
   double sum = 0;
   int trials = 20000;
-  for (int trial = 0; trial < trials; trial++) { /* rows without gradients: only l2 acts */
+  /* The rows have no gradients, so only l2 moves the coefficients. */
+  for (int trial = 0; trial < trials; trial++) {
     write_script(2 * 19, sqrt(descent.variance));
     struct training *training = training_open(&descent, &shape, &design);
     const int128 *totals = training_totals(training);
@@ -740,7 +745,7 @@ static void noise(void) {
                  2);
     training_close(training);
   }
-  /* 40000 squares have a standard error of 0.7%; the test allows six of them. */
+  /* The mean of 40000 squares has a standard error of 0.7%. The test allows six standard errors. */
   CHECK_CLOSE(sum / (2 * trials), descent_noise(&descent, &shape, design.shift), 0.043);
 }
 

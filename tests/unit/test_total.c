@@ -1,6 +1,7 @@
 /*
-** test_total.c: total.h against exact sums in fixed point. Every term is a multiple of 2^-109 (the
-** last bit of the double 1e-17), so 128-bit integers represent the exact sums.
+** test_total.c: compares total.h with exact sums in fixed-point arithmetic. Every term is a
+** multiple of 2^-109 (the last bit of the double 1e-17), so 128-bit integers represent the exact
+** sums.
 */
 #include "check.h"
 
@@ -9,7 +10,7 @@
 
 #include "math/total.h"
 
-__extension__ typedef __int128 fixed; /* in units of 2^-109 */
+__extension__ typedef __int128 fixed; /* a number in units of 2^-109 */
 
 #define FIXED_BITS 109
 
@@ -18,8 +19,8 @@ static fixed fixed_of(double x) {
 }
 
 /*
-** A total minus the exact sum, in units of 2^-109. `high` is exact, and the rest fits a long
-** double.
+** Returns a total minus the exact sum, in units of 2^-109. total.high is a multiple of the unit,
+** and the remaining difference fits a long double.
 */
 static long double excess(struct total total, fixed exact) {
   fixed rest = exact - fixed_of(total.high);
@@ -51,7 +52,7 @@ static void a_million_tiny_terms(void) {
         excess(total, exact));
 }
 
-/* Terms of every size between 2^-109 and 2^6, in every order of sizes. */
+/* The terms have all sizes between 2^-109 and 2^6, in random order. */
 static void random_terms_never_fall_short(void) {
   int below = 0, short_of = 0, loose = 0;
   for (int run = 0; run < 2000; run++) {
@@ -65,8 +66,8 @@ static void random_terms_never_fall_short(void) {
       below += excess(total, exact) < 0;
       short_of += fixed_of(total_up(total)) < exact;
       /*
-      ** total_up() is the least double that is not below the total, so the double before it is
-      ** below.
+      ** total_up() returns the least double that is not below the total, so the previous double is
+      ** below the total.
       */
       double before = nextafter(total_up(total), 0);
       loose += exact > 0 && (long double)before - (long double)total.high >= (long double)total.low;
@@ -137,11 +138,12 @@ static double missing_of(double paid, double cost) {
   return total_missing((struct total){paid, 0}, cost);
 }
 
-/* x >= cost - paid holds exactly, and fails for the double before x. */
+/* The inequality x >= cost - paid holds exactly, and fails for the double before x. */
 static void what_is_missing_is_the_least_that_reaches_the_cost(void) {
   CHECK(missing_of(1, 1) == 0 && missing_of(2, 1) == 0 && missing_of(0, 0) == 0, "paid");
   CHECK(missing_of(0, 0.3) == 0.3, "nothing paid");
-  CHECK(missing_of(NAN, 1) == 0 && missing_of(1, NAN) == 0, "NaN"); /* ledger_charge refuses */
+  /* ledger_charge() refuses such costs. */
+  CHECK(missing_of(NAN, 1) == 0 && missing_of(1, NAN) == 0, "NaN");
   int short_of = 0, more = 0, needless = 0;
   for (int run = 0; run < 1000000; run++) {
     double cost = ldexp((double)(random_bits() >> 11 | 1), (int)(random_bits() % 20) - 60);
@@ -153,8 +155,8 @@ static void what_is_missing_is_the_least_that_reaches_the_cost(void) {
     short_of += fixed_of(missing) < truth;
     needless += truth <= 0 && missing != 0;
     /*
-    ** From 2^-56 up, the double before is on the grid. Below, every multiple of the unit is a
-    ** double.
+    ** For missing >= 2^-56, the previous double is a multiple of the unit. For smaller numbers,
+    ** every multiple of the unit is a double.
     */
     fixed before = missing >= 0x1p-56 ? fixed_of(nextafter(missing, 0)) : fixed_of(missing) - 1;
     more += truth > 0 && before >= truth;

@@ -1,6 +1,6 @@
 /*
-** test_tree.c: tree.h against the normal equations, solved by Gaussian elimination in long double,
-** against the max-min formula of isotonic regression, and against simulated noise.
+** test_tree.c: compares tree.h with the normal equations, solved by Gaussian elimination in long
+** double, with the max-min formula of isotonic regression, and with simulated noise.
 */
 #include "check.h"
 #include "random.h"
@@ -32,7 +32,7 @@ static void solve_normal(int levels, long double *right) {
         matrix[i][j] += is_below(i, k, levels) && is_below(j, k, levels);
     }
   }
-  for (int i = 0; i < leaves; i++) { /* positive definite: no pivots needed */
+  for (int i = 0; i < leaves; i++) { /* the matrix is positive definite, so no pivots are needed */
     for (int j = i + 1; j < leaves; j++) {
       long double factor = matrix[j][i] / matrix[i][i];
       for (int k = i; k < leaves; k++) matrix[j][k] -= factor * matrix[i][k];
@@ -66,7 +66,10 @@ static void leaves_are_least_squares(void) {
   }
 }
 
-/* Consistent counts do not change, for trees of every size. The nodes are not modified. */
+/*
+** tree_leaves() does not change counts that are consistent already, for trees of every size. It
+** does not modify the nodes.
+*/
 static void consistent_nodes_are_kept(void) {
   for (int levels = 1; levels <= 16; levels++) {
     int leaves = 1 << levels, nodes = 2 * leaves - 2;
@@ -110,7 +113,7 @@ static void rank_stddev_by_elimination(void) {
   }
 }
 
-/* 20000 trees. The standard error is 0.5%, and the test allows six of them. */
+/* With 20000 trees, the standard error is 0.5%. The test allows six standard errors. */
 static void rank_stddev_by_simulation(void) {
   const struct {
     int levels, place;
@@ -136,8 +139,8 @@ static void rank_stddev_by_simulation(void) {
 /* ---- running totals -------------------------------------------------------------------------- */
 
 /*
-** Isotonic regression: the value at i is the maximum over j <= i of the minimum over k >= i of the
-** mean of j to k.
+** Isotonic regression: returns the value at i, the maximum over j <= i of the minimum over k >= i
+** of the mean of elements j to k.
 */
 static double max_min(const double *sums, int count, int at) {
   double most = -INFINITY;
@@ -173,7 +176,7 @@ static void running_totals_are_isotonic(void) {
   }
 }
 
-/* Counts without negative values keep their totals to the last bit. */
+/* If no count is negative, tree_running() returns the running totals to the last bit. */
 static void true_counts_are_kept(void) {
   enum { COUNT = 1000 };
   double leaves[COUNT], totals[COUNT + 1], sum = 0;

@@ -1,6 +1,6 @@
 /*
-** test_unit_table.c: unit_table.h against plain arrays, with keys whose numbers are known, from the
-** first chunk through its growth to several splits.
+** test_unit_table.c: compares unit_table.h with arrays. The tables grow from the first chunk
+** through several splits.
 */
 #include "check.h"
 #include "random.h"
@@ -9,7 +9,7 @@
 
 #include "../../ext/sums/unit_table.c"
 
-enum { MANY = 700000 }; /* 16 chunks of integers, 32 of others */
+enum { MANY = 700000 }; /* enough for 16 chunks of integers, or 32 chunks of other keys */
 
 static struct secret secret;
 
@@ -28,7 +28,10 @@ static struct {
   int carries, of_integers, stop;
 } taken;
 
-/* Keys of all kinds. Their low words differ in few bits, or only in the high bits. */
+/*
+** Returns key number i. The keys are of all kinds, and their low words differ in few bits, or only
+** in the high bits.
+*/
 static struct identity nth_key(uint32_t i, int of_integers) {
   if (of_integers) return identity_integer(i % 2 ? (int64_t)((uint64_t)i << 40) : i);
   switch (i % 4) {
@@ -135,7 +138,8 @@ static void nothing_is_lost_when_numbers_are_carried(void) {
     int128 want[KEYS] = {0};
     for (int i = 0; i < 20000; i++) {
       uint32_t key =
-          (uint32_t)(random_bits() % (run < 10 ? KEYS : 2)); /* also neighbouring rows of one key */
+          /* Consecutive rows may have the same key. */
+          (uint32_t)(random_bits() % (run < 10 ? KEYS : 2));
       int64_t amount = (int64_t)(random_bits() >> (2 + random_bits() % 60));
       if (run % 4 < 2 && random_bits() % 2) amount = -amount;
       if (i % 1000 == 0) amount = i % 2000 ? TABLE_MOST : -TABLE_MOST;
@@ -150,8 +154,8 @@ static void nothing_is_lost_when_numbers_are_carried(void) {
 }
 
 /*
-** The table finds that a key is missing at every size, however full the table is. A batch that
-** precedes the lookup makes it grow.
+** At every size, and however full the table is, a lookup finds that a key is missing. A batch
+** before the lookup makes the table grow.
 */
 static void strangers_are_not_found(void) {
   for (int of_integers = 0; of_integers < 2; of_integers++) {
@@ -189,7 +193,7 @@ static void memory_runs_out(void) {
   for (int allowed = 0; !succeeded; allowed++) {
     struct unit_table table;
     CHECK(secret_draw(&secret) == 1, "no random bytes");
-    start(150000, 1); /* to four chunks */
+    start(150000, 1); /* the table grows to four chunks */
     scarce_left = allowed;
     int is_open = unit_table_open(&table, &secret, 1);
     CHECK(is_open == (allowed >= 3), "%d allocations: opened with %d", allowed, is_open);
@@ -212,8 +216,8 @@ static void memory_runs_out(void) {
 }
 
 /*
-** The table has at most about twice as many slots as one that is three quarters full. The
-** documented figures for memory depend on this.
+** The number of slots is at most about twice the number that a table needs to be three quarters
+** full. The documented figures for memory depend on this.
 */
 static void memory_is_bounded(void) {
   for (int of_integers = 0; of_integers < 2; of_integers++) {

@@ -1,10 +1,10 @@
 /*
-** test_vector_sum.c: vector_sum.h against a reference without hashing. The reference compares the
-** unit of every row with that of every other row, stores a unit's whole matrix including zeros, and
-** adds up the nodes of a tree one by one. test_clip.c tests clipping, and test_layout.c tests the
-** values of rows.
+** test_vector_sum.c: compares vector_sum.h with a reference without hashing. The reference compares
+** the unit of every row with the unit of every other row. It stores the whole matrix of a unit,
+** including zeros, and adds up the nodes of a tree one by one. test_clip.c tests clipping, and
+** test_layout.c tests the values of rows.
 **
-** The short way for rows of binary32 is compared with the long way, to the last bit.
+** The tests also compare vector_sum_add_floats() with vector_sum_add_vector(), to the last bit.
 **
 ** Requirements: like_the_reference and the tests of growth cover V1 and V2, and the tests of
 ** private keys cover V3.
@@ -20,7 +20,7 @@
 
 enum { MOST_ROWS = 400, MOST_KEYS = 30, MOST_DIMENSION = 9 };
 
-/* A value in steps: to nearest, halves to even, saturated at 2^90. */
+/* Returns a value in steps, rounded to nearest with halves to even, and saturated at +-2^90. */
 static int128 steps_of(double value, double scale) {
   long double x = nearbyintl((long double)value * (long double)scale);
   if (isnan(value)) return 0;
@@ -139,7 +139,7 @@ static struct contribution random_question(enum number family, int is_private) {
       .family = families[family], .clip = clips[below(6)], .low = -2, .high = 5};
   question.size = family == TREE ? 2 << below(7) : 1 + below(MOST_DIMENSION);
   if (family >= KEY_COUNT) question.keys = is_private ? KEYS_PRIVATE : 1 + below(MOST_KEYS);
-  question.max_groups = is_private ? MOST_KEYS : 0; /* all are kept */
+  question.max_groups = is_private ? MOST_KEYS : 0; /* 0: each unit keeps all its keys */
   return question;
 }
 
@@ -153,7 +153,8 @@ static void compare(enum number family, int by_unit, int is_private) {
     entropy_seed = random_bits();
     for (int i = 0; i < count; i++) rows[i] = random_row(&question, units);
     int128 *want = reference(&release, rows, count, MOST_KEYS);
-    for (int order = 0; order < 3; order++) { /* another order and another secret */
+    /* Each run has another order of rows and another secret. */
+    for (int order = 0; order < 3; order++) {
       int128 *got = totals_of(&release, rows, count, MOST_KEYS);
       CHECK(wrong_totals(&release, got, want, MOST_KEYS) == 0,
             "family %d by_unit %d private %d run %d: %d totals of %d rows", (int)family, by_unit,
@@ -192,7 +193,8 @@ static void rows_of_vector_means_fit_their_clip(void) {
       for (int j = 0; j < 5; j++) v[j] *= clips[c] * sizes[s] / sqrt(norm);
       struct row rows[3] = {
           {.who = WHO_NULL, .v = v}, {.who = WHO_NULL, .v = v}, {.who = WHO_NULL, .v = v}};
-      for (int count = 1; count <= 3; count += 2) { /* three weigh as much as one */
+      /* Three equal rows give the same result as one row. */
+      for (int count = 1; count <= 3; count += 2) {
         int128 *totals = totals_of(&release, rows, count, 0);
         double rows_weight = (double)totals[0] / (double)release.shape.count_steps;
         CHECK(fabs(rows_weight - 1) <= 1e-11, "clip %g size %g: weighs %.17g", clips[c], sizes[s],
@@ -208,7 +210,7 @@ static void rows_of_vector_means_fit_their_clip(void) {
   }
 }
 
-/* Zeros, and vectors too small to have a direction. */
+/* The vectors are zero, or too small to have a direction. */
 static void vectors_of_zeros(void) {
   const double zeros[3] = {0, -0.0, 0}, denormal[3] = {DBL_TRUE_MIN, 0, -DBL_TRUE_MIN};
   struct contribution question = {.family = &family_vector_mean, .clip = 1, .size = 3};
@@ -225,7 +227,8 @@ static void vectors_of_zeros(void) {
 enum { MOST_FLOATS = 33 };
 
 /*
-** Adds a row as a blob stores it, and the same row as it is read: zeros if a number is not finite.
+** Adds a row to `fast` as the bytes of a blob. Adds the same row to `slow` as vector_text_read()
+** reads it, which means zeros if a number is not finite.
 */
 static void add_floats(struct vector_sum *fast, struct vector_sum *slow, const float *v, int size,
                        int *shorts) {
@@ -236,7 +239,7 @@ static void add_floats(struct vector_sum *fast, struct vector_sum *slow, const f
     uint32_t bits;
     memcpy(&bits, &v[j], sizeof bits);
     for (int k = 0; k < 4; k++)
-      bytes[1 + 4 * j + k] = (unsigned char)(bits >> 8 * k); /* unaligned */
+      bytes[1 + 4 * j + k] = (unsigned char)(bits >> 8 * k); /* the address is not aligned */
     finite &= isfinite(v[j]) != 0;
   }
   for (int j = 0; j < size; j++) numbers[j] = finite ? v[j] : 0;
@@ -249,8 +252,8 @@ static void add_floats(struct vector_sum *fast, struct vector_sum *slow, const f
 }
 
 /*
-** Many ordinary rows, and among them everything that a blob may contain; sizes around 2^53 steps
-** and around the clip.
+** Makes a row. Most rows are ordinary. Other rows contain everything that a blob may contain, with
+** sizes around 2^53 steps and around the clip.
 */
 static void odd_floats(float *v, int size, double clip) {
   static const float odd[] = {NAN, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX, FLT_TRUE_MIN, -0.0f, 0};
@@ -314,8 +317,8 @@ static void floats_the_short_way(void) {
 }
 
 /*
-** Rows whose norm is within a few units in the last place of the clip, and of the bound that means
-** use because of rounding.
+** The norms of the rows are within a few units in the last place of the clip, or of the slightly
+** smaller limit that means use.
 */
 static void floats_next_to_the_clip(void) {
   for (int run = 0; run < 20000; run++) {
@@ -333,7 +336,7 @@ static void floats_next_to_the_clip(void) {
   }
 }
 
-/* Rows of the largest length, all in one direction. No intermediate sum overflows. */
+/* All rows have the largest length and the same direction. No intermediate sum overflows. */
 static void long_floats_add_up(void) {
   enum { ROWS = 5000 };
   static float rows[ROWS];
@@ -344,7 +347,10 @@ static void long_floats_add_up(void) {
   }
 }
 
-/* The totals of a state may saturate. The result then depends on what was added before them. */
+/*
+** The totals of a state may saturate. The result then depends on the rows that were added before
+** the totals.
+*/
 static void short_rows_before_totals(void) {
   struct contribution question = {.family = &family_vector, .clip = 4, .size = 2};
   struct release release = release_of(&question, 0, 0);
@@ -399,7 +405,7 @@ static void many_units_with_many_keys(void) {
   free(rows);
 }
 
-/* One unit in thousands of cells, and one key with rows of as many units. */
+/* One unit has rows in thousands of cells, and one key has rows of thousands of units. */
 static void one_unit_with_many_keys(void) {
   enum { KEYS = 9000 };
   struct row *rows = malloc(sizeof *rows * KEYS);
@@ -423,7 +429,7 @@ static void one_unit_with_many_keys(void) {
   free(rows);
 }
 
-/* The widest vectors, and numbers of rows close to the size of a batch. */
+/* The vectors have the largest size, and the number of rows is close to the size of a batch. */
 static void wide_vectors_and_batches(void) {
   double *v = malloc(sizeof *v * LAYOUT_MAX_SIZE);
   for (int j = 0; j < LAYOUT_MAX_SIZE; j++) v[j] = (double)below(2048) - 1024;
@@ -446,7 +452,7 @@ static void wide_vectors_and_batches(void) {
   free(v);
 }
 
-/* Unclipped units: each node is the sum of the leaves below it. */
+/* If no unit is clipped, each node is the sum of the leaves below it. */
 static void nodes_are_sums_of_leaves(void) {
   enum { ROWS = 3000 };
   static struct row rows[ROWS];
@@ -468,8 +474,8 @@ static void nodes_are_sums_of_leaves(void) {
 }
 
 /*
-** Leaves that no rows produce but that a state may contain. All nodes above them saturate with the
-** leaves' sign, and the computation ends.
+** The leaves are larger than sums of rows can be, but a state may contain them. All nodes above
+** such leaves saturate with the sign of the leaves, and the computation ends.
 */
 static void huge_leaves_saturate(void) {
   static const int128 huge[] = {(int128)3 << 123, (int128)1 << 125, -((int128)1 << 125)};
@@ -519,8 +525,8 @@ static void totals_are_not_consumed(void) {
 }
 
 /*
-** A private key is no longer a coordinate if its unit drops it in favour of another key that comes
-** first.
+** A private key is no longer a coordinate if its only unit drops this key for another key that
+** comes earlier.
 */
 static void private_keys_are_chosen_again(void) {
   struct contribution question = {.family = &family_key_count, .clip = 3, .keys = KEYS_PRIVATE};
@@ -575,7 +581,8 @@ static void no_rows(void) {
 }
 
 /*
-** Without a secret, people could choose units and keys that collide in a table, so nothing starts.
+** Without a secret, people could choose units and keys that collide in a table. Opening a vector
+** therefore fails if the system provides no random bytes.
 */
 static void no_random_bytes(void) {
   for (int family = MEAN; family <= KEY_MEAN; family++) {
@@ -597,7 +604,7 @@ static struct release keeping(int max_groups) {
   return release_of(&question, 1, 0);
 }
 
-/* The set of bits that shows which of the first HELD keys have rows in the totals. */
+/* Returns a set of bits that shows which of the first HELD keys have rows in the totals. */
 static unsigned kept_keys(const struct release *release, const struct row *rows, int count) {
   int128 *totals = totals_of(release, rows, count, KEY_END);
   unsigned kept = 0;
@@ -638,8 +645,8 @@ static void private_keys_are_chosen_at_random(void) {
 }
 
 /*
-** Under one secret the choice depends on the unit and its keys only: not on the order or the number
-** of its rows, on their values, or on the rows of other units.
+** With one secret, the choice depends only on the unit and its keys. The choice does not depend on
+** the order, the number or the values of the unit's rows, or on the rows of other units.
 */
 static void private_keys_do_not_depend_on_the_rest(void) {
   struct release release = keeping(KEPT);
@@ -663,7 +670,7 @@ static void private_keys_do_not_depend_on_the_rest(void) {
   }
 }
 
-/* If max_groups is smaller, a unit keeps those keys of its larger choice that come first. */
+/* With a smaller max_groups, a unit keeps the first keys of its larger choice. */
 static void private_keys_come_in_an_order(void) {
   for (int run = 0; run < 200; run++) {
     struct row rows[HELD];
