@@ -89,7 +89,7 @@ def test_who_sees_the_point_pays_its_rate_and_its_slack(path):
 
 
 def test_with_data_and_refine_no_row_is_read():
-    """The query would fail on its first row."""
+    """A query that would fail on its first row does not fail, so no row is read."""
     db = ledger("a", "e")
     release(db, "a")
     diffuse(db, "e")
@@ -100,8 +100,8 @@ def test_with_data_and_refine_no_row_is_read():
 
 
 def test_the_slack_of_a_narrow_gap_is_charged(path):
-    """A gap of some hundred steps: the slack is far below what a double can add to that of the draw, so the total is rounded
-    up. At a tier with exact Gaussian accounting it counts against the part of delta that is set aside."""
+    """In a gap of some hundred steps, the slack is too small to change the double that holds the slack of the draw, so the total
+    is rounded up. At a tier with exact Gaussian accounting, the slack counts against the part of delta that is set aside."""
     db = open_ledger({"a": 0.1}, path=path)
     one(db, "SELECT dp_tier('z', ?, 8, 1e-6, 'gdp')", 0.1 * (1 - 1e-10))
     fill(db, ROWS)
@@ -203,8 +203,8 @@ def test_laplace_points_have_the_joint_law_of_one_path():
 
 @pytest.mark.parametrize("form", ["keys", "private", "mixed", "tree", "t"])
 def test_other_forms_of_releases(form):
-    """Public and private keys, a kernel at the new tier, a tree of counts, and OU at a time: what the tier sees is what its
-    point makes of it, which dp_verify() recomputes."""
+    """The values at the new tier follow from its point for public and private keys, a kernel at the new tier, a tree of counts,
+    and OU at a time. dp_verify() recomputes the values."""
     db = connect()
     one(db, """SELECT dp_init('{"unchecked":true}')""")
     for tier in ("a", "e"):
@@ -251,7 +251,8 @@ def test_a_model_gets_a_point_between_two_others():
 
 
 def test_a_tier_outside_a_refined_point_is_refused():
-    """d first, then b by refinement: c between them gets nothing. Outside d, the first point, everything was drawn outward."""
+    """The release is made at d and then refined at b. The tier c between them gets no value. Outside d, the first point, every
+    point was drawn outward."""
     db = ledger("b", "d")
     release(db, "d")
     release(db, "b", refine=True)
@@ -272,7 +273,8 @@ def test_a_tier_outside_a_refined_point_is_refused():
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_tiers_without_room_between_them_are_refused(mechanism):
-    """Less than 16 lattice steps of variance, or no scale, between the points: public parameters decide it."""
+    """A tier is refused if there are fewer than 16 lattice steps of variance, or no scale, between the points. Public parameters
+    alone decide this."""
     db = open_ledger({"a": 1.0, "z": 1.0 - 1e-13})
     fill(db, ROWS)
     release(db, "a", mechanism=mechanism)

@@ -1,4 +1,5 @@
-"""dp_export and sql/export.sql, run by the sqlite3 shell: the audience's file holds all that it may see and nothing else."""
+"""dp_export and sql/export.sql, run by the sqlite3 shell: the file for an audience contains everything that the audience may see
+and nothing else."""
 
 import json
 import os
@@ -45,7 +46,7 @@ def book(path):
 
 
 def hand_over(path, tier, file, *more):
-    """The command of sql/reference.md."""
+    """Runs the command of sql/reference.md."""
     settings = [f".parameter set @{k} \"'{v}'\"" for k, v in (("tier", tier), ("file", file)) if v is not None]
     return subprocess.run([SHELL, str(path), f".load {EXTENSION}", ".parameter init", *settings, *more,
                            f".read {SCRIPT}"], capture_output=True, text=True)
@@ -62,7 +63,7 @@ def handed(book, path, tmp_path):
 
 
 def instants(ledger):
-    """Every time that the ledger holds."""
+    """Returns every time in the ledger."""
     columns = ledger.execute("SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'"
                              " AND (c.name LIKE '%\\_at' ESCAPE '\\' OR c.name = 'at')").fetchall()
     assert len(columns) >= 6
@@ -92,14 +93,14 @@ def test_values_are_all_there_exactly(handed, path, tier):
 
 
 def spellings(number):
-    """Patterns of a number as it might stand in a file: as text with more or fewer digits, or as its bytes. Six decimals are
-    not looked for at the beginning of a longer number, where a rate or an epsilon may have them by chance."""
+    """Returns patterns for the forms of a number in a file: a text with more or fewer digits, or bytes. The six-decimal form must
+    not be the beginning of a longer number, because a rate or an epsilon may begin with the same decimals by chance."""
     found = {repr(number), f"{number:.17g}", f"{number:.15g}"}
     decimals = f"{number:.6f}"
     bytes_ = {struct.pack(order + "d", number) for order in "<>"}
-    if float(number).is_integer() and 2**31 <= abs(number) < 2**47:  # how SQLite stores it, and long enough
+    if float(number).is_integer() and 2**31 <= abs(number) < 2**47:  # its bytes in SQLite, if long enough
         bytes_.add(int(number).to_bytes(6, "big", signed=True))
-    # A shorter one may stand there by chance.
+    # A shorter number may occur by chance.
     patterns = {re.escape(s.encode()) for s in found if len(s) >= 9} | {re.escape(b) for b in bytes_}
     return patterns | ({re.escape(decimals.encode()) + b"(?![0-9])"} if len(decimals) >= 9 else set())
 
@@ -108,7 +109,7 @@ def spellings(number):
 def test_nothing_of_inner_tiers_is_in_the_file(handed, path, tier):
     _, file = handed(tier)
     content, ledger, seen = file.read_bytes(), ledger_of(path), NESTED[tier] + ["web"]
-    may = set()  # numbers that are the audience's own
+    may = set()  # the numbers that the audience may see
     for row in ledger.execute("SELECT tier, value, stddev, low, high FROM dp_value"):
         may |= set(row[1:]) if row[0] in seen else set()
     numbers, words = set(), set()
@@ -147,7 +148,7 @@ def test_nothing_of_inner_tiers_is_in_the_file(handed, path, tier):
 
 @pytest.mark.parametrize("tier", ["public", "region"])
 def test_the_file_does_not_tell_what_inner_tiers_did(book, path, tmp_path, tier):
-    """The same file, byte for byte, whatever happens at inner tiers."""
+    """The file is the same, byte for byte, for any events at inner tiers."""
     def content(name):
         file = tmp_path / name
         assert hand_over(path, tier, file).returncode == 0
@@ -165,7 +166,7 @@ def test_the_file_does_not_tell_what_inner_tiers_did(book, path, tmp_path, tier)
 
 
 def test_times_are_days_and_their_order_tells_nothing(path, tmp_path):
-    """Nothing in the file is finer than a day, and its rows do not say what was published first."""
+    """The file has no time finer than a day, and the order of its rows does not show which value was published first."""
     db = create(path)
     for name in ("b", "a", "c"):
         one(db, "SELECT dp_release('public', 'count', ?, ?)", ROWS, name)
@@ -181,7 +182,7 @@ def test_times_are_days_and_their_order_tells_nothing(path, tmp_path):
 
 
 def figures(release, seen):
-    """What tells a release of a certificate from the others, whatever its number and times."""
+    """Returns the figures that identify a release in a certificate, without its number and times."""
     name = release["name"]
     if name.startswith("(unnamed ") or name == f"release-{release.get('id')}":
         name = None
@@ -285,9 +286,9 @@ MODEL = {"n": 200, "dim": 2, "clip": 1, "radius": 1}
 
 @pytest.mark.parametrize("more", [{}, {"eta": 0.01}, {"weight": 0.5}], ids=str)
 def test_a_model_does_not_tell_the_rate_of_its_inner_tier(tmp_path, more):
-    """Two ledgers that differ in their inner tier alone: its rate, with which the default learning rate, the noise of a
-    step and the noise of the coefficients change. The outer tier's file is the same, but for the values themselves,
-    the time and the ledger's random id."""
+    """The test makes two ledgers that differ only in the rate of the inner tier. The default learning rate, the noise of a step
+    and the noise of the coefficients change with this rate. The file for the outer tier is the same, except for the values,
+    the time and the random id of the ledger."""
     dumps, inside = [], []
     for inner in (0.9, 0.95, 1.0):
         path = tmp_path / f"{inner}.db"
@@ -365,7 +366,7 @@ def test_a_folder_that_is_missing_or_closed_is_named(book, tmp_path):
 
 
 def test_a_failure_leaves_no_file(path, tmp_path):
-    """The file system is full, as far as this process is concerned."""
+    """A limit on the file size of this process simulates a full file system."""
     create(path).close()
     out = run("""
         import resource
@@ -390,7 +391,7 @@ def test_a_connection_that_may_not_write_writes_no_file(book, path, tmp_path, sp
 
 
 def test_an_inner_refinement_that_fails_takes_nothing_away(book, path, tmp_path):
-    """Its query fails after the charge. The file for outer tiers does not tell."""
+    """The query of an inner refinement fails after the charge. The file for outer tiers does not show this."""
     one(book, "SELECT dp_export('public', ?)", str(tmp_path / "before"))
     charges = one(book, "SELECT count(*) FROM dp_charge")
     book.execute("DROP TABLE visits")

@@ -1,8 +1,8 @@
-"""dp_exposure() against brute force: the joint law of everything that was published, from the process itself.
+"""dp_exposure() against brute force: the joint distribution of all publications, computed from the random process itself.
 
-For each release the published lattice values are linear in the data and in independent Gaussian draws. A coalition
-that saw some of them has y = a x + noise of covariance Sigma, and its exact rate is s^2/2 a^T Sigma^-1 a. Nothing of
-this uses the rates that the ledger stores: the variances of draws follow from the clocks of the path alone.
+For each release the published lattice values are linear in the data and in independent Gaussian draws. A coalition that saw
+some of these values has y = a x + noise of covariance Sigma, and its exact rate is s^2/2 a^T Sigma^-1 a. This computation does
+not use the rates in the ledger: the variances of draws follow from the clocks of the path alone.
 """
 
 import itertools
@@ -49,7 +49,7 @@ class Lineage:
         self.points[tier] = (clock, share * coefficient + (1 - share), weights)
 
     def rate(self, tiers):
-        """s^2/2 a^T Sigma^-1 a over the publications at these tiers."""
+        """Returns s^2/2 a^T Sigma^-1 a for the publications at these tiers."""
         seen = sorted(self.published & set(tiers))
         if not seen:
             return mpf(0)
@@ -63,7 +63,7 @@ class Lineage:
 
 
 class History:
-    """Random releases, diffusions and refinements, and their lineages as the process makes them."""
+    """Makes random releases, diffusions and refinements, and records the lineage of every point."""
 
     def __init__(self, path, seed, tiers):
         self.choice = random.Random(seed)
@@ -77,7 +77,7 @@ class History:
         self.ledger, self.tiers, self.lineages, self.options = ledger_of(path), tiers, {}, {}
 
     def clock(self, name, tier):
-        """What the stored path says; only the outermost draw of a step comes from it, never a rate."""
+        """Returns the clock in the stored path. The test takes only the outermost draw of a step from the path, never a rate."""
         return self.ledger.execute("SELECT clock FROM dp_path WHERE release = ? AND tier = ?",
                                    (name, NAMES[tier])).fetchone()[0]
 
@@ -178,7 +178,8 @@ def test_a_tier_has_paid_for_the_joint_law_of_what_it_sees(path, seed):
 
 
 def test_the_sum_of_maxima_is_not_what_a_coalition_knows(path):
-    """r is seen best at a, s best at b: the coalition adds r at a and s at b, more than either tier alone."""
+    """Release r has the least noise at tier a, and s at tier b. The exposure of the coalition is r at a plus s at b, which is
+    more than either tier alone."""
     history = History(path, 7, tiers=2)
     history.release("r", 0)
     history.options["s"] = ("sum", {"name": "s", "clip": 1})
@@ -206,7 +207,7 @@ def test_what_nobody_saw_costs_nothing(path):
 
 
 def test_names_are_exact():
-    """A tier is found by its exact name, with the blanks that it has; without them where no tier has them."""
+    """dp_exposure() first looks for a tier with exactly this name, including blanks, and then for the name without blanks."""
     db = connect()
     one(db, INIT)
     names = ("a", "b ", " c", "c", "\u00a0d")
@@ -223,7 +224,7 @@ def test_names_are_exact():
 
 @pytest.mark.parametrize("code", ["ff", "c0af", "eda080", "f4908080", "61ff", "c3", "e282"])
 def test_texts_that_are_not_utf8_are_refused(code):
-    """They would make tables unreadable for Python: as names, tiers, keys, labels and queries."""
+    """Names, tiers, keys, labels and queries that are not UTF-8 are refused, because Python could not read the tables."""
     db = connect()
     bad = f"CAST(x'{code}' AS TEXT)"
     within = "'%s' || " + bad + " || '%s'"

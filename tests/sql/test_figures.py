@@ -14,7 +14,7 @@ pytest.importorskip("matplotlib", reason="figures need python3-matplotlib (make 
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
-    """{name: figure} of one run of bench/figures.py."""
+    """Returns {name: figure} from one run of bench/figures.py."""
     sys.path.insert(0, str(ROOT / "bench"))
     figures = importlib.import_module("figures")
     sys.path.remove(str(ROOT / "bench"))
@@ -37,7 +37,7 @@ def drawn(tmp_path_factory):
 
 
 def panels(drawn):
-    """(name, axes) of all panels with curves; schematic drawings have no axes."""
+    """Returns (name, axes) for each panel with curves. Schematic drawings have no axes."""
     return [(name, axes) for name, figure in drawn.items() for axes in figure.axes if axes.axison]
 
 
@@ -46,7 +46,7 @@ def test_the_page_names_every_figure(drawn):
 
 
 def test_curves_can_be_told_apart(drawn):
-    """In colour, and in black and white by line style, marker and width."""
+    """Curves differ in colour, and also in black and white by line style, marker or width."""
     for name, axes in panels(drawn):
         curves = [line for line in axes.lines if len(line.get_xdata()) > 2]
         assert curves, name

@@ -1,4 +1,4 @@
-"""Where the ledger is found, what its file lets others do, and connections that may only read."""
+"""Tests where the extension finds the ledger, the permissions of the ledger file, and connections that can only read."""
 
 import contextlib
 import ctypes
@@ -28,7 +28,7 @@ def marker(path):
 
 
 def move(path, there):
-    """A database and its ledger, with the files that belong to them, under another name."""
+    """Moves a database and its ledger, with all their files, to another name."""
     for name in glob.glob(f"{path}*"):
         os.rename(name, str(there) + name[len(str(path)):])
     return there
@@ -128,7 +128,7 @@ def test_the_reason_is_named(published):
 
 
 def test_a_connection_that_can_write_spends(published):
-    """The control of the tests above."""
+    """A connection that can write can also spend. This is the control for the tests above."""
     db = connect(published)
     for sql in WRITES:
         db.execute(sql).fetchall()
@@ -158,7 +158,7 @@ def test_a_read_only_database_without_its_marker_shows_the_ledger_beside_it(publ
 
 
 def test_an_in_memory_main_with_a_read_only_database_attached_only_reads(path, tmp_path_factory):
-    """As web tools do it that query several files."""
+    """Web tools that query several files attach them to an in-memory database. Such a connection only reads."""
     create(path).close()
     ledger = str(tmp_path_factory.mktemp("elsewhere") / "mine")
     db = sqlite3.connect("file::memory:", uri=True, isolation_level=None)
@@ -183,7 +183,7 @@ def test_a_file_with_a_read_only_database_attached_can_write(path, tmp_path):
 
 
 def test_a_release_that_is_under_way_ends_when_the_connection_stops_writing(path):
-    """What was charged before is drawn and stored; the next release is refused."""
+    """A release that was charged before the connection stopped writing is drawn and stored. The next release is refused."""
     db = create(path)
     seen = []
 
@@ -401,7 +401,7 @@ FOREIGN = [
 
 @pytest.mark.parametrize("sql", FOREIGN)
 def test_foreign_tables_in_the_markers_place_are_refused_with_a_sentence(path, sql):
-    """In a process of its own, because this used to be a crash."""
+    """The test runs in a process of its own, because earlier versions crashed."""
     run("""
         db = connect(sys.argv[1])
         add_visits(db)
@@ -497,7 +497,7 @@ LIMITS = {"LENGTH": 0, "SQL_LENGTH": 1, "COLUMN": 2, "EXPR_DEPTH": 3, "VDBE_OP":
 @pytest.mark.parametrize("limit", [1, 5, 20])
 @pytest.mark.parametrize("marked", [False, True])
 def test_small_limits_are_named(path, name, limit, marked):
-    """Whatever a limit keeps from running, the marker is neither damaged nor absent."""
+    """If a limit of SQLite prevents a statement, the error names the limit, and does not call the marker damaged or missing."""
     if marked:
         create(path, '{"path":"mine"}').close()
     db = connect(path)
@@ -564,7 +564,7 @@ def test_an_interrupt_is_named(published):
 @pytest.mark.parametrize("journal", ["delete", "wal"])
 @pytest.mark.parametrize("decoy", [False, True])
 def test_a_ledger_that_another_connection_has_just_made_is_seen(path, journal, decoy):
-    """By statements that touch no table, and so do not look at the schema on their own."""
+    """Statements that use no table see a new ledger, although SQLite does not read the schema for them."""
     first = connect(path)
     add_visits(first)
     one(first, "PRAGMA journal_mode = " + journal)
@@ -714,7 +714,8 @@ def test_the_databases_own_files_are_no_place_for_the_ledger(path, tmp_path_fact
 
 @pytest.mark.parametrize("suffix", ["-journal", "-wal", "-shm"])
 def test_the_ledgers_own_files_are_not_the_database(tmp_path, suffix):
-    """A database called mine-journal, with the ledger 'mine', whose journal would overwrite it."""
+    """dp_init() refuses the ledger 'mine' for a database called mine-journal, because the journal of the ledger would overwrite
+    the database."""
     db = connect(f"{tmp_path}/mine{suffix}")
     add_visits(db)
     assert "a file of the database itself" in refused(db, """SELECT dp_init('{"unchecked":true,"path":"mine"}')""")
@@ -722,7 +723,8 @@ def test_the_ledgers_own_files_are_not_the_database(tmp_path, suffix):
 
 
 def test_a_marker_that_names_the_databases_own_index_does_not_open_it(path):
-    """Closing it would drop the locks of the database's WAL."""
+    """A marker that names the database's own index of the WAL is refused, because closing this file would drop the locks of the
+    WAL."""
     db = create(path)
     db.execute("PRAGMA journal_mode = wal")
     db.execute("UPDATE dp_ledger_id SET path = 'clinic.db-shm'")

@@ -1,8 +1,8 @@
-"""The filters against adaptive adversaries. Whatever they choose from the values that they saw, the true guarantee of
-a tier stays within its budget, and no release that would fit the budget is refused.
+"""The filters against adaptive adversaries. The adversaries choose requests from the values that they have seen. The true
+guarantee of a tier must stay within its budget, and no release that fits the budget may be refused.
 
-The truth is computed from the clocks in the ledger alone: the draws of each release, their variances, and the
-conversions of truth.py, never from rates or limits that the ledger stores.
+The true guarantee is computed from the clocks in the ledger alone: from the draws of each release, their variances, and the
+conversions of truth.py. The rates and limits in the ledger are not used.
 """
 
 import datetime
@@ -33,13 +33,13 @@ def digits():
 
 
 def lattice_slack(variance):
-    """TV distance of a discrete Gaussian from a rounded continuous one."""
+    """Returns the total variation distance between a discrete Gaussian and a rounded continuous Gaussian."""
     s = mp.sqrt(mpf(variance) - mpf(1) / 12)
     return mpf("0.0035") * (1 + mpf("1.12") / s) / s**4 + mpf("1.1") * mp.exp(-2 * mp.pi**2 * mpf(variance))
 
 
 class Truth:
-    """The draws and publications that really happened, from the points of the paths."""
+    """The real draws and publications, read from the points of the paths."""
 
     def __init__(self, path, db):
         self.ledger, self.rates = ledger_of(path), dict(db.execute("SELECT name, rate FROM dp_tier").fetchall())
@@ -47,7 +47,7 @@ class Truth:
         self.order = {}      # release: tiers in the order in which points were drawn
 
     def note(self, name, tier):
-        """Every point of a path, in the order in which it was drawn."""
+        """Records every point of a path in the order of the draws."""
         self.published.setdefault(name, set()).add(tier)
         points = self.order.setdefault(name, [])
         for (point,) in self.ledger.execute("SELECT tier FROM dp_path WHERE release = ? ORDER BY rowid", (name,)):
@@ -55,7 +55,8 @@ class Truth:
                 points.append(point)
 
     def draws(self, name, tier):
-        """(sensitivity, variances of the draws that read the data and reach what this tier sees, outward steps)."""
+        """Returns (sensitivity, variances, outward steps). The variances are those of the draws that read the data and on which
+        the tier's publications depend."""
         seen = [t for t in self.published[name] if self.rates[t] <= self.rates[tier]]
         if not seen:
             return 0, [], []
@@ -73,7 +74,7 @@ class Truth:
         return sensitivity, [inner[-1], *fresh], []
 
     def epsilon(self, tier, delta, accountant):
-        """The least epsilon that the theorems give at this delta."""
+        """Returns the least epsilon that the theorems give at this delta."""
         rate, gaussian, tau = mpf(0), mpf(0), mpf(0)
         for name in self.published:
             s, variances, steps = self.draws(name, tier)
@@ -92,7 +93,7 @@ class Truth:
 
 
 def true_limit(epsilon, delta, accountant):
-    """The total rate that the theorem admits: at the best fixed order, resp. on the profile."""
+    """Returns the total rate that the theorem admits: at the best fixed order for 'rdp', and by the exact profile for 'gdp'."""
     low, high = mpf(0), mpf(epsilon) + 1
     for _ in range(90):
         middle = (low + high) / 2
@@ -126,12 +127,12 @@ class Adversary:
         self.truth, self.kinds, self.refused = Truth(path, self.db), {}, 0
 
     def dice(self):
-        """A generator that depends on everything that was shown: adaptivity."""
+        """Returns a generator that depends on all published values, so that the requests are adaptive."""
         shown = self.db.execute("SELECT value FROM dp_value ORDER BY release_id, tier").fetchall()
         return random.Random(repr((shown, self.random.random())))
 
     def ask(self, sql, parameters, name, tier, weight):
-        """Makes a request. A refusal must be for lack of budget, and must be right."""
+        """Makes a request. If the request is refused, checks that the budget is the reason, and that the refusal is correct."""
         before = one(self.db, "SELECT count(*) FROM dp_charge")
         try:
             one(self.db, sql, *parameters)
@@ -145,7 +146,7 @@ class Adversary:
         return True
 
     def check_refusal(self, message, name, tier, weight):
-        """Some tier at or inside this one would really have gone over its limit."""
+        """Checks that the request would really have exceeded the limit of some tier at or inside this tier."""
         rate, over = mpf(weight) * self.truth.rates[tier], []
         for inside, budget in zip(NAMES, self.budgets):
             if self.truth.rates[inside] < self.truth.rates[tier]:
@@ -207,8 +208,8 @@ class TruthByPeriod(Truth):
 
 
 class AdversaryOfPeriods(Adversary):
-    """Sets the clock as well, forward and back, and asks for what it likes. A tier is in the latest period in which it
-    was charged, or in that of the clock if that is later."""
+    """An adversary that also sets the clock, forward and back. A tier is in the latest period in which it was charged, or in the
+    period of the clock if this is later."""
 
     def __init__(self, path, seed, clock):
         self.random, self.clock = random.Random(seed), clock
@@ -224,7 +225,7 @@ class AdversaryOfPeriods(Adversary):
                 json.dumps({"period": self.period, "accountant": accountant}))
         self.truth, self.kinds, self.refused = TruthByPeriod(path, self.db), {}, 0
         self.reached = dict.fromkeys(NAMES, self.start(self.born))  # the tier's period
-        self.before = dict.fromkeys(NAMES, mpf(0))  # what earlier periods have revealed
+        self.before = dict.fromkeys(NAMES, mpf(0))  # the rate that earlier periods have revealed
 
     def start(self, day):
         return bounds(self.period, day)[0]
@@ -250,11 +251,11 @@ class AdversaryOfPeriods(Adversary):
                 self.reached[name], self.before[name] = start, rates[name]
 
     def added(self, name):
-        """What the current period has revealed."""
+        """Returns the rate that the current period has revealed."""
         return self.truth.rate(name) - self.before[name] if self.start(self.now) <= self.reached[name] else mpf(0)
 
     def check_refusal(self, message, name, tier, weight):
-        """Some tier at or inside this one would have gone over its limit in this period."""
+        """Checks that the request would have exceeded the limit of some tier at or inside this tier in the current period."""
         rate, over = mpf(weight) * self.truth.rates[tier], []
         for inside, budget in zip(NAMES, self.budgets):
             if self.truth.rates[inside] < self.truth.rates[tier]:
@@ -298,8 +299,7 @@ def test_no_adversary_gets_more_than_the_budget_of_each_period(path, clock, seed
 
 @pytest.mark.parametrize("budget", sorted({b for budgets in BUDGETS for b in budgets}))
 def test_the_budget_is_used_up_to_the_last_drop(path, budget):
-    """Releases of decreasing weight fill a tier: 1e-10 of the limit is left at the end, and the true guarantee is
-    within the budget."""
+    """Releases of decreasing weight fill a tier until 1e-10 of the limit is left. The true guarantee is within the budget."""
     db = connect(path)
     one(db, INIT)
     limit = limit_of(budget)
@@ -324,7 +324,8 @@ def test_the_budget_is_used_up_to_the_last_drop(path, budget):
 
 @pytest.mark.parametrize("budget", sorted({b for budgets in BUDGETS for b in budgets}))
 def test_the_last_release_may_take_all_that_is_left(path, budget):
-    """Filled to the stored limit itself: the true epsilon is the budget's to 1e-12, and never above."""
+    """If a tier is filled exactly to its stored limit, the true epsilon equals the epsilon of the budget to 1e-12 and never
+    exceeds it."""
     epsilon, delta, accountant = budget
     db = connect(path)
     one(db, INIT)
@@ -345,8 +346,8 @@ def test_the_last_release_may_take_all_that_is_left(path, budget):
 
 
 def test_an_exact_gaussian_budget_refuses_a_refinement_for_which_the_lattice_is_too_coarse(path):
-    """From a rate 500 times smaller the inner variance is small, and its slack beyond what 2^-40 of delta sets aside:
-    a clear refusal, and nothing charged."""
+    """If the outer rate is 500 times smaller, the inner variance in lattice steps is small, and its slack exceeds the part of
+    delta that is set aside (2^-40). The refinement is refused with a clear error, and nothing is charged."""
     db = connect(path)
     one(db, INIT)
     for tier in (("in", 0.05, 6.0, 1e-9, "gdp"), ("out", 0.0001, 6.0, 1e-9, "gdp")):

@@ -1,7 +1,7 @@
-"""Groups: public keys as they are shown; private keys, which appear above a threshold, for a delta.
+"""Groups: the form of public keys, and private keys, which are published above a threshold and cost a delta.
 
-Shares are compared exactly, with false alarms of 2e-10 for each of about 20; other tests state their own probability: 1e-8
-in all.
+About 20 shares are compared with exact binomial tails; each comparison has false-alarm probability 2e-10. Other tests state
+their own probability. All together have 1e-8.
 """
 
 import codecs
@@ -76,7 +76,8 @@ def test_keys_that_look_alike_are_one_group(key):
 
 
 def test_keys_of_json():
-    """Every JSON type, each key once; arrays and objects stand for their minified text."""
+    """A list of public keys may have every JSON type. Each key counts once, and an array or object stands for its minified text.
+    """
     db = make(("exact", EXACT, 0))
     fill_keys(db, thousandfold([None, 3, 2.5, "s", '["a",1]', '{"b":[null,true]}']))
     got = groups(db, [None, 3, 3.0, "3", 2.5, "s", ["a", 1], '["a",1]', {"b": [None, True]}, "none"])
@@ -88,7 +89,8 @@ def test_keys_of_json():
 @pytest.mark.parametrize("key", [b"a\xc0\x80", b"\xed\xa0\x80b", b"\xf4\x90\x80\x80", b"\xf8\x88\x80\x80\x80", b"\xe2\x82", b"\x80",
                                  b"\xe0\x80\xafc", b"\xf0\x8f\xbf\xbf", "\U0010ffff".encode(), "\ud7ff\ue000".encode()])
 def test_what_is_not_utf_8_in_a_key_is_replaced_byte_by_byte(key):
-    """Overlong forms, surrogates, code points beyond the last, and characters cut short, as Python replaces each byte of them."""
+    """Overlong forms, surrogates, code points beyond the last one and truncated characters are replaced byte by byte, as in
+    Python."""
     db = make(("exact", EXACT, 0.1))
     db.execute("CREATE TABLE t(k, unit)")
     db.executemany("INSERT INTO t VALUES (CAST(? AS TEXT), ?)", [(key, unit) for unit in range(1000)])
@@ -119,7 +121,8 @@ NASTY = ['"', "\\", "\\\"", "'", "a\nb", "\r\t\b\f", "\x01\x1f\x7f", "é", "\u20
 
 @pytest.mark.parametrize("private", [False, True])
 def test_nasty_keys_make_sound_json(private):
-    """Whatever is in a key: JSON that SQLite and Python read, one member a key, in the order of bytes."""
+    """For keys with any content, the result is JSON that SQLite and Python can read. It has one member for each key, in the order
+    of bytes."""
     db = make(("exact", EXACT, 0.1))
     fill_keys(db, thousandfold(NASTY))
     result = one(db, "SELECT dp_group_count('exact', k, 1, unit, ?) FROM t", json.dumps({"name": "r"} if private else {"keys": NASTY, "name": "r"}))
@@ -140,7 +143,7 @@ def test_nasty_keys_make_sound_json(private):
 @pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
 @pytest.mark.parametrize("rows", [[], [Row("b", 1, None, 1)], [Row("elsewhere", 1, None, 1)], [Row("b", None, None, 1)]])
 def test_every_public_key_is_there(kind, rows):
-    """Whatever is in the data: all keys, in order, and one row of dp_value each."""
+    """For any data, the result has all public keys in order, and dp_value has one row for each key."""
     db = make(("exact", 1.0, 0))
     fill(db, rows)
     parameters = {**KINDS_OF_GROUPS[kind], "keys": ["b", "a", "B", "é", "10", "9", 2]}
@@ -176,8 +179,8 @@ def test_many_keys():
 
 
 def threshold(kind, parameters, rate, delta, by_unit=True, twice=1):
-    """The threshold for a noisy count, in rows: the most that one unit may add, plus the noise that the largest of
-    max_groups counts exceeds with probability delta."""
+    """Returns the threshold for a noisy count, in rows. The threshold is the most that one unit may add, plus the amount that the
+    largest noise of max_groups counts exceeds with probability delta."""
     clip = parameters.get("clip", 1)
     factor = {"group_count": 1, "group_sum": clip / 2, "group_avg": 0.5}[kind]
     reach = {"group_count": clip, "group_sum": clip * math.sqrt(5) / 2, "group_avg": clip * math.sqrt(5) / 2}[kind]
@@ -202,7 +205,8 @@ def test_threshold_of_a_plan(kind, rate, delta_keys, more):
 
 
 def test_thresholds_of_rows_and_of_replacement():
-    """A protected row has one key; a replacement is twice as far for sums, sqrt(2) times for counts."""
+    """A protected row has one key. Under replacement, the distance of neighbours is twice as large for sums and sqrt(2) times as
+    large for counts."""
     for options, by_unit, twice in (('{"protects":"row"}', False, 1), ('{"adjacency":"replace"}', True, math.sqrt(2))):
         db = make(("t", 0.5, 0.1), options=options)
         plan = json.loads(one(db, "SELECT dp_plan('t', 'group_count', NULL, '{}')"))
@@ -214,8 +218,8 @@ def test_thresholds_of_rows_and_of_replacement():
 @pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
 @pytest.mark.parametrize("protects", ["unit", "row"])
 def test_a_key_of_one_unit_alone_is_shown_with_probability_delta(kind, protects):
-    """6000 units with a key each, max_groups 1: the bound is met with equality, delta = 0.05. Between 0.033 and 0.068
-    are shown: half of it, or twice as much, is an error (2e-10)."""
+    """With 6000 units that have one key each and max_groups 1, a key is shown with probability exactly delta = 0.05. The share of
+    shown keys must be between 0.033 and 0.068 (false alarm 2e-10), so the test detects half or twice the probability."""
     db = make(("t", 1.0, 0.5), options=json.dumps({"protects": protects}))
     count = 6000
     fill(db, [Row(f"k{i}", 1, None, i) for i in range(count)])
@@ -226,8 +230,9 @@ def test_a_key_of_one_unit_alone_is_shown_with_probability_delta(kind, protects)
 
 
 def test_none_of_the_keys_of_a_unit_is_shown_but_with_probability_delta():
-    """1500 units of four keys each, which nobody else has: a unit shows itself by any of them. Its counts are half a
-    row each, so delta = 0.05 is not met with equality; alone with one key it is a quarter of it. (3e-10 in all.)"""
+    """1500 units have four keys each, which no other unit has. A unit is revealed if any of its keys is shown. Its counts are
+    half a row each, so the probability is below delta = 0.05. A unit with one key is revealed with a quarter of delta. (False
+    alarms 3e-10 in all.)"""
     db = make(("t", 1.0, 0.5))
     fill(db, [Row(f"{i} {j}", 1, None, i) for i in range(1500) for j in range(4)])
     shown = {key.split()[0] for key, _ in groups(db, tier="t")}
@@ -238,7 +243,8 @@ def test_none_of_the_keys_of_a_unit_is_shown_but_with_probability_delta():
 
 @pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
 def test_heavy_units_hide_their_keys_as_well(kind):
-    """A thousand rows of one unit in one key are no more than clip: shown with probability delta = 0.05 (1e-10)."""
+    """A thousand rows of one unit with one key count no more than clip, so the key is shown with probability delta = 0.05 (false
+    alarm 1e-10)."""
     db = make(("t", 1.0, 0.5))
     fill(db, [Row(f"k{i}", 9, None, i) for i in range(300) for _ in range(300)])
     sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "max_groups": 1, "clip": 2}, True, "t")
@@ -249,7 +255,7 @@ def test_heavy_units_hide_their_keys_as_well(kind):
 @pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
 @pytest.mark.parametrize("protects", ["unit", "row"])
 def test_values_of_private_keys(kind, protects):
-    """At hardly any noise: keys of many units are shown with the values of their definition, a unit's own never."""
+    """With almost no noise, keys of many units are shown with their correct values, and a key of a single unit is never shown."""
     db = make(("exact", EXACT, 1e-9), options=json.dumps({"protects": protects}))
     by_unit = protects == "unit"
     rows = [Row(["a", "b", None, 7][i % 4], i % 5 - 1, None, i % 40) for i in range(200)]
@@ -281,9 +287,9 @@ def books(path):
 
 @pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
 def test_every_tier_selects_by_its_own_noise(path, kind):
-    """Published keys are those whose noisy counts at that tier, stored for all keys, reach the threshold of that tier;
-    some that the inner tier shows vanish outside it, and some appear there: 30 and 38 keys expected at least, so that none of
-    either kind is a false alarm of 1e-13. Nothing of this is random but the noise."""
+    """Each tier publishes the keys whose noisy counts at this tier reach the threshold of this tier. (The path stores these
+    counts for all keys.) Some keys of the inner tier disappear at the outer tier, and some keys appear there. At least 30 and
+    38 such keys are expected, so the test fails by chance with probability 1e-13. Only the noise is random."""
     tiers = [("in", 0.2, 0.12), ("between", 0.15, 0.12), ("out", 0.1, 0.8)]
     db = make(*tiers, path=path)
     # Units per key at which neither tier is sure.
@@ -318,7 +324,8 @@ def spent(db, tier):
 
 
 def test_delta_is_charged_for_every_publication():
-    """Also for the inner tiers, which see outer publications: the sum, not the largest."""
+    """Every publication costs delta, also for the inner tiers, which see outer publications. A tier pays the sum of these deltas,
+    not the largest."""
     db = make(("in", 1.0, 0.1), ("mid", 0.5, 0.2), ("out", 0.1, 0.4))
     fill_keys(db, thousandfold("ab"))
     groups(db, tier="in", name="r", key_share=0.25)
@@ -339,7 +346,8 @@ def test_delta_is_charged_for_every_publication():
 
 
 def test_releases_exhaust_delta_keys():
-    """Of four shares of 0.3 three fit; a failure charges nothing, and public keys remain possible."""
+    """Three shares of 0.3 fit into delta_keys, and the fourth is refused. The refusal charges nothing, and releases with public
+    keys remain possible."""
     db = make(("t", 1.0, 0.1))
     fill_keys(db, thousandfold("a"))
     for _ in range(3):
@@ -356,7 +364,7 @@ def test_releases_exhaust_delta_keys():
 
 
 def test_without_delta_keys_selection_is_refused():
-    """At the tier itself, and at an inner tier, which would see the publication."""
+    """The release is refused if its tier has no delta_keys, or if an inner tier, which would see the publication, has none."""
     db = make(("in", 1.0, 0), ("out", 0.1, 0.1))
     fill_keys(db, "a")
     for tier, problem in (("in", "tier 'in' has no delta_keys for selecting keys privately (list public \"keys\", or create a tier with"
@@ -401,8 +409,8 @@ def test_refining_and_ou_are_refused():
 
 @pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
 def test_no_key_at_all(path, kind):
-    """Where no key reaches the threshold the answer is {}, replayed and diffused as such, at the same price. (Five lone keys
-    at two tiers: 3e-13.)"""
+    """If no key reaches the threshold, the answer is {}. It is replayed and diffused as {}, and costs the same. (Five keys of
+    single units at two tiers: 3e-13.)"""
     db = make(("in", 1e4, 1e-12), ("out", 100.0, 1e-12), path=path)
     for name, rows in (("nobody", []), ("singles", [Row(f"k{i}", 1, None, i) for i in range(5)]), ("nulls", [Row("k", None, None, 1)])):
         if kind == "group_count" and name == "nulls":
@@ -421,7 +429,7 @@ def test_no_key_at_all(path, kind):
 
 
 def visible(db):
-    """All that the host connection shows, but for noise, times and hashes."""
+    """Returns everything that the host connection shows, without noise, times and hashes."""
     hidden = {"value", "low", "high", "stddev", "at", "hash", "created_at", "published_at", "id"}
     tables = {}
     for table in ("dp_tier", "dp_release", "dp_publication", "dp_value", "dp_charge", "dp_rdp", "dp_budget"):
@@ -503,7 +511,7 @@ def test_encodings(encoding):
 @pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
 @pytest.mark.parametrize("most", [1, 3])
 def test_a_unit_keeps_at_most_max_groups_keys(path, kind, most):
-    """20 heavy units with 12 keys each, unseen by others: the stored counts have `most` of them for each unit."""
+    """20 units with many rows have 12 keys each, which no other unit has. The stored counts contain `most` keys of each unit."""
     db = make(("exact", EXACT, 1e-9), path=path)
     fill(db, [Row(f"{unit} {j}", 1, None, unit) for unit in range(20) for j in range(12)])
     sql, arguments = by_query(kind, {**KINDS_OF_GROUPS[kind], "max_groups": most}, True)
@@ -522,7 +530,7 @@ def test_a_unit_keeps_at_most_max_groups_keys(path, kind, most):
 
 
 def kept_keys(order, runs, units=40, keys=6):
-    """How often each place is kept, of keys in rows in this order; two of six for every unit."""
+    """Returns how often the key at each place is kept if the rows have this order. Every unit keeps two of six keys."""
     tally = [0] * keys
     for _ in range(runs):
         with quick_path() as path:
@@ -540,8 +548,8 @@ def kept_keys(order, runs, units=40, keys=6):
 
 
 def test_which_keys_are_kept_does_not_depend_on_the_order_of_rows():
-    """Each of six keys is kept a third of the time, first or last among the rows, afresh in every release (12 shares of 1000
-    units, 2e-9 in all)."""
+    """Each of six keys is kept with probability 1/3, at any place among the rows, and the choice is new in every release (12
+    shares of 1000 units, false alarms 2e-9 in all)."""
     for order in (1, -1):
         tally = kept_keys(order, 25)
         assert sum(tally) == 2 * 1000
@@ -586,7 +594,8 @@ LONG_KEYS = [b"\x00" * 600, "x'" + "00" * 600 + "'", "x'" + "00" * 498 + "'", b"
 
 
 def test_a_key_is_the_same_whatever_other_keys_there_are():
-    """One unit's key must not move another unit's rows: the cell of a key is a function of the key alone."""
+    """The text of a key is a function of the key alone, so a key of one unit cannot move the rows of another unit to another key.
+    """
     db = make(("exact", EXACT, 0.1))
     call = "SELECT dp_group_count('exact', k, 1, unit, '{\"key_share\":1e-6}') FROM t"
     shown = []

@@ -1,4 +1,5 @@
-"""PRAGMA hard_heap_limit bounds what units need, too; beyond it a release fails and nothing breaks."""
+"""PRAGMA hard_heap_limit also bounds the memory for units. A release that needs more memory fails, and everything else keeps
+working."""
 
 import pytest
 

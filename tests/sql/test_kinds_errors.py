@@ -40,7 +40,7 @@ def nothing_is_charged(units, rows):
 
 
 def check(db, message, sql, *arguments):
-    """The error begins with the function, holds the message and is one sentence."""
+    """Checks that the error begins with the name of the function, contains the message and is one sentence."""
     got = error_of(db, sql, *arguments)
     assert got.startswith(re.search(r"dp_\w+", sql).group() + ": "), got
     assert message in got, (got, message)
@@ -52,7 +52,7 @@ def check(db, message, sql, *arguments):
 
 CLIP, RANGE = "clip must be a number in [1e-150, 1e+150]", " must be a number in [-1e+100, 1e+100]"
 TYPES = [("NULL", "NULL"), ("'x'", "'x'"), ("'2'", "'2'"), ("x'32'", "a blob"), ("9e999", "Inf"), ("-9e999", "-Inf")]
-BAD = {  # bound: (what it must be, literals that it is not)
+BAD = {  # bound: (the domain in the message, literals outside the domain)
     "clip": (CLIP, [*TYPES, ("0", "0"), ("-1", "-1"), ("1e-151", "1.0e-151"), ("1e151", "1.0e+151")]),
     "lo": ("lo" + RANGE, [*TYPES, ("1e151", "1.0e+151"), ("-1e200", "-1.0e+200")]),
     "hi": ("hi" + RANGE, [*TYPES, ("1e151", "1.0e+151")]),
@@ -66,7 +66,7 @@ BAD = {  # bound: (what it must be, literals that it is not)
 
 
 def with_literal(kind, bound, literal):
-    """The aggregate call of a kind with one bound as it stands."""
+    """Returns the call of a kind's aggregate in which one bound is this literal."""
     p = {k: v for k, v in PARAMETERS[kind][0].items()}
     call, arguments = aggregate(kind, p, True)
     place = 1 + KINDS[kind].bounds.split().index(bound)
@@ -90,7 +90,7 @@ JSON_BAD = [("null", "NULL"), ('"2"', "'2'"), ("true", "true"), ("false", "false
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_options_of_a_query(units, kind):
-    """Types of all numbers among the options; and each that is due, when it is missing."""
+    """dp_release() refuses options of the wrong type, and reports each missing option."""
     p = dict(PARAMETERS[kind][0])
     for option in set(p) - {"q", "keys"} | {"weight"}:
         for value, shown in JSON_BAD:
@@ -151,7 +151,7 @@ def test_ranges(units, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_missing_units_and_units_too_many(units, rows, kind):
-    """Units where units are protected, none where rows are."""
+    """A unit is required if the ledger protects units, and refused if it protects rows."""
     p = PARAMETERS[kind][0]
     if kind == "count_distinct":
         check(rows, "the ledger protects rows, and every row is a unit (use dp_count)", "SELECT dp_count_distinct('exact', unit) FROM t")
@@ -212,7 +212,7 @@ def test_shrinks(units, kind):
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.startswith("ou_")])
 def test_options_of_other_kinds(units, kind):
-    """An option that means nothing here is unknown here."""
+    """An option of other kinds is an unknown option."""
     p = PARAMETERS[kind][0]
     known = {"clip", "lo", "hi", "q", "dim", "bins", "keys", "max_groups", "key_share", "radius", "centre", "theta", "rho", "t"}
     for option in known - ALSO[kind] - set(KINDS[kind].bounds.split()):
@@ -229,7 +229,7 @@ def test_unknown_kinds(units):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_numbers_of_arguments(units, kind):
-    """SQLite's own check, for one too few and one too many."""
+    """SQLite itself refuses one argument too few and one too many."""
     call, _ = aggregate(kind, PARAMETERS[kind][0], True)
     most = 3 + len(KINDS[kind].columns.split()) + len(KINDS[kind].bounds.split())
     optional = kind in ("count", "ou_count", "group_count", "ou_group_count")
@@ -259,14 +259,14 @@ def test_distinct_windows_views_and_triggers(units, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_row_at_all(units, kind):
-    """An aggregate that no row reaches never learns its arguments."""
+    """An aggregate without rows is an error, because SQLite does not pass its arguments."""
     call, arguments = aggregate(kind, PARAMETERS[kind][0], True)
     check(units, f"no row reached dp_{kind} (", f"SELECT {call} FROM t WHERE 0", *arguments)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_name_in_group_by_is_refused(kind):
-    """It points to the function that gives all groups at once; the charge of the first group stays."""
+    """The error names the function that releases all groups at once. The charge of the first group stays."""
     db = make()
     call, arguments = aggregate(kind, {**PARAMETERS[kind][0], "name": "n"}, True)
     got = check(db, "the name stands for one release, but the statement evaluates it more than once (leave the name out",

@@ -1,7 +1,7 @@
-"""What is under the noise: every kind at rate 1e6, where noise is 1/1414 of the clip, against its definition.
+"""Compares the answer of every kind with its definition, at rate 1e6, where the noise is 1/1414 of the clip.
 
-An answer must lie where its definition and MARGIN standard deviations put it: about 10000 coordinates at 1.3e-15 each,
-false alarms 1.3e-11 in all.
+An answer may differ from its definition only by the effect of MARGIN standard deviations of noise. There are about 10000
+coordinates at 1.3e-15 each, so false alarms have probability 1.3e-11 in all.
 """
 
 import json
@@ -56,7 +56,7 @@ def test_every_kind_is_what_it_says(kind, protects, adjacency):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_that_reach_a_release_are_all_that_counts(kind):
-    """FILTER, WHERE, a join, a subquery, a compound, a view: the same rows, the same answer."""
+    """The answer depends only on the rows that reach the release, by FILTER, WHERE, a join, a subquery, a compound or a view."""
     rng = random.Random(kind)
     db = open_ledger({"exact": RATE})
     parameters = PARAMETERS[kind][0]
@@ -87,7 +87,8 @@ RANGES = {"avg": (-3, 5), "var": (0, 16), "stddev": (0, 4), "median": (-4, 6), "
 @pytest.mark.parametrize("rate", [1e6, 1e-6])
 @pytest.mark.parametrize("kind,protects", cases())
 def test_without_data_there_is_an_answer(kind, protects, rate):
-    """No row, NULLs alone, one row: finite answers within their range, at hardly any noise and at any amount of it."""
+    """Without rows, with NULLs alone and with one row, answers are finite and in their range, with almost no noise and with much
+    noise."""
     by_unit = protects == "unit"
     db = open_ledger({"exact": rate}, json.dumps({"protects": protects}))
     parameters = PARAMETERS[kind][0]
@@ -106,7 +107,7 @@ def test_without_data_there_is_an_answer(kind, protects, rate):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_lattices_do_not_depend_on_data(kind):
-    """What is public of the noise is fixed before a row is read."""
+    """The public properties of the noise are fixed before a row is read."""
     rng = random.Random(kind)
     db = open_ledger({"exact": RATE})
     for _ in range(5):

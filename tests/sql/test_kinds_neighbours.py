@@ -1,6 +1,5 @@
-"""The property that everything rests on, for every kind: the vectors of two neighbours are no further apart than the
-sensitivity that was charged. Their lattice points are compared, at rate 1e6, where noise is 1/1414 of the
-sensitivity on each coordinate."""
+"""The central property, for every kind: the vectors of two neighbours are no further apart than the charged sensitivity. Their
+lattice points are compared, at rate 1e6, where noise is 1/1414 of the sensitivity on each coordinate."""
 
 import contextlib
 import json
@@ -33,7 +32,7 @@ PARAMETERS = {
 
 
 def rows_of(rng, unit):
-    """Possible rows of one unit: from rows that do not count to hundreds of rows in the same direction."""
+    """Returns possible rows of one unit, from rows that do not count to hundreds of rows in the same direction."""
     count = rng.choice([1, 1, 3, 200])
     if rng.random() < 0.5:
         row = (rng.choice(["a", "b", 3, rng.randrange(40)]), rng.choice([-1e9, 1e9, -3, 5, INF]),
@@ -45,7 +44,7 @@ def rows_of(rng, unit):
 
 
 def neighbours(rng, by_unit, replace):
-    """Two tables that differ in one unit, 'new', or in one row."""
+    """Returns two tables that differ in one unit, 'new', or in one row."""
     base = [Row(random_key(rng), random_x(rng), random_v(rng), rng.randrange(6)) for _ in range(rng.randrange(25))]
     mine, other = rows_of(rng, "new"), rows_of(rng, "new")
     if not by_unit:
@@ -57,7 +56,7 @@ def neighbours(rng, by_unit, replace):
 
 
 def extremes(kind, by_unit, replace):
-    """The pair that is furthest apart, by hand."""
+    """Returns the pair of neighbours that is furthest apart, made by hand."""
     times = 5 if by_unit else 1
     if kind in ("var", "stddev"):
         pair = (5, 0.2)  # cones of (1, u, 2u^2 - 1)
@@ -101,7 +100,7 @@ class Points:
 
 @pytest.fixture
 def open_points():
-    """Points(protects, adjacency), in a place of their own until the end of the test."""
+    """Returns a function that opens Points(protects, adjacency) in a separate folder, which exists until the end of the test."""
     with contextlib.ExitStack() as stack:
         def start(protects, adjacency):
             points = Points(stack.enter_context(quick_path()), protects, adjacency)
@@ -151,8 +150,8 @@ def test_every_kind_is_here():
 
 @pytest.mark.parametrize("name", [name for name in PARAMETERS if name != "count_distinct"])
 def test_sensitivity_is_its_definition(open_points, name):
-    """On the lattice: the radius of a unit's ball, up to the rounding of each coordinate; at most twice as far under
-    'replace', sqrt(2) times for counts."""
+    """The integer sensitivity is the radius of a unit's ball in lattice steps, plus the rounding of each coordinate. Under
+    'replace', it is at most twice as large, and sqrt(2) times as large for counts."""
     kind, p = name.split()[-1], PARAMETERS[name]
     found = {}
     for adjacency in ("add-remove", "replace"):

@@ -1,9 +1,9 @@
-"""The law of the noise of every kind, at every tier, and how releases of many numbers live: replay, diffusion,
-refinement, verification.
+"""Tests the distribution of the noise of every kind at every tier, and replay, diffusion, refinement and verification of releases
+of many numbers.
 
-Moments are compared in units of their standard error; SEVEN of them are allowed: a false alarm has probability 1e-11
-at most for each comparison of many numbers, of which there are about 220, and 6e-11 for the 27 of 1200 releases; the
-laws of coordinates are compared at 1e-10, in 24 places: 7e-9 in all.
+Moments may differ from their expectation by SEVEN standard errors. A false alarm has probability at most 1e-11 for each of
+about 220 comparisons of many numbers, and 6e-11 for each of 27 comparisons of 1200 releases. The distributions of coordinates
+are compared at 1e-10 in 24 places. All together have 7e-9.
 """
 
 import json
@@ -32,7 +32,7 @@ def path():
 
 
 def books(path):
-    """The ledger by itself."""
+    """Opens the ledger file alone."""
     db = sqlite3.connect(path + "-ledger", isolation_level=None)
     db.execute("PRAGMA synchronous = OFF")
     return db
@@ -43,13 +43,13 @@ def flat(call):
 
 
 def check_moment(products, expected, stddev, what):
-    """The mean of independent products of this standard deviation."""
+    """Checks the mean of independent products with this standard deviation."""
     z = (numpy.mean(products) - expected) / (stddev / math.sqrt(len(products)))
     assert abs(z) <= SEVEN, f"{what}: {z:.1f} standard errors off"
 
 
 def check_white(x, what):
-    """Independent standard Gaussian numbers."""
+    """Checks that the numbers are independent standard Gaussians."""
     check_moment(x, 0, 1, f"{what}: mean")
     check_moment(x * x, 1, math.sqrt(2), f"{what}: variance")
     assert stats.kstest(x, "norm").pvalue > 1e-10, what
@@ -201,8 +201,8 @@ def test_coordinates_are_one_brownian_path_each(path, name, share):
 
 
 def test_outer_points_add_nothing_for_a_coalition(path):
-    """Given the inner point, the outer ones are noise that knows nothing of the data: two tables whose numbers lie
-    10 standard deviations apart have the same law of (outer - inner)."""
+    """Given the inner point, the outer points add noise that does not depend on the data. The differences (outer - inner) have
+    the same distribution for two tables whose numbers are 10 standard deviations apart."""
     laws = []
     for name, value in (("a", 0.0), ("b", 100.0)):
         db = open_ledger(TIERS, path=path + name)
@@ -233,7 +233,7 @@ def few_rows(units=40):
 
 
 def consistent(nodes, levels):
-    """Least squares: leaves from the noisy counts of all nodes but the root."""
+    """Returns the least-squares leaves from the noisy counts of all nodes except the root."""
     design = numpy.array([[leaf >> (levels - level) == node for leaf in range(1 << levels)]
                           for level in range(1, levels + 1) for node in range(1 << level)], dtype=float)
     return numpy.linalg.lstsq(design, nodes, rcond=None)[0]
@@ -284,7 +284,7 @@ def values_of(kind, p, x, sigma):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_are_made_from_the_point(path, kind):
-    """At every tier the published numbers follow from the noisy coordinates by their definition."""
+    """At every tier, the published numbers follow from the noisy coordinates by the definition of the kind."""
     db = open_ledger({"inner": 20.0, "middle": 3.0, "outer": 0.9}, path=path)
     fill(db, few_rows())
     one(db, *flat(by_query(kind, {**CALLS[kind], "name": "r"}, True, "inner")))
@@ -316,8 +316,8 @@ MONTE_CARLO = {  # kinds that are not linear: the truth for few_rows(400)
 
 @pytest.mark.parametrize("kind", MONTE_CARLO)
 def test_figures_of_averages_are_those_of_their_noise(kind):
-    """1200 releases: values spread by `stddev` (first-order figures at noise of 1% of the rows: 2% more is allowed),
-    and 95% of the intervals hold what a release without noise would give."""
+    """The values of 1200 releases have the standard deviation `stddev`. (The figures are of first order, and the noise is 1% of
+    the rows, so 2% more is allowed.) 95% of the intervals contain the value without noise."""
     db = open_ledger({"inner": 0.5, "exact": 1e6})
     fill(db, [Row("ab"[i % 2], i % 5 * 0.9, f"[{i % 3},{i % 4 - 1},0.5]", i) for i in range(300)])
     sql, arguments = by_query(kind, MONTE_CARLO[kind], True, "exact")
@@ -375,7 +375,8 @@ def paid(db, tier):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_replay_diffuse_refine(kind):
-    """By aggregate, dp_release and dp_diffuse: identical, free, and of the same type; refining pays the difference."""
+    """Replays by the aggregate, dp_release() and dp_diffuse() are identical, cost nothing and have the same type. A refinement
+    pays the difference."""
     db = open_ledger(TIERS)
     fill(db, few_rows())
     parameters = {**CALLS[kind], "name": "r"}
@@ -459,7 +460,7 @@ def test_another_kind_of_the_same_parameters_is_another_release():
 
 
 def test_the_same_parameters_in_other_words():
-    """The same lists written differently: keys in any order, some twice; numbers in any notation."""
+    """The same parameters may be written differently: keys in any order and repeated, numbers in any notation."""
     db = open_ledger(TIERS)
     fill(db, few_rows())
     for kind, first, others in (
@@ -476,7 +477,7 @@ def test_the_same_parameters_in_other_words():
 
 
 def tampered(kind):
-    """Changes that dp_verify() must find."""
+    """Returns changes of the ledger that dp_verify() must find."""
     row = "WHERE rowid = (SELECT max(rowid) FROM {})"
     yield from (f"UPDATE dp_value SET {c} = {c} + max(0.01, 0.01 * stddev) " + row.format("dp_value") for c in ("value", "stddev", "low", "high"))
     yield "UPDATE dp_path SET value = value + (SELECT max(1, clock) FROM dp_publication) / 100000 " + row.format("dp_path")

@@ -1,4 +1,4 @@
-"""Before and after a release of every kind: plans, intervals, certificates and what is handed to an audience."""
+"""Tests plans, intervals, certificates and the file for an audience, for every kind."""
 
 import json
 import math
@@ -45,7 +45,8 @@ def flat(call):
 @pytest.mark.parametrize("weight", [1, 0.25])
 @pytest.mark.parametrize("protects,adjacency", [("unit", "add-remove"), ("unit", "replace"), ("row", "add-remove"), ("row", "replace")])
 def test_a_plan_is_what_the_release_then_is(protects, adjacency, weight):
-    """Every kind: the rate, what every tier pays, and the noise; nothing is charged for looking."""
+    """For every kind, the plan has the rate, the payment of every tier and the noise of the later release. A plan charges
+    nothing."""
     db = open_ledger(TIERS, json.dumps({"protects": protects, "adjacency": adjacency}))
     by_unit = protects == "unit"
     fill(db, table())
@@ -89,7 +90,7 @@ def test_a_plan_is_what_the_release_then_is(protects, adjacency, weight):
 
 @pytest.mark.parametrize("kind", ["histogram", "vec_sum", "group_count", "group_sum", "count_distinct"])
 def test_the_weight_of_a_half_width(kind):
-    """The other way round, for linear kinds: the least weight, and then that half-width."""
+    """For linear kinds, dp_plan() finds the least weight for a half-width, and the release then has this half-width."""
     db = open_ledger(TIERS)
     fill(db, table())
     p = parameters_of(kind)
@@ -113,7 +114,7 @@ def test_half_width_is_for_what_is_linear(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_plans_outward_and_inward(kind):
-    """Of a release that exists: what diffusing and refining will cost."""
+    """For an existing release, dp_plan() gives the cost of diffusing and refining."""
     db = open_ledger(TIERS)
     fill(db, table())
     p = {**parameters_of(kind), "name": "r"}
@@ -213,7 +214,8 @@ def hand_over(path, tier, file):
 
 @pytest.mark.parametrize("tier,seen", [("outer", ["outer"]), ("middle", ["middle", "outer"])])
 def test_what_an_audience_gets(path, tier, seen):
-    """Groups and arrays whole, and exactly; of private keys those that were shown; of inner tiers nothing."""
+    """The audience's file has all values of groups and arrays exactly, only the shown private keys, and nothing of inner tiers.
+    """
     file = path + "-handed"
     db = all_kinds(path)
     wanted = db.execute(f"SELECT release, tier, key, component, value, stddev, low, high FROM dp_value WHERE tier IN"

@@ -57,7 +57,7 @@ def diffuse(db, tier, name="r"):
 
 
 def query(path, sql, *arguments):
-    """Of the ledger file by itself."""
+    """Runs a query on the ledger file alone."""
     books = sqlite3.connect(f"file:{path}-ledger?mode=ro", uri=True)
     try:
         return books.execute(sql, arguments).fetchall()
@@ -72,7 +72,8 @@ def scale_of(clock):
 
 
 def check_curve(curve, sensitivity, scale, each=1):
-    """Never below the truth, and at most 1e-12 above, at every order, or at some."""
+    """Checks that the curve is never below the true divergence and at most 1e-12 above it, at every order or at every `each`-th
+    order."""
     for alpha, value in zip(ORDERS[::-each], curve[::-each]):
         truth = laplace_curve(alpha, sensitivity, scale)
         assert truth <= value <= truth * (1 + mp.mpf("1e-12")), (alpha, value, mp.nstr(truth, 20))
@@ -182,7 +183,8 @@ def test_a_coalition_has_seen_the_innermost_and_nothing_more(path):
 
 @pytest.mark.parametrize("weight,epsilon", [(1, 4.0), (0.01, 2.5)])
 def test_budgets_run_out_at_the_filter_order(path, weight, epsilon):
-    """As many releases as fit at the filter order, in exact numbers; the next one reads nothing and charges nothing."""
+    """A tier admits exactly the number of releases that fit at the filter order. The next release reads nothing and charges
+    nothing."""
     db = connect(path)
     fill(db, ROWS)
     one(db, INIT)
@@ -217,7 +219,8 @@ RUNS = 1000
 
 @pytest.fixture(scope="module")
 def walks():
-    """Noise, in lattice steps, at three tiers of many releases; scales; and how often the 95% interval held the truth."""
+    """Returns the noise of many releases at three tiers in lattice steps, the scales, and how often the 95% interval contained
+    the truth."""
     db = ledger(tiers={"a": 1.0, "b": 0.3, "c": 0.1})
     for i in range(RUNS):
         release(db, "a", f"r{i}")
@@ -236,19 +239,19 @@ def walks():
 
 
 def check_sizes(sizes):
-    """Their mean, of independent exponential numbers of mean 1."""
+    """Checks the mean of independent exponential numbers with mean 1."""
     tail = min(stats.gamma.cdf(sum(sizes), len(sizes)), stats.gamma.sf(sum(sizes), len(sizes)))
     assert tail > 1e-10, f"a mean of {numpy.mean(sizes)}"
 
 
 def test_noise_is_on_the_lattice(walks):
-    """The truth is on it, too."""
+    """The noise is on the lattice. (The true answer of this test is on the lattice, too.)"""
     assert (walks[0] == numpy.rint(walks[0])).all()
 
 
 @pytest.mark.parametrize("tier", range(3))
 def test_noise_has_the_law(walks, tier):
-    """32 cells of one probability, mean, and mean size. Sees a scale that is off by 25%."""
+    """Compares 32 cells of equal probability, the mean and the mean size. The test detects a scale that is wrong by 25%."""
     y = walks[0][tier] / walks[1][tier]
     cells = numpy.minimum(15, (16 * numpy.exp(-abs(y))).astype(int)) + 16 * (y < 0)
     for cell, count in enumerate(numpy.bincount(cells, minlength=32)):
@@ -258,8 +261,8 @@ def test_noise_has_the_law(walks, tier):
 
 
 def test_tiers_are_a_walk(walks):
-    """Steps are 0 as often as the kernel says, and otherwise noise of the outer scale; and a step has nothing to do with
-    where it starts, nor has its size."""
+    """A step between tiers is 0 with the probability of the kernel, and otherwise noise of the outer scale. Neither the step nor
+    its size depends on the starting point."""
     noise, scales, _ = walks
     for inner in range(2):
         step = noise[inner + 1] - noise[inner]
@@ -371,7 +374,8 @@ def test_a_name_keeps_its_mechanism():
 
 
 def test_exact_gaussian_tiers_refuse_it():
-    """At a gdp tier, and at any tier outside one, which would see it; not inside one that does not."""
+    """Laplace releases are refused at a gdp tier and at any tier outside a gdp tier, because the gdp tier would see them. They
+    are allowed at tiers inside all gdp tiers."""
     db = open_ledger({"in": 3.0})
     fill(db, ROWS)
     one(db, "SELECT dp_tier('out', 0.1, 7, 1e-6)")
@@ -409,7 +413,8 @@ def test_tiers_created_later():
 
 
 def test_rates_at_the_bounds():
-    """A thousand is the most; a weight counts; the least is that of all mechanisms; and steps that are too far."""
+    """The largest rate is 1000, including the weight. The least rate is that of all mechanisms. A diffusion to a tier that is too
+    far is refused."""
     db = ledger(tiers={"over": 1001.0, "most": 1000.0, "least": 1e-12})
     sql = "SELECT dp_sum(?, x, 2, unit, ?) FROM t"
     assert "weight makes a rate outside the [1e-12, 1000] of mechanism 'laplace'" in error_of(db, sql, "over", json.dumps(LAPLACE))
@@ -431,7 +436,7 @@ def test_rates_at_the_bounds():
 
 @pytest.mark.parametrize("gap", [1e-16, 1e-12, 1e-9, 1e-6, 1e-3])
 def test_close_tiers(gap):
-    """Scales of neighbours differ by one at least, so that points stay apart."""
+    """The scales of neighbouring tiers differ by at least one, so that their points differ."""
     db = ledger(tiers={"in": 0.1, "out": 0.1 * (1 - gap) if gap > 1e-15 else math.nextafter(0.1, 0), "last": 0.09})
     release(db, "in")
     diffuse(db, "last")

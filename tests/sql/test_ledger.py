@@ -1,4 +1,4 @@
-"""The ledger: its place, its refusals, its charges, and the verification of its totals."""
+"""Tests the place of the ledger, its refusals, its charges, and the verification of its totals."""
 
 import ctypes
 import hashlib
@@ -34,7 +34,7 @@ def spent(connection, tier="clinic"):
 
 
 def files(path):
-    """What a directory holds, but for the empty journals that journal_mode = TRUNCATE leaves behind."""
+    """Returns the files of a directory, without the empty journals that journal_mode = TRUNCATE leaves behind."""
     return sorted(name for name in os.listdir(path)
                   if not (name.endswith("-journal") and os.path.getsize(f"{path}/{name}") == 0))
 
@@ -642,7 +642,7 @@ def test_charges_are_append_only_for_any_sqlite_tool(db, path, sql):
 
 @pytest.fixture
 def history(db, path):
-    """Three releases, one of them at two tiers, closed."""
+    """Makes a ledger with three releases, one of them at two tiers, and closes the connection."""
     one(db, SUM, "a")
     one(db, "SELECT dp_diffuse('a', 'public')")
     one(db, SUM, "b")
@@ -730,7 +730,7 @@ def test_dp_verify_finds_a_changed_limit(history, change):
 
 
 def test_dp_verify_finds_a_charge_rewritten_with_its_hashes(history):
-    """An attacker who knows the chain halves a rate and recomputes all hashes: the totals reveal it."""
+    """An attacker who knows the hash chain halves a rate and recomputes all hashes. The totals reveal the change."""
     tamper(history, "UPDATE dp_charge SET rate = rate / 2 WHERE id = 2")
     hashes = chain(ledger_of(history))
     tamper(history, *[f"UPDATE dp_charge SET hash = '{digest}' WHERE id = {identity}" for identity, digest in hashes])
@@ -738,7 +738,7 @@ def test_dp_verify_finds_a_charge_rewritten_with_its_hashes(history):
 
 
 def chain(ledger):
-    """(id, hash) of every charge, by the rule that sql/ledger.sql states."""
+    """Computes (id, hash) of every charge by the rule in sql/ledger.sql."""
     digest = ""
     hashes = []
     terms = ledger.execute("SELECT id, protects, adjacency FROM dp_ledger").fetchone()
@@ -767,7 +767,7 @@ def test_the_hash_chain_is_what_the_schema_says(db, path):
 
 
 class Books:
-    """The exposure rule by brute force: exposure from publications alone, and where the points of a path lie."""
+    """A brute-force model of the ledger: the exposure from the publications alone, and the places of the points of a path."""
 
     def __init__(self, connection, path):
         self.db, self.ledger = connection, ledger_of(path)
@@ -781,7 +781,7 @@ class Books:
         return [t for t, rate in self.rates.items() if rate >= self.rates[tier]]
 
     def spent(self, tier):
-        """Sum over releases of the rate of the innermost publication at the tier or outside it."""
+        """Returns the sum, over all releases, of the rate of the innermost publication at the tier or outside it."""
         rates = {}
         for release, at, rate in self.ledger.execute("SELECT release_id, tier, rate FROM dp_publication"):
             if self.rates[at] <= self.rates[tier]:
@@ -811,7 +811,7 @@ class Books:
             self.check_exposure(seen)
 
     def check_exposure(self, seen):
-        """Maximum inside the sum, over exactly the publications at the tiers listed."""
+        """Checks the exposure: the sum over releases of the largest rate among the publications at exactly the listed tiers."""
         rates = {}
         for release, tier, rate in self.ledger.execute("SELECT release_id, tier, rate FROM dp_publication"):
             if tier in seen:
@@ -842,8 +842,8 @@ class Books:
         self.first[name] = self.rates[tier]
 
     def publish(self, name, tier, refine):
-        """At a point, outside the last, inside the first with refine; between two points where the inner one was not
-        refined."""
+        """Asks for a publication, which must succeed at an existing point, outside the last point, inside the first point with
+        refine, or between two points if the inner point was not refined, and must be refused elsewhere."""
         rates, rate = [self.rates[t] for t in self.points[name]], self.rates[tier]
         outward, inward = rate < min(rates), rate > max(rates)
         between = not outward and not inward and min(r for r in rates if r >= rate) <= self.first[name]
@@ -933,7 +933,7 @@ def test_a_bad_tier_is_refused_with_nothing_stored(db, path, tier, word):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_what_a_release_has_paid_in_pieces_is_never_below_its_rate(path, seed):
-    """Inward step by step: the differences, added up exactly, reach the rate of the innermost publication."""
+    """If a release is refined step by step, the exact sum of the charges is at least the rate of the innermost publication."""
     choice = random.Random(seed)
     db = create(path, tiers=[(f"t{i}", choice.uniform(0.001, 1), 1000, 1e-6) for i in range(6)])
     tiers = [name for (name,) in db.execute("SELECT name FROM dp_tier ORDER BY rate")]
@@ -1030,7 +1030,8 @@ def test_a_gdp_tier_has_room_for_more_than_an_rdp_tier(path):
 
 
 def test_a_thousand_tiny_charges_do_not_vanish(path):
-    """Rates of 1e-12 on top of 1e5, whose last bit is worth 1.5e-11, in exact rational arithmetic."""
+    """Rates of 1e-12 are added to 1e5, whose last bit is worth 1.5e-11. The test compares the total with exact rational
+    arithmetic."""
     db = create(path, tiers=[("clinic", 1e5, 1e7, 1e-6)])
     one(db, SUM, "a")
     assert spent(db) + 1e-12 == spent(db)
@@ -1149,7 +1150,8 @@ def test_equalities_in_joins_give_the_rows_of_a_full_scan(rich):
 
 
 def test_conditions_that_are_not_passed_down_hold_all_the_same(rich):
-    """The number of a row, comparisons, and more equalities than are passed down."""
+    """Conditions that SQLite does not pass to xFilter still hold: on the number of a row, comparisons, and more equalities than
+    are passed."""
     rows = rich.execute("SELECT rowid, id, tier FROM dp_charge").fetchall()
     assert rich.execute("SELECT rowid, id, tier FROM dp_charge WHERE rowid = 1").fetchall() == [rows[1]]
     assert rich.execute("SELECT id, tier FROM dp_charge WHERE id > 2 AND tier = 'public'").fetchall() == [
@@ -1250,7 +1252,7 @@ def test_loading_twice_and_loading_into_two_connections_is_harmless(db, path):
 
 @pytest.mark.parametrize("mode", ["FE_TOWARDZERO", "FE_UPWARD", "FE_DOWNWARD"])
 def test_the_rounding_mode_of_the_host_changes_nothing(db, path, mode):
-    """Charged in one mode, verified in another; the host's mode stays as it was."""
+    """The ledger charges in one rounding mode of the host and verifies in another. The host's mode does not change."""
     values = {"FE_DOWNWARD": 0x400, "FE_UPWARD": 0x800, "FE_TOWARDZERO": 0xC00}  # x86-64
     if platform.machine() != "x86_64":
         values = {"FE_UPWARD": 0x400000, "FE_DOWNWARD": 0x800000, "FE_TOWARDZERO": 0xC00000}  # AArch64

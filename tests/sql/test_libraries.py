@@ -1,5 +1,5 @@
-"""Several SQLite libraries in one process, as where Python's sqlite3 and apsw each bring one: a shared object serves one of
-them, and two copies of it keep out of each other's transactions."""
+"""Tests several SQLite libraries in one process; Python's sqlite3 and apsw, for example, each have their own. One copy of the
+shared object serves one library. The transactions of two copies exclude each other."""
 
 import fcntl
 import json
@@ -19,7 +19,7 @@ from conftest import connect, create, EXTENSION, INIT, ledger_of, one, PATIENCE,
 
 
 def sqlite_library():
-    """The file of the SQLite library that this process uses."""
+    """Returns the file of the SQLite library that this process uses."""
     for line in pathlib.Path("/proc/self/maps").read_text().splitlines():
         if "libsqlite3" in line:
             return pathlib.Path(line.split(maxsplit=5)[5])
@@ -28,7 +28,7 @@ def sqlite_library():
 
 @pytest.fixture
 def second(tmp_path):
-    """A second SQLite library: a copy of the first under another name is another library."""
+    """Makes a second SQLite library: a copy of the first under another name."""
     return shutil.copy(sqlite_library(), tmp_path / "other.so")
 
 
@@ -255,7 +255,7 @@ def test_signals_do_not_shorten_the_wait(path):
 
 @pytest.mark.parametrize("change", ["other", "terms", "wal"])
 def test_a_ledger_that_is_overwritten_in_place_is_refused(tmp_path, change):
-    """The other ledger has as many pages and commits as the first; only its rows differ."""
+    """The other ledger has the same number of pages and commits as the first, and only its rows differ."""
     first, other = tmp_path / "a.db", tmp_path / "b.db"
     db = create(first, '{"protects":"unit"}')
     create(other, '{"protects":"row"}' if change == "terms" else "{}").close()

@@ -1,7 +1,7 @@
-"""The locks of the ledger survive everything that this process does beside them.
+"""Nothing that this process does elsewhere releases the locks of the ledger.
 
-On POSIX systems closing any descriptor of a file drops all locks that the process holds on it: code
-that opens the ledger just to look at it lets other processes into the middle of a transaction.
+On POSIX systems, closing any descriptor of a file drops all locks that the process holds on the file. Code that opens and
+closes the ledger file would therefore let other processes into the middle of a transaction.
 """
 
 import sqlite3
@@ -45,7 +45,7 @@ def create(path):
 
 
 def work(path):
-    """Threads with a fresh connection for every release, as web workers do it."""
+    """Runs threads with a new connection for every release, as web workers do."""
     answers, errors = [], []
 
     def release():

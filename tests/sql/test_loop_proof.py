@@ -1,4 +1,4 @@
-"""Aggregates inside a SELECT in a ledger with a policy: proved to keep units apart, or refused."""
+"""In a ledger with a policy, an aggregate inside a SELECT is refused unless the statement provably keeps units apart."""
 
 import json
 import random

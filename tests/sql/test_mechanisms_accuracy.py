@@ -1,5 +1,5 @@
-"""Divergences of the mechanisms that are not Gaussian, through mechanisms.c, against high precision: relative error at
-most 1e-12, and the inequalities that rates rest on. Random are only the arguments."""
+"""Compares the divergences of the mechanisms that are not Gaussian, through mechanisms.c, with high precision: the relative error
+is at most 1e-12. Also checks the inequalities on which the rates depend. Only the arguments are random."""
 
 import os
 import pathlib
@@ -47,7 +47,7 @@ def distances(scale):
 
 
 def test_the_closed_form_is_the_sum_over_outcomes():
-    """What the next test compares with, itself against the definition."""
+    """Compares the closed form, which the next test uses as the reference, with the definition."""
     with mp.workdps(40):
         for scale in (1, 2, 5, 37):
             for s in (1, 2, 3, 7, 100):
@@ -62,15 +62,16 @@ def test_discrete_laplace(evaluate):
 
 
 def test_discrete_laplace_near_order_one(evaluate):
-    """Filter orders of very large budgets."""
+    """Tests orders close to 1, which are the filter orders of very large budgets."""
     requests = [("d", 1 + 2.0**-k, s, scale) for scale in SCALES for s in distances(scale) for k in (12, 16, 24, 40)]
     with mp.workdps(60):
         check(requests, evaluate(requests), [laplace_curve(*request[1:]) for request in requests])
 
 
 def test_discrete_laplace_costs_little_more_than_continuous():
-    """At most 1 + 1/(2 scale) times as much, at every order and for Kullback and Leibler's: what rates of lattices are
-    bounded with; and continuous Laplace at most alpha times its order 1."""
+    """The divergence of the discrete law is at most 1 + 1/(2 scale) times that of the continuous law, at every order including 1.
+    The bound on rates uses this. The divergence of continuous Laplace noise at order alpha is at most alpha times that at
+    order 1."""
     rng = random.Random(3)
     with mp.workdps(60):
         for _ in range(300):
@@ -84,7 +85,7 @@ def test_discrete_laplace_costs_little_more_than_continuous():
 
 
 def test_a_discrete_release_is_within_its_rate_at_every_order():
-    """r(alpha) <= alpha times the bound on the rate, which is that of law.c."""
+    """The divergence at order alpha is at most alpha times the bound on the rate."""
     rng = random.Random(4)
     with mp.workdps(60):
         for _ in range(300):
@@ -113,9 +114,9 @@ def test_a_response_costs_at_most_alpha_times_its_divergence():
 
 
 def test_a_bounded_range_costs_what_the_worst_of_two_outcomes_does(evaluate):
-    """Any privacy loss within an interval of length epsilon that holds 0: at every order the worst is a loss of two values,
-    the ends of the interval, whose probabilities its place fixes. Found by search over the place; the charge is never
-    below it, and within a quarter of it up to epsilon 1, as a bound of one formula may be."""
+    """The privacy loss lies in an interval of length epsilon that contains 0. At every order, the worst privacy loss takes only
+    the two ends of the interval, and the place of the interval fixes their probabilities. The test searches for the worst
+    place. The charge is never below this divergence, and exceeds it by at most a quarter up to epsilon 1."""
     requests = [("b", alpha, epsilon) for epsilon in (1e-3, 0.1, 1.0, 4.0, 20.0, 60.0) for alpha in SOME_ORDERS]
     with mp.workdps(40):
         for (_, alpha, epsilon), value in zip(requests, evaluate(requests)):
@@ -158,7 +159,7 @@ def test_kernels(evaluate, seed):
 
 
 def test_kernels_whose_rows_sum_to_one_exactly(evaluate):
-    """Dyadic probabilities: the relative error alone, also of tiny results."""
+    """With dyadic probabilities, the rows sum exactly to 1, and the relative error is small even for tiny results."""
     rng = random.Random(9)
     requests, truths = [], []
     with mp.workdps(120):
@@ -173,7 +174,8 @@ def test_kernels_whose_rows_sum_to_one_exactly(evaluate):
 
 
 def test_no_pair_of_inputs_beats_the_worst_of_a_kernel(evaluate):
-    """Random epsilon-DP pairs of laws on the states, pushed through the kernel: never above; and two states attain it."""
+    """Random epsilon-DP pairs of distributions on the states have outputs whose divergence is never above the worst case. A pair
+    on two states attains the worst case."""
     rng = random.Random(11)
     requests, pairs = [], []
     with mp.workdps(40):

@@ -1,4 +1,4 @@
-"""Ledgers of older formats (tests/ledgers): opened with this version they are brought to today's format and mean the same."""
+"""Ledgers of older formats (tests/ledgers): this version migrates them to the current format, and they keep their meaning."""
 
 import gzip
 import json
@@ -21,7 +21,7 @@ TODAY = 4
 
 
 def lay(name, folder):
-    """The files of an old ledger in a folder of their own: the path of the database, and the story of the ledger."""
+    """Copies the files of an old ledger to a new folder. Returns the path of the database and the story of the ledger."""
     stem = pathlib.Path(name).name
     for suffix in (".db", ".db-ledger"):
         (folder / f"{stem}{suffix}").write_bytes(gzip.decompress((LEDGERS / f"{name}{suffix}.gz").read_bytes()))
@@ -37,7 +37,7 @@ def schema(ledger):
 
 
 def content(ledger):
-    """Every row of every table, in order, by the names of columns."""
+    """Returns every row of every table, in order, by the names of columns."""
     tables = [name for (name,) in ledger.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     result = {}
     for table in tables:
@@ -75,7 +75,7 @@ def test_nothing_is_lost_and_the_schema_is_that_of_a_new_ledger(name, tmp_path):
 
 @pytest.mark.parametrize("name", OLD)
 def test_every_named_release_replays_and_costs_nothing(name, tmp_path):
-    """Each statement of its story again: the same answers, the same errors, the same charges."""
+    """Each statement of the ledger's story gives the same answer or error again, and the charges stay the same."""
     path, story = lay(name, tmp_path)
     db = connect(path)
     budgets = db.execute("SELECT * FROM dp_budget").fetchall()
@@ -154,7 +154,7 @@ def test_other_formats_are_refused_and_left_alone(number, tmp_path):
 
 
 def test_a_damaged_ledger_is_left_alone(tmp_path):
-    """A row that the new tables cannot take ends the migration; nothing of it stays."""
+    """If the new tables cannot take a row, the migration fails and leaves the ledger unchanged."""
     path, _ = lay("format3/units", tmp_path)
     ledger = plain(path)
     ledger.execute("PRAGMA ignore_check_constraints = ON")
@@ -168,7 +168,8 @@ MIGRATE = "db = connect(sys.argv[1]); print(one(db, 'SELECT count(*) FROM dp_cha
 
 
 def test_a_process_that_is_killed_leaves_a_ledger_that_opens(tmp_path):
-    """Killed after a growing time, until one gets through: each time the ledger is whole, in one format or the other."""
+    """The test kills the migration after longer and longer times, until one migration completes. Each time the ledger is
+    complete, in the old or the new format."""
     old = {}
     seen, wait = set(), 0.0
     while seen != {3, TODAY} and wait < 20:

@@ -1,5 +1,5 @@
-"""The property on which everything depends: the release of a neighbour differs by no more than the charged
-sensitivity. Noise at rate 1e6 is 1/1414 of the clip, so the exact answer is visible."""
+"""The central property: the releases of two neighbours differ by no more than the charged sensitivity. Noise at rate 1e6 is
+1/1414 of the clip, so the exact answer is visible."""
 
 import math
 import random
@@ -54,7 +54,7 @@ def neighbours(rng, protects, adjacency):
 
 
 def released(db, rows, protects, kind):
-    """A release of the table, in steps of the lattice before the shrink; empty tables by dp_release."""
+    """Returns a release of the table in lattice steps, before the shrink. Uses dp_release() for an empty table."""
     fill(db, rows)
     call, clip = KINDS[kind]
     if rows:
@@ -91,7 +91,7 @@ def test_neighbours_differ_by_the_sensitivity_at_most(kind, protects, adjacency)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 def test_sensitivity_is_that_of_the_clip(kind, adjacency):
-    """The integer that is charged is the distance on the lattice, rounded up by at most one step."""
+    """The charged integer is the distance on the lattice, rounded up by at most one step."""
     db = open_ledger({"exact": RATE}, f'{{"adjacency":"{adjacency}"}}')
     released(db, [(1, 1)], "unit", kind)
     release = record(db, "SELECT * FROM dp_release")

@@ -64,7 +64,7 @@ def test_noise_is_gaussian(paths):
 
 
 def test_intervals_cover(paths):
-    """low and high hold the truth 95 times in 100 (2e-10 each)."""
+    """The interval from low to high contains the truth with probability 95% (false alarm 2e-10 each)."""
     _, _, truth, rows, _ = paths
     for tier in TIERS:
         value, stddev, low, high = rows[tier].T
@@ -110,9 +110,9 @@ def test_granularity_and_sensitivity_do_not_depend_on_data(function):
 
 
 def test_no_two_releases_share_their_noise():
-    """Not in one connection, not in two. Two draws of a deviation of 724,000 steps meet with probability 3.9e-7: among
-    2000, 0.8 pairs are expected and more than 12 are a false alarm of 1e-12. Three draws in a row are never those of
-    another place (1.2e-13)."""
+    """No two releases have the same noise, in one connection or in two. Two draws with a standard deviation of 724,000 steps are
+    equal with probability 3.9e-7. Among 2000 draws, 0.8 equal pairs are expected; more than 12 have probability 1e-12. No
+    three consecutive draws are repeated elsewhere (1.2e-13)."""
     values = []
     for _ in range(2):
         db = open_ledger({"wide": 1e-6})
@@ -126,7 +126,7 @@ def test_no_two_releases_share_their_noise():
 
 
 def ou_ledger(tmp_path, options):
-    """A file database with one OU release at all tiers; its publications joined with the points of its path."""
+    """Makes a file database with one OU release at all tiers. Returns the publications joined with the points of the path."""
     path = str(tmp_path / "data.db")
     db = open_ledger(TIERS, path=path)
     fill(db, [(3.0, 1), (4.5, 2)])
@@ -187,7 +187,7 @@ def test_ou_shrink_of_the_homogeneous_process(tmp_path):
     ("dp_ou_sum('inner', x, 5, NULL, unit, '{\"centre\":2,\"theta\":0.4,\"rho\":3}')",
      lambda t: 1 / math.sqrt(1 + 0.4 * t / 9))])
 def test_ou_law(call, shrink):
-    """Mean centre + b (f - centre), variance b^2 tau (two comparisons, false alarms 2e-11)."""
+    """The value has mean centre + b (f - centre) and variance b^2 tau (two comparisons, false alarms 2e-11)."""
     db = open_ledger(TIERS)
     fill(db, [(3.0, 1), (4.5, 2)])
     x = numpy.array([one(db, f"SELECT {call} FROM t") for _ in range(1500)])
@@ -198,7 +198,7 @@ def test_ou_law(call, shrink):
 
 
 def test_ou_count_is_that_of_the_count():
-    """A wide radius shrinks nothing: dp_ou_count at tiny noise is the count."""
+    """With a wide radius there is almost no shrink, so dp_ou_count with tiny noise returns the count."""
     db = open_ledger(EXACT)
     fill(db, [(1, i % 7) for i in range(100)] + [(None, 1)])
     value = one(db, "SELECT dp_ou_count('exact', x, 1e9, 10, unit) FROM t")
@@ -220,7 +220,8 @@ def exact_sum(rows, clip):
 
 
 def test_sum_is_exact_in_every_order():
-    """Sums that lose everything in doubles, shuffled: within 12 sigma (1e-32) of the exact sum every time."""
+    """Values whose sum has no correct digit in doubles are added in random order. The result is within 12 sigma (1e-32) of the
+    exact sum every time."""
     db = open_ledger(EXACT)
     rng = random.Random(5)
     rows = [(rng.choice([1e16, -1e16, 1.0, 0.1, -3.5, 1e-9]), rng.randrange(12)) for _ in range(400)]
@@ -301,7 +302,7 @@ def test_rows_are_clipped_one_by_one_where_rows_are_protected():
 @pytest.mark.parametrize("protects,columns", [("unit", "x, unit"), ("row", "x")])
 @pytest.mark.parametrize("where", ["WHERE 0", "WHERE x IS NULL"])
 def test_empty_input_is_an_input(protects, columns, where):
-    """No rows, or NULLs alone, give a noisy zero: dp_release reads them like any other input."""
+    """dp_release() accepts a query without rows, or with NULLs alone, and returns a noisy zero."""
     db = open_ledger(EXACT, f'{{"protects":"{protects}"}}')
     fill(db, [(None, 1), (None, 2), (3, 3)])
     for kind in ("count", "sum"):

@@ -1,8 +1,8 @@
-"""Every option of every kind is accepted and effective, or refused with a sentence: none is parsed and then ignored.
+"""Every option of every kind either has an effect or is refused with an error. No option is parsed and then ignored.
 
-The extension itself lists the options that a kind knows. Each is given with two values. Both calls are refused with an error
-that names the option, or the two releases differ in more than the options that the ledger keeps as a text: in their design,
-their price or their answer, which at rate 1e6 has hardly any noise.
+The extension itself lists the options of a kind. The test makes two calls with two values of each option. Either both calls
+are refused with an error that names the option, or the two releases differ in their design, their cost or their answer (which
+at rate 1e6 has almost no noise). A difference in the stored text of the options is not enough.
 """
 
 import json
@@ -23,7 +23,7 @@ VALUES = {  # two values of each option
     "keys": (["a"], ["a", "b"]), "max_groups": (2, 3), "key_share": (0.25, 0.5), "radius": (1, 1e-5), "centre": (0, 1),
     "steps": (1000, 2000), "theta": (0.5, 1e10), "rho": (1, 1e-5), "t": (0.1, 0.2), "candidates": (["a", "b"], ["b", "c", "d"]),
 }
-WITH = {  # what else an option needs
+WITH = {  # other options that an option needs
     "max_groups": {"key_share": 0.5}, "theta": {"rho": 1}, "rho": {"theta": 1}, "refine": {"name": "r"}}
 INSTEAD = {"max_groups": {"keys"}, "key_share": {"keys"}, "theta": {"radius", "centre"}, "rho": {"radius", "centre"}}
 BASE = {**{kind: PARAMETERS[kind][0] for kind in KINDS}, "choice": {"candidates": ["a", "b", "c"]}}
@@ -47,7 +47,7 @@ def call_of(kind, options, protects, tier="exact"):
 
 
 def release(kind, options, protects):
-    """The error, or what the release is: exact figures, and the answer."""
+    """Returns the error, or the exact figures and the answer of the release."""
     db = make(kind, protects)
     sql, arguments = call_of(kind, options, protects)
     if "refine" in options:  # something that is there already
@@ -62,7 +62,7 @@ def release(kind, options, protects):
 
 
 def differ(a, b):
-    """Beyond noise, which is below 0.05 here."""
+    """Returns whether two answers differ by more than the noise, which is below 0.05 here."""
     if type(a) is not type(b):
         return True
     if isinstance(a, dict):
@@ -102,7 +102,7 @@ def test_no_option_is_ignored(kind, protects):
 
 @pytest.mark.parametrize("kind", sorted(set(ROWS_COUNT) | {"group_sum"}))
 def test_a_protected_row_counts_once_and_has_one_key(kind):
-    """The bounds that the ledger keeps are those of one row, whatever larger ones are given (sql/aggregates.md)."""
+    """If larger bounds are given, the ledger stores the bounds of one row (sql/aggregates.md)."""
     options = {k: v for k, v in BASE[kind].items() if "group" not in kind or kind.startswith("ou_") or k != "keys"}
     private = "group" in kind and not kind.startswith("ou_")
     several = [(3, 5), (1, 1)] if kind in ROWS_COUNT else [(2.5, 5), (2.5, 1)]

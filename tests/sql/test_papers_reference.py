@@ -1,5 +1,5 @@
-"""sql/papers.md and sql/errata.md cannot drift: every example is run and compared with what is
-printed under it, and every function of the papers has its section."""
+"""Keeps sql/papers.md and sql/errata.md correct: every example is run and compared with the output printed under it, and every
+function of the papers has a section."""
 
 import pathlib
 import re
@@ -14,7 +14,7 @@ PAGES = ("papers.md", "errata.md")
 
 
 def statements(page):
-    """(statement, printed rows) of all sql blocks of a page, in order."""
+    """Returns (statement, printed rows) of all sql blocks of a page, in order."""
     found = []
     for block in re.findall(r"```sql\n(.*?)```", (SQL / page).read_text(), re.S):
         statement = ""
@@ -59,7 +59,7 @@ def test_every_function_is_described():
 
 
 def test_headings_name_the_arguments():
-    """Each heading's argument count is one that SQLite knows, with and without the optional ones."""
+    """SQLite has each function with the number of arguments in its heading, with and without the optional arguments."""
     known = {(name, count) for name, count in connect().execute("SELECT name, narg FROM pragma_function_list")}
     for name, arguments in re.findall(r"^### (dp_\w+)\((.*)\)", (SQL / "papers.md").read_text(), re.M):
         if name == "dp_amplify":

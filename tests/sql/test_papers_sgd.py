@@ -1,8 +1,8 @@
 """Projected noisy SGD in one dimension: the bounds against the exact law of the output.
 
-K = [0, width]. The law after a step has an atom at each end and a density between. It is carried as
-masses on those two points and on the nodes of a fine quadrature rule; one step moves the points by
-the gradient, spreads them with the noise, and projects. Nothing but the algorithm is used."""
+K = [0, width]. The distribution after a step has an atom at each end and a density between the ends. The tests represent this
+distribution by masses on the two ends and on the nodes of a fine quadrature rule. One step moves the points by the gradient,
+adds the noise, and projects. The tests use nothing except the algorithm."""
 
 import itertools
 import math
@@ -159,7 +159,7 @@ def test_laplace_bounds_hold(setting, n, index, scale):
 @pytest.mark.parametrize("setting", [LINEAR, CURVED], ids=["linear", "curved"])
 @pytest.mark.parametrize("n,index", [(2, 1), (3, 2), (5, 1)])
 def test_random_stop_bounds_hold(setting, n, index):
-    """The released x is that after T steps, T uniform on 1..n, hidden or revealed."""
+    """The released x is the point after T steps, where T is uniform on 1..n and is hidden or revealed."""
     sigma = 1.0
     s = (n, setting["loss"], sigma, setting["eta"], setting["beta"], setting["rho"], setting["width"])
     pairs = list(worst_laws(setting, lambda eta: gaussian(eta * sigma), n, index, 20))
@@ -174,7 +174,7 @@ def test_random_stop_bounds_hold(setting, n, index):
 
 
 def test_examples_of_the_notes():
-    """Exact figures of two settings, and how far the bounds are from them."""
+    """Compares the bounds with the exact figures of two settings."""
     pairs = [(p[-1], q[-1]) for p, q in worst_laws(FAST, gaussian, 2, 1, 60)]
     exact = max(renyi(2.0, p, q) for p, q in pairs)
     s = (1, 2, 1, 1, 0.1, 1, 0)
@@ -194,8 +194,8 @@ def test_examples_of_the_notes():
 @pytest.mark.parametrize("curvature", [0.0, 0.4, 1.0])
 @pytest.mark.parametrize("after", [0, 1, 6])
 def test_gaussian_bound_is_met_without_projection(curvature, after):
-    """Quadratic losses on the whole line: the exact law is Gaussian, the differing records push
-    apart by 2 eta C. Rate and delta are met."""
+    """For quadratic losses on the whole line, the exact distribution is Gaussian, and the differing records move the means apart
+    by 2 eta C. The bounds on rate and delta hold with equality."""
     eta, sigma, c, epsilon = 0.6, 1.1, 0.9, 0.3
     lipschitz = 1 - eta * curvature
     difference, variance = 2 * eta * c, (eta * sigma) ** 2
@@ -209,7 +209,7 @@ def test_gaussian_bound_is_met_without_projection(curvature, after):
 
 
 def test_last_step_is_met_on_a_wide_interval():
-    """i = n: Theorems 3 and 4 have one factor, met where projection does not interfere."""
+    """For i = n, Theorems 3 and 4 have one factor. The bounds hold with equality if the projection has no effect."""
     grid = Grid(60.0, 150)
     for noise, name in ((gaussian, "dp_sgd_delta"), (laplace, "dp_sgd_delta_laplace")):
         p, q = (laws(grid, lambda eta: noise(eta * 1.5), 0.5, [linear(g)], 30.0)[-1] for g in (1, -1))

@@ -1,7 +1,7 @@
-"""Results of the papers about tables: two kernels (Asoodeh et al., Lemma 3), a kernel behind a
-coupling (Balle et al., Theorem 2), inputs that are (epsilon, delta)-DP, powers, and diffusions of
-which a table is known (Balle et al., Theorem 6). Truth: linear programs over all worst cases,
-enumeration, quadrature and high precision; nothing of the code under test."""
+"""Results of the papers about tables: two kernels (Asoodeh et al., Lemma 3), a kernel behind a coupling (Balle et al., Theorem
+2), inputs that are (epsilon, delta)-DP, powers, and diffusions of which a table is known (Balle et al., Theorem 6). The
+reference values come from linear programs over all worst cases, enumeration, quadrature and high precision, without the code
+under test."""
 
 import json
 import math
@@ -17,7 +17,7 @@ DB = connect()
 
 
 def ask(rows, name, *parameters):
-    """name(column1, column2, ..., parameters) of rows."""
+    """Returns the result of name(column1, column2, ..., parameters) over rows."""
     width = len(rows[0])
     places = ", ".join(f"value ->> {i}" for i in range(width))
     marks = "".join(", ?" for _ in parameters)
@@ -185,9 +185,9 @@ def circle(s, x, terms=16):
 
 
 def test_theorem_6_for_brownian_motion_on_the_circle():
-    """A diffusion that is neither: the heat kernel of the circle, whose carre du champ is f'^2. The
-    Renyi divergences of the mechanism, by quadrature, are within alpha times the rate; and half of
-    it at late times, where the divergence is the mean of what the theorem takes the largest of."""
+    """Tests a diffusion that is neither Brownian motion on the line nor OU: the heat kernel of the circle, whose carre du champ
+    is f'^2. The Renyi divergences of the mechanism, by quadrature, are at most alpha times the rate. At late times they are
+    about half of this, because the divergence is a mean where the theorem takes a maximum."""
     y = np.linspace(0, 2 * math.pi, 400, endpoint=False)
     for shift, t, ratio in ((2.0, 0.3, 0), (0.4, 0.25, 0), (2.0, 4.0, 0.4)):
         times = t * (12 / t) ** np.linspace(0, 1, 300)

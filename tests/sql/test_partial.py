@@ -20,7 +20,7 @@ from kinds_tables import cases, fill, random_table
 from noise_helpers import connect, one, open_ledger, quick_path
 from states_reference import Decoded, added
 
-SHAPING = ("clip", "lo", "hi", "dim", "bins", "keys", "max_groups")  # the parameters in a state; the merge gives the others
+SHAPING = ("clip", "lo", "hi", "dim", "bins", "keys", "max_groups")  # the parameters in a state; dp_merge() gives the others
 
 
 def shape(parameters):
@@ -48,7 +48,7 @@ def nothing(db, kind, parameters, protects="unit", whole=False):
 
 
 def scatter(rng, rows, count, whole):
-    """Rows to shards: some may stay empty. Where units are whole, all rows of one go to the same."""
+    """Distributes rows to shards, of which some may stay empty. With whole units, all rows of a unit go to the same shard."""
     place, shards = {}, [[] for _ in range(count)]
     for row in rows:
         if whole:
@@ -59,7 +59,8 @@ def scatter(rng, rows, count, whole):
 
 
 def states_of(db, shards, kind, parameters, protects, whole):
-    """db: any connection, without a ledger. None for a shard without rows; one state of nothing."""
+    """Returns the states of the shards, including NULL for a shard without rows and one state of no rows. `db` is any connection
+    without a ledger."""
     states = []
     for shard in shards:
         fill(db, shard)
@@ -74,8 +75,8 @@ def states_of(db, shards, kind, parameters, protects, whole):
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("protects,whole", [("unit", False), ("unit", True), ("row", False)])
 def test_merged_is_the_same_to_the_last_integer(protects, whole, adjacency):
-    """Every kind over random tables, shardings and orders of states: path, values, charges, books. Then refined where
-    it can be, and diffused."""
+    """Compares the path, values, charges and ledger of every kind over random tables, shards and orders of states. Then refines
+    the release, if possible, and diffuses it."""
     rng = random.Random(f"{protects} {whole} {adjacency}")
     shard_db = connect()
     with quick_path() as path:
@@ -148,7 +149,7 @@ def test_merged_with_other_mechanisms(protects, whole, adjacency):
 
 
 def test_noise_of_the_program_is_known():
-    """The comparison can fail: another seed, other data, and the books differ."""
+    """The comparison can fail: with another seed or other data, the ledgers differ."""
     def release(path, seed, x):
         run_fixed(path, story("add-remove", "row") + [f"SELECT fixed_seed({seed})",
                                                       f"SELECT dp_release('exact', 'sum', 'VALUES ({x})', '{{\"clip\":1}}')"])
@@ -163,8 +164,8 @@ def test_noise_of_the_program_is_known():
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("protects,whole", [("unit", False), ("unit", True), ("row", False)])
 def test_neighbours_after_merging(protects, whole, adjacency):
-    """A unit that is added, removed or replaced moves the merged totals by the sensitivity at most, wherever its rows
-    are: the noise is the same, so the difference of two points is that of their totals."""
+    """A unit that is added, removed or replaced changes the merged totals by at most the sensitivity, for any distribution of its
+    rows. The noise is the same, so the difference of two points is the difference of their totals."""
     rng = random.Random(f"neighbours {protects} {whole} {adjacency}")
     shard_db = connect()
     with quick_path() as path:
@@ -200,7 +201,7 @@ def test_neighbours_after_merging(protects, whole, adjacency):
             distance = sum((points[0][key] - points[1][key]) ** 2 for key in points[0])
             assert distance <= sensitivity**2, pair
             moved += distance > 0.9 * sensitivity**2
-        assert moved > 5  # near the bound, too
+        assert moved > 5  # some changes are near the bound
 
 
 def test_units_that_span_shards_are_bounded_once():
@@ -214,7 +215,7 @@ def test_units_that_span_shards_are_bounded_once():
 
 @pytest.mark.parametrize("kind,protects,whole", [(*c, w) for c in cases() for w in (False, True) if c[1] == "unit" or not w])
 def test_states_are_what_they_say(kind, protects, whole):
-    """Reads states with independent code: the states of shards add up to that of one database, in any order."""
+    """Independent code reads the states. The states of shards add up to the state of one database, in any order."""
     rng = random.Random(f"{kind} {protects} {whole}")
     db = connect()
     for parameters in EXACT[kind]:
@@ -237,7 +238,8 @@ def test_states_are_what_they_say(kind, protects, whole):
 
 
 def test_selection_of_keys_is_of_max_groups():
-    """A unit with more keys than max_groups keeps that many: chosen in the shard where units are whole, else in the merge."""
+    """A unit with more than max_groups keys keeps max_groups keys. dp_partial() chooses them if units are whole, and otherwise
+    dp_merge()."""
     rows = [Row(f"k{i}", 1.0, None, u) for u in range(50) for i in range(10)]
     shard_db = connect()
     db = connect()
@@ -267,7 +269,7 @@ def refusal(db, sql, *arguments):
 
 
 def refused_merge(db, states, **named):
-    """The message; nothing has been charged or released."""
+    """Returns the error message of a merge, and checks that nothing has been charged or released."""
     before = one(db, "SELECT (SELECT count(*) FROM dp_charge) || '/' || (SELECT count(*) FROM dp_release)")
     with pytest.raises(sqlite3.Error) as caught:
         merged(db, states, **named)
@@ -385,7 +387,7 @@ def signed(state):
     ("sum", {"clip": 1}, False), ("group_sum", {"clip": 1}, False), ("group_sum", {"clip": 1}, True),
     ("group_count", {"keys": ["a", "b"]}, False), ("median", {"lo": 0, "hi": 4, "bins": 4}, True)])
 def test_damaged_states(shard, ledger, kind, parameters, whole):
-    """Cut short, extended, or with any byte changed: refused, and nothing is charged."""
+    """A state that is truncated, extended or changed in any byte is refused, and nothing is charged."""
     state = partial(shard, kind, parameters, whole=whole)
     rng = random.Random(kind)
     cut = [state[:n] for n in range(len(state))] + [state + b"\0"]
@@ -395,7 +397,7 @@ def test_damaged_states(shard, ledger, kind, parameters, whole):
 
 
 def test_states_with_a_right_sum_that_say_impossible_things(shard, ledger):
-    """No signature keeps anybody from writing a state: it must be one that could have been."""
+    """States are not signed, so anybody can write one. dp_merge() refuses a state that dp_partial() could not have made."""
     def edited(state, at, form, value):
         body = bytearray(state[:-32])
         struct.pack_into(form, body, at, value)
@@ -442,7 +444,7 @@ def test_numbers_of_states(shard, ledger, kind, parameters, whole):
     honest = partial(shard, kind, parameters, whole=whole)
 
     def with_number(number):
-        """The last number of the state, and another serial number."""
+        """Returns the state with this last number and another serial number."""
         body = honest[:32] + os.urandom(16) + honest[48:-48] + number.to_bytes(16, "little", signed=True)
         return signed(body)
 
@@ -458,7 +460,8 @@ def test_numbers_of_states(shard, ledger, kind, parameters, whole):
 
 
 def test_names(shard, ledger):
-    """One name is one release, whichever way it was made; the states are looked at all the same."""
+    """A name stands for one release, whether an aggregate or dp_merge() made it. dp_merge() checks its states even for a replay.
+    """
     fill(ledger, shard.execute("SELECT * FROM t").fetchall())
     direct = one(ledger, "SELECT dp_sum('exact', x, 2, unit, 'n') FROM t")
     assert merged(ledger, [partial(shard, "sum", {"clip": 2})], name="n") == direct

@@ -1,7 +1,7 @@
-"""Tiers with a budget for each period: which period a charge counts in, what one period may add, and what all of them
-compose to.
+"""Tests tiers with a budget for each period: the period in which a charge counts, the amount that one period may add, and the
+total of all periods.
 
-The calendar is Python's, and the clock is SQLite's, set from outside (conftest.py). Adversaries: test_filters.py.
+The reference is Python's calendar, and conftest.py sets SQLite's clock. test_filters.py has adversaries.
 """
 
 import datetime
@@ -54,7 +54,7 @@ def charged(db, *columns):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_charge_counts_in_the_period_of_the_calendar(path, clock, kind):
-    """Days at the edges of years, leap years and ISO weeks, and others at random, in the order of time."""
+    """The test uses days at the edges of years, leap years and ISO weeks, and random days, in the order of time."""
     dice = random.Random(KINDS.index(kind))
     days = [datetime.date(y, m, d) for y in (2026, 2027, 2028) for m, d in
             [(1, 1), (1, 3), (1, 4), (2, 28), (3, 1), (3, 31), (4, 1), (12, 28), (12, 31)]] + [datetime.date(2028, 2, 29)]
@@ -82,7 +82,7 @@ def most_overlaps(inner, outer):
 
 @pytest.mark.parametrize("inner", KINDS)
 def test_an_inner_budget_must_hold_all_outer_budgets_that_can_overlap_it(db_without_tiers, inner):
-    """With pure accounting the budgets just add up: n budgets of 1 need n. The tiers are tried in both orders."""
+    """With pure accounting, budgets add up, so n budgets of 1 need n. The test creates the tiers in both orders."""
     db = db_without_tiers
     for number, outer in enumerate(KINDS):
         most = most_overlaps(inner, outer)
@@ -173,7 +173,8 @@ def test_delta_keys_is_an_option_or_an_argument(db_without_tiers):
 
 
 def test_each_period_has_the_whole_budget(path, clock):
-    """dp_rate(1, 1e-6, 7) a month: seven releases in every month and not one more, and what was not used is gone."""
+    """A monthly tier with dp_rate(1, 1e-6, 7) admits seven releases in every month and no more. Unused releases are lost at the
+    end of a month."""
     clock.set("2026-01-31 23:59:59")
     db = books(path)
     tier(db, "public", one(db, "SELECT dp_rate(1.0, 1e-6, 7)"), 1.0, 1e-6, "month", "gdp")
@@ -193,7 +194,8 @@ def test_each_period_has_the_whole_budget(path, clock):
 
 
 def test_a_refinement_pays_the_difference_in_the_period_in_which_it_is_made(path, clock):
-    """0.45 in January at the outer tier, 0.5 in February at the inner one: the inner tier pays 0.05 in February."""
+    """A release at the outer tier costs 0.45 in January, and its refinement at the inner tier costs 0.5 in February. The inner
+    tier pays 0.05 in February."""
     clock.set("2026-01-10 08:00:00")
     db = books(path)
     tier(db, "public", 0.45, 6.0, 1e-6, "month")
@@ -234,7 +236,7 @@ def test_a_clock_that_goes_back_opens_no_earlier_period(path, clock):
 
 
 def test_a_period_that_begins_is_seen_before_its_first_charge(path, clock):
-    """Also on a connection that may only read, and without a change of a byte of the ledger."""
+    """A new period is seen before its first charge, even on a read-only connection, and without a change to the ledger file."""
     clock.set("2026-01-10 00:00:00")
     db = books(path)
     tier(db, "public", 0.01, 1.0, 1e-6, "month")

@@ -29,7 +29,7 @@ def memory(adjacency="add-remove", protects="unit", tiers=TIERS):
 
 
 class Connection(sqlite3.Connection):
-    """Room for `query`."""
+    """A connection with an attribute `query`."""
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def plan(db, tier, kind, clip, options=None):
 
 
 def release(db, tier, kind, clip, options=None):
-    """The release itself; the name under which it is stored."""
+    """Makes the release, and returns the name under which it is stored."""
     options = dict(options or {}, **({} if clip is None else {"clip": clip}))
     one(db, "SELECT dp_release(?, ?, ?, ?)", tier, kind, db.query, json.dumps(options))
     return options.get("name") or one(db, "SELECT name FROM dp_release ORDER BY id DESC LIMIT 1")
@@ -175,8 +175,8 @@ def test_half_width_asks_for_the_least_weight(adjacency, protects):
 @pytest.mark.parametrize("wish", [0.01, 0.5, 0.99])
 @pytest.mark.parametrize("octave", [0, 3, 9])
 def test_half_width_where_no_weight_gives_it_exactly(wish, octave):
-    """Next to a power of two the lattice gets coarser and the half-width jumps: a wish inside the jump gets the
-    least weight on its near side."""
+    """At a power of two the lattice becomes coarser and the half-width jumps. For a half-width inside the jump, dp_plan() returns
+    the least weight whose half-width is smaller."""
     db = memory()
     rate = 10**2 / 2 / 4 ** (7 + octave)  # where the standard deviation is 2^(7 + octave)
     edge = rate / 0.004
@@ -258,7 +258,8 @@ def test_an_array_costs_what_the_releases_cost_one_after_the_other(seed):
 
 
 def test_an_array_may_diffuse_what_it_makes():
-    """A new name and then the same name at an outer tier give the same as the two calls one after the other."""
+    """An array with a new name, and then the same name at an outer tier, gives the same plans as the two releases one after the
+    other."""
     check_array(memory(), [{"tier": "clinic", "kind": "sum", "clip": 10, "name": "a"},
                            {"tier": "public", "kind": "sum", "clip": 10, "name": "a"}])
 
@@ -372,12 +373,12 @@ CONFIDENCES = [1e-3, 0.01, 0.1, 0.5, 0.6827, 0.9, 0.95, 0.99, 0.999, 1 - 1e-6, 1
 
 
 def half_normal(confidence):
-    """The quantile without the cancellation of 1 - confidence."""
+    """Returns the quantile without cancellation in 1 - confidence."""
     return scipy.special.erfinv(confidence) * 2**0.5
 
 
 def check_interval(db, confidence, tier="clinic"):
-    """One-sided: never narrower than the truth by more than 1e-12, nor wider by 1e-9."""
+    """Checks that the interval is never narrower than the true interval by more than 1e-12, and never wider by more than 1e-9."""
     low, high = json.loads(one(db, "SELECT dp_interval('a', ?, NULL, ?)", tier, confidence))
     value, stddev = db.execute("SELECT value, stddev FROM dp_value WHERE tier = ?", (tier,)).fetchone()
     clock, granularity, shrink = db.execute(
@@ -386,7 +387,7 @@ def check_interval(db, confidence, tier="clinic"):
     assert stddev == pytest.approx(shrink * clock**0.5 * 2.0**granularity, rel=1e-12)
     quantile = norm.isf((1 - confidence) / 2) if confidence >= 0.01 else half_normal(confidence)
     half_width = shrink * clock**0.5 * 2.0**granularity * quantile
-    rounding = abs(value) * 2**-52  # of the two ends
+    rounding = abs(value) * 2**-52  # the rounding of the two ends
     for got in (high - value, value - low):
         assert half_width * (1 - 1e-12) - rounding <= got <= half_width * (1 + 1e-9) + 2 * rounding
     return low, high, half_width
@@ -414,7 +415,8 @@ def test_intervals_of_small_confidence(confidence):
 
 
 def test_interval_ends_are_rounded_outward():
-    """A value that is large beside its noise: its ends are on a coarse grid, and outside the truth."""
+    """If a value is large compared with its noise, the ends of its interval are on a coarse grid, and lie outside the true
+    interval."""
     db = memory(tiers=[("clinic", 1e6, 1e15, 1e-6)])
     rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000) SELECT 1e7, i FROM n"
     one(db, "SELECT dp_release('clinic', 'sum', ?, ?)", rows, '{"clip":1e7,"name":"a"}')

@@ -1,5 +1,5 @@
-"""Planning functions against mpmath at 70 digits, from the printed formulas: never on the wrong side of the
-truth, and never more than 1e-12 away from it."""
+"""Planning functions against mpmath at 70 digits, from the printed formulas: a result is never on the wrong side of the true
+value, and differs from it by at most 1e-12."""
 
 import itertools
 import os
@@ -109,7 +109,7 @@ def test_rate_zero_is_perfect_privacy(sql):
 
 @pytest.mark.parametrize("rate", [1e-10, 0.02, 3.0])
 def test_epsilon_clamps_at_the_total_variation(sql, rate):
-    """Next to the clamp epsilon is only as good as delta is a double: 2e-15 mu (gaussian.h)."""
+    """Close to the clamp, the error of epsilon is that of delta as a double: 2e-15 mu (gaussian.h)."""
     total, mu = true_delta(rate, mpf(0)), mp.sqrt(2 * mpf(rate))
     assert sql("dp_epsilon", rate, float(total * (1 + mpf(10) ** -12))) == 0
     for gap in ("1e-4", "1e-7", "1e-10"):
@@ -160,7 +160,7 @@ def test_only_two_arguments(sql, name):
 
 
 def test_pure_functions_serve_in_schemas(sql):
-    """DETERMINISTIC and INNOCUOUS: allowed in a CHECK of a schema that nobody vouches for."""
+    """Pure functions are DETERMINISTIC and INNOCUOUS, so a CHECK in an untrusted schema may use them."""
     sql.db.execute("PRAGMA trusted_schema = off")
     sql.db.execute("CREATE TABLE plan(rate REAL CHECK (dp_epsilon(rate, 1e-6) <= 5))")
     sql.db.execute("CREATE VIEW costs AS SELECT dp_zcdp_epsilon(rate, 1e-6) AS epsilon FROM plan")

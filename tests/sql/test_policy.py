@@ -1,4 +1,4 @@
-"""Declarations: dp_protect(), dp_public(), dp_policy, and the option "unchecked" of dp_init()."""
+"""Tests the declarations by dp_protect() and dp_public(), the table dp_policy, and the option "unchecked" of dp_init()."""
 
 import json
 
@@ -186,7 +186,7 @@ def test_without_a_protected_table_nothing_is_released_or_charged(path, protects
             assert message.startswith("dp_")
     assert one(db, "SELECT count(*) FROM dp_charge") == 0 == one(db, "SELECT count(*) FROM dp_release")
     assert one(db, "SELECT dp_verify()") == "ok"
-    # The same calls are sound where the owner vouches for them.
+    # The same calls succeed in an unchecked ledger.
     free = connect(path.with_name("free.db"))
     free.executescript("CREATE TABLE t(unit INT, x REAL, k TEXT, v TEXT); INSERT INTO t VALUES (1, 0.5, 'a', '[1,2,3]');")
     free.execute("SELECT dp_init(?)", (json.dumps({**terms, "unchecked": True}),))

@@ -1,4 +1,4 @@
-"""Budgets of pure differential privacy: epsilons add up, and nothing else is admitted."""
+"""Tests budgets of pure differential privacy: epsilons add up, and only pure releases are admitted."""
 
 import json
 import math
@@ -18,7 +18,7 @@ SUM = "SELECT dp_sum(?, x, 2, unit, ?) FROM t"
 
 
 def ledger(*tiers, path=":memory:", options="{}"):
-    """tiers: (name, rate, epsilon[, delta, accountant]); pure where there is no more."""
+    """`tiers` are (name, rate, epsilon[, delta, accountant]). Without delta and accountant, a tier is pure."""
     db = connect(path)
     fill(db, ROWS)
     one(db, "SELECT dp_init(?)", unchecked(options))
@@ -36,14 +36,14 @@ def at_infinity(blob):
 
 
 def cost(rate, weight=1.0):
-    """The epsilon that one release costs, from a ledger of its own."""
+    """Returns the epsilon that one release costs, measured in a separate ledger."""
     db = ledger(("t", rate, 1e6))
     release(db, "t", weight=weight)
     return at_infinity(one(db, "SELECT curve FROM dp_charge"))
 
 
 def admitted(db, tier, **options):
-    """How many releases a tier admits, and the message of the one that it does not."""
+    """Returns the number of releases that a tier admits, and the error of the first refused release."""
     for count in range(1000):
         try:
             release(db, tier, **options)
@@ -56,7 +56,7 @@ def admitted(db, tier, **options):
 
 
 def sum_of(epsilon, count):
-    """Rounded upward at every step."""
+    """Returns the sum of `count` epsilons, rounded upward at every step."""
     total = 0.0
     for _ in range(count):
         total = math.nextafter(total + epsilon, math.inf)
@@ -65,7 +65,7 @@ def sum_of(epsilon, count):
 
 @pytest.mark.parametrize("rate,count", [(0.1, 1), (0.1, 5), (1e-6, 7), (20.0, 3)])
 def test_sums_are_enforced_to_the_last_digit(rate, count):
-    """A budget of the sum, rounded upward, admits so many; of any number below the true sum one less."""
+    """A budget equal to the sum, rounded upward, admits exactly `count` releases. A budget below the true sum admits one less."""
     each = cost(rate)
     edge = sum_of(each, count)
     with mp.workdps(30):
@@ -108,7 +108,7 @@ def test_the_epsilon_is_sensitivity_over_scale():
 
 @pytest.mark.parametrize("rate,epsilon", [(0.1, 3.0), (1e-4, 0.1), (5.0, 50.0)])
 def test_releases_left_are_left(rate, epsilon):
-    """Never more than are admitted, and at most one less."""
+    """releases_left is never more than the number of admitted releases, and at most one less."""
     db = ledger(("t", rate, epsilon))
     said = []
     for _ in range(1000):
@@ -203,7 +203,7 @@ def test_the_same_tier_again():
 
 
 def test_one_path_through_all_accountants():
-    """gdp inside would see it and refuses; rdp and pure tiers each pay by their own filter."""
+    """A gdp tier inside would see the release and refuses it. Each rdp tier and each pure tier pays by its own filter."""
     db = ledger(("rdp in", 2.0, 50.0, 1e-6, "rdp"), ("pure in", 1.0, 50.0), ("rdp out", 0.5, 50.0, 1e-6, "rdp"), ("pure out", 0.1, 50.0),
                 ("gdp", 0.01, 5.0, 1e-6, "gdp"))
     release(db, "rdp in", "r")
@@ -232,7 +232,8 @@ def test_one_path_through_all_accountants():
 
 
 def test_a_gaussian_sight_has_no_pure_epsilon():
-    """Nobody of the pure tier has seen it; a coalition with one inside has."""
+    """A pure tier has not seen an inner Gaussian release, but a coalition with an inner member has, so the coalition has no pure
+    epsilon."""
     db = ledger(("in", 2.0, 50.0, 1e-6, "rdp"), ("pure", 1.0, 50.0))
     one(db, "SELECT dp_count('in', x, 1, unit) FROM t")
     release(db, "pure")
@@ -294,7 +295,7 @@ def test_symbols_have_a_pure_epsilon(mechanism):
 
 
 def test_the_orders_of_a_pure_tier():
-    """No finite order certifies anything without a delta; infinity allows epsilon."""
+    """Without a delta, no finite order certifies the budget. The order infinity allows epsilon."""
     db = ledger(("t", 0.1, 3.0))
     release(db, "t")
     rows = db.execute("SELECT alpha, spent, allowed FROM dp_rdp").fetchall()

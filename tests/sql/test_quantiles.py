@@ -1,7 +1,7 @@
-"""Quantiles from a noisy tree: how far off in rank, and what they do with odd data.
+"""Tests quantiles from a noisy tree: the error in rank, and the answers for odd data.
 
-Moments are compared in units of their standard error; SEVEN of them are allowed, beside what noise in a leaf may do:
-1e-11 for each of about 40 comparisons, false alarms 4e-10 in all.
+Moments may differ from their expectation by SEVEN standard errors, in addition to the effect of noise in a leaf. A false alarm
+has probability 1e-11 for each of about 40 comparisons, and 4e-10 in all.
 """
 
 import json
@@ -56,7 +56,8 @@ def errors(request):
 
 
 def test_the_error_in_rank_is_that_of_least_squares(errors):
-    """A leaf holds 60 rows and a node's noise is 0.2 (0.3): a rank is as far off as a value, but for 2% of curvature."""
+    """A leaf has 60 rows and the noise of a node is 0.2 (0.3), so the error in rank is proportional to the error in value, except
+    for 2% of curvature."""
     off, sigma, _ = errors
     for j, place in enumerate(PLACES):
         stddev = sigma * math.sqrt(rank_variance(LEVELS, place / LEAVES, place))
@@ -87,7 +88,8 @@ def test_a_long_tree_costs_its_levels():
 
 
 def test_the_median_is_the_quantile_at_one_half():
-    """Two kinds, one law: mean and spread of 500 of each."""
+    """dp_median() and dp_quantile() at 1/2 have the same distribution. The test compares the mean and the spread of 500 releases
+    of each."""
     db = open_ledger({"wide": 5.0})
     fill(db, [(i % 97 / 97, i) for i in range(200)])
     a = [one(db, "SELECT dp_median('wide', x, 0, 1, unit, '{\"bins\":16}') FROM t") for _ in range(500)]
@@ -159,7 +161,7 @@ def test_malformed_q(q):
 
 @pytest.mark.parametrize("bins", [2, 4, 1024, 65536])
 def test_bins_are_the_resolution(bins):
-    """All rows at one place: the answer lies in its leaf, wherever in it."""
+    """If all rows are at one place, the answer lies in the leaf of this place."""
     db = open_ledger(EXACT)
     fill(db, [(0.3, i) for i in range(1000)])
     at = math.floor(0.3 * bins)
@@ -181,7 +183,7 @@ def test_other_bins_are_refused(bins):
 
 
 def test_degenerate_data():
-    """All equal, all below, all above, at the ends, infinite: the leaf where they are."""
+    """If all rows are equal, below the range, above the range, at its ends or infinite, the answer lies in their leaf."""
     db = open_ledger(EXACT)
     for x, low, high in ((0.5, 512 / 1024, 513 / 1024), (-7, 0, 1 / 1024), (9e999, 1023 / 1024, 1), (0, 0, 1 / 1024), (1, 1023 / 1024, 1),
                          (-9e999, 0, 1 / 1024), ("abc", 0, 1 / 1024), (b"0.75", 0.75, 0.75 + 1 / 1024)):
@@ -191,7 +193,7 @@ def test_degenerate_data():
 
 
 def test_without_rows_the_range_is_halved():
-    """Where the noisy counts are all zero the rows are as if spread evenly; any value of the range else."""
+    """If all noisy counts are zero, the median is the middle of the range. Otherwise it may be any value of the range."""
     db = open_ledger(EXACT)
     fill(db, [])
     values = [json.loads(one(db, "SELECT dp_release('exact', 'quantile', 'SELECT x, unit FROM t', ?)",

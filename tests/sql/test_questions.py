@@ -139,7 +139,7 @@ def test_a_unit_without_end_contributes_nothing():
 
 
 def test_no_unit_changes_whether_another_ends():
-    """The limit counts from zero for each unit: among many equal units either all or none are dropped."""
+    """The count of steps begins at zero for each unit, so of many equal units either all or none are dropped."""
     db = connect()
     db.executescript("CREATE TABLE visit(patient INT, n INT)")
     db.executemany("INSERT INTO visit VALUES (?, ?)", [(i, i) for i in range(60)])
@@ -214,7 +214,8 @@ def test_spellings_of_one_unit_are_one_unit():
 
 
 def test_a_key_leads_to_one_owner():
-    """A link of type INT finds '01' in a TEXT key only as '1': the key's affinity applies, not the link's."""
+    """The link 1 of type INT finds only the TEXT key '1', not '01' or '1.0', because the comparison uses the affinity of the key
+    and not of the link."""
     db = connect()
     db.executescript("""
         CREATE TABLE person(code TEXT PRIMARY KEY, patient INT); CREATE TABLE visit(person INT, n INT);

@@ -1,4 +1,4 @@
-"""Refinement: an outer publication first, then inner ones for the difference of rates."""
+"""Tests refinement: a release is published at an outer tier first, and then at inner tiers for the difference of the rates."""
 
 import math
 import sqlite3
@@ -71,7 +71,7 @@ def test_replays_after_refining_charge_nothing():
 
 
 def test_the_tier_in_between_has_its_point():
-    """From c to a by way of b: publishing b then charges b alone, and is the point that a was made from."""
+    """A refinement from c to a also draws a point for b. A later publication at b charges b alone and shows this point."""
     db = ledger()
     release(db, "c")
     release(db, "a")
@@ -85,7 +85,7 @@ def test_the_tier_in_between_has_its_point():
 
 
 def test_diffusing_outward_after_refining():
-    """From the outermost point, c: d is charged, and those inside it have paid already."""
+    """A diffusion from the outermost point, c, charges d. The tiers inside d have already paid."""
     db = ledger()
     release(db, "c")
     release(db, "a")
@@ -116,8 +116,8 @@ def test_points_are_stored_once_and_clocks_are_monotone(tmp_path):
 @pytest.mark.parametrize("inner,outer", [("a", "z"), ("z", "a")])
 @pytest.mark.parametrize("then", ["diffuse", "refine"])
 def test_tiers_too_close_for_a_draw_share_a_point(inner, outer, then):
-    """Rates 1e-7 apart: the draw between them would leave the lattice, so the inner point is the outer one. The path
-    goes on from there in both directions, whatever the tiers are called."""
+    """If the rates are 1e-7 apart, the draw between them would need more variance than the lattice allows, so both tiers have the
+    same point. The path continues from this point in both directions, for any names of the tiers."""
     db = ledger(tiers={"most": 1.0, inner: 0.10000001, outer: 0.1, "least": 0.05})
     value = release(db, outer)
     assert release(db, inner) == value
@@ -171,7 +171,7 @@ def test_joint_law_is_that_of_the_forward_construction(walk, kind):
 
 
 def test_a_refinement_reads_the_data_again_not_the_outer_value():
-    """A wide outer point and a narrow inner one: the inner value is near the truth however far off the outer is."""
+    """A refinement reads the data again: the inner value is close to the true value even if the outer value is far from it."""
     db = ledger(tiers={"exact": 1.0, "wide": 1e-5})
     for i in range(20):
         release(db, "wide", name=f"n{i}")
@@ -196,7 +196,7 @@ def test_an_inner_tier_needs_the_option():
 
 
 def test_a_tier_created_before_the_walk_gets_its_point(tmp_path):
-    """Outside the outermost point, or inside the innermost, a new tier is a tier like others."""
+    """A new tier outside the outermost point or inside the innermost point gets its point like any other tier."""
     path = str(tmp_path / "data.db")
     db = ledger(path=path)
     release(db, "c")
@@ -231,7 +231,8 @@ def test_a_failed_refinement_leaves_what_was_there():
 
 
 def test_a_torn_down_refinement_leaves_failed():
-    """An error elsewhere in the statement that refines: SQLite finishes the aggregate, nobody has seen the value."""
+    """If another part of a refining statement fails, SQLite still finishes the aggregate. Nobody has seen the value, and the
+    release becomes 'failed'."""
     db = ledger()
     release(db, "c")
     error_of(db, "SELECT dp_sum('a', x, 2.0, unit, '{\"name\":\"r\",\"refine\":true}'), max(json(iif(unit = 3, '{', '1')))"

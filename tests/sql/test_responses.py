@@ -46,7 +46,7 @@ def ask(db, kernel=KERNEL, n=100, otherwise="b", **options):
 
 
 def matrix(kernel):
-    """The kernel as numbers, rows and columns in the order of their texts, and these."""
+    """Returns the kernel as numbers, with rows and columns in the order of their texts, and these texts."""
     cells = {(x, y): p for x, y, p in kernel}
     xs, ys = sorted({x for x, _ in cells}), sorted({y for _, y in cells})
     table = numpy.array([[cells.get((x, y), 0.0) for y in ys] for x in xs])
@@ -86,7 +86,8 @@ def test_rows_that_are_missing_or_unknown_are_reported_by_the_other_state(path):
 
 
 def test_of_too_many_rows_some_are_chosen(path):
-    """A kernel that changes one row in a billion shows how many of each state were chosen."""
+    """If there are too many rows, some are chosen at random. A kernel that changes one row in a billion shows the number of
+    chosen rows in each state."""
     nearly = [["a", "a", 1 - 1e-9], ["a", "b", 1e-9], ["b", "b", 1 - 1e-9], ["b", "a", 1e-9]]
     db = ledger(["a"] * 6000 + ["b"] * 2000, path)
     ask(db, nearly, 4000)
@@ -127,7 +128,8 @@ def law(rows, n, table, states, otherwise):
 
 
 def test_no_neighbours_are_further_apart_than_the_charge(path):
-    """All tables of up to four rows of two states and an unknown one, n = 2: any two that differ in one row."""
+    """The test compares all pairs of neighbours among the tables of up to four rows with two states and an unknown state, for n =
+    2."""
     db = ledger(["a"], path)
     ask(db, n=2)
     one(db, "SELECT dp_mix('r', 'mid', ?)", json.dumps(SECOND))
@@ -150,7 +152,7 @@ def test_no_neighbours_are_further_apart_than_the_charge(path):
             assert value <= curves[tier][k] * (1 + 1e-9)
             assert curves[tier][k] == pytest.approx(float(exact), rel=1e-9)
             worst[tier] = float(most[len(ORDERS) - 1] / curves[tier][-1])
-    assert all(0.99 < share <= 1 + 1e-9 for share in worst.values())  # one row alone is as bad as the charge
+    assert all(0.99 < share <= 1 + 1e-9 for share in worst.values())  # a table with one row reaches the charge
 
 
 def test_epsilon_of_randomised_response_and_of_a_chain():
@@ -172,7 +174,7 @@ def test_epsilon_of_randomised_response_and_of_a_chain():
 
 
 def truth(table, seen):
-    """Estimates, and what bounds their errors: n times the largest variance of a report's weight."""
+    """Returns the estimates, the largest variance of a report's weight for each state, and the weights."""
     weights = numpy.linalg.pinv(table)  # (columns x rows), K pinv(K) = 1
     values = numpy.array(seen) @ weights
     second = table @ weights**2 - (table @ weights) ** 2
@@ -324,7 +326,7 @@ def test_by_release_and_in_a_plan():
 
 
 def test_exactness_of_the_total():
-    """n reports, whatever the rows: their number is no output."""
+    """There are exactly n reports for any rows, so the number of rows is not revealed."""
     for rows in ([], ["a"] * 3, ["?"] * 500, ["a", "b"] * 100):
         with quick_path() as name:
             db = ledger(rows, name)

@@ -70,7 +70,7 @@ def test_no_error_shows_an_argument(name, arguments):
 
 
 def test_each_kind_of_error_shows_the_type():
-    """The same by hand, where a person looks first: the identifier of a patient in the place of a bound."""
+    """Tests the most likely mistake by hand: the identifier of a patient in the place of a bound."""
     db = story()
     db.execute("UPDATE t SET secret = ?", (TEXT,))
     for call in ("dp_sum('inner', x, abs(secret) || 'x', unit)", "dp_partial('sum', x, unit, secret)"):
@@ -86,7 +86,7 @@ ADVICE = [("{}", "SELECT dp_sum('inner', x, 1) FROM t"), ("{}", "SELECT dp_count
 
 @pytest.mark.parametrize("terms,sql", ADVICE)
 def test_advice_never_weakens_privacy(terms, sql):
-    """No ledger of rows instead of one of units, and no new ledger, is advised."""
+    """No error advises a ledger that protects rows instead of units, or a new ledger."""
     db = connect()
     db.execute("CREATE TABLE t(x, unit)")
     db.execute("INSERT INTO t VALUES (1, 1)")

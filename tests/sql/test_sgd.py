@@ -92,8 +92,8 @@ def stored(rng, features):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("count", [0, 7, 40, 55])
 def test_the_descent_is_the_one_of_the_paper(loss, count):
-    """At rate 1e6 the noise of a step is 1/707 of the step, so the exact step is visible. Rows that are missing, NULL
-    or malformed take a step without gradient; rows beyond n + public_rows are ignored."""
+    """At rate 1e6 the noise of a step is 1/707 of the step, so the exact step is visible. Missing, NULL or malformed rows make a
+    step without gradient, and rows beyond n + public_rows are ignored."""
     rng = random.Random(f"{loss}{count}")
     db = open_model_ledger(rate=1e6)
     constants, name = LOSSES[loss], loss.split(",")[0]
@@ -133,7 +133,7 @@ def step_points(loss, row, w, eta, l2, clip, **constants):
 
 
 def law(rows, loss, grid, sigma, radius, eta, l2, clip, **constants):
-    """The density of the last U in one dimension, on a grid: the recursion itself."""
+    """Returns the density of the last point before its projection in one dimension, on a grid, by the recursion itself."""
     width = grid[1] - grid[0]
     density = numpy.exp(-0.5 * ((grid - step_points(loss, rows[0], 0.0, eta, l2, clip, **constants)) / sigma)**2)
     density /= sigma * math.sqrt(2 * math.pi)
@@ -170,7 +170,7 @@ def test_law_of_a_model(loss):
 # ---- what is charged --------------------------------------------------------------------------------------------------
 
 def rate_of_index(model, granularity, index):
-    """The bound of sgd.h, in 50 digits: the least over the steps that may follow."""
+    """Returns the bound of sgd.h with 50 digits: the least over the number of later steps that are used."""
     with mpmath.workdps(50):
         steps = 2 * mpmath.mpf(model["eta"]) * mpmath.mpf(model["lipschitz"]) / mpmath.mpf(2)**granularity
         sensitivity = mpmath.floor(steps) + 1 + mpmath.ceil(mpmath.sqrt(model["dim"]))
@@ -191,7 +191,8 @@ def rate_of_index(model, granularity, index):
     {"n": 30}, {"n": 30, "l2": 0.4}, {"n": 30, "public_rows": 25}, {"n": 12, "public_rows": 200, "l2": 0.1, "eta": 1.5},
     {"n": 5, "public_rows": 3, "l2": 0.9, "eta": 0.9}, {"n": 1}, {"n": 1, "public_rows": 1, "dim": 1}, {"n": 20, "dim": 1}])
 def test_what_is_charged(options):
-    """The charge is the bound at the last private row, within the tier's rate; so says the profile, row by row."""
+    """The charge is the bound at the last private row, and is within the tier's rate. The profile has the correct bound for every
+    row."""
     db = open_model_ledger(rate=0.37, budget=(40.0, 1e-6))
     fill(db, [(1, "[0.5,0.5]")])
     options = {"dim": 2, "clip": 1, "radius": 3, "name": "m", **options}
@@ -356,7 +357,8 @@ def separable(db, n=400):
 
 
 def test_story():
-    """Charged once, replayed for nothing, diffused outward, never refined, discarded; and the books agree."""
+    """A model is charged once, replayed without cost, diffused outward, refused for refinement, and discarded. dp_verify()
+    returns 'ok'."""
     db = open_model_ledger(rate=2.0, budget=(30.0, 1e-6))
     options = {"n": separable(db), "dim": 2, "clip": 1, "radius": 5, "name": "m"}
     w = train(db, **options)
@@ -465,7 +467,8 @@ def test_public_rows_are_worth_their_noise():
 
 
 def test_rounding_of_many_public_rows():
-    """A million roundings in 4096 dimensions are more than the noise of so small a rate can hide: refused, for nothing."""
+    """At a very small rate, the noise cannot hide a million roundings in 4096 dimensions. The model is refused, and nothing is
+    charged."""
     db = open_model_ledger(rate=1e-9)
     fill(db, [(1, "[1]")])
     options = {"n": 3, "public_rows": 1000000, "dim": 4096, "clip": 1, "radius": 1e-3}
@@ -542,8 +545,8 @@ def test_default_eta_is_public():
 
 
 def test_default_eta_is_found_again():
-    """In the text of its model, whatever its digits: a replay of any model is one. The reader of numbers is off by a
-    unit in the last place for one small number in five."""
+    """A replay finds the default learning rate in the text of the model for any digits, although the parser is wrong in the last
+    place for one small number in five."""
     db = open_model_ledger(rate=0.5)
     fill(db, [(1, "[1]")])
     rng = random.Random(8)
@@ -594,7 +597,7 @@ def test_predictions():
 
 
 def test_it_learns():
-    """Rate 50: nearly no noise. All rows but those next to the line are on their side."""
+    """At rate 50 there is almost no noise. The model classifies all rows correctly, except rows next to the separating line."""
     db = open_model_ledger(rate=50)
     train(db, name="m", n=separable(db, 3000), dim=2, clip=1, radius=5)
     assert one(db, "SELECT avg((dp_predict('m', 'inner', x) > 0.5) = (y = 1)) FROM t") > 0.9

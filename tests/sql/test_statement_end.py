@@ -24,7 +24,7 @@ def states(connection):
 
 
 def stored(path):
-    """Rows in the ledger file that hold a value or a point, whatever the state of their release."""
+    """Returns the rows of the ledger file that contain a value or a point, for releases in any state."""
     ledger = ledger_of(path)
     counts = [ledger.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
               for table in ("dp_value", "dp_path", "dp_publication")]
@@ -71,7 +71,7 @@ def test_a_name_in_group_by_fails_step_by_step(path):
 
 
 def test_all_aggregates_of_a_failing_statement_fail(db):
-    """The first two are evaluated once, before the third fails in its second group."""
+    """The first two aggregates are evaluated once, before the third fails in its second group. All three fail."""
     refused(db, "SELECT (SELECT dp_sum('clinic', minutes, 10, patient, 'a') FROM visits),"
                 " (SELECT dp_count('clinic', 1, 1, patient, 'b') FROM visits),"
                 " dp_count('clinic', 1, 1, patient, 'c') FROM visits GROUP BY patient % 3")
@@ -89,7 +89,8 @@ def test_releases_of_other_statements_are_not_touched(db):
 
 @pytest.mark.parametrize("later", ["patient = 33", "rowid = 80"])
 def test_an_error_in_a_later_group_fails_the_rows_that_were_read(path, later):
-    """Also the groups whose rows the host has read, if an aggregate has been called for the group that fails."""
+    """An error in a later group also fails the groups whose rows the host has read, if an aggregate has been called for the group
+    with the error."""
     create(path).close()
     raw = Raw(path)
     statement = raw.prepare("SELECT dp_sum('clinic', CASE WHEN " + later + " THEN abs(-9223372036854775807 - 1) ELSE minutes END,"
@@ -404,7 +405,7 @@ def test_a_statement_that_writes_and_fails(db, path, sql):
     f"WITH r AS ({NAMED}) UPDATE published SET v = (SELECT * FROM r)",
     "INSERT INTO published SELECT dp_sum('clinic', minutes, 10, patient, 'a') + 0 * last_insert_rowid() FROM visits"])
 def test_what_cannot_be_told_fails(db, path, sql):
-    """Nothing shows that these statements went on: their releases fail (guard.h says where)."""
+    """The guard has no evidence that these statements continued, so their releases fail (statement_guard.h)."""
     db.execute("CREATE TABLE published(v)")
     db.execute("CREATE TABLE by_key(k PRIMARY KEY, v) WITHOUT ROWID")
     db.execute("INSERT INTO published VALUES (1)")

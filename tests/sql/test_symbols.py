@@ -24,7 +24,7 @@ pytestmark = pytest.mark.alarm(2e-8)
 
 TIERS = {"in": 0.5, "mid": 0.2, "out": 0.1, "far": 0.01}
 CHOICE = "SELECT dp_choice(?, k, ?, unit, ?) FROM s"
-SURE = 500.0  # a rate at which the most common candidate wins but for a probability of e^-31
+SURE = 500.0  # at this rate, another than the most common candidate wins with probability e^-31
 FEW_ORDERS = [*range(0, 113, 16), 113]
 IDENTITY = '[["a","a",1],["b","b",1],["c","c",1]]'
 NOISY = '[["a","a",0.6],["a","b",0.4],["b","b",0.7],["b","a",0.3],["c","a",0.5],["c","c",0.5]]'
@@ -138,7 +138,7 @@ def test_a_unit_in_several_shards_counts_once(mechanism):
 
 
 def probabilities(counts, mechanism, epsilon, replace=False):
-    """Of the candidates in the order of their texts."""
+    """Returns the probabilities of the candidates in the order of their texts."""
     if mechanism == "exponential":
         step = mp.mpf(epsilon) / (2 if replace else 1)
         weights = [mp.exp(step * (n - max(counts))) for n in counts]
@@ -155,7 +155,7 @@ def charged(db, name="r", tier=None):
 
 
 def neighbouring(counts, replace):
-    """All counts that one unit, with any set of keys, can make of these."""
+    """Returns all counts that one more, one less or one replaced unit can give."""
     for change in itertools.product((-1, 0, 1) if replace else (0, 1), repeat=len(counts)):
         for sign in (1,) if replace else (1, -1):
             other = [n + sign * d for n, d in zip(counts, change)]
@@ -237,7 +237,7 @@ def test_epsilons():
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("counts,rate", [([3, 2, 2, 0], 0.3), ([0, 0, 0], 0.5), ([1, 2], 0.5)], ids=str)
 def test_the_law_is_that_of_the_probabilities(mechanism, adjacency, counts, rate):
-    """250 draws: sees a probability that is off by 0.2. Ties; no rows that count."""
+    """250 draws detect a probability that is wrong by 0.2. The cases include ties and tables without rows that count."""
     candidates = "abcd"[:len(counts)]
     rows = [(c, f"{c}{i}") for c, n in zip(candidates, counts) for i in range(n)] + [("x", 0)]
     db = ledger(tiers={"t": rate}, options=json.dumps({"adjacency": adjacency}), rows=rows)
@@ -461,7 +461,7 @@ def test_steps_are_a_power_of_the_kernel(path, steps):
 
 
 def test_steps_move_the_symbol():
-    """A cycle of three, so many times."""
+    """A kernel that is a cycle of three symbols moves the symbol by `steps`."""
     cycle = '[["a","b",1],["b","c",1],["c","a",1]]'
     for steps in (1, 2, 3, 1000000):
         db = ledger(tiers={"in": SURE, "out": SURE - 1})
@@ -752,7 +752,7 @@ def test_a_query_that_fails_is_charged_and_gives_no_symbol():
 
 
 def test_killed_while_it_reads(path):
-    """The charge is there, the symbol is not, and no second one is drawn for it."""
+    """After a kill during the read, the ledger has the charge and no symbol, and no second symbol is drawn for this charge."""
     ledger(path).close()
     run("""
         db, calls = connect(sys.argv[1]), []

@@ -191,7 +191,7 @@ def test_what_the_host_has_replaced_is_the_hosts(tmp_path):
 
 
 def test_ends_of_the_table_are_not_the_hosts(tmp_path):
-    """Where ranges end does not say which rows there are."""
+    """The scan finds the ends of the table without min() and max(), which the host may have replaced."""
     db = make(tmp_path / "data.db")
 
     class Zero:
@@ -209,7 +209,7 @@ def test_ends_of_the_table_are_not_the_hosts(tmp_path):
 
 
 def test_what_the_host_forbids(tmp_path):
-    """Nothing but the owner's query has to be allowed."""
+    """The host's authorizer must allow only the owner's query."""
     db = make(tmp_path / "data.db")
     db.execute("INSERT INTO t(id, x) VALUES (?, 500)", (-2**62,))  # others read when the host has read all
     db.setlimit(sqlite3.SQLITE_LIMIT_COMPOUND_SELECT, 1)
@@ -222,7 +222,7 @@ def test_what_the_host_forbids(tmp_path):
 
 @pytest.mark.parametrize("view", ["SELECT * FROM main.t WHERE unit < 50", "SELECT id, 500 AS x, 7 AS unit FROM main.t"])
 def test_a_temporary_view_hides_the_table(tmp_path, view):
-    """Whose rows would come back if the range of rowids went in front of it."""
+    """A temporary view with the name of the table hides the table. The scan does not put the table's rows in its place."""
     db = make(tmp_path / "data.db")
     db.execute(f"CREATE TEMP VIEW t AS {view}")
     assert abs(total_beside(db, "SELECT x FROM t") - truth(db, "SELECT x FROM t")) < 100
@@ -256,7 +256,7 @@ def test_the_limit_of_lengths_is_the_hosts(tmp_path):
 
 
 def test_a_descent_reads_alone(tmp_path):
-    """Its steps follow the order of rows."""
+    """A model is not read on several threads, because its steps follow the order of rows."""
     db = connect(tmp_path / "data.db")
     db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, y, v)")
     db.execute("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999) INSERT INTO t SELECT i * 1000, i % 2, '[1]' FROM n")
@@ -336,7 +336,7 @@ def test_threads_give_the_same_to_the_last_integer(protects, adjacency):
 
 @pytest.mark.parametrize("unit", ["unit", "'u' || unit", "unit + 0.5", "CAST('u' || unit AS BLOB)", "NULL", "iif(unit < 50, unit, NULL)"])
 def test_a_unit_is_bounded_once(tmp_path, unit):
-    """Its rows are read by several threads, which know it by the same identity."""
+    """Several threads read the rows of a unit and give the unit the same identity, so the unit is bounded once."""
     db = make(tmp_path / "data.db", threads=4, protects="unit")
     units = one(db, f"SELECT count(DISTINCT ifnull({unit}, '-')) FROM t")
     for _ in range(3):
@@ -345,7 +345,7 @@ def test_a_unit_is_bounded_once(tmp_path, unit):
 
 @pytest.mark.parametrize("protects", ["unit", "row"])
 def test_private_keys_meet(tmp_path, protects):
-    """A key has one cell, whichever thread has seen it first."""
+    """A private key has one cell, even if several threads have seen the key."""
     db = make(tmp_path / "data.db", threads=4, protects=protects)
     columns = "k, x, unit" if protects == "unit" else "k, x"
     options = json.dumps({"clip": 1e6, "max_groups": 7, "key_share": 1e-4} if protects == "unit" else {"clip": 1000, "key_share": 1e-4})
@@ -533,7 +533,7 @@ def threads_of_process():
 
 
 def files_of(path):
-    """Of this process, those whose name begins so."""
+    """Returns the open files of this process whose names begin with `path`."""
     found = []
     for number in os.listdir("/proc/self/fd"):
         with contextlib.suppress(FileNotFoundError):
@@ -555,7 +555,7 @@ def state(db):
 
 
 def test_an_interrupt_ends_all(tmp_path):
-    """From another thread, while the host's connection reads."""
+    """An interrupt from another thread ends the reading of all threads."""
     db = make(tmp_path / "data.db")
     before, reading, interrupted = threads_of_process(), threading.Event(), threading.Event()
 
@@ -615,7 +615,7 @@ def test_who_waits_for_others_can_be_stopped(tmp_path):
 
 @pytest.mark.parametrize("where", [0.02, 0.5, 0.98])
 def test_a_damaged_page_fails_the_release(tmp_path, where):
-    """Whoever reads it."""
+    """A damaged page fails the release on any thread."""
     path = tmp_path / "data.db"
     make(path).close()
     size = os.path.getsize(path)

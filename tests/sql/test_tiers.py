@@ -177,7 +177,7 @@ def test_equal_budgets_and_any_order_of_reasonable_tiers(db):
 
 
 def test_a_tier_outside_one_with_a_smaller_budget_is_bounded_by_it(db):
-    """Nothing that exists is blocked by a new outer tier; what the inner one still pays for is what is left."""
+    """A new outer tier blocks no existing tier. Its releases_left is limited by the remaining budget of the inner tier."""
     one(db, "SELECT dp_tier('in', 0.01, 1.0, 1e-6)")
     one(db, "SELECT dp_tier('out', 0.001, 5.0, 1e-6)")
     limits = dict(db.execute("SELECT name, rate_limit FROM dp_tier"))
@@ -263,7 +263,7 @@ def test_the_record_of_a_dropped_tier_is_sealed(tmp_path):
 
 @pytest.mark.parametrize("state", ["released", "failed", "discarded", "outer"])
 def test_a_tier_with_a_charge_stays(db, state):
-    """Of any release, whatever became of it: somebody may have seen a value."""
+    """A tier with a charge stays, for a release in any state, because somebody may have seen a value."""
     one(db, "SELECT dp_tier('t', 0.002, 3.0, 1e-6)")
     one(db, "SELECT dp_tier('out', 0.001, 3.0, 1e-6)")
     if state == "failed":

@@ -4,7 +4,7 @@ Nothing here calls the code under test."""
 from mpmath import mp, mpf
 
 MARGIN = mpf(2) ** -41  # PUBLISHED_MARGIN of math/rounding.h
-ACCURACY = mpf("3e-14")  # of what is under the margin
+ACCURACY = mpf("3e-14")  # the accuracy of the formulas without the margin
 
 
 def tail(x):
@@ -74,18 +74,18 @@ def true_zcdp_epsilon(rate, delta):
 
 
 def accurate(got, published, where):
-    """The margin must not be what hides an inaccurate formula."""
+    """Checks that the formula is accurate without the margin."""
     assert abs(mpf(got) - published) <= published * ACCURACY, f"{where}: {got!r}, {mp.nstr(published, 20)}"
 
 
 def above(got, want, where):
-    """Published as a cost: never below the truth, at most 1e-12 above."""
+    """Checks a published cost: it is never below the true value, and at most 1e-12 above it."""
     assert 0 <= mpf(got) - want <= want * mpf("1e-12"), f"{where}: {got!r}, truth {mp.nstr(want, 20)}"
     if got != 1:  # where dp_delta() stops
         accurate(got, want * (1 + MARGIN), where)
 
 
 def below(got, want, where):
-    """Published as an allowance: never above the truth, at most 1e-12 below."""
+    """Checks a published allowance: it is never above the true value, and at most 1e-12 below it."""
     assert 0 <= want - mpf(got) <= want * mpf("1e-12"), f"{where}: {got!r}, truth {mp.nstr(want, 20)}"
     accurate(got, want * (1 - MARGIN), where)
