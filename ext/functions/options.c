@@ -69,6 +69,8 @@ static const struct option options[] = {
     {{"theta", 0, INFINITY, 0, 1}, NUMBER, IN(theta), PUBLISHING, P_RADIUS, 0},
     {{"steps", 1000, 1e12, 0, 0}, WHOLE_NUMBER, IN(steps), OPTIONS_OF_RELEASE, PARAMETERS, 0},
     {{"half_width", 0, INFINITY, 1, 1}, NUMBER, IN(half_width), OPTIONS_OF_PLAN, PARAMETERS, 0},
+    {{"rows", 1, 1e15, 0, 0}, WHOLE_NUMBER, IN(rows_guess), OPTIONS_OF_PLAN, PARAMETERS, 0},
+    {{"unit", 0, 0, 0, 0}, WORD, IN(unit_word), OPTIONS_OF_PLAN, PARAMETERS, 0},
     {{"tier", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT, PARAMETERS, 0},
     {{"kind", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT | OPTIONS_OF_STATE, PARAMETERS, 0},
     {{"protects", 0, 0, 0, 0}, PROTECTS, IN(rows), SHARD, PARAMETERS, 0},
@@ -293,6 +295,9 @@ static int set_protects(int *rows, sqlite3_value *value, struct error *error) {
              : error_set(error, "protects must be 'unit' or 'row'%s", not_a(value, SQLITE_TEXT));
 }
 
+/* dp_plan() takes the number of keys in the place of the keys. */
+static const struct domain key_guess_domain = {"keys", 1, LAYOUT_MAX_KEYS, 0, 0};
+
 /* Sets the member of an option. `type` is the JSON type of the value. */
 static int set_option(struct parse *parse, const struct option *option, const char *type,
                       sqlite3_value *value, struct error *error) {
@@ -331,6 +336,8 @@ static int set_option(struct parse *parse, const struct option *option, const ch
     *(char **)member = key_text(value);
     return *(char **)member ? 1 : error_set_memory(error);
   case KEYS:
+    if (parse->form & OPTIONS_OF_PLAN && strcmp(type, "integer") == 0)
+      return domain_check(value, &key_guess_domain, &parse->request->key_guess, error);
     return strcmp(type, "array") == 0 || is_array_text(value)
                ? set_keys(parse, (const char *)sqlite3_value_text(value), error)
                : error_set(error, "%s must be a JSON array%s", keys_called(parse->request),
@@ -398,6 +405,7 @@ int request_start(struct request *request, const struct aggregate *aggregate, st
     if (options[i].type == NUMBER || options[i].type == WHOLE_NUMBER)
       *(double *)((char *)request + options[i].offset) = NAN;
   }
+  request->key_guess = NAN;
   const char *text = tier ? plain_text(tier) : 0;
   if (tier && !text)
     return error_set(json->error, "tier must be the name of a tier%s", not_a(tier, SQLITE_TEXT));

@@ -12,10 +12,10 @@
 
 #include "functions/functions.h"
 #include "functions/options.h"
+#include "functions/plan_summary.h"
 #include "functions/releases.h"
 #include "release/parameter_checks.h"
 #include "math/rounding.h"
-#include "mechanism/estimate.h"
 #include "base/sql_text.h"
 #include "release/definition.h"
 #include "release/numbers.h"
@@ -26,15 +26,32 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- precision wanted: from a half-width to a weight ----------------------------------------- */
 
-/* Returns the 95% half-width of the values of a release with this layout at this rate. */
-static double half_width_of(const struct layout *shape, const struct noise_law *noise,
+#define PLAN_CONFIDENCE 0.95
+
+/*
+** Returns the number of rows from which one value of a release is computed, by the guesses of the
+** request: all rows, or those of one group. NaN without a guess.
+*/
+static double rows_of_value(const struct request *request) {
+  double groups = request->key_count > 0 ? request->key_count : request->key_guess;
+  int has_groups = request->aggregate->family->has_keys && groups > 0;
+  return has_groups ? request->rows_guess / groups : request->rows_guess;
+}
+
+/*
+** Returns the half-width of a value that would be released at this rate. Sets the lattice and the
+** clock of the publication.
+*/
+static double half_width_at(struct publication *publication, const struct request *request,
                             double rate) {
+  struct ledger_release *release = &publication->definition.release;
+  const struct noise_law *noise = publication->definition.mechanism->noise;
   struct design design;
-  design_make(&design, shape, rate, noise);
-  struct view view = {.noise = noise,
-                      .granularity = design.granularity,
-                      .clock = noise->clock(design.sensitivity, rate)};
-  return noise->half_width(estimate_stddev(&view), 0.95);
+  design_make(&design, &publication->definition.layout, rate, noise);
+  release->granularity = design.granularity;
+  release->shift = design.shift;
+  publication->position.clock = noise->clock(design.sensitivity, rate);
+  return numbers_half_width(publication, rows_of_value(request), PLAN_CONFIDENCE);
 }
 
 /*
@@ -47,10 +64,8 @@ static int solve_weight(struct request *request, struct host *host, double tier_
                                     .definition = {.release = request_release(request)}};
   double wanted = request->half_width, low = DESIGN_MIN_RATE, high = tier_rate;
   if (!definition_describe(&publication, request->key_count)) return 0;
-  const struct layout *shape = &publication.definition.layout;
-  const struct noise_law *noise = publication.definition.mechanism->noise;
-  double least = half_width_of(shape, noise, tier_rate);
-  if (half_width_of(shape, noise, low) <= wanted)
+  double least = half_width_at(&publication, request, tier_rate);
+  if (half_width_at(&publication, request, low) <= wanted)
     return error_set(ledger_error(ledger), "half_width is that of a rate outside [%g, %g]",
                      DESIGN_MIN_RATE, DESIGN_MAX_RATE);
   if (!(least <= wanted))
@@ -60,7 +75,7 @@ static int solve_weight(struct request *request, struct host *host, double tier_
   /* The range is at most e^41, and each step halves it on a log scale. */
   for (int i = 0; i < 80; i++) {
     double middle = sqrt(low) * sqrt(high);
-    if (half_width_of(shape, noise, middle) <= wanted) {
+    if (half_width_at(&publication, request, middle) <= wanted) {
       high = middle;
     } else {
       low = middle;
@@ -68,7 +83,7 @@ static int solve_weight(struct request *request, struct host *host, double tier_
   }
   request->weight = fmin(1, high / tier_rate);
   /* The division may have rounded the weight down. */
-  while (half_width_of(shape, noise, request->weight * tier_rate) > wanted)
+  while (half_width_at(&publication, request, request->weight * tier_rate) > wanted)
     request->weight = fmin(1, request->weight * (1 + 0x1p-52));
   return 1;
 }
@@ -122,29 +137,39 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
   ledger_tiers_free(tiers, count);
 }
 
-static void append_precision(sqlite3_str *json, struct publication *publication) {
+/*
+** Appends what the noise will be. Returns the half-width of a value in its own unit, or NaN if it
+** depends on a number of rows that nobody has guessed.
+*/
+static double append_precision(sqlite3_str *json, struct publication *publication, double rows) {
   if (!publication->definition.mechanism->noise) {
     append_number(json, "epsilon", publication->cost.curve[RENYI_ORDERS - 1]);
-    return;
+    return (double)NAN;
   }
   const struct noise_law *noise = publication->definition.mechanism->noise;
   uint64_t sensitivity = publication->definition.release.sensitivity,
            clock = publication->position.clock;
   double epsilon = noise->rdp(sensitivity, clock, INFINITY);
   double stddev = numbers_stddev(publication);
+  double half_width = numbers_half_width(publication, rows, PLAN_CONFIDENCE);
+  double of_total = noise->half_width(stddev, PLAN_CONFIDENCE);
   append_number(json, "rate", noise->rate(sensitivity, clock));
   if (isfinite(epsilon)) append_number(json, "epsilon", published_up(epsilon));
+  if (isfinite(half_width) && half_width != of_total)
+    stddev = half_width / noise->half_width(1, PLAN_CONFIDENCE);
   append_number(json, "sigma", stddev);
-  append_number(json, "half_width", noise->half_width(stddev, 0.95));
+  append_number(json, "half_width", isfinite(half_width) ? half_width : of_total);
   append_number(json, "shrink", definition_shrink(publication));
   if (publication->definition.release.max_groups)
     append_number(json, "threshold", numbers_threshold(publication));
+  return half_width;
 }
 
 /* Plans one request inside the open transaction. Returns 1, or 0 with the reason in the ledger. */
 static int plan(struct host *host, struct request *request, sqlite3_str *json) {
   struct publication publication = {0};
   int64_t since = ledger_last_charge(host->session.ledger);
+  double rows = rows_of_value(request); /* before the publication takes over the list of keys */
   int planned =
       apply_half_width(request, host) && publish_plan(&publication, &host->session, request);
   if (planned) {
@@ -153,8 +178,9 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
     sqlite3_str_appendf(json, ",\"kind\":\"%s\"", request->aggregate->kind);
     append_number(json, "clip", request->clip);
     append_number(json, "weight", request->weight);
-    append_precision(json, &publication);
+    double half_width = append_precision(json, &publication, rows);
     append_tiers(json, host->session.ledger, since);
+    plan_append_summary(json, host->session.ledger, request, half_width, since);
     sqlite3_str_appendall(json, "}");
   }
   publish_clear(&publication);
@@ -258,6 +284,7 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
         json_elements(ledger_json(ledger), array, take_element, &batch)) {
       sqlite3_str_appendall(json, "]");
       append_tiers(json, ledger, since);
+      plan_append_summary(json, ledger, 0, (double)NAN, since);
       sqlite3_str_appendall(json, "}");
     }
   }

@@ -96,6 +96,17 @@ static double bearable(const struct ledger_tier *tier, const struct budget *budg
   return accountant->draws_left ? fmin(left, accountant->draws_left(tier, budget)) : left;
 }
 
+double budget_repeats(const struct ledger_tier *tier, const struct budget *spent,
+                      const struct budget *amount) {
+  const struct accountant *accountant = tier->accountant;
+  double times = (double)INFINITY, cost = total_up(accountant->total(tier, amount));
+  if (cost > 0) times = total_left(accountant->total(tier, spent), tier->rate_limit) / cost;
+  if (amount->delta > 0) times = fmin(times, (tier->delta_keys - spent->delta) / amount->delta);
+  if (amount->slack > 0 && accountant->reserve_slack)
+    times = fmin(times, (tier->slack_limit - spent->slack) / amount->slack);
+  return fmax(0, floor(times));
+}
+
 int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at) {
   double left = 0x1p52;
   for (int k = 0; k <= at; k++) {

@@ -54,6 +54,40 @@ int ledger_first_rate(struct ledger *ledger, int64_t release_id, double *rate) {
   return 1;
 }
 
+/* The sum of the charges of a tier after one charge, as a budget that has spent nothing else. */
+static struct budget budget_since(struct ledger *ledger, int64_t charge, const char *tier) {
+  struct budget budget = {0};
+  sqlite3_stmt *row = statement_bind(ledger, CHARGE_SINCE, "is", charge, tier);
+  while (statement_row(ledger, row)) {
+    struct curve curve = curve_column(ledger, row, 1);
+    budget.rate = total_add(budget.rate, sqlite3_column_double(row, 0));
+    if (curve.any) budget.curve += curve.values[AT_FILTER];
+    budget.slack += sqlite3_column_double(row, 3);
+    budget.delta += sqlite3_column_double(row, 4);
+  }
+  return budget;
+}
+
+int ledger_repeats(struct ledger *ledger, const struct ledger_tier *tiers, int count,
+                   int64_t charge, struct ledger_repeats *repeats) {
+  *repeats = (struct ledger_repeats){.count = -1};
+  for (int i = 0; i < count && !error_is_set(ledger->error); i++) {
+    struct budget paid = budget_since(ledger, charge, tiers[i].name), spent;
+    struct ledger_tier room;
+    int read = ledger->grant ? reserve_read(ledger, &tiers[i], &room, &spent)
+                             : budget_read(ledger, tiers[i].name, &spent) &&
+                                   reserves_room(ledger, &tiers[i], &room);
+    double times = read ? budget_repeats(&room, &spent, &paid) : (double)INFINITY;
+    if (isfinite(times) && (repeats->count < 0 || times < (double)repeats->count)) {
+      repeats->count = (int64_t)fmin(times, (double)LEDGER_MOST_ROWS);
+      repeats->tier = i;
+    }
+  }
+  if (repeats->count >= 0)
+    period_name(ledger, &tiers[repeats->tier], repeats->period, sizeof repeats->period);
+  return !error_is_set(ledger->error);
+}
+
 /* ---- the hash chain -------------------------------------------------------------------------- */
 
 /* Appends one charge to dp_charge. */

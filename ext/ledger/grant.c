@@ -117,15 +117,23 @@ static int fail_used_up(struct ledger *ledger) {
                      ledger->grant);
 }
 
-int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
-                const struct payment *payment) {
+int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room,
+                 struct budget *spent) {
   sqlite3_stmt *row = statement_bind(ledger, RESERVE_READ, "ss", ledger->grant, tier->name);
   struct reserve_row stored;
-  if (!statement_row(ledger, row)) return fail_used_up(ledger); /* a tier that it does not reach */
+  if (!statement_row(ledger, row)) return 0;
   columns_read(ledger, row, &columns_reserve, &stored);
   sqlite3_reset(row);
-  struct ledger_tier own = limited(tier, &stored);
-  struct budget spent = spent_of(&stored);
+  *room = limited(tier, &stored);
+  *spent = spent_of(&stored);
+  return 1;
+}
+
+int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
+                const struct payment *payment) {
+  struct ledger_tier own;
+  struct budget spent;
+  if (!reserve_read(ledger, tier, &own, &spent)) return fail_used_up(ledger);
   spent = budget_after(&spent, payment, 1);
   if ((payment->curve.any && !tier->accountant->covers_curves) ||
       (payment->rate.high > 0 && !tier->accountant->covers_rates))

@@ -580,6 +580,12 @@ int periods_enter(struct ledger *ledger, double rate, int *entered);
 */
 void period_append(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_str *json);
 
+/*
+** Writes the name of the period that a tier has entered, as in 'January 2026'; '' for a tier
+** without periods.
+*/
+void period_name(struct ledger *ledger, const struct ledger_tier *tier, char *name, size_t size);
+
 /* ---- checks of a new tier (tier_check.c) ---- */
 
 /* Returns the nearest of the tiers outside a tier, or null. */
@@ -634,6 +640,13 @@ int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, in
 double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget,
                       const struct curve *curve);
 
+/*
+** Returns how many times a tier could pay an amount again beside what it has spent; infinite if the
+** amount is nothing.
+*/
+double budget_repeats(const struct ledger_tier *tier, const struct budget *spent,
+                      const struct budget *amount);
+
 /* Returns whether a budget is within the limits of its tier. */
 int budget_within(const struct ledger_tier *tier, const struct budget *budget);
 
@@ -649,6 +662,13 @@ struct held {
 
 /* Sets *room to the tier with the limits that grants leave to the owner. */
 int reserves_room(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room);
+
+/*
+** Reads what the connection's grant may spend at a tier, as the limits of *room, and what it has
+** spent. Returns 0 if it does not reach the tier.
+*/
+int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room,
+                 struct budget *spent);
 
 /* Pays from what the grant of the connection holds at a tier, or refuses. */
 int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,

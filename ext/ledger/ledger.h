@@ -217,6 +217,20 @@ struct ledger_standing {
 int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_standing *standing);
 
 /*
+** How many more times the tiers could pay what they were charged after a charge, before one of them
+** refuses, or before the grant of this connection is used up; -1: they paid nothing. `tier` is the
+** index of the tier that would refuse. `period` is the name of its period ('January 2026'; ''
+** without one).
+*/
+struct ledger_repeats {
+  int64_t count;
+  int tier;
+  char period[32];
+};
+int ledger_repeats(struct ledger *ledger, const struct ledger_tier *tiers, int count,
+                   int64_t charge, struct ledger_repeats *repeats);
+
+/*
 ** Returns, as JSON, the exposure of a person who saw exactly the publications at the chosen tiers.
 ** The caller calls sqlite3_free().
 */

@@ -93,6 +93,25 @@ int ledger_read_periods(struct ledger *ledger) {
   return ledger_begin_copy(ledger) && ledger_enter_periods(ledger);
 }
 
+void period_name(struct ledger *ledger, const struct ledger_tier *tier, char *name, size_t size) {
+  static const char *const months[] = {"January",   "February", "March",    "April",
+                                       "May",       "June",     "July",     "August",
+                                       "September", "October",  "November", "December"};
+  sqlite3_stmt *row = statement_bind(ledger, PERIOD_ENTERED, "s", tier->name);
+  const char *start = statement_row(ledger, row) ? (const char *)sqlite3_column_text(row, 0) : 0;
+  int month = start && strlen(start) == 10 ? 10 * (start[5] - '0') + start[6] - '1' : -1;
+  const char *kind = month >= 0 && month < 12 && tier->period ? tier->period : "";
+  *name = 0;
+  if (strcmp(kind, "day") == 0) sqlite3_snprintf((int)size, name, "%s", start);
+  if (strcmp(kind, "week") == 0) sqlite3_snprintf((int)size, name, "the week from %s", start);
+  if (strcmp(kind, "month") == 0)
+    sqlite3_snprintf((int)size, name, "%s %.4s", months[month], start);
+  if (strcmp(kind, "quarter") == 0)
+    sqlite3_snprintf((int)size, name, "quarter %d of %.4s", month / 3 + 1, start);
+  if (strcmp(kind, "year") == 0) sqlite3_snprintf((int)size, name, "%.4s", start);
+  sqlite3_reset(row);
+}
+
 /* ---- what periods add up to ------------------------------------------------------------------ */
 
 /* Returns the number of periods until now, including the current period. Returns 0 on failure. */

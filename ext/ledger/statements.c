@@ -157,9 +157,9 @@ static const char *const statement_text[STATEMENTS] = {
     ** no periods.
     */
     [PERIOD_CHECK] = "SELECT ?2 IS " PERIOD_START(TIER_PERIOD, "?2"),
-    [CHARGE_SINCE] =
-        "SELECT c.rate, curve, filter_order FROM dp_charge c JOIN dp_tier ON name = tier"
-        " WHERE id > ? AND tier = ?",
+    [CHARGE_SINCE] = "SELECT c.rate, curve, filter_order, slack, c.delta FROM dp_charge c"
+                     " JOIN dp_tier ON name = tier"
+                     " WHERE id > ? AND tier = ?",
     [CHARGE_DAYS] = "SELECT c.period, substr(at, 1, 10), c.rate, curve, filter_order, rate_limit"
                     " FROM dp_charge c JOIN dp_tier ON name = tier WHERE tier = ?"
                     " ORDER BY 1, 2, c.id",

@@ -338,6 +338,25 @@ double estimate_total_stddev(const struct reading *reading) {
   return reading->shape->family->stddev(reading);
 }
 
+/*
+** The interval of a standard deviation has the roots of the variance's interval as its ends. The
+** variance of rows that are spread evenly is a third of the square of half the range.
+*/
+static double root_half_width(double half, double width) {
+  double variance = half * half / 3;
+  return (sqrt(variance + width) - sqrt(fmax(variance - width, 0))) / 2;
+}
+
+double estimate_half_width(const struct reading *reading, double rows, double confidence) {
+  const struct family *family = reading->shape->family;
+  double stddev = estimate_total_stddev(reading), half = half_range(reading);
+  if (family->is_ratio || family->is_tree) stddev /= rows;
+  if (family->shrinks_average) stddev *= estimate_shrink(&reading->view, stddev * stddev);
+  double width = reading->view.noise->half_width(stddev, confidence);
+  if (family->is_tree) width *= 2 * half;
+  return reading->root ? published_up(root_half_width(half, width)) : width;
+}
+
 int estimate_room(const struct reading *reading) {
   if (reading->shape->levels) return reading->quantile_count;
   return reading->cells * reading->shape->components;

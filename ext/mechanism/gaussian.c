@@ -78,7 +78,6 @@ static double gaussian_half_width(double stddev, double confidence) {
 const struct noise_law gaussian_noise = {.name = "Gaussian",
                                          .most = 1e6,
                                          .refines = 1,
-                                         .solves_width = 1,
                                          .has_rate = 1,
                                          .width = gaussian_width,
                                          .clock = gaussian_clock,

@@ -22,10 +22,9 @@ struct noise_law {
   double most;      /* the largest rate for which doubles can represent the lattice */
   /*
   ** in_sum_norm: sensitivities are in the sum norm, not in the Euclidean norm. refines: a point can
-  ** be refined inward (lattice_design.h). solves_width: dp_plan() can compute the weight that gives
-  ** a wanted half-width. has_rate: the ledger charges a rate, not a curve.
+  ** be refined inward (lattice_design.h). has_rate: the ledger charges a rate, not a curve.
   */
-  int in_sum_norm, refines, solves_width, has_rate;
+  int in_sum_norm, refines, has_rate;
   /*
   ** Returns the width (scale or standard deviation) of continuous noise that costs `rate` if the
   ** sensitivity is 1.

@@ -120,3 +120,8 @@ double numbers_stddev(const struct publication *publication) {
   struct reading reading = reading_of(publication, 0);
   return estimate_total_stddev(&reading);
 }
+
+double numbers_half_width(const struct publication *publication, double rows, double confidence) {
+  struct reading reading = reading_of(publication, 0);
+  return estimate_half_width(&reading, rows, confidence);
+}

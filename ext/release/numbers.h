@@ -52,4 +52,7 @@ double numbers_threshold(const struct publication *publication);
 /* Returns estimate_total_stddev() with the clock of the publication's tier. */
 double numbers_stddev(const struct publication *publication);
 
+/* Returns estimate_half_width() with the clock of the publication's tier. */
+double numbers_half_width(const struct publication *publication, double rows, double confidence);
+
 #endif

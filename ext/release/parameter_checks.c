@@ -69,6 +69,19 @@ static int finish_quantiles(struct request *request, struct error *error) {
   return request->quantiles ? 1 : error_set_memory(error);
 }
 
+/* Makes as many public keys as dp_plan() is to assume. What the keys are does not matter. */
+static int assume_keys(struct request *request, struct error *error) {
+  int count = (int)request->key_guess;
+  request->key_list = sqlite3_malloc64(sizeof *request->key_list * (sqlite3_uint64)count);
+  while (request->key_list && request->key_count < count) {
+    char *key = sqlite3_mprintf("%07d", request->key_count);
+    if (!key) break;
+    request->key_list[request->key_count++] = key;
+  }
+  if (request->key_count == count) request->keys = keys_json(request->key_list, count);
+  return request->keys || error_set_memory(error);
+}
+
 static int finish_keys(struct request *request, int by_unit, struct error *error) {
   if (request_takes(request, P_CANDIDATES) && !request->keys)
     return error_set(error, "candidates is missing (a JSON array)");
@@ -77,6 +90,7 @@ static int finish_keys(struct request *request, int by_unit, struct error *error
   if (request->keys && selecting)
     return error_set(error, "%s is for keys that are selected privately: leave it out, or keys",
                      is_given(request->max_groups) ? "max_groups" : "key_share");
+  if (is_given(request->key_guess) && !selecting && !assume_keys(request, error)) return 0;
   if (request->keys) return 1;
   if (request->aggregate->is_ou)
     return error_set(error,
@@ -122,11 +136,18 @@ static int finish_precision(struct request *request, struct error *error) {
   if (is_given(request->half_width)) {
     if (is_given(request->weight))
       return error_set(error, "half_width asks for a weight: give one of them, not both");
-    const struct noise_law *noise = mechanism_find(aggregate, request->mechanism)->noise;
-    if (!noise || !noise->solves_width || aggregate->is_ou || !aggregate->family->is_linear)
-      return error_set(error, "half_width is for Gaussian counts and sums without shrink, not '%s'",
+    const struct family *family = aggregate->family;
+    int has_noise = mechanism_find(aggregate, request->mechanism)->noise != 0;
+    if (!has_noise || aggregate->is_ou || family->statistic == STATISTIC_MODEL)
+      return error_set(error, "half_width is for numbers without shrink, not '%s'",
+                       aggregate->kind);
+    if ((family->is_ratio || family->is_tree) && !is_given(request->rows_guess))
+      return error_set(error, "half_width of '%s' needs rows (a public guess of their number)",
                        aggregate->kind);
   }
+  if (is_given(request->rows_guess) && aggregate->family->is_ratio && request->max_groups > 0 &&
+      !is_given(request->key_guess))
+    return error_set(error, "rows needs keys (a public guess of the number of groups)");
   if (is_given(request->t) && is_given(request->weight))
     return error_set(error, "t asks for a weight: give one of them, not both");
   request->weight = or_else(request->weight, 1);

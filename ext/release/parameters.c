@@ -37,6 +37,7 @@ void request_clear(struct request *request) {
   sqlite3_free(request->kernel);
   sqlite3_free(request->sql);
   sqlite3_free(request->tables);
+  sqlite3_free(request->unit_word);
   *request = (struct request){0};
 }
 

@@ -18,6 +18,8 @@ struct request {
   double size;                  /* dim or bins */
   double max_groups, key_share; /* parameters of the selection of private keys */
   double half_width;            /* dp_plan(): the requested 95% half-width */
+  double rows_guess, key_guess; /* dp_plan(): public guesses at the number of rows and of groups */
+  char *unit_word;              /* dp_plan(): the unit of the values, for the summary */
   char *quantiles;              /* a number or a JSON array; null for kinds without quantiles */
   char *keys;             /* public keys as a sorted JSON array; null: no keys or private keys */
   struct descent descent; /* for a model: the parameters from the options */

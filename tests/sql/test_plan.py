@@ -228,7 +228,7 @@ def test_half_width_is_not_for_values_that_shrink(kind):
 def check_array(db, requests):
     planned = json.loads(one(db, "SELECT dp_plan(?)", json.dumps(requests)))
     since = last_charge(db)
-    assert set(planned) == {"plans", "tiers"} and len(planned["plans"]) == len(requests)
+    assert set(planned) == {"plans", "tiers", "summary"} and len(planned["plans"]) == len(requests)
     for request, each in zip(requests, planned["plans"]):
         before = last_charge(db)
         options = {k: v for k, v in request.items() if k not in ("tier", "kind", "clip")}

@@ -561,7 +561,7 @@ def test_plan():
                                                                               "radius": 2})))
     assert plan["rate"] == pytest.approx(0.5, rel=1e-5) and plan["tiers"][0]["pays"] == plan["rate"]
     assert one(db, "SELECT count(*) FROM dp_release") == 0
-    assert "half_width is for Gaussian counts and sums" in refused(
+    assert "half_width is for numbers without shrink, not 'sgd'" in refused(
         db, "SELECT dp_plan('inner', 'sgd', 1, ?)",
         json.dumps({"loss": "logistic", "n": 50, "dim": 2, "radius": 2, "half_width": 1}))
 

@@ -1,0 +1,98 @@
+/* plan_summary.c: see plan_summary.h. */
+#include "functions/plan_summary.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "release/kinds.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* The word for a value, by the end of the kind's name: 'group_avg' gives averages. */
+static const struct {
+  const char *end, *noun;
+} nouns[] = {
+    {"count", "count"},     {"count_distinct", "count"}, {"histogram", "count"},
+    {"sum", "sum"},         {"avg", "average"},          {"var", "variance"},
+    {"median", "median"},   {"quantile", "quantile"},    {"stddev", "standard deviation"},
+    {"sgd", "coefficient"},
+};
+
+static const char *noun_of(const char *kind) {
+  size_t length = strlen(kind);
+  for (size_t i = 0; i < sizeof nouns / sizeof *nouns; i++) {
+    size_t size = strlen(nouns[i].end);
+    if (length >= size && strcmp(kind + length - size, nouns[i].end) == 0) return nouns[i].noun;
+  }
+  return "value";
+}
+
+/* Appends a positive number for people, rounded up: two digits, or a whole number from 10 on. */
+static void append_width(sqlite3_str *text, double x) {
+  if (x >= 10 && x < 1e15) {
+    sqlite3_str_appendf(text, "%,lld", (long long)ceil(x * (1 - 1e-9)));
+  } else if (x >= 1e-6 && x < 10) {
+    int digits = 1 - (int)floor(log10(x));
+    double unit = pow(10, digits);
+    sqlite3_str_appendf(text, "%.*f", digits, ceil(x * unit * (1 - 1e-9)) / unit);
+  } else {
+    sqlite3_str_appendf(text, "%.2g", x * 1.05);
+  }
+}
+
+static void append_precision(sqlite3_str *text, const struct request *request, double half_width) {
+  sqlite3_str_appendall(text, "\xC2\xB1");
+  append_width(text, half_width);
+  if (request->unit_word) sqlite3_str_appendf(text, " %s", request->unit_word);
+  sqlite3_str_appendf(text, " around %s %s (95%% of the noise); ",
+                      request->aggregate->form == FORM_NUMBER ? "the" : "each",
+                      noun_of(request->aggregate->kind));
+}
+
+static void append_repeats(sqlite3_str *text, const struct ledger_repeats *repeats,
+                           const char *noun) {
+  if (repeats->count == 0) {
+    sqlite3_str_appendf(text, "no more such %s fits into ", noun);
+  } else {
+    sqlite3_str_appendf(text, "%,lld more such %s%s into ", (long long)repeats->count, noun,
+                        repeats->count == 1     ? " fits"
+                        : strcmp(noun, "batch") ? "s fit"
+                                                : "es fit");
+  }
+}
+
+/* Appends how often the plan could be repeated, and the tier that limits it if that is another. */
+static void append_room(sqlite3_str *text, struct ledger *ledger, const struct request *request,
+                        int64_t charge) {
+  struct ledger_tier *tiers;
+  struct ledger_repeats repeats;
+  int count;
+  if (ledger_tiers(ledger, &tiers, &count) &&
+      ledger_repeats(ledger, tiers, count, charge, &repeats) && repeats.count >= 0) {
+    const char *tier = tiers[repeats.tier].name;
+    append_repeats(text, &repeats, request ? "release" : "batch");
+    if (ledger_audience(ledger)) { /* which tier limits a grant is not for its members */
+      sqlite3_str_appendall(text, "the grant");
+    } else {
+      sqlite3_str_appendall(text, *repeats.period ? repeats.period : "the budget");
+      if (!request || strcmp(request->tier, tier) != 0)
+        sqlite3_str_appendf(text, " (tier '%s')", tier);
+    }
+  } else {
+    sqlite3_str_appendall(text, "no tier pays for it");
+  }
+  ledger_tiers_free(tiers, count);
+}
+
+void plan_append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
+                         double half_width, int64_t charge) {
+  sqlite3_str *text = sqlite3_str_new(0);
+  if (request && half_width > 0 && isfinite(half_width))
+    append_precision(text, request, half_width);
+  append_room(text, ledger, request, charge);
+  char *summary = sqlite3_str_finish(text);
+  sqlite3_str_appendall(json, ",\"summary\":");
+  json_append_string(json, summary ? summary : "");
+  sqlite3_free(summary);
+}

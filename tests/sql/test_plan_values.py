@@ -1,0 +1,207 @@
+"""dp_plan() in units of the answer: half-widths of averages, spreads and quantiles against the intervals of releases
+that are made, the same backwards, and the sentence that says how many more releases fit, against making them."""
+
+import json
+import math
+
+import pytest
+
+from conftest import connect, INIT, one, refused, unchecked
+
+LO, HI, ROWS = 10.0, 50.0, 60000
+HALF = (HI - LO) / 2
+BOUNDS = {"lo": LO, "hi": HI}
+
+
+def books(tiers, *, row="row"):
+    db = connect(":memory:")
+    one(db, "SELECT dp_init(?)", unchecked(json.dumps({"protects": row})))
+    for tier in tiers:
+        one(db, f"SELECT dp_tier({', '.join('?' * len(tier))})", *tier)
+    return db
+
+
+def plan(db, kind, options, tier="t"):
+    return json.loads(one(db, "SELECT dp_plan(?, ?, NULL, ?)", tier, kind, json.dumps(options)))
+
+
+def half_widths(db, kind, query, options):
+    """The half-widths of the values that a release of this query has, at the ledger's tier 't'."""
+    one(db, "SELECT dp_release('t', ?, ?, ?)", kind, query, json.dumps(options))
+    return [(high - low) / 2 for low, high in db.execute(
+        "SELECT low, high FROM dp_value WHERE release_id = (SELECT max(id) FROM dp_release)")]
+
+
+def rows(x, columns=""):
+    """A query of ROWS rows whose number i gives x (an expression of i)."""
+    return f"WITH n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS - 1}) SELECT {columns}{x} FROM n"
+
+
+EVENLY = f"{LO} + (i + 0.5) / {ROWS} * {HI - LO}"
+AT_THE_END = f"{HI} + i * 0"
+
+
+@pytest.mark.parametrize("kind,options,query,ratio", [
+    ("avg", BOUNDS, rows(AT_THE_END), 1), ("avg", BOUNDS, rows(EVENLY), math.sqrt(5)),  # at most, and exactly at an end
+    ("var", BOUNDS, rows(AT_THE_END), 1), ("var", BOUNDS, rows(EVENLY), math.sqrt(6.5) / math.hypot(1 / 6, 1 / 2)),
+    ("stddev", BOUNDS, rows(EVENLY), math.sqrt(6.5) / math.hypot(1 / 6, 1 / 2)),
+    ("median", {**BOUNDS, "bins": 4}, rows(EVENLY), 1),  # few leaves: the noisy median hardly moves inside one
+    ("quantile", {**BOUNDS, "q": 0.5, "bins": 4}, rows(EVENLY), 1),
+    ("vec_avg", {"dim": 2, "clip": 3}, rows("json_array(3, 0 * i)"), None),
+    ("count", {}, rows("i"), 1), ("sum", {"clip": 5}, rows("i"), 1), ("histogram", {**BOUNDS, "bins": 8}, rows(EVENLY), 1),
+    ("group_count", {"keys": ["0", "1", "2", "3"]}, rows("i % 4"), 1),
+    ("group_avg", {**BOUNDS, "keys": ["0", "1", "2", "3"]}, rows(AT_THE_END, "i % 4, "), 1),
+])
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_a_planned_half_width_is_that_of_the_release(kind, options, query, ratio, mechanism):
+    """60,000 rows and little noise, so that the noise in the half-widths themselves is below 1%."""
+    if mechanism == "laplace" and kind not in ("count", "sum"):
+        pytest.skip("Laplace noise is for numbers")
+    db = books([("t", 0.5, 50.0, 1e-6)])
+    options = {**options, "mechanism": mechanism}
+    planned = plan(db, kind, {**options, "rows": ROWS})["half_width"]
+    for got in half_widths(db, kind, query, options)[:1 if kind == "vec_avg" else None]:
+        assert planned >= got * 0.98
+        if ratio:
+            assert planned == pytest.approx(ratio * got, rel=0.02)
+
+
+def test_the_number_of_groups_stands_for_the_groups():
+    """Public keys: as if so many were listed. Private keys: the rows are shared out among them."""
+    db = books([("t", 0.5, 50.0, 1e-6, "rdp", 1e-7)], row="unit")
+    keys = [str(i) for i in range(12)]
+    for kind, more in (("group_count", {}), ("group_sum", {"clip": 2}), ("group_avg", BOUNDS)):
+        listed, counted = (plan(db, kind, {**more, "keys": k, "rows": 1200}) for k in (keys, 12))
+        assert listed == counted
+    per_group = plan(db, "avg", {**BOUNDS, "rows": 100})["half_width"]
+    assert plan(db, "group_avg", {**BOUNDS, "keys": keys, "rows": 1200})["half_width"] == pytest.approx(per_group, rel=1e-4)
+    few, many = (plan(db, "group_avg", {**BOUNDS, "max_groups": 2, "keys": k, "rows": 1200})["half_width"] for k in (10, 40))
+    assert many == pytest.approx(4 * few, rel=1e-12)
+    assert "rows needs keys" in refused(db, "SELECT dp_plan('t', 'group_avg', NULL, ?)", json.dumps({**BOUNDS, "rows": 9}))
+    assert one(db, "SELECT count(*) FROM dp_charge") == 0
+
+
+@pytest.mark.parametrize("wish", [1.0, 3.7, 250.0])
+@pytest.mark.parametrize("kind,options", [
+    ("avg", BOUNDS), ("var", BOUNDS), ("stddev", BOUNDS), ("median", BOUNDS), ("quantile", {**BOUNDS, "q": [0.25, 0.75]}),
+    ("vec_avg", {"dim": 3, "clip": 2}), ("group_avg", {**BOUNDS, "keys": 7}), ("count", {"mechanism": "laplace"}), ("sum", {"clip": 4})])
+def test_a_half_width_finds_the_least_weight(kind, options, wish):
+    db = books([("t", 0.01, 50.0, 1e-6)])
+    options = {**options, "rows": 5000}
+    wanted = plan(db, kind, options)["half_width"] * wish * (1 + 1e-12)
+    found = plan(db, kind, {**options, "half_width": wanted})
+    assert wanted * (1 - 1e-6) <= found["half_width"] <= wanted and found["weight"] <= 1
+    assert plan(db, kind, {**options, "weight": found["weight"]})["half_width"] == found["half_width"]
+    if wish > 1:
+        assert plan(db, kind, {**options, "weight": found["weight"] * (1 - 1e-4)})["half_width"] > wanted
+    assert "half_width must be at least" in refused(
+        db, "SELECT dp_plan('t', ?, NULL, ?)", kind, json.dumps({**options, "half_width": wanted / wish * 0.99}))
+
+
+@pytest.mark.parametrize("option", [{"rows": 0}, {"rows": 1.5}, {"rows": "many"}, {"rows": True}, {"rows": None}, {"keys": 0},
+                                    {"keys": -1}, {"keys": 2.5}, {"keys": 2**40}, {"unit": 5}, {"unit": ""}])
+def test_guesses_that_cannot_be_are_refused(option):
+    db = books([("t", 0.01, 50.0, 1e-6)])
+    message = refused(db, "SELECT dp_plan('t', 'group_avg', NULL, ?)", json.dumps({**BOUNDS, "keys": 3, **option}))
+    assert f"{next(iter(option))} must be" in message
+
+
+def test_a_release_takes_no_guesses():
+    db = books([("t", 0.01, 50.0, 1e-6)])
+    for option in ({"rows": 5}, {"unit": "days"}):
+        assert "unknown option" in refused(db, "SELECT dp_release('t', 'count', 'SELECT 1', ?)", json.dumps(option))
+    assert "keys must be a JSON array" in refused(
+        db, "SELECT dp_release('t', 'group_count', 'SELECT 1', '{\"keys\":3}')")
+
+
+# ---- the sentence -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width,unit,shown", [
+    (0.2083, "days", "±0.21 days"), (0.21, "days", "±0.21 days"), (0.9999, None, "±1.00"), (1.04, "h", "±1.1 h"), (9.51, None, "±9.6"),
+    (64.14, None, "±65"), (1233.2, "minutes", "±1,234 minutes"), (0.00123, None, "±0.0013")])
+def test_the_half_width_in_the_sentence_is_rounded_up(width, unit, shown):
+    db = books([("t", 100.0, 500.0, 1e-6)])
+    options = {"half_width": width, "clip": width / 9}
+    planned = plan(db, "sum", {**options, **({"unit": unit} if unit else {})})
+    assert planned["summary"].startswith(f"{shown} around the sum (95% of the noise); ")
+    assert float(shown.split()[0][1:].replace(",", "")) >= planned["half_width"] * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("kind,options,words", [
+    ("count", {}, "around the count"), ("group_avg", {**BOUNDS, "keys": 3, "rows": 99}, "around each average"),
+    ("median", {**BOUNDS, "rows": 99}, "around the median"), ("quantile", {**BOUNDS, "q": 0.1, "rows": 99}, "around each quantile"),
+    ("stddev", {**BOUNDS, "rows": 99}, "around the standard deviation"), ("ou_sum", {"clip": 1, "radius": 99}, "around the sum"),
+    ("histogram", {**BOUNDS, "bins": 3}, "around each count"), ("avg", BOUNDS, None), ("choice", {"candidates": ["a", "b"]}, None)])
+def test_the_sentence_names_the_value(kind, options, words):
+    summary = plan(books([("t", 0.1, 50.0, 1e-6)]), kind, options)["summary"]
+    assert f" {words} (95% of the noise); " in summary if words else "±" not in summary
+    assert summary.endswith("more such releases fit into the budget")
+
+
+@pytest.mark.parametrize("period,now,named", [
+    ("year", "2026-07-15", "2026"), ("quarter", "2026-07-15", "quarter 3 of 2026"), ("month", "2026-12-31", "December 2026"),
+    ("week", "2026-07-15", "the week from 2026-07-13"), ("day", "2026-07-15", "2026-07-15")])
+def test_the_sentence_names_the_period(clock, period, now, named):
+    clock.set(f"{now} 12:00:00")
+    db = connect(":memory:")
+    one(db, INIT)
+    one(db, "SELECT dp_tier('t', dp_rate(1.0, 1e-6, 60), 1.0, 1e-6, ?)", json.dumps({"period": period, "accountant": "gdp"}))
+    assert plan(db, "count", {})["summary"] == f"±65 around the count (95% of the noise); 59 more such releases fit into {named}"
+
+
+def repeat(db, times, kind, tier, options):
+    """Makes the release so many times and once more, which is refused."""
+    query = {"group_count": "SELECT 'a', 1", "choice": "SELECT 'a', 1"}.get(kind, "SELECT 1, 1")
+    for _ in range(times):
+        one(db, "SELECT dp_release(?, ?, ?, ?)", tier, kind, query, json.dumps(options))
+    assert "would exceed its" in refused(db, "SELECT dp_release(?, ?, ?, ?)", tier, kind, query, json.dumps(options))
+
+
+@pytest.mark.parametrize("tier,kind,options", [
+    (("t", 0.001, 1.0, 1e-6, "gdp"), "count", {}), (("t", 0.001, 1.0, 1e-6), "count", {"weight": 0.7}),
+    (("t", 0.005, 1.0, 1e-6), "count", {"mechanism": "laplace"}), (("t", 0.005, 1.0, 0, "pure"), "count", {"mechanism": "laplace"}),
+    (("t", 0.0001, 1.0, 1e-6, "rdp", 4e-7), "group_count", {"max_groups": 1, "key_share": 0.15}),
+    (("t", 0.0005, 1.0, 0, "pure"), "choice", {"candidates": ["a", "b"]})])
+def test_as_many_more_releases_fit_as_the_sentence_says(tier, kind, options):
+    """Made one after the other until one is refused: by the rate, by curves, by pure epsilons, by delta for keys."""
+    db = books([tier], row="unit")
+    for before in (0, 3):
+        for _ in range(before):
+            one(db, "SELECT dp_release('t', 'count', 'SELECT 1, 1', '{\"weight\":0.3,\"mechanism\":\"laplace\"}')"
+                if tier[-1] == "pure" else "SELECT dp_release('t', 'count', 'SELECT 1, 1', '{\"weight\":0.3}')")
+        more = plan(db, kind, options)["summary"].split("; ")[-1].split()[0]
+    assert int(more) >= 5
+    repeat(db, int(more) + 1, kind, "t", options)
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_the_sentence_counts_down_to_none():
+    db = books([("t", 0.01, 1.0, 1e-6)])
+    said = []
+    for _ in range(2):
+        said.append(plan(db, "count", {})["summary"].split("; ")[1])
+        one(db, "SELECT dp_release('t', 'count', 'SELECT 1')")
+    assert said == ["1 more such release fits into the budget", "no more such release fits into the budget"]
+
+
+def test_the_sentence_names_the_tier_that_limits():
+    """The outer tier has room for more, but the inner one pays for everything, too."""
+    db = books([("in", 0.004, 1.0, 1e-6)], row="unit")
+    one(db, "SELECT dp_tier('out', 0.001, 9.0, 1e-6)")
+    summary = plan(db, "count", {}, "out")["summary"]
+    assert summary.endswith("23 more such releases fit into the budget (tier 'in')")
+    repeat(db, 24, "count", "out", {})
+
+
+def test_a_plan_of_what_is_paid_costs_nothing_more():
+    db = books([("t", 0.01, 1.0, 1e-6)])
+    one(db, "SELECT dp_release('t', 'count', 'SELECT 1', 'a')")
+    assert plan(db, "count", {"name": "a"})["summary"].endswith("; no tier pays for it")
+
+
+def test_a_batch_has_a_sentence_of_its_own():
+    db = books([("t", 0.001, 1.0, 1e-6)], row="unit")
+    planned = json.loads(one(db, "SELECT dp_plan(?)", json.dumps([{"tier": "t", "kind": "count"}] * 5)))
+    assert planned["summary"] == "3 more such batches fit into the budget (tier 't')"
+    repeat(db, 24, "count", "t", {})
