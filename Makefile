@@ -1,9 +1,9 @@
-# diffuse: differential privacy inside SQLite.
+# Makefile of diffuse: differential privacy inside SQLite.
 #
 #   make deps demo    install what is missing, build, run the main job on real data
 #   make deps test    install what is missing, build, run every test
 #
-# `make` alone builds build/diffuse.so. Everything that is made goes to build/.
+# `make` without a target builds build/diffuse.so. All results go to build/.
 
 CC      ?= cc
 AR      ?= ar
@@ -13,10 +13,10 @@ BUILD   ?= build
 
 CFLAGS   ?= -O2 -g
 WARNINGS  = -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Werror
-# No contraction: the books round sums upward with error-free transformations that an FMA breaks.
-# No math errno: lets the compiler turn llrint() into one instruction.
-# No vectors of two integers: gcc puts the halves of an identity together in memory, which stalls the loop
-# over rows for as long as all the rest of it takes.
+# -ffp-contract=off: the ledger rounds sums up with error-free transformations, which an FMA would
+# break. -fno-math-errno: the compiler can turn llrint() into one instruction.
+# -fno-tree-slp-vectorize: gcc would otherwise join the halves of an identity in memory, and the
+# loop over rows would take twice as long.
 CODEGEN   = -std=c11 -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -fno-tree-slp-vectorize
 CPPFLAGS += -Iext -I$(BUILD) -D_DEFAULT_SOURCE -D_POSIX_C_SOURCE=200809L -D_DARWIN_C_SOURCE
 STATIC    = -l:libgsl.a -l:libgslcblas.a -l:libsodium.a
@@ -51,9 +51,10 @@ deps:
 	    $(SUDO) apt-get update -qq && \
 	    DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq --no-install-recommends $$missing; fi
 
-# Other hosts that tests/hosts runs its story from, with drivers old and new, so that SQLite's releases are
-# covered from the floor to the newest. All of it is optional and goes to build/ (but for Debian's
-# packages); `make -k deps-hosts` takes what it can get: parts need pip, npm, mvn and javac, or go.
+# The languages and drivers from which tests/hosts runs its story. Old and new drivers together
+# cover SQLite's releases from the oldest supported release to the newest. All of them are optional.
+# Except for Debian's packages, they go to build/. Parts need pip, npm, mvn and javac, or go; `make
+# -k deps-hosts` installs the parts that it can install.
 HOSTS  = build/hosts
 WHEELS = apsw/3.39.4.0 apsw/3.42.0.1 apsw/3.46.1.0 apsw/newest pysqlite3-binary/0.5.0 pysqlite3-binary/newest
 GO     = v1.14.6 v1.14.17 latest
@@ -68,7 +69,7 @@ build/node/.done:
 	npm install --silent --no-fund --no-audit --prefix $(@D) better-sqlite3
 	touch $@
 
-# A newer node than the system's may be: node:sqlite needs 22.13.
+# node:sqlite needs node 22.13, and the system's node may be older.
 $(HOSTS)/node/.done:
 	npm install --silent --no-fund --no-audit --prefix $(@D) node-linux-$$(node -p process.arch)@24
 	touch $@
@@ -82,21 +83,23 @@ $(HOSTS)/java/.done: tests/hosts/pom.xml
 $(HOSTS)/java/Story.class: tests/hosts/Story.java
 	javac -d $(@D) $<
 
-# A wheel carries a SQLite of its own.
+# These Python wheels contain their own SQLite.
 $(HOSTS)/python/%/.done:
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade \
 	  --no-deps --only-binary :all: --target $(@D) $(subst /,==,$(subst /newest,,$*))
 	touch $@
 
-# go-sqlite3 compiles the SQLite that it carries; those before 3.38 have JSON only by that tag.
+# go-sqlite3 compiles the SQLite that it contains. A SQLite before 3.38 has JSON only with the tag
+# sqlite_json.
 $(HOSTS)/go/%/story: tests/hosts/story.go
 	@mkdir -p $(@D) && cp $< $(@D) && cd $(@D) && rm -f go.mod go.sum && \
 	  export GOFLAGS='-mod=mod -modcacherw' CGO_CFLAGS=-O1 \
 	         GOMODCACHE=$(abspath $(HOSTS))/go/mod GOCACHE=$(abspath $(HOSTS))/go/cache && set -x && \
 	  go mod init story && go get github.com/mattn/go-sqlite3@$* && go build -tags sqlite_json -o story .
 
-# Google's dp-accounting, with which one test compares figures (needs pip). Only what Debian's Python does
-# not have: its own numpy, scipy and mpmath serve.
+# Google's dp-accounting, because one test compares numbers with it (needs pip). This target
+# installs only packages that Debian's Python does not have. dp-accounting uses Debian's numpy,
+# scipy and mpmath.
 deps-accounting:
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade \
 	  --no-deps --target build/python dp-accounting absl-py attrs dm-tree wrapt
@@ -114,19 +117,20 @@ COMPILE = @echo CC $<; mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(
 $(BUILD)/obj/%.o: ext/%.c | $(GENERATED)
 	$(COMPILE)
 
-# The ledger's schema is a file that people can read; the extension carries it as a string.
+# The extension contains the text of sql/ledger.sql, the ledger's schema, as a string.
 $(BUILD)/ledger_sql.h: sql/ledger.sql
 	@mkdir -p $(@D)
 	{ echo 'static const char ledger_sql[] ='; \
 	  sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/.*/"&\\n"/' $<; echo ';'; } > $@
 
-# What dp_version() says.
+# The version that dp_version() returns.
 $(BUILD)/version.h: VERSION
 	@mkdir -p $(@D)
 	echo '#define DIFFUSE_VERSION "'$$(cat $<)'"' > $@
 
-# For programs that link SQLite themselves: compiled with SQLITE_CORE, to be handed to
-# sqlite3_auto_extension(); link it with GSL, libsodium and SQLite.
+# A static library for programs that link SQLite. It is compiled with SQLITE_CORE. Such a program
+# passes sqlite3_diffuse_init() to sqlite3_auto_extension(), and also links GSL, libsodium and
+# SQLite.
 static: $(BUILD)/libdiffuse.a
 
 CORE := $(SOURCES:ext/%.c=$(BUILD)/core/%.o)
@@ -145,7 +149,7 @@ $(BUILD)/star.db: fixtures/star.csv sql/star.sql
 	rm -f $@ $@-ledger*
 	$(SQLITE3) $@ < sql/star.sql
 
-# Every run starts afresh: a database of its own and a new ledger.
+# Every run starts with a new copy of the database and a new ledger.
 demo: $(BUILD)/diffuse.so $(BUILD)/star.db
 	@rm -f $(BUILD)/demo.db $(BUILD)/demo.db-ledger*
 	@cp $(BUILD)/star.db $(BUILD)/demo.db
@@ -153,9 +157,9 @@ demo: $(BUILD)/diffuse.so $(BUILD)/star.db
 
 # ---- tests -----------------------------------------------------------------------------------------
 
-# A unit test links only the rooms it tests, never SQLite: that keeps math/ and noise/ free of it.
-# They come as an archive, so that a test which defines all of a file's functions itself (a source
-# of random bytes that fails) takes that file's place.
+# A unit test links only the rooms (folders of ext/) that it tests, and never SQLite. So math/ and
+# noise/ cannot depend on SQLite. The rooms are linked as an archive. If a test itself defines all
+# functions of a file, such as a source of random bytes that fails, the linker leaves out that file.
 UNITS := $(patsubst tests/unit/test_%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 
 unit: $(UNITS)
@@ -168,8 +172,8 @@ $(BUILD)/rooms.a: $(SUMS) $(NOISE) $(MATH) $(SERVICES)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-# A process for each core. One that crashes ends the run: in a test as a failure of that test, elsewhere by the
-# exit status (tests/conftest.py).
+# pytest runs one process for each core. If a process crashes, the run ends. A crash inside a test
+# is a failure of that test. A crash elsewhere changes the exit status (tests/conftest.py).
 WORKERS ?= $(shell nproc)
 PYTEST   = $(PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS) --dist loadgroup --max-worker-restart=0 \
            $(PYTEST_OPTIONS)
@@ -177,14 +181,14 @@ PYTEST   = $(PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS) --dist loadg
 test: all unit static injector fixed replays bench-libraries $(BUILD)/star.db
 	BUILD=$(BUILD) $(PYTEST) -m 'not slow' tests
 
-# The tests that take longest and rarely find anything: a quarter of an hour.
+# The slowest tests, which rarely find an error. They take a quarter of an hour.
 test-slow: all unit static injector fixed replays bench-libraries $(BUILD)/star.db
 	BUILD=$(BUILD) $(PYTEST) -m slow tests
 
-# The same tests under AddressSanitizer and UndefinedBehaviorSanitizer. Python itself is not
-# instrumented, so the runtime is preloaded; leaks are looked for in the unit tests and by
-# check-valgrind. Tests marked "plain" measure what instrumentation changes, and are left out. What the
-# sanitizers say when they end a process is shown at the end.
+# The same tests with AddressSanitizer and UndefinedBehaviorSanitizer. Python itself is not
+# instrumented, so the runtime of the sanitizers is preloaded. Only the unit tests and
+# check-valgrind look for leaks. Tests marked "plain" measure time or memory, which the sanitizers
+# change, and are left out. If a sanitizer ends a process, its message is shown at the end.
 SANITIZE = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 check-sanitize:
 	$(MAKE) BUILD=$(BUILD)/sanitize CFLAGS='$(SANITIZE)' all unit static injector fixed replays \
@@ -195,8 +199,8 @@ check-sanitize:
 	  UBSAN_OPTIONS=print_stacktrace=1:log_path=$(abspath $(BUILD))/sanitize/said \
 	  $(PYTEST) -m 'not plain and not slow' tests || { cat $(BUILD)/sanitize/said.* 2>/dev/null; exit 1; }
 
-# What the tests do not reach: lines and branches of ext/ (tests/coverage.md says why). Counters are lost
-# where a test kills a process.
+# Lists the lines and branches of ext/ that the tests do not reach (tests/coverage.md gives the
+# reasons). If a test kills a process, the counters of this process are lost.
 COVERAGE = -O1 -g --coverage -fprofile-update=atomic
 coverage:
 	$(MAKE) BUILD=build/coverage CFLAGS='$(COVERAGE)' all unit static injector fixed replays build/coverage/star.db
@@ -209,7 +213,8 @@ coverage:
 	  tests/sql/test_curves.py tests/sql/test_build.py
 	$(PYTHON) tests/coverage.py build/coverage
 
-# The demo, and a story of every function and of many errors, under valgrind: no leak, no invalid access.
+# Runs the demo and a story of every function and of many errors under valgrind, which fails on a
+# leak or an invalid access.
 VALGRIND = valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite
 check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
 	@rm -f $(BUILD)/demo.db $(BUILD)/demo.db-ledger* $(BUILD)/story.db $(BUILD)/story.db-ledger*
@@ -220,8 +225,9 @@ check-valgrind: $(BUILD)/diffuse.so $(BUILD)/star.db
 
 # ---- benchmarks: bench/results.md (make bench) and bench/growth.md (make bench-growth) ---------------------
 
-# Tables of 1, 10 or 100 million rows go to build/bench/ and are kept. With 10 million it takes a quarter of
-# an hour, and writes bench/results.md. ONLY=section measures one section anew.
+# Makes tables of 1, 10 or 100 million rows in build/bench/ and keeps them. With 10 million rows,
+# `make bench` takes a quarter of an hour. It writes bench/results.md. ONLY=section measures only
+# one section again.
 ROWS ?= 10000000
 bench: all bench-libraries
 	BUILD=$(BUILD) $(PYTHON) bench/suite.py --rows $(ROWS) $(ONLY:%=--only %) \
@@ -237,12 +243,13 @@ $(BUILD)/bench/%.so: bench/%.c
 	@echo CC $<
 	@$(CC) $(CODEGEN) -fvisibility=default $(CFLAGS) $(WARNINGS) -shared -o $@ $<
 
-# DuckDB, OpenDP, SmartNoise SQL and diffprivlib, with which make bench compares where they are there: needs pip.
+# Installs DuckDB, OpenDP, SmartNoise SQL and diffprivlib with pip. `make bench` compares with those
+# of them that are installed.
 deps-bench: $(BUILD)/python-bench $(BUILD)/python-utility $(BUILD)/python-utility-smartnoise
 $(BUILD)/python-bench:
 	$(PIP) --target $@ duckdb
 
-# Draws of noise a second, beside GSL's and, where it is installed, OpenDP's.
+# Measures draws of noise per second, and compares with GSL and, if it is installed, OpenDP.
 bench-sampler: $(BUILD)/bench/sampler
 	BUILD=$(BUILD) $(PYTHON) bench/sampler.py
 
@@ -251,7 +258,8 @@ $(BUILD)/bench/sampler: bench/sampler.c $(BUILD)/rooms.a
 	@echo CC $<
 	@$(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(WARNINGS) -o $@ $^ $(STATIC) -lm
 
-# One release from a folder of shards, by processes and by Dask (which needs pip; without it, by processes alone).
+# Measures one release from a folder of shards, with processes and with Dask. Dask needs pip.
+# Without Dask, only processes are measured.
 deps-shards:
 	$(PIP) --target $(BUILD)/python-shards 'dask[distributed]'
 
@@ -271,13 +279,14 @@ $(BUILD)/injector: tests/faults/injector.c $(BUILD)/libdiffuse.a
 	@echo CC $<
 	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $^ $(WRAP) $(WITH_SQLITE)
 
-# A program whose noise is the same every time.
+# A program whose noise is the same in every run.
 fixed: $(BUILD)/fixed
 $(BUILD)/fixed: tests/fixed/fixed.c $(BUILD)/libdiffuse.a
 	@echo CC $<
 	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $^ $(WITH_SQLITE)
 
-# Every n, every statement, a thousand kills: half an hour (make test takes every n-th).
+# Runs every n of every statement, and a thousand kills. This takes half an hour. `make test` runs
+# only some values of n.
 faults: all injector replays $(BUILD)/star.db
 	BUILD=$(BUILD) DIFFUSE_FAULTS=all $(PYTEST) tests/faults
 
@@ -287,7 +296,8 @@ FUZZ_SECONDS ?= 60
 FUZZERS  := options vectors keys calls ledgers states
 FUZZFLAGS = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 
-# What make test runs on the corpora: the targets with a main() of their own, by any compiler.
+# The fuzz targets with their own main(), compiled by any compiler. `make test` runs them on the
+# corpora.
 replays: $(FUZZERS:%=$(BUILD)/replay/%)
 $(BUILD)/replay/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/fuzz.h $(BUILD)/libdiffuse.a
 	@mkdir -p $(@D)
@@ -295,8 +305,9 @@ $(BUILD)/replay/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/fuzz.h $(BUILD)
 	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE -DSQLITE_CORE $(CODEGEN) $(CFLAGS) -o $@ $< tests/fuzz/replay.c \
 	  $(BUILD)/libdiffuse.a $(WITH_SQLITE)
 
-# Each target for FUZZ_SECONDS, from its corpus; what is new goes to build/fuzz/corpus/, findings to
-# build/fuzz/. `make -k -j` runs several at once, whatever the others find.
+# Runs each target for FUZZ_SECONDS, starting from its corpus. New inputs go to build/fuzz/corpus/,
+# and findings go to build/fuzz/. `make -k -j` runs several targets at once and continues after a
+# finding.
 fuzz: $(FUZZERS:%=fuzz-%)
 $(FUZZERS:%=fuzz-%): fuzz-%: fuzzers
 	@mkdir -p build/fuzz/corpus/$*
@@ -305,7 +316,7 @@ $(FUZZERS:%=fuzz-%): fuzz-%: fuzzers
 	  build/fuzz/corpus/$* tests/fuzz/corpus/$* 2>build/fuzz/$*.log || { cat build/fuzz/$*.log; exit 1; }
 	@echo "$*: $$(grep number_of_executed_units build/fuzz/$*.log)" && touch build/fuzz/$*.passed
 
-# Clang, and its runtime for fuzzers and sanitizers.
+# Installs clang and its runtime for fuzzers and sanitizers.
 deps-fuzz:
 	$(MAKE) deps PACKAGES='clang libclang-rt-dev'
 
@@ -317,8 +328,9 @@ fuzzers:
 	  clang $(CPPFLAGS) -Ibuild/fuzz -D_GNU_SOURCE -DSQLITE_CORE $(CODEGEN) $(FUZZFLAGS) -fsanitize=fuzzer -o build/fuzz/$$target \
 	    tests/fuzz/$$target.c build/fuzz/libdiffuse.a $(WITH_SQLITE) || exit 1; done
 
-# Errors at the same (epsilon, delta) beside other systems (bench/utility.md): needs pip, and takes an hour.
-# SmartNoise SQL wants another OpenDP than the newest, so it has a folder of its own.
+# Compares the errors of diffuse and of other systems at the same (epsilon, delta)
+# (bench/utility.md). This needs pip and takes an hour. SmartNoise SQL needs an older OpenDP, so it
+# is installed in a folder of its own.
 PIP = $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade
 deps-utility: $(BUILD)/nafld2.csv $(BUILD)/python-utility-smartnoise
 
@@ -328,7 +340,8 @@ $(BUILD)/python-utility-smartnoise:
 $(BUILD)/python-utility:
 	$(PIP) --target $@ 'opendp[polars]' diffprivlib 'scikit-learn<1.7' pipeline-dp dp-accounting rdata
 
-# The data set nafld2, from Debian's package of R's survival; R itself is not needed.
+# Extracts the data set nafld2 from Debian's package of the R package survival. R itself is not
+# needed.
 $(BUILD)/nafld2.csv: bench/nafld2.py | $(BUILD)/python-utility
 	@mkdir -p $(BUILD)/survival
 	cd $(BUILD)/survival && apt-get download -qq r-cran-survival && dpkg-deb -x r-cran-survival_*.deb .

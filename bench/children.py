@@ -1,8 +1,9 @@
-"""What runs in a process of its own for every single measurement: python3 bench/children.py, a job as JSON on its
-input, the result as JSON on its output.
+"""Runs one measurement. bench/measure.py starts this program as a new process for every measurement, writes a job as
+JSON to its input, and reads the result as JSON from its output.
 
-A job names one of the functions below. They give seconds on the clock, seconds of CPU time (user and system), and by
-how much the peak memory of the process grew meanwhile; opening, loading and imports come before the clock starts.
+A job names one of the functions below. The result contains seconds on the clock, seconds of CPU time (user and
+system), and the growth of the process's peak memory during the measurement. Opening databases, loading extensions and
+imports come before the clock starts.
 """
 
 import ctypes
@@ -23,8 +24,8 @@ CLIP, CONTRIBUTIONS = 1000.0, 10
 
 
 def peak(anew=False):
-    """The most memory that this process has held, in bytes; Linux tells it from now on. (What getrusage() says there
-    begins with the memory of the process that started this one.)"""
+    """Returns the peak memory of this process in bytes. On Linux, `anew` first resets the peak. The function does not
+    use getrusage() there, because its peak includes the memory of the parent process."""
     try:
         if anew:
             pathlib.Path("/proc/self/clear_refs").write_text("5")
@@ -55,15 +56,16 @@ def open_read_only(path):
 
 
 def forget_ledger(database):
-    """Without the marker the next measurement begins with a new ledger; a run that was killed leaves one."""
+    """Drops the marker, so that the next measurement begins with a new ledger. A run that was killed leaves a marker
+    behind."""
     db = sqlite3.connect(database, isolation_level=None)
     db.execute("DROP TABLE IF EXISTS dp_ledger_id")
     db.close()
 
 
 def query(database, sql, parameters=(), protects=None, extension=None, adjacency="add-remove", threads=1):
-    """One statement on a database that keeps its rows. Its ledger is a new file elsewhere, on the same disk. Only a
-    connection that can write the database can use a ledger."""
+    """Measures one statement on a database whose rows do not change. The ledger is a new file in another folder of
+    the same disk. The connection can write the database, because only such a connection can use a ledger."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", pathlib.Path(database).parent)) as folder:
         if protects:
             forget_ledger(database)
@@ -75,7 +77,7 @@ def query(database, sql, parameters=(), protects=None, extension=None, adjacency
             terms = {"protects": protects, "adjacency": adjacency, "path": f"{folder}/ledger"}
             db.execute("SELECT dp_init(?)", (json.dumps({"unchecked": True, **terms}),)).fetchall()
             db.execute("SELECT dp_tier('t', 0.001, 100, 1e-5, 'rdp', 5e-6)").fetchall()
-        db.execute(f"PRAGMA threads = {threads - 1}").fetchall()  # those beside the host's own
+        db.execute(f"PRAGMA threads = {threads - 1}").fetchall()  # SQLite counts threads in addition to the host's own thread
         result = timed(lambda: db.execute(sql, parameters).fetchone()[0])
         db.close()
         if protects:
@@ -92,7 +94,8 @@ def version():
 
 
 def duckdb(database, file, threads, sql):
-    """DuckDB on a file of its own, with the same rows: made here once, kept, not part of the time."""
+    """Measures DuckDB on a file of its own with the same rows. The function makes this file once and keeps it. Making
+    the file is not part of the measured time."""
     import duckdb as library
     import numpy
 
@@ -170,7 +173,7 @@ def diffprivlib(database):
 
 
 class Syncs:
-    """Calls of fsync and fdatasync of this process and the time in them, counted by bench/sync.c (LD_PRELOAD)."""
+    """The number and the time of this process's calls of fsync and fdatasync, counted by bench/sync.c (LD_PRELOAD)."""
 
     def __init__(self):
         self.library = ctypes.CDLL(None)
@@ -181,14 +184,14 @@ class Syncs:
 
 
 def repeat(action, rounds):
-    """Medians of the clock, of CPU time and of the time in fsync, and the number of fsyncs of the last round; each
-    round is handed its number."""
+    """Returns the medians of the clock time, the CPU time and the time in fsync, and the number of fsyncs of the last
+    round. The function passes each round its number."""
     syncs, found = Syncs(), {"seconds": [], "cpu": [], "sync": [], "syncs": []}
 
     def clocks():
         return (time.perf_counter(), time.process_time(), *syncs.read())
 
-    for number in range(-2, rounds):  # two to warm up
+    for number in range(-2, rounds):  # the first two rounds are not counted
         before = clocks()
         action(number)
         for samples, start, end in zip(found.values(), before, clocks()):
@@ -197,7 +200,7 @@ def repeat(action, rounds):
 
 
 def small(what, rounds, folder=None):
-    """One of the operations below, again and again, with the ledger in that folder."""
+    """Measures one of the operations below repeatedly, with the ledger in the given folder."""
     with tempfile.TemporaryDirectory(dir=folder or os.environ.get("BENCH_DIR", BUILD)) as folder:
         db = load(sqlite3.connect(f"{folder}/small.db", isolation_level=None), "diffuse")
         db.execute("CREATE TABLE visit(x REAL, unit INTEGER)")
@@ -237,11 +240,11 @@ def small(what, rounds, folder=None):
 
 
 def ledger(charges, rounds, folder):
-    """One release beside a history of that many charges, which is made where the folder has none yet; and
-    SELECT * FROM dp_budget, and dp_exposure()."""
+    """Measures one release, SELECT * FROM dp_budget and dp_exposure() on a ledger with a history of the given number
+    of charges. The function makes the history if the folder does not contain one."""
     import ledger as history
 
-    # A short history is another after some releases: it is made each time.
+    # A few releases change a short history noticeably, so a short history is made again each time.
     path = pathlib.Path(folder) / (f"{charges}.db" if charges >= 10_000 else f"{charges}-{os.getpid()}.db")
     db = history.connect(path) if path.exists() else history.prepare(path, charges)
     (count,) = db.execute("SELECT count(*) FROM dp_charge").fetchone()

@@ -1,8 +1,8 @@
-"""Figures of the papers' results, drawn from the extension's SQL functions alone: make figures.
+"""Draws figures of the papers' results (make figures). All numbers come from the extension's SQL functions.
 
-Every number is the answer of one SELECT below; Python only carries it to matplotlib. Every curve has a colour and a
-line style of its own, so that the figures can be read in print without colours. Writes SVG files into the directory
-that is named on the command line.
+Every number is the answer of one SELECT below, which Python passes to matplotlib. Every curve has its own colour and
+line style, so that readers can distinguish the curves in print without colours. The program writes SVG files into the
+directory on the command line.
 """
 
 import os
@@ -36,8 +36,8 @@ def connect():
 
 
 def curve(db, expression, low, high, steps=160, **values):
-    """Points (x, expression) for x from low to high; the expression is SQL in x and :parameters.
-    NULL, where a theorem says nothing, becomes a gap."""
+    """Returns points (x, expression) for x from low to high. The expression is SQL with x and :parameters. If a
+    theorem does not apply at a point, the expression is NULL and the curve has a gap."""
     rows = db.execute(RANGE + f"SELECT x, {expression} FROM x",
                       dict(low=float(low), high=float(high), steps=steps, **values)).fetchall()
     return [x for x, _ in rows], [float("nan") if y is None else y for _, y in rows]
@@ -76,13 +76,13 @@ def arrow(axes, start, end, colour=BLACK, style="-", bend=0.0, width=1.6):
         axes.annotate("", end, start, arrowprops=dict(arrowstyle="-|>", mutation_scale=15, **shape))
         return
     axes.annotate("", end, start, arrowprops=dict(arrowstyle="-", ls=style, **shape))
-    shape.update(connectionstyle="arc3", lw=0)  # the head is solid whatever the style of the shaft
+    shape.update(connectionstyle="arc3", lw=0)  # draw a solid head, even if the shaft is dashed
     before = (end[0] - 0.12 * (1 if end[0] > start[0] else -1), end[1] + (0.09 if bend else 0))
     axes.annotate("", end, before, arrowprops=dict(arrowstyle="-|>", mutation_scale=15, **shape))
 
 
 def mixing_conditions(db, directory):
-    """Figure 1 of Balle et al., with the arrow of erratum E1 the right way round, and Table 1."""
+    """Figure 1 of Balle et al., with the arrow of erratum E1 in the right direction, and Table 1."""
     db.execute("CREATE TEMP TABLE ring(x, y, p)")
     db.execute("INSERT INTO ring SELECT a.value, b.value, CASE WHEN a.value + b.value = 2 THEN 0.1 ELSE 0.45 END"
                " FROM json_each('[0,1,2]') a, json_each('[0,1,2]') b")
@@ -177,8 +177,8 @@ BOUNDS = (((0, ()), "Theorem 4", "dp_sgd_delta({0}, :i, {1}, :diameter, 'paper')
 
 
 def asoodeh(db, directory, name, title, records, floor, small, **values):
-    """Figures 2 and 3 of Asoodeh et al.: delta of the record read in step i, over epsilon. On the left as printed; on
-    the right small epsilons, where the best bound of the early records falls."""
+    """Figures 2 and 3 of Asoodeh et al.: delta of the record that step i reads, as a function of epsilon. The left
+    figure is as printed. The right figure shows small epsilons, where the best bound of the early records falls."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(12.5, 5.2), sharey=True, gridspec_kw=dict(wspace=0.09))
     sgd = ":n, :loss, :sigma, :eta, :beta, :rho"
     for (colour, marker), i in zip(RECORDS, records):
@@ -208,7 +208,8 @@ def asoodeh(db, directory, name, title, records, floor, small, **values):
 
 
 def mean_squared_error(db, directory):
-    """Theorem 8: OU against the Gaussian and the best scaled Gaussian at the same privacy, over t."""
+    """Theorem 8: the errors of OU, of the Gaussian and of the best scaled Gaussian at the same privacy, as functions
+    of t."""
     figure, panels = plt.subplots(2, 2, figsize=(11.5, 7.6), sharex=True, gridspec_kw=dict(hspace=0.1, wspace=0.2))
     curves = (("OU, worst case $|f| = R$", dict(color=BLUE, ls="-", lw=3.4, alpha=0.75),
                "dp_ou_mse(:theta, :rho, x, 1, 1)"),
@@ -266,7 +267,8 @@ def iterated_laplace(db, directory):
 
 
 def rate_against_clock(db, directory):
-    """Tiers lie on one line in the clock; Brownian and OU time only label it."""
+    """With the clock as coordinate, all tiers lie on one line. The times of Brownian motion and OU are only labels on
+    this line."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5), sharey=True, gridspec_kw=dict(wspace=0.08))
     processes = ((BLUE, "-", 5.5, "o", "Brownian motion", "dp_ou_clock(0, 1, {0})", "dp_brownian_rate(1, {0})"),
                  (ORANGE, "--", 3, "s", r"OU, $\theta$ = 0.5", "dp_ou_clock(0.5, 1, {0})", "dp_ou_rate(1, 0.5, 1, {0})"),

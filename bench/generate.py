@@ -1,4 +1,4 @@
-"""The tables of the benchmarks: the same bytes for the same number of rows, units and seed.
+"""Makes the tables of the benchmarks. The same number of rows and the same seed always give the same values.
 
     python3 bench/generate.py FOLDER [--rows N] [--seed S]
 
@@ -8,12 +8,13 @@
     basket(id, x REAL, unit INTEGER, key INTEGER)  units and 1000 keys by Zipf's law: a few have very many rows
     track (id, v BLOB, unit INTEGER)               rows / 10 vectors of 32 float32
 
-Each is the one table of a file `<table>-<rows>.db`, so that a scan reads what it needs and no more. x is log-normal
-with median 20 and sigma 1, in hundredths. A file that is there is kept: it gets its name when it is complete.
+Each table has a file of its own, `<table>-<rows>.db`, so that a scan reads no other data. x is log-normal with median
+20 and sigma 1, rounded to hundredths. The program keeps files that exist already. A file gets its name only when it
+is complete.
 
-Random numbers are a hash of seed, column and row in 64-bit integers (splitmix64), Zipf's weights are whole numbers,
-and x comes from a table of rounded quantiles: nothing depends on the version of a library or on the last bit of a
-logarithm. What the file holds beyond the rows depends on SQLite's version alone.
+Random numbers are hashes of seed, column and row in 64-bit integers (splitmix64). Zipf's weights are whole numbers,
+and x comes from a table of rounded quantiles. The rows therefore do not depend on the version of a library or on the
+last bit of a logarithm. The other bytes of a file depend only on the version of SQLite.
 """
 
 import argparse
@@ -38,7 +39,7 @@ TABLES = {
 
 
 def random(seed, stream, first, count):
-    """Element i of a stream is a function of (seed, stream, i) alone: 64 random bits."""
+    """Returns 64 random bits for each element i. The bits depend only on (seed, stream, i)."""
     with np.errstate(over="ignore"):
         z = np.arange(first, first + count, dtype=np.uint64)
         z = (z + np.uint64(seed << 48 | stream << 40)) * np.uint64(0x9E3779B97F4A7C15)
@@ -52,14 +53,14 @@ def below(bits, n):
 
 
 def log_normal():
-    """65,536 equally likely values, in hundredths."""
+    """Returns 65,536 equally likely values, rounded to hundredths."""
     normal = statistics.NormalDist()
     quantiles = (normal.inv_cdf((i + 0.5) / 65536) for i in range(65536))
     return np.array([round(2000 * math.exp(z)) for z in quantiles], dtype=np.int64) / 100.0
 
 
 def zipf(n):
-    """Running totals of whole weights in proportion to 1, 1/2, ... 1/n."""
+    """Returns the running totals of whole weights that are proportional to 1, 1/2, ..., 1/n."""
     return np.cumsum((1 << 40) // np.arange(1, n + 1, dtype=np.int64))
 
 
@@ -104,7 +105,7 @@ class Columns:
 
 
 def table(folder, name, rows, seed=SEED):
-    """The path of the file that holds this table; made where it is not there."""
+    """Returns the path of the file with this table. Makes the file if it does not exist."""
     path = pathlib.Path(folder) / (f"{name}-{rows}.db" if seed == SEED else f"{name}-{rows}-{seed}.db")
     if path.exists():
         return path
@@ -130,7 +131,7 @@ def table(folder, name, rows, seed=SEED):
 
 
 def dimensions(folder, sizes, rows, seed=SEED):
-    """A file with a table v<size>(v BLOB) of so many vectors for every size."""
+    """Makes a file that has, for every size, a table v<size>(v BLOB) with the given number of vectors."""
     path = pathlib.Path(folder) / f"dimensions-{rows}-{max(sizes)}.db"
     if path.exists():
         return path

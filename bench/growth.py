@@ -1,12 +1,12 @@
-"""make bench-growth: how cost grows with rows, units, keys, dimension and the ledger's length, and the models that
-explain it. Writes bench/growth.md and the SVG files in bench/growth/.
+"""make bench-growth: measures how time and memory grow with rows, units, keys, dimension and the ledger's length, and
+fits models to the measurements. Writes bench/growth.md and the SVG files in bench/growth/.
 
     python3 bench/growth.py [--most N] [--rounds N] [--only CURVE] [--output FILE]
 
-Measured as in suite.py: CPU time, a process for every measurement, medians of interleaved rounds. A model is fitted
-with coefficients that are not negative, so that the relative deviation is least in squares; what is stated is the
-largest and the median deviation of a measured point. --most bounds rows and charges; --only measures one curve and
-keeps the others from the last run, in build/bench/growth-<most>.json.
+The program measures as suite.py does: CPU time, one process for every measurement, medians of interleaved rounds. The
+coefficients of a model are not negative and minimise the sum of squared relative deviations. The report states the
+largest and the median relative deviation of the measured points. --most limits rows and charges. --only measures one
+curve and takes the other curves from the last run (build/bench/growth-<most>.json).
 """
 
 import argparse
@@ -25,13 +25,13 @@ import measure
 from figures import plt, save
 
 REPORT = measure.HERE / "growth.md"
-PRIME = 2654435761  # id * PRIME % n takes every value below n equally often, in no simple order
+PRIME = 2654435761  # id * PRIME % n takes every value below n equally often, in an irregular order
 VECTORS = 4000
-COORDINATE = 64  # bytes that a coordinate of a row takes in all places on its way
+COORDINATE = 64  # bytes that a coordinate of a row takes in all buffers together
 
 
 def steps(low, high, most):
-    """1, 3, 10, 30, ... from low to high, as far as `most` goes."""
+    """Returns the numbers 1, 3, 10, 30, ... from low to high that are at most `most`."""
     found, size = [], 1
     while size <= min(high, most):
         found += [n for n in (size, 3 * size) if low <= n <= min(high, most)]
@@ -54,7 +54,7 @@ def made(table, rows):
 
 
 def run(jobs, rounds):
-    """jobs: [(series, x, arguments of measure.run())]."""
+    """Runs jobs, a list of (series, x, arguments of measure.run())."""
     results = measure.interleave([((series, x), job) for series, x, job in jobs], rounds)
     curves = {}
     for (series, x), found in results.items():
@@ -129,8 +129,8 @@ def charges(most, rounds):
 
 
 def fit(terms, y):
-    """Coefficients, none negative, of the terms (columns) that bring them nearest to y in relative squares; what they
-    give; and the largest and the median relative deviation."""
+    """Fits y by a sum of the terms (columns) with coefficients that are not negative, in relative least squares.
+    Returns the coefficients, the fitted values, and the largest and the median relative deviation."""
     y = np.asarray(y, dtype=float)
     columns = np.column_stack(terms)
     scale = np.abs(columns).max(axis=0)
@@ -141,7 +141,8 @@ def fit(terms, y):
 
 
 def share_missed(level, size):
-    """Of random accesses to so many bytes, those that miss a cache; none where the machine does not tell its size."""
+    """Returns the share of random accesses to this many bytes that miss the cache. Returns 0 if the machine does not
+    tell the size of the cache."""
     cache = measure.caches().get(level, "")
     return np.maximum(0, 1 - int(cache[:-1]) * 1024 / size) if cache.endswith("K") else np.zeros(len(size))
 
@@ -162,7 +163,7 @@ def time_of(seconds):
 
 
 class Plot:
-    """Points as measured, lines as modelled, both axes logarithmic."""
+    """Draws the measurements as points and the models as lines, with logarithmic axes."""
 
     def __init__(self, title, across, up):
         self.figure, self.axes = plt.subplots(figsize=(6.6, 4.2))
@@ -182,7 +183,7 @@ class Plot:
 
 
 def linear(curve, plot, names, what, x_of=lambda x: x):
-    """Rows of a table: series, a, b, deviation; each series as a + b * x."""
+    """Fits each series by a + b * x. Returns rows of a table: series, a, b, deviation."""
     body = []
     for name in names:
         x, y = series(curve, name)
@@ -220,7 +221,7 @@ def report_units(curve, folder):
     plot.add(x, each * 1e9, model * 1e9, f"dp_sum, {rows:,} rows")
     plot.axes.set(yscale="linear", ylim=(0, None))
     axes = plot.axes.twinx()
-    seen = table > 2**18  # less is lost among the pages that a process has anyway
+    seen = table > 2**18  # a smaller growth disappears in pages that the process already has
     axes.plot(x[seen], table[seen] / x[seen], "s", ms=4, color="grey", alpha=0.6)
     axes.set(ylabel="bytes of memory for a unit (grey)", ylim=(0, None))
     axes.grid(False)
@@ -246,7 +247,7 @@ def report_keys(curve, folder):
     body = linear(curve, plot, [few], "a key")
     x, y = series(curve, many)
     rows, units = (int(part.replace(",", "")) for part in (many.split()[0], many.split()[3]))
-    pairs = units * x * -np.expm1(rows * np.log1p(-1 / (units * x + 1)))  # different ones, among random pairs
+    pairs = units * x * -np.expm1(rows * np.log1p(-1 / (units * x + 1)))  # expected number of different pairs among random pairs
     (a, b, c), model, off = fit((np.ones(len(x)), x, pairs), y)
     plot.add(x, y, model, many)
     plot.save(folder, "keys")

@@ -1,11 +1,11 @@
-"""Ledgers with a long history, for the benchmarks.
+"""Makes ledgers with a long history for the benchmarks.
 
-The history is made from one real release at the outermost of three tiers: it is copied, with its publication, point,
-value and three charges, by plain INSERTs into the ledger file (an INSERT of new ids is what the append-only triggers
-admit; hashes of charges are left empty, as nothing but dp_verify() reads any but the last). The budgets are set to the
-sum, and every copy and the budgets are sealed as sql/ledger.sql says.
-Everything that is timed on it is then real: releases at the middle tier, two charges each. dp_exposure() reads the
-whole history and is there for comparison.
+The program makes one real release at the outermost of three tiers. It copies this release with its publication,
+point, value and three charges by INSERTs into the ledger file. The append-only triggers admit an INSERT with a new
+id. The hashes of the copied charges are empty, because only dp_verify() reads hashes before the last one. The program
+sets the budgets to the sums, and seals every copy and the budgets as sql/ledger.sql describes. The measured
+statements are real: releases at the middle tier, with two charges each. For comparison, dp_exposure() reads the whole
+history.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ def line(value):
 
 
 def digest(ledger, queries, parameters=()):
-    """Of the rows that queries by table give."""
+    """Returns the digest of the rows that the queries return, table by table."""
     found = hashlib.sha256()
     for table, sql in queries.items():
         for row in ledger.execute(sql, parameters):
@@ -49,7 +49,7 @@ def digest(ledger, queries, parameters=()):
 
 
 def seal(ledger):
-    """One seal for each release that has none, with its last charge and the budgets as they are now."""
+    """Adds a seal for each release without a seal, with its last charge and the present budgets."""
     rows = {table: f"SELECT * FROM {table} WHERE {key} = ? ORDER BY {order}" for table, key, order in (
         ("dp_release", "id", "id"), ("dp_publication", "release_id", "tier"),
         ("dp_value", "release_id", "tier, key, component"), ("dp_path", "release_id", "tier, key, component"))}
@@ -66,7 +66,7 @@ def seal(ledger):
 
 
 def grow(path, charges):
-    """Repeats the one release that is there until there are about this many charges, three to a release."""
+    """Copies the only release until there are about this many charges. Each release has three charges."""
     ledger = sqlite3.connect(f"{path}-ledger", isolation_level=None)
     copies = charges // len(TIERS) - 1
     n = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {copies})"
@@ -87,7 +87,7 @@ def grow(path, charges):
 
 
 def prepare(path, charges):
-    """A database whose ledger has about that many charges, at least three."""
+    """Makes a database whose ledger has about this many charges, at least three."""
     db = connect(path)
     db.execute("""SELECT dp_init('{"unchecked":true}')""").fetchall()
     for tier, rate, epsilon in TIERS:

@@ -1,6 +1,7 @@
-"""What the benchmarks share: every measurement is a process of its own (children.py), rounds are interleaved.
+"""Functions that the benchmarks share. Every measurement is a process of its own (children.py), and rounds are
+interleaved.
 
-BENCH_PREFIX may hold a command that is put before each measured process, such as `taskset -c 1`.
+If BENCH_PREFIX is set, the program puts this command before each measured process, for example `taskset -c 1`.
 """
 
 import json
@@ -19,7 +20,8 @@ TABLES = BUILD / "bench"
 
 
 def run(job, folder=None, syncs=False):
-    """The result of a job (children.py), or why there is none. `folder`: where its libraries are, in build/."""
+    """Returns the result of a job (children.py), or the reason why there is no result. `folder` is the folder of the
+    job's libraries in build/."""
     job = dict(job)
     environment = dict(os.environ, BUILD=str(BUILD), PYTHONDONTWRITEBYTECODE="1",
                        OMP_NUM_THREADS="1", POLARS_MAX_THREADS="1")
@@ -41,8 +43,8 @@ def run(job, folder=None, syncs=False):
 
 
 def interleave(jobs, rounds):
-    """Runs every job once in each round, and returns {name: [results, one a round]}. A job is (name, arguments of
-    run()); one that is missing is not tried again."""
+    """Runs every job once in each round, and returns {name: [one result for each round]}. A job is (name, arguments
+    of run()). If a job's system is not installed, the function does not run the job again."""
     results = {name: [] for name, _ in jobs}
     for number in range(rounds):
         for name, arguments in jobs:
@@ -57,12 +59,12 @@ def median(results, field="cpu"):
 
 
 def ratio(results, base, field="cpu"):
-    """The median of the ratios, round by round."""
+    """Returns the median of the ratios of the rounds."""
     return statistics.median(a[field] / b[field] for a, b in zip(results, base))
 
 
 def machine():
-    """The machine in general terms: nothing that names it."""
+    """Describes the machine in general terms, without its name."""
     def from_file(path, field):
         try:
             for line in pathlib.Path(path).read_text().splitlines():
@@ -89,7 +91,7 @@ def machine():
 
 
 def caches():
-    """{'L2': '1024K', ...} of the first core, as far as the system tells."""
+    """Returns the caches of the first core, such as {'L2': '1024K', ...}, if the system tells their sizes."""
     found = {}
     for index in sorted(pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         level, kind = ((index / name).read_text().strip() for name in ("level", "type"))
@@ -99,7 +101,7 @@ def caches():
 
 
 def number(x):
-    """Three digits."""
+    """Formats a number with three digits."""
     if x >= 100:
         return f"{x:,.0f}"
     return f"{x:.{2 if x >= 10 else 3}g}" if x < 1 else f"{x:.{2 if x < 10 else 1}f}"

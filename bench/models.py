@@ -1,15 +1,15 @@
-"""Models beside a fit without privacy and beside diffprivlib's, at the same (epsilon, delta).
+"""Compares private models with fits without privacy and with models of diffprivlib at the same (epsilon, delta).
 
     python3 bench/models.py [--repetitions N]
 
-Two real tables, two models each (linear and logistic regression), features and labels within bounds that are public.
-The figure is what a model is for: the root-mean-square error of its predictions, or its mean log loss, over the rows
-it was trained on; the median over repetitions, between what the best constant and the fit without privacy reach.
-Ledgers of rows, one row per person, neighbours replace a row. dp_sgd is asked with its defaults, and with the
-learning rate and the radius that do best on a grid (which a user does not know), and as if the last tenth of the rows
-were public; "moments" is ridge regression on one
-dp_vec_sum of the products of features and label, which only the linear model has. diffprivlib gets the same bounds
-and pure epsilon. Results go to bench/models.md.
+There are two real tables and two models for each table, linear and logistic regression. Features and labels are
+within public bounds. The program measures the root-mean-square error of a model's predictions, or its mean log loss,
+on the rows that trained the model. It reports the median over repetitions, together with the errors of the best
+constant and of the fit without privacy. The ledger protects rows, each person has one row, and neighbours replace a
+row. dp_sgd runs with its defaults, with the learning rate and the radius that are best on a grid (which a user does
+not know), and with the last tenth of the rows as public rows. "moments" is ridge regression on one dp_vec_sum of the
+products of features and label, for the linear model only. diffprivlib gets the same bounds and pure epsilon. Results
+go to bench/models.md.
 """
 
 import argparse
@@ -34,7 +34,8 @@ DELTA = 1e-6
 # ---- data: features of norm at most clip, with a constant; labels within bounds --------------------------------------
 
 def star():
-    """Kindergarten: reading from the type of the class, free lunch and sex. Is a small class worth anything?"""
+    """Kindergarten: predicts the reading score from the type of the class, free lunch and sex. The question is
+    whether a small class helps."""
     rows = [row for row in csv.DictReader(open(HERE.parent / "fixtures" / "star.csv")) if row["grade"] == "K" and row["reading"]]
     x = np.array([[1, (row["class_type"] == "small") - 0.5, (row["class_type"] == "reg+A") - 0.5,
                    (row["lunch"] == "F") - 0.5, (row["sex"] == "F") - 0.5] for row in rows])
@@ -43,7 +44,7 @@ def star():
 
 
 def nafld2():
-    """The first HDL of every patient with a blood pressure and an answer about smoking."""
+    """Predicts the first HDL of every patient who has a blood pressure and an answer about smoking."""
     first = {}
     for row in csv.DictReader(open(BUILD / "nafld2.csv")):
         key = (row["id"], row["test"])
@@ -83,7 +84,7 @@ def ledger(rate, x, y):
     db.execute("SELECT dp_init('{\"unchecked\":true,\"protects\":\"row\",\"adjacency\":\"replace\"}')").fetchall()
     db.execute("SELECT dp_tier('t', ?, 1e12, 1e-6)", (rate,)).fetchall()
     db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, y, x)")
-    order = np.random.default_rng(1).permutation(len(y))  # a public one: the tables are sorted by school and patient
+    order = np.random.default_rng(1).permutation(len(y))  # the tables are sorted by school and patient
     db.executemany("INSERT INTO t(y, x) VALUES (?, ?)", [(float(y[i]), x[i].astype("<f8").tobytes()) for i in order])
     return db
 
@@ -105,7 +106,8 @@ def by_sgd(db, model, x, y, clip, **options):
 
 
 def by_moments(db, x, y, clip):
-    """(x x', x y) of one row has a norm of at most clip sqrt(clip^2 + bound^2)."""
+    """Ridge regression on the sum of (x x', x y) over all rows. For one row this vector has a norm of at most clip
+    sqrt(clip^2 + bound^2)."""
     bound, dim = 3, x.shape[1]
     upper = np.triu_indices(dim)
     weight = np.where(upper[0] == upper[1], 1, math.sqrt(2))

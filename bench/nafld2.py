@@ -2,9 +2,9 @@
 
     python3 bench/nafld2.py FOLDER OUT.csv        FOLDER holds Rdata.rdx and Rdata.rdb
 
-Rows of the tests chol and dbp are left out: in this data set they repeat those of hdl and sbp, value for value.
-Needs the Python package rdata (make deps-utility). Says what it wrote, and fails where the numbers are not those
-that bench/utility.md states.
+The program leaves out rows of the tests chol and dbp, because in this data set their values repeat those of hdl and
+sbp. It needs the Python package rdata (make deps-utility). It prints the numbers of rows that it wrote, and fails if
+these numbers differ from bench/utility.md.
 """
 
 import bz2
@@ -22,7 +22,8 @@ REPEATED = {"chol": "hdl", "dbp": "sbp"}
 
 
 def inflate(blob):
-    """One entry of the .rdb file: four bytes of length, then zlib, or a letter and bzip2 or raw LZMA."""
+    """Decompresses one entry of the .rdb file. An entry has four bytes of length, then zlib data, or a letter
+    followed by bzip2 or raw LZMA data."""
     body = blob[4:]
     if body[:1] == b"Z":
         filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 24}]

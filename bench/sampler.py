@@ -1,6 +1,7 @@
-"""make bench-sampler: draws of exact discrete Gaussian noise a second, beside other samplers in the same run.
+"""make bench-sampler: measures draws of exact discrete Gaussian noise per second, and other samplers in the same run.
 
-Prints medians of nine interleaved rounds. OpenDP takes part where it is installed (make build/python-utility).
+Prints medians of nine interleaved rounds. The program also measures OpenDP if it is installed (make
+build/python-utility).
 """
 
 import os
@@ -16,7 +17,8 @@ OPENDP_DRAWS = 20_000
 
 
 def opendp():
-    """A function that times a vector of OpenDP's noise, nanoseconds a draw; None where there is no OpenDP."""
+    """Returns a function that measures OpenDP's noise vectors in nanoseconds for each draw, or None if OpenDP is not
+    installed."""
     sys.path.append(str(BUILD / "python-utility"))
     try:
         import opendp.prelude as dp

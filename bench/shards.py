@@ -1,16 +1,17 @@
-"""make bench-shards: one release from a folder of SQLite shards, each worked on by a process of its own.
+"""make bench-shards: measures one release from a folder of SQLite shards. A separate process works on each shard.
 
-Makes 8 shards of visits to clinics (deterministic; 400,000 rows in all, or as many as the first argument says),
-cut by row, so that a patient's visits lie in several shards, and again cut by patient; and one database of all rows.
-Three ways to the same sums:
+The program makes 8 shards of visits to clinics, with 400,000 rows in all or the number in the first argument. The
+rows are always the same. There is one set of shards by row, where a patient's visits are in several shards, and one
+set by patient. There is also one database of all rows. The program computes the same sums in three ways:
 
     one database   dp_partial() over all rows, in one process
     processes      dp_partial() in each shard, by concurrent.futures
     dask           the same by Dask's distributed scheduler, on two processes (make deps-shards)
 
-Then dp_merge() once, in a database that has the ledger. Before anything is timed, the states of the shards are decoded
-and added up, and must be the state of the one database to the last integer: `exact`. Prints medians of five
-interleaved rounds: seconds until all states are there, their size, and the seconds of the merge, which charges.
+Then dp_merge() runs once, in a database that has the ledger. Before the measurements, the program decodes and adds up
+the states of the shards. The sum must equal the state of the one database to the last integer (`exact`). The program
+prints medians of five interleaved rounds: the seconds until all states exist, their size, and the seconds of
+dp_merge(), which charges the release.
 """
 
 import concurrent.futures
@@ -37,7 +38,7 @@ SHARDS = 8
 WORKERS = 2
 ROUNDS = 5
 
-# (kind, columns, options, who has all rows of a unit)
+# (kind, columns, options, set of shards): in the set "a shard" one shard has all rows of a unit, in "nobody" no shard has
 QUESTIONS = [
     ("sum", "minutes, patient", {"clip": 400}, "nobody"),
     ("sum", "minutes, patient", {"clip": 400, "whole_units": True}, "a shard"),
@@ -63,7 +64,7 @@ def make_database(path, first, end, patients, condition="1"):
 
 
 def make_folder(rows):
-    """{who has all rows of a unit: shards}, and the database of all."""
+    """Makes the shards. Returns {"nobody": shards by row, "a shard": shards by patient} and the database of all rows."""
     folder = BUILD / f"shards-{rows}"
     found = {"nobody": [folder / f"by-row-{i}.db" for i in range(SHARDS)],
              "a shard": [folder / f"by-patient-{i}.db" for i in range(SHARDS)]}, folder / "all.db"
@@ -87,7 +88,7 @@ def connect(path):
 
 
 def state_of(path, kind, columns, options):
-    """What a worker does: the state of one database."""
+    """The work of a worker: computes the state of one database."""
     db = connect(path)
     (state,) = db.execute(f"SELECT dp_partial(?, {columns}, ?) FROM visits", (kind, json.dumps(options))).fetchone()
     db.close()
@@ -95,7 +96,8 @@ def state_of(path, kind, columns, options):
 
 
 def merge(states):
-    """What the driver does: one release, charged once. The ledger is in memory here; a real one is a file."""
+    """The work of the driver: makes one release, which is charged once. Here the ledger is in memory; a real ledger
+    is a file."""
     db = connect(":memory:")
     db.execute("""SELECT dp_init('{"unchecked":true}')""")
     db.execute("SELECT dp_tier('t', dp_rate(1, 1e-6), 10, 1e-5, 'rdp', 1e-6)")

@@ -1,13 +1,13 @@
-"""make bench: what every aggregate costs, beside SQLite itself, plain SQL that bounds contributions, DuckDB and other
-systems, all in one run; and what a small release costs. Writes bench/results.md.
+"""make bench: measures the time of every aggregate, of SQLite itself, of plain SQL that bounds contributions, of
+DuckDB and of other systems, all in one run. Also measures the time of a small release. Writes bench/results.md.
 
     python3 bench/suite.py [--rows N] [--rounds N] [--only SECTION] [--output FILE]
 
-Every measurement is a process of its own, and the median of interleaved rounds; ratios are taken round by round, to
-sum(x) of the same table. Time is CPU time, which a machine that does other things too disturbs least; tables are in
-the system's cache, so on an idle machine it is what the clock says. Memory is by how much the process grows during
-the statement, at its peak. What is not installed (make deps-bench) is said in the results. --only measures one section
-and keeps the others from the last run, in build/bench/results-<rows>.json.
+Every measurement is a process of its own, and every result is the median of interleaved rounds. A ratio compares with
+sum(x) of the same table in the same round. Time is CPU time, because other programs on the machine disturb it least.
+The tables are in the system's cache, so on an idle machine CPU time equals clock time. Memory is the growth of the
+process's peak during the statement. The report lists the systems that are not installed (make deps-bench). --only
+measures one section and takes the other sections from the last run (build/bench/results-<rows>.json).
 """
 
 import argparse
@@ -23,19 +23,19 @@ import measure
 from children import CLIP, CONTRIBUTIONS
 
 REPORT = measure.HERE / "results.md"
-MANY = 4   # sixty statements, many of them slow, are asked of a table with so many times fewer rows
-SLOW = 10  # what takes a minute or more, of one with so many times fewer
+MANY = 4   # for sixty statements, many of them slow, the table has this many times fewer rows
+SLOW = 10  # for statements that take a minute or more, the table has this many times fewer rows
 KEYS = json.dumps(list(range(1000)))
-MEMORY = "/dev/shm"  # a file system in memory, where the system has one
+MEMORY = "/dev/shm"  # a file system in memory, if the system has one
 
 # name: (arguments of the aggregate, columns for dp_release, its options, SQLite's counterpart, table)
 AVERAGE = "x, 0, 1000", "x", '"lo":0,"hi":1000'
 SORTED = "SELECT x FROM {table} ORDER BY x LIMIT 1 OFFSET (SELECT count(*) / 2 FROM {table})"
 VECTORS = "SELECT decode_vector(v, 32) FROM {table}"
-MODEL = '{"n":ROWS,"dim":32,"clip":10,"radius":1}'  # rows are protected, replaced ones are neighbours
-# Within the rate of the tier.
+MODEL = '{"n":ROWS,"dim":32,"clip":10,"radius":1}'  # rows are protected; neighbours replace a row
+# The kernel is so noisy that its cost is within the rate of the tier.
 KERNEL = json.dumps([[x, y, 0.2503 if x == y else 0.2499] for x in range(4) for y in range(4)])
-REPORTS = '{"n":ROWS,"otherwise":"0"}'  # likewise
+REPORTS = '{"n":ROWS,"otherwise":"0"}'  # rows are protected; neighbours replace a row
 AGGREGATES = {
     "count": ("x, 10", "x", '"clip":10', "SELECT count(x) FROM {table}", "visit"),
     "count_distinct": ("", "", "", "SELECT count(DISTINCT unit) FROM {table}", "visit"),
@@ -71,7 +71,8 @@ AGGREGATES = {
                      "SELECT sum(n) FROM (SELECT sum(x) AS n FROM {table} GROUP BY key)", "basket"),
 }
 
-# What other systems make of a bounded sum: each unit's total clipped; or a number of rows of each unit, then clipped.
+# A bounded sum in other systems: either the total of each unit is clipped, or a number of rows of each unit is kept and then
+# clipped.
 PER_UNIT = f"SELECT sum(min(s, {CLIP})) FROM (SELECT sum(x) AS s FROM {{table}} GROUP BY unit)"
 BY_NUMBER = (f"SELECT sum(min(max(x, 0), {CLIP})) FROM (SELECT x, row_number() OVER (PARTITION BY unit ORDER BY"
              f" random()) AS n FROM {{table}}) WHERE n <= {CONTRIBUTIONS}")
@@ -81,7 +82,7 @@ IN_DUCKDB = PER_UNIT.replace("min(", "least(")
 class Suite:
     def __init__(self, rows, rounds, repeats=11):
         self.rows, self.rounds = rows, rounds
-        self.repeats = repeats  # of what takes milliseconds, in one process
+        self.repeats = repeats  # repetitions in one process, for statements that take milliseconds
         self.some, self.few = rows // MANY, rows // SLOW
 
     def path(self, table, rows=None):
@@ -93,7 +94,7 @@ class Suite:
                         "threads": threads}}
 
     def of_rows(self, table, sql, parameters=()):
-        """Where rows are protected, replaced ones are neighbours, and their number is an option."""
+        """Makes a job on a ledger that protects rows. Neighbours replace a row, and the number of rows is an option."""
         rows = str(self.some // 10 if table == "track" else self.some)
         sql, *parameters = (text.replace("ROWS", rows) for text in (sql, *parameters))
         job = self.query(table, sql, parameters, "row", rows=self.some)
@@ -101,13 +102,13 @@ class Suite:
         return job
 
     def prepare(self):
-        """The tables, and the two small libraries of C; kept between runs."""
+        """Makes the tables and the two small C libraries, and keeps them between runs."""
         measure.TABLES.mkdir(parents=True, exist_ok=True)
         for rows, tables in ((self.rows, "visit,ordered,named,basket,track"), (self.some, "visit,basket,track"),
                              (self.few, "visit")):
             subprocess.run([sys.executable, measure.HERE / "generate.py", measure.TABLES, "--rows", str(rows),
                             "--tables", tables], check=True, stdout=subprocess.DEVNULL)
-            for name in tables.split(","):  # from now on they are in the system's cache, as far as it reaches
+            for name in tables.split(","):  # after this read, the tables are in the system's cache if they fit
                 with open(self.path(name, rows), "rb") as file:
                     while file.read(1 << 24):
                         pass
@@ -279,7 +280,7 @@ def report_aggregates(results, rows):
              " `dp_release`: its time by that of the aggregate (goal: within 5%).", ""]
     body = []
     for kind, (_, _, _, native, table) in AGGREGATES.items():
-        if kind not in results:  # of an earlier run
+        if kind not in results:  # the result is from an earlier run
             continue
         found, other = results[kind], results[f"native {native} {table}"]
         release = measure.ratio(results[f"{kind} release"], found)

@@ -1,18 +1,21 @@
-"""make bench-utility: how far answers are from the truth, at the same (epsilon, delta), here and elsewhere.
+"""make bench-utility: measures the errors of the answers of diffuse and of other systems at the same (epsilon,
+delta).
 
     python3 bench/utility.py [--only TEXT] [--system NAME] [--repetitions N] [--seconds S]
 
-Asks questions about two real tables, protects persons with all their rows, and measures the root-mean-square error
-against plain SQL on the raw table, so that what clipping loses counts. Two settings: one question at (1, 1e-6), and
-one of a batch of 20 such questions that together cost (1, 1e-6). bench/utility_systems.py says how each system is
-asked. Every system runs in a process of its own; what is not installed (make deps-utility) is said and left out.
+The program asks questions about two real tables and protects persons with all their rows. It measures the
+root-mean-square error against plain SQL on the raw table, so that the error of clipping counts too. There are two
+settings: one question at (1, 1e-6), and one question of a batch of 20 questions that together cost (1, 1e-6).
+bench/utility_systems.py asks each system. Every system runs in a process of its own. The program names and leaves out
+systems that are not installed (make deps-utility).
 
-Contribution bounds come from one public grid for everybody. Every system gets the bound (and, where it has a choice,
-the noise and accounting) with which it does best: SCAN repetitions of every candidate, then the two best ones again
-in full.
+All systems choose contribution bounds from the same public grid. Every system gets the bound with which its error is
+least, and, if it has a choice, the best noise and accounting. To find them, the program runs SCAN repetitions of
+every candidate and then all repetitions of the two best candidates.
 
-Results go to build/utility.json as they come, replacing what was measured before for the same cell; bench/utility.md
-is written from that file. --only picks questions by a part of their name, --system one system.
+The program writes each result to build/utility.json at once. A new result replaces an earlier result of the same
+cell. The program writes bench/utility.md from this file. --only selects questions by a part of their name. --system
+selects one system.
 """
 
 import argparse
@@ -32,7 +35,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("BUILD", "build"))
 RESULTS = BUILD / "utility.json"
 REPORT = HERE / "utility.md"
-LIBRARIES = {"diffuse": None, "SmartNoise SQL": "python-utility-smartnoise"}  # others: python-utility
+LIBRARIES = {"diffuse": None, "SmartNoise SQL": "python-utility-smartnoise"}  # all other systems use python-utility
 PACKAGES = {"OpenDP": ["opendp", "polars"], "SmartNoise SQL": ["smartnoise_sql", "opendp"],
             "diffprivlib": ["diffprivlib"], "PipelineDP": ["pipeline_dp", "python_dp", "dp_accounting"]}
 SETTINGS = {"one": 1, "batch": 20}
@@ -46,17 +49,17 @@ SCAN = 48
 class Question:
     name: str  # table and kind
     kind: str
-    sql: str  # what is asked, for people
+    sql: str  # the question, as SQL for readers
     units: np.ndarray
     values: np.ndarray
-    keys: np.ndarray | None  # 0 .. keys_count - 1, all public
+    keys: np.ndarray | None  # keys 0 .. keys_count - 1, which are all public
     keys_count: int
     lo: float
     hi: float
-    clips: list  # in rows: bounds for diffuse
-    bounds: list  # (most keys of a person, most rows per key)
-    totals: list  # most rows of a person
-    candidates: list  # values that a median may take, for those who want a list
+    clips: list  # bounds for diffuse, in rows
+    bounds: list  # (largest number of keys of a person, largest number of rows per key)
+    totals: list  # largest number of rows of a person
+    candidates: list  # possible values of a median, for systems that need a list
     truth: object = None
 
     def __post_init__(self):
@@ -139,7 +142,7 @@ def questions():
 
 
 def repeat(draw, question, most, seconds):
-    """Errors of at most `most` draws within `seconds`, at least four."""
+    """Returns the errors of at most `most` draws, as many as fit into `seconds`, but at least four."""
     stop, errors = time.monotonic() + seconds, []
     while len(errors) < most and (len(errors) < 4 or time.monotonic() < stop):
         answer = np.asarray(draw(), dtype=float)

@@ -1,9 +1,9 @@
-"""The systems that bench/utility.py compares: how each is asked a question at a given budget.
+"""Asks each of the systems that bench/utility.py compares a question with a given budget.
 
-A system gives, for a question and a number of questions that share (EPSILON, DELTA), a list of candidates (label,
-draw): draw() is one fresh answer, a number or one number per key, including the random choice of the rows that are
-kept of each person. Candidates differ in contribution bounds and, where the system offers a choice, in noise and
-accounting. Where a system cannot do a question it raises Cannot, with the reason.
+For a question and the number of questions that share (EPSILON, DELTA), a system returns a list of candidates (label,
+draw). draw() returns one fresh answer, which is a number or one number per key. Each draw also makes the random
+choice of the rows of each person that are kept. Candidates differ in contribution bounds and, if the system offers a
+choice, in noise and accounting. If a system cannot answer a question, it raises Cannot with the reason.
 
   1. Every candidate is (EPSILON, DELTA) for all the questions together, one person with all their rows added or
      removed, with the exceptions that NOTES names.
@@ -52,20 +52,20 @@ class Cannot(Exception):
 
 
 def ranks(groups):
-    """The position of every element among the elements of its group, groups being sorted."""
+    """Returns the position of every element inside its group. The input is sorted by group."""
     starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]])
     return np.arange(len(groups)) - np.repeat(starts, np.diff(np.r_[starts, len(groups)]))
 
 
 def keep_rows(groups, most):
-    """Indices of at most `most` random rows of each group."""
+    """Returns the indices of at most `most` random rows of each group."""
     order = RANDOM.permutation(len(groups))
     order = order[np.argsort(groups[order], kind="stable")]
     return order[ranks(groups[order]) < most]
 
 
 def keep_pairs(question, l0, linf):
-    """Indices of the rows that are left when each unit has at most l0 keys with at most linf rows each."""
+    """Returns the indices of the rows that remain if each unit keeps at most l0 keys with at most linf rows each."""
     pair = question.units.astype(np.int64) * question.keys_count + question.keys
     rows = keep_rows(pair, linf)
     pairs = np.unique(pair[rows])
@@ -79,7 +79,7 @@ def group_sums(question, rows, values=None):
 
 
 def unit_sums(question, values, most):
-    """Every unit's total, clipped."""
+    """Returns the clipped total of every unit."""
     return np.clip(np.bincount(question.units, weights=values), 0, most)
 
 
@@ -95,8 +95,9 @@ class Diffuse:
         self.loaded = None
 
     def tier(self, share):
-        """A tier of its own for every draw would cost time: one with room for all of them, at the same rate. That
-        `share` such releases fit into (EPSILON, DELTA) is checked on a tier with that very budget."""
+        """Creates one tier with a budget for all draws, because a new tier for every draw would take time. The rate
+        of a release is the same. The function checks on a tier with the budget (EPSILON, DELTA) that `share` such
+        releases fit into this budget."""
         self.db.execute("""SELECT dp_init('{"unchecked":true}')""").fetchall()
         (rate,) = self.db.execute("SELECT dp_rate(?, ?) / ? * (1 - 1e-12)", (EPSILON, DELTA, share)).fetchone()
         self.db.execute("SELECT dp_tier('check', ?, ?, ?, 'gdp')", (rate, EPSILON, DELTA)).fetchall()
@@ -132,7 +133,7 @@ class Diffuse:
         }
         function, arguments, scale = ours[question.kind]
         if function not in self.functions and function == "dp_count_distinct":
-            function, arguments = "dp_count", "unit, 1, unit"  # the same release
+            function, arguments = "dp_count", "unit, 1, unit"  # an older build computes the same release by this function
         if function not in self.functions:
             raise Cannot(f"not in this build: {function}")
         sql = f"SELECT {function}('t', {arguments}) FROM t"
@@ -174,8 +175,9 @@ class OpenDP:
         return {"Laplace": self.dp.loss_of(epsilon=EPSILON), "Gaussian": self.dp.loss_of(rho=self.rho)}
 
     def scales(self, question, query, noise, share, *bounds):
-        """What the library itself calibrates for this query: [(aggregate, scale)]. It takes seconds, so it is asked
-        for one question alone: with `share` of them, epsilon is divided by it, or rho."""
+        """Returns the noise scales that the library calibrates for this query: [(aggregate, scale)]. This takes
+        seconds, so the function asks the library for one question only. For `share` questions, it divides epsilon or
+        rho by `share`."""
         key = (question, noise, bounds)
         if key not in self.calibrated:
             self.calibrated[key] = self.calibrate(query, self.losses()[noise])
@@ -277,7 +279,8 @@ class SmartNoise:
         self.loaded = None
 
     def privacy(self, steps):
-        """The largest epsilon with which `steps` mechanisms stay within the total by its own odometer."""
+        """Returns the largest epsilon with which `steps` mechanisms stay within the total, according to the system's
+        own odometer."""
         from snsql.sql.odometer import OdometerHeterogeneous
 
         delta = DELTA / (steps + 1)
@@ -389,7 +392,7 @@ class PipelineDP:
         self.deviations = {}
 
     def combiner(self, metric, noise, accountant, share, **bounds):
-        """The combiner of one of `share` aggregations, with its budget computed by the accountant."""
+        """Returns the combiner of one of `share` aggregations. The system's accountant computes its budget."""
         p = self.p
         parameters = p.AggregateParams(noise_kind=noise, metrics=[metric], **bounds)
 
@@ -402,7 +405,7 @@ class PipelineDP:
             total.compute_budgets()
             return made._combiners[0]
         key = (noise, share * (2 if metric == p.Metrics.MEAN else 1))
-        if key not in self.deviations:  # the same for every combiner that asks for as many mechanisms
+        if key not in self.deviations:  # the result is the same for every combiner with this number of mechanisms
             total = p.PLDBudgetAccountant(EPSILON, DELTA)
             specs = [total.request_budget(noise.convert_to_mechanism_type()) for _ in range(key[1])]
             total.compute_budgets()
@@ -443,7 +446,8 @@ class PipelineDP:
         return found
 
     def bounds(self, question):
-        """A clipped sum may be less than one row's most."""
+        """Returns the contribution bounds to try. For sums by group they include bounds on a person's sum that are
+        below the bound of one row."""
         if question.kind != "group sums":
             return question.bounds
         return question.bounds + [(l0, part) for l0 in sorted({l0 for l0, _ in question.bounds}) for part in (0.5, 0.7)]

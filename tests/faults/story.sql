@@ -1,5 +1,5 @@
--- One of everything, for a run under valgrind (make check-valgrind): what leaks here leaks. Errors are part
--- of the story; the shell goes on after them.
+-- Calls every function once, for a run under valgrind (make check-valgrind). Some statements fail
+-- on purpose, and the shell continues after their errors.
 .load build/diffuse
 CREATE TABLE t(u, k, x, v);
 INSERT INTO t VALUES (1, 'p', 1, '[1,2]'), (1, 'p', 2.5, x'0000803f00000040'), (2, 'p', '3', '[3,0]'),
@@ -36,14 +36,14 @@ SELECT dp_release('a', 'sum', 'SELECT x, u FROM t WHERE x < 5 OR x IS NULL', '{"
 SELECT dp_release('a', 'group_count', 'SELECT k, u FROM t', '{"clip":1}') IS NULL;
 SELECT dp_release('a', 'vec_sum', 'SELECT v, u FROM t', '{"clip":1,"dim":2}') IS NULL;
 PRAGMA threads = 0;
--- States of shards: units that span them, whole units, none.
+-- States of shards whose units have rows in several shards, in one shard only, or no unit at all.
 SELECT dp_merge('a', s, 'merged') IS NULL FROM (SELECT dp_partial('sum', x, u, '{"clip":9}') AS s FROM t GROUP BY k
                                                 UNION ALL SELECT dp_partial('sum', '{"clip":9}'));
 SELECT dp_merge('a', s) IS NULL FROM (SELECT dp_partial('group_sum', k, x, u, '{"clip":9}') AS s FROM t GROUP BY k);
 SELECT dp_merge('a', s) IS NULL
 FROM (SELECT dp_partial('group_avg', k, x, u, '{"lo":0,"hi":9,"whole_units":true}') AS s FROM t GROUP BY u);
 SELECT dp_merge('a', s) IS NULL FROM (SELECT dp_partial('median', x, u, '{"lo":0,"hi":9,"whole_units":true}') AS s FROM t);
--- What is refused, before the charge and after it.
+-- Statements that fail before or after the charge.
 SELECT dp_partial('sum', x, u, 'name') FROM t;
 SELECT dp_partial('sum', x, u, iif(u = 1, '{"clip":9}', '{"clip":8}')) FROM t;
 SELECT dp_partial('no kind', NULL), dp_partial('sum', '{}');
@@ -85,7 +85,7 @@ SELECT dp_diffuse('symbol', 'b');
 SELECT dp_tier('p', 1e-2, 1, 1e-6, 'pure');
 SELECT dp_tier('p', 1, 1, 0, 'pure');
 SELECT dp_tier('big', 1, 1, 1e-6), dp_tier('small', 5e-3, 1, 1e-5, 'gdp', 1e-6);
--- Releases that exist.
+-- Statements about releases that exist already.
 SELECT dp_tier('c', 1e-4, 2, 1e-5, 'rdp', 1e-6), dp_tier('g', 1e-5, 1, 1e-5, 'gdp');
 SELECT dp_sum('a', x, 9, u, '{"name":"sum","refine":true}') IS NULL,
        dp_vec_sum('a', v, 2, 9, u, '{"name":"vector","refine":true}') IS NULL FROM t;
@@ -116,7 +116,7 @@ SELECT dp_tier('p', 1e-6, 1, 0, 'pure');
 SELECT dp_count('p', x, 1, u) FROM t;
 SELECT dp_count('p', x, 1, u, '{"mechanism":"laplace"}') FROM t;
 SELECT dp_verify();
--- The papers' functions, and aggregates over kernels.
+-- The functions of the papers, and the aggregates that return kernels.
 SELECT round(dp_rate(1, 1e-6), 6), round(dp_epsilon(0.5, 1e-6), 6), dp_sigma(1, 'x');
 SELECT dp_kernel_dobrushin(x, y, p), dp_kernel_doeblin(x, y, p), dp_kernel_delta(x, y, p, 0.5, 0.1)
 FROM (SELECT 1 AS x, 'a' AS y, 0.25 AS p UNION ALL SELECT 1, 'b', 0.75 UNION ALL SELECT 'z', 'b', 1);

@@ -1,4 +1,5 @@
-"""Ledgers that are damaged, cut short, or cannot be written: never a crash, never a value without a charge."""
+"""Ledgers that are damaged, cut short or not writable. The extension must never crash and never return a value
+without a charge."""
 
 import os
 import pathlib
@@ -17,7 +18,8 @@ FLIPS = 40000 if os.environ.get("DIFFUSE_FAULTS") == "all" else 300
 
 
 def test_flipped_bytes_all_over_the_file(tmp_path):
-    """One, then three bytes at a time; tests/fuzz/ledgers.c makes the changes and looks at what comes of them."""
+    """Changes one byte, and then three bytes, at a time. tests/fuzz/ledgers.c makes the changes and checks the
+    results."""
     chance = random.Random(7)
     for i in range(FLIPS):
         places = [int(i / FLIPS * 2**17)] + [chance.randrange(2**17) for _ in range(2 * (i % 2))]
@@ -30,7 +32,7 @@ def test_flipped_bytes_all_over_the_file(tmp_path):
 
 
 def charges_in_file(path, name):
-    """Charges of a release in the file; None where it cannot be read."""
+    """Returns the number of charges of a release in the file, or None if the file cannot be read."""
     try:
         return one(ledger_of(path), "SELECT count(*) FROM dp_charge NOT INDEXED WHERE release = ?", name)
     except Exception:
@@ -60,7 +62,7 @@ def test_a_ledger_that_is_cut_short(path, part, opened):
 
 
 def test_an_older_ledger_copied_over_an_open_one_goes_on_from_there(path):
-    """Nobody can see that; but books and values stay consistent."""
+    """The extension cannot notice such a copy, but charges and values stay consistent."""
     db = create(path)
     one(db, SUM, "a")
     shutil.copy(f"{path}-ledger", f"{path}-older")
@@ -123,7 +125,7 @@ def test_a_small_disk_that_fills_up(tmp_path):
                 answers += 1
         assert answers > 10 and one(db, "SELECT dp_verify()") == "ok"
         assert answers <= one(db, "SELECT count(*) FROM dp_charge") <= answers + 1
-        # The last answer may have found no room when its statement ended: it is stored when there is some.
+        # The disk may have been full when the last statement ended. Its answer is stored as soon as there is room.
         released = "SELECT count(*) FROM dp_release WHERE state = 'released'"
         assert answers - 1 <= one(db, released) <= answers
         subprocess.run(["mount", "-o", "remount,size=4m", disk], check=True)

@@ -1,6 +1,7 @@
-"""Memory that runs out, random bytes that are not given, files that fail, disks that fill, kill -9 and loss of power at every call
-(injector.c): no wrong answer, no value without a charge, no lost charge, books that verify, a ledger that
-can be used, nothing left over. make test takes every n-th call, make faults each, and make coverage each of the
+"""Failures at every call (injector.c): memory runs out, the system gives no random bytes, file operations fail, the
+disk is full, the process is killed, or the machine loses power. There must be no wrong answer, no value without a
+charge and no lost charge. dp_verify() must return 'ok', the ledger must be usable, and no memory or file may be left
+over. `make test` tries every n-th call, `make faults` tries each call, and `make coverage` tries each of the
 extension's own allocations."""
 
 import os
@@ -24,7 +25,7 @@ def inject(mode, tmp_path):
 @pytest.mark.parametrize("mode", MODES)
 def test_survives(mode, tmp_path):
     failures = inject(mode, tmp_path)
-    # A story asks the system for randomness only some dozens of times: one request serves many draws.
+    # A story asks the system for random bytes only some dozens of times, because one request is enough for many draws.
     assert failures > (50 if mode == "random-once" else 100)
 
 
@@ -39,4 +40,4 @@ def test_a_clock_that_goes_backwards_changes_nothing(tmp_path):
 def test_want_of_memory_is_never_taken_for_agreement(change, tmp_path):
     done = subprocess.run([BUILD / "injector", tmp_path, "changed", change], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    assert int(done.stdout) > 20  # allocations that failed
+    assert int(done.stdout) > 20  # number of allocations that failed

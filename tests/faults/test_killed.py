@@ -1,4 +1,4 @@
-"""Two processes that release and are killed at random moments: answers never exceed charges."""
+"""Two processes make releases and are killed at random moments. There must never be more answers than charges."""
 
 import os
 import random
@@ -18,7 +18,7 @@ TELLER = """
 
 
 def told(process):
-    """What a killed process has told: (name, value) pairs."""
+    """Returns the (name, value) pairs that a killed process has printed."""
     output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == -9 and not errors, errors
     return [tuple(line.split()) for line in output.splitlines(keepends=True) if line.endswith("\n")]

@@ -1,4 +1,5 @@
-"""Refusals and oddities that no other test reaches (make coverage): each is a sentence that says what to do."""
+"""Errors and unusual cases that no other test reaches (make coverage). Each error must be a sentence that says what
+to do."""
 
 import json
 
@@ -21,7 +22,7 @@ def test_tiers_too_far_apart_for_one_lattice_from_the_outside(path):
     one(db, "SELECT dp_sum('public', minutes, 10, patient, 'a') FROM visits")
     assert "too far from that of release 'a'" in refused(
         db, """SELECT dp_sum('clinic', minutes, 10, patient, '{"name":"a","refine":true}') FROM visits""")
-    assert one(db, "SELECT count(*) FROM dp_charge WHERE tier = 'clinic'") == 1  # what it paid for the outer tier
+    assert one(db, "SELECT count(*) FROM dp_charge WHERE tier = 'clinic'") == 1  # the inner tier has paid for the outer tier's release
 
 
 def test_private_keys_need_delta_keys_and_cannot_be_refined(path):
@@ -77,7 +78,7 @@ def test_a_marker_without_its_row(path):
     assert "damaged" in refused(db, "SELECT dp_verify()")
 
 
-# What somebody has changed in the file, and what dp_verify() or the next statement says of it.
+# Pairs of an edit of the file and the message of dp_verify() or of the next statement.
 DAMAGE = [
     "UPDATE dp_charge SET tier = 'nowhere'",
     "UPDATE dp_charge SET rate = -1",

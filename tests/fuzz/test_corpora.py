@@ -1,4 +1,4 @@
-"""The fuzz targets on their corpora: what libFuzzer found worth keeping (make fuzz) is run once."""
+"""Runs each fuzz target once on every file of its corpus. The files are inputs that libFuzzer has found (make fuzz)."""
 
 import os
 import pathlib
