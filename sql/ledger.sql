@@ -1,4 +1,4 @@
--- The privacy ledger, format 4: a file of its own beside the database, <database>-ledger.
+-- The schema of the privacy ledger, format 4. The ledger is a file beside the database, <database>-ledger.
 --
 -- These are ordinary tables that any SQLite tool can read. Only diffuse writes them, through a private
 -- connection. The file is as confidential as the database, because dp_path holds unpublished points. Rates
@@ -6,49 +6,51 @@
 --
 -- To add a column or a table, write it here and in ext/ledger/columns.h. When diffuse opens a ledger of an
 -- older format for writing, it creates these tables and copies the rows by the names of their columns
--- (ext/ledger/migrate.c). A column that may be NULL, or whose DEFAULT is right for old rows, needs nothing
--- else. For any other column, add a step to the list in migrate.c, which has one entry per format. Once a
+-- (ext/ledger/migrate.c). A column that may be NULL, or whose DEFAULT is right for old rows, needs no further
+-- change. For any other column, add a step to the list in migrate.c, which has one entry per format. Once a
 -- version with this format has been released, the next change must also raise user_version below and
 -- LEDGER_FORMAT (ext/ledger/internal.h), add a step, and add ledgers of the previous format to
 -- tests/ledgers (make.py there).
 
-PRAGMA application_id = 1684432486;  -- the letters 'dff' and 'f': identifies the file
+PRAGMA application_id = 1684432486;  -- the letters 'dfff', which identify the file
 PRAGMA user_version = 4;             -- the format
 
--- One row: what this ledger protects. Fixed by dp_init().
+-- One row that says what this ledger protects. dp_init() writes this row, and nothing changes it later.
 CREATE TABLE dp_ledger(
   id         TEXT NOT NULL,          -- the same as in the database's dp_ledger_id
   unit       TEXT,                   -- label of the privacy unit, for people ('patient')
   protects   TEXT NOT NULL CHECK (protects IN ('unit', 'row')),
   adjacency  TEXT NOT NULL CHECK (adjacency IN ('add-remove', 'replace')),
   created_at TEXT NOT NULL,
-  unchecked  INTEGER NOT NULL DEFAULT 1 CHECK (unchecked IN (0, 1))  -- 1: no policy; the owner alone vouches
-);                                   -- for queries and units. Ledgers of format 3 were all like that.
+  unchecked  INTEGER NOT NULL DEFAULT 1 CHECK (unchecked IN (0, 1))
+                                     -- 1: there is no policy, and only the owner vouches for queries and
+                                     -- units. This is so for every ledger that was created with format 3.
+);
 
 -- One row per table that dp_protect() or dp_public() has declared. A question cannot read other tables.
 CREATE TABLE dp_policy(
   table_name  TEXT NOT NULL PRIMARY KEY COLLATE NOCASE,  -- in the database's main schema
   role        TEXT NOT NULL CHECK (role IN ('protected', 'public')),
-  unit_column TEXT,                  -- protected: the column that names the unit, or refers to the key of
-  parent      TEXT COLLATE NOCASE,   -- this protected table. NULL where each row is a unit
+  unit_column TEXT,                  -- for a protected table: the column with the unit id, or the column that
+  parent      TEXT COLLATE NOCASE,   -- refers to the key of this protected table. NULL if each row is a unit
   created_at  TEXT NOT NULL
 );
 
--- One row per audience. Rows never change, except for dropped_at. Inner tiers have larger rates.
--- dp_drop_tier() keeps the row, so that the name is never used again, and deletes the rows of dp_budget
--- and dp_order.
+-- One row per tier (audience). Only dropped_at can change later. Inner tiers have larger rates than outer
+-- tiers. dp_drop_tier() deletes the tier's rows of dp_budget and dp_order. It keeps the row here, so that the
+-- name is never used again.
 CREATE TABLE dp_tier(
   name         TEXT NOT NULL PRIMARY KEY,
-  rate         REAL NOT NULL,        -- the most that one release of weight 1 at this tier costs
-  epsilon      REAL NOT NULL,        -- the whole budget ...
+  rate         REAL NOT NULL,        -- largest rate of one release of weight 1 at this tier
+  epsilon      REAL NOT NULL,        -- epsilon and delta of the whole budget
   delta        REAL NOT NULL,
-  delta_keys   REAL NOT NULL,        -- ... of which this part of delta is for private key selection
+  delta_keys   REAL NOT NULL,        -- the part of delta that is for private key selection
   accountant   TEXT NOT NULL CHECK (accountant IN ('rdp', 'gdp', 'pure')),
   filter_order REAL,                 -- rdp: the one order at which the budget is enforced
   rate_limit   REAL NOT NULL,        -- the highest total rate (pure: epsilon) that the tier can spend
   slack_limit  REAL NOT NULL,        -- gdp: lattice slack (total variation) set aside
   period       TEXT CHECK (period IN ('day', 'week', 'month', 'quarter', 'year')),
-                                     -- the budget is for each such period; NULL: for ever
+                                     -- the tier has this budget in each period; NULL: one budget for ever
   created_at   TEXT NOT NULL,
   dropped_at   TEXT                  -- NULL for a tier that is in use
 );
@@ -61,29 +63,29 @@ CREATE TABLE dp_release(
   kind        TEXT NOT NULL,         -- 'count', 'sum', 'avg', 'group_sum', 'ou_sum', ...
   mechanism   TEXT NOT NULL,         -- 'gaussian', 'ou', 'laplace', 'exponential', 'response', 'local', 'iteration' or 'laplace_iteration'
   clip        REAL,                  -- clipping norm of one privacy unit
-  lo          REAL,                  -- range of x: averages, spreads, quantiles, histograms
+  lo          REAL,                  -- range of x, for averages, spreads, quantiles and histograms
   hi          REAL,
   size        INTEGER,               -- dimension of vectors, number of bins or leaves
   quantiles   TEXT,                  -- the requested quantiles: a number, or a JSON array
   keys        TEXT,                  -- public keys: a JSON array in the order of their texts
   model       TEXT,                  -- the public parameters of a model that was trained: a JSON object
-  max_groups  INTEGER,               -- private keys: how many a unit may have ...
-  key_share   REAL,                  -- ... and the part of delta_keys that each publication takes
-  dimension   INTEGER,               -- NULL where keys were selected privately
+  max_groups  INTEGER,               -- private keys: largest number of keys of a unit
+  key_share   REAL,                  -- private keys: the part of delta_keys that each publication takes
+  dimension   INTEGER,               -- number of coordinates; NULL if keys are private
   granularity INTEGER NOT NULL,      -- the lattice is 2^granularity * Z
   shift       INTEGER NOT NULL,      -- contributions are summed on a lattice 2^shift times finer
   sensitivity INTEGER NOT NULL,      -- in lattice steps, under the ledger's adjacency
-  weight      REAL NOT NULL,         -- multiplies the rate of every tier
+  weight      REAL NOT NULL,         -- this release costs weight times the rate of a tier
   slack       REAL NOT NULL,         -- total lattice slack of the draws made so far
   centre      REAL NOT NULL,         -- OU: the public point that values shrink towards
   radius      REAL,                  -- OU: public bound on |true answer - centre| (Theorem 8)
-  theta       REAL,                  -- OU: the homogeneous process, with rho
+  theta       REAL,                  -- OU: theta and rho of the process, if they were given
   rho         REAL,
-  options     TEXT NOT NULL,         -- the parameters as JSON, for people
+  options     TEXT NOT NULL,         -- the parameters as JSON, for readers
   sql         TEXT,                  -- dp_release(): the text of the query; NULL for aggregates,
                                      -- dp_merge() and releases that format 3 recorded
-  tables      TEXT,                  -- the tables that the question read, with their roles then, as JSON:
-                                     -- {"visit":"protected","ward":"public"}; NULL: unchecked
+  tables      TEXT,                  -- the tables that the question read, with their roles at that time:
+                                     -- {"visit":"protected","ward":"public"}; NULL: not checked
   fingerprint TEXT NOT NULL,         -- the exact parameters, which a later request for this name must match
   state       TEXT NOT NULL CHECK (state IN ('charged', 'released', 'failed', 'discarded')),
   created_at  TEXT NOT NULL
@@ -96,12 +98,12 @@ CREATE TABLE dp_publication(
   release      TEXT NOT NULL,
   tier         TEXT NOT NULL REFERENCES dp_tier(name),
   clock        INTEGER NOT NULL,     -- variance of the noise in lattice steps squared; 0 for symbols
-  rate         REAL NOT NULL,        -- of the lattice noise at that clock, rounded up
+  rate         REAL NOT NULL,        -- zCDP rate of the noise at this clock, rounded up
   shrink       REAL NOT NULL,        -- sums: value = centre + shrink * (lattice value - centre)
   centre       REAL NOT NULL,
-  curve        BLOB,                 -- RDP beyond the rate, as in dp_charge; NULL for none
-  delta        REAL NOT NULL,        -- of private key selection
-  kernel       TEXT,                 -- dp_mix: the public kernel
+  curve        BLOB,                 -- RDP beyond the rate, as in dp_charge; NULL: no curve
+  delta        REAL NOT NULL,        -- delta of private key selection
+  kernel       TEXT,                 -- the public kernel of dp_mix()
   published_at TEXT NOT NULL,
   PRIMARY KEY (release_id, tier)
 );
@@ -114,27 +116,27 @@ CREATE TABLE dp_value(
   key        TEXT NOT NULL,
   component  INTEGER NOT NULL,
   value      REAL NOT NULL,          -- 1 for a symbol, which is stored as the key
-  stddev     REAL,                   -- of the noise in value, rounded up; NULL for symbols
+  stddev     REAL,                   -- standard deviation of the noise, rounded up; NULL for symbols
   low        REAL,                   -- 95% interval of the noise around value; NULL for symbols
   high       REAL,
   PRIMARY KEY (release_id, tier, key, component)
 );
 
--- The path of a release: all its points, published or not, with their clocks. Confidential. component is
--- the index of the coordinate, counted for each key. If keys are private, a row with component -1 stands
--- for the point itself, which may have no keys at all.
+-- The path of a release: all its points, published or not, with their clocks. These rows are
+-- confidential. component is the index of the coordinate among the coordinates of its key. If keys are
+-- private, each point also has a row with component -1, because a point may have no keys at all.
 CREATE TABLE dp_path(
   release_id INTEGER NOT NULL,
   release    TEXT NOT NULL,
   tier       TEXT NOT NULL,
   clock      INTEGER NOT NULL,
-  key        TEXT NOT NULL,          -- or the symbol
+  key        TEXT NOT NULL,          -- the key of a group, or the symbol
   component  INTEGER NOT NULL,
   value      INTEGER NOT NULL,       -- lattice steps; 1 for a symbol
   PRIMARY KEY (release_id, tier, key, component)
 );
 
--- The payments of the tiers. Append-only. hash is the SHA-256, in hexadecimal, of the lines
+-- The payments of the tiers. The table is append-only. hash is the SHA-256, in hexadecimal, of the lines
 --   previous hash ('' for the first row), id, release_id, release, tier, subject, rate of the tier,
 --   rate, slack, delta, curve, at, period, grant_name (no line for one that is NULL).
 -- Each line ends with a newline. Reals are 16 hexadecimal digits of the IEEE 754 double, integers are
@@ -146,12 +148,12 @@ CREATE TABLE dp_charge(
   release_id INTEGER NOT NULL,
   release    TEXT NOT NULL,
   tier       TEXT NOT NULL,
-  rate       REAL NOT NULL,          -- paid now: the part of the cost that this tier had not yet paid
+  rate       REAL NOT NULL,          -- the part of the cost that this tier had not yet paid
   curve      BLOB,                   -- RDP beyond the rate; NULL for Gaussian and OU. 115 doubles,
                                      -- little-endian: the orders of dp_rdp, then the filter order
-  delta      REAL NOT NULL,          -- of private key selection
-  slack      REAL NOT NULL,          -- lattice slack, for the exact-Gaussian accountant
-  at         TEXT NOT NULL,          -- when the cost arose; a later tier copies it with the charge
+  delta      REAL NOT NULL,          -- delta of private key selection
+  slack      REAL NOT NULL,          -- lattice slack, for the accountant gdp
+  at         TEXT NOT NULL,          -- when the cost arose; an inherited charge has the original time
   period     TEXT,                   -- the first day of the period in which the charge counts, in UTC;
                                      -- NULL: the tier has no periods
   grant_name TEXT,                   -- the grant that pays; NULL: the owner
@@ -159,11 +161,12 @@ CREATE TABLE dp_charge(
 );
 CREATE INDEX dp_charge_release ON dp_charge(release_id, tier);
 
--- Digests of the rows at the end of a transaction. Append-only. Each transaction that changes a release,
--- the tiers or the budgets seals the new rows. A digest is the SHA-256, in hexadecimal, of rows. Each row
--- is the name of its table, then every column in the order of this file, each on a line that ends with a
--- newline: n for NULL; i and a decimal for an integer; r and 16 hexadecimal digits for the IEEE 754 bits
--- of a real; t, the length in bytes, a colon and the bytes of a text; b for a blob likewise.
+-- Digests of the rows at the end of a transaction. The table is append-only. Each transaction that changes
+-- a release, the tiers or the budgets seals the new rows. A digest is the SHA-256, in hexadecimal, of rows.
+-- Each row gives the name of its table, followed by every column in the order of this file. Each name and
+-- each column is on a line of its own that ends with a newline. A column is written as n for NULL; as i and
+-- a decimal number for an integer; as r and 16 hexadecimal digits of the IEEE 754 bits for a real; as t, the
+-- length in bytes, a colon and the bytes for a text; and as b in the same way for a blob.
 --   release_id > 0: its row of dp_release, and its rows of dp_publication by tier, of dp_value and of
 --                   dp_path by tier, key and component
 --   release_id 0:   dp_ledger, dp_tier by name, dp_policy by table_name, and dp_grant by name
@@ -208,9 +211,9 @@ CREATE TABLE dp_budget(
   spent_epsilon     REAL NOT NULL,   -- at the tier's delta for noise, rounded up
   remaining_epsilon REAL NOT NULL,
   spent_rate        REAL NOT NULL,
-  spent_delta       REAL NOT NULL,   -- on private key selection
+  spent_delta       REAL NOT NULL,   -- delta spent on private key selection
   releases          INTEGER NOT NULL,
-  releases_left     INTEGER NOT NULL, -- of weight 1 at this tier, before some tier refuses
+  releases_left     INTEGER NOT NULL, -- number of releases of weight 1 that all paying tiers can still afford
   spent_high        REAL NOT NULL,
   spent_low         REAL NOT NULL,
   spent_slack       REAL NOT NULL,
@@ -222,22 +225,22 @@ CREATE TABLE dp_budget(
 -- One row per grant: a part of a tier's budget that the owner has set aside for questions of others.
 -- Rows never change.
 CREATE TABLE dp_grant(
-  name       TEXT NOT NULL PRIMARY KEY,  -- its releases are called '<name>/...'
+  name       TEXT NOT NULL PRIMARY KEY,  -- the names of its releases are '<name>/...'
   tier       TEXT NOT NULL REFERENCES dp_tier(name),
-  share      REAL NOT NULL,          -- of what was left of the tier's budget
+  share      REAL NOT NULL,          -- the share of the tier's remaining budget that was set aside
   diffuse    TEXT,                   -- tiers at which each answer is also published: a JSON array
-  pad_ms     INTEGER,                -- answers return after a multiple of so many milliseconds
+  pad_ms     INTEGER,                -- an answer returns after a multiple of this many milliseconds
   created_at TEXT NOT NULL
 );
 
--- What a grant holds at each tier that pays for its answers. A charge with its grant_name counts here and
--- in dp_budget.
+-- The budget that a grant holds at each tier that pays for its answers. A charge with a grant_name counts
+-- here and in dp_budget.
 CREATE TABLE dp_reserve(
   grant_name     TEXT NOT NULL REFERENCES dp_grant(name),
   tier           TEXT NOT NULL REFERENCES dp_tier(name),
   reserved       REAL NOT NULL,      -- total rate (pure: epsilon), as in dp_tier.rate_limit
-  spent          REAL NOT NULL,      -- of that, rounded up
-  reserved_delta REAL NOT NULL,      -- for private key selection
+  spent          REAL NOT NULL,      -- the spent part of `reserved`, rounded up
+  reserved_delta REAL NOT NULL,      -- delta for private key selection
   spent_delta    REAL NOT NULL,
   charges        INTEGER NOT NULL,
   reserved_slack REAL NOT NULL,      -- gdp: lattice slack
@@ -248,7 +251,8 @@ CREATE TABLE dp_reserve(
   PRIMARY KEY (grant_name, tier)
 );
 
--- The orders of RDP: how much each may spend, and how much curves beyond the rate have spent there.
+-- The orders of RDP. allowed is the amount that the tier may spend at an order. curve is the amount that
+-- curves beyond the rate have spent at this order.
 CREATE TABLE dp_order(
   tier    TEXT NOT NULL REFERENCES dp_tier(name),
   alpha   REAL NOT NULL,
@@ -257,7 +261,7 @@ CREATE TABLE dp_order(
   PRIMARY KEY (tier, alpha)
 );
 
--- The whole RDP curve of a tier (1.0000000000000002: the product is rounded up).
+-- The whole RDP curve of a tier. The factor 1.0000000000000002 rounds the product up.
 CREATE VIEW dp_rdp AS
   SELECT tier, alpha,
          CAST(CASE WHEN spent_rate = 0 THEN curve

@@ -55,10 +55,10 @@ struct noise_law {
   int (*step)(uint64_t inner, uint64_t outer, int64_t *noise, size_t count);
   /*
   ** between() draws the points of a clock between the points `inner` and `outer`, which were drawn
-  ** outward. The drawn points have their conditional distribution (noise/gaussian_bridge.h,
-  ** noise/laplace_bridge.h). They must not overlap the others. least_between: how far the clock
-  ** must be inside the outer clock; outward() gives a clock that is far enough outside the inner
-  ** one.
+  ** outward. The drawn points have the conditional distribution of a path that is drawn outward
+  ** (noise/gaussian_bridge.h, noise/laplace_bridge.h). The array `values` must not overlap the
+  ** other arrays. least_between is the least distance between the new clock and the outer clock.
+  ** outward() returns a clock that is far enough outside the inner clock.
   */
   int (*between)(const struct gap *gap, const int64_t *inner, const int64_t *outer, int64_t *values,
                  size_t count);

@@ -3,14 +3,15 @@
 **
 ** Let s = a + b and let m = z - x. The centre m a/s is a nearest integer k plus a fraction f = r/s
 ** with |f| <= 1/2. The code draws the distance y from k and mirrors it if f is negative, so f >= 0
-** below. The algorithm is Algorithm 3 of Canonne, Kamath and Steinke (2020) with a centre. It
-** proposes y from a discrete Laplace distribution of scale t, where t is above V^(1/2) and
-** V = ab/s. It accepts y with a probability in proportion to exp(|y|/t - (y - f)^2/(2V)):
+** below. The algorithm is Algorithm 3 of Canonne, Kamath and Steinke (2020), changed for a centre
+** that is not an integer. The algorithm proposes y from a discrete Laplace distribution of scale t,
+** where t is above V^(1/2) and V = ab/s. Then it accepts y with a probability that is proportional
+** to exp(|y|/t - (y - f)^2/(2V)):
 **
 **     y >= 0:  exp(-(|y| - f - V/t)^2/(2V))
 **     y < 0:   exp(-(|y| + f - V/t)^2/(2V)) exp(-2f/t)
 **
-** Both agree at y = 0. The proposal counts zero once, as positive.
+** At y = 0 the two formulas agree. The proposal rejects a zero with negative sign.
 */
 #include "noise/gaussian_bridge.h"
 
@@ -43,7 +44,7 @@ struct number {
   uint128 rest, base;
 };
 
-/* |whole + rest/base|. */
+/* Returns |whole + rest/base|. */
 static struct number magnitude_of(int64_t whole, int128 rest, uint128 base) {
   int128 quotient = rest / (int128)base, remainder = rest % (int128)base;
   if (remainder < 0) {
@@ -56,7 +57,7 @@ static struct number magnitude_of(int64_t whole, int128 rest, uint128 base) {
   return (struct number){(uint64_t)(-sum - 1), base - (uint128)remainder, base};
 }
 
-/* An event of probability number / (whole + 1). */
+/* Returns 1 with probability number / (whole + 1), otherwise 0. */
 static int happens_of(struct csprng *random, const struct number *number) {
   uint64_t part = below(random, number->whole + 1);
   if (part != number->whole) return 1;
@@ -64,9 +65,10 @@ static int happens_of(struct csprng *random, const struct number *number) {
 }
 
 /*
-** An event of probability exp(-first second/2). The exponent is divided into (first.whole + 1)
-** (second.whole + 1) equal parts below 1/2. For each of them an event of probability exp(-part)
-** must happen (bernoulli_from() in exact_bernoulli.h has the same loop for other numbers).
+** Returns 1 with probability exp(-first second/2), otherwise 0. The function divides the exponent
+** into (first.whole + 1) (second.whole + 1) equal parts below 1/2, and returns 1 if an event of
+** probability exp(-part) happens for each part. bernoulli_from() in exact_bernoulli.h has the same
+** loop for other numbers.
 */
 static int accepts(struct csprng *random, const struct number *first, const struct number *second) {
   uint128 events = (uint128)(first->whole + 1) * (second->whole + 1);
@@ -79,18 +81,18 @@ static int accepts(struct csprng *random, const struct number *first, const stru
   return 1;
 }
 
-/* An event of probability exp(-2f/t) = exp(-(2r/s)/t). */
+/* Returns 1 with probability exp(-2f/t) = exp(-(2r/s)/t), otherwise 0. */
 static int crosses(struct csprng *random, const struct law *law, uint64_t r) {
   struct chance fraction = {2 * r, 0, 1, law->sum};
   return bernoulli(random, &fraction, 1, law->scale);
 }
 
 /*
-** One draw around f = r/s, 0 <= r <= s/2. The proposal is y = u + t v with a random sign. With
-** N = | |y| t s -+ r t - ab |, the exponent is N^2/(2 ab t^2 s), half the product of N/ab and
-** N/(t^2 s). Let T = u t s -+ r t, |T| < 2^124. Then N = |(v - 1) ab + v excess + T|
-** = |(v - 1) t^2 s + excess + T|. No value exceeds 2^126 unless v reaches 2^31, which has a
-** probability below 2^-(10^9).
+** Returns one draw around f = r/s, 0 <= r <= s/2. The proposal is y = u + t v with a random sign.
+** With N = | |y| t s -+ r t - ab |, the exponent is N^2/(2 ab t^2 s), half the product of N/ab and
+** N/(t^2 s). Let T = u t s -+ r t, |T| < 2^124. Then N = |(v - 1) ab + v excess + T| = |(v - 1) t^2
+** s + excess + T|. No value exceeds 2^126 unless v reaches 2^31, which has a probability below
+** 2^-(10^9).
 */
 static int64_t draw_around(struct csprng *random, const struct law *law, uint64_t r) {
   for (;;) {
@@ -135,7 +137,10 @@ static int64_t draw(struct csprng *random, const struct law *law, const struct c
                   : draw_around(random, law, (uint64_t)rest);
 }
 
-/* One of BATCH draws. The index is drawn before them, and all finish before one is used. */
+/*
+** Returns one of BATCH draws. The function draws the index before the batch, and completes the
+** whole batch before it uses one draw.
+*/
 static int64_t one_of_batch(struct csprng *random, const struct law *law,
                             const struct centre *centre) {
   int64_t batch[BATCH];

@@ -1,6 +1,6 @@
 /*
-** gaussian_bridge.h: exact draws of a point between two points of a path with discrete Gaussian
-** steps. Integers and random bits only.
+** gaussian_bridge.h: draws a point between two points of a path with discrete Gaussian steps. The
+** distribution is exact, and the code uses integers and random bits only.
 **
 ** Let the point be n, between the inner point x and the outer point z, with steps N_Z(0, a) from x
 ** to n and N_Z(0, b) from n to z. Given x and z, the difference d = n - x has P(d) proportional to
@@ -21,8 +21,8 @@ struct gaussian_bridge {
 /*
 ** Fills between[0 .. count-1] with independent draws, each between inner[i] and outer[i]. The
 ** magnitudes of the points are at most 2^62 + 2^40. Returns 1, or 0 if the system provided no
-** random bytes or a variance is out of range. After a failure `between` is all zeros; do not use
-** it.
+** random bytes or a variance is out of range. After a failure `between` is all zeros, and the
+** caller must not use it.
 */
 int gaussian_bridge_draw(const struct gaussian_bridge *bridge, const int64_t *inner,
                          const int64_t *outer, int64_t *between, size_t count);

@@ -15,15 +15,16 @@
 **     EARLIER  A2/B2 rho^|m|  at d = m                   the first step alone changes it
 **     BOTH     p2^|d| p3^(|m - d| - |m|)  at every d
 **
-** The part BOTH is rho^|d| times p3^e, where e = |m - d| - |m| + |d| >= 0. Its proposal is a
-** two-sided geometric variable of ratio rho, which is kept with probability p3^e. The sum of
-** rho^|d| over all d is (1 + rho)/(1 - rho). The proposal fails for half of its zeros, and so with
-** probability (1 - rho)/2. This accounts for a factor of (1 + rho)/2 of the part.
+** The part BOTH is rho^|d| times p3^e, where e = |m - d| - |m| + |d| >= 0. The code proposes a
+** two-sided geometric variable of ratio rho and keeps it with probability p3^e. The sum of rho^|d|
+** over all d is (1 + rho)/(1 - rho). The proposal rejects half of its zeros, which has probability
+** (1 - rho)/2. The remaining probability (1 + rho)/2 is one factor of the part's total.
 **
-** All four totals, times (1 - p1/p2) (1 - p1 p2) (1 - p2/p3) (1 - p2 p3), are products of factors
-** 1 - exp(-x) with a rational x <= 2, and of factors that are powers of exp(-x). The first kind is
-** x times the probability (1 - exp(-x))/x. The code chooses a part by the products of the x alone,
-** in integers, and keeps it with the probability of the other factors.
+** All four totals, times (1 - p1/p2) (1 - p1 p2) (1 - p2/p3) (1 - p2 p3), are products of factors 1
+** - exp(-x) with a rational x <= 2, and of factors that are powers of exp(-x). A factor of the
+** first kind is x times the probability (1 - exp(-x))/x. The code chooses a part with weights that
+** are the products of the x, in integers. The code keeps the part with a probability that is the
+** product of the other factors.
 */
 #include "noise/laplace_bridge.h"
 
@@ -67,9 +68,9 @@ static struct law law_of(const struct laplace_bridge *bridge) {
 /* ---- the factors ----------------------------------------------------------------------------- */
 
 /*
-** An event of probability (1 - exp(-x))/x, x = n/d. Attempt k succeeds with probability x/(k + 1),
-** so the first k attempts all succeed with probability x^k/(k + 1)!. The first failure is at an odd
-** k with probability 1 - x/2! + x^2/3! - ..., which is (1 - exp(-x))/x.
+** Returns 1 with probability (1 - exp(-x))/x for x = n/d, otherwise 0. Attempt k succeeds with
+** probability x/(k + 1), so the first k attempts all succeed with probability x^k/(k + 1)!. The
+** first failure is at an odd k with probability 1 - x/2! + x^2/3! - ..., which is (1 - exp(-x))/x.
 */
 static int survives(struct csprng *random, struct ratio x) {
   uint64_t k = 1;
@@ -77,7 +78,7 @@ static int survives(struct csprng *random, struct ratio x) {
   return k & 1;
 }
 
-/* An event of probability exp(-count x). */
+/* Returns 1 with probability exp(-count x), otherwise 0. */
 static int fades(struct csprng *random, struct ratio x, uint64_t count) {
   return decays(random, (uint128)count * x.n, x.d);
 }
@@ -93,9 +94,9 @@ static enum part one_of_three(struct csprng *random, const struct law *law) {
 }
 
 /*
-** NEITHER has the weight W = 2 t3 (t1 t2)^2, which may have 156 bits. If the weight G of the other
-** parts is below W, the loop proposes NEITHER and the others equally often, and keeps the others
-** with probability G/W. Otherwise it keeps NEITHER with probability W/G.
+** NEITHER has the weight W = 2 t3 (t1 t2)^2, which may have 156 bits. The loop proposes NEITHER and
+** the other parts equally often. If the weight G of the other parts is below W, the loop keeps the
+** other parts with probability G/W. Otherwise the loop keeps NEITHER with probability W/G.
 */
 static enum part one_of_four(struct csprng *random, const struct law *law) {
   uint128 whole = law->all / law->square, rest = law->all % law->square;
@@ -114,7 +115,10 @@ static enum part one_of_four(struct csprng *random, const struct law *law) {
   }
 }
 
-/* Whether the part is kept. For BOTH, the proposal of d decides, too. distance = |m|. */
+/*
+** Returns whether the code keeps the part, where distance = |m|. For BOTH, step_both() also
+** decides.
+*/
 static int is_kept(struct csprng *random, const struct law *law, enum part part,
                    uint64_t distance) {
   switch (part) {
@@ -133,7 +137,10 @@ static int is_kept(struct csprng *random, const struct law *law, enum part part,
   }
 }
 
-/* P(k) proportional to exp(-k x), k >= 0. Saturates at 2^62, with probability below 2^-(10^9). */
+/*
+** Returns a k >= 0 with P(k) proportional to exp(-k x). The result saturates at 2^62, which has
+** probability below 2^-(10^9).
+*/
 static uint64_t geometric(struct csprng *random, struct ratio x) {
   uint128 remainder = laplace_remainder(random, x.d);
   uint128 k = (remainder + (uint128)x.d * laplace_quotient(random)) / x.n;
@@ -141,8 +148,9 @@ static uint64_t geometric(struct csprng *random, struct ratio x) {
 }
 
 /*
-** Proposes d of the part BOTH, in the direction of m. Returns whether it is kept. Going back by
-** |d| or past m by |d| - |m| costs that distance twice.
+** Proposes a d for the part BOTH, in the direction of m. Returns whether the code keeps this d. The
+** exponent e is twice the detour. The detour is |d| if d goes away from m, |d| - |m| if d goes past
+** m, and otherwise 0.
 */
 static int step_both(struct csprng *random, const struct law *law, uint64_t distance, int64_t *d) {
   uint64_t magnitude = geometric(random, law->less[1]);
@@ -153,7 +161,7 @@ static int step_both(struct csprng *random, const struct law *law, uint64_t dist
   return fades(random, law->twice[1], detour); /* p3^(2 detour) */
 }
 
-/* One draw of d for m = distance >= 0. */
+/* Returns one draw of d for m = distance >= 0. */
 static int64_t draw(struct csprng *random, const struct law *law, uint64_t distance) {
   for (;;) {
     enum part part = distance ? one_of_three(random, law) : one_of_four(random, law);

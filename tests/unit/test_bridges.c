@@ -1,10 +1,10 @@
 /*
-** test_bridges.c: points between two points of a path (gaussian_bridge.h, laplace_bridge.h),
-** against their conditional laws.
+** test_bridges.c: compares points between two points of a path (gaussian_bridge.h,
+** laplace_bridge.h) with their conditional distributions.
 **
-** The laws are enumerated from their definition: the product of the laws of the two steps, divided
-** by its sum. The law of a Laplace step comes from its generating function, not from the formulas
-** of laplace_bridge.c.
+** The test computes the distributions from their definition: the product of the probabilities of
+** the two steps, divided by the sum of all products. The distribution of a Laplace step comes from
+** its generating function, not from the formulas of laplace_bridge.c.
 **
 ** False alarms. A chi-square test fails below a p-value of 1e-11, with cells that expect at least
 ** 100 draws. A moment or a share fails beyond 7 standard deviations: 3e-12. All 520 comparisons
@@ -38,7 +38,7 @@ static void normalise(void) {
   for (int i = 0; i <= 2 * REACH; i++) law[i] /= sum;
 }
 
-/* p-value of the draws' distances from `from` against the law. */
+/* Returns the p-value of the draws minus `from` if their distribution is `law`. */
 static double p_of_draws(int64_t from, int count) {
   for (int i = 0; i <= 2 * REACH; i++) counts[i] = 0;
   for (int i = 0; i < count; i++) {
@@ -82,7 +82,10 @@ static void gaussian_points_follow_their_law(void) {
   }
 }
 
-/* Control: the test must reject a law whose variance is 5% off, and a centre off by 0.1. */
+/*
+** Control: the test must reject a variance that is off by 5%, and a centre that is off by a
+** quarter.
+*/
 static void a_wrong_gaussian_law_is_seen(void) {
   struct gaussian_bridge bridge = {100, 300};
   fill(inner, 0, DRAWS);
@@ -96,7 +99,7 @@ static void a_wrong_gaussian_law_is_seen(void) {
   CHECK(p_of_draws(0, DRAWS) < ALARM, "centre a quarter too low");
 }
 
-/* Short vectors take the path of batches. */
+/* For short vectors, each coordinate comes from a batch. */
 static void short_gaussian_vectors_follow_the_law(void) {
   enum { SINGLES = 30000 };
   struct gaussian_bridge bridge = {3, 5};
@@ -109,8 +112,8 @@ static void short_gaussian_vectors_follow_the_law(void) {
 }
 
 /*
-** Wide steps, where the integers are largest: mean and variance, the share below the median, and
-** the low-order bits. The sum of squares has a relative standard deviation of sqrt(2/count).
+** The steps are wide, so the integers are largest. The test checks the mean, the variance and the
+** low-order bits. The sum of squares has a relative standard deviation of sqrt(2/count).
 */
 static void wide_gaussian_points_have_their_moments(void) {
   enum { COUNT = 500000 };
@@ -155,8 +158,9 @@ static void wide_gaussian_points_have_their_moments(void) {
 static long double step_law[4 * REACH + 1], other_law[4 * REACH + 1];
 
 /*
-** The law of a step from scale t to scale u, by its generating function: the quotient of those of
-** two discrete Laplace laws, so the outer law filtered by (1 - pz)(1 - p/z)/(1 - p)^2.
+** Computes the distribution of a step from scale t to scale u by its generating function. This is
+** the quotient of the generating functions of two discrete Laplace distributions. The step
+** therefore has the outer distribution, filtered by (1 - pz)(1 - p/z)/(1 - p)^2.
 */
 static void laplace_step_law(long double t, long double u, long double *step) {
   long double p = expl(-1 / t), r = expl(-1 / u), scale = (1 - r) / (1 + r) / ((1 - p) * (1 - p));
@@ -222,9 +226,10 @@ static void short_laplace_vectors_follow_the_law(void) {
 }
 
 /*
-** Wide scales: a path drawn outward from 0 and then filled in has, at the point in between, the
-** same law as a path drawn step by step. Compares the shares in 20 cells with those of the discrete
-** Laplace law at the middle scale, and of the step from there outward.
+** For wide scales, the test draws a path outward from 0 and then draws the point between. This
+** point must have the distribution of a path that is drawn step by step. The test compares the
+** frequencies of 40 cells with the discrete Laplace distribution of the middle scale. It also
+** checks how often each step is 0.
 */
 static void wide_laplace_points_have_their_margins(void) {
   enum { COUNT = 100000, CELLS = 20 };
@@ -250,7 +255,7 @@ static void wide_laplace_points_have_their_margins(void) {
     double p = p_value(seen, cells, 2 * CELLS, COUNT);
     CHECK(p > ALARM, "case %d: p %g", i, p);
     const uint64_t scales[3] = {wide[i].inner, wide[i].middle, wide[i].outer};
-    for (int s = 0; s < 2; s++) { /* how often a step changes nothing */
+    for (int s = 0; s < 2; s++) { /* the frequency of steps that are 0 */
       laplace_step_law((long double)scales[s], (long double)scales[s + 1], step_law);
       double share = (double)step_law[2 * REACH];
       double z = ((double)stays[s] / COUNT - share) / sqrt(share * (1 - share) / COUNT + 1e-12);
@@ -262,9 +267,9 @@ static void wide_laplace_points_have_their_margins(void) {
 /* ---- all orders of five tiers ---------------------------------------------------------------- */
 
 /*
-** Five points at the clocks below. The innermost is drawn first, the others in each of the 24
-** orders: outside all others by a step, between two by a bridge. The covariance of two points is
-** the variance of the inner one.
+** Five points at the clocks below. The test draws the innermost point first, and the other points
+** in each of the 24 orders. A point outside all others comes from a step, and a point between two
+** others comes from a bridge. The covariance of two points must be the variance of the inner point.
 */
 enum { TIERS = 5, PATHS = 40000, ORDERS = 24 };
 static const uint64_t clocks[TIERS] = {1 << 20, 3 << 20, (3 << 20) + 16, 10 << 20, 40 << 20};
@@ -332,8 +337,9 @@ static void every_order_has_the_joint_moments(void) {
 /* ---- the slack ------------------------------------------------------------------------------- */
 
 /*
-** The forward path draws z - x as a sum of two steps, the release as one. The charge for a point in
-** between is 4.1 exp(-2 pi^2 v), v = ab/(a + b): it must bound the logarithm of the ratio.
+** A path that is drawn outward reaches z in two steps, but the release has drawn z in one step. The
+** charged slack for a point between is 4.1 exp(-2 pi^2 v) with v = ab/(a + b). This number must be
+** an upper bound on the logarithm of the ratio of the two distributions.
 */
 static void the_slack_bounds_the_ratio_of_the_two_laws(void) {
   const int variances[] = {1, 2, 3, 4, 6, 8};
