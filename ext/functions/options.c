@@ -53,7 +53,7 @@ static const struct option options[] = {
     {{"name", 0, 0, 0, 0}, TEXT, IN(name), PUBLISHING, PARAMETERS, 0},
     {{"weight", 0, 1, 1, 0}, NUMBER, IN(weight), PUBLISHING, PARAMETERS, 0},
     {{"refine", 0, 0, 0, 0}, FLAG, IN(refine), PUBLISHING, PARAMETERS, 0},
-    {{"mechanism", 0, 0, 0, 0}, MECHANISM, IN(mechanism), PUBLISHING, PARAMETERS, 0},
+    {{"mechanism", 0, 0, 0, 0}, MECHANISM, IN(mechanism), PUBLISHING | SHARD, PARAMETERS, 0},
     {{"clip", LAYOUT_MIN_CLIP, LAYOUT_MAX_CLIP, 0, 0}, NUMBER, IN(clip), ALL, P_CLIP, 1},
     {{"lo", -LAYOUT_MAX_RANGE, LAYOUT_MAX_RANGE, 0, 0}, NUMBER, IN(lo), ALL, P_LO, 1},
     {{"hi", -LAYOUT_MAX_RANGE, LAYOUT_MAX_RANGE, 0, 0}, NUMBER, IN(hi), ALL, P_HI, 1},
@@ -264,6 +264,7 @@ static int set_mechanism(struct request *request, sqlite3_value *value, struct e
   if (!name) return error_set(error, "mechanism must be a text%s", not_a(value, SQLITE_TEXT));
   if (!mechanism_find(request->aggregate, name))
     return unknown_mechanism(request->aggregate, error);
+  sqlite3_free(request->mechanism);
   request->mechanism = sqlite3_mprintf("%s", name);
   return request->mechanism ? 1 : error_set_memory(error);
 }
@@ -448,6 +449,9 @@ static void append_parameter(sqlite3_str *json, const struct request *request,
     break;
   case KEYS:
     if (request->keys) sqlite3_str_appendf(json, ",\"%s\":%s", name, request->keys);
+    break;
+  case MECHANISM:
+    if (request->mechanism) sqlite3_str_appendf(json, ",\"%s\":\"%s\"", name, request->mechanism);
     break;
   default: break; /* this option is not part of a state, or has been written earlier */
   }

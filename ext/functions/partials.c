@@ -256,9 +256,12 @@ static int take_kind(void *context, const char *key, const char *type, sqlite3_v
   return 1;
 }
 
-/* Reads a state's parameters into the request. `tier` and `name_or_options` may be null. */
+/*
+** Reads a state's parameters into the request. `tier` and `name_or_options` may be null. *asked is
+** the mechanism among the options of the merge, for the caller to free.
+*/
 static int read_parameters(struct request *request, struct json *json, const char *parameters,
-                           sqlite3_value *tier, sqlite3_value *name_or_options) {
+                           sqlite3_value *tier, sqlite3_value *name_or_options, char **asked) {
   const struct aggregate *aggregate = 0;
   if (!json_members(json, parameters, take_kind, &aggregate)) {
     struct error error = error_take(json->error);
@@ -268,25 +271,49 @@ static int read_parameters(struct request *request, struct json *json, const cha
   }
   if (!aggregate || !aggregate->family->has_states)
     return error_set(json->error, "the state is of no kind that this version knows");
-  return request_start(request, aggregate, json, tier, name_or_options, OPTIONS_OF_MERGE) &&
-         request_read(request, json, parameters, OPTIONS_OF_STATE);
+  int started = request_start(request, aggregate, json, tier, name_or_options, OPTIONS_OF_MERGE);
+  *asked = request->mechanism;
+  request->mechanism = 0;
+  return started && request_read(request, json, parameters, OPTIONS_OF_STATE);
+}
+
+/*
+** Sets the mechanism of the release to the one that was asked for, which must suit the states: they
+** hold vectors for the norm of their mechanism. Takes over `asked`.
+*/
+static int settle_mechanism(struct request *request, char *asked, struct error *error) {
+  const struct aggregate *aggregate = request->aggregate;
+  const struct mechanism *wanted = mechanism_find(aggregate, asked);
+  const struct mechanism *made = mechanism_find(aggregate, request->mechanism);
+  int suits = request->mechanism ? wanted == made
+                                 : mechanism_family(wanted, aggregate->family) ==
+                                       mechanism_family(made, aggregate->family);
+  if (!asked) return 1;
+  if (!suits)
+    error_set(error, "the states are for mechanism '%s' (make them with \"mechanism\":\"%s\")",
+              made->name, wanted->name);
+  sqlite3_free(request->mechanism);
+  request->mechanism = asked;
+  return suits;
 }
 
 /* Fills the request from the call and from the parameters of the first state (P2). */
 static int read_request(struct merge *merge, int argc, sqlite3_value **argv, struct error *error) {
   struct request *request = &merge->request;
-  if (!read_parameters(request, ledger_json(merge->host->session.ledger), merge->parameters,
-                       argv[0], argc > 2 ? argv[2] : 0) ||
-      !request_finish(request, !request->rows, error))
-    return 0;
-  char *again = request_parameters(request, OPTIONS_OF_STATE);
+  char *asked = 0;
+  int read = read_parameters(request, ledger_json(merge->host->session.ledger), merge->parameters,
+                             argv[0], argc > 2 ? argv[2] : 0, &asked) &&
+             request_finish(request, !request->rows, error);
+  char *again = read ? request_parameters(request, OPTIONS_OF_STATE) : 0;
   int same = again && strcmp(again, merge->parameters) == 0;
-  if (!again) error_set_memory(error);
+  if (read && !again) error_set_memory(error);
   if (again && !same)
     error_set(error, "the state's parameters are not as dp_partial() writes them (make it anew, "
                      "with this version)");
   sqlite3_free(again);
-  return same;
+  if (same) return settle_mechanism(request, asked, error);
+  sqlite3_free(asked);
+  return 0;
 }
 
 /* Reports that a state does not belong to this merge, and shows both sets of parameters. */
@@ -294,8 +321,10 @@ static int other_parameters(struct merge *merge, const struct shard_state *state
                             struct error *error) {
   struct request request = {0};
   char *text = sqlite3_mprintf("%.*s", (int)state->parameters_size, state->parameters);
-  int read = text ? read_parameters(&request, ledger_json(merge->host->session.ledger), text, 0, 0)
-                  : error_set_memory(error);
+  char *asked = 0;
+  int read =
+      text ? read_parameters(&request, ledger_json(merge->host->session.ledger), text, 0, 0, &asked)
+           : error_set_memory(error);
   char *ours = read ? request_parameters(&merge->request, OPTIONS_OF_PARTIAL) : 0;
   char *theirs = read ? request_parameters(&request, OPTIONS_OF_PARTIAL) : 0;
   error_set(error, "the states have different parameters: %s and %s", ours ? ours : "",

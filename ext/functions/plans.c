@@ -137,6 +137,14 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
   ledger_tiers_free(tiers, count);
 }
 
+/* Returns the half-width of a statistic whose noise has this standard deviation. */
+static double statistic_half_width(const struct publication *publication, double stddev) {
+  const struct noise_law *noise = publication->definition.mechanism->noise;
+  return publication->definition.aggregate->family->is_linear
+             ? noise->half_width(stddev, PLAN_CONFIDENCE)
+             : mixed_half_width(noise, stddev, PLAN_CONFIDENCE);
+}
+
 /*
 ** Appends what the noise will be. Returns the half-width of a value in its own unit, or NaN if it
 ** depends on a number of rows that nobody has guessed.
@@ -152,11 +160,11 @@ static double append_precision(sqlite3_str *json, struct publication *publicatio
   double epsilon = noise->rdp(sensitivity, clock, INFINITY);
   double stddev = numbers_stddev(publication);
   double half_width = numbers_half_width(publication, rows, PLAN_CONFIDENCE);
-  double of_total = noise->half_width(stddev, PLAN_CONFIDENCE);
+  double of_total = statistic_half_width(publication, stddev);
   append_number(json, "rate", noise->rate(sensitivity, clock));
   if (isfinite(epsilon)) append_number(json, "epsilon", published_up(epsilon));
   if (isfinite(half_width) && half_width != of_total)
-    stddev = half_width / noise->half_width(1, PLAN_CONFIDENCE);
+    stddev = half_width / statistic_half_width(publication, 1);
   append_number(json, "sigma", stddev);
   append_number(json, "half_width", isfinite(half_width) ? half_width : of_total);
   append_number(json, "shrink", definition_shrink(publication));
@@ -348,6 +356,19 @@ struct wanted {
   double confidence;
 };
 
+/* The noise of a value is one draw, or several: of a statistic that is not linear, or of a mix. */
+static double interval_half_width(struct ledger *ledger, const struct mechanism *mechanism,
+                                  const struct ledger_release *release, const struct wanted *wanted,
+                                  double stddev) {
+  const struct aggregate *aggregate = aggregate_find(release->kind);
+  char *kernel = 0;
+  int mixed = ledger_kernel_find(ledger, release->id, wanted->tier, &kernel) && kernel;
+  sqlite3_free(kernel);
+  return !mixed && aggregate && aggregate->family->is_linear
+             ? mechanism->noise->half_width(stddev, wanted->confidence)
+             : mixed_half_width(mechanism->noise, stddev, wanted->confidence);
+}
+
 static int interval(struct ledger *ledger, const struct wanted *wanted, double *value,
                     double *half_width) {
   const char *name = wanted->name, *tier = wanted->tier, *key = wanted->key;
@@ -372,7 +393,7 @@ static int interval(struct ledger *ledger, const struct wanted *wanted, double *
     found = ledger_value_find(ledger, release.id, tier, key, wanted->component, value, &stddev) ||
             error_set(ledger_error(ledger), "release '%s' has no value %sat tier '%s'", name,
                       *key ? "for this key " : "", tier);
-    if (found) *half_width = mechanism->noise->half_width(stddev, wanted->confidence);
+    if (found) *half_width = interval_half_width(ledger, mechanism, &release, wanted, stddev);
   }
   ledger_release_clear(&release);
   return found;

@@ -150,6 +150,43 @@ double laplace2_density(double x, double scale1, double scale2) {
   return scaled_value(scaled_times(peak, tail));
 }
 
+/*
+** ln P(S > x), x >= 0, for the sum S of n noises of scale 1. S is the difference of two gamma
+** variables of shape n: it exceeds x if a Poisson process has fewer than n events up to x plus the
+** n-th event of another one. Up to x it has i events with probability e^-x x^i/i!, and then j
+** before that event with probability C(n - 1 + j, j) 2^-(n + j).
+*/
+static double log_sum_tail(int terms, double x) {
+  double sum = 0.0, beyond = 0.0, after = ldexp(1.0, -terms), before = 1.0;
+  double shares[100];
+  for (int j = 0; j < terms; j++) { /* P(at most j) */
+    beyond += after;
+    shares[j] = beyond;
+    after *= (double)(terms + j) / (2.0 * (j + 1));
+  }
+  for (int i = 0; i < terms; i++) {
+    sum += before * shares[terms - 1 - i];
+    before *= x / (i + 1);
+  }
+  return log(sum) - x;
+}
+
+struct sum_tail {
+  int terms;
+  double log_probability;
+};
+
+static double tail_missing(double x, void *context) {
+  const struct sum_tail *wanted = context;
+  return wanted->log_probability - log_sum_tail(wanted->terms, x);
+}
+
+double laplace_sum_quantile(int terms, double probability) {
+  struct sum_tail wanted = {terms, log(probability)};
+  if (probability >= 0.5) return 0.0;
+  return root_between(tail_missing, &wanted, 0.0, 8.0 * terms - 2.0 * wanted.log_probability);
+}
+
 double laplace2_epsilon(double sensitivity, double scale1, double scale2) {
   return sensitivity / fmax(scale1, scale2);
 }

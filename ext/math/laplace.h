@@ -42,6 +42,12 @@ double iterated_laplace_rdp(double alpha, double sensitivity, double scale1, dou
 double laplace2_density(double x, double scale1, double scale2);
 
 /*
+** Returns the x that the sum of `terms` independent Laplace noises of scale 1 exceeds with this
+** probability, in (0, 1/2]. 1 <= terms <= 100.
+*/
+double laplace_sum_quantile(int terms, double probability);
+
+/*
 ** Returns the least epsilon at which the sum of two Laplace noises is epsilon-DP:
 ** sensitivity/max(scale1, scale2).
 */

@@ -1,7 +1,6 @@
 /* estimate.c: see estimate.h. */
 #include "mechanism/estimate.h"
 
-#include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -40,10 +39,8 @@ static double coordinate(const struct reading *reading, const int64_t *values, i
   return ldexp((double)steps, reading->view.granularity);
 }
 
-static struct estimate estimate(const struct view *view, int cell, int component, double value,
-                                double stddev) {
-  double noise = published_up(stddev);
-  double half_width = view->noise->half_width(noise, CONFIDENCE);
+static struct estimate with_interval(int cell, int component, double value, double noise,
+                                     double half_width) {
   return (struct estimate){cell,
                            component,
                            value,
@@ -52,16 +49,41 @@ static struct estimate estimate(const struct view *view, int cell, int component
                            nextafter(value + half_width, INFINITY)};
 }
 
+/* A coordinate of the point, scaled: its noise is one draw. */
+static struct estimate drawn(const struct view *view, int cell, int component, double value,
+                             double stddev) {
+  double noise = published_up(stddev);
+  return with_interval(cell, component, value, noise, view->noise->half_width(noise, CONFIDENCE));
+}
+
+/* A number that is computed from several coordinates. */
+static struct estimate estimate(const struct view *view, int cell, int component, double value,
+                                double stddev) {
+  double noise = published_up(stddev);
+  return with_interval(cell, component, value, noise,
+                       mixed_half_width(view->noise, noise, CONFIDENCE));
+}
+
+/* The half-width of the interval of such a number, if its standard deviation is 1. */
+static double mixed_width(const struct view *view) {
+  return mixed_half_width(view->noise, 1, CONFIDENCE);
+}
+
 struct estimate estimate_mixed(const struct view *view, const struct estimate *from, int count,
                                const double *weights, int cell) {
   double value = 0, variance = 0, largest = 0;
-  for (int i = 0; i < count; i++) largest = fmax(largest, weights[i] * from[i].stddev);
+  int terms = 0;
+  for (int i = 0; i < count; i++) {
+    largest = fmax(largest, weights[i] * from[i].stddev);
+    terms += weights[i] > 0;
+  }
   for (int i = 0; i < count; i++) {
     double part = largest > 0 ? weights[i] * from[i].stddev / largest : 0;
     value += weights[i] * from[i].value;
     variance += part * part;
   }
-  return estimate(view, cell, 0, value, largest * sqrt(variance));
+  double noise = largest * sqrt(variance);
+  return terms > 1 ? estimate(view, cell, 0, value, noise) : drawn(view, cell, 0, value, noise);
 }
 
 static double clamp(double x, double low, double high) {
@@ -70,7 +92,9 @@ static double clamp(double x, double low, double high) {
 
 /* Returns the noisy number of rows in a cell, or 1 if that number is below 1. */
 static double rows_of(const struct reading *reading, const int64_t *values, int cell) {
-  return fmax(coordinate(reading, values, cell, 0) / reading->shape->count_factor, 1);
+  double count = 0;
+  for (int j = 0; j < reading->shape->counted; j++) count += coordinate(reading, values, cell, j);
+  return fmax(count / reading->shape->count_factor, 1);
 }
 
 /* ---- sums: counts, vectors, bins, keys ------------------------------------------------------- */
@@ -80,7 +104,7 @@ static struct estimate shown_sum(struct reading *reading, const int64_t *values,
   const struct view *view = &reading->view;
   double x = coordinate(reading, values, cell, component);
   double value = view->centre + reading->shrink * (x - view->centre);
-  return estimate(view, cell, number, value, reading->shrink * noise_of(view));
+  return drawn(view, cell, number, value, reading->shrink * noise_of(view));
 }
 
 int estimate_sums(struct reading *reading, const int64_t *values, struct estimate *estimates) {
@@ -146,6 +170,26 @@ int estimate_means(struct reading *reading, const int64_t *values, struct estima
   return reading->cells;
 }
 
+/*
+** Computes the same averages from a = sum of (1 + u)/2 and b = sum of (1 - u)/2. The mean of u is
+** (a - b)/(a + b). To first order, its noise is sigma sqrt((1 - u)^2 + (1 + u)^2)/(a + b).
+*/
+int estimate_paired_means(struct reading *reading, const int64_t *values,
+                          struct estimate *estimates) {
+  const struct contribution *question = reading->question;
+  double half = question->high / 2 - question->low / 2;
+  double middle = question->low / 2 + question->high / 2;
+  for (int cell = 0; cell < reading->cells; cell++) {
+    double rows = rows_of(reading, values, cell);
+    double a = coordinate(reading, values, cell, 0), b = coordinate(reading, values, cell, 1);
+    double u = clamp((a - b) / rows, -1, 1);
+    double mean = clamp(middle + half * u, question->low, question->high);
+    double noise = noise_of(&reading->view) / rows * M_SQRT2 * hypot(1, u);
+    estimates[cell] = estimate(&reading->view, cell, 0, mean, half * noise);
+  }
+  return reading->cells;
+}
+
 int estimate_vector_means(struct reading *reading, const int64_t *values,
                           struct estimate *estimates) {
   double limit = reading->question->clip;
@@ -159,6 +203,23 @@ int estimate_vector_means(struct reading *reading, const int64_t *values,
 /* ---- spreads --------------------------------------------------------------------------------- */
 
 /*
+** Returns the spread of a cell, computed from the variance of u in [-1, 1] and from the noise of
+** this variance. For a standard deviation, the function takes the roots of the ends of the
+** interval, because the root is not linear near 0.
+*/
+static struct estimate spread(const struct reading *reading, int cell, double variance,
+                              double noise) {
+  double half = reading->question->high / 2 - reading->question->low / 2;
+  if (!reading->root)
+    return estimate(&reading->view, cell, 0, half * half * variance, half * half * noise);
+  double z = mixed_width(&reading->view);
+  double low = half * sqrt(fmax(variance - z * noise, 0));
+  double high = half * sqrt(variance + z * noise);
+  return (struct estimate){cell, 0,   half * sqrt(variance), published_up((high - low) / (2 * z)),
+                           low,  high};
+}
+
+/*
 ** Computes the variance of u in [-1, 1] from n = number of rows, a = sum of u and b = sum of 2 u^2
 ** - 1:
 **     w(n, a, b) = (b/n + 1)/2 - (a/n)^2.
@@ -166,23 +227,28 @@ int estimate_vector_means(struct reading *reading, const int64_t *values,
 ** a and b has the same variance, because their factors are 1.
 */
 int estimate_spreads(struct reading *reading, const int64_t *values, struct estimate *estimates) {
-  double half = reading->question->high / 2 - reading->question->low / 2;
   double n = rows_of(reading, values, 0);
   double a = clamp(coordinate(reading, values, 0, 1) / n, -1, 1);
   double b = clamp(coordinate(reading, values, 0, 2) / n, -1, 1);
   double variance = clamp((b + 1) / 2 - a * a, 0, 1);
   double slope = hypot(hypot(2 * a * a - b / 2, 2 * a), 0.5) / n;
-  double noise = slope * noise_of(&reading->view);
-  /* Take the roots of the ends of the interval, because the root is not linear near 0. */
-  if (reading->root) {
-    double z = gsl_cdf_ugaussian_Qinv((1 - CONFIDENCE) / 2);
-    double low = half * sqrt(fmax(variance - z * noise, 0));
-    double high = half * sqrt(variance + z * noise);
-    estimates[0] = (struct estimate){
-        0, 0, half * sqrt(variance), published_up((high - low) / (2 * z)), low, high};
-  } else {
-    estimates[0] = estimate(&reading->view, 0, 0, half * half * variance, half * half * noise);
-  }
+  estimates[0] = spread(reading, 0, variance, slope * noise_of(&reading->view));
+  return 1;
+}
+
+/*
+** Computes the same variance from the means a, b and c of (1 - w)^2, 2 w (1 - w) and w^2, where u =
+** 2 w - 1. The mean of w is m = b/2 + c, and the variance of u is 4 (c - m^2). With f = 2 m^2 - c,
+** the slopes of the variance are 4/n times f, f - m and f + 1 - 2 m.
+*/
+int estimate_tripled_spreads(struct reading *reading, const int64_t *values,
+                             struct estimate *estimates) {
+  double n = rows_of(reading, values, 0);
+  double c = clamp(coordinate(reading, values, 0, 2) / n, 0, 1);
+  double m = clamp(coordinate(reading, values, 0, 1) / (2 * n) + c, 0, 1);
+  double first = 2 * m * m - c, slope = hypot(hypot(first, first - m), first + 1 - 2 * m);
+  double variance = clamp(4 * (c - m * m), 0, 1);
+  estimates[0] = spread(reading, 0, variance, 4 * slope / n * noise_of(&reading->view));
   return 1;
 }
 
@@ -226,7 +292,7 @@ static double bound_at(const struct ranks *ranks, double rank) {
 */
 static int quantiles_of(const struct ranks *ranks, struct estimate *estimates) {
   const struct reading *reading = ranks->reading;
-  double z = gsl_cdf_ugaussian_Qinv((1 - CONFIDENCE) / 2), all = ranks->totals[ranks->count];
+  double z = mixed_width(&reading->view), all = ranks->totals[ranks->count];
   for (int i = 0; i < reading->quantile_count; i++) {
     double q = reading->quantiles[i], rank = rank_of(q, all);
     double place = all > 0 ? tree_place(ranks->totals, ranks->count, rank) : q * ranks->count;
@@ -296,11 +362,13 @@ int estimate_coefficients(struct reading *reading, const int64_t *values,
 /* ---- noise before there is data -------------------------------------------------------------- */
 
 /*
-** Upper bounds on the slope of a mean (at u = 1, with counts at half weight) and of a variance (at
-** u = 1) with respect to their sums.
+** Upper bounds on the slope of a mean (at u = 1, with counts at half weight, or from shares) and of
+** a variance (at u = 1) with respect to their sums.
 */
 #define MEAN_SLOPE   2.23606797749979 /* sqrt(1 + 2^2) */
+#define PAIR_SLOPE   2.0              /* sqrt(0 + 2^2) */
 #define SPREAD_SLOPE 2.54950975679639 /* sqrt((2 - 1/2)^2 + 2^2 + (1/2)^2) */
+#define TRIPLE_SLOPE 4.0              /* 4 sqrt(1 + 0 + 0) */
 
 static double half_range(const struct reading *reading) {
   return reading->question->high / 2 - reading->question->low / 2;
@@ -314,13 +382,23 @@ double estimate_mean_stddev(const struct reading *reading) {
   return published_up(half_range(reading) * MEAN_SLOPE * noise_of(&reading->view));
 }
 
+double estimate_paired_mean_stddev(const struct reading *reading) {
+  return published_up(half_range(reading) * PAIR_SLOPE * noise_of(&reading->view));
+}
+
 double estimate_vector_mean_stddev(const struct reading *reading) {
-  return published_up(MEAN_SLOPE * noise_of(&reading->view));
+  double slope = hypot(1, reading->question->clip / reading->shape->count_factor);
+  return published_up(slope * noise_of(&reading->view));
 }
 
 double estimate_spread_stddev(const struct reading *reading) {
   double half = half_range(reading);
   return published_up(half * half * SPREAD_SLOPE * noise_of(&reading->view));
+}
+
+double estimate_tripled_spread_stddev(const struct reading *reading) {
+  double half = half_range(reading);
+  return published_up(half * half * TRIPLE_SLOPE * noise_of(&reading->view));
 }
 
 double estimate_rank_stddev(const struct reading *reading) {
@@ -350,9 +428,10 @@ static double root_half_width(double half, double width) {
 double estimate_half_width(const struct reading *reading, double rows, double confidence) {
   const struct family *family = reading->shape->family;
   double stddev = estimate_total_stddev(reading), half = half_range(reading);
-  if (family->is_ratio || family->is_tree) stddev /= rows;
+  if (family->is_ratio || family->shares || family->is_tree) stddev /= rows;
   if (family->shrinks_average) stddev *= estimate_shrink(&reading->view, stddev * stddev);
-  double width = reading->view.noise->half_width(stddev, confidence);
+  double width = family->is_linear ? reading->view.noise->half_width(stddev, confidence)
+                                   : mixed_half_width(reading->view.noise, stddev, confidence);
   if (family->is_tree) width *= 2 * half;
   return reading->root ? published_up(root_half_width(half, width)) : width;
 }
@@ -366,8 +445,8 @@ double estimate_threshold(const struct reading *reading) {
   const struct layout *shape = reading->shape;
   double reach = ldexp((double)shape->blocks[0].lead_reach, -reading->view.shift);
   double tail = -expm1(log1p(-reading->selection_delta) / shape->max_groups);
-  double noise = sqrt((double)reading->view.clock) * gsl_cdf_ugaussian_Qinv(tail);
-  return ceil((reach + noise) * (1 + 0x1p-40)) + 2;
+  double noise = reading->view.noise->tail(reading->view.clock, shape->counted, tail);
+  return ceil((reach + noise) * (1 + 0x1p-40)) + 2 * shape->counted;
 }
 
 int estimate_point(struct reading *reading, const int64_t *values, struct estimate *estimates) {
@@ -377,8 +456,10 @@ int estimate_point(struct reading *reading, const int64_t *values, struct estima
   if (!shape->max_groups) return used;
   double threshold = estimate_threshold(reading);
   for (int i = 0; i < used; i++) {
-    if ((double)values[(int64_t)estimates[i].cell * shape->components] >= threshold)
-      estimates[kept++] = estimates[i];
+    const int64_t *cell = &values[(int64_t)estimates[i].cell * shape->components];
+    double count = 0;
+    for (int j = 0; j < shape->counted; j++) count += (double)cell[j];
+    if (count >= threshold) estimates[kept++] = estimates[i];
   }
   return kept;
 }

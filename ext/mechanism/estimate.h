@@ -93,15 +93,17 @@ int estimate_room(const struct reading *reading);
 int estimate_point(struct reading *reading, const int64_t *values, struct estimate *estimates);
 
 /* The families' estimators, for sums and for statistics computed from sums. */
-estimate_values estimate_sums, estimate_bins, estimate_means, estimate_vector_means,
-    estimate_spreads, estimate_quantiles, estimate_coefficients;
+estimate_values estimate_sums, estimate_bins, estimate_means, estimate_paired_means,
+    estimate_vector_means, estimate_spreads, estimate_tripled_spreads, estimate_quantiles,
+    estimate_coefficients;
 
 /*
 ** The versions of estimate_total_stddev() for each family: for a sum, a mean, ..., the rank of a
 ** median.
 */
-total_stddev estimate_sum_stddev, estimate_mean_stddev, estimate_vector_mean_stddev,
-    estimate_spread_stddev, estimate_rank_stddev, estimate_coefficient_stddev;
+total_stddev estimate_sum_stddev, estimate_mean_stddev, estimate_paired_mean_stddev,
+    estimate_vector_mean_stddev, estimate_spread_stddev, estimate_tripled_spread_stddev,
+    estimate_rank_stddev, estimate_coefficient_stddev;
 
 /*
 ** Returns the weighted sum of `count` independent estimates of the same component, as an estimate
@@ -113,9 +115,10 @@ struct estimate estimate_mixed(const struct view *view, const struct estimate *f
 /*
 ** Returns the least noisy count, in lattice steps, at which a private key is shown. A unit's counts
 ** have a norm of at most C over at most m keys, so each count is at most C. With probability at
-** least 1 - delta, noise raises none of these m counts above C + sigma * Phi^-1((1 - delta)^(1/m)).
-** The threshold is two steps higher, for rounding and for the tail of the discrete Gaussian
-** (Canonne, Kamath and Steinke 2020, Proposition 25).
+** least 1 - delta, noise raises none of these m counts above C + Q, where Q is exceeded with
+** probability 1 - (1 - delta)^(1/m) by the noise of a count: one draw, or the sum of several where
+** shares add up to the count. The threshold is two steps higher for each draw, for rounding and for
+** the tails of the discrete laws.
 */
 double estimate_threshold(const struct reading *reading);
 

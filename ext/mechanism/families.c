@@ -1,4 +1,9 @@
-/* families.c: the table of families. sums/family.h explains the columns. */
+/*
+** families.c: the table of families. sums/family.h explains the columns. The families for the sum
+** norm follow from math/README.md: a mean has the coordinates (1 + u)/2 and (1 - u)/2 in place of 1
+** and u (Kulesza, Suresh and Wang 2023). A spread has (1 - w)^2, 2 w (1 - w) and w^2 at w = (1 +
+** u)/2.
+*/
 #include "mechanism/families.h"
 
 #include "mechanism/estimate.h"
@@ -8,7 +13,8 @@
 ** The factor of a count that stands beside sums. The count is the number of rows of a mean, or the
 ** number of units of a private key.
 */
-#define HALF 0.5
+#define HALF    0.5
+#define QUARTER 0.25 /* of a private key in the sum norm; the count is a fifth of either norm */
 
 /* Norms of a row's components, and spreads of a unit's vector (layout.h), all rounded up. */
 #define SLANT        1.1180339887498949 /* sqrt(1/4 + 1) */
@@ -17,107 +23,109 @@
 #define MEAN_SPREAD  1.7888543819998320
 #define CURVE_SPREAD 1.3095310000000000
 
-/* Facts that all counts share, facts that all sums share, and so on. */
-#define COUNTING                                                                                   \
-  .components = 1, .counts = 1, .count_factor = 1, .row_norm = 1, .spread = COUNT_SPREAD
-#define SUMMING .row_norm = 1, .spread = 2
-#define RATIO   .counts = 1, .is_ratio = 1
-#define LINEAR  .is_linear = 1, .estimate = estimate_sums, .stddev = estimate_sum_stddev
+/* Facts that several families share. */
+#define COUNTING .components = 1, .counts = 1, .count_factor = 1, .row_norm = 1
+#define RATIO    .counts = 1, .is_ratio = 1
+#define LINEAR   .is_linear = 1, .estimate = estimate_sums, .stddev = estimate_sum_stddev
+#define L1       .is_l1 = 1, .row_norm = 1, .spread = 2
 
-const struct family family_sum = {
-    .statistic = STATISTIC_NUMBER, .components = 1, SUMMING, .has_states = 1, LINEAR};
+const struct family family_sum = {.statistic = STATISTIC_NUMBER,
+                                  .components = 1,
+                                  .row_norm = 1,
+                                  .spread = 2,
+                                  .has_states = 1,
+                                  LINEAR};
 
-const struct family family_mean = {.statistic = STATISTIC_VECTOR,
-                                   .components = 2,
-                                   RATIO,
-                                   .count_factor = HALF,
-                                   .row_norm = SLANT,
-                                   .spread = MEAN_SPREAD,
-                                   .add = vector_sum_add_centred,
-                                   .shrinks_average = 1,
-                                   .has_states = 1,
-                                   .estimate = estimate_means,
-                                   .stddev = estimate_mean_stddev};
+/* ---- means and spreads ----------------------------------------------------------------------- */
 
-const struct family family_spread = {.statistic = STATISTIC_VECTOR,
-                                     .components = 3,
+#define MEAN .statistic = STATISTIC_VECTOR, .components = 2, .shrinks_average = 1
+#define MEAN_L2                                                                                    \
+  MEAN, RATIO, .count_factor = HALF, .row_norm = SLANT, .spread = MEAN_SPREAD,                     \
+               .add = vector_sum_add_centred, .estimate = estimate_means,                          \
+               .stddev = estimate_mean_stddev
+#define MEAN_L1                                                                                    \
+  MEAN, L1, .shares = 2, .count_factor = 1, .add = vector_sum_add_pair,                            \
+            .estimate = estimate_paired_means, .stddev = estimate_paired_mean_stddev
+#define SPREAD .statistic = STATISTIC_VECTOR, .components = 3, .count_factor = 1
+
+static const struct family family_mean_l1 = {MEAN_L1, .has_states = 1};
+const struct family family_mean = {MEAN_L2, .has_states = 1, .l1 = &family_mean_l1};
+
+static const struct family family_spread_l1 = {SPREAD,
+                                               L1,
+                                               .shares = 3,
+                                               .add = vector_sum_add_triple,
+                                               .has_states = 1,
+                                               .estimate = estimate_tripled_spreads,
+                                               .stddev = estimate_tripled_spread_stddev};
+const struct family family_spread = {SPREAD,
                                      RATIO,
-                                     .count_factor = 1,
                                      .row_norm = ROOT_3,
                                      .spread = CURVE_SPREAD,
                                      .rounds_off_curve = 1,
                                      .add = vector_sum_add_curve,
                                      .has_states = 1,
                                      .estimate = estimate_spreads,
-                                     .stddev = estimate_spread_stddev};
+                                     .stddev = estimate_spread_stddev,
+                                     .l1 = &family_spread_l1};
 
-const struct family family_vector = {
-    .statistic = STATISTIC_VECTOR, .has_vector = 1, SUMMING, .has_states = 1, LINEAR};
+/* ---- vectors --------------------------------------------------------------------------------- */
 
-const struct family family_vector_mean = {.statistic = STATISTIC_VECTOR,
-                                          .components = 1,
-                                          .has_vector = 1,
-                                          RATIO,
-                                          .count_factor = HALF,
-                                          .count_in_clips = 1,
-                                          .row_norm = SLANT,
-                                          .spread = MEAN_SPREAD,
-                                          .has_states = 1,
-                                          .estimate = estimate_vector_means,
-                                          .stddev = estimate_vector_mean_stddev};
+#define VECTOR .statistic = STATISTIC_VECTOR, .has_vector = 1, .has_states = 1
+#define VECTOR_MEAN                                                                                \
+  VECTOR, .components = 1, RATIO, .count_in_clips = 1, .estimate = estimate_vector_means,          \
+          .stddev = estimate_vector_mean_stddev
 
-const struct family family_bins = {.statistic = STATISTIC_VECTOR,
-                                   .has_bins = 1,
-                                   COUNTING,
-                                   .add = vector_sum_add_bin,
-                                   .is_linear = 1,
-                                   .has_states = 1,
-                                   .estimate = estimate_bins,
-                                   .stddev = estimate_sum_stddev};
+static const struct family family_vector_l1 = {VECTOR, L1, LINEAR};
+const struct family family_vector = {VECTOR, .row_norm = 1, .spread = 2, LINEAR,
+                                     .l1 = &family_vector_l1};
 
-const struct family family_tree = {.statistic = STATISTIC_VECTOR,
-                                   .has_bins = 1,
-                                   .is_tree = 1,
-                                   COUNTING,
-                                   .add = vector_sum_add_bin,
-                                   .has_states = 1,
-                                   .estimate = estimate_quantiles,
-                                   .stddev = estimate_rank_stddev};
+static const struct family family_vector_mean_l1 = {VECTOR_MEAN, L1, .count_factor = 1,
+                                                    .count_falls = 1};
+const struct family family_vector_mean = {VECTOR_MEAN, .count_factor = HALF, .row_norm = SLANT,
+                                          .spread = MEAN_SPREAD, .l1 = &family_vector_mean_l1};
 
-const struct family family_key_count = {.statistic = STATISTIC_VECTOR,
-                                        .has_keys = 1,
-                                        COUNTING,
-                                        .add = vector_sum_add_one,
-                                        .has_states = 1,
-                                        LINEAR};
+/* ---- bins and trees -------------------------------------------------------------------------- */
 
-const struct family family_key_sum = {.statistic = STATISTIC_VECTOR,
-                                      .has_keys = 1,
-                                      .components = 1,
-                                      .counts_if_private = 1,
-                                      .count_factor = HALF,
-                                      .count_in_clips = 1,
-                                      SUMMING,
-                                      .add = vector_sum_add_number,
-                                      .has_states = 1,
-                                      LINEAR};
+#define CELLS                                                                                      \
+  .statistic = STATISTIC_VECTOR, .has_bins = 1, .components = 1, .counts = 1, .count_factor = 1,   \
+  .add = vector_sum_add_bin, .has_states = 1
+#define BINS     CELLS, .is_linear = 1, .estimate = estimate_bins, .stddev = estimate_sum_stddev
+#define TREE     CELLS, .is_tree = 1, .estimate = estimate_quantiles, .stddev = estimate_rank_stddev
+#define L2_COUNT .row_norm = 1, .spread = COUNT_SPREAD
 
-const struct family family_key_mean = {.statistic = STATISTIC_VECTOR,
-                                       .has_keys = 1,
-                                       .components = 2,
-                                       RATIO,
-                                       .count_factor = HALF,
-                                       .row_norm = SLANT,
-                                       .spread = MEAN_SPREAD,
-                                       .add = vector_sum_add_centred,
-                                       .shrinks_average = 1,
-                                       .has_states = 1,
-                                       .estimate = estimate_means,
-                                       .stddev = estimate_mean_stddev};
+static const struct family family_bins_l1 = {BINS, L1};
+const struct family family_bins = {BINS, L2_COUNT, .l1 = &family_bins_l1};
+
+static const struct family family_tree_l1 = {TREE, L1};
+const struct family family_tree = {TREE, L2_COUNT, .l1 = &family_tree_l1};
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+#define KEYED .statistic = STATISTIC_VECTOR, .has_keys = 1, .has_states = 1
+#define KEY_COUNT                                                                                  \
+  KEYED, .components = 1, .counts = 1, .count_factor = 1, .add = vector_sum_add_one, LINEAR
+#define KEY_SUM                                                                                    \
+  KEYED, .components = 1, .counts_if_private = 1, .count_in_clips = 1,                             \
+         .add = vector_sum_add_number, LINEAR
+
+static const struct family family_key_count_l1 = {KEY_COUNT, L1};
+const struct family family_key_count = {KEY_COUNT, L2_COUNT, .l1 = &family_key_count_l1};
+
+static const struct family family_key_sum_l1 = {KEY_SUM, L1, .count_factor = QUARTER};
+const struct family family_key_sum = {KEY_SUM, .count_factor = HALF, .row_norm = 1, .spread = 2,
+                                      .l1 = &family_key_sum_l1};
+
+static const struct family family_key_mean_l1 = {MEAN_L1, .has_keys = 1, .has_states = 1};
+const struct family family_key_mean = {MEAN_L2, .has_keys = 1, .has_states = 1,
+                                       .l1 = &family_key_mean_l1};
+
+/* ---- categories, reports and models ---------------------------------------------------------- */
 
 const struct family family_choice = {.statistic = STATISTIC_CATEGORY,
                                      .has_keys = 1,
                                      COUNTING,
+                                     .spread = COUNT_SPREAD,
                                      .each = 1,
                                      .add = vector_sum_add_one,
                                      .is_linear = 1,
@@ -126,13 +134,15 @@ const struct family family_choice = {.statistic = STATISTIC_CATEGORY,
 const struct family family_response = {.statistic = STATISTIC_REPORTS,
                                        .has_keys = 1,
                                        COUNTING,
+                                       .spread = COUNT_SPREAD,
                                        .each = 1,
                                        .add = vector_sum_add_one,
                                        .is_linear = 1};
 
 const struct family family_sgd = {.statistic = STATISTIC_MODEL,
                                   .has_vector = 1,
-                                  SUMMING,
+                                  .row_norm = 1,
+                                  .spread = 2,
                                   .columns = "y, features",
                                   .estimate = estimate_coefficients,
                                   .stddev = estimate_coefficient_stddev};

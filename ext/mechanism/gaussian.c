@@ -75,6 +75,15 @@ static double gaussian_half_width(double stddev, double confidence) {
   return published_up(stddev * gsl_cdf_ugaussian_Qinv((1 - confidence) / 2));
 }
 
+double mixed_half_width(const struct noise_law *noise, double stddev, double confidence) {
+  return fmax(noise->half_width(stddev, confidence), gaussian_half_width(stddev, confidence));
+}
+
+/* Two steps cover the tail of the discrete law (Canonne, Kamath and Steinke 2020, Prop. 25). */
+static double gaussian_tail(uint64_t clock, int terms, double probability) {
+  return sqrt((double)clock * terms) * gsl_cdf_ugaussian_Qinv(probability);
+}
+
 const struct noise_law gaussian_noise = {.name = "Gaussian",
                                          .most = 1e6,
                                          .refines = 1,
@@ -91,7 +100,8 @@ const struct noise_law gaussian_noise = {.name = "Gaussian",
                                          .draw_slack = gaussian_draw_slack,
                                          .step_slack = gaussian_step_slack,
                                          .between_slack = gaussian_between_slack,
-                                         .half_width = gaussian_half_width};
+                                         .half_width = gaussian_half_width,
+                                         .tail = gaussian_tail};
 
 /* ---- the mechanisms -------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* laplace.c: discrete Laplace noise, and the mechanism that adds it to a sum. */
+/* laplace.c: discrete Laplace noise, and the mechanism that adds it to sums. */
 #include <math.h>
 
 #include "math/laplace.h"
@@ -97,6 +97,14 @@ static double laplace_half_width(double stddev, double confidence) {
   return published_up(stddev * M_SQRT1_2 * -log1p(-confidence));
 }
 
+/*
+** A draw Y of scale t has P(Y >= k) <= P(L >= k - 1) for every integer k, L the continuous law of
+** scale t: the sum of n draws exceeds no bound more often than n + the sum of n continuous ones.
+*/
+static double laplace_tail(uint64_t clock, int terms, double probability) {
+  return (double)laplace_scale(clock) * laplace_sum_quantile(terms, probability);
+}
+
 const struct noise_law laplace_noise = {.name = "Laplace",
                                         .most = 1e3,
                                         .in_sum_norm = 1,
@@ -112,7 +120,8 @@ const struct noise_law laplace_noise = {.name = "Laplace",
                                         .draw_slack = no_draw_slack,
                                         .step_slack = no_step_slack,
                                         .between_slack = no_between_slack,
-                                        .half_width = laplace_half_width};
+                                        .half_width = laplace_half_width,
+                                        .tail = laplace_tail};
 
 /* ---- the mechanism --------------------------------------------------------------------------- */
 
@@ -120,6 +129,6 @@ const struct mechanism laplace_mechanism = {
     .name = "laplace",
     .theorem = "discrete Laplace: the Renyi divergence of its exact law; pure epsilon sensitivity "
                "/ scale",
-    .statistics = STATISTIC_NUMBER,
+    .statistics = STATISTIC_NUMBER | STATISTIC_VECTOR,
     .noise = &laplace_noise,
     NOISY_SUMS};

@@ -5,6 +5,10 @@
 
 #include "noise/lattice.h"
 
+/* Of the lattice for Laplace noise (lattice_design.h). */
+#define MOST_FINER     6
+#define ROUNDING_SHARE 64
+
 /* ---- design ---------------------------------------------------------------------------------- */
 
 struct bounds design_bounds(const struct layout *shape) {
@@ -24,7 +28,7 @@ static uint64_t root_of(uint128 x) {
 
 /* Returns the distance of neighbours in the norm of the noise, in fine steps. distance < 2^56. */
 static uint64_t distance_in(const struct layout *shape, const struct noise_law *noise) {
-  if (!noise->in_sum_norm || shape->touched == 1) return shape->distance;
+  if (!noise->in_sum_norm || shape->is_l1 || shape->touched == 1) return shape->distance;
   return root_of((uint128)shape->distance * shape->distance * (uint128)shape->touched);
 }
 
@@ -39,8 +43,12 @@ void design_make(struct design *design, const struct layout *shape, double rate,
   double distance = ldexp((double)distance_in(shape, noise), shape->fine_exponent);
   int exponent;
   frexp(distance * noise->width(rate), &exponent); /* in [2^(exponent-1), 2^exponent) */
-  /* The width of the noise is 2^20 to 2^21 steps. */
+  /* The width of the noise is 2^20 to 2^21 steps, or more in the sum norm. */
   design->granularity = exponent - 21;
+  for (int finer = 0; shape->is_l1 && finer < MOST_FINER; finer++) {
+    if (ldexp(distance, -design->granularity) >= (double)shape->touched * ROUNDING_SHARE) break;
+    design->granularity--;
+  }
   design->shift = design->granularity - shape->fine_exponent;
   design->sensitivity = design_sensitivity(shape, design->shift, noise);
 }

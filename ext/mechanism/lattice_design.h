@@ -37,7 +37,9 @@ struct design {
 **
 ** The totals of neighbours differ by at most `distance` on the fine lattice, in at most `touched`
 ** coordinates. Rounding to the release lattice adds at most one step to each coordinate
-** (noise/lattice.h), so rounding adds at most sqrt(touched) steps to the distance.
+** (noise/lattice.h), so rounding adds at most sqrt(touched) steps to the distance. In the sum norm,
+** rounding adds up to `touched` steps. The lattice is then finer, by a factor of up to 2^6, until
+** these steps are below 1/64 of the sensitivity.
 */
 void design_make(struct design *design, const struct layout *shape, double rate,
                  const struct noise_law *noise);
@@ -45,8 +47,9 @@ void design_make(struct design *design, const struct layout *shape, double rate,
 /*
 ** Returns the integer sensitivity on a lattice that is 2^shift times coarser than the fine lattice.
 ** For Gaussian noise, the sensitivity is in the Euclidean norm. For Laplace noise, the sensitivity
-** is in the sum norm. Before rounding, the sum norm is at most sqrt(touched) times the Euclidean
-** norm. Rounding adds at most one step for each touched coordinate.
+** is in the sum norm. If the family has no vectors for the sum norm, the function uses that the sum
+** norm is at most sqrt(touched) times the Euclidean norm. Rounding adds at most one step for each
+** touched coordinate.
 */
 uint64_t design_sensitivity(const struct layout *shape, int shift, const struct noise_law *noise);
 

@@ -123,6 +123,10 @@ extern const struct mechanism sgd_gaussian, sgd_laplace, sgd_iteration, sgd_lapl
 */
 extern const struct mechanism *const mechanisms[];
 
+/* The family's vectors in the norm of the mechanism's noise: the family itself, or its l1. */
+const struct family *mechanism_family(const struct mechanism *mechanism,
+                                      const struct family *family);
+
 int mechanism_admits(const struct mechanism *mechanism, const struct family *family, int shrinks);
 
 #endif

@@ -75,7 +75,18 @@ struct noise_law {
   ** `confidence`, which is in (0, 1).
   */
   double (*half_width)(double stddev, double confidence);
+  /*
+  ** Returns a number of steps that the sum of `terms` independent draws of a clock exceeds with at
+  ** most this probability, in (0, 1/2], but for two steps a term. 1 <= terms <= 3.
+  */
+  double (*tail)(uint64_t clock, int terms, double probability);
 };
+
+/*
+** Returns the half-width for a number that depends on several draws. It is the larger one of this
+** law's half-width and of the Gaussian half-width, because the laws of weighted sums lie between.
+*/
+double mixed_half_width(const struct noise_law *noise, double stddev, double confidence);
 
 /*
 ** N_Z(0, clock). The Ornstein-Uhlenbeck mechanism uses this noise law too, and also shrinks the

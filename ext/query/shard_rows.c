@@ -17,7 +17,9 @@ SQLITE_EXTENSION_INIT3
 static int start(struct rows *rows, struct publication *description, const struct request *request,
                  int by_unit, struct error *error) {
   *description = (struct publication){
-      .definition = {.aggregate = request->aggregate, .release = request_release(request)}};
+      .definition = {.aggregate = request->aggregate,
+                     .mechanism = mechanism_find(request->aggregate, request->mechanism),
+                     .release = request_release(request)}};
   definition_layout(description, request->key_count, !request->rows, 0);
   description->grid.keys = request->key_list;
   description->definition.by_unit = by_unit;

@@ -57,7 +57,7 @@ void definition_layout(struct publication *publication, int keys, int by_unit, i
   const struct aggregate *aggregate = publication->definition.aggregate;
   publication->definition.by_unit = by_unit;
   publication->definition.contribution =
-      (struct contribution){aggregate->family,
+      (struct contribution){mechanism_family(publication->definition.mechanism, aggregate->family),
                             aggregate->counts,
                             release->clip,
                             release->lo,

@@ -10,6 +10,7 @@ struct part {
   int128 *values;
   size_t cells;
   int components, first, end;
+  int is_l1; /* its norm is the sum of magnitudes */
 };
 
 static uint128 largest(const struct part *part) {
@@ -24,16 +25,16 @@ static uint128 largest(const struct part *part) {
 }
 
 /*
-** Divides each value by 2^shift and returns the sum of the squares of the quotients. Each quotient
-** must be below 2^53, so that the sum is below 2^128.
+** Divides each value by 2^shift and returns the sum of the quotients, or of their squares. Each
+** quotient must be below 2^53, so that the sum is below 2^128.
 */
-static uint128 squares(const struct part *part, int shift) {
+static uint128 measure(const struct part *part, int shift) {
   uint128 sum = 0;
   for (size_t cell = 0; cell < part->cells; cell++) {
     for (int j = part->first; j < part->end; j++) {
       uint128 size =
           lattice_magnitude(part->values[cell * (size_t)part->components + (size_t)j]) >> shift;
-      sum += size * size;
+      sum += part->is_l1 ? size : size * size;
     }
   }
   return sum;
@@ -49,12 +50,25 @@ static int shift_of(uint128 size) {
   return shift;
 }
 
+/* reach < 2^62, and a magnitude is at most 2^127: the sum does not overflow. */
+static int fits_l1(const struct part *part, uint128 reach) {
+  uint128 sum = 0;
+  for (size_t cell = 0; cell < part->cells; cell++) {
+    for (int j = part->first; j < part->end; j++) {
+      sum += lattice_magnitude(part->values[cell * (size_t)part->components + (size_t)j]);
+      if (sum > reach) return 0;
+    }
+  }
+  return 1;
+}
+
 /*
 ** Returns whether the norm is at most `reach` < 2^62. The comparison is exact. The code does not
 ** branch on the sign of a value. The processor cannot predict the signs of data, and mispredicted
 ** branches would take longer than the rest of the loop.
 */
 static int fits(const struct part *part, int64_t reach) {
+  if (part->is_l1) return fits_l1(part, (uint128)reach);
   uint128 limit = (uint128)reach * (uint128)reach, sum = 0;
   for (size_t cell = 0; cell < part->cells; cell++) {
     for (int j = part->first; j < part->end; j++) {
@@ -84,7 +98,8 @@ static void scale(const struct part *part, double factor) {
 */
 static double norm(const struct part *part) {
   int shift = shift_of(largest(part));
-  return ldexp(sqrt((double)squares(part, shift)), shift);
+  double size = (double)measure(part, shift);
+  return ldexp(part->is_l1 ? size : sqrt(size), shift);
 }
 
 /*
@@ -103,7 +118,8 @@ void clip_vector(const struct layout *shape, int128 *values, size_t cells, int c
     values[i] = lattice_clamp(values[i], -shape->each, shape->each);
   for (int i = 0; i < shape->block_count; i++) {
     const struct block *block = &shape->blocks[i];
-    struct part whole = {values, cells, components, block->first, block->end}, lead = whole;
+    struct part whole = {values, cells, components, block->first, block->end, shape->is_l1};
+    struct part lead = whole;
     lead.end = block->lead_end;
     shrink(&whole, &lead, block->lead_reach);
     if (block->lead_end < block->end || block->lead_reach > block->reach)

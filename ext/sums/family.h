@@ -54,6 +54,14 @@ struct family {
   enum statistic statistic;
 
   /*
+  ** Laplace noise needs vectors that are bounded in the sum norm, and other vectors are best for it
+  ** (math/README.md). l1 is the family of the same statistic with these vectors; null: it has none,
+  ** or is one of them. is_l1: all norms below are sums of magnitudes, not Euclidean.
+  */
+  const struct family *l1;
+  int is_l1;
+
+  /*
   ** A unit's vector has one cell for each key, or one for each bin of [low, high], or a single
   ** cell.
   */
@@ -66,9 +74,11 @@ struct family {
   int has_vector;        /* a cell has one more component for each number of the row's vector */
   int counts;            /* component 0 counts rows */
   int counts_if_private; /* with private keys, a further component counts units and comes first */
+  int shares;            /* no component counts, but this many components add up to the count */
   double count_factor;   /* the factor of the component that counts */
   /* count_factor is multiplied by clip, because clip bounds a norm, not a number of rows */
   int count_in_clips;
+  int count_falls; /* the factor falls with the size of the vector (layout.c) */
   /* The estimate divides sums by the count; sums and count are clipped together. */
   int is_ratio;
   /* Each cell of a unit is bounded on its own, whatever the unit's other cells hold. */

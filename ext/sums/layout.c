@@ -25,6 +25,28 @@ static int components_of(const struct contribution *question) {
          (family->counts_if_private && is_private(question));
 }
 
+/*
+** The factor of the component that counts. A mean of d numbers in the sum norm has d + 1 / w^2
+** times the variance of one coordinate in all, at worst, if the count has the factor w, and the
+** scale of the noise is in proportion to 1 + w. The product of both is least at w = d^(-1/3). The
+** power of two that is nearest to it is the same on every machine.
+*/
+static double count_factor_of(const struct contribution *question) {
+  const struct family *family = question->family;
+  double factor = family->count_factor * (family->count_in_clips ? question->clip : 1);
+  double size = question->size, bound = 8; /* size^2 at which the next power is as near */
+  for (; family->count_falls && size * size > bound; bound *= 64) factor /= 2;
+  return factor;
+}
+
+/* The bound on the norm of a unit's vector, without a private count. */
+static double norm_of(const struct layout *shape, const struct contribution *question) {
+  const struct family *family = question->family;
+  double norm = question->clip * family->row_norm;
+  if (shape->levels) norm *= family->is_l1 ? shape->levels : sqrt(shape->levels);
+  return family->is_l1 && family->is_ratio ? norm + shape->count_factor : norm;
+}
+
 static int cells_of(const struct contribution *question) {
   if (question->family->has_keys) return is_private(question) ? 0 : question->keys;
   return question->family->has_bins ? question->size : 1;
@@ -53,16 +75,29 @@ static void add_block(struct layout *shape, int first, int end, double norm, dou
   shape->blocks[shape->block_count++] = (struct block){first, end, end, reach, reach, spread};
 }
 
+/*
+** A mean of vectors in the sum norm: one factor scales the count and the vector until the count
+** fits, then the vector until it fits. A count is not negative: two are at most its bound apart.
+*/
+static void make_ratio_blocks(struct layout *shape, const struct contribution *question) {
+  int64_t count = shape->count_steps, any = INT64_MAX >> 1;
+  shape->blocks[shape->block_count++] = (struct block){0, 1, shape->components, count, any, 1};
+  add_block(shape, 1, shape->components, question->clip, 2);
+  shape->blocks[1].lead_reach = shape->blocks[1].reach += shape->components; /* of rounding */
+}
+
 static void make_blocks(struct layout *shape, const struct contribution *question) {
   const struct family *family = question->family;
+  if (family->is_l1 && family->is_ratio) {
+    make_ratio_blocks(shape, question);
+    return;
+  }
   /* Block 0 is the count that selects keys, block 1 holds the sums. */
   if (family->counts_if_private && is_private(question)) {
-    add_block(shape, 0, 1, shape->count_factor, COUNT_SPREAD);
+    add_block(shape, 0, 1, shape->count_factor, family->is_l1 ? 2 : COUNT_SPREAD);
     add_block(shape, 1, shape->components, question->clip, family->spread);
   } else {
-    double norm = question->clip * family->row_norm;
-    if (shape->levels) norm *= sqrt(shape->levels);
-    add_block(shape, 0, shape->components, norm, family->spread);
+    add_block(shape, 0, shape->components, norm_of(shape, question), family->spread);
   }
   struct block *block = &shape->blocks[0];
   if (family->is_ratio) { /* clip_vector() scales the count and the sums by one factor */
@@ -72,7 +107,21 @@ static void make_blocks(struct layout *shape, const struct contribution *questio
     /* The norm may be irrational, and a row at the end of its range must fit after rounding. */
     block->reach += 2;
   }
-  if (shape->levels) block->lead_reach = block->reach += 2; /* sqrt(levels) may be irrational too */
+  /* sqrt(levels) may be irrational too. */
+  if (shape->levels && !family->is_l1) block->lead_reach = block->reach += 2;
+}
+
+/*
+** Returns the distance of two neighbours in the sum norm, exactly. The leading parts of the blocks
+** make up the vector.
+*/
+static uint64_t sum_distance_of(const struct layout *shape, int replace) {
+  uint64_t sum = 0;
+  for (int i = 0; i < shape->block_count; i++) {
+    const struct block *block = &shape->blocks[i];
+    sum += (uint64_t)block->lead_reach * (replace ? (uint64_t)block->spread : 1);
+  }
+  return sum;
 }
 
 /*
@@ -80,6 +129,7 @@ static void make_blocks(struct layout *shape, const struct contribution *questio
 ** of squares of integers below 2^54. The margins cover the rounding errors.
 */
 static uint64_t distance_of(const struct layout *shape, int replace) {
+  if (shape->is_l1) return sum_distance_of(shape, replace);
   double sum = 0;
   int exact = shape->block_count == 1 && (!replace || shape->coordinates == 1);
   for (int i = 0; i < shape->block_count; i++) {
@@ -104,7 +154,7 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
                  int replace) {
   const struct family *family = question->family;
   int extra_count = family->counts_if_private && is_private(question);
-  *shape = (struct layout){.family = family};
+  *shape = (struct layout){.family = family, .is_l1 = family->is_l1};
   shape->cells = cells_of(question);
   shape->components = components_of(question);
   shape->levels = family->is_tree ? log2_of(question->size) : 0;
@@ -112,10 +162,11 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
   shape->coordinates = shape->levels ? 2 * question->size - 2 : shape->cells * shape->components;
   shape->touched = touched_of(shape, by_unit, replace);
   shape->counts = family->counts || extra_count;
-  shape->count_factor = family->count_factor * (family->count_in_clips ? question->clip : 1);
-  double radius = question->clip * family->row_norm;
-  if (shape->levels) radius *= sqrt(shape->levels);
-  if (extra_count) radius = hypot(radius, shape->count_factor);
+  shape->counted = shape->counts ? 1 : family->shares;
+  shape->count_factor = count_factor_of(question);
+  double radius = norm_of(shape, question);
+  if (extra_count)
+    radius = family->is_l1 ? radius + shape->count_factor : hypot(radius, shape->count_factor);
   int exponent;
   frexp(radius, &exponent);
   shape->fine_exponent = exponent - RADIUS_BITS;

@@ -51,9 +51,10 @@ struct contribution {
 #define LAYOUT_MAX_KEYS   (1 << 20)
 
 /*
-** Consecutive components that are clipped together. If the norm of the leading components exceeds
-** lead_reach, clip_vector() scales the whole block down until this norm is at most lead_reach. Then
-** clip_vector() scales the block down until the norm of the whole block is at most reach.
+** Consecutive components that are clipped together, in the norm of the family. If the norm of the
+** leading components exceeds lead_reach, clip_vector() scales the whole block down until this norm
+** is at most lead_reach. Then clip_vector() scales the block down until the norm of the whole block
+** is at most reach.
 */
 struct block {
   /* The block is [first, end); its leading components are [first, lead_end). */
@@ -64,10 +65,12 @@ struct block {
 
 struct layout {
   const struct family *family;
+  int is_l1;           /* norms are sums of magnitudes (family.h) */
   int cells;           /* 0 with private keys, which are unknown until rows are read */
   int components;      /* number of components of each cell */
   int coordinates;     /* number of coordinates of the release; 0 with private keys */
   int counts;          /* component 0 counts rows */
+  int counted;         /* the components, from 0, that add up to the count; 0: none do */
   int touched;         /* the largest number of coordinates in which two neighbours differ */
   int max_groups;      /* largest number of cells that a unit may have; 0: no limit */
   int64_t each;        /* largest number of steps that a unit adds to a cell; 0: no limit */
@@ -97,6 +100,10 @@ struct layout {
 ** Truncation may move a clipped vector out of its cone, by less than one step for each coordinate.
 ** The rounding of a row can do the same for spreads. For means it cannot, because |u| <= 1 implies
 ** round(|u| scale) <= scale. The distance includes a margin for both effects.
+**
+** Families for the sum norm (is_l1) have distances in this norm: R, or 2 R if neighbours replace a
+** unit. For a mean of vectors of norm R with a count of at most w, 'replace' has the distance w + 2
+** R. Truncation never moves a vector out of its ball, so these distances are exact.
 */
 void layout_make(struct layout *shape, const struct contribution *question, int by_unit,
                  int replace);

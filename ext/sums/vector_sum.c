@@ -228,6 +228,27 @@ int vector_sum_add_curve(struct vector_sum *vectors, struct identity unit, int c
   return take_row(vectors, unit, cell);
 }
 
+/* count_steps are the steps of 1. */
+int vector_sum_add_pair(struct vector_sum *vectors, struct identity unit, int cell, double x) {
+  int128 *row = begin_row(vectors, cell);
+  int64_t all = vectors->shape->count_steps;
+  if (!row) return 0;
+  row[0] = llrint((1 + centred(vectors, x)) / 2 * (double)all);
+  row[1] = all - row[0];
+  return take_row(vectors, unit, cell);
+}
+
+int vector_sum_add_triple(struct vector_sum *vectors, struct identity unit, int cell, double x) {
+  int128 *row = begin_row(vectors, cell);
+  int64_t all = vectors->shape->count_steps;
+  double w = (1 + centred(vectors, x)) / 2;
+  if (!row) return 0;
+  row[2] = llrint(w * w * (double)all);
+  row[0] = lattice_clamp(llrint((1 - w) * (1 - w) * (double)all), 0, all - row[2]);
+  row[1] = all - row[0] - row[2];
+  return take_row(vectors, unit, cell);
+}
+
 int vector_sum_add_bin(struct vector_sum *vectors, struct identity unit, int cell, double x) {
   const struct contribution *question = &vectors->question;
   int bin = layout_bin(x, question->low, question->high, question->size);
@@ -235,21 +256,24 @@ int vector_sum_add_bin(struct vector_sum *vectors, struct identity unit, int cel
 }
 
 /*
-** How to scale a row's vector to a norm of at most `reach`: divide each component by the divisor
-** and multiply the quotient by the factor. The divisor is the largest component, so nothing
-** overflows, and the factor is never so small that digits are lost. The margin covers the rounding
-** errors.
+** How to scale a row's vector to a norm of at most `reach`, in the norm of the family: divide each
+** component by the divisor and multiply the quotient by the factor. The divisor is the largest
+** component, so nothing overflows, and the factor is never so small that digits are lost. The
+** margin covers the rounding errors.
 */
 struct row_scale {
   double divisor, factor;
 };
 
-static struct row_scale row_scale(const double *v, int dimension, double reach) {
+static struct row_scale row_scale(const double *v, int dimension, double reach, int is_l1) {
   double most = 0, sum = 0;
   for (int i = 0; i < dimension; i++) most = fmax(most, fabs(v[i]));
   if (most == 0) return (struct row_scale){1, 1};
-  for (int i = 0; i < dimension; i++) sum += (v[i] / most) * (v[i] / most);
-  double largest = reach / sqrt(sum) * (1 - 0x1p-40);
+  for (int i = 0; i < dimension; i++) {
+    double part = fabs(v[i]) / most;
+    sum += is_l1 ? part : part * part;
+  }
+  double largest = reach / (is_l1 ? sum : sqrt(sum)) * (1 - 0x1p-40);
   return most <= largest ? (struct row_scale){1, 1} : (struct row_scale){most, largest};
 }
 
@@ -260,7 +284,7 @@ int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, cons
   struct row_scale scale = {1, 1};
   if (shape->counts) {
     *row++ = shape->count_steps;
-    scale = row_scale(v, dimension, vectors->question.clip);
+    scale = row_scale(v, dimension, vectors->question.clip, shape->is_l1);
   }
   /* Most rows need no scaling, and this branch saves the divisions. */
   if (scale.divisor == 1 && scale.factor == 1) {
@@ -300,8 +324,8 @@ static void flush_shorts(struct vector_sum *vectors) {
 ** NaN, the result of llrint() is unspecified, and the function does not use the row.
 */
 int vector_sum_add_floats(struct vector_sum *vectors, const unsigned char *floats) {
-  if (vectors->by_unit) return 0;
   const struct layout *shape = vectors->shape;
+  if (vectors->by_unit || shape->is_l1) return 0;
   int64_t *restrict steps = vectors->steps, *restrict shorts = vectors->shorts;
   int dimension = vectors->question.size, near = 1;
   double scale = shape->scale;

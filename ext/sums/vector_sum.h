@@ -44,13 +44,18 @@ add_to_cell vector_sum_add_number;  /* x */
 add_to_cell vector_sum_add_centred; /* u = layout_centred(x) */
 add_to_cell vector_sum_add_curve;   /* u and 2 u^2 - 1 */
 add_to_cell vector_sum_add_bin;     /* nothing else; the row goes to the bin of x */
+/*
+** The next two add parts of 1 that add up to 1 exactly. With w = (1 + u)/2 in [0, 1], the parts are
+*/
+add_to_cell vector_sum_add_pair;   /* w and 1 - w */
+add_to_cell vector_sum_add_triple; /* (1 - w)^2, 2 w (1 - w) and w^2 */
 /* Adds a row whose value is a vector of finite numbers. */
 int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, const double *v);
 /*
 ** A faster function for a row of little-endian binary32 numbers, which may be arbitrary. Returns 1
 ** if the function has added exactly the numbers that vector_sum_add_vector() would add. Returns 0
-** and adds nothing if units are protected, if the row would need clipping, or if a number is not
-** finite.
+** and adds nothing if units are protected, if the row would need clipping, if a number is not
+** finite, or if norms are sums of magnitudes.
 */
 int vector_sum_add_floats(struct vector_sum *vectors, const unsigned char *floats);
 

@@ -153,6 +153,73 @@ def test_no_more_than_charged_and_more_than_half(kind):
     assert epsilon_of(bound) > epsilon_of(limit) / 2, "the audit has no power"
 
 
+# ---- Laplace noise ------------------------------------------------------------------------------------------------
+
+
+def with_laplace(call):
+    """The call with the option."""
+    if call.endswith("}')"):
+        return call[:-3] + ',"mechanism":"laplace"}\')'
+    return call[:-1] + ", '{\"mechanism\":\"laplace\"}')"
+
+
+LAPLACE_WORST = {kind: (with_laplace(call), more) for kind, (call, more) in WORST.items() if not kind.startswith("ou_")}
+
+
+def epsilon_bound(without, with_her, scale):
+    """A lower confidence bound on the pure epsilon, by the likelihood ratio of Laplace noise around two centres. The
+    attacker learns the centres and the threshold from the first releases."""
+    a, b = (numpy.median(points[:LEARN], axis=0) for points in (without, with_her))
+    false, true = ((abs(points - a) - abs(points - b)).sum(axis=1) / scale for points in (without, with_her))
+
+    def shares(part, threshold):
+        return (true[part] > threshold).mean(), (false[part] > threshold).mean()
+
+    first, rest = slice(0, LEARN), slice(LEARN, None)
+    levels = numpy.quantile(true[first], [0.2, 0.35, 0.5, 0.65, 0.8])
+    level = max(levels, key=lambda x: (shares(first, x)[0] + 1e-3) / (shares(first, x)[1] + 0.005))
+    test = len(without) - LEARN
+    hits, alarms = (round(share * test) for share in shares(rest, level))
+    least_true = beta.ppf(CONFIDENCE, hits, test - hits + 1)
+    most_false = beta.ppf(1 - CONFIDENCE, alarms + 1, test - alarms)
+    return numpy.log(least_true / most_false)
+
+
+def pure_epsilon(system, tier):
+    """Of one release, as it was charged."""
+    spent, releases = system.db.execute("SELECT spent, (SELECT count(*) FROM dp_publication WHERE tier = ?) FROM dp_rdp"
+                                        " WHERE tier = ? AND alpha = 9e999", (tier, tier)).fetchone()
+    (clock,) = system.db.execute("SELECT max(clock) FROM dp_publication WHERE tier = ?", (tier,)).fetchone()
+    return spent / releases, (clock / 2) ** 0.5
+
+
+LAPLACE_FEW = ("group_avg",)  # make test; make test-slow runs the others
+
+
+@pytest.mark.parametrize("kind", [kind if kind in LAPLACE_FEW else pytest.param(kind, marks=pytest.mark.slow) for kind in LAPLACE_WORST])
+def test_laplace_noise_shows_no_more_than_charged_and_more_than_half(kind):
+    call, more = LAPLACE_WORST[kind]
+    system = System(BUILD / "diffuse")
+    points = points_of(system, call, more, count=LEARN + 2000)
+    limit, scale = pure_epsilon(system, "inner")
+    bound = epsilon_bound(*points["inner"], scale)
+    system.close()
+    assert bound <= limit, "the attacker learns more than was charged"
+    assert bound > limit / 2, "the audit has no power"
+
+
+@pytest.mark.slow
+def test_tiers_of_laplace_noise():
+    """The outer tier shows no more than its own charge; weighted sums of both tiers no more than the inner one."""
+    system = System(BUILD / "diffuse")
+    points = points_of(system, *LAPLACE_WORST["avg"], diffuse=True)
+    (inner, scale), (outer, wide) = pure_epsilon(system, "inner"), pure_epsilon(system, "outer")
+    assert outer / 3 < epsilon_bound(*points["outer"], wide) <= outer
+    for weight in (0.25, 0.5, 0.8):
+        assert epsilon_bound(*[weight * a + (1 - weight) * b for a, b in zip(points["inner"], points["outer"])], scale) <= inner
+    system.close()
+
+
 def test_tiers_and_coalitions():
     """The outer tier shows no more than its own charge. Both tiers together show no more than the inner tier, for any weights."""
     system = System(BUILD / "diffuse")

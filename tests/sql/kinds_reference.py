@@ -170,8 +170,13 @@ def scaled(vector, factor):
     return {c: factor * value for c, value in vector.items()}
 
 
-def into_ball(vector, radius):
-    size = norm(vector.values()) if vector else 0
+def is_l1(p):
+    """Laplace noise: a unit's vector is bounded in the sum norm."""
+    return p.get("mechanism") == "laplace"
+
+
+def into_ball(vector, radius, p):
+    size = (sum(map(abs, vector.values())) if is_l1(p) else norm(vector.values())) if vector else 0
     return scaled(vector, radius / size) if size > radius else vector
 
 
@@ -181,6 +186,17 @@ def added(pairs):
     for c, value in pairs:
         columns.setdefault(c, []).append(value)
     return {c: math.fsum(values) for c, values in columns.items()}
+
+
+def count_factor(dim):
+    """Of a mean of vectors under Laplace noise: the power of two that is nearest to dim^(-1/3)."""
+    return 2.0 ** -round(math.log2(dim) / 3)
+
+
+def shares(kind, x, p):
+    """What one row of an average or a spread adds under Laplace noise: not negative, 1 in all."""
+    w = (1 + centred(number(x), p)) / 2
+    return [w, 1 - w] if kind.endswith("avg") else [(1 - w) ** 2, 2 * w * (1 - w), w**2]
 
 
 def contribution(kind, p, rows):
@@ -197,6 +213,11 @@ def contribution(kind, p, rows):
         return {(0, 0): min(len(rows), clip)}
     if kind in ("sum", "ou_sum"):
         return {(0, 0): clamp(math.fsum(map(x_of, rows)), -clip, clip)}
+    if kind in ("avg", "var", "stddev") and is_l1(p):
+        return scaled(added(((0, j), share) for row in rows for j, share in enumerate(shares(kind, row.x, p))), min(1, clip / len(rows)))
+    if kind == "group_avg" and is_l1(p):
+        return scaled(added(((key_text(row.k), j), share) for row in rows for j, share in enumerate(shares(kind, row.x, p))),
+                      min(1, clip / len(rows)))
     if kind in ("avg", "ou_avg", "var", "stddev"):
         us = [centred(number(row.x), p) for row in rows]
         factor = min(1, clip / len(rows))
@@ -204,28 +225,29 @@ def contribution(kind, p, rows):
             return scaled({(0, 0): len(rows) / 2, (0, 1): math.fsum(us)}, factor)
         return scaled({(0, 0): len(rows), (0, 1): math.fsum(us), (0, 2): math.fsum(2 * u * u - 1 for u in us)}, factor)
     if kind == "histogram":
-        return into_ball(added(((bin_of(number(row.x), p), 0), 1) for row in rows), clip)
+        return into_ball(added(((bin_of(number(row.x), p), 0), 1) for row in rows), clip, p)
     if kind in ("quantile", "median"):
         leaves = [bin_of(number(row.x), p) for row in rows]
         return into_ball(added(((level, leaf >> (levels(p) - level)), 1) for leaf in leaves for level in range(1, levels(p) + 1)),
-                         clip * math.sqrt(levels(p)))
+                         clip * (levels(p) if is_l1(p) else math.sqrt(levels(p))), p)
     if kind in ("vec_sum", "ou_vec_sum"):
         return into_ball(added(((0, j), clamp(value, -far, far)) for row in rows for j, value in enumerate(vector(row.v, p["dim"]))),
-                         clip)
+                         clip, p)
     if kind == "vec_avg":
-        pairs = [((0, 0), clip / 2) for _ in rows]
+        pairs = [((0, 0), clip * (count_factor(p["dim"]) if is_l1(p) else 0.5)) for _ in rows]
         for row in rows:
             v = vector(row.v, p["dim"])
             most = max(map(abs, v))
-            factor = min(1, clip / most / norm([value / most for value in v])) if most else 1
+            size = sum if is_l1(p) else norm
+            factor = min(1, clip / most / size([abs(value) / most for value in v])) if most else 1
             pairs += [((0, 1 + j), value * factor) for j, value in enumerate(v)]
         return scaled(added(pairs), 1 / len(rows))
     counts = added((key_text(row.k), 1) for row in rows)
     if kind in ("group_count", "ou_group_count"):
-        return into_ball({(k, 0): n for k, n in counts.items()}, clip)
+        return into_ball({(k, 0): n for k, n in counts.items()}, clip, p)
     if kind in ("group_sum", "ou_group_sum"):
-        sums = into_ball(added(((key_text(row.k), 1), x_of(row)) for row in rows), clip)
-        return {**sums, **scaled(into_ball({(k, 0): n for k, n in counts.items()}, 1), clip / 2)}
+        sums = into_ball(added(((key_text(row.k), 1), x_of(row)) for row in rows), clip, p)
+        return {**sums, **scaled(into_ball({(k, 0): n for k, n in counts.items()}, 1, p), clip / (4 if is_l1(p) else 2))}
     assert kind == "group_avg"
     pairs = [((key_text(row.k), 0), 0.5) for row in rows] + [((key_text(row.k), 1), centred(number(row.x), p)) for row in rows]
     return scaled(added(pairs), min(1, clip / norm(counts.values())))

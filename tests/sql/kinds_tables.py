@@ -7,6 +7,7 @@ large, and the noise is the same.
 import json
 import struct
 
+import numpy
 from kinds_reference import KINDS, Row
 
 COPIES = 20
@@ -90,3 +91,34 @@ def cases():
         for protects in ("unit", "row"):
             if (kind, protects) != ("count_distinct", "row"):
                 yield kind, protects
+
+
+# ---- one call of each kind, and few rows ---------------------------------------------------------------------------
+
+THREE = ["a", "b", "c"]
+CALLS = {
+    "count": {"clip": 2}, "count_distinct": {}, "sum": {"clip": 3}, "avg": {"lo": -1, "hi": 5, "clip": 2}, "var": {"lo": -1, "hi": 5},
+    "stddev": {"lo": -1, "hi": 5}, "quantile": {"q": [0.1, 0.5, 1], "lo": -1, "hi": 5, "bins": 16}, "median": {"lo": -1, "hi": 5, "bins": 8},
+    "histogram": {"lo": -1, "hi": 5, "bins": 6}, "vec_sum": {"dim": 3, "clip": 4}, "vec_avg": {"dim": 3, "clip": 4},
+    "group_count": {"clip": 2, "keys": THREE}, "group_sum": {"clip": 3, "keys": THREE}, "group_avg": {"lo": -1, "hi": 5, "keys": THREE},
+    "ou_count": {"radius": 60, "clip": 2, "centre": 50}, "ou_sum": {"clip": 3, "radius": 4}, "ou_avg": {"lo": -1, "hi": 5, "radius": 0.05},
+    "ou_vec_sum": {"dim": 3, "clip": 4, "radius": 30, "centre": 2}, "ou_group_count": {"radius": 40, "clip": 2, "keys": THREE},
+    "ou_group_sum": {"clip": 3, "radius": 20, "keys": THREE, "centre": -1},
+}
+
+
+def few_rows(units=40):
+    return [Row("abcd"[i % 4], i % 5 * 0.9, f"[{i % 3},{i % 4 - 1},0.5]", i // 2) for i in range(2 * units)]
+
+
+MONTE_CARLO = {  # kinds that are not linear: the truth for few_rows(400)
+    "avg": {"lo": -1, "hi": 5}, "var": {"lo": -1, "hi": 5}, "stddev": {"lo": -1, "hi": 5}, "vec_avg": {"dim": 3, "clip": 4},
+    "group_avg": {"lo": -1, "hi": 5, "keys": ["a", "b"]}, "ou_avg": {"lo": -1, "hi": 5, "radius": 10},
+}
+
+
+def consistent(nodes, levels):
+    """Least squares: leaves from the noisy counts of all nodes but the root."""
+    design = numpy.array([[leaf >> (levels - level) == node for leaf in range(1 << levels)]
+                          for level in range(1, levels + 1) for node in range(1 << level)], dtype=float)
+    return numpy.linalg.lstsq(design, nodes, rcond=None)[0]

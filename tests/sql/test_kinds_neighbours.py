@@ -1,5 +1,6 @@
-"""The central property, for every kind: the vectors of two neighbours are no further apart than the charged sensitivity. Their
-lattice points are compared, at rate 1e6, where noise is 1/1414 of the sensitivity on each coordinate."""
+"""The property that everything rests on, for every kind: the vectors of two neighbours are no further apart than the
+sensitivity that was charged. Their lattice points are compared, at rate 1e6, where noise is 1/1414 of the
+sensitivity on each coordinate; with Laplace noise in the sum norm, at the rate 1e3, where it is 1/1001."""
 
 import contextlib
 import json
@@ -14,9 +15,10 @@ from kinds_reference import KINDS, Row, aggregate, by_query
 from kinds_tables import INF, KEYS, fill, random_key, random_v, random_x
 from noise_helpers import connect, one, quick_path
 
-RATE = 1e6
+RATE, LAPLACE_RATE = 1e6, 1e3
 PAIRS = 14  # of neighbours for each combination
 MARGIN = 12  # standard deviations beyond the norm of the noise: exceeded with probability below 1e-30
+SUM_MARGIN = 45  # scales beyond the sum of magnitudes and MARGIN of its standard deviations: below 1e-18
 
 PARAMETERS = {
     "count": {"clip": 3}, "count_distinct": {}, "sum": {"clip": 2.7}, "avg": {"lo": -3, "hi": 5, "clip": 2},
@@ -29,6 +31,7 @@ PARAMETERS = {
     "private group_count": {"clip": 2, "max_groups": 3}, "private group_sum": {"clip": 2.7, "max_groups": 3},
     "private group_avg": {"lo": -3, "hi": 5, "max_groups": 3},
 }
+PARAMETERS |= {"laplace " + name: {**p, "mechanism": "laplace"} for name, p in PARAMETERS.items() if "ou_" not in name}
 
 
 def rows_of(rng, unit):
@@ -58,7 +61,7 @@ def neighbours(rng, by_unit, replace):
 def extremes(kind, by_unit, replace):
     """Returns the pair of neighbours that is furthest apart, made by hand."""
     times = 5 if by_unit else 1
-    if kind in ("var", "stddev"):
+    if kind.split()[-1] in ("var", "stddev") and "laplace" not in kind:
         pair = (5, 0.2)  # cones of (1, u, 2u^2 - 1)
     elif "quantile" in kind or "median" in kind or "histogram" in kind:
         pair = (-4, 5.9)
@@ -67,7 +70,7 @@ def extremes(kind, by_unit, replace):
     keys = ("a", "b") if kind.endswith("count") else ("a", "a")
     a = [Row(keys[0], pair[0], "[1e9,0,0]", "new")] * times
     b = [Row(keys[1], pair[1], "[-1e9,0,0]", "new")] * times
-    return a, b if replace and kind not in ("count", "ou_count", "count_distinct") else []
+    return a, b if replace and kind.split()[-1] not in ("count", "ou_count", "count_distinct") else []
 
 
 class Points:
@@ -76,15 +79,17 @@ class Points:
     def __init__(self, path, protects, adjacency):
         self.db = connect(path)
         one(self.db, "SELECT dp_init(?)", unchecked(json.dumps({"protects": protects, "adjacency": adjacency})))
-        one(self.db, "SELECT dp_tier('exact', ?, 1e15, 0.9, 'rdp', 0.8)", RATE)
+        for tier, rate in (("exact", RATE), ("laplace", LAPLACE_RATE)):
+            one(self.db, "SELECT dp_tier(?, ?, 1e15, 0.9, 'rdp', 0.4)", tier, rate)
         self.ledger = sqlite3.connect(f"file:{path}-ledger?mode=ro", uri=True)
 
     def of(self, kind, parameters, by_unit, rows, query):
         fill(self.db, rows)
+        tier = parameters.get("mechanism", "exact")
         if query or not rows:
-            sql, arguments = by_query(kind, parameters, by_unit)
+            sql, arguments = by_query(kind, parameters, by_unit, tier)
         else:
-            call, arguments = aggregate(kind, parameters, by_unit)
+            call, arguments = aggregate(kind, parameters, by_unit, tier)
             sql = f"SELECT {call} FROM t"
         one(self.db, sql, *arguments)
         release, sensitivity = self.ledger.execute("SELECT id, sensitivity FROM dp_release ORDER BY id DESC LIMIT 1").fetchone()
@@ -112,7 +117,7 @@ def open_points():
 def combinations():
     for name in PARAMETERS:
         for protects in ("unit", "row"):
-            if (name, protects) != ("count_distinct", "row"):
+            if (name.split()[-1], protects) != ("count_distinct", "row"):
                 yield name, protects
 
 
@@ -122,7 +127,7 @@ def test_neighbours_differ_by_the_sensitivity_at_most(open_points, name, protect
     rng = random.Random(f"{name} {protects} {adjacency}")
     kind, by_unit, replace = name.split()[-1], protects == "unit", adjacency == "replace"
     parameters = dict(PARAMETERS[name])
-    private = name.startswith("private")
+    private, laplace = "private" in name, name.startswith("laplace")
     if private:
         parameters["key_share"] = 1e-3
     points, worst, sensitivities = open_points(protects, adjacency), 0.0, set()
@@ -134,11 +139,20 @@ def test_neighbours_differ_by_the_sensitivity_at_most(open_points, name, protect
         (a, s, clock), (b, _, _) = (points.of(kind, parameters, by_unit, rows, rng.random() < 0.5) for rows in pair)
         sensitivities.add((s, clock))
         places = set(a) | set(b)
-        difference = math.sqrt(sum((a.get(c, 0) - b.get(c, 0)) ** 2 for c in places))
+        differences = [abs(a.get(c, 0) - b.get(c, 0)) for c in places]
+        difference = sum(differences) if laplace else math.hypot(*differences)
         noise = math.sqrt(2 * clock) * (math.sqrt(len(places)) + MARGIN)
+        if laplace:  # two draws on each place: magnitudes are exponential
+            draws = 2 * len(places)
+            noise = math.sqrt(clock / 2) * (draws + MARGIN * math.sqrt(draws) + SUM_MARGIN)
         assert difference <= s + noise, pair
         worst = max(worst, difference / s)
-    assert len(sensitivities) == 1 and math.isclose(s**2 / (2 * clock), RATE, rel_tol=1e-9)
+    assert len(sensitivities) == 1
+    if laplace:
+        z = s / math.isqrt(clock // 2)
+        assert math.isclose(z + math.exp(-z) - 1, LAPLACE_RATE, rel_tol=1e-4)
+    else:
+        assert math.isclose(s**2 / (2 * clock), RATE, rel_tol=1e-9)
     # How close the pair made by hand and the random pairs come to the charged sensitivity.
     assert worst >= 0.7, worst
     assert one(points.db, "SELECT dp_verify()") == "ok"
@@ -148,7 +162,7 @@ def test_every_kind_is_here():
     assert set(KINDS) <= set(PARAMETERS)
 
 
-@pytest.mark.parametrize("name", [name for name in PARAMETERS if name != "count_distinct"])
+@pytest.mark.parametrize("name", [name for name in PARAMETERS if "count_distinct" not in name])
 def test_sensitivity_is_its_definition(open_points, name):
     """The integer sensitivity is the radius of a unit's ball in lattice steps, plus the rounding of each coordinate. Under
     'replace', it is at most twice as large, and sqrt(2) times as large for counts."""
@@ -156,12 +170,24 @@ def test_sensitivity_is_its_definition(open_points, name):
     found = {}
     for adjacency in ("add-remove", "replace"):
         points = open_points("unit", adjacency)
-        more = {"key_share": 0.5} if name.startswith("private") else {}
+        more = {"key_share": 0.5} if "private" in name else {}
         _, sensitivity, _ = points.of(kind, {**p, **more}, True, [Row("a", 1, "[1,2,3]", 1)], True)
         found[adjacency] = sensitivity * 2.0 ** one(points.ledger, "SELECT granularity FROM dp_release")
     clip = p.get("clip", 1)
     counts = kind in ("quantile", "median", "histogram", "group_count", "ou_group_count")
     radius = clip
+    if name.startswith("laplace"):
+        once = 0  # what two units do not have twice
+        if kind in ("quantile", "median"):
+            radius *= math.log2(p["bins"])
+        elif kind == "vec_avg":
+            once = clip / 2  # the count, of three numbers
+        elif name.endswith("private group_sum"):
+            radius *= 1.25
+        twice = 1 if kind == "count" else 2
+        assert found["add-remove"] == pytest.approx(radius + once, rel=1e-4) and found["add-remove"] >= radius + once
+        assert found["replace"] == pytest.approx(twice * radius + once, rel=1e-4) and found["replace"] >= twice * radius + once
+        return
     if kind in ("quantile", "median"):
         radius *= math.sqrt(math.log2(p["bins"]))
     elif kind in ("var", "stddev"):

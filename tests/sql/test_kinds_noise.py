@@ -16,7 +16,7 @@ from scipy import stats
 
 from conftest import INIT
 from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, numbers
-from kinds_tables import fill
+from kinds_tables import CALLS, MONTE_CARLO, consistent, few_rows, fill
 from noise_helpers import SEVEN, charges, check_share, column, connect, error_of, one, open_ledger, quick_path, record, unnoticed
 
 pytestmark = pytest.mark.alarm(7e-9)
@@ -216,29 +216,6 @@ def test_outer_points_add_nothing_for_a_coalition(path):
 
 # ---- from a point to values ----------------------------------------------------------------------------------------
 
-KEYS = ["a", "b", "c"]
-CALLS = {
-    "count": {"clip": 2}, "count_distinct": {}, "sum": {"clip": 3}, "avg": {"lo": -1, "hi": 5, "clip": 2}, "var": {"lo": -1, "hi": 5},
-    "stddev": {"lo": -1, "hi": 5}, "quantile": {"q": [0.1, 0.5, 1], "lo": -1, "hi": 5, "bins": 16}, "median": {"lo": -1, "hi": 5, "bins": 8},
-    "histogram": {"lo": -1, "hi": 5, "bins": 6}, "vec_sum": {"dim": 3, "clip": 4}, "vec_avg": {"dim": 3, "clip": 4},
-    "group_count": {"clip": 2, "keys": KEYS}, "group_sum": {"clip": 3, "keys": KEYS}, "group_avg": {"lo": -1, "hi": 5, "keys": KEYS},
-    "ou_count": {"radius": 60, "clip": 2, "centre": 50}, "ou_sum": {"clip": 3, "radius": 4}, "ou_avg": {"lo": -1, "hi": 5, "radius": 0.05},
-    "ou_vec_sum": {"dim": 3, "clip": 4, "radius": 30, "centre": 2}, "ou_group_count": {"radius": 40, "clip": 2, "keys": KEYS},
-    "ou_group_sum": {"clip": 3, "radius": 20, "keys": KEYS, "centre": -1},
-}
-
-
-def few_rows(units=40):
-    return [Row("abcd"[i % 4], i % 5 * 0.9, f"[{i % 3},{i % 4 - 1},0.5]", i // 2) for i in range(2 * units)]
-
-
-def consistent(nodes, levels):
-    """Returns the least-squares leaves from the noisy counts of all nodes except the root."""
-    design = numpy.array([[leaf >> (levels - level) == node for leaf in range(1 << levels)]
-                          for level in range(1, levels + 1) for node in range(1 << level)], dtype=float)
-    return numpy.linalg.lstsq(design, nodes, rcond=None)[0]
-
-
 def monotone(y):
     """The closest non-decreasing sequence, by the min-max formula; not below 0."""
     n = len(y)
@@ -306,12 +283,6 @@ def test_values_are_made_from_the_point(path, kind):
                 assert stddev == pytest.approx(shrink * sigma, rel=1e-9)
             assert high - low == pytest.approx(2 * stats.norm.ppf(0.975) * stddev, rel=1e-6, abs=1e-300)
     ledger.close()
-
-
-MONTE_CARLO = {  # kinds that are not linear: the truth for few_rows(400)
-    "avg": {"lo": -1, "hi": 5}, "var": {"lo": -1, "hi": 5}, "stddev": {"lo": -1, "hi": 5}, "vec_avg": {"dim": 3, "clip": 4},
-    "group_avg": {"lo": -1, "hi": 5, "keys": ["a", "b"]}, "ou_avg": {"lo": -1, "hi": 5, "radius": 10},
-}
 
 
 @pytest.mark.parametrize("kind", MONTE_CARLO)

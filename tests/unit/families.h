@@ -1,4 +1,7 @@
-/* families.h: numbers for the families that are sums, for tables and loops in tests. */
+/*
+** families.h: the families that are sums, numbered, for the tables and loops of tests. A family and
+** its l1, the one for the sum norm, have the same number.
+*/
 #ifndef TEST_FAMILIES_H
 #define TEST_FAMILIES_H
 
@@ -22,8 +25,13 @@ static const struct family *const families[] = {
 
 static inline enum number number_of(const struct family *family) {
   int i = SUM;
-  while (i < KEY_MEAN && families[i] != family) i++;
+  while (i < KEY_MEAN && families[i] != family && families[i]->l1 != family) i++;
   return (enum number)i;
+}
+
+/* The family for one of the norms. A single number is the same in both. */
+static inline const struct family *family_in(enum number number, int is_l1) {
+  return is_l1 && families[number]->l1 ? families[number]->l1 : families[number];
 }
 
 #endif

@@ -176,8 +176,40 @@ static void check_shape(const struct contribution *question, int by_unit, int re
         distance);
 }
 
-/* Returns whether the clip of a family is a number of rows. */
-static int is_of_rows(enum number family) {
+/* The same for the sum norm: what one row adds, what bounds a unit, how far two units are apart. */
+static void check_l1(const struct contribution *question, int by_unit, int replace) {
+  struct layout shape, euclidean;
+  struct contribution same = *question;
+  enum number family = number_of(question->family);
+  same.family = families[family];
+  layout_make(&shape, question, by_unit, replace);
+  layout_make(&euclidean, &same, by_unit, replace);
+  CHECK(shape.is_l1 && !euclidean.is_l1 && shape.touched == euclidean.touched &&
+            shape.coordinates == euclidean.coordinates && shape.cells == euclidean.cells,
+        "family %d: other sizes", (int)family);
+  long double clip = question->clip, count = 0, dimension = question->size, bound = clip;
+  if (family == TREE) bound *= shape.levels;
+  if (family == VECTOR_MEAN) { /* the power of two nearest to d^(-1/3) */
+    count = clip * exp2l(roundl(-log2l(dimension) / 3));
+    CHECK(fabsl((long double)shape.count_factor - count) <= count * 0x1p-50L, "a count of %g",
+          shape.count_factor);
+  }
+  if (family == KEY_SUM && question->keys == KEYS_PRIVATE) count = clip / 4;
+  long double scale = (long double)shape.scale, radius = (bound + count) * scale;
+  CHECK(radius >= 0x1p52L * (1 - 0x1p-52L) && radius < 0x1p53L * (1 + 0x1p-52L),
+        "family %d clip %g: radius %La", (int)family, question->clip, radius);
+  int counts_once = family == VECTOR_MEAN; /* two counts are at most one count apart */
+  long double want = radius + (replace ? bound + (counts_once ? 0 : count) : 0) * scale;
+  long double got = (long double)shape.distance;
+  long double more = 4 + (counts_once ? 2 * shape.components : 0) + want * 0x1p-51L;
+  CHECK(got >= want - count * scale * 0x1p-50L - 1 && got <= want + more,
+        "family %d clip %g replace %d: distance %Lf of %Lf", (int)family, question->clip, replace,
+        got, want);
+  int shares = family == MEAN || family == KEY_MEAN ? 2 : family == SPREAD ? 3 : 0;
+  CHECK(shape.counted == (shares ? shares : shape.counts), "family %d", (int)family);
+}
+
+static int is_of_rows(enum number family) { /* the bound is a number of rows */
   return family != SUM && family != VECTOR && family != VECTOR_MEAN && family != KEY_SUM;
 }
 
@@ -199,6 +231,9 @@ static void reaches(void) {
         question.clip = extremes[(i - 18) / 2];
       if (is_of_rows((enum number)family)) question.clip = fmax(question.clip, 0x1p-8);
       for (int flags = 0; flags < 4; flags++) check_shape(&question, flags & 1, flags >> 1);
+      question.family = families[family]->l1;
+      for (int flags = 0; flags < 4 && question.family; flags++)
+        check_l1(&question, flags & 1, flags >> 1);
     }
   }
 }

@@ -31,15 +31,35 @@ static int128 steps_of(double value, double scale) {
 
 static int cell_of(const struct release *release, const struct row *row) {
   const struct contribution *question = &release->question;
-  if (question->family == &family_bins || question->family == &family_tree)
+  if (question->family->has_bins)
     return layout_bin(row->x, question->low, question->high, question->size);
   return question->keys ? row->key : 0;
+}
+
+/* w and the rest of 1, or (1 - w)^2, the rest of 1, and w^2, in whole steps. */
+static void add_shares(const struct release *release, double w, int128 *cell) {
+  double all = release->shape.scale;
+  int128 whole = (int128)all, top = steps_of(w * w, all);
+  if (release->shape.components == 2) {
+    cell[0] += steps_of(w, all);
+    cell[1] += whole - steps_of(w, all);
+  } else {
+    int128 bottom = steps_of((1 - w) * (1 - w), all);
+    if (bottom > whole - top) bottom = whole - top;
+    cell[0] += bottom;
+    cell[1] += whole - top - bottom;
+    cell[2] += top;
+  }
 }
 
 /* Adds a row to its cell. Vectors of means are within their clip here, so no factor is needed. */
 static void add_row(const struct release *release, const struct row *row, int128 *cell) {
   const struct contribution *question = &release->question;
   double scale = release->shape.scale, u = layout_centred(row->x, question->low, question->high);
+  if (question->family->shares) {
+    add_shares(release, (1 + u) / 2, cell);
+    return;
+  }
   if (release->shape.counts) *cell++ += release->shape.count_steps;
   switch (number_of(question->family)) {
   case SPREAD: cell[1] += steps_of(2 * u * u - 1, scale); /* fall through */
@@ -109,8 +129,9 @@ static int wrong_totals(const struct release *release, const int128 *got, const 
 static double pool[64][MOST_DIMENSION];
 
 static void fill_pool(const struct contribution *question) {
-  double size = question->clip / sqrt(question->size) * (1 - 0x1p-30);
-  int within = question->family == &family_vector_mean;
+  double width = question->family->is_l1 ? question->size : sqrt(question->size);
+  double size = question->clip / width * (1 - 0x1p-30);
+  int within = number_of(question->family) == VECTOR_MEAN;
   for (int i = 0; i < 64; i++) {
     for (int j = 0; j < MOST_DIMENSION; j++) {
       pool[i][j] = size * (2 * uniform() - 1);
@@ -133,10 +154,10 @@ static struct row random_row(const struct contribution *question, int units) {
   return row;
 }
 
-static struct contribution random_question(enum number family, int is_private) {
+static struct contribution random_question(enum number family, int is_l1, int is_private) {
   static const double clips[] = {1, 3, 240, 0.1, 1000, 7.7};
   struct contribution question = {
-      .family = families[family], .clip = clips[below(6)], .low = -2, .high = 5};
+      .family = family_in(family, is_l1), .clip = clips[below(6)], .low = -2, .high = 5};
   question.size = family == TREE ? 2 << below(7) : 1 + below(MOST_DIMENSION);
   if (family >= KEY_COUNT) question.keys = is_private ? KEYS_PRIVATE : 1 + below(MOST_KEYS);
   question.max_groups = is_private ? MOST_KEYS : 0; /* 0: each unit keeps all its keys */
@@ -146,7 +167,7 @@ static struct contribution random_question(enum number family, int is_private) {
 static void compare(enum number family, int by_unit, int is_private) {
   static struct row rows[MOST_ROWS];
   for (int run = 0; run < 60; run++) {
-    struct contribution question = random_question(family, is_private);
+    struct contribution question = random_question(family, run >> 1 & 1, is_private);
     struct release release = release_of(&question, by_unit, run & 1);
     int count = below(MOST_ROWS), units = 1 + below(40);
     fill_pool(&question);
@@ -184,25 +205,28 @@ static void like_the_reference(void) {
 */
 static void rows_of_vector_means_fit_their_clip(void) {
   const double clips[] = {1, 1e-100, 1e100, 37.5}, sizes[] = {1e-3, 0.999, 1.001, 17, 1e12, 1e200};
-  for (int c = 0; c < 4; c++) {
+  for (int c = 0; c < 8; c++) {
     for (int s = 0; s < 6; s++) {
-      struct contribution question = {.family = &family_vector_mean, .clip = clips[c], .size = 5};
+      int is_l1 = c >= 4;
+      double clip = clips[c % 4];
+      struct contribution question = {
+          .family = family_in(VECTOR_MEAN, is_l1), .clip = clip, .size = 5};
       struct release release = release_of(&question, 1, 0);
       double v[5], norm = 0;
-      for (int j = 0; j < 5; j++) norm += pow(v[j] = 2 * uniform() - 1, 2);
-      for (int j = 0; j < 5; j++) v[j] *= clips[c] * sizes[s] / sqrt(norm);
+      for (int j = 0; j < 5; j++) norm += pow(fabs(v[j] = 2 * uniform() - 1), is_l1 ? 1 : 2);
+      for (int j = 0; j < 5; j++) v[j] *= clip * sizes[s] / (is_l1 ? norm : sqrt(norm));
       struct row rows[3] = {
           {.who = WHO_NULL, .v = v}, {.who = WHO_NULL, .v = v}, {.who = WHO_NULL, .v = v}};
       /* Three equal rows give the same result as one row. */
       for (int count = 1; count <= 3; count += 2) {
         int128 *totals = totals_of(&release, rows, count, 0);
         double rows_weight = (double)totals[0] / (double)release.shape.count_steps;
-        CHECK(fabs(rows_weight - 1) <= 1e-11, "clip %g size %g: weighs %.17g", clips[c], sizes[s],
+        CHECK(fabs(rows_weight - 1) <= 1e-11, "clip %g size %g: weighs %.17g", clip, sizes[s],
               rows_weight);
         for (int j = 0; j < 5; j++) {
           double got = (double)totals[1 + j] / release.shape.scale, want = v[j] / fmax(sizes[s], 1);
-          CHECK(fabs(got - want) <= 1e-11 * clips[c], "clip %g size %g: %g of %g", clips[c],
-                sizes[s], got, want);
+          CHECK(fabs(got - want) <= 1e-11 * clip, "clip %g size %g: %g of %g", clip, sizes[s], got,
+                want);
         }
         free(totals);
       }
@@ -557,7 +581,7 @@ static void private_keys_are_chosen_again(void) {
 static void no_rows(void) {
   for (int family = MEAN; family <= KEY_MEAN; family++) {
     for (int by_unit = 0; by_unit < 2; by_unit++) {
-      struct contribution question = random_question((enum number)family, 0);
+      struct contribution question = random_question((enum number)family, by_unit, 0);
       struct release release = release_of(&question, by_unit, 0);
       int128 *totals = totals_of(&release, 0, 0, 0);
       for (int i = 0; i < release.shape.coordinates; i++)
@@ -586,7 +610,7 @@ static void no_rows(void) {
 */
 static void no_random_bytes(void) {
   for (int family = MEAN; family <= KEY_MEAN; family++) {
-    struct contribution question = random_question((enum number)family, family >= KEY_COUNT);
+    struct contribution question = random_question((enum number)family, 0, family >= KEY_COUNT);
     struct release release = release_of(&question, 1, 0);
     entropy_fails = 1;
     CHECK(!vectors_start(&release), "family %d", family);
