@@ -154,6 +154,7 @@ demo: $(BUILD)/diffuse.so $(BUILD)/star.db
 	@rm -f $(BUILD)/demo.db $(BUILD)/demo.db-ledger*
 	@cp $(BUILD)/star.db $(BUILD)/demo.db
 	@$(SQLITE3) $(BUILD)/demo.db < sql/demo.sql
+	@! $(SQLITE3) $(BUILD)/demo.db < sql/attack.sql 2>&1
 
 # ---- tests -----------------------------------------------------------------------------------------
 

@@ -19,7 +19,8 @@ SELECT round(215 * 586.5349 - 214 * 586.4206) AS her_score;
 .print 2. A ledger that protects every student, and three audiences. The budget of each, an epsilon at
 .print delta 1e-6, is enough for 24 releases: two a month for a year.
 
-SELECT dp_init('{"unchecked":true,"unit":"student"}') AS ledger;
+SELECT dp_init('{"unit":"student"}') AS ledger;
+SELECT dp_protect('star', 'student_id') AS protected;
 SELECT dp_tier('school',   dp_rate(8.0, 1e-6, 24), 8.0, 1e-6, 'gdp') AS tier
 UNION ALL SELECT dp_tier('district', dp_rate(3.0, 1e-6, 24), 3.0, 1e-6, 'gdp')
 UNION ALL SELECT dp_tier('public',   dp_rate(1.0, 1e-6, 24), 1.0, 1e-6, 'gdp');
@@ -29,9 +30,10 @@ SELECT tier, epsilon, releases_left FROM dp_budget ORDER BY epsilon DESC;
 .print 3. Reading in small classes, grade 2: how many students, and their average, drawn once from the
 .print data at the inner tier. A score counts as 300 to 800 points, whatever the table says.
 
-SELECT round(dp_count('school', reading, 1, student_id, 'small: students'), 1) AS students,
-       round(dp_avg('school', reading, 300, 800, student_id, 'small: average'), 1) AS average
-FROM star WHERE grade = '2' AND class_type = 'small';
+SELECT round(dp_release('school', 'count', 'SELECT reading FROM star WHERE grade = ''2'' AND class_type = ''small''',
+                        '{"name":"small: students"}'), 1) AS students,
+       round(dp_release('school', 'avg', 'SELECT reading FROM star WHERE grade = ''2'' AND class_type = ''small''',
+                        '{"name":"small: average","lo":300,"hi":800}'), 1) AS average;
 
 .print
 .print 4. The outer tiers get the same releases with more noise, made from the inner ones. The data is
@@ -55,10 +57,9 @@ FROM dp_value WHERE release = 'small: average' ORDER BY stddev;
 .print 6. One release answers for all groups, with one charge. Does a small class help?
 .print The averages, and then their intervals beside the truth:
 
-SELECT key AS class_type, round(value, 1) AS average FROM json_each(
-  (SELECT dp_group_avg('school', class_type, reading, 300, 800, student_id,
-                       '{"name":"by class","keys":["small","reg","reg+A"]}')
-   FROM star WHERE grade = '2'));
+SELECT key AS class_type, round(value, 1) AS average
+FROM dp_answer('school', 'group_avg', 'SELECT class_type, reading FROM star WHERE grade = ''2''',
+               '{"name":"by class","lo":300,"hi":800,"keys":["small","reg","reg+A"]}');
 
 SELECT key AS class_type, round(low, 1) AS low, round(high, 1) AS high,
        (SELECT round(avg(reading), 1) FROM star WHERE grade = '2' AND class_type = key) AS truth
@@ -67,10 +68,41 @@ FROM dp_value WHERE release = 'by class' ORDER BY key;
 .print
 .print 7. Budgets shrink. Asking again for the same name replays the same number and costs nothing.
 
-SELECT round(dp_count('school', reading, 1, student_id, 'small: students'), 1) AS students
-FROM star WHERE grade = '2' AND class_type = 'small';
+SELECT round(dp_release('school', 'count', 'SELECT reading FROM star WHERE grade = ''2'' AND class_type = ''small''',
+                        '{"name":"small: students"}'), 1) AS students;
 
 SELECT tier, epsilon, round(spent_epsilon, 3) AS spent, round(remaining_epsilon, 3) AS remaining,
        releases, releases_left
 FROM dp_budget ORDER BY epsilon DESC;
 SELECT dp_verify() AS books;
+
+.print
+.print 8. The attack again, by an analyst who may send any SQL. The connection is guarded: it shows what
+.print the public may know, and half of what is left of the public budget pays for questions.
+
+SELECT dp_grant('analysts', 'public', 0.5) AS grant_name;
+SELECT dp_guard('public', '{"ask":"analysts"}') AS guarded_for;
+
+.print
+.print The same two averages as questions, and the same subtraction. A score counts as 300 to 800 points.
+
+SELECT round(all_children, 1) AS all_children, round(without_her, 1) AS without_her,
+       round(215 * all_children - 214 * without_her) AS her_score
+FROM (SELECT
+  dp_release('public', 'avg', 'SELECT reading FROM star WHERE school_id = 51 AND grade = ''2''',
+             '{"name":"all","lo":300,"hi":800}') AS all_children,
+  dp_release('public', 'avg', 'SELECT reading FROM star WHERE school_id = 51 AND grade = ''2''
+                               AND student_id <> 61977',
+             '{"name":"without her","lo":300,"hi":800}') AS without_her);
+
+.print
+.print The intervals. Noise of this size in an average of 215 is more than a score, 215 times over. Asking
+.print again gives the same numbers, and new questions use up what is left of the grant.
+
+SELECT release, display FROM dp_value WHERE release LIKE 'analysts/%';
+SELECT grant_name, charges AS asked,
+       CAST((reserved - spent) / rate AS INTEGER) AS questions_left
+FROM dp_reserve JOIN dp_tier ON name = tier;
+
+.print
+.print The rows, inner tiers, and publishing further are out of reach:

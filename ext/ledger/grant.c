@@ -20,9 +20,9 @@
 **   - a charge c of the owner is admitted only if S + c still satisfies (2): reserves_room() lowers
 **     the limit by the sum, rounded up.
 **   - a charge c of grant g is admitted if and only if G(g) + c <= R(g), at every tier that pays. S
-**     and G(g) grow by the same c, so (2) stays as it is. In floating point S can grow by a
-**     rounding more than G(g); RESERVE_MARGIN of the limit covers the roundings of MOST_CHARGES
-**     charges.
+**     grows by c and G(g) by at least c, so (2) stays valid. In floating point S can grow by a
+**     rounding more than c, where it is a sum of doubles: paid_by_grant() adds more than that to c
+**     for G(g). Sums of rates are exact (math/total.h).
 **   - a period of the tier ends: S becomes 0, and G(g) stays. A grant does not begin again.
 ** The same holds for the sums of deltas and of slack.
 **
@@ -46,15 +46,26 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- reserves -------------------------------------------------------------------------------- */
 
-#define RESERVE_MARGIN 0x1p-30
-#define MOST_CHARGES   (1 << 20) /* of one grant */
-
 static struct budget spent_of(const struct reserve_row *row) {
   return (struct budget){.rate = {row->spent_high, row->spent_low},
                          .slack = row->spent_slack,
                          .delta = row->spent_delta,
                          .curve = row->spent_curve,
                          .releases = row->charges};
+}
+
+/*
+** A payment as it counts for the grant: what is summed up in doubles counts a little more, by more
+** than the rounding of a sum that is at most the tier's limit.
+*/
+static struct payment paid_by_grant(const struct ledger_tier *tier, const struct payment *payment) {
+  const double rounding = 0x1p-50;
+  struct payment paid = *payment;
+  double order = isfinite(tier->filter_order) ? tier->filter_order : 1;
+  if (paid.curve.any) paid.curve.values[AT_FILTER] += tier->rate_limit * order * rounding;
+  if (paid.delta > 0) paid.delta += tier->delta_keys * rounding;
+  if (paid.slack > 0) paid.slack += tier->slack_limit * rounding;
+  return paid;
 }
 
 /* The tier with the amounts of a grant as its limits. */
@@ -75,15 +86,12 @@ static double left_up(double reserved, struct total spent) {
 /* Adds what a grant holds to *held. */
 static void hold(struct held *held, const struct ledger_tier *tier, const struct reserve_row *row) {
   struct budget spent = spent_of(row);
-  struct held add = {left_up(row->reserved, tier->accountant->total(tier, &spent)) +
-                         tier->rate_limit * RESERVE_MARGIN,
-                     left_up(row->reserved_delta, (struct total){spent.delta, 0}) +
-                         tier->delta_keys * RESERVE_MARGIN,
-                     left_up(row->reserved_slack, (struct total){spent.slack, 0}) +
-                         tier->slack_limit * RESERVE_MARGIN};
-  held->total = nextafter(held->total + nextafter(add.total, INFINITY), INFINITY);
-  held->delta = nextafter(held->delta + nextafter(add.delta, INFINITY), INFINITY);
-  held->slack = nextafter(held->slack + nextafter(add.slack, INFINITY), INFINITY);
+  struct total total = tier->accountant->total(tier, &spent);
+  held->total = nextafter(held->total + left_up(row->reserved, total), INFINITY);
+  held->delta += left_up(row->reserved_delta, (struct total){spent.delta, 0});
+  held->slack += left_up(row->reserved_slack, (struct total){spent.slack, 0});
+  held->delta = nextafter(held->delta, INFINITY);
+  held->slack = nextafter(held->slack, INFINITY);
 }
 
 static double below(double limit, double held) {
@@ -134,14 +142,15 @@ int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
   struct ledger_tier own;
   struct budget spent;
   if (!reserve_read(ledger, tier, &own, &spent)) return fail_used_up(ledger);
-  spent = budget_after(&spent, payment, 1);
+  struct payment paid = paid_by_grant(tier, payment);
+  spent = budget_after(&spent, &paid, 1);
   if ((payment->curve.any && !tier->accountant->covers_curves) ||
       (payment->rate.high > 0 && !tier->accountant->covers_rates))
     return ledger_fail(ledger,
                        "grant '%s' does not cover noise of this kind (take another \"mechanism\"; "
                        "nothing was charged or read)",
                        ledger->grant);
-  if (!budget_within(&own, &spent) || spent.releases > MOST_CHARGES) return fail_used_up(ledger);
+  if (!budget_within(&own, &spent)) return fail_used_up(ledger);
   struct total total = tier->accountant->total(tier, &spent);
   return statement_run(ledger, RESERVE_WRITE, "ssddddddi", ledger->grant, tier->name,
                        total_up(total), spent.rate.high, spent.rate.low, spent.slack, spent.delta,
@@ -155,11 +164,9 @@ static int available(struct ledger *ledger, const struct ledger_tier *tier, stru
   struct ledger_tier room;
   struct budget budget;
   if (!reserves_room(ledger, tier, &room) || !budget_read(ledger, tier->name, &budget)) return 0;
-  double margin = 2 * RESERVE_MARGIN;
-  *left = (struct held){below(total_left(tier->accountant->total(tier, &budget), room.rate_limit),
-                              tier->rate_limit * margin),
-                        below(below(room.delta_keys, budget.delta), tier->delta_keys * margin),
-                        below(below(room.slack_limit, budget.slack), tier->slack_limit * margin)};
+  *left =
+      (struct held){total_left(tier->accountant->total(tier, &budget), room.rate_limit),
+                    below(room.delta_keys, budget.delta), below(room.slack_limit, budget.slack)};
   return 1;
 }
 
@@ -176,7 +183,8 @@ static struct held carried(const struct held *amount, const struct ledger_tier *
 }
 
 static struct held share_of(const struct held *left, double share) {
-  return (struct held){left->total * share, left->delta * share, left->slack * share};
+  return (struct held){nextafter(left->total * share, 0), nextafter(left->delta * share, 0),
+                       nextafter(left->slack * share, 0)};
 }
 
 static int reserve(struct ledger *ledger, const char *grant, const struct ledger_tier *tier,
@@ -369,6 +377,7 @@ static char *check_reserve(struct ledger *ledger, const struct ledger_tier *tier
                               .slack = sqlite3_column_double(charge, 1),
                               .delta = sqlite3_column_double(charge, 2),
                               .curve = curve_column(ledger, charge, 3)};
+    payment = paid_by_grant(tier, &payment);
     spent = budget_after(&spent, &payment, 1);
   }
   struct ledger_tier own = limited(tier, row);

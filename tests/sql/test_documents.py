@@ -214,13 +214,13 @@ def is_near(value, exact, half):
 def test_every_step_of_the_demo(tmp_path):
     """Every step of the demo prints its tables with the rows and the precision that its text promises. Each of the 20 noisy
     figures differs from the truth by more than 4 half-widths once in 10^14 runs."""
-    one, two, three, four, five, six, seven = run_demo(tmp_path)
+    one, two, three, four, five, six, seven, eight = run_demo(tmp_path)
     assert one == [(["children", "average"], [["215", "586.5349"], ["214", "586.4206"]]), (["her_score"], [["611.0"]])]
 
-    assert [table[0] for table in two] == [["ledger"], ["tier"], ["tier", "epsilon", "releases_left"]]
+    assert [table[0] for table in two] == [["ledger"], ["protected"], ["tier"], ["tier", "epsilon", "releases_left"]]
     path = "".join(line for (line,) in two[0][1])  # the shell breaks it
-    assert path.endswith("demo.db-ledger") and [tier for (tier,) in two[1][1]] == TIERS
-    assert two[2][1] == [["school", "8.0", "24"], ["district", "3.0", "24"], ["public", "1.0", "24"]]
+    assert path.endswith("demo.db-ledger") and [tier for (tier,) in two[2][1]] == TIERS
+    assert two[3][1] == [["school", "8.0", "24"], ["district", "3.0", "24"], ["public", "1.0", "24"]]
 
     ((header, ((students, average),)),) = three
     assert header == ["students", "average"]
@@ -257,3 +257,24 @@ def test_every_step_of_the_demo(tmp_path):
         ["school", "8.0", "3", "21"], ["district", "3.0", "2", "22"], ["public", "1.0", "2", "22"]]
     assert all(0 < float(row[2]) < float(row[1]) / 3 for row in budgets)
     assert books == (["books"], [["ok"]])
+
+    granted, guard, (header, ((left, right, score),)), (_, shown), (_, asked) = eight
+    assert granted[1] == [["analysts"]] and guard[1] == [["public"]]
+    assert header == ["all_children", "without_her", "her_score"]
+    assert abs(float(score) - (215 * float(left) - 214 * float(right))) < 30
+    assert [name for name, _ in shown] == ["analysts/all", "analysts/without her"]
+    assert asked == [["analysts", "2", "9"]]
+
+
+def test_the_end_of_the_demo(tmp_path):
+    """What the guarded connection refuses in sql/attack.sql, statement by statement."""
+    run_demo(tmp_path)
+    shell = os.environ.get("SQLITE3", "sqlite3")
+    done = subprocess.run([shell, "demo.db"], stdin=open(ROOT / "sql" / "attack.sql"), cwd=tmp_path, capture_output=True,
+                          text=True, encoding="utf-8")
+    errors = [line for line in done.stderr.splitlines() if " near line " in line]
+    assert done.returncode and len(errors) == 5
+    for error, text in zip(errors, ("access to star.reading is prohibited", "not authorized", "sqlite_master",
+                                    "dp_diffuse: this connection is guarded", "dp_release: tier must be 'public'")):
+        assert text in error
+    assert not [line for line in done.stdout.splitlines() if re.fullmatch(r"[-\d.|]+", line)]

@@ -1,0 +1,9 @@
+-- The end of `make demo`: what a guarded connection refuses. Each statement ends in an error.
+.load build/diffuse
+SELECT dp_guard('public', '{"ask":"analysts"}') AS guarded_for;
+.echo on
+SELECT avg(reading) FROM star WHERE student_id = 61977;
+SELECT count(*) FROM star;
+SELECT * FROM sqlite_master;
+SELECT dp_diffuse('by class', 'public');
+SELECT dp_release('school', 'count', 'SELECT reading FROM star', '{"name":"inner"}');
