@@ -32,7 +32,7 @@ SERVICES := $(filter $(BUILD)/obj/os/%,$(OBJECTS))
 .PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test test-slow unit check-sanitize \
         check-valgrind coverage injector fixed faults replays fuzz fuzzers bench bench-growth bench-libraries \
         deps-bench bench-sampler bench-shards deps-shards bench-utility deps-utility figures deps-figures \
-        deps-lint lint clean format
+        deps-lint deps-report report-pictures lint clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -104,12 +104,20 @@ deps-accounting:
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade \
 	  --no-deps --target build/python dp-accounting absl-py attrs dm-tree wrapt
 
+# A headless browser, in which tests/report looks at the pages of dp_report. Without it those tests are skipped.
+deps-report:
+	$(MAKE) deps PACKAGES='chromium fonts-dejavu-core'
+
+# The pictures of sql/reporting.md, anew. Look at them before you commit them.
+report-pictures: all
+	BUILD=$(BUILD) PICTURES=1 $(PYTHON) -m pytest -q -p no:cacheprovider tests/report/test_browser.py
+
 # ---- the extension ---------------------------------------------------------------------------------
 
 $(BUILD)/diffuse.so: $(OBJECTS)
 	$(CC) $(CFLAGS) $(LINK) $(LDFLAGS) -o $@ $^ $(STATIC) -lm
 
-GENERATED = $(BUILD)/ledger_sql.h $(BUILD)/version.h
+GENERATED = $(BUILD)/ledger_sql.h $(BUILD)/report_html.h $(BUILD)/version.h
 
 COMPILE = @echo CC $<; mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(WARNINGS) \
           -ffunction-sections -MMD -MP -c -o $@ $<
@@ -117,10 +125,12 @@ COMPILE = @echo CC $<; mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CODEGEN) $(CFLAGS) $(
 $(BUILD)/obj/%.o: ext/%.c | $(GENERATED)
 	$(COMPILE)
 
-# The extension contains the text of sql/ledger.sql, the ledger's schema, as a string.
+# The extension contains, as strings, the ledger's schema (sql/ledger.sql) and the page of dp_report (ext/report/page.html).
 $(BUILD)/ledger_sql.h: sql/ledger.sql
+$(BUILD)/report_html.h: ext/report/page.html
+$(BUILD)/ledger_sql.h $(BUILD)/report_html.h:
 	@mkdir -p $(@D)
-	{ echo 'static const char ledger_sql[] ='; \
+	{ echo 'static const char $(basename $(@F))[] ='; \
 	  sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/.*/"&\\n"/' $<; echo ';'; } > $@
 
 # The version that dp_version() returns.

@@ -9,6 +9,7 @@
 #include "release/verify.h"
 #include "report/export.h"
 #include "report/facts.h"
+#include "report/page.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -109,8 +110,36 @@ static void dp_export(sqlite3_context *context, int argc, sqlite3_value **argv) 
   facts_close(facts);
 }
 
+/* ---- dp_report ------------------------------------------------------------------------------- */
+
+/*
+** dp_report([tier]) -> TEXT, a page of HTML
+** Everything that the members of a tier may see, for people: whose privacy is protected and by how
+** much, the budgets, the figures with the intervals of their noise, the facts of the certificate,
+** and the rows of dp_value as a block of JSON. Without a tier: everything that the owner sees; on a
+** guarded connection the page of its own tier. Charges nothing and needs no network. The same
+** ledger gives the same bytes. Fails if dp_verify() finds a discrepancy.
+*/
+static void dp_report(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  struct host *host = host_of(context);
+  struct error *error = &host->session.error;
+  const char *tier = argc ? argument_text(context, argv[0], "tier") : 0;
+  if (argc && !tier) return;
+  pending_settle(&host->session);
+  sqlite3 *facts = facts_for(host, tier);
+  if (facts && !tier) tier = ledger_audience(host->session.ledger);
+  char *page = facts ? page_write(facts, tier, error) : 0;
+  facts_close(facts);
+  if (page) {
+    sqlite3_result_text(context, page, -1, sqlite3_free);
+  } else {
+    fail_call(context, function_of(context)->name, error);
+  }
+}
+
 static const struct scalar functions[] = {
     {"dp_export", 2, 2, PRIVATE_FUNCTION, dp_export},
+    {"dp_report", 0, 1, PRIVATE_FUNCTION, dp_report},
 };
 
 int reporting_register(sqlite3 *db, struct host *host) {

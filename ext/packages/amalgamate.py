@@ -131,7 +131,7 @@ def write(build, output):
     functions |= {"windows_path", "windows_access"}
     counts = collections.Counter(n for s in scans.values() for n in s.names)
     tag_counts = collections.Counter(n for s in scans.values() for n in s.tags)
-    generated = {name: (pathlib.Path(build) / name).read_text() for name in ("version.h", "ledger_sql.h")}
+    generated = {name: (pathlib.Path(build) / name).read_text() for name in ("version.h", "ledger_sql.h", "report_html.h")}
 
     def expand(text):
         """Removes the includes of files that are already in the amalgamation, and inserts generated headers where they are

@@ -20,7 +20,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-DOCUMENTS = ["README.md", "sql/policy.md", "sql/guard.md", "sql/reference.md", "sql/aggregates.md", "sql/models.md", "sql/local.md"]
+DOCUMENTS = ["README.md", "sql/policy.md", "sql/guard.md", "sql/reference.md", "sql/aggregates.md", "sql/models.md", "sql/local.md", "sql/reporting.md"]
 
 
 def blocks(document, language):
@@ -95,7 +95,8 @@ def connect(path):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_sql_of_document(document, tmp_path):
+def test_sql_of_document(document, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     shutil.copy(BUILD / "star.db", tmp_path / "star.db")
     db = connect(tmp_path / "star.db")
     found = [pair for block in blocks(document, "sql") for pair in statements(block)]
@@ -120,6 +121,24 @@ def test_shell_of_reference(tmp_path):
                           capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr, done.stderr
     assert done.stdout.splitlines() == [line[2:] for line in block.splitlines() if line.startswith("# ")]
+
+
+def test_page_of_reporting(tmp_path, monkeypatch):
+    """Makes the page of sql/reporting.md in the shell, as it says, and reads the data back, as it says."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(BUILD / "star.db", tmp_path / "star.db")
+    db = connect(tmp_path / "star.db")
+    for statement, expected in statements(blocks("sql/reporting.md", "sql")[0]):
+        run_statement(db, statement, expected)
+    place_build(tmp_path)
+    (shell,), (python,) = blocks("sql/reporting.md", "sh"), blocks("sql/reporting.md", "python")
+    subprocess.run(["sh", "-e", "-c", f'sqlite3() {{ command {os.environ.get("SQLITE3", "sqlite3")} "$@"; }}\n' + shell], check=True)
+    found = {}
+    exec(python, found)
+    columns = [column[0] for column in db.execute("SELECT * FROM dp_value").description][1:]
+    assert [tuple(row[column] for column in columns) for row in found["rows"]] == db.execute(
+        f"SELECT {', '.join(columns)} FROM dp_value WHERE tier = 'public'").fetchall()
+    assert len(found["rows"]) == 1 and found["rows"][0]["release"] == "reading"
 
 
 def place_build(folder):

@@ -1,0 +1,222 @@
+/* page.c: see page.h. page.html holds the page around the parts that are computed here. */
+#include "report/page.h"
+
+#include <string.h>
+
+#include "ledger/hash.h"
+#include "report/facts.h"
+#include "report/html.h"
+#include "report_html.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define COLORS       5 /* of tiers, in page.html */
+#define MOST_COLUMNS 4 /* with a figure each, that a table has room for */
+
+void page_tier_number(struct page *page, int number) {
+  sqlite3_str_appendf(page->html, "<b class=\"n n%d\">%d</b>", (number - 1) % COLORS + 1, number);
+}
+
+/* The only value of a query on the facts, as a text (sqlite3_free). */
+static char *ask(struct page *page, const char *sql) {
+  sqlite3_stmt *row = facts_prepare(page->facts, sql, page->error);
+  char *text = 0;
+  if (facts_row(row, page->error) && sqlite3_column_type(row, 0) != SQLITE_NULL)
+    text = sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
+  sqlite3_finalize(row);
+  return text;
+}
+
+/* The noun for one unit, for people: "patient", or "row" or "unit" where there is no label. */
+static char *unit_noun(struct page *page) {
+  char *unit = ask(page, "SELECT iif(json_extract(document, '$.ledger.protects') = 'row', 'row',"
+                         " ifnull(json_extract(document, '$.ledger.unit'), 'unit'))"
+                         " FROM certificate");
+  if (!unit) error_set_memory(page->error);
+  return unit;
+}
+
+static int says(struct page *page, const char *sql) {
+  char *answer = ask(page, sql);
+  int yes = answer && strcmp(answer, "1") == 0;
+  sqlite3_free(answer);
+  return yes;
+}
+
+/* ---- the parts ------------------------------------------------------------------------------- */
+
+static void title(struct page *page) {
+  sqlite3_str_appendall(page->html, "Privacy report: ");
+  html_text(page->html, page->tier ? page->tier : "all tiers, for the owner");
+}
+
+static void heading(struct page *page) {
+  sqlite3_str_appendall(page->html, "<h1>");
+  html_text(page->html, page->tier ? page->tier : "All tiers");
+  sqlite3_str_appendall(page->html, "</h1>\n");
+  if (page->tier) {
+    sqlite3_str_appendall(page->html, "<p>This page shows what the members of tier <bdi>");
+    html_text(page->html, page->tier);
+    sqlite3_str_appendall(page->html, "</bdi> may see: what was published for them and for the "
+                                      "tiers outside it. It shows nothing of inner tiers.</p>\n");
+  } else {
+    sqlite3_str_appendall(
+        page->html, "<p class=warn><b>For the owner only.</b> This page shows all tiers, the "
+                    "inner ones too. Make a page of its own for the members of a tier.</p>\n");
+  }
+  if (says(page, "SELECT json_extract(document, '$.ledger.unchecked') FROM certificate"))
+    sqlite3_str_appendall(
+        page->html,
+        "<p class=warn><b>Unchecked.</b> This ledger has no policy. Nobody but the owner vouches "
+        "for the queries and for the units: that each row was counted for the right one, and that "
+        "no query let one change the figures of another.</p>\n");
+}
+
+static void protection(struct page *page) {
+  char *unit = unit_noun(page);
+  int rows =
+      says(page, "SELECT json_extract(document, '$.ledger.protects') = 'row' FROM certificate");
+  int replaced = says(
+      page, "SELECT json_extract(document, '$.ledger.adjacency') = 'replace' FROM certificate");
+  sqlite3_str *html = page->html;
+  sqlite3_str_appendall(html, "<p>Each <bdi>");
+  html_text(html, unit);
+  sqlite3_str_appendall(html, "</bdi> is protected. Every figure on this page has random noise, "
+                              "large enough to hide ");
+  sqlite3_str_appendall(html, replaced ? "what " : "whether ");
+  sqlite3_str_appendall(html, rows ? "any one <bdi>" : "the rows of any one <bdi>");
+  html_text(html, unit);
+  sqlite3_str_appendall(html, replaced ? rows ? "</bdi> says." : "</bdi> say."
+                              : rows   ? "</bdi> is in the data."
+                                       : "</bdi> are in the data.");
+  sqlite3_str_appendall(html,
+                        "</p>\n<p>Epsilon (ε) and delta (δ) bound what all figures that the "
+                        "members of a tier see, now and later, reveal together about one <bdi>");
+  html_text(html, unit);
+  sqlite3_str_appendall(
+      html, "</bdi>: the smaller, the less. For each tier, the page says what this means for the "
+            "best guess of somebody who knows everything else in the data. A guess without any "
+            "figures is right in 50 of 100 cases.</p>\n");
+  sqlite3_free(unit);
+}
+
+static int count_tiers(struct page *page) {
+  sqlite3_stmt *row = facts_prepare(page->facts, "SELECT count(*) FROM dp_tier", page->error);
+  int tiers = facts_row(row, page->error) ? sqlite3_column_int(row, 0) : 0;
+  sqlite3_finalize(row);
+  return tiers;
+}
+
+/* The screens that show a table as a list: narrow ones, and all where there are many tiers. */
+static void narrow(struct page *page) {
+  sqlite3_str_appendall(page->html,
+                        count_tiers(page) > MOST_COLUMNS ? "all" : "screen and (max-width:46rem)");
+}
+
+/* What such a list writes before each figure. */
+static void labels(struct page *page) {
+  int tiers = count_tiers(page);
+  for (int i = 1; i <= tiers; i++)
+    sqlite3_str_appendf(page->html,
+                        ".v td:nth-of-type(%d):before{content:\"%d\";background:var(--t%d)}\n", i,
+                        i, (i - 1) % COLORS + 1);
+}
+
+static void readers(struct page *page) {
+  if (!page->tier) {
+    sqlite3_str_appendall(page->html, "the owner");
+    return;
+  }
+  sqlite3_str_appendall(page->html, "the members of tier <bdi>");
+  html_text(page->html, page->tier);
+  sqlite3_str_appendall(page->html, "</bdi>");
+}
+
+/* The rows of dp_value as a JSON array of objects. */
+static char *data(struct page *page) {
+  sqlite3_stmt *row =
+      facts_prepare(page->facts,
+                    "SELECT release, tier, key, component, value, stddev, low, high, display"
+                    " FROM dp_value ORDER BY release, tier, key, component",
+                    page->error);
+  sqlite3_str *json = sqlite3_str_new(0);
+  int count = 0;
+  sqlite3_str_appendall(json, "[");
+  while (facts_row(row, page->error)) {
+    sqlite3_str_appendall(json, count++ ? ",\n{" : "\n{");
+    for (int i = 0; i < sqlite3_column_count(row); i++) {
+      int type = sqlite3_column_type(row, i);
+      sqlite3_str_appendf(json, "%s\"%s\":", i ? "," : "", sqlite3_column_name(row, i));
+      if (type == SQLITE_TEXT) {
+        json_in_html(json, (const char *)sqlite3_column_text(row, i));
+      } else if (type == SQLITE_INTEGER) {
+        sqlite3_str_appendf(json, "%lld", sqlite3_column_int64(row, i));
+      } else if (type == SQLITE_FLOAT) {
+        json_exact(json, sqlite3_column_double(row, i));
+      } else {
+        sqlite3_str_appendall(json, "null");
+      }
+    }
+    sqlite3_str_appendall(json, "}");
+  }
+  sqlite3_finalize(row);
+  sqlite3_str_appendall(json, "\n]");
+  char *text = sqlite3_str_finish(json);
+  if (!text) error_set_memory(page->error);
+  return text;
+}
+
+static void write_data(struct page *page) {
+  char *json = data(page);
+  sqlite3_str_appendall(page->html, json ? json : "");
+  sqlite3_free(json);
+}
+
+static void hash(struct page *page) {
+  char *json = data(page), hash_text[HASH_SIZE] = "";
+  if (json) text_hash(json, strlen(json), hash_text);
+  sqlite3_str_appendall(page->html, hash_text);
+  sqlite3_free(json);
+}
+
+/* ---- the page -------------------------------------------------------------------------------- */
+
+static const struct {
+  const char *name;
+  void (*write)(struct page *page);
+} parts[] = {
+    {"title", title},
+    {"heading", heading},
+    {"protection", protection},
+    {"budgets", page_budgets},
+    {"releases", page_releases},
+    {"facts", page_facts},
+    {"narrow", narrow},
+    {"labels", labels},
+    {"readers", readers},
+    {"hash", hash},
+    {"data", write_data},
+};
+
+static void write_part(struct page *page, const char *name, size_t length) {
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (strlen(parts[i].name) == length && memcmp(parts[i].name, name, length) == 0)
+      parts[i].write(page);
+}
+
+char *page_write(sqlite3 *facts, const char *tier, struct error *error) {
+  struct page page = {facts, tier, sqlite3_str_new(0), error};
+  const char *at = report_html, *open;
+  while ((open = strstr(at, "{{")) != 0) {
+    const char *close = strstr(open, "}}");
+    sqlite3_str_append(page.html, at, (int)(open - at));
+    write_part(&page, open + 2, (size_t)(close - open - 2));
+    at = close + 2;
+  }
+  sqlite3_str_appendall(page.html, at);
+  char *html = sqlite3_str_finish(page.html);
+  if (!html) error_set_memory(error);
+  if (!error_is_set(error)) return html;
+  sqlite3_free(html);
+  return 0;
+}

@@ -1,0 +1,33 @@
+/*
+** page.h: the facts of an audience as one HTML page. It needs no network and no script. The same
+** facts make the same bytes.
+*/
+#ifndef DIFFUSE_REPORT_PAGE_H
+#define DIFFUSE_REPORT_PAGE_H
+
+#include <sqlite3ext.h>
+
+#include "base/error.h"
+
+/*
+** Writes the page for the members of `tier`, or for the owner if `tier` is null. Returns the page
+** (sqlite3_free), or null with an error.
+*/
+char *page_write(sqlite3 *facts, const char *tier, struct error *error);
+
+/* The parts of a page. Each appends HTML, or sets the error. */
+struct page {
+  sqlite3 *facts;
+  const char *tier; /* null: the owner */
+  sqlite3_str *html;
+  struct error *error;
+};
+
+void page_budgets(struct page *page);  /* page_budgets.c */
+void page_releases(struct page *page); /* page_releases.c */
+void page_facts(struct page *page);    /* page_facts.c */
+
+/* "<b class="n n2">2</b>" for the tier with this number, from 1. */
+void page_tier_number(struct page *page, int number);
+
+#endif

@@ -1,0 +1,75 @@
+"""Databases whose reports are looked at: a hospital of a year, and one whose names are hostile."""
+
+import json
+import random
+
+from conftest import connect, one
+
+WARDS = ["cardiology", "emergency", "maternity", "neurology", "oncology", "paediatrics", "surgery"]
+
+
+def hospital(path, months=12, unchecked=False):
+    """Visits of a year, three audiences, monthly figures. Everything is published today."""
+    draw = random.Random(1)
+    db = connect(path)
+    db.execute("BEGIN")
+    db.execute("CREATE TABLE ward(name TEXT PRIMARY KEY)")
+    db.executemany("INSERT INTO ward VALUES (?)", [(w,) for w in WARDS])
+    db.execute("CREATE TABLE visit(id INTEGER PRIMARY KEY, patient_id INT, ward TEXT, month INT, minutes REAL, stay REAL)")
+    db.executemany("INSERT INTO visit(patient_id, ward, month, minutes, stay) VALUES (?, ?, ?, ?, ?)",
+                   [(draw.randrange(6000), draw.choice(WARDS), draw.randint(1, 12), draw.gammavariate(4, 12), draw.gammavariate(2, 2))
+                    for _ in range(20000)])
+    db.execute("COMMIT")
+    one(db, "SELECT dp_init(?)", json.dumps({"unit": "patient", **({"unchecked": True} if unchecked else {})}))
+    if not unchecked:
+        one(db, "SELECT dp_protect('visit', 'patient_id')")
+        one(db, "SELECT dp_public('ward')")
+    for tier in (("clinic", 0.05, 8.0, 1e-6), ("region", 0.005, 3.0, 1e-6), ("public", 0.0005, 1.0, 1e-6)):
+        one(db, "SELECT dp_tier(?, ?, ?, ?)", *tier)
+    unit = ", patient_id" if unchecked else ""
+
+    def release(kind, columns, where, **options):
+        one(db, "SELECT dp_release('clinic', ?, ?, ?)", kind, f"SELECT {columns}{unit} FROM visit WHERE {where}", json.dumps(options))
+        for tier in ("region", "public"):
+            one(db, "SELECT dp_diffuse(?, ?)", options["name"], tier)
+
+    for month in range(1, months + 1):
+        release("count", "1", f"month = {month}", name=f"visits 2026-{month:02}", clip=4, weight=0.5)
+    release("avg", "stay", "1", name="stay in days", lo=0, hi=30)
+    release("median", "minutes", "1", name="minutes, median", lo=0, hi=240)
+    release("group_count", "ward", "1", name="visits by ward", clip=6, keys=WARDS)
+    release("group_avg", "ward, stay", "1", name="stay by ward", lo=0, hi=30, keys=WARDS)
+    release("histogram", "minutes", "1", name="minutes", lo=0, hi=240, bins=12, clip=6)
+    one(db, "SELECT dp_release('clinic', 'sum', ?, ?)", f"SELECT minutes{unit} FROM visit", '{"name":"minutes for the clinic only","clip":500}')
+    return db
+
+
+HOSTILE = ["<script>alert(1)</script>", "</script><img src=x onerror=alert(2)>", "\"'&amp;\u202eevil\\", "{{hash}}{{data}}", "<!--",
+           "]]>", "%s%n", "a" * 80, "ü" * 40]
+
+
+def hostile(path):
+    """Seven tiers, releases, groups and units whose names are HTML, or very long."""
+    db = connect(path)
+    db.execute("CREATE TABLE t(k, u)")
+    db.executemany("INSERT INTO t VALUES (?, ?)", [(HOSTILE[i % 9], i) for i in range(900)])
+    one(db, "SELECT dp_init(?)", json.dumps({"unit": HOSTILE[0], "unchecked": True}))
+    names = [name.replace(",", "") for name in HOSTILE[:7]]
+    for i, name in enumerate(names):
+        one(db, "SELECT dp_tier(?, ?, ?, 1e-6)", name, 0.5 / 3**i, 40.0 / 1.5**i)
+    for name in HOSTILE:
+        one(db, "SELECT dp_release(?, 'count', 'SELECT 1, u FROM t', ?)", names[0], json.dumps({"name": name}))
+        one(db, "SELECT dp_diffuse(?, ?)", name, names[6])
+    one(db, "SELECT dp_release(?, 'group_count', 'SELECT k, u FROM t', ?)", names[2], json.dumps({"name": "</table>", "keys": HOSTILE}))
+    for tier in names[3:]:
+        one(db, "SELECT dp_diffuse('</table>', ?)", tier)
+    return db
+
+
+if __name__ == "__main__":
+    import sys
+    with hospital(sys.argv[1]) as db:
+        for tier in (None, "clinic", "region", "public"):
+            page = one(db, *(("SELECT dp_report()",) if tier is None else ("SELECT dp_report(?)", tier)))
+            print(tier, len(page.encode()))
+            open(f"{sys.argv[1]}.{tier or 'owner'}.html", "w").write(page)

@@ -1,0 +1,286 @@
+"""dp_report without a browser: its bytes, its data, and what it does not say."""
+
+import hashlib
+import html.parser
+import math
+import pathlib
+import re
+import shutil
+import sqlite3
+
+import pytest
+
+from conftest import add_tiers, connect, create, INIT, one, refused, strict_json, unchecked
+from pages import hospital, hostile, HOSTILE, WARDS
+
+pytestmark = pytest.mark.alarm(0)
+
+COLUMNS = "release, tier, key, component, value, stddev, low, high, display"
+
+
+@pytest.fixture(scope="module")
+def clinic(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "clinic.db"
+    hospital(path, months=3).close()
+    return path
+
+
+def report(db, tier=None):
+    return one(db, "SELECT dp_report()") if tier is None else one(db, "SELECT dp_report(?)", tier)
+
+
+def block(page):
+    (text,) = re.findall(r'<script type="application/json" id="dp_value">(.*?)</script>', page, re.S)
+    return text
+
+
+class Text(html.parser.HTMLParser):
+    """The elements and the words of a page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.words, self.inside = [], "", None
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self.inside = tag
+
+    def handle_data(self, data):
+        if self.inside not in ("style", "script"):
+            self.words += data
+
+    def handle_endtag(self, tag):
+        self.inside = None
+
+    def handle_comment(self, data):
+        raise AssertionError("a comment")
+
+
+@pytest.mark.parametrize("tier", [None, "clinic", "region", "public"])
+def test_the_data_are_the_rows_of_dp_value(clinic, tier):
+    db = connect(clinic)
+    page = report(db, tier)
+    rows = strict_json(block(page))
+    if tier:
+        guarded = connect(clinic)
+        one(guarded, "SELECT dp_guard(?)", tier)
+        want = guarded.execute(f"SELECT {COLUMNS} FROM dp_value").fetchall()
+        assert report(guarded) == page == report(guarded, tier)
+    else:
+        want = db.execute(f"SELECT {COLUMNS} FROM dp_value").fetchall()
+    assert [list(row) for row in rows] == [COLUMNS.split(", ")] * len(want)
+    assert [tuple(row.values()) for row in rows] == sorted(want) and len(want) > 20
+    assert {row["tier"] for row in rows} == {None: {"clinic", "region", "public"}, "clinic": {"clinic", "region", "public"},
+                                            "region": {"region", "public"}, "public": {"public"}}[tier]
+    # the hash is that of the block, and people see every figure
+    assert re.search(r"<code>([0-9a-f]{64})</code>", page)[1] == hashlib.sha256(block(page).encode()).hexdigest()
+    words = Text(page).words
+    for row in rows:
+        assert row["display"] in words and row["release"] in words
+
+
+def test_the_same_ledger_gives_the_same_bytes(clinic, tmp_path):
+    pages = [report(connect(clinic), "region") for _ in range(2)]
+    db = connect(clinic)
+    db.execute("PRAGMA query_only = ON")
+    pages += [report(db, "region"), report(connect(f"file:{clinic}?mode=ro", uri=True), "region")]
+    for suffix in ("", "-ledger"):
+        shutil.copy(f"{clinic}{suffix}", tmp_path / f"other.db{suffix}")
+    pages.append(report(connect(tmp_path / "other.db"), "region"))
+    assert len(set(pages)) == 1
+    before = pathlib.Path(f"{clinic}-ledger").read_bytes()
+    report(connect(clinic))
+    assert pathlib.Path(f"{clinic}-ledger").read_bytes() == before  # charges and stores nothing
+
+
+def test_what_inner_tiers_do_does_not_change_a_byte(path):
+    """The pages for region and public, whatever happens further in: releases, refinements, failures, discards, tiers."""
+    db = create(path)
+    rows = "SELECT minutes, patient FROM visits"
+    one(db, "SELECT dp_release('region', 'count', ?, 'known')", rows)
+    one(db, "SELECT dp_diffuse('known', 'public')")
+    one(db, "SELECT dp_release('public', 'group_count', ?, ?)", rows, '{"name":"groups","keys":[0,1,2,3]}')
+    one(db, "SELECT dp_release('public', 'count', ?)", rows)  # unnamed
+    before = {tier: report(db, tier) for tier in ("region", "public")}
+    owner = report(db)
+    one(db, "SELECT dp_release('clinic', 'sum', ?, ?)", rows, '{"name":"inner secret","clip":10}')
+    one(db, "SELECT dp_release('clinic', 'count', ?, ?)", rows, '{"name":"known","refine":true}')
+    one(db, "SELECT dp_release('clinic', 'count', ?)", rows)
+    one(db, "SELECT dp_release('clinic', 'count', ?, 'gone')", rows)
+    one(db, "SELECT dp_discard('gone')")
+    refused(db, "SELECT dp_release('clinic', 'sum', 'SELECT abs(-9223372036854775807 - 1), 1', ?)", '{"name":"failed","clip":1}')
+    add_tiers(db, [("ward", 0.5, 100.0, 1e-6)])
+    assert {tier: report(db, tier) for tier in before} == before
+    assert report(db) != owner and "inner secret" in report(db) and "ward" in report(db)
+    assert "clinic" not in before["region"]
+    assert "region" not in before["public"] and "clinic" not in before["public"]
+    # and what an outer tier does, the page for it shows
+    one(db, "SELECT dp_release('public', 'count', ?, 'another')", rows)
+    assert report(db, "public") != before["public"] and "another" in report(db, "region")
+
+
+@pytest.mark.parametrize("tier", [None, *HOSTILE[:7]], ids=range(8))
+def test_hostile_names_stay_text(tier, hostile_db):
+    page = report(hostile_db, tier)
+    text = Text(page)
+    assert [tag for tag, _ in text.tags].count("script") == 1 and ("script", {"type": "application/json", "id": "dp_value"}) in text.tags
+    assert {tag for tag, _ in text.tags} <= {"html", "meta", "title", "style", "body", "header", "p", "h1", "h2", "h3", "main", "bdi", "b",
+                                            "div", "section", "svg", "path", "strong", "span", "table", "thead", "tbody", "tr", "th", "td",
+                                            "small", "dl", "dt", "dd", "code", "script"}
+    assert not [a for _, attributes in text.tags for a in attributes if a.startswith("on") or a in ("src", "href", "srcset", "action")]
+    for name in HOSTILE[:7 if tier is None else 0] + HOSTILE:
+        assert name in text.words
+    rows = strict_json(block(page))
+    assert {row["release"] for row in rows} == {*HOSTILE, "</table>"} and {row["key"] for row in rows} == {"", *HOSTILE}
+    assert "<" not in block(page) and ">" not in block(page)
+
+
+@pytest.fixture(scope="module")
+def hostile_db(tmp_path_factory):
+    db = hostile(tmp_path_factory.mktemp("hostile") / "a.db")
+    yield db
+    db.close()
+
+
+def test_nothing_comes_from_elsewhere(clinic):
+    page = report(connect(clinic))
+    assert not re.search(r"https?:|//[a-z]|@import|url\(|<link|<img|<iframe|<object|<embed|javascript:|\bon[a-z]+=", page)
+    assert "default-src 'none'" in page
+
+
+def test_200_releases_at_three_tiers_are_a_page_of_200_kB(tmp_path):
+    db = create(tmp_path / "a.db", tiers=[("clinic", 0.004, 80.0, 1e-6), ("region", 0.001, 50.0, 1e-6), ("public", 0.0002, 30.0, 1e-6)])
+    for i in range(200):
+        one(db, "SELECT dp_release('clinic', 'count', 'SELECT minutes, patient FROM visits', ?)", f"visits {i}")
+        for tier in ("region", "public"):
+            one(db, "SELECT dp_diffuse(?, ?)", f"visits {i}", tier)
+    size = len(report(db).encode())
+    assert 100_000 < size < 200_000, size
+    assert len(report(db, "public").encode()) < 90_000
+
+
+# ---- what the page says ---------------------------------------------------------------------------
+
+
+def words(db, tier=None):
+    return re.sub(r"\s+", " ", Text(report(db, tier)).words)
+
+
+def test_an_unchecked_ledger_says_so_first(tmp_path):
+    db = create(tmp_path / "a.db")
+    for tier in (None, "public"):
+        page = report(db, tier)
+        assert page.index("<b>Unchecked.</b>") < page.index("<h2>")
+    assert "Unchecked" not in words(hospital(tmp_path / "b.db", months=1), "public")
+
+
+def test_what_was_public_when_read_is_named(tmp_path):
+    db = connect(tmp_path / "a.db")
+    db.execute("CREATE TABLE visit(patient, ward)")
+    db.execute("CREATE TABLE staff(ward, patient)")
+    db.execute("INSERT INTO visit VALUES (1, 'a')")
+    one(db, "SELECT dp_init()")
+    one(db, "SELECT dp_protect('visit', 'patient')")
+    one(db, "SELECT dp_public('staff')")
+    add_tiers(db)
+    one(db, "SELECT dp_release('public', 'count', 'SELECT 1 FROM visit JOIN staff USING (ward)', 'early')")
+    assert "public when read" not in words(db, "public").lower()
+    one(db, "SELECT dp_protect('staff', 'patient')")
+    assert "Public when read, protected now early read staff while that table was public" in words(db, "public")
+
+
+@pytest.mark.parametrize("options,said", [
+    ('{"unit":"patient"}', "Each patient is protected. Every figure on this page has random noise, large enough to hide whether the rows"
+     " of any one patient are in the data."),
+    ('{"unit":"patient","adjacency":"replace"}', "hide what the rows of any one patient say."),
+    ('{"protects":"row"}', "Each row is protected."), ('{"protects":"row","adjacency":"replace"}', "hide what any one row says.")])
+def test_whose_privacy_is_protected(path, options, said):
+    db = connect(path)
+    one(db, "SELECT dp_init(?)", unchecked(options))
+    add_tiers(db)
+    assert said in words(db, "public")
+
+
+def test_how_often_a_guess_is_right(path):
+    """The bound on a page, for each tier, beside the pair of distributions that attains (epsilon, delta): with probability delta
+    the data set is told, else randomised response answers with epsilon."""
+    db = create(path, tiers=[(f"t{i}", 0.5 / 2**i, epsilon, delta) for i, (epsilon, delta) in enumerate(
+        [(60.0, 1e-6), (20.0, 1e-3), (8.0, 1e-6), (3.0, 1e-9), (1.6, 1e-2)])])
+    found = re.findall(r"ε = ([\d.]+), δ = (1 in )?([\d.,e-]+)\.? A best guess is right in at most ([\d.]+) of 100 cases", words(db))
+    assert len(found) == 5
+    for epsilon, one_in, delta, guess in found:
+        e, d = float(epsilon), (1 / float(delta.replace(",", "")) if one_in else float(delta))
+        attained = 100 * (d + (1 - d) * math.exp(e) / (1 + math.exp(e)))
+        assert attained - 1e-9 <= float(guess) <= attained + 0.0101
+
+
+def test_the_interval_has_its_name(clinic):
+    said = words(connect(clinic), "public")
+    assert "interval of the noise" in said and said.count("interval of the error") == said.count("not the interval of the error") == 1
+
+
+def test_budgets_and_their_history(path):
+    """Spent and left add up, and the line of the history ends where the bar ends."""
+    db = create(path)
+    for i in range(20):
+        one(db, "SELECT dp_release('region', 'count', 'SELECT 1, patient FROM visits', ?)", f"r{i}")
+    page = report(db, "region")
+    spent, left = map(float, re.findall(r"Spent: ([\d.]+)%.*?Left: ([\d.]+)%", page)[0])
+    rate, limit = db.execute("SELECT spent_rate, rate_limit FROM dp_budget JOIN dp_tier ON name = tier WHERE tier = 'region'").fetchone()
+    assert spent == pytest.approx(100 * rate / limit, rel=6e-3) and spent >= 100 * rate / limit * 0.995
+    assert spent + left == pytest.approx(100, abs=0.1)
+    bar = float(re.search(r"class=p1 d=\"M0 4H([\d.]+)\"", page)[1])
+    assert bar == pytest.approx(300 * spent / 100, rel=1e-2)
+    assert "more releases" in report(db) and "more releases" not in page  # what inner budgets admit
+
+
+def test_periods(tmp_path):
+    db = create(tmp_path / "a.db", tiers=[])
+    one(db, "SELECT dp_tier('public', 0.0002, 1.0, 1e-6, ?)", '{"period":"month"}')
+    one(db, "SELECT dp_release('public', 'count', 'SELECT 1, patient FROM visits', 'r')")
+    said = words(db, "public")
+    assert re.search(r"ε = 1, δ = 1 in 1,000,000 in each month\. A best guess .* The 1 month so far: ε = 1, δ = 1 in 1,000,000\.", said)
+    assert re.search(r"These figures are for the period from \d{4}-\d\d-01 until before \d{4}-\d\d-01\.", said)
+
+
+def test_kinds_have_words(clinic):
+    said = words(connect(clinic))
+    for word in ("count · ", "average · ", "median · ", "histogram · ", "counts by group · ", "averages by group · ", "sum · "):
+        assert word in said
+    for ward in WARDS:
+        assert ward in said
+
+
+def test_pages_of_empty_books(tmp_path):
+    db = connect(tmp_path / "a.db")
+    assert "dp_report: no privacy ledger" in refused(db, "SELECT dp_report()")
+    one(db, INIT)
+    assert "There is no tier yet." in words(db) and strict_json(block(report(db))) == []
+    add_tiers(db)
+    assert "Nothing has been published yet." in words(db, "public")
+    assert "dp_report: unknown tier" in refused(db, "SELECT dp_report('village')")
+    assert "dp_report: tier must be a text" in refused(db, "SELECT dp_report(NULL)")
+    memory = connect()
+    one(memory, INIT)
+    assert "There is no tier yet." in words(memory)
+
+
+def test_a_guarded_connection_reports_its_own_tier_only(clinic):
+    db = connect(clinic)
+    one(db, "SELECT dp_guard('region')")
+    assert "clinic" not in Text(report(db)).words
+    assert "guarded for tier 'region'" in refused(db, "SELECT dp_report('clinic')")
+    assert "guarded for tier 'region'" in refused(db, "SELECT dp_report('public')")
+
+
+def test_books_that_do_not_verify_have_no_page(tmp_path):
+    db = create(tmp_path / "a.db")
+    one(db, "SELECT dp_release('public', 'count', 'SELECT 1, patient FROM visits', 'r')")
+    db.close()
+    ledger = sqlite3.connect(tmp_path / "a.db-ledger")
+    ledger.execute("UPDATE dp_value SET value = value + 1")
+    ledger.commit()
+    ledger.close()
+    assert "dp_report: the ledger does not verify: dp_value" in refused(connect(tmp_path / "a.db"), "SELECT dp_report('public')")
