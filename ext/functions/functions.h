@@ -71,6 +71,7 @@ int papers_register(sqlite3 *db);
 int tiers_register(sqlite3 *db, struct host *host);
 int policies_register(sqlite3 *db, struct host *host);
 int guards_register(sqlite3 *db, struct host *host);
+int batches_register(sqlite3 *db, struct host *host);
 int plans_register(sqlite3 *db, struct host *host);
 int releases_register(sqlite3 *db, struct host *host);
 int answers_register(sqlite3 *db, struct host *host);

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "functions/batch_element.h"
 #include "functions/functions.h"
 #include "functions/options.h"
 #include "functions/plan_summary.h"
@@ -180,6 +181,9 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
   double rows = rows_of_value(request); /* before the publication takes over the list of keys */
   int planned =
       apply_half_width(request, host) && publish_plan(&publication, &host->session, request);
+  if (planned && publication.failed)
+    planned =
+        error_set(&host->session.error, "release '%s' failed and is not run again", request->name);
   if (planned) {
     sqlite3_str_appendall(json, "{\"tier\":");
     json_append_string(json, request->tier);
@@ -229,33 +233,24 @@ struct batch {
   int count;
 };
 
-/* The tier and the kind of an element. The kind decides how to read the other members. */
-struct element {
-  sqlite3_value *tier, *kind;
-};
-
-static int take_place(void *context, const char *key, const char *type, sqlite3_value *value) {
-  struct element *element = context;
-  sqlite3_value **place = strcmp(key, "tier") == 0   ? &element->tier
-                          : strcmp(key, "kind") == 0 ? &element->kind
-                                                     : 0;
-  (void)type;
-  if (place) *place = sqlite3_value_dup(value);
-  return 1;
-}
-
-static int plan_of_element(struct batch *batch, struct element *element, sqlite3_value *value,
-                           struct error *error) {
+static int plan_of_element(struct batch *batch, const struct batch_element *element,
+                           sqlite3_value *value, struct error *error) {
   struct ledger *ledger = batch->host->session.ledger;
   struct request request;
-  if (!element->kind) return error_set(error, "kind is missing");
   const struct aggregate *aggregate = aggregate_find(plain_text(element->kind));
   if (!aggregate) return unknown_kind(error);
-  if (!element->tier) return error_set(error, "tier is missing");
-  int read = request_start(&request, aggregate, ledger_json(ledger), element->tier, value,
-                           OPTIONS_OF_PLAN | OPTIONS_OF_ELEMENT) &&
-             request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
-             release_guarded(batch->host, &request, 0, error);
+  int read =
+      request_start(&request, aggregate, ledger_json(ledger), element->tier,
+                    element->is_nested ? element->options : value,
+                    element->is_nested ? OPTIONS_OF_PLAN : OPTIONS_OF_PLAN | OPTIONS_OF_ELEMENT) &&
+      request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
+      release_guarded(batch->host, &request, 0, error);
+  if (read && element->is_nested && !request.name)
+    read = error_set(error, "the options must name the release");
+  request.resumes = element->is_nested;
+  if (read && element->outer && batch->host->guard)
+    read = error_set(error, "diffuse is the owner's");
+  if (element->outer) request.outward = (const char *const *)element->outer;
   if (batch->count) sqlite3_str_appendall(batch->json, ",");
   int planned = read && plan(batch->host, &request, batch->json);
   request_clear(&request);
@@ -266,18 +261,17 @@ static int plan_of_element(struct batch *batch, struct element *element, sqlite3
 static int take_element(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct batch *batch = context;
   struct session *session = &batch->host->session;
-  struct element element = {0, 0};
+  struct batch_element element = {0};
   int planned = (strcmp(type, "object") == 0 || error_set(&session->error, "not an object")) &&
-                json_members(ledger_json(session->ledger), (const char *)sqlite3_value_text(value),
-                             take_place, &element) &&
+                batch_element_read(&element, ledger_json(session->ledger),
+                                   (const char *)sqlite3_value_text(value)) &&
                 plan_of_element(batch, &element, value, &session->error);
   if (!planned) {
     struct error error = error_take(&session->error);
     error_set(&session->error, "plan %s of the array: %s", key, error_text(&error));
     error_clear(&error);
   }
-  sqlite3_value_free(element.tier);
-  sqlite3_value_free(element.kind);
+  batch_element_clear(&element);
   batch->count++;
   return planned;
 }
@@ -307,8 +301,9 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
 ** half_width (95%) of the published value, rate, shrink and weight. For every tier there are pays,
 ** epsilon_after, remaining_epsilon and releases_left. The arguments and options are those of
 ** dp_release(); a NULL clip means the default. The option half_width asks for the least weight that
-** gives this half-width (Gaussian kinds only). The array holds objects with tier, kind, clip and
-** options. dp_plan() plans these releases one after the other, and "tiers" is the cost of all of
+** gives this half-width. rows, keys (a number) and unit are public guesses for figures in the unit
+** of the values. The array holds objects with tier, kind, clip and options, or the elements of
+** dp_batch(). dp_plan() plans these releases one after the other, and "tiers" is the cost of all of
 ** them together. If the release would be refused, the plan fails with the same error.
 */
 static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {

@@ -101,6 +101,7 @@ static int open_rows(struct rows_asked *asked, struct request *request, struct h
   if (host->guard && !asked->question) /* never compile the caller's SQL on this connection */
     return error_set(error, "questions of others need a ledger with a policy");
   if (asked->question) {
+    sqlite3_free(request->tables);
     request->tables = question_tables(asked->question);
     return request->tables || error_set_memory(error);
   }
@@ -138,48 +139,75 @@ int release_guarded(const struct host *host, struct request *request, int needs_
   return 1;
 }
 
-/* Publishes an answer to the outer tiers that its grant names, which has paid for that already. */
+/* Publishes an answer at the outer tiers of its request, which have been charged already. */
 static int publish_outward(const struct request *request, struct session *session) {
   for (int i = 0; request->outward && request->outward[i]; i++) {
     struct publication publication;
-    int done = publish_prepaid(&publication, session, request->name, request->outward[i]);
+    int done = publish_diffuse(&publication, session, request->name, request->outward[i], 0);
     publish_clear(&publication);
     if (!done) return 0;
   }
   return 1;
 }
 
-int release_ask(struct publication *publication, struct request *request, struct host *host,
-                const struct release_arguments *arguments) {
+/* Reads and checks the request, and compiles its query. The caller closes the rows. */
+static int request_rows(struct request *request, struct rows_asked *asked, struct host *host,
+                        const struct release_arguments *arguments) {
   struct ledger *ledger = host->session.ledger;
   struct error *error = &host->session.error;
-  if (!ledger_ready(ledger)) return 0;
   const struct aggregate *aggregate = aggregate_find(plain_text(arguments->kind));
   if (!aggregate) return unknown_kind(error);
   const char *sql = plain_text(arguments->sql);
   if (!sql)
     return error_set(error, "sql must be the text of one SELECT%s",
                      not_a(arguments->sql, SQLITE_TEXT));
+  return request_start(request, aggregate, ledger_json(ledger), arguments->tier, arguments->options,
+                       OPTIONS_OF_RELEASE) &&
+         (!arguments->needs_name || request->name ||
+          error_set(error, "the options must name the release (as in '{\"name\":\"stay by "
+                           "ward\"}'), because SQLite may ask for the rows more than once")) &&
+         request_finish(request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
+         release_guarded(host, request, 1, error) &&
+         ((request->sql = stored_text(sql)) || error_set_memory(error)) &&
+         open_rows(asked, request, host, error) &&
+         (!asked->question || !(request->descent.public_rows > 0) ||
+          error_set(error, "public_rows is for unchecked ledgers: here all rows come from a "
+                           "protected table")) &&
+         (asked->question || isnan(request->steps) ||
+          error_set(error, "steps is for ledgers with a policy (leave it out: here the query "
+                           "runs once, not for each unit)"));
+}
+
+static int run(struct publication *publication, const struct request *request,
+               const struct rows_asked *asked, struct host *host) {
+  return collect_and_finish(host, publication, asked,
+                            isnan(request->steps) ? DEFAULT_STEPS : request->steps,
+                            &host->session.error);
+}
+
+int release_ask(struct publication *publication, struct request *request, struct host *host,
+                const struct release_arguments *arguments) {
   struct rows_asked asked = {0};
-  int done = request_start(request, aggregate, ledger_json(ledger), arguments->tier,
-                           arguments->options, OPTIONS_OF_RELEASE) &&
-             (!arguments->needs_name || request->name ||
-              error_set(error, "the options must name the release (as in '{\"name\":\"stay by "
-                               "ward\"}'), because SQLite may ask for the rows more than once")) &&
-             request_finish(request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
-             release_guarded(host, request, 1, error) &&
-             ((request->sql = stored_text(sql)) || error_set_memory(error)) &&
-             open_rows(&asked, request, host, error) &&
-             (!asked.question || !(request->descent.public_rows > 0) ||
-              error_set(error, "public_rows is for unchecked ledgers: here all rows come from a "
-                               "protected table")) &&
-             (asked.question || isnan(request->steps) ||
-              error_set(error, "steps is for ledgers with a policy (leave it out: here the query "
-                               "runs once, not for each unit)")) &&
+  if (!ledger_ready(host->session.ledger)) return 0;
+  int done = request_rows(request, &asked, host, arguments) &&
              publish_begin(publication, &host->session, request);
-  if (done && !publication->answered)
-    done = collect_and_finish(host, publication, &asked,
-                              isnan(request->steps) ? DEFAULT_STEPS : request->steps, error);
+  if (done && !publication->answered) done = run(publication, request, &asked, host);
+  close_rows(&asked);
+  return done && publish_outward(request, &host->session);
+}
+
+int release_check(struct request *request, struct host *host,
+                  const struct release_arguments *arguments) {
+  struct rows_asked asked = {0};
+  int sound = request_rows(request, &asked, host, arguments);
+  close_rows(&asked);
+  return sound;
+}
+
+int release_run(struct publication *publication, struct request *request, struct host *host) {
+  struct rows_asked asked = {0};
+  int done = open_rows(&asked, request, host, &host->session.error) &&
+             run(publication, request, &asked, host);
   close_rows(&asked);
   return done && publish_outward(request, &host->session);
 }

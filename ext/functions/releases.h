@@ -28,4 +28,12 @@ int release_ask(struct publication *publication, struct request *request, struct
 int release_guarded(const struct host *host, struct request *request, int needs_name,
                     struct error *error);
 
+/*
+** The same in two steps, for dp_batch(). release_check() reads the request, checks it and compiles
+** its query. release_run() runs the query of a charged release and finishes the release.
+*/
+int release_check(struct request *request, struct host *host,
+                  const struct release_arguments *arguments);
+int release_run(struct publication *publication, struct request *request, struct host *host);
+
 #endif

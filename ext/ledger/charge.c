@@ -257,10 +257,25 @@ static int is_cost(const struct cost *cost) {
   return sound && (cost->rate > 0 || cost->curve);
 }
 
+/*
+** Whether a publication was paid before it is made (path_prepay()). A tier pays the whole cost of a
+** publication at that tier only for this publication: those further out cost less.
+*/
+static int is_prepaid(struct ledger *ledger, const struct ledger_release *release,
+                      const struct ledger_tier *tier, const struct cost *cost) {
+  uint64_t clock;
+  struct payment paid = paid_for(ledger, release->id, tier->name);
+  struct curve curve = curve_of(cost, tier->filter_order);
+  return !is_free(&paid) && total_missing(paid.rate, cost->rate) == 0 &&
+         !curve_missing(&curve, &paid.curve).any && paid.delta >= cost->delta &&
+         !ledger_publication_find(ledger, release->id, tier->name, &clock);
+}
+
 int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at, const struct cost *cost) {
   if (!seal_trust_books(ledger)) return 0;
   if (!is_cost(cost)) return ledger_fail(ledger, "a release cannot have rate %g", cost->rate);
+  if (is_prepaid(ledger, release, &tiers[at], cost)) return !error_is_set(ledger->error);
   struct bill *bills = sqlite3_malloc64(sizeof *bills * (sqlite3_uint64)(at + 1));
   if (!bills) return ledger_fail(ledger, "out of memory");
   int changed = 0, admitted = periods_enter(ledger, tiers[at].rate, &changed);

@@ -322,6 +322,9 @@ int ledger_release_slack(struct ledger *ledger, int64_t id, double slack);
 int ledger_path_read(struct ledger *ledger, const struct ledger_release *release, int components,
                      struct ledger_path *path);
 void ledger_path_free(struct ledger_path *path);
+/* Whether a release has a point. */
+int ledger_path_exists(struct ledger *ledger, int64_t release_id);
+
 int ledger_path_insert(struct ledger *ledger, const struct ledger_release *release,
                        const struct ledger_grid *grid, const struct ledger_point *point);
 

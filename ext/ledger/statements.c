@@ -194,6 +194,7 @@ static const char *const statement_text[STATEMENTS] = {
     [PATH_READ] =
         "SELECT tier, clock, key, component, value FROM dp_path JOIN dp_tier ON name = tier"
         " WHERE release_id = ? ORDER BY dp_tier.rate DESC, component >= 0, key, component",
+    [PATH_ANY] = "SELECT 1 FROM dp_path WHERE release_id = ? LIMIT 1",
     [PUBLICATION_FIND] =
         "SELECT clock, kernel FROM dp_publication WHERE release_id = ? AND tier = ?",
     [PUBLICATION_EACH] = "SELECT release_id, tier, clock, shrink, centre, delta, curve"

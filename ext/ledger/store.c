@@ -182,6 +182,13 @@ int ledger_path_read(struct ledger *ledger, const struct ledger_release *release
   return !error_is_set(ledger->error);
 }
 
+int ledger_path_exists(struct ledger *ledger, int64_t release_id) {
+  sqlite3_stmt *row = statement_bind(ledger, PATH_ANY, "i", release_id);
+  int exists = statement_row(ledger, row);
+  sqlite3_reset(row);
+  return exists;
+}
+
 int ledger_path_insert(struct ledger *ledger, const struct ledger_release *release,
                        const struct ledger_grid *grid, const struct ledger_point *point) {
   const int64_t *value = point->values;

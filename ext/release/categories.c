@@ -9,6 +9,7 @@
 #include "math/mixing.h"
 #include "math/rounding.h"
 #include "noise/categorical.h"
+#include "release/definition.h"
 #include "release/session.h"
 
 SQLITE_EXTENSION_INIT3
@@ -109,8 +110,7 @@ static int categories_charge(struct publication *publication) {
   release->shift = -publication->definition.layout.fine_exponent; /* totals are numbers of units */
   release->granularity = 0;
   release->sensitivity = 1;
-  int charged = ledger_release_insert(publication->session->ledger, release) &&
-                symbols_pay(publication, costs);
+  int charged = definition_store(publication) && symbols_pay(publication, costs);
   sqlite3_free(costs);
   return charged;
 }

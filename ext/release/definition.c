@@ -135,3 +135,8 @@ int definition_same_keys(const struct publication *publication) {
   sqlite3_free(stored);
   return same;
 }
+
+int definition_store(struct publication *publication) {
+  struct ledger_release *release = &publication->definition.release;
+  return release->id || ledger_release_insert(publication->session->ledger, release);
+}

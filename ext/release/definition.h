@@ -45,4 +45,10 @@ int definition_same_lattice(const struct publication *publication);
 /* Returns the view of the release with the clock of the publication's tier. */
 struct view definition_view(const struct publication *publication);
 
+/*
+** Stores a new release. Does nothing for a release that is stored already, which dp_batch()
+** finishes. Returns 1, or 0 with the reason in the ledger.
+*/
+int definition_store(struct publication *publication);
+
 #endif

@@ -145,6 +145,9 @@ static int prepay(struct publication *publication, const struct request *request
   for (int i = 0; request->outward && request->outward[i]; i++) {
     int tier = ledger_tier_find(ledger, position->tiers, position->count, request->outward[i]);
     if (tier < 0) return 0;
+    if (tier <= position->at)
+      return error_set(ledger_error(ledger), "tier '%s' is not outside tier '%s'",
+                       request->outward[i], position->tiers[position->at].name);
     if (procedure_of(publication->definition.mechanism)->only_mixes)
       return error_set(ledger_error(ledger),
                        "every answer is also published at tier '%s', which kind '%s' allows only "
@@ -234,13 +237,69 @@ static int answer_pending(struct publication *publication) {
   return publication->answered || out_of_memory(publication->session->ledger);
 }
 
+static void publication_open(struct publication *publication, struct session *session) {
+  *publication = (struct publication){0};
+  publication->session = session;
+  publication->position.at = -1;
+}
+
+/*
+** Goes on with a release that was charged and has no point. Nobody has seen a value of it: queries
+** store their point before they answer. An aggregate may have answered already, so it cannot be
+** finished here; it has no text of a query.
+*/
+static int publish_resume(struct publication *publication, struct request *request) {
+  struct ledger *ledger = publication->session->ledger;
+  const struct ledger_release *release = &publication->definition.release;
+  if (!release->sql || ledger_path_exists(ledger, release->id)) return is_usable(publication);
+  if (!definition_describe(publication, request->key_count)) return 0;
+  take_keys(publication, request);
+  return procedure_of(publication->definition.mechanism)->charge(publication) &&
+         prepay(publication, request);
+}
+
+/* Publishes a release at an outer tier. */
+static int enter_outward(struct publication *publication, struct session *session, const char *name,
+                         const char *tier) {
+  publication_open(publication, session);
+  if (!load(publication, tier, name))
+    return error_set(&session->error, "unknown release (dp_release lists them)");
+  return is_usable(publication) &&
+         publish_existing(publication, definition_keys(&publication->definition.release), 0);
+}
+
+/* Publishes an existing release of a batch at its tier and at the outer tiers of the request. */
+static int publish_again(struct publication *publication, struct request *request) {
+  int done = publish_existing(publication, request->key_count, 0);
+  for (int i = 0; done && request->outward && request->outward[i]; i++) {
+    struct publication outer;
+    done = enter_outward(&outer, publication->session, request->name, request->outward[i]);
+    publish_clear(&outer);
+  }
+  return done;
+}
+
+/* Goes on with an existing release of a batch, in whatever state it is. */
+static void begin_again(struct publication *publication, struct request *request) {
+  const char *state = publication->definition.release.state;
+  if (!same_query(publication, request)) return;
+  publication->failed = strcmp(state, "failed") == 0;
+  if (strcmp(state, "charged") == 0) {
+    publish_resume(publication, request);
+  } else if (!publication->failed) {
+    publish_again(publication, request);
+  }
+}
+
 /* Publishes an existing release or charges a new release. Call begin() inside a transaction. */
 static void begin(struct publication *publication, struct request *request) {
   int found = load(publication, request->tier, request->name);
   if (publication->position.at >= 0 &&
       (!settle_time(publication, request) || !models_settle(publication, request, found)))
     return;
-  if (found) {
+  if (found && request->resumes) {
+    if (same_question(publication, request)) begin_again(publication, request);
+  } else if (found) {
     if (same_question(publication, request) && !answer_pending(publication) &&
         is_usable(publication) && same_query(publication, request))
       publish_existing(publication, request->key_count, request->refine);
@@ -254,20 +313,22 @@ static void begin(struct publication *publication, struct request *request) {
   }
 }
 
-static void publication_open(struct publication *publication, struct session *session) {
-  *publication = (struct publication){0};
-  publication->session = session;
-  publication->position.at = -1;
+int publish_enter(struct publication *publication, struct session *session,
+                  struct request *request) {
+  publication_open(publication, session);
+  begin(publication, request);
+  if (!publication->answered && !publication->failed)
+    ledger_policy_admit(session->ledger, publication->definition.release.id, request->tables);
+  return !error_is_set(&session->error);
 }
 
 int publish_begin(struct publication *publication, struct session *session,
                   struct request *request) {
-  publication_open(publication, session);
   if (ledger_begin(session->ledger)) {
-    begin(publication, request);
-    if (!publication->answered)
-      ledger_policy_admit(session->ledger, publication->definition.release.id, request->tables);
+    publish_enter(publication, session, request);
     ledger_commit(session->ledger);
+  } else {
+    publication_open(publication, session);
   }
   return !error_is_set(&session->error);
 }
@@ -314,10 +375,25 @@ static int keep(struct publication *publication) {
          procedure_of(publication->definition.mechanism)->keep(publication);
 }
 
+/*
+** Whether another process has finished the release meanwhile (dp_batch()). The answer is then the
+** stored one, and nothing is drawn.
+*/
+static int is_finished(struct publication *publication) {
+  struct ledger_release now;
+  const struct position *position = &publication->position;
+  if (position->refining ||
+      !ledger_release_get(publication->session->ledger, publication->definition.release.id, &now))
+    return 0;
+  int finished = strcmp(now.state, "released") == 0;
+  ledger_release_clear(&now);
+  return finished && values_read(publication, position->tiers[position->at].name);
+}
+
 int publish_finish(struct publication *publication, const struct totals *totals) {
   struct ledger *ledger = publication->session->ledger;
   if (ledger_resume_patiently(ledger) && ledger_begin_ending(ledger)) {
-    if (draw(publication, totals)) keep(publication);
+    if (!is_finished(publication) && draw(publication, totals)) keep(publication);
     if (ledger_commit(ledger)) return 1;
   }
   publish_fail(publication);
@@ -343,7 +419,8 @@ int publish_plan(struct publication *publication, struct session *session,
                  struct request *request) {
   publication_open(publication, session);
   begin(publication, request);
-  if (!error_is_set(ledger_error(session->ledger)) && !publication->answered) {
+  if (!error_is_set(ledger_error(session->ledger)) && !publication->answered &&
+      !publication->failed) {
     struct totals nothing = {definition_grid(publication), 0};
     if (draw(publication, &nothing)) keep(publication);
   }
@@ -416,30 +493,19 @@ static int publish_mixed(struct publication *publication, const struct markov_ke
          publish_existing(publication, keys, 0);
 }
 
-static int diffuse(struct publication *publication, struct session *session, const char *name,
-                   const char *tier, const struct markov_kernel *channel, int prepaid) {
+int publish_diffuse(struct publication *publication, struct session *session, const char *name,
+                    const char *tier, const struct markov_kernel *channel) {
   struct ledger *ledger = session->ledger;
   publication_open(publication, session);
-  publication->position.prepaid = prepaid;
   if (ledger_ready(ledger) && ledger_begin(ledger)) {
-    if (!load(publication, tier, name)) {
+    if (!channel) {
+      enter_outward(publication, session, name, tier);
+    } else if (!load(publication, tier, name)) {
       error_set(ledger_error(ledger), "unknown release (dp_release lists them)");
     } else if (is_usable(publication)) {
-      if (channel) publish_mixed(publication, channel);
-      if (!channel)
-        publish_existing(publication, definition_keys(&publication->definition.release), 0);
+      publish_mixed(publication, channel);
     }
     ledger_commit(ledger);
   }
   return publication->answered && !error_is_set(ledger_error(ledger));
-}
-
-int publish_diffuse(struct publication *publication, struct session *session, const char *name,
-                    const char *tier, const struct markov_kernel *channel) {
-  return diffuse(publication, session, name, tier, channel, 0);
-}
-
-int publish_prepaid(struct publication *publication, struct session *session, const char *name,
-                    const char *tier) {
-  return diffuse(publication, session, name, tier, 0, 1);
 }

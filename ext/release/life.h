@@ -26,6 +26,13 @@ int publish_begin(struct publication *publication, struct session *session,
                   struct request *request);
 
 /*
+** The part of publish_begin() that runs inside a transaction of the caller, for dp_batch(). Returns
+** 1, or 0 with the error in the session.
+*/
+int publish_enter(struct publication *publication, struct session *session,
+                  struct request *request);
+
+/*
 ** Draws from the totals, stores the result and sets the answer. Returns 1, or 0 with the error in
 ** the session; the release is then marked as failed.
 */
@@ -78,9 +85,5 @@ int publish_plan(struct publication *publication, struct session *session, struc
 */
 int publish_diffuse(struct publication *publication, struct session *session, const char *name,
                     const char *tier, const struct markov_kernel *channel);
-
-/* Does the same for a tier in request->outward, which was paid when the release was made. */
-int publish_prepaid(struct publication *publication, struct session *session, const char *name,
-                    const char *tier);
 
 #endif

@@ -99,7 +99,6 @@ static int charge(struct publication *publication, uint64_t variance) {
                      "tier '%s' has no delta_keys for selecting keys privately (list public "
                      "\"keys\", or create a tier with delta_keys)",
                      tier);
-  if (publication->position.prepaid) cost.delta = 0; /* path_prepay() has paid it */
   return ledger_charge(ledger, &publication->definition.release, publication->position.tiers,
                        publication->position.count, publication->position.at, &cost);
 }
@@ -166,6 +165,25 @@ static int too_far(struct publication *publication, int tier) {
 }
 
 /*
+** Computes the clocks of all tiers from tier `from`, whose clock is clocks[0], outward to the
+** publication's tier. Adds the slack of the steps to the release.
+*/
+static int plan_outward(struct publication *publication, int from, uint64_t *clocks) {
+  struct ledger_release *release = &publication->definition.release;
+  const struct noise_law *noise = publication->definition.mechanism->noise;
+  int steps = publication->position.at - from;
+  for (int i = 1; i <= steps; i++) {
+    clocks[i] =
+        noise->outward(release->sensitivity, tier_rate(publication, from + i), clocks[i - 1]);
+    if (!clocks[i]) return too_far(publication, from + i);
+    if (!models_diffusible(publication, from, clocks[i])) return 0;
+    release->slack +=
+        noise->step_slack(clocks[i - 1], clocks[i], publication->definition.layout.touched);
+  }
+  return 1;
+}
+
+/*
 ** Draws a point for every tier outside tier `from`, which has the outermost point, up to the
 ** publication's tier. Computes all clocks first, so that the charge comes before the draws.
 */
@@ -183,16 +201,8 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
     clocks[0] = outermost->clock;
     if (dimension) memcpy(values, outermost->values, sizeof *values * dimension);
   }
-  for (int i = 1; i <= steps && going; i++) {
-    clocks[i] =
-        noise->outward(release->sensitivity, tier_rate(publication, from + i), clocks[i - 1]);
-    going = clocks[i] ? models_diffusible(publication, from, clocks[i])
-                      : too_far(publication, from + i);
-    if (going)
-      release->slack +=
-          noise->step_slack(clocks[i - 1], clocks[i], publication->definition.layout.touched);
-  }
-  going = going && ledger_release_slack(ledger, release->id, release->slack) &&
+  going = going && plan_outward(publication, from, clocks) &&
+          ledger_release_slack(ledger, release->id, release->slack) &&
           charge(publication, clocks[steps]);
   for (int i = 1; i <= steps && going; i++) {
     int64_t *next = values + dimension;
@@ -417,33 +427,33 @@ static int path_charge(struct publication *publication) {
   uint64_t clock = definition->mechanism->design(definition->mechanism, &terms, &design);
   if (clock < LATTICE_MIN_VARIANCE || clock >= LATTICE_VARIANCE_END)
     return too_far(publication, publication->position.at);
+  if (release->id &&
+      (release->granularity != design.granularity || release->sensitivity != design.sensitivity))
+    return error_set(ledger_error(publication->session->ledger),
+                     "release '%s' was charged at another tier, or is not finished there",
+                     release->name);
   release->dimension = definition->layout.coordinates;
   release->granularity = design.granularity;
   release->shift = design.shift;
   release->sensitivity = design.sensitivity;
   release->slack = definition->mechanism->noise->draw_slack(clock, definition->layout.touched);
-  return ledger_release_insert(publication->session->ledger, release) && charge(publication, clock);
+  return definition_store(publication) && charge(publication, clock);
 }
 
 int path_prepay(struct publication *publication, int tier) {
-  const struct noise_law *noise = publication->definition.mechanism->noise;
   struct ledger_release *release = &publication->definition.release;
-  struct position position = publication->position;
+  struct position before = publication->position;
   double slack = release->slack;
-  uint64_t clock = position.clock;
-  int going = 1;
-  for (int i = position.at + 1; i <= tier && going; i++) { /* as walk_outward() will do it */
-    uint64_t next = noise->outward(release->sensitivity, tier_rate(publication, i), clock);
-    going = next ? 1 : too_far(publication, i);
-    if (going)
-      release->slack += noise->step_slack(clock, next, publication->definition.layout.touched);
-    clock = next;
-  }
+  uint64_t *clocks = sqlite3_malloc64(sizeof *clocks * (sqlite3_uint64)(before.count + 1));
+  if (!clocks) return out_of_memory(publication->session->ledger);
+  clocks[0] = before.clock;
   publication->position.at = tier;
-  going = going && charge(publication, clock);
-  publication->position = position;
+  int charged =
+      plan_outward(publication, before.at, clocks) && charge(publication, clocks[tier - before.at]);
+  sqlite3_free(clocks);
+  publication->position = before;
   release->slack = slack;
-  return going;
+  return charged;
 }
 
 /* ---- the draw -------------------------------------------------------------------------------- */

@@ -43,7 +43,6 @@ struct position {
   int count, at;  /* the publication's tier is tiers[at] */
   uint64_t clock; /* the variance of the noise at this tier, in squared lattice steps */
   const struct markov_kernel *kernel; /* applied to the groups at this tier; null: no kernel */
-  int prepaid;                        /* its cost was charged when the release was made */
   int refining; /* the release moves inward from points that are already stored */
 };
 
@@ -58,6 +57,7 @@ struct publication {
   struct position position;
   struct publication_cost cost;
   struct ledger_grid grid; /* the grid of its coordinates; owned */
+  int failed;              /* dp_batch(): the release failed earlier and is not run again */
   int answered;            /* the answer is set, so the caller collects no rows */
   struct answer answer;
   struct drawn *drawn; /* the drawn points, the outermost first */

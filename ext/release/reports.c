@@ -9,6 +9,7 @@
 #include "release/categories.h"
 #include "math/rounding.h"
 #include "noise/categorical.h"
+#include "release/definition.h"
 #include "release/session.h"
 #include "release/parameters.h"
 
@@ -384,8 +385,7 @@ static int responses_charge(struct publication *publication) {
   release->shift = -publication->definition.layout.fine_exponent; /* totals are numbers of rows */
   release->granularity = 0;
   release->sensitivity = 1;
-  int charged =
-      weighed && ledger_release_insert(ledger, release) && symbols_pay(publication, costs);
+  int charged = weighed && definition_store(publication) && symbols_pay(publication, costs);
   sqlite3_free(costs);
   chain_clear(&chain);
   survey_clear(&survey);

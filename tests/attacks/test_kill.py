@@ -1,6 +1,11 @@
 """Attack: kill -9 after the answer. If the charge is written after the answer, or kept in memory for later, an
 attacker who kills the process has seen a value that nobody paid for."""
 
+import ctypes
+import json
+import os
+import random
+import shutil
 import signal
 
 from attack import CALLS, FORMS, charges, one, room_for, system, verified
@@ -65,3 +70,90 @@ def test_a_process_killed_before_its_answer_has_paid_and_knows_nothing(tmp_path)
     db = connect(path)
     assert charges(db) == 1 and one(db, "SELECT count(*) FROM dp_value") == 0
     assert "not finished" in refused(db, "SELECT dp_sum('inner', x, 1, unit, 'a') FROM people")
+
+
+# A batch, killed at any write to a file.
+
+BATCH = [
+    {"tier": "inner", "kind": "count", "sql": "SELECT x, unit FROM people", "options": {"name": "a"}, "diffuse": ["outer"]},
+    {"tier": "outer", "kind": "count", "sql": "SELECT x, unit FROM people", "options": {"name": "b"}},
+]
+BATCH_CHARGES = 2 + 2  # each tier pays for what is published at it or outside it
+BATCH_PUBLISHED = 2 + 1
+
+
+class KilledAtWrite:
+    """Kills this process at its n-th call that changes a file. SQLite's VFS makes these calls through a table that its
+    hosts may change."""
+
+    CALLS = {"write": (ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t),
+             "pwrite": (ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long),
+             "pwrite64": (ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long),
+             "ftruncate": (ctypes.c_int, ctypes.c_int, ctypes.c_long), "unlink": (ctypes.c_int, ctypes.c_char_p)}
+
+    def __init__(self, at):
+        library, libc, self.left, self.kept = ctypes.CDLL("libsqlite3.so.0"), ctypes.CDLL(None), at, []
+        library.sqlite3_vfs_find.restype = ctypes.c_void_p
+        vfs = library.sqlite3_vfs_find(None)
+        slot = vfs + (3 * 4 + 7) // 8 * 8 + 16 * 8  # xSetSystemCall follows xCurrentTimeInt64
+        setter = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+            ctypes.c_void_p.from_address(slot).value)
+        for name, types in self.CALLS.items():
+            kind = ctypes.CFUNCTYPE(*types)
+            call = kind(self.counting(kind((name, libc))))
+            self.kept.append(call)
+            setter(vfs, name.encode(), ctypes.cast(call, ctypes.c_void_p))
+
+    def counting(self, real):
+        def call(*arguments):
+            self.left -= 1
+            if self.left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*arguments)
+        return call
+
+
+def batch_in_a_child(path, at):
+    """Whether a forked process made the batch before it was killed."""
+    child = os.fork()
+    if child == 0:
+        try:
+            killer = KilledAtWrite(at)
+            one(connect(path), "SELECT dp_batch(?)", json.dumps(BATCH))
+            os._exit(0 if killer.left > 0 else 2)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert status in (0, signal.SIGKILL), status
+    return status == 0
+
+
+def test_a_batch_that_is_killed_at_any_write_is_all_charged_or_not_at_all_and_can_be_finished(tmp_path):
+    """At every third write of dp_batch(), beginning with any of the first three: all charges are there, or none; no value lacks a point; and the batch runs again to
+    its end. It keeps the values that the killed process had stored, and charges nothing twice."""
+    system(tmp_path / "people.db", {"inner": 1.0, "outer": 0.25}).close()
+    files = sorted(tmp_path.iterdir())
+    seen, at, done = set(), random.randrange(-2, 1), False
+    while not done:
+        at += 3
+        folder = tmp_path / f"run{at}"
+        folder.mkdir()
+        for file in files:
+            shutil.copy(file, folder)
+        path = folder / "people.db"
+        done = batch_in_a_child(path, at)
+        db = connect(path)
+        paid, stored = charges(db), db.execute("SELECT * FROM dp_value ORDER BY release_id, tier").fetchall()
+        published = one(db, "SELECT count(*) FROM dp_publication")
+        assert paid in (0, BATCH_CHARGES) and verified(db)
+        assert done == (published == BATCH_PUBLISHED) or not done
+        seen.add((paid, published))
+        answers = json.loads(one(db, "SELECT dp_batch(?)", json.dumps(BATCH)))
+        assert charges(db) == BATCH_CHARGES and verified(db)
+        after = db.execute("SELECT * FROM dp_value ORDER BY release_id, tier").fetchall()
+        assert set(stored) <= set(after) and one(db, "SELECT count(*) FROM dp_publication") == BATCH_PUBLISHED
+        assert {state for (state,) in db.execute("SELECT state FROM dp_release")} == {"released"}
+        assert answers == [one(db, "SELECT dp_diffuse('a', 'inner')"), one(db, "SELECT dp_diffuse('b', 'outer')")]
+        db.close()
+        shutil.rmtree(folder)
+    assert at > 30 and seen >= {(0, 0), *((BATCH_CHARGES, n) for n in range(BATCH_PUBLISHED + 1))}

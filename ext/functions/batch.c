@@ -1,0 +1,178 @@
+/*
+** batch.c: dp_batch(), which makes many releases at once.
+**
+**   B1  All charges, those of the diffusions too, are made in one transaction, or none of them. The
+**       arguments and queries of all releases are checked before.
+**   B2  Then the queries run, one after the other, and each release is stored before the next one.
+**   B3  A batch that runs again charges nothing twice. It finishes releases that were charged and
+**       have no point, and gives the stored values of all others. It never runs a failed release
+**       again; its answer is null.
+**   B4  Several processes may run the same batch. The first one that finishes a release stores it,
+**       and the others give the stored value.
+*/
+#include <string.h>
+
+#include "functions/batch_element.h"
+#include "functions/functions.h"
+#include "functions/host.h"
+#include "functions/releases.h"
+#include "release/life.h"
+#include "release/pending.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* One release of the batch. */
+struct item {
+  struct batch_element element;
+  struct request request;
+  struct publication publication;
+};
+
+struct batch {
+  struct host *host;
+  struct item *items;
+  int count;
+};
+
+/* Puts the number of the release before the error. Returns 0. */
+static int fail_item(struct host *host, int number) {
+  struct error error = error_take(&host->session.error);
+  error_set(&host->session.error, "release %d of the batch: %s", number, error_text(&error));
+  error_clear(&error);
+  return 0;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static int read_item(struct item *item, struct host *host, const char *object) {
+  struct error *error = &host->session.error;
+  struct batch_element *element = &item->element;
+  if (!batch_element_read(element, ledger_json(host->session.ledger), object)) return 0;
+  if (!element->sql) return error_set(error, "sql is missing");
+  struct release_arguments arguments = {element->tier, element->kind, element->sql,
+                                        element->options, 0};
+  if (!release_check(&item->request, host, &arguments)) return 0;
+  if (!item->request.name)
+    return error_set(error, "the options must name the release (a batch that runs again finds its "
+                            "releases by their names)");
+  if (item->request.refine) return error_set(error, "refine is not for dp_batch (use dp_release)");
+  item->request.resumes = 1;
+  item->request.outward = (const char *const *)element->outer;
+  return 1;
+}
+
+static int take_item(void *context, const char *key, const char *type, sqlite3_value *value) {
+  struct batch *batch = context;
+  struct host *host = batch->host;
+  (void)key;
+  struct item *grown =
+      sqlite3_realloc64(batch->items, sizeof *grown * (sqlite3_uint64)(batch->count + 1));
+  if (!grown) return error_set_memory(&host->session.error);
+  batch->items = grown;
+  struct item *item = &grown[batch->count++];
+  *item = (struct item){0};
+  int read = (strcmp(type, "object") == 0 || error_set(&host->session.error, "not an object")) &&
+             read_item(item, host, (const char *)sqlite3_value_text(value));
+  for (int i = 0; read && i < batch->count - 1; i++) {
+    if (strcmp(grown[i].request.name, item->request.name) == 0)
+      read = error_set(&host->session.error, "the name '%s' is given twice", item->request.name);
+  }
+  return read || fail_item(host, batch->count - 1);
+}
+
+static void batch_clear(struct batch *batch) {
+  for (int i = 0; i < batch->count; i++) {
+    publish_clear(&batch->items[i].publication);
+    request_clear(&batch->items[i].request);
+    batch_element_clear(&batch->items[i].element);
+  }
+  sqlite3_free(batch->items);
+}
+
+/* ---- charging -------------------------------------------------------------------------------- */
+
+/* B1 */
+static int charge_all(struct batch *batch) {
+  struct host *host = batch->host;
+  struct session *session = &host->session;
+  if (!ledger_begin(session->ledger)) return 0;
+  int charged = 1;
+  for (int i = 0; i < batch->count && charged; i++) {
+    struct item *item = &batch->items[i];
+    charged = publish_enter(&item->publication, session, &item->request) || fail_item(host, i);
+  }
+  return ledger_commit(session->ledger);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+/* B2 */
+static int run_all(struct batch *batch) {
+  for (int i = 0; i < batch->count; i++) {
+    struct item *item = &batch->items[i];
+    if (item->publication.answered || item->publication.failed) continue;
+    if (!release_run(&item->publication, &item->request, batch->host))
+      return fail_item(batch->host, i);
+  }
+  return 1;
+}
+
+static char *answers(const struct batch *batch) {
+  sqlite3_str *json = sqlite3_str_new(0);
+  for (int i = 0; i < batch->count; i++) {
+    const struct publication *publication = &batch->items[i].publication;
+    sqlite3_str_appendall(json, i ? "," : "[");
+    if (publication->failed) {
+      sqlite3_str_appendall(json, "null");
+    } else if (!publication->answer.json) {
+      sqlite3_str_appendf(json, "%!.17g", publication->answer.number);
+    } else if (publication->definition.aggregate->form == FORM_SYMBOL) {
+      json_append_string(json, publication->answer.json);
+    } else {
+      sqlite3_str_appendall(json, publication->answer.json);
+    }
+  }
+  sqlite3_str_appendall(json, batch->count ? "]" : "[]");
+  return sqlite3_str_finish(json);
+}
+
+/*
+** dp_batch(array) -> TEXT, a JSON array of the answers, in the same order
+** Makes the releases of a JSON array of objects with `tier`, `kind`, `sql` and `options`, as for
+** dp_release(), and `diffuse`, an array of outer tiers. Each release must have a name, and no two
+** the same. If one of them would be refused, nothing is charged. If a query fails, the error names
+** its release, which becomes 'failed'; call dp_batch() again for the rest. The answer of a failed
+** release is null.
+*/
+static void dp_batch(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  struct host *host = host_of(context);
+  struct session *session = &host->session;
+  struct batch batch = {host, 0, 0};
+  const char *array = argument_text(context, argv[0], "array");
+  (void)argc;
+  if (!array) return;
+  if (host->collector.collecting) { /* the caller is itself inside the query of a dp_release() */
+    function_error(context, "a release cannot read from another release");
+    return;
+  }
+  pending_settle(session);
+  int done = ledger_ready(session->ledger) &&
+             json_elements(ledger_json(session->ledger), array, take_item, &batch) &&
+             charge_all(&batch) && run_all(&batch);
+  char *json = done ? answers(&batch) : 0;
+  if (done && !json) done = error_set_memory(&session->error);
+  if (done) {
+    sqlite3_result_text(context, json, -1, sqlite3_free);
+  } else {
+    fail_call(context, function_of(context)->name, &session->error);
+  }
+  batch_clear(&batch);
+}
+
+static const struct scalar functions[] = {
+    {"dp_batch", 1, 1, PRIVATE_FUNCTION, dp_batch},
+};
+
+int batches_register(sqlite3 *db, struct host *host) {
+  return scalars_register(db, host, functions, sizeof functions / sizeof *functions);
+}
