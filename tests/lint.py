@@ -166,8 +166,8 @@ ARROWS = {
 
 
 def wrong_arrows(root="ext"):
-    """Includes from one room of ext/ of a room above it, and circles: files that need each other, whatever the way. A file is
-    a header with its C file."""
+    """Returns includes from one folder of ext/ of a folder above it, and circles, in which files include each other directly or
+    indirectly. A header and its C file count as one file."""
     root, found, needs = pathlib.Path(root), [], collections.defaultdict(set)
     for path in sorted(root.glob("*/*.[ch]")):
         room, stem = path.parent.name, str(path.relative_to(root).with_suffix(""))

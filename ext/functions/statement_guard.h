@@ -15,7 +15,7 @@
 ** There are two kinds of evidence that the statement continued (statement_guard.c, has_advanced()):
 ** the statement returned a row, or inserted a row. The guard sees this evidence even if other
 ** statements run on the connection or the host resets the counters of a statement. Without evidence
-** the release fails. This happens to:
+** the release fails. Examples without evidence are:
 **
 **   - a statement that writes, but that after xFinal neither inserts a row into a table with
 **     rowids, nor creates a table from a SELECT, nor returns a row. (UPDATE and DELETE are refused

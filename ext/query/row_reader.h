@@ -41,8 +41,8 @@ struct rows {
 };
 
 /*
-** Returns the places for a caller that gives the key, the value and the unit in this order, and
-** leaves out those that the release does not have.
+** Returns the places for a caller that gives the key, the value and the unit in this order. The
+** caller leaves out each item that the release does not have.
 */
 struct columns columns_in_order(const struct publication *publication);
 

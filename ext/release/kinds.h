@@ -61,8 +61,8 @@ extern const int aggregate_count;
 #define MAX_ARGUMENTS 7
 
 /*
-** Returns whether the numbers of a kind cannot be negative: counts, and what is computed from x in
-** [lo, hi] with lo >= 0. lo is NaN for kinds without a range.
+** Returns whether the numbers of a kind cannot be negative. This holds for counts, and for numbers
+** that are computed from x in [lo, hi] with lo >= 0. lo is NaN for kinds without a range.
 */
 int kind_is_not_negative(const char *kind, double lo);
 
@@ -75,7 +75,7 @@ const struct aggregate *aggregate_find(const char *kind);
 */
 const struct mechanism *mechanism_find(const struct aggregate *aggregate, const char *name);
 
-/* Reports an unknown mechanism, and lists the known ones. Always returns 0. */
+/* Reports an unknown mechanism, and lists the known mechanisms. Always returns 0. */
 int unknown_mechanism(const struct aggregate *aggregate, struct error *error);
 
 /* Reports an unknown kind, and lists the known kinds. Always returns 0. */

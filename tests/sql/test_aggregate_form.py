@@ -1,4 +1,4 @@
-"""Releases from the owner's SELECT and from dp_release(): what they accept, refuse and return."""
+"""Tests what releases from the owner's SELECT and from dp_release() accept, refuse and return."""
 
 import json
 import math

@@ -211,7 +211,7 @@ def test_a_writer_of_the_database_does_not_block_releases(path, mode, sql):
     create(path).close()
     assert one(sqlite3.connect(path), f"PRAGMA journal_mode = {mode}") == mode
     writer = other_process(path, "BEGIN IMMEDIATE", "INSERT INTO visits VALUES (1, 1)")
-    db = connect(path, timeout=0)  # whoever asks for the lock is refused at once
+    db = connect(path, timeout=0)  # another request for the lock is refused at once
     value = one(db, sql)
     assert one(db, sql) == value
     one(db, "SELECT dp_diffuse('a', 'public')")

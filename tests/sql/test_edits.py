@@ -82,7 +82,7 @@ def edits_of_values(ledger, table, rng):
             value = one(ledger, f"SELECT {column} FROM {table} WHERE rowid = {rowid}")
             for other in others(value, column, rng):
                 if affine(ledger, table, column, other) == affine(ledger, table, column, value):
-                    continue  # the column turns it into what it was
+                    continue  # the column converts it to the old value
                 yield f"{table}.{column} of row {rowid}: {value!r} to {other!r}", [
                     (f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (other, rowid))]
         pairs = ledger.execute(f"SELECT a.rowid, b.rowid, a.{column}, b.{column} FROM {table} a, {table} b WHERE a.rowid < b.rowid"

@@ -292,7 +292,7 @@ def test_every_tier_selects_by_its_own_noise(path, kind):
     38 such keys are expected, so the test fails by chance with probability 1e-13. Only the noise is random."""
     tiers = [("in", 0.2, 0.12), ("between", 0.15, 0.12), ("out", 0.1, 0.8)]
     db = make(*tiers, path=path)
-    # Units per key at which neither tier is sure.
+    # With these numbers of units, a key is sometimes published and sometimes not at both tiers.
     fill(db, [Row(f"k{i:03}", 1, None, f"{i} {j}") for i in range(700) for j in range(1 + i % 12)])
     parameters = {**KINDS_OF_GROUPS[kind], "name": "r", "max_groups": 2}
     sql, arguments = by_query(kind, parameters, True, "in")
@@ -607,6 +607,6 @@ def test_a_key_is_the_same_whatever_other_keys_there_are():
         assert list(json.loads(one(db, call))) == [text]  # the key of a key's text is that text
         shown.append(text)
     counts = collections.Counter(shown)
-    for keys in (LONG_KEYS, LONG_KEYS[::-1]):  # together, in two orders
+    for keys in (LONG_KEYS, LONG_KEYS[::-1]):  # all keys together, in two orders
         fill_keys(db, thousandfold(keys))
         assert json.loads(one(db, call)) == {text: pytest.approx(1000 * count, abs=1) for text, count in counts.items()}

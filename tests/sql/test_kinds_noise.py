@@ -479,7 +479,7 @@ def tampered(kind):
         yield "UPDATE dp_release SET options = json_set(options, '$.q', 0.125)"
     if "dim" in bounds or "bins" in bounds or kind in ("quantile", "median"):
         yield "UPDATE dp_release SET size = size * 2"
-    if "group" in kind:  # a public key renamed wherever it stands
+    if "group" in kind:  # a public key renamed in all places
         yield "UPDATE dp_path SET key = 'bb' WHERE key = 'b'"
         yield """UPDATE dp_release SET keys = '["a","b","d"]'"""
         yield """UPDATE dp_release SET keys = '["a","b"]'"""

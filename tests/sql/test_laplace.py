@@ -113,8 +113,8 @@ def test_the_charge_is_the_curve_of_the_law(path, kind, adjacency, rate, weight)
 @pytest.mark.parametrize("start", TIERS)
 @pytest.mark.parametrize("order", itertools.permutations("bcd"), ids="".join)
 def test_published_in_any_order(path, start, order):
-    """Publications from one tier outward, in any order, are points of one path. Each tier has paid the cost of the
-    innermost point that it sees, whatever came first. A tier inside the start is refused and charged nothing."""
+    """Publications from one tier outward, in any order, are points of one path. Each tier has paid the cost of the innermost
+    point that it sees, for any order of publications. A tier inside the start is refused and charged nothing."""
     db = ledger(path)
     values = {start: release(db, start)}
     for tier in order:

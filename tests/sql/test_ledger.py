@@ -1177,7 +1177,7 @@ def test_diffusing_every_release_terminates(db):
     assert [name for name, _ in got] == names
     assert charges(db) == 60
     got = db.execute("SELECT release, dp_diffuse(release, 'region') FROM dp_charge").fetchall()
-    assert len(got) == 60 and charges(db) == 80  # region pays the difference to what it saw at public
+    assert len(got) == 60 and charges(db) == 80  # region pays the difference between its rate and that of public
 
 
 @pytest.mark.parametrize("call", [

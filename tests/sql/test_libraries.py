@@ -269,7 +269,7 @@ def test_a_ledger_that_is_overwritten_in_place_is_refused(tmp_path, change):
         assert one(plain, "PRAGMA journal_mode = WAL") == "wal"
         plain.close()
     content = pathlib.Path(f"{other}-ledger").read_bytes()
-    # By a process of its own: closing the file here would drop the locks of this process.
+    # Another process writes the file, because closing the file here would drop the locks of this process.
     subprocess.run([sys.executable, "-c", "import sys; f = open(sys.argv[1], 'r+b'); f.write(sys.stdin.buffer.read());"
                     " f.truncate()", f"{first}-ledger"], input=content, check=True)
     for sql in (SUM.replace("?", "'a'"), "SELECT * FROM dp_budget", "SELECT dp_verify()"):

@@ -1,5 +1,5 @@
-"""Every scalar of the papers against high precision: relative error at most 1e-11 wherever the truth
-is a normal double, over the whole domain. Random are only the arguments."""
+"""Compares every scalar of the papers with high precision. The relative error is at most 1e-11 over the whole domain where the
+true value is a normal double. Only the arguments are random."""
 
 import math
 import random

@@ -392,7 +392,7 @@ print(sorted(map(str, seen)))
 
 @pytest.mark.plain
 def test_out_of_memory_is_an_error():
-    """With a limit on SQLite's heap that falls below what the kernel needs, in a process of its own."""
+    """A process of its own limits SQLite's heap to less than the kernel needs. The aggregate then fails with an error."""
     import pathlib
     import subprocess
     import sys

@@ -1,5 +1,5 @@
-"""The papers' functions against what they are about: divergences by quadrature, densities by
-convolution, bounds by numerical minimisation, mechanisms by their own laws."""
+"""Compares the papers' functions with the quantities that they describe: divergences by quadrature, densities by convolution,
+bounds by numerical minimisation, and mechanisms by their distributions."""
 
 import math
 import pathlib
@@ -113,7 +113,8 @@ def test_iterated_laplace_example_of_the_notes():
 
 
 def test_response_is_the_worst_of_pure_dp():
-    """Of all pairs on three points with likelihood ratios within e^epsilon, by random search."""
+    """By random search over pairs on three points with likelihood ratios within e^epsilon, randomized response is the worst pair.
+    """
     rng = np.random.default_rng(1)
     epsilon, alpha = 1.2, 3.0
     for _ in range(2000):

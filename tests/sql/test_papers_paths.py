@@ -157,7 +157,7 @@ def test_equation_16_as_printed(epsilon, n, sigma, eta, rho, diameter):
     setting = (epsilon, n, 1, sigma, eta, 0.5, rho, diameter)
     got = call("dp_sgd_delta_random_stop", *setting, "paper")
     assert got == pytest.approx(float(want), rel=1e-11)
-    assert call("dp_sgd_delta_random_stop", *setting, 5, "paper") == got  # whatever the index
+    assert call("dp_sgd_delta_random_stop", *setting, 5, "paper") == got  # for any index
     assert got >= call("dp_sgd_delta_random_stop", *setting) == call("dp_sgd_delta_random_stop", *setting, "sum")
     assert call("dp_sgd_delta_random_stop", *setting, 3, "sum") == call("dp_sgd_delta_random_stop", *setting, 3)
 

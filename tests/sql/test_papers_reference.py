@@ -141,7 +141,7 @@ def test_every_erratum_is_in_the_table():
     assert set(entries) == {number for row in items() for number in re.findall(r"E\d+", row[4])}
 
 
-if __name__ == "__main__":  # prints a page with its rows filled in, for whoever edits it
+if __name__ == "__main__":  # prints a page with its rows filled in, for the next editor
     import sys
 
     db, text = connect(), (SQL / sys.argv[1]).read_text()

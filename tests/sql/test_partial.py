@@ -1,7 +1,7 @@
 """dp_partial() and dp_merge(): a release of many shards is that of one database, to the last integer.
 
-The program `fixed` runs SQL with noise that is the same every time: equal totals make equal points, and the points of
-neighbours differ by what their totals do.
+The program `fixed` runs SQL with noise that is the same every time: equal totals give equal points, and the points of
+neighbours differ by the difference of their totals.
 """
 
 import hashlib
@@ -192,7 +192,7 @@ def test_neighbours_after_merging(protects, whole, adjacency):
         ledger = sqlite3.connect(path + "-ledger")
         moved = 0
         for pair in pairs:
-            # Noise is drawn for one coordinate after the other: of private keys only common ones are comparable.
+            # Noise is drawn for one coordinate after the other, so only private keys that both releases have can be compared.
             points = [dict(((key, component), value) for key, component, value in ledger.execute(
                 "SELECT key, component, value FROM dp_path JOIN dp_release ON id = release_id WHERE name = ?", (name,))) for name in pair]
             (sensitivity,) = ledger.execute("SELECT sensitivity FROM dp_release WHERE name = ?", (pair[0],)).fetchone()
@@ -411,7 +411,7 @@ def test_states_with_a_right_sum_that_say_impossible_things(shard, ledger):
     assert refused_merge(ledger, [version]) == "dp_merge: the state is of a version that this one does not read"
     impossible = [edited(units, 12, "<I", size) for size in (0xffffffff, 10**6)]  # parameters beyond the end
     impossible += [edited(s, 16, "<I", n) for s in (units, keys, public) for n in (1, 5, 0xffffffff)]  # keys
-    impossible += [edited(s, 20, "<I", n) for s in (units, keys) for n in (0, 1, 3, 0x80000002)]  # what an entry is
+    impossible += [edited(s, 20, "<I", n) for s in (units, keys) for n in (0, 1, 3, 0x80000002)]  # the type of an entry
     impossible += [edited(s, 24, "<Q", n) for s in (units, keys) for n in (0, 1, 2**64 - 1, 2**60)]  # entries
     impossible += [edited(units, entry[id(units)], "<Q", kind) for kind in (0, 4, 1 << 62)]  # nobody, no value's identity
     impossible += [edited(units, entry[id(units)] + 16, "<I", cell) for cell in (1, 0xffffffff)]

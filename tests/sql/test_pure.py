@@ -222,7 +222,7 @@ def test_one_path_through_all_accountants():
     for tier in ("rdp in", "rdp out"):
         assert spent[tier] <= infinity[tier]
     assert spent["pure in"] > spent["pure out"] > 0 and spent["gdp"] == 0
-    # What the pure tiers hold is what the path says, whatever was asked first.
+    # The charges of the pure tiers follow from the path, for any order of requests.
     for tier in ("pure in", "pure out"):
         s, clock = db.execute("SELECT sensitivity, clock FROM dp_release r JOIN dp_publication p ON p.release_id = r.id"
                               " WHERE tier = ?", (tier,)).fetchone()

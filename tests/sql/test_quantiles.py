@@ -25,8 +25,8 @@ def quantiles(db, q, lo, hi, tier="exact", unit="unit", **options):
 
 
 def rank_variance(levels, q, place):
-    """Of the least-squares estimate of (1 - q) (rows in the first `place` leaves) - q (the others), from the counts of
-    all nodes of a binary tree but its root, each with noise of variance 1."""
+    """Returns the variance of the least-squares estimate of (1 - q) (rows in the first `place` leaves) - q (other rows). The
+    estimate uses the counts of all nodes of a binary tree except the root, each with noise of variance 1."""
     design = numpy.array([[leaf >> (levels - level) == node for leaf in range(1 << levels)]
                           for level in range(1, levels + 1) for node in range(1 << level)], dtype=float)
     c = numpy.where(numpy.arange(1 << levels) < place, 1 - q, -q)
@@ -45,7 +45,8 @@ RIGHT = [(0.5 + place / LEAVES * (LEAVES * PER_LEAF - 1)) / PER_LEAF for place i
 
 @pytest.fixture(scope="module", params=["add-remove", "replace"])
 def errors(request):
-    """Errors in rank of RELEASES releases, at the boundaries of leaves; the noise of a node; what dp_value says."""
+    """Returns the errors in rank of RELEASES releases at the boundaries of leaves, the noise of a node, and the figures of
+    dp_value."""
     db = open_ledger({"wide": RATE}, json.dumps({"adjacency": request.param}))
     fill(db, [(i // PER_LEAF + (i % PER_LEAF + 0.5) / PER_LEAF, i) for i in range(LEAVES * PER_LEAF)])
     qs = [place / LEAVES for place in PLACES]

@@ -281,7 +281,7 @@ def points(path, policy, kind, sql, options):
     ("sgd", None, "SELECT y, x FROM t WHERE x LIKE ''[0._1%'' OR y = 1", "SELECT iif(x LIKE ''[0._1%'' OR y = 1, y, NULL), x FROM t ORDER BY rowid"),
     ("sgd", None, "SELECT CASE WHEN rowid = 3 THEN abs(-9223372036854775807 - 1) ELSE y END, x FROM t",
      "SELECT iif(rowid = 3, NULL, y), x FROM t ORDER BY rowid"),
-    # Each row takes one step, however many results it has.
+    # Each row takes one step, for any number of results.
     ("sgd", None, "SELECT y, x FROM t UNION ALL SELECT 1 - y, x FROM t", "SELECT y, x FROM t ORDER BY rowid"),
     ("sgd", None, "SELECT y, x FROM t LIMIT 1", "SELECT y, x FROM t ORDER BY rowid"),
     ("response_count", {"n": 9}, "SELECT k FROM t", "SELECT k FROM t ORDER BY rowid"),

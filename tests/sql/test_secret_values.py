@@ -61,7 +61,7 @@ def test_no_error_shows_an_argument(name, arguments):
             sql = f"SELECT {name}({', '.join(others)}) FROM t" if name != "dp_amplify" else f"SELECT * FROM {name}({', '.join(others)})"
             try:
                 db.execute(sql, (secret,) if "?" in sql else ()).fetchall()
-                db = story()  # a release that has been made shows its parameters to those who ask for another by its name
+                db = story()  # a stored release shows its parameters in the error for other parameters under its name
             except sqlite3.Error as error:
                 refusals += 1
                 said = str(error)

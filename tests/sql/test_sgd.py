@@ -239,8 +239,8 @@ def test_profile_beside_theorem_5():
 @pytest.mark.parametrize("public_rows", [0, 2])
 @pytest.mark.parametrize("l2", [0.0, 0.3])
 def test_exact_laws_are_within_the_profile(public_rows, l2):
-    """Renyi divergences of the exact output laws of neighbours, in one dimension, at every index: none is above what
-    the profile says, and the last one comes near."""
+    """The Renyi divergences of the exact output distributions of neighbours, in one dimension and at every index, are never above
+    the profile. At the last index, they are close to it."""
     db = open_model_ledger(rate=0.7)
     fill(db, [(1, "[0.5]")])
     constants = {"threshold": 0.5}
@@ -399,7 +399,8 @@ def test_other_ledgers_are_refused(terms):
 
 
 def test_gaussian_accounting():
-    """Without public rows a model is one Gaussian draw; what public rows hide is proved for RDP alone."""
+    """A gdp tier accepts a model without public rows, which is one Gaussian draw. It refuses public rows, because their effect is
+    proved for RDP alone."""
     db = open_model_ledger(rate=0.3, accountant="gdp", budget=(20.0, 1e-6))
     options = {"n": separable(db), "dim": 2, "clip": 1, "radius": 5}
     train(db, **options)
@@ -530,7 +531,7 @@ def test_bad_calls():
 
 
 def test_default_eta_is_public():
-    """It follows from the tier's rate and the parameters, never from the rows; a replay keeps it."""
+    """The default learning rate follows from the tier's rate and the parameters, never from the rows. A replay keeps it."""
     chosen = set()
     for rows in ([(1, "[1,0]")], [(0, "[0,9]")] * 50):
         db = open_model_ledger(rate=0.5)

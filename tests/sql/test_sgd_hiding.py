@@ -1,6 +1,6 @@
-"""What the steps after a row of a model hide of it: dp_sgd_profile() and the charges for public rows and random stops,
-against the recursion of mechanism/hiding.h in mpmath and against the exact output laws of neighbouring data, for equal
-and for falling learning rates, with Gaussian and with Laplace noise.
+"""Tests how later steps of a model hide a row. Compares dp_sgd_profile() and the charges for public rows and random stops with
+the recursion of mechanism/hiding.h in mpmath, and with the exact output distributions of neighbouring data. The tests use
+equal and falling learning rates, with Gaussian and with Laplace noise.
 
 One statistical test: false alarm 1e-9."""
 
@@ -40,7 +40,7 @@ def profile_of(db):
 
 
 class Model:
-    """What the ledger says of a model, and its steps on the lattice in high precision."""
+    """The parameters of a model in the ledger, and its steps on the lattice in high precision."""
 
     def __init__(self, db):
         text, granularity, self.sensitivity = db.execute(
@@ -70,7 +70,7 @@ class Model:
         return mp.ceil(self.variance * (self.sensitivity_of(i) / self.last)**2) + 1
 
     def deviation_of(self, i):
-        """Of the noise in units of the model: sigma, or the scale."""
+        """Returns the size of the noise of step i in units of the model: sigma, or the scale."""
         return float(mp.sqrt(self.variance_of(i) / (2 if self.is_laplace else 1))) * self.unit
 
     def stick(self, epsilon, distance, variance):
@@ -81,8 +81,8 @@ class Model:
         return mp.ncdf(r / 2 - epsilon / r) - mp.exp(epsilon) * mp.ncdf(-r / 2 - epsilon / r)
 
     def deltas(self, index, epsilon):
-        """d_k for k = 0, 1, ... steps after a row: contracted anew in each, and for equal Gaussian steps no more than
-        the path says. The slack of the lattice, 1e-26, is left out."""
+        """Returns d_k for k = 0, 1, ... steps after a row. Each step contracts the delta again. For equal Gaussian steps, d_k is
+        at most the bound of the path. The slack of the lattice, 1e-26, is left out."""
         epsilon = mp.mpf(epsilon)
         width = 2 * self.radius / self.unit
         d = self.stick(epsilon, self.last, self.variance_of(self.steps))
@@ -154,7 +154,8 @@ def test_profile_is_the_recursion(options, mechanism):
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_long_profiles(mechanism):
-    """Beyond 256 steps rows share a bound, and steps a factor: never below the recursion, and not far above."""
+    """If more than 256 steps follow, rows share a bound and steps share a factor. The bound is never below the recursion, and
+    only slightly above it."""
     db = open_ledger()
     train(db, mechanism=mechanism, n=900, radius=5 if mechanism == "gaussian" else 7, eta=0.9)
     model, entries = Model(db), profile_of(db)
@@ -168,7 +169,7 @@ def test_long_profiles(mechanism):
 
 
 def test_paper_column_of_laplace_noise():
-    """Theorem 3 as printed, solved for epsilon; it is about one dimension and equal steps."""
+    """The member "paper" is Theorem 3 as printed, solved for epsilon. The theorem holds for one dimension and equal steps."""
     db = open_ledger()
     train(db, mechanism="laplace", n=10, radius=0.4, eta=0.9)
     model = Model(db)
@@ -193,8 +194,8 @@ def slope(loss, margin, y, threshold=0.5):
 
 
 class Laws:
-    """Exact laws of the last U of a model in one dimension, as masses of the cells of a grid. One that is coarse shows
-    no more than the law itself, so what is found between two of them is below what there is."""
+    """Exact laws of the last U of a model in one dimension, as masses of the cells of a grid. A coarse grid is post-processing of
+    the exact law, so the divergence between two grids is never above the true divergence."""
 
     def __init__(self, model, cells=601, reach=11):
         self.model = model
@@ -204,7 +205,7 @@ class Laws:
         self.centres = (self.edges[1:] + self.edges[:-1]) / 2
 
     def masses(self, z):
-        """Between neighbours in z, each from the tail that it is in, so that no digit is lost."""
+        """Returns the masses between neighbouring points of z. Each is computed from its own tail, so that no digit is lost."""
         tails = ndtr(-abs(z)) if not self.model.is_laplace else numpy.exp(-abs(z)) / 2
         low, high = tails[:, :-1], tails[:, 1:]
         return numpy.where((z[:, :-1] < 0) & (z[:, 1:] > 0), 1 - low - high, abs(high - low))
@@ -223,7 +224,7 @@ class Laws:
 
 
 def neighbours(rng, model, index, trials, pull):
-    """Neighbouring rows, whose row number `index` pulls either way as hard as it can."""
+    """Returns neighbouring data in which row `index` has the largest gradient, in opposite directions."""
     for _ in range(trials):
         rows = [(rng.choice([-9, 9, 0]), rng.choice([-1, 1, rng.uniform(-1, 1)])) for _ in range(model.steps)]
         yield rows[:index] + [(pull, 1.0)] + rows[index + 1:], rows[:index] + [(-pull, 1.0)] + rows[index + 1:]
@@ -239,8 +240,8 @@ EXACT = [
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 @pytest.mark.parametrize("options, near", EXACT)
 def test_exact_laws_are_within_profile_and_charge(options, near, mechanism):
-    """For all rows, hockey-stick divergences are within (epsilon, delta), and Renyi divergences within the curve or the
-    rate that is charged; of the last row they are near."""
+    """For all rows, the hockey-stick divergences are within (epsilon, delta), and the Renyi divergences are within the charged
+    curve or rate. For the last row, they are close to these bounds."""
     delta = 1e-3
     db = open_ledger(rate=0.7, delta=delta)
     train(db, "huber", mechanism=mechanism, threshold=0.5, **options)
@@ -271,8 +272,8 @@ def test_exact_laws_are_within_profile_and_charge(options, near, mechanism):
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_charge_of_public_rows(mechanism):
-    """The curve is the least, order by order, of that of the noise and of the divergence that the recursion implies, by
-    quadrature; it is lower than without contraction, and dp_verify() knows it."""
+    """At each order, the curve is the smaller of the cost of the noise and the divergence that the recursion implies (by
+    quadrature). The curve is lower than without contraction, and dp_verify() accepts it."""
     db = open_ledger(rate=0.6)
     train(db, mechanism=mechanism, n=9, public_rows=3, radius=0.4, eta=1.0)
     model = Model(db)
@@ -300,7 +301,8 @@ def test_charge_of_public_rows(mechanism):
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_a_curve_that_is_too_low_is_found(mechanism, tmp_path):
-    """Also where all hashes are made anew, as if the charge had been too low from the start."""
+    """dp_verify() finds a curve that is too low, even if all hashes are recomputed as if the charge had been too low from the
+    start."""
     path = tmp_path / "m.db"
     db = connect(path)
     one(db, "SELECT dp_init(?)", unchecked(TERMS))
@@ -322,8 +324,8 @@ def test_a_curve_that_is_too_low_is_found(mechanism, tmp_path):
 
 
 def test_a_random_stop_has_the_least_noise():
-    """The delta of the first row is the mean of the recursion over its later steps, at the share that is charged; with
-    Theorem 5 as it is, more noise would be needed."""
+    """The delta of the first row is the mean of the recursion over its later steps, and equals the charged share. Theorem 5 alone
+    would need more noise."""
     db = open_ledger(delta=1e-2, keys=5e-3, epsilon=30)
     train(db, n=60, radius=0.8, eta=1.0, stop="random")
     model = Model(db)
@@ -339,8 +341,8 @@ def test_a_random_stop_has_the_least_noise():
 # ---- Laplace noise ----------------------------------------------------------------------------------------------------
 
 def test_the_law_of_laplace_noise():
-    """One row without a gradient: what is left is the noise. Kolmogorov and Smirnov on 4000 numbers, false alarm 1e-9 at
-    a distance of 0.0518; Gaussian noise of the same variance is 0.06 away, a scale that is wrong by a quarter 0.08."""
+    """A model of one row without a gradient is pure noise. Kolmogorov and Smirnov on 4000 numbers, false alarm 1e-9 at a distance
+    of 0.0518; Gaussian noise of the same variance is 0.06 away, a scale that is wrong by a quarter 0.08."""
     db = open_ledger(rate=0.5)
     got = []
     for i in range(1000):
@@ -378,8 +380,8 @@ def discrete_laplace(scale, shift, reach):
 
 @pytest.mark.parametrize("scale", [1, 2.5, 7])
 def test_no_shift_of_several_coordinates_is_worse_than_one(scale):
-    """Every integer shift of two and three coordinates with a given sum, by enumeration of the laws: no hockey-stick or
-    Renyi divergence is above that of one coordinate, which is what mechanism/hiding.h says it is."""
+    """For every integer shift of two and three coordinates with a given sum, no hockey-stick or Renyi divergence is above that of
+    one coordinate, as mechanism/hiding.h states. The test enumerates the distributions."""
     reach = int(40 * scale) + 10
     p = discrete_laplace(scale, 0, reach)
 
@@ -441,8 +443,8 @@ def test_pure_tiers():
 
 
 def test_laplace_noise_on_top():
-    """Where each step brings points closer by more than it rounds, the widened noise of the last step hides every row as
-    well as the last one, and the outer tier pays exactly sensitivity over its scale."""
+    """If each step brings points closer by more than its rounding, the widened noise of the last step hides every row as well as
+    the last row. The outer tier pays exactly the sensitivity divided by its scale."""
     db = open_ledger(rate=0.5, outer=0.2, delta=1e-3)
     train(db, "huber", mechanism="laplace", n=4, radius=0.5, eta=0.8, l2=0.3, threshold=0.5)
     model = Model(db)
@@ -485,7 +487,7 @@ def test_laplace_noise_on_top_is_refused(options):
 
 @pytest.mark.parametrize("schedule, decay", [("sqrt", None), ("inverse", 0.03), ("inverse", None)])
 def test_the_descent_has_falling_learning_rates(schedule, decay):
-    """At rate 1e6 the noise of a step is 1/707 of the step: what is under it shows."""
+    """At rate 1e6 the noise of a step is 1/707 of the step, so the exact descent is visible."""
     rng = random.Random(schedule)
     db = open_ledger(rate=1e6)
     rows = [(rng.choice([0, 1]), [rng.uniform(-0.7, 0.7), rng.uniform(-0.7, 0.7)]) for _ in range(40)]
@@ -511,8 +513,8 @@ def test_the_descent_has_falling_learning_rates(schedule, decay):
     {"n": 20, "public_rows": 30, "schedule": "inverse", "decay": 0.2, "l2": 0.02},
     {"n": 60, "public_rows": 5, "schedule": "sqrt", "decay": 2}])
 def test_charge_of_falling_learning_rates(options):
-    """Each row's own step costs at most that of the last; with public rows the worst private row is charged, whichever
-    it is. All in mpmath."""
+    """The step of each row costs at most that of the last row. With public rows, the worst private row is charged, even if it is
+    not the last row. The reference is computed in mpmath."""
     db = open_ledger(rate=0.4)
     train(db, radius=30, eta=1.0, **options)  # so large that contraction helps nobody
     model, entries = Model(db), profile_of(db)
@@ -539,8 +541,8 @@ def test_charge_of_falling_learning_rates(options):
 
 
 def test_falling_learning_rates_on_top():
-    """Noise on top hides a late row well and an early one, whose step was larger, less: what is published passes the
-    exact laws, and too far a tier is refused."""
+    """Additional noise hides a late row well, and an early row, which made a larger step, less well. Publications agree with the
+    exact distributions, and a tier that is too far is refused."""
     db = open_ledger(rate=0.5, outer=0.6, delta=1e-3)
     train(db, "huber", n=3, radius=0.6, eta=0.7, l2=0.9, threshold=0.5, schedule="sqrt", decay=0.05)
     one(db, "SELECT dp_diffuse('m', 'outer')")

@@ -1,4 +1,4 @@
-"""Mistakes that the statement alone shows are refused before anything is charged, whatever the rows hold."""
+"""Mistakes that the statement alone shows are refused before anything is charged, for any rows."""
 
 import pytest
 

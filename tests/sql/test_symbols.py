@@ -1,8 +1,8 @@
-"""Releases of a symbol: dp_choice() and dp_mix() against exact probabilities, and what is refused.
+"""Tests releases of a symbol: compares dp_choice() and dp_mix() with exact probabilities, and tests refusals.
 
-The truth is counted and computed here: how many units have a candidate, the probabilities that the exponential mechanism
-or randomized response then has, what a kernel makes of them, and divergences by definition. Shares are compared by
-their exact laws, at 1e-10 on each side: 60 comparisons.
+This file computes the reference values: the number of units that have a candidate, the probabilities of the exponential
+mechanism or randomized response, the probabilities after a kernel, and divergences by definition. Shares are compared by their
+exact laws, at 1e-10 on each side: 60 comparisons.
 """
 
 import itertools
@@ -80,7 +80,7 @@ def refuses(db, wanted, sql, *arguments):
 
 
 def counts_of(rows, candidates, by_unit=True):
-    """How many units have each candidate: once each, however many rows there are."""
+    """Returns the number of units that have each candidate. A unit counts once, for any number of rows."""
     texts = sorted({key_text(c) for c in candidates}, key=str.encode)
     if not by_unit:
         return {t: sum(key_text(k) == t for k, _ in rows) for t in texts}
@@ -167,8 +167,8 @@ def neighbouring(counts, replace):
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("rate", [0.02, 0.5, 8.0])
 def test_no_neighbours_are_further_apart_than_the_charge(mechanism, adjacency, rate):
-    """Every pair of counts up to 3 of 2 and 3 candidates, and some that are far apart: never above the curve at any order, in
-    either direction; and the worst of them attains most of it."""
+    """For every pair of counts up to 3 of 2 and 3 candidates, and for some counts that are far apart, the divergence is never
+    above the curve at any order, in both directions. The worst pair is close to the curve."""
     replace = adjacency == "replace"
     db = ledger(tiers={"t": rate}, options=json.dumps({"adjacency": adjacency}))
     choose(db, "t", mechanism=mechanism)
@@ -374,8 +374,8 @@ def composed(first, second):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_curve_of_mixes(path, seed):
-    """One kernel behind another: the exact worst case of both together behind the epsilon of the first symbol, never above
-    the curve before. And no pair of neighbours has outputs that are further apart, by the exact probabilities all the way."""
+    """One kernel behind another: the exact worst case of both together behind the epsilon of the first symbol, never above the
+    curve before. By exact probabilities, no pair of neighbours has outputs that are further apart than the curve."""
     rng = random.Random(seed)
     mechanism, rate = rng.choice(["exponential", "response"]), rng.choice([0.05, 0.5, 3.0])
     db = ledger(path, {"in": rate, "mid": rate / 2, "out": rate / 3})
@@ -419,7 +419,7 @@ def towards(stay, states="abc"):
 
 
 def test_a_chain_is_charged_for_its_composed_kernel(path):
-    """Two of these kernels keep a symbol with probability .5 * .3, whatever was between."""
+    """Two of these kernels together keep a symbol with probability .5 * .3."""
     db = ledger(path, {"in": 0.5, "mid": 0.4, "out": 0.3})
     choose(db, mechanism="response")
     mix(db, "mid", towards(0.5))
@@ -497,8 +497,8 @@ def test_two_states_have_a_formula(path, flip, mechanism):
 
 @pytest.mark.parametrize("steps", [1, 3, 30, 1000, 10**6])
 def test_rows_that_are_almost_alike(path, steps):
-    """Rows that differ by a few steps of 2^-52, less than what doubles of their probabilities show: never charged below the
-    truth, which has the weights as they are drawn from."""
+    """Some rows differ by a few steps of 2^-52, which their probabilities as doubles do not show. The charge is never below the
+    true divergence, which is computed from the drawn weights."""
     rng = random.Random(steps)
     db = ledger(path, {"in": 0.5, "out": 0.1})
     first = [rng.randrange(2**48, 2**50) for _ in range(3)]
@@ -588,8 +588,8 @@ def test_only_outward_from_the_last_symbol():
 
 
 def test_the_same_kernel_again_is_read_back():
-    """The same kernel is recognised whatever the order and form of its cells and the types of numbers and names;
-    cells of 0 are ignored."""
+    """The same kernel is recognised for any order and form of its cells and any types of numbers and names. Cells of 0 are
+    ignored."""
     db = ledger(rows=[(1, 1), (1, 2), (2.5, 3)])
     choose(db, candidates=[1, 2.5])
     symbol = mix(db, "out", '[[1,"x",0.5],[1,7,0.5],[2.5,7,1]]')

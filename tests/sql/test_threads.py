@@ -1,5 +1,5 @@
-"""dp_release() on several threads (ext/query/scan.c): which queries they divide, that the sums are those of one thread
-to the last integer, that all read one state of one file, and how they end."""
+"""dp_release() on several threads (ext/query/scan.c): the queries that are divided, the sums (the same integers as with one
+thread), the common state of the file, and the end of the threads."""
 
 import contextlib
 import json
@@ -48,7 +48,7 @@ def truth(db, query):
 
 @contextlib.contextmanager
 def slowed(db):
-    """The host's connection waits every thousand instructions: threads beside it read the rest meanwhile."""
+    """Makes the host's connection wait after every thousand instructions, so that the other threads read most rows."""
     calls = []
 
     def wait():
@@ -60,7 +60,7 @@ def slowed(db):
 
 
 def total_beside(db, query):
-    """Where it can be, most of it is read by the other threads."""
+    """Returns the total of a query. If the query can be divided, the other threads read most of it."""
     with slowed(db):
         return total(db, query)
 
@@ -446,7 +446,7 @@ def test_a_statement_that_reads_is_read_as_it_is(tmp_path):
 
 
 def test_dirty_reads_are_the_hosts(tmp_path):
-    """A cache that connections of the process share, and what one of them has not committed."""
+    """With a shared cache, the host may read rows that another connection has not committed. The sum is that of the host."""
     make(tmp_path / "data.db").close()
     name = f"file:{tmp_path}/data.db?cache=shared"
     other = sqlite3.connect(name, uri=True, isolation_level=None)
@@ -472,7 +472,8 @@ def test_a_file_that_has_been_replaced(tmp_path):
 
 
 def test_a_file_that_has_been_replaced_is_not_written(tmp_path):
-    """With a log beside it that is another file's: whoever opened both and closed them last would write it back."""
+    """The replaced file has a WAL that belongs to another file. A connection that opened both and closed last would write this
+    WAL back."""
     path = tmp_path / "data.db"
     db = make(path, setup=["PRAGMA journal_mode = wal", "PRAGMA wal_autocheckpoint = 0"])
     db.execute("UPDATE t SET x = 500")
@@ -604,7 +605,7 @@ def test_who_waits_for_others_can_be_stopped(tmp_path):
         calls.append(1)
         if len(calls) == 1:
             time.sleep(0.02)  # in the first range; the others go to the other thread
-        return len(calls) > 1500  # more than empty ranges take
+        return len(calls) > 1500  # more calls than empty ranges need
     db.set_progress_handler(stop, 5)
     start = time.monotonic()
     message = refused(db, "SELECT dp_release('exact', 'sum', ?, ?)", query, '{"clip":1000}')

@@ -66,7 +66,7 @@ def test_a_delta_that_cannot_bear_the_slack_is_refused(db):
 
 
 def spent_delta(db, epsilon):
-    """The delta at epsilon of everything that was drawn, from clocks alone."""
+    """Returns the delta at this epsilon of all draws together, computed from the clocks alone."""
     rate, slack = mpf(0), mpf(0)
     for sensitivity, clock in db.execute("SELECT sensitivity, clock FROM dp_release JOIN dp_publication ON release = name"):
         variance = mpf(clock) - mpf(1) / 12
@@ -202,7 +202,7 @@ def test_accountants_without_a_mechanism_in_common(db):
     one(other, "SELECT dp_tier('gdp', 0.001, 2.0, 1e-6, 'gdp')")
     assert "would refuse everything" in refused(other, "SELECT dp_tier('pure', 0.002, 8.0, 0, 'pure')")
     one(other, "SELECT dp_tier('rdp', 0.002, 4.0, 1e-6)")  # bears both, and changes nothing
-    for epsilon in (8.0, 0.01):  # the second would not admit one release either, but no epsilon would help
+    for epsilon in (8.0, 0.01):  # the second would not admit one release for any epsilon
         message = refused(other, "SELECT dp_tier('pure', 0.003, ?, 0, 'pure')", epsilon)
         assert "would refuse everything that tier 'gdp' outside it may publish" in message
 

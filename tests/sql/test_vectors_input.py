@@ -53,7 +53,7 @@ def test_well_formed(db, v):
 
 
 def malformed():
-    """A hundred and more: changes of what is well formed, by hand and at random."""
+    """Returns more than a hundred malformed vectors: changes of well-formed vectors, by hand and at random."""
     yield from ["", " ", "[]", "[", "]", "[1,2", "1,2,3", "[1,2,3", "[1,2,3]]", "[[1,2,3]]", "[1,2,3],", "[1,2,3]x", "[1,2,3] [1,2,3]",
                 "{\"a\":1}", "{1,2,3}", "(1,2,3)", "null", "1", "[1,2]", "[1,2,3,4]", "[1,,3]", "[,1,2]", "[1,2,]", "[1,2,3,]", "[1 2 3]",
                 "[1;2;3]", "[1,2,null]", "[1,2,true]", "[1,2,\"3\"]", "[1,2,[3]]", "[1,2,{}]", "[1,2,x]", "[1,2,NaN]", "[1,2,nan]",
@@ -225,8 +225,8 @@ def random_number(rng):
 
 
 def test_numbers_are_read_as_python_reads_them(db):
-    """q shows what the parser of vectors made of 20000 numbers: within two units in the last place and one more for
-    every 22 powers of ten, that is 4e-16 times a few; and exact for up to 12 digits with a point."""
+    """The option q shows how the parser of vectors reads 20000 numbers. The error is at most two units in the last place, and one
+    more for every 22 powers of ten. Numbers of up to 12 digits with a point are exact."""
     rng = random.Random(1)
     fill(db, [Row(None, 0.5, None, 1)])
     for i in range(20):
@@ -246,8 +246,8 @@ def test_numbers_are_read_as_python_reads_them(db):
 
 @pytest.mark.parametrize("exponent", [-138, -60, -9, 0, 9, 100, 160])
 def test_numbers_of_vectors_are_read_as_blobs_are(db, exponent):
-    """4000 times the same number as JSON, and its opposite as float64, in one unit: what is left is 4000 times the
-    error of reading it. At 2^36 of the clip an error of 16 units in the last place is as large as the clip."""
+    """One unit has the same number 4000 times as JSON, and its opposite 4000 times as float64, so the sum is 4000 times the error
+    of the parser. At 2^36 of the clip an error of 16 units in the last place is as large as the clip."""
     rng = random.Random(exponent)
     texts = []
     for _ in range(6):
