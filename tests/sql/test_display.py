@@ -1,4 +1,4 @@
-"""dp_value.display against an implementation of the same rules with exact decimals."""
+"""Compares dp_value.display with an implementation of the same rules in exact decimals."""
 
 import contextlib
 import ctypes

@@ -396,7 +396,7 @@ WRITER = """
 
 @pytest.mark.parametrize("journal", ["delete", "wal"])
 def test_all_threads_read_one_state(journal):
-    """One of two rows has 1000, the other 0, far from each other: the sum never changes."""
+    """One of two distant rows has 1000 and the other has 0. Another connection swaps the values, so the sum never changes."""
     with quick_path() as path:
         db = make(path, threads=2, setup=[f"PRAGMA journal_mode = {journal}"])
         db.execute("PRAGMA busy_timeout = 60000").fetchall()

@@ -1,5 +1,6 @@
-"""Vectors in rows: JSON arrays and blobs, malformed values, the reading of numbers, and the largest effect of one
-row. Noise is 1/1414 of the clip; MARGIN times that is allowed, for about 5000 coordinates: false alarms 1e-11."""
+"""Vectors in rows: JSON arrays and blobs, malformed values, the reading of numbers, and the largest effect of one row. The noise
+is 1/1414 of the clip. About 5000 coordinates may have an error of MARGIN times the noise, so false alarms have probability
+1e-11."""
 
 import json
 import locale
@@ -88,7 +89,7 @@ def test_there_are_a_hundred_malformed_vectors():
 
 @pytest.mark.parametrize("form", ["aggregate", "query"])
 def test_malformed_vectors_are_zero(db, form):
-    """One by one, and never an error; in an average they are rows."""
+    """Each malformed vector counts as zeros and never causes an error. In an average, it counts as a row."""
     for v in malformed():
         fill(db, [Row(None, None, v, 1)])
         if form == "aggregate":
@@ -104,7 +105,8 @@ def test_malformed_vectors_are_zero(db, form):
 
 
 def test_more_digits_than_an_exponent_can_count(db):
-    """A hundred thousand zeros before the point are too many for a double, behind it they are nothing."""
+    """A number with a hundred thousand zeros before the point is too large for a double. With the zeros after the point, it is 0.
+    """
     zeros = "0" * 100_100
     fill(db, [Row(None, None, f"[1.5,-2.25,0.{zeros}1]", 1)])
     assert close(vec_sum(db), FLOATS)
@@ -128,7 +130,7 @@ def test_blobs_of_sqlite_vec(db, kind, size):
     assert close(vec_sum(db, 16, 4), [math.fsum(row[j] for row in rows) for j in range(16)], 4)
     swapped = [Row(None, None, struct.pack(f">16{kind}", *[2.0] * 16), 1)]
     fill(db, swapped)
-    assert close(vec_sum(db, 16, 4), [0] * 16, 4)  # 2.0 read backwards is next to nothing
+    assert close(vec_sum(db, 16, 4), [0] * 16, 4)  # 2.0 with its bytes reversed is almost 0
 
 
 def test_forms_may_be_mixed(db):
