@@ -11,14 +11,15 @@
 #include <sqlite3ext.h>
 SQLITE_EXTENSION_INIT3
 
-#define DIGITS    40   /* that are read of a double: more than it needs to show a tie */
-#define LARGE     15   /* powers of ten from this exponent on ... */
-#define SMALL     (-9) /* ... and with decimal places beyond this one */
-#define PRECISION 15   /* significant digits of a double */
+#define DIGITS 40 /* number of digits that are read of a double; enough to recognise a tie */
+#define LARGE  15 /* from this exponent on, the text has a power of ten */
+/* The text also has a power of ten if it needs decimal places beyond this place. */
+#define SMALL     (-9)
+#define PRECISION 15 /* number of significant digits of a double */
 
 /* ---- decimal digits -------------------------------------------------------------------------- */
 
-/* A number as digits: d.ddd... * 10^exponent. */
+/* A number in decimal digits: d.ddd... * 10^exponent. */
 struct decimal {
   int negative, exponent;
   char digits[DIGITS + 1];
@@ -32,24 +33,27 @@ static struct decimal decimal_of(double x) {
   locale_restore(before);
   decimal.digits[0] = text[0];
   memcpy(decimal.digits + 1, text + 2, DIGITS - 1);
-  const char *exponent = text + 2 + DIGITS - 1 + 1; /* after "e" */
+  const char *exponent = text + 2 + DIGITS - 1 + 1; /* the exponent comes after the letter "e" */
   for (const char *at = exponent + 1; *at; at++)
     decimal.exponent = decimal.exponent * 10 + (*at - '0');
   if (*exponent == '-') decimal.exponent = -decimal.exponent;
   return decimal;
 }
 
-/* The exponent of the first digit of a positive number. */
+/* Returns the exponent of the first digit of a positive number. */
 static int exponent_of(double x) {
   return decimal_of(x).exponent;
 }
 
 enum direction { NEAREST, DOWN, UP }; /* DOWN and UP: towards minus and plus infinity */
 
-/* X / 10^place as an integer of at most 17 digits. NEAREST rounds a tie to the even integer. */
+/*
+** Returns x / 10^place, rounded to an integer of at most 17 digits. NEAREST rounds a tie to the
+** even integer.
+*/
 static int64_t rounded(double x, int place, enum direction direction) {
   struct decimal decimal = decimal_of(x);
-  int count = x == 0 ? 0 : decimal.exponent - place + 1; /* digits before the place */
+  int count = x == 0 ? 0 : decimal.exponent - place + 1; /* number of digits before the place */
   int64_t whole = 0;
   for (int i = 0; i < count; i++) whole = whole * 10 + (decimal.digits[i] - '0');
   const char *rest = count >= 0 ? decimal.digits + count : "0";
@@ -82,14 +86,14 @@ static void append_number(sqlite3_str *text, int64_t n, int place) {
   }
 }
 
-/* The place of the last digit of a half-width that is shown. */
+/* Returns the place of the last digit that the text shows of a half-width. */
 static int place_of(double half) {
   int first = exponent_of(half);
   return rounded(half, first - 1, UP) < 30 ? first - 1 : first;
 }
 
 char *figure_with_interval(double value, double low, double high, int not_negative) {
-  /* Intervals are stored rounded outward. This rounding must not show as a digit. */
+  /* Stored intervals are rounded outward. This rounding must not change a digit of the text. */
   double below = (value - low) * (1 - 1e-6), above = (high - value) * (1 - 1e-6);
   double half = fmax(below / 2 + above / 2, 0), most = fmax(fabs(value), half);
   int first = most > 0 ? exponent_of(most) : 0;

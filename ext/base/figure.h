@@ -1,5 +1,6 @@
 /*
-** figure.h: writes a noisy number with its interval as a person writes it, for example "1,804 ± 8".
+** figure.h: writes a noisy number with its interval in the form in which people write it, for
+** example "1,804 ± 8".
 **
 ** The half-width is rounded up to one significant digit, or to two if the first digit is 1 or 2
 ** (DIN 1333-1 rounds uncertainties in this way). The value is rounded to the same decimal place.
@@ -8,15 +9,19 @@
 #define DIFFUSE_BASE_FIGURE_H
 
 /*
-** The text of a value and its interval [low, high] (sqlite3_free; null: out of memory). If the ends
-** are at different distances from the value, the text is "29 (27 to 34)", and both ends are rounded
-** outward. From 1e15 on, and where a decimal place beyond the ninth would be needed, the text is
-** "(1.23 ± 0.04) × 10^20". If `not_negative` is 1, the value and the lower end are not shown below
-** 0. All three numbers are finite, and low <= value <= high.
+** Returns the text of a value and its interval [low, high]. The caller calls sqlite3_free().
+** Returns null if memory runs out. If the ends have different distances from the value, the text
+** has the form "29 (27 to 34)", and both ends are rounded outward. For numbers from 1e15 on, and
+** for numbers that would need more than nine decimal places, the text has the form "(1.23 ± 0.04)
+** × 10^20". If `not_negative` is 1, a negative value or lower end is shown as 0. All three numbers
+** are finite, and low <= value <= high.
 */
 char *figure_with_interval(double value, double low, double high, int not_negative);
 
-/* The text of a value whose noise is not known, with four significant digits. */
+/*
+** Returns the text of a value whose noise is not known, with four significant digits. The caller
+** calls sqlite3_free(). Returns null if memory runs out.
+*/
 char *figure_alone(double value);
 
 #endif

@@ -1,6 +1,4 @@
-/*
-** budget.c: owns dp_budget and dp_order, the running totals of what tiers have paid.
-*/
+/* budget.c: reads and writes dp_budget and dp_order, the running totals of the tiers' payments. */
 #include <math.h>
 
 #include "ledger/accountant.h"

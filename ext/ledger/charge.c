@@ -54,7 +54,10 @@ int ledger_first_rate(struct ledger *ledger, int64_t release_id, double *rate) {
   return 1;
 }
 
-/* The sum of the charges of a tier after one charge, as a budget that has spent nothing else. */
+/*
+** Returns the sum of all charges of a tier after the charge with this id. The sum has the form of a
+** budget.
+*/
 static struct budget budget_since(struct ledger *ledger, int64_t charge, const char *tier) {
   struct budget budget = {0};
   sqlite3_stmt *row = statement_bind(ledger, CHARGE_SINCE, "is", charge, tier);
@@ -164,7 +167,11 @@ static int owner_admits(struct ledger *ledger, const struct ledger_tier *tier, s
   return 1;
 }
 
-/* The same for whoever pays. Whether a grant can pay depends on the grant alone (grant.c). */
+/*
+** Adds a bill's payment to its budget, for the owner or for the grant of the connection. Whether a
+** grant can pay depends only on the grant (grant.c). Sets an error and returns 0 if the payment
+** does not fit.
+*/
 static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, struct bill *bill,
                       int first) {
   if (!ledger->grant) return owner_admits(ledger, tier, bill, first);

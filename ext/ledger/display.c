@@ -1,6 +1,6 @@
 /*
-** display.c: owns the SQL function of the private connection that writes a published value as a
-** person reads it, for the column dp_value.display.
+** display.c: defines an SQL function on the private connection for the column dp_value.display. The
+** function writes a published value in the form in which people read it.
 */
 #include <math.h>
 
@@ -25,7 +25,7 @@ static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
     sqlite3_result_value(context, argv[KEY]);
     return;
   }
-  if (!kind || !is_finite(argv[VALUE])) return; /* NULL */
+  if (!kind || !is_finite(argv[VALUE])) return; /* the result is NULL */
   char *text =
       is_finite(argv[LOW]) && is_finite(argv[HIGH])
           ? figure_with_interval(value, sqlite3_value_double(argv[LOW]),

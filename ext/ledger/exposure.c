@@ -26,7 +26,7 @@ struct sight {
 /* The sum of all sights. */
 struct exposure {
   struct total rate;
-  double slack; /* what the innermost tiers that see the releases have paid for them */
+  double slack; /* slack that the innermost chosen tier of each release has paid */
   double delta;
   struct curve curve;
   sqlite3_str *json; /* the list of sights */

@@ -1,21 +1,22 @@
 /*
-** grant.c: owns dp_grant and dp_reserve: the parts of budgets that are set aside for questions of
-** others.
+** grant.c: reads and writes dp_grant and dp_reserve. A grant is a part of a budget that the owner
+** has set aside for questions of other people.
 **
 ** A grant at tier T reserves amounts at T, at every tier inside T, and at outer tiers if its
-** answers are published there. An amount is a limit on what the accountant calls `total`
-** (accountant.h), and on the deltas of private keys and of lattice slack. Each charge has one
-** payer: the owner, or a grant (dp_charge.grant_name).
+** answers are published there. An amount has three limits: on the accountant's `total`
+** (accountant.h), on the delta for private keys, and on the lattice slack. Each charge has one
+** payer: the owner or a grant (dp_charge.grant_name).
 **
-** Why every filter stays valid. Write, for one tier, S for the total of all charges of the budget,
-** G(g) for the total of those that grant g paid, and R(g) for its amount. This file keeps
+** Why every filter stays valid. For one tier, let S be the total of all charges of the budget, let
+** G(g) be the total of the charges that grant g paid, and let R(g) be the amount of grant g. The
+** code keeps two conditions true:
 **
 **     (1)  G(g) <= R(g)  for each grant g,
 **     (2)  S + sum over g of (R(g) - G(g)) <= limit.
 **
-** By (1) the sum in (2) is not negative, so S <= limit: exactly the condition of a tier without
-** grants, for which the accountant's theorem holds for adaptively chosen charges. It does not
-** matter who chooses them. (1) and (2) hold after every step:
+** By (1) the sum in (2) is not negative, so S <= limit. This is the condition of a tier without
+** grants. The accountant's theorem holds under this condition for adaptively chosen charges,
+** whoever chooses the charges. (1) and (2) hold after every step:
 **   - a new grant: R(g) is chosen such that (2) holds, and G(g) = 0.
 **   - a charge c of the owner is admitted only if S + c still satisfies (2): reserves_room() lowers
 **     the limit by the sum, rounded up.
@@ -26,10 +27,11 @@
 **   - a period of the tier ends: S becomes 0, and G(g) stays. A grant does not begin again.
 ** The same holds for the sums of deltas and of slack.
 **
-** Why a refusal tells nothing of inner tiers. Whether a charge of a grant is admitted depends on
-** the R(g) and G(g) alone. At T, R(g) is the share of what was left at T, and T sees everything
-** that T has paid for. Inside T, R(g) follows from the amount at T and from the terms of the
-** tiers, never from what an inner tier had spent: a grant that does not fit there is not created.
+** Why a refusal shows nothing about inner tiers. Whether a charge of a grant is admitted depends
+** only on R(g) and G(g). At T, R(g) is a share of the remaining budget of T, and T sees everything
+** that T has paid for. Inside T, R(g) follows from the amount at T and from the terms of the tiers.
+** It does not depend on the amount that an inner tier had spent. If a grant does not fit into an
+** inner tier, dp_grant() does not create the grant.
 **
 ** Names. The releases that a grant pays for are called '<grant>/<name>'. No other release may have
 ** such a name, so a question under a grant never finds a release that others made.
@@ -55,8 +57,9 @@ static struct budget spent_of(const struct reserve_row *row) {
 }
 
 /*
-** A payment as it counts for the grant: what is summed up in doubles counts a little more, by more
-** than the rounding of a sum that is at most the tier's limit.
+** Returns a payment as it counts for the grant. Components that are summed up in doubles count
+** slightly more. The addition is larger than the rounding error of a sum that is at most the tier's
+** limit.
 */
 static struct payment paid_by_grant(const struct ledger_tier *tier, const struct payment *payment) {
   const double rounding = 0x1p-50;
@@ -68,7 +71,7 @@ static struct payment paid_by_grant(const struct ledger_tier *tier, const struct
   return paid;
 }
 
-/* The tier with the amounts of a grant as its limits. */
+/* Returns a copy of the tier whose limits are the amounts of a grant. */
 static struct ledger_tier limited(const struct ledger_tier *tier, const struct reserve_row *row) {
   struct ledger_tier limited = *tier;
   limited.rate_limit = row->reserved;
@@ -77,13 +80,13 @@ static struct ledger_tier limited(const struct ledger_tier *tier, const struct r
   return limited;
 }
 
-/* reserved - spent, not below it. */
+/* Returns reserved - spent, rounded up, or 0 if the difference is negative. */
 static double left_up(double reserved, struct total spent) {
   double left = (reserved - spent.high) - spent.low;
   return left > 0 ? nextafter(left, INFINITY) : 0;
 }
 
-/* Adds what a grant holds to *held. */
+/* Adds the unspent amounts of a grant to *held. */
 static void hold(struct held *held, const struct ledger_tier *tier, const struct reserve_row *row) {
   struct budget spent = spent_of(row);
   struct total total = tier->accountant->total(tier, &spent);
@@ -159,7 +162,7 @@ int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
 
 /* ---- amounts --------------------------------------------------------------------------------- */
 
-/* What a grant may take of a tier at most. */
+/* Computes the largest amounts that a new grant may take from a tier. */
 static int available(struct ledger *ledger, const struct ledger_tier *tier, struct held *left) {
   struct ledger_tier room;
   struct budget budget;
@@ -171,8 +174,9 @@ static int available(struct ledger *ledger, const struct ledger_tier *tier, stru
 }
 
 /*
-** The amounts that a tier inside `outer` needs for everything that fits `amount` there. Slack is
-** divided like the total, because the limits of two tiers do not follow from each other.
+** Returns the amounts that the tier `inner` needs to pay for every charge that fits `amount` at the
+** tier `outer`. The slack is divided in the same proportion as the total, because the slack limits
+** of two tiers are independent.
 */
 static struct held carried(const struct held *amount, const struct ledger_tier *outer,
                            const struct ledger_tier *inner) {
@@ -197,7 +201,7 @@ static int reserve(struct ledger *ledger, const char *grant, const struct ledger
   return statement_insert(ledger, RESERVE_INSERT, &row);
 }
 
-/* Refuses a grant for which a tier inside its own has too little left. */
+/* Refuses a grant if a tier inside the grant's tier has too little budget left. */
 static int check_carries(struct ledger *ledger, const struct ledger_tier *tier,
                          const struct held *needed) {
   struct held left;
@@ -231,15 +235,16 @@ static int reserve_all(struct ledger *ledger, const struct ledger_grant *grant,
 }
 
 /*
-** A new tier inside tiers of grants. It has just paid as the owner for what its outer neighbour has
-** paid, and takes over the part of each grant that is left there.
+** Reserves amounts for the grants at a new tier. The owner has just paid, at the new tier, for
+** everything that the nearest outer tier has paid. The new tier reserves, for each grant, what the
+** grant still holds at the outer tier.
 */
 int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
                      const struct ledger_tier *outer) {
   struct ledger_tier room;
   struct budget budget;
   int any = 0;
-  for (;;) { /* one at a time, because the list is read by the statement that inserts */
+  for (;;) { /* one grant in each round, because the statement that inserts would change the list */
     sqlite3_stmt *row = statement_bind(ledger, RESERVE_MISSING, "ss", tier->name, outer->name);
     struct reserve_row stored;
     if (!statement_row(ledger, row)) break;
@@ -272,7 +277,7 @@ void ledger_grant_clear(struct ledger_grant *grant) {
   memset(grant, 0, sizeof *grant);
 }
 
-/* Returns 1 if found; 0 if not, or on failure. */
+/* Finds a grant. Returns 1 if the grant exists, and 0 otherwise or on failure. */
 static int grant_read(struct ledger *ledger, const char *name, struct ledger_grant *grant) {
   memset(grant, 0, sizeof *grant);
   sqlite3_stmt *row = statement_bind(ledger, GRANT_READ, "s", name);
@@ -292,7 +297,10 @@ static int same_text(const char *a, const char *b) {
   return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* Returns 1 if the grant is new; 0 if it exists, with an error if it is another one. */
+/*
+** Returns 1 if there is no grant with this name. Returns 0 if the same grant exists. Sets an error
+** and returns 0 if another grant has this name.
+*/
 static int is_new(struct ledger *ledger, const struct ledger_grant *grant) {
   struct ledger_grant stored;
   int found = grant_read(ledger, grant->name, &stored);
@@ -319,7 +327,10 @@ static int check_name(struct ledger *ledger, const char *name) {
                                name);
 }
 
-/* The outermost tier to which answers are published, at least `at`; -1 with an error. */
+/*
+** Returns the index of the outermost tier at which answers are published, which is at least `at`.
+** Returns -1 with an error if a tier is not known.
+*/
 static int outermost_of(struct ledger *ledger, const struct ledger_tier *tiers, int count, int at,
                         const char *const *outward, int outward_count) {
   int outermost = at;
@@ -367,7 +378,10 @@ int grant_owns_name(struct ledger *ledger, const char *name) {
 
 /* ---- verification ---------------------------------------------------------------------------- */
 
-/* Recomputes what one grant has spent at one tier. */
+/*
+** Recomputes the amounts that one grant has spent at one tier, and compares them with dp_reserve.
+** Returns a discrepancy or null.
+*/
 static char *check_reserve(struct ledger *ledger, const struct ledger_tier *tier,
                            const struct reserve_row *row) {
   struct budget spent = {0};

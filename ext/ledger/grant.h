@@ -1,12 +1,13 @@
 /*
-** grant.h: grants, the parts of budgets that the owner has set aside for questions of others.
+** grant.h: grants. A grant is a part of a budget that the owner has set aside for questions of
+** other people.
 */
 #ifndef DIFFUSE_LEDGER_GRANT_H
 #define DIFFUSE_LEDGER_GRANT_H
 
 #include "ledger/ledger.h"
 
-/* A grant as stored. The struct owns its texts. */
+/* A grant as the ledger stores it. The struct owns its texts. */
 struct ledger_grant {
   GRANT_COLUMNS(COLUMN_MEMBER)
 };
@@ -15,16 +16,17 @@ struct ledger_grant {
 #define GRANT_MOST_PAD 60000
 
 /*
-** Creates a grant in a transaction of its own: reserves its share of what is left of its tier's
-** budget, at the tier, at every tier inside it, and out to the outermost of the `count` tiers in
-** `outward`, to which each answer is also published. Does nothing if the same grant exists.
+** Creates a grant in a transaction of its own. Each answer of the grant is also published at the
+** `count` tiers in `outward`. The function reserves a share of the remaining budget at the grant's
+** tier, at every tier inside this tier, and at outer tiers up to the outermost tier in `outward`.
+** Does nothing if the same grant exists.
 */
 int ledger_grant_create(struct ledger *ledger, const struct ledger_grant *grant,
                         const char *const *outward, int count);
 
 /*
-** Finds a grant inside a transaction. Returns 1 if found; 0, with an error, if not. Clear it in
-** either case.
+** Finds a grant. Call this function inside a transaction. Returns 1 if the grant exists. Otherwise
+** sets an error and returns 0. The caller calls ledger_grant_clear() in both cases.
 */
 int ledger_grant_find(struct ledger *ledger, const char *name, struct ledger_grant *grant);
 void ledger_grant_clear(struct ledger_grant *grant);

@@ -143,7 +143,8 @@ struct ledger {
   int writes_refused;      /* 1: the open transaction must not write, because of read_only */
   int correction_failed;   /* 1: the marker's path could not be corrected */
   char *audience;          /* the tier whose members use the host connection; null: the owner */
-  char *grant;             /* the grant that pays for its charges; null: the owner pays */
+  /* The grant that pays for the charges of this connection; null: the owner pays. */
+  char *grant;
   struct touched touched;
   int rounding; /* the host's rounding mode while a transaction runs, or -1 */
   sqlite3_stmt *statements[STATEMENTS]; /* statements on db */
@@ -582,8 +583,8 @@ int periods_enter(struct ledger *ledger, double rate, int *entered);
 void period_append(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_str *json);
 
 /*
-** Writes the name of the period that a tier has entered, as in 'January 2026'; '' for a tier
-** without periods.
+** Writes the name of the period that a tier has entered, such as 'January 2026', or '' if the tier
+** has no periods.
 */
 void period_name(struct ledger *ledger, const struct ledger_tier *tier, char *name, size_t size);
 
@@ -642,8 +643,8 @@ double budget_epsilon(const struct ledger_tier *tier, const struct budget *budge
                       const struct curve *curve);
 
 /*
-** Returns how many times a tier could pay an amount again beside what it has spent; infinite if the
-** amount is nothing.
+** Returns how many times a tier can still pay an amount in addition to the spent budget. Returns
+** infinity if the amount is 0.
 */
 double budget_repeats(const struct ledger_tier *tier, const struct budget *spent,
                       const struct budget *amount);
@@ -651,35 +652,41 @@ double budget_repeats(const struct ledger_tier *tier, const struct budget *spent
 /* Returns whether a budget is within the limits of its tier. */
 int budget_within(const struct ledger_tier *tier, const struct budget *budget);
 
-/* Returns the budget after a payment. first: 1 if it is the first for its release. */
+/* Returns the budget after a payment. `first` is 1 if this is the first payment for its release. */
 struct budget budget_after(const struct budget *budget, const struct payment *payment, int first);
 
 /* ---- what grants hold (grant.c) ---- */
 
-/* The totals that grants hold at a tier, rounded up. */
+/* The unspent amounts of all grants at a tier, rounded up. */
 struct held {
   double total, delta, slack;
 };
 
-/* Sets *room to the tier with the limits that grants leave to the owner. */
+/* Sets *room to a copy of the tier whose limits are the limits that remain for the owner. */
 int reserves_room(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room);
 
 /*
-** Reads what the connection's grant may spend at a tier, as the limits of *room, and what it has
-** spent. Returns 0 if it does not reach the tier.
+** Sets *room to a copy of the tier whose limits are the amounts of the connection's grant, and
+** *spent to the spent part of these amounts. Returns 0 if the grant has no amounts at this tier.
 */
 int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room,
                  struct budget *spent);
 
-/* Pays from what the grant of the connection holds at a tier, or refuses. */
+/*
+** Pays from the amounts of the connection's grant at a tier. Sets an error and returns 0 if the
+** payment does not fit.
+*/
 int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
                 const struct payment *payment);
 
-/* Reserves at a new tier what grants hold at the nearest tier outside it, or refuses the tier. */
+/*
+** Reserves, at a new tier, the amounts that the grants hold at the nearest tier outside it. Sets an
+** error and returns 0 if the new tier has too little budget.
+*/
 int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
                      const struct ledger_tier *outer);
 
-/* Returns whether a name is one of a release under a grant. */
+/* Returns whether a name has the form of a release that a grant pays for. */
 int grant_owns_name(struct ledger *ledger, const char *name);
 
 /* Returns the first discrepancy between grants, charges and budgets, or null. */

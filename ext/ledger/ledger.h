@@ -217,10 +217,11 @@ struct ledger_standing {
 int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_standing *standing);
 
 /*
-** How many more times the tiers could pay what they were charged after a charge, before one of them
-** refuses, or before the grant of this connection is used up; -1: they paid nothing. `tier` is the
-** index of the tier that would refuse. `period` is the name of its period ('January 2026'; ''
-** without one).
+** The result of ledger_repeats(). Let the cost be the sum of the charges after the charge with the
+** id `charge`. `count` is the number of times that all tiers can still pay this cost, before a tier
+** refuses or the grant of the connection is used up. `count` is -1 if there were no such charges.
+** `tier` is the index of the tier that would refuse first. `period` is the name of its period, such
+** as 'January 2026', or '' if the tier has no periods.
 */
 struct ledger_repeats {
   int64_t count;
@@ -441,8 +442,8 @@ int ledger_guest(struct ledger *ledger, const char *tier);
 const char *ledger_audience(const struct ledger *ledger);
 
 /*
-** From now on a grant (grant.h) pays for the charges of the connection, even if the host cannot
-** write its database. Null: the owner pays.
+** Sets the grant (grant.h) that pays for the later charges of the connection, even if the host
+** cannot write its database. If the grant is null, the owner pays.
 */
 int ledger_use_grant(struct ledger *ledger, const char *grant);
 

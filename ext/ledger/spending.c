@@ -1,9 +1,9 @@
 /*
-** spending.c: how the budget of a tier was spent, day by day.
+** spending.c: lists how the budget of a tier was spent, day by day.
 **
 ** Every charge at a tier follows from a publication at this tier or outside it, or from a release
-** that failed there. The members of the tier see what is spent at all times, so they may also know
-** the days.
+** that failed there. The members of the tier can see the spent budget at any time, so they may also
+** know the days of the charges.
 */
 #include <math.h>
 #include <string.h>
@@ -12,7 +12,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* What a charge takes of the limit. A curve counts as in ledger_charged_since(). */
+/*
+** Returns the part of the tier's limit that a charge takes. A curve counts as in
+** ledger_charged_since().
+*/
 static double charge_share(struct ledger *ledger, sqlite3_stmt *row) {
   struct curve curve = curve_column(ledger, row, 3);
   double order = sqlite3_column_double(row, 4), limit = sqlite3_column_double(row, 5);

@@ -89,7 +89,7 @@ static const char *const statement_text[STATEMENTS] = {
                       " WHERE grant_name = ?1 AND tier = ?2",
     [RESERVE_CHARGES] = "SELECT rate, slack, delta, curve FROM dp_charge"
                         " WHERE grant_name = ? AND tier = ? ORDER BY id",
-    /* Grants, amounts and charges that do not belong together. */
+    /* Finds grants, amounts and charges that do not belong together. */
     [GRANT_CHECK] =
         "SELECT 'dp_charge', release FROM dp_charge c WHERE grant_name IS NOT NULL AND"
         " (substr(release, 1, length(grant_name) + 1) <> grant_name || '/' OR NOT EXISTS"

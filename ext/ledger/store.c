@@ -113,7 +113,7 @@ struct point_reading {
   struct ledger_path *path;
   int keyed;      /* 1: the release has keys */
   int is_private; /* 1: keys are private, and each point begins with a row of component -1 */
-  int rows;       /* rows of the point read so far */
+  int rows;       /* number of rows of the present point that have been read */
 };
 
 /* Reads the keys from the first point. The other points must have the same keys. */

@@ -417,8 +417,8 @@ double estimate_total_stddev(const struct reading *reading) {
 }
 
 /*
-** The interval of a standard deviation has the roots of the variance's interval as its ends. The
-** variance of rows that are spread evenly is a third of the square of half the range.
+** The ends of the interval of a standard deviation are the roots of the ends of the variance's
+** interval. The variance of evenly spread rows is a third of the square of half the range.
 */
 static double root_half_width(double half, double width) {
   double variance = half * half / 3;

@@ -53,11 +53,11 @@ struct reading;
 double estimate_total_stddev(const struct reading *reading);
 
 /*
-** Returns the half-width of the central interval that holds the noise of a published number with
-** this confidence, if the statistic is computed from `rows` rows, a public guess. It is in the unit
-** of the number, rounded up. For an average and a variance it is an upper bound. For a standard
-** deviation and a quantile, the rows are assumed to be spread evenly over [low, high], and the
-** quantile to be the median.
+** Returns the half-width of the central interval that contains the noise of a published number with
+** probability `confidence`. `rows` is a public guess of the number of rows. The result is in the
+** unit of the published number and rounded up. For an average and a variance the result is an upper
+** bound. For a standard deviation and a quantile, the function assumes that the rows are spread
+** evenly over [low, high] and that the quantile is the median.
 */
 double estimate_half_width(const struct reading *reading, double rows, double confidence);
 

@@ -108,7 +108,7 @@ static int list_texts(char *const *sorted, int count, char **texts, int *used) {
   return 1;
 }
 
-/* Makes the lists of states and output categories. Returns 0 when out of memory. */
+/* Makes the lists of states and output categories. Returns 1, or 0 if memory runs out. */
 static int make_lists(struct markov_kernel *channel, const struct cell_list *list) {
   size_t count = (size_t)list->count + 1;
   char **sorted = malloc(sizeof *sorted * count);

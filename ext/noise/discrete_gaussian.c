@@ -1,7 +1,8 @@
 /*
 ** discrete_gaussian.c: draws vectors of exact discrete Gaussian noise (see discrete_gaussian.h).
 **
-** 1. Both samplers, gaussian_table.h and cks_sampler.h, have exactly this distribution.
+** 1. Both samplers, gaussian_table.h and cks_sampler.h, draw from exactly the discrete Gaussian
+** distribution.
 ** 2. All bits of a call come from one key (csprng.h). If the system provides no key, the caller
 **    gets zeros and 0 before anything is drawn.
 ** 3. The noise is the only random value that outlives the call.

@@ -26,10 +26,11 @@ static int components_of(const struct contribution *question) {
 }
 
 /*
-** The factor of the component that counts. A mean of d numbers in the sum norm has d + 1 / w^2
-** times the variance of one coordinate in all, at worst, if the count has the factor w, and the
-** scale of the noise is in proportion to 1 + w. The product of both is least at w = d^(-1/3). The
-** power of two that is nearest to it is the same on every machine.
+** Returns the factor w of the component that counts. For a mean of d numbers in the sum norm, the
+** sum of the variances of all coordinates is at worst d + 1/w^2 times the variance of one
+** coordinate. The scale of the noise is proportional to 1 + w. The product of both effects is
+** least at w = d^(-1/3). The function rounds this w to a power of two, which is the same on every
+** machine.
 */
 static double count_factor_of(const struct contribution *question) {
   const struct family *family = question->family;

@@ -294,8 +294,9 @@ static void the_last_strip_stands_for_all_beyond(void) {
 }
 
 /*
-** Strip 40, last place: 2048 V gamma = n = 1024 * 31 * 2591. V is 2^20, so chances draw 20 bits for
-** n/(8b) or n/2048. If these tie, they draw 7 or 11 more bits for the remainder.
+** The draws are in the last place of strip 40, where 2048 V gamma = n = 1024 * 31 * 2591. V is
+** 2^20, so happens() draws 20 bits and compares them with the quotient n/(8b) or n/2048. If they
+** are equal, happens() draws 7 or 11 more bits and compares them with the remainder.
 */
 static void first_attempts_are_decided_in_rationals(void) {
   struct gaussian_table law = gaussian_table_of(SQUARE);
@@ -303,7 +304,10 @@ static void first_attempts_are_decided_in_rationals(void) {
   expect("at the bound", (uint64_t[]){word_of(40, 9, 0, b, last), NEXT}, 2, 1311, 1);
   uint64_t word = word_of(40, 9, 0, b - 1, last);
   expect("fails", (uint64_t[]){word, none, NEXT}, 3, 1311, 2);
-  /* 1 fails the second attempt, of probability 1/2; 0 passes it, and its gamma is tried */
+  /*
+  ** The second attempt needs a bit of probability 1/2. The bit 1 fails the attempt. With the bit 0,
+  ** an event of probability gamma decides.
+  */
   expect("one success", (uint64_t[]){word, (uint64_t)1 << 20, NEXT}, 3, 96, 3);
   expect("one, then none", (uint64_t[]){word, none << 21, NEXT}, 3, 96, 3);
   expect("two successes", (uint64_t[]){word, (uint64_t)1 << 41, NEXT}, 3, 1311, 2);
@@ -311,12 +315,17 @@ static void first_attempts_are_decided_in_rationals(void) {
   uint64_t tie = n / (8 * b) | n % (8 * b) << 20;
   CHECK(b == 11 && n % (8 * b) > 0, "b %d", (int)b);
   expect("tie, fails", (uint64_t[]){word, tie, NEXT}, 3, 1311, 2);
-  tie -= (uint64_t)1 << 20; /* one less in the remainder; then 1 fails the second attempt */
+  /*
+  ** The remainder is now one smaller, so the first attempt succeeds. The next bit, 1, fails the
+  ** second attempt.
+  */
+  tie -= (uint64_t)1 << 20;
   expect("tie, happens", (uint64_t[]){word, tie | (uint64_t)1 << 27, NEXT}, 3, 96, 3);
   const uint64_t second = n / 2048 << 21 | n % 2048 << 41;
   CHECK(n % 2048 > 0, "no remainder");
   expect("second, fails", (uint64_t[]){word, second, NEXT}, 3, 96, 3);
-  uint64_t third = (second - ((uint64_t)1 << 41)) | (uint64_t)1 << 52; /* 1 of 3 */
+  /* 1 of 3 lets the third attempt fail. */
+  uint64_t third = (second - ((uint64_t)1 << 41)) | (uint64_t)1 << 52;
   expect("second, happens", (uint64_t[]){word, third, NEXT}, 3, 1311, 2);
 }
 

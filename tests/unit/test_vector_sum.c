@@ -694,7 +694,10 @@ static void private_keys_do_not_depend_on_the_rest(void) {
   }
 }
 
-/* With a smaller max_groups, a unit keeps the first keys of its larger choice. */
+/*
+** Private keys have an order for each unit. With a smaller max_groups, a unit keeps fewer keys,
+** from the start of the same order.
+*/
 static void private_keys_come_in_an_order(void) {
   for (int run = 0; run < 200; run++) {
     struct row rows[HELD];
