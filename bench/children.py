@@ -239,6 +239,38 @@ def small(what, rounds, folder=None):
     return result
 
 
+def guarded(what, guard, rounds, rows):
+    """One of the statements below on a connection that dp_guard() has guarded or, without `guard`, on a plain one."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", BUILD)) as folder:
+        path = f"{folder}/guarded.db"
+        db = load(sqlite3.connect(path, isolation_level=None), "diffuse")
+        db.execute("CREATE TABLE visit(unit INTEGER, x REAL)")
+        db.execute("CREATE TABLE ward(id INTEGER PRIMARY KEY, beds INTEGER)")
+        numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
+        db.execute(f"{numbers} INSERT INTO visit SELECT i / 10, i % 50 FROM n", (rows,))
+        db.execute(f"{numbers} INSERT INTO ward SELECT i, i % 90 FROM n", (rows,))
+        for call in ("init()", "protect('visit', 'unit')", "public('ward')", "tier('t', 1e-6, 1e3, 1e-6)", "grant('g', 't', 0.5)"):
+            db.execute(f"SELECT dp_{call}").fetchall()
+        for number in range(max(1, rows // 1000)):
+            db.execute("SELECT dp_release('t', 'count', 'SELECT 1 FROM visit LIMIT 1', ?)", (f"old {number}",)).fetchall()
+        db.close()
+        db = load(sqlite3.connect(path, isolation_level=None), "diffuse")
+        if guard:
+            db.execute("""SELECT dp_guard('t', '{"ask":"g"}')""").fetchall()
+        statements = {"compile": "SELECT sum(beds) FROM ward WHERE id = -%d", "public": "SELECT sum(beds) FROM ward WHERE id <> -%d",
+                      "values": "SELECT sum(value) FROM dp_value WHERE component <> -%d",
+                      "release": "SELECT dp_release('t', 'sum', 'SELECT x FROM visit', '{\"clip\":1000,\"name\":\"%d\"}')"}
+        times = 200 if what == "compile" else 1
+
+        def ask(number):
+            for i in range(times):  # each text is new, so that Python compiles it
+                db.execute(statements[what] % (1000 + number * times + i)).fetchall()
+
+        result = repeat(ask, rounds)
+        db.close()
+    return result
+
+
 def ledger(charges, rounds, folder):
     """Measures one release, SELECT * FROM dp_budget and dp_exposure() on a ledger with a history of the given number
     of charges. The function makes the history if the folder does not contain one."""

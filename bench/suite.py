@@ -79,6 +79,11 @@ BY_NUMBER = (f"SELECT sum(min(max(x, 0), {CLIP})) FROM (SELECT x, row_number() O
 IN_DUCKDB = PER_UNIT.replace("min(", "least(")
 
 
+# What both a plain and a guarded connection do; statements and rows of children.guarded().
+GUARDED = {"compile": "200 statements, compiled and run without rows", "public": "`sum()` over a public table",
+           "values": "`sum(value)` over `dp_value`, a release for 1,000 rows", "release": "`dp_release` of a sum, by unit"}
+
+
 class Suite:
     def __init__(self, rows, rounds, repeats=11):
         self.rows, self.rounds = rows, rounds
@@ -220,6 +225,12 @@ class Suite:
                                                             "rounds": self.repeats, "folder": folder}})
                      for charges in (10, 1_000, 100_000, 1_000_000) if charges <= max(1000, self.rows // 10)]
             return measure.interleave(jobs, self.rounds)
+
+    def guard(self):
+        rows = max(1000, self.rows // 100)
+        return measure.interleave([(f"{what}{', guarded' if guard else ''}",
+                                    {"syncs": True, "job": {"call": "guarded", "what": what, "guard": guard, "rounds": self.repeats,
+                                             "rows": rows}}) for what in GUARDED for guard in (False, True)], self.rounds)
 
 
 # ---- the report ------------------------------------------------------------------------------------------
@@ -383,8 +394,18 @@ def report_small(results, rows):
                                   "`dp_exposure()`: CPU, ms"), body)
 
 
+def report_guard(results, rows):
+    lines = ["## Guarded connections", "",
+             f"The same statement on a plain connection and on one that `dp_guard()` has given a grant,"
+             f" {max(1000, rows // 100):,} rows. CPU time in milliseconds; the ratio is the median of the rounds."
+             " The rows of `dp_value` are those that the tier may see.", ""]
+    body = [(title, *(measure.number(1e3 * measure.median(results[name])) for name in (what, f"{what}, guarded")),
+             f"{measure.ratio(results[f'{what}, guarded'], results[what]):.2f}") for what, title in GUARDED.items()]
+    return lines + measure.table(("statement", "plain, ms", "guarded, ms", "ratio"), body)
+
+
 SECTIONS = {"goals": report_goals, "aggregates": report_aggregates, "formulations": report_formulations,
-            "systems": report_systems, "small": report_small}
+            "systems": report_systems, "small": report_small, "guard": report_guard}
 
 
 def write_report(path, results, rows):

@@ -116,6 +116,9 @@ def test_a_process_for_each_measurement(bench, monkeypatch, tmp_path):
     assert syncs["commits"] <= syncs["release"] <= syncs["commits"] + 2
     assert [results[name][0]["charges"] for name in ("10", "1000")] == [9, 999]
     assert "long ledgers" in "\n".join(bench["suite"].report_small(results, 1000))
+    guard = bench["suite"].Suite(1000, rounds=1, repeats=1).guard()
+    assert len(guard) == 8 and all(found[0]["cpu"] > 0 for found in guard.values())
+    assert "guarded, ms" in "\n".join(bench["suite"].report_guard(guard, 1000))
 
 
 def test_a_history_is_sealed_as_the_ledger_seals(bench, tmp_path):
