@@ -8,10 +8,10 @@ choice, in noise and accounting. If a system cannot answer a question, it raises
   1. Every candidate is (EPSILON, DELTA) for all the questions together, one person with all their rows added or
      removed, with the exceptions that NOTES names.
   2. Bounds are fixed before the data is looked at, and the same grid is open to everybody.
-  3. Noise, sensitivities, calibration and post-processing are the system's own; means are clipped to their public
-     range for everybody. Bounding contributions is too where
-     the system runs it on this data in tens of milliseconds (diffuse, SmartNoise SQL); elsewhere numpy does what the
-     system's documentation prescribes: keep a random k rows of each person, or at most l0 keys with linf rows each.
+  3. Noise, sensitivities, calibration and post-processing are the system's own. Means of all systems are clipped to
+     their public range. If the system can bound contributions on this data in tens of milliseconds (diffuse,
+     SmartNoise SQL), it does so. Otherwise numpy does what the system's documentation prescribes: it keeps a random k
+     rows of each person, or at most l0 keys with linf rows each.
 """
 
 import functools

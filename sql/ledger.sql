@@ -167,10 +167,11 @@ CREATE INDEX dp_charge_release ON dp_charge(release_id, tier);
 -- each column is on a line of its own that ends with a newline. A column is written as n for NULL; as i and
 -- a decimal number for an integer; as r and 16 hexadecimal digits of the IEEE 754 bits for a real; as t, the
 -- length in bytes, a colon and the bytes for a text; and as b in the same way for a blob.
---   release_id > 0: its row of dp_release, and its rows of dp_publication by tier, of dp_value and of
---                   dp_path by tier, key and component
---   release_id 0:   dp_ledger, dp_tier by name, dp_policy by table_name, and dp_grant by name
---   release_id -1:  tier, alpha and allowed of dp_order, by tier and alpha
+--   release_id > 0: the row of dp_release; the rows of dp_publication, ordered by tier; and the rows of
+--                   dp_value and dp_path, ordered by tier, key and component
+--   release_id 0:   dp_ledger; dp_tier, ordered by name; dp_policy, ordered by table_name; and dp_grant,
+--                   ordered by name
+--   release_id -1:  the columns tier, alpha and allowed of dp_order, ordered by tier and alpha
 -- hash is the SHA-256 of the lines: previous hash ('' for the first row), id, release_id, digest, books,
 -- charge_id, hash of that charge ('' for none), at.
 CREATE TABLE dp_seal(

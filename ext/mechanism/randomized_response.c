@@ -18,7 +18,10 @@ static struct tilt response_tilt(double rate, int replace) {
   return (struct tilt){exponent, ldexp((double)exponent, -CATEGORICAL_SHIFT)};
 }
 
-/* Sets 1 for the first of the most common categories. */
+/*
+** Sets the utility of the most common category to 1 and all other utilities to 0. If several
+** categories are equally common, the first of them gets 1.
+*/
 static void response_utility(int64_t *utility, const int64_t *counts, size_t count) {
   size_t mode = 0;
   for (size_t i = 1; i < count; i++) mode = counts[i] > counts[mode] ? i : mode;

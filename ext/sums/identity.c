@@ -54,11 +54,12 @@ static struct identity long_hash(const struct secret *secret, const void *bytes,
 **
 **     H = k_0 + k_1 m_1 + k_2 m_2 + ...   modulo 2^192
 **
-** with secret integers k_i of 192 bits, kept in words of 64 bits. Two different texts differ in
-** some word m_i, by d = 2^t times an odd number, t <= 63. k_0 makes H uniform. Given H and every
-** other k_j, k_i d is uniform on the multiples of 2^t, so the H' of the other text is uniform in
-** all bits from the 64th on. Any 126 of its top 128 bits therefore equal those of H with
-** probability exactly 2^-126, for any texts that were chosen without knowledge of the secret.
+** where the k_i are secret integers of 192 bits, stored in words of 64 bits. Let H and H' be the
+** sums of two different texts that were chosen without knowledge of the secret. Because of k_0, H
+** is uniform. The texts differ in some word m_i, by d = 2^t times an odd number with t <= 63. Given
+** H and every other k_j, the product k_i d is uniform on the multiples of 2^t. H' is therefore
+** uniform in its top 128 bits. Any 126 of these bits are equal in H and H' with probability exactly
+** 2^-126.
 */
 struct multilinear {
   /* Each sum has 64 bits and the carries. There are at most 100 terms, so nothing overflows. */

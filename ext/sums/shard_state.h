@@ -11,10 +11,10 @@
 **     4      version, 1
 **     4      size of the parameters
 **     4      number of keys
-**     4      what an entry is: STATE_TOTALS or STATE_RECORDS
+**     4      the kind of the entries: STATE_TOTALS or STATE_RECORDS
 **     8      number of entries
 **     16     serial number: random bits, to detect a state that is merged twice
-**     ...    the parameters, a text that is somebody else's business
+**     ...    the parameters, a text that only the caller interprets
 **     ...    keys: size (4) and text of each
 **     ...    entries: totals are integers of 16 bytes; a record is a unit (16), a cell (4) and
 **            integers

@@ -442,7 +442,7 @@ static int by_text(const void *a, const void *b) {
 }
 
 /*
-** Sorts the private keys that units have kept by their texts, and copies the totals in this order.
+** Sorts the kept private keys in the order of their texts, and copies the totals in this order.
 ** Returns the number of these keys, or -1 if memory runs out.
 */
 static int sort_cells(const struct vector_sum *vectors, int128 *totals, const char **keys) {

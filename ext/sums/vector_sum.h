@@ -7,8 +7,8 @@
 ** rows. Requirements:
 **   V1  The matrix of one unit fits its shape (clip.h), however many rows it has.
 **   V2  Without units every row is clipped by itself.
-**   V3  Where keys are private a unit keeps at most max_groups of them: those that come first under
-**       a keyed hash of unit and key, whatever the order of rows.
+**   V3  With private keys, a unit keeps at most max_groups of its keys. These are the first keys in
+**       the order of a keyed hash of unit and key, whatever the order of rows.
 */
 #ifndef DIFFUSE_SUMS_VECTOR_SUM_H
 #define DIFFUSE_SUMS_VECTOR_SUM_H
