@@ -107,6 +107,9 @@ SELECT dp_plan('[{"tier":"a","kind":"avg","lo":0,"hi":1},{"tier":"c","kind":"gro
 SELECT dp_plan('[{"tier":"a","kind":"count"},{"tier":"a"}]');
 SELECT dp_exposure('a, c') IS NULL, dp_exposure('nowhere');
 SELECT length(dp_certificate()) > 1000;
+SELECT dp_report('c') LIKE '<!doctype html>%</script>_', dp_report('nowhere');
+SELECT count(display) > 0 FROM dp_value;
+SELECT dp_export('c', '/nowhere/at/all');
 SELECT count(*) > 0 FROM dp_tier, dp_budget, dp_publication;
 SELECT count(*) > 0 FROM dp_value, dp_release, dp_charge USING (release_id);
 SELECT count(*) > 0 FROM dp_rdp WHERE tier = 'a';
