@@ -324,13 +324,10 @@ def test_a_release_of_many_keys_ends_on_an_interrupt(path, after):
     began = time.monotonic()
     timer = threading.Timer(after, db.interrupt)
     timer.start()
-    delivered = False
     with pytest.raises(sqlite3.OperationalError, match="interrupted"):
-        row = db.execute("SELECT dp_group_count('clinic', patient, 1, patient, ?) FROM visits", (KEYS,))
-        delivered = True  # execute() has stepped to the row that holds the answer
-        row.fetchall()
+        db.execute("SELECT dp_group_count('clinic', patient, 1, patient, ?) FROM visits", (KEYS,)).fetchall()
     assert time.monotonic() - began < after + 15  # undisturbed it takes 40 seconds, with the other tests beside it
     timer.join()
     db.close()
     states = [state for state, in connect(path).execute("SELECT state FROM dp_release")]
-    assert states == ["released"] if delivered else states in ([], ["failed"])
+    assert states in ([], ["failed"])
