@@ -96,8 +96,9 @@ FROM (SELECT
              '{"name":"without her","lo":300,"hi":800}') AS without_her);
 
 .print
-.print The intervals. Noise of this size in an average of 215 is more than a score, 215 times over. Asking
-.print again gives the same numbers, and new questions use up what is left of the grant.
+.print The intervals. An error of 50 points in an average of 215 children is one of over 10,000 points in
+.print their total, and hides any score. Asking again gives the same numbers, and new questions use up
+.print what is left of the grant.
 
 SELECT release, display FROM dp_value WHERE release LIKE 'analysts/%';
 SELECT grant_name, charges AS asked,
