@@ -149,23 +149,15 @@ static struct mean mean_of(const struct reading *reading, const int64_t *values,
   return (struct mean){mean, noise_of(&reading->view) / rows * slope};
 }
 
-/*
-** Computes the average of x in [low, high] for each cell. With OU, the average itself shrinks
-** towards the centre, not the sums. The noise variance of an average follows from the noisy count
-** of its cell. An average of few rows is therefore close to the centre.
-*/
+/* Computes the average of x in [low, high] for each cell. */
 int estimate_means(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   const struct contribution *question = reading->question;
   double half = question->high / 2 - question->low / 2;
   double middle = question->low / 2 + question->high / 2;
-  double centre = reading->view.centre;
   for (int cell = 0; cell < reading->cells; cell++) {
     struct mean u = mean_of(reading, values, cell, 1, 1);
     double mean = clamp(middle + half * u.value, question->low, question->high);
-    double noise = half * u.noise;
-    double shrink = estimate_shrink(&reading->view, noise * noise);
-    double value = reading->view.is_ou ? centre + shrink * (mean - centre) : mean;
-    estimates[cell] = estimate(&reading->view, cell, 0, value, shrink * noise);
+    estimates[cell] = estimate(&reading->view, cell, 0, mean, half * u.noise);
   }
   return reading->cells;
 }
@@ -449,10 +441,51 @@ double estimate_threshold(const struct reading *reading) {
   return ceil((reach + noise) * (1 + 0x1p-40)) + 2 * shape->counted;
 }
 
+/* Moves an estimate to a value. Its interval moves with it and shrinks by the factor. */
+static void move(struct estimate *estimate, double value, double factor) {
+  estimate->low = value - factor * (estimate->value - estimate->low);
+  estimate->high = value + factor * (estimate->high - estimate->value);
+  if (factor < 1) estimate->stddev = published_up(factor * estimate->stddev);
+  estimate->value = value;
+}
+
+/*
+** OU kinds that are not linear in the point: averages, spreads and quantiles.
+**
+** With a radius, moves each value to the nearest value within the radius of the centre: a vector
+** as a whole, other values one by one. For every noise, the moved value is at least as close as the
+** original one to every true value within the radius. The values are not scaled: the scaling of
+** Theorem 8 is optimal for noise of known variance without clamping, and makes the worst case of a
+** clamped average worse.
+**
+** With theta, shrinks each value towards the centre as the process does at the clock at which its
+** noise variance is that of the value, to first order.
+*/
+static void move_towards_centre(const struct reading *reading, struct estimate *estimates,
+                                int count) {
+  const struct view *view = &reading->view;
+  double centre = view->centre, norm = 0;
+  int is_vector = reading->shape->family->has_vector;
+  for (int i = 0; i < count && is_vector; i++) norm = hypot(norm, estimates[i].value - centre);
+  for (int i = 0; i < count; i++) {
+    double x = estimates[i].value, noise = estimates[i].stddev;
+    if (view->theta == view->theta) {
+      double shrink = estimate_shrink(view, noise * noise);
+      move(&estimates[i], centre + shrink * (x - centre), shrink);
+    } else if (is_vector) {
+      if (norm > view->radius) move(&estimates[i], centre + view->radius / norm * (x - centre), 1);
+    } else {
+      move(&estimates[i], clamp(x, centre - view->radius, centre + view->radius), 1);
+    }
+  }
+}
+
 int estimate_point(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   const struct layout *shape = reading->shape;
   reading->shrink = 1;
   int used = shape->family->estimate(reading, values, estimates), kept = 0;
+  if (reading->view.is_ou && !shape->family->is_linear)
+    move_towards_centre(reading, estimates, used);
   if (!shape->max_groups) return used;
   double threshold = estimate_threshold(reading);
   for (int i = 0; i < used; i++) {

@@ -87,8 +87,7 @@ struct ledger_grid definition_grid(const struct publication *publication) {
 /* Returns the view of the release with the clock of the publication's tier. */
 struct view definition_view(const struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
-  int is_one =
-      publication->definition.contribution.family->shrinks_average; /* an average is one number */
+  int is_one = !publication->definition.contribution.family->is_linear; /* see estimate.c */
   return (struct view){publication->definition.mechanism->noise,
                        release->granularity,
                        release->shift,
@@ -117,11 +116,14 @@ int definition_same_lattice(const struct publication *publication) {
 
 double definition_shrink(const struct publication *publication) {
   struct view view = definition_view(publication);
-  if (publication->definition.contribution.family->shrinks_average) {
+  if (!publication->definition.contribution.family->is_linear) {
     /* The shrink factor depends on the number of rows, and must be positive even for 2^62 rows. */
     const struct contribution *question = &publication->definition.contribution;
-    double least = ldexp(question->high / 2 - question->low / 2, view.granularity - 31);
-    return estimate_shrink(&view, least * least) >= DBL_MIN ? 1 : 0;
+    double half = question->high / 2 - question->low / 2;
+    double least =
+        ldexp(question->family->has_vector ? question->clip : half, view.granularity - 31);
+    int has_shrink = view.is_ou && !isnan(view.theta);
+    return !has_shrink || estimate_shrink(&view, least * least) >= DBL_MIN ? 1 : 0;
   }
   return estimate_shrink(&view, estimate_variance(&view));
 }

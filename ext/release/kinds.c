@@ -107,6 +107,10 @@ const struct aggregate aggregates[] = {
   {"dp_ou_count", "ou_count", &family_sum, FORM_NUMBER, 3, 6,
    {.value = 1, PLACE(RADIUS, 2), PLACE(CLIP, 3), .unit = 4, .name = 5},
    CLIP | OU, 1, COUNTS, SHRUNK, .grouped = "dp_ou_group_count"},
+  /* dp_ou_count_distinct(tier, unit, radius [, name]) */
+  {"dp_ou_count_distinct", "ou_count_distinct", &family_sum, FORM_NUMBER, 3, 4,
+   {.unit = 1, PLACE(RADIUS, 2), .name = 3}, OU, 1, COUNTS, SHRUNK,
+   .grouped = "dp_ou_group_count"},
   /* dp_ou_sum(tier, x, clip, radius [, unit [, name]]) */
   {"dp_ou_sum", "ou_sum", &family_sum, FORM_NUMBER, 4, 6,
    {.value = 1, PLACE(CLIP, 2), PLACE(RADIUS, 3), .unit = 4, .name = 5}, CLIP | OU, 0, SHRUNK,
@@ -114,9 +118,35 @@ const struct aggregate aggregates[] = {
   /* dp_ou_avg(tier, x, lo, hi, radius [, unit [, name]]) */
   {"dp_ou_avg", "ou_avg", &family_mean, FORM_NUMBER, 5, 7,
    {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
-   CLIP | RANGE | OU, 1, SHRUNK, .grouped = "dp_group_avg"},
+   CLIP | RANGE | OU, 1, SHRUNK, .grouped = "dp_ou_group_avg"},
+  /* dp_ou_var, dp_ou_stddev(tier, x, lo, hi, radius [, unit [, name]]) */
+  {"dp_ou_var", "ou_var", &family_spread, FORM_NUMBER, 5, 7,
+   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
+   CLIP | RANGE | OU, 1, SHRUNK},
+  {"dp_ou_stddev", "ou_stddev", &family_spread, FORM_NUMBER, 5, 7,
+   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
+   CLIP | RANGE | OU, 1, SHRUNK, .root = 1},
+  /*
+  ** dp_ou_quantile(tier, x, q, lo, hi, radius [, unit [, name]]), dp_ou_median(tier, x, lo, hi,
+  ** radius [, unit [, name]])
+  */
+  {"dp_ou_quantile", "ou_quantile", &family_tree, FORM_ARRAY, 6, 8,
+   {.value = 1, PLACE(Q, 2), PLACE(LO, 3), PLACE(HI, 4), PLACE(RADIUS, 5), .unit = 6, .name = 7},
+   CLIP | RANGE | Q | BINS | OU, 1, COUNTS, SHRUNK},
+  {"dp_ou_median", "ou_median", &family_tree, FORM_NUMBER, 5, 7,
+   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
+   CLIP | RANGE | BINS | OU, 1, COUNTS, SHRUNK},
+  /* dp_ou_histogram(tier, x, lo, hi, bins, radius [, unit [, name]]) */
+  {"dp_ou_histogram", "ou_histogram", &family_bins, FORM_ARRAY, 6, 8,
+   {.value = 1, PLACE(LO, 2), PLACE(HI, 3), PLACE(BINS, 4), PLACE(RADIUS, 5), .unit = 6,
+    .name = 7},
+   CLIP | RANGE | BINS | OU, 1, COUNTS, SHRUNK},
   /* dp_ou_vec_sum(tier, v, dim, clip, radius [, unit [, name]]) */
   {"dp_ou_vec_sum", "ou_vec_sum", &family_vector, FORM_ARRAY, 5, 7,
+   {.value = 1, PLACE(DIM, 2), PLACE(CLIP, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
+   CLIP | DIM | OU, 0, SHRUNK},
+  /* dp_ou_vec_avg(tier, v, dim, clip, radius [, unit [, name]]) */
+  {"dp_ou_vec_avg", "ou_vec_avg", &family_vector_mean, FORM_ARRAY, 5, 7,
    {.value = 1, PLACE(DIM, 2), PLACE(CLIP, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
    CLIP | DIM | OU, 0, SHRUNK},
   /* dp_ou_group_count(tier, key, radius [, clip, unit [, name]]) */
@@ -127,6 +157,10 @@ const struct aggregate aggregates[] = {
   {"dp_ou_group_sum", "ou_group_sum", &family_key_sum, FORM_OBJECT, 5, 7,
    {.key = 1, .value = 2, PLACE(CLIP, 3), PLACE(RADIUS, 4), .unit = 5, .name = 6},
    CLIP | KEYS | OU, 0, SHRUNK},
+  /* dp_ou_group_avg(tier, key, x, lo, hi, radius [, unit [, name]]) */
+  {"dp_ou_group_avg", "ou_group_avg", &family_key_mean, FORM_OBJECT, 6, 8,
+   {.key = 1, .value = 2, PLACE(LO, 3), PLACE(HI, 4), PLACE(RADIUS, 5), .unit = 6, .name = 7},
+   CLIP | RANGE | KEYS | OU, 1, SHRUNK},
   /*
   ** dp_sgd(tier, y, features, loss, options): the coefficients of a linear model; clip bounds the
   ** norm of the features of a row

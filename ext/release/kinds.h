@@ -58,7 +58,7 @@ struct aggregate {
 extern const struct aggregate aggregates[];
 extern const int aggregate_count;
 
-#define MAX_ARGUMENTS 7
+#define MAX_ARGUMENTS 8
 
 /*
 ** Returns whether the numbers of a kind cannot be negative. This holds for counts, and for numbers

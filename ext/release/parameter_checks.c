@@ -110,17 +110,18 @@ static int finish_ou(struct request *request, struct error *error) {
   if (is_given(request->t) && !has_theta)
     return error_set(error,
                      "t is a time of the process that theta and rho describe (they are missing)");
-  if (is_given(request->t) && aggregate->family->shrinks_average)
-    return error_set(error,
-                     "t is for sums: the noise of an average, and with it the time of its process, "
-                     "depends on the number of rows");
+  if (is_given(request->t) && !aggregate->family->is_linear)
+    return error_set(
+        error, "t is for counts and sums: the noise of other statistics, and with it the time "
+               "of their process, depends on the number of rows");
   if (has_theta && is_given(request->radius))
     return error_set(
         error, "radius follows from theta and rho (give NULL as the radius, or leave theta and "
                "rho out)");
   if (has_theta && request->theta == 0 && is_given(request->centre))
     return error_set(error, "centre is for theta above 0 (theta 0 shrinks nothing)");
-  double middle = aggregate->family->shrinks_average ? request->lo / 2 + request->hi / 2 : 0;
+  int in_range = aggregate->family->shrinks_average || aggregate->family->is_tree;
+  double middle = in_range ? request->lo / 2 + request->hi / 2 : 0;
   request->centre = aggregate->is_ou ? or_else(request->centre, middle) : 0;
   if (aggregate->is_ou && !has_theta && !is_given(request->radius))
     return error_set(error,

@@ -93,7 +93,7 @@ struct family {
   /* The publication. */
   /* The published value is linear in the sums, so its noise does not depend on the data. */
   int is_linear;
-  int shrinks_average; /* the Ornstein-Uhlenbeck mechanism shrinks the average, not the sums */
+  int shrinks_average; /* its values are averages of x, whose range has a middle */
   int has_states;      /* rows can be added up in parts (dp_partial) */
   /*
   ** The columns that dp_release() expects of a query. Null stands for those of key, x and unit that

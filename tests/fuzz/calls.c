@@ -36,6 +36,8 @@ static const char *const templates[] = {
     "SELECT dp_ou_sum(%t, %x, %c, %c, %u, %n) FROM t",
     "SELECT dp_ou_avg(%t, %x, 0, %c, %c, %u, %n) FROM t",
     "SELECT dp_ou_vec_sum(%t, v, 2, %c, %c, %u, %n) FROM t",
+    "SELECT dp_ou_vec_avg(%t, v, 2, %c, %c, %u, %n) FROM t",
+    "SELECT dp_ou_quantile(%t, %x, '[0.25,0.5]', 0, %c, %c, %u, %n) FROM t",
     "SELECT dp_sum(%t, %x, %c, %u) FROM t GROUP BY k",
     "SELECT dp_sum(%t, %x, %c, %u, %n) FROM t WHERE 0",
     "SELECT dp_sum(%t, abs(-9223372036854775808), %c, %u, %n) FROM t",

@@ -40,10 +40,17 @@ KINDS = {
     "ou_vec_sum": Kind("v", "dim clip radius", "array"),
     "ou_group_count": Kind("k", "radius clip", "object"),
     "ou_group_sum": Kind("k x", "clip radius", "object"),
+    "ou_var": Kind("x", "lo hi radius", "number"),
+    "ou_stddev": Kind("x", "lo hi radius", "number"),
+    "ou_quantile": Kind("x", "q lo hi radius", "array"),
+    "ou_median": Kind("x", "lo hi radius", "number"),
+    "ou_histogram": Kind("x", "lo hi bins radius", "array"),
+    "ou_vec_avg": Kind("v", "dim clip radius", "array"),
+    "ou_group_avg": Kind("k x", "lo hi radius", "object"),
 }
 LINEAR = [k for k in KINDS if not any(k.endswith(word) for word in ("avg", "var", "stddev", "quantile", "median"))]
-ROWS_COUNT = ("count", "avg", "var", "stddev", "quantile", "median", "histogram", "group_count", "group_avg", "ou_count",
-              "ou_avg", "ou_group_count")  # clip is a number of rows
+ROWS_COUNT = [kind for kind in KINDS if kind.removeprefix("ou_") in (  # clip is a number of rows
+    "count", "avg", "var", "stddev", "quantile", "median", "histogram", "group_count", "group_avg")]
 
 Row = namedtuple("Row", "k x v unit")
 
@@ -201,6 +208,7 @@ def shares(kind, x, p):
 
 def contribution(kind, p, rows):
     """Returns the coordinates of one unit: {(cell, component): value}."""
+    kind = kind.removeprefix("ou_")
     clip = p.get("clip", 1)
     far = 2.0**37 * clip  # rows saturate
 
@@ -259,9 +267,9 @@ def effective(kind, parameters, by_unit):
     p.setdefault("clip", 1)
     if not by_unit and kind in ROWS_COUNT:
         p["clip"] = min(p["clip"], 1)
-    if kind in ("quantile", "median"):
+    if kind.endswith(("quantile", "median")):
         p.setdefault("bins", 1024)
-    if kind == "median":
+    if kind.endswith("median"):
         p["q"] = 0.5
     return p
 
@@ -285,6 +293,7 @@ def totals(kind, parameters, rows, by_unit):
 def reach(kind, parameters, by_unit, adjacency):
     """Returns an upper bound on the distance of two neighbours' vectors."""
     p = effective(kind, parameters, by_unit)
+    kind = kind.removeprefix("ou_")
     clip = p["clip"]
     twice = 2 if adjacency == "replace" else 1
     if kind in ("count", "ou_count", "count_distinct"):
@@ -324,12 +333,7 @@ def mean_interval(p, n, s, width, sigma):
     def read(n, s, sigma):
         n = max(2 * n, 1)
         u = clamp(s / n, -1, 1)
-        mean = middle + half * u
-        if "radius" not in p:
-            return mean
-        tau = half**2 * sigma**2 * (1 + 4 * u**2) / n**2
-        centre = p.get("centre", middle)
-        return centre + p["radius"] ** 2 / (p["radius"] ** 2 + tau) * (mean - centre)
+        return middle + half * u
 
     return corners(read, around(n, width), around(s, width), about(sigma))
 
@@ -374,9 +378,29 @@ def quantile_interval(p, vector, q, width):
             p["lo"] + step * (last if running[-1] < high else inside(last - 1, high)))
 
 
+def centre_of(kind, p):
+    in_range = kind.endswith(("avg", "quantile", "median")) and "lo" in p
+    return p.get("centre", (p["lo"] + p["hi"]) / 2 if in_range else 0)
+
+
+def moved(kind, p, intervals):
+    """Returns the intervals of values that are moved to the nearest place within the radius of the centre."""
+    centre, radius = centre_of(kind, p), p["radius"]
+    if not kind.endswith("vec_avg"):
+        return {place: (clamp(low, centre - radius, centre + radius), clamp(high, centre - radius, centre + radius))
+                for place, (low, high) in intervals.items()}
+    longest = norm([max(abs(low - centre), abs(high - centre)) for low, high in intervals.values()])
+    shortest = norm([max(0, low - centre, centre - high) for low, high in intervals.values()])
+    factors = [min(1, radius / size) if size else 1 for size in (longest, shortest)]
+    return {place: corners(lambda x, a: centre + a * (x - centre), interval, factors) for place, interval in intervals.items()}
+
+
 def answer(kind, parameters, rows, by_unit, adjacency, rate):
     """Returns {(key, component): (low, high)} for a release with public keys. test_groups.py covers private keys."""
     p = effective(kind, parameters, by_unit)
+    if kind.startswith("ou_") and kind not in LINEAR:
+        without = {name: value for name, value in p.items() if name not in ("radius", "centre")}
+        return moved(kind, p, answer(kind.removeprefix("ou_"), without, rows, by_unit, adjacency, rate))
     vector = totals(kind, parameters, rows, by_unit)
     sigma = reach(kind, parameters, by_unit, adjacency) / math.sqrt(2 * rate)
     width = MARGIN * sigma + 1e-9 * p["clip"]
@@ -385,7 +409,7 @@ def answer(kind, parameters, rows, by_unit, adjacency, rate):
         return {("", j): corners(lambda n, s: clamp(s / max(n / factor, 1), -p["clip"], p["clip"]),
                                  around(vector.get((0, 0), 0), width), around(vector.get((0, 1 + j), 0), width))
                 for j in range(p["dim"])}
-    if kind in ("avg", "ou_avg"):
+    if kind == "avg":
         return {("", 0): mean_interval(p, vector.get((0, 0), 0), vector.get((0, 1), 0), width, sigma)}
     if kind in ("var", "stddev"):
         return {("", 0): spread_interval(kind, p, vector, width)}
@@ -396,7 +420,7 @@ def answer(kind, parameters, rows, by_unit, adjacency, rate):
         if kind == "group_avg":
             return {(k, 0): mean_interval(p, vector.get((k, 0), 0), vector.get((k, 1), 0), width, sigma) for k in keys}
         places = {(k, 0): (k, int(kind.endswith("sum"))) for k in keys}
-    elif kind == "histogram":
+    elif kind.endswith("histogram"):
         places = {("", i): (i, 0) for i in range(p["bins"])}
     else:
         places = {("", i): (0, i) for i in range(p.get("dim", 1))}

@@ -35,6 +35,13 @@ PARAMETERS = {  # several calls of each kind, with a value of every parameter
     "ou_vec_sum": [{"dim": 3, "clip": 2, "radius": 5}],
     "ou_group_count": [{"radius": 50, "clip": 2, "keys": KEYS}],
     "ou_group_sum": [{"clip": 2, "radius": 50, "keys": KEYS, "centre": 3}],
+    "ou_var": [{"lo": -3, "hi": 5, "radius": 4}, {"lo": -2, "hi": 2, "radius": 0.5, "centre": 2}],
+    "ou_stddev": [{"lo": -3, "hi": 5, "radius": 1.5}, {"lo": -3, "hi": 5, "radius": 0.5, "centre": 1, "clip": 2}],
+    "ou_quantile": [{"q": [0, 0.25, 0.5, 0.9, 1], "lo": -4, "hi": 6, "radius": 2}, {"q": 0.3, "lo": 0, "hi": 2, "bins": 8, "radius": 9}],
+    "ou_median": [{"lo": -4, "hi": 6, "radius": 5}, {"lo": -4, "hi": 6, "radius": 0.25, "centre": -1, "bins": 64}],
+    "ou_histogram": [{"lo": -4.25, "hi": 6, "bins": 7, "radius": 50}, {"lo": 0, "hi": 2.1, "bins": 3, "radius": 20, "centre": 10}],
+    "ou_vec_avg": [{"dim": 3, "clip": 4, "radius": 0.5}, {"dim": 2, "clip": 4, "radius": 9, "centre": 1}],
+    "ou_group_avg": [{"lo": -3, "hi": 5, "radius": 4, "keys": KEYS}, {"lo": -3, "hi": 5, "radius": 0.5, "centre": 0, "keys": KEYS}],
 }
 
 
@@ -101,9 +108,13 @@ CALLS = {
     "stddev": {"lo": -1, "hi": 5}, "quantile": {"q": [0.1, 0.5, 1], "lo": -1, "hi": 5, "bins": 16}, "median": {"lo": -1, "hi": 5, "bins": 8},
     "histogram": {"lo": -1, "hi": 5, "bins": 6}, "vec_sum": {"dim": 3, "clip": 4}, "vec_avg": {"dim": 3, "clip": 4},
     "group_count": {"clip": 2, "keys": THREE}, "group_sum": {"clip": 3, "keys": THREE}, "group_avg": {"lo": -1, "hi": 5, "keys": THREE},
-    "ou_count": {"radius": 60, "clip": 2, "centre": 50}, "ou_sum": {"clip": 3, "radius": 4}, "ou_avg": {"lo": -1, "hi": 5, "radius": 0.05},
+    "ou_count": {"radius": 60, "clip": 2, "centre": 50}, "ou_sum": {"clip": 3, "radius": 4}, "ou_avg": {"lo": -1, "hi": 5, "radius": 0.5},
     "ou_vec_sum": {"dim": 3, "clip": 4, "radius": 30, "centre": 2}, "ou_group_count": {"radius": 40, "clip": 2, "keys": THREE},
     "ou_group_sum": {"clip": 3, "radius": 20, "keys": THREE, "centre": -1},
+    "ou_var": {"lo": -1, "hi": 5, "radius": 5}, "ou_stddev": {"lo": -1, "hi": 5, "radius": 3},
+    "ou_quantile": {"q": [0.1, 0.5, 1], "lo": -1, "hi": 5, "bins": 16, "radius": 1}, "ou_median": {"lo": -1, "hi": 5, "bins": 8, "radius": 0.25},
+    "ou_histogram": {"lo": -1, "hi": 5, "bins": 6, "radius": 40}, "ou_vec_avg": {"dim": 3, "clip": 4, "radius": 0.5},
+    "ou_group_avg": {"lo": -1, "hi": 5, "keys": THREE, "radius": 0.1},
 }
 
 

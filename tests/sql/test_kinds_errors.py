@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from conftest import unchecked
-from kinds_reference import KINDS, Row, aggregate, argument, by_query
+from kinds_reference import KINDS, LINEAR, Row, aggregate, argument, by_query
 from kinds_tables import PARAMETERS, fill
 from noise_helpers import charges, connect, error_of, one, said_of
 
@@ -108,11 +108,11 @@ def test_options_of_a_query(units, kind):
 
 
 ALSO = {kind: set() for kind in KINDS}
-for _kind in ("avg", "var", "stddev", "quantile", "median", "histogram", "group_avg", "ou_avg"):
-    ALSO[_kind] |= {"clip"}
-for _kind in ("quantile", "median"):
-    ALSO[_kind] |= {"bins"}
 for _kind in KINDS:
+    if _kind.removeprefix("ou_") in ("avg", "var", "stddev", "quantile", "median", "histogram", "group_avg"):
+        ALSO[_kind] |= {"clip"}
+    if _kind.endswith(("quantile", "median")):
+        ALSO[_kind] |= {"bins"}
     if "group" in _kind:
         ALSO[_kind] |= {"keys"} if _kind.startswith("ou_") else {"keys", "max_groups", "key_share"}
     if _kind.startswith("ou_"):
@@ -206,7 +206,7 @@ def test_shrinks(units, kind):
             ({"radius": 1, "centre": "x"}, "centre must be a finite number, not a text"),
             ({"radius": 1e-200}, "would shrink the value to nothing but its centre")):
         sql, arguments = by_query(kind, {**p, **more}, True)
-        if "radius" not in more or more["radius"] == 1 or kind != "ou_avg":  # an average's noise is known with its count
+        if "radius" not in more or more["radius"] == 1 or kind in LINEAR:  # others are not scaled
             check(units, message, sql, *arguments)
 
 
@@ -221,10 +221,10 @@ def test_options_of_other_kinds(units, kind):
 
 
 def test_unknown_kinds(units):
-    for kind in ("average", "", "AVG", "avg ", "dp_avg", "group", "ou_var", "ou_median", None, 5):
+    for kind in ("average", "", "AVG", "avg ", "dp_avg", "group", "ou_choice", "ou_sgd", None, 5):
         for sql in ("SELECT dp_release('exact', ?, 'SELECT x, unit FROM t')", "SELECT dp_plan('exact', ?, 1)"):
             got = check(units, "unknown kind (", sql, kind)
-            assert set(re.search(r"known kinds: (.*)\)", got).group(1).split(", ")) == set(KINDS) | {"choice", "sgd", "response_count"}  # test_symbols.py
+            assert set(re.search(r"known kinds: (.*)\)", got).group(1).split(", ")) == set(KINDS) | {"choice", "sgd", "response_count", "ou_count_distinct"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -273,7 +273,8 @@ def test_a_name_in_group_by_is_refused(kind):
                 f"SELECT {call} FROM t GROUP BY unit", *arguments)
     assert re.search(r"or use (dp_\w+|one of the dp_group_ functions)", got)
     helpful = {"count": "dp_group_count", "sum": "dp_group_sum", "avg": "dp_group_avg",
-               "ou_count": "dp_ou_group_count", "ou_sum": "dp_ou_group_sum"}
+               "ou_count": "dp_ou_group_count", "ou_sum": "dp_ou_group_sum",
+               "ou_avg": "dp_ou_group_avg"}
     assert helpful.get(kind, "dp_group_") in got
     # Without a name every group is a release of its own.
     call, arguments = aggregate(kind, PARAMETERS[kind][0], True)

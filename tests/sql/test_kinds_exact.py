@@ -81,7 +81,8 @@ def test_rows_that_reach_a_release_are_all_that_counts(kind):
 
 
 RANGES = {"avg": (-3, 5), "var": (0, 16), "stddev": (0, 4), "median": (-4, 6), "quantile": (-4, 6), "ou_avg": (-3, 5),
-          "group_avg": (-3, 5), "vec_avg": (-4, 4)}
+          "group_avg": (-3, 5), "vec_avg": (-4, 4), "ou_var": (0, 4), "ou_stddev": (0, 1.5), "ou_quantile": (-1, 3),
+          "ou_median": (-4, 6), "ou_vec_avg": (-0.5, 0.5), "ou_group_avg": (-3, 5)}
 
 
 @pytest.mark.parametrize("rate", [1e6, 1e-6])

@@ -28,6 +28,10 @@ PARAMETERS = {
     "group_avg": {"lo": -3, "hi": 5, "keys": KEYS, "clip": 1.5}, "ou_count": {"clip": 3, "radius": 50}, "ou_sum": {"clip": 2.7, "radius": 50},
     "ou_avg": {"lo": -3, "hi": 5, "radius": 2}, "ou_vec_sum": {"dim": 3, "clip": 2.5, "radius": 9},
     "ou_group_count": {"clip": 2, "radius": 9, "keys": KEYS}, "ou_group_sum": {"clip": 2.7, "radius": 9, "keys": KEYS},
+    "ou_var": {"lo": -3, "hi": 5, "clip": 1.5, "radius": 2}, "ou_stddev": {"lo": -3, "hi": 5, "radius": 2},
+    "ou_quantile": {"q": [0.5], "lo": -4, "hi": 6, "bins": 16, "radius": 2}, "ou_median": {"lo": -4, "hi": 6, "bins": 8, "clip": 2, "radius": 2},
+    "ou_histogram": {"lo": -4, "hi": 6, "bins": 7, "clip": 2, "radius": 9}, "ou_vec_avg": {"dim": 3, "clip": 2.5, "radius": 2},
+    "ou_group_avg": {"lo": -3, "hi": 5, "keys": KEYS, "clip": 1.5, "radius": 2},
     "private group_count": {"clip": 2, "max_groups": 3}, "private group_sum": {"clip": 2.7, "max_groups": 3},
     "private group_avg": {"lo": -3, "hi": 5, "max_groups": 3},
 }
@@ -167,6 +171,7 @@ def test_sensitivity_is_its_definition(open_points, name):
     """The integer sensitivity is the radius of a unit's ball in lattice steps, plus the rounding of each coordinate. Under
     'replace', it is at most twice as large, and sqrt(2) times as large for counts."""
     kind, p = name.split()[-1], PARAMETERS[name]
+    base = kind.removeprefix("ou_")
     found = {}
     for adjacency in ("add-remove", "replace"):
         points = open_points("unit", adjacency)
@@ -174,7 +179,7 @@ def test_sensitivity_is_its_definition(open_points, name):
         _, sensitivity, _ = points.of(kind, {**p, **more}, True, [Row("a", 1, "[1,2,3]", 1)], True)
         found[adjacency] = sensitivity * 2.0 ** one(points.ledger, "SELECT granularity FROM dp_release")
     clip = p.get("clip", 1)
-    counts = kind in ("quantile", "median", "histogram", "group_count", "ou_group_count")
+    counts = base in ("quantile", "median", "histogram", "group_count", "ou_group_count")
     radius = clip
     if name.startswith("laplace"):
         once = 0  # what two units do not have twice
@@ -188,18 +193,18 @@ def test_sensitivity_is_its_definition(open_points, name):
         assert found["add-remove"] == pytest.approx(radius + once, rel=1e-4) and found["add-remove"] >= radius + once
         assert found["replace"] == pytest.approx(twice * radius + once, rel=1e-4) and found["replace"] >= twice * radius + once
         return
-    if kind in ("quantile", "median"):
+    if base in ("quantile", "median"):
         radius *= math.sqrt(math.log2(p["bins"]))
-    elif kind in ("var", "stddev"):
+    elif base in ("var", "stddev"):
         radius *= math.sqrt(3)
-    elif kind.endswith("avg") or name == "private group_sum":
+    elif base.endswith("avg") or name == "private group_sum":
         radius *= math.sqrt(5) / 2
     assert found["add-remove"] == pytest.approx(radius, rel=1e-5) and found["add-remove"] >= radius * (1 - 1e-12)
     if kind in ("count", "ou_count"):
         assert found["replace"] == pytest.approx(radius, rel=1e-5)
     elif counts:
         assert found["replace"] == pytest.approx(math.sqrt(2) * radius, rel=1e-5)
-    elif kind in ("var", "stddev"):  # (1, 1, 1) and (1, v, 2v^2 - 1) at v = (sqrt(1/2) - 1)/2
+    elif base in ("var", "stddev"):  # (1, 1, 1) and (1, v, 2v^2 - 1) at v = (sqrt(1/2) - 1)/2
         v = (math.sqrt(0.5) - 1) / 2
         apart = math.hypot(1 - v, 2 - 2 * v * v) / math.sqrt(3)
         assert apart * radius * (1 - 1e-12) <= found["replace"] <= apart * radius * (1 + 1e-5)

@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from conftest import INIT
-from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, numbers
+from kinds_reference import KINDS, LINEAR, Row, aggregate, by_query, centre_of, numbers
 from kinds_tables import CALLS, MONTE_CARLO, consistent, few_rows, fill
 from noise_helpers import SEVEN, charges, check_share, column, connect, error_of, one, open_ledger, quick_path, record, unnoticed
 
@@ -225,6 +225,12 @@ def monotone(y):
 
 def values_of(kind, p, x, sigma):
     """Values from the coordinates x in their units, each with noise sigma; and the shrink of the first."""
+    if kind.startswith("ou_") and kind not in LINEAR:  # the nearest place within the radius
+        found, _ = values_of(kind.removeprefix("ou_"), p, x, sigma)
+        centre = centre_of(kind, p)
+        if kind == "ou_vec_avg":
+            return centre + (found - centre) * min(1, p["radius"] / numpy.linalg.norm(found - centre)), 1
+        return numpy.clip(found, centre - p["radius"], centre + p["radius"]), 1
     if kind in ("quantile", "median"):
         levels = p["bins"].bit_length() - 1
         running = [0.0, *monotone(numpy.cumsum(consistent(x, levels)))]
@@ -243,16 +249,12 @@ def values_of(kind, p, x, sigma):
     if kind == "vec_avg":
         return numpy.clip(x[1:] / max(x[0] / (p["clip"] / 2), 1), -p["clip"], p["clip"]), 1
     if kind.endswith("avg"):
-        half, middle, found, shrink = (p["hi"] - p["lo"]) / 2, (p["hi"] + p["lo"]) / 2, [], None
+        half, middle, found = (p["hi"] - p["lo"]) / 2, (p["hi"] + p["lo"]) / 2, []
         for count, total in x.reshape(-1, 2):
             n = max(2 * count, 1)
             u = min(max(total / n, -1), 1)
-            a = 1
-            if "radius" in p:
-                a = p["radius"]**2 / (p["radius"]**2 + half**2 * sigma**2 * (1 + 4 * u * u) / n**2)
-            shrink = shrink or a
-            found.append(middle + a * half * u)
-        return found, shrink
+            found.append(middle + half * u)
+        return found, 1
     centre, a = p.get("centre", 0), 1
     if "radius" in p:
         a = p["radius"]**2 / (p["radius"]**2 + len(x) * sigma**2)
@@ -276,8 +278,8 @@ def test_values_are_made_from_the_point(path, kind):
         got = ledger.execute("SELECT value, stddev, low, high FROM dp_value WHERE tier = ? ORDER BY key, component", (tier,)).fetchall()
         assert [value for value, _, _, _ in got] == pytest.approx(list(wanted), rel=1e-9, abs=1e-9)
         published = record(ledger, "SELECT shrink, centre, rate FROM dp_publication WHERE tier = ?", tier)
-        assert published["shrink"] == pytest.approx(1 if kind == "ou_avg" else shrink, rel=1e-9)
-        assert (shrink < 1) == kind.startswith("ou_")
+        assert published["shrink"] == pytest.approx(shrink, rel=1e-9)
+        assert (shrink < 1) == (kind.startswith("ou_") and kind in LINEAR)
         for _, stddev, low, high in got:
             if kind in LINEAR:
                 assert stddev == pytest.approx(shrink * sigma, rel=1e-9)
@@ -324,15 +326,18 @@ def test_the_homogeneous_process(path, kind):
         rows = ledger.execute("SELECT clock, value FROM dp_path WHERE tier = ? ORDER BY key, component", (tier,)).fetchall()
         x, sigma = numpy.array([value for _, value in rows]) * 2.0**granularity, math.sqrt(rows[0][0]) * 2.0**granularity
         got = column(ledger, "SELECT value FROM dp_value WHERE tier = ? ORDER BY key, component", tier)
+        centre = centre_of(kind, p)
+        if kind in LINEAR:
+            shown = shrink = (1 + theta * sigma**2 / rho**2) ** -0.5
+        else:  # the published stddev is shrink sqrt(tau), tau the variance of the value without OU
+            x, shown = numpy.array(values_of(kind.removeprefix("ou_"), p, x, sigma)[0]), 1
+            stddev = numpy.array(column(ledger, "SELECT stddev FROM dp_value WHERE tier = ? ORDER BY key, component", tier))
+            shrink = numpy.sqrt(1 - theta * stddev**2 / rho**2)  # 1 - theta tau/rho^2/(1 + theta tau/rho^2)
         if kind == "ou_avg":
-            n = max(2 * x[0], 1)
-            u = min(max(x[1] / n, -1), 1)
-            centre, x, sigma = 2, numpy.array([2 + 3 * u]), 3 * sigma * math.sqrt(1 + 4 * u * u) / n
-        else:
-            centre = p.get("centre", 0)
-        shrink = (1 + theta * sigma**2 / rho**2) ** -0.5
-        assert got == pytest.approx(list(centre + shrink * (x - centre)), rel=1e-9)
-        shown = 1 if kind == "ou_avg" else shrink
+            half, n = 3, max(2 * float(rows[0][1]) * 2.0**granularity, 1)
+            tau = (half * sigma / n) ** 2 * (1 + 4 * ((x[0] - 2) / half) ** 2)
+            assert shrink[0] == pytest.approx((1 + theta * tau / rho**2) ** -0.5, rel=1e-9)
+        assert got == pytest.approx(list(centre + shrink * (x - centre)), rel=1e-6, abs=1e-6)
         assert one(ledger, "SELECT shrink FROM dp_publication WHERE tier = ?", tier) == pytest.approx(shown, rel=1e-9)
     ledger.close()
 
@@ -405,11 +410,11 @@ def test_a_name_has_one_set_of_parameters(kind):
         name = f"r{len(charges(db))}"
         one(db, *flat(by_query(kind, {**parameters, "name": name}, True, "inner")))
         before = charges(db)
-        takes = set(parameters) | {"weight"} | (set() if kind == "count_distinct" else {"clip"})
+        takes = set(parameters) | {"weight"} | (set() if kind.endswith("count_distinct") else {"clip"})
         changed = {k: CHANGES[k] for k in takes}
         if kind.startswith("ou_"):
             changed["centre"] = CHANGES["centre"]
-        if kind in ("quantile", "median"):
+        if kind.endswith(("quantile", "median")):
             changed["bins"] = CHANGES["bins"]
         for option, value in changed.items():
             other = {**parameters, option: value, "name": name}
@@ -475,9 +480,9 @@ def tampered(kind):
         yield "UPDATE dp_release SET quantiles = '0.1'"
     if kind == "median":
         yield "UPDATE dp_release SET quantiles = '0.75'"
-    if kind in ("quantile", "median"):
+    if kind.endswith(("quantile", "median")):
         yield "UPDATE dp_release SET options = json_set(options, '$.q', 0.125)"
-    if "dim" in bounds or "bins" in bounds or kind in ("quantile", "median"):
+    if "dim" in bounds or "bins" in bounds or kind.endswith(("quantile", "median")):
         yield "UPDATE dp_release SET size = size * 2"
     if "group" in kind:  # a public key renamed in all places
         yield "UPDATE dp_path SET key = 'bb' WHERE key = 'b'"

@@ -381,24 +381,37 @@ static void averages_stay_in_range(void) {
   CHECK(read.estimates[0].value == 2 && read.estimates[1].value == -2, "components of vectors");
 }
 
-/* The average shrinks like a single number with the noise that its count implies. */
-static void averages_shrink_by_their_own_noise(void) {
+/*
+** With a radius, the average moves to the nearest place within the radius of the centre, and its
+** noise stays. With theta and rho, the average shrinks as a number with its noise does.
+*/
+static void averages_move_towards_the_centre(void) {
   static struct read read;
   struct contribution question = {.family = &family_mean, .clip = 1, .low = 0, .high = 10};
   read_start(&read, &question, 0.01, 1);
   struct table table = put_rows(&read, 0, 300, 2, 9);
   read_point(&read);
-  double noise = read.estimates[0].stddev, radius = 1.5 * noise, centre = 4;
+  double noise = read.estimates[0].stddev, centre = 4, away = table.mean - centre;
+  double half_width = read.estimates[0].high - read.estimates[0].value;
   read.reading.view.is_ou = 1;
   read.reading.view.centre = centre;
-  read.reading.view.radius = radius;
   read.reading.view.theta = read.reading.view.rho = NAN;
   read.reading.view.dimension = 1;
+  for (int i = 0; i < 2; i++) {
+    read.reading.view.radius = (i ? 2 : 0.5) * fabs(away);
+    read_point(&read);
+    CHECK(read.reading.shrink == 1, "public parameters alone do not know it");
+    CHECK_CLOSE(read.estimates[0].value, i ? table.mean : centre + away / 2, 1e-6);
+    CHECK_CLOSE(read.estimates[0].stddev, noise, 1e-11);
+    CHECK_CLOSE(read.estimates[0].high - read.estimates[0].value, half_width, 1e-9);
+  }
+  read.reading.view.radius = NAN;
+  read.reading.view.theta = 3;
+  read.reading.view.rho = noise; /* 1 + theta tau/rho^2 = 4 */
   read_point(&read);
-  double shrink = 2.25 / 3.25;
-  CHECK(read.reading.shrink == 1, "public parameters alone do not know it");
-  CHECK_CLOSE(read.estimates[0].value, centre + shrink * (table.mean - centre), 1e-6);
-  CHECK_CLOSE(read.estimates[0].stddev, shrink * noise, 1e-11);
+  CHECK_CLOSE(read.estimates[0].value, centre + away / 2, 1e-6);
+  CHECK_CLOSE(read.estimates[0].stddev, noise / 2, 1e-11);
+  CHECK_CLOSE(read.estimates[0].high - read.estimates[0].value, half_width / 2, 1e-9);
 }
 
 /* ---- spreads --------------------------------------------------------------------------------- */
@@ -717,7 +730,7 @@ int main(void) {
     RUN(averages_of_groups);
     RUN(averages_of_vectors);
     RUN(averages_stay_in_range);
-    if (!is_l1) RUN(averages_shrink_by_their_own_noise); /* OU noise is Gaussian */
+    if (!is_l1) RUN(averages_move_towards_the_centre); /* OU noise is Gaussian */
     RUN(variances);
     RUN(variances_stay_in_range);
     RUN(quantiles);
