@@ -165,6 +165,12 @@ def clock():
     yield clock
     clock.stop()
 
+@pytest.fixture(params=[None, "year"])
+def period(request, monkeypatch):
+    """Runs an attack with budgets for ever and with budgets for each year."""
+    monkeypatch.setattr("attack.PERIOD", request.param)
+    return request.param
+
 
 def quick_folder():
     """Returns a folder in a file system in memory, or None for the system's temporary folder. Every release waits until the

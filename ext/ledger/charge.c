@@ -272,9 +272,10 @@ static int is_prepaid(struct ledger *ledger, const struct ledger_release *releas
                       const struct ledger_tier *tier, const struct cost *cost) {
   uint64_t clock;
   struct payment paid = paid_for(ledger, release->id, tier->name);
+  if (is_free(&paid)) return 0;
   struct curve curve = curve_of(cost, tier->filter_order);
-  return !is_free(&paid) && total_missing(paid.rate, cost->rate) == 0 &&
-         !curve_missing(&curve, &paid.curve).any && paid.delta >= cost->delta &&
+  return total_missing(paid.rate, cost->rate) == 0 && !curve_missing(&curve, &paid.curve).any &&
+         paid.delta >= cost->delta &&
          !ledger_publication_find(ledger, release->id, tier->name, &clock);
 }
 

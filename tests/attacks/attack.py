@@ -18,6 +18,7 @@ import pytest
 
 from conftest import connect, ledger_of, one, unchecked
 
+PERIOD = None  # of the tiers that system() and room_for() make; the fixture `period` of conftest.py sets it
 UNLIMITED = (1e15, 1e-6)  # epsilon and delta for attacks that do not concern the budget
 EXACT = {"exact": 1e6}  # the noise is 1/1414 of the largest change by one unit, so an answer is almost exact
 TWELVE = 12.0
@@ -116,6 +117,10 @@ def fill(db, rows, table="people"):
     db.execute("COMMIT")
 
 
+def tier_options():
+    return json.dumps({"period": PERIOD} if PERIOD else {})
+
+
 def system(path=":memory:", tiers=EXACT, options="{}", rows=PEOPLE):
     """Makes a database of people with a ledger and tiers. `tiers` is {name: rate} for unlimited budgets, or {name: (rate,
     epsilon, delta)}."""
@@ -124,13 +129,13 @@ def system(path=":memory:", tiers=EXACT, options="{}", rows=PEOPLE):
     one(db, "SELECT dp_init(?)", unchecked(options))
     for name, terms in tiers.items():
         rate, *budget = terms if isinstance(terms, tuple) else (terms,)
-        one(db, "SELECT dp_tier(?, ?, ?, ?)", name, rate, *(budget or UNLIMITED))
+        one(db, "SELECT dp_tier(?, ?, ?, ?, ?)", name, rate, *(budget or UNLIMITED), tier_options())
     return db
 
 
 def room_for(db, count, rate=0.1, name="audience"):
     """Creates a tier whose budget admits exactly `count` releases."""
-    one(db, "SELECT dp_tier(?, ?, dp_zcdp_epsilon(? * ?, 1e-6), 1e-6)", name, rate, count, rate)
+    one(db, "SELECT dp_tier(?, ?, dp_zcdp_epsilon(? * ?, 1e-6), 1e-6, ?)", name, rate, count, rate, tier_options())
 
 
 def charges(db):

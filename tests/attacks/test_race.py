@@ -55,6 +55,7 @@ def test_whoever_comes_while_the_last_release_reads_is_refused(call, form, tmp_p
     assert charges(other) == 1 and verified(other)
 
 
+@pytest.mark.usefixtures("period")
 @pytest.mark.parametrize("sql", ["SELECT dp_sum('audience', x, 1, unit) FROM people",
                                  "SELECT dp_release('audience', 'sum', 'SELECT x, unit FROM people', '{\"clip\":1}')"])
 def test_processes_that_take_all_they_get_never_get_more(tmp_path, sql):

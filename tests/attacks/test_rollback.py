@@ -74,6 +74,7 @@ def test_a_charge_is_not_refunded(call, form, how, where, tmp_path):
     assert charges(db) == ROOM and verified(db)
 
 
+@pytest.mark.usefixtures("period")
 @pytest.mark.parametrize("conflict", ["ABORT", "ROLLBACK", "FAIL"])
 def test_a_constraint_that_fails_afterwards_refunds_nothing(conflict):
     """The value violates a constraint of the attacker's table, and SQLite rolls the statement back."""

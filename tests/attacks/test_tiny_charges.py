@@ -7,6 +7,8 @@ smallest rate. A double of that size does not change even if 58 of these rates a
 
 from fractions import Fraction
 
+import pytest
+
 from attack import EACH_CALL, EACH_FORM, charges, fill, one, person, system, verified
 from conftest import refused
 from math import nextafter
@@ -39,6 +41,7 @@ def many(db, count, weight, rows="groups"):
     assert len(db.execute(sql, (count,)).fetchall()) == count
 
 
+@pytest.mark.usefixtures("period")
 def test_thousands_of_tiny_charges_add_up_exactly():
     """After a large charge and tiny charges of four sizes, the total is the exact sum, rounded up once."""
     db = system(tiers={"inner": LARGE})
@@ -51,6 +54,7 @@ def test_thousands_of_tiny_charges_add_up_exactly():
     assert charges(db) == 6001 and verified(db)
 
 
+@pytest.mark.usefixtures("period")
 def test_tiny_charges_exhaust_a_budget():
     """After two large releases, the rest of the budget admits as many tiny ones as fit in exact arithmetic, and no
     more."""
@@ -74,6 +78,7 @@ def test_tiny_charges_exhaust_a_budget():
 
 @EACH_CALL
 @EACH_FORM
+@pytest.mark.usefixtures("period")
 def test_the_smallest_release_is_charged(call, form):
     """The smallest release is charged, and a smaller one is refused."""
     db = system(tiers={"inner": LARGE})

@@ -115,6 +115,17 @@ SELECT count(*) > 0 FROM dp_value, dp_release, dp_charge USING (release_id);
 SELECT count(*) > 0 FROM dp_rdp WHERE tier = 'a';
 SELECT count(*), max(value) IS NULL FROM dp_value WHERE release = 'groups' AND tier = 'a' AND key = 'p';
 SELECT dp_verify();
+SELECT dp_batch('[{"tier":"a","kind":"sum","sql":"SELECT x, u FROM t","options":{"name":"batch","clip":9},"diffuse":["b"]}]') IS NULL;
+SELECT dp_batch('[{"tier":"a","kind":"sum","sql":"SELECT x, u FROM t","options":{"name":"batch","clip":9},"diffuse":["b"]}]') IS NULL;
+SELECT dp_batch('[{"tier":"a","kind":"sum","sql":"SELECT x, u FROM t","options":{"name":"b2","clip":9}},
+                  {"tier":"a","kind":"count","sql":"SELECT abs(-9223372036854775808), u FROM t","options":{"name":"b3"}},
+                  {"tier":"b","kind":"group_count","sql":"SELECT k, u FROM t","options":{"name":"b4"},"diffuse":["c"]}]');
+SELECT dp_batch('[{"tier":"a","kind":"sum","sql":"SELECT 1","options":{"name":"b5"}}]'), dp_batch('[{"tier":1}]');
+SELECT dp_plan('[{"tier":"a","kind":"sum","options":{"name":"b6","clip":9},"diffuse":["b","c"]}]') IS NULL;
+SELECT dp_plan('a', 'avg', NULL, '{"lo":0,"hi":9,"rows":50,"unit":"days","half_width":90}') ->> 'summary' IS NULL;
+SELECT dp_tier('year', 0.5, 900, 1e-5, '{"period":"year","delta_keys":2e-6}'), dp_tier('x', 1, 9, 1e-5, '{"period":"era"}');
+SELECT dp_count('year', x, 1, u) IS NULL FROM t;
+SELECT length(dp_exposure('year')) > 0, period_start IS NULL FROM dp_budget WHERE tier = 'year';
 SELECT dp_tier('p', 1e-6, 1, 0, 'pure');
 SELECT dp_count('p', x, 1, u) FROM t;
 SELECT dp_count('p', x, 1, u, '{"mechanism":"laplace"}') FROM t;
