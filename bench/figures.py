@@ -299,6 +299,33 @@ def rate_against_clock(db, directory):
     save(figure, directory, "rate_clock")
 
 
+def gaussian_and_laplace(db, directory):
+    """The standard deviation of one of n equal counts or averages at a total epsilon of 1: where Gaussian noise (delta
+    1e-6) overtakes Laplace noise. An average has the slopes of its two coordinates in the middle of its range."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5), gridspec_kw=dict(wspace=0.25))
+    numbers = range(1, 31)
+    rate = "dp_rate(1, 1e-6)"
+
+    def column(expression):
+        return [db.execute(f"SELECT {expression}", dict(n=n)).fetchone()[0] for n in numbers]
+
+    for axes, title, gaussian, laplace in (
+            (left, "one of n counts", f"sqrt(:n / (2 * {rate}))", "sqrt(2) * :n"),
+            (right, "one of n averages, times the number of rows / half the range",
+             f"sqrt(1.25) * sqrt(:n / (2 * {rate}))", "2 * :n")):
+        first, second = column(laplace), column(gaussian)
+        crossing = next(n for n, a, b in zip(numbers, first, second) if b < a)
+        axes.plot(numbers, first, color=BLUE, ls="-", label=r"Laplace, $\varepsilon/n$ each")
+        axes.plot(numbers, second, color=ORANGE, ls="--", label=r"Gaussian, $\delta = 10^{-6}$ in all")
+        axes.axvline(crossing, color=GREY, lw=1, ls=":")
+        axes.annotate(f"Gaussian noise is better\nfrom n = {crossing} on", (crossing, second[crossing - 1]), (crossing + 2, 3),
+                      color=BLACK)
+        axes.set(xlim=(0, 30), ylim=(0, 45), title=title, xlabel="n (releases that together cost epsilon = 1)")
+        axes.legend(loc="upper left")
+    left.set(ylabel="standard deviation of the noise")
+    save(figure, directory, "gaussian_laplace")
+
+
 def main():
     directory = pathlib.Path(sys.argv[1])
     directory.mkdir(parents=True, exist_ok=True)
@@ -314,6 +341,7 @@ def main():
     mean_squared_error(db, directory)
     iterated_laplace(db, directory)
     rate_against_clock(db, directory)
+    gaussian_and_laplace(db, directory)
     print(*sorted(str(path) for path in directory.glob("*.svg")), sep="\n")
 
 

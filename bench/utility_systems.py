@@ -27,7 +27,8 @@ EPSILON, DELTA = 1.0, 1e-6
 RANDOM = np.random.default_rng()
 
 NOTES = {
-    "diffuse": "Gaussian noise on an exact lattice; a tier with the accountant `'gdp'`; options `clip` as shown (c).",
+    "diffuse": "Noise on an exact lattice: Gaussian at a tier with the accountant `'gdp'`, or Laplace at a tier with the "
+               "accountant `'pure'`; options `clip` as shown (c).",
     "OpenDP": "Polars queries with `truncate_per_group` and `truncate_num_groups` (sums: of the "
               "persons' clipped totals); scales are what `summarize()` says of that very query, noise is "
               "drawn by the library's own measurements. Laplace under pure epsilon (split evenly), or "
@@ -88,34 +89,37 @@ def unit_sums(question, values, most):
 
 class Diffuse:
     def __init__(self):
-        self.db = sqlite3.connect(":memory:", isolation_level=None)
-        self.db.enable_load_extension(True)
-        self.db.load_extension(str(pathlib.Path(os.environ.get("BUILD", "build")).resolve() / "diffuse"))
-        self.functions = {name for (name,) in self.db.execute("SELECT name FROM pragma_function_list")}
         self.loaded = None
 
-    def tier(self, share):
+    def connect(self, share, noise):
         """Creates one tier with a budget for all draws, because a new tier for every draw would take time. The rate
-        of a release is the same. The function checks on a tier with the budget (EPSILON, DELTA) that `share` such
-        releases fit into this budget."""
-        self.db.execute("""SELECT dp_init('{"unchecked":true}')""").fetchall()
-        (rate,) = self.db.execute("SELECT dp_rate(?, ?) / ? * (1 - 1e-12)", (EPSILON, DELTA, share)).fetchone()
-        self.db.execute("SELECT dp_tier('check', ?, ?, ?, 'gdp')", (rate, EPSILON, DELTA)).fetchall()
-        (left,) = self.db.execute("SELECT releases_left FROM dp_budget").fetchone()
+        of a release is the same. The function checks on a tier with the budget (EPSILON, DELTA), or with the pure
+        EPSILON for Laplace noise, that `share` such releases fit into this budget."""
+        db = sqlite3.connect(":memory:", isolation_level=None)
+        db.enable_load_extension(True)
+        db.load_extension(str(pathlib.Path(os.environ.get("BUILD", "build")).resolve() / "diffuse"))
+        self.functions = {name for (name,) in db.execute("SELECT name FROM pragma_function_list")}
+        db.execute("""SELECT dp_init('{"unchecked":true}')""").fetchall()
+        accountant, delta, rate = {"Gaussian": ("gdp", DELTA, "dp_rate(:epsilon, :delta) / :share * (1 - 1e-12)"),
+                                   "Laplace": ("pure", 0, "dp_rdp_laplace(1, :epsilon / :share, 1) * (1 - 1e-12)")}[noise]
+        (rate,) = db.execute("SELECT " + rate, {"epsilon": EPSILON, "delta": DELTA, "share": share}).fetchone()
+        db.execute("SELECT dp_tier('check', ?, ?, ?, ?)", (rate, EPSILON, delta, accountant)).fetchall()
+        (left,) = db.execute("SELECT releases_left FROM dp_budget").fetchone()
         assert left == share, left
-        self.db.execute("SELECT dp_tier('t', ? * (1 + 1e-9), 1e6, ?)", (rate, DELTA)).fetchall()
+        db.execute("SELECT dp_drop_tier('check')").fetchall()
+        db.execute("SELECT dp_tier('t', ?, 1e6, ?, ?)", (rate, delta, accountant)).fetchall()
+        return db
 
     def load(self, question, share):
         if self.loaded == (question, share):
             return
-        self.__init__()
-        self.db.execute("CREATE TABLE t(unit INTEGER, key INTEGER, x REAL)")
         keys = question.keys if question.keys is not None else question.units
-        self.db.execute("BEGIN")
-        self.db.executemany("INSERT INTO t VALUES (?, ?, ?)",
-                            zip(question.units.tolist(), keys.tolist(), question.values.tolist()))
-        self.db.execute("COMMIT")
-        self.tier(share)
+        self.connections = {noise: self.connect(share, noise) for noise in ("Gaussian", "Laplace")}
+        for db in self.connections.values():
+            db.execute("CREATE TABLE t(unit INTEGER, key INTEGER, x REAL)")
+            db.execute("BEGIN")
+            db.executemany("INSERT INTO t VALUES (?, ?, ?)", zip(question.units.tolist(), keys.tolist(), question.values.tolist()))
+            db.execute("COMMIT")
         self.loaded = (question, share)
 
     def candidates(self, question, share):
@@ -132,23 +136,20 @@ class Diffuse:
             "group means": ("dp_group_avg", "key, x, :lo, :hi, unit, json_object('clip', :c, 'keys', json(:keys))", 1),
         }
         function, arguments, scale = ours[question.kind]
-        if function not in self.functions and function == "dp_count_distinct":
-            function, arguments = "dp_count", "unit, 1, unit"  # an older build computes the same release by this function
         if function not in self.functions:
             raise Cannot(f"not in this build: {function}")
         sql = f"SELECT {function}('t', {arguments}) FROM t"
 
-        def draw(clip):
-            (answer,) = self.db.execute(sql, {"c": clip and clip * scale, "lo": question.lo, "hi": question.hi,
+        def draw(noise, clip):
+            (answer,) = self.connections[noise].execute(sql, {"c": clip and clip * scale, "lo": question.lo, "hi": question.hi,
                                               "keys": keys}).fetchone()
             if isinstance(answer, str):
                 answer = json.loads(answer)
                 return np.array([answer[str(key)] for key in range(question.keys_count)])
             return answer
 
-        if scale is None:
-            return [("", functools.partial(draw, None))]
-        return [(f"c={clip:g}", functools.partial(draw, clip)) for clip in question.clips]
+        return [(noise if scale is None else f"{noise}, c={clip:g}", functools.partial(draw, noise, clip))
+                for noise in self.connections for clip in ([None] if scale is None else question.clips)]
 
 
 # ---- OpenDP ------------------------------------------------------------------------------------------

@@ -13,11 +13,13 @@
 #include "functions/batch_element.h"
 #include "functions/functions.h"
 #include "functions/options.h"
+#include "functions/plan_mechanisms.h"
 #include "functions/plan_summary.h"
 #include "functions/releases.h"
 #include "release/parameter_checks.h"
 #include "math/rounding.h"
 #include "base/sql_text.h"
+#include "release/default_mechanism.h"
 #include "release/definition.h"
 #include "release/numbers.h"
 #include "release/parameters.h"
@@ -26,8 +28,6 @@
 SQLITE_EXTENSION_INIT3
 
 /* ---- precision wanted: from a half-width to a weight ----------------------------------------- */
-
-#define PLAN_CONFIDENCE 0.95
 
 /*
 ** Returns the number of rows from which one value of a release is computed, by the guesses of the
@@ -40,22 +40,6 @@ static double rows_of_value(const struct request *request) {
 }
 
 /*
-** Returns the half-width of a value that would be released at this rate. Sets the lattice and the
-** clock of the publication.
-*/
-static double half_width_at(struct publication *publication, const struct request *request,
-                            double rate) {
-  struct ledger_release *release = &publication->definition.release;
-  const struct noise_law *noise = publication->definition.mechanism->noise;
-  struct design design;
-  design_make(&design, &publication->definition.layout, rate, noise);
-  release->granularity = design.granularity;
-  release->shift = design.shift;
-  publication->position.clock = noise->clock(design.sensitivity, rate);
-  return numbers_half_width(publication, rows_of_value(request), PLAN_CONFIDENCE);
-}
-
-/*
 ** Finds the least weight that gives the wanted half-width, by bisection. The half-width falls as
 ** the rate grows, except for small jumps where the lattice changes.
 */
@@ -65,8 +49,8 @@ static int solve_weight(struct request *request, struct host *host, double tier_
                                     .definition = {.release = request_release(request)}};
   double wanted = request->half_width, low = DESIGN_MIN_RATE, high = tier_rate;
   if (!definition_describe(&publication, request->key_count)) return 0;
-  double least = half_width_at(&publication, request, tier_rate);
-  if (half_width_at(&publication, request, low) <= wanted)
+  double least = plan_half_width(&publication, rows_of_value(request), tier_rate);
+  if (plan_half_width(&publication, rows_of_value(request), low) <= wanted)
     return error_set(ledger_error(ledger), "half_width is that of a rate outside [%g, %g]",
                      DESIGN_MIN_RATE, DESIGN_MAX_RATE);
   if (!(least <= wanted))
@@ -76,7 +60,7 @@ static int solve_weight(struct request *request, struct host *host, double tier_
   /* The range is at most e^41, and each step halves it on a log scale. */
   for (int i = 0; i < 80; i++) {
     double middle = sqrt(low) * sqrt(high);
-    if (half_width_at(&publication, request, middle) <= wanted) {
+    if (plan_half_width(&publication, rows_of_value(request), middle) <= wanted) {
       high = middle;
     } else {
       low = middle;
@@ -84,7 +68,8 @@ static int solve_weight(struct request *request, struct host *host, double tier_
   }
   request->weight = fmin(1, high / tier_rate);
   /* The division may have rounded the weight down. */
-  while (half_width_at(&publication, request, request->weight * tier_rate) > wanted)
+  while (plan_half_width(&publication, rows_of_value(request), request->weight * tier_rate) >
+         wanted)
     request->weight = fmin(1, request->weight * (1 + 0x1p-52));
   return 1;
 }
@@ -95,7 +80,9 @@ static int apply_half_width(struct request *request, struct host *host) {
   int count, at = -1, solved = 0;
   if (ledger_tiers(host->session.ledger, &tiers, &count))
     at = ledger_tier_find(host->session.ledger, tiers, count, request->tier);
-  if (at >= 0) solved = solve_weight(request, host, tiers[at].rate);
+  if (at >= 0)
+    solved = request_default_mechanism(request, &tiers[at], ledger_error(host->session.ledger)) &&
+             solve_weight(request, host, tiers[at].rate);
   ledger_tiers_free(tiers, count);
   return solved;
 }
@@ -138,14 +125,6 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
   ledger_tiers_free(tiers, count);
 }
 
-/* Returns the half-width of a statistic whose noise has this standard deviation. */
-static double statistic_half_width(const struct publication *publication, double stddev) {
-  const struct noise_law *noise = publication->definition.mechanism->noise;
-  return publication->definition.aggregate->family->is_linear
-             ? noise->half_width(stddev, PLAN_CONFIDENCE)
-             : mixed_half_width(noise, stddev, PLAN_CONFIDENCE);
-}
-
 /*
 ** Appends what the noise will be. Returns the half-width of a value in its own unit, or NaN if it
 ** depends on a number of rows that nobody has guessed.
@@ -161,11 +140,11 @@ static double append_precision(sqlite3_str *json, struct publication *publicatio
   double epsilon = noise->rdp(sensitivity, clock, INFINITY);
   double stddev = numbers_stddev(publication);
   double half_width = numbers_half_width(publication, rows, PLAN_CONFIDENCE);
-  double of_total = statistic_half_width(publication, stddev);
+  double of_total = plan_statistic_half_width(publication, stddev);
   append_number(json, "rate", noise->rate(sensitivity, clock));
   if (isfinite(epsilon)) append_number(json, "epsilon", published_up(epsilon));
   if (isfinite(half_width) && half_width != of_total)
-    stddev = half_width / statistic_half_width(publication, 1);
+    stddev = half_width / plan_statistic_half_width(publication, 1);
   append_number(json, "sigma", stddev);
   append_number(json, "half_width", isfinite(half_width) ? half_width : of_total);
   append_number(json, "shrink", definition_shrink(publication));
@@ -192,6 +171,7 @@ static int plan(struct host *host, struct request *request, sqlite3_str *json) {
     append_number(json, "weight", request->weight);
     double half_width = append_precision(json, &publication, rows);
     append_tiers(json, host->session.ledger, since);
+    if (publication.definition.mechanism->noise) plan_append_mechanisms(json, &publication, rows);
     plan_append_summary(json, host->session.ledger, request, half_width, since);
     sqlite3_str_appendall(json, "}");
   }

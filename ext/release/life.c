@@ -13,6 +13,7 @@
 #include "math/diffusion.h"
 #include "noise/lattice.h"
 #include "release/categories.h"
+#include "release/default_mechanism.h"
 #include "release/definition.h"
 #include "release/model.h"
 #include "release/numbers.h"
@@ -295,7 +296,9 @@ static void begin_again(struct publication *publication, struct request *request
 static void begin(struct publication *publication, struct request *request) {
   int found = load(publication, request->tier, request->name);
   if (publication->position.at >= 0 &&
-      (!settle_time(publication, request) || !models_settle(publication, request, found)))
+      (!request_default_mechanism(request, &publication->position.tiers[publication->position.at],
+                                  ledger_error(publication->session->ledger)) ||
+       !settle_time(publication, request) || !models_settle(publication, request, found)))
     return;
   if (found && request->resumes) {
     if (same_question(publication, request)) begin_again(publication, request);

@@ -20,7 +20,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-DOCUMENTS = ["README.md", "sql/policy.md", "sql/guard.md", "sql/reference.md", "sql/aggregates.md", "sql/models.md", "sql/local.md", "sql/reporting.md"]
+DOCUMENTS = ["README.md", "sql/policy.md", "sql/guard.md", "sql/reference.md", "sql/aggregates.md", "sql/models.md", "sql/local.md", "sql/reporting.md", "sql/choosing.md"]
 
 
 def blocks(document, language):

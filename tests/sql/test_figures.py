@@ -42,7 +42,8 @@ def panels(drawn):
 
 
 def test_the_page_names_every_figure(drawn):
-    assert set(re.findall(r"`(\w+)\.svg`", (ROOT / "sql" / "papers.md").read_text())) == set(drawn)
+    pages = "".join((ROOT / "sql" / name).read_text() for name in ("papers.md", "choosing.md"))
+    assert set(re.findall(r"`(\w+)\.svg`", pages)) == set(drawn)
 
 
 def test_curves_can_be_told_apart(drawn):

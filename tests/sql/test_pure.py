@@ -130,7 +130,8 @@ def test_plans_say_what_is_left():
                                             (part["tier"],)).fetchone()
         assert (part["epsilon_after"], part["remaining_epsilon"], part["releases_left"]) == (spent, remaining, left)
         assert spent == plan["epsilon"]
-    assert "pure differential privacy" in error_of(db, "SELECT dp_plan('in', 'sum', 2)")
+    assert "pure differential privacy" in error_of(db, "SELECT dp_plan('in', 'sum', 2, '{\"mechanism\":\"gaussian\"}')")
+    assert json.loads(one(db, "SELECT dp_plan('in', 'sum', 2)"))["epsilon"] > plan["epsilon"]  # Laplace noise is the default here
 
 
 def test_plans_say_what_is_paid():
@@ -148,7 +149,7 @@ def test_gaussian_noise_is_refused_at_and_outside(kind):
     parameters = {"clip": 1.0, "lo": 0.0, "hi": 1.0, "q": 0.5, "bins": 4, "dim": 2, "radius": 10.0, "keys": ["a"]}
     takes = (KINDS[kind].bounds.split() if "clip" in KINDS[kind].bounds else KINDS[kind].bounds.split()) + (
         ["keys"] if "group" in kind else [])
-    parameters = {key: parameters[key] for key in takes}
+    parameters = {key: parameters[key] for key in takes} | ({} if kind.startswith("ou_") else {"mechanism": "gaussian"})
     db = ledger(("rdp in", 5.0, 1e4, 1e-6, "rdp"), ("pure", 1.0, 1e6), ("rdp out", 0.1, 1e4, 1e-6, "rdp"))
     read = []
     db.create_function("read", 1, lambda x: read.append(x) or x)

@@ -1,0 +1,118 @@
+/* plan_mechanisms.c: see plan_mechanisms.h. */
+#include "functions/plan_mechanisms.h"
+
+#include <math.h>
+
+#include "math/laplace.h"
+#include "mechanism/lattice_design.h"
+#include "release/default_mechanism.h"
+#include "release/definition.h"
+#include "release/numbers.h"
+#include "release/session.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define MOST_RELEASES 0x1p20
+
+double plan_half_width(struct publication *publication, double rows, double rate) {
+  struct ledger_release *release = &publication->definition.release;
+  const struct noise_law *noise = publication->definition.mechanism->noise;
+  struct design design;
+  design_make(&design, &publication->definition.layout, rate, noise);
+  release->granularity = design.granularity;
+  release->shift = design.shift;
+  publication->position.clock = noise->clock(design.sensitivity, rate);
+  double half_width = numbers_half_width(publication, rows, PLAN_CONFIDENCE);
+  return isnan(half_width) ? plan_statistic_half_width(publication, numbers_stddev(publication))
+                           : half_width;
+}
+
+double plan_statistic_half_width(const struct publication *publication, double stddev) {
+  const struct noise_law *noise = publication->definition.mechanism->noise;
+  return publication->definition.aggregate->family->is_linear
+             ? noise->half_width(stddev, PLAN_CONFIDENCE)
+             : mixed_half_width(noise, stddev, PLAN_CONFIDENCE);
+}
+
+/* The two publications that a plan compares, and the tier that pays for them. */
+struct comparison {
+  struct publication gaussian, laplace;
+  const struct ledger_tier *tier;
+  double rows;
+};
+
+/* Returns the half-width if n such releases use up the budget of the tier. */
+static double gaussian_share(struct comparison *comparison, double n) {
+  double rate = fmin(comparison->tier->rate_limit / n, gaussian_noise.most);
+  return plan_half_width(&comparison->gaussian, comparison->rows, rate);
+}
+
+/* A release with Laplace noise costs its curve at the filter order; its design takes a rate. */
+static double laplace_share(struct comparison *comparison, double n) {
+  double order = comparison->tier->filter_order;
+  double cost = order * comparison->tier->rate_limit / n;
+  double low = 0, high = 2 * (cost + sqrt(cost)) + 4; /* in scales; high costs more than that */
+  for (int i = 0; i < 200 && high - low > high * 0x1p-40; i++) {
+    double middle = low / 2 + high / 2;
+    if (laplace_rdp(order, middle, 1) > cost) {
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  double rate = fmin(laplace_rdp(1, low, 1), laplace_noise.most);
+  return plan_half_width(&comparison->laplace, comparison->rows, fmax(rate, DESIGN_MIN_RATE));
+}
+
+static int gaussian_is_better(struct comparison *comparison, double n) {
+  return gaussian_share(comparison, n) <= laplace_share(comparison, n);
+}
+
+/* Returns the least n at which Gaussian noise is better, or NaN. */
+static double crossing(struct comparison *comparison) {
+  double high = 1;
+  while (high <= MOST_RELEASES && !gaussian_is_better(comparison, high)) high *= 2;
+  if (high > MOST_RELEASES) return NAN;
+  double low = high / 2; /* not better there, or 1/2 */
+  while (high - low > 1) {
+    double middle = floor((low + high) / 2);
+    if (gaussian_is_better(comparison, middle)) {
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  return high;
+}
+
+/* Describes the planned release with another noise. */
+static struct publication with_noise(const struct publication *planned,
+                                     const struct mechanism *mechanism) {
+  struct publication other = *planned;
+  other.definition.mechanism = mechanism;
+  definition_layout(&other, planned->definition.contribution.keys, planned->definition.by_unit,
+                    ledger_adjacency(planned->session->ledger) == LEDGER_REPLACE);
+  return other;
+}
+
+void plan_append_mechanisms(sqlite3_str *json, const struct publication *planned, double rows) {
+  const struct aggregate *aggregate = planned->definition.aggregate;
+  const struct mechanism *laplace = mechanism_find(aggregate, laplace_mechanism.name);
+  const struct ledger_tier *tier = &planned->position.tiers[planned->position.at];
+  double rate = planned->definition.release.weight * tier->rate;
+  if (laplace != &laplace_mechanism || !tier_covers_all_noise(tier) || rate > laplace_noise.most)
+    return;
+  struct comparison comparison = {with_noise(planned, &gaussian_mechanism),
+                                  with_noise(planned, laplace), tier, rows};
+  sqlite3_str_appendf(json,
+                      ",\"mechanisms\":{\"gaussian\":{\"half_width\":%!.17g},"
+                      "\"laplace\":{\"half_width\":%!.17g}}",
+                      plan_half_width(&comparison.gaussian, rows, rate),
+                      plan_half_width(&comparison.laplace, rows, rate));
+  double from = crossing(&comparison);
+  if (isnan(from)) {
+    sqlite3_str_appendall(json, ",\"gaussian_from\":null");
+  } else {
+    sqlite3_str_appendf(json, ",\"gaussian_from\":%d", (int)from);
+  }
+}

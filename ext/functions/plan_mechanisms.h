@@ -1,0 +1,29 @@
+/* plan_mechanisms.h: the part of a plan that compares Gaussian and Laplace noise. */
+#ifndef DIFFUSE_FUNCTIONS_PLAN_MECHANISMS_H
+#define DIFFUSE_FUNCTIONS_PLAN_MECHANISMS_H
+
+#include "release/publication.h"
+
+#include <sqlite3ext.h>
+
+#define PLAN_CONFIDENCE 0.95
+
+/*
+** Returns the half-width of the planned statistic at a rate, with the noise of the publication. The
+** unit is that of the value if `rows` is a guess of the number of rows, and that of the sums if it
+** is NaN. Sets the lattice and the clock of the publication.
+*/
+double plan_half_width(struct publication *publication, double rows, double rate);
+
+/* Returns the half-width of a statistic whose noise has this standard deviation. */
+double plan_statistic_half_width(const struct publication *publication, double stddev);
+
+/*
+** If the kind of a planned publication has both sorts of noise and its tier covers both, appends
+** "mechanisms", an object with the half-width of both at the rate of this release, and
+** "gaussian_from", the least number n of releases at which Gaussian noise has the smaller
+** half-width, if n equal releases use up the whole budget of the tier (null: none up to 2^20).
+*/
+void plan_append_mechanisms(sqlite3_str *json, const struct publication *planned, double rows);
+
+#endif

@@ -1,0 +1,33 @@
+/* default_mechanism.c: see default_mechanism.h. */
+#include "release/default_mechanism.h"
+
+#include "ledger/accountant.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* Returns the first mechanism of an aggregate that adds noise whose cost is a curve, or null. */
+static const struct mechanism *curve_mechanism(const struct aggregate *aggregate) {
+  for (int i = 0; mechanisms[i]; i++) {
+    const struct noise_law *noise = mechanisms[i]->noise;
+    if (noise && !noise->has_rate &&
+        mechanism_admits(mechanisms[i], aggregate->family, aggregate->is_ou))
+      return mechanisms[i];
+  }
+  return 0;
+}
+
+int request_default_mechanism(struct request *request, const struct ledger_tier *tier,
+                              struct error *error) {
+  const struct aggregate *aggregate = request->aggregate;
+  if (request->mechanism || request->has_states || tier->accountant->covers_rates ||
+      aggregate->family->statistic == STATISTIC_MODEL)
+    return 1;
+  const struct mechanism *mechanism = curve_mechanism(aggregate);
+  if (!mechanism) return 1;
+  request->mechanism = sqlite3_mprintf("%s", mechanism->name);
+  return request->mechanism || error_set_memory(error);
+}
+
+int tier_covers_all_noise(const struct ledger_tier *tier) {
+  return tier->accountant->covers_rates && tier->accountant->covers_curves;
+}
