@@ -61,8 +61,9 @@ static void heading(struct page *page) {
                                       "tiers outside it. It shows nothing of inner tiers.</p>\n");
   } else {
     sqlite3_str_appendall(
-        page->html, "<p class=warn><b>For the owner only.</b> This page shows all tiers, the "
-                    "inner ones too. Make a page of its own for the members of a tier.</p>\n");
+        page->html,
+        "<p class=warn><b>For the owner only.</b> This page shows all tiers, the "
+        "inner ones too. Members of a tier get another page, made for their tier.</p>\n");
   }
   if (says(page, "SELECT json_extract(document, '$.ledger.unchecked') FROM certificate"))
     sqlite3_str_appendall(

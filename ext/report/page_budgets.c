@@ -184,9 +184,10 @@ void page_budgets(struct page *page) {
   sqlite3_finalize(row);
   sqlite3_str_appendall(
       page->html,
-      number
-          ? "</div>\n<p></p><p>The guarantee of a tier is its whole budget, whatever is spent of "
-            "it so far. Members of a tier also see everything that is published for the tiers "
-            "outside it, and the budget of their tier pays for that too.</p>\n"
-          : "<p>There is no tier yet.</p>\n");
+      number ? "</div>\n<p></p><p>A line shows what was spent over time; the grey line above it is "
+               "the "
+               "whole budget. The guarantee of a tier is its whole budget, whatever is spent of "
+               "it so far. Members of a tier also see everything that is published for the tiers "
+               "outside it, and the budget of their tier pays for that too.</p>\n"
+             : "<p>There is no tier yet.</p>\n");
 }

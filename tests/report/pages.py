@@ -8,8 +8,9 @@ from conftest import connect, one
 WARDS = ["cardiology", "emergency", "maternity", "neurology", "oncology", "paediatrics", "surgery"]
 
 
-def hospital(path, months=12, unchecked=False):
-    """Visits of a year, three audiences, monthly figures. Everything is published today."""
+def hospital(path, months=12, unchecked=False, clock=None):
+    """Visits of a year, three audiences, monthly figures. With a clock, each month
+    is published on the 5th of the next one, otherwise everything today."""
     draw = random.Random(1)
     db = connect(path)
     db.execute("BEGIN")
@@ -34,7 +35,9 @@ def hospital(path, months=12, unchecked=False):
             one(db, "SELECT dp_diffuse(?, ?)", options["name"], tier)
 
     for month in range(1, months + 1):
-        release("count", "1", f"month = {month}", name=f"visits 2026-{month:02}", clip=4, weight=0.5)
+        if clock:
+            clock.set(f"{2025 + month // 12}-{month % 12 + 1:02}-05 09:00:00")
+        release("count", "1", f"month = {month}", name=f"visits 2025-{month:02}", clip=4, weight=0.5)
     release("avg", "stay", "1", name="stay in days", lo=0, hi=30)
     release("median", "minutes", "1", name="minutes, median", lo=0, hi=240)
     release("group_count", "ward", "1", name="visits by ward", clip=6, keys=WARDS)
@@ -64,12 +67,3 @@ def hostile(path):
     for tier in names[3:]:
         one(db, "SELECT dp_diffuse('</table>', ?)", tier)
     return db
-
-
-if __name__ == "__main__":
-    import sys
-    with hospital(sys.argv[1]) as db:
-        for tier in (None, "clinic", "region", "public"):
-            page = one(db, *(("SELECT dp_report()",) if tier is None else ("SELECT dp_report(?)", tier)))
-            print(tier, len(page.encode()))
-            open(f"{sys.argv[1]}.{tier or 'owner'}.html", "w").write(page)

@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from browser import Browser, CHROMIUM
-from conftest import connect, one
+from conftest import Clock, connect, one
 from pages import hospital, hostile, HOSTILE
 
 pytestmark = [pytest.mark.alarm(0), pytest.mark.plain, pytest.mark.skipif(not CHROMIUM, reason="needs Chromium (make deps-report)"),
@@ -25,9 +25,17 @@ def browser():
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
+    clock = Clock()
+    try:
+        yield make_pages(tmp_path_factory, clock)
+    finally:
+        clock.stop()
+
+
+def make_pages(tmp_path_factory, clock):
     folder = tmp_path_factory.mktemp("pages")
     made = {}
-    for name, db in (("hospital", hospital(folder / "a.db", months=4)), ("hostile", hostile(folder / "b.db"))):
+    for name, db in (("hospital", hospital(folder / "a.db", months=6, clock=clock)), ("hostile", hostile(folder / "b.db"))):
         for tier in ([None, "region", "public"] if name == "hospital" else [None, HOSTILE[0], HOSTILE[6]]):
             page = one(db, "SELECT dp_report()") if tier is None else one(db, "SELECT dp_report(?)", tier)
             file = folder / f"{name}-{len(made)}.html"

@@ -1,5 +1,6 @@
 """dp_report without a browser: its bytes, its data, and what it does not say."""
 
+import datetime
 import hashlib
 import html.parser
 import math
@@ -243,6 +244,54 @@ def test_periods(tmp_path):
     said = words(db, "public")
     assert re.search(r"ε = 1, δ = 1 in 1,000,000 in each month\. A best guess .* The 1 month so far: ε = 1, δ = 1 in 1,000,000\.", said)
     assert re.search(r"These figures are for the period from \d{4}-\d\d-01 until before \d{4}-\d\d-01\.", said)
+
+
+def history(page):
+    """The line of the budget over time: (days since the first, share spent) at each corner, from its path in the page."""
+    ((path, first, last),) = re.findall(r'aria-label="Budget spent over time">.*?class=p1 d="M0 63(.*?)H300"/></svg>\n<div class=ends>'
+                                        r"<span>(.*?)</span><span>(.*?)</span>", page)
+    days = (datetime.date.fromisoformat(last) - datetime.date.fromisoformat(first)).days
+    x, corners = 0, []
+    for letter, number in re.findall(r"([HV])([\d.]+)", path):
+        x = float(number) if letter == "H" else x
+        if letter == "V":
+            corners.append((round(x / 300 * days), (63 - float(number)) / 62))
+    return datetime.date.fromisoformat(first), corners
+
+
+def test_the_history_of_a_budget(path, clock):
+    """A line through the totals of dp_charge at the end of each day."""
+    clock.set("2026-01-10 08:00:00")
+    db = create(path)
+    days = ["2026-01-10", "2026-01-10", "2026-01-31", "2026-03-01", "2026-12-24"]
+    for i, day in enumerate(days):
+        clock.set(f"{day} 12:00:00")
+        one(db, "SELECT dp_release('public', 'count', 'SELECT 1, patient FROM visits', ?)", f"r{i}")
+    first, corners = history(report(db, "public"))
+    rate, limit = db.execute("SELECT (SELECT sum(rate) FROM dp_charge WHERE tier = 'public') / 5, rate_limit FROM dp_tier"
+                             " WHERE name = 'public'").fetchone()
+    want = [((datetime.date.fromisoformat(day) - first).days, count * rate / limit)
+            for day, count in (("2026-01-10", 2), ("2026-01-31", 3), ("2026-03-01", 4), ("2026-12-24", 5))]
+    assert first == datetime.date(2026, 1, 10) and [day for day, _ in corners] == [day for day, _ in want]
+    assert [share for _, share in corners] == pytest.approx([share for _, share in want], abs=3e-3)
+
+
+def test_the_history_starts_anew_in_each_period_and_the_clock_changes_no_page(tmp_path, clock):
+    clock.set("2026-01-10 08:00:00")
+    db = create(tmp_path / "a.db", tiers=[])
+    one(db, "SELECT dp_tier('public', 0.0005, 1.0, 1e-6, ?)", '{"period":"month"}')
+    for i, day in enumerate(["2026-01-10", "2026-01-20", "2026-02-03", "2026-03-15"]):
+        clock.set(f"{day} 12:00:00")
+        one(db, "SELECT dp_release('public', 'count', 'SELECT 1, patient FROM visits', ?)", f"r{i}")
+    page = report(db, "public")
+    _, corners = history(page)
+    share = corners[0][1]
+    assert [day for day, _ in corners] == [0, 10, 24, 24, 64, 64]
+    assert [s for _, s in corners] == pytest.approx([share, 2 * share, 0, share, 0, share], abs=4e-3) and share > 0.01
+    said = re.sub(r"\s+", " ", Text(page).words)
+    assert "All 3 months so far: ε = " in said and "period from 2026-03-01 until before 2026-04-01" in said
+    clock.set("2026-08-01 00:00:00")
+    assert report(db, "public") == page == report(connect(tmp_path / "a.db"), "public")
 
 
 def test_kinds_have_words(clinic):
