@@ -135,6 +135,12 @@ void first_word(const char *sql, char word[8]) {
   word[i] = 0;
 }
 
+char *query_trimmed(const char *sql) {
+  size_t length = strlen(sql);
+  while (length && strchr(" \t\r\n\f;", sql[length - 1])) length--;
+  return sqlite3_mprintf("%.*s", (int)length, sql);
+}
+
 int has_word(const char *name, const char *sql) {
   size_t length = strlen(name);
   while (*sql && sqlite3_strnicmp(sql, name, (int)length) != 0) sql++;

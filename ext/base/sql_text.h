@@ -37,6 +37,12 @@ char *key_text(sqlite3_value *key);
 */
 void first_word(const char *sql, char word[8]);
 
+/*
+** Returns a copy of the text of a query without white space and semicolons at the end, as the
+** ledger and states store it. The caller calls sqlite3_free(). Returns null if memory runs out.
+*/
+char *query_trimmed(const char *sql);
+
 /* Returns whether a name occurs in an SQL text. The comparison ignores case. */
 int has_word(const char *name, const char *sql);
 

@@ -27,6 +27,8 @@ enum option_type {
   KEYS,
   KERNEL,
   STATE,
+  QUERY,  /* the text of a question */
+  TABLES, /* the tables that it reads: a JSON object */
   READ_ALREADY
 };
 
@@ -67,7 +69,12 @@ static const struct option options[] = {
     {{"radius", 0, INFINITY, 1, 1}, NUMBER, IN(radius), PUBLISHING, P_RADIUS, 1},
     {{"centre", -INFINITY, INFINITY, 1, 1}, NUMBER, IN(centre), PUBLISHING, P_RADIUS, 0},
     {{"theta", 0, INFINITY, 0, 1}, NUMBER, IN(theta), PUBLISHING, P_RADIUS, 0},
-    {{"steps", 1000, 1e12, 0, 0}, WHOLE_NUMBER, IN(steps), OPTIONS_OF_RELEASE, PARAMETERS, 0},
+    {{"steps", 1000, 1e12, 0, 0},
+     WHOLE_NUMBER,
+     IN(steps),
+     OPTIONS_OF_RELEASE | OPTIONS_OF_PARTIAL,
+     PARAMETERS,
+     0},
     {{"half_width", 0, INFINITY, 1, 1}, NUMBER, IN(half_width), OPTIONS_OF_PLAN, PARAMETERS, 0},
     {{"rows", 1, 1e15, 0, 0}, WHOLE_NUMBER, IN(rows_guess), OPTIONS_OF_PLAN, PARAMETERS, 0},
     {{"unit", 0, 0, 0, 0}, WORD, IN(unit_word), OPTIONS_OF_PLAN, PARAMETERS, 0},
@@ -75,6 +82,8 @@ static const struct option options[] = {
     {{"kind", 0, 0, 0, 0}, READ_ALREADY, 0, OPTIONS_OF_ELEMENT | OPTIONS_OF_STATE, PARAMETERS, 0},
     {{"protects", 0, 0, 0, 0}, PROTECTS, IN(rows), SHARD, PARAMETERS, 0},
     {{"whole_units", 0, 0, 0, 0}, FLAG, IN(whole_units), SHARD, PARAMETERS, 0},
+    {{"sql", 0, 0, 0, 0}, QUERY, IN(sql), OPTIONS_OF_STATE, PARAMETERS, 0},
+    {{"tables", 0, 0, 0, 0}, TABLES, IN(tables), OPTIONS_OF_STATE, PARAMETERS, 0},
     {{"rho", 0, INFINITY, 1, 1}, NUMBER, IN(rho), PUBLISHING, P_RADIUS, 0},
     {{"t", 0, INFINITY, 1, 1}, NUMBER, IN(t), PUBLISHING, P_RADIUS, 0},
     {{"kernel", 0, 0, 0, 0}, KERNEL, IN(kernel), PUBLISHING, P_KERNEL, 1},
@@ -343,6 +352,13 @@ static int set_option(struct parse *parse, const struct option *option, const ch
                ? set_keys(parse, (const char *)sqlite3_value_text(value), error)
                : error_set(error, "%s must be a JSON array%s", keys_called(parse->request),
                            not_a(value, SQLITE_TEXT));
+  case QUERY:
+  case TABLES:
+    if (strcmp(type, option->type == QUERY ? "text" : "object") != 0)
+      return error_set(error, "the state's %s is malformed", key);
+    sqlite3_free(*(char **)member);
+    *(char **)member = sqlite3_mprintf("%s", sqlite3_value_text(value));
+    return *(char **)member ? 1 : error_set_memory(error);
   default: return 1; /* an earlier step has read the option */
   }
 }
@@ -452,6 +468,14 @@ static void append_parameter(sqlite3_str *json, const struct request *request,
     break;
   case MECHANISM:
     if (request->mechanism) sqlite3_str_appendf(json, ",\"%s\":\"%s\"", name, request->mechanism);
+    break;
+  case QUERY:
+    if (!request->sql) break;
+    sqlite3_str_appendf(json, ",\"%s\":", name);
+    json_append_string(json, request->sql);
+    break;
+  case TABLES:
+    if (request->tables) sqlite3_str_appendf(json, ",\"%s\":%s", name, request->tables);
     break;
   default: break; /* this option is not part of a state, or has been written earlier */
   }

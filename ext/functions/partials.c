@@ -17,7 +17,11 @@
 **   P5 A unit may have rows in several shards, so dp_merge() adds up the totals of the unit before
 **       it bounds them. With "whole_units", the caller asserts that each unit has rows in one shard
 **       only, and dp_partial() bounds the totals. dp_merge() cannot check this assertion.
+**   P6  In a ledger with a policy, a question makes the state of a shard. The state contains the
+**       text of the question and the tables that it read. dp_merge() then adds up only states of
+**       one question, about tables that its ledger declares in the same way.
 */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +30,8 @@
 #include "functions/options.h"
 #include "release/parameter_checks.h"
 #include "functions/statement_guard.h"
+#include "ledger/policy.h"
+#include "query/question.h"
 #include "query/sources.h"
 #include "query/shard_rows.h"
 #include "base/sql_text.h"
@@ -62,12 +68,9 @@ static int check_columns(const struct request *request, int given, struct error 
                    request->aggregate->kind, names, request->rows ? "rows" : "units");
 }
 
-/*
-** Starts a shard. `columns` is the number of arguments between kind and options, or negative if the
-** shard has no row.
-*/
-static int shard_open(struct shard *shard, struct host *host, sqlite3_value *kind, int columns,
-                      sqlite3_value *options, struct error *error) {
+/* Reads the kind and the options of a shard. */
+static int shard_request(struct shard *shard, struct host *host, sqlite3_value *kind,
+                         sqlite3_value *options, struct error *error) {
   const struct aggregate *aggregate = aggregate_find(plain_text(kind));
   if (!aggregate) return unknown_kind(error);
   if (!aggregate->family->has_states)
@@ -78,12 +81,28 @@ static int shard_open(struct shard *shard, struct host *host, sqlite3_value *kin
                      OPTIONS_OF_PARTIAL) ||
       !request_finish_shape(request, !request->rows, error))
     return 0;
-  if (request->rows && request->whole_units)
-    return error_set(error, "whole_units is for units: leave it out, or protects");
-  if (columns >= 0 && !check_columns(request, columns, error)) return 0;
-  shard->parameters = request_parameters(request, OPTIONS_OF_STATE);
+  return !request->rows || !request->whole_units ||
+         error_set(error, "whole_units is for units: leave it out, or protects");
+}
+
+static int shard_start(struct shard *shard, struct error *error) {
+  sqlite3_free(shard->parameters);
+  shard->parameters = request_parameters(&shard->request, OPTIONS_OF_STATE);
   if (!shard->parameters) return error_set_memory(error);
-  return shard_rows_start_shard(&shard->rows, &shard->description, request, error);
+  return shard_rows_start_shard(&shard->rows, &shard->description, &shard->request, error);
+}
+
+/*
+** Starts a shard whose rows name their units. `columns` is the number of arguments between kind and
+** options, or negative if the shard has no row.
+*/
+static int shard_open(struct shard *shard, struct host *host, sqlite3_value *kind, int columns,
+                      sqlite3_value *options, struct error *error) {
+  struct request *request = &shard->request;
+  if (!shard_request(shard, host, kind, options, error)) return 0;
+  if (!isnan(request->steps))
+    return error_set(error, "steps is for ledgers with a policy (leave it out)");
+  return (columns < 0 || check_columns(request, columns, error)) && shard_start(shard, error);
 }
 
 /* Returns the state as the result, or fails the call. */
@@ -107,7 +126,58 @@ static void shard_result(sqlite3_context *context, struct shard *shard) {
   fail_call(context, PARTIAL, &error);
 }
 
-/* dp_partial(kind, options) -> BLOB Returns the state of a shard without rows. */
+/* ---- the question of a shard ----------------------------------------------------------------- */
+
+/* Whether the database has a ledger that is not unchecked, so that a shard is asked a question. */
+static int asks_question(struct host *host, struct error *error) {
+  int asks = ledger_ready(host->session.ledger) && !ledger_is_unchecked(host->session.ledger);
+  error_clear(error); /* a shard needs no ledger */
+  return asks;
+}
+
+static int open_rows(void *context, struct rows *rows, struct error *error) {
+  struct shard *shard = context;
+  (void)rows; /* they are the rows of the shard */
+  return shard_start(shard, error);
+}
+
+static int run_question(struct shard *shard, struct question *question, struct error *error) {
+  struct request *request = &shard->request;
+  struct rows_opener opener = {open_rows, shard, ""};
+  request->tables = question_tables(question);
+  return (request->tables || error_set_memory(error)) &&
+         question_run(question, isnan(request->steps) ? DEFAULT_STEPS : request->steps, &opener,
+                      &shard->rows, error);
+}
+
+/* Makes the state of a shard by a question, unit by unit (P6). */
+static int shard_ask(struct shard *shard, struct host *host, sqlite3_value *kind,
+                     sqlite3_value *sql, sqlite3_value *options, struct error *error) {
+  struct request *request = &shard->request;
+  struct ledger *ledger = host->session.ledger;
+  struct question *question = 0;
+  const char *text = plain_text(sql);
+  if (!shard_request(shard, host, kind, options, error)) return 0;
+  if (host->collector.collecting)
+    return error_set(error, "a state cannot read from a release that is running");
+  if (request->rows || ledger_protects(ledger) == LEDGER_ROWS)
+    return error_set(error, "a question makes a state only where units are protected");
+  if (!text)
+    return error_set(error, "sql must be the text of one SELECT%s", not_a(sql, SQLITE_TEXT));
+  request->sql = query_trimmed(text);
+  int asked =
+      (request->sql || error_set_memory(error)) &&
+      question_open(&question, &host->collector, ledger, request->aggregate, request->sql, error) &&
+      run_question(shard, question, error);
+  question_close(question);
+  return asked;
+}
+
+/*
+** dp_partial(kind, options) -> BLOB
+** Returns the state of a shard without rows. In a ledger with a policy the second argument is the
+** text of a question, as in dp_partial(kind, sql, NULL).
+*/
 static void partial_of_nothing(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   struct shard *shard = calloc(1, sizeof *shard);
@@ -118,7 +188,9 @@ static void partial_of_nothing(sqlite3_context *context, int argc, sqlite3_value
   struct host *host = host_of(context);
   struct error *error = &host->session.error;
   error_clear(error);
-  if (shard_open(shard, host, argv[0], -1, argv[1], error)) {
+  int asks = asks_question(host, error);
+  if (asks ? shard_ask(shard, host, argv[0], argv[1], 0, error)
+           : shard_open(shard, host, argv[0], -1, argv[1], error)) {
     shard_result(context, shard);
   } else {
     fail_call(context, PARTIAL, error);
@@ -132,13 +204,14 @@ static void partial_of_nothing(sqlite3_context *context, int argc, sqlite3_value
 struct collecting {
   struct shard *shard; /* null before the first row and after a failure */
   unsigned unchecked;  /* the number of rows until the next check of the parameters */
+  int is_asked;        /* a question has made the state */
   int failed;
 };
 
 static void partial_fail(sqlite3_context *context, struct collecting *collecting,
                          struct error *error) {
   shard_close(collecting->shard);
-  *collecting = (struct collecting){0, 0, 1};
+  *collecting = (struct collecting){.failed = 1};
   fail_call(context, PARTIAL, error);
 }
 
@@ -147,6 +220,8 @@ static int partial_check(sqlite3_context *context, struct collecting *collecting
                          sqlite3_value **argv, struct error *error) {
   struct host *host = sqlite3_user_data(context);
   struct shard *shard = collecting->shard;
+  if (shard && collecting->is_asked)
+    return error_set(error, "a question stands alone in its SELECT, without FROM");
   if (!shard) {
     shard = collecting->shard = calloc(1, sizeof *shard);
     if (!shard) return error_set_memory(error);
@@ -154,13 +229,19 @@ static int partial_check(sqlite3_context *context, struct collecting *collecting
     if (sources_of(sqlite3_context_db_handle(context), PARTIAL, argc, 0).rows & ~columns)
       return error_set(error,
                        "kind and options must be the same for every row (one of them is a column)");
-    if (!shard_open(shard, host, argv[0], argc - 2, argv[argc - 1], error)) return 0;
+    int asks = asks_question(host, error);
+    if (asks && argc != 3)
+      return error_set(error, "in a ledger with a policy it takes (kind, sql, options), and the "
+                              "policy names the unit");
+    if (asks && !shard_ask(shard, host, argv[0], argv[1], argv[2], error)) return 0;
+    if (!asks && !shard_open(shard, host, argv[0], argc - 2, argv[argc - 1], error)) return 0;
+    collecting->is_asked = asks;
     if (!fixed_arguments_keep(&shard->constants, argc, argv, columns))
       return error_set_memory(error);
   }
   if (!fixed_arguments_same(&shard->constants, argc, argv))
     return error_set(error, "kind and options must be the same for every row");
-  collecting->unchecked = fixed_arguments_rest(&shard->constants);
+  collecting->unchecked = collecting->is_asked ? 0 : fixed_arguments_rest(&shard->constants);
   return 1;
 }
 
@@ -172,6 +253,9 @@ static int partial_check(sqlite3_context *context, struct collecting *collecting
 ** lo, hi, dim, bins, keys, candidates, max_groups), protects ("unit" or "row"; only "unit" takes a
 ** unit) and whole_units (P5). The function needs no ledger and charges nothing. Invalid parameters
 ** are errors, but the data never cause an error.
+**
+** In a ledger with a policy: dp_partial(kind, sql, options) -> BLOB. `sql` is a question as for
+** dp_release(), with its option steps, and the function reads the policy of the ledger.
 */
 static void partial_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct collecting *collecting = sqlite3_aggregate_context(context, sizeof *collecting);
@@ -190,7 +274,7 @@ static void partial_step(sqlite3_context *context, int argc, sqlite3_value **arg
       return;
     }
   }
-  if (!rows_add(&collecting->shard->rows, argv + 1)) {
+  if (!collecting->is_asked && !rows_add(&collecting->shard->rows, argv + 1)) {
     error_clear(error);
     error_set_memory(error);
     partial_fail(context, collecting, error);
@@ -345,6 +429,45 @@ static int check_protection(const struct merge *merge, struct error *error) {
       by_unit ? "units" : "rows", by_unit ? "rows" : "units", by_unit ? "unit" : "row");
 }
 
+/* The context of check_table(). */
+struct checking {
+  struct ledger_policy policy;
+  struct error *error;
+};
+
+static int check_table(void *context, const char *key, const char *type, sqlite3_value *value) {
+  const struct checking *checking = context;
+  const struct ledger_declaration *declared = ledger_policy_find(&checking->policy, key);
+  const char *role = plain_text(value);
+  (void)type;
+  if (declared && role &&
+      strcmp(role, declared->role == POLICY_PUBLIC ? "public" : "protected") == 0)
+    return 1;
+  return error_set(checking->error,
+                   "a question in a shard read a table that this ledger does not declare in the "
+                   "same way (declare it, on an empty table if need be)");
+}
+
+/*
+** If the ledger has a policy, questions must have made the states, and their tables must have the
+** same role in this ledger.
+*/
+static int check_questions(const struct merge *merge, struct error *error) {
+  struct ledger *ledger = merge->host->session.ledger;
+  struct checking checking = {{0, 0}, error};
+  if (ledger_is_unchecked(ledger)) return 1;
+  int going = ledger_begin_reading(ledger) && ledger_policy_read(ledger, &checking.policy) &&
+              ledger_policy_need(ledger, &checking.policy);
+  ledger_rollback(ledger);
+  if (going && !merge->request.tables)
+    going = error_set(error, "no question made the state (in a ledger with a policy, make it with "
+                             "dp_partial(kind, sql, options))");
+  if (going)
+    going = json_members(ledger_json(ledger), merge->request.tables, check_table, &checking);
+  ledger_policy_free(&checking.policy);
+  return going;
+}
+
 static int merge_open(sqlite3_context *context, struct merge *merge,
                       const struct shard_state *state, int argc, sqlite3_value **argv,
                       struct error *error) {
@@ -360,7 +483,9 @@ static int merge_open(sqlite3_context *context, struct merge *merge,
   if (sources_of(sqlite3_context_db_handle(context), MERGE, argc, 1u | 1u << 2).rows & ~(1u << 1))
     return error_set(error,
                      "tier and name must be the same for every state (one of them is a column)");
-  if (!read_request(merge, argc, argv, error) || !check_protection(merge, error)) return 0;
+  if (!read_request(merge, argc, argv, error) || !check_protection(merge, error) ||
+      !check_questions(merge, error))
+    return 0;
   if (site_is_second(merge->site) && merge->request.name)
     return error_set(error,
                      "the name stands for one release, but the statement evaluates it more than "

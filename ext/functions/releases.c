@@ -44,7 +44,7 @@ static int open_in_order(void *context, struct rows *rows, struct error *error) 
 static int collect(struct host *host, struct publication *publication,
                    const struct rows_asked *asked, double steps, struct collection *collection,
                    struct error *error) {
-  struct rows_opener opener = {open_in_order, publication};
+  struct rows_opener opener = {open_in_order, publication, " (the charge stays)"};
   if (asked->question)
     return question_run(asked->question, steps, &opener, &collection->rows, error);
   return open_in_order(publication, &collection->rows, error) &&
@@ -74,16 +74,6 @@ static int prepare(sqlite3 *db, const struct query *query, sqlite3_stmt **statem
   sqlite3_free(text);
   return rc == SQLITE_OK ||
          error_set(error, "cannot compile sql as a subquery: %s", sqlite3_errmsg(db));
-}
-
-/*
-** Returns the text of a query as the ledger stores it: without white space and semicolons at the
-** end.
-*/
-static char *stored_text(const char *sql) {
-  size_t length = strlen(sql);
-  while (length && strchr(" \t\r\n\f;", sql[length - 1])) length--;
-  return sqlite3_mprintf("%.*s", (int)length, sql);
 }
 
 /*
@@ -168,7 +158,7 @@ static int request_rows(struct request *request, struct rows_asked *asked, struc
                            "ward\"}'), because SQLite may ask for the rows more than once")) &&
          request_finish(request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
          release_guarded(host, request, 1, error) &&
-         ((request->sql = stored_text(sql)) || error_set_memory(error)) &&
+         ((request->sql = query_trimmed(sql)) || error_set_memory(error)) &&
          open_rows(asked, request, host, error) &&
          (!asked->question || !(request->descent.public_rows > 0) ||
           error_set(error, "public_rows is for unchecked ledgers: here all rows come from a "

@@ -29,6 +29,7 @@ struct question {
   struct collector *host;
   struct ledger *ledger;
   struct ledger_policy policy;
+  const char *after; /* the end of errors that occur while rows are read */
   struct evaluator *evaluator;
   sqlite3_stmt *begun;    /* keeps the database in one state (U3) */
   sqlite3_stmt *probe;    /* shows whether the host is interrupted */
@@ -49,8 +50,8 @@ static int out_of_memory(struct error *error) {
 }
 
 static int reading_failed(const struct question *question, struct error *error) {
-  return error_set(error, "the query failed: %s (the charge stays)",
-                   sqlite3_errmsg(question->host->db));
+  return error_set(error, "the query failed: %s%s", sqlite3_errmsg(question->host->db),
+                   question->after);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -289,11 +290,12 @@ static int advance(struct question *question, struct stream *stream, struct erro
   return rc == SQLITE_ROW || rc == SQLITE_DONE || reading_failed(question, error);
 }
 
-static int add_row(struct evaluator_table *table, sqlite3_stmt *row, struct error *error) {
+static int add_row(const struct question *question, struct evaluator_table *table,
+                   sqlite3_stmt *row, struct error *error) {
   int64_t rowid = sqlite3_column_int64(row, 1);
   return unit_rows_add(&table->rows, rowid, row, 2, table->places)
              ? 1
-             : error_set(error, "out of memory (the charge stays)");
+             : error_set(error, "out of memory%s", question->after);
 }
 
 /* Reads all rows of a public table. */
@@ -303,7 +305,7 @@ static int load_public(struct question *question, struct evaluator_table *table,
   int going = prepare_stream(question, table, 1, &stream.row, error);
   if (going) going = advance(question, &stream, error);
   while (going && stream.has_row) {
-    going = add_row(table, stream.row, error);
+    going = add_row(question, table, stream.row, error);
     if (going) going = advance(question, &stream, error);
   }
   sqlite3_finalize(stream.row); /* the error has been reported */
@@ -351,7 +353,7 @@ static int choose_unit(struct question *question, const struct stream *stream,
                        struct error *error) {
   sqlite3_value_free(question->unit);
   question->unit = sqlite3_value_dup(sqlite3_column_value(stream->row, 0));
-  return question->unit ? 1 : error_set(error, "out of memory (the charge stays)");
+  return question->unit ? 1 : error_set(error, "out of memory%s", question->after);
 }
 
 /*
@@ -386,7 +388,7 @@ static int gather(struct question *question, double *count, struct error *error)
     while (going && stream->has_row && order == 0) {
       if (!question->by_row) going = compare(question, question->unit, stream, &order, error);
       if (!going || order != 0) break;
-      going = add_row(stream->table, stream->row, error);
+      going = add_row(question, stream->table, stream->row, error);
       *count += 1;
       if (going) going = advance(question, stream, error);
       if (question->by_row) break;
@@ -432,8 +434,8 @@ static int deliver(struct question *question, struct rows *rows) {
 #define MOST_BYTES (64 << 20) /* the limit for the results of a unit is this times (1 + its rows) */
 
 static int evaluation_failed(const struct question *question, struct error *error) {
-  return error_set(error, "the query failed: %s (the charge stays)",
-                   evaluator_error(question->evaluator));
+  return error_set(error, "the query failed: %s%s", evaluator_error(question->evaluator),
+                   question->after);
 }
 
 /* Evaluates the question for the current unit. After an error, the unit contributes nothing. */
@@ -442,7 +444,7 @@ static int evaluate(struct question *question, double steps, double count, struc
   struct evaluator_limits limits = {steps * (1 + count), MOST_BYTES * (1 + count)};
   if (evaluator_run(question->evaluator, &limits, question->columns > 0) == EVALUATION_FAILED)
     return evaluation_failed(question, error);
-  return deliver(question, rows) || error_set(error, "out of memory (the charge stays)");
+  return deliver(question, rows) || error_set(error, "out of memory%s", question->after);
 }
 
 static int host_is_interrupted(void *context) {
@@ -493,7 +495,7 @@ static int next_row(void *context) {
   if (!stream->has_row) return 0;
   unit_rows_clear(&stream->table->rows);
   question->number++;
-  if (!add_row(stream->table, stream->row, streaming->error)) return -1;
+  if (!add_row(question, stream->table, stream->row, streaming->error)) return -1;
   return question->by_row || choose_unit(question, stream, streaming->error) ? 1 : -1;
 }
 
@@ -554,6 +556,7 @@ int question_run(struct question *question, double steps, const struct rows_open
                  struct rows *rows, struct error *error) {
   double bytes;
   int done = 0;
+  question->after = opener->after;
   if (!open_rows(opener, rows, error) || !load_publics(question, error)) return 0;
   evaluator_watch(question->evaluator, host_is_interrupted, question);
   if (can_stream(question, steps, &bytes)) {

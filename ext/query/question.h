@@ -39,6 +39,7 @@ char *question_tables(const struct question *question);
 struct rows_opener {
   int (*open)(void *context, struct rows *rows, struct error *error);
   void *context;
+  const char *after; /* the end of errors that occur while rows are read */
 };
 
 /*

@@ -299,9 +299,9 @@ def ledger():
     ("'group_sum', k, unit, '{\"clip\":1}'", "kind 'group_sum' takes (kind, key, x, unit, options) where units are"
      " protected"),
     ("'sum', x, unit, 'name'", "options must be a JSON object or NULL, not another text"),
-    ("'sum', x, unit, '{\"clip\":1,\"name\":\"n\"}'", "unknown option (known options: clip, protects, whole_units)"),
-    ("'sum', x, unit, '{\"clip\":1,\"weight\":1}'", "unknown option (known options: clip, protects, whole_units)"),
-    ("'sum', x, unit, '{\"clip\":1,\"kind\":\"sum\"}'", "unknown option (known options: clip, protects, whole_units)"),
+    ("'sum', x, unit, '{\"clip\":1,\"name\":\"n\"}'", "unknown option (known options: mechanism, clip, steps, protects, whole_units)"),
+    ("'sum', x, unit, '{\"clip\":1,\"weight\":1}'", "unknown option (known options: mechanism, clip, steps, protects, whole_units)"),
+    ("'sum', x, unit, '{\"clip\":1,\"kind\":\"sum\"}'", "unknown option (known options: mechanism, clip, steps, protects, whole_units)"),
     ("'sum', x, unit, '{\"clip\":-1}'", "clip must be a number in [1e-150, 1e+150]"),
     ("'count', x, unit, '{\"protects\":\"people\"}'", "protects must be 'unit' or 'row'"),
     ("'count', x, '{\"protects\":\"row\",\"whole_units\":true}'", "whole_units is for units: leave it out, or protects"),
