@@ -66,7 +66,16 @@ SELECT key AS class_type, round(low, 1) AS low, round(high, 1) AS high,
 FROM dp_value WHERE release = 'by class' ORDER BY key;
 
 .print
-.print 7. Budgets shrink. Asking again for the same name replays the same number and costs nothing.
+.print 7. A question may be any query. It is evaluated for one student at a time, so nobody can change
+.print what another student contributes. How far apart are a student's lowest and highest scores?
+
+SELECT round(value) AS median_spread, round(low) AS low, round(high) AS high
+FROM dp_answer('school', 'median',
+               'SELECT max(reading) - min(reading) FROM star HAVING count(reading) > 1',
+               '{"name":"spread","lo":0,"hi":400}');
+
+.print
+.print 8. Budgets shrink. Asking again for the same name replays the same number and costs nothing.
 
 SELECT round(dp_release('school', 'count', 'SELECT reading FROM star WHERE grade = ''2'' AND class_type = ''small''',
                         '{"name":"small: students"}'), 1) AS students;
@@ -77,7 +86,7 @@ FROM dp_budget ORDER BY epsilon DESC;
 SELECT dp_verify() AS books;
 
 .print
-.print 8. The attack again, by an analyst who may send any SQL. The connection is guarded: it shows what
+.print 9. The attack again, by an analyst who may send any SQL. The connection is guarded: it shows what
 .print the public may know, and half of what is left of the public budget pays for questions.
 
 SELECT dp_grant('analysts', 'public', 0.5) AS grant_name;

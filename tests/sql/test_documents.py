@@ -218,7 +218,7 @@ def run_demo(folder):
 
 
 TIERS = ["school", "district", "public"]
-EXACT = {"small: students": 1796, "small: average": 590.4, "reg": 579.8, "reg+A": 582.5, "small": 590.4}
+EXACT = {"small: students": 1796, "small: average": 590.4, "reg": 579.8, "reg+A": 582.5, "small": 590.4, "spread": 123.0}
 HALF = {  # half-widths of the 95% interval of a count and of an average at the rates of the tiers
     ("small: students", "school"): 6.3, ("small: students", "district"): 14.8, ("small: students", "public"): 40.6,
     ("small: average", "school"): 1.05, ("small: average", "district"): 2.5, ("small: average", "public"): 6.8,
@@ -231,9 +231,9 @@ def is_near(value, exact, half):
 
 
 def test_every_step_of_the_demo(tmp_path):
-    """Every step of the demo prints its tables with the rows and the precision that its text promises. Each of the 20 noisy
+    """Every step of the demo prints its tables with the rows and the precision that its text promises. Each of the 21 noisy
     figures differs from the truth by more than 4 half-widths once in 10^14 runs."""
-    one, two, three, four, five, six, seven, eight = run_demo(tmp_path)
+    one, two, three, four, five, six, seven, eight, nine = run_demo(tmp_path)
     assert one == [(["children", "average"], [["215", "586.5349"], ["214", "586.4206"]]), (["her_score"], [["611.0"]])]
 
     assert [table[0] for table in two] == [["ledger"], ["protected"], ["tier"], ["tier", "epsilon", "releases_left"]]
@@ -269,15 +269,20 @@ def test_every_step_of_the_demo(tmp_path):
         assert float(truth) == EXACT[name] and 0.6 < half < 1.3 and is_near(value, EXACT[name], half)
         assert float(low) < float(value) < float(high)
 
-    (again_header, again), (header, budgets), books = seven
+    ((header, ((spread, low, high),)),) = seven
+    assert header == ["median_spread", "low", "high"]
+    half = (float(high) - float(low)) / 2
+    assert float(low) <= float(spread) <= float(high) and half < 4 and is_near(spread, EXACT["spread"], half + 1)
+
+    (again_header, again), (header, budgets), books = eight
     assert (again_header, again) == (["students"], [[students]])
     assert header == ["tier", "epsilon", "spent", "remaining", "releases", "releases_left"]
     assert [row[:2] + row[4:] for row in budgets] == [
-        ["school", "8.0", "3", "21"], ["district", "3.0", "2", "22"], ["public", "1.0", "2", "22"]]
-    assert all(0 < float(row[2]) < float(row[1]) / 3 for row in budgets)
+        ["school", "8.0", "4", "20"], ["district", "3.0", "2", "22"], ["public", "1.0", "2", "22"]]
+    assert all(0 < float(row[2]) < float(row[1]) / 2 for row in budgets)
     assert books == (["books"], [["ok"]])
 
-    granted, guard, (header, ((left, right, score),)), (_, shown), (_, asked) = eight
+    granted, guard, (header, ((left, right, score),)), (_, shown), (_, asked) = nine
     assert granted[1] == [["analysts"]] and guard[1] == [["public"]]
     assert header == ["all_children", "without_her", "her_score"]
     assert abs(float(score) - (215 * float(left) - 214 * float(right))) < 30

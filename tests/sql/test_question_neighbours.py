@@ -1,0 +1,138 @@
+"""Brute force over small databases and queries: no unit changes what another unit contributes, and the path that reads all
+units at once gives what the path unit by unit gives, to the last integer.
+
+The program `fixed` draws the same noise every time, so two releases differ exactly as their exact totals do. Each unit gets
+keys of its own, so that a group release shows the contribution of every unit separately.
+"""
+
+import itertools
+import json
+import shutil
+import sqlite3
+
+import pytest
+
+from conftest import ledger_of
+from fixed_noise import run_fixed
+import question_reference as reference
+
+SCHEMA = ["CREATE TABLE visit(id INTEGER PRIMARY KEY, patient INT, n INT)", "CREATE TABLE exam(visit INT, x INT)",
+          "CREATE TABLE ward(n INT, beds INT)", "INSERT INTO ward VALUES (0, 3), (1, 5), (1, 7)"]
+POLICY = ["SELECT dp_init()", "SELECT dp_protect('visit', 'patient')", "SELECT dp_protect('exam', 'visit', 'visit')",
+          "SELECT dp_public('ward')", "SELECT dp_tier('t', 1000, 1e15, 1e-6)"]
+OWN = "(SELECT min(patient) FROM visit)"  # in a question: the unit that it is evaluated for
+
+# Each gives key and x. Most of them would mix people if they ran once over the whole table.
+QUERIES = [
+    "SELECT patient, n FROM visit",
+    "SELECT patient, n + 1 FROM visit WHERE n < 1",
+    "SELECT patient, beds FROM visit JOIN ward USING (n)",
+    "SELECT patient, n FROM visit ORDER BY n DESC LIMIT 1",
+    "SELECT patient, n FROM visit LIMIT 1 OFFSET 1",
+    "SELECT patient, row_number() OVER (ORDER BY n, id) FROM visit",
+    "SELECT patient, sum(n) OVER () FROM visit",
+    "SELECT patient, max(n) - min(n) FROM visit",
+    "SELECT patient, count(*) FROM visit GROUP BY n",
+    "SELECT a.patient, a.n * 2 + b.n FROM visit a, visit b",
+    "SELECT patient, n FROM visit WHERE n >= (SELECT avg(n) FROM visit)",
+    "SELECT patient, n FROM visit v WHERE EXISTS (SELECT 1 FROM visit w WHERE w.n > v.n)",
+    "SELECT DISTINCT patient, n FROM visit",
+    "SELECT patient, n FROM visit UNION ALL SELECT patient, 5 FROM visit WHERE n = 1",
+    "SELECT patient, n FROM visit EXCEPT SELECT patient, 0 FROM visit",
+    "SELECT patient, CASE WHEN n = 1 AND id = 2 THEN abs(-9223372036854775807 - 1) ELSE 1 END FROM visit",
+    f"SELECT {OWN}, (SELECT count(*) FROM exam)",
+    f"SELECT {OWN}, x FROM exam LEFT JOIN visit ON visit = id",
+    "SELECT patient, total(x) FROM visit LEFT JOIN exam ON visit = id GROUP BY id",
+    "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < (SELECT count(*) FROM visit)) SELECT patient, i FROM c, visit",
+]
+CLIP = 6
+OPTIONS = {"clip": CLIP, "keys": [1, 2, 3]}
+
+
+def literals(row):
+    return ", ".join("NULL" if x is None else str(x) for x in row)
+
+
+def databases():
+    """All visits (patient 1 or nobody or 2, n 0 or 1) of up to three rows, with patient 3 beside them; exams of the first visits."""
+    rows = list(itertools.product([1, 2, None], [0, 1]))
+    for count in range(4):
+        for some in itertools.combinations_with_replacement(rows, count):
+            visits = [(i + 1, *row) for i, row in enumerate(some)] + [(9, 3, 1), (10, 3, 0)]
+            yield visits, [(1, 2), (2, 1), (9, 4), (77, 8)]
+
+
+def points(path, visits, exams, queries, options=OPTIONS):
+    """The exact integers of the releases of all queries: noise that is the same for each, and the totals."""
+    asked = [f"SELECT fixed_seed(1); SELECT dp_release('t', 'group_sum', '{q}', '{json.dumps(options)}')" for q in queries]
+    run_fixed(path, SCHEMA + [f"INSERT INTO visit VALUES ({literals(row)})" for row in visits]
+              + [f"INSERT INTO exam VALUES ({literals(row)})" for row in exams] + POLICY + asked)
+    with ledger_of(path) as ledger:
+        found = [{} for _ in queries]
+        for release, key, value in ledger.execute("SELECT release_id, key, value FROM dp_path WHERE component = 0"):
+            found[release - 1][key] = value
+    return found
+
+
+def test_no_unit_changes_the_contribution_of_another(tmp_path):
+    """For every small database and each of its patients: without this patient's rows, the others' points are the same."""
+    memory, number = {}, 0
+
+    def ask(visits, exams):
+        nonlocal number
+        key = (tuple(visits), tuple(exams))
+        if key not in memory:
+            number += 1
+            memory[key] = points(str(tmp_path / f"{number}.db"), visits, exams, QUERIES)
+        return memory[key]
+
+    compared = changed = 0
+    for visits, exams in databases():
+        everyone = ask(visits, exams)
+        for patient in {row[1] for row in visits} - {None}:
+            gone = {row[0] for row in visits if row[1] == patient}
+            others = ask([row for row in visits if row[1] != patient], [row for row in exams if row[0] not in gone])
+            for query, with_rows, without in zip(QUERIES, everyone, others):
+                for key in ("1", "2", "3"):
+                    if key != str(patient):
+                        assert with_rows[key] == without[key], (query, visits, patient)
+                        compared += 1
+                    else:
+                        changed += with_rows[key] != without[key]
+    assert compared > 5000 and changed > 1000  # the points show what a patient contributes
+
+
+def totals(path, queries):
+    """The exact integers of sums, with the same noise, of questions about a hospital."""
+    run_fixed(path, ["SELECT dp_init()", *("SELECT " + call for call in reference.POLICY), "SELECT dp_tier('t', 1000, 1e15, 1e-6)"]
+              + ["SELECT fixed_seed(1); SELECT dp_release('t', 'sum', '{}', '{{\"clip\":50}}')".format(q.replace("'", "''")) for q in queries])
+    with ledger_of(path) as ledger:
+        return [row[0] for row in ledger.execute("SELECT value FROM dp_path ORDER BY release_id")]
+
+
+FAST = [
+    "SELECT minutes FROM visit", "SELECT minutes * 2 - day FROM visit WHERE day > 3", "SELECT dose FROM drug WHERE name = 'iron'",
+    "SELECT CASE WHEN ward = 'north' THEN minutes ELSE NULL END FROM visit", "SELECT result FROM exam WHERE result > 1",
+    "SELECT coalesce(minutes, 7) FROM visit AS v WHERE length(note) > 3", "SELECT minutes FROM long_visit WHERE minutes < 40",
+    "SELECT beds FROM visit JOIN ward ON name = ward", "SELECT beds * minutes FROM visit LEFT JOIN ward ON name = ward",
+    "SELECT amount FROM drug JOIN price USING (name) WHERE dose BETWEEN 1 AND 2 AND amount > 2", "SELECT rowid + id FROM visit",
+    "SELECT round(minutes / 7.0, 1) FROM visit", "SELECT minutes FROM visit WHERE ward IN ('north', 'south')", "SELECT 1 FROM exam",
+]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_both_paths_give_the_same_integers(tmp_path, seed):
+    """A LIMIT that cuts nothing makes the evaluation go unit by unit. Otherwise simple queries read all units at once."""
+    db = sqlite3.connect(tmp_path / "hospital.db", isolation_level=None)
+    db.executescript(reference.SCHEMA)
+    reference.hospital(db, seed)
+    db.close()
+    queries = FAST + [sql.strip().rstrip(";") for sql, _ in reference.QUESTIONS]
+    for name in ("whole", "apart"):
+        shutil.copy(tmp_path / "hospital.db", tmp_path / name)
+    whole = totals(str(tmp_path / "whole"), queries)
+    apart = totals(str(tmp_path / "apart"), [f"SELECT * FROM ({sql}\n) LIMIT -1" for sql in queries])
+    assert len(whole) == len(apart) == len(queries)
+    for sql, first, second in zip(queries, whole, apart):
+        assert first == second, sql
+    assert len(set(whole)) > 30
