@@ -312,6 +312,35 @@ def test_public_rows_of_a_model_are_not_in_a_protected_table():
         assert "cannot show that the rows of one row stay apart" in refused(db, f"SELECT {aggregate} FROM visit")
 
 
+def few(encoding="UTF-8"):
+    db = connect()
+    db.execute(f"PRAGMA encoding = '{encoding}'")
+    db.executescript("CREATE TABLE visit(patient INT, n INT); INSERT INTO visit VALUES (1, 1), (2, 2), (3, 3)")
+    db.execute("SELECT dp_init()")
+    one(db, "SELECT dp_protect('visit', 'patient')")
+    one(db, "SELECT dp_tier('t', 1e6, 1e15, 1e-6)")
+    return db
+
+
+def test_a_value_of_more_than_a_million_bytes_drops_its_unit():
+    """One step can be expensive, so the size of values has a public limit, too (rule 1)."""
+    db = few()
+    size = "SELECT length(zeroblob(CASE patient WHEN 2 THEN {} ELSE 10 END)) FROM visit"
+    assert abs(ask(db, "sum", size.format(999_999), '{"clip":10000000}') - 1_000_019) < 5e4
+    assert abs(ask(db, "sum", size.format(1_000_001), '{"clip":10000000}') - 20) < 5e4
+    assert abs(ask(db, "sum", "SELECT length(hex(zeroblob(300000000))) FROM visit", '{"clip":10000000}')) < 5e4
+
+
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16le", "UTF-16be"])
+def test_texts_have_the_encoding_of_the_database(encoding):
+    """max() compares the bytes of texts, which depend on the encoding (rule 7)."""
+    db = few(encoding)
+    text = "SELECT unicode(max(char(97 + n), char(257))) FROM visit"
+    want = sum(row[0] for row in db.execute(text))
+    assert want == (297 if encoding == "UTF-16le" else 771)
+    assert abs(ask(db, "sum", text, '{"clip":1000}') - want) < 9
+
+
 def test_the_release_says_what_it_read(path):
     db = connect(path)
     db.executescript("CREATE TABLE visit(patient INT, n INT); CREATE TABLE ward(n INT, patient INT)")
