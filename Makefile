@@ -31,7 +31,7 @@ SERVICES := $(filter $(BUILD)/obj/os/%,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test test-slow unit check-sanitize \
         check-valgrind coverage injector fixed faults replays fuzz fuzzers bench bench-growth bench-libraries \
-        deps-bench bench-sampler bench-shards deps-shards bench-utility deps-utility figures deps-figures \
+        deps-bench bench-questions bench-sampler bench-shards deps-shards bench-utility deps-utility figures deps-figures \
         deps-lint deps-report report-pictures lint clean format
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -273,6 +273,10 @@ $(BUILD)/bench/sampler: bench/sampler.c $(BUILD)/rooms.a
 # Without Dask, only processes are measured.
 deps-shards:
 	$(PIP) --target $(BUILD)/python-shards 'dask[distributed]'
+
+# Measures questions by unit beside plain SQLite, and writes bench/questions.md.
+bench-questions: $(BUILD)/diffuse.so
+	BUILD=$(BUILD) $(PYTHON) bench/questions.py
 
 bench-shards: $(BUILD)/diffuse.so
 	BUILD=$(BUILD) $(PYTHON) bench/shards.py

@@ -6,6 +6,7 @@ import importlib
 import pathlib
 import re
 import sqlite3
+import subprocess
 import sys
 
 import pytest
@@ -168,3 +169,11 @@ def test_a_model_is_found_again(bench):
     (a, b), _, off = growth.fit((numpy.ones(5), x), 2e-3 + 3e-8 * x)
     assert (a, b) == pytest.approx((2e-3, 3e-8)) and off.max() < 1e-9
     assert growth.fit((numpy.ones(5), x), 5 - 1e-8 * x)[0][1] == 0  # no cost is negative
+
+
+def test_questions_are_measured():
+    done = subprocess.run([sys.executable, str(ROOT / "bench" / "questions.py"), "2000"], capture_output=True, text=True, check=True)
+    header, _, without, with_index = [line for line in done.stdout.splitlines() if line.startswith("|")]
+    assert header.count("|") == without.count("|") == with_index.count("|") and "by unit / GROUP BY" in header
+    assert [line.split("|")[1].strip() for line in (without, with_index)] == ["no", "yes"]
+    assert all(float(cell) > 0 for line in (without, with_index) for cell in line.split("|")[2:-1])
