@@ -421,11 +421,15 @@ double estimate_half_width(const struct reading *reading, double rows, double co
   const struct family *family = reading->shape->family;
   double stddev = estimate_total_stddev(reading), half = half_range(reading);
   if (family->is_ratio || family->shares || family->is_tree) stddev /= rows;
-  if (family->shrinks_average) stddev *= estimate_shrink(&reading->view, stddev * stddev);
   double width = family->is_linear ? reading->view.noise->half_width(stddev, confidence)
                                    : mixed_half_width(reading->view.noise, stddev, confidence);
   if (family->is_tree) width *= 2 * half;
-  return reading->root ? published_up(root_half_width(half, width)) : width;
+  if (reading->root) width = published_up(root_half_width(half, width));
+  if (!family->is_linear && reading->view.theta == reading->view.theta) { /* as the values shrink */
+    double noise = width / reading->view.noise->half_width(1, confidence);
+    width *= estimate_shrink(&reading->view, noise * noise);
+  }
+  return width;
 }
 
 int estimate_room(const struct reading *reading) {
