@@ -1,11 +1,11 @@
 """Makes ledgers with a long history for the benchmarks.
 
-The program makes one real release at the outermost of three tiers. It copies this release with its publication,
-point, value and three charges by INSERTs into the ledger file. The append-only triggers admit an INSERT with a new
-id. The hashes of the copied charges are empty, because only dp_verify() reads hashes before the last one. The program
-sets the budgets to the sums, and seals every copy and the budgets as sql/ledger.sql describes. The measured
-statements are real: releases at the middle tier, with two charges each. For comparison, dp_exposure() reads the whole
-history.
+The program makes one real release at the outermost of three tiers. With INSERTs into the ledger file, it copies this
+release many times, each with its publication, point, value and three charges. The append-only triggers admit an INSERT
+with a new id. The hashes of the copied charges are empty, because only dp_verify() reads hashes before the last one.
+The program sets the budgets to the sums, and seals every copy and the budgets as sql/ledger.sql describes. The
+measured statements are real: releases at the middle tier, with two charges each. For comparison, dp_exposure() reads
+the whole history.
 """
 
 import hashlib

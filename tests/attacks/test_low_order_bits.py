@@ -69,10 +69,11 @@ def low_bits(values):
 @EACH_CALL
 @alarm(60 * 1e-9)
 def test_low_order_bits_say_nothing(call, tmp_path):
-    """The four lowest bits of the integers are uniform for each of two neighbours, and have the same distribution for both. The
-    chi-squared test is made at most twice for each of 20 calls, at level 1e-10; the tail of the multinomial may be ten times
-    as large. With 400 integers for each neighbour, the limit is 79. A bit that is always 0 would give 400, and a bit that is 0
-    four times in five would give 144."""
+    """The four lowest bits of the integers are uniform for each of two neighbours, and have the same distribution for both. For
+    each of 20 calls, three chi-squared tests are made at level 1e-10: one for each neighbour, and one that compares both. Counts
+    follow the chi-squared distribution only approximately, so the true probability of a false alarm may be ten times the level:
+    1e-9 for each of the 60 tests. With 400 integers for each neighbour, the limit is 79. A bit that is always 0 would give 400,
+    and a bit that is 0 four times in five would give 144."""
     path = path_for(call, tmp_path)
     db = system(path, {"inner": 0.5})
     for table, rows in (("with_her", PEOPLE), ("without", PEOPLE[2:])):

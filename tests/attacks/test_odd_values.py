@@ -1,5 +1,5 @@
 """Attack: NaN, infinities, text, blobs, -2^63 and other odd values. If a naive system adds such a value to its sum, the answer
-reveals the value despite the noise. In diffuse every value counts as a number within the bounds."""
+reveals the value despite the noise. The diffuse extension treats every value as a number within the bounds."""
 
 import json
 import math

@@ -35,7 +35,8 @@ def options_of(parameters, **more):
 
 
 def books(path):
-    """Returns every row of the ledger, without times, hashes that depend on times, and texts of queries (states have none)."""
+    """Returns every row of the ledger except those of dp_ledger. Leaves out the columns of times, of hashes that depend on times,
+    and of query texts. (A release made from states by dp_merge() has no query text.)"""
     found = {}
     with sqlite3.connect(path + "-ledger") as ledger:
         tables = [r[0] for r in ledger.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'dp%' ORDER BY 1")]

@@ -51,7 +51,7 @@ def verdict(path):
 
 
 def others(value, column, rng):
-    """Returns values that are close to a value or far from it, and values of other types."""
+    """Returns replacements for `value`: some close to it, some far from it, and some of other types."""
     if value is None:
         return [0, 0.5, "x", b"x"]
     if isinstance(value, bytes):

@@ -31,7 +31,8 @@ def ask(db, name, tier="public", kind="count", query="SELECT 1 FROM visit", **op
 
 
 def capacity(db, most=1000, first=0, **options):
-    """How many questions the grant of a guarded connection pays for."""
+    """Asks questions until the grant of the guarded connection cannot pay for the next one. Returns the number answered, at most
+    `most`."""
     for i in range(first, first + most):
         try:
             ask(db, f"question {i}", **options)

@@ -433,7 +433,7 @@ def test_close_tiers(gap):
 
 
 def test_the_two_forms_agree():
-    """The aggregate and dp_release() ask the same question."""
+    """dp_sum() and dp_release() with the same name and parameters are one release: same value, no further charges."""
     db = ledger()
     value = release(db, "b")
     assert one(db, "SELECT dp_release('b', 'sum', 'SELECT x, unit FROM t', ?)", json.dumps({"clip": CLIP, "name": "r", **LAPLACE})) == value
@@ -441,7 +441,7 @@ def test_the_two_forms_agree():
 
 
 def test_shards_can_be_merged():
-    """The same question as of all rows in one table."""
+    """dp_merge() of two shards and dp_sum() over all rows, with the same name and parameters, are one release."""
     db = ledger()
     db.execute("CREATE TABLE states AS SELECT dp_partial('sum', x, unit, ?) AS state FROM t GROUP BY unit % 2", ('{"clip":2.0}',))
     options = json.dumps({"name": "r", **LAPLACE})

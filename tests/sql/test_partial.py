@@ -192,7 +192,8 @@ def test_neighbours_after_merging(protects, whole, adjacency):
         ledger = sqlite3.connect(path + "-ledger")
         moved = 0
         for pair in pairs:
-            # Noise is drawn for one coordinate after the other, so only private keys that both releases have can be compared.
+            # Both releases use the same stream of noise, one coordinate after the other. A private key that only one of them has
+            # shifts the noise of all later coordinates, so such a pair is not compared.
             points = [dict(((key, component), value) for key, component, value in ledger.execute(
                 "SELECT key, component, value FROM dp_path JOIN dp_release ON id = release_id WHERE name = ?", (name,))) for name in pair]
             (sensitivity,) = ledger.execute("SELECT sensitivity FROM dp_release WHERE name = ?", (pair[0],)).fetchone()

@@ -218,12 +218,14 @@ def test_a_heavy_unit_weighs_as_one_row(kind):
 
 
 def test_a_unit_that_is_spread_out_weighs_at_most_its_norm():
-    """One row in each of 16 leaves: the counts of level l have norm 16/sqrt(2^l), and all of them are scaled to 2."""
+    """One unit has one row in each of 16 leaves. Its counts in level l of the tree have the norm 16/sqrt(2^l). The vector of all
+    counts of the four levels is scaled down to the norm sqrt(4) = 2."""
     db = open_ledger(EXACT)
     fill(db, [(i / 16 + 0.01, "whale") for i in range(16)] + [(0.01, i) for i in range(100)])
     weight = 16 * 2 / math.sqrt(sum(256 / 2**level for level in range(1, 5)))
     leaf = weight / 16
-    # The first leaf holds 100 + leaf rows, the others leaf each: where the quantile at 110/(100 + weight) lies.
+    # The count of the first leaf is 100 + leaf. The count of every other leaf is `leaf`. The quantile at q therefore lies 4.5
+    # leaves above 0.
     q = (100 + 4.5 * leaf - 0.5) / (99 + weight)
     assert quantiles(db, q, 0, 1, bins=16) == pytest.approx(4.5 / 16, abs=0.01)
 

@@ -8,9 +8,10 @@
 **
 ** False alarms. A chi-square test fails below a p-value of 1e-11, with cells that expect at least
 ** 100 draws. A moment or a share fails beyond 7 standard deviations: 3e-12. All 520 comparisons
-** together raise a false alarm with probability below 2e-9. At 100000 draws a chi-square test
-** misses a variance that is off by 5% with probability below 1e-6 (see the control). The moments of
-** all orders together miss a variance that is off by 2% with probability below 1e-6.
+** together raise a false alarm with probability below 2e-9. With 100000 draws, the probability that
+** a chi-square test misses a variance error of 5% is below 1e-6 (see
+** a_wrong_gaussian_law_is_seen()). The probability that the moments of all orders together miss an
+** error of 2% is also below 1e-6.
 */
 #include "check.h"
 #include "chi_square.h"
@@ -38,7 +39,10 @@ static void normalise(void) {
   for (int i = 0; i <= 2 * REACH; i++) law[i] /= sum;
 }
 
-/* Returns the p-value of the draws minus `from` if their distribution is `law`. */
+/*
+** Tests whether the differences between[i] - from, i < count, have the distribution `law`. Returns
+** the p-value.
+*/
 static double p_of_draws(int64_t from, int count) {
   for (int i = 0; i <= 2 * REACH; i++) counts[i] = 0;
   for (int i = 0; i < count; i++) {

@@ -176,7 +176,7 @@ static void running_totals_are_isotonic(void) {
   }
 }
 
-/* If no count is negative, tree_running() returns the running totals to the last bit. */
+/* If no count is negative, tree_running() returns exactly the running totals. */
 static void true_counts_are_kept(void) {
   enum { COUNT = 1000 };
   double leaves[COUNT], totals[COUNT + 1], sum = 0;
