@@ -120,8 +120,9 @@ static const struct audience_table audience_tables[] = {
       {"key", "v.key"},
       {"component", "v.component"},
       {"value", "v.value"},
-      {"display", "iif(inner_model, NULL, (SELECT display(r.kind, r.lo, v.key, v.stddev, v.value,"
-                  " v.low, v.high) FROM dp_release r WHERE r.id = v.release_id))"},
+      {"display", "(SELECT display(r.kind, r.lo, v.key, v.stddev, v.value,"
+                  " iif(inner_model, NULL, v.low), iif(inner_model, NULL, v.high))"
+                  " FROM dp_release r WHERE r.id = v.release_id)"},
       {"stddev", "iif(inner_model, NULL, v.stddev)"},
       {"low", "iif(inner_model, NULL, v.low)"},
       {"high", "iif(inner_model, NULL, v.high)"}}},

@@ -3,6 +3,7 @@
 import datetime
 import hashlib
 import html.parser
+import json
 import math
 import pathlib
 import re
@@ -333,3 +334,28 @@ def test_books_that_do_not_verify_have_no_page(tmp_path):
     ledger.commit()
     ledger.close()
     assert "dp_report: the ledger does not verify: dp_value" in refused(connect(tmp_path / "a.db"), "SELECT dp_report('public')")
+
+
+@pytest.mark.parametrize("more", [{}, {"eta": 0.01}, {"weight": 0.5}], ids=str)
+def test_a_model_does_not_tell_the_rate_of_its_inner_tier(tmp_path, more):
+    """As in test_export.py: ledgers that differ in the rate of the inner tier have the same page for the outer tier, but for the
+    drawn values, their hash and the id of the ledger."""
+    pages = []
+    for inner in (0.9, 0.95, 1.0):
+        db = connect(tmp_path / f"{inner}.db")
+        db.execute("CREATE TABLE t(y, x)")
+        db.executemany("INSERT INTO t VALUES (?, ?)", [(i % 2, json.dumps([i % 3 / 3, 0.5])) for i in range(200)])
+        one(db, "SELECT dp_init(?)", unchecked('{"protects":"row","adjacency":"replace"}'))
+        one(db, "SELECT dp_tier('in', ?, 1e3, 1e-6)", inner)
+        one(db, "SELECT dp_tier('out', 0.5, 1e3, 1e-6)")
+        one(db, "SELECT dp_sgd('in', y, x, 'logistic', ?) FROM t",
+            json.dumps({"name": "m", "n": 200, "dim": 2, "clip": 1, "radius": 1, **more}))
+        one(db, "SELECT dp_diffuse('m', 'out')")
+        page = report(db, "out")
+        rows = strict_json(block(page))
+        assert [(row["stddev"], row["low"], row["high"]) for row in rows] == [(None, None, None)] * 2
+        assert all(re.fullmatch(r"-?[\d.]+|-?[\d.]+ × 10\^-?\d+", row["display"]) for row in rows)
+        for row in rows:
+            page = page.replace(f"<td>{row['display']}<", "<td><")
+        pages.append(re.sub(r"[0-9a-f]{32,64}|\d{4}-\d\d-\d\d", "", page.replace(block(page), "")))
+    assert pages[1] == pages[0] == pages[2] and "coefficients of a model" in pages[0]
