@@ -107,9 +107,9 @@ const struct aggregate aggregates[] = {
   {"dp_ou_count", "ou_count", &family_sum, FORM_NUMBER, 3, 6,
    {.value = 1, PLACE(RADIUS, 2), PLACE(CLIP, 3), .unit = 4, .name = 5},
    CLIP | OU, 1, COUNTS, SHRUNK, .grouped = "dp_ou_group_count"},
-  /* dp_ou_count_distinct(tier, unit, radius [, name]) */
+  /* dp_ou_count_distinct(tier, radius, unit [, name]) */
   {"dp_ou_count_distinct", "ou_count_distinct", &family_sum, FORM_NUMBER, 3, 4,
-   {.unit = 1, PLACE(RADIUS, 2), .name = 3}, OU, 1, COUNTS, SHRUNK,
+   {PLACE(RADIUS, 1), .unit = 2, .name = 3}, OU, 1, COUNTS, SHRUNK,
    .grouped = "dp_ou_group_count"},
   /* dp_ou_sum(tier, x, clip, radius [, unit [, name]]) */
   {"dp_ou_sum", "ou_sum", &family_sum, FORM_NUMBER, 4, 6,

@@ -156,7 +156,8 @@ static int finish_precision(struct request *request, struct error *error) {
 }
 
 int request_finish_shape(struct request *request, int by_unit, struct error *error) {
-  if (!by_unit && request->aggregate->places.unit == 1)
+  const struct places *places = &request->aggregate->places;
+  if (!by_unit && places->unit > 0 && !places->key && !places->value)
     return error_set(error, "the ledger protects rows, and every row is a unit (use dp_count)");
   return finish_clip(request, by_unit, error) && finish_range(request, error) &&
          finish_size(request, error) && finish_keys(request, by_unit, error);

@@ -253,5 +253,5 @@ def test_a_time_that_costs_more_than_the_tier_is_refused():
     assert error_of(db, "SELECT dp_ou_sum('in', x, 6, 9, unit, '{\"t\":1}') FROM t") == (
         "dp_ou_sum: t is a time of the process that theta and rho describe (they are missing)")
     assert error_of(db, "SELECT dp_ou_avg('in', x, 0, 6, 9, unit, '{\"t\":1,\"theta\":1,\"rho\":1}') FROM t").startswith(
-        "dp_ou_avg: t is for sums")
+        "dp_ou_avg: t is for counts and sums")
     assert "unknown option" in error_of(db, "SELECT dp_sum('in', x, 6, unit, '{\"t\":1}') FROM t")

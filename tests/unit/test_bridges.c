@@ -8,7 +8,7 @@
 **
 ** False alarms. A chi-square test fails below a p-value of 1e-11, with cells that expect at least
 ** 100 draws. A moment or a share fails beyond 7 standard deviations: 3e-12. All 520 comparisons
-** together raise a false alarm with probability below 2e-9. With 100000 draws, the probability that
+** together raise a false alarm with probability below 2e-9. With 200000 draws, the probability that
 ** a chi-square test misses a variance error of 5% is below 1e-6 (see
 ** a_wrong_gaussian_law_is_seen()). The probability that the moments of all orders together miss an
 ** error of 2% is also below 1e-6.
@@ -23,7 +23,7 @@
 #define ALARM 1e-11
 #define LIMIT 7.0
 #define REACH 1500
-#define DRAWS 100000
+#define DRAWS 200000
 
 static int64_t inner[500000], outer[500000], between[500000];
 static long double law[2 * REACH + 1];
