@@ -56,8 +56,8 @@ def open_read_only(path):
 
 
 def forget_ledger(database):
-    """Drops the marker, so that the next measurement begins with a new ledger. A run that was killed leaves a marker
-    behind."""
+    """Drops the marker, so that the next measurement begins with a new ledger. If a run is killed, its marker stays in the
+    database."""
     db = sqlite3.connect(database, isolation_level=None)
     db.execute("DROP TABLE IF EXISTS dp_ledger_id")
     db.close()
@@ -240,7 +240,7 @@ def small(what, rounds, folder=None):
 
 
 def guarded(what, guard, rounds, rows):
-    """One of the statements below on a connection that dp_guard() has guarded or, without `guard`, on a plain one."""
+    """Measures one of the statements below. The connection is guarded by dp_guard(), or plain if `guard` is false."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", BUILD)) as folder:
         path = f"{folder}/guarded.db"
         db = load(sqlite3.connect(path, isolation_level=None), "diffuse")
@@ -276,7 +276,7 @@ def ledger(charges, rounds, folder):
     of charges. The function makes the history if the folder does not contain one."""
     import ledger as history
 
-    # A few releases change a short history noticeably, so a short history is made again each time.
+    # The measured releases themselves lengthen a short history noticeably, so the program makes a short history anew each time.
     path = pathlib.Path(folder) / (f"{charges}.db" if charges >= 10_000 else f"{charges}-{os.getpid()}.db")
     db = history.connect(path) if path.exists() else history.prepare(path, charges)
     (count,) = db.execute("SELECT count(*) FROM dp_charge").fetchone()

@@ -177,8 +177,9 @@ BOUNDS = (((0, ()), "Theorem 4", "dp_sgd_delta({0}, :i, {1}, :diameter, 'paper')
 
 
 def asoodeh(db, directory, name, title, records, floor, small, **values):
-    """Figures 2 and 3 of Asoodeh et al.: delta of the record that step i reads, as a function of epsilon. The left
-    figure is as printed. The right figure shows small epsilons, where the best bound of the early records falls."""
+    """Figures 2 and 3 of Asoodeh et al.: the curves show delta as a function of epsilon, for the record that step i reads. The
+    left figure has the range of the printed figure. The right figure has smaller epsilons, where the best bound for early
+    records falls."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(12.5, 5.2), sharey=True, gridspec_kw=dict(wspace=0.09))
     sgd = ":n, :loss, :sigma, :eta, :beta, :rho"
     for (colour, marker), i in zip(RECORDS, records):

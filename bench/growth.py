@@ -27,7 +27,7 @@ from figures import plt, save
 REPORT = measure.HERE / "growth.md"
 PRIME = 2654435761  # id * PRIME % n takes every value below n equally often, in an irregular order
 VECTORS = 4000
-COORDINATE = 64  # bytes that a coordinate of a row takes in all buffers together
+COORDINATE = 64  # bytes of all buffers together for each coordinate of a row
 
 
 def steps(low, high, most):
@@ -221,7 +221,7 @@ def report_units(curve, folder):
     plot.add(x, each * 1e9, model * 1e9, f"dp_sum, {rows:,} rows")
     plot.axes.set(yscale="linear", ylim=(0, None))
     axes = plot.axes.twinx()
-    seen = table > 2**18  # a smaller growth disappears in pages that the process already has
+    seen = table > 2**18  # a smaller growth may not show, because it fits into pages that the process already has
     axes.plot(x[seen], table[seen] / x[seen], "s", ms=4, color="grey", alpha=0.6)
     axes.set(ylabel="bytes of memory for a unit (grey)", ylim=(0, None))
     axes.grid(False)

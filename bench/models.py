@@ -2,14 +2,13 @@
 
     python3 bench/models.py [--repetitions N]
 
-There are two real tables and two models for each table, linear and logistic regression. Features and labels are
-within public bounds. The program measures the root-mean-square error of a model's predictions, or its mean log loss,
-on the rows that trained the model. It reports the median over repetitions, together with the errors of the best
-constant and of the fit without privacy. The ledger protects rows, each person has one row, and neighbours replace a
-row. dp_sgd runs with its defaults, with the learning rate and the radius that are best on a grid (which a user does
-not know), and with the last tenth of the rows as public rows. "moments" is ridge regression on one dp_vec_sum of the
-products of features and label, for the linear model only. diffprivlib gets the same bounds and pure epsilon. Results
-go to bench/models.md.
+There are two real tables and two models for each table, linear and logistic regression. Features and labels are within public
+bounds. The program measures the root-mean-square error of a model's predictions, or its mean log loss, on the rows that trained
+the model. It reports the median over repetitions, together with the errors of the best constant and of the fit without privacy.
+The ledger protects rows, each person has one row, and neighbours replace a row. dp_sgd runs with its defaults, with the best
+learning rate and radius of a grid (a user does not know which are best), and with the last tenth of the rows as public rows. The
+method "moments", for the linear model only, is ridge regression on one dp_vec_sum of the products of features and label.
+diffprivlib gets the same bounds and pure epsilon. Results go to bench/models.md.
 """
 
 import argparse
@@ -106,8 +105,8 @@ def by_sgd(db, model, x, y, clip, **options):
 
 
 def by_moments(db, x, y, clip):
-    """Ridge regression on the sum of (x x', x y) over all rows. For one row this vector has a norm of at most clip
-    sqrt(clip^2 + bound^2)."""
+    """Fits a ridge regression to the noisy sum of (x x', x y) over all rows. The vector (x x', x y) of one row has a norm of at
+    most clip sqrt(clip^2 + bound^2)."""
     bound, dim = 3, x.shape[1]
     upper = np.triu_indices(dim)
     weight = np.where(upper[0] == upper[1], 1, math.sqrt(2))

@@ -3,8 +3,8 @@
     python3 bench/nafld2.py FOLDER OUT.csv        FOLDER holds Rdata.rdx and Rdata.rdb
 
 The program leaves out rows of the tests chol and dbp, because in this data set their values repeat those of hdl and
-sbp. It needs the Python package rdata (make deps-utility). It prints the numbers of rows that it wrote, and fails if
-these numbers differ from bench/utility.md.
+sbp. The program needs the Python package rdata (make deps-utility). It prints the numbers of rows in its output, and
+fails if these numbers differ from those in bench/utility.md.
 """
 
 import bz2

@@ -23,8 +23,8 @@ import measure
 from children import CLIP, CONTRIBUTIONS
 
 REPORT = measure.HERE / "results.md"
-MANY = 4   # for sixty statements, many of them slow, the table has this many times fewer rows
-SLOW = 10  # for statements that take a minute or more, the table has this many times fewer rows
+MANY = 4   # about sixty statements, many of them slow, use a table with rows / MANY rows
+SLOW = 10  # statements that take a minute or more use a table with rows / SLOW rows
 KEYS = json.dumps(list(range(1000)))
 MEMORY = "/dev/shm"  # a file system in memory, if the system has one
 
@@ -83,15 +83,15 @@ AGGREGATES = {
                      "SELECT sum(n) FROM (SELECT sum(x) AS n FROM {table} GROUP BY key)", "basket"),
 }
 
-# A bounded sum in other systems: either the total of each unit is clipped, or a number of rows of each unit is kept and then
-# clipped.
+# A bounded sum in other systems. PER_UNIT clips the total of each unit. BY_NUMBER keeps at most CONTRIBUTIONS rows of each unit
+# and clips each of these rows.
 PER_UNIT = f"SELECT sum(min(s, {CLIP})) FROM (SELECT sum(x) AS s FROM {{table}} GROUP BY unit)"
 BY_NUMBER = (f"SELECT sum(min(max(x, 0), {CLIP})) FROM (SELECT x, row_number() OVER (PARTITION BY unit ORDER BY"
              f" random()) AS n FROM {{table}}) WHERE n <= {CONTRIBUTIONS}")
 IN_DUCKDB = PER_UNIT.replace("min(", "least(")
 
 
-# What both a plain and a guarded connection do; statements and rows of children.guarded().
+# The statements of children.guarded(), which are measured on a plain and on a guarded connection, with a text for the report.
 GUARDED = {"compile": "200 statements, compiled and run without rows", "public": "`sum()` over a public table",
            "values": "`sum(value)` over `dp_value`, a release for 1,000 rows", "release": "`dp_release` of a sum, by unit"}
 

@@ -13,9 +13,9 @@ All systems choose contribution bounds from the same public grid. Every system g
 least, and, if it has a choice, the best noise and accounting. To find them, the program runs SCAN repetitions of
 every candidate and then all repetitions of the two best candidates.
 
-The program writes each result to build/utility.json at once. A new result replaces an earlier result of the same
-cell. The program writes bench/utility.md from this file. --only selects questions by a part of their name. --system
-selects one system.
+The program writes each result to build/utility.json at once. A new result replaces an earlier result for the same cell
+of the table. The program writes bench/utility.md from this file. --only selects questions by a part of their name.
+--system selects one system.
 """
 
 import argparse

@@ -1,17 +1,17 @@
 """Asks each of the systems that bench/utility.py compares a question with a given budget.
 
-For a question and the number of questions that share (EPSILON, DELTA), a system returns a list of candidates (label,
-draw). draw() returns one fresh answer, which is a number or one number per key. Each draw also makes the random
-choice of the rows of each person that are kept. Candidates differ in contribution bounds and, if the system offers a
-choice, in noise and accounting. If a system cannot answer a question, it raises Cannot with the reason.
+For a question and the number of questions that share (EPSILON, DELTA), a system returns a list of candidates (label, draw).
+draw() returns one fresh answer, which is a number or one number per key. Each draw also chooses anew which rows of each person
+are kept. Candidates differ in contribution bounds and, if the system offers a choice, in noise and accounting. If a system cannot
+answer a question, it raises Cannot with the reason.
 
-  1. Every candidate is (EPSILON, DELTA) for all the questions together, one person with all their rows added or
-     removed, with the exceptions that NOTES names.
-  2. Bounds are fixed before the data is looked at, and the same grid is open to everybody.
-  3. Noise, sensitivities, calibration and post-processing are the system's own. Means of all systems are clipped to
-     their public range. If the system can bound contributions on this data in tens of milliseconds (diffuse,
-     SmartNoise SQL), it does so. Otherwise numpy does what the system's documentation prescribes: it keeps a random k
-     rows of each person, or at most l0 keys with linf rows each.
+  1. All the questions together are (EPSILON, DELTA)-differentially private for every candidate, where neighbours differ by all
+  rows of one person. NOTES names the exceptions. 2. Bounds are fixed before a system reads the data. All systems choose them from
+  the same grid. 3. Noise, sensitivities, calibration and post-processing are the system's own. Means of all systems are clipped
+  to
+     their public range. A system that can bound contributions on this data in tens of milliseconds (diffuse, SmartNoise SQL)
+     bounds them itself. Otherwise numpy does what the system's documentation prescribes: it keeps a random k rows of each person,
+     or at most l0 keys with linf rows each.
 """
 
 import functools
@@ -92,8 +92,8 @@ class Diffuse:
         self.loaded = None
 
     def connect(self, share, noise):
-        """Creates one tier with a budget for all draws, because a new tier for every draw would take time. The rate
-        of a release is the same. The function checks on a tier with the budget (EPSILON, DELTA), or with the pure
+        """Creates one tier with a budget for all draws, because a new tier for every draw would take time. The size of the budget
+        does not change the rate of a release. The function checks on a tier with the budget (EPSILON, DELTA), or with the pure
         EPSILON for Laplace noise, that `share` such releases fit into this budget."""
         db = sqlite3.connect(":memory:", isolation_level=None)
         db.enable_load_extension(True)
@@ -177,9 +177,8 @@ class OpenDP:
         return {"Laplace": self.dp.loss_of(epsilon=EPSILON), "Gaussian": self.dp.loss_of(rho=self.rho)}
 
     def scales(self, question, query, noise, share, *bounds):
-        """Returns the noise scales that the library calibrates for this query: [(aggregate, scale)]. This takes
-        seconds, so the function asks the library for one question only. For `share` questions, it divides epsilon or
-        rho by `share`."""
+        """Returns the noise scales that the library calibrates for this query: [(aggregate, scale)]. A calibration takes seconds,
+        so the function calibrates for one question only, with epsilon or rho divided by `share`."""
         key = (question, noise, bounds)
         if key not in self.calibrated:
             self.calibrated[key] = self.calibrate(query, self.losses()[noise])
@@ -394,7 +393,8 @@ class PipelineDP:
         self.deviations = {}
 
     def combiner(self, metric, noise, accountant, share, **bounds):
-        """Returns the combiner of one of `share` aggregations. The system's accountant computes its budget."""
+        """Returns the combiner of one of `share` aggregations. The system's accountant computes the budget of this
+        aggregation."""
         p = self.p
         parameters = p.AggregateParams(noise_kind=noise, metrics=[metric], **bounds)
 
@@ -407,7 +407,7 @@ class PipelineDP:
             total.compute_budgets()
             return made._combiners[0]
         key = (noise, share * (2 if metric == p.Metrics.MEAN else 1))
-        if key not in self.deviations:  # the result is the same for every combiner with this number of mechanisms
+        if key not in self.deviations:  # every combiner with this number of mechanisms gets the same result
             total = p.PLDBudgetAccountant(EPSILON, DELTA)
             specs = [total.request_budget(noise.convert_to_mechanism_type()) for _ in range(key[1])]
             total.compute_budgets()

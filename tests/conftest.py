@@ -150,7 +150,7 @@ class Clock:
         self.now = now
 
     def set(self, text):
-        """text: '2026-01-31 23:59:59'"""
+        """Sets the time to a text such as '2026-01-31 23:59:59'."""
         (self.milliseconds,) = sqlite3.connect(":memory:").execute(
             "SELECT CAST(round(julianday(?) * 86400000.0) AS INTEGER)", (text,)).fetchone()
         self.slot.value = ctypes.cast(self.now, ctypes.c_void_p).value
@@ -167,14 +167,15 @@ def clock():
 
 @pytest.fixture(params=[None, "year"])
 def period(request, monkeypatch):
-    """Runs an attack with budgets for ever and with budgets for each year."""
+    """Runs an attack twice: with budgets that never renew, and with budgets for each year."""
     monkeypatch.setattr("attack.PERIOD", request.param)
     return request.param
 
 
 def quick_folder():
     """Returns a folder in a file system in memory, or None for the system's temporary folder. Every release waits until the
-    ledger is on disk, so a file system in memory is faster. It must have room and allow programs to run."""
+    ledger is on disk, so a file system in memory is faster. The function uses /dev/shm only if it has room and allows programs
+    to run."""
     memory = "/dev/shm"
     if not os.access(memory, os.W_OK):
         return None
@@ -183,8 +184,8 @@ def quick_folder():
 
 
 class Folders:
-    """Temporary folders, in memory if possible. They are deleted after the tests, whereas pytest would keep its folders of three
-    runs."""
+    """Temporary folders, in memory if possible. This class deletes them after the tests. (pytest would keep the folders of the
+    last three runs.)"""
 
     def __init__(self, base):
         self.base = base
@@ -220,9 +221,9 @@ def db(path):
 
 
 def all_differ(values):
-    """Returns whether each number has its own noise. The noise of a number has a standard deviation of at least 7e5 lattice
-    steps, so two numbers are equal with probability 4e-7. Of 12 numbers, one may equal another; of 64 numbers, three may. The
-    probability of a false alarm is at most 4e-10."""
+    """Returns whether the numbers differ, as they must if each has its own noise. The noise of a number has a standard deviation
+    of at least 7e5 lattice steps, so two numbers are equal with probability 4e-7. Of 12 numbers, one may equal another; of 64
+    numbers, three may. The probability of a false alarm is at most 4e-10."""
     return len(set(values)) >= len(values) - (1 if len(values) <= 12 else 3)
 
 
@@ -231,8 +232,8 @@ CRASHED = []  # workers of pytest-xdist that have died
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node, error):
-    """If a worker dies during a test, pytest-xdist fails this test. This hook also notices a worker that dies between tests or
-    after them."""
+    """If a worker dies during a test, pytest-xdist fails this test. This hook makes the run fail also if a worker dies between
+    two tests or after the last test."""
     if error:
         CRASHED.append(node.gateway.id)
 
@@ -293,5 +294,5 @@ class Raw:
         return self.c.sqlite3_finalize(statement)
 
     def close(self):
-        """Calls sqlite3_close(). It fails while anything is open; Python calls sqlite3_close_v2(), which does not."""
+        """Calls sqlite3_close(). This call fails while a statement is open, unlike sqlite3_close_v2(), which Python calls."""
         return self.c.sqlite3_close(self.db)

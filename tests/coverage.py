@@ -1,8 +1,9 @@
-"""Sums up what gcov counted: coverage.py BUILD [LINES [BRANCHES]].
+"""coverage.py BUILD [LINES [BRANCHES]]: adds up the counts of gcov.
 
-Prints lines and branches of each file of ext/, then the lines that nothing reached. Objects that were
-compiled twice (for the extension and for the static library) count together, as do the functions of a
-header. A branch here is a conditional jump, in each of its two directions.
+The program prints how many lines and branches of each file of ext/ were reached, and then the lines that were
+not. If a file was compiled twice (for the extension and for the static library), its counts are added up. The
+counts of a header are added up over all files that include the header. A branch is one of the two directions of
+a conditional jump.
 """
 
 import collections
@@ -15,7 +16,7 @@ import tempfile
 
 
 def reports(build):
-    """The reports of gcov on all objects, as JSON."""
+    """Yields the report of gcov on each object file, parsed from JSON."""
     counters = sorted(path.resolve() for path in pathlib.Path(build).rglob("*.gcno"))
     for counter in counters:
         with tempfile.TemporaryDirectory() as directory:
@@ -26,7 +27,8 @@ def reports(build):
 
 
 def collect(build):
-    """file -> line -> count, and file -> (line, number of branches, index) -> count."""
+    """Returns two dictionaries of counts: {file: {line: count}} and {file: {(line, number of branches, index):
+    count}}."""
     lines = collections.defaultdict(collections.Counter)
     branches = collections.defaultdict(collections.Counter)
     for report in reports(build):
@@ -42,7 +44,7 @@ def collect(build):
 
 
 def ranges(numbers):
-    """[1, 2, 3, 7] as '1-3, 7'."""
+    """Writes a list of numbers as ranges: [1, 2, 3, 7] becomes '1-3, 7'."""
     runs = []
     for number in sorted(numbers):
         if runs and runs[-1][1] == number - 1:
@@ -53,7 +55,7 @@ def ranges(numbers):
 
 
 def share(counts):
-    """How many were reached, of how many, and the percentage."""
+    """Returns how many counts are above 0, how many counts there are, and the percentage."""
     reached = sum(count > 0 for count in counts)
     return reached, len(counts), 100 * reached / max(1, len(counts))
 

@@ -1,8 +1,9 @@
 """Runs clang-tidy (.clang-tidy) and cppcheck on ext/ and looks for unused includes: lint.py BUILD. Fails on findings that are not
 listed below.
 
-The list has findings that are wrong, or that are right but intended, each with the reason. An entry is a file and a check, not
-a line. The entry also has the number of findings, so that somebody looks at the entry again when another finding appears.
+The list has the findings that are wrong and those that are right but intended, each with a reason. An entry names a file and a
+check, but no line. It also has the number of these findings in the file, so that a further finding makes this program fail and
+somebody looks at the entry again.
 """
 
 import collections
@@ -166,8 +167,8 @@ ARROWS = {
 
 
 def wrong_arrows(root="ext"):
-    """Returns includes from one folder of ext/ of a folder above it, and circles, in which files include each other directly or
-    indirectly. A header and its C file count as one file."""
+    """Returns the includes in which a file of ext/ includes a file of a folder above its own. Also returns circles, in which
+    files include each other directly or indirectly. A header and its C file count as one file."""
     root, found, needs = pathlib.Path(root), [], collections.defaultdict(set)
     for path in sorted(root.glob("*/*.[ch]")):
         room, stem = path.parent.name, str(path.relative_to(root).with_suffix(""))

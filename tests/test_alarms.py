@@ -1,10 +1,11 @@
-"""The tests that could fail by chance, together: at most once in a million runs."""
+"""Checks that the false-alarm probabilities of all tests add up to at most one in a million."""
 
 import pytest
 
 
 def test_false_alarms_add_up_to_at_most_a_millionth(request):
-    """A mark stands for all parameters of a test, or for all tests of a file."""
+    """The probability in an `alarm` mark covers all parameters of a test, or all tests of a
+    file."""
     rates = {}
     for item in request.session.items:
         for place, node in ((item.originalname, item), ("", item.getparent(pytest.Module))):

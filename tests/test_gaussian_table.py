@@ -1,4 +1,4 @@
-"""The numbers behind the strips of ext/noise/gaussian_table.c, beside arithmetic of high precision (mpmath)."""
+"""Compares the numbers from which ext/noise/gaussian_table.c makes its strips with high-precision arithmetic (mpmath)."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ SCALE = (2**26 - 2**8) // 407 * 10
 
 @pytest.fixture(scope="module")
 def numbers():
-    """What the unit test prints, by kind."""
+    """Returns the numbers that the unit test prints, as {kind: [fields of a line]}."""
     done = subprocess.run([BUILD / "unit" / "gaussian_table", "numbers"], capture_output=True, text=True, check=True, timeout=300)
     kinds = {"power": [], "weight": [], "digit": []}
     for line in done.stdout.splitlines():
@@ -28,7 +28,8 @@ def exact(strip):
 
 
 def test_powers_keep_their_error_bound(numbers):
-    """From below, within the bound that the code goes by; a third of it would not hold."""
+    """Each power is below the true value, by at most the error bound that the code uses. A third of this bound would be too
+    small."""
     worst = 0
     assert len(numbers["power"]) > 1000
     for n, strip, bound, digits in numbers["power"]:
@@ -39,7 +40,7 @@ def test_powers_keep_their_error_bound(numbers):
 
 
 def test_weights_are_next_above(numbers):
-    """A strip's weight is the least integer above SCALE exp(-strip^2/2048), and all fit."""
+    """The weight of a strip is the least integer above SCALE exp(-strip^2/2048). The sum of all weights is below 2^26."""
     weights = [int(weight) for _, weight in numbers["weight"]]
     assert weights == [int(mpmath.floor(SCALE * exact(strip))) + 1 for strip in range(255)]
     left = 2**26 - sum(weights)
@@ -49,7 +50,8 @@ def test_weights_are_next_above(numbers):
 
 
 def test_digits_are_right(numbers):
-    """Also those of numbers that begin with many zeros, scaled up."""
+    """The digits of SCALE exp(-strip^2/2048) are right, also where the number begins with many zeros and is multiplied by a power
+    of two."""
     assert len(numbers["digit"]) > 1000
     for fields in numbers["digit"]:
         strip, doublings, place, whole, value = map(int, fields)
@@ -59,6 +61,7 @@ def test_digits_are_right(numbers):
 
 
 def test_the_last_edge_offers_enough(numbers):
-    """Requirement 1 of gaussian_table.c: 2^m SCALE e_i stays below 1 for all i from 255, with m = 9 and one more every 256."""
+    """Requirement 1 of gaussian_table.c: 2^m SCALE e_i is below 1 for all i >= 255. m is 9 for the first 256 values of i, and
+    increases by one after every 256 values."""
     for strip in range(255, 5000):
         assert SCALE * exact(strip) * 2 ** (9 + (strip - 255) // 256) < 1

@@ -13,14 +13,16 @@ SOURCES = sorted(pathlib.Path(__file__).parent.glob("unit/test_*.c"))
 
 
 def tap_names(source):
-    """The names a unit test registers with RUN(), read from its source."""
+    """Returns the names that a unit test registers with RUN(). The function reads them from the
+    source."""
     text = source.read_text()
     return [part.split(")")[0] for part in text.split("RUN(")[1:]]
 
 
 @pytest.fixture(scope="module")
 def tap():
-    """Output of a unit binary, run once."""
+    """Returns a function run(name) that gives the exit status and the output of a unit test. Each
+    program runs only once."""
     outputs = {}
 
     def run(name):

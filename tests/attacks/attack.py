@@ -5,8 +5,8 @@ has a few lines in the same file, and that the attack fails against diffuse, thr
 add a row to CALLS.
 
 A test that can fail by chance states this probability with @alarm(probability), for all of its parameters together.
-test_alarms.py adds up these probabilities. Distances are compared with their bound plus twelve standard deviations of the
-noise. The noise exceeds this with probability 4e-33, which is not counted.
+test_alarms.py adds up these probabilities. Distances are compared with their bound plus twelve standard deviations of the noise.
+The noise exceeds twelve standard deviations with probability 4e-33, which @alarm does not count.
 """
 
 import json
@@ -18,7 +18,7 @@ import pytest
 
 from conftest import connect, ledger_of, one, unchecked
 
-PERIOD = None  # of the tiers that system() and room_for() make; the fixture `period` of conftest.py sets it
+PERIOD = None  # the period of the tiers that system() and room_for() make; the fixture `period` of conftest.py sets this variable
 UNLIMITED = (1e15, 1e-6)  # epsilon and delta for attacks that do not concern the budget
 EXACT = {"exact": 1e6}  # the noise is 1/1414 of the largest change by one unit, so an answer is almost exact
 TWELVE = 12.0
@@ -29,7 +29,8 @@ alarm = pytest.mark.alarm
 
 
 class Call(NamedTuple):
-    """The call of an aggregate: its columns in the query of dp_release(), and its public parameters as SQL literals."""
+    """One of the calls to attack: an aggregate, the columns that it needs in a query of dp_release(), and its public parameters
+    as SQL literals."""
 
     kind: str
     arguments: str  # the arguments of the aggregate between the tier and the unit
@@ -39,7 +40,8 @@ class Call(NamedTuple):
     linear: bool = True  # published values are centre + shrink (lattice point - centre)
 
     def aggregate(self, tier, name=None, source="people", unit="unit", **changes):
-        """Returns the SQL of the aggregate in the owner's SELECT. `changes` are parameters, or options that are not parameters.
+        """Returns the SQL of the aggregate in the owner's SELECT. `changes` has new values for parameters, and options that are
+        not in `parameters`.
         """
         parameters = {**self.parameters, **{k: v for k, v in changes.items() if k in self.parameters}}
         options = self.options(name, {k: v for k, v in changes.items() if k not in self.parameters})
@@ -59,7 +61,7 @@ class Call(NamedTuple):
 
 
 def text(value):
-    """An SQL text."""
+    """Writes a value as an SQL text literal."""
     return "'" + value.replace("'", "''") + "'"
 
 
@@ -158,8 +160,8 @@ class Lattice(NamedTuple):
 
 
 def path_for(call, tmp_path):
-    """Returns the path for the database of `call`. lattice() reads the integers from publications, or from dp_path in the ledger
-    file; the latter needs a file."""
+    """Returns the path for the database of `call`. lattice() reads the integers of some calls from publications, and of other
+    calls from dp_path in the ledger file. Only the latter need a database file."""
     return ":memory:" if call.linear else tmp_path / "people.db"
 
 

@@ -26,7 +26,7 @@ def test_a_name_is_one_answer_however_often_it_is_asked(call):
     outer = {one(db, form(call, "outer", "a")) for _ in range(50) for form in FORMS}
     diffused = {one(db, "SELECT dp_diffuse('a', 'outer')") for _ in range(50)}
     assert len(inner) == 1 and len(outer | diffused) == 1
-    # the inner tier has paid once, and the outer publication has cost the inner tier nothing more
+    # the inner tier has paid once; the outer publication cost it nothing more
     assert db.execute("SELECT tier, count(*) FROM dp_charge GROUP BY tier ORDER BY tier").fetchall() == [
         ("inner", 1), ("outer", 1)] and verified(db)
 
@@ -34,8 +34,8 @@ def test_a_name_is_one_answer_however_often_it_is_asked(call):
 @EACH_CALL
 @EACH_FORM
 def test_every_answer_with_noise_of_its_own_is_paid_for(call, form):
-    """Releases without a name, under another name and after dp_discard() all have fresh noise and cost a charge. The budget
-    admits five of them and no more. Five times the rate is the cost of the mean of five answers."""
+    """Releases without a name, releases under another name and releases after dp_discard() all have fresh noise, and each is
+    charged. The budget admits five of them and no more. Five times the rate is the cost of the mean of five answers."""
     db = system(tiers={})
     room_for(db, ROOM)
     for name in (None, None, "a", "A"):

@@ -1,8 +1,8 @@
-"""Attack: the clock. If a budget of a month is looked up by the date, an attacker who can set the clock of the machine
-goes back to a month that is not used up, or to the future and back again, and has the budget of every month at once.
+"""Attack: the clock. A naive system finds the budget of the month by the date. An attacker who can set the clock of the machine
+then goes to any month with an unused budget, in the past or in the future, and has the budgets of all months at once.
 
-The ledger goes on in the latest period that it has reached. Going forward spends the months in between: they never
-come back.
+In diffuse a charge never counts in an earlier period than an earlier charge of the same tier. If the clock is set forward, the
+budgets of the months in between are lost.
 """
 
 import random
@@ -12,12 +12,12 @@ import pytest
 from attack import charges, one, verified
 from conftest import add_visits, connect, INIT, refused
 
-BUDGET = 3  # releases a month
+BUDGET = 3  # releases for each month
 DATES = [f"20{year}-{month:02}-15" for year in (25, 26, 27) for month in range(1, 13)]
 
 
 def naive(spent, date):
-    """Whether a budget by date gives another answer."""
+    """Counts one more answer in the month of `date`. Returns whether a budget by date allows this answer."""
     spent[date[:7]] = spent.get(date[:7], 0) + 1
     return spent[date[:7]] <= BUDGET
 
@@ -29,8 +29,8 @@ def test_a_naive_budget_has_every_month_at_once():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_clock_that_is_set_at_will_gives_no_month_twice(path, clock, seed):
-    """200 tries with the clock anywhere in three years. Every answer counts in the latest month of an answer so far, or
-    in a later one, and no month has more than its budget."""
+    """200 tries with the clock anywhere in three years. Every answer counts in the latest month that has an answer so far, or in
+    a later month. No month has more answers than its budget."""
     dice = random.Random(seed)
     clock.set("2025-01-01 00:00:00")
     db = connect(path)

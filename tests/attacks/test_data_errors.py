@@ -16,7 +16,7 @@ class NaiveSum:
         self.total += max(-1.0, min(1.0, float(x)))
 
     def finalize(self):
-        return self.total + 0.1  # some noise
+        return self.total + 0.1  # stands for any noise
 
 
 def test_a_naive_aggregate_fails_where_she_is_in_the_table():
@@ -65,8 +65,8 @@ def test_errors_in_parameters_do_not_know_the_data(call, form):
 @EACH_CALL
 @EACH_FORM
 def test_an_error_of_the_owners_expression_is_paid_for(call, form):
-    """NOT DEFENDED: an expression that fails only for one person's row reveals that this person is in the table. The failed
-    release costs a charge and gives no number."""
+    """NOT DEFENDED: if an expression of the owner fails only for one person's row, the error reveals that this person is in the
+    table. The failed release is charged and gives no number."""
     db = system(tiers={"inner": 1.0})
     source = "(SELECT iif(unit = 7, abs(-9223372036854775807 - 1), unit) AS unit, key, x, v FROM people)"
     message = refused(db, form(call, "inner", "a", source))

@@ -31,7 +31,7 @@ def test_naive_sums_show_a_small_answer():
 
 
 def trailing_zeros(values):
-    """Counts the integers that end in 0, 1, ..., 4, and in 5 or more zero bits."""
+    """Returns how many integers end in exactly 0, 1, 2, 3 and 4 zero bits, and how many end in 5 or more."""
     values = values.astype(numpy.int64)
     exactly = [((values & 2**n - 1 == 0) & (values >> n & 1 == 1)).sum() for n in range(5)]
     return numpy.array(exactly + [(values & 31 == 0).sum()])
@@ -40,9 +40,9 @@ def trailing_zeros(values):
 @alarm(4e-9)
 def test_the_precision_of_a_value_does_not_depend_on_the_answer():
     """Answers 0, 1 and 400 with noise of stddev 1 have equally many trailing zero bits (a chi-squared test against a geometric
-    distribution). The same holds for values near zero, where the attack looks. The test has four comparisons at level 1e-10;
-    each counts as 1e-9, because the tail of the multinomial may be ten times as large. For naive values near zero, the
-    statistic is over 200: half of the values are fine for one answer, and none for the other."""
+    distribution). The same holds for the values near zero that this attack examines. The test makes four comparisons at level
+    1e-10. Each counts as 1e-9, because counts follow the chi-squared distribution only approximately. For naive values near
+    zero, the statistic is over 200: half of the values have bits below 2^-53 for one answer, and none have for the other."""
     db = system(tiers={"inner": 0.5})
     near, law = [], numpy.array([2.0 ** -(n + 1) for n in range(5)] + [2.0**-5])
     for answer in (0, 1, 400):

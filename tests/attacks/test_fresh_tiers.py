@@ -1,10 +1,10 @@
 """Attack: tiers with fresh noise instead of diffused noise. An attacker who sees two tiers of such a system averages their values
 and learns more than the inner tier alone shows, although only the inner tier was charged.
 
-In diffuse every value that a coalition sees is made from the innermost value. Let S be the sample covariance of the noise at p
-tiers in n coordinates. The variance of the best linear combination is estimated by 1/(1' S^-1 1). n times this estimate over
-the true variance is exactly chi-squared with n - p + 1 degrees of freedom. The true variance must be that of the innermost
-tier.
+In diffuse all values that a coalition sees are made from the innermost of these values. Let S be the sample covariance of the
+noise at p tiers in n coordinates. The variance of the best linear combination is estimated by 1/(1' S^-1 1). The ratio n
+(estimate)/(true variance) has exactly the chi-squared distribution with n - p + 1 degrees of freedom. The tests check that the
+true variance is that of the innermost tier.
 """
 
 import numpy
@@ -15,7 +15,7 @@ from attack import EACH_CALL, alarm, lattice, one, path_for, system
 
 TIERS = {"inner": 1.0, "middle": 0.9, "outer": 0.81}
 COORDINATES = 600
-LEVEL = 1e-9  # on each side
+LEVEL = 1e-9  # probability of a false alarm on each side
 
 
 def best_variance(noise):
@@ -36,7 +36,7 @@ def significance(noise, variance):
 @alarm(1e-13)
 def test_a_coalition_averages_naive_tiers():
     """The mean of three tiers with fresh noise and almost the same rate has 0.37 of the inner variance. The estimate exceeds 0.55
-    with probability 6e-14."""
+    times the inner variance with probability 6e-14."""
     rng = numpy.random.default_rng()
     noise = numpy.stack([rng.normal(0, 1 / numpy.sqrt(2 * rate), COORDINATES) for rate in TIERS.values()])
     assert best_variance(noise) < 0.55 * 0.5
@@ -64,8 +64,8 @@ def noise_of(call, tmp_path, order):
 @pytest.mark.parametrize("order", [("inner", "outer", "middle"), ("middle", "inner", "outer")], ids=" ".join)
 @alarm(2 * 20 * 2 * 1e-9)
 def test_a_coalition_knows_what_its_innermost_tier_knows(call, order, tmp_path):
-    """The test makes the tiers in two orders: diffused outward, or refined inward and then diffused. It fails if the variance is
-    below 0.65 or above 1.4 times the innermost variance. Fresh noise at all tiers would give 0.37, which is 11 standard errors
-    below 0.65. Fresh noise at two tiers would give 0.53, which is four standard errors below."""
+    """The test publishes at the tiers in two orders: diffused outward, or refined inward and then diffused. It fails if the
+    variance is below 0.65 or above 1.4 times the innermost variance. Fresh noise at all tiers would give 0.37, which is 11
+    standard errors below 0.65. Fresh noise at two tiers would give 0.53, which is four standard errors below."""
     noise, variance = noise_of(call, tmp_path, order)
     assert significance(noise, variance) > LEVEL

@@ -18,7 +18,7 @@ FOUR = "[one(db, \"SELECT dp_count('inner', x, 1, unit) FROM people\") for _ in 
 
 
 def guess(value, seeds):
-    """Returns the integer answers that some seed explains."""
+    """Returns the integer answers that fit `value` for at least one of the seeds."""
     candidates = (value - random.Random(seed).gauss(0, 100) for seed in seeds)
     return {round(answer) for answer in candidates if abs(answer - round(answer)) < 1e-9}
 
@@ -98,7 +98,7 @@ def test_a_connection_that_was_forked_gives_nothing(path, ledger):
     assert output.split() == ["1", "ok"]
 
 
-# ---- generators that somebody else can set -------------------------------------------------------------------------
+# ---- generators that others can set -------------------------------------------------------------------------
 
 PRNG_SAVE, PRNG_RESTORE = 5, 6  # codes of sqlite3_test_control()
 

@@ -16,7 +16,8 @@ def naive(values, rng):
 @alarm(1e-30)
 def test_a_naive_lattice_shows_the_largest_value():
     """If one person has a value of 1000, which is clipped to 1, all published values are whole multiples of 2^-10. Without this
-    person, fewer than one value in a thousand is. (More than half of 100 values are by chance with probability 1e-100.)"""
+    person, a value is such a multiple with probability below 1/1000. (More than half of 100 values are with probability
+    1e-100.)"""
     rng = random.Random()
     with_her = [math.ldexp(naive([0.5, 0.25, 1000.0], rng), 10) % 1 == 0 for _ in range(100)]
     without = [math.ldexp(naive([0.5, 0.25], rng), 10) % 1 == 0 for _ in range(100)]
@@ -33,8 +34,8 @@ PUBLIC = ("SELECT DISTINCT kind, mechanism, clip, dimension, granularity, sensit
 @alarm(20 * 4e-12)
 def test_the_lattice_is_the_same_for_all_tables(call, tmp_path):
     """Apart from the values, all publications are equal, even for an empty table. The integers of small and of large answers use
-    the whole lattice, so 40 integers are not all even. (They are with probability 2^-40, and the test asks twice for each of
-    20 calls.)"""
+    the whole lattice, so 40 integers are not all even. (By chance 40 integers are all even with probability 2^-40. The test
+    checks this twice for each of 20 calls.)"""
     path = path_for(call, tmp_path)
     db = system(path, {"inner": 1.0})
     for rows in TABLES:

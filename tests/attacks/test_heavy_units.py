@@ -1,5 +1,5 @@
 """Attack: one unit with ten thousand rows. If a system clips rows one by one, a unit with many rows changes the answer by many
-clips, but the noise covers one clip."""
+times the clip, but the noise is made for a change of one clip."""
 
 import pytest
 

@@ -72,7 +72,7 @@ def test_a_process_killed_before_its_answer_has_paid_and_knows_nothing(tmp_path)
     assert "not finished" in refused(db, "SELECT dp_sum('inner', x, 1, unit, 'a') FROM people")
 
 
-# A batch, killed at any write to a file.
+# A batch that is killed at any write to a file.
 
 BATCH = [
     {"tier": "inner", "kind": "count", "sql": "SELECT x, unit FROM people", "options": {"name": "a"}, "diffuse": ["outer"]},
@@ -83,8 +83,8 @@ BATCH_PUBLISHED = 2 + 1
 
 
 class KilledAtWrite:
-    """Kills this process at its n-th call that changes a file. SQLite's VFS makes these calls through a table that its
-    hosts may change."""
+    """Kills this process when SQLite makes its n-th system call that changes a file. SQLite's VFS finds its system calls in a
+    table, and xSetSystemCall() replaces them there."""
 
     CALLS = {"write": (ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t),
              "pwrite": (ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long),
@@ -114,7 +114,7 @@ class KilledAtWrite:
 
 
 def batch_in_a_child(path, at):
-    """Whether a forked process made the batch before it was killed."""
+    """Makes the batch in a forked process that is killed at write number `at`. Returns whether the batch was finished before."""
     child = os.fork()
     if child == 0:
         try:
@@ -129,8 +129,9 @@ def batch_in_a_child(path, at):
 
 
 def test_a_batch_that_is_killed_at_any_write_is_all_charged_or_not_at_all_and_can_be_finished(tmp_path):
-    """At every third write of dp_batch(), beginning with any of the first three: all charges are there, or none; no value lacks a point; and the batch runs again to
-    its end. It keeps the values that the killed process had stored, and charges nothing twice."""
+    """The test kills dp_batch() at every third write, and begins with one of the first three writes. After each kill the ledger
+    has all charges or none, and no value without a point. The batch then runs again to its end. It keeps the values that the
+    killed process had stored, and charges nothing twice."""
     system(tmp_path / "people.db", {"inner": 1.0, "outer": 0.25}).close()
     files = sorted(tmp_path.iterdir())
     seen, at, done = set(), random.randrange(-2, 1), False

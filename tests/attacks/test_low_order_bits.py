@@ -1,7 +1,7 @@
 """Attack: the low-order bits of the noise (Mironov 2012; Jin et al. 2022).
 
-A floating-point sampler reaches only some of the doubles, and the added answer determines which doubles. An attacker who knows
-the sampler computes which of two answers can have produced the published number.
+A floating-point sampler can produce only some of all doubles. Which doubles can be published therefore depends on the answer to
+which the noise is added. An attacker who knows the sampler computes which of two answers can have led to the published number.
 """
 
 import math
@@ -29,8 +29,8 @@ def could_be(value, answer):
 
 @alarm(1e-21)
 def test_naive_values_tell_which_neighbour_they_come_from():
-    """Of 500 values for the answers 0 and 1, six in ten are impossible for the other answer. (Fewer than 200 are with probability
-    1e-21.)"""
+    """The test makes 500 values for the answers 0 and 1. About six in ten are impossible for the other answer. (Fewer than 200
+    are impossible with probability 1e-21.)"""
     rng = random.Random()
     certain = 0
     for _ in range(500):

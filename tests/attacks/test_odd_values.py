@@ -40,8 +40,8 @@ def finite(answer):
 @EACH_CALL
 @pytest.mark.parametrize("column", COLUMNS)
 def test_an_odd_row_moves_the_integers_by_no_more_than_the_sensitivity(call, column, tmp_path):
-    """The test tries both forms. The odd row may belong to an existing unit and move this unit from one end of the range to the
-    other."""
+    """The test tries the aggregate and dp_release() in turn. If the unit of the row is odd, the row may count for an existing
+    unit and move this unit from one end of the range to the other, which is twice the sensitivity."""
     path = path_for(call, tmp_path)
     db = system(path, EXACT)
     one(db, call.aggregate("exact"))
@@ -55,7 +55,8 @@ def test_an_odd_row_moves_the_integers_by_no_more_than_the_sensitivity(call, col
 
 @EACH_CALL
 def test_values_that_a_query_makes_are_values_too(call, tmp_path):
-    """A query may make NaN by a function of the owner, texts that are not UTF-8, and zeroblobs. They count like stored values."""
+    """A query may compute NaN (by a function of the owner), texts that are not UTF-8, and zeroblobs. diffuse treats computed
+    values like stored values."""
     path = path_for(call, tmp_path)
     db = system(path, EXACT)
     db.create_function("nan", 0, lambda: NAN)

@@ -65,6 +65,7 @@ def test_totals_at_the_ends_of_the_range_are_exact(clip, sign):
 
 
 def test_a_saturated_unit_forgets_nothing_of_the_others():
-    """A unit whose total has reached the end of its range can come back inside the range, because its later rows still count."""
+    """After the total of a unit has reached the end of its range, later rows of the unit can bring the total back inside the
+    range."""
     db = system(rows=[person("a", HUGE), person("a", -HUGE), person("a", 0.5), person("b", 0.25)])
     assert abs(one(db, "SELECT dp_sum('exact', x, 1, unit) FROM people") - 0.75) <= 12 / 1414

@@ -44,7 +44,8 @@ ALSO = {"dim": ["1.5", "1e9", "9223372036854775807"], "bins": ["1.5", "1e9", "92
 
 
 def spied(db):
-    """Counts the rows that were read since the start."""
+    """Creates the SQL function spy(unit). Returns the list of units that it was called with, which has one entry for each row
+    that was read."""
     rows = []
     db.create_function("spy", 1, lambda unit: rows.append(unit) or unit)
     return rows
@@ -110,8 +111,8 @@ TIER = ["1.0", "8.0", "1e-6", "'rdp'", "0"]
 
 
 def test_no_tier_takes_them():
-    """dp_tier() refuses each bad number. A tier that is created with a subnormal epsilon or delta respects this budget. (With
-    delta 1e-6, there is a tiny rate that needs no epsilon at all.)"""
+    """dp_tier() refuses each bad number. A tier with a subnormal epsilon or delta may be created, and then keeps to this budget.
+    (With delta 1e-6, a tiny rate fits any epsilon.)"""
     db = system(tiers={})
     for place, good in ((0, set()), (1, TINY), (2, TINY), (4, TINY | {"0", "0.0", "-0.0"})):  # delta_keys may be zero
         for i, bad in enumerate(NUMBERS):
@@ -145,8 +146,8 @@ PURE = ["dp_rate({}, 1e-6)", "dp_rate(1, {})", "dp_sigma({}, 1)", "dp_sigma(1, {
 
 @pytest.mark.parametrize("call", PURE)
 def test_no_plan_is_made_of_them(call):
-    """A planning function gives an error, or a number where zero and tiny numbers have a meaning. It never gives a NaN, which SQL
-    shows as NULL."""
+    """A planning function gives an error, or, where zero and tiny numbers have a meaning, a number. It never gives a NaN, which
+    SQL shows as NULL."""
     db = system(tiers={"inner": 1.0})
     one(db, "SELECT dp_count('inner', x, 1, unit, 'a') FROM people")
     for bad in NUMBERS:

@@ -1,5 +1,5 @@
-"""Attack: two connections that race for the last of a budget. Between one connection's check of the remaining budget and its
-charge, another connection can make the same check."""
+"""Attack: two connections that race for the rest of a budget. After one connection has checked that its release fits the
+budget, and before it writes its charge, another connection can make the same check."""
 
 import random
 import subprocess
@@ -34,8 +34,8 @@ def test_two_naive_readers_both_get_the_last_of_a_budget():
 @EACH_CALL
 @EACH_FORM
 def test_whoever_comes_while_the_last_release_reads_is_refused(call, form, tmp_path):
-    """At the first row of the last release that fits the budget, another connection asks for a release, by the same name and
-    without a name."""
+    """While the last release that fits the budget reads its first row, another connection asks for a release, with the same
+    name and without a name. Both are refused."""
     path = tmp_path / "people.db"
     db = system(path, {})
     room_for(db, 1)

@@ -1,6 +1,6 @@
-"""Attack: repeated rounding (Casacuberta et al. 2022). A running total is rounded after every addition, in steps that depend on
-its size. If one unit lifts the total over a power of two, the steps double for all later rows, and the rounding errors of
-these rows add up.
+"""Attack: repeated rounding (Casacuberta et al. 2022). A floating-point total is rounded after every addition, and the rounding
+step depends on the size of the total. If one unit lifts the total over a power of two, the step doubles for all later rows, and
+the rounding errors of these rows add up.
 
 The test uses single precision, where 16384 pairs of rows are enough. In doubles the attack needs 2^27 pairs.
 """

@@ -1,5 +1,5 @@
-"""Attack: ROLLBACK and SAVEPOINT after the value was seen. If the charge is written on the caller's connection, the
-caller's ROLLBACK undoes it, and the next answer is free."""
+"""Attack: ROLLBACK and SAVEPOINT after the value was seen. If the charge is written on the caller's connection, the caller's
+ROLLBACK undoes the charge, and the next answer is free."""
 
 import random
 

@@ -1,5 +1,6 @@
-"""Attack: the order of rows (Casacuberta et al. 2022). A sum of doubles depends on the order of rows, but the noise assumes a sum
-that does not. The same rows in two orders are the same table, so their answers must have the same distribution."""
+"""Attack: the order of rows (Casacuberta et al. 2022). A sum of doubles depends on the order of rows, but the noise is made for a
+sum that does not depend on it. The same rows in two orders are the same table, so their answers must have the same
+distribution."""
 
 import random
 
@@ -7,7 +8,7 @@ from attack import EACH_CALL, EACH_FORM, EXACT, KEYS, check_distance, fill, latt
 
 UNITS = 300
 
-# Each unit has 1e16, 1 and -1e16. The total is 1, or 0 if the 1 was added to 1e16.
+# Each unit has the values 1e16, 1 and -1e16. Their total in doubles is 0 if the 1 is added to 1e16, and otherwise 1.
 ROWS = [person(unit, x, KEYS[unit % 3]) for unit in range(UNITS) for x in (1e16, 1, -1e16)]
 
 

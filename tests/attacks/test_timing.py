@@ -1,8 +1,10 @@
-"""Attack: the time of a release reveals the size of its noise (Jin et al. 2022). A sampler that counts up to a value takes longer
-for large noise. An attacker who measures the time learns the noise, and computes the answer from the published value.
+"""Attack: the time of a release reveals the size of its noise (Jin et al. 2022). Some samplers count up to the drawn value, and
+therefore take longer for large noise. An attacker who measures the time learns the noise, and computes the answer from the
+published value.
 
 Under the null hypothesis, the noise is independent of the times, even on a busy machine, and the rank correlation has stddev
-1/sqrt(n). A busy machine therefore cannot make the second test fail, and in the first test n is larger than necessary.
+1/sqrt(n). A busy machine therefore cannot make the tests of diffuse fail. The test of the naive sampler has more calls than
+necessary, so that it passes on a busy machine too.
 """
 
 import random
@@ -54,8 +56,9 @@ def test_the_time_of_a_naive_sampler_is_the_size_of_its_noise():
 @pytest.mark.parametrize("sql,answer", [("SELECT dp_sum('inner', x, 1, unit) FROM people", 1),
                                         ("SELECT dp_release('inner', 'count', 'SELECT x, unit FROM people')", 1)])
 def test_the_time_of_a_release_says_next_to_nothing(sql, answer):
-    """The noise is one of 32 draws that are made together. This leaves a correlation of 0.01 between the time and the noise (a
-    hundredth of a percent of the variance). The test fails at a correlation above 0.08, which is six standard errors more."""
+    """The sampler picks the noise from 32 draws that it makes together. The remaining correlation between the time and the
+    noise is 0.01, so the time explains a hundredth of a percent of the variance. The test fails at a correlation above 0.08,
+    which is six standard errors more."""
     db = system(tiers={"inner": 1.0}, rows=[(1, "", 1, "")])
     execute = db.cursor().execute
     rows = timed(lambda: execute(sql).fetchall()[0][0], RELEASES)
@@ -74,4 +77,4 @@ def test_the_time_of_a_diffusion_says_next_to_nothing():
     rows = timed(lambda: execute("SELECT dp_diffuse(?, 'outer')", (next(left),)).fetchall()[0][0], len(names))
     inner = numpy.array([value for (value,) in execute("SELECT value FROM dp_value WHERE tier = 'inner' ORDER BY release_id")])
     rows[1] -= inner
-    assert abs(correlation(rows)) < 0.12  # 7.6/sqrt(4000): 3e-14 by chance
+    assert abs(correlation(rows)) < 0.12  # 0.12 is 7.6 times the stddev 1/sqrt(4000): 3e-14 by chance

@@ -1,8 +1,8 @@
 """Attack: a million tiny charges. A double that holds a large total does not change when a small number is added, so a naive
 budget does not notice any number of tiny charges.
 
-A tier of rate 10^6, the largest, is almost spent by one release. A release of weight 10^-18 then pays 10^-12, the
-smallest rate. A double of that size does not change even if 58 of these rates are added at once.
+A tier of rate 10^6, the largest, is almost spent by one release. A release of weight 10^-18 then pays 10^-12, the smallest
+rate. A double that holds 10^6 does not change even if 58 of these rates are added at once.
 """
 
 from fractions import Fraction
@@ -56,8 +56,7 @@ def test_thousands_of_tiny_charges_add_up_exactly():
 
 @pytest.mark.usefixtures("period")
 def test_tiny_charges_exhaust_a_budget():
-    """After two large releases, the rest of the budget admits as many tiny ones as fit in exact arithmetic, and no
-    more."""
+    """After two large releases, the rest of the budget admits exactly as many tiny releases as fit in exact arithmetic."""
     db = system(tiers={})
     fill(db, [person(1, 1, i) for i in range(4000)], "groups")
     one(db, "SELECT dp_tier('inner', ?, dp_zcdp_epsilon(?, 1e-6), 1e-6)", LARGE, LARGE)

@@ -1,8 +1,8 @@
 """Attack: two noisier versions of one private value, each made independently from that value. An attacker who sees both versions
 averages them, or sees that they agree, and learns more than was charged.
 
-In diffuse every point and every symbol is made from the last one of its path. Everything outside a tier can therefore be
-computed from the tier's own value and fresh randomness. A tier inside the last point of a path gets no new value from it.
+In diffuse each step outward begins at the last point or symbol of its path. All values at outer tiers can therefore be computed
+from a tier's own value and fresh randomness. No second symbol is ever drawn from the same symbol.
 """
 
 import json
@@ -32,8 +32,8 @@ def significance(seen, other, epsilon):
 
 
 def naive_children(rng, symbol, count, independent):
-    """Returns two outer symbols for each inner symbol, which is nearly always the truth. Both are drawn from the inner symbol
-    (`independent`), or the second is drawn from the first."""
+    """Draws inner symbols, which are nearly always the true symbol, and returns two outer symbols for each. Both are drawn from
+    the inner symbol (`independent`), or the second is drawn from the first."""
     inner = numpy.full(count, symbol) ^ (rng.random(count) < 0.001)
     first = inner ^ (rng.random(count) < FLIP)
     return first, (inner if independent else first) ^ (rng.random(count) < FLIP)
@@ -46,14 +46,15 @@ def both(rng, symbol, independent):
 
 @alarm(1e-15)
 def test_two_naive_children_reveal_more_than_either():
-    """Both children say yes 16 times as often if yes is the truth, but the charge covers only a factor of 4."""
+    """Both outer symbols are "yes" 16 times as often if "yes" is the truth as if "no" is, but the charge covers only a factor of
+    4."""
     rng = numpy.random.default_rng()
     assert significance(both(rng, 1, True), both(rng, 0, True), CLAIM) < LEVEL
 
 
 @alarm(1e-9)
 def test_a_child_and_its_own_child_do_not():
-    """If the second symbol is drawn from the first, the same event stays within the charged factor."""
+    """If the second symbol is drawn from the first, the event that both are "yes" stays within the charged factor."""
     rng = numpy.random.default_rng()
     assert significance(both(rng, 1, False), both(rng, 0, False), CLAIM) > LEVEL
 
@@ -95,8 +96,8 @@ def test_the_next_symbol_is_a_child_of_the_last():
 
 # ---- Laplace -------------------------------------------------------------------------------------------------------
 
-# The additional Laplace noise of a step is 0 with a large probability. If two steps from one point give the same result, this
-# result is therefore the inner point itself, without additional noise.
+# The additional Laplace noise of a step is 0 with a large probability. If two steps from one point give the same result, both
+# steps were therefore almost certainly 0, and the result is the inner point itself.
 
 
 def naive_step(rng, values, inner, outer):
@@ -107,19 +108,20 @@ def naive_step(rng, values, inner, outer):
 
 @alarm(1e-15)
 def test_two_naive_steps_that_agree_are_the_inner_point():
-    """If two outer values of scales 2 and 2.2 agree, the remaining noise has scale 1."""
+    """If the outer values of scales 2 and 2.2 agree, their noise is that of the inner point, which has scale 1."""
     rng = numpy.random.default_rng()
     inner = rng.laplace(0, 1, 100000)
     first, second = naive_step(rng, inner, 1, 2), naive_step(rng, inner, 1, 2.2)
     agree = first == second
     assert agree.sum() > 1000
-    assert abs(numpy.mean(abs(first[agree])) - 1) < 0.3  # not 2
+    assert abs(numpy.mean(abs(first[agree])) - 1) < 0.3  # instead of 2
     assert abs(numpy.mean(abs(first)) - 2) < 0.1
 
 
 @alarm(3e-9)
 def test_steps_that_agree_say_nothing():
-    """If two outer tiers agree (in 300 releases), the noise is that of the inner one of these tiers."""
+    """In those of 300 releases where the values at two outer tiers agree, the noise is that of the inner one of these two tiers,
+    and not that of the secret point."""
     db = system(tiers={"secret": 2.0, "middle": 0.5, "outer": 0.4}, rows=[person(i, 1.0) for i in range(20)])
     for i in range(300):
         one(db, "SELECT dp_sum('secret', x, 1.5, unit, ?) FROM people", json.dumps({"name": f"r{i}", "mechanism": "laplace"}))
@@ -130,7 +132,7 @@ def test_steps_that_agree_say_nothing():
     scale = {tier: one(db, "SELECT DISTINCT stddev FROM dp_value WHERE tier = ?", tier) / math.sqrt(2) for tier in values}
     agree = values["middle"] == values["outer"]
     sizes = abs(values["middle"][agree] - 20) / scale["middle"]
-    law = stats.gamma(len(sizes))  # of the sum; with the noise of the secret point, the sum would be 0.4 times as large
+    law = stats.gamma(len(sizes))  # law of the sum of the sizes; the noise of the secret point would give 0.4 times this sum
     assert len(sizes) > 100
     assert min(law.cdf(sum(sizes)), law.sf(sum(sizes))) > LEVEL
     assert scale["secret"] < 0.45 * scale["middle"]
