@@ -340,7 +340,11 @@ int ledger_publication_insert(struct ledger *ledger, const struct ledger_release
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
                             uint64_t *clock);
 
-/* Finds a publication and the kernel that made it (sqlite3_free; null: no kernel). */
+/*
+** Finds a publication and sets *kernel to a copy of the kernel that made it, or to null if there is
+** none. The caller frees *kernel with sqlite3_free(). Returns 0 if there is no such publication, or
+** on failure.
+*/
 int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *tier, char **kernel);
 
 /* Stores the symbol of a release at a tier, as a point of its path. */

@@ -113,10 +113,16 @@ static const char *const statement_text[STATEMENTS] = {
     [BUDGET_LEFT] = "UPDATE dp_budget SET releases_left = ?2 WHERE tier = ?1",
     [CHARGE_LAST] = "SELECT id, hash, " NOW " FROM (SELECT 0) LEFT JOIN"
                     " (SELECT id, hash FROM dp_charge ORDER BY id DESC LIMIT 1)",
-    /* A charge of tier ?2 counts in the period that the tier has entered. */
+    /*
+    ** Returns the subject of release ?1, and the start of the period that dp_budget holds for tier
+    ** ?2. A new charge to this tier counts in this period.
+    */
     [CHARGE_SUBJECT] =
         "SELECT " SUBJECT("?1") ", (SELECT period_start FROM dp_budget WHERE tier = ?2)",
-    /* Returns a row if a tier was charged for a release in the period that the tier has entered. */
+    /*
+    ** Returns a row if the tier was charged for the release in the period that dp_budget holds for
+    ** the tier (period_start).
+    */
     [CHARGE_COUNTED] = "SELECT 1 FROM dp_charge c JOIN dp_budget b ON b.tier = c.tier"
                        " WHERE release_id = ? AND c.tier = ? AND period IS period_start LIMIT 1",
     /*

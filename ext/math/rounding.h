@@ -12,8 +12,8 @@
 #define PUBLISHED_MARGIN 0x1p-41
 
 /*
-** Rounds a cost, a deviation or a failure probability x >= 0 up. The result is never below the true
-** value.
+** Rounds up x >= 0, which is a cost, a deviation or a failure probability. The result is never
+** below the true value.
 */
 static inline double published_up(double x) {
   return x * (1.0 + PUBLISHED_MARGIN);
@@ -31,7 +31,7 @@ static inline double lattice_rate(uint64_t sensitivity, uint64_t variance) {
   return 6 * s * s / (12.0 * (double)variance - 1) * (1 + 0x1p-49);
 }
 
-/* Rounds an amount x >= 0 that may be spent down. The result is never above the true value. */
+/* Rounds down x >= 0, an amount that may be spent. The result is never above the true value. */
 static inline double published_down(double x) {
   return x * (1.0 - PUBLISHED_MARGIN);
 }

@@ -372,9 +372,11 @@ static double log_mean(double a, double b) {
 }
 
 /*
-** Returns an upper bound on the integral between two nodes. For alpha >= 2, g^(alpha-2) rises while
-** the chord of delta falls, so the mean of their product is at most the product of their means
-** (Chebyshev). For alpha < 2, and for g^(-alpha-1), the bound uses delta at the left node.
+** Returns an upper bound on the integral between two nodes. The integrand is the sum of two terms,
+** g^(alpha-2) delta and g^(-alpha-1) delta (hiding.h). For the first term and alpha >= 2,
+** g^(alpha-2) rises while the chord of delta falls, so the mean of their product is at most the
+** product of their means (Chebyshev). For the first term and alpha < 2, and for the second term,
+** the bound uses delta at the left node.
 */
 static double integral_between(const struct profile *profile, int i, double alpha) {
   double from = profile->epsilon[i], to = profile->epsilon[i + 1];

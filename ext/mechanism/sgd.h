@@ -237,9 +237,9 @@ struct training;
 
 /*
 ** Starts a descent with w = 0 and draws the random stop, if there is one. `shape` is the layout of
-** a release whose clip is descent_step(). `design` is the lattice of this release. The training
-** keeps pointers to `descent` and `design`. Returns null if memory runs out or the system provides
-** no random bytes.
+** a release whose clip is descent_step(descent), the largest distance by which a row moves the
+** coefficients. `design` is the lattice of this release. The training keeps pointers to `descent`
+** and `design`. Returns null if memory runs out or the system provides no random bytes.
 */
 struct training *training_open(const struct descent *descent, const struct layout *shape,
                                const struct design *design);

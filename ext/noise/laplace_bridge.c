@@ -138,8 +138,8 @@ static int is_kept(struct csprng *random, const struct law *law, enum part part,
 }
 
 /*
-** Returns a k >= 0 with P(k) proportional to exp(-k x). The result saturates at 2^62, which has
-** probability below 2^-(10^9).
+** Returns a random k >= 0 with P(k) proportional to exp(-k x). If k >= 2^62, the function returns
+** 2^62. This happens with probability below 2^-(10^9).
 */
 static uint64_t geometric(struct csprng *random, struct ratio x) {
   uint128 remainder = laplace_remainder(random, x.d);
