@@ -2,10 +2,11 @@
 
     python3 bench/generate.py FOLDER [--rows N] [--seed S]
 
-    visit (id, x REAL, unit INTEGER) rows / 10 units in random order, each equally often ordered(id, x REAL, unit
-    INTEGER) the same units, sorted: the 10 rows of a unit are consecutive named (id, x REAL, unit TEXT) the rows of
-    visit, the unit as a text of 16 characters basket(id, x REAL, unit INTEGER, key INTEGER) units and 1000 keys by
-    Zipf's law: a few have very many rows track (id, v BLOB, unit INTEGER) rows / 10 vectors of 32 float32
+    visit (id, x REAL, unit INTEGER)               rows / 10 units in random order, each equally often
+    ordered(id, x REAL, unit INTEGER)              the same units in order: the 10 rows of a unit are consecutive
+    named (id, x REAL, unit TEXT)                  the rows of visit, the unit as a text of 16 characters
+    basket(id, x REAL, unit INTEGER, key INTEGER)  units and 1000 keys by Zipf's law: a few have very many rows
+    track (id, v BLOB, unit INTEGER)               rows / 10 vectors of 32 float32
 
 Each table has a file of its own, `<table>-<rows>.db`, so that a scan reads no other data. x is log-normal with median
 20 and sigma 1, rounded to hundredths. The program keeps files that exist already. A file gets its name only when it

@@ -5,7 +5,8 @@
 #include <gsl/gsl_cdf.h>
 
 /*
-** Least expected count of a cell; neighbouring values are pooled until a cell expects this count.
+** Least expected count of a cell. p_value() pools neighbouring values until a cell has this
+** expected count.
 */
 #define LEAST_CELL 100
 

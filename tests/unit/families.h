@@ -1,6 +1,6 @@
 /*
-** families.h: the families that are sums, numbered, for the tables and loops of tests. A family and
-** its l1, the one for the sum norm, have the same number.
+** families.h: numbers for the families of sums, which tests use in tables and loops. A family has
+** the same number as its member l1, the family for the sum norm.
 */
 #ifndef TEST_FAMILIES_H
 #define TEST_FAMILIES_H
@@ -29,7 +29,10 @@ static inline enum number number_of(const struct family *family) {
   return (enum number)i;
 }
 
-/* The family for one of the norms. A single number is the same in both. */
+/*
+** Returns the family with this number, for the sum norm or the Euclidean norm. Single sums have one
+** family for both norms, because the two norms of one number are equal.
+*/
 static inline const struct family *family_in(enum number number, int is_l1) {
   return is_l1 && families[number]->l1 ? families[number]->l1 : families[number];
 }

@@ -1,4 +1,4 @@
-/* scalar.h: makes the designs and bounds of releases of one sum. */
+/* scalar.h: makes the lattice designs and the bounds for releases of one sum. */
 #ifndef TEST_SCALAR_H
 #define TEST_SCALAR_H
 

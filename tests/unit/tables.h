@@ -1,9 +1,9 @@
 /*
 ** tables.h: tables of rows for vector_sum.h, and their exact totals.
 **
-** The two functions of entropy.h that this file defines replace entropy.c at link time. Two runs
-** can therefore have the same secret. They then keep the same private keys, and their results
-** differ only because of the rows.
+** This file defines the two functions of entropy.h, and so replaces entropy.c at link time. A test
+** can therefore give two runs the same secret. Both runs then keep the same private keys, and their
+** results differ only because of the rows.
 */
 #ifndef TEST_TABLES_H
 #define TEST_TABLES_H
@@ -49,7 +49,7 @@ enum who { WHO_NULL, WHO_INTEGER, WHO_REAL, WHO_TEXT, WHO_BLOB };
 
 struct row {
   enum who who;
-  double unit; /* the number of the unit; a text or blob is "unit-%g" with this number */
+  double unit; /* the bytes of a text or blob are "unit-%g" with this number */
   int key;
   double x;
   const double *v;
@@ -150,8 +150,8 @@ static inline size_t totals_count(const struct release *release, int keys) {
 }
 
 /*
-** Returns the totals of an open release, or null. With private keys, the total of each key is at
-** the key's own place, and the total of an absent key is 0.
+** Returns the totals of an open release, or null after a failure. With private keys, the total of
+** key i is at place i, and the total of an absent key is 0.
 */
 static inline int128 *totals_now(const struct release *release, struct vector_sum *vectors,
                                  int keys) {

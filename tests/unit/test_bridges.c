@@ -1,5 +1,5 @@
 /*
-** test_bridges.c: compares points between two points of a path (gaussian_bridge.h,
+** test_bridges.c: compares points that are drawn between two points of a path (gaussian_bridge.h,
 ** laplace_bridge.h) with their conditional distributions.
 **
 ** The test computes the distributions from their definition: the product of the probabilities of
@@ -103,7 +103,7 @@ static void a_wrong_gaussian_law_is_seen(void) {
   CHECK(p_of_draws(0, DRAWS) < ALARM, "centre a quarter too low");
 }
 
-/* For short vectors, each coordinate comes from a batch. */
+/* For short vectors, the sampler draws each coordinate from a batch. */
 static void short_gaussian_vectors_follow_the_law(void) {
   enum { SINGLES = 30000 };
   struct gaussian_bridge bridge = {3, 5};
@@ -116,8 +116,9 @@ static void short_gaussian_vectors_follow_the_law(void) {
 }
 
 /*
-** The steps are wide, so the integers are largest. The test checks the mean, the variance and the
-** low-order bits. The sum of squares has a relative standard deviation of sqrt(2/count).
+** The steps are as wide as possible, so the integers are as large as possible. The test checks the
+** mean, the variance and the low-order bits. The sum of squares has a relative standard deviation
+** of sqrt(2/count).
 */
 static void wide_gaussian_points_have_their_moments(void) {
   enum { COUNT = 500000 };
@@ -273,7 +274,8 @@ static void wide_laplace_points_have_their_margins(void) {
 /*
 ** Five points at the clocks below. The test draws the innermost point first, and the other points
 ** in each of the 24 orders. A point outside all others comes from a step, and a point between two
-** others comes from a bridge. The covariance of two points must be the variance of the inner point.
+** others comes from a bridge. The covariance of the noise of two points must be the variance of the
+** inner point.
 */
 enum { TIERS = 5, PATHS = 40000, ORDERS = 24 };
 static const uint64_t clocks[TIERS] = {1 << 20, 3 << 20, (3 << 20) + 16, 10 << 20, 40 << 20};
@@ -341,9 +343,10 @@ static void every_order_has_the_joint_moments(void) {
 /* ---- the slack ------------------------------------------------------------------------------- */
 
 /*
-** A path that is drawn outward reaches z in two steps, but the release has drawn z in one step. The
-** charged slack for a point between is 4.1 exp(-2 pi^2 v) with v = ab/(a + b). This number must be
-** an upper bound on the logarithm of the ratio of the two distributions.
+** If a path has a point between, it reaches its outer point z in two steps. This release has drawn
+** z in one step, and draws the point between afterwards. The charged slack for this point is 4.1
+** exp(-2 pi^2 v) with v = ab/(a + b). The slack must be an upper bound on the logarithm of the
+** ratio of the two distributions of z.
 */
 static void the_slack_bounds_the_ratio_of_the_two_laws(void) {
   const int variances[] = {1, 2, 3, 4, 6, 8};

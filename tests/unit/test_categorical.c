@@ -1,8 +1,8 @@
 /*
 ** test_categorical.c: compares the draws of categorical.h with exact probabilities. The test
 ** controls the random bits. The seeds are fixed, so there are no false alarms. A test of a
-** distribution fails below a p-value of 1e-6. The control shows that such a test fails if the step
-** of the exponent is off by 12%.
+** distribution fails below a p-value of 1e-6. A control shows that the test of the distribution
+** fails if the step in the exponent is wrong by 12%.
 */
 #include "check.h"
 #include "chi_square.h"
@@ -113,8 +113,8 @@ static void extremes(void) {
 }
 
 /*
-** One utility of many is far above all others. The draw finds this utility, although a trial seldom
-** proposes it.
+** One utility of many is far above all others. The draw returns this utility, although each trial
+** proposes it with small probability.
 */
 static void a_lonely_winner_is_found(void) {
   static int64_t utility[4096];

@@ -1,10 +1,11 @@
 /*
-** test_clip.c: clip.h against integers of 320 bits, which hold the sum of squares of any vector.
-** Every test runs for the Euclidean norm and for the sum norm.
+** test_clip.c: checks the results of clip.h with integers of 320 bits, which can hold the sum of
+** squares of any vector. Every test runs for the Euclidean norm and for the sum norm.
 **
-** Requirements: the norm of every block, and of its leading part, is at most its reach, exactly. A
-** vector that fits is not changed. No component grows or changes its sign. The direction stays the
-** same up to truncation. The order of the values does not matter.
+** Requirements: the exact norm of every block is at most the reach of the block, and the exact norm
+** of the block's leading part is at most the reach of this part. A vector that fits is not changed.
+** No component grows or changes its sign. The direction stays the same up to truncation. The order
+** of the values does not matter.
 */
 #include "check.h"
 #include "random.h"
@@ -29,9 +30,9 @@ static void add_at(struct wide *sum, int place, uint128 value) {
   }
 }
 
-static int is_l1; /* the norm of the layouts that are tested */
+static int is_l1; /* 1: the tests use the sum norm; 0: the Euclidean norm */
 
-/* Adds the square of a number, or its magnitude. */
+/* Adds the square of a number, or in the sum norm its magnitude. */
 static void add_part(struct wide *sum, int128 x) {
   uint128 size = x < 0 ? -(uint128)x : (uint128)x;
   uint64_t low = (uint64_t)size, high = (uint64_t)(size >> 64);
@@ -107,8 +108,8 @@ static int block_fits(const struct block *block, const struct matrix *matrix) {
 /* ---- what a clipped matrix must be ----------------------------------------------------------- */
 
 /*
-** The computed factor may be too small by 2^-40, and clip.c multiplies and truncates at most twice.
-** This holds for the leading part and again for the whole block.
+** The computed factor may be too small by a relative error of 2^-40. clip.c multiplies and
+** truncates at most twice for the leading part, and at most twice more for the whole block.
 */
 static void check_block(const struct block *block, const struct matrix *before,
                         const struct matrix *after, const char *what) {
@@ -215,7 +216,7 @@ static void random_matrices(void) {
   }
 }
 
-/* The norm of each vector is near the reach, so that the exact check decides. */
+/* The norm of each vector is so close to the reach that clip.c must compare both exactly. */
 static void near_the_reach(void) {
   for (int run = 0; run < 6000; run++) {
     int components = 1 + (int)(random_bits() % 4);
@@ -281,7 +282,7 @@ static void one_step_decides_about_a_sum(void) {
   }
 }
 
-/* Any 128 bits: clipping ends, and the result fits. */
+/* The values are random 128-bit integers. Clipping ends, and the result fits the reach. */
 static void every_number_is_clipped(void) {
   const int128 least = (int128)((uint128)1 << 127);
   const int128 numbers[] = {least, least + 1, -(least + 1), (int128)1 << 126, 0, 1, -1};

@@ -1,7 +1,7 @@
 /*
 ** test_csprng.c: tests csprng.h, ChaCha20 with fast key erasure. The two functions of entropy.h
-** defined here replace entropy.c at link time. They provide a chosen key, or none, and record what
-** was wiped.
+** defined here replace entropy.c at link time. They provide a key that the test has chosen, or
+** fail, and record which bytes were wiped.
 **
 ** The reference is RFC 8439, appendix A.1, which lists keystream blocks of known keys with a nonce
 ** of zeros.
@@ -124,7 +124,8 @@ static void no_key_no_start(void) {
 }
 
 /*
-** csprng_take() takes bits from the lowest bit of a word upwards, and loses none between two words.
+** csprng_take() takes the bits of a word from the lowest to the highest, and loses no bits between
+** two words.
 */
 static void takes_cut_words_without_loss(void) {
   struct csprng bits, words;

@@ -1,6 +1,6 @@
 /*
-** test_diffusion.c: compares diffusion.h with identities of the processes that diffusion.c does not
-** use.
+** test_diffusion.c: checks that diffusion.h satisfies identities of the two processes. diffusion.c
+** does not use these identities.
 */
 #include "check.h"
 

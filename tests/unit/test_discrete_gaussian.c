@@ -41,8 +41,8 @@ static long double real_sqrt(uint64_t variance) {
 /* ---- chi-square ------------------------------------------------------------------------------ */
 
 /*
-** The sum of (seen - expected)^2/expected over the cells. The expected counts add up to the total
-** number of draws.
+** One chi-square statistic: the sum of (seen - expected)^2/expected over the cells. The expected
+** counts must add up to the number of draws.
 */
 struct chi_square {
   double sum;
@@ -68,7 +68,10 @@ static double p_value_uniform(const long *counts, int cells, double total) {
 /* ---- the exact law, small variances ---------------------------------------------------------- */
 
 #define REACH 700 /* 22 standard deviations at V = 1000 */
-/* Least expected count of a cell; values are pooled until a cell expects this count. */
+/*
+** Least expected count of a cell. p_value_exact() pools values until a cell has this expected
+** count.
+*/
 #define LEAST_CELL 200
 
 /* Sets exact[y + REACH] to P(y) of N_Z(0, variance), by a theta series of positive terms. */

@@ -29,7 +29,7 @@ static void source_start(uint64_t seed, int fails) {
   source.fails = fails;
 }
 
-/* A failing request leaves some bytes behind, as a short read would. */
+/* A request that fails still writes some bytes, as a short read would. */
 int entropy_fill(void *bytes, size_t count) {
   unsigned char *next = bytes;
   source.requests++;
@@ -63,7 +63,10 @@ static void failure_gives_zeros(void) {
   }
 }
 
-/* A call draws one key, and wipes it together with everything made from it. */
+/*
+** One call of the sampler asks the system for one key. It wipes this key and everything that was
+** made from it.
+*/
 static void success_wipes_its_bytes(void) {
   int64_t noise[MOST];
   for (int i = 0; i < COUNTS; i++) {
@@ -74,7 +77,10 @@ static void success_wipes_its_bytes(void) {
   }
 }
 
-/* The result depends only on the bytes of this call. No state remains from an earlier call. */
+/*
+** The result of a call depends only on the bytes that the source provides to this call. No state
+** remains from an earlier call.
+*/
 static void no_state_survives_a_call(void) {
   int64_t first[MOST], second[MOST], other[7];
   source_start(3, 0);

@@ -1,11 +1,11 @@
 /*
 ** test_discrete_laplace.c: tests the distributions of discrete_laplace_draw() and
 ** discrete_laplace_step(). The test controls the random bits. The seeds are fixed, so there are no
-** false alarms. The sampler picks each draw that it uses from a batch. Some tests examine the
-** distributions of the draws, other tests examine the choice from the batch.
+** false alarms. The sampler makes a batch of draws and picks one of them. Some tests examine the
+** distribution of the draws in a batch, and other tests examine which draw is picked.
 **
 ** Power, at 50000 draws. Tests fail below a p-value of 1e-6 or beyond 5 standard deviations. They
-** detect a scale that is off by 6% (see the control), a probability of staying that is off by 2%,
+** detect a scale that is off by 6% (see the control), a wrong stay_chance() of a step, by 2%,
 ** moments of large scales that are off by 5%, and residues mod 64 that are off by 20%.
 */
 #include "check.h"
@@ -21,7 +21,10 @@
 
 static int64_t draws[DRAWS], steps[DRAWS];
 
-/* Draws of L_Z(to) if `from` is 0, otherwise of the noise that turns L_Z(from) into L_Z(to). */
+/*
+** Draws from L_Z(to) if `from` is 0. Otherwise draws the noise that turns a variable with
+** distribution L_Z(from) into one with distribution L_Z(to).
+*/
 static void draw_steps(uint64_t from, uint64_t to, int64_t *noise) {
   struct csprng bits;
   struct step step = {from, to};
@@ -88,7 +91,7 @@ static long double stay_chance(uint64_t from, uint64_t to) {
   return p / r * (1 - r) / (1 - p) * (1 - r) / (1 - p);
 }
 
-/* The noise of a step is 0 with the probability of staying, and otherwise a draw of L_Z(to). */
+/* The noise of a step is 0 with probability stay_chance(), and otherwise a draw from L_Z(to). */
 static void law_of_a_step(void) {
   static long double exact[CELLS];
   for (int i = 0; i < PAIRS; i++) {
@@ -104,8 +107,8 @@ static void law_of_a_step(void) {
 }
 
 /*
-** The convolution of the formula with L_Z(from) is L_Z(to), to the last digits. This test uses no
-** statistics.
+** The convolution of the formula for a step with L_Z(from) must be L_Z(to), except for rounding in
+** the last digits. This test makes no random draws.
 */
 static void the_kernel_closes_the_family(void) {
   static long double inner[CELLS], outer[CELLS];

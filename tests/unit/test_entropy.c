@@ -29,8 +29,8 @@ static int all_equal(const unsigned char *bytes, size_t count, unsigned char val
 }
 
 /*
-** With a correct fill, the first byte stays unchanged in all 16 fills with probability 2^-128. The
-** same holds for the last byte.
+** If fills are correct, the first byte stays unchanged in all 16 fills with probability 2^-128, and
+** so does the last byte.
 */
 static void fill_writes_exactly_what_was_asked(void) {
   const size_t counts[] = {0, 1, 2, 7, 255, 256, 257, 512, 1000, 4096};
@@ -102,7 +102,7 @@ static void fill_continues_after_short_reads_and_signals(void) {
 static void fork_shares_nothing(void) {
   unsigned char parent[32], child[32];
   int ends[2];
-  /* Would fill a cache, if the code had one. */
+  /* If the code had a cache of random bytes, this request would fill the cache. */
   CHECK(entropy_fill(parent, sizeof parent) == 1, "no bytes");
   if (pipe(ends) != 0) {
     CHECK(0, "no pipe");

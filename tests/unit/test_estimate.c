@@ -1,6 +1,6 @@
 /*
-** test_estimate.c: compares estimate.h with closed forms in long double, with the tables from which
-** points without noise were made, and with simulated noise.
+** test_estimate.c: compares estimate.h with closed forms in long double, with the exact answers of
+** the tables from which the test makes points without noise, and with simulated noise.
 **
 ** A simulation has 20000 points. The standard error of a standard deviation is 0.5%, and the tests
 ** allow 3%.
@@ -73,7 +73,7 @@ static void shrink_of_a_process(void) {
           long double tau = ldexpl((long double)clocks[i], 2 * granularities[g]);
           long double rho = rhos[r];
           long double want = 1 / sqrtl(1 + thetas[t] * tau / (rho * rho));
-          double radius = r ? NAN : 5; /* theta takes precedence over radius */
+          double radius = r ? NAN : 5; /* if theta is given, the radius has no effect */
           struct view view = ou_view(clocks[i], granularities[g], radius, thetas[t], rhos[r], 3);
           double got = estimate_shrink(&view, estimate_variance(&view));
           CHECK_CLOSE(got, (double)want, 1e-12);
@@ -160,13 +160,16 @@ static void half_widths(void) {
 
 enum { MOST = 2100 };
 
-static int is_l1; /* main() runs the tests below for both norms, and both laws of noise */
+static int is_l1; /* 1: sum norm and Laplace noise; 0: Euclidean norm and Gaussian */
 
 static const struct family *of(enum number number) {
   return family_in(number, is_l1);
 }
 
-/* A release at a rate, a point of it, and the estimates read from the point. */
+/*
+** A release with its lattice, a point of this release, and the estimates that are computed from the
+** point.
+*/
 struct read {
   struct contribution question;
   struct layout shape;
@@ -177,7 +180,10 @@ struct read {
   struct estimate estimates[MOST];
 };
 
-/* Starts a read of `cells` cells. With private keys, the number of cells is that of the point. */
+/*
+** Prepares a release of `cells` cells at a rate, with a point of zeros. With private keys, `cells`
+** is the number of keys in the point.
+*/
 static void read_start(struct read *read, const struct contribution *question, double rate,
                        int cells) {
   read->question = *question;
@@ -198,7 +204,7 @@ static double step_of(const struct read *read) {
   return ldexp(1, read->design.granularity);
 }
 
-/* Sets the true answer at a coordinate, to the nearest step. */
+/* Sets a coordinate of the point to a value, rounded to the nearest lattice step. */
 static void set(struct read *read, int coordinate, double value) {
   read->point[coordinate] = llrint(value / step_of(read));
 }
@@ -209,14 +215,14 @@ static void read_point(struct read *read) {
   CHECK(read->count >= 0 && read->count <= room, "%d numbers, room for %d", read->count, room);
 }
 
-/* Noise of standard deviation 1. */
+/* Returns noise of standard deviation 1. */
 static double noise_of(const struct read *read) {
   if (!read->shape.is_l1) return normal();
   double size = -log(1 - uniform()) / M_SQRT2;
   return random_bits() & 1 ? size : -size;
 }
 
-/* Reads a point with noise added to some of its numbers. */
+/* Sets the point to `truth` with new noise on every coordinate, and computes the estimates. */
 static void read_with_noise(struct read *read, const int64_t *truth) {
   double sigma = sqrt((double)read->reading.view.clock);
   for (int i = 0; i < read->coordinates; i++)
@@ -250,7 +256,10 @@ static void check_noise(struct read *read, int number, double truth, const char 
   CHECK(fabs(stddev / claimed.stddev - 1) <= 0.03, "%s: %g, published %g", what, stddev,
         claimed.stddev);
   CHECK(fabs(sum / RUNS) <= 0.05 * stddev, "%s: biased by %g of %g", what, sum / RUNS, stddev);
-  /* The wider of the two laws is used for sums of several Laplace noises. */
+  /*
+  ** For sums of several Laplace noises, estimate.c uses the wider of two distributions, so the
+  ** intervals may contain the truth a little more often.
+  */
   double part = (double)held / RUNS;
   CHECK(part >= 0.94 && part <= (read->shape.is_l1 ? 0.97 : 0.96),
         "%s: the interval holds in %d of %d", what, held, (int)RUNS);
@@ -267,15 +276,17 @@ struct table {
   double mean, variance;
 };
 
-/* Sets the coordinates of a cell from n, the sum of u and that of 2 u^2 - 1. */
+/*
+** Sets the coordinates of a cell of n rows. `a` is the sum of u, and `b` is the sum of 2 u^2 - 1.
+*/
 static void put_sums(struct read *read, int cell, double n, double a, double b) {
   int first = cell * read->shape.components, is_spread = read->shape.components == 3;
-  double squares = (n + b) / 2; /* of u */
+  double squares = (n + b) / 2; /* the sum of u^2 */
   if (!is_l1) {
     set(read, first, n * read->shape.count_factor);
     set(read, first + 1, a);
     if (is_spread) set(read, first + 2, b);
-  } else if (is_spread) { /* of (1 - w)^2, 2 w (1 - w), w^2 at w = (1 + u)/2 */
+  } else if (is_spread) { /* the sums of (1 - w)^2, 2 w (1 - w) and w^2, where w = (1 + u)/2 */
     set(read, first, (n - 2 * a + squares) / 4);
     set(read, first + 1, (n - squares) / 2);
     set(read, first + 2, (n + 2 * a + squares) / 4);
@@ -356,7 +367,7 @@ static void averages_of_vectors(void) {
   check_noise(&read, 2, means[2], "average of vectors");
 }
 
-/* With few rows, a count below 1 is replaced by 1, and published averages stay in their range. */
+/* A noisy count below 1 is replaced by 1. Published averages stay in their range. */
 static void averages_stay_in_range(void) {
   static struct read read;
   struct contribution question = {.family = of(MEAN), .clip = 1, .low = -10, .high = 30};
@@ -382,8 +393,9 @@ static void averages_stay_in_range(void) {
 }
 
 /*
-** With a radius, the average moves to the nearest place within the radius of the centre, and its
-** noise stays. With theta and rho, the average shrinks as a number with its noise does.
+** With a radius, the average moves to the nearest value within the radius of the centre, and the
+** published noise does not change. With theta and rho, the distance of the average from the centre
+** shrinks by the same factor as its noise.
 */
 static void averages_move_towards_the_centre(void) {
   static struct read read;
@@ -453,7 +465,7 @@ static void variances_stay_in_range(void) {
 
 /* ---- quantiles ------------------------------------------------------------------------------- */
 
-/* Sets the nodes of a tree over these counts of leaves. */
+/* Sets the counts of all nodes of the tree from the counts of the leaves. */
 static void put_leaves(struct read *read, const int *leaves) {
   int levels = read->shape.levels;
   for (int level = 1; level <= levels; level++) {
@@ -466,8 +478,8 @@ static void put_leaves(struct read *read, const int *leaves) {
 }
 
 /*
-** Returns the place where the running total of the counts reaches the rank of q. Ranks are from 1/2
-** to n - 1/2.
+** Returns the value of x at which the running total of the counts reaches the rank of q. Ranks run
+** from 1/2 to n - 1/2.
 */
 static double quantile_of(const struct contribution *question, const int *leaves, double q) {
   double all = 0, sum = 0, width = (question->high - question->low) / question->size;
@@ -606,7 +618,10 @@ static void noise_that_is_known_beforehand(void) {
 
 /* ---- private keys ---------------------------------------------------------------------------- */
 
-/* P(X > t) for the sum of one to three Laplace variables, or a normal one; its deviation is 1. */
+/*
+** Returns P(X > t). X is normal with standard deviation 1, or, in the sum norm, the sum of `draws`
+** (1 to 3) Laplace variables with standard deviation 1 each.
+*/
 static long double outside_of(int draws, long double t) {
   long double x = t * sqrtl(2), fall = expl(-x);
   if (!is_l1) return erfcl(t / sqrtl(2)) / 2;
@@ -615,7 +630,7 @@ static long double outside_of(int draws, long double t) {
   return draws == 2 ? fall * (2 + x) / 4 : fall * (8 + 5 * x + x * x) / 16;
 }
 
-/* t with P(one of m such numbers exceeds t) = delta. */
+/* Returns the t that at least one of m independent such numbers exceeds with probability delta. */
 static long double level_of(long double delta, int m, int draws) {
   long double low = -10, high = is_l1 ? 1000 : 40;
   for (int i = 0; i < 200; i++) {
@@ -642,7 +657,10 @@ static void thresholds(void) {
         question.keys = KEYS_PRIVATE;
         question.max_groups = groups[g];
         read_start(&read, &question, r == 0 ? 1e-6 : r == 1 ? 0.5 : 100, 1);
-        /* Three rows of one key, or one row that uses the whole clip of a sum. */
+        /*
+        ** The largest count that one unit adds to a key: three rows, or for sums one row that uses
+        ** the whole clip.
+        */
         long double most = (keyed[f] == KEY_SUM ? 1 : 3) * (long double)read.shape.count_steps;
         for (int d = 0; d < 7; d++) {
           read.reading.selection_delta = deltas[d];
@@ -662,7 +680,7 @@ static void thresholds(void) {
   }
 }
 
-/* The threshold is the smallest count that is shown. */
+/* A key is shown exactly if its count is at least the threshold. */
 static void keys_below_the_threshold_are_not_shown(void) {
   static struct read read;
   static const enum number keyed[] = {KEY_COUNT, KEY_SUM, KEY_MEAN};
@@ -677,7 +695,7 @@ static void keys_below_the_threshold_are_not_shown(void) {
                                -threshold, threshold + 1, INT64_MAX / 4};
     for (int i = 0; i < 6; i++) {
       read.point[i * read.shape.components] = counts[i];
-      if (read.shape.counted == 2) { /* a share of the count, and the rest */
+      if (read.shape.counted == 2) { /* the count is the sum of two coordinates */
         read.point[2 * i] -= 1000 + i;
         read.point[2 * i + 1] = 1000 + i;
       }
@@ -691,8 +709,8 @@ static void keys_below_the_threshold_are_not_shown(void) {
 }
 
 /*
-** If one unit fills each of its keys up to the limit, a key is shown with probability at most
-** delta.
+** One unit has four keys and adds the largest possible count to each. The test checks that at least
+** one of them is shown with probability delta = 0.05.
 */
 static void check_lone_keys(enum number family) {
   static struct read read;

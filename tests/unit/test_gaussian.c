@@ -43,7 +43,7 @@ static void profile_at_its_median(void) {
   }
 }
 
-/* For moderate arguments the printed difference has an absolute error of 1e-15. */
+/* For moderate arguments, the formula as printed in the paper has an absolute error of 1e-15. */
 static void agrees_with_the_printed_formula(void) {
   for (double mu = 0.05; mu < 8.0; mu *= 1.3) {
     for (double epsilon = 0.0; epsilon < 10.0; epsilon += 0.37) {
@@ -114,7 +114,10 @@ static void inverses_return(void) {
         continue;
       }
       CHECK_CLOSE(gaussian_rate(epsilon, deltas[j]), rates[i], 1e-13);
-      /* The test knows epsilon only up to rounding. The condition number is 2 epsilon A/mu. */
+      /*
+      ** epsilon is a rounded double. In delta, its relative rounding error is multiplied by the
+      ** condition number 2 epsilon A/mu.
+      */
       double mu = sqrt(2.0 * rates[i]), a = (epsilon - rates[i]) / mu;
       double rounding = DBL_EPSILON * (10.0 + epsilon / mu * (2.0 + fabs(a)));
       CHECK_CLOSE(gaussian_delta(rates[i], epsilon), deltas[j], 10.0 * rounding);

@@ -98,8 +98,8 @@ static void slots_hold_the_weights(void) {
 }
 
 /*
-** Two controls: one of 2^26 units belongs to another strip, and one weight has a relative error of
-** 2^-20. The test must detect both.
+** Control: the test must detect that one of 2^26 units belongs to a wrong strip. Even for the
+** largest weight, this is a relative error of only 2^-20.
 */
 static void a_wrong_table_is_seen(void) {
   struct slot wrong[STRIPS];
@@ -112,7 +112,10 @@ static void a_wrong_table_is_seen(void) {
   CHECK(weight(0) >> 20 == 1, "a unit of the first weight is 2^-20 of it");
 }
 
-/* With too few digits, the two bounds must disagree on the last digit. */
+/*
+** If a digit is computed with too little precision, its lower and its upper bound must differ, so
+** that the code notices it.
+*/
 static void want_of_digits_is_noticed(void) {
   struct digit digit;
   CHECK(!digit_from(4, 7, 0, 3, &digit), "four digits of four");
@@ -157,7 +160,7 @@ static uint128 largest(uint64_t variance, uint64_t strip) {
   return 1024 * y * y - (uint128)(strip * strip) * variance;
 }
 
-/* Counts the strips in which b - too_small is not an upper bound. */
+/* Returns the number of strips in which b - too_small is not an upper bound of gamma. */
 static int wrong_bounds(uint64_t too_small) {
   int wrong = 0;
   for (int i = 0; i < VARIANCES; i++) {
@@ -189,8 +192,8 @@ static int in_keeping(double seen, double total, double p) {
 }
 
 /*
-** The places are in the first, a middle and the last strips, and far beyond the last strip. gamma
-** is from 0 to 6.
+** The test uses places in the first strips, in a middle strip, in the last strips, and far beyond
+** the last strip. gamma is between 0 and 6.
 */
 static void acceptance_is_exp_of_minus_gamma(void) {
   enum { TRIES = 100000 };
@@ -221,7 +224,10 @@ static void acceptance_is_exp_of_minus_gamma(void) {
 #define SQUARE   ((uint64_t)1 << 20) /* w = 32, D = 0, no excess */
 #define PLACE(u) ((uint64_t)(u) << (PLACE_BITS - 5))
 
-/* The word after the words under test. This word makes the draw 96 and needs no further words. */
+/*
+** The word that follows the words under test. With this word the result of a new draw is 96, and
+** the draw takes no further words.
+*/
 #define NEXT (word_of(3, 9, 0, 255, 0))
 
 static void expect(const char *what, const uint64_t *words, int count, int64_t value, long taken) {
@@ -294,9 +300,9 @@ static void the_last_strip_stands_for_all_beyond(void) {
 }
 
 /*
-** The draws are in the last place of strip 40, where 2048 V gamma = n = 1024 * 31 * 2591. V is
-** 2^20, so happens() draws 20 bits and compares them with the quotient n/(8b) or n/2048. If they
-** are equal, happens() draws 7 or 11 more bits and compares them with the remainder.
+** The draw is at the last place of strip 40, where 2048 V gamma = n = 1024 * 31 * 2591. V is 2^20,
+** so happens() draws 20 bits and compares them with the quotient n/(8b) or n/2048. If they are
+** equal, happens() draws 7 or 11 more bits and compares them with the remainder.
 */
 static void first_attempts_are_decided_in_rationals(void) {
   struct gaussian_table law = gaussian_table_of(SQUARE);
@@ -305,7 +311,7 @@ static void first_attempts_are_decided_in_rationals(void) {
   uint64_t word = word_of(40, 9, 0, b - 1, last);
   expect("fails", (uint64_t[]){word, none, NEXT}, 3, 1311, 2);
   /*
-  ** The second attempt needs a bit of probability 1/2. The bit 1 fails the attempt. With the bit 0,
+  ** The second attempt takes one random bit. If the bit is 1, the attempt fails. If the bit is 0,
   ** an event of probability gamma decides.
   */
   expect("one success", (uint64_t[]){word, (uint64_t)1 << 20, NEXT}, 3, 96, 3);
@@ -324,7 +330,7 @@ static void first_attempts_are_decided_in_rationals(void) {
   const uint64_t second = n / 2048 << 21 | n % 2048 << 41;
   CHECK(n % 2048 > 0, "no remainder");
   expect("second, fails", (uint64_t[]){word, second, NEXT}, 3, 96, 3);
-  /* 1 of 3 lets the third attempt fail. */
+  /* The next bits choose the number 1 from 0, 1 and 2, with which the third attempt fails. */
   uint64_t third = (second - ((uint64_t)1 << 41)) | (uint64_t)1 << 52;
   expect("second, happens", (uint64_t[]){word, third, NEXT}, 3, 1311, 2);
 }

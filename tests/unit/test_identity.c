@@ -1,7 +1,7 @@
 /*
 ** test_identity.c: the identities of units and keys. The test compares the hash of short texts with
 ** the sum of products modulo 2^192 that identity.c states, computed bit by bit. The proof in
-** identity.c then applies to the code.
+** identity.c is about this sum, so it then applies to the code.
 */
 #include "check.h"
 
@@ -87,7 +87,7 @@ static void short_texts_are_sums_of_products(void) {
   unsigned char bytes[IDENTITY_SHORT];
   for (int round = 0; round < 40; round++) {
     CHECK(secret_draw(&secret) == 1, "no random bytes");
-    /* So that all carries occur. */
+    /* Includes extreme values, so that every possible carry occurs. */
     if (round % 4 == 0) memset(secret.bytes, 0xff, sizeof secret.bytes);
     for (size_t size = 0; size <= sizeof bytes; size++) {
       randombytes_buf(bytes, sizeof bytes);

@@ -54,8 +54,9 @@ static void hockey_stick_and_its_logarithm(void) {
 }
 
 /*
-** The tail of a sum of n noises, by adding one noise at a time: F_n(x) = int F_(n-1)(x - y)
-** e^-|y|/2 dy on a grid, by the trapezoidal rule (its error is below 1e-3 of the tail).
+** Compares laplace_sum_quantile() with the tail F_n(x) = P(sum of n Laplace variables > x). The
+** test computes the tail from F_n(x) = int F_(n-1)(x - y) e^-|y|/2 dy on a grid, by the trapezoidal
+** rule (its relative error is below 1e-3).
 */
 static void sums_of_noise_by_convolution(void) {
   enum { SIDE = 4000, GRID = 2 * SIDE + 1 };
@@ -98,13 +99,14 @@ static void sums_of_noise_in_closed_form(void) {
 /* ---- vectors ------------------------------------------------------------------------------- */
 
 /*
-** The divergence of independent discrete noise on several coordinates from itself moved by
-** integers, as a sum over all outcomes of a box; what lies outside adds less than 1e-12.
+** The Renyi divergence of independent discrete Laplace noise on several coordinates from the same
+** noise after an integer shift. The test adds up all outcomes in a box. The outcomes outside the
+** box would add less than 1e-12.
 */
 struct box {
   int dimension, scale, side;
   double alpha;
-  double terms[3][400]; /* P(y)^alpha P(y - d)^(1 - alpha) for each coordinate */
+  double terms[3][400]; /* P(y)^alpha P(y - shift)^(1 - alpha) for each coordinate */
 };
 
 static void put_shift(struct box *box, int coordinate, int shift) {
@@ -143,8 +145,9 @@ static double check_shift(struct box *box, const int *shift) {
 }
 
 /*
-** All integer shifts of a sum of at most `most`: none costs more than one coordinate with the whole
-** shift, which costs exactly the curve; a shift of two coordinates costs less.
+** Tests all integer shifts whose sum of magnitudes is at most `most`. If a shift moves one
+** coordinate only, its divergence must equal the charged curve. If it moves more, its divergence
+** must be smaller.
 */
 static void check_shifts(int dimension, int scale, int most) {
   static const double orders[] = {1.03125, 1.5, 2, 8, 64};
@@ -158,7 +161,7 @@ static void check_shifts(int dimension, int scale, int most) {
           int shift[3] = {a, b, c}, size = abs(a) + abs(b) + abs(c);
           if (size == 0 || size > most) continue;
           if (dimension == 3 && !(0 <= a && a <= b))
-            continue; /* signs and orders are checked in 2 */
+            continue; /* dimension 2 covers signs and orders */
           double part = check_shift(&box, shift);
           int alone = abs(a) == size || abs(b) == size || abs(c) == size;
           CHECK(alone ? fabs(part - 1) <= 1e-9 + 1e-11 / box.alpha : part < 1 - 1e-6,
@@ -175,7 +178,10 @@ static void vectors_by_enumeration(void) {
   check_shifts(3, 2, 2);
 }
 
-/* The curve of one coordinate is convex in the shift, and 0 at 0: what the bound rests on. */
+/*
+** The divergence of one coordinate is convex in the shift, and 0 without a shift. The bound for
+** vectors follows from this.
+*/
 static void curves_are_convex_in_the_shift(void) {
   for (double alpha = 1 + 0x1p-8; alpha < 2e6; alpha = 1 + 4 * (alpha - 1)) {
     for (double scale = 1; scale < 1e4; scale *= 3) {

@@ -1,7 +1,8 @@
 /*
 ** test_lattice.c: checks that each result of lattice.h satisfies the inequalities that define it.
-** The tests use 128-bit integers that do not overflow, and no second implementation. The arguments
-** are all numbers of small windows, random numbers and extreme numbers.
+** The tests compute these inequalities in 128-bit integers, which do not overflow. There is no
+** second implementation to compare with. The arguments are all numbers of small windows, random
+** numbers and extreme numbers.
 */
 #include <inttypes.h>
 #include <limits.h>
@@ -61,13 +62,15 @@ static void rounding_is_to_nearest_halves_away(void) {
   }
 }
 
-/* The totals are around halves and whole steps at every shift, and near +-2^62 steps. */
+/*
+** For every shift, the totals are close to +-2^62 steps, and next to the middle between two steps.
+*/
 static void rounding_of_wide_totals(void) {
   for (int shift = 1; shift <= 63; shift++) {
     int128 half = (int128)1 << (shift - 1);
     for (int128 steps = ((int128)1 << 62) - 3; steps <= ((int128)1 << 62); steps++) {
       for (int near = -1; near <= 1; near++) {
-        int128 total = (2 * steps - 1) * half + near; /* near half a step below `steps` */
+        int128 total = (2 * steps - 1) * half + near; /* close to half a step below `steps` */
         int64_t want = (int64_t)steps - (near < 0);
         CHECK(lattice_round(total, shift) == want, "shift %d near %d", shift, near);
         CHECK(lattice_round(-total, shift) == -want, "shift %d near %d", shift, near);
@@ -187,7 +190,7 @@ static void variance_is_the_least_that_keeps_the_rate(void) {
   int refused = 0;
   for (int i = 0; i < ROUNDS; i++) {
     uint64_t s = random_to(UINT32_MAX), mantissa = random_to((uint64_t)1 << 62);
-    /* Near the exponent at which V is of the order of 1. */
+    /* The exponents are close to the exponent at which V is about 1. */
     int balance = 2 * bits_of(s) - bits_of(mantissa);
     int exponent = balance - (int)(random_word() % 80) + 8;
     check_variance(s, mantissa, exponent);
@@ -234,7 +237,10 @@ static void check_refinement(uint64_t inner, uint64_t outer) {
         "too small: %" PRIu64 " %" PRIu64 ": %" PRIu64, inner, outer, fresh);
   CHECK((uint128)gap * (fresh - 1) < product, "not the least: %" PRIu64 " %" PRIu64 ": %" PRIu64,
         inner, outer, fresh);
-  /* The rates add up: 1/fresh + 1/outer <= 1/inner. */
+  /*
+  ** The cost of the fresh draw and of the outer point is at most that of the inner point: 1/fresh +
+  ** 1/outer <= 1/inner.
+  */
   CHECK(((uint128)outer + fresh) * inner <= (uint128)fresh * outer,
         "%" PRIu64 " %" PRIu64 ": %" PRIu64, inner, outer, fresh);
 }

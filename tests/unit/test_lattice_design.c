@@ -1,6 +1,6 @@
 /*
-** test_lattice_design.c: lattice_design.h. The tests cover the lattice over its whole domain, the
-** sensitivity by brute force, the clocks, and the joint distribution of the points of a path.
+** test_lattice_design.c: tests lattice_design.h. The tests cover the lattice over its whole domain,
+** the sensitivity by brute force, the clocks, and the joint distribution of the points of a path.
 **
 ** The statistical tests compare moments of a million draws and allow seven standard errors of the
 ** estimate. The standard error of a variance is 0.14%, so a test misses an error of 2% in a
@@ -63,7 +63,10 @@ static void check_design(double clip, double rate, int nonnegative, int replace)
   uint64_t variance = design_variance(design.sensitivity, rate), s = design.sensitivity;
   CHECK(variance >= LATTICE_MIN_VARIANCE && variance < LATTICE_VARIANCE_END,
         "clip %a rate %a: V %llu", clip, rate, (unsigned long long)variance);
-  /* V = ceil(s^2/(2 rate)) + 1: V - 1 is enough, V - 2 is not. */
+  /*
+  ** V = ceil(s^2/(2 rate)) + 1: the variance V - 1 would still be large enough, and V - 2 would
+  ** not.
+  */
   CHECK(compare_cost(rate, variance - 1, s) >= 0, "clip %a rate %a: V too small", clip, rate);
   CHECK(compare_cost(rate, variance - 2, s) < 0, "clip %a rate %a: V too large", clip, rate);
   long double cost = (long double)s * (long double)s / (2 * ((long double)variance - 1 / 12.0L));
@@ -202,7 +205,7 @@ static void outward_steps(void) {
     scalar_design(&design, 1, 0, 0, rate);
     uint64_t inner = design_variance(design.sensitivity, rate), before = inner;
     for (int step = 0; step < 4; step++) {
-      /* The rates of the two tiers are far apart, close together, or as close as doubles can be. */
+      /* The rates of the two tiers are far apart, close together, or neighbouring doubles. */
       double next = i % 3 == 0   ? rate * uniform()
                     : i % 3 == 1 ? rate * (1 - 1e-12 * uniform())
                                  : nextafter(rate, 0);
@@ -230,7 +233,7 @@ static void outward_to_the_end(void) {
   uint64_t s = design.sensitivity, inner = design_variance(s, 1), last = inner;
   CHECK(gaussian_noise.outward(s, 1e-6, inner) != 0, "a millionth of the rate");
   CHECK(gaussian_noise.outward(s, 1e-12, inner) == 0, "beyond the lattice");
-  /* The variance grows, until all further rates are refused. */
+  /* As the rate falls, the variance grows. From some rate on, all rates are refused. */
   for (double rate = 1; rate > 1e-9; rate *= 0.99) {
     uint64_t outer = gaussian_noise.outward(s, rate, inner);
     CHECK(last == 0 ? outer == 0 : outer == 0 || outer >= last, "rate %g", rate);
@@ -268,7 +271,10 @@ static void inward_steps(void) {
       CHECK(inner == design_variance(s, rate) && inner < outer && inner >= LATTICE_MIN_VARIANCE,
             "rate %g after %g: %llu", rate, first, (unsigned long long)inner);
       CHECK(fresh >= inner && fresh < LATTICE_VARIANCE_END, "W = %llu", (unsigned long long)fresh);
-      /* 1/W + 1/Vt <= 1/Vs holds, and does not hold for W - 1. */
+      /*
+      ** W is `fresh`, Vt is `outer` and Vs is `inner`. 1/W + 1/Vt <= 1/Vs holds, and would not hold
+      ** for W - 1.
+      */
       CHECK(((uint128)outer + fresh) * inner <= (uint128)fresh * outer, "the point costs more");
       CHECK(((uint128)outer + fresh - 1) * inner > (uint128)(fresh - 1) * outer, "W is too large");
       /* The draw costs at most the difference between the rates of the two points. */
@@ -301,7 +307,7 @@ static void inward_to_the_end(void) {
 enum { POINTS = 3, DIMENSION = 100, VECTORS = 10000 };
 #define DRAWS ((double)DIMENSION * VECTORS)
 
-/* Moments about the totals, divided by the variances. */
+/* Sums over all draws of the noise of each point, and of the products of two noises. */
 struct moments {
   double mean[POINTS], second[POINTS][POINTS];
 };
@@ -319,8 +325,8 @@ static void add_moments(struct moments *moments, int64_t points[POINTS][DIMENSIO
 }
 
 /*
-** The allowed number of standard errors. A million draws exceed it by chance with probability
-** 2.6e-12, for each of 14 moments in two walks.
+** The allowed number of standard errors. A million draws exceed this number by chance with
+** probability 2.6e-12, for each of 14 moments of two different paths.
 */
 #define SIGMAS 7
 
@@ -390,7 +396,7 @@ static void draw_then_refine(void) {
   const double rates[POINTS] = {1, 0.3, 0.1};
   struct design design;
   scalar_design(&design, 1, 0, 0,
-                rates[2]); /* the outer tier is asked first and fixes the lattice */
+                rates[2]); /* the release begins at the outer tier, which fixes the lattice */
   uint64_t clocks[POINTS] = {0, 0, design_variance(design.sensitivity, rates[2])}, fresh[POINTS];
   for (int i = POINTS - 2; i >= 0; i--)
     clocks[i] = path_inward(design.sensitivity, rates[i], clocks[i + 1], &fresh[i]);
@@ -409,7 +415,7 @@ static void draw_then_refine(void) {
   check_moments(&moments, clocks);
 }
 
-/* Refining without a draw returns the point itself, whatever the totals are. */
+/* A refinement without a draw returns the outer point itself, for any totals. */
 static void refine_without_a_draw(void) {
   int64_t from[3] = {1, -5, INT64_MAX / 4}, totals[3] = {100, 200, 300}, to[3] = {0, 0, 0};
   CHECK(release_refine(from, totals, 3, 1 << 21, 1 << 21, 0, to), "no entropy");

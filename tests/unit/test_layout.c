@@ -1,7 +1,7 @@
 /*
 ** test_layout.c: tests layout.h. The tests compute sizes and reaches from the definition of each
-** family. They find the distance of neighbours by a search over the geometry of the cones. They use
-** values at the ends of every range.
+** family. The tests find the largest distance of two neighbours by a search over the cones of
+** possible vectors of a unit. They use values at the ends of every range.
 */
 #include "families.h"
 #include "check.h"
@@ -88,11 +88,11 @@ static void sizes(void) {
 ** units.
 */
 struct ideal {
-  long double count; /* the amount that a row adds to component 0; 0 if the family does not count */
+  long double count;          /* what a row adds to component 0; 0 if this is no count */
   long double norm[2];        /* norms of the blocks */
   long double spread[2];      /* largest distance of two units, divided by the norm */
-  int irrational;             /* reaches are two steps larger */
-  int clip_is_rows, is_whole; /* 1: the count leads; 1: the reach equals the clip exactly */
+  int irrational;             /* 1: the norm is irrational, and reaches are two steps larger */
+  int clip_is_rows, is_whole; /* 1: the count is the lead; 1: the reach is the clip */
 };
 
 static struct ideal ideal_of(const struct contribution *question) {
@@ -136,7 +136,10 @@ static void check_shape(const struct contribution *question, int by_unit, int re
     CHECK(got >= want * (1 - 0x1p-63L), "family %d clip %a: %Lf of %Lf", family, clip, got, want);
     CHECK(got <= want + 1 + 2 * ideal.irrational + want * 0x1p-52L, "family %d clip %a: %Lf of %Lf",
           family, clip, got, want);
-    /* Sums of private keys have counts beside them, and the radius of both together has 53 bits. */
+    /*
+    ** For sums of private keys, the radius of the sum and its count together is scaled to 53 bits,
+    ** so the reach of the sum alone is not the clip.
+    */
     if (ideal.is_whole && shape.block_count == 1)
       CHECK(got == want, "family %d clip %a: %Lf is not the clip", family, clip, got);
     squares += want * want;
@@ -176,7 +179,10 @@ static void check_shape(const struct contribution *question, int by_unit, int re
         distance);
 }
 
-/* The same for the sum norm: what one row adds, what bounds a unit, how far two units are apart. */
+/*
+** Compares the layout for the sum norm with its specification: the amount that a row counts, the
+** bound on a unit, and the distance of two units.
+*/
 static void check_l1(const struct contribution *question, int by_unit, int replace) {
   struct layout shape, euclidean;
   struct contribution same = *question;
@@ -209,7 +215,7 @@ static void check_l1(const struct contribution *question, int by_unit, int repla
   CHECK(shape.counted == (shares ? shares : shape.counts), "family %d", (int)family);
 }
 
-static int is_of_rows(enum number family) { /* the bound is a number of rows */
+static int is_of_rows(enum number family) { /* Returns whether the clip is a number of rows. */
   return family != SUM && family != VECTOR && family != VECTOR_MEAN && family != KEY_SUM;
 }
 
@@ -247,8 +253,9 @@ static double apart(const double x[6]) {
 }
 
 /*
-** Moves x into the region of possible units. A unit of many rows is n <= 1 times (1, mean of u,
-** mean of 2u^2 - 1), and the means fill the region above the parabola.
+** x has the two means of two units, and their numbers n (see apart()). Moves x into the region of
+** possible units. The vector of a unit with many rows is n times (1, mean of u, mean of 2u^2 - 1)
+** with n <= 1. The two means can be any point above the parabola.
 */
 static void into_region(double x[6]) {
   for (int i = 0; i < 4; i += 2) {
@@ -285,7 +292,7 @@ static void diameter_of_spreads(void) {
   CHECK(worst <= charged && worst > charged * (1 - 1e-5), "%.9f apart", worst);
 }
 
-/* The cone of (1/2, u), at its ends, where u is 1 and -1. */
+/* The angle between two vectors (1/2, u) and (1/2, v) is largest if u is 1 and v is -1. */
 static void cone_of_means(void) {
   double worst = -1;
   for (int i = 0; i <= 1000; i++) {

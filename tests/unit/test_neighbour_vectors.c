@@ -9,8 +9,8 @@
 ** the same secret (tables.h), so they keep the same private keys. The test matches keys by their
 ** texts; absent keys count as 0.
 **
-** Worst cases for each family show how much of the charged distance occurs. All of it does, except
-** for
+** Worst cases for each family show which part of the charged distance occurs. The whole distance
+** occurs, with two exceptions:
 **   private sums of rows  0.943 replaced (0.8 in the sum norm): one row cannot have its count and
 **   its sum in different cells;
 **   means of vectors in the sum norm  0.8 replaced (10 numbers): every unit counts the same.
@@ -38,7 +38,10 @@ static uint128 square_of(int128 x) {
   return (uint128)x * (uint128)x;
 }
 
-/* What a difference adds to a distance in the norm of the family, or to its square. */
+/*
+** Returns what a difference in one coordinate adds to the distance in the sum norm, or to the
+** square of the Euclidean distance.
+*/
 static uint128 part_of(const struct layout *shape, int128 x) {
   return shape->is_l1 ? (uint128)(x < 0 ? -x : x) : square_of(x);
 }
@@ -47,7 +50,7 @@ static uint128 bound_of(const struct layout *shape, uint64_t distance) {
   return part_of(shape, (int128)distance);
 }
 
-/* A part of a distance, in [0, 1]. */
+/* Returns the ratio of a distance, given by the sum of its parts, to the charged distance. */
 static long double ratio_of(const struct layout *shape, uint128 sum, uint64_t distance) {
   long double ratio = (long double)sum / (long double)bound_of(shape, distance);
   return shape->is_l1 ? ratio : sqrtl(ratio);
@@ -148,7 +151,7 @@ static const double strange[] = {
     -0.0,  1e-310, 0.5,      1,         -1,  1e9,     -1e9,     1e25,         -1e25,         1e150};
 enum { STRANGE = sizeof strange / sizeof *strange };
 
-/* The properties that a unit's rows share. */
+/* How the rows of a unit are chosen. */
 struct manner {
   /* 0: odd values; 1: ordinary values; 2: one value; 3: an end of the range or far outside. */
   int values;
@@ -313,8 +316,8 @@ static void repeat(struct row *rows, int *count, int times, int key, double x, c
 }
 
 /*
-** Makes two versions of a unit. Each has the largest vector, and they are as far apart as possible.
-** x is in [-1, 1].
+** Makes two versions of a unit whose vectors are as long as possible and as far apart as possible.
+** The range of x is [-1, 1].
 */
 static void worst_pair(const struct release *release, struct pair *pair) {
   enum number family = number_of(release->question.family);
@@ -327,7 +330,7 @@ static void worst_pair(const struct release *release, struct pair *pair) {
   repeat(pair->units[0], &pair->counts[0], rows, 0, far, plus);
   repeat(pair->units[1], &pair->counts[1], rows, elsewhere, other, minus);
   if (family != KEY_SUM || !is_private || !release->by_unit) return;
-  /* The counts are in different cells, the sums are in one cell. */
+  /* The two versions have their counts in different cells and their sums in the same cell. */
   pair->counts[0] = pair->counts[1] = 0;
   repeat(pair->units[0], &pair->counts[0], 999, 1, 0, plus);
   repeat(pair->units[1], &pair->counts[1], 999, 2, 0, plus);
@@ -421,7 +424,10 @@ static void worst_cases_over_many_cells(void) {
       }
       pair.base = 0;
       struct apart worst = compare(&release, &pair, replace, 0, "many cells");
-      /* In the sum norm, rounding moves few coordinates by a whole step. */
+      /*
+      ** The sensitivity in the sum norm allows one step of rounding for each coordinate, but
+      ** rounding moves few coordinates by a whole step.
+      */
       long double least = is_l1 ? 0.94L : 0.99L;
       CHECK(worst.fine >= least && worst.lattice >= least, "%s: only %.4Lf and %.4Lf",
             names[number_of(question.family)], worst.fine, worst.lattice);

@@ -12,13 +12,16 @@
 
 static struct secret secret;
 
-/* A table. Units are numbers from 0 on. The test turns them into identities of all kinds. */
+/*
+** A table of records. Its units have the numbers 0, 1, ..., which unit_of() turns into identities
+** of several kinds.
+*/
 struct table {
-  uint32_t units, cells; /* cells is 0 without cells */
+  uint32_t units, cells; /* cells = 0: the records have no cells */
   int components;
   int128 *want;          /* the sums, ordered by unit, cell and component */
-  unsigned char *have;   /* 1: the pair has rows */
-  unsigned char *listed; /* number of times that a pair was handed over */
+  unsigned char *have;   /* 1: this unit has rows in this cell */
+  unsigned char *listed; /* how often this pair was handed over */
   int wrong, units_listed, stop_after;
 };
 
@@ -73,7 +76,7 @@ static int take(void *context, struct identity identity, uint32_t cell, const in
   return !table->stop_after || --table->stop_after > 0;
 }
 
-static struct partitioned_sums *open_records; /* the table for which take_whole is called */
+static struct partitioned_sums *open_records; /* the sums from which take_whole() takes units */
 
 /* Takes a unit with all of its records. */
 static int take_whole(void *context, const record_word *const *list, size_t count) {
@@ -181,8 +184,8 @@ static int keep(void *context, struct identity unit, uint32_t cell, const int128
 }
 
 /*
-** A state may contain any sum up to 2^125, the limit at which sums saturate. The test adds small
-** sums to such sums.
+** A shard state may contain any sum up to 2^125, where sums saturate. The test adds small sums to
+** such large sums.
 */
 static void huge_sums_saturate(void) {
   int128 end = (int128)1 << 125, huge[2] = {end, -end}, small[2] = {5, 7}, got[2] = {0, 0};
@@ -243,7 +246,10 @@ static void buckets_are_split(void) {
   }
 }
 
-/* Wherever memory runs out, the sums report it from then on, and can be closed. */
+/*
+** If an allocation fails, wherever this is, all later calls report the failure, and the sums can be
+** closed.
+*/
 static void memory_runs_out(void) {
   int succeeded = 0, failures = 0;
   for (int allowed = 0; !succeeded && allowed < 1000; allowed++) {

@@ -16,7 +16,7 @@ static const double deltas[] = {1e-300, 1e-100, 1e-12, 1e-6, 1e-2, 0.3, 0.5, 0.7
 static const double epsilons[] = {1e-9, 1e-3, 0.1, 1.0, 10.0, 800.0, 1e5};
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Returns the epsilon of the conversion in renyi.h. */
+/* Returns the epsilon of the conversion in renyi.h at one order. */
 static double converted(double alpha, double spent, double delta) {
   return spent + log1p(-1.0 / alpha) - (log(delta) + log(alpha)) / (alpha - 1.0);
 }
@@ -76,7 +76,7 @@ static void least_epsilon_of_a_rate(void) {
   }
 }
 
-/* The zCDP bound is never below the exact Gaussian value. */
+/* The epsilon from the zCDP bound is never below the exact epsilon of Gaussian noise. */
 static void never_below_the_exact_gaussian(void) {
   for (size_t i = 0; i < COUNT(rates); i++) {
     for (size_t j = 0; j < COUNT(deltas); j++) {
@@ -99,7 +99,10 @@ static void rate_and_epsilon_are_inverse(void) {
   }
 }
 
-/* The order that zcdp_rate() returns allows the rate, and no stored order allows a larger rate. */
+/*
+** zcdp_rate() returns an order at which the budget admits the rate. At no stored order does the
+** budget admit a larger rate.
+*/
 static void rate_is_the_best_order(void) {
   for (size_t i = 0; i < COUNT(epsilons); i++) {
     for (size_t j = 0; j < COUNT(deltas); j++) {

@@ -130,7 +130,7 @@ static int same(const struct bounds *bounds, const struct row *rows, int count, 
   return total_of(bounds, rows, count, by_unit) == reference(bounds, rows, count, by_unit);
 }
 
-/* The clips have few bits or 53 bits. The smallest and the largest clip are among them. */
+/* Clips with few significant bits, clips with 53 bits, and the smallest and the largest clip. */
 static const double clips[] = {1, 240, 0.1, M_PI, 1e-150, 1e150, 0x1.fffffffffffffp10};
 #define CLIPS ((int)(sizeof clips / sizeof *clips))
 
@@ -155,7 +155,7 @@ static void every_order_of_six_rows(void) {
                        of_integer(2, 1e17), of_null(0.1),      of_bytes(KIND_TEXT, "1", INFINITY)};
   int128 want = reference(&bounds, rows, 6, 1);
   int wrong = 0, orders = 0, index[6] = {0, 0, 0, 0, 0, 0};
-  /* All maps of six numbers; 720 of them are permutations. */
+  /* Goes through all 6^6 sequences of six places, of which 720 are permutations. */
   for (int code = 0; code < 46656; code++) {
     int seen = 0;
     for (int i = 0, c = code; i < 6; i++, c /= 6) seen |= 1 << (index[i] = c % 6);
@@ -214,7 +214,7 @@ static void text_keys_of_every_length(void) {
   static char text[600];
   struct row rows[1200];
   memset(text, 'x', sizeof text);
-  /* Prefixes of a text, and blobs with the same bytes, are other units. */
+  /* A text, its prefixes, and a blob with the same bytes are different units. */
   for (int i = 0; i < 600; i++) {
     rows[i] = (struct row){.kind = KIND_TEXT, .bytes = text, .size = (size_t)i, .value = 1};
     rows[600 + i] = rows[i];
@@ -337,7 +337,7 @@ static void no_rows(void) {
   CHECK(total_of(&bounds, 0, 0, 1) == 0 && total_of(&bounds, 0, 0, 0) == 0, "not zero");
 }
 
-/* The total can be computed twice, and between rows. */
+/* The total can be computed twice, and rows can be added afterwards. */
 static void the_total_is_not_consumed(void) {
   struct bounds bounds = scalar_bounds(1, 0);
   struct scalar_sum accumulator;

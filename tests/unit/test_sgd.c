@@ -139,7 +139,10 @@ static long double slope(const struct descent *descent, long double margin, doub
 }
 
 struct reference {
-  /* w: before a step; next: M after the step, without noise. */
+  /*
+  ** Computes the point M after a step without noise (`next`) from the coefficients before the step
+  ** (`w`).
+  */
   long double w[MOST_DIM], next[MOST_DIM];
 };
 
@@ -220,7 +223,10 @@ static struct row wild_row(const struct descent *descent) {
   return row;
 }
 
-/* Computes M of the last step, if the descent is at any point of the ball before this step. */
+/*
+** Computes M of the last step for a descent that is at the given point of the ball before this
+** step.
+*/
 static void last_step(const struct descent *descent, const struct layout *shape,
                       const struct design *design, const int64_t *point, const struct row *row,
                       int128 *totals) {
@@ -283,8 +289,9 @@ static void sensitivity(void) {
 
 /*
 ** A step stays within the ball of the sensitivity, to the last integer. The gradients and features
-** of the rows are as large as possible. For about half of the rows, rounding alone would move the
-** step out of the ball. The descent starts at w = 0, so the point is the step.
+** of the rows are as large as possible. For about half of the rows, the rounded step would be
+** outside the ball if the code did not correct it. The descent starts at w = 0, so the point is the
+** step.
 */
 static void steps_are_within_the_ball(void) {
   int at_the_rim = 0;
@@ -312,7 +319,10 @@ static void steps_are_within_the_ball(void) {
 
 /* ---- the constants of a loss ----------------------------------------------------------------- */
 
-/* Slopes and their differences never exceed the constants, and come near to them. */
+/*
+** The slope of a loss and the differences of slopes never exceed the constants of this loss, and
+** come close to them.
+*/
 static void constants(void) {
   for (int model = 0; model < 200; model++) {
     struct descent descent = random_descent(1, 0);
@@ -342,8 +352,9 @@ static void constants(void) {
 /* ---- public rows ----------------------------------------------------------------------------- */
 
 /*
-** After a step, two points are at most L times their distance plus 5/4 sqrt(dim) apart. The other
-** 5/4 sqrt(dim) of e (sgd.h) covers the split of the distance.
+** A step takes two points at distance d to points at distance at most L d + 5/4 sqrt(dim). The
+** rounding error e of sgd.h is twice 5/4 sqrt(dim). The other half of e covers the rounding of the
+** shifts a_j.
 */
 static void lattice_contraction(void) {
   for (int pair = 0; pair < 20000; pair++) {
@@ -371,8 +382,9 @@ static void lattice_contraction(void) {
 }
 
 /*
-** The test computes the recursion for T. The shifts a_j = c L^(m-j) make T zero after the last
-** step, and their cost is the charge. No other shifts that make T zero cost less.
+** T is the distance that is left between two descents (sgd.h). The test computes the recursion for
+** T. The shifts a_j = c L^(m-j) make T zero after the last step, and the charge is the cost of
+** these shifts. No other shifts that make T zero cost less.
 */
 static void public_rows(void) {
   for (int model = 0; model < 2000; model++) {
@@ -448,10 +460,10 @@ static void extreme_rates(void) {
 }
 
 /*
-** Additional noise hides earlier rows too, unless the noise is so large that the rounding in
-** earlier steps matters. The code refuses such noise. The test checks admitted noise row by row.
-** The shifts are proportional to L^(steps left) and to the noise of their step, over all steps or
-** over the first few steps.
+** Noise that is added after the last step hides earlier rows as well as the last row. An exception
+** is noise so large that the rounding in earlier steps matters, which the code refuses. The test
+** checks admitted noise row by row. The shifts are proportional to L^(steps left) and to the noise
+** of their step, over all steps or over the first few steps.
 */
 static void noise_on_top(void) {
   int admitted = 0, refused = 0;
@@ -469,7 +481,7 @@ static void noise_on_top(void) {
     double step = (double)design_sensitivity(&shape, design.shift, &gaussian_noise), worst = 0;
     for (int row = 0; row < rows; row++) {
       double best = INFINITY;
-      for (int used = 0; used <= after + row; used++) { /* steps after the row's own */
+      for (int used = 0; used <= after + row; used++) { /* steps after the row's own step */
         double top = used == after + row
                          ? (double)(clock - descent_clock(&descent, &shape, design.shift))
                          : 0;
@@ -503,10 +515,10 @@ static void noise_on_top(void) {
 /* ---- random stop ----------------------------------------------------------------------------- */
 
 /*
-** Every row moves the point by one step of eta C, and there is no noise, so M shows how many rows
-** were used. The 8 possible numbers of rows are equally likely. The test trains 80,000 models, so
-** each count has a standard deviation of 93.5. The test allows six standard deviations, which has
-** probability 2e-9 for each count.
+** Every row moves the point by one step of eta C, and there is no noise, so the final point M shows
+** how many rows were used. The 8 possible numbers of rows are equally likely. The test trains
+** 80,000 models, so each count has a standard deviation of 93.5. The test allows six standard
+** deviations, which has probability 2e-9 for each count.
 */
 static void random_stop(void) {
   struct descent descent = {.loss = LOSS_HUBER,
@@ -585,7 +597,7 @@ static void stop_delta(void) {
     double got = hiding_stop_delta(&hiding, epsilon);
     CHECK(got <= (double)(printed / rows) * (1 + 1e-6), "above Theorem 5");
     CHECK(got >= (double)(sum / rows) * (1 - 1e-6), "below the sum");
-    /* With so few rows the code takes every step separately. */
+    /* For so few rows, the code computes every step separately. */
     if (rows <= 256) CHECK_CLOSE(got, (double)(sum / rows), 1e-6);
     CHECK(got <= delta, "delta %g above %g", got, delta);
     double *deltas = malloc(sizeof *deltas * (size_t)rows);
@@ -643,8 +655,8 @@ static void sum_sensitivity(void) {
 }
 
 /*
-** No step moves a row further, relative to its noise, than the last step does. In later steps the
-** sensitivity and the noise do not grow, and the contraction factor does not fall.
+** Relative to the noise of its step, no row moves the point further than the last row does. In
+** later steps the sensitivity and the noise do not grow, and the contraction factor does not fall.
 */
 static void falling_steps(void) {
   for (int model = 0; model < 300; model++) {
@@ -718,7 +730,7 @@ static void no_random_bytes(void) {
   out_of_bytes = 0;
 }
 
-/* The distance of a release from the descent without noise agrees with descent_noise(). */
+/* The distance of a released point from the point without noise agrees with descent_noise(). */
 static void noise(void) {
   struct descent descent = {.loss = LOSS_HUBER,
                             .rows = 20,

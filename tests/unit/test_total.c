@@ -94,7 +94,10 @@ static void the_edge_is_within(void) {
     CHECK(total_within(under, limit[i]), "%g less 2^-100 of it", limit[i]);
     CHECK(total_within((struct total){nextafter(limit[i], 0), 0}, limit[i]), "a step down");
   }
-  /* As doubles, ten tenths add up to slightly more than 1, and the total must show it. */
+  /*
+  ** The sum of ten doubles 0.1 is slightly more than 1, because the double 0.1 is. The total must
+  ** be above 1 too.
+  */
   struct total tenths = {0, 0};
   for (int i = 0; i < 10; i++) tenths = total_add(tenths, 0.1);
   CHECK(!total_within(tenths, 1.0), "ten times 0.1 (0.1 is above a tenth)");

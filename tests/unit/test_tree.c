@@ -139,8 +139,8 @@ static void rank_stddev_by_simulation(void) {
 /* ---- running totals -------------------------------------------------------------------------- */
 
 /*
-** Isotonic regression: returns the value at i, the maximum over j <= i of the minimum over k >= i
-** of the mean of elements j to k.
+** Returns the value of the isotonic regression at place i: the maximum over j <= i of the minimum
+** over k >= i of the mean of elements j to k.
 */
 static double max_min(const double *sums, int count, int at) {
   double most = -INFINITY;
@@ -209,7 +209,8 @@ static void places(void) {
 }
 
 /*
-** The totals at a place equal the rank, and just before it they are lower. Places do not decrease.
+** At the place of a rank, the running total equals the rank, and just before this place the total
+** is lower. The places of larger ranks are not smaller.
 */
 static void places_invert_totals(void) {
   enum { COUNT = 64 };
@@ -226,7 +227,7 @@ static void places_invert_totals(void) {
       int leaf = place < COUNT ? (int)place : COUNT - 1;
       double there = totals[leaf] + (place - leaf) * (totals[leaf + 1] - totals[leaf]);
       CHECK(fabs(there - rank) <= 1e-12 * totals[COUNT], "run %d: %g of %g", run, there, rank);
-      int before = (int)ceil(place) - 1; /* the totals reach the rank here, not earlier */
+      int before = (int)ceil(place) - 1; /* the running total reaches the rank only here */
       CHECK(rank == 0 || before < 0 || totals[before] < rank, "run %d: reached before %g", run,
             place);
     }

@@ -20,7 +20,7 @@ static struct unit_table fresh(int of_integers) {
   return table;
 }
 
-/* The numbers that the table hands over, in arrays indexed by the number of the key. */
+/* The totals that the table hands over, in arrays indexed by the number of the key. */
 static struct {
   int128 *carried;
   unsigned char *listed;
@@ -126,8 +126,8 @@ static void all_are_listed_once(void) {
 }
 
 /*
-** The numbers that leave the table early and those that stay add up to the whole, for all sizes and
-** signs.
+** A total that is too large for the table is handed over early in parts. All parts and the rest add
+** up to the true total, for all sizes and signs.
 */
 static void nothing_is_lost_when_numbers_are_carried(void) {
   enum { KEYS = 100 };
@@ -170,7 +170,7 @@ static void strangers_are_not_found(void) {
   }
 }
 
-/* After a failed carry, the table keeps reporting the failure. */
+/* If handing over a part fails, all later calls of the table report the failure. */
 static void a_failure_sticks(void) {
   struct unit_table table = fresh(1);
   start(2, 1);
@@ -187,7 +187,10 @@ static void a_failure_sticks(void) {
   finish(&table);
 }
 
-/* Wherever memory runs out, the table reports it from then on, and can be closed. */
+/*
+** If an allocation fails, wherever this is, all later calls report the failure, and the table can
+** be closed.
+*/
 static void memory_runs_out(void) {
   int succeeded = 0;
   for (int allowed = 0; !succeeded; allowed++) {

@@ -36,7 +36,10 @@ static int cell_of(const struct release *release, const struct row *row) {
   return question->keys ? row->key : 0;
 }
 
-/* w and the rest of 1, or (1 - w)^2, the rest of 1, and w^2, in whole steps. */
+/*
+** Adds the shares of a row in whole steps. Two shares are w and the rest of 1. Three shares are (1
+** - w)^2, the rest of 1, and w^2.
+*/
 static void add_shares(const struct release *release, double w, int128 *cell) {
   double all = release->shape.scale;
   int128 whole = (int128)all, top = steps_of(w * w, all);
@@ -52,7 +55,10 @@ static void add_shares(const struct release *release, double w, int128 *cell) {
   }
 }
 
-/* Adds a row to its cell. Vectors of means are within their clip here, so no factor is needed. */
+/*
+** Adds a row to its cell. In these tests, rows of averages of vectors are within the clip, so they
+** are not scaled.
+*/
 static void add_row(const struct release *release, const struct row *row, int128 *cell) {
   const struct contribution *question = &release->question;
   double scale = release->shape.scale, u = layout_centred(row->x, question->low, question->high);
@@ -200,8 +206,8 @@ static void like_the_reference(void) {
 /* ---- rows of vectors' means ------------------------------------------------------------------ */
 
 /*
-** A row's vector that exceeds its ball is first scaled into it, which keeps the direction. Other
-** vectors stay unchanged.
+** If the vector of a row is longer than the clip, it is first scaled down to the clip, and its
+** direction stays the same. Other vectors do not change.
 */
 static void rows_of_vector_means_fit_their_clip(void) {
   const double clips[] = {1, 1e-100, 1e100, 37.5}, sizes[] = {1e-3, 0.999, 1.001, 17, 1e12, 1e200};
@@ -234,7 +240,7 @@ static void rows_of_vector_means_fit_their_clip(void) {
   }
 }
 
-/* The vectors are zero, or too small to have a direction. */
+/* The vectors are zero, or so small that they are rounded to zero steps. */
 static void vectors_of_zeros(void) {
   const double zeros[3] = {0, -0.0, 0}, denormal[3] = {DBL_TRUE_MIN, 0, -DBL_TRUE_MIN};
   struct contribution question = {.family = &family_vector_mean, .clip = 1, .size = 3};
@@ -372,8 +378,8 @@ static void long_floats_add_up(void) {
 }
 
 /*
-** The totals of a state may saturate. The result then depends on the rows that were added before
-** the totals.
+** The totals in a shard state may saturate. The result then depends on which rows were added before
+** these totals.
 */
 static void short_rows_before_totals(void) {
   struct contribution question = {.family = &family_vector, .clip = 4, .size = 2};
@@ -549,8 +555,8 @@ static void totals_are_not_consumed(void) {
 }
 
 /*
-** A private key is no longer a coordinate if its only unit drops this key for another key that
-** comes earlier.
+** If a new row gives a unit a key that comes earlier in its order, the unit drops a later key. If
+** no other unit has this later key, it is no longer a coordinate.
 */
 static void private_keys_are_chosen_again(void) {
   struct contribution question = {.family = &family_key_count, .clip = 3, .keys = KEYS_PRIVATE};
@@ -605,7 +611,7 @@ static void no_rows(void) {
 }
 
 /*
-** Without a secret, people could choose units and keys that collide in a table. Opening a vector
+** Without a secret, an attacker could choose units and keys whose hashes collide. Opening a vector
 ** therefore fails if the system provides no random bytes.
 */
 static void no_random_bytes(void) {
