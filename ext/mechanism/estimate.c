@@ -32,7 +32,7 @@ double estimate_stddev(const struct view *view) {
 
 /* ---- shared by all estimators ---------------------------------------------------------------- */
 
-/* Returns a coordinate of the point, in the unit of its value if its factor is 1. */
+/* Returns a coordinate of the point, as a number instead of lattice steps. */
 static double coordinate(const struct reading *reading, const int64_t *values, int cell,
                          int component) {
   int64_t steps = values[(int64_t)cell * reading->shape->components + component];
@@ -49,14 +49,16 @@ static struct estimate with_interval(int cell, int component, double value, doub
                            nextafter(value + half_width, INFINITY)};
 }
 
-/* A coordinate of the point, scaled: its noise is one draw. */
+/*
+** Returns an estimate that is one coordinate of the point, scaled. Its noise comes from one draw.
+*/
 static struct estimate drawn(const struct view *view, int cell, int component, double value,
                              double stddev) {
   double noise = published_up(stddev);
   return with_interval(cell, component, value, noise, view->noise->half_width(noise, CONFIDENCE));
 }
 
-/* A number that is computed from several coordinates. */
+/* Returns an estimate that is computed from several coordinates. */
 static struct estimate estimate(const struct view *view, int cell, int component, double value,
                                 double stddev) {
   double noise = published_up(stddev);
@@ -64,7 +66,10 @@ static struct estimate estimate(const struct view *view, int cell, int component
                        mixed_half_width(view->noise, noise, CONFIDENCE));
 }
 
-/* The half-width of the interval of such a number, if its standard deviation is 1. */
+/*
+** Returns the half-width of the interval of an estimate from several coordinates, if its standard
+** deviation is 1.
+*/
 static double mixed_width(const struct view *view) {
   return mixed_half_width(view->noise, 1, CONFIDENCE);
 }
@@ -109,7 +114,7 @@ static struct estimate shown_sum(struct reading *reading, const int64_t *values,
 
 int estimate_sums(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   int first =
-      /* The estimates leave out the count that selects private keys. */
+      /* The count that selects private keys is not an estimate. */
       reading->shape->components > 1 && reading->shape->counts;
   int used = 0, per_cell = reading->shape->components - first;
   reading->shrink = estimate_shrink(&reading->view, estimate_variance(&reading->view));
@@ -120,7 +125,7 @@ int estimate_sums(struct reading *reading, const int64_t *values, struct estimat
   return used;
 }
 
-/* Bins are cells of the layout, but the answer is an array with a component for each bin. */
+/* In the layout each bin is a cell. In the answer each bin is a component of an array. */
 int estimate_bins(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   int used = estimate_sums(reading, values, estimates);
   for (int i = 0; i < used; i++) {
@@ -133,9 +138,10 @@ int estimate_bins(struct reading *reading, const int64_t *values, struct estimat
 /* ---- means ----------------------------------------------------------------------------------- */
 
 /*
-** The mean of values in [-limit, limit] is sum / rows. To first order, its noise combines the noise
-** of the sum with the noise of the row count times the mean. The noise of the row count is divided
-** by the count's factor. The result is sigma sqrt(1 + (mean / factor)^2) / rows.
+** The mean of values in [-limit, limit] is sum / rows. The sum and the scaled row count both have
+** noise of standard deviation sigma. The scaled count is the row count times `factor`, so the row
+** count has noise sigma / factor. To first order, the noise of the mean has the standard deviation
+** sigma sqrt(1 + (mean / factor)^2) / rows.
 */
 struct mean {
   double value, noise;
@@ -195,9 +201,10 @@ int estimate_vector_means(struct reading *reading, const int64_t *values,
 /* ---- spreads --------------------------------------------------------------------------------- */
 
 /*
-** Returns the spread of a cell, computed from the variance of u in [-1, 1] and from the noise of
-** this variance. For a standard deviation, the function takes the roots of the ends of the
-** interval, because the root is not linear near 0.
+** Returns the spread of a cell: the variance or the standard deviation of x. The arguments are the
+** variance of u in [-1, 1] and the noise of this variance. For a standard deviation, the interval
+** runs between the roots of the ends of the variance's interval, because the root is not linear
+** near 0.
 */
 static struct estimate spread(const struct reading *reading, int cell, double variance,
                               double noise) {
@@ -231,7 +238,7 @@ int estimate_spreads(struct reading *reading, const int64_t *values, struct esti
 /*
 ** Computes the same variance from the means a, b and c of (1 - w)^2, 2 w (1 - w) and w^2, where u =
 ** 2 w - 1. The mean of w is m = b/2 + c, and the variance of u is 4 (c - m^2). With f = 2 m^2 - c,
-** the slopes of the variance are 4/n times f, f - m and f + 1 - 2 m.
+** the slopes of the variance in the sums of a, b and c are 4/n times f, f - m and f + 1 - 2 m.
 */
 int estimate_tripled_spreads(struct reading *reading, const int64_t *values,
                              struct estimate *estimates) {
@@ -261,7 +268,7 @@ static double rank_of(double q, double n) {
   return n > 1 ? 0.5 + q * (n - 1) : n / 2;
 }
 
-/* Converts a place, counted in leaves, to a value. */
+/* Converts a place on the axis, in leaves from the lower end of the range, to a value. */
 static double value_at(const struct ranks *ranks, double place) {
   const struct contribution *question = ranks->reading->question;
   double part = place / ranks->count;
@@ -269,8 +276,8 @@ static double value_at(const struct ranks *ranks, double place) {
 }
 
 /*
-** Converts a rank to a value. Outside the ranks of all rows, returns the end of the range, because
-** the number of rows is not certain.
+** Converts a rank to a value. For a rank before the first row or after the last row, returns the
+** end of the range, because the number of rows is not certain.
 */
 static double bound_at(const struct ranks *ranks, double rank) {
   if (rank <= 0) return ranks->reading->question->low;
@@ -288,7 +295,10 @@ static int quantiles_of(const struct ranks *ranks, struct estimate *estimates) {
   for (int i = 0; i < reading->quantile_count; i++) {
     double q = reading->quantiles[i], rank = rank_of(q, all);
     double place = all > 0 ? tree_place(ranks->totals, ranks->count, rank) : q * ranks->count;
-    /* At an end of the range, no leaf would lie on one side, and the computed noise would be 0. */
+    /*
+    ** If the place were an end of the range, no leaf would lie on one side of the place, and the
+    ** computed noise would be 0.
+    */
     double inside = clamp(place, 0.5, ranks->count - 0.5);
     double share = clamp(q, 0.5 / ranks->count, 1 - 0.5 / ranks->count);
     double error = tree_rank_stddev(reading->shape->levels, share, inside);
@@ -326,7 +336,7 @@ int estimate_quantiles(struct reading *reading, const int64_t *values, struct es
 /*
 ** Returns an upper bound on the standard deviation of the noise in a coefficient (root mean square
 ** over all coefficients). The bound covers the noise of all steps of the descent and of the steps
-** outward. Two points of the ball are at most one diameter apart, which limits the bound.
+** outward. The bound is never larger than the one that follows from the diameter of the ball.
 */
 static double model_noise(const struct reading *reading) {
   const struct descent *descent = reading->descent;
@@ -338,7 +348,7 @@ static double model_noise(const struct reading *reading) {
   return fmin(ldexp(sqrt(variance), reading->view.granularity), widest);
 }
 
-/* Returns the projection of the point onto the ball. */
+/* Estimates the coefficients: the projection of the point onto the ball. */
 int estimate_coefficients(struct reading *reading, const int64_t *values,
                           struct estimate *estimates) {
   int dim = reading->question->size;
@@ -354,8 +364,10 @@ int estimate_coefficients(struct reading *reading, const int64_t *values,
 /* ---- noise before there is data -------------------------------------------------------------- */
 
 /*
-** Upper bounds on the slope of a mean (at u = 1, with counts at half weight, or from shares) and of
-** a variance (at u = 1) with respect to their sums.
+** Upper bounds on the slopes of statistics with respect to the sums from which they are computed.
+** For a mean, the first bound is for a count with the factor 1/2, and the second bound is for
+** paired sums. The other two bounds are for a variance, from counts and sums or from three sums.
+** Each bound is the slope at the worst u, which is u = 1.
 */
 #define MEAN_SLOPE   2.23606797749979 /* sqrt(1 + 2^2) */
 #define PAIR_SLOPE   2.0              /* sqrt(0 + 2^2) */
@@ -409,8 +421,10 @@ double estimate_total_stddev(const struct reading *reading) {
 }
 
 /*
+** Returns the half-width for a standard deviation if `width` is the half-width for the variance.
 ** The ends of the interval of a standard deviation are the roots of the ends of the variance's
-** interval. The variance of evenly spread rows is a third of the square of half the range.
+** interval. The function assumes that the rows are spread evenly, so that the variance is half^2/3,
+** where `half` is half the range.
 */
 static double root_half_width(double half, double width) {
   double variance = half * half / 3;
@@ -425,7 +439,7 @@ double estimate_half_width(const struct reading *reading, double rows, double co
                                    : mixed_half_width(reading->view.noise, stddev, confidence);
   if (family->is_tree) width *= 2 * half;
   if (reading->root) width = published_up(root_half_width(half, width));
-  if (!family->is_linear && reading->view.theta == reading->view.theta) { /* as the values shrink */
+  if (!family->is_linear && reading->view.theta == reading->view.theta) { /* theta shrinks it too */
     double noise = width / reading->view.noise->half_width(1, confidence);
     width *= estimate_shrink(&reading->view, noise * noise);
   }
@@ -445,7 +459,10 @@ double estimate_threshold(const struct reading *reading) {
   return ceil((reach + noise) * (1 + 0x1p-40)) + 2 * shape->counted;
 }
 
-/* Moves an estimate to a value. Its interval moves with it and shrinks by the factor. */
+/*
+** Moves an estimate to a value. The interval moves together with the estimate, and its width is
+** multiplied by `factor`.
+*/
 static void move(struct estimate *estimate, double value, double factor) {
   estimate->low = value - factor * (estimate->value - estimate->low);
   estimate->high = value + factor * (estimate->high - estimate->value);
@@ -454,16 +471,18 @@ static void move(struct estimate *estimate, double value, double factor) {
 }
 
 /*
-** OU kinds that are not linear in the point: averages, spreads and quantiles.
+** Moves the estimates of an OU release towards its centre. This function is for kinds that are not
+** linear in the point: averages, spreads and quantiles.
 **
-** With a radius, moves each value to the nearest value within the radius of the centre: a vector
-** as a whole, other values one by one. For every noise, the moved value is at least as close as the
-** original one to every true value within the radius. The values are not scaled: the scaling of
-** Theorem 8 is optimal for noise of known variance without clamping, and makes the worst case of a
-** clamped average worse.
+** If a radius is given, the function moves each value to the nearest value within the radius of the
+** centre. It moves a vector as a whole, and other values one by one. If the true value is within
+** the radius, the moved value is at least as close to it as the original value, whatever the noise
+** is. The function does not scale the values as Theorem 8 does. That scaling is optimal for noise
+** of known variance without clamping, but it makes the worst case of a clamped average worse.
 **
-** With theta, shrinks each value towards the centre as the process does at the clock at which its
-** noise variance is that of the value, to first order.
+** If theta is given, the function shrinks each value towards the centre. The factor is that of the
+** process at the clock at which the noise variance of the process equals the variance of the value
+** (to first order).
 */
 static void move_towards_centre(const struct reading *reading, struct estimate *estimates,
                                 int count) {

@@ -15,8 +15,8 @@
 #include "mechanism/sgd.h"
 
 /*
-** How a coordinate of a point becomes a value: value = centre + shrink (x - centre), where x =
-** lattice value * 2^granularity.
+** The parameters that convert a coordinate of a point to a value: value = centre + shrink (x -
+** centre), where x = lattice value * 2^granularity.
 */
 struct view {
   const struct noise_law *noise;
@@ -37,17 +37,17 @@ struct view {
 */
 double estimate_shrink(const struct view *view, double tau);
 
-/* Returns the noise variance of a coordinate, in the unit of its value if its factor is 1. */
+/* Returns the noise variance of a coordinate x, where x = lattice value * 2^granularity. */
 double estimate_variance(const struct view *view);
 
 /* Returns the standard deviation of the noise in a sum that this view shows, rounded up. */
 double estimate_stddev(const struct view *view);
 
 /*
-** Returns a standard deviation of noise that does not depend on the data, rounded up. For a sum,
-** count or bin, this is the standard deviation of the published number. For an average, or the
-** variance of a spread, this is an upper bound on the standard deviation times the number of rows.
-** For a median, this is the standard deviation of the rank.
+** total_stddev() returns a standard deviation of noise that depends only on public parameters,
+** rounded up. For a sum, count or bin, this is the standard deviation of the published number. For
+** an average, or the variance of a spread, this is an upper bound on the standard deviation times
+** the number of rows. For a median, this is the standard deviation of the rank.
 */
 struct reading;
 double estimate_total_stddev(const struct reading *reading);
@@ -97,28 +97,26 @@ estimate_values estimate_sums, estimate_bins, estimate_means, estimate_paired_me
     estimate_vector_means, estimate_spreads, estimate_tripled_spreads, estimate_quantiles,
     estimate_coefficients;
 
-/*
-** The versions of estimate_total_stddev() for each family: for a sum, a mean, ..., the rank of a
-** median.
-*/
+/* The functions that estimate_total_stddev() calls, one for each sort of family. */
 total_stddev estimate_sum_stddev, estimate_mean_stddev, estimate_paired_mean_stddev,
     estimate_vector_mean_stddev, estimate_spread_stddev, estimate_tripled_spread_stddev,
     estimate_rank_stddev, estimate_coefficient_stddev;
 
 /*
 ** Returns the weighted sum of `count` independent estimates of the same component, as an estimate
-** for a cell.
+** for the cell `cell`.
 */
 struct estimate estimate_mixed(const struct view *view, const struct estimate *from, int count,
                                const double *weights, int cell);
 
 /*
 ** Returns the least noisy count, in lattice steps, at which a private key is shown. A unit's counts
-** have a norm of at most C over at most m keys, so each count is at most C. With probability at
-** least 1 - delta, noise raises none of these m counts above C + Q, where Q is exceeded with
-** probability 1 - (1 - delta)^(1/m) by the noise of a count: one draw, or the sum of several where
-** shares add up to the count. The threshold is two steps higher for each draw, for rounding and for
-** the tails of the discrete laws.
+** have a norm of at most C over at most m keys, so each count is at most C. Let Q be the number
+** that the noise of one count exceeds with probability 1 - (1 - delta)^(1/m). With probability at
+** least 1 - delta, noise then raises none of these m counts above C + Q. The noise of a count is
+** one draw, or the sum of several draws if the count is the sum of several components. The
+** threshold is C + Q plus two steps for each draw, which cover rounding and the tails of the
+** discrete distributions.
 */
 double estimate_threshold(const struct reading *reading);
 

@@ -10,10 +10,10 @@
 #include "noise/categorical.h"
 
 /*
-** The utility is the number of units that have the category. Adding or removing a unit moves all
-** utilities in one direction by at most 1, so the privacy loss is in an interval of length `step`
-** (struct tilt). Replacing a unit can raise some utilities and lower others by 1, so the length of
-** the interval is 2 step.
+** The utility of a category is the number of units that have the category. Adding a unit raises
+** each utility by 0 or 1, and removing a unit lowers each utility by 0 or 1. The privacy loss is
+** therefore in an interval of length `step` (struct tilt). Replacing a unit can raise some
+** utilities and lower others by 1, so the length of the interval is 2 step.
 */
 static struct tilt exponential_tilt(double rate, int replace) {
   int range = replace ? 2 : 1;

@@ -1,8 +1,8 @@
 /*
-** families.c: the table of families. sums/family.h explains the columns. The families for the sum
-** norm follow from math/README.md: a mean has the coordinates (1 + u)/2 and (1 - u)/2 in place of 1
-** and u (Kulesza, Suresh and Wang 2023). A spread has (1 - w)^2, 2 w (1 - w) and w^2 at w = (1 +
-** u)/2.
+** families.c: the table of families. sums/family.h explains the members. math/README.md explains
+** the families for the sum norm. In the sum norm a mean has the coordinates (1 + u)/2 and (1 - u)/2
+** instead of 1 and u (Kulesza, Suresh and Wang 2023). A spread has the coordinates (1 - w)^2, 2 w
+** (1 - w) and w^2, where w = (1 + u)/2.
 */
 #include "mechanism/families.h"
 
@@ -10,11 +10,11 @@
 #include "sums/vector_sum.h"
 
 /*
-** The factor of a count that stands beside sums. The count is the number of rows of a mean, or the
-** number of units of a private key.
+** The factor by which a count is multiplied in a vector that also holds sums. The count is the
+** number of rows of a mean, or the number of units of a private key.
 */
 #define HALF    0.5
-#define QUARTER 0.25 /* of a private key in the sum norm; the count is a fifth of either norm */
+#define QUARTER 0.25 /* for a private key in the sum norm; the count is then a fifth of the norm */
 
 /* Norms of a row's components, and spreads of a unit's vector (layout.h), all rounded up. */
 #define SLANT        1.1180339887498949 /* sqrt(1/4 + 1) */

@@ -20,8 +20,8 @@ static double gaussian_width(double rate) {
 }
 
 /*
-** A positive double is exactly an integer of 53 bits times a power of two, so the function passes
-** the rate to lattice_variance() without rounding.
+** Every positive double is an integer of at most 53 bits times a power of two. The function passes
+** the rate to lattice_variance() in this form, without rounding.
 */
 static uint64_t gaussian_clock(uint64_t sensitivity, double rate) {
   int exponent;
@@ -57,9 +57,11 @@ static double gaussian_step_slack(uint64_t inner, uint64_t outer, int dimension)
 }
 
 /*
-** A path drawn outward has the sum of two discrete Gaussians between the neighbours. This path has
-** one discrete Gaussian. The two joint laws differ by a factor of at most exp(+-4.1 exp(-2 pi^2
-** v)) in each coordinate, v = ab/(a + b).
+** Let a and b be the distances of the new clock from the inner and the outer clock. If the path is
+** drawn outward, the difference of its two old points is the sum of two discrete Gaussians. If the
+** new point is drawn last, this difference is one discrete Gaussian. The probabilities under the
+** two joint distributions differ by a factor of at most exp(+-4.1 exp(-2 pi^2 v)) in each
+** coordinate, where v = ab/(a + b).
 */
 static double gaussian_between_slack(const struct gap *gap, int dimension) {
   double a = (double)(gap->clock - gap->inner), b = (double)(gap->outer - gap->clock);
@@ -79,7 +81,10 @@ double mixed_half_width(const struct noise_law *noise, double stddev, double con
   return fmax(noise->half_width(stddev, confidence), gaussian_half_width(stddev, confidence));
 }
 
-/* Two steps cover the tail of the discrete law (Canonne, Kamath and Steinke 2020, Prop. 25). */
+/*
+** The two steps for each draw (noise_law.h) cover the difference between the discrete and the
+** continuous tail (Canonne, Kamath and Steinke 2020, Prop. 25).
+*/
 static double gaussian_tail(uint64_t clock, int terms, double probability) {
   return sqrt((double)clock * terms) * gsl_cdf_ugaussian_Qinv(probability);
 }

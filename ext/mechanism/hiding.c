@@ -10,8 +10,8 @@
 #include "math/renyi.h"
 
 /*
-** A walk takes the first SINGLE steps one by one. After these steps, the walk takes blocks of
-** steps. The size of a block is 1/SHARE of the number of steps so far.
+** A walk (struct walk) takes the first SINGLE steps after a row one by one. From there on, the walk
+** takes blocks of steps. The size of a block is 1/SHARE of the number of steps so far.
 */
 #define SINGLE 256
 #define SHARE  32
@@ -54,8 +54,8 @@ static double log_laplace(double epsilon, double distance, double scale) {
 }
 
 /*
-** With r = rate, returns the logarithm of exp(-(epsilon - r)^2/(4r)). This number is an upper bound
-** on the delta of any mechanism of zCDP rate r.
+** Returns the logarithm of exp(-(epsilon - r)^2/(4r)), where r = rate. exp(-(epsilon - r)^2/(4r))
+** is an upper bound on the delta of any mechanism of zCDP rate r.
 */
 static double log_chernoff(double epsilon, double rate) {
   return epsilon > rate ? -(epsilon - rate) * ((epsilon - rate) / (4 * rate)) : 0;
@@ -72,8 +72,8 @@ static double log_gaussian(const struct noise *noise, double epsilon, double dis
 }
 
 /*
-** Returns ln E: the divergence of order e^epsilon between the noise and the noise moved by
-** `distance`.
+** Returns ln E, where E is the divergence of order e^epsilon between the noise and the noise moved
+** by `distance`.
 */
 static double log_stick(const struct noise *noise, double epsilon, double distance) {
   if (distance == 0 || epsilon == INFINITY) return -INFINITY;
@@ -81,7 +81,10 @@ static double log_stick(const struct noise *noise, double epsilon, double distan
   return log_gaussian(noise, epsilon, distance);
 }
 
-/* Returns the largest distance of two points of the ball after a step, in the norm of its noise. */
+/*
+** Returns the largest distance after a step of two points that were in the ball before the step.
+** The distance is in the norm of the step's noise.
+*/
 static double moved_by(const struct hiding *hiding, const struct hop *hop) {
   const struct descent *descent = hiding->descent;
   double width = 2 * ldexp(descent->radius, -hiding->course.granularity), root = sqrt(descent->dim);
@@ -98,9 +101,12 @@ static double moved_by(const struct hiding *hiding, const struct hop *hop) {
 struct walk {
   const struct hiding *hiding;
   double index, epsilon;
-  double after, left; /* the numbers of steps taken and of steps left */
+  double after, left; /* number of steps taken, and number of steps left */
   double log_delta;
-  /* Size of the last block; log of the bound on each factor of d in this block. */
+  /*
+  ** block: number of steps in the last block. log_factor: log of an upper bound on the factor by
+  ** which each step of this block multiplies d.
+  */
   double block, log_factor;
   double distance, variance; /* T_0 and the clock of the path so far */
   struct hop hop;            /* the current step; constant if all steps are equal */
@@ -144,10 +150,11 @@ static int has_path(const struct walk *walk) {
 }
 
 /*
-** Takes the next block of steps. In later steps the ratio of moves to noise is at least as large
-** (sgd.h), so the factor of the last step of a block is an upper bound for the whole block. d falls
-** during the block, and a smaller d has a smaller factor. The function therefore uses the factor at
-** the first d of the block for all its steps.
+** Takes the next block of steps, but at most `most` steps. The function multiplies d by the same
+** factor for each step of the block. This factor is an upper bound for two reasons. It is the
+** factor of the last step of the block, whose noise is the smallest relative to the moved distance
+** (sgd.h). It is also the factor at the d before the block, and d falls during the block, while a
+** smaller d has a smaller factor.
 */
 static void walk_on(struct walk *walk, double most) {
   const struct hiding *hiding = walk->hiding;
@@ -158,7 +165,7 @@ static void walk_on(struct walk *walk, double most) {
     course_hop(&hiding->course, walk->index + walk->after + walk->block, &walk->hop);
   struct noise noise = noise_of(hiding, &walk->hop);
   double delta = walk->log_delta > -INFINITY ? fmax(exp(walk->log_delta), DBL_MIN) : 0;
-  /* Raising d to DBL_MIN is safe, because a larger d has a larger factor. */
+  /* If d is below DBL_MIN, using DBL_MIN is safe, because a larger d has a larger factor. */
   double epsilon = mixing_epsilon(walk->epsilon, delta);
   walk->log_factor = log_stick(&noise, epsilon, moved_by(hiding, &walk->hop));
   walk->log_delta += walk->block * walk->log_factor;
@@ -170,9 +177,10 @@ static void walk_on(struct walk *walk, double most) {
 }
 
 /*
-** Returns whether no number of steps can bring ln d down to log_wanted. The function computes a
-** lower limit of what the walk can reach: the path bound at the end of the path, times the least
-** factor that each step can have while d is above the wanted value.
+** Returns 1 if the walk certainly cannot bring ln d down to log_wanted. The function computes a
+** lower limit of d after the walk. It takes the smaller of the current d and the path bound at the
+** end of the path. It multiplies this number, for each step left, by the least factor that a step
+** can have while d is above the wanted value.
 */
 static int is_hopeless(const struct walk *walk, double log_wanted) {
   struct walk ahead = *walk;
@@ -189,7 +197,10 @@ static int is_hopeless(const struct walk *walk, double log_wanted) {
   return walk->left == 0 ? best > log_wanted : best + walk->left * factor > log_wanted;
 }
 
-/* Returns ln d after all steps. The walk stops earlier when ln d is at most log_wanted. */
+/*
+** Returns an upper bound on ln d after all steps. The walk may stop early, when ln d is at most
+** log_wanted or certainly cannot reach log_wanted.
+*/
 static double log_delta_after(const struct hiding *hiding, double index, double epsilon,
                               double log_wanted) {
   struct walk walk = walk_from(hiding, index, epsilon);
@@ -208,8 +219,8 @@ static int suffices(const struct hiding *hiding, double index, double epsilon, d
 }
 
 /*
-** Returns the least epsilon in [0, high] that suffices. Returns high if high * (1 - 2^-16) does not
-** suffice.
+** Returns the least epsilon in [0, high] for which the delta after all steps is at most
+** exp(log_wanted). Returns `high` if high * (1 - 2^-16) does not suffice.
 */
 static double least_epsilon(const struct hiding *hiding, double index, double high,
                             double log_wanted) {
@@ -265,7 +276,7 @@ static double powers(double factor, double count) {
 double hiding_stop_delta(const struct hiding *hiding, double epsilon) {
   struct walk walk = walk_from(hiding, 1, epsilon);
   double sum = exp(walk.log_delta);
-  /* The d_k of a block form a geometric sequence. */
+  /* Within a block, the values d_k form a geometric sequence. */
   while (walk.left > 0 && walk.log_delta > -INFINITY) {
     double before = walk.log_delta;
     walk_on(&walk, INFINITY);
@@ -279,7 +290,7 @@ void hiding_stop_deltas(const struct hiding *hiding, double epsilon, double *del
   int rows = (int)hiding->descent->rows;
   struct walk walk = walk_from(hiding, 1, epsilon);
   double sum = exp(walk.log_delta);
-  /* Row i has the value that the first row has after rows - i steps. */
+  /* The delta of row i is the partial sum for the first row after rows - i steps. */
   for (int row = rows; row >= 1; row--) {
     deltas[row - 1] = fmin(sum / rows, 1) * (1 + MARGIN);
     if (row > 1) walk_on(&walk, 1);
@@ -295,7 +306,10 @@ void hiding_stop_variance(struct descent *descent, const struct layout *shape,
   hiding_make(&hiding, descent, shape, design->shift);
   int found = hiding_stop_delta(&hiding, epsilon) <= delta;
   while (found &&
-         /* Delta falls with the variance; `low` is too small and `high` suffices. */
+         /*
+         ** The larger the variance, the smaller is delta. The variance `low` is too small, and
+         ** `high` is large enough.
+         */
          high - low > 1) {
     descent->variance = floor((low + high) / 2);
     hiding_make(&hiding, descent, shape, design->shift);
@@ -317,9 +331,9 @@ static double pure_epsilon(const struct hiding *hiding, double index) {
 }
 
 /*
-** Each node is a share of the last node. The first share is 0. Up to the share 1/64 there are 16
-** nodes for each octave, and from there on the nodes are equally spaced. The number of nodes is a
-** constant, so it is the same on every machine.
+** The nodes of a profile, as shares of the last node. The first share is 0. Up to the share 1/64
+** there are 16 nodes for each octave, and from there on the nodes are equally spaced. The number of
+** nodes is a constant, so it is the same on every machine.
 */
 #define OCTAVES       40
 #define TO_THE_OCTAVE 16
@@ -333,8 +347,8 @@ static double node_share(int node) {
 }
 
 /*
-** Returns an epsilon. For any larger epsilon, the noise of the row's own step alone gives a delta
-** below 1e-299.
+** Returns the epsilon of the last node. For any larger epsilon, the noise of the row's own step
+** alone makes delta 0 (Laplace noise) or less than 1e-299.
 */
 static double end_of_profile(const struct profile *profile) {
   if (profile->pure < INFINITY) return profile->pure;
@@ -388,9 +402,9 @@ static double integral_between(const struct profile *profile, int i, double alph
 }
 
 /*
-** Returns an upper bound on the integral beyond the last node, for Gaussian noise. The bound uses
-** the delta of the row's own step, times the factors of the later steps at the last node, because
-** these factors fall as epsilon grows.
+** Returns an upper bound on the integral beyond the last node. For Gaussian noise, the bound uses
+** the delta of the row's own step, multiplied by the factors that the later steps have at the last
+** node. These factors only fall as epsilon grows. For Laplace noise the integral is 0.
 */
 static double integral_beyond(const struct profile *profile, double alpha) {
   double rate = profile->rate, from = profile->epsilon[profile->count - 1];
@@ -398,7 +412,7 @@ static double integral_beyond(const struct profile *profile, double alpha) {
   double x = (from - rate * (2 * alpha - 1)) / (2 * sqrt(rate));
   double log_tail = x > 0 ? -x * x : 0; /* erfc(x) <= e^-x^2 */
   return 4 * sqrt(M_PI * rate) *
-         /* The factor 4 includes both directions. */
+         /* The factor 4 covers both terms of the integrand. */
          exp(alpha * (alpha - 1) * rate + log_tail + profile->log_factor);
 }
 

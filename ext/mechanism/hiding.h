@@ -8,12 +8,12 @@
 ** The path bound (Balle et al. 2019, Theorem 5) uses the distance T_0 and the clock of the path in
 ** sgd.h (descent_design). The theorem's proof works for hypothesis tests as well as for Renyi
 ** divergences (Bok, Su and Altschuler 2024). In this proof, each step compares its noise with the
-** same noise moved by an integer vector, whose norm is at most a_j. Moving a Gaussian of variance V
-** - 1/12 by an integer vector and rounding it gives the same result in either order. The total
-** variation distance between this rounded Gaussian and the noise is at most
-** gaussian_lattice_slack() for each coordinate. The privacy profile of the row is therefore at most
-** that of a Gaussian of the path's rate, plus (1 + e^epsilon) times the slack of all draws from the
-** row's own step on.
+** same noise moved by an integer vector, whose norm is at most a_j. The proof uses a continuous
+** Gaussian of variance V - 1/12 that is rounded to integers. Rounding and moving by an integer
+** vector give the same result in either order. The total variation distance between the rounded
+** Gaussian and the discrete noise of variance V is at most gaussian_lattice_slack() for each
+** coordinate. The privacy profile of the row is therefore at most that of a Gaussian of the path's
+** rate, plus (1 + e^epsilon) times the slack of all draws from the row's own step on.
 **
 ** The contraction bound (Asoodeh et al. 2020, Theorems 3 and 4, with Balle et al. 2019, Theorem
 ** 1(2), applied again in each step) starts with d_0, the divergence of order e^epsilon after the
@@ -22,27 +22,28 @@
 ** Here `moved` = L * 2 radius + 5/4 sqrt(dim) lattice steps. This is an upper bound on the distance
 ** of two points that start a step in the ball, after the step and its rounding. E is the largest
 ** divergence between the noise and the noise moved by this distance:
-**     Gaussian   that of rounded Gaussians, with the slack of one step; and for large epsilon
-**                exp(-(epsilon - r)^2/(4r)), r = moved^2/(2 variance), from the exact rate
-**     Laplace    [1 - e^((epsilon - moved/t)/2)/cosh(1/(2t))]_+, moved in the sum norm, which is
-**                at most sqrt(dim) times the distance above
-** In one dimension, the Laplace formula is exact for the discrete distribution, except that it also
-** covers a `moved` that is no integer. Several coordinates never have a larger divergence than one
-** coordinate that moves by the sum of all moves. To see this for two coordinates, let the smaller
-** move be m steps and fix the outcome of its coordinate. The privacy loss of this outcome is at
-** most m/t. The divergence is then at most that of the other coordinate at order e^(epsilon - m/t).
-** This equals the divergence of one coordinate that moves by the sum.
+**     Gaussian   the divergence of rounded Gaussians, plus the slack of one step; for large
+**                epsilon, exp(-(epsilon - r)^2/(4r)), where r = moved^2/(2 variance) is the exact
+**                rate
+**     Laplace    [1 - e^((epsilon - moved/t)/2)/cosh(1/(2t))]_+, where `moved` is in the sum norm,
+**                which is at most sqrt(dim) times the distance above
+** In one dimension, the Laplace formula is exact for the discrete distribution, except that the
+** formula also accepts a distance `moved` that is not an integer. Several coordinates never have a
+** larger divergence than one coordinate that moves by the sum of all moves. To see this for two
+** coordinates, let the smaller move be m steps and fix the outcome of its coordinate. The privacy
+** loss of this outcome is at most m/t. The divergence is then at most that of the other coordinate
+** at order e^(epsilon - m/t). This equals the divergence of one coordinate that moves by the sum.
 **
 ** The code combines both bounds: after each step, d is replaced by the path bound if the path bound
-** is smaller. Everything after a step is post-processing, so a bound may leave out any number of
-** last steps.
+** is smaller. Everything after a step is post-processing, so a bound may ignore any number of steps
+** at the end.
 */
 #ifndef DIFFUSE_MECHANISM_HIDING_H
 #define DIFFUSE_MECHANISM_HIDING_H
 
 #include "mechanism/sgd.h"
 
-/* A model on its lattice. The descent belongs to the caller. */
+/* A model on its lattice. The caller owns the descent. */
 struct hiding {
   const struct descent *descent;
   struct course course;
@@ -55,9 +56,8 @@ void hiding_make(struct hiding *hiding, const struct descent *descent, const str
 /*
 ** For each private row i, lowers epsilons[i - 1] to the least epsilon that the contraction bound
 ** proves for this delta. Before the call, each entry must already be a valid epsilon. delta = 0
-** means pure differential privacy. Where more than 256 steps follow a row, the function computes
-** the epsilon of some rows only. Each earlier row gets the epsilon of the next computed row after
-** it.
+** means pure differential privacy. If more than 256 steps follow a row, the function may skip the
+** row. A skipped row gets the epsilon of the next computed row after it.
 */
 void hiding_lower(const struct hiding *hiding, double delta, double *epsilons);
 
@@ -71,10 +71,10 @@ void hiding_path_epsilons(const struct hiding *hiding, double delta, const doubl
 /*
 ** For Gaussian noise and a random stop (Asoodeh et al. 2020, Theorem 5): returns the delta of the
 ** worst row, which is the first row. The descent reads only the first `stop` rows, where stop is
-** uniform on 1 .. rows. The delta of row i is the mean over all stops. A stop before the row adds
-** 0, and a stop k steps after the row adds d_k, the contraction bound. The mean is sum_{k=0}^{rows
-** - i} d_k/rows. The bound also holds for an observer who knows the stop, because the duration of a
-** release shows the stop.
+** uniform on 1 .. rows. The delta of row i is the mean of its deltas over all stops. If the descent
+** stops before the row, this delta is 0. If the descent stops k steps after the row, it is d_k, the
+** contraction bound. The mean is sum_{k=0}^{rows - i} d_k/rows. The bound also holds for an
+** observer who knows the stop, because the duration of a release shows the stop.
 */
 double hiding_stop_delta(const struct hiding *hiding, double epsilon);
 
@@ -96,9 +96,12 @@ void hiding_stop_variance(struct descent *descent, const struct layout *shape,
 struct profile {
   int count;
   double rate; /* rate of the row's own step */
-  /* Upper bound on the log of the later steps' factor beyond the last node. */
+  /*
+  ** Upper bound on the log of the factor by which the later steps multiply delta, for any epsilon
+  ** beyond the last node.
+  */
   double log_factor;
-  double pure;                   /* epsilon at delta = 0, or infinity */
+  double pure;                   /* the epsilon at delta = 0; infinite for Gaussian noise */
   double epsilon[PROFILE_NODES]; /* increasing from 0 */
   double log_delta[PROFILE_NODES];
 };

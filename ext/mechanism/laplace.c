@@ -29,7 +29,7 @@ static double laplace_width(double rate) {
 
 /*
 ** Returns an upper bound on the rate of the discrete Laplace distribution (math/laplace.h). The
-** margin of 2^-40 covers the rounding errors.
+** result is raised by 2^-40 of itself to cover the rounding errors.
 */
 static double rate_at(uint64_t sensitivity, double scale) {
   return laplace_rdp(1, (double)sensitivity, scale) * (1 + 0.5 / scale) * (1 + 0x1p-40);
@@ -98,8 +98,9 @@ static double laplace_half_width(double stddev, double confidence) {
 }
 
 /*
-** A draw Y of scale t has P(Y >= k) <= P(L >= k - 1) for every integer k, L the continuous law of
-** scale t: the sum of n draws exceeds no bound more often than n + the sum of n continuous ones.
+** Let Y be a draw of scale t, and let L have the continuous Laplace distribution of scale t. Then
+** P(Y >= k) <= P(L >= k - 1) for every integer k. The sum of n draws therefore exceeds a bound with
+** at most the probability with which n + the sum of n such L exceeds it.
 */
 static double laplace_tail(uint64_t clock, int terms, double probability) {
   return (double)laplace_scale(clock) * laplace_sum_quantile(terms, probability);

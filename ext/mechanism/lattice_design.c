@@ -5,7 +5,7 @@
 
 #include "noise/lattice.h"
 
-/* Of the lattice for Laplace noise (lattice_design.h). */
+/* For Laplace noise, the lattice may be up to 2^MOST_FINER times finer (lattice_design.h). */
 #define MOST_FINER     6
 #define ROUNDING_SHARE 64
 
@@ -26,7 +26,10 @@ static uint64_t root_of(uint128 x) {
   return root;
 }
 
-/* Returns the distance of neighbours in the norm of the noise, in fine steps. distance < 2^56. */
+/*
+** Returns the largest distance of the totals of neighbours, in the norm of the noise and in fine
+** steps. The distance is below 2^56.
+*/
 static uint64_t distance_in(const struct layout *shape, const struct noise_law *noise) {
   if (!noise->in_sum_norm || shape->is_l1 || shape->touched == 1) return shape->distance;
   return root_of((uint128)shape->distance * shape->distance * (uint128)shape->touched);
@@ -68,7 +71,10 @@ uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t
 
 /* ---- points ---------------------------------------------------------------------------------- */
 
-/* Adds the totals to the noise in `values` if `drawn` is true. Returns `drawn`. |total| <= 2^62. */
+/*
+** Adds the totals, each at most 2^62 in size, to the noise in `values` if `drawn` is true. Returns
+** `drawn`.
+*/
 static int add(const int64_t *restrict totals, size_t dimension, int drawn,
                int64_t *restrict values) {
   for (size_t i = 0; i < dimension && drawn; i++) values[i] += totals[i];

@@ -38,8 +38,8 @@ struct design {
 ** The totals of neighbours differ by at most `distance` on the fine lattice, in at most `touched`
 ** coordinates. Rounding to the release lattice adds at most one step to each coordinate
 ** (noise/lattice.h), so rounding adds at most sqrt(touched) steps to the distance. In the sum norm,
-** rounding adds up to `touched` steps. The lattice is then finer, by a factor of up to 2^6, until
-** these steps are below 1/64 of the sensitivity.
+** rounding adds up to `touched` steps. For this norm, design_make() makes the lattice finer, by a
+** factor of up to 2^6, until these steps are below 1/64 of the sensitivity.
 */
 void design_make(struct design *design, const struct layout *shape, double rate,
                  const struct noise_law *noise);
@@ -47,9 +47,9 @@ void design_make(struct design *design, const struct layout *shape, double rate,
 /*
 ** Returns the integer sensitivity on a lattice that is 2^shift times coarser than the fine lattice.
 ** For Gaussian noise, the sensitivity is in the Euclidean norm. For Laplace noise, the sensitivity
-** is in the sum norm. If the family has no vectors for the sum norm, the function uses that the sum
-** norm is at most sqrt(touched) times the Euclidean norm. Rounding adds at most one step for each
-** touched coordinate.
+** is in the sum norm. If the family has no vectors for the sum norm, the function computes the
+** sensitivity from the Euclidean norm, because the sum norm is at most sqrt(touched) times the
+** Euclidean norm. Rounding adds at most one step for each touched coordinate.
 */
 uint64_t design_sensitivity(const struct layout *shape, int shift, const struct noise_law *noise);
 
@@ -65,10 +65,10 @@ uint64_t design_variance(uint64_t sensitivity, double rate);
 /*
 ** For Gaussian noise: returns the variance of the next point inward from a point of variance
 ** `outer`, for a tier of rate `rate`. Sets *fresh to the variance of the draw that produces this
-** point. If the two variances are so close that the variance of the draw would be too large, the
-** function returns `outer` and sets *fresh to 0. The new point is then the same point, which is a
-** little noisier than the tier would allow. Returns 0 if the variance would be too small for the
-** lattice.
+** point. If the variance of the new point would be almost equal to `outer`, the draw would need too
+** large a variance. The function then returns `outer` and sets *fresh to 0: the tier gets the outer
+** point itself, which is a little noisier than its rate allows. Returns 0 if the variance would be
+** too small for the lattice.
 */
 uint64_t path_inward(uint64_t sensitivity, double rate, uint64_t outer, uint64_t *fresh);
 
@@ -80,8 +80,8 @@ int release_draw(const struct noise_law *noise, const int64_t *restrict totals, 
                  uint64_t clock, int64_t *restrict values);
 
 /*
-** Sets `to` to `from` plus noise that raises the clock from `inner` to `outer`. This is the
-** semigroup P_s of Balle et al. 2019. The function reads the point `from` and no data.
+** Sets `to` to the point `from` plus noise that raises the clock from `inner` to `outer`. This step
+** is the semigroup P_s of Balle et al. 2019. Apart from the point, the function reads no data.
 */
 int release_diffuse(const struct noise_law *noise, const int64_t *restrict from, size_t dimension,
                     uint64_t inner, uint64_t outer, int64_t *restrict to);

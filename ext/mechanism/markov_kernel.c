@@ -26,7 +26,7 @@ struct cell_list {
 
 #define MOST_CELLS (CHANNEL_MAX_STATES * CHANNEL_MAX_SYMBOLS)
 
-/* Reads one member of a cell, found by its name or by its position in an array. */
+/* Reads one member of a cell. `key` is the name of the member, or its position in an array. */
 static int take_member(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct cell_list *list = context;
   struct cell *cell = &list->cells[list->count];
@@ -97,7 +97,9 @@ static int find_text(char *const *texts, int count, const char *text) {
   return -1;
 }
 
-/* Appends a copy of each distinct text from a sorted list. Returns 0 when out of memory. */
+/*
+** Appends a copy of each distinct text of a sorted list to `texts`. Returns 0 when out of memory.
+*/
 static int list_texts(char *const *sorted, int count, char **texts, int *used) {
   for (int i = 0; i < count; i++) {
     if (*used && strcmp(texts[*used - 1], sorted[i]) == 0) continue;
@@ -275,8 +277,9 @@ const uint64_t *markov_kernel_row(const struct markov_kernel *channel, const cha
 }
 
 /*
-** Sets `probability` to w/W for each entry of a row, rounded, and sets `rest` to the rounding
-** error. The rounding error itself is rounded once, because W is below 2^53 and fma() rounds once.
+** For each entry of a row, sets `probability` to w/W, rounded, and sets `rest` to the rounding
+** error. The value of `rest` is accurate, because W is exact as a double and fma() rounds only
+** once.
 */
 static void fill_row(const uint64_t *row, size_t columns, double *probability, double *rest) {
   double sum = 0;
@@ -309,8 +312,8 @@ static void add_exactly(double *high, double *low, double a, double b) {
 }
 
 /*
-** Adds the matrix product a b to `product`, in pairs of doubles. Afterwards each low is smaller
-** than the rounding error of its high.
+** Adds the product of the matrices a and b to `product`. Each entry is a pair of doubles, `high`
+** and `low`. Afterwards each `low` is smaller than the rounding error of its `high`.
 */
 static void multiply(const struct chain *a, const struct chain *b, struct chain *product) {
   for (size_t x = 0; x < a->rows; x++) {
@@ -344,7 +347,7 @@ static int append_chain(struct chain *chain, const struct chain *other) {
   return 1;
 }
 
-/* Sets the chain to one step from each of these states. */
+/* Sets the chain to one step of the kernel, with a row for each of the given states. */
 static int first_step(struct chain *chain, const struct markov_kernel *channel, char *const *states,
                       size_t count) {
   size_t columns = (size_t)channel->symbol_count;
@@ -356,8 +359,8 @@ static int first_step(struct chain *chain, const struct markov_kernel *channel, 
 }
 
 /*
-** Sets the chain to all steps of the kernel from each of these states. Returns 1, or 0 if memory
-** runs out. The caller must call chain_clear() in both cases.
+** Sets the chain to all steps of the kernel, with a row for each of the given states. Returns 1, or
+** 0 if memory runs out. The caller must call chain_clear() in both cases.
 */
 static int all_steps(struct chain *chain, const struct markov_kernel *channel, char *const *states,
                      size_t count) {

@@ -6,8 +6,8 @@
 ** json_group_array() can make such an array from a table. x is an input category (the code says
 ** state), and y is an output category (the code says symbol). p is the probability of y for the
 ** input x. The probability of a missing cell is 0. Draws and charges use the probability w/W
-** instead of p. w is the integer nearest to p 2^52, and W is the sum of the w of a row. If the p of
-** a row sum to 1, p differs from w/W by at most 2^-52.
+** instead of p. The weight w is the integer nearest to p 2^52, and W is the sum of the weights of a
+** row. If the probabilities of a row add up to 1, each p differs from its w/W by at most 2^-52.
 **
 ** A kernel may also consist of several steps of a transition matrix, written as {"steps": 3,
 ** "cells": [...]}. In this form every output category must also be a state.
@@ -33,7 +33,7 @@ struct markov_kernel {
   char *json;        /* the cells and steps in one fixed form */
 };
 
-#define CHANNEL_MAX_STEPS 1000000 /* limited because each step takes a draw */
+#define CHANNEL_MAX_STEPS 1000000 /* there is a limit because each step needs a draw */
 
 /* Reads a kernel. The caller must call markov_kernel_clear() afterwards, even after an error. */
 int markov_kernel_read(struct markov_kernel *channel, struct json *json, const char *text,
@@ -44,8 +44,8 @@ void markov_kernel_clear(struct markov_kernel *channel);
 int channel_repeat(struct markov_kernel *channel, double steps, struct error *error);
 
 /*
-** Checks that a kernel is small enough to follow a draw of a category, or to be applied several
-** times.
+** Checks that a kernel is small enough to be applied after a draw of a category, or to be applied
+** several times.
 */
 int channel_check_small(const struct markov_kernel *channel, struct error *error);
 
@@ -64,8 +64,8 @@ struct chain {
 
 /*
 ** Appends a kernel to a chain whose columns are the `count` states. If the chain is empty, the
-** kernel becomes the chain, with these states as rows. The kernel must have a row for each of these
-** states. Returns 1, or 0 if memory runs out.
+** function sets the chain to this kernel, with the `count` states as rows. The kernel must have a
+** row for each of the `count` states. Returns 1, or 0 if memory runs out.
 */
 int chain_pass(struct chain *chain, const struct markov_kernel *channel, char *const *states,
                int count);

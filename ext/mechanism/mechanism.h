@@ -24,10 +24,11 @@ struct tilt {
 
 struct category_law {
   /*
-  ** Returns the draw whose cost is at most `rate`. If `replace` is true, neighbours replace a unit.
+  ** Returns the tilt of a draw whose cost is at most `rate`. If `replace` is true, neighbours
+  ** differ by the replacement of a unit. Otherwise they differ by adding or removing a unit.
   */
   struct tilt (*tilt)(double rate, int replace);
-  /* Returns the Renyi divergence of order alpha for an epsilon. */
+  /* Returns the Renyi divergence of order alpha of a draw with this epsilon. */
   double (*rdp)(double alpha, double epsilon);
   /* Computes the utility of each category from the number of units that have the category. */
   void (*utility)(int64_t *utility, const int64_t *counts, size_t count);
@@ -40,12 +41,13 @@ struct terms {
   /* The sensitivity is on a lattice 2^shift times coarser than the fine lattice. */
   int shift;
   uint64_t sensitivity;
-  double rate;  /* the largest rate that the tier pays for this release */
+  double rate;  /* the largest rate that the release may cost the tier */
   double delta; /* the part of the tier's delta_keys that this release uses */
 };
 
 /*
-** The parameters of a cost's curve. This struct must not move or end as long as the cost is in use.
+** The parameters from which the curve of a cost is computed. The cost points to this struct, so the
+** struct must exist at the same address as long as the cost is in use.
 */
 struct cost_room {
   const struct noise_law *noise;
@@ -62,7 +64,7 @@ struct mechanism {
   const char *name;    /* the name that the ledger stores */
   const char *theorem; /* the theorem that proves its cost */
   unsigned statistics; /* the statistics that this mechanism can release: bits of enum statistic */
-  int shrinks;         /* published values shrink to a centre (Ornstein-Uhlenbeck) */
+  int shrinks;         /* published values shrink towards a centre (Ornstein-Uhlenbeck) */
   /* Public rows or a random stop may lower the cost below the cost of the noise. */
   int hides;
   const struct category_law *category;
@@ -77,7 +79,7 @@ struct mechanism {
                      struct design *design);
   /* Returns the least sensitivity that the mechanism may charge for on its lattice. */
   uint64_t (*sensitivity)(const struct mechanism *mechanism, const struct terms *terms);
-  /* Returns the zCDP rate of a point at a clock, to compare with the tier's rate. */
+  /* Returns the zCDP rate of a point at a clock. Callers compare this rate with the tier's rate. */
   double (*rate)(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock);
   /* Returns the clock of the draw that makes the first point. */
   uint64_t (*draw_clock)(const struct terms *terms, uint64_t clock);
@@ -123,7 +125,10 @@ extern const struct mechanism sgd_gaussian, sgd_laplace, sgd_iteration, sgd_lapl
 */
 extern const struct mechanism *const mechanisms[];
 
-/* The family's vectors in the norm of the mechanism's noise: the family itself, or its l1. */
+/*
+** Returns the family whose vectors suit the norm of the mechanism's noise: `family` itself, or its
+** member l1 for the sum norm.
+*/
 const struct family *mechanism_family(const struct mechanism *mechanism,
                                       const struct family *family);
 

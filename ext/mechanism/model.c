@@ -26,7 +26,9 @@ static uint64_t model_sensitivity(const struct mechanism *mechanism, const struc
   return descent_sensitivity(terms->descent, terms->shape, terms->shift);
 }
 
-/* A model with a random stop pays a curve and no rate. */
+/*
+** Returns the rate of the noise, or 0 for a model with a random stop, whose cost is a curve only.
+*/
 static double model_rate(const struct mechanism *mechanism, const struct terms *terms,
                          uint64_t clock) {
   return terms->descent->random_stop > 0 ? 0 : sums_rate(mechanism, terms, clock);
@@ -69,7 +71,10 @@ static double hidden_curve(const void *room, double alpha) {
               profile_rdp(((const struct cost_room *)room)->profile, alpha));
 }
 
-/* Computes the profile once, because it does not depend on the tier. */
+/*
+** Computes the profile for hidden_curve(). The profile does not depend on the tier, so it is
+** computed once.
+*/
 static int hide(const struct terms *terms, struct cost_room *room) {
   struct hiding hiding;
   if (room->profile) return 1;
@@ -100,8 +105,8 @@ static int model_cost(const struct mechanism *mechanism, const struct terms *ter
 /* ---- the mechanisms -------------------------------------------------------------------------- */
 
 /*
-** Mechanisms in which every row is private and pays for one draw of noise. The theorem is that of
-** the noise.
+** Mechanisms in which every row is private and pays for one draw of noise. Their theorem is the
+** theorem of the noise.
 */
 const struct mechanism sgd_gaussian = {
     .name = "gaussian",

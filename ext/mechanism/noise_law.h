@@ -76,21 +76,21 @@ struct noise_law {
   */
   double (*half_width)(double stddev, double confidence);
   /*
-  ** Returns a number of steps that the sum of `terms` independent draws of a clock exceeds with at
-  ** most this probability, in (0, 1/2], but for two steps a term. 1 <= terms <= 3.
+  ** Returns a number q of steps. The sum of `terms` independent draws of a clock exceeds q + 2
+  ** terms with at most this probability. 1 <= terms <= 3, 0 < probability <= 1/2.
   */
   double (*tail)(uint64_t clock, int terms, double probability);
 };
 
 /*
-** Returns the half-width for a number that depends on several draws. It is the larger one of this
-** law's half-width and of the Gaussian half-width, because the laws of weighted sums lie between.
+** Returns the half-width for a number that depends on several draws. The result is the larger of
+** two half-widths: that of this noise law and that of Gaussian noise. The distribution of a
+** weighted sum of draws lies between these two.
 */
 double mixed_half_width(const struct noise_law *noise, double stddev, double confidence);
 
 /*
-** N_Z(0, clock). The Ornstein-Uhlenbeck mechanism uses this noise law too, and also shrinks the
-** published values.
+** Discrete Gaussian noise N_Z(0, clock). The Ornstein-Uhlenbeck mechanism also uses this noise law.
 */
 extern const struct noise_law gaussian_noise;
 

@@ -12,14 +12,14 @@
 #include "sums/clip.h"
 
 /*
-** The number of draws in one call of the sampler. With so many draws, the total time hides the time
-** of a single draw.
+** The number of draws in one call of the sampler. With so many draws, an observer cannot tell the
+** time of a single draw from the total time.
 */
 #define NOISE_BLOCK 512
 
 /* ---- losses ---------------------------------------------------------------------------------- */
 
-/* Returns the largest |w.x - y|; infinite if y has no bound. */
+/* Returns the largest |w.x - y|, or infinity if y has no bound. */
 static double largest_residual(const struct descent *descent) {
   if (isnan(descent->bound)) return INFINITY;
   return descent->radius * descent->clip + descent->bound;
@@ -40,7 +40,7 @@ double descent_largest_eta(const struct descent *descent) {
 
 /*
 ** Returns the contraction of a step, rounded up slightly, but at most 1. Any larger value would
-** also be a valid bound. Callers compute powers of the result, so it must not be too small.
+** also be a valid bound, but a smaller value would not.
 */
 static double contraction_at(const struct descent *descent, double eta) {
   double best = sgd_contraction(eta, descent->beta, descent->l2);
@@ -133,7 +133,7 @@ static double contractions(const struct descent *descent, double count) {
 
 /* ---- the path, for equal steps --------------------------------------------------------------- */
 
-/* Returns T_0 of a row that is followed by `after` steps. */
+/* Returns T_0 (sgd.h) of a row that is followed by `after` steps. */
 static uint64_t distance_after(const struct descent *descent, const struct layout *shape, int shift,
                                double after) {
   uint64_t step = design_sensitivity(shape, shift, &gaussian_noise);
@@ -180,7 +180,7 @@ static int equal_diffusible(const struct descent *descent, const struct layout *
   for (int row = 0; row < (int)before; row++)
     least = fmin(least, rate_after(descent, shape, shift, row));
   for (int row = 0; row < (int)descent->rows && least > limit; row++) {
-    /* Of a row that is followed by before + row steps. */
+    /* The distance T_0 of a row that is followed by before + row steps. */
     uint64_t distance = distance_after(descent, shape, shift, before + row);
     if (row >= MOST_STEPS ||
         lattice_rate(distance, clock_after(descent, before + row) + added) > limit)
@@ -220,20 +220,23 @@ static void equal_design(const struct descent *descent, const struct layout *sha
 */
 struct way {
   double carried; /* the product of the contractions of later steps */
-  /* The sum, over later steps, of the rounding e times the part of it that reaches the end. */
+  /*
+  ** The distance that the rounding of later steps adds: the sum, over these steps, of the part of e
+  ** that reaches the end.
+  */
   double rounding;
   double clock;    /* the sum of carried^2 variance over this step and all later steps */
   double distance; /* T_0 of a row that this step reads */
   double own;      /* s^2/variance of this step */
-  double margin;   /* bound on the relative error of the sums; 0 for one step */
+  double margin;   /* bound on the relative error of the sums; 0 before the second step */
 };
 
 #define NO_WAY ((struct way){1, 0, 0, 0, 0, 0})
 
-/* The relative error of sums of up to 10^7 positive numbers. */
+/* An upper bound on the relative error of a sum of up to 10^7 positive numbers. */
 #define MARGIN 0x1p-28
 
-/* Extends the walk backward by one step, to step i. */
+/* Extends the walk backward from step i + 1 to step i. */
 static void way_back(const struct course *course, double i, struct way *way) {
   struct hop hop;
   course_hop(course, i, &hop);
@@ -246,23 +249,23 @@ static void way_back(const struct course *course, double i, struct way *way) {
   way->carried *= hop.contraction;
 }
 
-/* Returns T_0^2/clock, where noise of clock `added` has been added to the last point. */
+/* Returns T_0^2/clock if noise of clock `added` is added to the last point. */
 static double way_on_top(const struct way *way, double added) {
   double distance = way->distance * (1 + way->margin);
   return distance * (distance / (way->clock * (1 - way->margin) + added));
 }
 
 /*
-** Returns the smaller of two ratios: T_0^2/clock without additional noise, and s^2/variance of the
-** row's own step.
+** Returns the smaller of two ratios, which are both twice an upper bound on the cost of a row:
+** T_0^2/clock without additional noise, and s^2/variance of the row's own step.
 */
 static double way_ratio(const struct way *way) {
   return fmin(way_on_top(way, 0), way->own);
 }
 
 /*
-** Returns twice the cost of the worst private row. Sets *clock to the clock of the last private
-** row.
+** Returns twice the cost of the private row with the largest cost. Sets *clock to the clock of the
+** last private row.
 */
 static double worst_ratio(const struct course *course, double *clock) {
   struct way way = NO_WAY;
@@ -276,8 +279,8 @@ static double worst_ratio(const struct course *course, double *clock) {
 }
 
 /*
-** The number of steps at which falling_rates() lets a path end. These steps are spaced evenly over
-** the descent.
+** falling_rates() computes bounds for paths that end at one of ENDS steps. These steps are spaced
+** evenly over the descent.
 */
 #define ENDS 16
 
@@ -465,7 +468,7 @@ static double largest(const double *v, int count) {
   return most;
 }
 
-/* The function divides by the largest component first, so that no square overflows. */
+/* The function first divides by the largest component, so that no square overflows. */
 void descent_clip(const struct descent *descent, double *features) {
   int dim = (int)descent->dim;
   double most = largest(features, dim), sum = 0;
@@ -499,7 +502,7 @@ struct training {
   int128 *totals;       /* M of the last step, in fine steps */
   int128 *gradient;
   int64_t *point; /* U of the last step */
-  int64_t *noise; /* draws of noise; `left` of them, from index `next` on, are unused */
+  int64_t *noise; /* draws of noise; the `left` draws from index `next` on are unused */
   size_t block, next, left;
 };
 

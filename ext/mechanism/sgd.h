@@ -10,23 +10,23 @@
 **     w_i = U_i, projected onto the ball     floating point: it reads U_i alone
 **
 ** g_i is the gradient of the loss of row i, eta is the learning rate, l2 is the regularisation, and
-** w_0 = 0. The code here adds no noise to the last M. The release adds the noise to the last M and
-** stores the sum, the last U, as its point. The published coefficients are the projection of this
-** U.
+** w_0 = 0. The code here adds no noise to the last M. The release does this and stores the sum, the
+** last U, as its point. The published coefficients are the projection of this U.
 **
 ** Sensitivity. Given w_{i-1}, replacing row i changes only eta g_i. clip.h clips eta g_i to a ball
 ** of radius eta * lipschitz in exact integers. M_i therefore moves by at most twice this radius,
-** whatever the rounding errors in floating point are (sums/layout.h; lattice_design.h for the sum
-** norm of Laplace noise). Every later step is a function of U_i, of rows that both data sets share,
-** and of its own noise. A row therefore pays only for the draw of its own step. A row pays nothing
-** for the regularisation, because this term is the same in both data sets.
+** whatever the rounding errors in floating point are. (See sums/layout.h, and lattice_design.h for
+** the sum norm of Laplace noise.) Every later step is a function of U_i, of rows that both data
+** sets share, and of its own noise. A row therefore pays only for the draw of its own step. A row
+** pays nothing for the regularisation, because this term is the same in both data sets.
 **
 ** Learning rates may fall from step to step: eta_i = eta/(1 + decay (i - 1))^power. The clip and
 ** the noise of a step fall with them. Let s_i be the integer sensitivity of step i, and s and V the
 ** sensitivity and the variance of the last step. Then V_i = ceil(V s_i^2/s^2) + 1, or t_i = ceil(t
 ** s_i/s) for Laplace noise of scale t. So the ratio of sensitivity to noise is largest for the last
-** row. This also holds for Laplace noise, where the lattice of an earlier step is finer relative to
-** its noise: a finer lattice does not make shifted noise easier to distinguish.
+** row. Relative to its noise, an earlier step has a finer lattice. For Laplace noise, a finer
+** lattice does not make shifted noise easier to distinguish, so the last row has the largest cost
+** here too.
 **
 ** Requirements:
 **   G1  The descent takes exactly rows + public_rows steps, or the number of steps that the random
@@ -56,10 +56,10 @@ struct descent {
   double clip;             /* bounds the norm of the features */
   double radius;           /* radius of the ball that contains the coefficients */
   double l2;               /* strong convexity: l2/2 |w|^2 is added to the loss of each row */
-  double eta, default_eta; /* learning rate; default_eta is 1 if it was derived */
+  double eta, default_eta; /* learning rate; default_eta is 1 if eta was derived, not given */
   double bound;            /* bounds |y| */
   double threshold;        /* threshold of the Huber loss */
-  double lipschitz, beta;  /* lipschitz: of the loss; beta: of the loss with regularisation */
+  double lipschitz, beta;  /* bounds on the gradient and the Hessian (descent_derive) */
   double random_stop;      /* 1: stop after a random number of rows */
   double decay, power;     /* how the learning rate falls; decay 0: all steps are equal */
   double laplace;          /* 1: Laplace noise */
@@ -75,9 +75,9 @@ static inline const struct noise_law *descent_noise_law(const struct descent *de
 const struct mechanism *descent_mechanism(const struct descent *descent);
 
 /*
-** Returns the largest epsilon for which every epsilon-DP mechanism has at most this zCDP rate. This
-** is the solution of epsilon tanh(epsilon/2) = rate (response_rdp). A random stop uses this
-** epsilon.
+** Returns the largest epsilon such that the zCDP rate of every epsilon-DP mechanism is at most
+** `rate`. It is the solution of epsilon tanh(epsilon/2) = rate (response_rdp). A random stop uses
+** this epsilon.
 */
 double pure_epsilon_of_rate(double rate);
 
@@ -87,7 +87,7 @@ double pure_epsilon_of_rate(double rate);
 #define SGD_MAX_RADIUS   0x1p40 /* in lattice steps */
 #define SGD_VARIANCE_END 0x1p53
 #define SGD_MAX_DECAY    1e6
-#define SGD_MAX_STEPS    1e7 /* with falling learning rates, because the code examines each step */
+#define SGD_MAX_STEPS    1e7 /* for falling learning rates, because the code examines each step */
 
 /*
 ** Sets lipschitz and beta. Without regularisation, the gradient of the loss has a norm of at most
@@ -114,7 +114,8 @@ static inline double descent_step(const struct descent *descent) {
 }
 
 /*
-** Returns the Lipschitz constant of the first step, max(|1 - eta l2|, |1 - eta beta|), at most 1.
+** Returns the Lipschitz constant of the first step without noise, as a function of w: max(|1 - eta
+** l2|, |1 - eta beta|), but at most 1.
 */
 double descent_contraction(const struct descent *descent);
 
@@ -145,11 +146,12 @@ void course_hop(const struct course *course, double i, struct hop *hop);
 ** variance of the noise of each step (the last step, with falling learning rates). Sets *variance
 ** to 0 if no lattice is possible.
 **
-** Without public rows, a row is charged for its one draw. Public rows come last, and their steps
-** hide private rows further (Balle et al. 2019, Theorem 5, along the best path). Each step
-** multiplies the distance of two points by at most the contraction L <= 1. The noise of each step
-** covers a part of the remaining distance. Let a_j be the distance that the noise of step j after
-** the private row covers. The distance that remains after the last step is
+** Without public rows, a row is charged for its one draw. Public rows come last. The noise of their
+** steps also hides the private rows, which lowers the cost (Balle et al. 2019, Theorem 5, along the
+** best path). Let s be the integer sensitivity of the private row's own step, and let m steps
+** follow. Each step multiplies the distance of two points by at most the contraction L <= 1. The
+** noise of each step covers a part of the remaining distance. Let a_j be the distance that the
+** noise of step j after the private row covers. The distance that remains after the last step is
 **     T = L^m s + e (1 + L + ... + L^(m-1)) - sum_j L^(m-j) a_j.
 ** Here e = 5/2 sqrt(dim) lattice steps bounds what rounding can add in one step. This bound has
 ** three parts. First, a_j is the norm of a part of an integer vector that is rounded towards zero,
@@ -157,17 +159,18 @@ void course_hop(const struct course *course, double i, struct hop *hop);
 ** them apart by up to sqrt(dim). Third, the error of floating point is less than sqrt(dim)/4 as
 ** long as the radius of the ball is at most SGD_MAX_RADIUS lattice steps.
 **
-** The shifts are integers, so each costs alpha a_j^2/(2 variance) exactly (shift reduction: Feldman
-** et al. 2018; discrete Gaussian: Canonne, Kamath and Steinke 2020, Theorem 4). The best a_j make T
-** zero and are proportional to L^(m-j). They cost T_0^2/(2 clock). The sensitivity T_0 is the value
-** of T if all a_j are 0. The clock is variance sum_j L^(2j) over j = 0 .. m. The cost is the same
-** as if only the last point had noise, with this clock as variance. The noise that dp_diffuse()
-** adds to the last point adds to this clock.
+** The noise of step j is compared with the same noise moved by an integer vector of norm a_j, which
+** costs exactly alpha a_j^2/(2 variance) (shift reduction: Feldman et al. 2018; discrete Gaussian:
+** Canonne, Kamath and Steinke 2020, Theorem 4). The best a_j make T zero and are proportional to
+** L^(m-j). Together they cost alpha T_0^2/(2 clock). Here the sensitivity T_0 is the value of T if
+** all a_j are 0, and the clock is variance sum_j L^(2j) over j = 0 .. m. The cost is the same as if
+** only the last point had noise, with this clock as variance. The noise that dp_diffuse() adds to
+** the last point adds to this clock.
 **
-** With falling learning rates, each step has its own L and variance. Then the last private row need
-** not have the largest cost. The sensitivity is therefore chosen so that, at the clock of the last
-** row, the cost is that of the worst row. For Laplace noise there is no such path, and the
-** sensitivity and the clock are those of the last step.
+** With falling learning rates, each step has its own L and variance. The last private row then does
+** not always have the largest cost. The sensitivity is therefore chosen so that, at the clock of
+** the last row, the cost is that of the worst row. The path bound does not hold for Laplace noise.
+** For this noise, the sensitivity and the clock are those of the last step.
 */
 void descent_design(const struct descent *descent, const struct layout *shape, double rate,
                     struct design *design, uint64_t *variance);
@@ -175,16 +178,16 @@ void descent_design(const struct descent *descent, const struct layout *shape, d
 /*
 ** Checks that dp_diffuse() may raise the clock of the last point to `clock`. The last private row
 ** then costs T_0^2/(2 clock). The function checks that no earlier row costs more. The steps after
-** an earlier row also hide this row, but each step rounds, which adds to the distance. For each
-** number of steps after a row, the function computes two bounds on the cost. The first bound uses
-** all steps and the additional noise. The second bound uses only the first few steps, because
-** everything after these steps is post-processing. The smaller bound must be at most the cost of
+** an earlier row also hide that row, but the rounding in each step adds to the distance. For each
+** earlier row, the function computes two bounds on the cost. The first bound uses all steps after
+** the row and the additional noise. The second bound uses only the first few of these steps,
+** because everything after them is post-processing. The smaller bound must be at most the cost of
 ** the last row. Both are Renyi bounds, not Gaussian profiles.
 **
 ** For Laplace noise, the function checks that the noise of the last step alone is enough for every
 ** row. In the Euclidean norm, a row moves its step by at most s/sqrt(dim), where s is the
 ** sensitivity. If L s/sqrt(dim) + 5/4 sqrt(dim) is at most s/sqrt(dim), an earlier row never moves
-** the last step further than a row that is replaced in the last step. The widened noise of the last
+** the coefficients of the last step further than the last row does. The widened noise of the last
 ** step alone then hides the earlier row as well as the last row.
 */
 int descent_diffusible(const struct descent *descent, const struct layout *shape, int shift,
@@ -198,7 +201,7 @@ uint64_t descent_sensitivity(const struct descent *descent, const struct layout 
 
 /*
 ** For Gaussian noise: sets rates[i - 1] to a zCDP rate of private row i, for i = 1 .. rows. For any
-** k, the bound T_0^2/(2 clock) after the first k steps that follow the row is valid, because all
+** k, the bound T_0^2/(2 clock) that uses only the first k steps after the row is valid, because all
 ** later steps are post-processing. The rate is the least of these bounds over k = 0 .. rows - i +
 ** public_rows. With falling learning rates, the function tries only some values of k. The rate of
 ** the last row is at most the charged rate.
@@ -213,11 +216,12 @@ void descent_rates(const struct descent *descent, const struct layout *shape, in
 uint64_t descent_clock(const struct descent *descent, const struct layout *shape, int shift);
 
 /*
-** Returns an upper bound on the variance that the noise of all steps adds to a coefficient, in
-** lattice steps. More precisely, the function bounds the mean over all coefficients of the squared
-** difference from the same descent without noise. A step multiplies the distance of two points by
-** at most `contraction`, and a projection does not increase it. With equal steps the bound is
-** therefore variance * sum over steps j of contraction^(2j).
+** Returns an upper bound on the variance that the noise of all steps adds to a coefficient. More
+** precisely, the function bounds the mean, over all coefficients, of the expected squared
+** difference from the same descent without noise. The unit is the square of a lattice step. A step
+** multiplies the distance of two points by at most `contraction`, and a projection does not
+** increase it. With equal steps the bound is therefore variance * sum over steps j of
+** contraction^(2j).
 */
 double descent_noise(const struct descent *descent, const struct layout *shape, int shift);
 
