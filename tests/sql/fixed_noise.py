@@ -12,7 +12,7 @@ from noise_helpers import BUILD
 
 EXACT = {kind: [dict(p) for p in several] for kind, several in PARAMETERS.items()}
 for _kind, _bounds in (("group_count", {"clip": 2}), ("group_sum", {"clip": 2.5}), ("group_avg", {"lo": -3, "hi": 5})):
-    EXACT[_kind].append({**_bounds, "max_groups": 20, "key_share": 1e-4})  # private keys, all of a unit's: none is left to chance
+    EXACT[_kind].append({**_bounds, "max_groups": 20, "key_share": 1e-4})  # a unit keeps all its private keys, so none are chosen at random
 TIERS = [("exact", 1e6), ("middle", 1000.0), ("outer", 100.0)]
 COLUMNS = {kind: KINDS[kind].columns.split() for kind in KINDS}
 
@@ -24,13 +24,13 @@ def run_fixed(path, statements):
 
 
 def story(adjacency, protects):
-    """The statements that make a ledger with TIERS."""
+    """Returns the SQL statements that make a ledger with TIERS."""
     options = json.dumps({"adjacency": adjacency, "protects": protects})
     return [f"SELECT dp_init('{unchecked(options)}')"] + [f"SELECT dp_tier('{tier}', {rate}, 1e15, 1e-6, 'rdp', 1e-7)" for tier, rate in TIERS]
 
 
 def options_of(parameters, **more):
-    """Options as a literal of SQL."""
+    """Writes options as an SQL text literal."""
     return "'" + json.dumps({**parameters, **more}).replace("'", "''") + "'"
 
 

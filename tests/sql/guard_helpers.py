@@ -1,4 +1,4 @@
-"""Databases with a policy and publications, and connections to them that are guarded."""
+"""Makes databases with a policy and publications, and guarded connections to these databases."""
 
 import json
 import re
@@ -12,7 +12,8 @@ TIERS = [("clinic", 0.04, 8.0, 1e-6), ("region", 0.01, 5.0, 1e-6), ("public", 0.
 
 
 def create(path):
-    """A database with a policy, and what its owner has published at an inner and at the outer tier."""
+    """Makes a database with a policy, and releases at every tier, one of which is also diffused to the outermost
+    tier."""
     db = connect(path)
     db.executescript(SCHEMA)
     for call in ("init()", "protect('visit', 'patient')", "public('ward')"):
@@ -38,11 +39,11 @@ def guarded(path, tier="public", options=None, **how):
     return db
 
 
-ADDRESS = re.compile(r"vtab:[0-9A-Fa-fx]+")  # EXPLAIN shows where SQLite keeps a table in memory
+ADDRESS = re.compile(r"vtab:[0-9A-Fa-fx]+")  # EXPLAIN shows addresses of virtual tables in memory
 
 
 def outcome(db, statement):
-    """All rows, or the error: everything that the person who sent the statement sees."""
+    """Returns everything that a person who sends this statement sees: all rows, or the error."""
     try:
         rows = [tuple(map(repr, row)) for row in db.execute(statement)]
         return [tuple(ADDRESS.sub("vtab", cell) for cell in row) for row in rows] if "EXPLAIN" in statement else rows
@@ -57,5 +58,5 @@ def copy_of(path, to):
 
 
 def mend(found, left, right):
-    """Leaves out differences that are the names of the two files."""
+    """Leaves out differences that disappear if the names of the two files are removed."""
     return [f for f in found if str(f[1]).replace(str(left), "") != str(f[2]).replace(str(right), "")]

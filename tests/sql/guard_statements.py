@@ -1,4 +1,4 @@
-"""What a person at a guarded connection may try: statements that must be refused, and what they may read."""
+"""Statements that a person at a guarded connection may try: statements that must be refused, and statements that may read."""
 
 # Tables: visit (protected), ward (public), secret (undeclared), and the view `wards` over ward.
 SCHEMA = """
@@ -63,7 +63,7 @@ FUNCTIONS = ["load_extension('x')", "changes()", "total_changes()", "last_insert
              "application()", "sqlite_compileoption_get(1)", "rtreenode(2, x'00')", "rtreecheck('main', 'visit')", "snippet(ward)",
              "dp_collect(1)"]
 
-# Functions of the owner, with arguments that are right on the owner's connection.
+# Functions that only the owner may call. The arguments are correct on the owner's connection.
 OWNERS = ["dp_init()", "dp_init('{}')", "dp_tier('new', 0.5, 1, 1e-6)", "dp_drop_tier('clinic')", "dp_protect('secret', 'id')",
           "dp_public('secret')", "dp_public('visit')", "dp_discard('total')", "dp_diffuse('total', 'public')",
           "dp_diffuse('inner', 'public')", "dp_diffuse('inner', 'clinic')", "dp_diffuse('nothing', 'public')",
@@ -89,7 +89,7 @@ REFUSED = ([form.format(table) for form in FROM for table in RAW] + NAMED + WRIT
 
 TABLES = "dp_tier dp_policy dp_release dp_publication dp_value dp_charge dp_rdp dp_budget dp_grant dp_reserve".split()
 
-# Whatever the connection shows, told as much as it can tell.
+# Statements that together show everything that a guarded connection can show.
 READ = (["SELECT * FROM " + table for table in TABLES]
         + [f"SELECT {call} FROM {table}" for table in TABLES for call in ("count(*)", "rowid", "typeof(rowid)")]
         + [f"EXPLAIN SELECT * FROM {table}" for table in TABLES] + [f"EXPLAIN QUERY PLAN SELECT * FROM {table} WHERE rowid = 1" for table in TABLES]
@@ -100,7 +100,7 @@ READ = (["SELECT * FROM " + table for table in TABLES]
            "SELECT dp_certificate()", "SELECT dp_version()", "SELECT dp_debug()", "SELECT dp_rate(1.0, 1e-6)", "SELECT dp_sigma(0.1, 1)",
            "SELECT * FROM dp_amplify('x')", "SELECT * FROM ward", "SELECT count(*) FROM ward", "SELECT count(*) FROM main.ward",
            "SELECT * FROM main.ward ORDER BY beds", "SELECT rowid, * FROM ward", "EXPLAIN SELECT * FROM ward",
-           "SELECT 1 ORDER BY (SELECT count(*) FROM visit)",  # SQLite drops the term before it asks
+           "SELECT 1 ORDER BY (SELECT count(*) FROM visit)",  # SQLite drops this term before it asks the authorizer
            "SELECT nothing FROM visit", "SELECT nothing FROM ward", "SELECT * FROM nothing", "SELECT visit.nothing FROM ward",
            "SELECT nothing()", "SELECT dp_rate('x', 1)", "SELECT", "SELECT * FROM ward WHERE beds > 'x' COLLATE nothing",
            "WITH t AS (SELECT beds FROM ward) SELECT sum(beds) FROM t", "SELECT key, value FROM json_each('[1, 2]')",

@@ -1,10 +1,9 @@
 """Reference implementation of every kind of release: the SQL of a call, and the range of its answer.
 
-No code of the extension is used here. A release is a vector of coordinates. The rows of each unit make a sparse vector, which
-is scaled into a ball. These vectors are added up. Noise of the same standard deviation is added to every coordinate, and the
-answer is computed from the noisy vector. For each published number, `answer()` returns the interval that contains the number
-if the noise of no coordinate exceeds MARGIN standard deviations. TAIL is the probability that the noise of one coordinate
-does.
+No code of the extension is used here. A release is a vector of coordinates. The rows of each unit make a sparse vector, which is
+scaled into a ball. These vectors are added up. Noise of the same standard deviation is added to every coordinate, and the answer
+is computed from the noisy vector. For each published number, `answer()` returns an interval. The interval contains the number
+unless the noise of some coordinate exceeds MARGIN standard deviations. For one coordinate, this has probability TAIL.
 """
 
 import itertools
@@ -17,7 +16,7 @@ from collections import namedtuple
 MARGIN = 8.0
 TAIL = 1.3e-15  # the probability that a Gaussian lies beyond eight standard deviations on either side
 
-Kind = namedtuple("Kind", "columns bounds form")  # columns before the unit; arguments after them; 'number', 'array', 'object'
+Kind = namedtuple("Kind", "columns bounds form")  # columns before the unit; then arguments; 'number', 'array' or 'object'
 
 KINDS = {
     "count": Kind("x", "clip", "number"),
@@ -65,7 +64,7 @@ def argument(parameters, bound):
 
 
 def aggregate(kind, parameters, by_unit, tier="exact"):
-    """Returns the aggregate's call as SQL with ? for the parameters, and the parameters."""
+    """Returns the SQL of a call of the aggregate with ? in the place of each parameter, and the list of parameters."""
     bounds = KINDS[kind].bounds.split()
     options = {k: v for k, v in parameters.items() if k not in bounds}
     arguments = [tier] + [argument(parameters, b) for b in bounds]
@@ -79,7 +78,7 @@ def aggregate(kind, parameters, by_unit, tier="exact"):
 
 
 def by_query(kind, parameters, by_unit, tier="exact", source="t"):
-    """Returns the call of dp_release() for the same release."""
+    """Returns the SQL and the parameters of a call of dp_release() that makes the same release."""
     columns = KINDS[kind].columns.split() + ["unit"] * by_unit
     return "SELECT dp_release(?, ?, ?, ?)", [tier, kind, f"SELECT {', '.join(columns)} FROM {source}", json.dumps(parameters)]
 
@@ -178,7 +177,7 @@ def scaled(vector, factor):
 
 
 def is_l1(p):
-    """Laplace noise: a unit's vector is bounded in the sum norm."""
+    """Returns whether the noise is Laplace noise. The vector of a unit is then bounded in the sum norm."""
     return p.get("mechanism") == "laplace"
 
 
@@ -196,12 +195,14 @@ def added(pairs):
 
 
 def count_factor(dim):
-    """Of a mean of vectors under Laplace noise: the power of two that is nearest to dim^(-1/3)."""
+    """Returns the factor of the count in an average of vectors under Laplace noise: the power of two that is nearest to
+    dim^(-1/3)."""
     return 2.0 ** -round(math.log2(dim) / 3)
 
 
 def shares(kind, x, p):
-    """What one row of an average or a spread adds under Laplace noise: not negative, 1 in all."""
+    """Returns the numbers that one row of an average or a spread adds under Laplace noise. They are not negative, and their sum
+    is 1."""
     w = (1 + centred(number(x), p)) / 2
     return [w, 1 - w] if kind.endswith("avg") else [(1 - w) ** 2, 2 * w * (1 - w), w**2]
 
@@ -210,7 +211,7 @@ def contribution(kind, p, rows):
     """Returns the coordinates of one unit: {(cell, component): value}."""
     kind = kind.removeprefix("ou_")
     clip = p.get("clip", 1)
-    far = 2.0**37 * clip  # rows saturate
+    far = 2.0**37 * clip  # values of rows beyond `far` saturate
 
     def x_of(row):
         return clamp(number(row.x), -far, far)
@@ -262,7 +263,7 @@ def contribution(kind, p, rows):
 
 
 def effective(kind, parameters, by_unit):
-    """Parameters with their defaults."""
+    """Returns the parameters, with defaults for missing ones."""
     p = dict(parameters)
     p.setdefault("clip", 1)
     if not by_unit and kind in ROWS_COUNT:
@@ -339,8 +340,8 @@ def mean_interval(p, n, s, width, sigma):
 
 
 def about(sigma):
-    """Returns a range for the true noise. reach() gives an upper bound on the noise, because the lattice rounds up and replaced
-    units may be closer to each other."""
+    """Returns a range that contains the true noise, given the noise that follows from reach(). The true noise may be a little
+    larger, because the lattice rounds up, or smaller, because replaced units may be closer to each other than reach() says."""
     return sigma / 2, sigma * (1 + 4e-6)
 
 
@@ -366,7 +367,7 @@ def quantile_interval(p, vector, q, width):
         return p["lo"], p["hi"]
     n = running[-1]
     rank = 0.5 + q * (n - 1) if n > 1 else n / 2  # from the middle of the first row to that of the last
-    low, high = rank - off - 1, rank + off + 1  # n itself is noisy
+    low, high = rank - off - 1, rank + off + 1  # the number n of rows is noisy too
     first = max((i for i in range(bins) if running[i] <= low), default=0)
     last = min((i for i in range(1, bins + 1) if running[i] >= high), default=bins)
 
@@ -384,7 +385,7 @@ def centre_of(kind, p):
 
 
 def moved(kind, p, intervals):
-    """Returns the intervals of values that are moved to the nearest place within the radius of the centre."""
+    """Returns the intervals of the values after the values have moved to the nearest point within the radius of the centre."""
     centre, radius = centre_of(kind, p), p["radius"]
     if not kind.endswith("vec_avg"):
         return {place: (clamp(low, centre - radius, centre + radius), clamp(high, centre - radius, centre + radius))

@@ -122,14 +122,14 @@ def few_rows(units=40):
     return [Row("abcd"[i % 4], i % 5 * 0.9, f"[{i % 3},{i % 4 - 1},0.5]", i // 2) for i in range(2 * units)]
 
 
-MONTE_CARLO = {  # kinds that are not linear: the truth for few_rows(400)
+MONTE_CARLO = {  # for kinds that are not linear, the true answers for few_rows(400)
     "avg": {"lo": -1, "hi": 5}, "var": {"lo": -1, "hi": 5}, "stddev": {"lo": -1, "hi": 5}, "vec_avg": {"dim": 3, "clip": 4},
     "group_avg": {"lo": -1, "hi": 5, "keys": ["a", "b"]}, "ou_avg": {"lo": -1, "hi": 5, "radius": 10},
 }
 
 
 def consistent(nodes, levels):
-    """Least squares: leaves from the noisy counts of all nodes but the root."""
+    """Returns the counts of the leaves that fit the noisy counts of all nodes except the root best, by least squares."""
     design = numpy.array([[leaf >> (levels - level) == node for leaf in range(1 << levels)]
                           for level in range(1, levels + 1) for node in range(1 << level)], dtype=float)
     return numpy.linalg.lstsq(design, nodes, rcond=None)[0]

@@ -1,4 +1,5 @@
-"""Helpers of the tests of Laplace noise: the scale of a clock, and a stored curve against the truth."""
+"""Helpers of the tests of Laplace noise: the scale that belongs to a clock, and a comparison of a
+stored curve with the true divergence."""
 
 import math
 
@@ -14,7 +15,8 @@ def scale_of(clock):
 
 
 def check_curve(curve, sensitivity, scale, each=1):
-    """Never below the truth, and at most 1e-12 above, at every order, or at some."""
+    """Checks that the curve is never below the true divergence, and above it by a relative
+    difference of at most 1e-12. With `each` > 1, checks only one of `each` orders."""
     for alpha, value in zip(ORDERS[::-each], curve[::-each]):
         truth = laplace_curve(alpha, sensitivity, scale)
         assert truth <= value <= truth * (1 + mp.mpf("1e-12")), (alpha, value, mp.nstr(truth, 20))

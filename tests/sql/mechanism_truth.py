@@ -66,14 +66,15 @@ def continuous_laplace(alpha, z):
 
 
 def response_curve(alpha, epsilon):
-    """Returns the divergence of (e^epsilon, 1)/(1 + e^epsilon) from (1, e^epsilon)/(1 + e^epsilon), the worst pair of binary
-    randomized response."""
+    """Returns the divergence of (e^epsilon, 1)/(1 + e^epsilon) from (1, e^epsilon)/(1 + e^epsilon). These are the two output
+    distributions of binary randomized response."""
     e = mp.exp(mp.mpf(epsilon))
     return divergence([e / (1 + e), 1 / (1 + e)], [1 / (1 + e), e / (1 + e)], alpha)
 
 
 def mixed_pair(epsilon, first, second):
-    """Returns the output distributions of the worst epsilon-DP pair on two states after a kernel with these two rows."""
+    """Takes the worst epsilon-DP pair of distributions on two states, and returns their distributions after a kernel with these
+    two rows."""
     e = mp.exp(mp.mpf(epsilon))
     return ([(e * a + b) / (1 + e) for a, b in zip(first, second)], [(a + e * b) / (1 + e) for a, b in zip(first, second)])
 

@@ -25,7 +25,7 @@ UNLIMITED = (1e15, 1e-6)  # epsilon and delta of tiers in tests that do not conc
 
 
 def connect(path=":memory:"):
-    """A connection with the extension, in autocommit."""
+    """Returns a connection with the extension, in autocommit mode."""
     db = sqlite3.connect(path, isolation_level=None)
     db.enable_load_extension(True)
     db.load_extension(str(BUILD / "diffuse"))
@@ -35,7 +35,7 @@ def connect(path=":memory:"):
 
 @contextlib.contextmanager
 def quick_path():
-    """A database file for part of a test."""
+    """Gives the path of a temporary database file, which exists until the end of the `with` block."""
     directory = tempfile.mkdtemp(prefix="diffuse-", dir=quick_folder())
     try:
         yield os.path.join(directory, "data.db")
@@ -53,7 +53,7 @@ def open_ledger(tiers, options="{}", path=":memory:"):
 
 
 def one(db, sql, *arguments):
-    """The one value of a query."""
+    """Returns the single value of a query."""
     rows = db.execute(sql, arguments).fetchall()
     assert len(rows) == 1 and len(rows[0]) == 1, rows
     return rows[0][0]
@@ -64,7 +64,7 @@ def column(db, sql, *arguments):
 
 
 def record(db, sql, *arguments):
-    """The one row of a query as a dictionary."""
+    """Returns the single row of a query as a dictionary."""
     cursor = db.execute(sql, arguments)
     names = [d[0] for d in cursor.description]
     rows = cursor.fetchall()
@@ -82,7 +82,7 @@ def fill(db, rows):
 
 
 def error_of(db, sql, *arguments):
-    """The message of a statement that must fail."""
+    """Runs a statement that must fail, and returns the error message."""
     try:
         rows = db.execute(sql, arguments).fetchall()
     except sqlite3.Error as error:

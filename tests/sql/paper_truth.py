@@ -28,8 +28,8 @@ def call(name, *arguments):
 
 
 def relative_error(got, want):
-    """Returns the relative error of a double. A true value beyond the normal doubles only requires infinity, or a number that is
-    nearly 0."""
+    """Returns the relative error of a double. If the true value is too large for a double, the function requires infinity. If it
+    is smaller than normal doubles, the function requires a number close to 0."""
     want = mp.mpf(want)
     if want > mp.mpf(2) ** 1024:
         return mp.mpf(0) if got == INFINITY else mp.mpf(1)
@@ -62,7 +62,7 @@ def rdp_laplace(alpha, z):
 
 
 def golden(function, low, high, steps=260):
-    """Returns the minimum of a unimodal function, by golden-section search."""
+    """Returns the minimum of a function with only one local minimum, by golden-section search."""
     ratio = (mp.sqrt(5) - 1) / 2
     low, high = mp.mpf(low), mp.mpf(high)
     left, right = high - ratio * (high - low), low + ratio * (high - low)

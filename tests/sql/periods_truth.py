@@ -1,4 +1,4 @@
-"""Python's calendar, for tiers with periods: which days share a period."""
+"""Computes with Python's calendar which days belong to the same period of a tier."""
 
 import datetime
 
@@ -7,14 +7,15 @@ KINDS = ["day", "week", "month", "quarter", "year"]
 
 
 def period_of(kind, day):
-    """The period that holds a day, as Python's calendar names it."""
+    """Returns a name for the period that contains a day."""
     iso = day.isocalendar()
     return {"day": day.toordinal(), "week": (iso[0], iso[1]), "month": (day.year, day.month),
             "quarter": (day.year, (day.month - 1) // 3), "year": day.year}[kind]
 
 
 def bounds(kind, day):
-    """The first day of the period that holds a day, and of the next one, found by walking."""
+    """Returns the first day of the period that contains a day, and the first day of the next
+    period. The function steps from day to day."""
     start = end = day
     while period_of(kind, start - DAY) == period_of(kind, day):
         start -= DAY

@@ -1,4 +1,4 @@
-"""Questions, random hospitals, and the reference meaning of a question. The reference loops over the units and evaluates the
+"""Queries for questions, random hospitals, and a reference for the answers. The reference loops over the units and evaluates the
 query in a plain SQLite database with the rows of one unit and the public tables."""
 
 import random
@@ -101,7 +101,7 @@ def contributions(db, sql, tables, schema=SCHEMA):
 
 
 def number(x):
-    """Converts a value of the questions to a number by SQLite's rules."""
+    """Converts a value that a query returns to a number by SQLite's rules."""
     if x is None or isinstance(x, bytes):
         return 0
     if isinstance(x, str):
@@ -268,7 +268,7 @@ QUESTIONS = [
     ("SELECT count(*) FROM long_ward", [V]),
     ("SELECT l.minutes FROM long_visit l JOIN visit v USING (id)", [V]),
     ("SELECT max(total) FROM long_ward WHERE name <> 'north'", [V]),
-    # errors of some people
+    # errors in the rows of some people
     ("SELECT abs(-9223372036854775808) FROM visit WHERE minutes = 40", [V]),
     ("SELECT minutes FROM visit UNION ALL SELECT abs(-9223372036854775808) FROM visit WHERE minutes = 40", [V]),
     ("SELECT CASE WHEN day = 3 THEN abs(-9223372036854775808) ELSE 1 END FROM visit", [V]),

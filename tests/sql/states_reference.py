@@ -1,4 +1,4 @@
-"""An independent reader of states, written from the description in ext/sums/shard_state.h without code of the
+"""An independent reader of shard states. It follows the description in ext/sums/shard_state.h and uses no code of the
 extension."""
 
 import hashlib
@@ -7,8 +7,8 @@ import struct
 
 
 class Decoded:
-    """The parameters, the serial and the keys of a state, and its sums: `units` [(kind, low, cell, numbers)] or `totals`
-    [numbers]."""
+    """The content of a state: its parameters, serial number and keys, and its sums. The sums are either `units`, a list
+    of (kind, low, cell, numbers), or `totals`, a list of numbers."""
 
     def __init__(self, state):
         assert state[:8] == b"dp-state" and state[-32:] == hashlib.sha256(state[:-32]).digest()

@@ -1,4 +1,7 @@
-/* A program that links SQLite and the extension: the whole story on an in-memory database. */
+/*
+** A program that links SQLite and the extension: It makes a ledger and a release in an in-memory
+** database.
+*/
 #include <sqlite3.h>
 #include <stdio.h>
 

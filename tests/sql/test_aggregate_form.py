@@ -12,7 +12,7 @@ pytestmark = pytest.mark.alarm(1e-11)
 
 # A tier whose noise is so small (clip/1414) that an answer shows which rows were counted.
 EXACT = [("exact", 1e6, 1e8, 1e-6)]
-NEAR = 0.01  # 1% of the clip, which is 14 standard deviations
+NEAR = 0.01  # 1% of the clip is 14 standard deviations of the noise
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def exact(path):
 
 @pytest.fixture
 def rows(path):
-    """A ledger that protects rows."""
+    """Returns a connection to a ledger that protects rows."""
     connection = connect(path)
     add_visits(connection)
     one(connection, """SELECT dp_init('{"unchecked":true,"protects":"row"}')""")
@@ -282,7 +282,7 @@ def test_aggregate_and_dp_release_replay_each_other(db):
 
 # ---- data never raises ----------------------------------------------------------------------------
 
-# A value, and the number to which SQLite converts it, clipped to [-1, 1].
+# Pairs of a value and the number to which SQLite converts this value, clipped to [-1, 1].
 ODD = [(None, 0), ("abc", 0), ("", 0), ("1e999", 1), ("-1e999", -1), ("0.5xyz", 0.5), ("NaN", 0), (b"\x00\xff", 0),
        (b"0.25", 0.25), (b"", 0), (math.inf, 1), (-math.inf, -1), (-(2**63), -1), (2**63 - 1, 1), (1e308, 1),
        (-1e308, -1), (5e-324, 0), ("9" * 400, 1), ("-" + "9" * 400, -1), (0.75, 0.75)]
@@ -418,8 +418,8 @@ def released(db, sql, name="a", **options):
 
 
 def test_dp_release_refuses_a_name_for_another_query(db):
-    """A release keeps the text of its query. For another text, the error shows the stored text, and nothing is charged or
-    changed."""
+    """A release keeps the text of its query. If the same name comes with another query, the error shows the stored query, and
+    nothing is charged or changed."""
     text = "SELECT minutes, patient FROM visits WHERE minutes < 5"
     value = released(db, text)
     charged = db.execute("SELECT * FROM dp_charge").fetchall()
@@ -439,7 +439,8 @@ def test_dp_release_refuses_a_name_for_another_query(db):
 
 
 def test_an_aggregate_has_no_text_to_compare(db):
-    """An aggregate replays a release of dp_release(), and dp_release() replays a release of an aggregate."""
+    """A release of an aggregate has no query text. An aggregate can replay a release that dp_release() made, and dp_release() can
+    replay a release that an aggregate made."""
     text = "SELECT minutes, patient FROM visits"
     assert released(db, text) == one(db, SUM, "a") == released(db, text)
     value = one(db, SUM, "b")

@@ -1,4 +1,4 @@
-"""dp_answer() returns a release as rows."""
+"""Tests dp_answer(), which makes a release and returns its values as rows."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""If an authorizer of the host answers SQLITE_IGNORE, the extension notices this, or the answer has no effect."""
+"""An authorizer of the host may return SQLITE_IGNORE for an action. The extension notices this, or it has no effect on the
+release."""
 
 import pathlib
 import sqlite3
@@ -18,7 +19,7 @@ FORMS = {"dp_release": COUNT, "aggregate": "SELECT dp_count('exact', 1, 1, patie
 
 def ignoring(db, action, word=None):
     """Sets an authorizer that ignores an action in statements that are compiled from now on. With `word`, it ignores the action
-    only where it concerns this word."""
+    only if `word` is one of the arguments."""
     def authorize(code, first, second, *_):
         hit = code == action and (word is None or word in (first, second))
         return sqlite3.SQLITE_IGNORE if hit else sqlite3.SQLITE_OK
@@ -26,7 +27,8 @@ def ignoring(db, action, word=None):
     db.set_authorizer(authorize)
 
 
-# Actions that only the extension uses, because the owner's statement is compiled before the authorizer is set.
+# Actions that the extension causes. The statement of the owner causes none of them, because it is compiled before the authorizer
+# is set.
 HIDDEN = {"dp_collect": (sqlite3.SQLITE_FUNCTION, "dp_collect"), "database_list": (sqlite3.SQLITE_PRAGMA, "database_list"),
           "id": (sqlite3.SQLITE_READ, "id"), "path": (sqlite3.SQLITE_READ, "path"),
           "the marker": (sqlite3.SQLITE_READ, "dp_ledger_id"), "query_only": (sqlite3.SQLITE_PRAGMA, "query_only"),

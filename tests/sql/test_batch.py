@@ -1,5 +1,5 @@
-"""dp_batch(): all charges or none, what a batch costs, and a batch that runs again after an error, a crash or beside
-another process. tests/attacks/test_kill.py kills it at every write."""
+"""dp_batch(): a batch writes all charges or none, costs as much as its single calls, and can run again after an error or a crash,
+or while another process runs the same batch. tests/attacks/test_kill.py kills dp_batch() at its writes."""
 
 import json
 import threading
@@ -39,7 +39,7 @@ def states(db):
 
 
 def stored(db, name, tier):
-    """The published value as dp_diffuse() gives it."""
+    """Returns the published value of a release at a tier. dp_diffuse() returns it without cost."""
     return one(db, "SELECT dp_diffuse(?, ?)", name, tier)
 
 
@@ -54,7 +54,8 @@ def check_answers(db, elements, answers):
 
 
 def test_a_batch_makes_what_single_calls_make_and_costs_the_same(tmp_path):
-    """Two ledgers: the rows of dp_charge are the same, number for number."""
+    """One ledger gets the batch and another ledger gets the single calls. The rows of dp_charge are the same in both, to the last
+    digit."""
     together, single = (create(tmp_path / name) for name in ("a.db", "b.db"))
     answers = batch(together, BATCH)
     check_answers(together, BATCH, answers)
@@ -213,7 +214,7 @@ def test_a_failed_release_is_never_run_again_and_the_rest_is_finished(path):
     before = charges(db)
     assert ("overflow", "public") in {row[:2] for row in before} and ("thirds", "public") in {row[:2] for row in before}
     assert "is not run again" in refused(db, "SELECT dp_plan(?)", json.dumps(elements))
-    db.execute("UPDATE visits SET patient = 0")  # the query would not fail now
+    db.execute("UPDATE visits SET patient = 0")  # now the query would succeed
     answers = batch(db, elements)
     assert answers[1] is None and charges(db) == before
     assert states(db) == {"minutes": "released", "overflow": "failed", "thirds": "released"}
@@ -223,7 +224,8 @@ def test_a_failed_release_is_never_run_again_and_the_rest_is_finished(path):
 
 
 def test_a_killed_batch_is_finished_by_the_next_one(path):
-    """Killed inside the second query: the first release is there, the second has no value, and all is charged."""
+    """The test kills a batch inside its second query. The first release then has a value, the second has none, and both are
+    charged."""
     create(path).close()
     code = """
         db = connect(sys.argv[1])
@@ -261,7 +263,7 @@ def test_a_batch_that_is_finished_in_the_next_month_is_charged_in_the_first(path
 
 
 def test_of_two_that_finish_the_same_release_the_second_gives_the_stored_value(path):
-    """One connection waits inside its query until another one has finished the whole batch."""
+    """One connection waits inside a query of the batch until another connection has finished the whole batch."""
     create(path).close()
     elements = [{**GOOD, "sql": "SELECT wait(), patient FROM visits", "diffuse": ["public"]}, BATCH[0]]
     started, go_on = threading.Event(), threading.Event()
@@ -288,7 +290,8 @@ def test_of_two_that_finish_the_same_release_the_second_gives_the_stored_value(p
 
 
 def test_a_release_of_an_aggregate_is_not_finished(path):
-    """An aggregate answers before its value is stored, so somebody may have seen one."""
+    """An aggregate returns its value before the value is stored. A host may therefore have seen a value that is not in the
+    ledger, so the batch must not draw a new one."""
     create(path).close()
     run("""
         db, rows = connect(sys.argv[1]), []
@@ -323,8 +326,8 @@ def test_a_killed_dp_release_is_finished_but_not_at_another_tier(path):
 
 
 def test_diffusions_that_are_paid_cost_nothing_by_hand(path):
-    """The batch is killed inside its query. Its release is finished without diffusions, and dp_diffuse() then publishes
-    what the batch has paid."""
+    """The batch is killed inside its query. Another batch without diffusions finishes the release. dp_diffuse() then publishes
+    the diffusions that the killed batch has paid for."""
     create(path).close()
     run("""
         db = connect(sys.argv[1])

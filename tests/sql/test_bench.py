@@ -73,7 +73,7 @@ def test_the_tables_are_as_described(bench, tmp_path):
                       ).fetchone()[0] < 40
     db = sqlite3.connect(bench["generate"].table(tmp_path, "basket", ROWS))
     largest = [n for (n,) in db.execute("SELECT count(*) AS n FROM basket GROUP BY unit ORDER BY n DESC LIMIT 2")]
-    assert largest[0] > ROWS / 12 and 1.7 < largest[0] / largest[1] < 2.3  # by Zipf's law, the largest is twice the next
+    assert largest[0] > ROWS / 12 and 1.7 < largest[0] / largest[1] < 2.3  # by Zipf's law, the first key has twice the rows of the next
 
 
 def test_every_aggregate_is_measured(bench):
@@ -93,7 +93,7 @@ def test_every_statement_runs_and_is_reported(bench, tmp_path):
     assert "not installed" in report
     # Every system gets the same question. With almost no noise, all give the same answer.
     plain, ours = (float(results["formulations"][name][0]["answer"]) for name in ("per unit", "dp_sum"))
-    assert abs(plain - ours) < 1000 * 22.4 * 7  # the noise: clip / sqrt(2 * 0.001); seven of its deviations
+    assert abs(plain - ours) < 1000 * 22.4 * 7  # 7 standard deviations; one is clip / sqrt(2 * 0.001)
     assert float(results["formulations"]["per unit, text"][0]["answer"]) == pytest.approx(plain)
 
 
@@ -113,7 +113,8 @@ def test_a_process_for_each_measurement(bench, monkeypatch, tmp_path):
     results = bench["suite"].Suite(1000, rounds=1, repeats=1).small()
     syncs = {name: found[0]["syncs"] for name, found in results.items() if name in ("commits", "release", "diffuse")}
     assert 2 * syncs["diffuse"] == syncs["commits"] >= 4
-    # Two commits, and the journal of the transaction that an aggregate rolls back before its statement ends.
+    # These calls of fsync belong to two commits, and to the journal of the transaction that an aggregate rolls back before its
+    # statement ends.
     assert syncs["commits"] <= syncs["release"] <= syncs["commits"] + 2
     assert [results[name][0]["charges"] for name in ("10", "1000")] == [9, 999]
     assert "long ledgers" in "\n".join(bench["suite"].report_small(results, 1000))
@@ -128,11 +129,12 @@ def test_a_history_is_sealed_as_the_ledger_seals(bench, tmp_path):
     ledger = sqlite3.connect(f"{tmp_path / 'long.db'}-ledger")
     assert ledger.execute("SELECT count(*) FROM dp_release r WHERE EXISTS"
                           " (SELECT 1 FROM dp_seal WHERE release_id = r.id)").fetchone() == (10,)
-    # Each copy is trusted when it is published again; the budgets are when anything is charged.
+    # The extension checks the seal of a copied release when the release is published again, and the seal of the budgets at every
+    # charge. All of them must be valid.
     for number in range(1, 11):
         assert db.execute("SELECT dp_diffuse(?, 'out')", (f"release-{number}",)).fetchone()[0] is not None
     assert db.execute(history.STATEMENTS["release"]).fetchone()[0] is not None
-    # The history has no correct hashes of its charges from the fourth on, and dp_verify() finds this.
+    # From the fourth charge on, the hashes in this history are wrong, and dp_verify() finds this.
     assert db.execute("SELECT dp_verify()").fetchone()[0].startswith("dp_charge: row 4 does not match its hash")
 
 
@@ -168,7 +170,7 @@ def test_a_model_is_found_again(bench):
     x = numpy.array([1e3, 1e4, 1e5, 1e6, 1e7])
     (a, b), _, off = growth.fit((numpy.ones(5), x), 2e-3 + 3e-8 * x)
     assert (a, b) == pytest.approx((2e-3, 3e-8)) and off.max() < 1e-9
-    assert growth.fit((numpy.ones(5), x), 5 - 1e-8 * x)[0][1] == 0  # no cost is negative
+    assert growth.fit((numpy.ones(5), x), 5 - 1e-8 * x)[0][1] == 0  # no coefficient of a cost is negative
 
 
 def test_questions_are_measured():

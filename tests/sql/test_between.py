@@ -1,7 +1,7 @@
-"""Values for tiers that were created later, between two points of a release: who pays, what they are, what is refused.
-
-The laws of the draws are enumerated in tests/unit/test_bridges.c. Here the joint law of the points that the SQL functions make
-is compared with that of one path, over all orders of asking, at seven standard errors (noise_helpers.py).
+"""Tests values for tiers that were created between two points of an existing release: which tiers pay, how the values are
+distributed, and what is refused. tests/unit/test_bridges.c tests the distribution of each draw. This file tests the joint
+distribution of the points that the SQL functions make, for all orders of requests. It must be the distribution of one path,
+within seven standard errors (noise_helpers.py).
 """
 
 import itertools
@@ -49,7 +49,7 @@ def diffuse(db, tier, name="r"):
 
 
 def paid(db, what="rate"):
-    """What each tier has paid for release r."""
+    """Returns what each tier has paid for release r."""
     return dict(db.execute(f"SELECT tier, sum({what}) FROM dp_charge WHERE release = 'r' GROUP BY tier"))
 
 
@@ -62,8 +62,9 @@ def books(path, sql):
 
 
 def test_who_sees_the_point_pays_its_rate_and_its_slack(path):
-    """a is published, b is a point on the way to e and not published. A point for c, between b and e, is seen by b and c, which
-    pay its rate and its slack, and by a, which knows all of it already."""
+    """A release is published at a and diffused to e. It has a point for b, on the way to e, which is not published. Then a point
+    for c is made between b and e. The tiers b and c pay the rate and the slack of this point, because they see it. The tier a
+    pays nothing, because it has paid for the innermost point."""
     db = ledger("a", "b", "e", path=path)
     release(db, "a")
     diffuse(db, "e")
@@ -89,7 +90,8 @@ def test_who_sees_the_point_pays_its_rate_and_its_slack(path):
 
 
 def test_with_data_and_refine_no_row_is_read():
-    """A query that would fail on its first row does not fail, so no row is read."""
+    """With the option refine, a point between two points is made without reading the data: a query that would fail on its first
+    row does not fail."""
     db = ledger("a", "e")
     release(db, "a")
     diffuse(db, "e")
@@ -100,8 +102,9 @@ def test_with_data_and_refine_no_row_is_read():
 
 
 def test_the_slack_of_a_narrow_gap_is_charged(path):
-    """In a gap of some hundred steps, the slack is too small to change the double that holds the slack of the draw, so the total
-    is rounded up. At a tier with exact Gaussian accounting, the slack counts against the part of delta that is set aside."""
+    """The two points are some hundred lattice steps apart. The slack of a point between them is too small to change the double
+    that holds the slack of the first draw, so the sum of both is rounded up. At a tier with exact Gaussian accounting, the slack
+    counts against the part of delta that is set aside."""
     db = open_ledger({"a": 0.1}, path=path)
     one(db, "SELECT dp_tier('z', ?, 8, 1e-6, 'gdp')", 0.1 * (1 - 1e-10))
     fill(db, ROWS)
@@ -146,8 +149,8 @@ DIM = 1024
 
 
 def noise_of_orders(kind, radius, orders):
-    """Rows of noise at the five tiers, from vectors that were asked for in each of the orders; each tier is created when it is
-    asked for. Also the variances at the tiers."""
+    """For each of the orders, makes a vector release, then creates the tiers in this order and diffuses the release to each.
+    Returns the noise, with one column for each of the five tiers, and the standard deviations at the tiers."""
     noise, tiers = [], sorted(RATES, key=RATES.get, reverse=True)
     for order in orders:
         db = open_ledger({"a": RATES["a"]})
@@ -168,8 +171,9 @@ def noise_of_orders(kind, radius, orders):
 
 @pytest.mark.parametrize("kind,radius", [("vec_sum", {}), ("ou_vec_sum", {"radius": 100})])
 def test_all_orders_of_five_tiers_have_the_joint_law_of_one_path(kind, radius):
-    """The covariance of two points is the variance of the inner one. Each of the 24 orders by itself (an error of 25% is
-    missed with probability below 1e-6), and all of them together (7%)."""
+    """The covariance of two points is the variance of the inner point. The test checks each of the 24 orders by itself, where it
+    misses an error of 25% with probability below 1e-6. It also checks all orders together, where it misses an error of 7% with
+    this probability."""
     orders = list(itertools.permutations("bcde"))
     noise, stddev = noise_of_orders(kind, radius, orders if kind == "vec_sum" else orders[::9])
     for order, one_order in zip(orders if kind == "vec_sum" else orders[::9], noise):
@@ -178,8 +182,8 @@ def test_all_orders_of_five_tiers_have_the_joint_law_of_one_path(kind, radius):
 
 
 def test_laplace_points_have_the_joint_law_of_one_path():
-    """600 paths of a Laplace sum: a, then d, then c and b in between. The variance of a discrete Laplace variable's square is
-    five times its squared variance."""
+    """Tests 600 paths of a Laplace sum. The point at a is drawn first, then the point at d, and then the points at b and c
+    between them. If X is a discrete Laplace variable, the variance of X^2 is five times the square of the variance of X."""
     db = ledger("a")
     for i in range(600):
         release(db, "a", name=f"r{i:04}", mechanism="laplace")
@@ -203,8 +207,8 @@ def test_laplace_points_have_the_joint_law_of_one_path():
 
 @pytest.mark.parametrize("form", ["keys", "private", "mixed", "tree", "t"])
 def test_other_forms_of_releases(form):
-    """The values at the new tier follow from its point for public and private keys, a kernel at the new tier, a tree of counts,
-    and OU at a time. dp_verify() recomputes the values."""
+    """The test makes points at a new tier for public keys, private keys, a kernel at the new tier, a tree of counts, and OU by
+    time. The values follow from these points. dp_verify() recomputes the values."""
     db = connect()
     one(db, """SELECT dp_init('{"unchecked":true}')""")
     for tier in ("a", "e"):
@@ -224,7 +228,7 @@ def test_other_forms_of_releases(form):
         assert set(json.loads(one(db, """SELECT dp_mix('r', 'c', '[["p","all",1],["q","all",1]]')"""))) == {"all"}
     else:
         diffuse(db, "c")
-    # A selection of keys costs a and c a delta; the rate of the point costs c alone.
+    # The selection of keys costs both a and c a delta. Only c pays the rate of the point.
     assert len(charges(db)) == before + (2 if form == "private" else 1)
     assert all((delta > 0) == (form == "private") for delta in column(db, "SELECT delta FROM dp_charge ORDER BY id")[before:])
     value = {"keys": 2000, "private": 2000, "mixed": 4000, "tree": 3.5, "t": None}[form]
@@ -251,8 +255,8 @@ def test_a_model_gets_a_point_between_two_others():
 
 
 def test_a_tier_outside_a_refined_point_is_refused():
-    """The release is made at d and then refined at b. The tier c between them gets no value. Outside d, the first point, every
-    point was drawn outward."""
+    """The release is made at d and then refined at b. The tier c between them gets no value. A tier outside d does, because all
+    points outside the first point d were drawn outward."""
     db = ledger("b", "d")
     release(db, "d")
     release(db, "b", refine=True)
@@ -273,8 +277,8 @@ def test_a_tier_outside_a_refined_point_is_refused():
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_tiers_without_room_between_them_are_refused(mechanism):
-    """A tier is refused if there are fewer than 16 lattice steps of variance, or no scale, between the points. Public parameters
-    alone decide this."""
+    """A tier is refused if the variances of the two points leave less than 16 lattice steps squared for the new point, or if
+    there is no Laplace scale between theirs. Public parameters alone decide this."""
     db = open_ledger({"a": 1.0, "z": 1.0 - 1e-13})
     fill(db, ROWS)
     release(db, "a", mechanism=mechanism)

@@ -131,7 +131,8 @@ def test_every_import_is_used():
 
 @pytest.mark.plain
 def test_every_include_is_used(tmp_path, monkeypatch):
-    """Every include is used. The check itself finds an unused include of the system, of ext/, and in a header."""
+    """Every include is used. The test also runs the check on files with unused includes (a system header, a header of ext/, and
+    an include in a header), and the check finds them."""
     monkeypatch.chdir(HERE.parents[1])
     assert lint.unused_includes(BUILD) == []
     (tmp_path / "some.h").write_text("#include <math.h>\n#include <stddef.h>\nsize_t some(void); /* sqrt() */\n")
@@ -145,8 +146,8 @@ def test_every_include_is_used(tmp_path, monkeypatch):
 
 @pytest.mark.plain
 def test_includes_go_one_way(tmp_path, monkeypatch):
-    """Each folder of ext/ includes only the folders below it, and no files include each other. The check itself finds both
-    faults."""
+    """Each folder of ext/ includes only the folders below it, and no files include each other. The test also makes a file with
+    each fault, and the check finds both."""
     monkeypatch.chdir(HERE.parents[1])
     assert lint.wrong_arrows() == []
     for name, text in (("math/a.h", '#include "noise/b.h"'), ("noise/b.h", '#include "noise/c.h"'), ("noise/c.c", '#include "noise/b.h"')):
@@ -228,7 +229,7 @@ def test_operating_system_stays_in_one_room():
     assert len(files) > 100
     found = [(path.name, line) for path in files for line in path.read_text().splitlines()
              if named.match(line) or conditional.match(line)]
-    # What a symbol that others can load looks like is said where it is.
+    # diffuse.c is an exception, because it defines how each system exports a symbol.
     assert [line for name, line in found if name != "diffuse.c"] == [], found
 
 

@@ -18,7 +18,7 @@ TIERS = [("clinic", 0.0123456789, 7.0 / 3, 1e-6), ("region", 1 / 300, 1.7, 3e-7,
 
 @pytest.fixture
 def book(path):
-    """Makes a ledger with releases of every kind, with names and options that need escapes in JSON."""
+    """Makes a ledger with releases of every kind. Some names and options need escapes in JSON."""
     db = connect(path)
     db.execute("CREATE TABLE visits(patient, minutes)")
     db.executemany("INSERT INTO visits VALUES (?, ?)", [(i // 2, i % 7) for i in range(60)])
@@ -182,7 +182,7 @@ def test_without_a_ledger_there_is_none(path):
 
 
 def test_it_holds_no_value(book, path):
-    """It holds neither published values nor points of paths."""
+    """The certificate contains neither published values nor points of paths."""
     def numbers(part):
         if isinstance(part, (dict, list)):
             return set().union(*map(numbers, part.values() if isinstance(part, dict) else part))
@@ -191,7 +191,7 @@ def test_it_holds_no_value(book, path):
     shown = numbers(json.loads(one(book, "SELECT dp_certificate()")))
     values = {value for (value,) in ledger_of(path).execute("SELECT value FROM dp_value UNION ALL SELECT value FROM dp_path")}
     assert len(shown) > 20 and len(values) > 4
-    assert not {value for value in values if abs(value) > 1000} & shown  # a small integer may be there by chance
+    assert not {value for value in values if abs(value) > 1000} & shown  # a small integer may occur in the certificate by chance
 
 
 @pytest.mark.parametrize("change", [

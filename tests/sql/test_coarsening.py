@@ -1,8 +1,6 @@
-"""Kernels on groups (dp_mix of dp_group_count and dp_group_sum) and OU by time (the option t): the published values are compared
-with the stored point, transformed by exact arithmetic in this file. The cost must be the cost of the point.
-
-Statistical tests: one variance is compared at SEVEN standard errors, with a false-alarm probability of at most 5e-10
-(noise_helpers).
+"""Kernels on groups (dp_mix of dp_group_count and dp_group_sum) and OU by time (the option t). The tests transform the stored
+point by exact arithmetic and compare the result with the published values. The cost must be the cost of the point. One test is
+statistical: it compares a variance at SEVEN standard errors, with a false-alarm probability of at most 5e-10 (noise_helpers.py).
 """
 
 import fractions
@@ -107,7 +105,7 @@ def test_what_is_published_is_the_point_sent_on(path, kind, kernel):
 
 
 def test_further_out_the_path_goes_on_from_the_point(path):
-    """A tier outside a tier with coarse groups is diffused from the whole point again."""
+    """A diffusion to a tier outside a tier with coarse groups begins at the point of all groups."""
     db = ledger(path)
     release(db, "group_count")
     mix(db, "mid", COARSE)
@@ -196,7 +194,8 @@ def test_what_is_refused():
 
 
 def test_many_groups():
-    """Thousands of places become a few regions in a short time, so the code does not search over pairs of states."""
+    """Thousands of places become a few regions in a short time. The time would be long if the code searched over pairs of
+    states."""
     db = ledger()
     keys = [f"place {i:04d}" for i in range(2000)]
     one(db, "SELECT dp_group_count('in', k, 1, unit, ?) FROM t", json.dumps({"name": "places", "keys": keys}))
@@ -230,7 +229,7 @@ def test_a_release_at_a_time(kind, theta, rho, t):
     plan = json.loads(one(db, "SELECT dp_plan('in', ?, ?, ?)", kind, sensitivity,
                           json.dumps({k: v for k, v in options.items() if k != "name"})))
     assert plan["weight"] == pytest.approx(rate / 0.5, rel=1e-9)
-    # Outward it is the same process, later.
+    # At outer tiers, the values are those of the same process at a later time.
     one(db, "SELECT dp_diffuse('r', 'out')")
     later = record(db, "SELECT rate, shrink FROM dp_publication WHERE tier = 'out'")
     assert later["rate"] == pytest.approx(rate * 0.02 / 0.5, rel=1e-3)

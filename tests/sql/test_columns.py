@@ -1,4 +1,4 @@
-"""The lists of columns in ext/ledger/columns.h are those of the schema, sql/ledger.sql."""
+"""Checks that the lists of columns in ext/ledger/columns.h agree with the schema, sql/ledger.sql."""
 
 import pathlib
 import re
@@ -14,12 +14,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TYPES = {"ID": "INTEGER", "WIDE": "INTEGER", "UNSIGNED": "INTEGER", "NUMBER": "INTEGER", "COUNT": "INTEGER", "REAL": "REAL",
          "TEXT": "TEXT", "BORROWED": "TEXT", "ACCOUNTANT": "TEXT", "NOW": "TEXT", "LATER": "TEXT", "BLOB": "BLOB"}
 MAY_BE_NULL = {"COUNT", "REAL", "TEXT", "BORROWED", "BLOB", "LATER"}
-COMPUTED = {"dp_value": [("display", "TEXT")]}  # for the host only, after the others
+COMPUTED = {"dp_value": [("display", "TEXT")]}  # columns that only the host's tables have; they follow the others
 BY_HAND = {"dp_ledger"}  # one row, which dp_init() writes
 
 
 def lists():
-    """Returns each list: its columns in order, as (name, kind, shown, role)."""
+    """Returns the lists by name. A list has its columns in order, as (name, kind, shown, role)."""
     lines = (ROOT / "ext/ledger/columns.h").read_text()
     text = lines.replace("\\\n", " ")
     found = {f"dp_{name.lower()}": re.findall(r"X\((\w+),\s*([A-Z]+),\s*(\d+),\s*([A-Z]+)", body)

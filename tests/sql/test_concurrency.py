@@ -67,7 +67,8 @@ ROUNDS, FIT, RACERS = 25, 2, 3
                          ids=["aggregate", "dp_release"])
 def test_processes_that_race_for_the_last_of_a_budget_never_get_more(tmp_path, sql):
     """In every round, three processes ask at the same moment for one of the two releases that fit. The process that starts first
-    changes from round to round, so each process wins and loses, even on a busy machine."""
+    changes from round to round, so that each process gets a release in some rounds and is refused in others, even on a busy
+    machine."""
     paths = [str(tmp_path / f"{i}.db") for i in range(ROUNDS)]
     for path in paths:
         db = create(path, tiers=[])

@@ -28,7 +28,7 @@ def charges(connection):
 
 
 def assert_failed(connection):
-    """Release 1, named 'a', is charged and failed for good; freeing the name makes a new release."""
+    """Checks that release 1, named 'a', is charged and stays 'failed'. After dp_discard(), the name stands for a new release."""
     assert state(connection) == "failed" and charges(connection) == 1
     for sql in (SUM.replace("?", "'a'"), "SELECT dp_diffuse('a', 'public')", "SELECT dp_diffuse('a', 'clinic')"):
         assert "release 'a' failed" in refused(connection, sql)
@@ -174,7 +174,7 @@ def test_a_progress_handler_that_aborts_leaves_the_release_failed(db, form):
 
 
 def test_a_progress_handler_that_aborts_after_the_last_row_leaves_the_release_failed(db):
-    """The aggregate is complete but the statement is not, so its value must not be published."""
+    """The aggregate has returned its value, but the statement has not ended, so the value must not be published."""
     after = []
     db.create_function("after", 1, lambda x: after.append(x) or 1)
     db.set_progress_handler(lambda: len(after) > 0, 10)
@@ -217,7 +217,7 @@ def test_an_error_in_a_later_group_fails_the_release_whose_row_was_delivered(pat
 
 
 def test_a_statement_that_is_dropped_after_its_row_keeps_its_release(path):
-    """Many drivers fetch one row, and finalize without a step to the end."""
+    """Many drivers fetch one row and then finalize the statement without stepping to its end."""
     create(path).close()
     raw = Raw(path)
     statement = raw.prepare(SUM.replace("?", "'a'"))
@@ -309,8 +309,8 @@ def test_a_child_that_ends_as_programs_do_takes_nothing_from_the_parent(path, fi
 @pytest.mark.parametrize("fork", ["fork", "_Fork"])  # _Fork() does not call the handlers of pthread_atfork()
 @pytest.mark.parametrize("memory", [False, True], ids=["file", "memory"])
 def test_a_child_that_has_the_number_of_its_parent_is_refused(path, monkeypatch, fork, memory):
-    """The child has the same process id as its parent, as in a PID namespace of its own. Without the refusal, both would draw the
-    outer publication of a release for one charge."""
+    """The child has the same process id as its parent, as in a PID namespace of its own. If the child were not refused, both
+    processes would draw the outer publication of a release for one charge."""
     if not hasattr(ctypes.CDLL(None), fork):
         pytest.skip(f"this C library has no {fork}()")
     shim = path.with_name("number.so")
@@ -411,7 +411,7 @@ def test_a_ledger_that_is_lost_while_a_release_reads_gives_no_value(db, path, fo
 
 
 def test_a_full_disk_gives_no_value_and_keeps_the_charge(path):
-    """A limit on the file size simulates a full disk: the charge fits, and the value does not."""
+    """A limit on the file size simulates a full disk: there is room for the charge but not for the value."""
     create(path).close()
     output = run("""
         import resource

@@ -1,6 +1,6 @@
-"""Curves and rates in one ledger. The program curves.c charges Laplace releases through ledger.h. The tests compare dp_rdp,
-dp_budget and dp_exposure with mpmath: the Renyi divergence of two Laplace distributions by quadrature, and conversions by
-minimisation over real orders.
+"""Tests ledgers in which some releases are charged curves and others are charged rates. The program curves.c charges Laplace
+releases through ledger.h. The tests compare dp_rdp, dp_budget and dp_exposure with mpmath: the Renyi divergence of two
+Laplace distributions by quadrature, and conversions by minimisation over real orders.
 """
 
 import json
@@ -32,7 +32,7 @@ def program(tmp_path_factory):
 
 @pytest.fixture
 def books(tmp_path, program):
-    """A database with three tiers, and a function that charges its ledger."""
+    """Makes a database with three tiers. Returns a connection, and a function that charges its ledger through curves.c."""
     path = tmp_path / "a.db"
     db = connect(path)
     db.execute(INIT)
@@ -49,7 +49,8 @@ def books(tmp_path, program):
 
 
 def laplace_rdp(alpha, ratio):
-    """ln of the integral of p^alpha q^(1-alpha), over alpha - 1, for Laplace noise of scale 1."""
+    """Returns the Renyi divergence for Laplace noise of scale 1: ln of the integral of p^alpha q^(1-alpha), divided by alpha
+    - 1."""
     if alpha == mpmath.inf:
         return mpmath.mpf(ratio)
     p = lambda x: alpha * (-abs(x)) + (1 - alpha) * (-abs(x - ratio))
@@ -59,7 +60,7 @@ def laplace_rdp(alpha, ratio):
 
 
 def closed_rdp(alpha, ratio):
-    """The closed form, which the quadrature confirms below."""
+    """Returns the same divergence in closed form. A test below compares it with the quadrature."""
     a, z = mpmath.mpf(alpha), mpmath.mpf(ratio)
     if a == mpmath.inf:
         return z
@@ -100,8 +101,8 @@ def test_the_curve_of_a_laplace_release_is_on_the_books(books):
 @pytest.mark.parametrize("rates,ratios", [([], [0.5]), ([0.02], [0.5]), ([0.02, 0.03], [0.1, 0.2, 0.3]),
                                           ([1e-3], [1e-3] * 4), ([], [0.01] * 5), ([0.08], [1.2])])
 def test_epsilon_of_a_mix_is_the_least_that_can_be_claimed(books, rates, ratios):
-    """The epsilon is never below the true value, and above it by at most the error of interpolation between the stored orders
-    (less than 1e-4)."""
+    """The epsilon is never below the true value. It is above the true value by less than 1e-4, because only some orders are
+    stored."""
     db, charge = books
     answers = charge(*[("middle", "gaussian", rate, 0, 0) for rate in rates],
                      *[("middle", "laplace", ratio, 1, 0) for ratio in ratios])
