@@ -33,7 +33,7 @@ static int names_add(struct names *names, const char *name, struct error *error)
   return grown[names->count++] ? 1 : error_set_memory(error);
 }
 
-/* A name in a JSON array of texts. */
+/* Appends one element of a JSON array of texts to the list of names. */
 static int take_name(void *context, const char *key, const char *type, sqlite3_value *value) {
   (void)key;
   const char *name = strcmp(type, "text") == 0 ? plain_text(value) : 0;
@@ -62,7 +62,7 @@ static int guard_option(void *context, const char *key, const char *type, sqlite
   return options->ask ? 1 : error_set_memory(options->error);
 }
 
-/* What the guard needs from the ledger. */
+/* What dp_guard() reads from the ledger. */
 struct facts {
   struct ledger_policy policy;
   struct ledger_tier *tiers;
@@ -126,11 +126,12 @@ static int set_guard(struct host *host, const char *tier, const char *ask, struc
 
 /*
 ** dp_guard(tier [, options]) -> TEXT, the tier
-** Hands this connection to the members of a tier until it is closed. They may read public tables,
-** and of the tables of this extension what members of the tier may know. options: a JSON object
-** with ask, the name of a grant of this tier: they may then also release at this tier, and the
-** grant pays, even if the database is read-only. The function fails, and guards nothing, inside a
-** transaction and while another statement is running.
+** Hands this connection to the members of a tier until the connection is closed. The members may
+** read public tables. In the tables of this extension, they see only what members of the tier may
+** know. `options` is a JSON object with `ask`, the name of a grant of this tier. With `ask`, the
+** members may also make releases at this tier, and the grant pays for them, even on a connection
+** that opened the database read-only. Inside a transaction, or while another statement is running,
+** dp_guard() fails and does not set the guard.
 */
 static void dp_guard(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
@@ -178,7 +179,7 @@ static int grant_option(void *context, const char *key, const char *type, sqlite
          error_set(error, "diffuse must be a JSON array of tiers, such as [\"public\"]");
 }
 
-/* The tiers as JSON; null if there are none. */
+/* Sets *text to a JSON array of the tiers, or to null if there are none. */
 static int outward_text(const struct names *outward, char **text, struct error *error) {
   *text = 0;
   if (!outward->count) return 1;
@@ -194,11 +195,12 @@ static int outward_text(const struct names *outward, char **text, struct error *
 
 /*
 ** dp_grant(name, tier, share [, options]) -> TEXT, the name
-** Sets aside a share, in (0, 1], of what is left of the tier's budget, there and at every tier
-** inside it, for connections that dp_guard() has given this grant. name: any text without a slash.
-** options: a JSON object with diffuse, an array of outer tiers at which every answer is also
-** published, and pad_ms: answers return after a multiple of so many milliseconds. The same call
-** again changes nothing; a grant cannot be changed.
+** Sets aside a share, in (0, 1], of what is left of the tier's budget, for connections to which
+** dp_guard() has given this grant. The grant reserves its share at the tier and at every tier
+** inside it. `name` is any text without a slash. `options` is a JSON object with two members.
+** `diffuse` is an array of outer tiers at which every answer is also published; the grant reserves
+** its share there, too. `pad_ms` is a number of milliseconds: every answer returns after a multiple
+** of this time. A repeated call with the same arguments changes nothing. A grant cannot be changed.
 */
 static void dp_grant(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->session.ledger;

@@ -512,7 +512,10 @@ static int add_cell(sqlite3_context *context, struct collected *collected,
          (!is_pair || add_to(context, &collected->matrix[OTHER], i, j, q));
 }
 
-/* Adds a row (part, x, y, p). In a coupling, y is an x, too. A distribution has no y. */
+/*
+** Adds a row (part, x, y, p). In a coupling, y is a state from the same set as x (the inputs of the
+** kernel), so it is looked up in dictionary x. The rows of the distribution nu have no y.
+*/
 static int add_part(sqlite3_context *context, struct collected *collected,
                     sqlite3_value **arguments) {
   const char *part = plain_text(arguments[0]);

@@ -1,7 +1,7 @@
 /*
-** partials.c: one release from the rows of many databases. A shard is one of these databases.
-** dp_partial() writes the exact sums of one shard as a state, and uses no ledger. dp_merge() adds
-** up the states and makes one release.
+** partials.c: dp_partial() and dp_merge(), which make one release from the rows of many databases.
+** A shard is one of these databases. dp_partial() writes the exact sums of one shard as a state,
+** and charges nothing. dp_merge() adds up the states and makes one release.
 **
 ** Requirements:
 **   P1  dp_merge() publishes what the aggregate of that kind would publish if all rows were in one
@@ -17,9 +17,10 @@
 **   P5 A unit may have rows in several shards, so dp_merge() adds up the totals of the unit before
 **       it bounds them. With "whole_units", the caller asserts that each unit has rows in one shard
 **       only, and dp_partial() bounds the totals. dp_merge() cannot check this assertion.
-**   P6  In a ledger with a policy, a question makes the state of a shard. The state contains the
-**       text of the question and the tables that it read. dp_merge() then adds up only states of
-**       one question, about tables that its ledger declares in the same way.
+**   P6  If the database of a shard has a ledger with a policy, dp_partial() runs a question and
+**       makes the state from its rows. The state contains the text of the question and the names
+**       and roles of the tables that the question read. If dp_merge() runs on a ledger with a
+**       policy, it accepts only such states, and the tables must have the same roles in its ledger.
 */
 #include <math.h>
 #include <stdlib.h>
@@ -128,7 +129,10 @@ static void shard_result(sqlite3_context *context, struct shard *shard) {
 
 /* ---- the question of a shard ----------------------------------------------------------------- */
 
-/* Whether the database has a ledger that is not unchecked, so that a shard is asked a question. */
+/*
+** Returns whether the database has a ledger that is not unchecked. In this case a question makes
+** the state (P6).
+*/
 static int asks_question(struct host *host, struct error *error) {
   int asks = ledger_ready(host->session.ledger) && !ledger_is_unchecked(host->session.ledger);
   error_clear(error); /* a shard needs no ledger */
@@ -137,7 +141,7 @@ static int asks_question(struct host *host, struct error *error) {
 
 static int open_rows(void *context, struct rows *rows, struct error *error) {
   struct shard *shard = context;
-  (void)rows; /* they are the rows of the shard */
+  (void)rows; /* the same as &shard->rows */
   return shard_start(shard, error);
 }
 
@@ -150,7 +154,7 @@ static int run_question(struct shard *shard, struct question *question, struct e
                       &shard->rows, error);
 }
 
-/* Makes the state of a shard by a question, unit by unit (P6). */
+/* Runs a question for each unit of the shard and adds up the rows for the state (P6). */
 static int shard_ask(struct shard *shard, struct host *host, sqlite3_value *kind,
                      sqlite3_value *sql, sqlite3_value *options, struct error *error) {
   struct request *request = &shard->request;
@@ -175,8 +179,8 @@ static int shard_ask(struct shard *shard, struct host *host, sqlite3_value *kind
 
 /*
 ** dp_partial(kind, options) -> BLOB
-** Returns the state of a shard without rows. In a ledger with a policy the second argument is the
-** text of a question, as in dp_partial(kind, sql, NULL).
+** Returns the state of a shard without rows. In a ledger with a policy, the second argument is the
+** text of a question instead, and the function does the same as dp_partial(kind, sql, NULL).
 */
 static void partial_of_nothing(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -215,7 +219,10 @@ static void partial_fail(sqlite3_context *context, struct collecting *collecting
   fail_call(context, PARTIAL, error);
 }
 
-/* Handles the first row, and each row whose parameters are compared. Returns 0 after an error. */
+/*
+** Starts the shard at the first row. Checks on this row and on some of the later rows that the
+** parameters are still the same. Returns 0 with an error on failure.
+*/
 static int partial_check(sqlite3_context *context, struct collecting *collecting, int argc,
                          sqlite3_value **argv, struct error *error) {
   struct host *host = sqlite3_user_data(context);
@@ -254,8 +261,8 @@ static int partial_check(sqlite3_context *context, struct collecting *collecting
 ** unit) and whole_units (P5). The function needs no ledger and charges nothing. Invalid parameters
 ** are errors, but the data never cause an error.
 **
-** In a ledger with a policy: dp_partial(kind, sql, options) -> BLOB. `sql` is a question as for
-** dp_release(), with its option steps, and the function reads the policy of the ledger.
+** In a ledger with a policy, the form is dp_partial(kind, sql, options) -> BLOB. `sql` is a
+** question as for dp_release(), and `options` may have the member steps of dp_release().
 */
 static void partial_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct collecting *collecting = sqlite3_aggregate_context(context, sizeof *collecting);
@@ -341,8 +348,8 @@ static int take_kind(void *context, const char *key, const char *type, sqlite3_v
 }
 
 /*
-** Reads a state's parameters into the request. `tier` and `name_or_options` may be null. *asked is
-** the mechanism among the options of the merge, for the caller to free.
+** Reads a state's parameters into the request. `tier` and `name_or_options` may be null. Sets
+** *asked to the mechanism in `name_or_options`, or to null. The caller frees *asked.
 */
 static int read_parameters(struct request *request, struct json *json, const char *parameters,
                            sqlite3_value *tier, sqlite3_value *name_or_options, char **asked) {
@@ -362,8 +369,9 @@ static int read_parameters(struct request *request, struct json *json, const cha
 }
 
 /*
-** Sets the mechanism of the release to the one that was asked for, which must suit the states: they
-** hold vectors for the norm of their mechanism. Takes over `asked`.
+** Sets the mechanism of the release to `asked`, unless `asked` is null. Fails if the states name
+** another mechanism. If the states name none, fails if `asked` needs another norm than the default
+** mechanism, because the states hold vectors for the norm of their mechanism. Takes over `asked`.
 */
 static int settle_mechanism(struct request *request, char *asked, struct error *error) {
   const struct aggregate *aggregate = request->aggregate;
@@ -449,8 +457,8 @@ static int check_table(void *context, const char *key, const char *type, sqlite3
 }
 
 /*
-** If the ledger has a policy, questions must have made the states, and their tables must have the
-** same role in this ledger.
+** If the ledger has a policy, checks that a question made the states, and that the tables of the
+** question have the same roles in this ledger (P6).
 */
 static int check_questions(const struct merge *merge, struct error *error) {
   struct ledger *ledger = merge->host->session.ledger;
@@ -533,7 +541,7 @@ static int add_state(sqlite3_context *context, struct merging *merging, int argc
 
 /*
 ** dp_merge(tier, state [, name]) -> the type of the kind's aggregate; an aggregate over states
-** Makes one release of the sum of all states (P1). `name` is a name, or a JSON object with name,
+** Makes one release of the sum of all states (P1). `name` is a text, or a JSON object with name,
 ** weight, refine, mechanism, and the parameters of the kind that do not shape the sums (q,
 ** key_share, radius, centre, theta, rho). A NULL state comes from a shard without rows and adds
 ** nothing. The function charges after it has read the last state (P3).

@@ -9,7 +9,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* The word for a value, by the end of the kind's name: 'group_avg' gives averages. */
+/* The noun for a value, chosen by the end of the kind's name: "average" for 'group_avg'. */
 static const struct {
   const char *end, *noun;
 } nouns[] = {
@@ -28,7 +28,10 @@ static const char *noun_of(const char *kind) {
   return "value";
 }
 
-/* Appends a positive number for people, rounded up: two digits, or a whole number from 10 on. */
+/*
+** Appends a positive number, rounded up for readers: to a whole number if it is at least 10,
+** otherwise to two significant digits.
+*/
 static void append_width(sqlite3_str *text, double x) {
   if (x >= 10 && x < 1e15) {
     sqlite3_str_appendf(text, "%,lld", (long long)ceil(x * (1 - 1e-9)));
@@ -62,7 +65,10 @@ static void append_repeats(sqlite3_str *text, const struct ledger_repeats *repea
   }
 }
 
-/* Appends how often the plan could be repeated, and the tier that limits it if that is another. */
+/*
+** Appends how many more times the budgets can pay for the plan. Names the tier that would refuse
+** first, unless the plan is one release at that tier.
+*/
 static void append_room(sqlite3_str *text, struct ledger *ledger, const struct request *request,
                         int64_t charge) {
   struct ledger_tier *tiers;
@@ -72,7 +78,8 @@ static void append_room(sqlite3_str *text, struct ledger *ledger, const struct r
       ledger_repeats(ledger, tiers, count, charge, &repeats) && repeats.count >= 0) {
     const char *tier = tiers[repeats.tier].name;
     append_repeats(text, &repeats, request ? "release" : "batch");
-    if (ledger_audience(ledger)) { /* which tier limits a grant is not for its members */
+    if (ledger_audience(ledger)) {
+      /* The members of a tier may not learn which tier limits their grant. */
       sqlite3_str_appendall(text, "the grant");
     } else {
       sqlite3_str_appendall(text, *repeats.period ? repeats.period : "the budget");

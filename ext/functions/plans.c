@@ -1,5 +1,5 @@
 /*
-** plans.c: dp_plan(), which computes the cost and precision of a release beforehand, and
+** plans.c: dp_plan(), which computes the cost and precision of a release before it is made, and
 ** dp_interval(), which computes the precision of a published value.
 **
 ** To plan a release, dp_plan() begins a transaction on the ledger, runs the code that charges a
@@ -30,8 +30,8 @@ SQLITE_EXTENSION_INIT3
 /* ---- precision wanted: from a half-width to a weight ----------------------------------------- */
 
 /*
-** Returns the number of rows from which one value of a release is computed, by the guesses of the
-** request: all rows, or those of one group. NaN without a guess.
+** Returns the number of rows from which one value of a release is computed: all rows, or the rows
+** of one group. Both numbers are guesses in the request. Without a guess, returns NaN.
 */
 static double rows_of_value(const struct request *request) {
   double groups = request->key_count > 0 ? request->key_count : request->key_guess;
@@ -57,7 +57,7 @@ static int solve_weight(struct request *request, struct host *host, double tier_
     return error_set(ledger_error(ledger),
                      "half_width must be at least %g, which is that of the rate %g of tier '%s'",
                      least, tier_rate, request->tier);
-  /* The range is at most e^41, and each step halves it on a log scale. */
+  /* high / low is at most e^41, and each step halves the logarithm of this quotient. */
   for (int i = 0; i < 80; i++) {
     double middle = sqrt(low) * sqrt(high);
     if (plan_half_width(&publication, rows_of_value(request), middle) <= wanted) {
@@ -67,7 +67,7 @@ static int solve_weight(struct request *request, struct host *host, double tier_
     }
   }
   request->weight = fmin(1, high / tier_rate);
-  /* The division may have rounded the weight down. */
+  /* The division may have rounded the weight down, so that the half-width is too large. */
   while (plan_half_width(&publication, rows_of_value(request), request->weight * tier_rate) >
          wanted)
     request->weight = fmin(1, request->weight * (1 + 0x1p-52));
@@ -98,8 +98,8 @@ static void append_number(sqlite3_str *json, const char *key, double x) {
 }
 
 /*
-** Appends for every tier the sum of its charges after charge number `since`, and the remaining
-** budget.
+** Appends for every tier the sum of its charges after the charge with the id `since`, and the
+** remaining budget. If the ledger has an audience, starts at the tier of the audience.
 */
 static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since) {
   struct ledger_tier *tiers;
@@ -117,7 +117,7 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
     append_number(json, "pays", ledger_charged_since(ledger, since, tiers[i].name));
     append_number(json, "epsilon_after", standing.spent_epsilon);
     append_number(json, "remaining_epsilon", standing.remaining_epsilon);
-    if (!audience) /* it is the least over inner budgets */
+    if (!audience) /* releases_left depends on inner budgets, which an audience may not know */
       sqlite3_str_appendf(json, ",\"releases_left\":%lld", (long long)standing.releases_left);
     sqlite3_str_appendall(json, "}");
   }
@@ -126,8 +126,8 @@ static void append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since
 }
 
 /*
-** Appends what the noise will be. Returns the half-width of a value in its own unit, or NaN if it
-** depends on a number of rows that nobody has guessed.
+** Appends the members that describe the noise. Returns the half-width of a value in the unit of the
+** values, or NaN if the half-width depends on a number of rows of which the request has no guess.
 */
 static double append_precision(sqlite3_str *json, struct publication *publication, double rows) {
   if (!publication->definition.mechanism->noise) {
@@ -157,7 +157,7 @@ static double append_precision(sqlite3_str *json, struct publication *publicatio
 static int plan(struct host *host, struct request *request, sqlite3_str *json) {
   struct publication publication = {0};
   int64_t since = ledger_last_charge(host->session.ledger);
-  double rows = rows_of_value(request); /* before the publication takes over the list of keys */
+  double rows = rows_of_value(request); /* needs the keys, which publish_plan() takes over */
   int planned =
       apply_half_width(request, host) && publish_plan(&publication, &host->session, request);
   if (planned && publication.failed)
@@ -277,14 +277,15 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
 /*
 ** dp_plan(tier, kind, clip [, options]) -> TEXT, JSON
 ** dp_plan(array) -> TEXT, JSON
-** Returns the precision and cost of a release without making the release. The members are sigma and
-** half_width (95%) of the published value, rate, shrink and weight. For every tier there are pays,
-** epsilon_after, remaining_epsilon and releases_left. The arguments and options are those of
-** dp_release(); a NULL clip means the default. The option half_width asks for the least weight that
-** gives this half-width. rows, keys (a number) and unit are public guesses for figures in the unit
-** of the values. The array holds objects with tier, kind, clip and options, or the elements of
-** dp_batch(). dp_plan() plans these releases one after the other, and "tiers" is the cost of all of
-** them together. If the release would be refused, the plan fails with the same error.
+** Returns the precision and cost of a release without making the release. The result has the
+** members sigma and half_width (95%) of the published value, rate, shrink and weight. For every
+** tier it has pays, epsilon_after, remaining_epsilon and releases_left. The arguments and options
+** are those of dp_release(); a NULL clip means the default. The option half_width asks for the
+** least weight that gives this half-width. With the options rows and keys (public guesses of the
+** numbers of rows and of groups), the half-widths are in the unit of the values, and the option
+** unit is the name of this unit. The array holds objects with tier, kind, clip and options, or the
+** elements of dp_batch(). dp_plan() plans these releases one after the other, and "tiers" is the
+** cost of all of them together. If a release would be refused, dp_plan() fails with the same error.
 */
 static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
@@ -331,7 +332,11 @@ struct wanted {
   double confidence;
 };
 
-/* The noise of a value is one draw, or several: of a statistic that is not linear, or of a mix. */
+/*
+** Returns the half-width of the noise of a value. The noise is one draw from the mechanism's law if
+** the statistic is linear and no kernel of dp_mix() made the value. Otherwise it depends on several
+** draws.
+*/
 static double interval_half_width(struct ledger *ledger, const struct mechanism *mechanism,
                                   const struct ledger_release *release, const struct wanted *wanted,
                                   double stddev) {
@@ -377,7 +382,7 @@ static int interval(struct ledger *ledger, const struct wanted *wanted, double *
 /*
 ** dp_interval(name, tier, key, confidence) -> TEXT, a JSON array [low, high]
 ** Returns the central interval around a published value that covers the noise of the value with
-** this confidence, in (0, 1). Rounding makes the interval wider. `key` is NULL for a release of one
+** this confidence, in (0, 1). Both ends are rounded outward. `key` is NULL for a release of one
 ** number, the index of a component (from 0) for an array, and the text of a key for groups.
 */
 static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv) {
@@ -387,7 +392,7 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
   const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
   int key_type = sqlite3_value_type(argv[2]);
   int64_t number = key_type == SQLITE_INTEGER ? sqlite3_value_int64(argv[2]) : 0;
-  /* -1: the release has no such component */
+  /* No release has the component -1. */
   int component = number >= 0 && number <= INT_MAX ? (int)number : -1;
   const char *key =
       key_type == SQLITE_NULL || key_type == SQLITE_INTEGER ? "" : plain_text(argv[2]);

@@ -320,7 +320,8 @@ static int exact_tier(const struct ledger_tier *tiers, int count, const char *na
 
 /*
 ** Finds the tier for an element of a list. If no tier has exactly this name, the function removes
-** the blanks around the name and tries again. Returns -1 with the reason in the ledger.
+** the blanks around the name and tries again. If there is still no such tier, sets the ledger's
+** error and returns -1.
 */
 static int listed_tier(struct ledger *ledger, const struct ledger_tier *tiers, int count,
                        const char *name, size_t length) {
@@ -330,7 +331,7 @@ static int listed_tier(struct ledger *ledger, const struct ledger_tier *tiers, i
   while (length && strchr(blanks, *name)) name++, length--;
   while (length && strchr(blanks, name[length - 1])) length--;
   index = exact_tier(tiers, count, name, length);
-  /* ledger_tier_find() fails here, and its error lists the tiers. */
+  /* ledger_tier_find() fails for an empty name, and its error lists the tiers. */
   return index >= 0 ? index : ledger_tier_find(ledger, tiers, count, "");
 }
 

@@ -1,5 +1,5 @@
 /*
-** reporting.c: dp_export() and dp_report(), which hand over what the members of one tier may see.
+** reporting.c: dp_export() and dp_report(), which write out what the members of one tier may see.
 */
 #include <string.h>
 
@@ -13,7 +13,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* In a transaction: the tier exists, and the connection may have its facts. */
+/*
+** Returns whether the tier exists and the audience of the ledger may see it. If not, sets the
+** ledger's error. Call this function inside a transaction.
+*/
 static int tier_is_known(struct ledger *ledger, const char *tier) {
   struct ledger_tier *tiers;
   int count;
@@ -24,8 +27,8 @@ static int tier_is_known(struct ledger *ledger, const char *tier) {
 }
 
 /*
-** In a transaction: the facts that the ledger's audience may know. Books with a discrepancy are not
-** shown to anybody.
+** Returns the facts that the ledger's audience may know. If the ledger has a discrepancy, or on
+** another failure, returns null with an error. Call this function inside a transaction.
 */
 static sqlite3 *collect(struct session *session) {
   struct ledger *ledger = session->ledger;
@@ -41,7 +44,10 @@ static sqlite3 *collect(struct session *session) {
   return facts;
 }
 
-/* The facts for a tier, or for the owner if it is null. Null with an error on failure. */
+/*
+** Returns the facts for the members of a tier, or for the owner if `tier` is null. Returns null
+** with an error on failure.
+*/
 static sqlite3 *facts_for(struct host *host, const char *tier) {
   struct session *session = &host->session;
   struct ledger *ledger = session->ledger;
@@ -63,7 +69,7 @@ static sqlite3 *facts_for(struct host *host, const char *tier) {
 
 /* ---- dp_export ------------------------------------------------------------------------------- */
 
-/* "6 values of 6 releases for 'region' in region.db" */
+/* Sets a result such as "6 values of 6 releases for 'region' in region.db". */
 static void result_exported(sqlite3_context *context, sqlite3 *facts, const char *tier,
                             const char *file, struct error *error) {
   sqlite3_stmt *row =
@@ -77,17 +83,17 @@ static void result_exported(sqlite3_context *context, sqlite3 *facts, const char
   if (text) {
     sqlite3_result_text(context, text, -1, sqlite3_free);
   } else {
-    sqlite3_result_error_nomem(context); /* the file is there and whole */
+    sqlite3_result_error_nomem(context); /* the file is complete nevertheless */
   }
 }
 
 /*
 ** dp_export(tier, file) -> TEXT, a sentence that says how much was written
-** Writes everything that the members of a tier may see to a new SQLite file, which needs no
-** extension: the tables value, tier and certificate (report/export.c). file: a path, relative to
-** the working directory. The file must not exist; it gets the owner and the permissions of the
-** database. Charges nothing. Fails on connections that cannot write, on guarded ones, and if
-** dp_verify() finds a discrepancy, and then leaves no file.
+** Writes everything that the members of a tier may see to a new SQLite file, with the tables value,
+** tier and certificate (report/export.c). Readers of the file need no extension. `file` is a path,
+** relative to the working directory. The file must not exist yet. It gets the owner and the
+** permissions of the database. Charges nothing. Fails on connections that cannot write, on guarded
+** connections, and if dp_verify() finds a discrepancy. A call that fails leaves no file.
 */
 static void dp_export(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
@@ -114,11 +120,12 @@ static void dp_export(sqlite3_context *context, int argc, sqlite3_value **argv) 
 
 /*
 ** dp_report([tier]) -> TEXT, a page of HTML
-** Everything that the members of a tier may see, for people: whose privacy is protected and by how
-** much, the budgets, the figures with the intervals of their noise, the facts of the certificate,
-** and the rows of dp_value as a block of JSON. Without a tier: everything that the owner sees; on a
-** guarded connection the page of its own tier. Charges nothing and needs no network. The same
-** ledger gives the same bytes. Fails if dp_verify() finds a discrepancy.
+** Returns a page with everything that the members of a tier may see: whose privacy is protected and
+** by how much, the budgets, the figures with the intervals of their noise, the facts of the
+** certificate, and the rows of dp_value as a block of JSON. Without an argument, the page shows
+** everything that the owner sees, or on a guarded connection what the members of its tier may see.
+** Charges nothing. The page needs no network. The same ledger gives the same bytes. Fails if
+** dp_verify() finds a discrepancy.
 */
 static void dp_report(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);

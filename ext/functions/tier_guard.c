@@ -15,10 +15,10 @@ struct tier_guard {
   char **outward;
   int table_count;
   int pad;
-  int inside;      /* our own SQL is being compiled: see tier_guard_enter() */
+  int inside;      /* calls of tier_guard_enter() without tier_guard_leave() so far */
   unsigned asked;  /* how often SQLite has called the authorizer */
-  int is_replaced; /* another authorizer has taken its place */
-  int64_t entered; /* when the running question began; milliseconds; 0: none runs */
+  int is_replaced; /* the host has set another authorizer in place of the guard's */
+  int64_t entered; /* the time at which the running question began, in ms; 0: none is running */
   struct allowed_functions functions;
 };
 
@@ -91,7 +91,8 @@ static const struct {
     {"dp_release", TO_ASK},    {"dp_sgd_profile", TO_OWNER}, {"dp_tier", TO_OWNER},
     {"dp_verify", TO_OWNER}};
 
-/* Tables without a file: those of this extension, and SQLite's two that read JSON. */
+/* Virtual tables, which have no file: the tables of this extension, and SQLite's json_each and
+** json_tree. */
 static const char *const tables[] = {"dp_amplify", "dp_answer",  "dp_budget",      "dp_charge",
                                      "dp_grant",   "dp_policy",  "dp_publication", "dp_rdp",
                                      "dp_release", "dp_reserve", "dp_tier",        "dp_value",
@@ -107,17 +108,18 @@ static int is_in(const char *const *list, int count, const char *name) {
 
 static int function_admitted(const struct tier_guard *guard, const char *name) {
   if (is_in(planning, COUNT(planning), name)) return 1;
-  for (int i = 0; i < COUNT(of_ledger); i++) /* refuses when it runs, with a sentence */
+  /* may_use() checks these functions when they run, because its error can say what is allowed. */
+  for (int i = 0; i < COUNT(of_ledger); i++)
     if (sqlite3_stricmp(of_ledger[i].name, name) == 0) return 1;
-  /* Before 3.38 SQLite reports its JSON functions like those of an application. */
+  /* SQLite before 3.38 lists its own JSON functions as functions of the application. */
   if (sqlite3_libversion_number() < 3038000 && sqlite3_strnicmp(name, "json", 4) == 0) return 0;
   return function_is_allowed(&guard->functions, name);
 }
 
 /*
-** SQLite gives no schema where it asks about a table of which no column is used, and then the name
-** may also be that of a common table expression. Only names of the lists pass, because a table with
-** the name of an expression can be created at any time.
+** If a statement uses no column of a table, SQLite passes an empty column name and no schema. The
+** name may then also be the name of a common table expression. Such a name passes only if it is in
+** one of the two lists, because a table with any other name could be created later.
 */
 static int read_admitted(const struct tier_guard *guard, const char *table, const char *column,
                          const char *schema) {
@@ -156,7 +158,10 @@ void tier_guard_free(struct tier_guard *guard) {
   sqlite3_free(guard);
 }
 
-/* A copy of a list of texts, which a null pointer ends; null when out of memory. */
+/*
+** Returns a copy of a list of texts, with a null pointer after the last text. Returns null when out
+** of memory.
+*/
 static char **copy(const char *const *list, int count) {
   char **copies = sqlite3_malloc64(sizeof *copies * (sqlite3_uint64)(count + 1));
   int made = copies != 0;
@@ -184,14 +189,14 @@ static struct tier_guard *make(sqlite3 *db, const struct tier_guard_terms *terms
 }
 
 /*
-** A cursor that was opened earlier goes on delivering rows, and a transaction could not be ended
-** any more.
+** Fails if another statement is running, because this statement would continue to return rows
+** without the guard. Fails if a transaction is open, because a guarded connection cannot end it.
 */
 static int check_idle(sqlite3 *db, struct error *error) {
   int busy = 0;
   for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s))
     busy += sqlite3_stmt_busy(s) != 0;
-  if (busy > 1) /* one is the statement that calls the function */
+  if (busy > 1) /* one of them is the statement that calls dp_guard() */
     return error_set(error, "another statement of this connection is still running (finish or "
                             "reset it, and close blobs)");
   return sqlite3_get_autocommit(db) ||
@@ -199,7 +204,10 @@ static int check_idle(sqlite3 *db, struct error *error) {
                           "connection cannot)");
 }
 
-/* Checks the names of the tables of one database, main or temp. */
+/*
+** Fails if a table or view of a database, main or temp, has the name of a virtual table that the
+** guard allows, or if a table or view of temp has the name of a public table.
+*/
 static int check_names(const struct tier_guard *guard, const char *schema, const char *master,
                        struct error *error) {
   sqlite3_stmt *row = 0;
@@ -224,8 +232,9 @@ static int check_names(const struct tier_guard *guard, const char *schema, const
 }
 
 /*
-** From 3.34 to 3.40, the first use of a table without a file asks the authorizer about an UPDATE of
-** sqlite_master. The statements are compiled, not run; dp_answer without arguments fails later.
+** Compiles a statement on each virtual table before the guard is set. In SQLite 3.34 to 3.40, the
+** first statement on a virtual table asks the authorizer about an UPDATE of sqlite_master, which
+** the guard would refuse. The statements do not run. (dp_answer would fail without arguments.)
 */
 static void use_tables_once(sqlite3 *db) {
   for (int i = 0; i < COUNT(tables); i++) {
@@ -241,7 +250,7 @@ static int has_authorizers(void) {
 #ifdef SQLITE_CORE
   return 1;
 #else
-  return sqlite3_api->set_authorizer != 0; /* null with SQLITE_OMIT_AUTHORIZATION */
+  return sqlite3_api->set_authorizer != 0; /* null: SQLITE_OMIT_AUTHORIZATION */
 #endif
 }
 
@@ -319,7 +328,7 @@ int tier_guard_enter(struct tier_guard *guard, const char *name, struct error *e
   return 0;
 }
 
-/* Waits until a multiple of the padded time has passed since the question began. */
+/* Waits until the time since the question began is a multiple of guard->pad milliseconds. */
 static void wait(const struct tier_guard *guard) {
   int64_t passed = clock_milliseconds() - guard->entered;
   int64_t end = guard->entered + (passed / guard->pad + 1) * guard->pad, left;

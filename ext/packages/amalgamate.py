@@ -72,7 +72,8 @@ def is_member(tokens, i):
 
 
 def rename(text, names, tags, prefix, in_struct):
-    """Returns the text with a prefix before these names and tags. Members of structs and their declarations stay the same."""
+    """Returns the text with a prefix before these names and tags. The names of struct members do not
+    change, neither where they are declared nor where they are used."""
     out, position, tokens = [], 0, tokens_of(text)
     for i, token in enumerate(tokens):
         start, position = position, position + len(token)

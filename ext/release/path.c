@@ -301,8 +301,9 @@ static int fill_between(struct publication *publication, const struct ledger_poi
 /* ---- walking inward -------------------------------------------------------------------------- */
 
 /*
-** One step of a refinement. `variance` is that of the new point. `fresh` is the variance of the
-** fresh draw from the data that release_refine() combines with the next outer point.
+** One step of a refinement. `variance` is the noise variance of the new point. release_refine()
+** makes a new draw from the data and combines it with the next outer point. `fresh` is the variance
+** of this draw, or 0 if none is made.
 */
 struct inward_step {
   uint64_t variance, fresh;
