@@ -5,7 +5,10 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-/* Compiles the query that finds the unit of a link. It compares as route_append_from() does. */
+/*
+** Compiles the query that finds the unit to which a link leads. The query compares columns in the
+** same way as the FROM clause of route_append_from().
+*/
 static int prepare_lookup(struct unit_map *map, const struct route *route, struct error *error) {
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendall(sql, "SELECT ");
@@ -30,13 +33,13 @@ int unit_map_open(struct unit_map *map, sqlite3 *db, const struct route *route,
 }
 
 void unit_map_close(struct unit_map *map) {
-  sqlite3_finalize(map->lookup); /* unit_map_error() has reported its error */
+  sqlite3_finalize(map->lookup); /* unit_map_error() has reported an error of the lookup */
   map->lookup = 0;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Adds a row whose unit the row itself names. */
+/* Adds a row that names its unit in a column. */
 static int add_owned(struct rows *rows, sqlite3_value **row) {
   if (sqlite3_value_type(row[rows->columns.unit]) == SQLITE_NULL) return 1;
   return rows->add_known(rows, row);
@@ -54,7 +57,10 @@ static int add_numbered(struct rows *rows, sqlite3_value **row) {
   return rows->add_known(rows, row);
 }
 
-/* Adds a row whose link refers to its unit. After an error the lookup keeps its error text. */
+/*
+** Adds a row with a link to its unit. If the lookup fails, it is not reset, because
+** unit_map_error() needs its error text.
+*/
 static int add_linked(struct rows *rows, sqlite3_value **row) {
   struct unit_map *map = rows->map;
   sqlite3_stmt *lookup = map->lookup;
@@ -69,7 +75,7 @@ static int add_linked(struct rows *rows, sqlite3_value **row) {
     added = unit && rows_give_unit(rows, unit, map->collation) && rows->add_known(rows, row);
     sqlite3_value_free(unit);
   }
-  sqlite3_reset(lookup); /* it found a row or none */
+  sqlite3_reset(lookup); /* the lookup has not failed */
   return added;
 }
 

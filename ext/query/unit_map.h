@@ -1,5 +1,6 @@
 /*
-** unit_map.h: finds the unit of each row of a protected table from the column that names it.
+** unit_map.h: finds the unit of each row of a protected table, from the column that names the unit
+** or from the link to the row of another table that names the unit.
 */
 #ifndef DIFFUSE_QUERY_UNIT_MAP_H
 #define DIFFUSE_QUERY_UNIT_MAP_H
@@ -9,11 +10,11 @@
 
 struct unit_map {
   sqlite3 *db;
-  sqlite3_stmt *lookup; /* the unit of the row to which link ?1 refers; null: there is no link */
+  sqlite3_stmt *lookup; /* selects the unit to which link ?1 leads; null: rows have no link */
   enum collation collation;
-  int by_row;     /* each row is a unit, and has no column for it */
+  int by_row;     /* each row is a unit, so no column names the unit */
   int64_t number; /* the number of rows so far, if each row is a unit */
-  int place;      /* of the unit or the link in a row */
+  int place;      /* the index of the column with the unit or the link */
   int rc;         /* SQLITE_OK, or the code with which a lookup failed */
 };
 
