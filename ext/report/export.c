@@ -5,7 +5,10 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* The names in the facts are unique: no discarded release has values or publications there. */
+/*
+** The SELECT joins by the names of releases. These are unique in the facts, because the facts have
+** no values and no publications of discarded releases.
+*/
 static const char tables_sql[] =
     "BEGIN;"
     "CREATE TABLE handover.value(\n"
@@ -47,8 +50,8 @@ static const char tables_sql[] =
     "DETACH handover";
 
 /*
-** The name as SQLite opens it. An SQLite that reads names as URIs must not do so here, and
-** ":memory:" is a file like any other.
+** Returns a path that SQLite opens as an ordinary file. The "./" keeps SQLite from reading the name
+** as a URI, and from opening a database in memory for the name ":memory:".
 */
 static char *plain_path(const char *file) {
   return path_is_absolute(file) ? sqlite3_mprintf("%s", file) : sqlite3_mprintf("./%s", file);
@@ -67,7 +70,7 @@ static int write_tables(sqlite3 *facts, const char *path, struct error *error) {
 int export_write(sqlite3 *facts, const char *file, const char *model, struct error *error) {
   char *path = plain_path(file);
   if (!path) return error_set_memory(error);
-  /* file_create() may change the permissions of a file that exists. */
+  /* First look for the file: file_create() may change the permissions of a file that exists. */
   enum creation creation = file_exists(path) ? FILE_EXISTS : file_create(path, model);
   int written = 0;
   if (creation == FILE_CREATED) {

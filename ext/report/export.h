@@ -7,9 +7,10 @@
 #include "base/error.h"
 
 /*
-** Writes the tables value, tier and certificate to a new file. `model` is the file whose owner and
-** permissions the new file gets; null: the file is for its creator alone. Never changes a file that
-** exists, and deletes the new file if writing fails. Returns 1, or 0 with an error.
+** Writes the tables value, tier and certificate to a new file. The new file gets the owner and the
+** permissions of the file `model`. If `model` is null, only the creator of the new file may use it.
+** Never changes a file that exists. If writing fails, deletes the new file. Returns 1, or 0 with an
+** error.
 */
 int export_write(sqlite3 *facts, const char *file, const char *model, struct error *error);
 

@@ -83,12 +83,12 @@ static int take_spending(void *context, const struct ledger_spending *spending) 
 }
 
 /*
-** Rounded up to four digits. The exact charges of a model show the rate of the tier where it was
-** drawn (ledger/audience.c).
+** Rounds up to four digits, because the exact charges of a model would tell the rate of the tier
+** where the model was drawn (ledger/audience.c).
 */
 #define ROUGH(x) "CAST(printf('%.3e', " x " * 1.001) AS REAL)"
 
-/* Reads the spending of the tiers that the facts hold already. */
+/* Copies the spending of all tiers in the facts. Call copy_table() for dp_tier before. */
 static int copy_spending(sqlite3 *facts, struct ledger *ledger, struct error *error) {
   sqlite3_stmt *tiers = facts_prepare(facts, "SELECT name FROM dp_tier ORDER BY rate DESC", error);
   sqlite3_stmt *insert = facts_prepare(

@@ -14,12 +14,13 @@
 struct ledger;
 
 /*
-** Copies the tables that the host connection sees (dp_tier, dp_value and so on) as the audience of
-** the ledger sees them, and adds two tables:
+** Copies the tables of the extension (dp_tier, dp_value and so on) with the rows that the audience
+** of the ledger may see, and adds two tables:
 **
 **   certificate(document)              the certificate, JSON
-**   spending(tier, period, day, share) of each visible tier: the part of its budget (of the period,
-**                                      if it has periods) that was spent by the end of a day
+**   spending(tier, period, day, share) for each visible tier, the share of its budget that was
+**                                      spent by the end of a day; if the tier has periods, the
+**                                      share of the period's budget
 **
 ** Call it inside a transaction. The caller closes the database with facts_close(). Returns null
 ** with an error on failure.
@@ -28,12 +29,15 @@ sqlite3 *facts_open(struct ledger *ledger, const char *certificate, struct error
 void facts_close(sqlite3 *facts);
 
 /*
-** Prepares a statement on the facts. Returns null with an error on failure, or if there is an error
-** already.
+** Prepares a statement on the facts. Returns null with an error on failure. If there is an error
+** already, does nothing and returns null.
 */
 sqlite3_stmt *facts_prepare(sqlite3 *facts, const char *sql, struct error *error);
 
-/* Steps a statement: 1 for a row, 0 at the end or after a failure. Accepts null. */
+/*
+** Steps a statement. Returns 1 if there is a row. Returns 0 at the end, after a failure (with an
+** error), and if there is an error already. Accepts null and returns 0 for it.
+*/
 int facts_row(sqlite3_stmt *statement, struct error *error);
 
 #endif

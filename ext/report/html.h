@@ -1,10 +1,13 @@
-/* html.h: texts and numbers in an HTML page. Names come from anybody, so every text is escaped. */
+/*
+** html.h: writes texts and numbers into an HTML page. A name may contain any characters, so every
+** text is escaped.
+*/
 #ifndef DIFFUSE_REPORT_HTML_H
 #define DIFFUSE_REPORT_HTML_H
 
 #include <sqlite3ext.h>
 
-/* Appends a text in which no character has a meaning in HTML. A null text is empty. */
+/* Appends a text with all special characters of HTML escaped. Appends nothing for null. */
 void html_text(sqlite3_str *html, const char *text);
 
 /*
@@ -13,10 +16,10 @@ void html_text(sqlite3_str *html, const char *text);
 */
 void html_number(sqlite3_str *html, double x, int digits);
 
-/* Appends a number of a data block: the shortest decimal that is read as the same double. */
+/* Appends a number with the least number of digits from 15 to 17 that gives the same double. */
 void json_exact(sqlite3_str *json, double x);
 
-/* Appends a text as a JSON string inside an HTML element: it cannot end the element. */
+/* Appends a text as a JSON string that cannot end the HTML element around it. */
 void json_in_html(sqlite3_str *json, const char *text);
 
 #endif

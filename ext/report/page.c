@@ -10,14 +10,17 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define COLORS       5 /* of tiers, in page.html */
-#define MOST_COLUMNS 4 /* with a figure each, that a table has room for */
+#define COLORS       5 /* the number of colors for tiers in page.html */
+#define MOST_COLUMNS 4 /* the number of tiers for which a table has room on a wide screen */
 
 void page_tier_number(struct page *page, int number) {
   sqlite3_str_appendf(page->html, "<b class=\"n n%d\">%d</b>", (number - 1) % COLORS + 1, number);
 }
 
-/* The only value of a query on the facts, as a text (sqlite3_free). */
+/*
+** Returns the first value of a query on the facts as a text (sqlite3_free). Returns null if the
+** query gives no row or NULL, or on failure.
+*/
 static char *ask(struct page *page, const char *sql) {
   sqlite3_stmt *row = facts_prepare(page->facts, sql, page->error);
   char *text = 0;
@@ -27,7 +30,10 @@ static char *ask(struct page *page, const char *sql) {
   return text;
 }
 
-/* The noun for one unit, for people: "patient", or "row" or "unit" where there is no label. */
+/*
+** Returns the noun for one unit (sqlite3_free): "row" if the ledger protects rows, otherwise the
+** ledger's label, such as "patient", or "unit" without a label.
+*/
 static char *unit_noun(struct page *page) {
   char *unit = ask(page, "SELECT iif(json_extract(document, '$.ledger.protects') = 'row', 'row',"
                          " ifnull(json_extract(document, '$.ledger.unit'), 'unit'))"
@@ -108,13 +114,16 @@ static int count_tiers(struct page *page) {
   return tiers;
 }
 
-/* The screens that show a table as a list: narrow ones, and all where there are many tiers. */
+/*
+** Appends the CSS media that show tables as lists: narrow screens, or all media if there are more
+** than MOST_COLUMNS tiers.
+*/
 static void narrow(struct page *page) {
   sqlite3_str_appendall(page->html,
                         count_tiers(page) > MOST_COLUMNS ? "all" : "screen and (max-width:46rem)");
 }
 
-/* What such a list writes before each figure. */
+/* Appends the CSS rules that write the number of the tier before each figure of such a list. */
 static void labels(struct page *page) {
   int tiers = count_tiers(page);
   for (int i = 1; i <= tiers; i++)
@@ -133,7 +142,7 @@ static void readers(struct page *page) {
   sqlite3_str_appendall(page->html, "</bdi>");
 }
 
-/* The rows of dp_value as a JSON array of objects. */
+/* Returns the rows of dp_value as a JSON array of objects (sqlite3_free). */
 static char *data(struct page *page) {
   sqlite3_stmt *row =
       facts_prepare(page->facts,

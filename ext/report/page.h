@@ -1,6 +1,6 @@
 /*
-** page.h: the facts of an audience as one HTML page. It needs no network and no script. The same
-** facts make the same bytes.
+** page.h: writes the facts of an audience as one HTML page. The page needs no network and no
+** script. The same facts give the same bytes.
 */
 #ifndef DIFFUSE_REPORT_PAGE_H
 #define DIFFUSE_REPORT_PAGE_H
@@ -15,7 +15,7 @@
 */
 char *page_write(sqlite3 *facts, const char *tier, struct error *error);
 
-/* The parts of a page. Each appends HTML, or sets the error. */
+/* A page that is being written. The functions below append one part each, or set the error. */
 struct page {
   sqlite3 *facts;
   const char *tier; /* null: the owner */
@@ -27,7 +27,7 @@ void page_budgets(struct page *page);  /* page_budgets.c */
 void page_releases(struct page *page); /* page_releases.c */
 void page_facts(struct page *page);    /* page_facts.c */
 
-/* "<b class="n n2">2</b>" for the tier with this number, from 1. */
+/* Appends the number of a tier (1: the innermost), as in "<b class="n n2">2</b>". */
 void page_tier_number(struct page *page, int number);
 
 #endif

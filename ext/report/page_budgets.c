@@ -1,4 +1,4 @@
-/* page_budgets.c: a card for each tier: its guarantee in words, and how its budget was spent. */
+/* page_budgets.c: writes a card for each tier, with its guarantee and the use of its budget. */
 #include <math.h>
 
 #include "report/facts.h"
@@ -34,7 +34,7 @@ enum {
 
 /* ---- the guarantee --------------------------------------------------------------------------- */
 
-/* "ε = 8, δ = 1 in 1,000,000" */
+/* Appends a text such as "ε = 8, δ = 1 in 1,000,000". */
 static void write_terms(struct page *page, double epsilon, double delta) {
   sqlite3_str_appendall(page->html, "ε = ");
   html_number(page->html, epsilon, 4);
@@ -48,9 +48,10 @@ static void write_terms(struct page *page, double epsilon, double delta) {
 }
 
 /*
-** How often the best guess between two neighbouring data sets is right, of 100 cases, if either is
-** as likely: (e^epsilon + delta) / (1 + e^epsilon) at most (Kairouz, Oh and Viswanath 2015, Theorem
-** 2.1: the lines that bound both errors meet there). Rounded up to two decimals.
+** Suppose that two neighbouring data sets are equally likely, and that somebody guesses from the
+** releases which of the two was used. Returns a bound on how many of 100 such guesses are right:
+** 100 (e^epsilon + delta) / (1 + e^epsilon), rounded up to two decimals. (Kairouz, Oh and Viswanath
+** 2015, Theorem 2.1. The bound is at the point where the two lines that bound the errors meet.)
 */
 static double best_guess(double epsilon, double delta) {
   double right = (1 + delta * exp(-epsilon)) / (1 + exp(-epsilon));
@@ -128,7 +129,10 @@ static void write_spent(struct page *page, sqlite3_stmt *row, int number) {
   sqlite3_str_appendall(page->html, "</p>\n");
 }
 
-/* The share of the budget that was spent, day by day. A new period starts from nothing. */
+/*
+** Appends a chart of the share of the budget that was spent by each day. At the start of a period,
+** the share falls to 0.
+*/
 static void write_history(struct page *page, const char *tier, int number) {
   static const char sql[] =
       "SELECT share, period IS NOT lag(period, 1, period) OVER w, day, first, last,"

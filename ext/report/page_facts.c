@@ -1,4 +1,4 @@
-/* page_facts.c: what the certificate says, for an auditor. */
+/* page_facts.c: writes the facts of the certificate, for an auditor. */
 #include <stddef.h>
 
 #include "report/facts.h"
@@ -7,7 +7,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* Each query gives texts. A fact without a row is left out. */
+/* The facts. Each row of a query is one text. A fact whose query gives no row is left out. */
 static const struct {
   const char *term, *sql;
 } facts[] = {

@@ -1,6 +1,7 @@
 /*
-** page_releases.c: the figures: releases of one number in one table, each other release in a table
-** of its own. A row has one figure for each tier and a chart of their intervals.
+** page_releases.c: writes the figures. All releases of one number are in one table, and each other
+** release has a table of its own. A row of a table has one figure for each tier and a chart of the
+** intervals of these figures.
 */
 #include <math.h>
 #include <string.h>
@@ -11,11 +12,14 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define MOST_ROWS 100 /* of one release; the data block has all */
+#define MOST_ROWS 100 /* the most rows of a release in its table; the data block has all rows */
 
 /*
-** figure: each published value with the place of its tier (1: the innermost) and of its row.
-** described: each release. A category has its text in place of a key, another one at each tier.
+** Prepares four tables. place: each tier with its number (1: the innermost). figure: each published
+** value with the number of its tier. dp_value has the text of a published category as the key, and
+** this text may differ between tiers, so that figure has '' as its key. described: the kind, the
+** options and the day of each release. shape: for each release, whether it has several numbers, the
+** range of its intervals, and the number of its tiers.
 */
 static const char prepare_sql[] =
     "CREATE TABLE place AS SELECT name, row_number() OVER (ORDER BY rate DESC) AS number"
@@ -32,8 +36,10 @@ static const char prepare_sql[] =
     " GROUP BY release";
 
 /*
-** One line of the page: all figures of a release with one key and component. A single
-** interval on a scale of its own would say nothing, so it gets no chart.
+** Gives the figures in the order of the page. A line of the page consists of all figures of a
+** release with the same key and component. If a release of one number is published at one tier
+** only, its lowest value is NULL here, and the line gets no chart: a chart of a single interval on
+** a scale of its own would show nothing.
 */
 static const char lines_sql[] =
     "SELECT f.release, d.kind, d.day, s.is_group, iif(is_group OR tiers > 1, s.low, NULL), s.high, "
@@ -66,7 +72,7 @@ enum {
   LABEL
 };
 
-/* The kinds of the extension in words. A prefix "ou_" says that values shrink. */
+/* The kinds in words. A kind with the prefix "ou_" has the words of the kind without it. */
 static const struct kind {
   const char *kind, *words;
   int counts;
@@ -90,7 +96,7 @@ static const struct kind {
     {"sgd", "coefficients of a model", 0},
 };
 
-/* Null for an unknown kind. */
+/* Returns null for an unknown kind. */
 static const struct kind *kind_of(const char *name) {
   if (strncmp(name, "ou_", 3) == 0) name += 3;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -106,17 +112,17 @@ static void write_kind(struct page *page, const char *name) {
 
 /* ---- charts ---------------------------------------------------------------------------------- */
 
-#define WIDTH 99 /* of a chart, in units of its own */
+#define WIDTH 99 /* the width of a chart, in units of its viewBox */
 
 struct scale {
-  double low, high; /* low < high, or there is no chart */
+  double low, high; /* unless low < high, there is no chart */
 };
 
 static int scale_is_good(struct scale scale) {
   return isfinite(scale.low) && isfinite(scale.high) && scale.low < scale.high;
 }
 
-/* A scale whose ends are round numbers. */
+/* Returns a scale that contains this scale and ends at round numbers. */
 static struct scale scale_round(struct scale scale) {
   double step = pow(10, floor(log10(scale.high - scale.low)));
   if ((scale.high - scale.low) / step < 4) step /= 2;
@@ -179,12 +185,12 @@ static struct scale scale_of_row(struct table *table) {
       sqlite3_column_type(table->row, HIGHEST) != SQLITE_FLOAT)
     return (struct scale){0, 0};
   double low = sqlite3_column_double(table->row, LOWEST);
-  /* A count is not shown below 0. */
+  /* The scale of a count does not go below 0. */
   return (struct scale){kind && kind->counts ? fmax(low, 0) : low,
                         sqlite3_column_double(table->row, HIGHEST)};
 }
 
-/* Appends to the chart of the line the interval of the current figure, with a mark at its value. */
+/* Appends the interval of the current figure to the chart of its line, with a mark at the value. */
 static void draw(struct table *table, sqlite3_str *chart) {
   sqlite3_stmt *row = table->row;
   int tier = sqlite3_column_int(row, TIER), y = 8 * tier - 4;
@@ -201,8 +207,9 @@ static void draw(struct table *table, sqlite3_str *chart) {
 }
 
 /*
-** Writes one line: the cells of all tiers. The current row is its first figure; afterwards it is
-** the first of the next line. Returns 0 at the end.
+** Writes one line, with a cell for each tier, if `is_shown` is 1, or skips it. When write_line() is
+** called, the current row of table->row is the first figure of this line; when it returns, the
+** first figure of the next line. Returns 0 if there is no next line.
 */
 static int write_line(struct table *table, int is_shown) {
   struct page *page = table->page;
@@ -234,7 +241,7 @@ static int write_line(struct table *table, int is_shown) {
   return more;
 }
 
-/* The releases of one number: each line has a scale of its own. */
+/* Writes the table of all releases of one number. Each line has a scale of its own. */
 static int write_numbers(struct table *table) {
   struct page *page = table->page;
   int more = 1;
@@ -252,7 +259,7 @@ static int write_numbers(struct table *table) {
   return more;
 }
 
-/* A release of several numbers: one scale for all of its lines. */
+/* Writes the table of a release of several numbers, with one scale for all lines. */
 static int write_group(struct table *table) {
   struct page *page = table->page;
   char *release = sqlite3_mprintf("%s", text_of(table, RELEASE));
@@ -281,7 +288,10 @@ static int write_group(struct table *table) {
   return more;
 }
 
-/* The names of the tiers, for a narrow screen, whose tables show their numbers only. */
+/*
+** Writes the numbers and names of the tiers, for narrow screens, where tables show only the numbers
+** of tiers. Returns the number of tiers.
+*/
 static int write_key(struct page *page) {
   int count = 0;
   sqlite3_stmt *tier =
