@@ -17,7 +17,7 @@
 ** By (1) the sum in (2) is not negative, so S <= limit. This is the condition of a tier without
 ** grants. The accountant's theorem holds under this condition for adaptively chosen charges,
 ** whoever chooses the charges. (1) and (2) hold after every step:
-**   - a new grant: R(g) is chosen such that (2) holds, and G(g) = 0.
+**   - a new grant: G(g) = 0, and check_fits() refuses a grant whose R(g) would break (2).
 **   - a charge c of the owner is admitted only if S + c still satisfies (2): reserves_room() lowers
 **     the limit by the sum, rounded up.
 **   - a charge c of grant g is admitted if and only if G(g) + c <= R(g), at every tier that pays. S
@@ -27,11 +27,16 @@
 **   - a period of the tier ends: S becomes 0, and G(g) stays. A grant does not begin again.
 ** The same holds for the sums of deltas and of slack.
 **
-** Why a refusal shows nothing about inner tiers. Whether a charge of a grant is admitted depends
-** only on R(g) and G(g). At T, R(g) is a share of the remaining budget of T, and T sees everything
-** that T has paid for. Inside T, R(g) follows from the amount at T and from the terms of the tiers.
-** It does not depend on the amount that an inner tier had spent. If a grant does not fit into an
-** inner tier, dp_grant() does not create the grant.
+** Why amounts and refusals show nothing about inner tiers. Whether a charge of a grant is admitted
+** depends only on R(g) and G(g). At T, R(g) is a share of what is left there. known_left() computes
+** what is left from the limit, from S, and from the amounts of the grants whose own tier is T or
+** outside T. Members of T see all of these in dp_budget and dp_reserve. The same holds at the outer
+** tiers where the answers are published. Grants whose own tier is inside T may hold amounts at T,
+** too ("diffuse"). R(g) does not depend on these amounts, because members of T do not see such
+** grants. Inside T, R(g) follows from the amount at T and from the terms of the tiers. R(g) does
+** not depend on the amount that an inner tier had spent. If a grant does not fit beside all charges
+** and grants, dp_grant() does not create the grant. Only the owner sees this refusal, and refusals
+** of the owner's own charges.
 **
 ** Names. The releases that a grant pays for are called '<grant>/<name>'. No other release may have
 ** such a name, so a question under a grant never finds a release that others made.
@@ -102,11 +107,12 @@ static double below(double limit, double held) {
   return left > 0 ? nextafter(left, 0) : 0;
 }
 
-int reserves_room(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room) {
+/* Lowers the limits of *room by what the grants in the rows of a statement hold at the tier. */
+static int lower(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_stmt *row,
+                 struct ledger_tier *room) {
   struct held held = {0, 0, 0};
   int any = 0;
   *room = *tier;
-  sqlite3_stmt *row = statement_bind(ledger, RESERVE_LIST, "s", tier->name);
   while (statement_row(ledger, row)) {
     struct reserve_row stored;
     columns_read(ledger, row, &columns_reserve, &stored);
@@ -119,6 +125,10 @@ int reserves_room(struct ledger *ledger, const struct ledger_tier *tier, struct 
     room->slack_limit = below(tier->slack_limit, held.slack);
   }
   return !error_is_set(ledger->error);
+}
+
+int reserves_room(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room) {
+  return lower(ledger, tier, statement_bind(ledger, RESERVE_LIST, "s", tier->name), room);
 }
 
 static int fail_used_up(struct ledger *ledger) {
@@ -162,15 +172,31 @@ int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
 
 /* ---- amounts --------------------------------------------------------------------------------- */
 
+/* Computes what a tier has left beside its charges, if its limits are those of *room. */
+static int left_of(struct ledger *ledger, const struct ledger_tier *room, struct held *left) {
+  struct budget budget;
+  if (!budget_read(ledger, room->name, &budget)) return 0;
+  *left =
+      (struct held){total_left(room->accountant->total(room, &budget), room->rate_limit),
+                    below(room->delta_keys, budget.delta), below(room->slack_limit, budget.slack)};
+  return 1;
+}
+
 /* Computes the largest amounts that a new grant may take from a tier. */
 static int available(struct ledger *ledger, const struct ledger_tier *tier, struct held *left) {
   struct ledger_tier room;
-  struct budget budget;
-  if (!reserves_room(ledger, tier, &room) || !budget_read(ledger, tier->name, &budget)) return 0;
-  *left =
-      (struct held){total_left(tier->accountant->total(tier, &budget), room.rate_limit),
-                    below(room.delta_keys, budget.delta), below(room.slack_limit, budget.slack)};
-  return 1;
+  return reserves_room(ledger, tier, &room) && left_of(ledger, &room, left);
+}
+
+/*
+** Computes what is left of a tier as far as the members of the tier `own` know. They do not know
+** the grants whose own tiers are inside `own`.
+*/
+static int known_left(struct ledger *ledger, const struct ledger_tier *tier,
+                      const struct ledger_tier *own, struct held *left) {
+  struct ledger_tier room;
+  sqlite3_stmt *row = statement_bind(ledger, RESERVE_KNOWN, "sd", tier->name, own->rate);
+  return lower(ledger, tier, row, &room) && left_of(ledger, &room, left);
 }
 
 /*
@@ -201,13 +227,18 @@ static int reserve(struct ledger *ledger, const char *grant, const struct ledger
   return statement_insert(ledger, RESERVE_INSERT, &row);
 }
 
-/* Refuses a grant if a tier inside the grant's tier has too little budget left. */
-static int check_carries(struct ledger *ledger, const struct ledger_tier *tier,
-                         const struct held *needed) {
+/* Refuses a grant that needs more than a tier has left beside all charges and all grants. */
+static int check_fits(struct ledger *ledger, const struct ledger_tier *tier, int is_inside,
+                      const struct held *needed) {
   struct held left;
   if (!available(ledger, tier, &left)) return 0;
   if (needed->total <= left.total && needed->delta <= left.delta && needed->slack <= left.slack)
     return 1;
+  if (!is_inside)
+    return ledger_fail(ledger,
+                       "grants of inner tiers hold a part of what is left at tier '%s', which has "
+                       "only %.4g of the %.4g left that this share needs (take a smaller share)",
+                       tier->name, fmax(0, left.total), needed->total);
   return ledger_fail(ledger,
                      "tier '%s' inside it pays for every answer, and has only %.4g of the %.4g "
                      "left that this share needs there (take a smaller share)",
@@ -217,7 +248,7 @@ static int check_carries(struct ledger *ledger, const struct ledger_tier *tier,
 static int reserve_all(struct ledger *ledger, const struct ledger_grant *grant,
                        const struct ledger_tier *tiers, int at, int outermost) {
   struct held left, amount;
-  if (!available(ledger, &tiers[at], &left)) return 0;
+  if (!known_left(ledger, &tiers[at], &tiers[at], &left)) return 0;
   amount = share_of(&left, grant->share);
   if (!(amount.total > 0))
     return ledger_fail(ledger, "nothing is left of the budget of tier '%s'", tiers[at].name);
@@ -225,11 +256,11 @@ static int reserve_all(struct ledger *ledger, const struct ledger_grant *grant,
     struct held own = amount;
     if (k < at) {
       own = carried(&amount, &tiers[at], &tiers[k]);
-      check_carries(ledger, &tiers[k], &own);
-    } else if (k > at && available(ledger, &tiers[k], &left)) {
+    } else if (k > at && known_left(ledger, &tiers[k], &tiers[at], &left)) {
       own = share_of(&left, grant->share);
     }
-    if (!error_is_set(ledger->error)) reserve(ledger, grant->name, &tiers[k], &own);
+    if (!error_is_set(ledger->error) && check_fits(ledger, &tiers[k], k < at, &own))
+      reserve(ledger, grant->name, &tiers[k], &own);
   }
   return !error_is_set(ledger->error);
 }

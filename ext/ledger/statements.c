@@ -326,6 +326,10 @@ static const struct {
     [GRANT_READ] = {&columns_grant, " FROM dp_grant WHERE name = ?"},
     [RESERVE_INSERT] = {&columns_reserve, 0},
     [RESERVE_LIST] = {&columns_reserve, " FROM dp_reserve WHERE tier = ? ORDER BY grant_name"},
+    [RESERVE_KNOWN] = {&columns_reserve,
+                       " FROM dp_reserve WHERE tier = ?1 AND (SELECT t.rate FROM dp_grant g JOIN"
+                       " dp_tier t ON t.name = g.tier WHERE g.name = grant_name) <= ?2"
+                       " ORDER BY grant_name"},
     [RESERVE_READ] = {&columns_reserve, " FROM dp_reserve WHERE grant_name = ? AND tier = ?"},
     [RESERVE_MISSING] = {&columns_reserve,
                          " FROM dp_reserve r WHERE NOT EXISTS (SELECT 1 FROM dp_reserve n WHERE"

@@ -186,12 +186,13 @@ def test_no_sequence_of_questions_exceeds_a_filter(ladder, tmp_path):
         chance, here = random.Random(seed), copy_of(path, tmp_path / f"{seed}.db")
         owner = connect(here)
         names, visitors, refusals = [("visitors", "c", 0.4), ("inner", chance.choice("ab"), 0.3), ("last", "b", 0.5)], {}, 0
+        names.insert(chance.randrange(4), ("deep", "a", 0.3, {"diffuse": chance.choice([["b"], ["c"], ["b", "c"]])}))
         for step in range(60):
             who = chance.random()
             if who < 0.15 and names:
-                name, tier, share = names.pop(0)
+                name, tier, share, *diffuse = names.pop(0)
                 with contextlib.suppress(sqlite3.Error):
-                    grant(owner, name, tier, share)
+                    grant(owner, name, tier, share, **dict(*diffuse))
                     visitors[name] = guarded(here, tier, {"ask": name}), tier
             try:
                 if who < 0.6 or not visitors:
@@ -211,6 +212,45 @@ def test_no_sequence_of_questions_exceeds_a_filter(ladder, tmp_path):
         for visitor, _ in visitors.values():
             visitor.close()
         owner.close()
+
+
+# Grants at a tier, and grants whose own tiers are inside it and whose answers are published at the tier or outside it.
+SIDES = [("public", {}, [("clinic", 0.3, ["public"])]), ("public", {}, [("region", 0.2, ["public"]), ("clinic", 0.4, ["public"])]),
+         ("region", {}, [("clinic", 0.3, ["region"])]), ("region", {"diffuse": ["public"]}, [("clinic", 0.3, ["region", "public"])]),
+         ("region", {"diffuse": ["public"]}, [("clinic", 0.5, ["public"])])]
+
+
+@pytest.mark.parametrize("tier, options, inner", SIDES)
+def test_what_inner_grants_hold_does_not_change_a_grant(published, tmp_path, tier, options, inner):
+    found = []
+    for grants in ([], inner):
+        path = copy_of(published, tmp_path / f"{len(found)}.db")
+        db = connect(path)
+        for i, (own, share, diffuse) in enumerate(grants):
+            grant(db, f"inner {i}", own, share, diffuse=diffuse)
+        grant(db, tier=tier, share=0.3, **options)
+        with contextlib.closing(guarded(path, tier, ASK)) as visitor:
+            seen = [outcome(visitor, statement) for statement in (
+                "SELECT * FROM dp_grant", "SELECT * FROM dp_reserve", "SELECT * FROM dp_budget", f"SELECT dp_plan('{tier}', 'count', 1)")]
+            found.append((seen, capacity(visitor, tier=tier), outcome(visitor, "SELECT * FROM dp_reserve")))
+        assert one(db, "SELECT dp_verify()") == "ok"
+        for limit, total, held in sums(path).values():
+            assert total + sum(reserved - paid for reserved, paid in held) <= limit
+    assert found[0] == found[1] and found[0][1] > 5
+
+
+def test_a_grant_that_does_not_fit_beside_inner_grants_is_refused(copy):
+    db = connect(copy)
+    grant(db, "inner", "clinic", 0.5, diffuse=["public"])
+    before = db.execute("SELECT * FROM dp_reserve").fetchall()
+    error = refused(db, "SELECT dp_grant('visitors', 'public', 0.6)")
+    assert re.fullmatch(r"dp_grant: grants of inner tiers hold a part of what is left at tier 'public', which has only [\d.]+ of the "
+                        r"[\d.]+ left that this share needs \(take a smaller share\)", error)
+    assert "hold a part of what is left at tier 'region'" in refused(
+        db, "SELECT dp_grant('visitors', 'region', 0.6, '{\"diffuse\":[\"public\"]}')")
+    assert db.execute("SELECT * FROM dp_reserve").fetchall() == before and one(db, "SELECT count(*) FROM dp_grant") == 1
+    grant(db, share=0.4)
+    assert one(db, "SELECT dp_verify()") == "ok"
 
 
 def test_a_new_inner_tier_reserves_what_grants_hold(copy):
