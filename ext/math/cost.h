@@ -10,7 +10,7 @@
 */
 struct cost {
   double rate;  /* zCDP rate of the Gaussian part, >= 0 */
-  double delta; /* >= 0; every publication pays this delta again, out of the tier's delta_keys */
+  double delta; /* >= 0; each publication pays the whole delta, out of the tier's delta_keys */
   /* RDP on top of the rate; null: no curve */
   double (*curve)(const void *parameters, double alpha);
   const void *parameters; /* passed to curve() */

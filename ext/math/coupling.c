@@ -30,8 +30,9 @@ double lipschitz_gaussian_rdp(double alpha, double sensitivity, double sigma1, d
 }
 
 /*
-** With s = -2 ln L, the result is (e^s - 1)/(e^((terms+1) s) - 1). For s > 0 the function rewrites
-** this fraction with negative exponents only, so that nothing overflows.
+** With L = lipschitz and s = -2 ln L, the result is (e^s - 1)/(e^((terms+1) s) - 1). For s > 0 the
+** function expands this fraction so that it contains only negative exponents, which cannot
+** overflow.
 */
 struct scaled inverse_geometric(double lipschitz, double terms) {
   if (terms == 0.0) return scaled(1.0);
@@ -43,7 +44,10 @@ struct scaled inverse_geometric(double lipschitz, double terms) {
   return scaled_times(ratio, scaled_exp(-terms * s));
 }
 
-/* Equation (2) along Delta_i proportional to L^(2i): alpha/2 (distance/sigma)^2/sum_1^r L^(-2j). */
+/*
+** Equation (2) for the path whose moves Delta_i are proportional to L^(2i): alpha/2
+** (distance/sigma)^2/sum_{j=1}^r L^(-2j), where r = steps.
+*/
 double path_iteration_rdp(double alpha, double distance, double sigma, double lipschitz,
                           double steps) {
   if (distance == 0.0 || lipschitz == 0.0) return 0.0;
@@ -85,7 +89,7 @@ double best_path_rdp(double alpha, const struct path_step *steps, long count, do
   struct scaled product = scaled(1.0), sum = scaled(0.0);
   for (long j = 0; j < count; j++) {
     product = scaled_times(product, scaled(steps[j].lipschitz));
-    if (product.mantissa == 0.0) return 0.0; /* after a constant map, the outputs are equal */
+    if (product.mantissa == 0.0) return 0.0; /* a constant map: equal outputs */
     sum = scaled_plus(sum, scaled_square(scaled_over(scaled(steps[j].sigma), product)));
   }
   return half_times(alpha, scaled_over(scaled_square(scaled(distance)), sum));

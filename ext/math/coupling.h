@@ -16,13 +16,14 @@
 double gaussian_rdp(double alpha, double sensitivity, double sigma);
 
 /*
-** Example 1: the same divergence if noise is added twice. The noises add up to one noise of
-** variance sigma1^2 + sigma2^2, so the result is exact.
+** Example 1: returns the Renyi divergence if Gaussian noise is added twice. The sum of the two
+** noises is Gaussian noise of variance sigma1^2 + sigma2^2, so the result is exact.
 */
 double iterated_gaussian_rdp(double alpha, double sensitivity, double sigma1, double sigma2);
 
 /*
-** Example 3: noise sigma1, then a map of the whole space with Lipschitz constant `lipschitz`, then
+** Example 3: returns a bound on the Renyi divergence of a process with three steps. The process
+** adds noise sigma1, applies a map of the whole space with Lipschitz constant `lipschitz`, and adds
 ** noise sigma2. The bound is the divergence for one noise of variance sigma1^2 +
 ** sigma2^2/lipschitz^2. If lipschitz = 0, the map is constant and the divergence is 0.
 */
@@ -30,12 +31,14 @@ double lipschitz_gaussian_rdp(double alpha, double sensitivity, double sigma1, d
                               double lipschitz);
 
 /*
-** Theorem 4: bounds for a process of `steps` >= 1 steps. Each step applies a map of a convex set
-** into itself with Lipschitz constant L = `lipschitz`, adds Gaussian noise sigma and projects onto
-** the set. The two processes start from points (or couplings) that are `distance` apart.
-** path_iteration_rdp() returns the least bound that equation (2) gives. The path with this bound
-** moves by an amount proportional to L^(2i) in step i. Linear maps attain this bound. The bound
-** also holds for L > 1. printed_iteration_rdp() returns equation (3) as printed.
+** Theorem 4: bounds on the Renyi divergence of the outcomes of two processes of `steps` >= 1 steps.
+** Each step applies a map of a convex set into itself with Lipschitz constant L = `lipschitz`, adds
+** Gaussian noise sigma and projects onto the set. The processes start from two points (or two
+** coupled distributions) that are `distance` apart. Equation (2) gives a bound for each path of
+** distributions between the two starts. path_iteration_rdp() returns the least of these bounds. The
+** path with the least bound moves in step i by an amount proportional to L^(2i). Linear maps attain
+** this bound. The bound also holds for L > 1. printed_iteration_rdp() returns equation
+** (3) as printed.
 */
 double path_iteration_rdp(double alpha, double distance, double sigma, double lipschitz,
                           double steps);
@@ -43,14 +46,15 @@ double printed_iteration_rdp(double alpha, double distance, double sigma, double
                              double steps);
 
 /*
-** Theorem 4 for steps that differ. Step j applies a map with Lipschitz constant `lipschitz` and
-** adds noise sigma. `shift` is the distance between two neighbouring distributions of the path,
-** W_infinity(mu_(i-1), mu_i). Let P_j be the product of the Lipschitz constants of the first j
-** steps. The noise of step j = r - i + 1 covers shift i of r, which j maps have scaled by then.
-** given_path_rdp() returns
+** Theorem 4 for steps with different parameters. Step j applies a map with Lipschitz constant
+** `lipschitz` and adds noise sigma. A path has r shifts, where r is the number of steps. Shift i is
+** the distance W_infinity(mu_(i-1), mu_i) between two neighbouring distributions of the path. Let
+** P_j be the product of the Lipschitz constants of the first j steps. The noise of step j = r - i +
+** 1 covers shift i. By then, j maps have multiplied this shift by at most P_j. given_path_rdp()
+** returns
 **     alpha/2 sum_i (P_j shift_i/sigma_j)^2,
-** which is equation (2) if all steps are equal. best_path_rdp() returns the least such value over
-** all paths whose shifts add up to `distance`: alpha distance^2/2/sum_j (sigma_j/P_j)^2.
+** which is equation (2) if all steps are equal. best_path_rdp() returns the least value of this sum
+** over all paths whose shifts add up to `distance`: alpha distance^2/2/sum_j (sigma_j/P_j)^2.
 ** best_path_rdp() ignores the member `shift`.
 */
 struct path_step {

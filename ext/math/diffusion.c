@@ -12,7 +12,8 @@
 #include "math/scaled.h"
 
 /*
-** Returns (1 - e^(-2 theta t))/theta, which is 2t at theta = 0 and 1/theta at theta t = infinity.
+** Returns (1 - e^(-2 theta t))/theta. At theta = 0 the result is 2t, and at theta t = infinity it
+** is 1/theta.
 */
 static double decayed_time(double theta, double t) {
   double u = 2.0 * (theta * t);
@@ -34,9 +35,10 @@ static double clock_rate(double sensitivity, struct scaled clock) {
 }
 
 /*
-** Returns a bound on the integral of kappa over a segment between two times of the grid. kappa is a
-** at the start and b at the end. A log-convex function is also convex, so the trapezoid serves
-** where the formula for RATE_LOG_CONVEX has no value.
+** Returns a bound on the integral of kappa (diffusion.h) over a segment of the grid. `width` is the
+** length of the segment, `a` is kappa at its start and `b` is kappa at its end. Where the formula
+** for RATE_LOG_CONVEX cannot be evaluated, the function uses the trapezoid. This is also an upper
+** bound, because a log-convex function is convex.
 */
 static double segment(double width, double a, double b, enum rate_rule rule) {
   if (rule == RATE_STEPS) return a > 0.0 ? width * a : 0.0;
@@ -55,7 +57,10 @@ double diffusion_rate(const struct rate_point *grid, size_t count, double tail,
   return rate;
 }
 
-/* Returns (sensitivity root/clock)^2, or 0 if the sensitivity is 0. */
+/*
+** Returns kappa = (sensitivity root/clock)^2, or 0 if the sensitivity is 0. 2 root^2 is the
+** derivative of the clock.
+*/
 static double clock_gamma(double sensitivity, struct scaled root, struct scaled clock) {
   if (sensitivity == 0.0) return 0.0;
   struct scaled ratio = scaled_over(scaled_times(scaled(sensitivity), root), clock);
@@ -85,8 +90,8 @@ double ou_clock(double theta, double rho, double t) {
 }
 
 /*
-** With x = theta clock/rho^2, the result is ln(1+x)/(2 theta). For a negligible x this is clock/(2
-** rho^2).
+** With x = theta clock/rho^2, the result is ln(1+x)/(2 theta). If x is so small that ln(1+x) = x,
+** the result is clock/(2 rho^2).
 */
 double ou_time(double theta, double rho, double clock) {
   struct scaled base = scaled_over(scaled(clock), scaled_square(scaled(rho)));
@@ -143,7 +148,7 @@ static struct scaled theorem_8_x(double rate, double sensitivity, double radius,
   return scaled_times(ratio, scaled(0.5));
 }
 
-/* Returns ln(1+x), even for an x above the largest double. */
+/* Returns ln(1+x). A scaled x can be larger than the largest double. */
 static struct scaled scaled_log1p(struct scaled x) {
   if (x.exponent > 200) {
     return scaled(log(x.mantissa) + (double)x.exponent * 0x1.62e42fefa39efp-1);
@@ -163,7 +168,7 @@ double ou_best_rho(double rate, double sensitivity, double radius, double dimens
   struct scaled x = theorem_8_x(rate, sensitivity, radius, dimension);
   struct scaled clock = scaled_over(scaled_square(scaled(sensitivity)), scaled(rate));
   clock = scaled_times(clock, scaled(0.5));
-  /* theta/x is 1 for a small x, even for an x below the smallest double. */
+  /* For a small x, theta/x is 1. A scaled x can be smaller than the smallest positive double. */
   struct scaled ratio = scaled_over(scaled_log1p(x), x);
   return scaled_value(
       scaled_root(scaled_over(scaled_times(clock, ratio), scaled_plus(x, scaled(2.0)))));

@@ -4,8 +4,9 @@
 **
 ** A diffusion mechanism starts a process in f(D), the answer of a query f on the data D, and
 ** releases the value of the process at time t. Every process here has a clock tau, which grows with
-** t. The released value is f(D) + N(0, tau I), shrunk towards a centre by a factor that
-** does not depend on the data. The zCDP rate of the mechanism is exactly sensitivity^2/(2 tau).
+** t. The released value is f(D) + N(0, tau I) after it has been shrunk towards a centre. The factor
+** of this shrinking does not depend on the data. The zCDP rate of the mechanism is exactly
+** sensitivity^2/(2 tau).
 **     Brownian motion (Example 4):      variance 2t per coordinate, tau = 2t.
 **     OU (Theorem 6, Corollary 7):      dX = -theta (X - centre) dt + sqrt(2) rho dW,
 **         shrink b = e^(-theta t), variance rho^2 (1 - e^(-2 theta t))/theta = b^2 tau.
@@ -14,9 +15,9 @@
 ** Norms, radii and sensitivities are in the unit of f. The times t and 1/theta share a unit of
 ** time, and rho is in the unit of f divided by the square root of this unit. Clocks, variances and
 ** mean squared errors (MSE) are in the square of the unit of f. Every argument must be finite and
-** >= 0. rho, radius and dimension must be positive. sensitivity and t must not both be 0 where the
-** result would be 0/0. The functions do not check these conditions. The relative error is at most
-** 1e-12 wherever the result is a normal double.
+** >= 0. rho, radius and dimension must be positive. If the result would be 0/0 for sensitivity = 0
+** and t = 0, at least one of them must be positive. The functions do not check these conditions.
+** The relative error is at most 1e-12 wherever the result is a normal double.
 */
 #ifndef DIFFUSE_MATH_DIFFUSION_H
 #define DIFFUSE_MATH_DIFFUSION_H
@@ -30,10 +31,10 @@
 ** at t. The caller also passes `tail`, an upper bound on the integral from the last time to
 ** infinity. The result is an upper bound on the rate if the condition of `rule` holds between any
 ** two neighbouring times of the grid:
-**     RATE_STEPS       kappa is at most its value at the earlier time, because kappa decreases or
-**                      because the given values are upper bounds;
-**     RATE_CONVEX      kappa is convex: the function integrates the trapezoid above kappa;
-**     RATE_LOG_CONVEX  ln kappa is convex: the function integrates the exponential above kappa.
+**     RATE_STEPS kappa is nowhere above the value given for the earlier time, because kappa
+**     decreases or because the caller passes upper bounds; RATE_CONVEX      kappa is convex: the
+**     function integrates the trapezoid above kappa; RATE_LOG_CONVEX  ln kappa is convex: the
+**     function integrates the exponential above kappa.
 ** The functions kappa of Brownian motion and of OU (brownian_gamma, ou_gamma) meet all three
 ** conditions.
 */
@@ -79,21 +80,23 @@ double ou_shrink(double theta, double t);
 
 /*
 ** Mean squared errors (equation (4) and the text around it) of three mechanisms in `dimension`
-** dimensions. Each mechanism has the zCDP rate of OU(theta, rho) at time t. ou_mse() is for OU if
-** the true answer is at distance `norm` from the centre: (1-b)^2 norm^2 + b^2 dimension tau.
-** gaussian_mse() is for the plain Gaussian mechanism: dimension tau. pgm_mse() is for the Gaussian
-** mechanism shrunk by the best constant (PGM in the paper), in the worst case over all true answers
-** within `radius` of the centre: dimension tau radius^2/(radius^2 + dimension tau).
+** dimensions. Each mechanism has the zCDP rate of OU(theta, rho) at time t. ou_mse() is the error
+** of OU if the true answer is at distance `norm` from the centre: (1-b)^2 norm^2 + b^2 dimension
+** tau. gaussian_mse() is the error of the plain Gaussian mechanism: dimension tau. pgm_mse() is for
+** the Gaussian mechanism whose result is shrunk by the best constant (PGM in the paper). It is the
+** largest error over all true answers within `radius` of the centre: dimension tau
+** radius^2/(radius^2 + dimension tau).
 */
 double ou_mse(double theta, double rho, double t, double norm, double dimension);
 double gaussian_mse(double theta, double rho, double t, double dimension);
 double pgm_mse(double theta, double rho, double t, double radius, double dimension);
 
 /*
-** Theorem 8 at t = 1. ou_best_theta() returns ln(1 + x) with x = dimension sensitivity^2/(2 rate
-** radius^2). ou_best_rho() returns the rho at which OU with this theta has the zCDP rate `rate`.
-** Among all shrink factors at this rate, the factor of this OU process has the least worst-case MSE
-** over the ball of this radius. rate and sensitivity must be > 0.
+** Theorem 8 at t = 1: the OU process with the least worst-case error. ou_best_theta() returns ln(1
+** + x) with x = dimension sensitivity^2/(2 rate radius^2). ou_best_rho() returns the rho at which
+** OU with this theta has the zCDP rate `rate`. Among all shrink factors for Gaussian noise of this
+** rate, the factor of this OU process has the least worst-case MSE over the ball of this radius.
+** rate and sensitivity must be > 0.
 */
 double ou_best_theta(double rate, double sensitivity, double radius, double dimension);
 double ou_best_rho(double rate, double sensitivity, double radius, double dimension);

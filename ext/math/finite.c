@@ -8,9 +8,10 @@
 /* ---- Renyi divergence ------------------------------------------------------------------------ */
 
 /*
-** With d = p/q - 1 and a = alpha, returns f(d)/(a - 1) for f(d) = (1+d)^a - 1 - a d, which is never
-** negative. The sum of q f(d) over all points is the moment sum of q (p/q)^a minus 1, because the
-** sum of q d is 0. At a = 1 the function returns the term of the Kullback-Leibler divergence.
+** With d = p/q - 1 and a = alpha, returns f(d)/(a - 1), where f(d) = (1+d)^a - 1 - a d is never
+** negative. Let the moment be the sum of q (p/q)^a over all points. The sum of q f(d) is the moment
+** minus 1, because the sum of q d is 0. At a = 1 the function returns the term of the
+** Kullback-Leibler divergence.
 */
 static double moment_term(double alpha, double d) {
   if (alpha * fabs(d) > 0.25) {
@@ -29,7 +30,8 @@ static double moment_term(double alpha, double d) {
 /*
 ** Returns the Renyi divergence of order 1 <= alpha <= infinity of two distributions p and q on
 ** `count` points. Returns infinity if p is positive at a point where q is 0. The relative error is
-** at most 1e-12, unless p and q differ by no more than the rounding errors of their probabilities.
+** at most 1e-12, unless the differences of p and q are as small as the rounding errors of their
+** probabilities.
 */
 static double finite_rdp(const double *p, const double *q, size_t count, double alpha) {
   double most = 0, sum = 0;
@@ -39,7 +41,7 @@ static double finite_rdp(const double *p, const double *q, size_t count, double 
   }
   if (isinf(alpha)) return most;
   double excess = alpha - 1;
-  if (alpha * most > 600) { /* divide by the largest exponential, so that nothing overflows */
+  if (alpha * most > 600) { /* dividing by the largest exponential avoids an overflow */
     for (size_t i = 0; i < count; i++) {
       if (p[i] > 0) sum += p[i] * exp(excess * (log(p[i] / q[i]) - most));
     }
@@ -89,7 +91,7 @@ static double worst_ends(const struct kernel *first, const struct kernel *second
       for (size_t y = 0; y < columns; y++) sum += fmax(base[y] + delta * (a[y] - order * d[y]), 0);
       largest = fmax(largest, sum);
     }
-    if (delta == 0) break; /* A and D have no weight */
+    if (delta == 0) break; /* at delta = 0, A and D do not matter */
   }
   return largest;
 }
@@ -146,7 +148,8 @@ static double least_epsilon(const struct two_states *pair, double low) {
 
 /*
 ** In the worst case the inputs are two states (mixing.h), so the function tries all pairs of
-** states. One evaluation is enough for most pairs, because they do not raise the result.
+** states. Most pairs do not raise the result. For such a pair, the function evaluates the
+** divergence only once.
 */
 double kernel_worst_epsilon(const struct kernel *kernel, double epsilon, double delta,
                             double delta_out) {
@@ -167,7 +170,7 @@ double kernel_worst_epsilon(const struct kernel *kernel, double epsilon, double 
 
 /* ---- a kernel after a coupling --------------------------------------------------------------- */
 
-/* Sets out to weights K / total. */
+/* Sets `out` to the row vector `weights` times the kernel, divided by `total`. */
 static void send(const struct kernel *kernel, const double *weights, double total, double *out) {
   for (size_t y = 0; y < kernel->columns; y++) out[y] = 0;
   for (size_t x = 0; x < kernel->rows; x++) {

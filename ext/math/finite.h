@@ -1,8 +1,8 @@
 /*
-** finite.h: results about finite Markov kernels (mixing.h) that need more than the coefficients of
-** one kernel: the divergence between two kernels (Asoodeh et al. 2020, Lemma 3), a kernel after a
-** coupling (Balle et al. 2019, Theorem 2), the least epsilon after a kernel, and powers of a
-** kernel.
+** finite.h: results about finite Markov kernels (mixing.h). The coefficients of one kernel are not
+** enough for these results: the divergence between two kernels (Asoodeh et al. 2020, Lemma 3), a
+** kernel after a coupling (Balle et al. 2019, Theorem 2), the least epsilon after a kernel, and
+** powers of a kernel.
 **
 ** The rows of every kernel sum to 1. The functions do not check their arguments.
 */
@@ -21,21 +21,22 @@ double kernels_hockey_stick(const struct kernel *first, const struct kernel *sec
                             double epsilon);
 
 /*
-** Returns the largest hockey-stick divergence of order e^epsilon_out if the two inputs differ too.
-** The first input goes through the first kernel, the second input goes through the second kernel,
-** and the pair of inputs is (epsilon, delta)-DP. Every such pair of inputs has the form delta A +
-** (1-delta)(a B + b C) and delta D + (1-delta)(b B + a C) with a/b = e^epsilon and a + b = 1
-** (Kairouz, Oh and Viswanath 2015). The divergence is convex in A, B, C and D, so in the worst case
-** each of these four distributions is a single state. The function takes rows^4 columns steps, or
-** rows^2 columns steps at delta = 0. Returns NaN if memory runs out.
+** Returns the largest hockey-stick divergence of order e^epsilon_out between the outputs of two
+** kernels whose inputs differ too. The distributions of the two inputs are (epsilon, delta)-DP
+** neighbours. The first input goes through the first kernel, and the second input goes through the
+** second kernel. Every such pair of inputs has the form delta A + (1-delta)(a B + b C) and delta D
+** + (1-delta)(b B + a C) with a/b = e^epsilon and a + b = 1 (Kairouz, Oh and Viswanath 2015). The
+** divergence is convex in A, B, C and D, so in the worst case each of these four distributions is a
+** single state. The running time is proportional to rows^4 columns, or to rows^2 columns if delta =
+** 0. Returns NaN if memory runs out.
 */
 double kernels_worst_delta(const struct kernel *first, const struct kernel *second, double epsilon,
                            double delta, double epsilon_out);
 
 /*
-** Returns the least epsilon_out with kernel_worst_delta(kernel, epsilon, delta, epsilon_out) <=
-** delta_out. The result is rounded up by about one unit in the last place. Returns infinity if no
-** finite epsilon_out is enough, and NaN if memory runs out.
+** Returns the least epsilon_out for which kernel_worst_delta(kernel, epsilon, delta, epsilon_out)
+** is at most delta_out. The result is rounded up by about one unit in the last place. Returns
+** infinity if no finite epsilon_out is enough, and NaN if memory runs out.
 */
 double kernel_worst_epsilon(const struct kernel *kernel, double epsilon, double delta,
                             double delta_out);

@@ -38,11 +38,11 @@
 #define FRACTION_FROM 2.0
 
 /*
-** Intervals shorter than SHORT are integrated by Kronrod's rule of 21 points, which is exact up to
-** degree 31. The rule gives the integral of M' to the last digit for the following reason. M' is an
-** entire function. On the ellipse around the interval with half axes of about 5, the size of M' is
-** at most about exp(5.5^2/2). The error is therefore of the order of 40^-32 exp(16), which is
-** 1e-44.
+** On intervals shorter than SHORT, the code integrates by Kronrod's rule of 21 points, which is
+** exact for polynomials of degree up to 31. The rule gives the integral of M' to the last digit for
+** the following reason. M' is an entire function. On the ellipse around the interval with half axes
+** of about 5, the size of M' is at most about exp(5.5^2/2). The error is therefore of the order of
+** 40^-32 exp(16), which is 1e-44.
 */
 #define SHORT 0.5
 
@@ -211,8 +211,9 @@ static double rate_residual(double rate, void *pointer) {
 }
 
 /*
-** The upper end of the bracket: for epsilon >= rate, delta <= exp(-(epsilon - rate)^2/(4 rate))/2,
-** because Q(A) <= exp(-A^2/2)/2. Therefore epsilon is at most rate + 2 sqrt(rate ln(1/delta)).
+** The function looks for the root between 0 and an upper end, which follows from a bound: for
+** epsilon >= rate, delta <= exp(-(epsilon - rate)^2/(4 rate))/2, because Q(A) <= exp(-A^2/2)/2.
+** Therefore epsilon is at most rate + 2 sqrt(rate ln(1/delta)).
 */
 double gaussian_epsilon(double rate, double delta) {
   if (!in_domain(rate, 0.0) || !(delta > 0.0 && delta < 1.0)) return NAN;
@@ -225,11 +226,11 @@ double gaussian_epsilon(double rate, double delta) {
 }
 
 /*
-** The lower end of the bracket: two bounds give rates that are below the root. The first is the
-** bound on delta in the comment of gaussian_epsilon(), solved for the rate. The second is delta <=
-** mu/sqrt(2 pi). The function takes half of the larger rate, so that rounding cannot lift this end
-** above the root. A few multiplications by 4 then find the upper end, because both bounds are sharp
-** up to a moderate factor.
+** The function looks for the root between two rates, `low` and `high`. Two bounds on delta give
+** rates below the root: the bound in the comment of gaussian_epsilon(), and delta <= mu/sqrt(2 pi).
+** `low` is half of the larger of these rates, so that a rounding error cannot lift `low` above the
+** root. The bounds are sharp up to a moderate factor, so a few multiplications by 4 give a rate
+** `high` above the root.
 */
 double gaussian_rate(double epsilon, double delta) {
   if (!in_domain(0.0, epsilon) || epsilon == INFINITY || !(delta > 0.0 && delta < 1.0)) return NAN;
@@ -263,8 +264,9 @@ double gaussian_rate_beside(double epsilon, double delta, double slack) {
 }
 
 /*
-** Returns the slack that lowers the rate by one part in 2^43. The rate grows like delta^p with a p
-** between 0 and 2. A difference quotient gives p to a few digits.
+** Returns the slack that lowers the rate by one part in 2^43. Near this delta, the rate is
+** proportional to delta^p for some p between 0 and 2. A difference quotient gives p to a few
+** digits.
 */
 static double free_slack(double epsilon, double delta, double rate) {
   const double step = 0x1p-20;
@@ -277,7 +279,10 @@ double gaussian_slack_beside(double epsilon, double delta, double rate) {
   double most = gaussian_rate(epsilon, delta);
   double low = free_slack(epsilon, delta, most), high = most / rate * GAUSSIAN_DRAW_SLACK;
   if (!(low > 0.0) || !(high < INFINITY)) return NAN;
-  /* Searches for the largest slack that covers the draws that fit. */
+  /*
+  ** The loop searches for the largest slack that is used up by the draws that fit into the budget
+  ** beside this slack.
+  */
   for (int i = 0; i < 128 && low < high; i++) {
     double middle = sqrt(low) * sqrt(high);
     double draws = gaussian_rate_beside(epsilon, delta, middle) / rate;

@@ -20,8 +20,8 @@
 #include <stdint.h>
 
 /*
-** Returns the least delta at which `rate` is (epsilon, delta)-DP. rate >= 0, epsilon >= 0. For an
-** infinite epsilon the result is 0.
+** Returns the least delta for which a Gaussian mechanism of this rate is (epsilon, delta)-DP. rate
+** >= 0, epsilon >= 0. For an infinite epsilon the result is 0.
 */
 double gaussian_delta(double rate, double epsilon);
 
@@ -32,11 +32,15 @@ double gaussian_delta(double rate, double epsilon);
 double gaussian_log_delta(double rate, double epsilon);
 
 /*
-** Returns the least epsilon >= 0 at which `rate` is (epsilon, delta)-DP. rate >= 0, 0 < delta < 1.
+** Returns the least epsilon >= 0 for which a Gaussian mechanism of this rate is (epsilon,
+** delta)-DP. rate >= 0, 0 < delta < 1.
 */
 double gaussian_epsilon(double rate, double delta);
 
-/* Returns the largest rate that is (epsilon, delta)-DP. epsilon >= 0, 0 < delta < 1. */
+/*
+** Returns the largest rate at which a Gaussian mechanism is (epsilon, delta)-DP. epsilon >= 0, 0 <
+** delta < 1.
+*/
 double gaussian_rate(double epsilon, double delta);
 
 /*
@@ -51,15 +55,15 @@ double gaussian_lattice_slack(uint64_t variance);
 /*
 ** The largest lattice slack that one coordinate of a release can cost, because design_make()
 ** chooses a variance of at least 2^40. The constant is slightly larger than
-** gaussian_lattice_slack(2^40). The difference covers the rounding up at each addition when a
-** million such slacks are added.
+** gaussian_lattice_slack(2^40). The ledger rounds up whenever it adds slack, and this margin is
+** enough for a million additions.
 */
 #define GAUSSIAN_DRAW_SLACK (0.0035 * 0x1p-80 * (1.0 + 0x1p-18))
 
 /*
-** Returns the largest rate that is (epsilon, delta)-DP together with a total lattice slack of
-** `slack`. This is gaussian_rate() at delta - (1 + e^epsilon) slack. Returns NaN if the slack takes
-** half of delta or more. slack >= 0.
+** Returns the largest rate that fits into a budget of (epsilon, delta) together with a total
+** lattice slack of `slack`. The result is gaussian_rate() at delta - (1 + e^epsilon) slack. Returns
+** NaN if the slack takes half of delta or more. slack >= 0.
 */
 double gaussian_rate_beside(double epsilon, double delta, double slack);
 
@@ -67,9 +71,10 @@ double gaussian_rate_beside(double epsilon, double delta, double slack);
 ** Returns the lattice slack that a budget of (epsilon, delta) sets aside if each release costs
 ** `rate`. The result is the larger of two amounts. The first amount is the slack of all releases of
 ** this rate that fit into the budget, with one coordinate each. The second amount is the slack that
-** lowers the largest rate of the budget by one part in 2^43. With this slack, k releases of rate
-** gaussian_rate_beside(epsilon, delta, k GAUSSIAN_DRAW_SLACK)/k fit if published_down()
-** (rounding.h) has rounded each of these rates down. Returns NaN if delta leaves no room for slack.
+** lowers the largest rate of the budget by one part in 2^43. Because the result is not below the
+** second amount, k releases of rate gaussian_rate_beside(epsilon, delta, k GAUSSIAN_DRAW_SLACK)/k
+** fit into the budget, if published_down() (rounding.h) has rounded each of these rates down.
+** Returns NaN if delta leaves no room for slack.
 */
 double gaussian_slack_beside(double epsilon, double delta, double rate);
 

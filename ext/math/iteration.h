@@ -13,9 +13,9 @@
 ** If eta > 2/(beta + rho), the theorems do not apply and every bound is NaN. The functions do not
 ** check the other conditions. index and length are integers with 1 <= index <= length.
 ** lipschitz_loss, beta, rho and diameter are >= 0. noise and eta are > 0. All arguments are finite,
-** except that diameter may be infinite. No loss has rho > beta, but the formulas are defined for
-** such arguments and the functions compute these formulas. The relative error is at most 1e-11
-** wherever the result is a normal double.
+** except that diameter may be infinite. A loss with rho > beta does not exist, but the formulas
+** have values for such arguments, and the functions return these values. The relative error is at
+** most 1e-11 wherever the result is a normal double.
 */
 #ifndef DIFFUSE_MATH_ITERATION_H
 #define DIFFUSE_MATH_ITERATION_H
@@ -55,11 +55,12 @@ double sgd_rate_best(const struct sgd *sgd);
 /*
 ** These functions return a delta such that, with Gaussian noise, the last x is (epsilon, delta)-DP
 ** for the differing record. sgd_delta_printed() is Theorem 4 of Asoodeh et al. sgd_delta_iterated()
-** applies Theorem 1(2) of Balle et al. again in each step after step i; its result is never above
-** that of sgd_delta_printed(). sgd_delta_best() returns the smaller of two valid bounds. The first
-** bound is that of sgd_delta_iterated(), but with sgd_contraction(). The second bound is the exact
-** Gaussian profile at the rate sgd_rate_best() (Bok, Su and Altschuler 2024). Proposition 1
-** (sgd_delta_rdp) is never below the second bound.
+** applies Theorem 1(2) of Balle et al. anew in each step after step i. Its result is never larger
+** than that of sgd_delta_printed(). sgd_delta_best() returns the smaller of two valid bounds. The
+** first bound is computed like that of sgd_delta_iterated(), but with sgd_contraction() in place of
+** printed_contraction(). The second bound is the exact Gaussian profile at the rate sgd_rate_best()
+** (Bok, Su and Altschuler 2024). The second bound is never larger than the bound of Proposition 1
+** (sgd_delta_rdp).
 */
 double sgd_delta_printed(const struct sgd *sgd, double epsilon);
 double sgd_delta_iterated(const struct sgd *sgd, double epsilon);
@@ -67,15 +68,16 @@ double sgd_delta_best(const struct sgd *sgd, double epsilon);
 
 /*
 ** Asoodeh et al., Proposition 1, with rate = sgd_rate_printed(): returns exp(-(epsilon - rate)^2 /
-** (4 rate)) for epsilon > rate. For a smaller epsilon this formula is no bound on delta, and the
+** (4 rate)) for epsilon > rate. For a smaller epsilon the formula does not bound delta, so the
 ** function returns 1.
 */
 double sgd_delta_rdp(const struct sgd *sgd, double epsilon);
 
 /*
 ** Asoodeh et al., Theorem 3, for Laplace noise in one dimension. K is an interval of length
-** `diameter`. The names mean the same as for sgd_delta_printed(), sgd_delta_iterated() and
-** sgd_delta_best(), except that sgd_delta_laplace_best() uses the first bound only.
+** `diameter`. These functions correspond to sgd_delta_printed(), sgd_delta_iterated() and
+** sgd_delta_best(). sgd_delta_laplace_best() uses only the first of the two bounds of
+** sgd_delta_best().
 */
 double sgd_delta_laplace_printed(const struct sgd *sgd, double epsilon);
 double sgd_delta_laplace_iterated(const struct sgd *sgd, double epsilon);
@@ -87,8 +89,8 @@ double sgd_delta_laplace_best(const struct sgd *sgd, double epsilon);
 ** of step i and of a later step. sgd_delta_random_stop() returns the finite sum theta/n
 ** sum_{k=0}^{n-i} theta'^k of the theorem's proof, which is never above theta.
 ** sgd_delta_random_stop_printed() returns the closed form of equation (16), theta/(n (1 - theta')),
-** for every index. This closed form can exceed 1. It is infinite if theta' is 1, as for an
-** unbounded set K.
+** for every index. This closed form can exceed 1. If theta' is 1, for example because K is
+** unbounded, it is infinite.
 */
 double sgd_delta_random_stop(const struct sgd *sgd, double epsilon);
 double sgd_delta_random_stop_printed(const struct sgd *sgd, double epsilon);

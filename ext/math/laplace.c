@@ -7,14 +7,14 @@
 #include "math/scaled.h"
 
 /*
-** Returns 2 (e^x - 1 - x)/x^2, which is 1 at x = 0. gsl_sf_exprel_2() would lose eleven digits,
-** because it evaluates this difference directly down to |x| = 0.002.
+** Returns 2 (e^x - 1 - x)/x^2, which is 1 at x = 0. gsl_sf_exprel_2() would lose up to eleven
+** digits, because it computes the difference e^x - 1 - x directly for every |x| above 0.002.
 */
 static double exponential_remainder(double x) {
   if (fabs(x) > 1.0) return 2.0 * (expm1(x) - x) / x / x;
   double sum = 0.0;
   for (int k = 20; k > 2; k--) {
-    sum = (1.0 + sum) * x / k; /* Horner's rule for the sum of x^j 2/(j+2)! over j >= 1 */
+    sum = (1.0 + sum) * x / k; /* Horner's rule for the sum of 2 x^j/(j+2)! over j >= 1 */
   }
   return 1.0 + sum;
 }
@@ -48,8 +48,8 @@ static double rate_missing(double z, void *rate) {
 }
 
 /*
-** The bracket of the root: z + e^-z - 1 is at least z^2/3 for z <= 1, and at least z - 1 for every
-** z.
+** The upper end of the search for the root z follows from two bounds: z + e^-z - 1 is at least
+** z^2/3 for z <= 1, and at least z - 1 for every z.
 */
 double laplace_distance(double rate) {
   return root_between(rate_missing, &rate, 0.0,
@@ -79,12 +79,14 @@ static double sinh_gain(double b, double gap, double y) {
 }
 
 /*
-** With h = 1/t, p = e^-h, z = s h, b = a - 1, k = 2a - 1, the moment of the privacy loss is
-**     e^(b r) = 1 + tanh(h/2) ((e^(bz) - 1)(1 - e^(-az))/(1 - p) + e^(-z/2) (D(k) - D(1))),
-**     D(k) = sinh((s-1) k h/2)/sinh(k h/2):
-** The outcomes y and s - y have opposite privacy losses l and -l. Each such pair adds 4 e^(-z/2)
-** sinh(b l/2) sinh(a l/2) to the moment. All terms are positive. For bz >= 1 the function instead
-** divides the plain sum by its largest exponential.
+** Let a be the order, s the sensitivity and t the scale. With h = 1/t, p = e^-h, z = s h, b = a -
+** 1, k = 2a - 1, the moment of the privacy loss is
+**     e^(b r) = 1 + tanh(h/2) ((e^(bz) - 1)(1 - e^(-az))/(1 - p) + e^(-z/2) (D(k) - D(1))), D(k) =
+**     sinh((s-1) k h/2)/sinh(k h/2).
+** This form follows because the outcomes y and s - y have opposite privacy losses l and -l: each
+** such pair adds 4 e^(-z/2) sinh(b l/2) sinh(a l/2) to the moment. All terms are positive, so
+** nothing cancels. For bz >= 1 the function uses the sum of exponentials instead and divides it by
+** the largest exponential.
 */
 double discrete_laplace_rdp(double alpha, double sensitivity, double scale) {
   double h = 1.0 / scale, z = sensitivity / scale, rest = (sensitivity - 1.0) / scale;
@@ -113,8 +115,8 @@ static double slope(double alpha, double z) {
 /*
 ** Minimises F(s) = r(s/near) + r((D-s)/far), where D = sensitivity and near <= far. s = |w - v| is
 ** the distance that the noise of scale `near` has to cover. F' increases and has its zero in (0,
-** D/2]. Bisection down to neighbouring doubles finds this zero. F is flat at its minimum, so the
-** result is as accurate as r.
+** D/2]. The function finds this zero by bisection, down to neighbouring doubles. F is flat at its
+** minimum, so the value of F there is as accurate as r.
 */
 double iterated_laplace_rdp(double alpha, double sensitivity, double scale1, double scale2) {
   double near = fmin(scale1, scale2), far = fmax(scale1, scale2);
@@ -136,8 +138,9 @@ double iterated_laplace_rdp(double alpha, double sensitivity, double scale1, dou
 
 /*
 ** Let a be the larger scale, b the smaller scale and u = |x| (1/b - 1/a). The density is
-** e^(-|x|/a)/(2(a+b)) (1 + (|x|/a) (1 - e^-u)/u). The printed formula for a != b subtracts two
-** densities that agree to all digits as a -> b. The formula here has no such cancellation.
+** e^(-|x|/a)/(2(a+b)) (1 + (|x|/a) (1 - e^-u)/u). The formula that the paper prints for a != b is a
+** difference of two densities, which become equal as a -> b. The formula here has no such
+** cancellation.
 */
 double laplace2_density(double x, double scale1, double scale2) {
   double a = fmax(scale1, scale2), b = fmin(scale1, scale2);
@@ -151,15 +154,17 @@ double laplace2_density(double x, double scale1, double scale2) {
 }
 
 /*
-** ln P(S > x), x >= 0, for the sum S of n noises of scale 1. S is the difference of two gamma
-** variables of shape n: it exceeds x if a Poisson process has fewer than n events up to x plus the
-** n-th event of another one. Up to x it has i events with probability e^-x x^i/i!, and then j
-** before that event with probability C(n - 1 + j, j) 2^-(n + j).
+** Returns ln P(S > x) for x >= 0, where S is the sum of n = `terms` noises of scale 1. S is the
+** difference of two gamma variables of shape n. Each of them is the time of the n-th event of a
+** Poisson process. S exceeds x if the first process has fewer than n events up to the time x + T,
+** where T is the time of the n-th event of the second process. The first process has i events up to
+** x with probability e^-x x^i/i!. After x, it has j further events up to x + T with probability C(n
+** - 1 + j, j) 2^-(n + j).
 */
 static double log_sum_tail(int terms, double x) {
   double sum = 0.0, beyond = 0.0, after = ldexp(1.0, -terms), before = 1.0;
   double shares[100];
-  for (int j = 0; j < terms; j++) { /* P(at most j) */
+  for (int j = 0; j < terms; j++) { /* probability of at most j further events */
     beyond += after;
     shares[j] = beyond;
     after *= (double)(terms + j) / (2.0 * (j + 1));

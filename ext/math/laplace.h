@@ -24,17 +24,19 @@ double laplace_rdp(double alpha, double sensitivity, double scale);
 double discrete_laplace_rdp(double alpha, double sensitivity, double scale);
 
 /*
-** Returns the distance z = sensitivity/scale at which Laplace noise has the zCDP rate `rate` > 0:
-** the root of z + e^-z - 1 = rate. The left side is the divergence of order 1. The divergence of
-** order alpha is at most alpha times the divergence of order 1.
+** Returns the distance z = sensitivity/scale at which Laplace noise has the zCDP rate `rate` > 0. z
+** is the root of z + e^-z - 1 = rate. The left side is the Renyi divergence of order 1. It is also
+** the zCDP rate, because the divergence of order alpha is at most alpha times the divergence of
+** order 1.
 */
 double laplace_distance(double rate);
 
 /*
-** Example 2: returns a bound on the Renyi divergence for the sum of two Laplace noises. The bound
-** is the minimum over the intermediate point w of the paper. For every finite alpha the bound is
-** below laplace_rdp() of either noise, because the minimised function is strictly convex with its
-** minimum in the interior. The bound is not tight for finite alpha, and exact for alpha = infinity.
+** Example 2: returns a bound on the Renyi divergence for the sum of two Laplace noises. The paper
+** gives a bound for each intermediate point w, and this function returns the least of these bounds.
+** For finite alpha the result is below laplace_rdp() of each of the two noises, because these two
+** values are the bounds at the ends of the range of w, and the minimum is in its interior. For
+** finite alpha the result is not tight. For alpha = infinity it is exact.
 */
 double iterated_laplace_rdp(double alpha, double sensitivity, double scale1, double scale2);
 
@@ -42,8 +44,8 @@ double iterated_laplace_rdp(double alpha, double sensitivity, double scale1, dou
 double laplace2_density(double x, double scale1, double scale2);
 
 /*
-** Returns the x that the sum of `terms` independent Laplace noises of scale 1 exceeds with this
-** probability, in (0, 1/2]. 1 <= terms <= 100.
+** Returns the number x such that the sum of `terms` independent Laplace noises of scale 1 exceeds x
+** with this probability. 0 < probability <= 1/2, 1 <= terms <= 100.
 */
 double laplace_sum_quantile(int terms, double probability);
 

@@ -108,8 +108,8 @@ static void column_range(const struct kernel *kernel, size_t column, double *low
 }
 
 /*
-** The function adds K(x0,y) - min_x K(x,y) over all y, where x0 is the first row. The formula 1 -
-** sum_y min_x K(x,y) would cancel.
+** The function computes the sum of K(x0,y) - min_x K(x,y) over all y, where x0 is the first row.
+** The formula 1 - sum_y min_x K(x,y) has the same value, but would lose digits by cancellation.
 */
 double kernel_doeblin(const struct kernel *kernel) {
   double sum = 0.0;
@@ -133,8 +133,8 @@ double kernel_ultra(const struct kernel *kernel) {
 }
 
 /*
-** e^epsilon - 1, stored as a product of two factors. Multiplied by a small probability one after
-** the other, the factors do not overflow.
+** The number e^epsilon - 1, stored as a product of two factors. The code multiplies a small
+** probability first by one factor and then by the other, so that nothing overflows.
 */
 struct excess {
   double first, second;
@@ -143,7 +143,7 @@ struct excess {
 static struct excess excess_of(double epsilon) {
   if (epsilon < 700.0) return (struct excess){expm1(epsilon), 1.0};
   /*
-  ** A larger exponent would not change any result: e^1410 times the least positive double is
+  ** Limiting epsilon to 1410 changes no result, because e^1410 times the least positive double is
   ** already far above 1.
   */
   double half = exp(0.5 * fmin(epsilon, 1410.0));
@@ -229,8 +229,8 @@ static double rate_missing(double epsilon, void *rate) {
 
 double
 /*
-** The bracket of the root: with e = epsilon, e tanh(e/2) is at least e^2/3 for e <= 2, and at least
-** 2e/3 for e >= 2.
+** The upper end of the search for the root follows from two bounds. With e = epsilon, e tanh(e/2)
+** is at least e^2/3 for e <= 2, and at least 2e/3 for e >= 2.
 */
 response_epsilon(double rate) {
   return root_between(rate_missing, &rate, 0.0, fmax(sqrt(3.0 * rate), 2.0 * rate));
@@ -239,8 +239,8 @@ response_epsilon(double rate) {
 /* ---- a kernel after a mechanism -------------------------------------------------------------- */
 
 /*
-** One output of the mixtures P and Q of two rows: density = Q, difference = P/Q - 1, loss =
-** ln(P/Q).
+** P and Q are two mixtures of the same two rows of a kernel. This struct is about one output of the
+** kernel: density = Q, difference = P/Q - 1, loss = ln(P/Q).
 */
 struct mixture {
   double density, difference, loss;
@@ -263,9 +263,9 @@ static double moment_term(double alpha, const struct mixture *mixture) {
 }
 
 /*
-** Computes the mixtures of rows i and j. If the rows are almost equal, their difference is as small
-** as the rounding errors of the probabilities. The function therefore adds the corrections in
-** `rest` to this difference.
+** Computes the mixtures of rows i and j. The difference of two rows that are almost equal can be as
+** small as the rounding errors of their probabilities. The function therefore adds the corrections
+** in `rest` to this difference.
 */
 static void mix_rows(const struct kernel *kernel, const double *rest, size_t i, size_t j,
                      double epsilon, struct mixture *mixtures) {
@@ -289,7 +289,7 @@ static double pair_rdp(const struct mixture *mixtures, size_t columns, double al
   double most = 0.0, sum = 0.0;
   for (size_t y = 0; y < columns; y++) most = fmax(most, mixtures[y].loss);
   if (isinf(alpha)) return most;
-  if (alpha * most > 600.0) { /* divide by the largest exponential, so that nothing overflows */
+  if (alpha * most > 600.0) { /* dividing by the largest exponential avoids an overflow */
     for (size_t y = 0; y < columns; y++)
       sum += mixtures[y].density * exp(alpha * (mixtures[y].loss - most));
     return (alpha * most + log(sum)) / (alpha - 1.0);

@@ -2,14 +2,14 @@
 ** mixing.h: privacy amplification by uniform mixing (Balle et al. 2019, Theorem 1) and the
 ** contraction coefficients of finite Markov kernels (Asoodeh et al. 2020, Theorem 2).
 **
-** The papers define four conditions on a kernel K whose rows sum to 1. This list gives, for each
-** condition, the least gamma that satisfies it:
+** The papers define four conditions on a kernel K whose rows sum to 1. Each condition has a
+** parameter gamma. This list gives, for each condition, the least gamma for which K meets it:
 **     Dobrushin            max over x, x' of the total variation of K(x) and K(x')
 **     (gamma, epsilon)-D.  max over x, x' of sum_y [K(x,y) - e^epsilon K(x',y)]_+
 **     Doeblin              1 - sum_y min_x K(x,y)
 **     ultra-mixing         max over x, x', y of 1 - K(x,y)/K(x',y)
-** For every kernel these four values of gamma increase in the order (gamma, epsilon)-Dobrushin <=
-** Dobrushin <= Doeblin <= ultra-mixing.
+** For every kernel these four values are ordered: (gamma, epsilon)-Dobrushin <= Dobrushin <=
+** Doeblin <= ultra-mixing.
 */
 #ifndef DIFFUSE_MATH_MIXING_H
 #define DIFFUSE_MATH_MIXING_H
@@ -63,22 +63,22 @@ double kernel_hockey_stick(const struct kernel *kernel, double weight, double ep
 
 /*
 ** Returns the least delta' such that every (epsilon, delta)-DP mechanism is (epsilon_out,
-** delta')-DP after the kernel. The result is exact for every epsilon_out >= 0. Every (epsilon,
-** delta)-DP pair of inputs is (epsilon_out, d)-DP with d = delta + (1-delta) [e^epsilon -
-** e^epsilon_out]_+/(1+e^epsilon). Randomized response attains this d. The hockey-stick divergence
-** is convex, so in the worst case the inputs are distributions on two states. The result is
-** therefore Theorem 1(2) at (epsilon_out, d).
+** delta')-DP after the kernel. The result is exact for every epsilon_out >= 0. The proof: every
+** (epsilon, delta)-DP pair of inputs is also (epsilon_out, d)-DP, where d = delta + (1-delta)
+** [e^epsilon - e^epsilon_out]_+/(1+e^epsilon). Randomized response attains this d. The hockey-stick
+** divergence is convex, so in the worst case the inputs are distributions on two states. The result
+** is therefore that of Theorem 1(2) for (epsilon_out, d).
 */
 double kernel_worst_delta(const struct kernel *kernel, double epsilon, double delta,
                           double epsilon_out);
 
 /*
-** Sets rdp[k] to the Renyi divergence of order orders[k] > 1 of the worst pair of outputs if the
-** kernel follows an epsilon-DP mechanism. Order infinity gives the epsilon of pure differential
-** privacy. The result is exact for the following reason. Every epsilon-DP pair of inputs is
-** randomized response between two distributions (Kairouz, Oh and Viswanath 2015). The moment is
-** convex in these two distributions, so in the worst case they are two states x and x'. The
-** function returns the divergence of (e^epsilon K(x) + K(x'))/(1 + e^epsilon) from (K(x) +
+** Sets rdp[k] to the Renyi divergence of order orders[k] > 1 of the worst pair of outputs. The
+** input of the kernel is the output of an epsilon-DP mechanism. Order infinity gives the epsilon of
+** pure differential privacy. The result is exact for the following reason. Every epsilon-DP pair of
+** inputs is randomized response between two distributions (Kairouz, Oh and Viswanath 2015). The
+** moment is convex in these two distributions, so in the worst case they are two states x and x'.
+** The function returns the divergence of (e^epsilon K(x) + K(x'))/(1 + e^epsilon) from (K(x) +
 ** e^epsilon K(x'))/(1 + e^epsilon). 0 <= epsilon < 700. The relative error is at most 1e-12 for
 ** every result above 1e-280. `rest` holds corrections that the function adds to the probabilities;
 ** each correction is smaller than the rounding error of its probability. `rest` may be null.

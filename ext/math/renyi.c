@@ -6,9 +6,10 @@
 **
 ** For a rate without a curve, r = (1 + u) rate. The derivative of epsilon with respect to u is then
 ** zero if and only if rate u^2 = S(u). The left side increases and the right side decreases, so
-** there is one root. The functions below find the optimal order as a root and then evaluate the
-** formula above at this order. The formula is a valid guarantee at EVERY order. An error of the
-** root therefore makes the result slightly less tight, but never wrong.
+** there is one root. The functions below find the optimal order as this root and then evaluate the
+** formula above at this order. The formula is a valid guarantee at every order, not only at the
+** optimal one. A small error of the root therefore makes the result slightly less tight, but never
+** wrong.
 */
 #include "math/renyi.h"
 
@@ -31,7 +32,7 @@ double renyi_order(int index) {
   return 1.0 + ldexp(quarter[index % 4], index / 4 + FIRST_QUARTER / 4);
 }
 
-/* Returns S(u) = -ln((1 + u) delta). The difference ln(1/delta) - ln(1 + u) would cancel. */
+/* Returns S(u) = -ln((1 + u) delta). The formula ln(1/delta) - ln(1 + u) would lose digits. */
 static double slack(double u, double delta) {
   if (delta > 0.5) return -log1p(delta * u - (1.0 - delta));
   return -log((1.0 + u) * delta);
@@ -69,7 +70,7 @@ double zcdp_epsilon(double rate, double delta) {
   if (!(rate >= 0.0 && rate < INFINITY) || !is_probability(delta)) return NAN;
   if (rate == 0.0) return 0.0;
   struct equation equation = {rate, 0.0, delta};
-  /* Two upper bounds on the root follow from S(u) < ln(1/delta) and from S(u) > 0. */
+  /* The root is below two numbers, which follow from S(u) < ln(1/delta) and from S(u) > 0. */
   double high = fmin(sqrt(-log(delta)) / sqrt(rate), fmin((1.0 - delta) / delta, DBL_MAX));
   double u = root_between(epsilon_residual, &equation, 0.0, high * (1.0 + 4.0 * DBL_EPSILON));
   double epsilon = (1.0 + u) * rate - log1p(1.0 / u) + slack(u, delta) / u;
@@ -79,8 +80,8 @@ double zcdp_epsilon(double rate, double delta) {
 /*
 ** zcdp_rate() maximises renyi_allowed(1 + u)/(1 + u) over u. At the maximum, rate = (epsilon + ln(1
 ** + 1/u))/(2u + 1) and rate = S(u)/u^2. This function returns u^2 times the difference of these two
-** expressions for the rate. The difference has one root, because the first term increases (ln(1 +
-** 1/u) > 2/(2u + 1)) and S(u) decreases.
+** expressions for the rate. The result has one root, because u^2 times the first expression
+** increases with u (since ln(1 + 1/u) > 2/(2u + 1)) and S(u) decreases.
 */
 static double rate_residual(double u, void *pointer) {
   const struct equation *equation = pointer;
@@ -92,16 +93,16 @@ static double rate_order(struct equation *equation) {
   double epsilon = equation->epsilon, delta = equation->delta;
   double l = -log(delta);
   /*
-  ** Two values are above the root: the positive root of u^2 epsilon = (2u + 1) l, and the u at
-  ** which S(u) = 0.
+  ** The root is below two numbers: the positive solution u of u^2 epsilon = (2u + 1) l, and the u
+  ** at which S(u) = 0.
   */
   double high =
       fmin((l + sqrt(l) * sqrt(l + epsilon)) / epsilon, fmin((1.0 - delta) / delta, DBL_MAX / 2.0));
   high *= 1.0 + 4.0 * DBL_EPSILON;
-  /* Rounding has put the root above `high`. */
+  /* Because of rounding errors, the computed root is above `high`. */
   if (rate_residual(high, equation) <= 0.0) return high;
   double low = high / 16.0;
-  /* The loop ends, because the limit of rate_residual() at 0 is -l < 0. */
+  /* The loop ends, because rate_residual() tends to -l < 0 as u tends to 0. */
   while (rate_residual(low, equation) > 0.0) {
     low /= 16.0;
   }
@@ -157,7 +158,9 @@ double renyi_curve_at(const double curve[RENYI_ORDERS], double alpha) {
   if (isnan(u)) return INFINITY;
   if (u < renyi_order(0) - 1.0) return curve[0]; /* r does not decrease with the order */
   for (int i = 0; i <= LAST_FINITE; i++) {
-    /* A chord could involve an infinite value of the next order. */
+    /*
+    ** At a stored order the chord is not needed, and the value at the next order could be infinite.
+    */
     if (renyi_order(i) == alpha) return curve[i];
   }
   return chord(curve, interval_of(u), u);
@@ -193,7 +196,7 @@ static double least_between(double rate, const double *curve, double delta, int 
 double renyi_epsilon(double rate, const double curve[RENYI_ORDERS], double delta) {
   if (!(rate >= 0.0 && rate < INFINITY) || !is_probability(delta)) return NAN;
   int best = 0, empty = 1;
-  /* A pure mechanism has an epsilon at delta = 0. */
+  /* If the rate is 0, the value at order infinity is an epsilon that holds even at delta = 0. */
   double least = rate == 0.0 ? curve[RENYI_ORDERS - 1] : INFINITY;
   for (int i = 0; i <= LAST_FINITE; i++) {
     double epsilon = order_epsilon(rate, curve, delta, renyi_order(i) - 1.0);

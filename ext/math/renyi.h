@@ -26,10 +26,10 @@
 double renyi_order(int index);
 
 /*
-** Returns the largest r(alpha) that converts to (epsilon, delta) at this one order alpha > 1. A
-** tier may spend this amount at order alpha. At order infinity the result is epsilon. The result is
-** negative if no r(alpha) >= 0 converts to (epsilon, delta) at this order. epsilon >= 0, 0 < delta
-** < 1.
+** Returns the largest value r(alpha) that converts to (epsilon, delta) at the single order alpha >
+** 1. A tier may spend this amount at order alpha. At order infinity the result is epsilon. The
+** result is negative if even r(alpha) = 0 does not convert to (epsilon, delta) at this order.
+** epsilon >= 0, 0 < delta < 1.
 */
 double renyi_allowed(double alpha, double epsilon, double delta);
 

@@ -12,9 +12,9 @@
 #include <gsl/gsl_roots.h>
 
 /*
-** The largest number of steps. Brent's method usually takes ten to twenty steps. Bisection would
-** take about 64 steps if both ends have the same order of magnitude, and the worst case of Brent's
-** method is a small multiple of this number.
+** The largest number of steps. Brent's method usually takes ten to twenty steps. If both ends have
+** the same order of magnitude, bisection takes about 64 steps. In the worst case, Brent's method
+** takes a small multiple of this number.
 */
 #define STEPS 400
 
@@ -28,10 +28,10 @@ double root_between(double (*function)(double, void *), void *parameters, double
   gsl_function equation = {function, parameters};
   max_align_t state[STATE];
   gsl_root_fsolver solver = {.type = gsl_root_fsolver_brent, .state = state};
-  /* Cannot happen, because the state of GSL's Brent solver is eight doubles. */
+  /* This cannot happen, because the state of GSL's Brent solver has the size of eight doubles. */
   if (solver.type->size > sizeof state) return NAN;
   double root = NAN;
-  /* Fails if there is no bracket. */
+  /* This call fails if the function has the same sign at both ends. */
   int status = gsl_root_fsolver_set(&solver, &equation, low, high);
   for (int step = 0; status == GSL_SUCCESS && step < STEPS; step++) {
     status = gsl_root_fsolver_iterate(&solver);

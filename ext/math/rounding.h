@@ -1,8 +1,9 @@
 /*
 ** rounding.h: rounds numbers that are published or charged in the direction of privacy.
 **
-** The functions of math/ have relative errors of about 1e-14. PUBLISHED_MARGIN is about 4.5e-13:
-** well above this error, and below 1e-12, the accuracy that the documentation promises.
+** The functions of math/ have relative errors of about 1e-14. PUBLISHED_MARGIN is about 4.5e-13.
+** This is much larger than these errors, and smaller than 1e-12, the accuracy that the
+** documentation promises.
 */
 #ifndef DIFFUSE_MATH_ROUNDING_H
 #define DIFFUSE_MATH_ROUNDING_H

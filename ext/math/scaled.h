@@ -3,9 +3,9 @@
 ** overflow or underflow.
 **
 ** A scaled number is mantissa * 2^exponent. The mantissa is in [1/2, 1), or 0, or infinity. Every
-** operation rounds once, so the error of a formula depends on the number of its factors and not on
-** their size. scaled_value() converts a scaled number to a double. Only this conversion can
-** overflow to infinity or underflow to 0.
+** operation rounds once. The relative error of a formula therefore depends on the number of its
+** factors and not on their size. scaled_value() converts a scaled number to a double. Only this
+** conversion can overflow to infinity or underflow to 0.
 */
 #ifndef DIFFUSE_MATH_SCALED_H
 #define DIFFUSE_MATH_SCALED_H

@@ -1,6 +1,6 @@
 /*
-** total.h: running totals of non-negative terms. A total is never below the exact sum, and even
-** tiny terms count.
+** total.h: running totals of non-negative terms. A total is never below the exact sum of its terms.
+** Even a tiny term raises the total.
 **
 ** A total is stored as two doubles whose sum high + low is its value (double-double, Dekker 1971).
 ** Each addition is exact except for the last rounding of `low`, which goes up. For example, a total
